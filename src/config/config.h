@@ -1,0 +1,75 @@
+// What a run is made of, as plain structs. Each struct has one visit() in config/visit.h's style, from which parsing,
+// --help, printing and the documentation are derived; defaults are the initialisers here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+struct ModelConfig {
+  std::string preset;         // gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m; empty: the sizes below
+  int64_t layers = 12;
+  int64_t heads = 12;
+  int64_t width = 768;        // C
+  int64_t context = 1024;     // T
+  int64_t vocab = 50257;      // V; 0: the data's
+  bool bias = true;
+  bool tie_weights = true;
+  double dropout = 0.0;
+};
+
+struct DataConfig {
+  std::string path = "data";  // folder made by `tokamak prepare`
+  std::string tokenizer;      // folder with the tokenizer files; empty: the data folder
+};
+
+struct OptimizerConfig {
+  double lr = 6e-4;
+  double min_lr_ratio = 0.1;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;  // matrices only
+  double clip = 1.0;          // global gradient norm; 0: off
+  int64_t warmup_steps = 100;
+};
+
+struct TrainConfig {
+  std::string out = "run";    // run folder
+  int64_t steps = 1000;
+  int64_t batch = 4;          // B, sequences in a micro-batch
+  int64_t total_batch = 0;    // tokens per optimizer step; 0: one micro-batch
+  int64_t seed = 1337;
+  int64_t eval_every = 250;   // steps; 0: never
+  int64_t eval_batches = 20;
+  int64_t sample_every = 0;
+  int64_t sample_tokens = 128;
+  int64_t checkpoint_every = 250;
+  int64_t keep_checkpoints = 2;
+  int64_t log_every = 1;
+  bool resume = true;         // continue from the newest good checkpoint in `out`
+};
+
+struct CompileConfig {
+  std::string precision = "auto";             // fp32, bf16 or auto: the faster one on this target
+  bool fuse = true;
+  bool flash_attention = true;
+  bool pad_vocab = true;
+  bool fused_optimizer = true;
+  bool async = true;                          // never wait for a value that is only printed
+  double memory_budget_gib = 0;               // activations are recomputed to fit; 0: no limit
+  std::vector<std::string> disable_passes;
+};
+
+struct RunConfig {
+  ModelConfig model;
+  DataConfig data;
+  OptimizerConfig optimizer;
+  TrainConfig train;
+  CompileConfig compile;
+  int64_t threads = 0;                        // CPU threads; 0: all
+};
+
+}  // namespace tokamak
