@@ -1,0 +1,37 @@
+#include "graph/builder.h"
+
+#include "base/error.h"
+
+namespace tokamak {
+
+ValueId GraphBuilder::input(std::string name, ValueType type) {
+  return graph_.add_argument(Argument::Kind::kInput, std::move(name), std::move(type));
+}
+
+ValueId GraphBuilder::parameter(std::string name, ValueType type) {
+  return graph_.add_argument(Argument::Kind::kParameter, std::move(name), std::move(type));
+}
+
+ValueId GraphBuilder::state(std::string name, ValueType type) {
+  return graph_.add_argument(Argument::Kind::kState, std::move(name), std::move(type));
+}
+
+std::vector<ValueId> GraphBuilder::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
+                                       std::shared_ptr<const Graph> body) {
+  int count = int(inputs.size());
+  if (count < op.min_inputs || (op.max_inputs >= 0 && count > op.max_inputs))
+    user_error("[{}] expected {} to {} inputs, got {}", op.name, op.min_inputs, op.max_inputs, count);
+  Node node{.op = &op, .inputs = std::move(inputs), .attrs = std::move(attrs), .tags = tags_, .body = std::move(body)};
+  for (ValueId input : node.inputs)
+    TOKAMAK_CHECK(input >= 0 && input < graph_.num_values(), "[{}] has an operand that does not exist", op.name);
+  std::vector<ValueType> types = op.infer(spec_of(graph_, node));
+  return graph_.add_node(std::move(node), types).outputs;
+}
+
+ValueId GraphBuilder::add1(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs) {
+  std::vector<ValueId> outputs = add(op, std::move(inputs), std::move(attrs));
+  TOKAMAK_CHECK(outputs.size() == 1, "[{}] has {} outputs where one is expected", op.name, outputs.size());
+  return outputs[0];
+}
+
+}  // namespace tokamak

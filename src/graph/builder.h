@@ -1,0 +1,35 @@
+// Appends nodes to a graph: checks operands, attributes and shapes through the op's record as it goes.
+#pragma once
+
+#include "graph/op_def.h"
+
+namespace tokamak {
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph& graph) : graph_(graph) {}
+
+  Graph& graph() { return graph_; }
+  const ValueType& type(ValueId value) const { return graph_.type(value); }
+  const Shape& shape(ValueId value) const { return graph_.shape(value); }
+
+  ValueId input(std::string name, ValueType type);
+  ValueId parameter(std::string name, ValueType type);
+  ValueId state(std::string name, ValueType type);
+
+  /// Appends a node and returns its outputs.
+  std::vector<ValueId> add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {},
+                           std::shared_ptr<const Graph> body = nullptr);
+  /// The same for an op with one output.
+  ValueId add1(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {});
+
+  /// Tags that every node appended from now on carries.
+  void set_tags(std::vector<std::string> tags) { tags_ = std::move(tags); }
+  const std::vector<std::string>& tags() const { return tags_; }
+
+ private:
+  Graph& graph_;
+  std::vector<std::string> tags_;
+};
+
+}  // namespace tokamak

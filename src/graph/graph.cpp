@@ -1,0 +1,75 @@
+#include "graph/graph.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+
+namespace tokamak {
+
+bool Node::has_tag(std::string_view tag) const { return std::find(tags.begin(), tags.end(), tag) != tags.end(); }
+
+const Argument* Graph::argument_of(ValueId value) const {
+  if (producer(value) >= 0) return nullptr;
+  for (const Argument& argument : arguments_)
+    if (argument.value == value) return &argument;
+  return nullptr;
+}
+
+ValueId Graph::find_argument(std::string_view name) const {
+  for (const Argument& argument : arguments_)
+    if (argument.name == name) return argument.value;
+  return kNoValue;
+}
+
+ValueId Graph::find_result(std::string_view name) const {
+  for (const Result& result : results_)
+    if (result.name == name) return result.value;
+  return kNoValue;
+}
+
+ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType type) {
+  auto value = ValueId(types_.size());
+  types_.push_back(std::move(type));
+  producers_.push_back(-1);
+  arguments_.push_back({kind, std::move(name), value});
+  return value;
+}
+
+void Graph::set_argument_kind(ValueId value, Argument::Kind kind) {
+  for (Argument& argument : arguments_)
+    if (argument.value == value) argument.kind = kind;
+}
+
+const Node& Graph::add_node(Node node, const std::vector<ValueType>& output_types) {
+  node.outputs.clear();
+  for (const ValueType& type : output_types) {
+    node.outputs.push_back(ValueId(types_.size()));
+    types_.push_back(type);
+    producers_.push_back(int(nodes_.size()));
+  }
+  nodes_.push_back(std::move(node));
+  return nodes_.back();
+}
+
+void Graph::add_tag(size_t node, std::string tag) {
+  auto& tags = nodes_[node].tags;
+  auto at = std::lower_bound(tags.begin(), tags.end(), tag);
+  if (at == tags.end() || *at != tag) tags.insert(at, std::move(tag));
+}
+
+std::vector<std::vector<int>> find_users(const Graph& graph) {
+  std::vector<std::vector<int>> users(size_t(graph.num_values()));
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    for (ValueId input : graph.nodes()[n].inputs)
+      if (auto& list = users[size_t(input)]; list.empty() || list.back() != int(n)) list.push_back(int(n));
+  return users;
+}
+
+std::vector<bool> find_escaping(const Graph& graph) {
+  std::vector<bool> escaping(size_t(graph.num_values()), false);
+  for (const Result& result : graph.results()) escaping[size_t(result.value)] = true;
+  for (const Update& update : graph.updates()) escaping[size_t(update.value)] = true;
+  return escaping;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,98 @@
+// The IR: one static graph in SSA form. Nodes stand in execution order; every value is defined once, by a node or as an
+// argument of the graph. Passes make a new graph from an old one (graph/rewriter.h) rather than edit links.
+#pragma once
+
+#include "graph/attrs.h"
+#include "graph/type.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+struct OpDef;
+class Graph;
+using ValueId = int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Attrs attrs;
+  std::vector<std::string> tags;      // how passes speak to each other: "backward", "recompute", ...
+  std::shared_ptr<const Graph> body;  // of a group: what it computes, argument i being input i; else null
+
+  bool has_tag(std::string_view tag) const;
+};
+
+/// An argument of the graph. Inputs change from run to run; parameters and states live as long as the program.
+struct Argument {
+  enum class Kind : uint8_t { kInput, kParameter, kState };
+  Kind kind = Kind::kInput;
+  std::string name;
+  ValueId value = kNoValue;
+};
+
+struct Result {
+  std::string name;
+  ValueId value = kNoValue;
+};
+
+/// After the run, the storage of argument `target` (a parameter or a state) holds `value`.
+struct Update {
+  ValueId target = kNoValue;
+  ValueId value = kNoValue;
+};
+
+class Graph {
+ public:
+  explicit Graph(std::string name = "graph") : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Argument>& arguments() const { return arguments_; }
+  const std::vector<Result>& results() const { return results_; }
+  const std::vector<Update>& updates() const { return updates_; }
+  int num_values() const { return int(types_.size()); }
+  const ValueType& type(ValueId value) const { return types_[size_t(value)]; }
+  const Shape& shape(ValueId value) const { return type(value).shape; }
+  DType dtype(ValueId value) const { return type(value).dtype; }
+
+  /// Index of the node that makes the value; -1 for an argument.
+  int producer(ValueId value) const { return producers_[size_t(value)]; }
+  /// For an argument, itself; else null.
+  const Argument* argument_of(ValueId value) const;
+  ValueId find_argument(std::string_view name) const;  // kNoValue when there is none
+  ValueId find_result(std::string_view name) const;
+
+  ValueId add_argument(Argument::Kind kind, std::string name, ValueType type);
+  void set_argument_kind(ValueId value, Argument::Kind kind);
+  /// Appends a node whose output types are given (builders get them from the op's infer).
+  const Node& add_node(Node node, const std::vector<ValueType>& output_types);
+  void add_result(std::string name, ValueId value) { results_.push_back({std::move(name), value}); }
+  void add_update(ValueId target, ValueId value) { updates_.push_back({target, value}); }
+  void add_tag(size_t node, std::string tag);
+
+ private:
+  std::string name_;
+  std::vector<Node> nodes_;
+  std::vector<ValueType> types_;   // by value
+  std::vector<int> producers_;     // by value
+  std::vector<Argument> arguments_;
+  std::vector<Result> results_;
+  std::vector<Update> updates_;
+};
+
+/// For every value, the indices of the nodes that read it, in order (a node once, however often it reads it).
+std::vector<std::vector<int>> find_users(const Graph& graph);
+
+/// For every value, whether it leaves the graph as a result or an update.
+std::vector<bool> find_escaping(const Graph& graph);
+
+/// Throws InternalError when the graph is not well formed: an operand used before it is defined, an output type that is
+/// not what the op infers, an undeclared attribute, an update of the wrong type or of a plain input, a wrong body.
+void verify(const Graph& graph);
+
+}  // namespace tokamak

@@ -1,0 +1,74 @@
+// An op is written once, as one record of this type; a node points at its record, so there is no list of ops to switch
+// over anywhere. docs/add_an_op.md shows how to add one.
+#pragma once
+
+#include "graph/graph.h"
+
+#include <span>
+#include <string_view>
+
+namespace tokamak {
+
+class GraphBuilder;
+struct HostTensor;
+
+/// What a shape rule or a cost rule sees of a node.
+struct NodeSpec {
+  const OpDef& op;
+  std::vector<ValueType> inputs;
+  const Attrs& attrs;
+  const Graph* body = nullptr;
+};
+
+struct Cost {
+  double flops = 0;
+  double bytes = 0;  // read and written, each operand once
+};
+
+/// How autocast treats the op: kLow runs in bf16, kFull in fp32, kFollow in the widest type of its inputs.
+enum class Autocast : uint8_t { kLow, kFull, kFollow };
+
+/// What the fuse pass may do with it. kOpaque: never part of a group. kView: no work, a new shape for the same bytes.
+enum class Fusion : uint8_t { kOpaque, kPointwise, kReduction, kComposite, kView };
+
+struct AttrDef {
+  std::string_view name;
+  bool required = true;
+};
+
+struct OpDef {
+  std::string_view name;
+  int min_inputs = 1;
+  int max_inputs = 1;  // -1: any number
+  std::span<const AttrDef> attrs = {};
+
+  /// Output types; throws UserError "[name] expected ..., got ...".
+  std::vector<ValueType> (*infer)(const NodeSpec&) = nullptr;
+  /// Appends nodes that compute, for each input, the gradient of the loss (kNoValue: none), given those of the outputs
+  /// (kNoValue: zero). Null: not differentiable, which `no_gradient` must then say why.
+  std::vector<ValueId> (*gradient)(GraphBuilder&, const Node&, std::span<const ValueId> output_grads) = nullptr;
+  std::string_view no_gradient = {};
+  /// Slow, obvious, in double precision: the truth for backends, passes and gradients.
+  void (*reference)(const Node&, std::span<const HostTensor* const> inputs, std::span<HostTensor> outputs) = nullptr;
+  /// The same outputs from simpler ops, appended to the builder. Null for primitives.
+  std::vector<ValueId> (*decompose)(GraphBuilder&, const Node&, std::span<const ValueId> inputs) = nullptr;
+  /// FLOPs and bytes. Null: one FLOP per output element, every operand once.
+  Cost (*cost)(const NodeSpec&, std::span<const ValueType> outputs) = nullptr;
+
+  Autocast autocast = Autocast::kFollow;
+  Fusion fusion = Fusion::kOpaque;
+  /// Pointwise ops: name of the scalar function in ops/scalar_math.h.
+  std::string_view scalar = {};
+  /// For every output i, the input whose storage it may take over when that input dies here (-1: none).
+  int (*in_place)(const Node&, int output) = nullptr;
+};
+
+/// Bytes of every operand once, and `flops_per_output` for each element of the first output.
+Cost default_cost(const NodeSpec& spec, std::span<const ValueType> outputs, double flops_per_output = 1);
+
+/// The op's own cost rule or the default one.
+Cost node_cost(const Graph& graph, const Node& node);
+
+NodeSpec spec_of(const Graph& graph, const Node& node);
+
+}  // namespace tokamak

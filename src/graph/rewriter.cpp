@@ -1,0 +1,62 @@
+#include "graph/rewriter.h"
+
+#include "base/error.h"
+
+namespace tokamak {
+
+Rewriter::Rewriter(const Graph& from)
+    : from_(from), to_(from.name()), builder_(to_), map_(size_t(from.num_values()), kNoValue) {
+  for (const Argument& argument : from.arguments())
+    map_[size_t(argument.value)] = to_.add_argument(argument.kind, argument.name, from.type(argument.value));
+}
+
+ValueId Rewriter::map(ValueId old_value) const {
+  if (old_value == kNoValue) return kNoValue;
+  ValueId value = map_[size_t(old_value)];
+  TOKAMAK_CHECK(value != kNoValue, "value %{} has not been rewritten yet", old_value);
+  return value;
+}
+
+std::vector<ValueId> Rewriter::map(const std::vector<ValueId>& old_values) const {
+  std::vector<ValueId> values;
+  for (ValueId value : old_values) values.push_back(map(value));
+  return values;
+}
+
+void Rewriter::copy(const Node& node) {
+  builder_.set_tags(node.tags);
+  replace(node.outputs, builder_.add(*node.op, map(node.inputs), node.attrs, node.body));
+  builder_.set_tags({});
+}
+
+void Rewriter::replace(ValueId old_value, ValueId new_value) { map_[size_t(old_value)] = new_value; }
+
+void Rewriter::replace(const std::vector<ValueId>& old_values, const std::vector<ValueId>& new_values) {
+  TOKAMAK_CHECK(old_values.size() == new_values.size(), "{} values replaced by {}", old_values.size(),
+                new_values.size());
+  for (size_t i = 0; i < old_values.size(); ++i) replace(old_values[i], new_values[i]);
+}
+
+Graph Rewriter::finish() {
+  for (const Result& result : from_.results()) to_.add_result(result.name, map(result.value));
+  for (const Update& update : from_.updates()) to_.add_update(map(update.target), map(update.value));
+  return std::move(to_);
+}
+
+std::vector<ValueId> inline_graph(GraphBuilder& builder, const Graph& body, std::span<const ValueId> inputs) {
+  TOKAMAK_CHECK(inputs.size() == body.arguments().size(), "a body of {} arguments was given {} inputs",
+                body.arguments().size(), inputs.size());
+  std::vector<ValueId> map(size_t(body.num_values()), kNoValue);
+  for (size_t i = 0; i < inputs.size(); ++i) map[size_t(body.arguments()[i].value)] = inputs[i];
+  for (const Node& node : body.nodes()) {
+    std::vector<ValueId> operands;
+    for (ValueId input : node.inputs) operands.push_back(map[size_t(input)]);
+    std::vector<ValueId> outputs = builder.add(*node.op, std::move(operands), node.attrs, node.body);
+    for (size_t i = 0; i < outputs.size(); ++i) map[size_t(node.outputs[i])] = outputs[i];
+  }
+  std::vector<ValueId> results;
+  for (const Result& result : body.results()) results.push_back(map[size_t(result.value)]);
+  return results;
+}
+
+}  // namespace tokamak

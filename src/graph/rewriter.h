@@ -1,0 +1,36 @@
+// Makes a new graph out of an old one, node by node: what a pass does not replace is copied.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace tokamak {
+
+/// Usage: construct (arguments are taken over), for each node of the old graph either copy() it or build something else
+/// with builder() and replace() its outputs, then finish().
+class Rewriter {
+ public:
+  explicit Rewriter(const Graph& from);
+
+  GraphBuilder& builder() { return builder_; }
+  /// The new value that stands for an old one.
+  ValueId map(ValueId old_value) const;
+  std::vector<ValueId> map(const std::vector<ValueId>& old_values) const;
+  /// Appends the same node with mapped inputs.
+  void copy(const Node& node);
+  /// From now on `new_value` stands for `old_value`.
+  void replace(ValueId old_value, ValueId new_value);
+  void replace(const std::vector<ValueId>& old_values, const std::vector<ValueId>& new_values);
+  /// Takes over results and updates and gives the new graph away.
+  Graph finish();
+
+ private:
+  const Graph& from_;
+  Graph to_;
+  GraphBuilder builder_;
+  std::vector<ValueId> map_;
+};
+
+/// Appends all nodes of `body` to the builder, its arguments standing for `inputs`; returns what its results became.
+std::vector<ValueId> inline_graph(GraphBuilder& builder, const Graph& body, std::span<const ValueId> inputs);
+
+}  // namespace tokamak

@@ -1,0 +1,43 @@
+// What is known of a value before it exists: its element type and its static shape.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokamak {
+
+enum class DType : uint8_t { kF32, kBF16, kF16, kI32 };
+
+using Shape = std::vector<int64_t>;  // row-major; {} is a scalar
+
+struct ValueType {
+  DType dtype = DType::kF32;
+  Shape shape;
+  bool operator==(const ValueType&) const = default;
+};
+
+int64_t dtype_bytes(DType dtype);
+bool is_float(DType dtype);
+std::string_view dtype_name(DType dtype);        // "f32"
+DType parse_dtype(std::string_view name);        // throws UserError naming the known ones
+
+int64_t num_elements(const Shape& shape);
+int64_t num_bytes(const ValueType& type);
+std::string to_string(const Shape& shape);       // "[4,64]"
+std::string to_string(const ValueType& type);    // "f32[4,64]"
+
+/// Shape that numpy-style broadcasting gives for both; throws UserError tagged with `where` when they do not fit.
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view where);
+
+/// Row-major strides of a tensor of `from` read with the shape `to`: 0 along broadcast dims. `from` must broadcast.
+std::vector<int64_t> broadcast_strides(const Shape& from, const Shape& to);
+
+/// Product of all dims but the last, and the last (1 for a scalar).
+struct RowsCols {
+  int64_t rows, cols;
+};
+RowsCols rows_cols(const Shape& shape);
+
+}  // namespace tokamak

@@ -1,0 +1,66 @@
+#include "base/error.h"
+#include "graph/op_def.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+void verify_attrs(const Node& node) {
+  for (const auto& [name, value] : node.attrs) {
+    bool known = std::any_of(node.op->attrs.begin(), node.op->attrs.end(),
+                             [&, key = std::string_view(name)](const AttrDef& def) { return def.name == key; });
+    TOKAMAK_CHECK(known, "[{}] does not declare the attribute '{}'", node.op->name, name);
+  }
+  for (const AttrDef& def : node.op->attrs)
+    TOKAMAK_CHECK(!def.required || node.attrs.find(def.name), "[{}] lacks the attribute '{}'", node.op->name, def.name);
+}
+
+void verify_body(const Graph& graph, const Node& node) {
+  const Graph& body = *node.body;
+  TOKAMAK_CHECK(body.arguments().size() == node.inputs.size(), "[{}] has {} inputs and a body of {} arguments",
+                node.op->name, node.inputs.size(), body.arguments().size());
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    TOKAMAK_CHECK(body.type(body.arguments()[i].value) == graph.type(node.inputs[i]),
+                  "[{}] input {} is {}, its body expects {}", node.op->name, i, to_string(graph.type(node.inputs[i])),
+                  to_string(body.type(body.arguments()[i].value)));
+  verify(body);
+}
+
+void verify_node(const Graph& graph, const Node& node, std::vector<bool>& defined) {
+  TOKAMAK_CHECK(node.op, "a node has no op");
+  for (ValueId input : node.inputs)
+    TOKAMAK_CHECK(input >= 0 && input < graph.num_values() && defined[size_t(input)],
+                  "[{}] reads %{} before it is defined", node.op->name, input);
+  verify_attrs(node);
+  if (node.body) verify_body(graph, node);
+  std::vector<ValueType> types = node.op->infer(spec_of(graph, node));
+  TOKAMAK_CHECK(types.size() == node.outputs.size(), "[{}] infers {} outputs, the node has {}", node.op->name,
+                types.size(), node.outputs.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    ValueId output = node.outputs[i];
+    TOKAMAK_CHECK(types[i] == graph.type(output), "[{}] infers {} for %{}, the graph says {}", node.op->name,
+                  to_string(types[i]), output, to_string(graph.type(output)));
+    TOKAMAK_CHECK(!defined[size_t(output)], "%{} is defined twice", output);
+    defined[size_t(output)] = true;
+  }
+}
+
+}  // namespace
+
+void verify(const Graph& graph) {
+  std::vector<bool> defined(size_t(graph.num_values()), false);
+  for (const Argument& argument : graph.arguments()) defined[size_t(argument.value)] = true;
+  for (const Node& node : graph.nodes()) verify_node(graph, node, defined);
+  for (const Result& result : graph.results())
+    TOKAMAK_CHECK(defined[size_t(result.value)], "result '{}' is not defined", result.name);
+  for (const Update& update : graph.updates()) {
+    const Argument* target = graph.argument_of(update.target);
+    TOKAMAK_CHECK(target && target->kind != Argument::Kind::kInput, "an update must name a parameter or a state");
+    TOKAMAK_CHECK(defined[size_t(update.value)] && graph.type(update.value) == graph.type(update.target),
+                  "the update of '{}' has type {}, expected {}", target->name, to_string(graph.type(update.value)),
+                  to_string(graph.type(update.target)));
+  }
+}
+
+}  // namespace tokamak
