@@ -12,6 +12,14 @@ namespace tokamak {
 class GraphBuilder;
 struct HostTensor;
 
+/// Operand of a tile kernel: n floats, or one that stands for all of them. `raw` is the operand's storage as it is, for
+/// ops that read something other than floats.
+struct TileOperand {
+  const float* data = nullptr;
+  bool uniform = false;
+  const void* raw = nullptr;
+};
+
 /// What a shape rule or a cost rule sees of a node.
 struct NodeSpec {
   const OpDef& op;
@@ -57,8 +65,10 @@ struct OpDef {
 
   Autocast autocast = Autocast::kFollow;
   Fusion fusion = Fusion::kOpaque;
-  /// Pointwise ops: name of the scalar function in ops/scalar_math.h.
+  /// Pointwise ops: name of the scalar function in ops/scalar_math.h,
   std::string_view scalar = {};
+  /// and the same function over n elements in fp32, the first of which has row-major index `first` in the output.
+  void (*tile)(const Node&, std::span<const TileOperand> inputs, int64_t first, int64_t n, float* out) = nullptr;
   /// For every output i, the input whose storage it may take over when that input dies here (-1: none).
   int (*in_place)(const Node&, int output) = nullptr;
 };

@@ -1,0 +1,252 @@
+// attention: softmax(scale q k^T + causal mask) v per head, from the packed projection as it lies; its gradient; and the
+// step of generation with a cache. Kept whole it gets a kernel that never stores T x T (Dao et al., "FlashAttention",
+// 2022); decompose() is the naive form.
+// Legend: B batch, T time, C width, H heads, D = C / H.
+#include "ops/ops.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "graph/host_tensor.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tokamak {
+namespace {
+
+using Tensors = std::span<const HostTensor* const>;
+
+constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"}, {"scale"}, {"stream"}};
+constexpr AttrDef kDecodeAttrs[] = {{"heads"}, {"scale"}};
+
+struct Dims {
+  int64_t B, T, C, H, D;
+};
+
+Dims checked_dims(const NodeSpec& spec) {
+  const ValueType& qkv = spec.inputs[0];
+  int64_t H = spec.attrs.get_int("heads");
+  if (qkv.shape.size() != 3 || qkv.shape[2] % 3 != 0)
+    user_error("[{}] expected a packed projection (B, T, 3C), got {}", spec.op.name, to_string(qkv));
+  int64_t C = qkv.shape[2] / 3;
+  if (H < 1 || C % H != 0) user_error("[{}] expected heads that divide the width {}, got {}", spec.op.name, C, H);
+  return {qkv.shape[0], qkv.shape[1], C, H, C / H};
+}
+
+// Reference view of one tensor of the packed projection.
+struct Packed {
+  const HostTensor& qkv;  // (B, T, 3C)
+  Dims d;
+  int64_t at(int64_t which, int64_t b, int64_t t, int64_t h, int64_t i) const {
+    return (b * d.T + t) * 3 * d.C + which * d.C + h * d.D + i;
+  }
+  double q(int64_t b, int64_t t, int64_t h, int64_t i) const { return qkv[at(0, b, t, h, i)]; }
+  double k(int64_t b, int64_t t, int64_t h, int64_t i) const { return qkv[at(1, b, t, h, i)]; }
+  double v(int64_t b, int64_t t, int64_t h, int64_t i) const { return qkv[at(2, b, t, h, i)]; }
+};
+
+// 0 where dropout drops probability (b, h, i, j), else 1 / (1 - p).
+double dropout_factor(const Node& node, const HostTensor* rng, const Dims& d, int64_t b, int64_t h, int64_t i, int64_t j) {
+  double p = node.attrs.get_double("dropout");
+  if (p == 0) return 1;
+  uint64_t key = uint64_t(uint32_t(int64_t((*rng)[1]))) << 32 | uint32_t(int64_t((*rng)[0]));
+  int64_t e = ((b * d.H + h) * d.T + i) * d.T + j;
+  float u = uniform_float(philox4x32(key, uint64_t(e / 4), uint64_t(node.attrs.get_int("stream")))[size_t(e % 4)]);
+  return u < float(p) ? 0 : 1 / (1 - p);
+}
+
+double score(const Packed& x, double scale, int64_t b, int64_t h, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t c = 0; c < x.d.D; ++c) sum += x.q(b, i, h, c) * x.k(b, j, h, c);
+  return sum * scale;
+}
+
+std::vector<ValueType> infer(const NodeSpec& spec) {
+  Dims d = checked_dims(spec);
+  bool dropout = spec.attrs.get_double("dropout") > 0;
+  if (dropout != (spec.inputs.size() == 2))
+    user_error("[attention] expected {} inputs with dropout {}, got {}", dropout ? 2 : 1,
+               spec.attrs.get_double("dropout"), spec.inputs.size());
+  return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
+}
+
+void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
+  Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
+  Packed x{*in[0], d};
+  double scale = node.attrs.get_double("scale");
+  std::vector<double> s(static_cast<size_t>(d.T));
+  for (int64_t b = 0; b < d.B; ++b)
+    for (int64_t h = 0; h < d.H; ++h)
+      for (int64_t i = 0; i < d.T; ++i) {
+        int64_t end = node.attrs.get_bool("causal") ? i + 1 : d.T;
+        double top = -std::numeric_limits<double>::infinity(), sum = 0;
+        for (int64_t j = 0; j < end; ++j) top = std::max(top, s[size_t(j)] = score(x, scale, b, h, i, j));
+        for (int64_t j = 0; j < end; ++j) sum += std::exp(s[size_t(j)] - top);
+        double lse = top + std::log(sum);
+        out[1][(b * d.H + h) * d.T + i] = lse;
+        for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] = 0;
+        for (int64_t j = 0; j < end; ++j) {
+          double p = std::exp(s[size_t(j)] - lse) * dropout_factor(node, in.size() > 1 ? in[1] : nullptr, d, b, h, i, j);
+          for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] += p * x.v(b, j, h, c);
+        }
+      }
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  TOKAMAK_CHECK(dy[1] == kNoValue, "attention has no gradient for its second output");
+  std::vector<ValueId> inputs{node.inputs[0], node.outputs[0], node.outputs[1], dy[0]};
+  if (node.inputs.size() == 2) inputs.push_back(node.inputs[1]);
+  std::vector<ValueId> grads{g.add1(op::attention_grad, std::move(inputs), node.attrs)};
+  grads.resize(node.inputs.size(), kNoValue);
+  return grads;
+}
+
+// q, k and v as (B, H, T, D).
+std::vector<ValueId> split_heads(GraphBuilder& g, ValueId qkv, const Dims& d) {
+  std::vector<ValueId> parts;
+  for (int64_t i = 0; i < 3; ++i) {
+    ValueId part = slice(g, qkv, 2, i * d.C, d.C);
+    parts.push_back(transpose(g, reshape(g, part, {d.B, d.T, d.H, d.D}), {0, 2, 1, 3}));
+  }
+  return parts;
+}
+
+std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  Dims d = checked_dims({*node.op, {g.type(in[0])}, node.attrs});
+  auto qkv = split_heads(g, in[0], d);
+  ValueId s = mul(g, matmul(g, qkv[0], qkv[1], false, true), constant(g, node.attrs.get_double("scale")));
+  if (node.attrs.get_bool("causal")) {
+    ValueId hidden = less(g, iota(g, {d.T, 1}, 0), iota(g, {1, d.T}, 1));
+    s = select(g, hidden, constant(g, -std::numeric_limits<double>::infinity()), s);
+  }
+  ValueId p = softmax(g, s);
+  if (in.size() > 1) p = dropout(g, p, in[1], node.attrs.get_double("dropout"), node.attrs.get_int("stream"));
+  ValueId out = transpose(g, matmul(g, cast(g, p, g.type(in[0]).dtype), qkv[2]), {0, 2, 1, 3});
+  ValueId top = reduce_max(g, s, {3}, true);
+  ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, s, top)), {3}, true)), top);
+  return {reshape(g, out, {d.B, d.T, d.C}), reshape(g, lse, {d.B, d.H, d.T})};
+}
+
+// 2 matmuls of 2 T T D FLOPs a head forward, 5 backward; half of that when causal.
+Cost attention_cost(const NodeSpec& spec, std::span<const ValueType> outputs, double matmuls) {
+  const Shape& qkv = spec.inputs[0].shape;
+  Cost cost = default_cost(spec, outputs);
+  cost.flops = matmuls * 2.0 * double(qkv[0]) * double(qkv[1]) * double(qkv[1]) * double(qkv[2] / 3);
+  if (spec.attrs.get_bool("causal", true)) cost.flops /= 2;
+  return cost;
+}
+Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return attention_cost(spec, outputs, 2); }
+Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return attention_cost(spec, outputs, 5); }
+
+// attention_grad(qkv, out, lse, dout[, rng]) -> dqkv
+std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+  Dims d = checked_dims(spec);
+  if (spec.inputs[1].shape != Shape{d.B, d.T, d.C} || spec.inputs[3].shape != spec.inputs[1].shape)
+    user_error("[attention_grad] expected out and dout (B, T, C), got {} and {}", to_string(spec.inputs[1]),
+               to_string(spec.inputs[3]));
+  return {spec.inputs[0]};
+}
+
+void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
+  Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
+  Packed x{*in[0], d};
+  const HostTensor &y = *in[1], &lse = *in[2], &dy = *in[3];
+  const HostTensor* rng = in.size() > 4 ? in[4] : nullptr;
+  double scale = node.attrs.get_double("scale");
+  for (int64_t b = 0; b < d.B; ++b)
+    for (int64_t h = 0; h < d.H; ++h)
+      for (int64_t i = 0; i < d.T; ++i) {
+        auto row = [&](int64_t c) { return (b * d.T + i) * d.C + h * d.D + c; };
+        double delta = 0;
+        for (int64_t c = 0; c < d.D; ++c) delta += y[row(c)] * dy[row(c)];
+        int64_t end = node.attrs.get_bool("causal") ? i + 1 : d.T;
+        for (int64_t j = 0; j < end; ++j) {
+          double p = std::exp(score(x, scale, b, h, i, j) - lse[(b * d.H + h) * d.T + i]);
+          double keep = dropout_factor(node, rng, d, b, h, i, j), dp = 0;
+          for (int64_t c = 0; c < d.D; ++c) dp += dy[row(c)] * x.v(b, j, h, c);
+          double ds = p * (dp * keep - delta) * scale;
+          for (int64_t c = 0; c < d.D; ++c) {
+            out[0][x.at(0, b, i, h, c)] += ds * x.k(b, j, h, c);
+            out[0][x.at(1, b, j, h, c)] += ds * x.q(b, i, h, c);
+            out[0][x.at(2, b, j, h, c)] += p * keep * dy[row(c)];
+          }
+        }
+      }
+}
+
+// attention_decode(qkv (B, t, 3C), cache (B, Tmax, 2C), position i32[]) -> out (B, t, C), cache
+std::vector<ValueType> infer_decode(const NodeSpec& spec) {
+  Dims d = checked_dims(spec);
+  const Shape& cache = spec.inputs[1].shape;
+  if (cache.size() != 3 || cache[0] != d.B || cache[2] != 2 * d.C || cache[1] < d.T)
+    user_error("[attention_decode] expected a cache ({}, {} or more, {}), got {}", d.B, d.T, 2 * d.C, to_string(cache));
+  return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, spec.inputs[1]};
+}
+
+void decode_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
+  Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
+  Packed x{*in[0], d};
+  HostTensor& cache = out[1];
+  cache.data = in[1]->data;
+  int64_t capacity = cache.shape()[1], position = int64_t((*in[2])[0]);
+  if (position < 0 || position + d.T > capacity)
+    user_error("[attention_decode] expected a position up to {}, got {}", capacity - d.T, position);
+  auto at = [&](int64_t b, int64_t t, int64_t c) { return (b * capacity + t) * 2 * d.C + c; };
+  for (int64_t b = 0; b < d.B; ++b)
+    for (int64_t t = 0; t < d.T; ++t)
+      for (int64_t c = 0; c < 2 * d.C; ++c) cache[at(b, position + t, c)] = (*in[0])[(b * d.T + t) * 3 * d.C + d.C + c];
+  for (int64_t b = 0; b < d.B; ++b)
+    for (int64_t h = 0; h < d.H; ++h)
+      for (int64_t i = 0; i < d.T; ++i) {
+        std::vector<double> p(static_cast<size_t>(position + i + 1), 0.0);
+        double top = -std::numeric_limits<double>::infinity(), sum = 0;
+        for (size_t j = 0; j < p.size(); ++j) {
+          for (int64_t c = 0; c < d.D; ++c) p[j] += x.q(b, i, h, c) * cache[at(b, int64_t(j), h * d.D + c)];
+          top = std::max(top, p[j] *= node.attrs.get_double("scale"));
+        }
+        for (double& v : p) sum += v = std::exp(v - top);
+        for (int64_t c = 0; c < d.D; ++c) {
+          double y = 0;
+          for (size_t j = 0; j < p.size(); ++j) y += p[j] / sum * cache[at(b, int64_t(j), d.C + h * d.D + c)];
+          out[0][(b * d.T + i) * d.C + h * d.D + c] = y;
+        }
+      }
+}
+
+Cost decode_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = default_cost(spec, {outputs.data(), 1});
+  cost.flops = 2.0 * double(num_elements(spec.inputs[1].shape)) * double(spec.inputs[0].shape[1]);
+  return cost;
+}
+
+}  // namespace
+
+namespace op {
+constinit const OpDef attention = {.name = "attention", .min_inputs = 1, .max_inputs = 2, .attrs = kAttrs,
+                                   .infer = infer, .gradient = gradient, .reference = reference,
+                                   .decompose = decompose, .cost = cost, .autocast = Autocast::kLow};
+constinit const OpDef attention_grad = {
+    .name = "attention_grad", .min_inputs = 4, .max_inputs = 5, .attrs = kAttrs, .infer = infer_grad,
+    .no_gradient = "second derivatives are not needed", .reference = grad_reference, .cost = grad_cost,
+    .autocast = Autocast::kLow};
+constinit const OpDef attention_decode = {
+    .name = "attention_decode", .min_inputs = 3, .max_inputs = 3, .attrs = kDecodeAttrs, .infer = infer_decode,
+    .no_gradient = "only for generation", .reference = decode_reference, .cost = decode_cost,
+    .autocast = Autocast::kLow, .in_place = [](const Node&, int output) { return output == 1 ? 1 : -1; }};
+}  // namespace op
+
+ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, ValueId rng) {
+  std::vector<ValueId> inputs{qkv};
+  if (o.dropout > 0) inputs.push_back(rng);
+  return g.add(op::attention, std::move(inputs),
+               {{"causal", o.causal}, {"dropout", o.dropout}, {"heads", o.heads}, {"scale", o.scale},
+                {"stream", o.stream}})[0];
+}
+
+std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,
+                                             int64_t heads, double scale) {
+  auto out = g.add(op::attention_decode, {qkv, cache, position}, {{"heads", heads}, {"scale", scale}});
+  return {out[0], out[1]};
+}
+
+}  // namespace tokamak

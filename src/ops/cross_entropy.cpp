@@ -1,0 +1,121 @@
+// cross_entropy(logits (R, V), targets i32 (R)) -> loss (R), lse (R): lse - logits[target] over the first `classes`
+// columns; the others are padding and count as minus infinity. A negative target (no label) has loss and gradient 0.
+#include "ops/ops.h"
+
+#include "base/error.h"
+#include "graph/host_tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tokamak {
+namespace {
+
+constexpr AttrDef kAttrs[] = {{"classes"}};
+
+int64_t require_shapes(const NodeSpec& spec) {
+  const Shape &logits = spec.inputs[0].shape, &targets = spec.inputs[1].shape;
+  int64_t classes = spec.attrs.get_int("classes");
+  if (logits.size() != 2 || targets != Shape{logits[0]} || spec.inputs[1].dtype != DType::kI32)
+    user_error("[{}] expected logits (R, V) and i32 targets (R), got {} and {}", spec.op.name,
+               to_string(spec.inputs[0]), to_string(spec.inputs[1]));
+  if (classes < 1 || classes > logits[1])
+    user_error("[{}] expected 1 to {} classes, got {}", spec.op.name, logits[1], classes);
+  return logits[0];
+}
+
+std::vector<ValueType> infer(const NodeSpec& spec) {
+  ValueType row{DType::kF32, {require_shapes(spec)}};
+  return {row, row};
+}
+
+void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  const HostTensor &logits = *in[0], &targets = *in[1];
+  int64_t classes = node.attrs.get_int("classes"), cols = logits.shape()[1];
+  for (int64_t r = 0; r < targets.size(); ++r) {
+    const double* row = &logits.data[size_t(r * cols)];
+    double top = *std::max_element(row, row + classes), sum = 0;
+    for (int64_t c = 0; c < classes; ++c) sum += std::exp(row[c] - top);
+    out[1][r] = top + std::log(sum);
+    if (targets[r] >= double(classes)) user_error("[cross_entropy] expected targets below {}, got {}", classes, targets[r]);
+    out[0][r] = targets[r] < 0 ? 0 : out[1][r] - row[int64_t(targets[r])];
+  }
+}
+
+// The padded logits with everything from `classes` on masked to minus infinity.
+ValueId masked(GraphBuilder& g, ValueId logits, ValueId column, int64_t classes) {
+  if (classes == g.shape(logits)[1]) return logits;
+  ValueId valid = less(g, column, constant(g, double(classes)));
+  return select(g, valid, logits, constant(g, -std::numeric_limits<double>::infinity()));
+}
+
+ValueId as_column(GraphBuilder& g, ValueId row) { return reshape(g, row, {g.shape(row)[0], 1}); }
+
+std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  ValueId column = iota(g, {1, g.shape(in[0])[1]}, 1);
+  ValueId logits = masked(g, in[0], column, node.attrs.get_int("classes"));
+  ValueId top = reduce_max(g, logits, {1}, true);
+  ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, logits, top)), {1}, true)), top);
+  ValueId target = as_column(g, in[1]);
+  ValueId hit = equal(g, column, target);
+  ValueId picked = reduce_sum(g, select(g, hit, in[0], constant(g, 0)), {1}, true);
+  ValueId loss = select(g, less(g, target, constant(g, 0)), constant(g, 0), sub(g, lse, picked));
+  int64_t rows = g.shape(in[0])[0];
+  return {reshape(g, loss, {rows}), reshape(g, lse, {rows})};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  TOKAMAK_CHECK(dy[1] == kNoValue, "cross_entropy has no gradient for its second output");
+  return {g.add1(op::cross_entropy_grad, {node.inputs[0], node.inputs[1], node.outputs[1], dy[0]}, node.attrs), kNoValue};
+}
+
+Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = default_cost(spec, outputs);
+  cost.flops = 5 * double(num_elements(spec.inputs[0].shape));
+  return cost;
+}
+
+// cross_entropy_grad(logits, targets, lse, dloss (R)) -> dlogits: (softmax - one-hot) * dloss, 0 in the padding.
+std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+  require_shapes(spec);
+  return {spec.inputs[0]};
+}
+
+void grad_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  const HostTensor &logits = *in[0], &targets = *in[1], &lse = *in[2], &dloss = *in[3];
+  int64_t classes = node.attrs.get_int("classes"), cols = logits.shape()[1];
+  for (int64_t r = 0; r < targets.size(); ++r)
+    for (int64_t c = 0; c < cols; ++c) {
+      double p = c < classes ? std::exp(logits[r * cols + c] - lse[r]) : 0;
+      out[0][r * cols + c] = targets[r] < 0 ? 0 : (p - (double(c) == targets[r] ? 1 : 0)) * dloss[r];
+    }
+}
+
+std::vector<ValueId> grad_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  ValueId column = iota(g, {1, g.shape(in[0])[1]}, 1);
+  ValueId logits = masked(g, in[0], column, node.attrs.get_int("classes"));
+  ValueId target = as_column(g, in[1]);
+  ValueId dloss = select(g, less(g, target, constant(g, 0)), constant(g, 0), as_column(g, in[3]));
+  ValueId p = exp(g, sub(g, logits, as_column(g, in[2])));
+  return {mul(g, sub(g, p, equal(g, column, target)), dloss)};
+}
+
+}  // namespace
+
+namespace op {
+constinit const OpDef cross_entropy = {
+    .name = "cross_entropy", .min_inputs = 2, .max_inputs = 2, .attrs = kAttrs, .infer = infer, .gradient = gradient,
+    .reference = reference, .decompose = decompose, .cost = cost, .autocast = Autocast::kFull,
+    .fusion = Fusion::kComposite};
+constinit const OpDef cross_entropy_grad = {
+    .name = "cross_entropy_grad", .min_inputs = 4, .max_inputs = 4, .attrs = kAttrs, .infer = infer_grad,
+    .no_gradient = "second derivatives are not needed", .reference = grad_reference, .decompose = grad_decompose,
+    .cost = cost, .autocast = Autocast::kFull, .fusion = Fusion::kComposite};
+}  // namespace op
+
+ValueId cross_entropy(GraphBuilder& g, ValueId logits, ValueId targets, int64_t classes) {
+  return g.add(op::cross_entropy, {logits, targets}, {{"classes", classes}})[0];
+}
+
+}  // namespace tokamak

@@ -1,0 +1,59 @@
+// dropout(x, rng): element i is kept iff its counter-based uniform number is at least p, and scaled by 1 / (1 - p). The
+// gradient is the same op on dy: nothing is saved.
+#include "ops/ops.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "graph/host_tensor.h"
+
+namespace tokamak {
+namespace {
+
+constexpr AttrDef kAttrs[] = {{"p"}, {"stream"}};
+
+std::vector<ValueType> infer(const NodeSpec& spec) {
+  double p = spec.attrs.get_double("p");
+  if (p < 0 || p >= 1) user_error("[dropout] expected a probability in [0, 1), got {}", p);
+  if (spec.inputs[1] != ValueType{DType::kI32, {2}})
+    user_error("[dropout] expected rng to be i32[2] (seed, step), got {}", to_string(spec.inputs[1]));
+  return {spec.inputs[0]};
+}
+
+void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  auto seed = uint32_t(int64_t((*in[1])[0])), step = uint32_t(int64_t((*in[1])[1]));
+  auto p = float(node.attrs.get_double("p"));
+  auto stream = uint64_t(node.attrs.get_int("stream"));
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    float u = uniform_float(philox4x32(uint64_t(step) << 32 | seed, uint64_t(i / 4), stream)[size_t(i % 4)]);
+    out[0][i] = u < p ? 0 : (*in[0])[i] / (1 - node.attrs.get_double("p"));
+  }
+}
+
+std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  double p = node.attrs.get_double("p");
+  ValueId u = random_uniform(g, in[1], g.shape(in[0]), node.attrs.get_int("stream"));
+  ValueId dropped = less(g, u, constant(g, double(float(p))));
+  ValueId scale = constant(g, 1 / (1 - p), {}, g.type(in[0]).dtype);
+  return {select(g, dropped, constant(g, 0, {}, g.type(in[0]).dtype), mul(g, in[0], scale))};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  return {g.add1(op::dropout, {dy[0], node.inputs[1]}, node.attrs), kNoValue};
+}
+
+Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return default_cost(spec, outputs, 12); }
+
+}  // namespace
+
+namespace op {
+constinit const OpDef dropout = {.name = "dropout", .min_inputs = 2, .max_inputs = 2, .attrs = kAttrs, .infer = infer,
+                                 .gradient = gradient, .reference = reference, .decompose = decompose, .cost = cost,
+                                 .fusion = Fusion::kComposite};
+}  // namespace op
+
+ValueId dropout(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream) {
+  if (p == 0) return x;
+  return g.add1(op::dropout, {x, rng}, {{"p", p}, {"stream", stream}});
+}
+
+}  // namespace tokamak

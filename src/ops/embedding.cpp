@@ -1,0 +1,84 @@
+// embedding: rows of a table by index; its gradient adds rows up, in order of the ids, onto zero or onto a given base.
+#include "ops/ops.h"
+
+#include "base/error.h"
+#include "graph/host_tensor.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+constexpr AttrDef kGradAttrs[] = {{"rows"}};
+
+std::vector<ValueType> infer(const NodeSpec& spec) {
+  const ValueType &table = spec.inputs[0], &ids = spec.inputs[1];
+  if (table.shape.size() != 2 || ids.dtype != DType::kI32)
+    user_error("[embedding] expected a table (V, C) and i32 ids, got {} and {}", to_string(table), to_string(ids));
+  Shape shape = ids.shape;
+  shape.push_back(table.shape[1]);
+  return {{table.dtype, shape}};
+}
+
+int64_t checked_row(double id, int64_t rows) {
+  if (id < 0 || id >= double(rows)) user_error("[embedding] expected ids below {}, got {}", rows, id);
+  return int64_t(id);
+}
+
+void reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  const HostTensor &table = *in[0], &ids = *in[1];
+  int64_t cols = table.shape()[1];
+  for (int64_t i = 0; i < ids.size(); ++i)
+    for (int64_t c = 0; c < cols; ++c) out[0][i * cols + c] = table[checked_row(ids[i], table.shape()[0]) * cols + c];
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  return {g.add1(op::embedding_grad, {dy[0], node.inputs[1]}, {{"rows", g.shape(node.inputs[0])[0]}}), kNoValue};
+}
+
+Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  return {0, 2 * double(num_bytes(outputs[0])) + double(num_bytes(spec.inputs[1]))};
+}
+
+std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+  const ValueType &dy = spec.inputs[0], &ids = spec.inputs[1];
+  Shape expected = ids.shape;
+  if (!dy.shape.empty()) expected.push_back(dy.shape.back());
+  if (dy.shape != expected || ids.dtype != DType::kI32)
+    user_error("[embedding_grad] expected dy (..., C) and i32 ids (...), got {} and {}", to_string(dy), to_string(ids));
+  ValueType table{dy.dtype, {spec.attrs.get_int("rows"), dy.shape.back()}};
+  if (spec.inputs.size() == 3 && spec.inputs[2] != table)
+    user_error("[embedding_grad] expected a base {}, got {}", to_string(table), to_string(spec.inputs[2]));
+  return {table};
+}
+
+void grad_reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  const HostTensor &dy = *in[0], &ids = *in[1];
+  int64_t cols = out[0].shape()[1];
+  if (in.size() == 3)
+    out[0].data = in[2]->data;
+  else
+    std::fill(out[0].data.begin(), out[0].data.end(), 0.0);
+  for (int64_t i = 0; i < ids.size(); ++i)
+    for (int64_t c = 0; c < cols; ++c) out[0][checked_row(ids[i], out[0].shape()[0]) * cols + c] += dy[i * cols + c];
+}
+
+Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  double updates = double(num_bytes(spec.inputs[0]));
+  return {double(num_elements(spec.inputs[0].shape)), 3 * updates + double(num_bytes(outputs[0]))};
+}
+
+}  // namespace
+
+namespace op {
+constinit const OpDef embedding = {.name = "embedding", .min_inputs = 2, .max_inputs = 2, .infer = infer,
+                                   .gradient = gradient, .reference = reference, .cost = cost};
+constinit const OpDef embedding_grad = {
+    .name = "embedding_grad", .min_inputs = 2, .max_inputs = 3, .attrs = kGradAttrs, .infer = infer_grad,
+    .no_gradient = "second derivatives are not needed", .reference = grad_reference, .cost = grad_cost,
+    .autocast = Autocast::kFull, .in_place = [](const Node& node, int) { return node.inputs.size() == 3 ? 2 : -1; }};
+}  // namespace op
+
+ValueId embedding(GraphBuilder& g, ValueId table, ValueId ids) { return g.add1(op::embedding, {table, ids}); }
+
+}  // namespace tokamak

@@ -1,0 +1,114 @@
+// Ops whose elements depend on their index alone: constant, iota and counter-based random numbers.
+#include "ops/ops.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "graph/host_tensor.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+constexpr AttrDef kConstantAttrs[] = {{"dtype"}, {"shape"}, {"value"}};
+constexpr AttrDef kIotaAttrs[] = {{"dim"}, {"shape"}};
+constexpr AttrDef kRandomAttrs[] = {{"shape"}, {"stream"}};
+
+std::vector<ValueType> infer_constant(const NodeSpec& spec) {
+  return {{parse_dtype(spec.attrs.get_string("dtype")), spec.attrs.get_ints("shape")}};
+}
+
+void constant_reference(const Node& node, std::span<const HostTensor* const>, std::span<HostTensor> out) {
+  std::fill(out[0].data.begin(), out[0].data.end(), node.attrs.get_double("value"));
+}
+
+void constant_tile(const Node& node, std::span<const TileOperand>, int64_t, int64_t n, float* out) {
+  std::fill_n(out, n, float(node.attrs.get_double("value")));
+}
+
+std::vector<ValueType> infer_iota(const NodeSpec& spec) {
+  const Shape& shape = spec.attrs.get_ints("shape");
+  int64_t dim = spec.attrs.get_int("dim");
+  if (dim < 0 || dim >= int64_t(shape.size()))
+    user_error("[iota] expected a dim of {}, got {}", to_string(shape), dim);
+  return {{DType::kF32, shape}};
+}
+
+// index = (i / inner) % size
+std::pair<int64_t, int64_t> iota_period(const Node& node) {
+  const Shape& shape = node.attrs.get_ints("shape");
+  auto dim = size_t(node.attrs.get_int("dim"));
+  int64_t inner = 1;
+  for (size_t d = dim + 1; d < shape.size(); ++d) inner *= shape[d];
+  return {inner, shape[dim]};
+}
+
+void iota_reference(const Node& node, std::span<const HostTensor* const>, std::span<HostTensor> out) {
+  auto [inner, size] = iota_period(node);
+  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = double((i / inner) % size);
+}
+
+// Runs of equal or of consecutive indices, so that the division happens once a run.
+void iota_tile(const Node& node, std::span<const TileOperand>, int64_t first, int64_t n, float* out) {
+  auto [inner, size] = iota_period(node);
+  for (int64_t done = 0; done < n;) {
+    int64_t at = first + done, index = (at / inner) % size;
+    int64_t run = std::min(n - done, inner == 1 ? size - index : inner - at % inner);
+    for (int64_t i = 0; i < run; ++i) out[done + i] = float(inner == 1 ? index + i : index);
+    done += run;
+  }
+}
+
+std::vector<ValueType> infer_random(const NodeSpec& spec) {
+  if (spec.inputs[0] != ValueType{DType::kI32, {2}})
+    user_error("[random_uniform] expected rng to be i32[2] (seed, step), got {}", to_string(spec.inputs[0]));
+  return {{DType::kF32, spec.attrs.get_ints("shape")}};
+}
+
+uint64_t random_key(uint32_t seed, uint32_t step) { return uint64_t(step) << 32 | seed; }
+
+void random_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  uint64_t key = random_key(uint32_t(int64_t((*in[0])[0])), uint32_t(int64_t((*in[0])[1])));
+  auto stream = uint64_t(node.attrs.get_int("stream"));
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    out[0][i] = uniform_float(philox4x32(key, uint64_t(i / 4), stream)[size_t(i % 4)]);
+}
+
+void random_tile(const Node& node, std::span<const TileOperand> in, int64_t first, int64_t n, float* out) {
+  const auto* rng = static_cast<const int32_t*>(in[0].raw);
+  uint64_t key = random_key(uint32_t(rng[0]), uint32_t(rng[1]));
+  auto stream = uint64_t(node.attrs.get_int("stream"));
+  for (int64_t i = first; i < first + n;) {
+    auto words = philox4x32(key, uint64_t(i / 4), stream);
+    for (int64_t lane = i % 4; lane < 4 && i < first + n; ++lane, ++i) out[i - first] = uniform_float(words[size_t(lane)]);
+  }
+}
+
+constexpr std::string_view kNoInput = "depends on no differentiable input";
+
+}  // namespace
+
+namespace op {
+constinit const OpDef constant = {.name = "constant", .min_inputs = 0, .max_inputs = 0, .attrs = kConstantAttrs,
+                                  .infer = infer_constant, .no_gradient = kNoInput, .reference = constant_reference,
+                                  .fusion = Fusion::kPointwise, .tile = constant_tile};
+constinit const OpDef iota = {.name = "iota", .min_inputs = 0, .max_inputs = 0, .attrs = kIotaAttrs,
+                              .infer = infer_iota, .no_gradient = kNoInput, .reference = iota_reference,
+                              .fusion = Fusion::kPointwise, .tile = iota_tile};
+constinit const OpDef random_uniform = {.name = "random_uniform", .attrs = kRandomAttrs, .infer = infer_random,
+                                        .no_gradient = kNoInput, .reference = random_reference,
+                                        .fusion = Fusion::kPointwise, .tile = random_tile};
+}  // namespace op
+
+ValueId constant(GraphBuilder& g, double value, Shape shape, DType dtype) {
+  return g.add1(op::constant, {},
+                {{"dtype", std::string(dtype_name(dtype))}, {"shape", std::move(shape)}, {"value", value}});
+}
+ValueId iota(GraphBuilder& g, Shape shape, int64_t dim) {
+  return g.add1(op::iota, {}, {{"dim", dim}, {"shape", std::move(shape)}});
+}
+ValueId random_uniform(GraphBuilder& g, ValueId rng, Shape shape, int64_t stream) {
+  return g.add1(op::random_uniform, {rng}, {{"shape", std::move(shape)}, {"stream", stream}});
+}
+
+}  // namespace tokamak

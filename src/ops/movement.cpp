@@ -1,0 +1,200 @@
+// Ops that move elements and compute nothing: reshape (a view), transpose, slice, pad, concat.
+#include "ops/ops.h"
+
+#include "base/error.h"
+#include "graph/host_tensor.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+constexpr AttrDef kReshapeAttrs[] = {{"shape"}};
+constexpr AttrDef kTransposeAttrs[] = {{"perm"}};
+constexpr AttrDef kSliceAttrs[] = {{"begin"}, {"dim"}, {"size"}};
+constexpr AttrDef kPadAttrs[] = {{"after"}, {"before"}, {"dim"}};
+constexpr AttrDef kConcatAttrs[] = {{"dim"}};
+
+// No FLOPs; what is written was read once.
+Cost move_cost(const NodeSpec&, std::span<const ValueType> outputs) { return {0, 2 * double(num_bytes(outputs[0]))}; }
+Cost view_cost(const NodeSpec&, std::span<const ValueType>) { return {}; }
+
+size_t checked_dim(const NodeSpec& spec) {
+  int64_t dim = spec.attrs.get_int("dim"), rank = int64_t(spec.inputs[0].shape.size());
+  if (dim < 0 || dim >= rank) user_error("[{}] expected a dim below {}, got {}", spec.op.name, rank, dim);
+  return size_t(dim);
+}
+
+// Sizes around dim: (outer, dim, inner).
+struct Around {
+  int64_t outer = 1, size, inner = 1;
+};
+Around around(const Shape& shape, size_t dim) {
+  Around a{1, shape[dim], 1};
+  for (size_t i = 0; i < dim; ++i) a.outer *= shape[i];
+  for (size_t i = dim + 1; i < shape.size(); ++i) a.inner *= shape[i];
+  return a;
+}
+
+std::vector<ValueType> infer_reshape(const NodeSpec& spec) {
+  const Shape& shape = spec.attrs.get_ints("shape");
+  if (num_elements(shape) != num_elements(spec.inputs[0].shape))
+    user_error("[reshape] expected as many elements as {}, got {}", to_string(spec.inputs[0].shape), to_string(shape));
+  return {{spec.inputs[0].dtype, shape}};
+}
+void reshape_reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  out[0].data = in[0]->data;
+}
+std::vector<ValueId> reshape_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  return {reshape(g, dy[0], g.shape(node.inputs[0]))};
+}
+
+std::vector<ValueType> infer_transpose(const NodeSpec& spec) {
+  const auto& perm = spec.attrs.get_ints("perm");
+  const Shape& from = spec.inputs[0].shape;
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  bool valid = perm.size() == from.size();
+  for (size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == int64_t(i);
+  if (!valid) user_error("[transpose] expected a permutation of the dims of {}, got {}", to_string(from), to_string(perm));
+  Shape shape;
+  for (int64_t p : perm) shape.push_back(from[size_t(p)]);
+  return {{spec.inputs[0].dtype, shape}};
+}
+void transpose_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  const auto& perm = node.attrs.get_ints("perm");
+  std::vector<int64_t> strides = broadcast_strides(in[0]->shape(), in[0]->shape());
+  for (size_t d = 0; d < strides.size(); ++d)  // broadcast_strides gives 0 to dims of size 1, which is right here too
+    if (in[0]->shape()[d] == 1) strides[d] = 0;
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    int64_t rest = i, from = 0;
+    for (size_t d = perm.size(); d-- > 0;) {
+      from += rest % out[0].shape()[d] * strides[size_t(perm[d])];
+      rest /= out[0].shape()[d];
+    }
+    out[0][i] = (*in[0])[from];
+  }
+}
+std::vector<ValueId> transpose_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  const auto& perm = node.attrs.get_ints("perm");
+  std::vector<int64_t> inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) inverse[size_t(perm[i])] = int64_t(i);
+  return {transpose(g, dy[0], inverse)};
+}
+
+std::vector<ValueType> infer_slice(const NodeSpec& spec) {
+  size_t dim = checked_dim(spec);
+  Shape shape = spec.inputs[0].shape;
+  int64_t begin = spec.attrs.get_int("begin"), size = spec.attrs.get_int("size");
+  if (begin < 0 || size < 1 || begin + size > shape[dim])
+    user_error("[slice] expected a range within [0, {}), got [{}, {})", shape[dim], begin, begin + size);
+  shape[dim] = size;
+  return {{spec.inputs[0].dtype, shape}};
+}
+
+// Copies `count` whole indices of dim, from index `from_at` of x to `to_at` of y.
+void copy_range(const HostTensor& x, int64_t from_at, HostTensor& y, int64_t to_at, size_t dim, int64_t count) {
+  Around from = around(x.shape(), dim), to = around(y.shape(), dim);
+  for (int64_t o = 0; o < from.outer; ++o)
+    for (int64_t i = 0; i < count * from.inner; ++i)
+      y[(o * to.size + to_at) * to.inner + i] = x[(o * from.size + from_at) * from.inner + i];
+}
+
+void slice_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  copy_range(*in[0], node.attrs.get_int("begin"), out[0], 0, size_t(node.attrs.get_int("dim")), node.attrs.get_int("size"));
+}
+std::vector<ValueId> slice_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  int64_t dim = node.attrs.get_int("dim"), begin = node.attrs.get_int("begin");
+  int64_t after = g.shape(node.inputs[0])[size_t(dim)] - begin - node.attrs.get_int("size");
+  return {pad(g, dy[0], dim, begin, after)};
+}
+
+std::vector<ValueType> infer_pad(const NodeSpec& spec) {
+  size_t dim = checked_dim(spec);
+  Shape shape = spec.inputs[0].shape;
+  int64_t before = spec.attrs.get_int("before"), after = spec.attrs.get_int("after");
+  if (before < 0 || after < 0) user_error("[pad] expected amounts of 0 or more, got {} and {}", before, after);
+  shape[dim] += before + after;
+  return {{spec.inputs[0].dtype, shape}};
+}
+void pad_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  auto dim = size_t(node.attrs.get_int("dim"));
+  std::fill(out[0].data.begin(), out[0].data.end(), 0.0);
+  copy_range(*in[0], 0, out[0], node.attrs.get_int("before"), dim, in[0]->shape()[dim]);
+}
+std::vector<ValueId> pad_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  int64_t dim = node.attrs.get_int("dim");
+  return {slice(g, dy[0], dim, node.attrs.get_int("before"), g.shape(node.inputs[0])[size_t(dim)])};
+}
+
+std::vector<ValueType> infer_concat(const NodeSpec& spec) {
+  size_t dim = checked_dim(spec);
+  Shape shape = spec.inputs[0].shape;
+  shape[dim] = 0;
+  for (const ValueType& type : spec.inputs) {
+    Shape like = type.shape;
+    if (like.size() == shape.size()) like[dim] = shape[dim];
+    if (like != shape || type.dtype != spec.inputs[0].dtype)
+      user_error("[concat] expected tensors like {} but for dim {}, got {}", to_string(spec.inputs[0]), dim, to_string(type));
+    shape[dim] += type.shape[dim];
+  }
+  return {{spec.inputs[0].dtype, shape}};
+}
+void concat_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  auto dim = size_t(node.attrs.get_int("dim"));
+  int64_t at = 0;
+  for (const HostTensor* x : in) {
+    copy_range(*x, 0, out[0], at, dim, x->shape()[dim]);
+    at += x->shape()[dim];
+  }
+}
+std::vector<ValueId> concat_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  int64_t dim = node.attrs.get_int("dim"), at = 0;
+  std::vector<ValueId> grads;
+  for (ValueId input : node.inputs) {
+    int64_t size = g.shape(input)[size_t(dim)];
+    grads.push_back(slice(g, dy[0], dim, at, size));
+    at += size;
+  }
+  return grads;
+}
+
+}  // namespace
+
+namespace op {
+constinit const OpDef reshape = {.name = "reshape", .attrs = kReshapeAttrs, .infer = infer_reshape,
+                                 .gradient = reshape_gradient, .reference = reshape_reference, .cost = view_cost,
+                                 .fusion = Fusion::kView};
+constinit const OpDef transpose = {.name = "transpose", .attrs = kTransposeAttrs, .infer = infer_transpose,
+                                   .gradient = transpose_gradient, .reference = transpose_reference, .cost = move_cost};
+constinit const OpDef slice = {.name = "slice", .attrs = kSliceAttrs, .infer = infer_slice,
+                               .gradient = slice_gradient, .reference = slice_reference, .cost = move_cost};
+constinit const OpDef pad = {.name = "pad", .attrs = kPadAttrs, .infer = infer_pad, .gradient = pad_gradient,
+                             .reference = pad_reference, .cost = move_cost};
+constinit const OpDef concat = {.name = "concat", .max_inputs = -1, .attrs = kConcatAttrs, .infer = infer_concat,
+                                .gradient = concat_gradient, .reference = concat_reference, .cost = move_cost};
+}  // namespace op
+
+ValueId reshape(GraphBuilder& g, ValueId a, Shape shape) {
+  int64_t known = 1, *free = nullptr;
+  for (int64_t& d : shape) d == -1 ? void(free = &d) : void(known *= d);
+  if (free) *free = num_elements(g.shape(a)) / known;
+  if (shape == g.shape(a)) return a;
+  return g.add1(op::reshape, {a}, {{"shape", std::move(shape)}});
+}
+ValueId transpose(GraphBuilder& g, ValueId a, std::vector<int64_t> perm) {
+  return g.add1(op::transpose, {a}, {{"perm", std::move(perm)}});
+}
+ValueId slice(GraphBuilder& g, ValueId a, int64_t dim, int64_t begin, int64_t size) {
+  if (begin == 0 && size_t(dim) < g.shape(a).size() && size == g.shape(a)[size_t(dim)]) return a;
+  return g.add1(op::slice, {a}, {{"begin", begin}, {"dim", dim}, {"size", size}});
+}
+ValueId pad(GraphBuilder& g, ValueId a, int64_t dim, int64_t before, int64_t after) {
+  if (before == 0 && after == 0) return a;
+  return g.add1(op::pad, {a}, {{"after", after}, {"before", before}, {"dim", dim}});
+}
+ValueId concat(GraphBuilder& g, std::vector<ValueId> values, int64_t dim) {
+  return g.add1(op::concat, std::move(values), {{"dim", dim}});
+}
+
+}  // namespace tokamak

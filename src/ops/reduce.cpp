@@ -1,0 +1,122 @@
+// Reductions: sum and maximum over given dims, and the sum of squares of many tensors.
+#include "ops/ops.h"
+
+#include "base/error.h"
+#include "graph/host_tensor.h"
+#include "ops/pointwise_op.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tokamak {
+namespace {
+
+constexpr AttrDef kReduceAttrs[] = {{"dims"}, {"keep"}};
+
+Shape reduced_shape(const Shape& from, const std::vector<int64_t>& dims, bool keep) {
+  Shape shape;
+  for (size_t i = 0; i < from.size(); ++i) {
+    bool reduced = std::find(dims.begin(), dims.end(), int64_t(i)) != dims.end();
+    if (!reduced) shape.push_back(from[i]);
+    if (reduced && keep) shape.push_back(1);
+  }
+  return shape;
+}
+
+std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
+  const ValueType& x = spec.inputs[0];
+  const auto& dims = spec.attrs.get_ints("dims");
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] < 0 || dims[i] >= int64_t(x.shape.size()) || (i && dims[i] <= dims[i - 1]))
+      user_error("[{}] expected increasing dims of {}, got {}", spec.op.name, to_string(x.shape), to_string(dims));
+  return {{x.dtype, reduced_shape(x.shape, dims, spec.attrs.get_bool("keep"))}};
+}
+
+void reduce(const Node& node, const HostTensor& x, HostTensor& y, double start, double (*combine)(double, double)) {
+  // The kept-dims shape broadcasts to x, which gives every element of x its place in y.
+  HostTensor kept({DType::kF32, reduced_shape(x.shape(), node.attrs.get_ints("dims"), true)});
+  std::fill(y.data.begin(), y.data.end(), start);
+  const HostTensor* operand = &kept;
+  for_each_broadcast(x.shape(), {&operand, 1}, [&](int64_t i, std::span<const int64_t> at) {
+    y[at[0]] = combine(y[at[0]], x[i]);
+  });
+}
+
+void sum_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  reduce(node, *in[0], out[0], 0.0, [](double a, double b) { return a + b; });
+}
+void max_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  reduce(node, *in[0], out[0], -std::numeric_limits<double>::infinity(), [](double a, double b) { return std::max(a, b); });
+}
+
+ValueId keep_dims(GraphBuilder& g, const Node& node, ValueId value) {
+  return reshape(g, value, reduced_shape(g.shape(node.inputs[0]), node.attrs.get_ints("dims"), true));
+}
+
+std::vector<ValueId> sum_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  const ValueType x = g.type(node.inputs[0]);
+  return {add(g, keep_dims(g, node, dy[0]), constant(g, 0, x.shape, x.dtype))};
+}
+
+// Every element that equals the maximum gets the gradient, shared equally.
+std::vector<ValueId> max_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  ValueId hit = equal(g, node.inputs[0], keep_dims(g, node, node.outputs[0]));
+  ValueId count = reduce_sum(g, hit, node.attrs.get_ints("dims"), true);
+  return {mul(g, hit, div(g, keep_dims(g, node, dy[0]), count))};
+}
+
+Cost reduce_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = default_cost(spec, outputs);
+  cost.flops = double(num_elements(spec.inputs[0].shape));
+  return cost;
+}
+
+std::vector<ValueType> infer_sum_squares(const NodeSpec& spec) {
+  for (const ValueType& type : spec.inputs)
+    if (!is_float(type.dtype)) user_error("[sum_squares] expected float tensors, got {}", to_string(type));
+  return {{DType::kF32, {}}};
+}
+
+void sum_squares_reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  double sum = 0;
+  for (const HostTensor* x : in)
+    for (double v : x->data) sum += v * v;
+  out[0][0] = sum;
+}
+
+std::vector<ValueId> sum_squares_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  std::vector<ValueId> grads;
+  for (ValueId x : node.inputs) grads.push_back(mul(g, mul(g, x, constant(g, 2)), dy[0]));
+  return grads;
+}
+
+Cost sum_squares_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = default_cost(spec, outputs);
+  cost.flops = 0;
+  for (const ValueType& type : spec.inputs) cost.flops += 2 * double(num_elements(type.shape));
+  return cost;
+}
+
+}  // namespace
+
+namespace op {
+constinit const OpDef reduce_sum = {.name = "reduce_sum", .attrs = kReduceAttrs, .infer = infer_reduce,
+                                    .gradient = sum_gradient, .reference = sum_reference, .cost = reduce_cost,
+                                    .autocast = Autocast::kFull, .fusion = Fusion::kReduction};
+constinit const OpDef reduce_max = {.name = "reduce_max", .attrs = kReduceAttrs, .infer = infer_reduce,
+                                    .gradient = max_gradient, .reference = max_reference, .cost = reduce_cost,
+                                    .autocast = Autocast::kFull, .fusion = Fusion::kReduction};
+constinit const OpDef sum_squares = {.name = "sum_squares", .max_inputs = -1, .infer = infer_sum_squares,
+                                     .gradient = sum_squares_gradient, .reference = sum_squares_reference,
+                                     .cost = sum_squares_cost, .autocast = Autocast::kFull};
+}  // namespace op
+
+ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {
+  return g.add1(op::reduce_sum, {a}, {{"dims", std::move(dims)}, {"keep", keep}});
+}
+ValueId reduce_max(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {
+  return g.add1(op::reduce_max, {a}, {{"dims", std::move(dims)}, {"keep", keep}});
+}
+ValueId sum_squares(GraphBuilder& g, std::vector<ValueId> values) { return g.add1(op::sum_squares, std::move(values)); }
+
+}  // namespace tokamak

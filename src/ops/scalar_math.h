@@ -1,0 +1,91 @@
+// The pointwise maths, written once as scalar functions of a template type: double for the reference interpreter, float
+// for the CPU tile kernels (branch-free, so that loops over them vectorise). Nothing but <cmath> and <bit> is used.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace tokamak::scalar {
+
+/// Rounds to the nearest bf16, ties to even; infinities and NaN stay.
+inline float round_bf16(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) & 0xFFFF0000u;
+  return x == x ? std::bit_cast<float>(rounded) : x;
+}
+
+/// e^x, relative error below 2e-7: 2^n * P(r) with |r| <= ln2 / 2; 0 below -87.3, infinity above 88.7.
+inline float exp(float x) {
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer
+  float clamped = x < -87.3f ? -87.3f : x;
+  clamped = clamped > 88.7f ? 88.7f : clamped;
+  float n = (clamped * 1.44269504f + kMagic) - kMagic;
+  float r = clamped - n * 0.693145752f;
+  r = r - n * 1.42860677e-6f;
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  // Two steps, because 2^128 is not a float.
+  int half = int(n) >> 1;
+  float s1 = std::bit_cast<float>((half + 127) << 23), s2 = std::bit_cast<float>((int(n) - half + 127) << 23);
+  float y = p * s1 * s2;
+  y = x < -87.3f ? 0.0f : y;
+  return x > 88.7f ? HUGE_VALF : y;
+}
+inline double exp(double x) { return std::exp(x); }
+
+/// tanh, error below 3e-7: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere.
+inline float tanh(float x) {
+  float a = x < 0 ? -x : x, z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  float small = x + x * z * p;
+  float large = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
+  large = x < 0 ? -large : large;
+  return a < 0.625f ? small : large;
+}
+inline double tanh(double x) { return std::tanh(x); }
+
+inline float cast_bf16(float x) { return round_bf16(x); }
+inline double cast_bf16(double x) { return double(round_bf16(float(x))); }
+
+template <typename T> T add(T a, T b) { return a + b; }
+template <typename T> T sub(T a, T b) { return a - b; }
+template <typename T> T mul(T a, T b) { return a * b; }
+template <typename T> T div(T a, T b) { return a / b; }
+template <typename T> T maximum(T a, T b) { return a < b ? b : a; }
+template <typename T> T minimum(T a, T b) { return b < a ? b : a; }
+template <typename T> T pow(T a, T b) { return std::pow(a, b); }
+template <typename T> T less(T a, T b) { return a < b ? T(1) : T(0); }
+template <typename T> T equal(T a, T b) { return a == b ? T(1) : T(0); }
+template <typename T> T select(T c, T a, T b) { return c != T(0) ? a : b; }
+
+template <typename T> T neg(T a) { return -a; }
+template <typename T> T exponential(T a) { return exp(a); }
+template <typename T> T logarithm(T a) { return std::log(a); }
+template <typename T> T hyperbolic_tangent(T a) { return tanh(a); }
+template <typename T> T square_root(T a) { return std::sqrt(a); }
+template <typename T> T reciprocal_root(T a) { return T(1) / std::sqrt(a); }
+
+/// GELU, tanh form: Hendrycks & Gimpel, "Gaussian error linear units" (2016).
+template <typename T> T gelu(T x) {
+  T u = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);
+  return T(0.5) * x * (T(1) + tanh(u));
+}
+template <typename T> T gelu_grad(T x, T dy) {
+  T u = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);
+  T t = tanh(u);
+  T du = T(0.7978845608028654) * (T(1) + T(0.134145) * x * x);
+  return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * du);
+}
+
+}  // namespace tokamak::scalar
