@@ -1,0 +1,93 @@
+#include "autodiff/differentiate.h"
+
+#include "base/error.h"
+#include "ops/ops.h"
+
+namespace tokamak {
+namespace {
+
+// Which values depend on one of `wrt`.
+std::vector<bool> find_dependent(const Graph& graph, std::span<const ValueId> wrt) {
+  std::vector<bool> dependent(size_t(graph.num_values()), false);
+  for (ValueId value : wrt) dependent[size_t(value)] = true;
+  for (const Node& node : graph.nodes()) {
+    bool any = false;
+    for (ValueId input : node.inputs) any |= dependent[size_t(input)];
+    for (ValueId output : node.outputs) dependent[size_t(output)] = any && is_float(graph.dtype(output));
+  }
+  return dependent;
+}
+
+class Differentiator {
+ public:
+  Differentiator(GraphBuilder& builder, std::span<const ValueId> wrt)
+      : builder_(builder), dependent_(find_dependent(builder.graph(), wrt)), grads_(dependent_.size(), kNoValue) {}
+
+  void run(ValueId loss) {
+    size_t forward_nodes = builder_.graph().nodes().size();
+    add_gradient(loss, constant(builder_, 1.0));
+    for (size_t n = forward_nodes; n-- > 0;) visit(Node(builder_.graph().nodes()[n]));  // a copy: visiting appends
+  }
+
+  ValueId gradient(ValueId value) const { return grads_[size_t(value)]; }
+
+ private:
+  void visit(const Node& node) {
+    std::vector<ValueId> output_grads;
+    bool any = false;
+    for (ValueId output : node.outputs) {
+      output_grads.push_back(grads_[size_t(output)]);
+      any |= grads_[size_t(output)] != kNoValue;
+    }
+    if (!any || !depends(node)) return;
+    if (!node.op->gradient)
+      user_error("[{}] has no gradient ({}), but the loss depends on a parameter through it", node.op->name,
+                 node.op->no_gradient);
+    // Rules of ops with one output may take its gradient for granted; so may all others for their first one.
+    if (output_grads[0] == kNoValue) output_grads[0] = zeros_like(node.outputs[0]);
+    std::vector<ValueId> input_grads = node.op->gradient(builder_, node, output_grads);
+    TOKAMAK_CHECK(input_grads.size() == node.inputs.size(), "[{}] gives {} gradients for {} inputs", node.op->name,
+                  input_grads.size(), node.inputs.size());
+    for (size_t i = 0; i < input_grads.size(); ++i)
+      if (input_grads[i] != kNoValue && dependent_[size_t(node.inputs[i])]) add_gradient(node.inputs[i], input_grads[i]);
+  }
+
+  bool depends(const Node& node) const {
+    for (ValueId input : node.inputs)
+      if (dependent_[size_t(input)]) return true;
+    return false;
+  }
+
+  void add_gradient(ValueId value, ValueId gradient) {
+    ValueId& sum = grads_[size_t(value)];
+    TOKAMAK_CHECK(builder_.shape(gradient) == builder_.shape(value), "a gradient of {} has shape {}",
+                  to_string(builder_.shape(value)), to_string(builder_.shape(gradient)));
+    sum = sum == kNoValue ? gradient : add(builder_, sum, gradient);
+  }
+
+  ValueId zeros_like(ValueId value) {
+    const ValueType type = builder_.type(value);
+    return constant(builder_, 0.0, type.shape, type.dtype);
+  }
+
+  GraphBuilder& builder_;
+  std::vector<bool> dependent_;
+  std::vector<ValueId> grads_;  // by forward value
+};
+
+}  // namespace
+
+std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt) {
+  if (builder.type(loss) != ValueType{DType::kF32, {}})
+    user_error("[differentiate] expected a scalar f32 loss, got {}", to_string(builder.type(loss)));
+  std::vector<std::string> tags = builder.tags();
+  builder.set_tags({"backward"});
+  Differentiator differentiator(builder, wrt);
+  differentiator.run(loss);
+  builder.set_tags(std::move(tags));
+  std::vector<ValueId> grads;
+  for (ValueId value : wrt) grads.push_back(differentiator.gradient(value));
+  return grads;
+}
+
+}  // namespace tokamak

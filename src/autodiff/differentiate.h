@@ -1,0 +1,12 @@
+// Reverse-mode differentiation of a graph, as ordinary nodes of the same graph. Tests: tests/autodiff, tests/ops.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace tokamak {
+
+/// Appends, tagged #backward, the nodes that compute the gradient of the scalar f32 `loss` with respect to each of `wrt`;
+/// kNoValue where the loss does not depend on it. Throws UserError naming an op on the way that has no gradient.
+std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt);
+
+}  // namespace tokamak

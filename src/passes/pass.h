@@ -1,0 +1,50 @@
+// A pass is one free function on the graph, a row of the table in pipeline.cpp, and a test. What it may know comes in as
+// plain data; passes speak to each other through tags on nodes only.
+#pragma once
+
+#include "config/config.h"
+#include "graph/graph.h"
+#include "graph/target.h"
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+namespace tokamak {
+
+struct PassContext {
+  Target target;
+  CompileConfig options;
+};
+
+enum class Stage : uint8_t { kForward, kStep };       // before and after differentiation
+enum class Numerics : uint8_t { kExact, kTolerance };  // bit for bit the same, or within rounding
+
+struct Pass {
+  std::string_view name;
+  Stage stage;
+  Numerics numerics;
+  bool (*enabled)(const PassContext&);        // by options and target; disable_passes comes on top
+  bool (*run)(Graph&, const PassContext&);    // returns whether the graph changed
+  std::string_view summary;                   // one line for --help and explain
+};
+
+/// All passes in the order in which they run.
+std::span<const Pass> pipeline();
+
+struct PassReport {
+  std::string_view name;
+  bool skipped = false;
+  bool changed = false;
+  double milliseconds = 0;
+  std::vector<std::pair<std::string, int>> op_changes;  // op name -> difference in count
+};
+
+/// Called after each pass that changed the graph.
+using PassObserver = std::function<void(const Pass&, const Graph& after)>;
+
+/// Runs the passes of one stage over the graph: skip if disabled, run, verify, compare, time.
+std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context,
+                                   const PassObserver& observer = {});
+
+}  // namespace tokamak
