@@ -1,0 +1,116 @@
+#include "model/gpt.h"
+
+#include "base/error.h"
+#include "ops/ops.h"
+
+#include <cmath>
+#include <functional>
+
+namespace tokamak {
+namespace {
+
+constexpr double kLayerNormEps = 1e-5;
+
+// Turns (B, T, 3C) into (B, T, C) for layer `layer`: the training and the cached form differ in this alone.
+using AttentionForm = std::function<ValueId(int64_t layer, ValueId qkv)>;
+
+class GptBuilder {
+ public:
+  GptBuilder(GraphBuilder& g, const ModelConfig& model, ValueId rng) : g_(g), model_(model), rng_(rng) {
+    for (const ParameterInfo& info : gpt_parameters(model)) g_.parameter(info.name, {DType::kF32, info.shape});
+  }
+
+  // tokens (B, t), position embeddings (t, C) or (T, C) -> logits (B*t, V)
+  ValueId logits(ValueId tokens, ValueId positions, const AttentionForm& attend) {
+    ValueId x = add(g_, embedding(g_, parameter("wte.weight"), tokens), positions);  // (B, t, C)
+    x = drop(x);
+    for (int64_t layer = 0; layer < model_.layers; ++layer) x = block(x, layer, attend);
+    x = norm(x, "ln_f");
+    ValueId rows = reshape(g_, x, {-1, model_.width});
+    return matmul(g_, rows, parameter(model_.tie_weights ? "wte.weight" : "lm_head.weight"), false, true);
+  }
+
+  ValueId parameter(const std::string& name) { return g_.graph().find_argument(name); }
+
+  AttentionOptions attention_options() {
+    return {.heads = model_.heads, .causal = true, .scale = 1 / std::sqrt(double(model_.width / model_.heads)),
+            .dropout = model_.dropout, .stream = model_.dropout > 0 ? stream_++ : 0};
+  }
+
+ private:
+  ValueId block(ValueId x, int64_t layer, const AttentionForm& attend) {
+    std::string h = fmt::format("h.{}.", layer);
+    ValueId a = attend(layer, linear(norm(x, h + "ln_1"), h + "attn.c_attn"));
+    x = add(g_, x, drop(linear(a, h + "attn.c_proj")));
+    ValueId m = gelu(g_, linear(norm(x, h + "ln_2"), h + "mlp.c_fc"));
+    return add(g_, x, drop(linear(m, h + "mlp.c_proj")));
+  }
+
+  ValueId norm(ValueId x, const std::string& name) {
+    return layer_norm(g_, x, parameter(name + ".weight"), model_.bias ? parameter(name + ".bias") : kNoValue,
+                      kLayerNormEps);
+  }
+
+  ValueId linear(ValueId x, const std::string& name) {
+    ValueId y = matmul(g_, x, parameter(name + ".weight"));
+    return model_.bias ? add(g_, y, parameter(name + ".bias")) : y;
+  }
+
+  ValueId drop(ValueId x) { return model_.dropout > 0 ? dropout(g_, x, rng_, model_.dropout, stream_++) : x; }
+
+  GraphBuilder& g_;
+  const ModelConfig& model_;
+  ValueId rng_;
+  int64_t stream_ = 0;  // tells the random tensors of a step apart
+};
+
+}  // namespace
+
+ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng) {
+  GptBuilder gpt(g, model, rng);
+  int64_t T = g.shape(tokens)[1];
+  if (T > model.context)
+    user_error("[gpt] expected sequences of at most model.context = {} tokens, got {}", model.context, T);
+  ValueId positions = slice(g, gpt.parameter("wpe.weight"), 0, 0, T);  // (T, C)
+  return gpt.logits(tokens, positions,
+                    [&](int64_t, ValueId qkv) { return attention(g, qkv, gpt.attention_options(), rng); });
+}
+
+ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId targets, ValueId rng) {
+  ValueId logits = gpt_logits(g, model, tokens, rng);
+  int64_t rows = g.shape(logits)[0];
+  ValueId losses = cross_entropy(g, logits, reshape(g, targets, {rows}), model.vocab);  // (B*T)
+  return mul(g, reduce_sum(g, losses, {0}, false), constant(g, 1.0 / double(rows)));
+}
+
+Graph gpt_eval_graph(const ModelConfig& model, int64_t B, int64_t T) {
+  ModelConfig config = model;
+  config.dropout = 0;
+  Graph graph("eval");
+  GraphBuilder g(graph);
+  ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
+  graph.add_result("loss", gpt_loss(g, config, tokens, targets, kNoValue));
+  return graph;
+}
+
+Graph gpt_decode_graph(const ModelConfig& model, int64_t B, int64_t t) {
+  ModelConfig config = model;
+  config.dropout = 0;
+  Graph graph("decode");
+  GraphBuilder g(graph);
+  ValueId tokens = g.input("tokens", {DType::kI32, {B, t}});
+  ValueId positions = g.input("positions", {DType::kI32, {t}}), position = g.input("position", {DType::kI32, {}});
+  GptBuilder gpt(g, config, kNoValue);
+  ValueId embedded = embedding(g, gpt.parameter("wpe.weight"), positions);  // (t, C)
+  double scale = gpt.attention_options().scale;
+  ValueId logits = gpt.logits(tokens, embedded, [&](int64_t layer, ValueId qkv) {
+    ValueId cache = g.state(fmt::format("cache.{}", layer), {DType::kF32, {B, config.context, 2 * config.width}});
+    auto [out, updated] = attention_decode(g, qkv, cache, position, config.heads, scale);
+    graph.add_update(cache, updated);
+    return out;
+  });
+  graph.add_result("logits", logits);
+  return graph;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,43 @@
+// GPT-2 written with ops: learned positions, pre-LayerNorm blocks, GELU (tanh), causal attention, tied or separate head.
+// Radford et al., "Language models are unsupervised multitask learners" (2019). Parameter names, layouts and the
+// initialisation are those of Hugging Face's GPT-2. Legend: B batch, T time, C width, V vocabulary, L layers.
+#pragma once
+
+#include "config/config.h"
+#include "graph/builder.h"
+
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+struct ParameterInfo {
+  std::string name;
+  Shape shape;
+  double init_std = 0;    // normal(0, init_std); 0: constant init_value
+  double init_value = 0;
+  bool decay = false;     // weight decay applies: matrices only
+};
+
+/// All parameters, in the order in which the model takes them. Needs model.vocab > 0.
+std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model);
+int64_t count_parameters(const ModelConfig& model);
+
+/// Values of one parameter in fp32, a function of (seed, position in gpt_parameters, element) alone.
+std::vector<float> init_parameter(const ParameterInfo& info, int64_t index, int64_t seed);
+
+/// Appends parameters and forward pass: tokens i32 (B, T), targets i32 (B, T), rng i32[2] (only read with dropout)
+/// -> mean loss f32[].
+ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId targets, ValueId rng);
+
+/// tokens (B, T) -> logits (B*T, V).
+ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng);
+
+/// Inference graph for generation: inputs tokens (B, t), positions i32 (t), position i32[]; states cache.<layer>
+/// (B, context, 2C), updated; result "logits" (B*t, V).
+Graph gpt_decode_graph(const ModelConfig& model, int64_t B, int64_t t);
+
+/// Inference graph of the loss: inputs tokens and targets (B, T); result "loss".
+Graph gpt_eval_graph(const ModelConfig& model, int64_t B, int64_t T);
+
+}  // namespace tokamak
