@@ -1,0 +1,175 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const char* advice(int error_number) {
+  switch (error_number) {
+    case ENOENT: return "check the path";
+    case EACCES:
+    case EPERM: return "change its permissions or choose another path";
+    case EROFS: return "the file system is read-only: choose another path";
+    case ENOSPC:
+    case EDQUOT: return "the disk or the quota is full: free some space or choose another path, then run again";
+    case EISDIR: return "it is a folder: name a file";
+    case ENOTDIR: return "a part of the path is not a folder: check the path";
+    case EMFILE:
+    case ENFILE: return "too many files are open: raise the limit (ulimit -n)";
+    default: return "check the path and the disk";
+  }
+}
+
+FileDescriptor open_file(const fs::path& path, int flags, std::string_view action) {
+  int fd;
+  do fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  while (fd < 0 && errno == EINTR);
+  if (fd < 0) file_error(action, path, errno);
+  return FileDescriptor(fd);
+}
+
+void sync_descriptor(int fd, const fs::path& path) {
+  // EINVAL: some file systems (FUSE, pipes) cannot sync; the data is as safe there as it can be.
+  if (::fsync(fd) != 0 && errno != EINVAL) file_error("write", path, errno);
+}
+
+}  // namespace
+
+void file_error(std::string_view action, const fs::path& path, int error_number) {
+  user_error("[file] cannot {} {}: {}; {}", action, path.string(), std::strerror(error_number), advice(error_number));
+}
+
+FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  FileDescriptor fd = open_file(path, O_RDONLY, "read");
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) file_error("read", path, errno);
+  if (S_ISDIR(info.st_mode)) file_error("read", path, EISDIR);
+  if (info.st_size == 0) return;  // mmap refuses empty mappings; an empty span says the same
+  void* at = ::mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (at == MAP_FAILED) file_error("map", path, errno);
+  bytes_ = {static_cast<const std::byte*>(at), size_t(info.st_size)};
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+AtomicFile::AtomicFile(fs::path path)
+    : path_(std::move(path)), temporary_(path_.string() + ".tmp"),
+      fd_(open_file(temporary_, O_RDWR | O_CREAT | O_TRUNC, "write")) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), fd_(std::move(other.fd_)) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_.is_open()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  TOKAMAK_CHECK(fd_.is_open(), "write to {} after its commit", path_.string());
+  while (!bytes.empty()) {
+    ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) file_error("write", path_, errno);
+    bytes = bytes.subspan(size_t(count));
+  }
+}
+
+void AtomicFile::write_at(size_t offset, std::span<const std::byte> bytes) {
+  TOKAMAK_CHECK(fd_.is_open(), "write to {} after its commit", path_.string());
+  while (!bytes.empty()) {
+    ssize_t count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), off_t(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) file_error("write", path_, errno);
+    offset += size_t(count);
+    bytes = bytes.subspan(size_t(count));
+  }
+}
+
+void AtomicFile::commit() {
+  TOKAMAK_CHECK(fd_.is_open(), "{} is committed twice", path_.string());
+  sync_descriptor(fd_.get(), path_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) file_error("write", path_, errno);
+  fd_ = FileDescriptor();
+  sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
+}
+
+std::string read_all(int fd, std::string_view name) {
+  std::string content;
+  size_t used = 0;
+  struct stat info;
+  // The size is a hint only: a pipe has none, and a file may grow while it is read.
+  size_t hint = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? size_t(info.st_size) + 1 : size_t(1) << 16;
+  for (;;) {
+    if (content.size() == used) content.resize(used + std::max(hint, used));
+    ssize_t count = ::read(fd, content.data() + used, content.size() - used);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) file_error("read", name, errno);
+    if (count == 0) break;
+    used += size_t(count);
+  }
+  content.resize(used);
+  return content;
+}
+
+std::string read_file(const fs::path& path) {
+  return read_all(open_file(path, O_RDONLY, "read").get(), path.string());
+}
+
+void write_file_atomic(const fs::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) file_error("make the folder", path, error.value());
+  if (!fs::is_directory(path, error)) file_error("make the folder", path, ENOTDIR);
+}
+
+void sync_folder(const fs::path& path) {
+  FileDescriptor fd = open_file(path, O_RDONLY | O_DIRECTORY, "sync the folder");
+  sync_descriptor(fd.get(), path);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,93 @@
+// Files that are read whole, mapped, or written so that a crash never leaves a half-written one under its final name.
+// Every failure is a UserError that names the path, the system's reason and what to do.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tokamak {
+
+/// Owns a POSIX file descriptor.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept;
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// A file's whole content, mapped read-only. The file must not be cut short while it is mapped.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  std::span<const std::byte> bytes_;
+};
+
+/// A new file that appears under its name only when it is complete: bytes go to `path`.tmp, commit() syncs and renames.
+/// Without a commit the temporary file is removed and whatever was at `path` stays as it was.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  /// Appends bytes (unbuffered: hand over large pieces).
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+
+  /// Overwrites bytes from `offset` on, inside what was written already (for headers that are known last).
+  void write_at(size_t offset, std::span<const std::byte> bytes);
+
+  /// Syncs the content to the disk, gives the file its name and syncs the folder.
+  void commit();
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& temporary_path() const { return temporary_; }
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  FileDescriptor fd_;
+};
+
+/// The whole content of a regular file, a pipe or a device.
+std::string read_file(const std::filesystem::path& path);
+
+/// Everything that is left to read on an open descriptor; `name` is for messages.
+std::string read_all(int fd, std::string_view name);
+
+/// Writes a whole file as AtomicFile does.
+void write_file_atomic(const std::filesystem::path& path, std::string_view content);
+
+/// Makes a folder with its parents; it is fine when it exists already.
+void make_folder(const std::filesystem::path& path);
+
+/// Makes renames and new files inside a folder survive a power cut.
+void sync_folder(const std::filesystem::path& path);
+
+/// Throws the UserError for a failed system call: "[file] cannot `action` `path`: reason; what to do".
+[[noreturn]] void file_error(std::string_view action, const std::filesystem::path& path, int error_number);
+
+}  // namespace tokamak

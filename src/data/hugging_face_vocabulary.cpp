@@ -1,0 +1,104 @@
+#include "data/hugging_face_vocabulary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "data/byte_alphabet.h"
+#include "data/gpt2_vocabulary.h"
+#include "data/vocabulary_builder.h"
+
+namespace tokamak {
+
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void refuse(std::string_view name, std::string_view field, std::string_view expected, const json& got) {
+  user_error("[tokenizer] {}: expected {} in {}, got {}; only byte-level BPE with GPT-2's pre-tokenization is supported",
+             name, expected, field, got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+}
+
+json field(const json& object, const char* key) { return object.is_object() ? object.value(key, json()) : json(); }
+
+/// A setting that must be off: absent, null, false, zero or an empty string.
+void expect_off(std::string_view name, const json& object, const char* where, const char* key) {
+  json value = field(object, key);
+  bool off = value.is_null() || value == false || (value.is_number() && value == 0) || value == "";
+  if (!off) refuse(name, fmt::format("{}.{}", where, key), "null", value);
+}
+
+void check_settings(const json& root, std::string_view name) {
+  const json& model = root["model"];
+  json type = field(model, "type");
+  if (!type.is_null() && type != "BPE") refuse(name, "model.type", "\"BPE\"", type);
+  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges"})
+    expect_off(name, model, "model", key);
+  json normalizer = field(root, "normalizer");
+  if (!normalizer.is_null()) refuse(name, "normalizer", "null", normalizer);
+  json cutter = field(root, "pre_tokenizer");
+  if (field(cutter, "type") != "ByteLevel") refuse(name, "pre_tokenizer.type", "\"ByteLevel\"", cutter);
+  expect_off(name, cutter, "pre_tokenizer", "add_prefix_space");
+  json use_regex = field(cutter, "use_regex");
+  if (!use_regex.is_null() && use_regex != true) refuse(name, "pre_tokenizer.use_regex", "true", use_regex);
+}
+
+void add_model(const json& model, std::string_view name, VocabularyBuilder& builder) {
+  json tokens = field(model, "vocab"), merges = field(model, "merges");
+  if (!tokens.is_object()) refuse(name, "model.vocab", "an object from token to id", tokens);
+  if (!merges.is_array()) refuse(name, "model.merges", "a list", merges);
+  for (const auto& [spelling, id] : tokens.items()) {
+    if (!id.is_number_integer()) refuse(name, "model.vocab", "whole numbers as ids", id);
+    builder.add_token(spelling, id.get<int64_t>());
+  }
+  for (const json& merge : merges) {
+    if (merge.is_string()) {
+      builder.add_merge(merge.get_ref<const std::string&>());
+    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+      builder.add_merge(merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>());
+    } else {
+      refuse(name, "model.merges", "merges as \"left right\" or [\"left\", \"right\"]", merge);
+    }
+  }
+}
+
+}  // namespace
+
+Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view name) {
+  json root = json::parse(text, nullptr, false);
+  if (!root.is_object() || !root.contains("model"))
+    user_error("[tokenizer] {}: expected a JSON object with a field `model`, got something else; name a tokenizer.json "
+               "as Hugging Face's tokenizers library writes it", name);
+  check_settings(root, name);
+  VocabularyBuilder builder(name);
+  add_model(root["model"], name, builder);
+  json added = field(root, "added_tokens");
+  if (!added.is_null() && !added.is_array()) refuse(name, "added_tokens", "a list", added);
+  for (const json& token : added) {
+    json content = field(token, "content"), id = field(token, "id");
+    if (!content.is_string() || !id.is_number_integer()) refuse(name, "added_tokens", "content and id", token);
+    builder.add_special(content.get<std::string>(), id.get<int64_t>());
+  }
+  return builder.build();
+}
+
+std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
+  json added = json::array(), merges = json::array();
+  for (int32_t id : vocabulary.special)
+    added.push_back({{"id", id}, {"content", vocabulary.tokens[size_t(id)]}, {"single_word", false}, {"lstrip", false},
+                     {"rstrip", false}, {"normalized", false}, {"special", true}});
+  for (const Merge& merge : vocabulary.merges)
+    merges.push_back(spell_bytes(vocabulary.tokens[size_t(merge.left)]) + " " +
+                     spell_bytes(vocabulary.tokens[size_t(merge.right)]));
+  json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true},
+                             {"use_regex", true}};
+  json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr},
+                        {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", false},
+                        {"byte_fallback", false}, {"ignore_merges", false},
+                        {"vocab", json::parse(format_gpt2_tokens(vocabulary))}, {"merges", merges}};
+  json root = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added},
+                       {"normalizer", nullptr}, {"pre_tokenizer", byte_level}, {"post_processor", byte_level},
+                       {"decoder", byte_level}, {"model", model}};
+  return root.dump(1);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,80 @@
+#include "data/vocabulary_builder.h"
+
+#include <optional>
+
+#include "base/error.h"
+#include "data/byte_alphabet.h"
+
+namespace tokamak {
+
+namespace {
+
+// Far above any real vocabulary: a guard against a damaged file that would allocate without bound.
+constexpr int64_t kMaxVocabulary = int64_t(1) << 24;
+
+}  // namespace
+
+void VocabularyBuilder::store(std::string_view spelling, int64_t id, bool special) {
+  if (id < 0 || id >= kMaxVocabulary)
+    user_error("[tokenizer] {}: expected token ids from 0 to {}, got {} for '{}'; the file is damaged: fetch it again",
+               name_, kMaxVocabulary - 1, id, spelling);
+  if (size_t(id) >= spellings_.size()) {
+    spellings_.resize(size_t(id) + 1);
+    special_.resize(size_t(id) + 1);
+  }
+  std::string& known = spellings_[size_t(id)];
+  if (!known.empty() && known != spelling)
+    user_error("[tokenizer] {}: expected one token for each id, got '{}' and '{}' for id {}; the file is damaged: fetch "
+               "it again", name_, known, spelling, id);
+  known = spelling;
+  special_[size_t(id)] = special;
+}
+
+void VocabularyBuilder::add_token(std::string_view spelling, int64_t id) {
+  store(spelling, id, false);
+  ids_[std::string(spelling)] = int32_t(id);
+}
+
+void VocabularyBuilder::add_special(std::string_view text, int64_t id) { store(text, id, true); }
+
+int32_t VocabularyBuilder::id_of(const std::string& spelling, std::string_view merge) const {
+  auto found = ids_.find(spelling);
+  if (found == ids_.end())
+    user_error("[tokenizer] {}: expected a token '{}' for the merge '{}', got none; the two parts of the vocabulary do "
+               "not belong together", name_, spelling, merge);
+  return found->second;
+}
+
+void VocabularyBuilder::add_merge(std::string_view pair) {
+  size_t space = pair.find(' ');
+  if (space == pair.npos || space == 0 || space + 1 == pair.size() || pair.find(' ', space + 1) != pair.npos)
+    user_error("[tokenizer] {}: expected merges of two tokens with a space between, got '{}' as merge {}", name_, pair,
+               merges_.size() + 1);
+  add_merge(pair.substr(0, space), pair.substr(space + 1));
+}
+
+void VocabularyBuilder::add_merge(std::string_view left, std::string_view right) {
+  std::string merge = fmt::format("{} {}", left, right);
+  std::string result = std::string(left) + std::string(right);
+  merges_.push_back({id_of(std::string(left), merge), id_of(std::string(right), merge), id_of(result, merge)});
+}
+
+Vocabulary VocabularyBuilder::build() {
+  Vocabulary vocabulary;
+  std::vector<bool> made(spellings_.size());
+  for (const Merge& merge : merges_) made[size_t(merge.result)] = true;
+  for (size_t id = 0; id < spellings_.size(); ++id) {
+    const std::string& spelling = spellings_[id];
+    if (spelling.empty())
+      user_error("[tokenizer] {}: expected a token for each id from 0 to {}, got none for id {}", name_,
+                 spellings_.size() - 1, id);
+    std::optional<std::string> bytes = unspell_bytes(spelling);
+    bool special = special_[id] || !bytes || (bytes->size() != 1 && !made[id]);
+    if (special) vocabulary.special.push_back(int32_t(id));
+    vocabulary.tokens.push_back(special ? spelling : *bytes);
+  }
+  vocabulary.merges = std::move(merges_);
+  return vocabulary;
+}
+
+}  // namespace tokamak

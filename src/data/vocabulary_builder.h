@@ -1,0 +1,44 @@
+// Collects a vocabulary from the spelled tokens and merges of a file, and checks that they belong together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "data/vocabulary.h"
+
+namespace tokamak {
+
+/// The parts that all file forms have, in GPT-2's spelling (data/byte_alphabet.h). Tokens that are neither a byte nor made by a merge are
+/// taken as markers.
+class VocabularyBuilder {
+ public:
+  /// `name` is the file, for messages.
+  explicit VocabularyBuilder(std::string_view name) : name_(name) {}
+
+  /// A token by its spelling. Ids may come in any order; build() checks that they are dense.
+  void add_token(std::string_view spelling, int64_t id);
+
+  /// A marker by its own text; it may have been added as a token already.
+  void add_special(std::string_view text, int64_t id);
+
+  /// The next merge in rank, "left right" by spelling.
+  void add_merge(std::string_view pair);
+  void add_merge(std::string_view left, std::string_view right);
+
+  Vocabulary build();
+
+ private:
+  int32_t id_of(const std::string& spelling, std::string_view merge) const;
+  void store(std::string_view spelling, int64_t id, bool special);
+
+  std::string name_;
+  std::unordered_map<std::string, int32_t> ids_;
+  std::vector<std::string> spellings_;  // by id; empty: none yet
+  std::vector<bool> special_;
+  std::vector<Merge> merges_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,104 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tokamak {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(AtomicFile, AppearsOnlyWhenCommitted) {
+  TemporaryFolder folder;
+  AtomicFile file(folder / "a.bin");
+  file.write("hello world");
+  file.write_at(6, std::as_bytes(std::span(std::string_view("WORLD"))));
+  EXPECT_FALSE(fs::exists(folder / "a.bin"));
+  file.commit();
+  EXPECT_EQ(read_file(folder / "a.bin"), "hello WORLD");
+  EXPECT_FALSE(fs::exists(file.temporary_path()));
+}
+
+TEST(AtomicFile, LeavesTheOldFileWhenAbandoned) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "a.txt", "old");
+  {
+    AtomicFile file(folder / "a.txt");
+    file.write("new but not finished");
+  }
+  EXPECT_EQ(read_file(folder / "a.txt"), "old");
+  EXPECT_FALSE(fs::exists(folder / "a.txt.tmp"));
+}
+
+TEST(AtomicFile, ReplacesALeftoverOfAKilledProcess) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "a.txt.tmp", "a much longer leftover");
+  write_file_atomic(folder / "a.txt", "new");
+  EXPECT_EQ(read_file(folder / "a.txt"), "new");
+}
+
+TEST(AtomicFile, SaysWhereItCannotWrite) {
+  TemporaryFolder folder;
+  expect_user_error([&] { AtomicFile file(folder / "no/such/file"); },
+                    {"cannot write", "no/such/file", "No such file", "check the path"});
+}
+
+TEST(MappedFile, HoldsTheContent) {
+  TemporaryFolder folder;
+  std::string content("a\0b\xff", 4);
+  write_file_atomic(folder / "a.bin", content);
+  MappedFile file(folder / "a.bin");
+  MappedFile moved = std::move(file);
+  EXPECT_EQ(moved.text(), content);
+  EXPECT_TRUE(file.bytes().empty());
+}
+
+TEST(MappedFile, AnEmptyFileIsAnEmptySpan) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "empty", "");
+  EXPECT_TRUE(MappedFile(folder / "empty").bytes().empty());
+}
+
+TEST(MappedFile, RefusesAFolderAndAMissingFile) {
+  TemporaryFolder folder;
+  expect_user_error([&] { MappedFile file(folder.path()); }, {"cannot read", "it is a folder"});
+  expect_user_error([&] { MappedFile file(folder / "nothing"); }, {"nothing", "No such file"});
+}
+
+TEST(ReadAll, ReadsAPipeToItsEnd) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  FileDescriptor reader(ends[0]);
+  std::string sent(5000, 'x');
+  {
+    FileDescriptor writer(ends[1]);
+    ASSERT_EQ(::write(writer.get(), sent.data(), sent.size()), ssize_t(sent.size()));
+  }
+  EXPECT_EQ(read_all(reader.get(), "pipe"), sent);
+}
+
+// /dev/full refuses every byte, as a full disk does.
+TEST(FileError, TellsWhatToDoWhenTheDiskIsFull) {
+  FileDescriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full.is_open());
+  ASSERT_EQ(::write(full.get(), "x", 1), -1);
+  int error = errno;
+  expect_user_error([&] { file_error("write", "/data/train.bin", error); },
+                    {"cannot write /data/train.bin", "No space left", "free some space"});
+}
+
+TEST(MakeFolder, MakesParentsAndRefusesAFile) {
+  TemporaryFolder folder;
+  make_folder(folder / "a/b/c");
+  make_folder(folder / "a/b/c");
+  EXPECT_TRUE(fs::is_directory(folder / "a/b/c"));
+  write_file_atomic(folder / "file", "");
+  expect_user_error([&] { make_folder(folder / "file"); }, {"cannot make the folder", "file"});
+}
+
+}  // namespace
+}  // namespace tokamak
