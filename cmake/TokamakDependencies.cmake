@@ -1,4 +1,5 @@
-# Every outside library, each found once; what is missing is named with its Debian package.
+# Every outside library, each found once; what is missing is named with its Debian package (tools/packages.txt).
+# What the program needs is an error; what can be absent picks another source file or leaves the feature out.
 function(tokamak_require package debian)
   find_package(${package} ${ARGN} QUIET)
   if(NOT ${package}_FOUND)
@@ -9,7 +10,6 @@ endfunction()
 tokamak_require(fmt libfmt-dev)
 tokamak_require(spdlog libspdlog-dev)
 tokamak_require(nlohmann_json nlohmann-json3-dev)
-tokamak_require(CLI11 libcli11-dev)
 tokamak_require(tomlplusplus libtomlplusplus-dev)
 find_package(Threads REQUIRED)
 if(TOKAMAK_BUILD_TESTS)
@@ -19,3 +19,6 @@ endif()
 if(TOKAMAK_BUILD_BENCH)
   tokamak_require(benchmark libbenchmark-dev)
 endif()
+
+include(TokamakParallel)  # TOKAMAK_PARALLEL: what parallel loops run on
+include(TokamakMatmul)    # TOKAMAK_MATMUL: what multiplies matrices on the CPU
