@@ -1,0 +1,40 @@
+// parallel.h on OpenMP: the thread team is the one that oneDNN uses too, so the two never compete for cores.
+#include "base/parallel.h"
+
+#include <omp.h>
+
+#include <atomic>
+
+namespace tokamak {
+namespace {
+
+// OpenMP keeps its own count per calling thread; this one holds for all of them. 0: OpenMP's own start value.
+std::atomic<int>& wanted_threads() {
+  static std::atomic<int> wanted{0};
+  return wanted;
+}
+
+}  // namespace
+
+int num_threads() {
+  int wanted = wanted_threads().load(std::memory_order_relaxed);
+  return wanted > 0 ? wanted : omp_get_max_threads();
+}
+
+void set_num_threads(int n) {
+  wanted_threads() = n < 1 ? omp_get_num_procs() : n;
+  omp_set_num_threads(num_threads());  // for libraries called from this thread
+}
+
+void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t, int)>& body) {
+  if (count <= 0) return;
+  if (omp_in_parallel()) return body(0, count, 0);
+  Split split(count, grain, num_threads());
+  if (split.pieces == 1) return body(0, count, 0);
+  int team = int(split.pieces);
+#pragma omp parallel num_threads(team)
+  // The runtime may give fewer threads than asked for; the pieces stay the same.
+  for (int i = omp_get_thread_num(); i < team; i += omp_get_num_threads()) body(split.begin(i), split.end(i), i);
+}
+
+}  // namespace tokamak
