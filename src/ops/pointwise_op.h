@@ -21,12 +21,6 @@ void for_each_broadcast(const Shape& shape, std::span<const HostTensor* const> i
 
 namespace detail {
 
-// Operand readers whose uniformity is known at compile time, so that loops over them vectorise.
-template <bool kUniform>
-inline float read(const float* data, int64_t i) {
-  return kUniform ? data[0] : data[i];
-}
-
 template <float (*F)(float)>
 void tile1(const Node&, std::span<const TileOperand> in, int64_t, int64_t n, float* out) {
   const float* a = in[0].data;
@@ -35,12 +29,14 @@ void tile1(const Node&, std::span<const TileOperand> in, int64_t, int64_t n, flo
     for (int64_t i = 0; i < n; ++i) out[i] = value;
     return;
   }
+#pragma GCC ivdep  // out may be a itself
   for (int64_t i = 0; i < n; ++i) out[i] = F(a[i]);
 }
 
 template <float (*F)(float, float), bool kA, bool kB>
 void loop2(const float* a, const float* b, int64_t n, float* out) {
   float ua = a[0], ub = b[0];
+#pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = F(kA ? ua : a[i], kB ? ub : b[i]);
 }
 
@@ -54,6 +50,7 @@ void tile2(const Node&, std::span<const TileOperand> in, int64_t, int64_t n, flo
 template <float (*F)(float, float, float), bool kA, bool kB, bool kC>
 void loop3(const float* a, const float* b, const float* c, int64_t n, float* out) {
   float ua = a[0], ub = b[0], uc = c[0];
+#pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = F(kA ? ua : a[i], kB ? ub : b[i], kC ? uc : c[i]);
 }
 

@@ -1,0 +1,56 @@
+// Matrix products on plain pointers, prepared once for a shape and run many times. One implementation is built:
+// matmul/onednn.cpp, matmul/cblas.cpp or matmul/reference.cpp (our own loops, for ThreadSanitizer).
+// Results are bit-identical from run to run at a given thread count. Tests: tests/backend/cpu/matmul_test.cpp.
+#pragma once
+
+#include "graph/type.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace tokamak::cpu {
+
+/// C (m, n) = op(A) (m, k) op(B) (k, n) for each of `batch` matrices. Sizes and strides are in elements.
+struct MatmulShape {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool trans_a = false, trans_b = false;        // A lies as (k, m); B lies as (n, k)
+  int64_t lda = 0, ldb = 0, ldc = 0;            // from one row, as it lies, to the next; 0: rows lie dense
+  int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // from one matrix of the batch to the next; 0: matrices lie dense
+
+  /// The same shape with every 0 above filled in.
+  MatmulShape filled() const;
+};
+
+/// What surrounds the product: C = gelu(op(A) op(B) + bias), or C += op(A) op(B) + bias. Sums are kept in f32.
+struct MatmulOptions {
+  DType input = DType::kF32;   // of A and B: f32 or bf16
+  DType output = DType::kF32;  // of C: f32, or bf16 for bf16 inputs
+  bool bias = false;           // f32 vector (n)
+  bool gelu = false;           // tanh form; not together with accumulate
+  bool accumulate = false;     // adds to what lies in C
+};
+
+class Matmul {
+ public:
+  explicit Matmul(const MatmulShape& shape, const MatmulOptions& options = {});
+  ~Matmul();
+  Matmul(Matmul&&) noexcept;
+  Matmul& operator=(Matmul&&) noexcept;
+
+  /// Bytes that run() needs as workspace; 0: none.
+  size_t workspace_bytes() const;
+
+  /// Name of the kernel that will run, for explain.
+  std::string implementation() const;
+
+  /// `bias` is read only with options.bias. The workspace may be reused at once for anything else.
+  void run(const void* a, const void* b, const float* bias, void* c, void* workspace) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace tokamak::cpu

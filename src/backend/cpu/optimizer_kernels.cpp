@@ -1,0 +1,107 @@
+// The optimizer's kernels over many tensors at once: the sum of squares for the global norm, and AdamW. The work is cut
+// into chunks of all tensors together, so that small tensors cost nothing extra.
+#include "backend/cpu/group_kernel.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/reduce.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "graph/builder.h"
+#include "ops/ops.h"
+
+#include <array>
+
+namespace tokamak::cpu {
+namespace {
+
+using Inputs = std::span<const void* const>;
+using Outputs = std::span<void* const>;
+
+class SumSquaresKernel : public Kernel {
+ public:
+  SumSquaresKernel(const Graph& graph, const Node& node) {
+    for (size_t t = 0; t < node.inputs.size(); ++t) {
+      TOKAMAK_CHECK(graph.dtype(node.inputs[t]) == DType::kF32, "sum_squares runs in f32");
+      int64_t n = num_elements(graph.shape(node.inputs[t]));
+      for (int64_t at = 0; at < n; at += kChunk) chunks_.push_back({t, at, std::min(kChunk, n - at)});
+    }
+    partial_.resize(chunks_.size());
+  }
+
+  // Partial sums per fixed chunk, added in order: the same bits for any number of threads.
+  void run(Inputs in, Outputs out) override {
+    parallel_for(int64_t(chunks_.size()), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Chunk& c = chunks_[size_t(i)];
+        partial_[size_t(i)] = sum_of_squares(static_cast<const float*>(in[c.tensor]) + c.at, c.n);
+      }
+    });
+    double total = 0;
+    for (double p : partial_) total += p;
+    *static_cast<float*>(out[0]) = float(total);
+  }
+
+ private:
+  static constexpr int64_t kChunk = 1 << 16;
+  struct Chunk {
+    size_t tensor;
+    int64_t at, n;
+  };
+  std::vector<Chunk> chunks_;
+  std::vector<double> partial_;
+};
+
+// The tile program of one tensor's update: what op::adamw decomposes into.
+TileProgram adamw_program(const Shape& shape, const Attrs& attrs) {
+  auto body = std::make_shared<Graph>("adamw");
+  GraphBuilder g(*body);
+  std::vector<ValueId> in;
+  for (int i = 0; i < 4; ++i) in.push_back(g.input(fmt::format("a{}", i), {DType::kF32, shape}));
+  for (int i = 4; i < 7; ++i) in.push_back(g.input(fmt::format("a{}", i), {DType::kF32, {}}));
+  Node node{.op = &op::adamw, .inputs = in, .outputs = {}, .attrs = attrs, .tags = {}, .body = nullptr};
+  auto outputs = op::adamw.decompose(g, node, in);
+  for (size_t i = 0; i < outputs.size(); ++i) body->add_result(fmt::format("r{}", i), outputs[i]);
+  return compile_tiles(body, shape, 0, false);
+}
+
+class MultiAdamwKernel : public Kernel {
+ public:
+  MultiAdamwKernel(const Graph& graph, const Node& node) {
+    const auto& decayed = node.attrs.get_ints("decayed");
+    for (size_t t = 0; t < decayed.size(); ++t) {
+      Attrs attrs{{"beta1", node.attrs.get_double("beta1")}, {"beta2", node.attrs.get_double("beta2")},
+                  {"decay", decayed[t] ? node.attrs.get_double("decay") : 0.0}, {"eps", node.attrs.get_double("eps")}};
+      programs_.push_back(adamw_program(graph.shape(node.inputs[3 + 4 * t]), attrs));
+      first_tile_.push_back(total_tiles_);
+      total_tiles_ += num_tiles(programs_.back());
+    }
+  }
+
+  void run(Inputs in, Outputs out) override {
+    parallel_for(total_tiles_, 1, [&](int64_t begin, int64_t end, int) {
+      for (size_t t = 0; t < programs_.size(); ++t) {
+        int64_t first = std::max(begin, first_tile_[t]) - first_tile_[t];
+        int64_t last = std::min(end - first_tile_[t], num_tiles(programs_[t]));
+        if (first >= last) continue;
+        const void* const* tensor = &in[3 + 4 * t];
+        std::array<const void*, 7> inputs{tensor[0], tensor[1], tensor[2], tensor[3], in[0], in[1], in[2]};
+        run_tiles(programs_[t], inputs, out.subspan(3 * t, 3), first, last);
+      }
+    });
+  }
+
+ private:
+  std::vector<TileProgram> programs_;
+  std::vector<int64_t> first_tile_;
+  int64_t total_tiles_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_sum_squares_kernel(const Graph& graph, const Node& node) {
+  return std::make_unique<SumSquaresKernel>(graph, node);
+}
+std::unique_ptr<Kernel> make_multi_adamw_kernel(const Graph& graph, const Node& node) {
+  return std::make_unique<MultiAdamwKernel>(graph, node);
+}
+
+}  // namespace tokamak::cpu
