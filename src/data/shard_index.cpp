@@ -1,0 +1,136 @@
+#include "data/shard_index.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kFormat = "tokamak-tokens";
+constexpr int kVersion = 1;
+
+json to_json(const SplitIndex& split) {
+  json shards = json::array();
+  for (const ShardInfo& shard : split.shards)
+    shards.push_back({{"file", shard.file}, {"tokens", shard.tokens}, {"max_token", shard.max_token},
+                      {"checksum", shard.checksum}});
+  return {{"documents", split.documents}, {"text_bytes", split.text_bytes}, {"tokens", split.tokens()},
+          {"shards", shards}};
+}
+
+/// Reads fields of the index; each error names the file and the field.
+class Reader {
+ public:
+  explicit Reader(const fs::path& path) : name_(path.string()) {}
+
+  int64_t number(const json& object, const char* key) const {
+    json value = get(object, key);
+    if (!value.is_number_integer() || value.get<int64_t>() < 0) refuse(key, "a whole number, at least 0", value);
+    return value.get<int64_t>();
+  }
+
+  std::string text(const json& object, const char* key) const {
+    json value = get(object, key);
+    if (!value.is_string()) refuse(key, "a string", value);
+    return value.get<std::string>();
+  }
+
+  SplitIndex split(const json& root, const char* key) const {
+    json object = get(root, key);
+    if (!object.is_object()) refuse(key, "an object", object);
+    SplitIndex split;
+    split.documents = number(object, "documents");
+    split.text_bytes = number(object, "text_bytes");
+    json shards = get(object, "shards");
+    if (!shards.is_array()) refuse("shards", "a list", shards);
+    for (const json& shard : shards)
+      split.shards.push_back({text(shard, "file"), number(shard, "tokens"), number(shard, "max_token"),
+                              text(shard, "checksum")});
+    return split;
+  }
+
+  [[noreturn]] void refuse(const char* key, const char* expected, const json& got) const {
+    user_error("[data] {}: expected {} as `{}`, got {}; the index is damaged: run `prepare` again", name_, expected, key,
+               got.is_null() ? "nothing" : got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+  }
+
+ private:
+  static json get(const json& object, const char* key) {
+    return object.is_object() ? object.value(key, json()) : json();
+  }
+
+  std::string name_;
+};
+
+}  // namespace
+
+int64_t SplitIndex::tokens() const {
+  int64_t sum = 0;
+  for (const ShardInfo& shard : shards) sum += shard.tokens;
+  return sum;
+}
+
+int64_t SplitIndex::max_token() const {
+  int64_t max = 0;
+  for (const ShardInfo& shard : shards) max = std::max(max, shard.max_token);
+  return max;
+}
+
+ShardIndex read_shard_index(const fs::path& folder) {
+  fs::path path = folder / kIndexFile;
+  if (!fs::exists(path))
+    user_error("[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare` (or let one that "
+               "was stopped finish)", kIndexFile, folder.string());
+  json root = json::parse(read_file(path), nullptr, false);
+  Reader reader(path);
+  if (!root.is_object()) reader.refuse("index", "a JSON object", root.is_discarded() ? json("text that is no JSON") : root);
+  if (reader.text(root, "format") != kFormat) reader.refuse("format", kFormat, root["format"]);
+  if (reader.number(root, "version") != kVersion) reader.refuse("version", "1", root["version"]);
+  ShardIndex index;
+  index.vocab_size = reader.number(root, "vocab_size");
+  index.end_of_text = reader.number(root, "end_of_text");
+  index.train = reader.split(root, "train");
+  index.val = reader.split(root, "val");
+  return index;
+}
+
+void write_shard_index(const ShardIndex& index, const fs::path& folder) {
+  json root = {{"format", kFormat}, {"version", kVersion}, {"vocab_size", index.vocab_size},
+               {"end_of_text", index.end_of_text}, {"train", to_json(index.train)}, {"val", to_json(index.val)}};
+  write_file_atomic(folder / kIndexFile, root.dump(2) + "\n");
+}
+
+TokenStream::TokenStream(const fs::path& folder, const SplitIndex& split) : infos_(split.shards), begins_{0} {
+  for (const ShardInfo& info : infos_) {
+    const Shard& shard = shards_.emplace_back(folder / info.file);
+    if (shard.size() != info.tokens)
+      user_error("[shard] {}: expected the {} tokens of {}, got {}; shard and index do not belong together: run `prepare` "
+                 "again", shard.path().string(), info.tokens, kIndexFile, shard.size());
+    begins_.push_back(begins_.back() + shard.size());
+  }
+}
+
+void TokenStream::read(int64_t begin, std::span<int32_t> out) const {
+  TOKAMAK_CHECK(begin >= 0 && begin + int64_t(out.size()) <= size(), "tokens {} to {} of {}", begin,
+                begin + int64_t(out.size()), size());
+  size_t at = size_t(std::upper_bound(begins_.begin(), begins_.end(), begin) - begins_.begin()) - 1;
+  while (!out.empty()) {
+    size_t count = std::min(out.size(), size_t(begins_[at + 1] - begin));
+    shards_[at].read(begin - begins_[at], out.first(count));
+    out = out.subspan(count);
+    begin += int64_t(count);
+    ++at;
+  }
+}
+
+void TokenStream::verify() const {
+  for (size_t i = 0; i < shards_.size(); ++i) shards_[i].verify(infos_[i]);
+}
+
+}  // namespace tokamak

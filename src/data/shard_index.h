@@ -1,0 +1,60 @@
+// index.json beside the shards: which there are, how many tokens they hold, their checksums and their vocabulary.
+// It is written last, so a folder that has it is complete.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/shard.h"
+
+namespace tokamak {
+
+/// One part of the data: its shards, in order, are one stream of tokens.
+struct SplitIndex {
+  int64_t documents = 0;   // that begin in it
+  int64_t text_bytes = 0;  // of the text its tokens stand for; markers count nothing
+  std::vector<ShardInfo> shards;
+
+  int64_t tokens() const;
+  int64_t max_token() const;
+};
+
+struct ShardIndex {
+  int64_t vocab_size = 0;
+  int64_t end_of_text = 0;  // id of the marker between documents
+  SplitIndex train;
+  SplitIndex val;
+};
+
+/// The name of the index inside a data folder.
+inline constexpr const char* kIndexFile = "index.json";
+
+/// Reads and checks a data folder's index; UserErrors name the file and the field.
+ShardIndex read_shard_index(const std::filesystem::path& folder);
+
+/// Writes it, atomically.
+void write_shard_index(const ShardIndex& index, const std::filesystem::path& folder);
+
+/// The shards of one split as one stream of tokens.
+class TokenStream {
+ public:
+  /// Opens the shards of a split and checks them against the index (not their checksums: see verify()).
+  TokenStream(const std::filesystem::path& folder, const SplitIndex& split);
+
+  int64_t size() const { return begins_.back(); }  // tokens
+
+  /// Copies the tokens from `begin` on, across shards, out.size() of them; they must exist.
+  void read(int64_t begin, std::span<int32_t> out) const;
+
+  /// Reads every shard whole and compares checksums.
+  void verify() const;
+
+ private:
+  std::vector<ShardInfo> infos_;
+  std::vector<Shard> shards_;
+  std::vector<int64_t> begins_;  // of each shard, and the end
+};
+
+}  // namespace tokamak

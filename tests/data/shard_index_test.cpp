@@ -1,0 +1,76 @@
+#include "data/shard_index.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "tests/data/small_shards.h"
+#include "tests/support/expect_error.h"
+
+namespace tokamak {
+namespace {
+
+TEST(ShardIndex, ComesBackAsItWas) {
+  SmallShards data({{0, 1, 2}, {3, 4}}, {{9}});
+  ShardIndex index = read_shard_index(data.path());
+  EXPECT_EQ(index.vocab_size, 100);
+  EXPECT_EQ(index.end_of_text, 99);
+  EXPECT_EQ(index.train.tokens(), 5);
+  EXPECT_EQ(index.train.max_token(), 4);
+  EXPECT_EQ(index.val.shards.size(), 1u);
+  EXPECT_EQ(index.val.shards[0].checksum, data.index().val.shards[0].checksum);
+}
+
+TEST(ShardIndex, SaysWhatAFolderLacks) {
+  TemporaryFolder folder;
+  expect_user_error([&] { read_shard_index(folder.path()); }, {"index.json", folder.path().string(), "tokamak prepare"});
+}
+
+TEST(ShardIndex, NamesTheDamagedField) {
+  SmallShards data({{0, 1, 2}}, {});
+  std::string text = read_file(data.path() / kIndexFile);
+  auto with = [&](auto change) {
+    nlohmann::json root = nlohmann::json::parse(text);
+    change(root);
+    write_file_atomic(data.path() / kIndexFile, root.dump());
+    return [&] { read_shard_index(data.path()); };
+  };
+  expect_user_error(with([](auto& root) { root["vocab_size"] = "many"; }), {"index.json", "vocab_size", "many"});
+  expect_user_error(with([](auto& root) { root["train"]["shards"][0].erase("tokens"); }), {"`tokens`", "nothing"});
+  expect_user_error(with([](auto& root) { root["train"]["shards"][0]["tokens"] = -4; }), {"`tokens`", "-4"});
+  expect_user_error(with([](auto& root) { root["version"] = 2; }), {"`version`", "2"});
+  write_file_atomic(data.path() / kIndexFile, "{\"format\"");
+  expect_user_error([&] { read_shard_index(data.path()); }, {"index.json", "a JSON object"});
+}
+
+TEST(TokenStream, ReadsAcrossShards) {
+  SmallShards data({{0, 1, 2}, {3}, {4, 5, 6, 7}}, {});
+  TokenStream stream(data.path(), data.index().train);
+  EXPECT_EQ(stream.size(), 8);
+  for (int64_t begin = 0; begin < 8; ++begin) {
+    for (int64_t count = 0; begin + count <= 8; ++count) {
+      std::vector<int32_t> got(static_cast<size_t>(count)), expected(static_cast<size_t>(count));
+      stream.read(begin, got);
+      std::iota(expected.begin(), expected.end(), int32_t(begin));
+      EXPECT_EQ(got, expected);
+    }
+  }
+  stream.verify();
+}
+
+TEST(TokenStream, RefusesAShardOfOtherLength) {
+  SmallShards data({{0, 1, 2}}, {});
+  ShardIndex index = data.index();
+  index.train.shards[0].tokens = 4;
+  expect_user_error([&] { TokenStream stream(data.path(), index.train); }, {"train_000000.bin", "4 tokens", "got 3"});
+}
+
+TEST(TokenStream, NamesAMissingShard) {
+  SmallShards data({{0, 1, 2}}, {});
+  std::filesystem::remove(data.path() / "train_000000.bin");
+  expect_user_error([&] { TokenStream stream(data.path(), data.index().train); }, {"train_000000.bin", "No such file"});
+}
+
+}  // namespace
+}  // namespace tokamak
