@@ -295,7 +295,7 @@ void run_tiles(const TileProgram& program, Inputs inputs, Outputs outputs, int64
 std::unique_ptr<Kernel> make_group_kernel(const Graph&, const Node& group) {
   GroupSpace info = group_space(group);
   bool column = info.kind == "column";
-  size_t boundary = info.kind == "flat" ? 0 : info.row_dims;
+  size_t boundary = info.kind == "flat" ? 0 : 1;
   TileProgram program = compile_tiles(group.body, info.space, boundary, column);
   if (column) return std::make_unique<ColumnKernel>(std::move(program));
   return std::make_unique<TileKernel>(std::move(program));

@@ -1,0 +1,100 @@
+// matmul nodes, and groups of kind matmul: a product with a bias and GELU applied as it is written.
+#include "backend/cpu/group_kernel.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/matmul.h"
+#include "base/error.h"
+#include "ops/matmul_dims.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+
+namespace tokamak::cpu {
+namespace {
+
+MatmulShape shape_of(const Graph& graph, const Node& node) {
+  MatmulDims d = matmul_dims(spec_of(graph, node));
+  MatmulShape shape;
+  shape.batch = d.batch;
+  shape.m = d.m;
+  shape.n = d.n;
+  shape.k = d.k;
+  shape.trans_a = node.attrs.get_bool("trans_a");
+  shape.trans_b = node.attrs.get_bool("trans_b");
+  return shape;
+}
+
+class MatmulKernel : public Kernel {
+ public:
+  // Positions of a, b and the bias (-1: none) among the inputs.
+  MatmulKernel(const MatmulShape& shape, const MatmulOptions& options, int a, int b, int bias)
+      : matmul_(shape, options), a_(a), b_(b), bias_(bias), workspace_(matmul_.workspace_bytes()) {}
+
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    const auto* bias = bias_ < 0 ? nullptr : static_cast<const float*>(in[size_t(bias_)]);
+    matmul_.run(in[size_t(a_)], in[size_t(b_)], bias, out[0], workspace_.data());
+  }
+
+ private:
+  Matmul matmul_;
+  int a_, b_, bias_;
+  std::vector<std::byte> workspace_;
+};
+
+int argument_index(const Graph& body, ValueId value) {
+  while (body.producer(value) >= 0) {  // through reshapes
+    const Node& node = body.nodes()[size_t(body.producer(value))];
+    if (node.op->fusion != Fusion::kView) return -1;
+    value = node.inputs[0];
+  }
+  for (size_t i = 0; i < body.arguments().size(); ++i)
+    if (body.arguments()[i].value == value) return int(i);
+  return -1;
+}
+
+// The operand of an epilogue's add that comes from outside.
+int bias_index(const Graph& body, const Node& add) {
+  int index = std::max(argument_index(body, add.inputs[0]), argument_index(body, add.inputs[1]));
+  TOKAMAK_CHECK(index >= 0, "the epilogue's add needs a bias");
+  return index;
+}
+
+std::unique_ptr<Kernel> make_matmul_group(const Node& group) {
+  const Graph& body = *group.body;
+  MatmulShape shape;
+  MatmulOptions options;
+  int a = -1, b = -1, bias = -1;
+  for (const Node& node : body.nodes()) {
+    if (node.op == &op::matmul) {
+      shape = shape_of(body, node);
+      options.input = body.dtype(node.inputs[0]);
+      a = argument_index(body, node.inputs[0]);
+      b = argument_index(body, node.inputs[1]);
+    } else if (node.op == &op::add) {
+      bias = bias_index(body, node);
+      options.bias = true;
+    } else if (node.op == &op::gelu) {
+      options.gelu = true;
+    } else {
+      TOKAMAK_CHECK(node.op->fusion == Fusion::kView, "the CPU's matmul has no epilogue '{}'", node.op->name);
+    }
+  }
+  options.output = body.dtype(body.results()[0].value);
+  return std::make_unique<MatmulKernel>(shape, options, a, b, bias);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node) {
+  MatmulOptions options;
+  options.input = graph.dtype(node.inputs[0]);
+  options.output = graph.dtype(node.outputs[0]);
+  if (options.input == DType::kF16) return make_reference_kernel(graph, node);
+  return std::make_unique<MatmulKernel>(shape_of(graph, node), options, 0, 1, -1);
+}
+
+std::unique_ptr<Kernel> make_any_group_kernel(const Graph& graph, const Node& node) {
+  if (node.attrs.get_string("kind") == "matmul") return make_matmul_group(node);
+  return make_group_kernel(graph, node);
+}
+
+}  // namespace tokamak::cpu

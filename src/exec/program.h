@@ -1,0 +1,80 @@
+// Binds a Plan to a backend and runs it: allocates the arena once, compiles every kernel once, then launches what the
+// plan says in the order it says. Tests: tests/exec.
+#pragma once
+
+#include "backend/backend.h"
+#include "plan/plan.h"
+
+#include <map>
+#include <string>
+
+namespace tokamak {
+
+/// Storage of parameters and states by name, shared by the programs of a run (training step, update, evaluation).
+class TensorStore {
+ public:
+  explicit TensorStore(Backend& backend) : backend_(backend) {}
+
+  /// The storage of that name; made, zeroed, at the first call. Throws InternalError when it exists with another type.
+  void* get(const std::string& name, const ValueType& type);
+  bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
+  const ValueType& type(const std::string& name) const;
+  std::vector<std::string> names() const;
+  int64_t bytes() const;
+
+  /// Whole tensors from and to host memory, in their own dtype.
+  void write(const std::string& name, const void* from, int64_t bytes);
+  void read(const std::string& name, void* to, int64_t bytes) const;
+
+ private:
+  struct Tensor {
+    ValueType type;
+    std::unique_ptr<Memory> memory;
+  };
+  const Tensor& find(const std::string& name) const;
+
+  Backend& backend_;
+  std::map<std::string, Tensor> tensors_;
+};
+
+class Program {
+ public:
+  /// Storage of the inputs is the program's own. `store` and `backend` must outlive it.
+  Program(Plan plan, Backend& backend, TensorStore& store);
+
+  const Plan& plan() const { return plan_; }
+
+  /// Copies an input in; `bytes` must be its size.
+  void set_input(std::string_view name, const void* from, int64_t bytes);
+  bool has_input(std::string_view name) const;
+  /// One run of the plan.
+  void run();
+  /// A result of the last run.
+  void get_result(std::string_view name, void* to, int64_t bytes) const;
+  float get_scalar(std::string_view name) const;
+
+  /// The same as run(), with the seconds that each launch took added to `seconds` (by launch).
+  void run_timed(std::vector<double>& seconds);
+
+  /// Bytes that the program holds itself: arena and inputs.
+  int64_t held_bytes() const { return plan_.arena_bytes + plan_.input_bytes; }
+
+ private:
+  struct Bound {
+    std::unique_ptr<Kernel> kernel;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+  };
+
+  void* address(ValueId value) const;
+  void copy_back();
+
+  Plan plan_;
+  Backend& backend_;
+  std::unique_ptr<Memory> arena_;
+  std::vector<std::unique_ptr<Memory>> inputs_;
+  std::map<ValueId, void*> arguments_;
+  std::vector<Bound> launches_;
+};
+
+}  // namespace tokamak
