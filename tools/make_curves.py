@@ -2,8 +2,8 @@
 """Writes tests/goldens/curves.json: how the loss of a small GPT-2 falls on real text in PyTorch, step by step.
 
 Regenerate (PyTorch 2.x on a CPU, tiktoken, the test data; a few minutes on two cores):
-    python3 tools/make_curves.py [--data ../shared/data] [--out tests/goldens/curves.json] [--float64]
---float64 also trains in double precision, records by how much the losses differ, and takes several times as long.
+    python3 tools/make_curves.py --float64 [--data ../shared/data] [--out tests/goldens/curves.json]
+--float64 also trains in double precision and records by how much the losses differ; the time is then about threefold.
 
 All of it can be repeated without PyTorch:
 - Tokens: GPT-2's ids of the file's beginning. Step s takes the tokens [s*B*T, (s+1)*B*T], row b starting at s*B*T + b*T;
