@@ -1,0 +1,207 @@
+// From a node to a group's core: finds the template that the node, or a composite's decomposition, fits.
+#include "base/error.h"
+#include "graph/rewriter.h"
+#include "ops/ops.h"
+#include "passes/group_core.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// The node's maths as a graph of its own: argument i is operand i.
+Graph raw_body(const Graph& graph, const Node& node, const std::vector<bool>& wanted) {
+  Graph raw("raw");
+  GraphBuilder builder(raw);
+  std::vector<ValueId> inputs, outputs;
+  for (ValueId input : node.inputs) inputs.push_back(builder.input("x", graph.type(input)));
+  if (node.op->fusion == Fusion::kComposite)
+    outputs = node.op->decompose(builder, node, inputs);
+  else
+    outputs = builder.add(*node.op, inputs, node.attrs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!wanted[i]) continue;
+    TOKAMAK_CHECK(builder.shape(outputs[i]) == graph.shape(node.outputs[i]), "[{}] decomposes into {}, expected {}",
+                  node.op->name, to_string(builder.shape(outputs[i])), to_string(graph.shape(node.outputs[i])));
+    raw.add_result(std::to_string(i), cast(builder, outputs[i], graph.dtype(node.outputs[i])));
+  }
+  return raw;
+}
+
+// A shape cut in two: dims before `split` are rows, the others columns.
+struct Space {
+  std::string kind;
+  Shape shape;
+  size_t split = 0;
+};
+
+bool is_reduction(const Node& node) { return node.op->fusion == Fusion::kReduction; }
+
+// Kind and split that the reductions ask for; nothing when they do not agree.
+std::optional<Space> space_of_reductions(const Graph& raw) {
+  std::optional<Space> space;
+  for (const Node& node : raw.nodes()) {
+    if (!is_reduction(node)) continue;
+    const Shape& shape = raw.shape(node.inputs[0]);
+    const auto& dims = node.attrs.get_ints("dims");
+    if (dims.empty() || dims.back() - dims.front() + 1 != int64_t(dims.size())) return {};
+    Space found{"row", shape, size_t(dims.front())};
+    if (dims.back() + 1 != int64_t(shape.size())) {
+      if (dims.front() != 0) return {};
+      found = {"column", shape, dims.size()};
+    }
+    if (space && (space->kind != found.kind || space->shape != found.shape || space->split != found.split)) return {};
+    space = found;
+  }
+  return space;
+}
+
+class CoreMaker {
+ public:
+  CoreMaker(const Graph& raw, const Node& node, Space space) : raw_(raw), node_(node), space_(std::move(space)) {
+    core_.kind = space_.kind;
+    for (size_t d = 0; d < space_.shape.size(); ++d) (d < space_.split ? core_.rows : core_.cols) *= space_.shape[d];
+    index_.assign(size_t(raw.num_values()), -1);
+  }
+
+  std::optional<GroupCore> run() {
+    for (const Node& node : raw_.nodes())
+      if (!convert(node)) return {};
+    for (const Result& result : raw_.results())
+      if (!add_result(result)) return {};
+    core_.prune();
+    return std::move(core_);
+  }
+
+ private:
+  // Sets along_rows and along_cols of a value of this shape, read with numpy broadcasting; false when it varies along
+  // only some of the rows' or columns' dims.
+  bool place(const Shape& shape, CoreValue& value) const {
+    size_t rank = space_.shape.size();
+    if (shape.size() > rank) return false;
+    for (bool rows : {true, false}) {
+      size_t begin = rows ? 0 : space_.split, end = rows ? space_.split : rank;
+      bool full = true, single = true;
+      for (size_t d = begin; d < end; ++d) {
+        int64_t size = d + shape.size() < rank ? 1 : shape[d + shape.size() - rank];
+        full &= size == space_.shape[d];
+        single &= size == 1;
+      }
+      if (!full && !single) return false;
+      (rows ? value.along_rows : value.along_cols) = !single;
+    }
+    return true;
+  }
+
+  // An operand, with the shape with which it is read.
+  int read(ValueId value, const Shape& shape, bool raw = false) {
+    CoreValue placed;
+    if (!raw && !place(shape, placed)) return -1;
+    if (raw_.producer(value) < 0) {
+      placed.dtype = raw_.dtype(value);
+      placed.outer = node_.inputs[size_t(value)];
+      placed.raw = raw;
+      return core_.add(std::move(placed));
+    }
+    int index = index_[size_t(value)];
+    const CoreValue& known = core_.values[size_t(index)];
+    return known.along_rows == placed.along_rows && known.along_cols == placed.along_cols ? index : -1;
+  }
+
+  bool convert(const Node& node) {
+    ValueId output = node.outputs[0];
+    int& index = index_[size_t(output)];
+    if (node.op == &op::reshape) {  // only adds or removes dims of size 1, or it would not be placed where it is read
+      ValueId from = node.inputs[0];
+      index = raw_.producer(from) < 0 ? read(from, raw_.shape(output)) : index_[size_t(from)];
+      return index >= 0 && same_but_ones(raw_.shape(from), raw_.shape(output));
+    }
+    CoreValue made{.op = node.op, .attrs = {}, .dtype = raw_.dtype(output)};
+    for (ValueId input : node.inputs) {
+      made.operands.push_back(read(input, raw_.shape(input), node.op == &op::random_uniform));
+      if (made.operands.back() < 0) return false;
+    }
+    if (is_reduction(node)) {
+      if (raw_.shape(node.inputs[0]) != space_.shape) return false;
+      made.along_rows = space_.kind == "row" && core_.rows > 1;
+      made.along_cols = space_.kind == "column" && core_.cols > 1;
+    } else if (!place(raw_.shape(output), made) || !keep_attrs(node, made)) {
+      return false;
+    }
+    index = core_.add(std::move(made));
+    return true;
+  }
+
+  static bool same_but_ones(Shape a, Shape b) {
+    std::erase(a, 1);
+    std::erase(b, 1);
+    return a == b;
+  }
+
+  bool keep_attrs(const Node& node, CoreValue& made) const {
+    for (const auto& [name, attr] : node.attrs)
+      if (name != "shape") made.attrs.set(name, attr);
+    if (node.op != &op::iota) return true;
+    // The index along a dim is an index along rows or columns only where no other dim shares them.
+    const Shape& shape = node.attrs.get_ints("shape");
+    size_t dim = size_t(node.attrs.get_int("dim")), offset = space_.shape.size() - shape.size();
+    bool rows = dim + offset < space_.split;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (d != dim && shape[d] > 1 && (d + offset < space_.split) == rows) return false;
+    made.attrs.set("dim", int64_t(!rows));
+    return true;
+  }
+
+  bool add_result(const Result& result) {
+    int index = index_[size_t(result.value)];
+    if (index < 0) return false;  // an operand handed through
+    const CoreValue& value = core_.values[size_t(index)];
+    bool reduced = value.op && value.op->fusion == Fusion::kReduction;
+    bool side = (space_.kind == "row" && !value.along_cols && core_.size(value) == core_.rows) ||
+                (space_.kind == "column" && reduced);
+    if (!value.op || (!side && !core_.is_full(value))) return false;
+    ValueId outer = node_.outputs[size_t(std::stoi(result.name))];
+    core_.results.push_back({index, outer, raw_.type(result.value)});
+    return true;
+  }
+
+  const Graph& raw_;
+  const Node& node_;
+  Space space_;
+  GroupCore core_;
+  std::vector<int> index_;  // raw value -> core value
+};
+
+// In a column group reductions are results only.
+bool columns_end(const GroupCore& core) {
+  if (core.kind != "column") return true;
+  for (const CoreValue& value : core.values)
+    for (int operand : value.operands)
+      if (const OpDef* op = core.values[size_t(operand)].op; op && op->fusion == Fusion::kReduction) return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<GroupCore> core_of_node(const Graph& graph, const Node& node, const std::vector<bool>& wanted) {
+  Fusion fusion = node.op->fusion;
+  if (fusion == Fusion::kOpaque || fusion == Fusion::kView) return {};
+  Graph raw = raw_body(graph, node, wanted);
+  if (raw.results().empty()) return {};
+  if (std::any_of(raw.nodes().begin(), raw.nodes().end(), is_reduction)) {
+    std::optional<Space> space = space_of_reductions(raw);
+    if (!space) return {};
+    std::optional<GroupCore> core = CoreMaker(raw, node, *space).run();
+    return core && columns_end(*core) ? core : std::nullopt;
+  }
+  const Shape shape = raw.shape(raw.results()[0].value);
+  // The last dim alone as columns is what row groups use; other cuts are for broadcasting along several trailing dims.
+  std::vector<size_t> splits;
+  for (size_t split = shape.size(); split-- > 0;) splits.push_back(split);
+  if (shape.empty()) splits.push_back(0);
+  for (size_t split : splits)
+    if (std::optional<GroupCore> core = CoreMaker(raw, node, {"flat", shape, split}).run()) return core;
+  return {};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,92 @@
+#include "passes/group_info.h"
+
+#include "base/error.h"
+#include "graph/op_def.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// Whether the value is an edge: an argument, or a reshape between an argument or result shape and a body shape.
+class BodyCheck {
+ public:
+  BodyCheck(const Graph& body, GroupSpace& space) : body_(body), space_(space), is_core_(size_t(body.num_values())) {}
+
+  void run() {
+    collect();
+    for (const Node& node : body_.nodes())
+      if (node.op != &op::reshape) check(node);
+    for (const Result& result : body_.results()) check_result(result.value);
+  }
+
+ private:
+  // Values that the space is made of: outputs of nodes, and what nodes other than reshape read.
+  void collect() {
+    for (const Node& node : body_.nodes()) {
+      if (node.op == &op::reshape) {
+        is_core_[size_t(node.outputs[0])] = body_.producer(node.inputs[0]) < 0;
+        continue;
+      }
+      TOKAMAK_CHECK(node.outputs.size() == 1, "[group] a body node has {} outputs", node.outputs.size());
+      is_core_[size_t(node.outputs[0])] = true;
+      if (node.op == &op::random_uniform) continue;
+      for (ValueId input : node.inputs) is_core_[size_t(input)] = true;
+    }
+    for (ValueId v = 0; v < body_.num_values(); ++v) {
+      if (!is_core_[size_t(v)]) continue;
+      const Shape& shape = body_.shape(v);
+      TOKAMAK_CHECK(shape.size() == 2, "[group] a body value has the shape {}", to_string(shape));
+      space_.rows = std::max(space_.rows, shape[0]);
+      space_.cols = std::max(space_.cols, shape[1]);
+    }
+  }
+
+  bool fits(ValueId value, bool rows, bool cols) const {
+    return body_.shape(value) == Shape{rows ? space_.rows : 1, cols ? space_.cols : 1};
+  }
+
+  void check(const Node& node) const {
+    ValueId out = node.outputs[0];
+    TOKAMAK_CHECK(fits(out, 1, 1) || fits(out, 1, 0) || fits(out, 0, 1) || fits(out, 0, 0),
+                  "[group] a value {} does not fit the space ({}, {})", to_string(body_.shape(out)), space_.rows, space_.cols);
+    for (ValueId input : node.inputs)
+      if (int p = body_.producer(input); p >= 0 && body_.nodes()[size_t(p)].op->fusion == Fusion::kReduction)
+        TOKAMAK_CHECK(space_.kind == "row", "[group] a reduction of a {} group is read by its body", space_.kind);
+    if (node.op->fusion != Fusion::kReduction) {
+      TOKAMAK_CHECK(node.op->fusion == Fusion::kPointwise, "[group] '{}' cannot be part of a group", node.op->name);
+      return;
+    }
+    std::vector<int64_t> dims{space_.kind == "row"};
+    TOKAMAK_CHECK(space_.kind != "flat" && node.attrs.get_ints("dims") == dims && node.attrs.get_bool("keep"),
+                  "[group] a {} group reduces over {}", space_.kind, to_string(node.attrs.get_ints("dims")));
+  }
+
+  void check_result(ValueId value) const {
+    if (int p = body_.producer(value); p >= 0 && body_.nodes()[size_t(p)].op == &op::reshape)
+      if (ValueId from = body_.nodes()[size_t(p)].inputs[0]; is_core_[size_t(from)]) value = from;
+    TOKAMAK_CHECK(is_core_[size_t(value)], "[group] a result is not computed by the body");
+    bool side = (space_.kind == "row" && fits(value, 1, 0)) || (space_.kind == "column" && fits(value, 0, 1));
+    TOKAMAK_CHECK(side || fits(value, 1, 1), "[group] a {} group has a result {}", space_.kind,
+                  to_string(body_.shape(value)));
+  }
+
+  const Graph& body_;
+  GroupSpace& space_;
+  std::vector<bool> is_core_;  // by value: has one of the four shapes
+};
+
+}  // namespace
+
+GroupSpace group_space(const Node& group) {
+  TOKAMAK_CHECK(group.op == &op::group && group.body, "[group] expected a group");
+  GroupSpace space{group.attrs.get_string("kind"), {}, 1, 1};
+  TOKAMAK_CHECK(space.kind == "flat" || space.kind == "row" || space.kind == "column",
+                "[group] kind '{}' has no iteration space", space.kind);
+  BodyCheck(*group.body, space).run();
+  space.space = {space.rows, space.cols};
+  return space;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,67 @@
+#include "base/error.h"
+#include "config/suggest.h"
+#include "graph/op_def.h"
+#include "passes/pass.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+namespace tokamak {
+namespace {
+
+// Nodes by op, those in the bodies of groups included under "group.<op>".
+std::map<std::string, int> count_ops(const Graph& graph) {
+  std::map<std::string, int> count;
+  for (const Node& node : graph.nodes()) {
+    ++count[std::string(node.op->name)];
+    if (!node.body) continue;
+    for (const Node& inner : node.body->nodes()) ++count["group." + std::string(inner.op->name)];
+  }
+  return count;
+}
+
+std::vector<std::pair<std::string, int>> difference(const std::map<std::string, int>& before,
+                                                    std::map<std::string, int> after) {
+  for (const auto& [name, count] : before) after[name] -= count;
+  std::vector<std::pair<std::string, int>> changes;
+  for (const auto& [name, count] : after)
+    if (count != 0) changes.emplace_back(name, count);
+  return changes;
+}
+
+void check_disabled_names(const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const Pass& pass : pipeline()) known.emplace_back(pass.name);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      user_error("[disable_passes] expected names of passes, got '{}'{}", name, did_you_mean(name, known));
+}
+
+}  // namespace
+
+std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context, const PassObserver& observer) {
+  const auto& disabled = context.options.disable_passes;
+  check_disabled_names(disabled);
+  std::vector<PassReport> reports;
+  std::map<std::string, int> before = count_ops(graph);
+  for (const Pass& pass : pipeline()) {
+    if (pass.stage != stage) continue;
+    PassReport& report = reports.emplace_back(PassReport{.name = pass.name});
+    report.skipped = !pass.enabled(context) || std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end();
+    if (report.skipped) continue;
+    auto start = std::chrono::steady_clock::now();
+    report.changed = pass.run(graph, context);
+    if (report.changed) {
+      verify(graph);
+      std::map<std::string, int> after = count_ops(graph);
+      report.op_changes = difference(before, after);
+      before = std::move(after);
+      if (observer) observer(pass, graph);
+    }
+    report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+  return reports;
+}
+
+}  // namespace tokamak

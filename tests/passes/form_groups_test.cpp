@@ -1,0 +1,183 @@
+#include "passes/form_groups.h"
+
+#include "passes/group_info.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/random_tensors.h"
+
+namespace tokamak {
+namespace {
+
+using test::parse;
+
+Graph grouped(std::string_view text) {
+  Graph graph = parse(text);
+  EXPECT_TRUE(form_groups(graph, {}));
+  verify(graph);
+  EXPECT_EQ(print(parse(print(graph))), print(graph));
+  return graph;
+}
+
+TEST(FormGroups, WrapsAPointwiseOpWithABroadcast) {
+  const char* before = R"(graph g {
+    input x = %0 : f32[2,3,4]
+    param b = %1 : f32[4]
+    %2 = add(%0, %1) #backward : f32[2,3,4]
+    result y = %2
+  })";
+  Graph after = grouped(before);
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input x = %0 : f32[2,3,4]
+    param b = %1 : f32[4]
+    %2 = group(%0, %1) {kind="flat"} #backward : f32[2,3,4] {
+      graph body {
+        input a0 = %0 : f32[2,3,4]
+        input a1 = %1 : f32[4]
+        %2 = reshape(%0) {shape=[6,4]} : f32[6,4]
+        %3 = reshape(%1) {shape=[1,4]} : f32[1,4]
+        %4 = add(%2, %3) : f32[6,4]
+        %5 = reshape(%4) {shape=[2,3,4]} : f32[2,3,4]
+        result r0 = %5
+      }
+    }
+    result y = %2
+  })"));
+  test::expect_same_meaning(parse(before), after);
+}
+
+TEST(FormGroups, LeavesOpaqueOpsAndViewsAlone) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[2,3]
+    input y = %1 : f32[3,4]
+    %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[2,4]
+    %3 = reshape(%2) {shape=[8]} : f32[8]
+    result z = %3
+  })");
+  std::string before = print(graph);
+  EXPECT_FALSE(form_groups(graph, {}));
+  EXPECT_EQ(print(graph), before);
+}
+
+TEST(FormGroups, LeavesWhatFitsNoTemplateAlone) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[2,3,4]
+    input y = %1 : f32[2,1,4]
+    %2 = reduce_sum(%0) {dims=[1], keep=true} : f32[2,1,4]
+    %3 = add(%0, %1) : f32[2,3,4]
+    result a = %2
+    result b = %3
+  })");
+  EXPECT_FALSE(form_groups(graph, {}));
+}
+
+struct Case {
+  const char* name;
+  const char* kind;
+  int64_t rows, cols;
+  const char* text;
+};
+void PrintTo(const Case& c, std::ostream* os) { *os << c.name; }
+
+class FormGroupsCase : public testing::TestWithParam<Case> {};
+
+TEST_P(FormGroupsCase, HasTheKindAndTheMeaning) {
+  const Case& c = GetParam();
+  Graph before = parse(c.text), after = grouped(c.text);
+  ASSERT_EQ(after.nodes().size(), 1u) << print(after);
+  GroupSpace space = group_space(after.nodes()[0]);
+  EXPECT_EQ(space.kind, c.kind);
+  EXPECT_EQ(space.rows, c.rows);
+  EXPECT_EQ(space.cols, c.cols);
+  test::expect_same_meaning(before, after, 1e-12);
+}
+
+const Case kCases[] = {
+    {"leading_broadcast", "flat", 2, 12, R"(graph g {
+      input x = %0 : f32[2,3,4]
+      input p = %1 : f32[3,4]
+      %2 = add(%0, %1) : f32[2,3,4]
+      result y = %2 })"},
+    {"row_broadcast", "flat", 6, 4, R"(graph g {
+      input x = %0 : f32[2,3,4]
+      input p = %1 : f32[2,3,1]
+      %2 = mul(%1, %0) : f32[2,3,4]
+      result y = %2 })"},
+    {"scalars", "flat", 1, 1, R"(graph g {
+      input x = %0 : f32[]
+      %1 = neg(%0) : f32[]
+      result y = %1 })"},
+    {"constant", "flat", 1, 3, R"(graph g {
+      %0 = constant() {dtype="f32", shape=[3], value=2.5} : f32[3]
+      result y = %0 })"},
+    {"iota", "flat", 3, 4, R"(graph g {
+      %0 = iota() {dim=0, shape=[3,4]} : f32[3,4]
+      result y = %0 })"},
+    {"dropout", "flat", 6, 4, R"(graph g {
+      input x = %0 : f32[2,3,4]
+      input rng = %1 : i32[2]
+      %2 = dropout(%0, %1) {p=0.5, stream=3} : f32[2,3,4]
+      result y = %2 })"},
+    {"softmax", "row", 6, 4, R"(graph g {
+      input x = %0 : f32[2,3,4]
+      %1 = softmax(%0) : f32[2,3,4]
+      result y = %1 })"},
+    {"sum_of_all", "row", 1, 24, R"(graph g {
+      input x = %0 : f32[2,3,4]
+      %1 = reduce_sum(%0) {dims=[0,1,2], keep=false} : f32[]
+      result y = %1 })"},
+    {"sum_of_rows", "row", 2, 12, R"(graph g {
+      input x = %0 : f32[2,3,4]
+      %1 = reduce_sum(%0) {dims=[1,2], keep=false} : f32[2]
+      result y = %1 })"},
+    {"sum_of_columns", "column", 6, 4, R"(graph g {
+      input x = %0 : f32[2,3,4]
+      %1 = reduce_sum(%0) {dims=[0,1], keep=true} : f32[1,1,4]
+      result y = %1 })"},
+    {"layer_norm", "row", 6, 4, R"(graph g {
+      input x = %0 : f32[2,3,4]
+      param gain = %1 : f32[4]
+      param bias = %2 : f32[4]
+      %3, %4, %5 = layer_norm(%0, %1, %2) {eps=1e-05} : f32[2,3,4], f32[2,3,1], f32[2,3,1]
+      result y = %3
+      result rstd = %5 })"},
+    {"layer_norm_grad_params", "column", 6, 4, R"(graph g {
+      input dy = %0 : f32[2,3,4]
+      input x = %1 : f32[2,3,4]
+      input mean = %2 : f32[2,3,1]
+      input rstd = %3 : f32[2,3,1]
+      %4, %5 = layer_norm_grad_params(%0, %1, %2, %3) : f32[4], f32[4]
+      result dgain = %4
+      result dbias = %5 })"},
+    {"cross_entropy", "row", 4, 4, R"(graph g {
+      input x = %0 : f32[4,4]
+      input targets = %1 : i32[4]
+      %2, %3 = cross_entropy(%0, %1) {classes=3} : f32[4], f32[4]
+      result lse = %3 })"},
+    {"cross_entropy_grad", "flat", 3, 6, R"(graph g {
+      input x = %0 : f32[3,6]
+      input targets = %1 : i32[3]
+      input lse = %2 : f32[3]
+      input dloss = %3 : f32[3]
+      %4 = cross_entropy_grad(%0, %1, %2, %3) {classes=5} : f32[3,6]
+      result dx = %4 })"},
+    {"adamw", "flat", 3, 4, R"(graph g {
+      param w = %0 : f32[3,4]
+      input g = %1 : f32[3,4]
+      state m = %2 : f32[3,4]
+      state v_positive = %3 : f32[3,4]
+      input lr = %4 : f32[]
+      input scale = %5 : f32[]
+      input step_positive = %6 : f32[]
+      %7, %8, %9 = adamw(%0, %1, %2, %3, %4, %5, %6) {beta1=0.9, beta2=0.95, decay=0.1, eps=1e-08} : f32[3,4], f32[3,4], f32[3,4]
+      update %0 = %7
+      update %2 = %8
+      update %3 = %9 })"},
+    {"reads_one_value_twice", "flat", 1, 4, R"(graph g {
+      input x = %0 : f32[4]
+      %1 = mul(%0, %0) : f32[4]
+      result y = %1 })"},
+};
+INSTANTIATE_TEST_SUITE_P(Templates, FormGroupsCase, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,69 @@
+#include "passes/group_info.h"
+
+#include "base/error.h"
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+Graph row_group(const std::string& kind, const std::string& dims) {
+  return test::parse(R"(graph g {
+    input x = %0 : f32[2,3]
+    %1 = group(%0) {kind=")" + kind + R"("} : f32[2,3] { graph body {
+        input a0 = %0 : f32[2,3]
+        %1 = reduce_sum(%0) {dims=)" + dims + R"(, keep=true} : f32)" + (dims == "[1]" ? "[2,1]" : "[1,3]") + R"(
+        %2 = sub(%0, %1) : f32[2,3]
+        result r0 = %2
+      } }
+    result y = %1
+  })");
+}
+
+TEST(GroupInfo, FindsTheSpaceOfARowGroup) {
+  Graph graph = row_group("row", "[1]");
+  GroupSpace space = group_space(graph.nodes()[0]);
+  EXPECT_EQ(space.kind, "row");
+  EXPECT_EQ(space.space, (Shape{2, 3}));
+  EXPECT_EQ(space.rows, 2);
+  EXPECT_EQ(space.cols, 3);
+}
+
+TEST(GroupInfo, RefusesAReductionThatTheKindDoesNotHave) {
+  EXPECT_THROW(group_space(row_group("flat", "[1]").nodes()[0]), InternalError);
+  EXPECT_THROW(group_space(row_group("row", "[0]").nodes()[0]), InternalError);
+}
+
+TEST(GroupInfo, RefusesAColumnReductionThatTheBodyReads) {
+  EXPECT_THROW(group_space(row_group("column", "[0]").nodes()[0]), InternalError);
+}
+
+TEST(GroupInfo, RefusesValuesThatDoNotFitOneSpace) {
+  Graph graph = test::parse(R"(graph g {
+    input x = %0 : f32[2,3]
+    input y = %1 : f32[6,1]
+    %2, %3 = group(%0, %1) {kind="flat"} : f32[2,3], f32[6,1] { graph body {
+        input a0 = %0 : f32[2,3]
+        input a1 = %1 : f32[6,1]
+        %2 = neg(%0) : f32[2,3]
+        %3 = neg(%1) : f32[6,1]
+        result r0 = %2
+        result r1 = %3
+      } }
+    result y = %2
+  })");
+  EXPECT_THROW(group_space(graph.nodes()[0]), InternalError);
+}
+
+TEST(GroupInfo, RefusesWhatIsNoGroup) {
+  Graph graph = test::parse(R"(graph g {
+    input x = %0 : f32[2,3]
+    %1 = neg(%0) : f32[2,3]
+    result y = %1
+  })");
+  EXPECT_THROW(group_space(graph.nodes()[0]), InternalError);
+}
+
+}  // namespace
+}  // namespace tokamak

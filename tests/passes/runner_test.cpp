@@ -1,0 +1,73 @@
+#include "base/error.h"
+#include "passes/pass.h"
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tokamak {
+namespace {
+
+const char* kGraph = R"(graph g {
+  input x = %0 : f32[2,3]
+  %1 = neg(%0) : f32[2,3]
+  %2 = exp(%0) : f32[2,3]
+  result y = %1
+})";
+
+const PassReport& report_of(const std::vector<PassReport>& reports, std::string_view name) {
+  return *std::find_if(reports.begin(), reports.end(), [&](const PassReport& r) { return r.name == name; });
+}
+
+TEST(Runner, ReportsWhatChangedAndTellsTheObserver) {
+  Graph graph = test::parse(kGraph);
+  std::vector<std::string> seen;
+  auto reports = run_passes(graph, Stage::kStep, {}, [&](const Pass& pass, const Graph& after) {
+    seen.emplace_back(pass.name);
+    EXPECT_FALSE(after.nodes().empty());
+  });
+  const PassReport& report = report_of(reports, "form_groups");
+  EXPECT_TRUE(report.changed);
+  EXPECT_FALSE(report.skipped);
+  auto has = [&](const std::string& op, int count) {
+    return std::count(report.op_changes.begin(), report.op_changes.end(), std::pair{op, count}) == 1;
+  };
+  EXPECT_TRUE(has("neg", -1));
+  EXPECT_TRUE(has("group", 1));
+  EXPECT_TRUE(has("group.neg", 1));
+  EXPECT_NE(std::find(seen.begin(), seen.end(), "form_groups"), seen.end());
+}
+
+TEST(Runner, SkipsWhatIsDisabledByName) {
+  Graph graph = test::parse(kGraph);
+  PassContext context;
+  for (const Pass& pass : pipeline()) context.options.disable_passes.emplace_back(pass.name);
+  std::string before = print(graph);
+  for (const PassReport& report : run_passes(graph, Stage::kStep, context)) EXPECT_TRUE(report.skipped) << report.name;
+  EXPECT_EQ(print(graph), before);
+}
+
+TEST(Runner, RefusesUnknownNamesAndSuggestsTheNearest) {
+  Graph graph = test::parse(kGraph);
+  PassContext context;
+  context.options.disable_passes = {"form_gruops"};
+  try {
+    run_passes(graph, Stage::kStep, context);
+    FAIL() << "expected a UserError";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("form_groups"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Pipeline, NamesAndSummariesAreGiven) {
+  for (const Pass& pass : pipeline()) {
+    EXPECT_FALSE(pass.name.empty());
+    EXPECT_FALSE(pass.summary.empty()) << pass.name;
+    EXPECT_TRUE(pass.enabled && pass.run) << pass.name;
+  }
+}
+
+}  // namespace
+}  // namespace tokamak
