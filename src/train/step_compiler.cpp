@@ -1,0 +1,106 @@
+#include "train/step_compiler.h"
+
+#include "autodiff/differentiate.h"
+#include "autodiff/optimizer.h"
+#include "base/error.h"
+#include "model/gpt.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// A gain below this is within the noise of the measured rates.
+constexpr double kWorthwhileGain = 1.1;
+
+Graph build_forward(const RunConfig& config) {
+  Graph graph("step");
+  GraphBuilder g(graph);
+  int64_t B = config.train.batch, T = config.model.context;
+  ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
+  ValueId rng = config.model.dropout > 0 ? g.input("rng", {DType::kI32, {2}}) : kNoValue;
+  graph.add_result("loss", gpt_loss(g, config.model, tokens, targets, rng));
+  return graph;
+}
+
+Gradients append_gradients(GraphBuilder& g) {
+  Gradients gradients;
+  for (const Argument& argument : g.graph().arguments())
+    if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
+  gradients.grads = differentiate(g, g.graph().find_result("loss"), gradients.parameters);
+  for (size_t i = 0; i < gradients.grads.size(); ++i)
+    TOKAMAK_CHECK(gradients.grads[i] != kNoValue, "the loss does not depend on '{}'",
+                  g.graph().argument_of(gradients.parameters[i])->name);
+  return gradients;
+}
+
+CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassObserver& observer) {
+  CompiledGraph compiled;
+  compiled.before = graph;
+  compiled.reports = run_passes(graph, Stage::kStep, context, observer);
+  compiled.plan = make_plan(std::move(graph), context.target);
+  return compiled;
+}
+
+}  // namespace
+
+double CompiledStep::seconds() const {
+  return update ? step.plan.seconds * double(micro_batches) + update->plan.seconds : step.plan.seconds;
+}
+
+int64_t CompiledStep::total_bytes() const {
+  if (!update) return step.plan.total_bytes();
+  // The states of the update hold all that the micro-batch program has, and more.
+  return step.plan.arena_bytes + update->plan.arena_bytes + step.plan.input_bytes + update->plan.input_bytes +
+         update->plan.parameter_bytes + update->plan.state_bytes;
+}
+
+int64_t count_micro_batches(const RunConfig& config) {
+  int64_t micro = config.train.batch * config.model.context, total = config.train.total_batch;
+  if (total == 0) return 1;
+  if (total % micro != 0)
+    user_error("[train] expected train.total_batch to be a multiple of train.batch x model.context = {} tokens, got {}; "
+               "the nearest below is {}", micro, total, std::max(micro, total / micro * micro));
+  return total / micro;
+}
+
+RunConfig resolve(RunConfig config, const Target& target) {
+  if (config.compile.precision == "auto")
+    config.compile.precision = target.bf16_flops > kWorthwhileGain * target.f32_flops ? "bf16" : "fp32";
+  return config;
+}
+
+CompiledStep compile_step(const RunConfig& asked, const Target& target, const PassObserver& observer) {
+  CompiledStep out;
+  out.config = resolve(asked, target);
+  out.micro_batches = count_micro_batches(out.config);
+  PassContext context{target, out.config.compile};
+
+  Graph graph = build_forward(out.config);
+  out.forward = graph;
+  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+
+  GraphBuilder g(graph);
+  Gradients gradients = append_gradients(g);
+  if (out.micro_batches == 1) {
+    append_adamw(g, gradients, out.config.optimizer, 1.0);
+    out.step = compile_graph(std::move(graph), context, observer);
+    return out;
+  }
+  std::vector<std::pair<std::string, ValueType>> parameters;
+  for (ValueId parameter : gradients.parameters)
+    parameters.emplace_back(graph.argument_of(parameter)->name, graph.type(parameter));
+  append_accumulation(g, gradients);
+  out.step = compile_graph(std::move(graph), context, observer);
+  Graph update = accumulated_update_graph(parameters, out.config.optimizer, out.micro_batches);
+  out.update = compile_graph(std::move(update), context, observer);
+  return out;
+}
+
+CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Target& target) {
+  PassContext context{target, resolve(config, target).compile};
+  run_passes(graph, Stage::kForward, context);
+  return compile_graph(std::move(graph), context, {});
+}
+
+}  // namespace tokamak
