@@ -1,0 +1,34 @@
+#include "config/assignment.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/suggest.h"
+
+namespace tokamak {
+
+const Field& require_field(const std::vector<Field>& fields, std::string_view key, std::string_view where) {
+  std::vector<std::string> known;
+  for (const Field& field : fields) {
+    if (field.is_positional()) continue;
+    if (field.key == key) return field;
+    known.push_back(field.key);
+  }
+  std::string prefix = std::string(key) + ".";
+  bool is_section = std::any_of(known.begin(), known.end(), [&](const std::string& k) { return k.starts_with(prefix); });
+  if (is_section) user_error("[{}] expected a section, got a value; write '[{}]' and its keys below it", where, key);
+  user_error("[{}] expected a known key, got '{}'{}", where, key, did_you_mean(key, known));
+}
+
+void assign(const std::vector<Field>& fields, const std::vector<Assignment>& assignments) {
+  for (bool presets : {true, false}) {
+    for (const Assignment& assignment : assignments) {
+      const Field& field = require_field(fields, assignment.key, assignment.where);
+      if (bool(field.expand) != presets) continue;
+      set(field, assignment.value, assignment.where);
+      if (field.expand) field.expand();
+    }
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,159 @@
+#include "config/command_line.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "config/toml.h"
+
+namespace tokamak {
+
+namespace {
+
+template <class T>
+bool parse_number(std::string_view text, T& number) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::vector<std::string> split_commas(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    size_t comma = std::min(text.find(','), text.size());
+    items.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return items;
+}
+
+/// Text as a value of the field's type; text that is none stays text, so that set() reports what came.
+struct ParseText {
+  std::string_view text;
+
+  Value operator()(bool*) const {
+    if (text == "true" || text == "false") return text == "true";
+    return std::string(text);
+  }
+  Value operator()(int64_t*) const {
+    int64_t whole;
+    double number;
+    if (parse_number(text, whole)) return whole;
+    if (parse_number(text, number)) return number;
+    return std::string(text);
+  }
+  Value operator()(double*) const {
+    double number;
+    if (parse_number(text, number)) return number;
+    return std::string(text);
+  }
+  Value operator()(std::string*) const { return std::string(text); }
+  Value operator()(std::vector<std::string>*) const { return split_commas(text); }
+};
+
+class ArgumentParser {
+ public:
+  ArgumentParser(const std::vector<Field>& fields, std::span<const std::string> arguments)
+      : fields_(fields), arguments_(arguments) {
+    std::copy_if(fields.begin(), fields.end(), std::back_inserter(positional_),
+                 [](const Field& field) { return field.is_positional(); });
+  }
+
+  std::vector<Assignment> parse() {
+    bool options_ended = false;
+    while (next_ < arguments_.size()) {
+      const std::string& argument = arguments_[next_++];
+      if (!options_ended && argument == "--") {
+        options_ended = true;
+      } else if (!options_ended && argument.size() > 1 && argument[0] == '-') {
+        option(argument);
+      } else {
+        positional(argument);
+      }
+    }
+    check_required();
+    return assignments_;
+  }
+
+ private:
+  void option(const std::string& argument) {
+    if (!argument.starts_with("--")) {
+      user_error("[{}] expected an option such as --key=value, got '{}'; put arguments that begin with '-' after '--'",
+                 argument, argument);
+    }
+    size_t equals = std::min(argument.find('='), argument.size());
+    std::string where = argument.substr(0, equals);
+    std::string key = where.substr(2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (equals == argument.size() && key.starts_with("no_") && is_flag(key.substr(3))) {
+      assignments_.push_back({key.substr(3), false, where});
+      return;
+    }
+    const Field& field = require_field(fields_, key, where);
+    std::string text;
+    if (equals < argument.size()) {
+      text = argument.substr(equals + 1);
+    } else if (std::holds_alternative<bool*>(field.target)) {
+      text = "true";
+    } else if (next_ < arguments_.size() && !arguments_[next_].starts_with("--")) {
+      text = arguments_[next_++];
+    } else {
+      user_error("[{}] expected {}, got nothing; write {}=VALUE", where, expectation(field), where);
+    }
+    assignments_.push_back({key, std::visit(ParseText{text}, field.target), where});
+  }
+
+  bool is_flag(const std::string& key) const {
+    const Field* field = find_field(fields_, key);
+    return field && std::holds_alternative<bool*>(field->target);
+  }
+
+  void positional(const std::string& argument) {
+    if (used_ == positional_.size()) {
+      user_error("[{}] expected {} argument{} without a name, got one more; options are written --key=value", argument,
+                 positional_.size(), positional_.size() == 1 ? "" : "s");
+    }
+    const Field& field = positional_[used_];
+    if (auto* list = std::get_if<std::vector<std::string>*>(&field.target)) {
+      if (!list_begun_) (*list)->clear();
+      list_begun_ = true;
+      (*list)->push_back(argument);
+      return;
+    }
+    set(field, std::visit(ParseText{argument}, field.target), field.key);
+    ++used_;
+  }
+
+  void check_required() const {
+    for (size_t i = used_; i < positional_.size(); ++i) {
+      if (!positional_[i].required || (i == used_ && list_begun_)) continue;
+      user_error("[{}] expected {}, got nothing", positional_[i].key, positional_[i].help);
+    }
+  }
+
+  const std::vector<Field>& fields_;
+  std::span<const std::string> arguments_;
+  std::vector<Field> positional_;
+  std::vector<Assignment> assignments_;
+  size_t next_ = 0;  // the argument that is read next
+  size_t used_ = 0;  // positional fields that have their value
+  bool list_begun_ = false;
+};
+
+}  // namespace
+
+std::vector<Assignment> parse_arguments(const std::vector<Field>& fields, std::span<const std::string> arguments) {
+  return ArgumentParser(fields, arguments).parse();
+}
+
+void read_options(const std::vector<Field>& fields, std::span<const std::string> arguments) {
+  std::vector<Assignment> options = parse_arguments(fields, arguments);
+  for (const Field& field : fields) {
+    if (field.kind != FieldKind::kConfigFile) continue;
+    const std::string& path = *std::get<std::string*>(field.target);
+    if (!path.empty()) assign(fields, parse_toml(fields, read_file(path), path));
+  }
+  assign(fields, options);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,21 @@
+// Arguments of a command: --key=value, --key value, --flag, --no-flag, and arguments without a name.
+// Tests: tests/config/command_line_test.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/assignment.h"
+
+namespace tokamak {
+
+/// The arguments as assignments. Options may stand anywhere; "--" ends them; '-' and '_' in keys are the same; lists
+/// are separated by commas. Unknown keys, missing values and values of the wrong type are UserErrors. Positional fields
+/// are set at once.
+std::vector<Assignment> parse_arguments(const std::vector<Field>& fields, std::span<const std::string> arguments);
+
+/// The whole order of precedence: the fields' present values < the configuration file < options.
+void read_options(const std::vector<Field>& fields, std::span<const std::string> arguments);
+
+}  // namespace tokamak

@@ -1,0 +1,165 @@
+#include "config/field.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string join_choices(const std::vector<std::string>& choices) {
+  std::string text;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) text += i + 1 == choices.size() ? " or " : ", ";
+    text += choices[i].empty() ? "\"\"" : choices[i];
+  }
+  return text;
+}
+
+std::string format_bound(double bound) {
+  return std::abs(bound) < 1e15 && bound == std::floor(bound) ? fmt::format("{}", int64_t(bound))
+                                                              : fmt::format("{}", bound);
+}
+
+std::string range_in_words(const Rule& rule) {
+  bool low = std::isfinite(rule.least), high = std::isfinite(rule.most);
+  if (low && high && rule.most_excluded) {
+    return fmt::format(" from {} up to but not including {}", format_bound(rule.least), format_bound(rule.most));
+  }
+  if (low && high) return fmt::format(" from {} to {}", format_bound(rule.least), format_bound(rule.most));
+  if (low && rule.least_excluded) return fmt::format(" above {}", format_bound(rule.least));
+  if (low) return fmt::format(" of at least {}", format_bound(rule.least));
+  return "";
+}
+
+struct TypeInWords {
+  std::string operator()(bool*) const { return "true or false"; }
+  std::string operator()(int64_t*) const { return "a whole number"; }
+  std::string operator()(double*) const { return "a number"; }
+  std::string operator()(std::string*) const { return "text"; }
+  std::string operator()(std::vector<std::string>*) const { return "a list of texts"; }
+};
+
+/// How a value that came is named in messages.
+std::string describe(const Value& value) {
+  if (std::holds_alternative<std::string>(value)) return "the text " + format_value(value);
+  if (std::holds_alternative<std::vector<std::string>>(value)) return "the list " + format_value(value);
+  return format_value(value);
+}
+
+bool in_range(const Rule& rule, double x) {
+  if (!std::isfinite(x)) return false;
+  if (rule.least_excluded ? x <= rule.least : x < rule.least) return false;
+  return rule.most_excluded ? x < rule.most : x <= rule.most;
+}
+
+bool obeys(const Rule& rule, const Value& value) {
+  if (auto* number = std::get_if<int64_t>(&value)) return in_range(rule, double(*number));
+  if (auto* number = std::get_if<double>(&value)) return in_range(rule, *number);
+  auto known = [&rule](const std::string& text) {
+    return rule.choices.empty() || std::find(rule.choices.begin(), rule.choices.end(), text) != rule.choices.end();
+  };
+  if (auto* text = std::get_if<std::string>(&value)) return known(*text);
+  if (auto* list = std::get_if<std::vector<std::string>>(&value)) return std::all_of(list->begin(), list->end(), known);
+  return true;
+}
+
+[[noreturn]] void unexpected(const Field& field, const Value& value, std::string_view where) {
+  user_error("[{}] expected {}, got {}", where, expectation(field), describe(value));
+}
+
+std::string quote(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\t': out += "\\t"; break;
+      default:
+        if (uint8_t(c) < 0x20 || c == 0x7f) {
+          out += fmt::format("\\u{:04x}", int(c));
+        } else {
+          out += c;
+        }
+    }
+  }
+  return out + "\"";
+}
+
+struct FormatValue {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const {
+    std::string text = fmt::format("{}", value);
+    return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+  }
+  std::string operator()(const std::string& value) const { return quote(value); }
+  std::string operator()(const std::vector<std::string>& list) const {
+    std::string text = "[";
+    for (const std::string& item : list) text += (text.size() > 1 ? ", " : "") + quote(item);
+    return text + "]";
+  }
+};
+
+}  // namespace
+
+Rule at_least(double least) { return {.least = least}; }
+Rule above(double least) { return {.least = least, .least_excluded = true}; }
+Rule between(double least, double most) { return {.least = least, .most = most}; }
+Rule from_up_to(double least, double most) { return {.least = least, .most = most, .most_excluded = true}; }
+Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
+
+Field& FieldList::add(std::string_view name, ValuePointer target, std::string_view help, Rule rule, FieldKind kind) {
+  std::string key = prefix_ + std::string(name);
+  TOKAMAK_CHECK(find_field(fields_, key) == nullptr, "the field {} is visited twice", key);
+  fields_.push_back({.key = std::move(key),
+                     .help = std::string(help),
+                     .section_help = section_help_,
+                     .target = target,
+                     .rule = std::move(rule),
+                     .kind = kind});
+  return fields_.back();
+}
+
+void FieldList::preset(std::string_view name, std::string& target, std::string_view help,
+                       std::vector<std::string> choices, std::function<void()> expand) {
+  add(name, &target, help, one_of(std::move(choices)), kind_).expand = std::move(expand);
+}
+
+const Field* find_field(const std::vector<Field>& fields, std::string_view key) {
+  auto found = std::find_if(fields.begin(), fields.end(), [key](const Field& field) { return field.key == key; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+Value get(const Field& field) {
+  return std::visit([](auto* target) { return Value(*target); }, field.target);
+}
+
+std::string expectation(const Field& field) {
+  if (!field.rule.choices.empty()) return join_choices(field.rule.choices);
+  return std::visit(TypeInWords(), field.target) + range_in_words(field.rule);
+}
+
+void set(const Field& field, const Value& value, std::string_view where) {
+  Value wanted = value;
+  auto* whole = std::get_if<int64_t>(&value);
+  if (whole && std::holds_alternative<double*>(field.target)) wanted = double(*whole);
+  auto store = [&]<class T>(T* target) {
+    const T* typed = std::get_if<T>(&wanted);
+    if (!typed || !obeys(field.rule, wanted)) unexpected(field, value, where);
+    *target = *typed;
+  };
+  std::visit(store, field.target);
+}
+
+void check_rule(const Field& field, std::string_view where) {
+  Value value = get(field);
+  if (!obeys(field.rule, value)) unexpected(field, value, where);
+}
+
+std::string format_value(const Value& value) { return std::visit(FormatValue(), value); }
+
+}  // namespace tokamak

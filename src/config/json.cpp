@@ -1,0 +1,65 @@
+#include "config/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "config/assignment.h"
+#include "config/visit.h"
+
+namespace tokamak {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Value to_value(const Json& json, const std::string& where) {
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_integer()) return json.get<int64_t>();
+  if (json.is_number()) return json.get<double>();
+  if (json.is_string()) return json.get<std::string>();
+  if (!json.is_array()) user_error("[{}] expected a value, got {}", where, json.type_name());
+  std::vector<std::string> list;
+  for (const Json& item : json) {
+    if (!item.is_string()) user_error("[{}] expected a list of texts, got a list with {}", where, item.type_name());
+    list.push_back(item.get<std::string>());
+  }
+  return list;
+}
+
+void read_object(const Json& object, const std::string& prefix, std::string_view where,
+                 std::vector<Assignment>& assignments) {
+  for (const auto& [name, value] : object.items()) {
+    std::string key = prefix + name;
+    std::string place = fmt::format("{}: {}", where, key);
+    if (value.is_object()) {
+      read_object(value, key + ".", where, assignments);
+    } else {
+      assignments.push_back({key, to_value(value, place), place});
+    }
+  }
+}
+
+}  // namespace
+
+std::string to_json(const RunConfig& config) {
+  RunConfig copy = config;
+  Json root = Json::object();
+  for (const Field& field : fields_of(copy)) {
+    std::string pointer = "/" + field.key;
+    for (char& c : pointer) c = c == '.' ? '/' : c;
+    std::visit([&](const auto& value) { root[Json::json_pointer(pointer)] = value; }, get(field));
+  }
+  return root.dump(2);
+}
+
+RunConfig run_config_from_json(std::string_view text, std::string_view where) {
+  Json root = Json::parse(text, nullptr, false);
+  if (!root.is_object()) user_error("[{}] expected a JSON object with the run's configuration, got other text", where);
+  std::vector<Assignment> assignments;
+  read_object(root, "", where, assignments);
+  RunConfig config;
+  assign(fields_of(config), assignments);
+  return config;
+}
+
+}  // namespace tokamak

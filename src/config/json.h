@@ -1,0 +1,18 @@
+// The configuration as JSON text, as checkpoints store it. Tests: tests/config/json_test.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/config.h"
+
+namespace tokamak {
+
+/// Every key with its value: {"model": {"layers": 12, ...}, ..., "threads": 0}.
+std::string to_json(const RunConfig& config);
+
+/// Reads what to_json wrote; keys that are absent keep their defaults. `where` names the file for messages. Unknown
+/// keys, wrong types and values outside their range are UserErrors.
+RunConfig run_config_from_json(std::string_view text, std::string_view where);
+
+}  // namespace tokamak

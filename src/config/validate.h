@@ -1,0 +1,12 @@
+// Checks of a whole configuration before anything is built from it.
+#pragma once
+
+#include "config/config.h"
+
+namespace tokamak {
+
+/// Throws a UserError when a value is outside its range or values do not fit together (heads and width, micro-batch and
+/// total batch).
+void validate(const RunConfig& config);
+
+}  // namespace tokamak

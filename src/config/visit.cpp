@@ -1,0 +1,75 @@
+#include "config/visit.h"
+
+#include "config/preset.h"
+
+namespace tokamak {
+
+// Upper ends are far above any sensible model; they keep products of sizes inside 64 bits.
+void visit(FieldList& v, ModelConfig& c) {
+  v.preset("preset", c.preset, "a named size; keys given beside it override it", preset_choices(),
+           [&c] { apply_preset(c); });
+  v("layers", c.layers, "transformer blocks", between(1, 10000));
+  v("heads", c.heads, "attention heads; they must divide the width", between(1, 10000));
+  v("width", c.width, "size of the residual stream", between(1, 1 << 20));
+  v("context", c.context, "longest sequence, in tokens", between(1, 1 << 24));
+  v("vocab", c.vocab, "vocabulary size; 0: the data's", between(0, 1 << 24));
+  v("bias", c.bias, "biases in linear layers and norms");
+  v("tie_weights", c.tie_weights, "the token embedding is also the last layer's matrix");
+  v("dropout", c.dropout, "chance that a value is dropped in training", from_up_to(0, 1));
+}
+
+void visit(FieldList& v, DataConfig& c) {
+  v("path", c.path, "folder of token shards made by `tokamak prepare`");
+  v("tokenizer", c.tokenizer, "folder of the tokenizer's files; empty: the data folder");
+}
+
+void visit(FieldList& v, OptimizerConfig& c) {
+  v("lr", c.lr, "highest learning rate", at_least(0));
+  v("min_lr_ratio", c.min_lr_ratio, "last learning rate as a share of the highest", between(0, 1));
+  v("beta1", c.beta1, "AdamW's decay of the gradient's mean", from_up_to(0, 1));
+  v("beta2", c.beta2, "AdamW's decay of the squared gradient's mean", from_up_to(0, 1));
+  v("eps", c.eps, "AdamW's term against division by zero", above(0));
+  v("weight_decay", c.weight_decay, "decay of the matrices; vectors have none", at_least(0));
+  v("clip", c.clip, "largest global gradient norm; 0: no clipping", at_least(0));
+  v("warmup_steps", c.warmup_steps, "steps of linear warm-up before the cosine", at_least(0));
+}
+
+void visit(FieldList& v, TrainConfig& c) {
+  v("out", c.out, "run folder: checkpoints, metrics, samples");
+  v("steps", c.steps, "optimizer steps", at_least(1));
+  v("batch", c.batch, "sequences in a micro-batch", between(1, 1 << 20));
+  v("total_batch", c.total_batch, "tokens per optimizer step, by accumulation; 0: one micro-batch", at_least(0));
+  v("seed", c.seed, "seed of initial weights, dropout, data order and samples", at_least(0));
+  v("eval_every", c.eval_every, "steps between validations; 0: never", at_least(0));
+  v("eval_batches", c.eval_batches, "micro-batches of a validation", at_least(1));
+  v("sample_every", c.sample_every, "steps between samples of text; 0: never", at_least(0));
+  v("sample_tokens", c.sample_tokens, "tokens of a sample", at_least(1));
+  v("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: only at the end", at_least(0));
+  v("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept", at_least(1));
+  v("log_every", c.log_every, "steps between lines of the log", at_least(1));
+  v("resume", c.resume, "continue from the newest good checkpoint in the run folder");
+}
+
+void visit(FieldList& v, CompileConfig& c) {
+  v("precision", c.precision, "number format of the matrix products; auto: the faster one here",
+    one_of({"auto", "fp32", "bf16"}));
+  v("fuse", c.fuse, "compile pointwise and row groups into fused kernels");
+  v("flash_attention", c.flash_attention, "attention that never stores the T x T matrix");
+  v("pad_vocab", c.pad_vocab, "pad the vocabulary to a multiple of 128; the loss stays the same");
+  v("fused_optimizer", c.fused_optimizer, "AdamW over all parameters as one kernel");
+  v("async", c.async, "never wait for a value that is only printed");
+  v("memory_budget_gib", c.memory_budget_gib, "activations are recomputed to fit into this many GiB; 0: no limit",
+    at_least(0));
+  v("disable_passes", c.disable_passes, "names of passes that are skipped");
+}
+
+void visit(FieldList& v, RunConfig& c) {
+  v("threads", c.threads, "CPU threads; 0: all cores", between(0, 65536));
+  v.section("model", c.model, "the model's shape");
+  v.section("data", c.data, "where the tokens come from");
+  v.section("optimizer", c.optimizer, "AdamW and the learning rate's schedule");
+  v.section("train", c.train, "the training loop");
+  v.section("compile", c.compile, "what the compiler does to the training step");
+}
+
+}  // namespace tokamak
