@@ -40,17 +40,18 @@ int64_t TensorStore::bytes() const {
 
 void TensorStore::write(const std::string& name, const void* from, int64_t bytes) {
   const Tensor& tensor = find(name);
-  TOKAMAK_CHECK(bytes == num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
+  TOKAMAK_CHECK(bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
   backend_.copy_in(tensor.memory->data(), from, bytes);
 }
 
 void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
   const Tensor& tensor = find(name);
-  TOKAMAK_CHECK(bytes == num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
+  TOKAMAK_CHECK(bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
   backend_.copy_out(to, tensor.memory->data(), bytes);
 }
 
-Program::Program(Plan plan, Backend& backend, TensorStore& store) : plan_(std::move(plan)), backend_(backend) {
+Program::Program(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena)
+    : plan_(std::move(plan)), backend_(backend), arena_(std::move(arena)) {
   const Graph& graph = plan_.graph;
   for (const Argument& argument : graph.arguments()) {
     const ValueType& type = graph.type(argument.value);
@@ -61,7 +62,7 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store) : plan_(std::m
     inputs_.push_back(backend.allocate(num_bytes(type)));
     arguments_[argument.value] = inputs_.back()->data();
   }
-  arena_ = backend.allocate(plan_.arena_bytes);
+  if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
   for (const Launch& launch : plan_.launches) {
     const Node& node = graph.nodes()[size_t(launch.node)];
     Bound bound;

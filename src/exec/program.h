@@ -22,7 +22,7 @@ class TensorStore {
   std::vector<std::string> names() const;
   int64_t bytes() const;
 
-  /// Whole tensors from and to host memory, in their own dtype.
+  /// The first `bytes` bytes of a tensor (all of it, or the rows before padding) from and to host memory.
   void write(const std::string& name, const void* from, int64_t bytes);
   void read(const std::string& name, void* to, int64_t bytes) const;
 
@@ -39,8 +39,9 @@ class TensorStore {
 
 class Program {
  public:
-  /// Storage of the inputs is the program's own. `store` and `backend` must outlive it.
-  Program(Plan plan, Backend& backend, TensorStore& store);
+  /// Storage of the inputs is the program's own; the arena may be shared by programs that do not run at the same time
+  /// (null: its own). `store` and `backend` must outlive the program.
+  Program(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena = nullptr);
 
   const Plan& plan() const { return plan_; }
 
@@ -56,9 +57,6 @@ class Program {
   /// The same as run(), with the seconds that each launch took added to `seconds` (by launch).
   void run_timed(std::vector<double>& seconds);
 
-  /// Bytes that the program holds itself: arena and inputs.
-  int64_t held_bytes() const { return plan_.arena_bytes + plan_.input_bytes; }
-
  private:
   struct Bound {
     std::unique_ptr<Kernel> kernel;
@@ -71,7 +69,7 @@ class Program {
 
   Plan plan_;
   Backend& backend_;
-  std::unique_ptr<Memory> arena_;
+  std::shared_ptr<Memory> arena_;
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
   std::vector<Bound> launches_;

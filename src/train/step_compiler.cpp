@@ -50,9 +50,10 @@ double CompiledStep::seconds() const {
 
 int64_t CompiledStep::total_bytes() const {
   if (!update) return step.plan.total_bytes();
-  // The states of the update hold all that the micro-batch program has, and more.
-  return step.plan.arena_bytes + update->plan.arena_bytes + step.plan.input_bytes + update->plan.input_bytes +
-         update->plan.parameter_bytes + update->plan.state_bytes;
+  // Parameters and grad.<name> states are in both programs; the update has all others as well.
+  int64_t arguments = update->plan.parameter_bytes + update->plan.state_bytes;
+  return std::max(step.plan.arena_bytes, update->plan.arena_bytes) + arguments + step.plan.input_bytes +
+         update->plan.input_bytes;
 }
 
 int64_t count_micro_batches(const RunConfig& config) {

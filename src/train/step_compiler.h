@@ -26,7 +26,7 @@ struct CompiledStep {
   int64_t micro_batches = 1;
 
   double seconds() const;             // predicted for an optimizer step
-  int64_t total_bytes() const;        // parameters, states, inputs and the larger arena of all programs
+  int64_t total_bytes() const;        // parameters, states, inputs and the larger arena
 };
 
 /// Tokens of one optimizer step / tokens of one micro-batch; UserError when they do not divide.

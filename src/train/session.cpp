@@ -1,0 +1,93 @@
+#include "train/session.h"
+
+#include "base/error.h"
+#include "plan/memory.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+CompiledStep compile_checked(const RunConfig& config, const Target& target, int64_t available_bytes) {
+  CompiledStep compiled = compile_step(config, target);
+  if (available_bytes > 0) require_fits(compiled.step.plan, available_bytes);
+  return compiled;
+}
+
+int64_t largest_arena(const CompiledStep& step) {
+  return std::max(step.step.plan.arena_bytes, step.update ? step.update->plan.arena_bytes : 0);
+}
+
+void set_batch(Program& program, const Batch& batch) {
+  program.set_input("tokens", batch.tokens.data(), int64_t(batch.tokens.size()) * 4);
+  program.set_input("targets", batch.targets.data(), int64_t(batch.targets.size()) * 4);
+}
+
+}  // namespace
+
+Session::Session(const RunConfig& config, const Target& target, Backend& backend, int64_t available_bytes)
+    : target_(target), backend_(backend), compiled_(compile_checked(config, target, available_bytes)),
+      parameters_(gpt_parameters(config.model)), store_(backend), arena_bytes_(largest_arena(compiled_)),
+      arena_(backend.allocate(arena_bytes_)), step_(compiled_.step.plan, backend, store_, arena_) {
+  if (compiled_.update) update_ = std::make_unique<Program>(compiled_.update->plan, backend, store_, arena_);
+}
+
+void Session::initialise() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    std::vector<float> values = init_parameter(parameters_[i], int64_t(i), config().train.seed);
+    store_.write(parameters_[i].name, values.data(), int64_t(values.size()) * 4);
+  }
+}
+
+StepResult Session::run_step(std::span<const Batch> batches, int64_t step, double lr) {
+  TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
+  StepResult result;
+  auto rate = float(lr);
+  for (size_t i = 0; i < batches.size(); ++i) {
+    set_batch(step_, batches[i]);
+    int32_t rng[2] = {int32_t(config().train.seed), int32_t(step * micro_batches() + int64_t(i))};
+    if (step_.has_input("rng")) step_.set_input("rng", rng, sizeof rng);
+    if (!update_) step_.set_input("lr", &rate, sizeof rate);
+    step_.run();
+    result.loss += double(step_.get_scalar("loss")) / double(batches.size());
+  }
+  if (update_) {
+    update_->set_input("lr", &rate, sizeof rate);
+    update_->run();
+  }
+  result.grad_norm = double((update_ ? *update_ : step_).get_scalar("grad_norm"));
+  return result;
+}
+
+double Session::evaluate(const Batch& batch) {
+  if (!eval_) make_eval();
+  set_batch(*eval_, batch);
+  eval_->run();
+  return double(eval_->get_scalar("loss"));
+}
+
+void Session::make_eval() {
+  Graph graph = gpt_eval_graph(config().model, config().train.batch, config().model.context);
+  CompiledGraph compiled = compile_inference(std::move(graph), config(), target_);
+  bool fits = compiled.plan.arena_bytes <= arena_bytes_;
+  eval_ = std::make_unique<Program>(std::move(compiled.plan), backend_, store_, fits ? arena_ : nullptr);
+}
+
+int64_t Session::tokens_per_step() const { return config().train.batch * config().model.context * micro_batches(); }
+
+double Session::flops_per_step() const {
+  double flops = 0;
+  for (const Launch& launch : compiled_.step.plan.launches) flops += launch.cost.flops * double(micro_batches());
+  if (compiled_.update)
+    for (const Launch& launch : compiled_.update->plan.launches) flops += launch.cost.flops;
+  return flops;
+}
+
+int64_t Session::held_bytes() const {
+  int64_t bytes = store_.bytes() + arena_bytes_ + step_.plan().input_bytes;
+  if (update_) bytes += update_->plan().input_bytes;
+  if (eval_) bytes += eval_->plan().input_bytes + std::max<int64_t>(0, eval_->plan().arena_bytes - arena_bytes_);
+  return bytes;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,59 @@
+// A compiled model on a backend: parameters, optimizer state and programs, stepped by the trainer and by the ladder.
+#pragma once
+
+#include "data/loader.h"
+#include "exec/program.h"
+#include "model/gpt.h"
+#include "train/step_compiler.h"
+
+namespace tokamak {
+
+struct StepResult {
+  double loss = 0;       // mean over the micro-batches
+  double grad_norm = 0;  // before clipping
+};
+
+class Session {
+ public:
+  /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are fewer
+  /// than planned.
+  Session(const RunConfig& config, const Target& target, Backend& backend, int64_t available_bytes = 0);
+
+  const CompiledStep& compiled() const { return compiled_; }
+  const RunConfig& config() const { return compiled_.config; }
+  TensorStore& store() { return store_; }
+  const TensorStore& store() const { return store_; }
+  const std::vector<ParameterInfo>& parameters() const { return parameters_; }
+
+  /// GPT-2's initialisation from train.seed; optimizer states zero.
+  void initialise();
+
+  /// One optimizer step over micro_batches() batches; `step` counts from 0 and seeds dropout.
+  StepResult run_step(std::span<const Batch> batches, int64_t step, double lr);
+  int64_t micro_batches() const { return compiled_.micro_batches; }
+  int64_t tokens_per_step() const;
+  double flops_per_step() const;
+
+  /// Mean loss of one batch, without dropout and without touching anything.
+  double evaluate(const Batch& batch);
+
+  Program& step_program() { return step_; }
+  /// Tensor bytes that the session holds: parameters, states, inputs, arena.
+  int64_t held_bytes() const;
+
+ private:
+  void make_eval();
+
+  Target target_;
+  Backend& backend_;
+  CompiledStep compiled_;
+  std::vector<ParameterInfo> parameters_;
+  TensorStore store_;
+  int64_t arena_bytes_;
+  std::shared_ptr<Memory> arena_;
+  Program step_;
+  std::unique_ptr<Program> update_;
+  std::unique_ptr<Program> eval_;  // made when it is first needed
+};
+
+}  // namespace tokamak
