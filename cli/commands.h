@@ -1,0 +1,22 @@
+// The table of all commands. A new command is a file cli/<name>.cpp, its line here and its line in commands.cpp.
+#pragma once
+
+#include <vector>
+
+#include "cli/command.h"
+
+namespace tokamak {
+
+// One per file cli/<name>.cpp, sorted.
+Command docs_command();
+
+/// Every command, in the order in which a new user meets them.
+std::vector<Command> all_commands();
+
+/// What `tokamak --help` prints.
+std::string program_help();
+
+/// What `tokamak <command> --help` prints.
+std::string command_help(const Command& command);
+
+}  // namespace tokamak

@@ -1,0 +1,97 @@
+// The program: finds the command, runs it, and turns errors into messages and exit statuses. 0: done; 1: a mistake in
+// what was asked for; 70: a bug of ours.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/version.h"
+#include "config/suggest.h"
+#include "config/toml.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int kUserErrorStatus = 1;
+constexpr int kInternalErrorStatus = 70;  // EX_SOFTWARE of sysexits.h
+
+/// Removes `option` from the arguments before "--"; true when it was there.
+bool take_option(std::vector<std::string>& arguments, std::initializer_list<std::string_view> spellings) {
+  auto end = std::find(arguments.begin(), arguments.end(), "--");
+  auto found = std::find_if(arguments.begin(), end, [&](const std::string& argument) {
+    return std::find(spellings.begin(), spellings.end(), argument) != spellings.end();
+  });
+  if (found == end) return false;
+  arguments.erase(found);
+  return true;
+}
+
+Command find_command(const std::string& name) {
+  std::vector<std::string> known;
+  for (Command& command : all_commands()) {
+    if (command.name == name) return command;
+    if (!command.hidden) known.push_back(command.name);
+  }
+  user_error("[tokamak] expected a command, got '{}'{}; `tokamak --help` lists the commands", name,
+             did_you_mean(name, known));
+}
+
+int run_command(const std::string& name, std::vector<std::string> arguments) {
+  Command command = find_command(name);
+  if (take_option(arguments, {"--help", "-h"})) {
+    fmt::print("{}", command_help(command));
+    return 0;
+  }
+  if (command.print_config && take_option(arguments, {"--print-config", "--print_config"})) {
+    command.print_config(arguments);
+    return 0;
+  }
+  return command.run(arguments);
+}
+
+int run_program(std::vector<std::string> arguments) {
+  if (arguments.empty()) {
+    fmt::print(stderr, "{}", program_help());
+    return kUserErrorStatus;
+  }
+  std::string name = arguments.front();
+  arguments.erase(arguments.begin());
+  if (name == "help" && !arguments.empty()) return run_command(arguments.front(), {"--help"});
+  if (name == "--help" || name == "-h" || name == "help") {
+    fmt::print("{}", program_help());
+    return 0;
+  }
+  if (name == "--version") {
+    fmt::print("tokamak {}\n", kVersion);
+    return 0;
+  }
+  return run_command(name, std::move(arguments));
+}
+
+}  // namespace
+
+void print_config(const std::vector<Field>& fields) { fmt::print("{}", print_toml(fields)); }
+
+}  // namespace tokamak
+
+int main(int argc, char** argv) {
+  using namespace tokamak;
+  try {
+    return run_program({argv + 1, argv + argc});
+  } catch (const UserError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kUserErrorStatus;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "error: [memory] expected more free memory; use a smaller model, batch or context, or set "
+                       "compile.memory_budget_gib\n");
+    return kUserErrorStatus;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\nThis is a bug in tokamak {}. Please report it with the line above and the command.\n",
+               error.what(), kVersion);
+    return kInternalErrorStatus;
+  }
+}
