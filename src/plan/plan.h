@@ -1,5 +1,5 @@
 // The plan: where every value lives and in which order which kernels run, known before anything is allocated. A pure
-// function of graph and target.
+// function of graph and target. Tests: tests/plan.
 #pragma once
 
 #include "graph/graph.h"
@@ -14,6 +14,15 @@ struct Location {
   ValueId argument = kNoValue;  // else the argument that owns the storage
 };
 
+/// A piece of the arena and how long it is taken: by one value, its views, and outputs that took it over in place.
+struct Block {
+  int64_t offset = -1;
+  int64_t bytes = 0;
+  int first = 0;                // taken from this node on
+  int last = 0;                 // to this one, included; the number of nodes: to the end of the run
+  std::vector<ValueId> values;  // in order of definition, without views
+};
+
 /// One kernel: a node that does work (views do none).
 struct Launch {
   int node = 0;                 // index into graph.nodes()
@@ -23,17 +32,20 @@ struct Launch {
 };
 
 /// At the end of the run: storage of `target` (an argument) = value. Only for updates that could not be made in place.
+/// No copy writes what another one reads.
 struct CopyBack {
   ValueId target = kNoValue;
   ValueId value = kNoValue;
 };
 
 struct Plan {
-  Graph graph;
+  Graph graph;                       // as given, plus copies of old values that leave the graph (see make_plan)
   std::vector<Location> locations;   // by value
+  std::vector<Block> blocks;         // of the arena
   std::vector<Launch> launches;      // in order of execution
   std::vector<CopyBack> copies;
   int64_t arena_bytes = 0;           // = the peak of all intermediate values, alignment included
+  int64_t live_bytes = 0;            // lower bound of arena_bytes: the most that is alive at one time
   int64_t parameter_bytes = 0;       // storage of the arguments, by kind
   int64_t state_bytes = 0;
   int64_t input_bytes = 0;
@@ -42,10 +54,14 @@ struct Plan {
   int64_t total_bytes() const { return arena_bytes + parameter_bytes + state_bytes + input_bytes; }
 };
 
-/// Orders, places and prices everything. Offsets are multiples of 64 bytes.
+/// Orders (as the graph does), places and prices everything. Offsets are multiples of kArenaAlignment. Results stay alive to
+/// the end. An argument's storage is written only by its own update, after the last reader of its old value. A result
+/// or an update that is an argument's old value, though that argument is updated, gets a copy appended to the graph.
 Plan make_plan(Graph graph, const Target& target);
 
 /// Predicted seconds of one kernel: the larger of arithmetic and memory time, plus the launch.
 Launch price(const Graph& graph, int node, const Target& target);
+
+inline constexpr int64_t kArenaAlignment = 64;  // a cache line, and the widest vector load
 
 }  // namespace tokamak

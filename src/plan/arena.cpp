@@ -1,0 +1,94 @@
+#include "plan/arena.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace tokamak {
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+
+bool overlap_in_time(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
+
+// The tightest gap between the blocks alive at the same time, else behind them. `placed` is sorted by offset.
+int64_t find_offset(const std::vector<Block>& blocks, const std::vector<int>& placed, const Block& block) {
+  int64_t size = aligned(block.bytes), end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
+  for (int p : placed) {
+    const Block& other = blocks[size_t(p)];
+    if (!overlap_in_time(block, other)) continue;
+    int64_t gap = other.offset - end;
+    if (gap >= size && gap < best_gap) {
+      best = end;
+      best_gap = gap;
+    }
+    end = std::max(end, other.offset + aligned(other.bytes));
+  }
+  return best >= 0 ? best : end;
+}
+
+int64_t place_in_order(std::vector<Block>& blocks, const std::vector<int>& order) {
+  std::vector<int> placed;
+  int64_t arena = 0;
+  for (int i : order) {
+    Block& block = blocks[size_t(i)];
+    block.offset = find_offset(blocks, placed, block);
+    arena = std::max(arena, block.offset + aligned(block.bytes));
+    auto by_offset = [&](int64_t offset, int other) { return offset < blocks[size_t(other)].offset; };
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), block.offset, by_offset), i);
+  }
+  return arena;
+}
+
+using Before = bool (*)(const Block&, const Block&);
+
+// Large first leaves small ones the gaps; long-lived first keeps them from splitting the arena; the order of definition
+// suits chains of equal sizes.
+constexpr Before kOrders[] = {
+    [](const Block& a, const Block& b) { return a.bytes > b.bytes; },
+    [](const Block& a, const Block& b) {
+      return double(a.bytes) * (a.last - a.first + 1) > double(b.bytes) * (b.last - b.first + 1);
+    },
+    [](const Block& a, const Block& b) { return a.last - a.first > b.last - b.first; },
+    [](const Block& a, const Block& b) { return a.first < b.first; },
+};
+
+}  // namespace
+
+std::vector<int64_t> live_bytes(const std::vector<Block>& blocks, int num_nodes) {
+  std::vector<int64_t> live(size_t(num_nodes) + 2, 0);
+  for (const Block& block : blocks) {
+    live[size_t(block.first)] += aligned(block.bytes);
+    live[size_t(block.last) + 1] -= aligned(block.bytes);
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.pop_back();
+  return live;
+}
+
+int64_t place_blocks(std::vector<Block>& blocks) {
+  if (blocks.empty()) return 0;
+  int end = 0;
+  for (const Block& block : blocks) end = std::max(end, block.last);
+  std::vector<int64_t> live = live_bytes(blocks, end);
+  int64_t bound = *std::max_element(live.begin(), live.end());
+
+  std::vector<int> order(blocks.size());
+  std::vector<Block> best;
+  int64_t best_bytes = std::numeric_limits<int64_t>::max();
+  for (Before before : kOrders) {
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return before(blocks[size_t(a)], blocks[size_t(b)]); });
+    int64_t bytes = place_in_order(blocks, order);
+    if (bytes < best_bytes) {
+      best_bytes = bytes;
+      best = blocks;
+    }
+    if (best_bytes == bound) break;
+  }
+  blocks = std::move(best);
+  return best_bytes;
+}
+
+}  // namespace tokamak

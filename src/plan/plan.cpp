@@ -1,0 +1,50 @@
+#include "plan/plan.h"
+
+#include "plan/arena.h"
+#include "plan/storage.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+void count_arguments(Plan& plan) {
+  for (const Argument& argument : plan.graph.arguments()) {
+    int64_t bytes = num_bytes(plan.graph.type(argument.value));
+    switch (argument.kind) {
+      case Argument::Kind::kInput: plan.input_bytes += bytes; break;
+      case Argument::Kind::kParameter: plan.parameter_bytes += bytes; break;
+      case Argument::Kind::kState: plan.state_bytes += bytes; break;
+    }
+  }
+}
+
+void place_values(Plan& plan) {
+  StorageMap storage = map_storage(plan.graph);
+  plan.blocks = std::move(storage.blocks);
+  plan.copies = std::move(storage.copies);
+  plan.arena_bytes = place_blocks(plan.blocks);
+  std::vector<int64_t> live = live_bytes(plan.blocks, int(plan.graph.nodes().size()));
+  plan.live_bytes = *std::max_element(live.begin(), live.end());
+  for (size_t value = 0; value < storage.block_of.size(); ++value) {
+    int block = storage.block_of[value];
+    plan.locations.push_back({block < 0 ? -1 : plan.blocks[size_t(block)].offset, storage.argument_of[value]});
+  }
+}
+
+}  // namespace
+
+Plan make_plan(Graph graph, const Target& target) {
+  Plan plan;
+  plan.graph = copy_old_values(std::move(graph));
+  place_values(plan);
+  count_arguments(plan);
+  for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
+    if (plan.graph.nodes()[n].op->fusion == Fusion::kView) continue;
+    plan.launches.push_back(price(plan.graph, int(n), target));
+    plan.seconds += plan.launches.back().seconds;
+  }
+  return plan;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,44 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// What a kernel reads and writes, if it fits into the last-level cache as a whole, was mostly left there by the kernels
+// before it. Caches move bytes several times faster than memory does; 2 is on the safe side.
+constexpr double kCacheSpeedup = 2;
+
+bool is_matmul_like(const Node& node) { return node.op->autocast == Autocast::kLow; }
+bool is_attention(const Node& node) { return is_matmul_like(node) && node.attrs.find("heads"); }
+
+double matmul_rate(const Graph& graph, const Node& node, const Target& target) {
+  double rate = target.f32_flops;
+  if (!node.inputs.empty() && dtype_bytes(graph.dtype(node.inputs[0])) == 2) rate = target.bf16_flops;
+  return is_attention(node) ? rate * target.attention_efficiency : rate;
+}
+
+// A group does one node of its body after the other, on data at hand.
+double arithmetic_seconds(const Graph& graph, const Node& node, const Target& target) {
+  if (node.body) {
+    double seconds = 0;
+    for (const Node& inner : node.body->nodes()) seconds += arithmetic_seconds(*node.body, inner, target);
+    return seconds;
+  }
+  double rate = is_matmul_like(node) ? matmul_rate(graph, node, target) : target.pointwise_flops;
+  return node_cost(graph, node).flops / rate;
+}
+
+}  // namespace
+
+Launch price(const Graph& graph, int node, const Target& target) {
+  const Node& kernel = graph.nodes()[size_t(node)];
+  Launch launch{node, node_cost(graph, kernel)};
+  double bandwidth = target.memory_bandwidth * (launch.cost.bytes <= target.cache_bytes ? kCacheSpeedup : 1);
+  double arithmetic = arithmetic_seconds(graph, kernel, target), memory = launch.cost.bytes / bandwidth;
+  launch.memory_bound = memory > arithmetic;
+  launch.seconds = std::max(arithmetic, memory) + target.launch_seconds;
+  return launch;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,58 @@
+#include "plan/print_plan.h"
+
+#include <fmt/core.h>
+
+namespace tokamak {
+namespace {
+
+std::string located(const Plan& plan, ValueId value) {
+  const Location& location = plan.locations[size_t(value)];
+  if (location.argument == kNoValue) return fmt::format("%{}@{}", value, location.offset);
+  return fmt::format("%{}@{}", value, plan.graph.argument_of(location.argument)->name);
+}
+
+std::string located(const Plan& plan, const std::vector<ValueId>& values) {
+  std::string list;
+  for (ValueId value : values) list += (list.empty() ? "" : ", ") + located(plan, value);
+  return list;
+}
+
+}  // namespace
+
+std::string print_plan(const Plan& plan) {
+  std::string text = fmt::format("plan {}: arena {}, parameters {}, states {}, inputs {}\n", plan.graph.name(),
+                                 plan.arena_bytes, plan.parameter_bytes, plan.state_bytes, plan.input_bytes);
+  for (const Launch& launch : plan.launches) {
+    const Node& node = plan.graph.nodes()[size_t(launch.node)];
+    text += fmt::format("{} {}({}) -> {}\n", launch.node, kernel_label(node), located(plan, node.inputs),
+                        located(plan, node.outputs));
+  }
+  for (const CopyBack& copy : plan.copies)
+    text += fmt::format("copy {} = {}\n", located(plan, copy.target), located(plan, copy.value));
+  return text;
+}
+
+std::string kernel_label(const Node& node, size_t max_length) {
+  if (!node.body) return std::string(node.op->name);
+  std::string list, last;
+  int repeated = 0;
+  auto flush = [&] {
+    if (repeated == 0) return;
+    list += (list.empty() ? "" : " ") + last + (repeated > 1 ? fmt::format("*{}", repeated) : "");
+  };
+  for (const Node& inner : node.body->nodes()) {
+    if (inner.inputs.empty() || inner.op->fusion == Fusion::kView) continue;  // constants and new shapes: no news
+    if (inner.op->name != last) {
+      flush();
+      last = inner.op->name;
+      repeated = 0;
+    }
+    ++repeated;
+  }
+  flush();
+  std::string label = fmt::format("{}[{}", node.attrs.get_string("kind"), list);
+  if (label.size() + 1 > max_length) label = label.substr(0, max_length - 4) + "...";
+  return label + "]";
+}
+
+}  // namespace tokamak

@@ -1,0 +1,154 @@
+#include "plan/storage.h"
+
+#include "graph/rewriter.h"
+#include "ops/ops.h"
+#include "plan/in_place.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+bool is_view(const Node& node) { return node.op->fusion == Fusion::kView; }
+
+class StorageMapper {
+ public:
+  explicit StorageMapper(const Graph& graph)
+      : graph_(graph), roots_(find_roots(graph)), last_use_(roots_.size(), -1), target_of_(roots_.size(), kNoValue) {
+    map_.block_of.assign(roots_.size(), -1);
+    map_.argument_of.assign(roots_.size(), kNoValue);
+    for (const Argument& argument : graph.arguments()) map_.argument_of[size_t(argument.value)] = argument.value;
+    find_last_uses();
+    for (const Update& update : graph.updates())
+      if (ValueId& target = target_of_[size_t(root(update.value))]; target == kNoValue) target = update.target;
+  }
+
+  StorageMap run() {
+    for (size_t n = 0; n < graph_.nodes().size(); ++n)
+      if (!is_view(graph_.nodes()[n])) place_outputs(int(n));
+    for (ValueId value = 0; value < graph_.num_values(); ++value) {
+      map_.block_of[size_t(value)] = map_.block_of[size_t(root(value))];
+      map_.argument_of[size_t(value)] = map_.argument_of[size_t(root(value))];
+    }
+    for (const Update& update : graph_.updates())
+      if (map_.argument_of[size_t(update.value)] != update.target) map_.copies.push_back({update.target, update.value});
+    return std::move(map_);
+  }
+
+ private:
+  ValueId root(ValueId value) const { return roots_[size_t(value)]; }
+
+  // By root, over all its views. What leaves the graph is read at the end.
+  void find_last_uses() {
+    int end = int(graph_.nodes().size());
+    for (int n = 0; n < end; ++n)
+      if (!is_view(graph_.nodes()[size_t(n)]))
+        for (ValueId input : graph_.nodes()[size_t(n)].inputs) last_use_[size_t(root(input))] = n;
+    for (const Result& result : graph_.results()) last_use_[size_t(root(result.value))] = end;
+    for (const Update& update : graph_.updates())
+      if (root(update.value) != update.target) last_use_[size_t(root(update.value))] = end;
+  }
+
+  void place_outputs(int n) {
+    const Node& node = graph_.nodes()[size_t(n)];
+    std::vector<ValueId> taken;  // inputs whose storage another output of this node has
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      ValueId output = node.outputs[i];
+      if (place_in_argument(n, int(i))) continue;
+      if (place_in_block(n, int(i), taken)) continue;
+      map_.block_of[size_t(output)] = int(map_.blocks.size());
+      int last = std::max(n, last_use_[size_t(output)]);  // what nobody reads is still written
+      map_.blocks.push_back({-1, num_bytes(graph_.type(output)), n, last, {output}});
+    }
+  }
+
+  // An update's value is written straight into its argument when nothing reads the old value any more.
+  bool place_in_argument(int n, int output) {
+    const Node& node = graph_.nodes()[size_t(n)];
+    ValueId value = node.outputs[size_t(output)], target = target_of_[size_t(value)];
+    if (target == kNoValue || last_use_[size_t(target)] > n) return false;
+    if (last_use_[size_t(target)] == n && !may_overwrite_all(node, output, target)) return false;
+    map_.argument_of[size_t(value)] = target;
+    last_use_[size_t(target)] = int(graph_.nodes().size());  // the storage is no longer free for another update
+    return true;
+  }
+
+  bool place_in_block(int n, int output, std::vector<ValueId>& taken) {
+    const Node& node = graph_.nodes()[size_t(n)];
+    for (ValueId input : node.inputs) {
+      ValueId dying = root(input);
+      int block = map_.block_of[size_t(dying)];
+      if (block < 0 || last_use_[size_t(dying)] != n) continue;
+      if (std::find(taken.begin(), taken.end(), dying) != taken.end()) continue;
+      if (!may_overwrite_all(node, output, dying)) continue;
+      ValueId value = node.outputs[size_t(output)];
+      map_.block_of[size_t(value)] = block;
+      map_.blocks[size_t(block)].values.push_back(value);
+      map_.blocks[size_t(block)].last = std::max(n, last_use_[size_t(value)]);
+      taken.push_back(dying);
+      return true;
+    }
+    return false;
+  }
+
+  // Every operand of the node that shows the bytes of `dying` must allow it, not only one.
+  bool may_overwrite_all(const Node& node, int output, ValueId dying) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (root(node.inputs[i]) == dying && !may_overwrite(graph_, node, output, int(i))) return false;
+    return true;
+  }
+
+  const Graph& graph_;
+  std::vector<ValueId> roots_;
+  std::vector<int> last_use_;       // by root
+  std::vector<ValueId> target_of_;  // by root: the argument that it is the update of
+  StorageMap map_;
+};
+
+}  // namespace
+
+std::vector<ValueId> find_roots(const Graph& graph) {
+  std::vector<ValueId> roots(static_cast<size_t>(graph.num_values()));
+  for (size_t i = 0; i < roots.size(); ++i) roots[i] = ValueId(i);
+  for (const Node& node : graph.nodes())
+    if (is_view(node)) roots[size_t(node.outputs[0])] = roots[size_t(node.inputs[0])];
+  return roots;
+}
+
+StorageMap map_storage(const Graph& graph) { return StorageMapper(graph).run(); }
+
+Graph copy_old_values(Graph graph) {
+  std::vector<ValueId> roots = find_roots(graph);
+  std::vector<bool> updated(roots.size(), false);
+  for (const Update& update : graph.updates())
+    if (roots[size_t(update.value)] != update.target) updated[size_t(update.target)] = true;
+  auto is_old = [&](ValueId value, ValueId target) {
+    ValueId root = roots[size_t(value)];
+    return root != target && updated[size_t(root)];
+  };
+  bool any = std::any_of(graph.results().begin(), graph.results().end(),
+                         [&](const Result& result) { return is_old(result.value, kNoValue); }) ||
+             std::any_of(graph.updates().begin(), graph.updates().end(),
+                         [&](const Update& update) { return is_old(update.value, update.target); });
+  if (!any) return graph;
+
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) rewriter.copy(node);
+  GraphBuilder& g = rewriter.builder();
+  auto leave = [&](ValueId value, ValueId target) {
+    if (!is_old(value, target)) return rewriter.map(value);
+    std::string dtype(dtype_name(graph.dtype(value)));  // a cast to the type it has is a copy
+    return g.add1(op::cast, {rewriter.map(value)}, {{"to", std::move(dtype)}});
+  };
+  std::vector<Result> results;
+  std::vector<Update> updates;
+  for (const Result& result : graph.results()) results.push_back({result.name, leave(result.value, kNoValue)});
+  for (const Update& update : graph.updates())
+    updates.push_back({rewriter.map(update.target), leave(update.value, update.target)});
+  Graph copied = std::move(g.graph());
+  for (Result& result : results) copied.add_result(std::move(result.name), result.value);
+  for (const Update& update : updates) copied.add_update(update.target, update.value);
+  return copied;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,61 @@
+#include "plan/memory.h"
+
+#include "graph/text.h"
+#include "ops/all_ops.h"
+#include "plan/units.h"
+#include "tests/support/expect_error.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+// At %3 both %2 (128 KiB) and %3 (128 KiB) are alive; afterwards only scalars.
+constexpr const char* kText = R"(graph g {
+  input x = %0 : f32[256,8]
+  param wte.weight = %1 : f32[8,128]
+  %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[256,128]
+  %3 = softmax(%2) : f32[256,128]
+  %4 = reduce_sum(%3) {dims=[0,1], keep=false} : f32[]
+  result loss = %4
+})";
+
+Plan plan() { return make_plan(parse_graph(kText, find_op), Target{}); }
+
+TEST(Memory, PeakNamesTheLargestTensors) {
+  MemoryPeak peak = find_peak(plan());
+  EXPECT_EQ(peak.node, 1);
+  ASSERT_EQ(peak.largest.size(), 4u);
+  EXPECT_EQ(peak.largest[0].name, "%2 = matmul of wte.weight");
+  EXPECT_EQ(peak.largest[0].bytes, 128 * 1024);
+  EXPECT_EQ(peak.largest[1].name, "%3 = softmax");
+  EXPECT_EQ(peak.largest[2].name, "x");
+  EXPECT_EQ(peak.largest[3].name, "wte.weight");
+  EXPECT_EQ(find_peak(plan(), 1).largest.size(), 1u);
+}
+
+TEST(Memory, FormattedByKind) {
+  std::string text = format_memory(plan());
+  for (const char* piece : {"parameters", "4.00 KiB", "inputs", "8.00 KiB", "intermediates", "256.00 KiB",
+                            "%2 = matmul of wte.weight f32[256,128] (128.00 KiB)"})
+    EXPECT_NE(text.find(piece), std::string::npos) << piece << " in\n" << text;
+}
+
+TEST(Memory, FitsExactly) { EXPECT_NO_THROW(require_fits(plan(), plan().total_bytes())); }
+
+TEST(Memory, ErrorSaysWhatToChange) {
+  expect_user_error([] { require_fits(plan(), 200 * 1024); },
+                    {"[memory]", "200.00 KiB", "268.00 KiB", "%2 = matmul of wte.weight f32[256,128]", "--train.batch",
+                     "--compile.memory_budget_gib", "--model.context"});
+}
+
+TEST(Units, Readable) {
+  EXPECT_EQ(format_bytes(12), "12 B");
+  EXPECT_EQ(format_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(format_bytes(5.0 * (1ll << 40)), "5.00 TiB");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1.25e9), "1.25 G");
+}
+
+}  // namespace
+}  // namespace tokamak

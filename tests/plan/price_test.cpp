@@ -1,0 +1,107 @@
+#include "graph/text.h"
+#include "ops/all_ops.h"
+#include "plan/plan.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+Target target() {
+  Target t;
+  t.f32_flops = 1e9;
+  t.bf16_flops = 4e9;
+  t.pointwise_flops = 1e8;
+  t.memory_bandwidth = 1e6;
+  t.cache_bytes = 1000;
+  t.launch_seconds = 1e-3;
+  t.attention_efficiency = 0.25;
+  return t;
+}
+
+Launch price_of(std::string_view text, const Target& t = target()) {
+  Graph graph = parse_graph(text, find_op);
+  return price(graph, int(graph.nodes().size()) - 1, t);
+}
+
+Target fast_memory() {
+  Target t = target();
+  t.memory_bandwidth = 1e15;
+  return t;
+}
+
+constexpr const char* kMatmul = R"(graph g {
+  input a = %0 : f32[100,50]
+  input b = %1 : f32[50,20]
+  %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[100,20]
+  result y = %2
+})";
+
+TEST(Price, MatmulByTheRateOfItsOperands) {
+  Launch f32 = price_of(kMatmul, fast_memory());
+  EXPECT_DOUBLE_EQ(f32.cost.flops, 2.0 * 100 * 50 * 20);
+  EXPECT_DOUBLE_EQ(f32.cost.bytes, 4.0 * (100 * 50 + 50 * 20 + 100 * 20));
+  EXPECT_FALSE(f32.memory_bound);
+  EXPECT_NEAR(f32.seconds, 200e3 / 1e9 + 1e-3, 1e-9);
+  Launch bf16 = price_of(R"(graph g {
+    input a = %0 : bf16[100,50]
+    input b = %1 : bf16[50,20]
+    %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : bf16[100,20]
+    result y = %2
+  })", fast_memory());
+  EXPECT_NEAR(bf16.seconds, 200e3 / 4e9 + 1e-3, 1e-9);
+}
+
+TEST(Price, MemoryBoundWhenBytesTakeLonger) {
+  Launch launch = price_of(kMatmul);
+  EXPECT_TRUE(launch.memory_bound);
+  EXPECT_NEAR(launch.seconds, 32e3 / 1e6 + 1e-3, 1e-9);
+}
+
+TEST(Price, SmallWorkingSetsComeFromTheCache) {
+  const char* text = "graph g { input a = %0 : f32[100] %1 = exp(%0) : f32[100] result y = %1 }";
+  EXPECT_NEAR(price_of(text).seconds, 800 / 2e6 + 1e-3, 1e-9);
+  Target small_cache = target();
+  small_cache.cache_bytes = 799;
+  EXPECT_NEAR(price_of(text, small_cache).seconds, 800 / 1e6 + 1e-3, 1e-9);
+}
+
+TEST(Price, AttentionReachesAShareOfTheRate) {
+  Launch launch = price_of(R"(graph g {
+    input qkv = %0 : f32[1,8,24]
+    %1, %2 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=1.0, stream=0} : f32[1,8,8], f32[1,2,8]
+    result y = %1
+  })", fast_memory());
+  EXPECT_DOUBLE_EQ(launch.cost.flops, 2 * 2.0 * 8 * 8 * 8 / 2);
+  EXPECT_NEAR(launch.seconds, launch.cost.flops / (0.25 * 1e9) + 1e-3, 1e-12);
+}
+
+TEST(Price, MatmulGroupPaysForBoth) {
+  Launch launch = price_of(R"(graph g {
+    input a = %0 : f32[100,50]
+    input b = %1 : f32[50,20]
+    input c = %2 : f32[20]
+    %3 = group(%0, %1, %2) {kind="matmul"} : f32[100,20] {
+      graph body {
+        input a = %0 : f32[100,50]
+        input b = %1 : f32[50,20]
+        input c = %2 : f32[20]
+        %3 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[100,20]
+        %4 = add(%3, %2) : f32[100,20]
+        result y = %4
+      }
+    }
+    result y = %3
+  })", fast_memory());
+  EXPECT_DOUBLE_EQ(launch.cost.flops, 200e3 + 2000);
+  EXPECT_NEAR(launch.seconds, 200e3 / 1e9 + 2000 / 1e8 + 1e-3, 1e-9);
+}
+
+TEST(Price, PlanIsTheSumOfItsKernels) {
+  Plan plan = make_plan(parse_graph(kMatmul, find_op), target());
+  ASSERT_EQ(plan.launches.size(), 1u);
+  EXPECT_EQ(plan.seconds, plan.launches[0].seconds);
+}
+
+}  // namespace
+}  // namespace tokamak
