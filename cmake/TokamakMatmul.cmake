@@ -1,8 +1,8 @@
 # TOKAMAK_MATMUL names the file of src/backend/cpu/matmul/ that is built, and tokamak_matmul carries its library.
-set(TOKAMAK_MATMUL "auto" CACHE STRING "What multiplies matrices on the CPU: onednn, cblas or auto")
-set_property(CACHE TOKAMAK_MATMUL PROPERTY STRINGS auto onednn cblas)
-if(NOT TOKAMAK_MATMUL MATCHES "^(auto|onednn|cblas)$")
-  message(FATAL_ERROR "TOKAMAK_MATMUL: expected onednn, cblas or auto, got '${TOKAMAK_MATMUL}'")
+set(TOKAMAK_MATMUL "auto" CACHE STRING "What multiplies matrices on the CPU: onednn, cblas, reference or auto")
+set_property(CACHE TOKAMAK_MATMUL PROPERTY STRINGS auto onednn cblas reference)
+if(NOT TOKAMAK_MATMUL MATCHES "^(auto|onednn|cblas|reference)$")
+  message(FATAL_ERROR "TOKAMAK_MATMUL: expected onednn, cblas, reference or auto, got '${TOKAMAK_MATMUL}'")
 endif()
 
 # Not find_package(dnnl): Debian's package file asks for OpenCL's headers, which its CPU part does not need.
@@ -18,6 +18,9 @@ if(TOKAMAK_MATMUL STREQUAL "auto")
   if(NOT TOKAMAK_DNNL_INCLUDE OR NOT TOKAMAK_DNNL_LIBRARY)
     set(TOKAMAK_MATMUL cblas)
   endif()
+  if(TOKAMAK_SANITIZE STREQUAL "thread")  # which sees only what is built with it
+    set(TOKAMAK_MATMUL reference)
+  endif()
 endif()
 
 add_library(tokamak_matmul INTERFACE)
@@ -27,7 +30,7 @@ if(TOKAMAK_MATMUL STREQUAL "onednn")
   endif()
   target_include_directories(tokamak_matmul SYSTEM INTERFACE ${TOKAMAK_DNNL_INCLUDE})
   target_link_libraries(tokamak_matmul INTERFACE ${TOKAMAK_DNNL_LIBRARY})
-else()
+elseif(TOKAMAK_MATMUL STREQUAL "cblas")
   if(NOT TOKAMAK_CBLAS_INCLUDE OR NOT TOKAMAK_CBLAS_LIBRARY)
     message(FATAL_ERROR "Neither oneDNN nor a CBLAS was found. "
                         "Install one with: apt-get install libdnnl-dev (or libopenblas-dev)")

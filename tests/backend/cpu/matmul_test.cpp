@@ -1,0 +1,126 @@
+#include "backend/cpu/matmul.h"
+
+#include "backend/cpu/simd.h"
+#include "base/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace tokamak::cpu {
+namespace {
+
+// The slow obvious twin, in double.
+std::vector<double> reference(const MatmulShape& shape, const MatmulOptions& o, const std::vector<float>& a,
+                              const std::vector<float>& b, const std::vector<float>& bias, const std::vector<float>& c) {
+  MatmulShape s = shape.filled();
+  std::vector<double> result(c.begin(), c.end());
+  for (int64_t t = 0; t < s.batch; ++t)
+    for (int64_t i = 0; i < s.m; ++i)
+      for (int64_t j = 0; j < s.n; ++j) {
+        double sum = o.bias ? bias[size_t(j)] : 0.0;
+        for (int64_t k = 0; k < s.k; ++k)
+          sum += double(a[size_t(t * s.stride_a + (s.trans_a ? k * s.lda + i : i * s.lda + k))]) *
+                 double(b[size_t(t * s.stride_b + (s.trans_b ? j * s.ldb + k : k * s.ldb + j))]);
+        double& to = result[size_t(t * s.stride_c + i * s.ldc + j)];
+        if (o.accumulate) sum += to;
+        if (o.gelu) sum = 0.5 * sum * (1 + std::tanh(std::sqrt(2 / M_PI) * (sum + 0.044715 * sum * sum * sum)));
+        to = sum;
+      }
+  return result;
+}
+
+struct Operand {
+  std::vector<float> values;  // as rounded to the type
+  std::vector<char> bytes;
+};
+
+Operand random_operand(int64_t count, DType dtype, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Operand x;
+  for (int64_t i = 0; i < count; ++i) {
+    float value = uniform(random);
+    Bf16 low = from_float<Bf16>(value);
+    const char* from = dtype == DType::kF32 ? reinterpret_cast<char*>(&value) : reinterpret_cast<char*>(&low);
+    x.bytes.insert(x.bytes.end(), from, from + dtype_bytes(dtype));
+    x.values.push_back(dtype == DType::kF32 ? value : to_float(low));
+  }
+  return x;
+}
+
+float read(const Operand& x, DType dtype, size_t i) {
+  return dtype == DType::kF32 ? reinterpret_cast<const float*>(x.bytes.data())[i]
+                              : to_float(reinterpret_cast<const Bf16*>(x.bytes.data())[i]);
+}
+
+void expect_agrees(const MatmulShape& shape, const MatmulOptions& o) {
+  MatmulShape s = shape.filled();
+  Operand a = random_operand(s.batch * s.stride_a, o.input, 1), b = random_operand(s.batch * s.stride_b, o.input, 2);
+  Operand c = random_operand(s.batch * s.stride_c, o.output, 3), bias = random_operand(s.n, DType::kF32, 4);
+  auto expected = reference(shape, o, a.values, b.values, bias.values, c.values);
+  Matmul matmul(shape, o);
+  std::vector<std::max_align_t> workspace(matmul.workspace_bytes() / sizeof(std::max_align_t) + 8);
+  void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64);
+  matmul.run(a.bytes.data(), b.bytes.data(), bias.values.data(), c.bytes.data(), aligned);
+  double rounding = o.output == DType::kF32 ? 1e-6 : 4e-3;
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(read(c, o.output, i), expected[i], 1e-6 * std::sqrt(double(s.k)) + rounding * (1 + std::abs(expected[i])))
+        << "element " << i << " of (" << s.m << ", " << s.n << ", " << s.k << ") trans " << s.trans_a << s.trans_b
+        << " bias " << o.bias << " gelu " << o.gelu << " accumulate " << o.accumulate << ", " << matmul.implementation();
+}
+
+TEST(Matmul, AgreesInEveryLayout) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {1, 70, 33}, {5, 1, 17}, {64, 48, 32}, {37, 129, 65}})
+    for (bool trans_a : {false, true})
+      for (bool trans_b : {false, true})
+        for (DType input : {DType::kF32, DType::kBF16})
+          for (DType output : {DType::kF32, DType::kBF16})
+            if (input == DType::kBF16 || output == DType::kF32)
+              expect_agrees({.m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b},
+                            {.input = input, .output = output});
+}
+
+TEST(Matmul, AgreesWithEveryEpilogue) {
+  for (int64_t batch : {1, 3})
+    for (DType input : {DType::kF32, DType::kBF16})
+      for (bool bias : {false, true}) {
+        MatmulShape shape{.batch = batch, .m = 33, .n = 50, .k = 40, .trans_b = true};
+        expect_agrees(shape, {.input = input, .output = input, .bias = bias, .gelu = true});
+        expect_agrees(shape, {.input = input, .bias = bias, .accumulate = true});
+        expect_agrees(shape, {.input = input, .output = input, .bias = bias, .accumulate = true});
+      }
+}
+
+TEST(Matmul, BatchOfSlicesOfAWiderTensor) {
+  // Heads of a packed projection: 3 heads of 16 columns, rows of 144; the rest of C keeps its values.
+  int64_t rows = 20, width = 3 * 48;
+  MatmulShape shape{.batch = 3, .m = rows, .n = rows, .k = 16, .trans_b = true, .lda = width, .ldb = width,
+                    .ldc = 3 * rows, .stride_a = 16, .stride_b = 16, .stride_c = rows};
+  MatmulShape s = shape.filled();
+  Operand x = random_operand(rows * width, DType::kF32, 1), c = random_operand(rows * 3 * rows, DType::kF32, 2);
+  auto expected = reference(s, {}, x.values, x.values, {}, c.values);
+  Matmul matmul(shape);
+  std::vector<char> workspace(matmul.workspace_bytes() + 64);
+  matmul.run(x.values.data(), x.values.data(), nullptr, c.values.data(), workspace.data());
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(c.values[i], expected[i], 1e-5) << i;
+}
+
+TEST(Matmul, GivesTheSameBitsEveryTime) {
+  for (bool trans_a : {false, true}) {
+    MatmulShape shape{.m = 96, .n = 96, .k = 3000, .trans_a = trans_a};
+    Operand a = random_operand(96 * 3000, DType::kF32, 1), b = random_operand(96 * 3000, DType::kF32, 2);
+    Matmul matmul(shape);
+    std::vector<float> first(96 * 96), again(96 * 96);
+    std::vector<char> workspace(matmul.workspace_bytes() + 64);
+    matmul.run(a.values.data(), b.values.data(), nullptr, first.data(), workspace.data());
+    for (int i = 0; i < 10; ++i) {
+      matmul.run(a.values.data(), b.values.data(), nullptr, again.data(), workspace.data());
+      ASSERT_EQ(first, again);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::cpu
