@@ -124,9 +124,13 @@ void AtomicFile::write_at(size_t offset, std::span<const std::byte> bytes) {
   }
 }
 
-void AtomicFile::commit() {
-  TOKAMAK_CHECK(fd_.is_open(), "{} is committed twice", path_.string());
+void AtomicFile::sync() {
+  TOKAMAK_CHECK(fd_.is_open(), "{} is committed already", path_.string());
   sync_descriptor(fd_.get(), path_);
+}
+
+void AtomicFile::commit() {
+  sync();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) file_error("write", path_, errno);
   fd_ = FileDescriptor();
   sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");

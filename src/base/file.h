@@ -60,6 +60,9 @@ class AtomicFile {
   /// Overwrites bytes from `offset` on, inside what was written already (for headers that are known last).
   void write_at(size_t offset, std::span<const std::byte> bytes);
 
+  /// Makes sure that everything written so far is on the disk, where a full one shows at the latest.
+  void sync();
+
   /// Syncs the content to the disk, gives the file its name and syncs the folder.
   void commit();
 

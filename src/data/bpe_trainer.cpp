@@ -125,10 +125,14 @@ void WordCounts::add(std::string_view text) {
   }
 }
 
-Vocabulary train_bpe(const WordCounts& words, int64_t vocab_size) {
+void check_vocab_size(int64_t vocab_size) {
   if (vocab_size < kMinVocabulary)
     user_error("[tokenizer] expected a vocabulary of at least {} (256 bytes and {}), got {}; raise the vocabulary size",
                kMinVocabulary, kEndOfText, vocab_size);
+}
+
+Vocabulary train_bpe(const WordCounts& words, int64_t vocab_size) {
+  check_vocab_size(vocab_size);
   Vocabulary vocabulary;
   std::array<int32_t, 256> byte_ids;
   for (uint8_t byte : byte_alphabet_order()) {

@@ -101,10 +101,10 @@ void ShardWriter::flush() {
   buffer_.clear();
 }
 
-ShardInfo ShardWriter::commit() {
+ShardInfo ShardWriter::finish() {
   TOKAMAK_CHECK(written_ == info_.tokens, "{} of {} tokens written", written_, info_.tokens);
   flush();
-  file_.commit();
+  file_.sync();
   info_.checksum = format_checksum(checksum_.digest());
   return info_;
 }

@@ -54,13 +54,15 @@ class ShardWriter {
 
   void append(std::span<const int32_t> ids);
 
-  /// Sends what is still held to the disk, where a full one shows, before any shard gets its name.
-  void flush();
+  /// After the last token: everything is on the disk (a full one shows here) and can go into the index.
+  ShardInfo finish();
 
-  /// After the last token: gives the shard its name and says what to put into the index.
-  ShardInfo commit();
+  /// After finish(): gives the shard its name.
+  void commit() { file_.commit(); }
 
  private:
+  void flush();
+
   AtomicFile file_;
   ShardInfo info_;
   Checksum checksum_;

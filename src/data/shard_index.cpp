@@ -100,10 +100,14 @@ ShardIndex read_shard_index(const fs::path& folder) {
   return index;
 }
 
-void write_shard_index(const ShardIndex& index, const fs::path& folder) {
+std::string format_shard_index(const ShardIndex& index) {
   json root = {{"format", kFormat}, {"version", kVersion}, {"vocab_size", index.vocab_size},
                {"end_of_text", index.end_of_text}, {"train", to_json(index.train)}, {"val", to_json(index.val)}};
-  write_file_atomic(folder / kIndexFile, root.dump(2) + "\n");
+  return root.dump(2) + "\n";
+}
+
+void write_shard_index(const ShardIndex& index, const fs::path& folder) {
+  write_file_atomic(folder / kIndexFile, format_shard_index(index));
 }
 
 TokenStream::TokenStream(const fs::path& folder, const SplitIndex& split) : infos_(split.shards), begins_{0} {

@@ -34,6 +34,9 @@ inline constexpr const char* kIndexFile = "index.json";
 /// Reads and checks a data folder's index; UserErrors name the file and the field.
 ShardIndex read_shard_index(const std::filesystem::path& folder);
 
+/// The index as the text of the file.
+std::string format_shard_index(const ShardIndex& index);
+
 /// Writes it, atomically.
 void write_shard_index(const ShardIndex& index, const std::filesystem::path& folder);
 

@@ -55,11 +55,17 @@ Encoder::Encoder(const Tokenizer& tokenizer, size_t text_bytes)
     : tokenizer_(tokenizer), cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 4, 14)) {}
 
 void Encoder::append(std::string_view text, std::vector<int32_t>& ids) {
-  for (size_t at = 0; at < text.size();) {
+  append_part(text, 0, text.size(), ids);
+}
+
+size_t Encoder::append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids) {
+  size_t at = begin;
+  while (at < std::min(limit, text.size())) {
     size_t end = word_end(text, at);
     append_word(text.substr(at, end - at), ids);
     at = end;
   }
+  return at;
 }
 
 void Encoder::append_with_special(std::string_view text, std::vector<int32_t>& ids) {

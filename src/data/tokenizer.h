@@ -51,7 +51,11 @@ class Encoder {
   /// Appends the ids of a text, in which markers are ordinary text.
   void append(std::string_view text, std::vector<int32_t>& ids);
 
-  /// The same, but markers become their own ids.
+  /// The same for the words that begin in [begin, limit) of a text, so that a long one can be done in parts; gives the
+  /// place where the next part begins.
+  size_t append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids);
+
+  /// As append(), but markers become their own ids.
   void append_with_special(std::string_view text, std::vector<int32_t>& ids);
 
  private:

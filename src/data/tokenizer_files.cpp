@@ -47,10 +47,21 @@ Tokenizer load_tokenizer(const fs::path& path) {
   return Tokenizer(parse_hugging_face_vocabulary(read_file(file), file.string()));
 }
 
+std::vector<AtomicFile> stage_tokenizer(const Vocabulary& vocabulary, const fs::path& folder) {
+  std::vector<AtomicFile> files;
+  auto stage = [&](const char* name, const std::string& content) {
+    AtomicFile& file = files.emplace_back(folder / name);
+    file.write(content);
+    file.sync();
+  };
+  stage(kGpt2Files[0].merges, format_gpt2_merges(vocabulary));
+  stage(kGpt2Files[0].tokens, format_gpt2_tokens(vocabulary));
+  stage(kHuggingFaceFile, format_hugging_face_vocabulary(vocabulary));
+  return files;
+}
+
 void save_tokenizer(const Vocabulary& vocabulary, const fs::path& folder) {
-  write_file_atomic(folder / kGpt2Files[0].merges, format_gpt2_merges(vocabulary));
-  write_file_atomic(folder / kGpt2Files[0].tokens, format_gpt2_tokens(vocabulary));
-  write_file_atomic(folder / kHuggingFaceFile, format_hugging_face_vocabulary(vocabulary));
+  for (AtomicFile& file : stage_tokenizer(vocabulary, folder)) file.commit();
 }
 
 }  // namespace tokamak

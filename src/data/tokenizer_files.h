@@ -3,7 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
+#include "base/file.h"
 #include "data/tokenizer.h"
 
 namespace tokamak {
@@ -14,6 +16,9 @@ Tokenizer load_tokenizer(const std::filesystem::path& path);
 
 /// True if `load_tokenizer` would find files in this folder.
 bool has_tokenizer(const std::filesystem::path& folder);
+
+/// Writes both forms into an existing folder under temporary names; they appear with each file's commit().
+std::vector<AtomicFile> stage_tokenizer(const Vocabulary& vocabulary, const std::filesystem::path& folder);
 
 /// Writes both forms into an existing folder, each file atomically.
 void save_tokenizer(const Vocabulary& vocabulary, const std::filesystem::path& folder);

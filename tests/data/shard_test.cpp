@@ -17,7 +17,9 @@ class ShardTest : public testing::Test {
   ShardInfo write(const Ids& ids, int token_bytes = 2) {
     ShardWriter writer(path(), int64_t(ids.size()), token_bytes);
     writer.append(ids);
-    return writer.commit();
+    ShardInfo info = writer.finish();
+    writer.commit();
+    return info;
   }
   std::filesystem::path path() const { return folder_ / "train_000000.bin"; }
 
@@ -108,13 +110,14 @@ TEST_F(ShardTest, FindsAFlippedBit) {
 }
 
 TEST_F(ShardTest, AppearsOnlyWhenCommitted) {
-  {
-    ShardWriter writer(path(), 2, 2);
-    writer.append(Ids{1});
-    writer.flush();
-    EXPECT_THROW(writer.commit(), InternalError);  // one token is missing
-  }
+  ShardWriter writer(path(), 2, 2);
+  writer.append(Ids{1});
+  EXPECT_THROW(writer.finish(), InternalError);  // one token is missing
+  writer.append(Ids{2});
+  writer.finish();
   EXPECT_FALSE(std::filesystem::exists(path()));
+  writer.commit();
+  EXPECT_EQ(Shard(path()).size(), 2);
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ class SmallShards {
       ShardWriter writer(folder_ / fmt::format("{}_{:06}.bin", split, result.shards.size()), int64_t(ids.size()),
                          shard_token_bytes(index_.vocab_size));
       writer.append(ids);
-      result.shards.push_back(writer.commit());
+      result.shards.push_back(writer.finish());
+      writer.commit();
     }
     return result;
   }

@@ -1,0 +1,53 @@
+// `prepare` onto a disk that is full and into a folder that cannot be written.
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "data/prepare.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/mounted_folder.h"
+
+namespace tokamak {
+namespace {
+
+namespace fs = std::filesystem;
+
+PrepareOptions options_for(const TemporaryFolder& input, const fs::path& out, size_t bytes) {
+  std::string text;
+  for (size_t i = 0; text.size() < bytes; ++i) text += char('a' + i * i * i % 23);
+  write_file_atomic(input / "text.txt", text);
+  return {.sources = {.inputs = {(input / "text.txt").string()}}, .out = out, .vocab_size = 257};
+}
+
+TEST(DataErrors, FullDiskKeepsWhatWasThere) {
+  MountedFolder disk("size=256k");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
+  TemporaryFolder input;
+  ShardIndex index = prepare(options_for(input, disk.path() / "data", 10'000));
+  // 200 KB of text: too much already for the temporary tokens. 40 KB: they fit, but the shards do not.
+  for (size_t bytes : {200'000, 40'000}) {
+    expect_user_error([&] { prepare(options_for(input, disk.path() / "data", bytes)); },
+                      {"cannot write", "No space left", "free some space"});
+    TokenStream(disk.path() / "data", read_shard_index(disk.path() / "data").train).verify();
+    EXPECT_EQ(format_shard_index(read_shard_index(disk.path() / "data")), format_shard_index(index));
+    for (const auto& entry : fs::directory_iterator(disk.path() / "data")) EXPECT_NE(entry.path().extension(), ".tmp");
+  }
+}
+
+TEST(DataErrors, ReadOnlyFolder) {
+  MountedFolder disk("size=256k");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
+  ASSERT_TRUE(disk.make_read_only());
+  TemporaryFolder input;
+  expect_user_error([&] { prepare(options_for(input, disk.path() / "data", 1000)); },
+                    {"cannot make the folder", "Read-only file system", "choose another path"});
+  expect_user_error([&] { prepare(options_for(input, disk.path(), 1000)); }, {"cannot write", "read-only"});
+}
+
+TEST(DataErrors, OutputIsAFile) {
+  TemporaryFolder input;
+  expect_user_error([&] { prepare(options_for(input, input / "text.txt", 1000)); },
+                    {"cannot make the folder", "text.txt"});
+}
+
+}  // namespace
+}  // namespace tokamak
