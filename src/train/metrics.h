@@ -1,0 +1,45 @@
+// metrics.jsonl: one JSON object a line, one line a step, whatever happened to the processes that wrote it.
+// Tests: tests/train/metrics_test.cpp.
+#pragma once
+
+#include "base/file.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace tokamak {
+
+/// What is known of one optimizer step.
+struct StepMetrics {
+  int64_t step = 0;             // steps done, this one included
+  double loss = 0;
+  double grad_norm = 0;         // before clipping
+  double lr = 0;
+  double ms = 0;                // wall time of the step
+  double tokens_per_second = 0;
+  double gflops = 0;            // 1e9 floating-point operations a second
+  double percent_of_peak = 0;   // of the measured matmul rate; 0: unknown
+  double data_wait_ms = 0;      // of `ms`, spent waiting for data
+  double wall_seconds = 0;      // since the epoch
+  std::optional<double> val_loss;  // when this step was evaluated
+};
+
+/// One line of JSON, without its newline. Numbers that are not finite become null.
+std::string format_metrics(const StepMetrics& metrics);
+
+class MetricsWriter {
+ public:
+  /// `resumed_step`: the run goes on after this step, so lines of later ones (and a torn last line) are dropped;
+  /// nothing: a fresh run, the file starts empty.
+  MetricsWriter(const std::filesystem::path& path, std::optional<int64_t> resumed_step);
+
+  /// Hands the line to the system whole: killing the process at any moment loses at most a line that was not yet written.
+  void write(const StepMetrics& metrics);
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor fd_;
+};
+
+}  // namespace tokamak
