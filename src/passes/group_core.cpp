@@ -51,7 +51,7 @@ void GroupCore::prune() {
 std::optional<GroupCore> respace(const GroupCore& core, int64_t rows, int64_t cols, bool along_rows, bool along_cols) {
   if (core.rows == rows && core.cols == cols && along_rows == along_cols) return core;
   int64_t total = core.rows * core.cols;
-  if (core.kind != "flat" || (along_rows ? rows : 1) * (along_cols ? cols : 1) != total || total == 1) return {};
+  if (core.kind != "flat" || (along_rows ? rows : 1) * (along_cols ? cols : 1) != total) return {};
   GroupCore out = core;
   out.rows = rows;
   out.cols = cols;

@@ -1,0 +1,111 @@
+#include "passes/combine_cores.h"
+
+#include "ops/ops.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+const CoreResult* find_result(const GroupCore& core, ValueId outer) {
+  for (const CoreResult& result : core.results)
+    if (result.outer == outer) return &result;
+  return nullptr;
+}
+
+bool same_sides(const CoreValue& a, const CoreValue& b) {
+  return a.along_rows == b.along_rows && a.along_cols == b.along_cols;
+}
+
+// Every value that passes from one to the other varies along the same sides in both.
+bool links_agree(const GroupCore& producer, const GroupCore& consumer) {
+  for (const CoreValue& value : consumer.values) {
+    if (value.op) continue;
+    const CoreResult* result = find_result(producer, value.outer);
+    if (result && (value.raw || !same_sides(value, producer.values[size_t(result->value)]))) return false;
+  }
+  return true;
+}
+
+bool results_fit(const GroupCore& core) {
+  for (const CoreResult& result : core.results) {
+    const CoreValue& value = core.values[size_t(result.value)];
+    bool reduced = value.op && value.op->fusion == Fusion::kReduction;
+    bool per_row = core.kind == "row" && !value.along_cols && core.size(value) == core.rows;
+    if (!core.is_full(value) && !per_row && !(core.kind == "column" && reduced)) return false;
+  }
+  return true;
+}
+
+// Both over the same space already: the producer's values, then the consumer's with links resolved.
+GroupCore join(const GroupCore& producer, const GroupCore& consumer, const std::string& kind) {
+  GroupCore out{kind, consumer.rows, consumer.cols, {}, {}};
+  std::vector<int> from_producer, from_consumer;
+  auto add_all = [&](const GroupCore& core, std::vector<int>& map, bool link) {
+    for (CoreValue value : core.values) {
+      for (int& operand : value.operands) operand = map[size_t(operand)];
+      const CoreResult* result = link && !value.op ? find_result(producer, value.outer) : nullptr;
+      map.push_back(result ? from_producer[size_t(result->value)] : out.add(std::move(value)));
+    }
+    for (const CoreResult& result : core.results)
+      out.results.push_back({map[size_t(result.value)], result.outer, result.type});
+  };
+  add_all(producer, from_producer, false);
+  add_all(consumer, from_consumer, true);
+  return out;
+}
+
+}  // namespace
+
+std::optional<GroupCore> combine_cores(const GroupCore& producer, const GroupCore& consumer) {
+  auto attempt = [](const std::optional<GroupCore>& p, const std::optional<GroupCore>& c,
+                    const std::string& kind) -> std::optional<GroupCore> {
+    if (!p || !c || p->rows != c->rows || p->cols != c->cols || !links_agree(*p, *c)) return {};
+    GroupCore joined = join(*p, *c, kind);
+    if (!results_fit(joined)) return {};
+    return joined;
+  };
+  if (producer.kind == "column" || (producer.kind == "row" && consumer.kind == "column")) return {};
+  std::string kind = producer.kind == "row" ? "row" : consumer.kind;
+  if (auto joined = attempt(producer, consumer, kind)) return joined;
+  // The same matrix cut elsewhere, one value a row of it, or a scalar. A vector would be computed again for every row.
+  constexpr std::pair<bool, bool> kSides[] = {{true, true}, {true, false}, {false, false}};
+  for (auto [rows, cols] : kSides) {
+    if (!cols && kind == "column") break;
+    if (auto joined = attempt(respace(producer, consumer.rows, consumer.cols, rows, cols), consumer, kind)) return joined;
+    if (!rows) break;
+    if (auto joined = attempt(producer, respace(consumer, producer.rows, producer.cols, rows, cols), kind)) return joined;
+  }
+  return {};
+}
+
+bool is_generator(const GroupCore& core) {
+  return core.values.size() == 1 && (core.values[0].op == &op::constant || core.values[0].op == &op::iota);
+}
+
+std::optional<GroupCore> inline_generator(const GroupCore& generator, const GroupCore& consumer) {
+  const CoreValue& made = generator.values[0];
+  GroupCore out{consumer.kind, consumer.rows, consumer.cols, {}, {}};
+  std::vector<int> map;
+  for (CoreValue value : consumer.values) {
+    for (int& operand : value.operands) operand = map[size_t(operand)];
+    if (!value.op && value.outer == generator.results[0].outer) {
+      CoreValue copy = made;
+      copy.along_rows = value.along_rows;
+      copy.along_cols = value.along_cols;
+      bool same_space = generator.rows == consumer.rows && generator.cols == consumer.cols && same_sides(made, value);
+      bool vectors = made.along_rows != made.along_cols && value.along_rows != value.along_cols;
+      if (made.op == &op::iota && !same_space) {
+        if (!vectors) return {};
+        copy.attrs.set("dim", int64_t(value.along_cols));
+      }
+      value = std::move(copy);
+    }
+    map.push_back(out.add(std::move(value)));
+  }
+  for (const CoreResult& result : consumer.results)
+    out.results.push_back({map[size_t(result.value)], result.outer, result.type});
+  return out;
+}
+
+}  // namespace tokamak
