@@ -29,7 +29,7 @@ std::string_view last_part(std::string_view key) { return key.substr(key.rfind('
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
   std::string best;
   // A third of the letters may be wrong, otherwise the guess would be noise.
-  size_t best_distance = std::max<size_t>(1, last_part(word).size() / 3) + 1;
+  size_t best_distance = std::max<size_t>(1, (last_part(word).size() + 1) / 3) + 1;
   for (const std::string& candidate : known) {
     if (candidate.empty()) continue;
     size_t distance = edit_distance(word, candidate);

@@ -5,11 +5,18 @@
 #include <optional>
 
 #include "base/error.h"
+#include "config/suggest.h"
 
 namespace tokamak {
 
 namespace {
 
+std::string section_of(const Field& field) {
+  size_t dot = field.key.rfind('.');
+  return dot == std::string::npos ? "" : field.key.substr(0, dot);
+}
+
+/// Walks the tables and collects their values.
 struct Reader {
   const std::vector<Field>& fields;
   std::string_view name;
@@ -56,11 +63,13 @@ struct Reader {
   }
 
   void check_section(const toml::table& section, const std::string& key) const {
+    std::vector<std::string> sections;
     for (const Field& field : fields) {
       if (field.key.starts_with(key + ".")) return;
+      if (field.key == key) user_error("[{}] expected {}, got a section", where(section, key), expectation(field));
+      sections.push_back(section_of(field));
     }
-    const Field& field = require_field(fields, key, where(section, key));
-    user_error("[{}] expected {}, got a section", where(section, key), expectation(field));
+    user_error("[{}] expected a known section, got '{}'{}", where(section, key), key, did_you_mean(key, sections));
   }
 };
 
@@ -70,11 +79,6 @@ std::vector<Field> config_fields(const std::vector<Field>& fields) {
     if (field.kind == FieldKind::kConfig) selected.push_back(field);
   }
   return selected;
-}
-
-std::string section_of(const Field& field) {
-  size_t dot = field.key.rfind('.');
-  return dot == std::string::npos ? "" : field.key.substr(0, dot);
 }
 
 }  // namespace

@@ -1,0 +1,118 @@
+#include "config/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "config/help.h"
+#include "tests/config/test_options.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tokamak {
+namespace {
+
+TestOptions read(std::vector<std::string> arguments) {
+  TestOptions options;
+  read_options(fields_of(options), arguments);
+  return options;
+}
+
+TEST(CommandLine, AcceptsEverySpelling) {
+  TestOptions options = read({"--top-k", "5", "--temperature=-0.0", "--quiet", "--model.layers=3", "--no-model.bias",
+                              "--compile.disable_passes=fuse,pad_vocab", "--train.out", "my run"});
+  EXPECT_EQ(options.top_k, 5);
+  EXPECT_TRUE(options.quiet);
+  EXPECT_EQ(options.run.model.layers, 3);
+  EXPECT_FALSE(options.run.model.bias);
+  EXPECT_EQ(options.run.compile.disable_passes, (std::vector<std::string>{"fuse", "pad_vocab"}));
+  EXPECT_EQ(options.run.train.out, "my run");
+}
+
+TEST(CommandLine, TakesArgumentsInOrderAndTheListTakesTheRest) {
+  TemporaryFolder folder;
+  write_file_atomic(folder.path() / "run.toml", "threads = 2\n");
+  TestOptions options = read({(folder.path() / "run.toml").string(), "a", "--quiet", "-", "--", "--b"});
+  EXPECT_EQ(options.inputs, (std::vector<std::string>{"a", "-", "--b"}));
+  EXPECT_EQ(options.run.threads, 2);
+}
+
+TEST(CommandLine, DefaultsThenFileThenOptions) {
+  TemporaryFolder folder;
+  std::string file = (folder.path() / "run.toml").string();
+  write_file_atomic(file, "[model]\nlayers = 5\nheads = 4\n[train]\nsteps = 7\n");
+  TestOptions options = read({"--model.layers=6", file});
+  EXPECT_EQ(options.run.model.layers, 6);
+  EXPECT_EQ(options.run.model.heads, 4);
+  EXPECT_EQ(options.run.train.steps, 7);
+  EXPECT_EQ(options.run.train.batch, TrainConfig().batch);
+}
+
+TEST(CommandLine, APresetCountsAsGivenWhereItStands) {
+  TemporaryFolder folder;
+  std::string file = (folder.path() / "run.toml").string();
+  write_file_atomic(file, "[model]\nlayers = 5\ndropout = 0.1\n");
+  TestOptions options = read({file, "--model.heads=8", "--model.preset=gpt2-355m"});
+  EXPECT_EQ(options.run.model.layers, 24) << "the command line's preset outranks the file";
+  EXPECT_EQ(options.run.model.heads, 8) << "an explicit key outranks the preset beside it";
+  EXPECT_EQ(options.run.model.dropout, 0.1);
+}
+
+TEST(CommandLine, FilesSetOnlyTheRunsKeys) {
+  TemporaryFolder folder;
+  std::string file = (folder.path() / "run.toml").string();
+  write_file_atomic(file, "top_k = 3\n");
+  expect_user_error([&] { read({file}); }, {"expected a known key, got 'top_k'"});
+}
+
+TEST(CommandLine, MistakesSayWhatWasExpected) {
+  expect_user_error([] { read({"--model.layer=2"}); }, {"did you mean 'model.layers'?"});
+  expect_user_error([] { read({"--layers=2"}); }, {"did you mean 'model.layers'?"});
+  expect_user_error([] { read({"--model.layers=two"}); },
+                    {"[--model.layers] expected a whole number from 1 to 10000, got the text \"two\""});
+  expect_user_error([] { read({"--model.layers=1e30"}); }, {"expected a whole number"});
+  expect_user_error([] { read({"--model.layers"}); }, {"got nothing; write --model.layers=VALUE"});
+  expect_user_error([] { read({"--model.layers", "--quiet"}); }, {"got nothing"});
+  expect_user_error([] { read({"--quiet=maybe"}); }, {"[--quiet] expected true or false"});
+  expect_user_error([] { read({"-k"}); }, {"expected an option such as --key=value"});
+  expect_user_error([] { read({"--show=none"}); }, {"[--show] expected all or kernels"});
+  expect_user_error([] { read({"no/such/run.toml"}); }, {"no/such/run.toml"});
+}
+
+struct Required {
+  std::string input;
+  int64_t count = 0;
+};
+
+void visit(FieldList& v, Required& c) {
+  v.positional("input", c.input, "a file of text");
+  v.positional("count", c.count, "how many", false);
+}
+
+TEST(CommandLine, RequiredArgumentsAreMissed) {
+  Required options;
+  std::vector<Field> fields = fields_of(options);
+  expect_user_error([&] { read_options(fields, {}); }, {"[input] expected a file of text, got nothing"});
+  std::vector<std::string> arguments = {"a.txt", "4"};
+  read_options(fields, arguments);
+  EXPECT_EQ(options.count, 4);
+  arguments.push_back("b.txt");
+  expect_user_error([&] { read_options(fields, arguments); }, {"[b.txt] expected 2 arguments without a name, got one more"});
+  EXPECT_EQ(usage(fields), "INPUT [COUNT]");
+}
+
+TEST(Help, NamesEveryFieldWithItsDefault) {
+  TestOptions options;
+  std::vector<Field> fields = fields_of(options);
+  std::string text = help_text(fields), markdown = help_markdown(fields);
+  for (const Field& field : fields) {
+    std::string name = field.is_positional() ? "" : "--" + field.key;
+    EXPECT_NE(text.find(name), std::string::npos) << field.key;
+    EXPECT_NE(text.find(field.help), std::string::npos) << field.key;
+    EXPECT_NE(markdown.find(name), std::string::npos) << field.key;
+  }
+  EXPECT_NE(text.find("(auto, fp32, bf16) [\"auto\"]"), std::string::npos) << text;
+  EXPECT_EQ(usage(fields), "[CONFIG] [INPUTS...] [--key=value ...]");
+}
+
+}  // namespace
+}  // namespace tokamak

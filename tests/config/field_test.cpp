@@ -1,0 +1,91 @@
+#include "config/field.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/file.h"
+#include "config/preset.h"
+#include "config/visit.h"
+#include "tests/support/expect_error.h"
+
+namespace tokamak {
+namespace {
+
+TEST(Fields, KeysAreThoseOfTheFrozenList) {
+  RunConfig config;
+  std::string keys;
+  for (const Field& field : fields_of(config)) keys += field.key + "\n";
+  EXPECT_EQ(keys, read_file("tests/config/keys.txt"))
+      << "Keys are a promise to users: add new ones to tests/config/keys.txt on purpose; do not rename or remove them.";
+}
+
+TEST(Fields, EveryFieldHasHelpAndADefaultThatObeysItsRule) {
+  RunConfig config;
+  for (const Field& field : fields_of(config)) {
+    EXPECT_FALSE(field.help.empty()) << field.key;
+    EXPECT_LE(field.help.size(), 90u) << field.key;
+    EXPECT_NO_THROW(check_rule(field, field.key));
+  }
+}
+
+/// Bytes of a struct that no field covers: the padding after its flags, or a member that visit() forgot.
+template <class T>
+size_t uncovered_bytes() {
+  T config;
+  size_t covered = 0;
+  for (const Field& field : fields_of(config)) {
+    covered += std::visit([](auto* target) { return sizeof(*target); }, field.target);
+  }
+  return sizeof(T) - covered;
+}
+
+TEST(Fields, EveryMemberIsVisited) {
+  EXPECT_LT(uncovered_bytes<ModelConfig>(), sizeof(int64_t));
+  EXPECT_LT(uncovered_bytes<DataConfig>(), sizeof(int64_t));
+  EXPECT_LT(uncovered_bytes<OptimizerConfig>(), sizeof(int64_t));
+  EXPECT_LT(uncovered_bytes<TrainConfig>(), sizeof(int64_t));
+  EXPECT_LT(uncovered_bytes<CompileConfig>(), sizeof(int64_t));
+}
+
+TEST(Fields, WholeNumbersAreNumbersButNotTheOtherWayRound) {
+  RunConfig config;
+  std::vector<Field> fields = fields_of(config);
+  set(*find_field(fields, "optimizer.lr"), int64_t(1), "x");
+  EXPECT_EQ(config.optimizer.lr, 1.0);
+  expect_user_error([&] { set(*find_field(fields, "train.steps"), 1.5, "run.toml:3: train.steps"); },
+                    {"[run.toml:3: train.steps] expected a whole number of at least 1, got 1.5"});
+  EXPECT_EQ(config.train.steps, 1000) << "a refused value must not change anything";
+}
+
+TEST(Fields, RangesSayTheirEnds) {
+  RunConfig config;
+  std::vector<Field> fields = fields_of(config);
+  auto refuse = [&](const char* key, Value value, const char* message) {
+    expect_user_error([&] { set(*find_field(fields, key), value, key); }, {message});
+  };
+  refuse("model.layers", int64_t(-3), "[model.layers] expected a whole number from 1 to 10000, got -3");
+  refuse("model.dropout", 1.0, "[model.dropout] expected a number from 0 up to but not including 1, got 1.0");
+  refuse("optimizer.eps", int64_t(0), "[optimizer.eps] expected a number above 0, got 0");
+  refuse("optimizer.lr", std::numeric_limits<double>::quiet_NaN(), "[optimizer.lr] expected a number of at least 0");
+  refuse("compile.precision", std::string("fp8"), "expected auto, fp32 or bf16, got the text \"fp8\"");
+  refuse("model.bias", std::string("yes"), "[model.bias] expected true or false, got the text \"yes\"");
+  refuse("train.out", true, "[train.out] expected text, got true");
+}
+
+TEST(Presets, AreGpt2sSizes) {
+  struct { const char* name; int64_t layers, heads, width; } expected[] = {
+      {"gpt2-124m", 12, 12, 768}, {"gpt2-355m", 24, 16, 1024}, {"gpt2-774m", 36, 20, 1280}, {"gpt2-1558m", 48, 25, 1600}};
+  for (const auto& size : expected) {
+    ModelConfig model{.preset = size.name};
+    apply_preset(model);
+    EXPECT_EQ(model.layers, size.layers) << size.name;
+    EXPECT_EQ(model.heads, size.heads) << size.name;
+    EXPECT_EQ(model.width, size.width) << size.name;
+  }
+  ModelConfig model{.preset = "gpt2-124"};
+  expect_user_error([&] { apply_preset(model); }, {"did you mean 'gpt2-124m'?"});
+}
+
+}  // namespace
+}  // namespace tokamak

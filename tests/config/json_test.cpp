@@ -1,0 +1,36 @@
+#include "config/json.h"
+
+#include <gtest/gtest.h>
+
+#include "config/visit.h"
+#include "tests/support/expect_error.h"
+
+namespace tokamak {
+namespace {
+
+TEST(Json, EveryFieldSurvivesWritingAndReading) {
+  RunConfig config;
+  config.model.preset = "gpt2-355m";
+  config.model.layers = 7;  // not the preset's: what is stored outranks it
+  config.optimizer.lr = 0.1 / 3;
+  config.optimizer.weight_decay = 0;
+  config.train.out = "a \"b\"\n";
+  config.train.seed = int64_t(1) << 60;
+  config.train.resume = false;
+  config.compile.disable_passes = {"fuse", ""};
+  config.threads = 3;
+  RunConfig read = run_config_from_json(to_json(config), "state.json");
+  std::vector<Field> expected = fields_of(config), fields = fields_of(read);
+  for (size_t i = 0; i < fields.size(); ++i) EXPECT_EQ(get(fields[i]), get(expected[i])) << fields[i].key;
+}
+
+TEST(Json, MistakesNameTheFileAndTheKey) {
+  auto read = [](const char* text) { run_config_from_json(text, "state.json"); };
+  expect_user_error([&] { read("{"); }, {"[state.json] expected a JSON object"});
+  expect_user_error([&] { read(R"({"model": {"layers": "x"}})"); }, {"[state.json: model.layers] expected a whole number"});
+  expect_user_error([&] { read(R"({"model": {"layer": 1}})"); }, {"did you mean 'model.layers'?"});
+  expect_user_error([&] { read(R"({"threads": null})"); }, {"expected a value, got null"});
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,79 @@
+#include "config/toml.h"
+
+#include <gtest/gtest.h>
+
+#include "config/visit.h"
+#include "tests/support/expect_error.h"
+
+namespace tokamak {
+namespace {
+
+std::vector<Field> config_fields(RunConfig& config) {
+  FieldList list;
+  list.config(config);
+  return std::move(list).take();
+}
+
+RunConfig load(std::string_view text) {
+  RunConfig config;
+  std::vector<Field> fields = config_fields(config);
+  assign(fields, parse_toml(fields, text, "run.toml"));
+  return config;
+}
+
+/// A legal value other than the field's present one.
+Value another_value(const Field& field) {
+  if (!field.rule.choices.empty()) return field.rule.choices.back();
+  struct {
+    Value operator()(bool* b) const { return !*b; }
+    Value operator()(int64_t* n) const { return *n + 3; }
+    Value operator()(double* x) const { return *x * 0.7 + 0.1 / 3; }
+    Value operator()(std::string*) const { return std::string("a \"b\" \\ c\n\t\x01 d \xc3\xa9"); }
+    Value operator()(std::vector<std::string>*) const { return std::vector<std::string>{"x", "", "y \"z\""}; }
+  } change;
+  return std::visit(change, field.target);
+}
+
+TEST(Toml, EveryFieldSurvivesPrintingAndReading) {
+  RunConfig defaults;
+  for (const Field& field : config_fields(defaults)) {
+    RunConfig changed;
+    Value value = another_value(field);
+    std::vector<Field> fields = config_fields(changed);
+    set(*find_field(fields, field.key), value, field.key);
+    ASSERT_NE(format_value(get(*find_field(fields, field.key))), format_value(get(field))) << field.key;
+    RunConfig read = load(print_toml(fields));
+    EXPECT_EQ(get(*find_field(config_fields(read), field.key)), value) << field.key << "\n" << print_toml(fields);
+  }
+}
+
+TEST(Toml, APrintedPresetKeepsTheKeysThatOverrideIt) {
+  RunConfig config = load("[model]\nlayers = 2\npreset = \"gpt2-355m\"\n");
+  EXPECT_EQ(config.model.layers, 2);
+  EXPECT_EQ(config.model.width, 1024);
+  RunConfig again = load(print_toml(config_fields(config)));
+  EXPECT_EQ(again.model.layers, 2);
+  EXPECT_EQ(again.model.width, 1024);
+}
+
+TEST(Toml, UnknownKeysSuggestTheNearest) {
+  expect_user_error([] { load("threads = 1\n[model]\nlayer = 2\n"); },
+                    {"[run.toml:3: model.layer] expected a known key, got 'model.layer'; did you mean 'model.layers'?"});
+  expect_user_error([] { load("[modle]\nlayers = 2\n"); }, {"[run.toml:1: modle] expected a known section, got 'modle'; did you mean 'model'?"});
+  expect_user_error([] { load("learning_rate_of_the_moon = 2\n"); }, {"got 'learning_rate_of_the_moon'"});
+  expect_user_error([] { load("[nothing]\n"); }, {"expected a known section, got 'nothing'"});
+}
+
+TEST(Toml, MistakesNameFileAndLine) {
+  expect_user_error([] { load("[model]\n\nlayers = \"twelve\"\n"); },
+                    {"[run.toml:3: model.layers] expected a whole number from 1 to 10000, got the text \"twelve\""});
+  expect_user_error([] { load("[model]\nlayers = \n"); }, {"[run.toml:2] expected TOML"});
+  expect_user_error([] { load("model = 3\n"); }, {"[run.toml:1: model] expected a section"});
+  expect_user_error([] { load("[threads]\n"); }, {"[run.toml:1: threads] expected a whole number from 0 to 65536, got a section"});
+  expect_user_error([] { load("[train]\nseed = 2020-01-01\n"); }, {"got a date or time"});
+  expect_user_error([] { load("[compile]\ndisable_passes = [1]\n"); }, {"expected a list of texts"});
+  expect_user_error([] { load("threads = 1\nthreads = 2\n"); }, {"[run.toml:2] expected TOML"});
+}
+
+}  // namespace
+}  // namespace tokamak
