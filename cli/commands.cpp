@@ -6,6 +6,8 @@ namespace tokamak {
 
 std::vector<Command> all_commands() {
   return {
+      prepare_command(),
+      tokenize_command(),
       docs_command(),
   };
 }

@@ -9,6 +9,8 @@ namespace tokamak {
 
 // One per file cli/<name>.cpp, sorted.
 Command docs_command();
+Command prepare_command();
+Command tokenize_command();
 
 /// Every command, in the order in which a new user meets them.
 std::vector<Command> all_commands();
