@@ -1,0 +1,142 @@
+#include "backend/cpu/attention.h"
+
+#include "backend/cpu/attention_blocks.h"
+#include "backend/cpu/gemm_tile.h"
+#include "base/parallel.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tokamak::cpu {
+namespace {
+
+// One thread's buffers.
+struct Buffers {
+  float *keys, *values;               // the head: (dim, padded_time), (padded_time, padded_dim)
+  float *queries, *scores, *sums;     // the block: (kQueries, padded_dim), (kQueries, kKeys), (kQueries, padded_dim)
+  float *top, *total;                 // running maximum and normaliser of each query
+  int64_t floats;
+
+  Buffers(const HeadSizes& z, float* start) {
+    Arena arena(start);
+    keys = arena.take(z.columns());
+    values = arena.take(z.rows());
+    queries = arena.take(kQueries * z.padded_dim);
+    scores = arena.take(kQueries * kKeys);
+    sums = arena.take(kQueries * z.padded_dim);
+    top = arena.take(kQueries);
+    total = arena.take(kQueries);
+    floats = arena.taken();
+  }
+};
+
+class Forward {
+ public:
+  Forward(const AttentionShape& shape, const AttentionDropout& dropout, float* workspace)
+      : shape_(shape), dropout_(dropout), z_(shape), x_(z_, workspace) {}
+
+  // Packs the head at `qkv` (its q columns at row 0).
+  template <typename T>
+  void load_head(const T* qkv) {
+    int64_t C = shape_.width();
+    pack_columns(z_, qkv + C, 3 * C, x_.keys);
+    pack_head(z_, qkv + 2 * C, 3 * C, 1, x_.values);
+  }
+
+  // Queries [begin, end) of head number `head`.
+  template <typename T>
+  void run_block(const T* qkv, int64_t head, int64_t begin, int64_t end, T* out, float* lse) {
+    int64_t C = shape_.width(), count = end - begin;
+    pack_rows(z_, qkv, 3 * C, begin, end, shape_.scale, x_.queries);
+    std::fill_n(x_.sums, count * z_.padded_dim, 0.0f);
+    std::fill_n(x_.top, count, -std::numeric_limits<float>::infinity());
+    std::fill_n(x_.total, count, 0.0f);
+    int64_t last_key = shape_.causal ? end : z_.time;
+    for (int64_t key = 0; key < last_key; key += kKeys) add_keys(head, begin, end, key);
+    for (int64_t r = 0; r < count; ++r) {
+      Vec inverse = broadcast(1 / x_.total[r]);
+      for (float* p = row(r); p < row(r + 1); p += kLanes) store(p, load(p) * inverse);
+      lse[begin + r] = x_.top[r] + std::log(x_.total[r]);
+    }
+    unpack_rows(z_, x_.sums, begin, end, out, C);
+  }
+
+ private:
+  float* row(int64_t r) const { return x_.sums + r * z_.padded_dim; }
+
+  // One block of keys: scores, probabilities, and their share of the output.
+  void add_keys(int64_t head, int64_t begin, int64_t end, int64_t key) {
+    int64_t skip = shape_.causal ? std::max<int64_t>(0, key - begin) : 0;  // queries that see none of these keys
+    int64_t count = end - begin - skip, depth = std::min(kKeys, z_.time - key);
+    float* scores = x_.scores + skip * kKeys;
+    gemm_tile(count, kKeys, z_.dim, {x_.queries + skip * z_.padded_dim, z_.padded_dim, 1}, x_.keys + key, z_.padded_time,
+              scores, kKeys, false);
+    for (int64_t r = skip; r < end - begin; ++r) softmax_row(head, begin + r, key, r);
+    gemm_tile(count, z_.padded_dim, depth, {scores, kKeys, 1}, x_.values + key * z_.padded_dim, z_.padded_dim, row(skip),
+              z_.padded_dim, true);
+  }
+
+  // Scores of query i (row r of the block) become probabilities relative to the running maximum.
+  void softmax_row(int64_t head, int64_t i, int64_t key, int64_t r) {
+    float* s = x_.scores + r * kKeys;
+    int64_t visible = visible_keys(shape_, i, key);
+    std::fill(s + visible, s + kKeys, -std::numeric_limits<float>::infinity());
+    Vec highest = load(s);
+    for (int64_t j = kLanes; j < kKeys; j += kLanes) highest = max(highest, load(s + j));
+    float before = x_.top[r], now = std::max(before, reduce_max(highest));
+    Vec top = broadcast(now), total{};
+    for (int64_t j = 0; j < kKeys; j += kLanes) {
+      Vec p = exp(load(s + j) - top);
+      store(s + j, p);
+      total += p;
+    }
+    if (now != before) {
+      Vec shrink = exp(broadcast(before) - top);
+      x_.total[r] *= shrink[0];
+      x_.top[r] = now;
+      for (float* p = row(r); p < row(r + 1); p += kLanes) store(p, load(p) * shrink);
+    }
+    x_.total[r] += reduce_sum(total);
+    if (dropout_.p > 0) {
+      float factors[kKeys];
+      dropout_factors(dropout_, (head * z_.time + i) * z_.time + key, factors);
+      for (int64_t j = 0; j < kKeys; ++j) s[j] *= factors[j];
+    }
+  }
+
+  const AttentionShape& shape_;
+  const AttentionDropout& dropout_;
+  HeadSizes z_;
+  Buffers x_;
+};
+
+}  // namespace
+
+size_t attention_workspace_bytes(const AttentionShape& shape, int threads) {
+  return size_t(Buffers(HeadSizes(shape), nullptr).floats) * sizeof(float) * size_t(threads);
+}
+
+template <typename T>
+void attention(const AttentionShape& s, const AttentionDropout& dropout, const T* qkv, T* out, float* lse,
+               void* workspace) {
+  int64_t C = s.width(), blocks = (s.time + kQueries - 1) / kQueries;
+  int64_t floats = Buffers(HeadSizes(s), nullptr).floats;
+  parallel_for(s.batch * s.heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
+    Forward forward(s, dropout, static_cast<float*>(workspace) + thread * floats);
+    int64_t loaded = -1;
+    for (int64_t item = first; item < last; ++item) {
+      int64_t head = item / blocks, b = head / s.heads, h = head % s.heads;
+      const T* q = qkv + b * s.time * 3 * C + h * s.head_dim;
+      if (head != loaded) forward.load_head(q);
+      loaded = head;
+      int64_t begin = balanced_block(item % blocks, blocks) * kQueries;
+      forward.run_block(q, head, begin, std::min(begin + kQueries, s.time), out + b * s.time * C + h * s.head_dim,
+                        lse + head * s.time);
+    }
+  });
+}
+
+template void attention<float>(const AttentionShape&, const AttentionDropout&, const float*, float*, float*, void*);
+template void attention<Bf16>(const AttentionShape&, const AttentionDropout&, const Bf16*, Bf16*, float*, void*);
+
+}  // namespace tokamak::cpu

@@ -1,0 +1,48 @@
+// Attention that never stores T x T: blocks of queries against blocks of keys, with an online softmax (Dao et al.,
+// "FlashAttention", 2022). Works on the packed projection as it lies, in f32 or bf16 storage with f32 maths.
+// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v.
+// Deterministic: every output element is written by one thread, in one order for any number of threads.
+// Tests: tests/backend/cpu/attention_test.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tokamak::cpu {
+
+struct AttentionShape {
+  int64_t batch = 1, time = 1, heads = 1, head_dim = 1;
+  bool causal = true;
+  float scale = 1;
+
+  int64_t width() const { return heads * head_dim; }
+};
+
+/// Dropout of probabilities: probability (b, h, i, j) with index e = ((b * H + h) * T + i) * T + j is kept, and scaled
+/// by 1 / (1 - p), iff uniform_float(philox4x32(key, e / 4, stream)[e % 4]) >= p. p = 0: no dropout.
+struct AttentionDropout {
+  float p = 0;
+  uint64_t key = 0, stream = 0;
+};
+
+/// Bytes of workspace that the forward and the backward pass need at `threads` threads.
+size_t attention_workspace_bytes(const AttentionShape& shape, int threads);
+size_t attention_grad_workspace_bytes(const AttentionShape& shape, int threads);
+
+/// out (B, T, C) = softmax(scale q k^T) v per head, and lse (B, H, T), the log of each softmax's normaliser.
+/// T is float or Bf16 here and below.
+template <typename T>
+void attention(const AttentionShape& shape, const AttentionDropout& dropout, const T* qkv, T* out, float* lse,
+               void* workspace);
+
+/// dqkv (B, T, 3C) from dout (B, T, C); out and lse are those of the forward pass.
+template <typename T>
+void attention_grad(const AttentionShape& shape, const AttentionDropout& dropout, const T* qkv, const T* out,
+                    const float* lse, const T* dout, T* dqkv, void* workspace);
+
+/// A step of generation: appends the k and v of the `time` new tokens in qkv to cache (B, capacity, 2C), k | v, behind
+/// the `position` tokens that lie there, and attends causally over all of them. Needs no workspace and no dropout.
+template <typename T>
+void attention_decode(const AttentionShape& shape, int64_t position, int64_t capacity, const T* qkv, T* cache, T* out);
+
+}  // namespace tokamak::cpu

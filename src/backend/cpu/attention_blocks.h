@@ -1,0 +1,98 @@
+// What the forward and the backward pass of attention share: block sizes, packing of one head, masks and dropout.
+#pragma once
+
+#include "backend/cpu/attention.h"
+#include "backend/cpu/simd.h"
+#include "base/random.h"
+
+#include <algorithm>
+
+namespace tokamak::cpu {
+
+// A block of scores (96 x 64 floats), its keys and its values stay in a 1 MB L2 beside the packed head's next rows.
+inline constexpr int64_t kQueries = 96, kKeys = 64;
+
+inline int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+
+/// Sizes of one packed head: columns padded to whole vectors, keys to whole blocks. The padding holds zeros.
+struct HeadSizes {
+  int64_t time, dim, padded_dim, padded_time;
+  explicit HeadSizes(const AttentionShape& s)
+      : time(s.time), dim(s.head_dim), padded_dim(round_up(s.head_dim, kLanes)),
+        padded_time(round_up(s.time, kKeys)) {}
+  int64_t rows() const { return padded_time * padded_dim; }  // floats of a head packed by rows
+  int64_t columns() const { return dim * padded_time; }      // floats of a head packed transposed
+};
+
+/// Hands out pieces of one thread's part of the workspace, each on a cache line of its own; without a start it only
+/// counts how much would be taken.
+class Arena {
+ public:
+  explicit Arena(float* start) : start_(start) {}
+  float* take(int64_t floats) {
+    float* piece = start_ == nullptr ? nullptr : start_ + taken_;
+    taken_ += round_up(floats, 16);
+    return piece;
+  }
+  int64_t taken() const { return taken_; }
+
+ private:
+  float* start_;
+  int64_t taken_ = 0;
+};
+
+/// Copies rows [begin, end) of a head (row stride ld, times factor) to dense rows of padded_dim floats.
+template <typename T>
+void pack_rows(const HeadSizes& z, const T* from, int64_t ld, int64_t begin, int64_t end, float factor, float* to) {
+  for (int64_t t = begin; t < end; ++t, to += z.padded_dim) {
+    for (int64_t d = 0; d < z.dim; ++d) to[d] = to_float(from[t * ld + d]) * factor;
+    for (int64_t d = z.dim; d < z.padded_dim; ++d) to[d] = 0;
+  }
+}
+
+/// All rows of a head, and zeros up to padded_time.
+template <typename T>
+void pack_head(const HeadSizes& z, const T* from, int64_t ld, float factor, float* to) {
+  pack_rows(z, from, ld, 0, z.time, factor, to);
+  std::fill(to + z.time * z.padded_dim, to + z.rows(), 0.0f);
+}
+
+/// The transpose of a head: (dim, padded_time).
+template <typename T>
+void pack_columns(const HeadSizes& z, const T* from, int64_t ld, float* to) {
+  for (int64_t t0 = 0; t0 < z.padded_time; t0 += kLanes)
+    for (int64_t d = 0; d < z.dim; ++d)
+      for (int64_t t = t0; t < t0 + kLanes; ++t)
+        to[d * z.padded_time + t] = t < z.time ? to_float(from[t * ld + d]) : 0.0f;
+}
+
+/// Writes dense rows of padded_dim floats back to rows [begin, end) of a head.
+template <typename T>
+void unpack_rows(const HeadSizes& z, const float* from, int64_t begin, int64_t end, T* to, int64_t ld) {
+  for (int64_t t = begin; t < end; ++t, from += z.padded_dim)
+    for (int64_t d = 0; d < z.dim; ++d) to[t * ld + d] = from_float<T>(from[d]);
+}
+
+/// How many of the keys [key, key + kKeys) query i may see.
+inline int64_t visible_keys(const AttentionShape& s, int64_t i, int64_t key) {
+  return std::clamp<int64_t>((s.causal ? i + 1 : s.time) - key, 0, kKeys);
+}
+
+/// Factors (0 or 1 / (1 - p)) of probabilities e .. e + kKeys - 1.
+inline void dropout_factors(const AttentionDropout& dropout, int64_t e, float* factors) {
+  constexpr int kCounters = kKeys / 4 + 1;
+  float drawn[kCounters * 4];
+  uint64_t first = uint64_t(e) / 4;
+  float kept = 1 / (1 - dropout.p);
+  for (int i = 0; i < kCounters; ++i) {
+    auto words = philox4x32(dropout.key, first + uint64_t(i), dropout.stream);
+    for (int w = 0; w < 4; ++w) drawn[i * 4 + w] = uniform_float(words[size_t(w)]) >= dropout.p ? kept : 0.0f;
+  }
+  std::copy_n(drawn + e % 4, kKeys, factors);
+}
+
+/// The block that item `item` of a head's `count` blocks stands for: 0, count - 1, 1, count - 2, ... so that any contiguous
+/// run of items costs about the same although a causal block's cost grows with its place.
+inline int64_t balanced_block(int64_t item, int64_t count) { return item % 2 == 0 ? item / 2 : count - 1 - item / 2; }
+
+}  // namespace tokamak::cpu

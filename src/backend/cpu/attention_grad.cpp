@@ -1,0 +1,183 @@
+// The gradient of attention: probabilities come back from the scores and lse, so nothing of size T x T was kept.
+// Per block of queries i and keys j: dV += P^T dO, dS = P (dO V^T - rowsum(dO O)), dQ += dS K, dK += dS^T Q.
+#include "backend/cpu/attention.h"
+
+#include "backend/cpu/attention_blocks.h"
+#include "backend/cpu/gemm_tile.h"
+#include "base/parallel.h"
+
+namespace tokamak::cpu {
+namespace {
+
+// One thread's buffers: the head packed in the layouts that the five products want, and two blocks of scores.
+struct Buffers {
+  float *key_columns, *value_columns;         // (dim, padded_time)
+  float *queries, *keys, *dout, *dqueries;    // (padded_time, padded_dim)
+  float *dkeys, *dvalues;                     // (kKeys, padded_dim)
+  float *probabilities, *dscores, *delta;     // (kQueries, kKeys) twice; (time): rowsum(dO O)
+  int64_t floats;
+
+  Buffers(const HeadSizes& z, float* start) {
+    Arena arena(start);
+    for (float** columns : {&key_columns, &value_columns}) *columns = arena.take(z.columns());
+    for (float** rows : {&queries, &keys, &dout, &dqueries}) *rows = arena.take(z.rows());
+    for (float** block : {&dkeys, &dvalues}) *block = arena.take(kKeys * z.padded_dim);
+    for (float** block : {&probabilities, &dscores}) *block = arena.take(kQueries * kKeys);
+    delta = arena.take(z.padded_time);
+    floats = arena.taken();
+  }
+};
+
+// Which tensors a head's data starts in.
+template <typename T>
+struct Head {
+  int64_t index = -1;
+  const T *qkv = nullptr, *out = nullptr, *dout = nullptr;
+  T* dqkv = nullptr;
+  const float* lse = nullptr;
+};
+
+template <typename T>
+class Backward {
+ public:
+  Backward(const AttentionShape& shape, const AttentionDropout& dropout, float* workspace)
+      : shape_(shape), dropout_(dropout), z_(shape), x_(z_, workspace), C_(shape.width()) {}
+
+  void load_head(const Head<T>& head) {
+    if (head.index == head_.index) return;
+    head_ = head;
+    pack_columns(z_, head.qkv + C_, 3 * C_, x_.key_columns);
+    pack_columns(z_, head.qkv + 2 * C_, 3 * C_, x_.value_columns);
+    pack_head(z_, head.qkv, 3 * C_, shape_.scale, x_.queries);
+    pack_head(z_, head.qkv + C_, 3 * C_, 1, x_.keys);
+    pack_head(z_, head.dout, C_, 1, x_.dout);
+    for (int64_t t = 0; t < z_.time; ++t) {
+      float sum = 0;
+      for (int64_t d = 0; d < z_.dim; ++d) sum += to_float(head.out[t * C_ + d]) * to_float(head.dout[t * C_ + d]);
+      x_.delta[t] = sum;
+    }
+  }
+
+  // All gradients of the head.
+  void run_head() {
+    std::fill_n(x_.dqueries, z_.rows(), 0.0f);
+    for (int64_t key = 0; key < z_.time; key += kKeys) run_keys(key, true);
+    write_dqueries(0, z_.time);
+  }
+
+  // dk and dv of one block of keys, over all queries; with_queries adds its share of dq.
+  void run_keys(int64_t key, bool with_queries) {
+    int64_t depth = std::min(kKeys, z_.time - key), n = z_.padded_dim;
+    std::fill_n(x_.dkeys, kKeys * n, 0.0f);
+    std::fill_n(x_.dvalues, kKeys * n, 0.0f);
+    for (int64_t begin = shape_.causal ? key / kQueries * kQueries : 0; begin < z_.time; begin += kQueries) {
+      Rows rows = score_block(begin, key);
+      gemm_tile(depth, n, rows.count, {x_.probabilities, 1, kKeys}, x_.dout + rows.first * n, n, x_.dvalues, n, true);
+      gemm_tile(depth, n, rows.count, {x_.dscores, 1, kKeys}, x_.queries + rows.first * n, n, x_.dkeys, n, true);
+      if (with_queries) add_dqueries(rows, key);
+    }
+    unpack_rows(z_, x_.dkeys, key, key + depth, head_.dqkv + C_, 3 * C_);
+    unpack_rows(z_, x_.dvalues, key, key + depth, head_.dqkv + 2 * C_, 3 * C_);
+  }
+
+  // dq of one block of queries, over all keys.
+  void run_queries(int64_t begin) {
+    int64_t end = std::min(begin + kQueries, z_.time);
+    std::fill_n(x_.dqueries + begin * z_.padded_dim, (end - begin) * z_.padded_dim, 0.0f);
+    for (int64_t key = 0; key < (shape_.causal ? end : z_.time); key += kKeys) add_dqueries(score_block(begin, key), key);
+    write_dqueries(begin, end);
+  }
+
+ private:
+  struct Rows {
+    int64_t first, count;
+  };
+
+  // Fills probabilities (with dropout) and dscores for the queries of the block that see some of the keys.
+  Rows score_block(int64_t begin, int64_t key) {
+    int64_t first = shape_.causal ? std::max(begin, key) : begin, n = z_.padded_dim;
+    Rows rows{first, std::min(begin + kQueries, z_.time) - first};
+    gemm_tile(rows.count, kKeys, z_.dim, {x_.queries + first * n, n, 1}, x_.key_columns + key, z_.padded_time,
+              x_.probabilities, kKeys, false);
+    gemm_tile(rows.count, kKeys, z_.dim, {x_.dout + first * n, n, 1}, x_.value_columns + key, z_.padded_time, x_.dscores,
+              kKeys, false);
+    for (int64_t r = 0; r < rows.count; ++r) score_row(first + r, key, r * kKeys);
+    return rows;
+  }
+
+  void score_row(int64_t i, int64_t key, int64_t at) {
+    float *p = x_.probabilities + at, *ds = x_.dscores + at;
+    Vec lse = broadcast(head_.lse[i]), delta = broadcast(x_.delta[i]);
+    float factors[kKeys] = {};
+    if (dropout_.p > 0) dropout_factors(dropout_, (head_.index * z_.time + i) * z_.time + key, factors);
+    for (int64_t j = 0; j < kKeys; j += kLanes) {
+      Vec probability = exp(load(p + j) - lse), grad = load(ds + j);
+      Vec factor = dropout_.p > 0 ? load(factors + j) : broadcast(1.0f);
+      store(p + j, probability * factor);
+      store(ds + j, probability * (grad * factor - delta));
+    }
+    int64_t visible = visible_keys(shape_, i, key);
+    std::fill(p + visible, p + kKeys, 0.0f);
+    std::fill(ds + visible, ds + kKeys, 0.0f);
+  }
+
+  void add_dqueries(Rows rows, int64_t key) {
+    int64_t n = z_.padded_dim, depth = std::min(kKeys, z_.time - key);
+    gemm_tile(rows.count, n, depth, {x_.dscores, kKeys, 1}, x_.keys + key * n, n, x_.dqueries + rows.first * n, n, true);
+  }
+
+  void write_dqueries(int64_t begin, int64_t end) {
+    float* rows = x_.dqueries + begin * z_.padded_dim;
+    for (int64_t i = 0; i < (end - begin) * z_.padded_dim; ++i) rows[i] *= shape_.scale;
+    unpack_rows(z_, rows, begin, end, head_.dqkv, 3 * C_);
+  }
+
+  const AttentionShape& shape_;
+  const AttentionDropout& dropout_;
+  HeadSizes z_;
+  Buffers x_;
+  int64_t C_;
+  Head<T> head_;
+};
+
+}  // namespace
+
+size_t attention_grad_workspace_bytes(const AttentionShape& shape, int threads) {
+  return size_t(Buffers(HeadSizes(shape), nullptr).floats) * sizeof(float) * size_t(threads);
+}
+
+template <typename T>
+void attention_grad(const AttentionShape& s, const AttentionDropout& dropout, const T* qkv, const T* out,
+                    const float* lse, const T* dout, T* dqkv, void* workspace) {
+  int64_t C = s.width(), heads = s.batch * s.heads, floats = Buffers(HeadSizes(s), nullptr).floats;
+  auto head = [&](int64_t i) {
+    int64_t row = i / s.heads * s.time, column = i % s.heads * s.head_dim;
+    return Head<T>{i, qkv + row * 3 * C + column, out + row * C + column, dout + row * C + column,
+                   dqkv + row * 3 * C + column, lse + i * s.time};
+  };
+  // run(backward, block) for `blocks` blocks of every head.
+  auto for_blocks = [&](int64_t blocks, auto run) {
+    parallel_for(heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
+      Backward<T> backward(s, dropout, static_cast<float*>(workspace) + thread * floats);
+      for (int64_t item = first; item < last; ++item) {
+        backward.load_head(head(item / blocks));
+        run(backward, balanced_block(item % blocks, blocks));
+      }
+    });
+  };
+  if (heads >= num_threads()) {
+    for_blocks(1, [](Backward<T>& backward, int64_t) { backward.run_head(); });
+    return;
+  }
+  // Too few heads for the threads: blocks in parallel, at the price of computing the scores twice.
+  auto count = [&](int64_t size) { return (s.time + size - 1) / size; };
+  for_blocks(count(kKeys), [](Backward<T>& backward, int64_t block) { backward.run_keys(block * kKeys, false); });
+  for_blocks(count(kQueries), [](Backward<T>& backward, int64_t block) { backward.run_queries(block * kQueries); });
+}
+
+template void attention_grad<float>(const AttentionShape&, const AttentionDropout&, const float*, const float*,
+                                    const float*, const float*, float*, void*);
+template void attention_grad<Bf16>(const AttentionShape&, const AttentionDropout&, const Bf16*, const Bf16*,
+                                   const float*, const Bf16*, Bf16*, void*);
+
+}  // namespace tokamak::cpu

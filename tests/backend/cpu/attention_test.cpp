@@ -1,0 +1,242 @@
+#include "backend/cpu/attention.h"
+
+#include "backend/cpu/simd.h"
+#include "base/parallel.h"
+#include "base/random.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace tokamak::cpu {
+namespace {
+
+using Doubles = std::vector<double>;
+
+// The slow obvious twins, in double; index helpers use the legend of attention.h.
+struct Reference {
+  AttentionShape s;
+  AttentionDropout dropout;
+
+  int64_t B = s.batch, T = s.time, H = s.heads, D = s.head_dim, C = s.width();
+  size_t at(int which, int64_t b, int64_t t, int64_t h, int64_t d) const {
+    return size_t((b * T + t) * 3 * C + which * C + h * D + d);
+  }
+  size_t row(int64_t b, int64_t t, int64_t h, int64_t d) const { return size_t((b * T + t) * C + h * D + d); }
+
+  double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (dropout.p == 0) return 1;
+    uint64_t e = uint64_t(((b * H + h) * T + i) * T + j);
+    float u = uniform_float(philox4x32(dropout.key, e / 4, dropout.stream)[e % 4]);
+    return u >= dropout.p ? 1 / (1 - double(dropout.p)) : 0;
+  }
+  double score(const Doubles& x, int64_t b, int64_t h, int64_t i, int64_t j) const {
+    double sum = 0;
+    for (int64_t d = 0; d < D; ++d) sum += x[at(0, b, i, h, d)] * x[at(1, b, j, h, d)];
+    return sum * double(s.scale);
+  }
+  int64_t end(int64_t i) const { return s.causal ? i + 1 : T; }
+
+  template <typename F>
+  void for_queries(F f) const {
+    for (int64_t b = 0; b < B; ++b)
+      for (int64_t h = 0; h < H; ++h)
+        for (int64_t i = 0; i < T; ++i) f(b, h, i);
+  }
+
+  void forward(const Doubles& x, Doubles& out, Doubles& lse) const {
+    out.assign(size_t(B * T * C), 0);
+    lse.assign(size_t(B * H * T), 0);
+    for_queries([&](int64_t b, int64_t h, int64_t i) {
+      double total = 0;
+      for (int64_t j = 0; j < end(i); ++j) total += std::exp(score(x, b, h, i, j));
+      lse[size_t((b * H + h) * T + i)] = std::log(total);
+      for (int64_t j = 0; j < end(i); ++j) {
+        double p = std::exp(score(x, b, h, i, j)) / total * factor(b, h, i, j);
+        for (int64_t d = 0; d < D; ++d) out[row(b, i, h, d)] += p * x[at(2, b, j, h, d)];
+      }
+    });
+  }
+
+  Doubles backward(const Doubles& x, const Doubles& out, const Doubles& lse, const Doubles& dout) const {
+    Doubles grad(x.size(), 0);
+    for_queries([&](int64_t b, int64_t h, int64_t i) {
+      double delta = 0;
+      for (int64_t d = 0; d < D; ++d) delta += out[row(b, i, h, d)] * dout[row(b, i, h, d)];
+      for (int64_t j = 0; j < end(i); ++j) {
+        double p = std::exp(score(x, b, h, i, j) - lse[size_t((b * H + h) * T + i)]), f = factor(b, h, i, j), dp = 0;
+        for (int64_t d = 0; d < D; ++d) dp += dout[row(b, i, h, d)] * x[at(2, b, j, h, d)];
+        double ds = p * (dp * f - delta) * double(s.scale);
+        for (int64_t d = 0; d < D; ++d) {
+          grad[at(0, b, i, h, d)] += ds * x[at(1, b, j, h, d)];
+          grad[at(1, b, j, h, d)] += ds * x[at(0, b, i, h, d)];
+          grad[at(2, b, j, h, d)] += p * f * dout[row(b, i, h, d)];
+        }
+      }
+    });
+    return grad;
+  }
+};
+
+template <typename T>
+std::vector<T> random_values(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<T> x(static_cast<size_t>(count));
+  for (T& value : x) value = from_float<T>(normal(random));
+  return x;
+}
+
+template <typename T>
+Doubles doubles(const std::vector<T>& x) {
+  Doubles y;
+  for (T value : x) y.push_back(to_float(value));
+  return y;
+}
+
+template <typename T>
+void expect_near(const std::vector<T>& actual, const Doubles& expected, double tolerance, const std::string& what) {
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(to_float(actual[i]), expected[i], tolerance * (1 + std::abs(expected[i]))) << what << " element " << i;
+}
+
+// Both passes on random data.
+template <typename T>
+struct Passes {
+  std::vector<T> qkv, out, dout, dqkv;
+  std::vector<float> lse;
+
+  Passes(const AttentionShape& s, const AttentionDropout& dropout) {
+    int64_t n = s.batch * s.time * s.width();
+    qkv = random_values<T>(3 * n, 1);
+    dout = random_values<T>(n, 2);
+    out.resize(size_t(n));
+    dqkv.resize(size_t(3 * n));
+    lse.resize(size_t(s.batch * s.heads * s.time));
+    std::vector<char> workspace(attention_workspace_bytes(s, num_threads()));
+    attention(s, dropout, qkv.data(), out.data(), lse.data(), workspace.data());
+    workspace.assign(attention_grad_workspace_bytes(s, num_threads()), 0);
+    attention_grad(s, dropout, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), workspace.data());
+  }
+};
+
+template <typename T>
+void expect_agrees(const AttentionShape& s, const AttentionDropout& dropout) {
+  Passes<T> run(s, dropout);
+  Reference reference{s, dropout};
+  Doubles out, lse;
+  reference.forward(doubles(run.qkv), out, lse);
+  std::string what = fmt::format("B {} T {} H {} D {} causal {} dropout {}", s.batch, s.time, s.heads, s.head_dim,
+                                 s.causal, dropout.p);
+  bool wide = sizeof(T) == 4;
+  expect_near(run.out, out, wide ? 2e-5 : 5e-3, "out " + what);
+  expect_near(run.lse, lse, 1e-5, "lse " + what);
+  // The reference gradient starts from the stored out, as the kernel does.
+  expect_near(run.dqkv, reference.backward(doubles(run.qkv), doubles(run.out), doubles(run.lse), doubles(run.dout)),
+              wide ? 5e-5 : 6e-3, "dqkv " + what);
+}
+
+// Restores the thread count, so that one test does not change another.
+struct Attention : testing::Test {
+  ~Attention() override { set_num_threads(0); }
+};
+
+TEST_F(Attention, AgreesWithTheReference) {
+  for (int64_t time : {1, 5, 64, 65, 200})
+    for (int64_t dim : {5, 8, 16, 64, 80})
+      for (int64_t heads : {1, 3})
+        for (bool causal : {true, false})
+          for (float p : {0.0f, 0.2f}) {
+            AttentionShape shape{2, time, heads, dim, causal, 1 / std::sqrt(float(dim))};
+            expect_agrees<float>(shape, {p, 0x123456789abcdefull, 7});
+          }
+}
+
+TEST_F(Attention, AgreesWithTheReferenceInBf16) {
+  for (int64_t time : {5, 100})
+    for (int64_t dim : {32, 64, 96})
+      for (float p : {0.0f, 0.1f}) expect_agrees<Bf16>({1, time, 2, dim, true, 0.125f}, {p, 42, 1});
+}
+
+TEST_F(Attention, GradientAgreesWithFiniteDifferences) {
+  AttentionShape shape{1, 70, 2, 16, true, 0.25f};
+  AttentionDropout dropout{0.1f, 5, 3};
+  Passes<float> run(shape, dropout);
+  Reference reference{shape, dropout};
+  auto loss = [&](const Doubles& x) {
+    Doubles out, lse;
+    reference.forward(x, out, lse);
+    double sum = 0;
+    for (size_t i = 0; i < out.size(); ++i) sum += out[i] * double(run.dout[i]);
+    return sum;
+  };
+  for (size_t i = 0; i < run.qkv.size(); i += run.qkv.size() / 37) {
+    Doubles up = doubles(run.qkv), down = up;
+    up[i] += 1e-4;
+    down[i] -= 1e-4;
+    EXPECT_NEAR(run.dqkv[i], (loss(up) - loss(down)) / 2e-4, 1e-4) << "element " << i;
+  }
+}
+
+TEST_F(Attention, LargeScoresStayFinite) {
+  AttentionShape shape{1, 130, 1, 16, true, 40.0f};
+  Passes<float> run(shape, {});
+  for (float x : run.out) ASSERT_TRUE(std::isfinite(x));
+  for (float x : run.dqkv) ASSERT_TRUE(std::isfinite(x));
+}
+
+TEST_F(Attention, BitsDoNotDependOnTheThreads) {
+  for (int64_t heads : {1, 4}) {  // fewer heads than threads takes the other path of the gradient
+    AttentionShape shape{1, 300, heads, 24, true, 0.2f};
+    set_num_threads(1);
+    Passes<float> one(shape, {0.1f, 9, 9});
+    for (int threads : {2, 3, 2}) {
+      set_num_threads(threads);
+      Passes<float> many(shape, {0.1f, 9, 9});
+      EXPECT_EQ(one.out, many.out);
+      EXPECT_EQ(one.lse, many.lse);
+      EXPECT_EQ(one.dqkv, many.dqkv);
+    }
+  }
+}
+
+template <typename T>
+void expect_decode_agrees(int64_t dim, std::vector<int64_t> pieces, double tolerance) {
+  int64_t batch = 2, heads = 3, time = 0, capacity = 220, C = heads * dim;
+  for (int64_t piece : pieces) time += piece;
+  AttentionShape shape{batch, time, heads, dim, true, 0.3f};
+  std::vector<T> qkv = random_values<T>(batch * time * 3 * C, 1), cache(size_t(batch * capacity * 2 * C));
+  Doubles expected, lse;
+  Reference{shape, {}}.forward(doubles(qkv), expected, lse);
+  int64_t position = 0;
+  for (int64_t piece : pieces) {
+    std::vector<T> in, out(size_t(batch * piece * C));
+    Doubles part;
+    for (int64_t b = 0; b < batch; ++b) {
+      auto first = (b * time + position), last = first + piece;
+      in.insert(in.end(), qkv.begin() + first * 3 * C, qkv.begin() + last * 3 * C);
+      part.insert(part.end(), expected.begin() + first * C, expected.begin() + last * C);
+    }
+    AttentionShape step = shape;
+    step.time = piece;
+    attention_decode(step, position, capacity, in.data(), cache.data(), out.data());
+    expect_near(out, part, tolerance, fmt::format("decode at {}", position));
+    position += piece;
+  }
+}
+
+TEST_F(Attention, DecodingInPiecesIsTheForwardPass) {
+  expect_decode_agrees<float>(64, {1, 1, 1}, 1e-5);
+  expect_decode_agrees<float>(20, {70, 1, 1, 63, 2}, 1e-5);
+  expect_decode_agrees<Bf16>(32, {100, 1, 1}, 5e-3);
+}
+
+TEST_F(Attention, DecodingBeyondTheCacheIsAnError) {
+  std::vector<float> x(64);
+  EXPECT_ANY_THROW(attention_decode({1, 2, 1, 2, true, 1}, 3, 4, x.data(), x.data(), x.data()));
+}
+
+}  // namespace
+}  // namespace tokamak::cpu
