@@ -1,0 +1,30 @@
+#include "train/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokamak {
+
+Evaluator::Evaluator(const std::filesystem::path& folder, const ShardIndex& index, const SplitIndex& split,
+                     const RunConfig& config, int64_t batches)
+    : loader_(folder, index, split,
+              {.batch = config.train.batch, .context = config.model.context, .vocab_size = config.model.vocab,
+               .sequential = true}),
+      batches_(std::clamp(loader_.windows() / config.train.batch, int64_t(1), std::max<int64_t>(batches, 1))),
+      tokens_per_byte_(split.text_bytes > 0 ? double(split.tokens()) / double(split.text_bytes) : 0) {}
+
+Evaluation Evaluator::evaluate(Session& session) {
+  Evaluation out;
+  loader_.seek(0);
+  Batch batch;
+  for (int64_t i = 0; i < batches_; ++i) {
+    loader_.next(batch);
+    out.loss += session.evaluate(batch) / double(batches_);
+    out.tokens += int64_t(batch.tokens.size());
+  }
+  out.perplexity = std::exp(out.loss);
+  out.bits_per_byte = out.loss / std::log(2.0) * tokens_per_byte_;
+  return out;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,223 @@
+#include "train/trainer.h"
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/system.h"
+#include "config/json.h"
+#include "data/tokenizer_files.h"
+#include "exec/stream.h"
+#include "train/checkpoint.h"
+#include "train/evaluator.h"
+#include "train/generator.h"
+#include "train/schedule.h"
+
+#include <chrono>
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Tells whether a run goes on with the vocabulary that it began with.
+std::string tokenizer_fingerprint(const Tokenizer& tokenizer) {
+  Checksum sum;
+  for (const std::string& token : tokenizer.vocabulary().tokens) {
+    sum.update(std::as_bytes(std::span(token)));
+    sum.update(std::as_bytes(std::span("\n", 1)));
+  }
+  return format_checksum(sum.digest());
+}
+
+RunConfig with_vocab(RunConfig config, const ShardIndex& index) {
+  if (config.model.vocab == 0) config.model.vocab = index.vocab_size;
+  return config;
+}
+
+class Trainer {
+ public:
+  Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
+      : folder_(config.data.path), index_(read_shard_index(folder_)), config_(with_vocab(config, index_)),
+        observer_(observer), target_(target), backend_(backend),
+        tokenizer_(load_tokenizer(config.data.tokenizer.empty() ? config.data.path : config.data.tokenizer)),
+        loader_(folder_, index_, index_.train,
+                {.batch = config_.train.batch, .context = config_.model.context, .vocab_size = config_.model.vocab,
+                 .seed = uint64_t(config_.train.seed)}),
+        session_(config_, target, backend, available_memory()) {
+    make_folder(config_.train.out);
+    if (config_.train.eval_every > 0) make_evaluator();
+    start_or_resume();
+    write_file_atomic(std::filesystem::path(config_.train.out) / "config.json", to_json(config_));
+    metrics_ = std::make_unique<MetricsWriter>(std::filesystem::path(config_.train.out) / "metrics.jsonl",
+                                               step_ > 0 ? std::optional(step_) : std::nullopt);
+  }
+
+  TrainSummary run(const std::function<bool()>& stop) {
+    int64_t total = config_.train.steps;
+    bool stopped = false;
+    if (step_ >= total)
+      observer_.message(fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", step_, total));
+    while (step_ < total && !stopped) {
+      submit_step();
+      if (!config_.compile.async) stream_.wait();
+      stopped = stop();
+      bool last = stopped || step_ == total;
+      last || due(config_.train.eval_every) || due(config_.train.sample_every) || due(config_.train.checkpoint_every)
+          ? synchronise(last && !stopped)
+          : report_finished();
+    }
+    if (saved_step_ != step_ && step_ > 0) save();
+    return {step_, total, stopped && step_ < total, val_loss_, bits_per_byte_};
+  }
+
+ private:
+  void make_evaluator() {
+    if (index_.val.tokens() > config_.model.context)
+      evaluator_ = std::make_unique<Evaluator>(folder_, index_, index_.val, config_, config_.train.eval_batches);
+    else
+      observer_.message(fmt::format("no validation: it needs more than {} tokens (model.context), the data has {}",
+                                    config_.model.context, index_.val.tokens()));
+  }
+
+  void start_or_resume() {
+    std::vector<std::string> warnings;
+    std::optional<FoundCheckpoint> found;
+    if (config_.train.resume) found = find_checkpoint(config_.train.out, &warnings);
+    for (const std::string& warning : warnings) observer_.message("warning: " + warning);
+    session_.initialise();
+    if (!found) return;
+    load_parameters(found->path, session_.store(), session_.parameters());
+    load_optimizer(found->path, session_.store(), session_.parameters());
+    if (found->state.tokenizer != tokenizer_fingerprint(tokenizer_))
+      user_error("[train] expected the vocabulary that {} was trained with, got another one in {}; use the same data "
+                 "folder, or another --train.out", found->path.string(), folder_.string());
+    step_ = saved_step_ = found->state.step;
+    tokens_ = found->state.tokens;
+    loader_.seek(found->state.data_position);
+    consumed_ = found->state.data_position;
+    observer_.message(fmt::format("resuming after step {} from {}", step_, found->path.string()));
+  }
+
+  bool due(int64_t every) const { return every > 0 && step_ % every == 0; }
+
+  // Hands one step to the stream; its metrics appear in finished_ when it has run.
+  void submit_step() {
+    auto begin = Clock::now();
+    auto batches = std::make_shared<std::vector<Batch>>();
+    for (int64_t i = 0; i < session_.micro_batches(); ++i) batches->push_back(loader_.next());
+    double wait = milliseconds_since(begin);
+    int64_t step = step_++;
+    double lr = learning_rate(step, config_.optimizer, config_.train.steps);
+    consumed_ = loader_.position();
+    tokens_ += session_.tokens_per_step();
+    stream_.submit([this, batches, step, lr, wait] {
+      auto start = Clock::now();
+      StepResult result = session_.run_step(*batches, step, lr);
+      StepMetrics metrics{.step = step + 1, .loss = result.loss, .grad_norm = result.grad_norm, .lr = lr};
+      metrics.ms = milliseconds_since(start);
+      metrics.data_wait_ms = wait;
+      std::lock_guard lock(mutex_);
+      finished_.push_back(metrics);
+    });
+  }
+
+  std::vector<StepMetrics> take_finished() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(finished_, {});
+  }
+
+  // What has run so far, without waiting.
+  void report_finished() {
+    stream_.check();
+    for (StepMetrics& metrics : take_finished()) report(metrics);
+  }
+
+  void report(StepMetrics& metrics) {
+    metrics.tokens_per_second = double(session_.tokens_per_step()) / metrics.ms * 1e3;
+    metrics.gflops = session_.flops_per_step() / metrics.ms * 1e-6;
+    double peak = session_.config().compile.precision == "bf16" ? target_.bf16_flops : target_.f32_flops;
+    metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / peak;
+    metrics.wall_seconds = wall_seconds();
+    average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
+    metrics_->write(metrics);
+    bool shown = metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0;
+    if (shown)
+      observer_.step(metrics, config_.train.steps, double(config_.train.steps - metrics.step) * average_ms_ * 1e-3);
+    if (!std::isfinite(metrics.loss))
+      user_error("[train] the loss of step {} is {}: training has diverged. The checkpoints before it are kept in {}; "
+                 "continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",
+                 metrics.step, metrics.loss, config_.train.out);
+  }
+
+  // Waits for the steps under way, then does what needs their outcome.
+  void synchronise(bool finished) {
+    stream_.wait();
+    std::vector<StepMetrics> metrics = take_finished();
+    for (size_t i = 0; i + 1 < metrics.size(); ++i) report(metrics[i]);
+    if (evaluator_ && (finished || due(config_.train.eval_every))) {
+      Evaluation evaluation = evaluator_->evaluate(session_);
+      val_loss_ = evaluation.loss;
+      if (evaluation.bits_per_byte > 0) bits_per_byte_ = evaluation.bits_per_byte;
+      if (!metrics.empty()) metrics.back().val_loss = evaluation.loss;
+    }
+    if (!metrics.empty()) report(metrics.back());
+    if (due(config_.train.sample_every)) show_sample();
+    if (due(config_.train.checkpoint_every)) save();
+  }
+
+  void show_sample() {
+    if (!generator_) generator_ = std::make_unique<Generator>(config_, target_, backend_, session_.store());
+    int32_t start = tokenizer_.end_of_text();
+    auto tokens = generator_->generate({&start, 1}, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
+                                       config_.train.seed);
+    observer_.sample(step_, tokenizer_.decode(tokens));
+  }
+
+  void save() {
+    CheckpointState state{step_, tokens_, consumed_, config_.train.seed, to_json(config_), tokenizer_fingerprint(tokenizer_)};
+    auto path = save_checkpoint(config_.train.out, state, session_.store(), session_.parameters(),
+                                config_.train.keep_checkpoints);
+    saved_step_ = step_;
+    observer_.saved(step_, path);
+  }
+
+  std::filesystem::path folder_;
+  ShardIndex index_;
+  RunConfig config_;
+  TrainObserver& observer_;
+  Target target_;
+  Backend& backend_;
+  Tokenizer tokenizer_;
+  Loader loader_;
+  Session session_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<Generator> generator_;
+  std::unique_ptr<MetricsWriter> metrics_;
+  int64_t step_ = 0;         // submitted
+  int64_t saved_step_ = 0;
+  int64_t tokens_ = 0;
+  int64_t consumed_ = 0;     // samples taken from the loader
+  double average_ms_ = 0;
+  std::optional<double> val_loss_, bits_per_byte_;
+  std::mutex mutex_;
+  std::vector<StepMetrics> finished_;
+  Stream stream_;            // last: its thread uses the others
+};
+
+}  // namespace
+
+TrainSummary train(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer,
+                   const std::function<bool()>& stop) {
+  return Trainer(config, target, backend, observer).run(stop);
+}
+
+}  // namespace tokamak
