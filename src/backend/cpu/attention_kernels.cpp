@@ -1,0 +1,118 @@
+// attention, attention_grad and attention_decode nodes.
+#include "backend/cpu/attention.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd.h"  // Bf16
+#include "base/error.h"
+#include "base/parallel.h"
+#include "graph/op_def.h"
+
+#include <cstring>
+
+namespace tokamak::cpu {
+namespace {
+
+using Inputs = std::span<const void* const>;
+using Outputs = std::span<void* const>;
+
+AttentionShape shape_of(const Graph& graph, const Node& node) {
+  const Shape& qkv = graph.shape(node.inputs[0]);  // (B, T, 3C)
+  AttentionShape shape;
+  shape.batch = qkv[0];
+  shape.time = qkv[1];
+  shape.heads = node.attrs.get_int("heads");
+  shape.head_dim = qkv[2] / 3 / shape.heads;
+  shape.causal = node.attrs.get_bool("causal", true);
+  shape.scale = float(node.attrs.get_double("scale"));
+  return shape;
+}
+
+// rng: i32[2] = (seed, step), see ops/generate.cpp.
+AttentionDropout dropout_of(const Node& node, const void* rng) {
+  AttentionDropout dropout;
+  dropout.p = float(node.attrs.get_double("dropout"));
+  if (dropout.p == 0) return dropout;
+  const auto* words = static_cast<const int32_t*>(rng);
+  dropout.key = uint64_t(uint32_t(words[1])) << 32 | uint32_t(words[0]);
+  dropout.stream = uint64_t(node.attrs.get_int("stream"));
+  return dropout;
+}
+
+template <typename T>
+class AttentionKernel : public Kernel {
+ public:
+  AttentionKernel(const Graph& graph, const Node& node)
+      : node_(node), shape_(shape_of(graph, node)), workspace_(attention_workspace_bytes(shape_, num_threads())) {}
+
+  void run(Inputs in, Outputs out) override {
+    AttentionDropout dropout = dropout_of(node_, in.size() > 1 ? in[1] : nullptr);
+    attention(shape_, dropout, static_cast<const T*>(in[0]), static_cast<T*>(out[0]), static_cast<float*>(out[1]),
+              workspace_.data());
+  }
+
+ private:
+  Node node_;
+  AttentionShape shape_;
+  std::vector<std::byte> workspace_;
+};
+
+template <typename T>
+class AttentionGradKernel : public Kernel {
+ public:
+  AttentionGradKernel(const Graph& graph, const Node& node)
+      : node_(node), shape_(shape_of(graph, node)), workspace_(attention_grad_workspace_bytes(shape_, num_threads())) {}
+
+  void run(Inputs in, Outputs out) override {
+    AttentionDropout dropout = dropout_of(node_, in.size() > 4 ? in[4] : nullptr);
+    attention_grad(shape_, dropout, static_cast<const T*>(in[0]), static_cast<const T*>(in[1]),
+                   static_cast<const float*>(in[2]), static_cast<const T*>(in[3]), static_cast<T*>(out[0]),
+                   workspace_.data());
+  }
+
+ private:
+  Node node_;
+  AttentionShape shape_;
+  std::vector<std::byte> workspace_;
+};
+
+template <typename T>
+class AttentionDecodeKernel : public Kernel {
+ public:
+  AttentionDecodeKernel(const Graph& graph, const Node& node)
+      : shape_(shape_of(graph, node)), capacity_(graph.shape(node.inputs[1])[1]),
+        cache_bytes_(size_t(num_bytes(graph.type(node.inputs[1])))) {}
+
+  void run(Inputs in, Outputs out) override {
+    if (out[1] != in[1]) std::memcpy(out[1], in[1], cache_bytes_);
+    int64_t position = *static_cast<const int32_t*>(in[2]);
+    TOKAMAK_CHECK(position >= 0 && position + shape_.time <= capacity_, "position {} is beyond the cache", position);
+    attention_decode(shape_, position, capacity_, static_cast<const T*>(in[0]), static_cast<T*>(out[1]),
+                     static_cast<T*>(out[0]));
+  }
+
+ private:
+  AttentionShape shape_;
+  int64_t capacity_;
+  size_t cache_bytes_;
+};
+
+template <template <typename> typename KernelOf>
+std::unique_ptr<Kernel> make(const Graph& graph, const Node& node) {
+  DType dtype = graph.dtype(node.inputs[0]);
+  if (dtype == DType::kF32) return std::make_unique<KernelOf<float>>(graph, node);
+  if (dtype == DType::kBF16) return std::make_unique<KernelOf<Bf16>>(graph, node);
+  return make_reference_kernel(graph, node);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node) {
+  return make<AttentionKernel>(graph, node);
+}
+std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Node& node) {
+  return make<AttentionGradKernel>(graph, node);
+}
+std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const Node& node) {
+  return make<AttentionDecodeKernel>(graph, node);
+}
+
+}  // namespace tokamak::cpu
