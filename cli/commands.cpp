@@ -8,6 +8,7 @@ std::vector<Command> all_commands() {
   return {
       prepare_command(),
       tokenize_command(),
+      explain_command(),
       docs_command(),
   };
 }

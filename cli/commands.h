@@ -9,6 +9,7 @@ namespace tokamak {
 
 // One per file cli/<name>.cpp, sorted.
 Command docs_command();
+Command explain_command();
 Command prepare_command();
 Command tokenize_command();
 

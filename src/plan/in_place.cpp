@@ -9,7 +9,7 @@ namespace {
 bool is_elementwise(const OpDef& op) { return op.fusion == Fusion::kPointwise && op.in_place; }
 
 // A flat group is one loop over elements: an input's element i is read before the output's element i is written, if
-//  - only elementwise ops read the input, and none after the node that makes the output (a tile may be written at once),
+//  - only elementwise ops read the input, and none after the output is made (a tile may be written at once),
 //  - nothing in the body is larger than the input (else the loop would come by it again).
 // Row, column and matmul groups read rows again in later phases, after outputs of earlier ones were written.
 bool reads_before_writing(const Graph& body, ValueId output, ValueId input) {

@@ -54,9 +54,9 @@ struct Plan {
   int64_t total_bytes() const { return arena_bytes + parameter_bytes + state_bytes + input_bytes; }
 };
 
-/// Orders (as the graph does), places and prices everything. Offsets are multiples of kArenaAlignment. Results stay alive to
-/// the end. An argument's storage is written only by its own update, after the last reader of its old value. A result
-/// or an update that is an argument's old value, though that argument is updated, gets a copy appended to the graph.
+/// Orders (as the graph does), places and prices everything. Offsets are multiples of kArenaAlignment. Results stay
+/// alive to the end. An argument's storage is written only by its own update, after the last reader of its old value. A
+/// result or an update that is the old value of an updated argument gets a copy appended to the graph.
 Plan make_plan(Graph graph, const Target& target);
 
 /// Predicted seconds of one kernel: the larger of arithmetic and memory time, plus the launch.

@@ -6,14 +6,15 @@ namespace tokamak {
 namespace {
 
 template <size_t N>
-std::string format(double value, double step, const char* const (&units)[N]) {
+std::string format(double value, double step, const char* const (&units)[N], std::string_view suffix = {}) {
   size_t unit = 0;
   while (value >= step && unit + 1 < N) {
     value /= step;
     ++unit;
   }
   std::string number = unit == 0 ? fmt::format("{:.0f}", value) : fmt::format("{:.2f}", value);
-  return *units[unit] ? number + " " + units[unit] : number;
+  std::string name = fmt::format("{}{}", units[unit], suffix);
+  return name.empty() ? number : number + " " + name;
 }
 
 }  // namespace
@@ -23,9 +24,9 @@ std::string format_bytes(double bytes) {
   return format(bytes, 1024, kUnits);
 }
 
-std::string format_count(double count) {
+std::string format_count(double count, std::string_view unit) {
   static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P"};
-  return format(count, 1000, kUnits);
+  return format(count, 1000, kUnits, unit);
 }
 
 }  // namespace tokamak

@@ -55,6 +55,8 @@ TEST(Units, Readable) {
   EXPECT_EQ(format_bytes(5.0 * (1ll << 40)), "5.00 TiB");
   EXPECT_EQ(format_count(999), "999");
   EXPECT_EQ(format_count(1.25e9), "1.25 G");
+  EXPECT_EQ(format_count(1.25e9, "FLOP/s"), "1.25 GFLOP/s");
+  EXPECT_EQ(format_count(9, "FLOP"), "9 FLOP");
 }
 
 }  // namespace

@@ -1,0 +1,131 @@
+// `tokamak explain`: what the compiler makes of a run, and how long it should take, before anything is allocated.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "cli/commands.h"
+#include "graph/text.h"
+#include "model/gpt.h"
+#include "plan/print_plan.h"
+#include "plan/units.h"
+#include "train/step_compiler.h"
+
+namespace tokamak {
+
+namespace {
+
+struct ExplainOptions {
+  std::string config;
+  bool graph = false;
+  bool plan = false;
+  bool nominal = false;
+  int64_t kernels = 40;
+  RunConfig run;
+};
+
+void visit(FieldList& v, ExplainOptions& c) {
+  v.config_file("config", c.config, "run file (TOML)");
+  v("graph", c.graph, "print the graphs, as written and as compiled");
+  v("plan", c.plan, "print every launch with the place of its operands in memory");
+  v("nominal", c.nominal, "predict for a typical two-core machine instead of measuring this one");
+  v("kernels", c.kernels, "lines of each table of kernels", at_least(1));
+  v.config(c.run);
+}
+
+void validate(const ExplainOptions& options) {
+  if (options.run.model.vocab == 0)
+    user_error("[explain] expected a vocabulary size, got model.vocab = 0 (the data's); set --model.vocab=N");
+}
+
+void print_model(const RunConfig& config) {
+  const ModelConfig& m = config.model;
+  fmt::print("model      {} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}\n",
+             format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.context, m.vocab);
+}
+
+void print_target(const Target& target, const RunConfig& asked, const RunConfig& resolved) {
+  fmt::print("target     {}, units {}: fp32 {}, bf16 {}, memory {}, pointwise {}\n", target.name, target.units,
+             format_count(target.f32_flops, "FLOP/s"), format_count(target.bf16_flops, "FLOP/s"),
+             format_count(target.memory_bandwidth, "B/s"), format_count(target.pointwise_flops, "/s"));
+  double gain = target.bf16_flops / target.f32_flops;
+  fmt::print("precision  {}{}; bf16 matrix products run at {:.2f}x the rate of fp32 here{}\n",
+             resolved.compile.precision, asked.compile.precision == "auto" ? " (auto)" : "", gain,
+             gain < 1 && resolved.compile.precision == "bf16" ? ": fp32 would be faster" : "");
+}
+
+std::string list_changes(const PassReport& report) {
+  constexpr size_t kShown = 8;
+  auto changes = report.op_changes;
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.second) > std::abs(b.second); });
+  std::string list;
+  for (size_t i = 0; i < changes.size() && i < kShown; ++i)
+    list += fmt::format("{}{} {:+}", i ? ", " : "", changes[i].first, changes[i].second);
+  if (changes.size() > kShown) list += fmt::format(", and {} more", changes.size() - kShown);
+  return list;
+}
+
+void print_passes(std::string_view title, const std::vector<PassReport>& reports) {
+  if (reports.empty()) return;
+  fmt::print("\npasses over the {}\n", title);
+  for (const PassReport& report : reports) {
+    std::string effect = report.skipped ? "off" : report.changed ? list_changes(report) : "nothing to do";
+    if (effect.empty()) effect = "changed, with the same ops";
+    fmt::print("  {:<22}{:>8.1f} ms  {}\n", report.name, report.milliseconds, effect);
+  }
+}
+
+void print_program(std::string_view title, const CompiledGraph& program, const ExplainOptions& options) {
+  print_passes(title, program.reports);
+  if (options.graph)
+    fmt::print("\n{} as written\n{}\n{} as compiled\n{}", title, print(program.before), title,
+               print(program.plan.graph));
+  if (options.plan) fmt::print("\n{}", print_plan(program.plan));
+  fmt::print("\nkernels of the {}\n{}", title, format_kernels(program.plan, size_t(options.kernels)));
+}
+
+double total_flops(const CompiledGraph& program) {
+  double flops = 0;
+  for (const Launch& launch : program.plan.launches) flops += launch.cost.flops;
+  return flops;
+}
+
+void print_summary(const CompiledStep& step, const Target& target) {
+  double flops = total_flops(step.step) * double(step.micro_batches) + (step.update ? total_flops(*step.update) : 0);
+  double peak = step.config.compile.precision == "bf16" ? target.bf16_flops : target.f32_flops;
+  auto tokens = double(step.config.train.batch * step.config.model.context * step.micro_batches);
+  fmt::print("\noptimizer step: {} tokens in {} micro-batch{}, {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% of the "
+             "{} matmul rate; memory {}\n",
+             int64_t(tokens), step.micro_batches, step.micro_batches == 1 ? "" : "es", format_count(flops, "FLOP"),
+             step.seconds() * 1e3, tokens / step.seconds(), 100 * flops / (step.seconds() * peak),
+             step.config.compile.precision, format_bytes(double(step.total_bytes())));
+}
+
+int run_explain(const ExplainOptions& options) {
+  set_num_threads(int(options.run.threads));
+  Target target = options.nominal ? cpu::nominal_target() : cpu::measure_target();
+  CompiledStep step = compile_step(options.run, target);
+  print_model(step.config);
+  print_target(target, options.run, step.config);
+  print_passes("forward pass", step.forward_reports);
+  print_program(step.update ? "micro-batch" : "step", step.step, options);
+  if (step.update) print_program("update", *step.update, options);
+  print_summary(step, target);
+  return 0;
+}
+
+}  // namespace
+
+Command explain_command() {
+  return make_command<ExplainOptions>(
+      "explain", "what the compiler makes of a run: passes, kernels, FLOPs, bytes, predicted time, memory",
+      "Works for any size on any machine, as nothing is allocated:\n\n"
+      "  tokamak explain --model.preset=gpt2-1558m --train.batch=1",
+      run_explain);
+}
+
+}  // namespace tokamak
