@@ -1,0 +1,100 @@
+#include "train/checkpoint_state.h"
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/file.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* kStateFile = "state.json";
+constexpr const char* kFormat = "tokamak-checkpoint";
+constexpr int kVersion = 1;
+
+std::string checksum_of(std::string_view text) { return format_checksum(checksum(std::as_bytes(std::span(text)))); }
+
+std::string render(const ordered_json& root) { return root.dump(2) + "\n"; }
+
+[[noreturn]] void refuse(const fs::path& path, std::string_view expected, std::string_view got) {
+  user_error("[checkpoint] {}: expected {}, got {}; the checkpoint is damaged: use an older one beside it", path.string(),
+             expected, got);
+}
+
+// Only the text that write_record made passes, byte for byte, so no flipped bit goes unseen.
+void check_text(const fs::path& path, std::string_view text, ordered_json root) {
+  std::string expected = root.value("checksum", ordered_json("no checksum")).dump();
+  ordered_json unsigned_root = root;
+  unsigned_root.erase("checksum");
+  std::string got = ordered_json(checksum_of(render(unsigned_root))).dump();
+  if (got != expected) refuse(path, fmt::format("checksum {}", expected), got);
+  if (text != render(root)) refuse(path, "the text as it was written", "other white space");
+}
+
+ordered_json to_json(const CheckpointRecord& record) {
+  const CheckpointState& state = record.state;
+  ordered_json files = ordered_json::object();
+  for (const FileRecord& file : record.files) files[file.name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
+  ordered_json config = ordered_json::parse(state.config_json, nullptr, false);
+  TOKAMAK_CHECK(config.is_object(), "the configuration is no JSON object: {}", state.config_json);
+  return {{"format", kFormat},       {"version", kVersion},
+          {"serial", record.serial}, {"step", state.step},
+          {"tokens", state.tokens},  {"data_position", state.data_position},
+          {"seed", state.seed},      {"tokenizer", state.tokenizer},
+          {"files", files},          {"config", config}};
+}
+
+CheckpointRecord from_json(const ordered_json& root) {
+  CheckpointRecord record;
+  record.serial = root.at("serial").get<int64_t>();
+  record.state = {.step = root.at("step").get<int64_t>(),
+                  .tokens = root.at("tokens").get<int64_t>(),
+                  .data_position = root.at("data_position").get<int64_t>(),
+                  .seed = root.at("seed").get<int64_t>(),
+                  .config_json = root.at("config").dump(),
+                  .tokenizer = root.at("tokenizer").get<std::string>()};
+  for (const auto& [name, file] : root.at("files").items())
+    record.files.push_back({name, file.at("bytes").get<int64_t>(), file.at("checksum").get<std::string>()});
+  return record;
+}
+
+}  // namespace
+
+void write_record(const fs::path& folder, const CheckpointRecord& record) {
+  ordered_json root = to_json(record);
+  root["checksum"] = checksum_of(render(root));
+  write_file_atomic(folder / kStateFile, render(root));
+}
+
+CheckpointRecord read_record(const fs::path& folder) {
+  fs::path path = folder / kStateFile;
+  std::string text = read_file(path);
+  ordered_json root = ordered_json::parse(text, nullptr, false);
+  if (!root.is_object()) refuse(path, "a JSON object", text.empty() ? "an empty file" : "text that is no JSON object");
+  check_text(path, text, root);
+  if (root.value("format", ordered_json()) != kFormat || root.value("version", ordered_json()) != kVersion)
+    user_error("[checkpoint] {}: expected format {} version {}, got {} version {}; use the program that wrote it",
+               path.string(), kFormat, kVersion, root.value("format", ordered_json()).dump(),
+               root.value("version", ordered_json()).dump());
+  try {
+    return from_json(root);
+  } catch (const nlohmann::json::exception& error) {
+    refuse(path, "every field of version 1", error.what());
+  }
+}
+
+void verify_file(const fs::path& folder, const FileRecord& record) {
+  fs::path path = folder / record.name;
+  MappedFile file(path);
+  if (int64_t(file.bytes().size()) != record.bytes)
+    refuse(path, fmt::format("{} bytes", record.bytes), fmt::format("{}", file.bytes().size()));
+  std::string got = format_checksum(checksum(file.bytes()));
+  if (got != record.checksum) refuse(path, fmt::format("checksum {}", record.checksum), got);
+}
+
+}  // namespace tokamak
