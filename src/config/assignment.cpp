@@ -15,7 +15,8 @@ const Field& require_field(const std::vector<Field>& fields, std::string_view ke
     known.push_back(field.key);
   }
   std::string prefix = std::string(key) + ".";
-  bool is_section = std::any_of(known.begin(), known.end(), [&](const std::string& k) { return k.starts_with(prefix); });
+  bool is_section =
+      std::any_of(known.begin(), known.end(), [&](const std::string& k) { return k.starts_with(prefix); });
   if (is_section) user_error("[{}] expected a section, got a value; write '[{}]' and its keys below it", where, key);
   user_error("[{}] expected a known key, got '{}'{}", where, key, did_you_mean(key, known));
 }

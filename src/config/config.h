@@ -9,12 +9,12 @@
 namespace tokamak {
 
 struct ModelConfig {
-  std::string preset;         // gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m; empty: the sizes below
+  std::string preset;  // gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m; empty: the sizes below
   int64_t layers = 12;
   int64_t heads = 12;
-  int64_t width = 768;        // C
-  int64_t context = 1024;     // T
-  int64_t vocab = 50257;      // V; 0: the data's
+  int64_t width = 768;     // C
+  int64_t context = 1024;  // T
+  int64_t vocab = 50257;   // V; 0: the data's
   bool bias = true;
   bool tie_weights = true;
   double dropout = 0.0;
@@ -37,29 +37,29 @@ struct OptimizerConfig {
 };
 
 struct TrainConfig {
-  std::string out = "run";    // run folder
+  std::string out = "run";  // run folder
   int64_t steps = 1000;
-  int64_t batch = 4;          // B, sequences in a micro-batch
-  int64_t total_batch = 0;    // tokens per optimizer step; 0: one micro-batch
+  int64_t batch = 4;        // B, sequences in a micro-batch
+  int64_t total_batch = 0;  // tokens per optimizer step; 0: one micro-batch
   int64_t seed = 1337;
-  int64_t eval_every = 250;   // steps; 0: never
+  int64_t eval_every = 250;  // steps; 0: never
   int64_t eval_batches = 20;
   int64_t sample_every = 0;
   int64_t sample_tokens = 128;
   int64_t checkpoint_every = 250;
   int64_t keep_checkpoints = 2;
   int64_t log_every = 1;
-  bool resume = true;         // continue from the newest good checkpoint in `out`
+  bool resume = true;  // continue from the newest good checkpoint in `out`
 };
 
 struct CompileConfig {
-  std::string precision = "auto";             // fp32, bf16 or auto: the faster one on this target
+  std::string precision = "auto";  // fp32, bf16 or auto: the faster one on this target
   bool fuse = true;
   bool flash_attention = true;
   bool pad_vocab = true;
   bool fused_optimizer = true;
-  bool async = true;                          // never wait for a value that is only printed
-  double memory_budget_gib = 0;               // activations are recomputed to fit; 0: no limit
+  bool async = true;             // never wait for a value that is only printed
+  double memory_budget_gib = 0;  // activations are recomputed to fit; 0: no limit
   std::vector<std::string> disable_passes;
 };
 
@@ -69,7 +69,7 @@ struct RunConfig {
   OptimizerConfig optimizer;
   TrainConfig train;
   CompileConfig compile;
-  int64_t threads = 0;                        // CPU threads; 0: all
+  int64_t threads = 0;  // CPU threads; 0: all
 };
 
 }  // namespace tokamak

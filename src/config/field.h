@@ -1,6 +1,6 @@
-// A configuration struct seen as a list of fields. Each struct has one visit(FieldList&, T&) that names every field once
-// with its help; parsing, printing, --help, the documentation and the checks all work on this list.
-// Tests: tests/config/field_test.cpp.
+// A configuration struct seen as a list of fields. Each struct has one visit(FieldList&, T&) that names every field
+// once with its help; parsing, printing, --help, the documentation and the checks all work on this list. Tests:
+// tests/config/field_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -80,7 +80,8 @@ std::string help_text(const std::vector<Field>& fields) {
     if (!begun || section_of(field) != section) {
       section = section_of(field);
       std::string title = section.empty() ? "options" : section.substr(0, section.size() - 1);
-      text += fmt::format("{}{}{}\n", text.empty() ? "" : "\n", title, section.empty() ? "" : ": " + field.section_help);
+      text +=
+          fmt::format("{}{}{}\n", text.empty() ? "" : "\n", title, section.empty() ? "" : ": " + field.section_help);
       begun = true;
     }
     text += option_line(field);

@@ -35,8 +35,8 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
     size_t distance = edit_distance(word, candidate);
     // The right name in the wrong section, or in none; ties go to the full key.
     if (last_part(word).size() > 2) distance = std::min(distance, edit_distance(last_part(word), last_part(candidate)));
-    if (distance < best_distance || (distance == best_distance && !best.empty() &&
-                                     edit_distance(word, candidate) < edit_distance(word, best))) {
+    if (distance < best_distance ||
+        (distance == best_distance && !best.empty() && edit_distance(word, candidate) < edit_distance(word, best))) {
       best = candidate;
       best_distance = distance;
     }

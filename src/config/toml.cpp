@@ -100,8 +100,8 @@ std::string print_toml(const std::vector<Field>& fields) {
     std::string here = section_of(field);
     if (here != section) text += fmt::format("\n[{}]  # {}\n", here, field.section_help);
     section = here;
-    std::string line = fmt::format("{} = {}", field.key.substr(here.empty() ? 0 : here.size() + 1),
-                                   format_value(get(field)));
+    std::string line =
+        fmt::format("{} = {}", field.key.substr(here.empty() ? 0 : here.size() + 1), format_value(get(field)));
     text += fmt::format("{:<32}# {}\n", line, field.help);
   }
   return text;

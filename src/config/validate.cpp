@@ -16,10 +16,11 @@ void check_heads(const ModelConfig& model) {
 void check_total_batch(const RunConfig& config) {
   int64_t micro_batch = config.train.batch * config.model.context;
   if (config.train.total_batch % micro_batch == 0) return;
-  user_error("[train.total_batch] expected a multiple of train.batch x model.context = {} x {} = {} tokens, got {}; "
-             "use {} or change train.batch",
-             config.train.batch, config.model.context, micro_batch, config.train.total_batch,
-             (config.train.total_batch / micro_batch + 1) * micro_batch);
+  user_error(
+      "[train.total_batch] expected a multiple of train.batch x model.context = {} x {} = {} tokens, got {}; "
+      "use {} or change train.batch",
+      config.train.batch, config.model.context, micro_batch, config.train.total_batch,
+      (config.train.total_batch / micro_batch + 1) * micro_batch);
 }
 
 }  // namespace

@@ -96,7 +96,8 @@ TEST(CommandLine, RequiredArgumentsAreMissed) {
   read_options(fields, arguments);
   EXPECT_EQ(options.count, 4);
   arguments.push_back("b.txt");
-  expect_user_error([&] { read_options(fields, arguments); }, {"[b.txt] expected 2 arguments without a name, got one more"});
+  expect_user_error([&] { read_options(fields, arguments); },
+                    {"[b.txt] expected 2 arguments without a name, got one more"});
   EXPECT_EQ(usage(fields), "INPUT [COUNT]");
 }
 

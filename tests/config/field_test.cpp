@@ -74,8 +74,13 @@ TEST(Fields, RangesSayTheirEnds) {
 }
 
 TEST(Presets, AreGpt2sSizes) {
-  struct { const char* name; int64_t layers, heads, width; } expected[] = {
-      {"gpt2-124m", 12, 12, 768}, {"gpt2-355m", 24, 16, 1024}, {"gpt2-774m", 36, 20, 1280}, {"gpt2-1558m", 48, 25, 1600}};
+  struct {
+    const char* name;
+    int64_t layers, heads, width;
+  } expected[] = {{"gpt2-124m", 12, 12, 768},
+                  {"gpt2-355m", 24, 16, 1024},
+                  {"gpt2-774m", 36, 20, 1280},
+                  {"gpt2-1558m", 48, 25, 1600}};
   for (const auto& size : expected) {
     ModelConfig model{.preset = size.name};
     apply_preset(model);

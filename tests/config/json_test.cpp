@@ -27,7 +27,8 @@ TEST(Json, EveryFieldSurvivesWritingAndReading) {
 TEST(Json, MistakesNameTheFileAndTheKey) {
   auto read = [](const char* text) { run_config_from_json(text, "state.json"); };
   expect_user_error([&] { read("{"); }, {"[state.json] expected a JSON object"});
-  expect_user_error([&] { read(R"({"model": {"layers": "x"}})"); }, {"[state.json: model.layers] expected a whole number"});
+  expect_user_error([&] { read(R"({"model": {"layers": "x"}})"); },
+                    {"[state.json: model.layers] expected a whole number"});
   expect_user_error([&] { read(R"({"model": {"layer": 1}})"); }, {"did you mean 'model.layers'?"});
   expect_user_error([&] { read(R"({"threads": null})"); }, {"expected a value, got null"});
 }

@@ -57,9 +57,11 @@ TEST(Toml, APrintedPresetKeepsTheKeysThatOverrideIt) {
 }
 
 TEST(Toml, UnknownKeysSuggestTheNearest) {
-  expect_user_error([] { load("threads = 1\n[model]\nlayer = 2\n"); },
-                    {"[run.toml:3: model.layer] expected a known key, got 'model.layer'; did you mean 'model.layers'?"});
-  expect_user_error([] { load("[modle]\nlayers = 2\n"); }, {"[run.toml:1: modle] expected a known section, got 'modle'; did you mean 'model'?"});
+  expect_user_error(
+      [] { load("threads = 1\n[model]\nlayer = 2\n"); },
+      {"[run.toml:3: model.layer] expected a known key, got 'model.layer'; did you mean 'model.layers'?"});
+  expect_user_error([] { load("[modle]\nlayers = 2\n"); },
+                    {"[run.toml:1: modle] expected a known section, got 'modle'; did you mean 'model'?"});
   expect_user_error([] { load("learning_rate_of_the_moon = 2\n"); }, {"got 'learning_rate_of_the_moon'"});
   expect_user_error([] { load("[nothing]\n"); }, {"expected a known section, got 'nothing'"});
 }
@@ -69,7 +71,8 @@ TEST(Toml, MistakesNameFileAndLine) {
                     {"[run.toml:3: model.layers] expected a whole number from 1 to 10000, got the text \"twelve\""});
   expect_user_error([] { load("[model]\nlayers = \n"); }, {"[run.toml:2] expected TOML"});
   expect_user_error([] { load("model = 3\n"); }, {"[run.toml:1: model] expected a section"});
-  expect_user_error([] { load("[threads]\n"); }, {"[run.toml:1: threads] expected a whole number from 0 to 65536, got a section"});
+  expect_user_error([] { load("[threads]\n"); },
+                    {"[run.toml:1: threads] expected a whole number from 0 to 65536, got a section"});
   expect_user_error([] { load("[train]\nseed = 2020-01-01\n"); }, {"got a date or time"});
   expect_user_error([] { load("[compile]\ndisable_passes = [1]\n"); }, {"expected a list of texts"});
   expect_user_error([] { load("threads = 1\nthreads = 2\n"); }, {"[run.toml:2] expected TOML"});

@@ -30,14 +30,16 @@ TEST(Validate, TotalBatchMustBeWholeMicroBatches) {
   config.train.total_batch = 4 * 1024 * 3;
   EXPECT_NO_THROW(validate(config));
   config.train.total_batch += 1;
-  expect_user_error([&] { validate(config); },
-                    {"expected a multiple of train.batch x model.context = 4 x 1024 = 4096 tokens, got 12289; use 16384"});
+  expect_user_error(
+      [&] { validate(config); },
+      {"expected a multiple of train.batch x model.context = 4 x 1024 = 4096 tokens, got 12289; use 16384"});
 }
 
 TEST(Validate, RangesHoldForStructsBuiltInCode) {
   RunConfig config;
   config.optimizer.beta2 = 1.0;
-  expect_user_error([&] { validate(config); }, {"[optimizer.beta2] expected a number from 0 up to but not including 1"});
+  expect_user_error([&] { validate(config); },
+                    {"[optimizer.beta2] expected a number from 0 up to but not including 1"});
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+# The commands of the project; `make help` lists them. CMake and Ninja do the work in build/<preset>.
+# SETUP=skip: install nothing (the libraries are there in another way).
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+SETUP ?= tools/setup.sh
+setup = $(if $(filter skip,$(SETUP)),@true,@$(SETUP) $(1))
+# The tests' targets leave their JUnit report there, for .ci/run.
+test = ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/build/$(1)/tests.xml
+
+.PHONY: help build quickstart test test-asan test-tsan bench docs format lint tidy clean
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Configured once per preset; afterwards Ninja itself sees when CMake's files change.
+build/%/build.ninja:
+	cmake --preset $*
+
+build:  ## the program, build/release/bin/tokamak
+	$(call setup,build test)
+	@$(MAKE) --no-print-directory build/release/build.ninja
+	@cmake --build --preset release --target tokamak
+
+quickstart:  ## train on real text, sample, show the speed ladder (TEXT=path: on your own text)
+	$(call setup,build test $(if $(TEXT),,quickstart))
+	@$(MAKE) --no-print-directory SETUP=skip build
+	@TEXT="$(TEXT)" runs/quickstart.sh
+
+test:  ## build and run all tests
+	$(call setup,build test)
+	@$(MAKE) --no-print-directory build/release/build.ninja
+	@cmake --build --preset release
+	@$(call test,release)
+
+test-asan:  ## the fast tests under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory sanitized-asan
+
+test-tsan:  ## the tests with threads under ThreadSanitizer
+	@$(MAKE) --no-print-directory sanitized-tsan
+
+sanitized-%:
+	$(call setup,build test)
+	@$(MAKE) --no-print-directory build/$*/build.ninja
+	@cmake --build --preset $*
+	@$(call test,$*)
+
+bench:  ## the speed measurements of bench/
+	$(call setup,build bench)
+	@$(MAKE) --no-print-directory build/bench/build.ninja
+	@cmake --build --preset bench
+	@for program in build/bench/bin/bench_*; do echo "== $$program"; $$program || exit 1; done
+
+docs: build  ## write docs/cli.md from the program
+	@build/release/bin/tokamak docs > build/cli.md && cp build/cli.md docs/cli.md
+
+format:  ## format all C++ files
+	@tools/check_format.py --write
+
+lint:  ## layers, sizes, test folders, format
+	$(call setup,lint)
+	@tools/lint.sh
+
+tidy: build  ## clang-tidy on all sources (slow)
+	$(call setup,tidy)
+	@find src cli -name '*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p build/release --quiet
+
+clean:  ## remove the build folder
+	rm -rf build

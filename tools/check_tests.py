@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""Every folder of tests/ with C++ tests is built: it has a CMakeLists.txt and a sorted line in tests/CMakeLists.txt."""
+import re
+import sys
+from pathlib import Path
+
+
+def main():
+    bad = []
+    listed = re.findall(r"^add_subdirectory\((\w+)\)", Path("tests/CMakeLists.txt").read_text(), re.M)
+    if listed != sorted(set(listed)):
+        bad.append("tests/CMakeLists.txt: the folders are not sorted, or one is there twice")
+    for folder in sorted(p for p in Path("tests").iterdir() if p.is_dir()):
+        sources = sorted(folder.glob("*_test.cpp"))
+        if sources and folder.name not in listed:
+            bad.append(f"{folder}: its tests are not built; add it to tests/CMakeLists.txt")
+        if sources and not (folder / "CMakeLists.txt").exists():
+            bad.append(f"{folder}: it has no CMakeLists.txt")
+        for path in folder.rglob("*.cpp"):
+            if re.search(r"^TEST(_F|_P)?\(", path.read_text(), re.M) and not path.name.endswith("_test.cpp"):
+                bad.append(f"{path}: it holds tests, so its name must end in _test.cpp")
+    print("\n".join(bad) if bad else "tests: ok")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,8 @@
+#!/bin/sh
+# All checks that need no build. Runs every one, then fails if any did.
+cd "$(dirname "$0")/.." || exit 1
+status=0
+for check in layers sizes tests format; do
+  python3 "tools/check_$check.py" || status=1
+done
+exit $status

@@ -1,0 +1,73 @@
+#!/bin/sh
+# tools/setup.sh STAGE...: installs the Debian packages of tools/packages.txt that the stages need and that are missing.
+# When all are there it does nothing: no apt, no root. When it cannot install, it changes nothing and says what to do.
+set -eu
+cd "$(dirname "$0")/.."
+list=tools/packages.txt
+
+say() { printf '%s\n' "$*" >&2; }
+
+# Stage names as an alternation, so that one awk line selects the packages.
+wanted=$(awk -v stages=" $* " '!/^#/ && NF && index(stages, " " $2 " ") { print $1 }' "$list")
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+  # Not a Debian system: what the libraries are called there is unknown, so CMake names those that it misses.
+  for tool in c++ cmake ninja; do
+    command -v "$tool" >/dev/null 2>&1 || { say "error: [setup] expected the tool '$tool', which is not on PATH; install it"; exit 1; }
+  done
+  exit 0
+fi
+
+installed() { dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed; }
+available() { apt-cache show "$1" >/dev/null 2>&1; }
+
+missing=
+for entry in $wanted; do
+  found=no
+  for package in $(echo "$entry" | tr '|' ' '); do
+    if installed "$package"; then found=yes; break; fi
+  done
+  [ "$found" = yes ] || missing="$missing $entry"
+done
+[ -n "$missing" ] || exit 0
+
+first_names=$(echo "$missing" | tr ' ' '\n' | sed 's/|.*//' | tr '\n' ' ' | sed 's/^ *//; s/ *$//')
+if [ "$(id -u)" = 0 ]; then
+  root=
+elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+  root='sudo -n'
+else
+  say "error: [setup] these Debian packages are missing, and installing them needs root:"
+  say "  sudo apt-get install $first_names"
+  say "Run that (or ask whoever may), then make again. If the libraries are there in another way: make SETUP=skip ..."
+  exit 1
+fi
+
+say "Installing: $first_names"
+if ! $root apt-get -qq update; then
+  say "error: [setup] apt-get update failed, so nothing was installed; check the network and /etc/apt, then try:"
+  say "  apt-get update && apt-get install $first_names"
+  exit 1
+fi
+
+# All names are settled before anything is installed.
+packages=
+for entry in $missing; do
+  chosen=
+  for package in $(echo "$entry" | tr '|' ' '); do
+    if available "$package"; then chosen=$package; break; fi
+  done
+  if [ -z "$chosen" ]; then
+    say "error: [setup] this system's package sources have no '$entry', so nothing was installed."
+    case $entry in
+      bible-kjv*) say "It holds the example text; train on your own text instead: make quickstart TEXT=path/to/text.txt" ;;
+      *) say "Tokamak's packages are those of Debian 12 and Ubuntu 24.04 (with 'universe') or newer." ;;
+    esac
+    exit 1
+  fi
+  packages="$packages $chosen"
+done
+if ! $root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $packages >&2; then
+  say "error: [setup] apt-get could not install:$packages; its reason stands above. When it is solved, make again."
+  exit 1
+fi
