@@ -1,4 +1,5 @@
-// One command of the program, made from its option struct and its function; --help and docs/cli.md come from the struct.
+// One command of the program, made from its option struct and its function; --help and docs/cli.md come from the
+// struct.
 //
 //   struct EvalOptions { std::string config; RunConfig run; };
 //   void visit(FieldList& v, EvalOptions& c) {
@@ -6,7 +7,8 @@
 //     v.config(c.run);
 //   }
 //   int run_eval(const EvalOptions& options);
-//   Command eval_command() { return make_command<EvalOptions>("eval", "validation loss of a checkpoint", "", run_eval); }
+//   Command eval_command() { return make_command<EvalOptions>("eval", "validation loss of a checkpoint", "", run_eval);
+//   }
 #pragma once
 
 #include <functional>
@@ -25,14 +27,14 @@ using Arguments = std::span<const std::string>;
 
 struct Command {
   std::string name;
-  std::string summary;                         // one line, shown in the list of commands
-  std::string details;                         // a paragraph or an example for --help; may be empty
-  std::function<int(Arguments)> run;           // reads the arguments and runs; the result is the exit status
-  std::function<void(Arguments)> print_config; // empty when the command takes no run configuration
+  std::string summary;                          // one line, shown in the list of commands
+  std::string details;                          // a paragraph or an example for --help; may be empty
+  std::function<int(Arguments)> run;            // reads the arguments and runs; the result is the exit status
+  std::function<void(Arguments)> print_config;  // empty when the command takes no run configuration
   std::function<std::string()> usage;
   std::function<std::string()> help;
   std::function<std::string()> markdown;
-  bool hidden = false;                         // for developers: not in the list of commands
+  bool hidden = false;  // for developers: not in the list of commands
 };
 
 /// Prints the fields that configuration files may set.

@@ -27,8 +27,9 @@ std::string command_help(const Command& command) {
   std::string options = command.help();
   if (!options.empty()) text += "\n" + options;
   if (command.print_config) {
-    text += "\nThe order is defaults < configuration file < command line; a preset counts as given where it stands.\n"
-            "`--print-config` prints the result as a configuration file and ends.\n";
+    text +=
+        "\nThe order is defaults < configuration file < command line; a preset counts as given where it stands.\n"
+        "`--print-config` prints the result as a configuration file and ends.\n";
   }
   return text;
 }

@@ -86,8 +86,9 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "error: {}\n", error.what());
     return kUserErrorStatus;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: [memory] expected more free memory; use a smaller model, batch or context, or set "
-                       "compile.memory_budget_gib\n");
+    fmt::print(stderr,
+               "error: [memory] expected more free memory; use a smaller model, batch or context, or set "
+               "compile.memory_budget_gib\n");
     return kUserErrorStatus;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\nThis is a bug in tokamak {}. Please report it with the line above and the command.\n",
