@@ -8,6 +8,9 @@ std::vector<Command> all_commands() {
   return {
       prepare_command(),
       tokenize_command(),
+      train_command(),
+      generate_command(),
+      eval_command(),
       explain_command(),
       docs_command(),
   };

@@ -9,9 +9,12 @@ namespace tokamak {
 
 // One per file cli/<name>.cpp, sorted.
 Command docs_command();
+Command eval_command();
 Command explain_command();
+Command generate_command();
 Command prepare_command();
 Command tokenize_command();
+Command train_command();
 
 /// Every command, in the order in which a new user meets them.
 std::vector<Command> all_commands();

@@ -13,13 +13,13 @@ Evaluator::Evaluator(const std::filesystem::path& folder, const ShardIndex& inde
       batches_(std::clamp(loader_.windows() / config.train.batch, int64_t(1), std::max<int64_t>(batches, 1))),
       tokens_per_byte_(split.text_bytes > 0 ? double(split.tokens()) / double(split.text_bytes) : 0) {}
 
-Evaluation Evaluator::evaluate(Session& session) {
+Evaluation Evaluator::evaluate(const std::function<double(const Batch&)>& loss_of) {
   Evaluation out;
   loader_.seek(0);
   Batch batch;
   for (int64_t i = 0; i < batches_; ++i) {
     loader_.next(batch);
-    out.loss += session.evaluate(batch) / double(batches_);
+    out.loss += loss_of(batch) / double(batches_);
     out.tokens += int64_t(batch.tokens.size());
   }
   out.perplexity = std::exp(out.loss);

@@ -1,9 +1,11 @@
 // Validation loss over the beginning of a data split, always the same samples.
 #pragma once
 
-#include "train/session.h"
+#include "config/config.h"
+#include "data/loader.h"
 
 #include <filesystem>
+#include <functional>
 
 namespace tokamak {
 
@@ -16,11 +18,12 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  /// `batches` of the session's size, or as many whole ones as the split has (at least one). UserError when it has not one.
+  /// `batches` of train.batch samples, or as many whole ones as the split has (at least one). UserError when it has not one.
   Evaluator(const std::filesystem::path& folder, const ShardIndex& index, const SplitIndex& split,
             const RunConfig& config, int64_t batches);
 
-  Evaluation evaluate(Session& session);
+  /// `loss_of` gives the mean loss of one batch.
+  Evaluation evaluate(const std::function<double(const Batch&)>& loss_of);
 
  private:
   Loader loader_;

@@ -25,6 +25,22 @@ void set_batch(Program& program, const Batch& batch) {
 
 }  // namespace
 
+LossProgram::LossProgram(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store,
+                         std::shared_ptr<Memory> arena, int64_t arena_bytes)
+    : LossProgram(compile_inference(gpt_eval_graph(config.model, config.train.batch, config.model.context), config, target).plan,
+                  backend, store, std::move(arena), arena_bytes) {}
+
+LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
+                         int64_t arena_bytes)
+    : held_bytes_(plan.input_bytes + (plan.arena_bytes > arena_bytes ? plan.arena_bytes : 0)),
+      program_(plan, backend, store, plan.arena_bytes > arena_bytes ? nullptr : arena) {}
+
+double LossProgram::run(const Batch& batch) {
+  set_batch(program_, batch);
+  program_.run();
+  return double(program_.get_scalar("loss"));
+}
+
 Session::Session(const RunConfig& config, const Target& target, Backend& backend, int64_t available_bytes)
     : target_(target), backend_(backend), compiled_(compile_checked(config, target, available_bytes)),
       parameters_(gpt_parameters(config.model)), store_(backend), arena_bytes_(largest_arena(compiled_)),
@@ -60,17 +76,8 @@ StepResult Session::run_step(std::span<const Batch> batches, int64_t step, doubl
 }
 
 double Session::evaluate(const Batch& batch) {
-  if (!eval_) make_eval();
-  set_batch(*eval_, batch);
-  eval_->run();
-  return double(eval_->get_scalar("loss"));
-}
-
-void Session::make_eval() {
-  Graph graph = gpt_eval_graph(config().model, config().train.batch, config().model.context);
-  CompiledGraph compiled = compile_inference(std::move(graph), config(), target_);
-  bool fits = compiled.plan.arena_bytes <= arena_bytes_;
-  eval_ = std::make_unique<Program>(std::move(compiled.plan), backend_, store_, fits ? arena_ : nullptr);
+  if (!eval_) eval_ = std::make_unique<LossProgram>(config(), target_, backend_, store_, arena_, arena_bytes_);
+  return eval_->run(batch);
 }
 
 int64_t Session::tokens_per_step() const { return config().train.batch * config().model.context * micro_batches(); }
@@ -86,7 +93,7 @@ double Session::flops_per_step() const {
 int64_t Session::held_bytes() const {
   int64_t bytes = store_.bytes() + arena_bytes_ + step_.plan().input_bytes;
   if (update_) bytes += update_->plan().input_bytes;
-  if (eval_) bytes += eval_->plan().input_bytes + std::max<int64_t>(0, eval_->plan().arena_bytes - arena_bytes_);
+  if (eval_) bytes += eval_->held_bytes();
   return bytes;
 }
 

@@ -13,6 +13,23 @@ struct StepResult {
   double grad_norm = 0;  // before clipping
 };
 
+/// The loss of batches, without dropout and without touching anything.
+class LossProgram {
+ public:
+  /// Parameters are those of `store`; the arena may be lent when it is large enough (null: its own).
+  LossProgram(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store,
+              std::shared_ptr<Memory> arena = nullptr, int64_t arena_bytes = 0);
+
+  double run(const Batch& batch);
+  int64_t held_bytes() const { return held_bytes_; }
+
+ private:
+  LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena, int64_t arena_bytes);
+
+  int64_t held_bytes_;
+  Program program_;
+};
+
 class Session {
  public:
   /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are fewer
@@ -42,8 +59,6 @@ class Session {
   int64_t held_bytes() const;
 
  private:
-  void make_eval();
-
   Target target_;
   Backend& backend_;
   CompiledStep compiled_;
@@ -53,7 +68,7 @@ class Session {
   std::shared_ptr<Memory> arena_;
   Program step_;
   std::unique_ptr<Program> update_;
-  std::unique_ptr<Program> eval_;  // made when it is first needed
+  std::unique_ptr<LossProgram> eval_;  // made when it is first needed
 };
 
 }  // namespace tokamak

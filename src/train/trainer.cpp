@@ -11,6 +11,7 @@
 #include "train/evaluator.h"
 #include "train/generator.h"
 #include "train/schedule.h"
+#include "train/session.h"
 
 #include <chrono>
 #include <cmath>
@@ -164,7 +165,7 @@ class Trainer {
     std::vector<StepMetrics> metrics = take_finished();
     for (size_t i = 0; i + 1 < metrics.size(); ++i) report(metrics[i]);
     if (evaluator_ && (finished || due(config_.train.eval_every))) {
-      Evaluation evaluation = evaluator_->evaluate(session_);
+      Evaluation evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); });
       val_loss_ = evaluation.loss;
       if (evaluation.bits_per_byte > 0) bits_per_byte_ = evaluation.bits_per_byte;
       if (!metrics.empty()) metrics.back().val_loss = evaluation.loss;

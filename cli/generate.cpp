@@ -1,0 +1,111 @@
+// `tokamak generate`: text from a checkpoint.
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/model_from_checkpoint.h"
+#include "data/tokenizer_files.h"
+#include "train/generator.h"
+
+namespace tokamak {
+namespace {
+
+struct GenerateArguments {
+  std::string run = "run";
+  std::string prompt;
+  std::string vocab;
+  int64_t tokens = 200;
+  int64_t samples = 1;
+  double temperature = 0.8;
+  int64_t top_k = 50;
+  double top_p = 1.0;
+  int64_t seed = 1;
+  int64_t threads = 0;
+};
+
+void visit(FieldList& v, GenerateArguments& c) {
+  v.positional("run", c.run, "run folder or checkpoint", false);
+  v("prompt", c.prompt, "text to continue; empty: begin a document");
+  v("vocab", c.vocab, "folder with the tokenizer; empty: that of the run's data");
+  v("tokens", c.tokens, "tokens to generate; fewer when a document ends", at_least(1));
+  v("samples", c.samples, "texts to generate", at_least(1));
+  v("temperature", c.temperature, "0 takes the likeliest token, 1 samples the model's own distribution", at_least(0));
+  v("top_k", c.top_k, "choose among this many of the likeliest tokens; 0: all", at_least(0));
+  v("top_p", c.top_p, "choose among the fewest tokens with this much probability together", between(0, 1));
+  v("seed", c.seed, "the same seed gives the same text", at_least(0));
+  v("threads", c.threads, "CPU threads; 0: all", at_least(0));
+}
+
+// Prints tokens as they come; holds back bytes of a UTF-8 character that is not whole yet.
+class Printer {
+ public:
+  explicit Printer(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void add(int32_t token) {
+    pending_ += tokenizer_.decode({&token, 1});
+    size_t whole = pending_.size() - unfinished();
+    std::fwrite(pending_.data(), 1, whole, stdout);
+    std::fflush(stdout);
+    pending_.erase(0, whole);
+  }
+
+  ~Printer() {
+    std::fwrite(pending_.data(), 1, pending_.size(), stdout);
+    std::fputc('\n', stdout);
+  }
+
+ private:
+  size_t unfinished() const {
+    for (size_t back = 1; back <= std::min<size_t>(3, pending_.size()); ++back) {
+      auto byte = uint8_t(pending_[pending_.size() - back]);
+      if (byte < 0x80) return 0;
+      if (byte < 0xC0) continue;  // inside a character
+      size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+      return length > back ? back : 0;
+    }
+    return 0;
+  }
+
+  const Tokenizer& tokenizer_;
+  std::string pending_;
+};
+
+int run_generate(const GenerateArguments& arguments) {
+  OpenedModel model = open_model(arguments.run);
+  model.config.threads = arguments.threads;
+  const DataConfig& data = model.config.data;
+  Tokenizer tokenizer = load_tokenizer(!arguments.vocab.empty()   ? arguments.vocab
+                                       : !data.tokenizer.empty() ? data.tokenizer
+                                                                 : data.path);
+  Machine machine = open_machine(model.config);
+  TensorStore store(*machine.backend);
+  auto parameters = gpt_parameters(model.config.model);
+  for (const ParameterInfo& info : parameters) store.get(info.name, {DType::kF32, info.shape});
+  load_parameters(model.checkpoint.path, store, parameters);
+  Generator generator(model.config, machine.target, *machine.backend, store);
+
+  std::vector<int32_t> prompt = tokenizer.encode(arguments.prompt);
+  if (prompt.empty()) prompt = {tokenizer.end_of_text()};
+  SamplingOptions options{arguments.temperature, arguments.top_k, arguments.top_p};
+  for (int64_t i = 0; i < arguments.samples; ++i) {
+    if (i > 0) fmt::print("---\n");
+    fmt::print("{}", arguments.prompt);
+    Printer printer(tokenizer);
+    generator.generate(prompt, arguments.tokens, options, arguments.seed + i, [&](int32_t token) {
+      if (token == tokenizer.end_of_text()) return false;
+      printer.add(token);
+      return true;
+    });
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command generate_command() {
+  return make_command<GenerateArguments>("generate", "sample text from a checkpoint",
+                                         "tokamak generate run --prompt=\"In the beginning\" --tokens=100", run_generate);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,20 @@
+#include "cli/model_from_checkpoint.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "config/json.h"
+
+namespace tokamak {
+
+OpenedModel open_model(const std::string& path) {
+  std::vector<std::string> warnings;
+  OpenedModel model;
+  model.checkpoint = open_checkpoint(path, &warnings);
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  model.config = run_config_from_json(model.checkpoint.state.config_json, model.checkpoint.path.string());
+  return model;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,96 @@
+// `tokamak train`: the training loop with its output on the terminal.
+#include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/signals.h"
+#include "cli/commands.h"
+#include "cli/machine.h"
+#include "model/gpt.h"
+#include "train/progress.h"
+#include "train/trainer.h"
+
+namespace tokamak {
+namespace {
+
+struct TrainArguments {
+  std::string config;
+  RunConfig run;
+};
+
+void visit(FieldList& v, TrainArguments& c) {
+  v.config_file("run", c.config, "run file (TOML)");
+  v.config(c.run);
+}
+
+int terminal_width() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+// Lines for logs; on a terminal a bar under them as well.
+class Console : public TrainObserver {
+ public:
+  void message(const std::string& text) override { line(text); }
+
+  void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) override {
+    line(format_step_line(metrics, total_steps, eta_seconds));
+    if (!terminal_) return;
+    fmt::print("{}", format_progress_bar(metrics, total_steps, eta_seconds, terminal_width() - 1));
+    bar_ = true;
+    std::fflush(stdout);
+  }
+
+  void sample(int64_t step, const std::string& text) override {
+    line(fmt::format("--- sample after step {} ---\n{}\n---", step, text));
+  }
+
+  void saved(int64_t, const std::filesystem::path& path) override { line(fmt::format("saved {}", path.string())); }
+
+  void line(const std::string& text) {
+    if (bar_) fmt::print("\r\x1b[K");
+    bar_ = false;
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDOUT_FILENO) == 1;
+  bool bar_ = false;
+};
+
+void print_end(Console& console, const TrainSummary& summary, const RunConfig& run) {
+  if (summary.stopped) {
+    console.line(fmt::format("stopped after step {} of {}; the same command goes on from there (train.out = {})",
+                             summary.steps, summary.total_steps, run.train.out));
+    return;
+  }
+  if (!summary.val_loss) return;
+  std::string bits = summary.bits_per_byte ? fmt::format(", {:.4f} bits per byte", *summary.bits_per_byte) : "";
+  console.line(fmt::format("validation loss {:.4f}{}", *summary.val_loss, bits));
+}
+
+int run_train(const TrainArguments& arguments) {
+  StopSignal stop;
+  Console console;
+  Machine machine = open_machine(arguments.run);
+  console.line(fmt::format("{}: {} threads, {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s", machine.target.name,
+                           machine.target.units, machine.target.f32_flops * 1e-9, machine.target.bf16_flops * 1e-9,
+                           machine.target.memory_bandwidth * 1e-9));
+  TrainSummary summary =
+      train(arguments.run, machine.target, *machine.backend, console, [&] { return stop.requested(); });
+  print_end(console, summary, arguments.run);
+  return 0;
+}
+
+}  // namespace
+
+Command train_command() {
+  return make_command<TrainArguments>(
+      "train", "train a model on prepared data; goes on by itself where an earlier run stopped",
+      "Ctrl-C or SIGTERM finishes the step, saves and ends; the same command then continues.", run_train);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,53 @@
+#include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/measure.h"
+#include "base/parallel.h"
+#include "graph/op_def.h"
+#include "ops/ops.h"
+
+#include <array>
+#include <vector>
+
+namespace tokamak::cpu {
+namespace {
+
+// Elements a second of one op's tile kernel, data in L1, one thread.
+double tile_rate(const OpDef& op) {
+  constexpr int64_t kElements = 2048, kRuns = 50;
+  std::vector<float> a(kElements, 0.5f), b(kElements, 0.25f), out(kElements);
+  Node node{.op = &op, .inputs = {}, .outputs = {}, .attrs = {}, .tags = {}, .body = nullptr};
+  std::array<TileOperand, 2> operands{TileOperand{a.data(), false, nullptr}, TileOperand{b.data(), false, nullptr}};
+  double seconds = best_seconds(2e-3, [&] {
+    for (int64_t i = 0; i < kRuns; ++i) op.tile(node, {operands.data(), size_t(op.max_inputs)}, 0, kElements, out.data());
+  });
+  return double(kElements * kRuns) / seconds;
+}
+
+}  // namespace
+
+Target measure_target() {
+  MachinePeaks peaks = measure_machine();
+  Target target;
+  target.name = peaks.cpu;
+  target.units = peaks.threads;
+  target.f32_flops = peaks.f32_flops;
+  // Without bf16 matmuls there is no gain to be had; the reference kernels are far slower than this.
+  target.bf16_flops = peaks.bf16_flops > 0 ? peaks.bf16_flops : peaks.f32_flops / 10;
+  target.memory_bandwidth = peaks.memory_bandwidth;
+  if (peaks.cache_bytes > 0) target.cache_bytes = double(peaks.cache_bytes);
+  // A mix of cheap and dear functions, as in norms and GELU.
+  target.pointwise_flops = double(num_threads()) * 2 / (1 / tile_rate(op::mul) + 1 / tile_rate(op::exp));
+  return target;
+}
+
+Target nominal_target() {
+  Target target;
+  target.name = "two cores with AVX-512 (nominal)";
+  target.units = 2;
+  target.f32_flops = 250e9;
+  target.bf16_flops = 150e9;  // avx512_bf16 without AMX
+  target.memory_bandwidth = 25e9;
+  target.pointwise_flops = 10e9;
+  return target;
+}
+
+}  // namespace tokamak::cpu
