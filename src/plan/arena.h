@@ -7,7 +7,7 @@
 namespace tokamak {
 
 /// Sets every offset, a multiple of kArenaAlignment, so that blocks alive at one time share no byte; returns the
-/// arena's size. Places greedily into the tightest gap, in a few orders, and keeps the best: the problem itself is NP-hard.
+/// arena's size. Places greedily into the tightest gap, in a few orders, and keeps the best: the problem is NP-hard.
 int64_t place_blocks(std::vector<Block>& blocks);
 
 /// Bytes alive at every node, and after the last, each block rounded up to kArenaAlignment.

@@ -36,7 +36,7 @@ void place_values(Plan& plan) {
 
 Plan make_plan(Graph graph, const Target& target) {
   Plan plan;
-  plan.graph = copy_old_values(std::move(graph));
+  plan.graph = separate_updates(std::move(graph));
   place_values(plan);
   count_arguments(plan);
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {

@@ -39,7 +39,7 @@ struct CopyBack {
 };
 
 struct Plan {
-  Graph graph;                       // as given, plus copies of old values that leave the graph (see make_plan)
+  Graph graph;                       // as given, plus what separate_updates appends (plan/storage.h)
   std::vector<Location> locations;   // by value
   std::vector<Block> blocks;         // of the arena
   std::vector<Launch> launches;      // in order of execution
@@ -56,7 +56,8 @@ struct Plan {
 
 /// Orders (as the graph does), places and prices everything. Offsets are multiples of kArenaAlignment. Results stay
 /// alive to the end. An argument's storage is written only by its own update, after the last reader of its old value. A
-/// result or an update that is the old value of an updated argument gets a copy appended to the graph.
+/// result or an update that is the old value of an updated argument gets a copy appended to the graph, and every update
+/// its own constant.
 Plan make_plan(Graph graph, const Target& target);
 
 /// Predicted seconds of one kernel: the larger of arithmetic and memory time, plus the launch.

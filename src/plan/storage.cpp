@@ -105,6 +105,80 @@ class StorageMapper {
   StorageMap map_;
 };
 
+// See separate_updates.
+class Separation {
+ public:
+  explicit Separation(const Graph& graph)
+      : graph_(graph),
+        roots_(find_roots(graph)),
+        updated_(roots_.size(), false),
+        first_update_(roots_.size(), kNoValue) {
+    for (const Update& update : graph.updates()) {
+      if (root(update.value) != update.target) updated_[size_t(update.target)] = true;
+      if (ValueId& first = first_update_[size_t(update.value)]; first == kNoValue) first = update.target;
+    }
+  }
+
+  bool needed() const {
+    const auto& results = graph_.results();
+    const auto& updates = graph_.updates();
+    return std::any_of(results.begin(), results.end(), [&](const Result& r) { return is_old(r.value, kNoValue); }) ||
+           std::any_of(updates.begin(), updates.end(),
+                       [&](const Update& u) { return is_old(u.value, u.target) || is_shared(u); });
+  }
+
+  Graph run() {
+    Rewriter rewriter(graph_);
+    for (const Node& node : graph_.nodes()) rewriter.copy(node);
+    GraphBuilder& g = rewriter.builder();
+    std::vector<Result> results;
+    std::vector<Update> updates;
+    for (const Result& result : graph_.results())
+      results.push_back({result.name, is_old(result.value, kNoValue) ? copy(rewriter, result.value)
+                                                                      : rewriter.map(result.value)});
+    for (const Update& update : graph_.updates()) {
+      ValueId value = is_old(update.value, update.target) ? copy(rewriter, update.value)
+                      : is_shared(update)                 ? make_again(g, update.value)
+                                                          : rewriter.map(update.value);
+      updates.push_back({rewriter.map(update.target), value});
+    }
+    Graph separated = std::move(g.graph());
+    for (Result& result : results) separated.add_result(std::move(result.name), result.value);
+    for (const Update& update : updates) separated.add_update(update.target, update.value);
+    return separated;
+  }
+
+ private:
+  ValueId root(ValueId value) const { return roots_[size_t(value)]; }
+
+  bool is_old(ValueId value, ValueId target) const {
+    return root(value) != target && updated_[size_t(root(value))];
+  }
+
+  // A value of several updates that costs no more to make again than to copy.
+  bool is_shared(const Update& update) const {
+    int producer = graph_.producer(update.value);
+    return first_update_[size_t(update.value)] != update.target && producer >= 0 &&
+           graph_.nodes()[size_t(producer)].inputs.empty() && graph_.nodes()[size_t(producer)].outputs.size() == 1;
+  }
+
+  // A cast to the type it has.
+  ValueId copy(Rewriter& rewriter, ValueId value) const {
+    std::string dtype(dtype_name(graph_.dtype(value)));
+    return rewriter.builder().add1(op::cast, {rewriter.map(value)}, {{"to", std::move(dtype)}});
+  }
+
+  ValueId make_again(GraphBuilder& g, ValueId value) const {
+    const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
+    return g.add(*node.op, {}, node.attrs, node.body)[0];
+  }
+
+  const Graph& graph_;
+  std::vector<ValueId> roots_;
+  std::vector<bool> updated_;          // by argument: its storage changes
+  std::vector<ValueId> first_update_;  // by value: the target of the first update that has it
+};
+
 }  // namespace
 
 std::vector<ValueId> find_roots(const Graph& graph) {
@@ -117,38 +191,9 @@ std::vector<ValueId> find_roots(const Graph& graph) {
 
 StorageMap map_storage(const Graph& graph) { return StorageMapper(graph).run(); }
 
-Graph copy_old_values(Graph graph) {
-  std::vector<ValueId> roots = find_roots(graph);
-  std::vector<bool> updated(roots.size(), false);
-  for (const Update& update : graph.updates())
-    if (roots[size_t(update.value)] != update.target) updated[size_t(update.target)] = true;
-  auto is_old = [&](ValueId value, ValueId target) {
-    ValueId root = roots[size_t(value)];
-    return root != target && updated[size_t(root)];
-  };
-  bool any = std::any_of(graph.results().begin(), graph.results().end(),
-                         [&](const Result& result) { return is_old(result.value, kNoValue); }) ||
-             std::any_of(graph.updates().begin(), graph.updates().end(),
-                         [&](const Update& update) { return is_old(update.value, update.target); });
-  if (!any) return graph;
-
-  Rewriter rewriter(graph);
-  for (const Node& node : graph.nodes()) rewriter.copy(node);
-  GraphBuilder& g = rewriter.builder();
-  auto leave = [&](ValueId value, ValueId target) {
-    if (!is_old(value, target)) return rewriter.map(value);
-    std::string dtype(dtype_name(graph.dtype(value)));  // a cast to the type it has is a copy
-    return g.add1(op::cast, {rewriter.map(value)}, {{"to", std::move(dtype)}});
-  };
-  std::vector<Result> results;
-  std::vector<Update> updates;
-  for (const Result& result : graph.results()) results.push_back({result.name, leave(result.value, kNoValue)});
-  for (const Update& update : graph.updates())
-    updates.push_back({rewriter.map(update.target), leave(update.value, update.target)});
-  Graph copied = std::move(g.graph());
-  for (Result& result : results) copied.add_result(std::move(result.name), result.value);
-  for (const Update& update : updates) copied.add_update(update.target, update.value);
-  return copied;
+Graph separate_updates(Graph graph) {
+  Separation separation(graph);
+  return separation.needed() ? separation.run() : std::move(graph);
 }
 
 }  // namespace tokamak

@@ -20,8 +20,9 @@ StorageMap map_storage(const Graph& graph);
 /// For every value the one whose bytes it shows: itself, or for a view what its input shows.
 std::vector<ValueId> find_roots(const Graph& graph);
 
-/// The same graph, in which no result and no update is the old value of an argument that is updated: such a value is
-/// copied by a node at the end.
-Graph copy_old_values(Graph graph);
+/// The same graph, with nodes at its end where results and updates would get into each other's way: a copy of an
+/// updated argument's old value that is a result or another argument's update, and a second constant where two updates
+/// share one.
+Graph separate_updates(Graph graph);
 
 }  // namespace tokamak

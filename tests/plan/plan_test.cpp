@@ -242,6 +242,20 @@ TEST(Plan, SwappedArgumentsAreCopiedFirst) {
   EXPECT_EQ(plan.launches.size(), 3u);  // the result, a and b: each copied by a node
 }
 
+TEST(Plan, UpdatesThatShareAConstantEachGetTheirOwn) {
+  Plan plan = plan_of(R"(graph g {
+    state a = %0 : f32[8]
+    state b = %1 : f32[8]
+    %2 = constant() {dtype="f32", shape=[8], value=0.0} : f32[8]
+    update %0 = %2
+    update %1 = %2
+  })");
+  run_on_tags(plan);
+  EXPECT_TRUE(plan.copies.empty());
+  EXPECT_EQ(plan.launches.size(), 2u);
+  EXPECT_EQ(plan.arena_bytes, 0);
+}
+
 TEST(Plan, WhatIsReadLaterIsNotOverwritten) {
   Plan plan = plan_of(R"(graph g {
     input x = %0 : f32[16]
