@@ -64,6 +64,7 @@ struct OpDef {
   Cost (*cost)(const NodeSpec&, std::span<const ValueType> outputs) = nullptr;
 
   Autocast autocast = Autocast::kFollow;
+  uint32_t low_inputs = ~0u;  // of a kLow op: bit i is set when float input i may be bf16
   Fusion fusion = Fusion::kOpaque;
   /// Pointwise ops: name of the scalar function in ops/scalar_math.h,
   std::string_view scalar = {};

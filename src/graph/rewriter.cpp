@@ -4,10 +4,13 @@
 
 namespace tokamak {
 
-Rewriter::Rewriter(const Graph& from)
+Rewriter::Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argument_types)
     : from_(from), to_(from.name()), builder_(to_), map_(size_t(from.num_values()), kNoValue) {
-  for (const Argument& argument : from.arguments())
-    map_[size_t(argument.value)] = to_.add_argument(argument.kind, argument.name, from.type(argument.value));
+  for (const Argument& argument : from.arguments()) {
+    auto changed = argument_types.find(argument.value);
+    const ValueType& type = changed == argument_types.end() ? from.type(argument.value) : changed->second;
+    map_[size_t(argument.value)] = to_.add_argument(argument.kind, argument.name, type);
+  }
 }
 
 ValueId Rewriter::map(ValueId old_value) const {

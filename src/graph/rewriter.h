@@ -3,13 +3,16 @@
 
 #include "graph/builder.h"
 
+#include <map>
+
 namespace tokamak {
 
 /// Usage: construct (arguments are taken over), for each node of the old graph either copy() it or build something else
 /// with builder() and replace() its outputs, then finish().
 class Rewriter {
  public:
-  explicit Rewriter(const Graph& from);
+  /// `argument_types`: new types of some of the arguments.
+  explicit Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argument_types = {});
 
   GraphBuilder& builder() { return builder_; }
   /// The new value that stands for an old one.

@@ -228,11 +228,12 @@ constinit const OpDef attention = {.name = "attention", .min_inputs = 1, .max_in
 constinit const OpDef attention_grad = {
     .name = "attention_grad", .min_inputs = 4, .max_inputs = 5, .attrs = kAttrs, .infer = infer_grad,
     .no_gradient = "second derivatives are not needed", .reference = grad_reference, .cost = grad_cost,
-    .autocast = Autocast::kLow};
+    .autocast = Autocast::kLow, .low_inputs = 0b1011};  // not lse
 constinit const OpDef attention_decode = {
     .name = "attention_decode", .min_inputs = 3, .max_inputs = 3, .attrs = kDecodeAttrs, .infer = infer_decode,
     .no_gradient = "only for generation", .reference = decode_reference, .cost = decode_cost,
-    .autocast = Autocast::kLow, .in_place = [](const Node&, int output) { return output == 1 ? 1 : -1; }};
+    .autocast = Autocast::kLow, .low_inputs = 0b001,  // not the cache
+    .in_place = [](const Node&, int output) { return output == 1 ? 1 : -1; }};
 }  // namespace op
 
 ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, ValueId rng) {

@@ -161,7 +161,14 @@ class Fuser {
     return true;
   }
 
+  // Joined with a forward group, a recomputed one would move back to the forward pass and become its duplicate.
+  bool is_recomputed_from(int producer, int consumer) const {
+    const Node &p = *units_[size_t(producer)].node, &c = *units_[size_t(consumer)].node;
+    return c.has_tag("recompute") && c.has_tag("backward") && !p.has_tag("backward");
+  }
+
   bool merge(int producer, int consumer) {
+    if (is_recomputed_from(producer, consumer)) return false;
     std::optional<double> at = legal_position(producer, consumer);
     if (!at || !memory_allows(producer, consumer, *at)) return false;
     std::optional<GroupCore> core = combine_cores(*units_[size_t(producer)].core, *units_[size_t(consumer)].core);

@@ -1,6 +1,15 @@
 // The ordered table of all passes; this file is where to read what happens to a graph, and when.
+#include "passes/apply_recompute.h"
+#include "passes/autocast.h"
+#include "passes/choose_recompute.h"
+#include "passes/decompose_attention.h"
+#include "passes/eliminate_dead.h"
+#include "passes/flash_attention.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
+#include "passes/fused_optimizer.h"
+#include "passes/merge_duplicates.h"
+#include "passes/pad_vocab.h"
 
 namespace tokamak {
 namespace {
@@ -10,10 +19,31 @@ using C = const PassContext&;
 bool always(C) { return true; }
 
 constexpr Pass kPasses[] = {
+    {"pad_vocab", Stage::kForward, Numerics::kExact, [](C c) { return c.options.pad_vocab; }, pad_vocab,
+     "rounds the vocabulary up to a multiple that matmuls like; the loss does not change"},
+    {"flash_attention", Stage::kForward, Numerics::kTolerance, [](C c) { return c.options.flash_attention; },
+     flash_attention, "keeps attention whole, for the kernel that never stores the (T, T) matrix"},
+    {"decompose_attention", Stage::kForward, Numerics::kTolerance, always, decompose_attention,
+     "writes attention that is not kept whole as matmuls and softmax"},
+
+    {"eliminate_dead", Stage::kStep, Numerics::kExact, always, eliminate_dead,
+     "removes nodes that no result and no update depends on"},
+    {"merge_duplicates", Stage::kStep, Numerics::kExact, always, merge_duplicates,
+     "nodes that compute the same from the same values become one"},
+    {"fused_optimizer", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fused_optimizer; }, fused_optimizer,
+     "updates all parameters in one kernel"},
+    {"autocast", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == "bf16"; }, autocast,
+     "bf16 in matmuls and attention, f32 in reductions, losses and the optimizer"},
+    {"choose_recompute", Stage::kStep, Numerics::kExact, [](C c) { return c.options.memory_budget_gib > 0; },
+     choose_recompute, "tags activations to compute again instead of keeping, until the step fits the memory budget"},
+    {"apply_recompute", Stage::kStep, Numerics::kExact, always, apply_recompute,
+     "computes what is tagged #recompute again where the backward pass reads it"},
     {"form_groups", Stage::kStep, Numerics::kExact, always, form_groups,
      "gives every pointwise op, reduction and composite its kernel template"},
     {"fuse", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fuse; }, fuse,
      "merges groups, so that values between them never reach memory; matmuls take bias and GELU"},
+    {"eliminate_dead", Stage::kStep, Numerics::kExact, always, eliminate_dead,
+     "removes what the passes above left without a reader"},
 };
 
 }  // namespace

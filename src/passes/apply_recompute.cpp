@@ -1,0 +1,84 @@
+#include "passes/apply_recompute.h"
+
+#include "graph/op_def.h"
+#include "graph/rewriter.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+class Recomputer {
+ public:
+  explicit Recomputer(const Graph& graph)
+      : graph_(graph), rewriter_(graph), tagged_(graph.nodes().size(), false),
+        clone_(size_t(graph.num_values()), kNoValue) {
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+      const Node& node = graph.nodes()[n];
+      bool view = node.op->fusion == Fusion::kView && is_tagged(node.inputs[0]);
+      tagged_[n] = !node.has_tag("backward") && (node.has_tag("recompute") || view);
+    }
+  }
+
+  bool run() {
+    bool changed = false;
+    for (const Node& node : graph_.nodes()) {
+      Node copy = node;
+      if (node.has_tag("backward")) {
+        for (ValueId& input : copy.inputs) changed |= is_tagged(input);
+        for (ValueId& input : copy.inputs) input = again(input);
+      } else {
+        copy.inputs = rewriter_.map(node.inputs);
+      }
+      append(copy, node.outputs);
+    }
+    return changed;
+  }
+
+  Graph finish() { return rewriter_.finish(); }
+
+ private:
+  bool is_tagged(ValueId value) const {
+    int producer = graph_.producer(value);
+    return producer >= 0 && tagged_[size_t(producer)];
+  }
+
+  // The new value that the backward pass reads in place of this old one.
+  ValueId again(ValueId value) {
+    if (!is_tagged(value)) return rewriter_.map(value);
+    if (clone_[size_t(value)] != kNoValue) return clone_[size_t(value)];
+    const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(again(input));
+    std::vector<std::string> tags = node.tags;
+    tags.insert(tags.end(), {"backward", "recompute"});
+    std::sort(tags.begin(), tags.end());
+    tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+    rewriter_.builder().set_tags(std::move(tags));
+    std::vector<ValueId> outputs = rewriter_.builder().add(*node.op, std::move(inputs), node.attrs, node.body);
+    for (size_t i = 0; i < outputs.size(); ++i) clone_[size_t(node.outputs[i])] = outputs[i];
+    return clone_[size_t(value)];
+  }
+
+  void append(const Node& node, const std::vector<ValueId>& old_outputs) {
+    rewriter_.builder().set_tags(node.tags);
+    rewriter_.replace(old_outputs, rewriter_.builder().add(*node.op, node.inputs, node.attrs, node.body));
+    rewriter_.builder().set_tags({});
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::vector<bool> tagged_;    // by node
+  std::vector<ValueId> clone_;  // by old value: what was computed again for it
+};
+
+}  // namespace
+
+bool apply_recompute(Graph& graph, const PassContext&) {
+  Recomputer recomputer(graph);
+  if (!recomputer.run()) return false;
+  graph = recomputer.finish();
+  return true;
+}
+
+}  // namespace tokamak

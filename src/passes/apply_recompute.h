@@ -1,0 +1,18 @@
+// apply_recompute: computes forward values tagged #recompute again where the backward pass first reads them.
+//
+//   %1 = gelu(%0) #recompute                        %1 = gelu(%0) #recompute
+//   ...                                        ->   ...
+//   %9 = matmul(%1, %8) #backward                   %9 = gelu(%0) #backward #recompute
+//                                                   %10 = matmul(%9, %8) #backward
+//
+// Tagged producers of a tagged node are computed again before it, each once; reshapes of tagged values count as tagged.
+// Exact. Tests: tests/passes/apply_recompute_test.cpp
+#pragma once
+
+#include "passes/pass.h"
+
+namespace tokamak {
+
+bool apply_recompute(Graph& graph, const PassContext& context);
+
+}  // namespace tokamak

@@ -1,0 +1,132 @@
+#include "passes/choose_recompute.h"
+
+#include "graph/op_def.h"
+#include "ops/ops.h"
+#include "passes/apply_recompute.h"
+#include "passes/live_bytes.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace tokamak {
+namespace {
+
+// Predicted time of one node on its own.
+double seconds(const Graph& graph, const Node& node, const Target& target) {
+  if (node.op->fusion == Fusion::kView) return 0;
+  Cost cost = node_cost(graph, node);
+  bool low = !node.inputs.empty() && graph.dtype(node.inputs[0]) == DType::kBF16;
+  double rate = target.pointwise_flops;
+  if (node.op->autocast == Autocast::kLow) rate = low ? target.bf16_flops : target.f32_flops;
+  if (node.op == &op::attention) rate *= target.attention_efficiency;
+  return std::max(cost.flops / rate, cost.bytes / target.memory_bandwidth) + target.launch_seconds;
+}
+
+struct Candidate {
+  std::vector<size_t> nodes;  // to tag together: the node and what it needs that is not saved
+  double bytes_per_second = 0;
+};
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, const PassContext& context)
+      : graph_(graph), context_(context), escaping_(find_escaping(graph)), saved_(size_t(graph.num_values()), false) {
+    for (const Node& node : graph.nodes())
+      if (node.has_tag("backward"))
+        for (ValueId input : node.inputs) mark_saved(input);
+    for (size_t n = 0; n < graph.nodes().size(); ++n) add_candidate(n);
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return a.bytes_per_second > b.bytes_per_second;
+    });
+  }
+
+  // The graph with the fewest candidates tagged that fits, else with those that need least.
+  std::optional<Graph> choose(double budget) {
+    if (double(peak_of(0)) <= budget || candidates_.empty()) return {};
+    constexpr size_t kSteps = 16;
+    size_t below = 0, best = 0;
+    for (size_t step = 1; step <= kSteps; ++step) {
+      size_t count = candidates_.size() * step / kSteps;
+      if (peak_of(count) < peak_of(best)) best = count;
+      if (double(peak_of(count)) <= budget) break;
+      below = count;
+    }
+    while (double(peak_of(best)) <= budget && below + 1 < best) {
+      size_t middle = (below + best) / 2;
+      (double(peak_of(middle)) <= budget ? best : below) = middle;
+    }
+    if (best == 0) return {};
+    return tagged(best);
+  }
+
+ private:
+  bool is_forward(size_t n) const { return !graph_.nodes()[n].has_tag("backward"); }
+
+  // Through views, to the value whose bytes are kept.
+  void mark_saved(ValueId value) {
+    int producer = graph_.producer(value);
+    if (producer < 0 || !is_forward(size_t(producer))) return;
+    saved_[size_t(value)] = true;
+    const Node& node = graph_.nodes()[size_t(producer)];
+    if (node.op->fusion == Fusion::kView) mark_saved(node.inputs[0]);
+  }
+
+  void collect(size_t n, std::vector<size_t>& nodes) const {
+    if (std::find(nodes.begin(), nodes.end(), n) != nodes.end()) return;
+    nodes.push_back(n);
+    for (ValueId input : graph_.nodes()[n].inputs)
+      if (int p = graph_.producer(input); p >= 0 && !saved_[size_t(input)]) collect(size_t(p), nodes);
+  }
+
+  void add_candidate(size_t n) {
+    const Node& node = graph_.nodes()[n];
+    if (!is_forward(n) || node.op->fusion == Fusion::kView) return;
+    double bytes = 0;
+    for (ValueId output : node.outputs) {
+      if (escaping_[size_t(output)]) return;
+      if (saved_[size_t(output)]) bytes += double(num_bytes(graph_.type(output)));
+    }
+    if (bytes == 0) return;
+    Candidate candidate;
+    collect(n, candidate.nodes);
+    double time = 0;
+    for (size_t member : candidate.nodes) time += seconds(graph_, graph_.nodes()[member], context_.target);
+    candidate.bytes_per_second = bytes / time;
+    candidates_.push_back(std::move(candidate));
+  }
+
+  Graph tagged(size_t count) const {
+    Graph graph = graph_;
+    for (size_t i = 0; i < count; ++i)
+      for (size_t n : candidates_[i].nodes) graph.add_tag(n, "recompute");
+    return graph;
+  }
+
+  int64_t peak_of(size_t count) {
+    auto [at, fresh] = peaks_.try_emplace(count, 0);
+    if (fresh) {
+      Graph graph = tagged(count);
+      apply_recompute(graph, context_);
+      at->second = peak_live_bytes(graph);
+    }
+    return at->second;
+  }
+
+  const Graph& graph_;
+  const PassContext& context_;
+  std::vector<bool> escaping_;
+  std::vector<bool> saved_;  // by value: forward values that the backward pass reads
+  std::vector<Candidate> candidates_;
+  std::map<size_t, int64_t> peaks_;  // by number of candidates tagged
+};
+
+}  // namespace
+
+bool choose_recompute(Graph& graph, const PassContext& context) {
+  std::optional<Graph> chosen = Chooser(graph, context).choose(context.options.memory_budget_gib * 1024 * 1024 * 1024);
+  if (chosen) graph = std::move(*chosen);
+  return chosen.has_value();
+}
+
+}  // namespace tokamak

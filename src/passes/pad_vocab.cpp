@@ -1,0 +1,77 @@
+#include "passes/pad_vocab.h"
+
+#include "graph/rewriter.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+struct Finder {
+  const Graph& graph;
+  std::vector<std::vector<int>> users = find_users(graph);
+  std::vector<bool> escaping = find_escaping(graph);
+
+  const Node& user(ValueId value, size_t i) const { return graph.nodes()[size_t(users[size_t(value)][i])]; }
+
+  // The logits end in one cross_entropy over all their columns, with nothing but reshapes of the rows before it.
+  bool only_for_loss(ValueId logits, int64_t classes) const {
+    if (escaping[size_t(logits)] || users[size_t(logits)].size() != 1 || graph.shape(logits).back() != classes) return false;
+    const Node& next = user(logits, 0);
+    if (next.op == &op::reshape) return only_for_loss(next.outputs[0], classes);
+    return next.op == &op::cross_entropy && next.attrs.get_int("classes") == classes;
+  }
+
+  // The matmul that makes logits with this weight, when the weight can be padded; else null.
+  const Node* head(const Argument& argument) const {
+    ValueId weight = argument.value;
+    if (argument.kind != Argument::Kind::kParameter || graph.shape(weight).size() != 2 || escaping[size_t(weight)])
+      return nullptr;
+    const Node* found = nullptr;
+    for (size_t i = 0; i < users[size_t(weight)].size(); ++i) {
+      const Node& node = user(weight, i);
+      if (node.op == &op::embedding && node.inputs[0] == weight) continue;
+      bool classifier = node.op == &op::matmul && node.inputs[1] == weight && node.inputs[0] != weight &&
+                        node.attrs.get_bool("trans_b") && only_for_loss(node.outputs[0], graph.shape(weight)[0]);
+      if (!classifier || found) return nullptr;
+      found = &node;
+    }
+    return found;
+  }
+};
+
+}  // namespace
+
+bool pad_vocab(Graph& graph, const PassContext& context) {
+  Finder finder{graph};
+  std::map<ValueId, ValueType> padded;
+  std::vector<bool> is_logits(size_t(graph.num_values()), false);
+  for (const Argument& argument : graph.arguments()) {
+    const Node* head = finder.head(argument);
+    ValueType type = graph.type(argument.value);
+    int64_t multiple = context.target.vocab_multiple;
+    if (!head || type.shape[0] % multiple == 0) continue;
+    type.shape[0] += multiple - type.shape[0] % multiple;
+    padded[argument.value] = type;
+    is_logits[size_t(head->outputs[0])] = true;
+  }
+  if (padded.empty()) return false;
+  Rewriter rewriter(graph, padded);
+  for (const Node& node : graph.nodes()) {
+    if (node.op != &op::reshape || !is_logits[size_t(node.inputs[0])]) {
+      rewriter.copy(node);
+      continue;
+    }
+    Node wide = node;
+    Shape shape = graph.shape(node.outputs[0]);
+    shape.back() = rewriter.builder().shape(rewriter.map(node.inputs[0])).back();
+    wide.attrs.set("shape", shape);
+    rewriter.copy(wide);
+    is_logits[size_t(node.outputs[0])] = true;
+  }
+  graph = rewriter.finish();
+  return true;
+}
+
+}  // namespace tokamak
