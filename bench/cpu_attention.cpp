@@ -1,0 +1,49 @@
+// GFLOP/s of the CPU's attention at B=4, T=1024, C=768 for several head sizes, next to the machine's sgemm rate.
+// FLOPs are those that a causal attention needs: 2 products of T x T x D / 2 a head forward, 5 backward.
+#include "backend/cpu/attention.h"
+#include "backend/cpu/measure.h"
+#include "backend/cpu/simd.h"
+#include "base/parallel.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <vector>
+
+using namespace tokamak;
+
+namespace {
+
+template <typename T>
+void print_row(const char* type, int64_t head_dim, float dropout, double sgemm) {
+  cpu::AttentionShape s{4, 1024, 768 / head_dim, head_dim, true, 1 / std::sqrt(float(head_dim))};
+  cpu::AttentionDropout drop{dropout, 1, 2};
+  size_t n = size_t(s.batch * s.time * s.width());
+  std::vector<T> qkv(3 * n), out(n), dout(n), dqkv(3 * n);
+  for (size_t i = 0; i < 3 * n; ++i) qkv[i] = cpu::from_float<T>(float(i * 7919 % 1000) / 500 - 1);
+  for (size_t i = 0; i < n; ++i) dout[i] = cpu::from_float<T>(float(i * 7907 % 1000) / 500 - 1);
+  std::vector<float> lse(size_t(s.batch * s.heads * s.time));
+  std::vector<char> workspace(std::max(cpu::attention_workspace_bytes(s, num_threads()),
+                                       cpu::attention_grad_workspace_bytes(s, num_threads())));
+  double forward = cpu::best_seconds(0.4, [&] {
+    cpu::attention(s, drop, qkv.data(), out.data(), lse.data(), workspace.data());
+  });
+  double backward = cpu::best_seconds(0.4, [&] {
+    cpu::attention_grad(s, drop, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), workspace.data());
+  });
+  double flops = 4.0 * double(s.batch * s.heads * s.time * s.time * s.head_dim) / 2;
+  fmt::print("{:<5}{:>5}{:>5}{:>9.1f}{:>10.1f} ms{:>8.0f}{:>6.0f}%{:>10.1f} ms{:>8.0f}{:>6.0f}%\n", type, head_dim,
+             s.heads, dropout, forward * 1e3, flops / forward / 1e9, 100 * flops / forward / sgemm, backward * 1e3,
+             2.5 * flops / backward / 1e9, 250 * flops / backward / sgemm);
+}
+
+}  // namespace
+
+int main() {
+  double sgemm = cpu::measure_machine().f32_flops;
+  fmt::print("sgemm {:.0f} GFLOP/s\n\n", sgemm / 1e9);
+  fmt::print("type     D    H  dropout      forward GFLOP/s  sgemm     backward GFLOP/s  sgemm\n");
+  for (int64_t head_dim : {32, 64, 96, 128})
+    for (float dropout : {0.0f, 0.1f}) print_row<float>("f32", head_dim, dropout, sgemm);
+  print_row<cpu::Bf16>("bf16", 64, 0, sgemm);
+}

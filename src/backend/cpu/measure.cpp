@@ -1,0 +1,78 @@
+#include "backend/cpu/measure.h"
+
+#include "backend/cpu/matmul.h"
+#include "backend/cpu/simd.h"
+#include "base/error.h"
+#include "base/parallel.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+#include <vector>
+
+namespace tokamak::cpu {
+namespace {
+
+// The value of the first line of /proc/cpuinfo with this key; empty where the file or the key is missing.
+std::string cpuinfo(std::string_view key) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(key) && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+  return "";
+}
+
+bool has_flag(const std::string& flags, const std::string& flag) {
+  return (" " + flags + " ").find(" " + flag + " ") != std::string::npos;
+}
+
+double measure_bandwidth(int64_t cache_bytes, double seconds) {
+  constexpr int64_t kPiece = 4096;
+  int64_t n = std::max<int64_t>(64 << 20, 2 * cache_bytes) / int64_t(sizeof(float)) / kPiece * kPiece;
+  // Not value-initialised here: the threads that use the pages touch them first.
+  auto a = std::make_unique_for_overwrite<float[]>(size_t(n)), b = std::make_unique_for_overwrite<float[]>(size_t(n)),
+       c = std::make_unique_for_overwrite<float[]>(size_t(n));
+  parallel_for(n, kPiece, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) a[size_t(i)] = 0, b[size_t(i)] = 1, c[size_t(i)] = 2;
+  });
+  double best = best_seconds(seconds, [&] {
+    parallel_for(n, kPiece, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; i += kLanes) store(&a[size_t(i)], load(&b[size_t(i)]) + 3.0f * load(&c[size_t(i)]));
+    });
+  });
+  TOKAMAK_CHECK(a[size_t(n) - 1] == 7, "the triad computed {}", a[size_t(n) - 1]);
+  return 3.0 * double(n) * sizeof(float) / best;
+}
+
+}  // namespace
+
+double measure_matmul(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, bool bf16, double seconds) {
+  DType dtype = bf16 ? DType::kBF16 : DType::kF32;
+  std::unique_ptr<Matmul> matmul;
+  try {
+    matmul = std::make_unique<Matmul>(MatmulShape{.m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b},
+                                      MatmulOptions{.input = dtype, .output = dtype});
+  } catch (const UserError&) {  // no kernel of this type for this CPU: that is the answer
+    return 0;
+  }
+  // Zeros as f32 or bf16 alike; matrix units take the same time for every finite number.
+  std::vector<float> a(size_t(m * k)), b(size_t(k * n)), c(size_t(m * n)), workspace(matmul->workspace_bytes() / 4 + 16);
+  double best = best_seconds(seconds, [&] { matmul->run(a.data(), b.data(), nullptr, c.data(), workspace.data()); });
+  return 2.0 * double(m) * double(n) * double(k) / best;
+}
+
+MachinePeaks measure_machine() {
+  MachinePeaks peaks;
+  std::string flags = cpuinfo("flags");
+  peaks.cpu = cpuinfo("model name");
+  peaks.threads = num_threads();
+  peaks.has_avx512_bf16 = has_flag(flags, "avx512_bf16");
+  peaks.has_amx = has_flag(flags, "amx_bf16");
+  peaks.cache_bytes = std::max<int64_t>(0, sysconf(_SC_LEVEL3_CACHE_SIZE));
+  peaks.f32_flops = measure_matmul(1024, 2304, 768, false, true, false, 0.15);
+  peaks.bf16_flops = measure_matmul(1024, 2304, 768, false, true, true, 0.1);
+  peaks.memory_bandwidth = measure_bandwidth(peaks.cache_bytes, 0.15);
+  return peaks;
+}
+
+}  // namespace tokamak::cpu
