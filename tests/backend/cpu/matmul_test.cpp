@@ -93,6 +93,14 @@ TEST(Matmul, AgreesWithEveryEpilogue) {
       }
 }
 
+TEST(Matmul, AgreesWhenItGoesInPieces) {
+  for (bool trans_a : {false, true})
+    for (bool accumulate : {false, true}) {
+      MatmulShape shape{.m = 260, .n = 801, .k = 1601, .trans_a = trans_a, .ldb = 805, .ldc = 803};
+      expect_agrees(shape, {.bias = true, .gelu = !accumulate, .accumulate = accumulate});
+    }
+}
+
 TEST(Matmul, BatchOfSlicesOfAWiderTensor) {
   // Heads of a packed projection: 3 heads of 16 columns, rows of 144; the rest of C keeps its values.
   int64_t rows = 20, width = 3 * 48;
