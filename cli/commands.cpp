@@ -11,6 +11,7 @@ std::vector<Command> all_commands() {
       train_command(),
       generate_command(),
       eval_command(),
+      ladder_command(),
       explain_command(),
       docs_command(),
   };

@@ -12,6 +12,7 @@ Command docs_command();
 Command eval_command();
 Command explain_command();
 Command generate_command();
+Command ladder_command();
 Command prepare_command();
 Command tokenize_command();
 Command train_command();
