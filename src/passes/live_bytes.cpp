@@ -19,11 +19,13 @@ int64_t peak_live_bytes(const Graph& graph) {
   std::vector<bool> escaping = find_escaping(graph);
   for (ValueId v = 0; v < graph.num_values(); ++v)
     if (escaping[size_t(v)]) last_use[size_t(storage[size_t(v)])] = nodes.size();
+  std::vector<bool> in_argument(size_t(graph.num_values()), false);
+  for (const Update& update : graph.updates()) in_argument[size_t(update.value)] = true;
   std::vector<int64_t> freed(nodes.size() + 1, 0);
   int64_t live = 0, peak = 0;
   for (size_t n = 0; n < nodes.size(); ++n) {
     for (ValueId value : nodes[n].outputs) {
-      if (storage[size_t(value)] != value) continue;
+      if (storage[size_t(value)] != value || in_argument[size_t(value)]) continue;
       live += num_bytes(graph.type(value));
       freed[last_use[size_t(value)]] += num_bytes(graph.type(value));
     }

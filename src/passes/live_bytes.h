@@ -7,7 +7,8 @@
 
 namespace tokamak {
 
-/// The largest sum of bytes of values other than arguments that are alive at one node. Reshapes share their storage.
+/// The largest sum of bytes of values other than arguments that are alive at one node. Reshapes share their storage;
+/// new values of parameters and states are written over the old ones.
 int64_t peak_live_bytes(const Graph& graph);
 
 }  // namespace tokamak

@@ -1,0 +1,92 @@
+#include "passes/autocast.h"
+
+#include "graph/op_def.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/random_tensors.h"
+
+namespace tokamak {
+namespace {
+
+using test::parse;
+
+TEST(Autocast, CastsInputsOfMatmulsAndBackForNorms) {
+  Graph before = parse(R"(graph g {
+    input x = %0 : f32[2,4]
+    param w = %1 : f32[4,4]
+    param b = %2 : f32[4]
+    param gain = %3 : f32[4]
+    %4 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[2,4]
+    %5 = add(%4, %2) : f32[2,4]
+    %6, %7, %8 = layer_norm(%5, %3) {eps=1e-05} : f32[2,4], f32[2,1], f32[2,1]
+    %9 = matmul(%6, %1) {trans_a=false, trans_b=false} #backward : f32[2,4]
+    result y = %9
+    update %1 = %1
+  })");
+  Graph after = before;
+  EXPECT_TRUE(autocast(after, {}));
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input x = %0 : f32[2,4]
+    param w = %1 : f32[4,4]
+    param b = %2 : f32[4]
+    param gain = %3 : f32[4]
+    %4 = cast(%0) {to="bf16"} : bf16[2,4]
+    %5 = cast(%1) {to="bf16"} : bf16[4,4]
+    %6 = matmul(%4, %5) {trans_a=false, trans_b=false} : bf16[2,4]
+    %7 = cast(%2) {to="bf16"} : bf16[4]
+    %8 = add(%6, %7) : bf16[2,4]
+    %9 = cast(%8) {to="f32"} : f32[2,4]
+    %10, %11, %12 = layer_norm(%9, %3) {eps=1e-05} : f32[2,4], f32[2,1], f32[2,1]
+    %13 = cast(%10) {to="bf16"} #backward : bf16[2,4]
+    %14 = matmul(%13, %5) {trans_a=false, trans_b=false} #backward : bf16[2,4]
+    %15 = cast(%14) {to="f32"} : f32[2,4]
+    result y = %15
+    update %1 = %1
+  })"));
+  test::expect_same_meaning(before, after, 0.05);
+}
+
+TEST(Autocast, DoesNotFireWithoutMatmuls) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[2,4]
+    %1 = softmax(%0) : f32[2,4]
+    result y = %1
+  })");
+  EXPECT_FALSE(autocast(graph, {}));
+}
+
+TEST(Autocast, ResidualsStayInTheWidestType) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[2,4]
+    param w = %1 : f32[4,4]
+    %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[2,4]
+    %3 = add(%0, %2) : f32[2,4]
+    result y = %3
+  })");
+  autocast(graph, {});
+  EXPECT_EQ(graph.dtype(graph.nodes().back().outputs[0]), DType::kF32);
+  EXPECT_EQ(graph.dtype(graph.nodes().back().inputs[1]), DType::kBF16);
+}
+
+TEST(Autocast, LeavesWhatAttentionNeedsInFullPrecision) {
+  Graph before = parse(R"(graph g {
+    input qkv = %0 : f32[1,3,12]
+    input dy = %1 : f32[1,3,4]
+    %2, %3 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0} : f32[1,3,4], f32[1,2,3]
+    %4 = attention_grad(%0, %2, %3, %1) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0} : f32[1,3,12]
+    result y = %2
+    result dqkv = %4
+  })");
+  Graph after = before;
+  EXPECT_TRUE(autocast(after, {}));
+  verify(after);
+  for (const Node& node : after.nodes())
+    if (node.op->name == "attention_grad") {
+      EXPECT_EQ(after.dtype(node.inputs[0]), DType::kBF16);
+      EXPECT_EQ(after.dtype(node.inputs[2]), DType::kF32);
+      EXPECT_EQ(after.dtype(node.inputs[3]), DType::kBF16);
+    }
+  test::expect_same_meaning(before, after, 0.05);
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,86 @@
+#include "passes/choose_recompute.h"
+
+#include "graph/op_def.h"
+#include "passes/apply_recompute.h"
+#include "passes/live_bytes.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/random_tensors.h"
+
+namespace tokamak {
+namespace {
+
+using test::parse;
+
+const char* kText = R"(graph g {
+  input x = %0 : f32[1024,64]
+  param w = %1 : f32[64,64]
+  %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[1024,64]
+  %3 = gelu(%2) : f32[1024,64]
+  %4 = matmul(%3, %1) {trans_a=false, trans_b=false} : f32[1024,64]
+  %5 = gelu(%4) : f32[1024,64]
+  %6 = matmul(%5, %1) {trans_a=false, trans_b=false} : f32[1024,64]
+  %7 = sum_squares(%6) : f32[]
+  %8 = matmul(%5, %6) {trans_a=true, trans_b=false} #backward : f32[64,64]
+  %9 = matmul(%6, %1) {trans_a=false, trans_b=true} #backward : f32[1024,64]
+  %10 = gelu_grad(%4, %9) #backward : f32[1024,64]
+  %11 = matmul(%3, %10) {trans_a=true, trans_b=false} #backward : f32[64,64]
+  %12 = matmul(%10, %1) {trans_a=false, trans_b=true} #backward : f32[1024,64]
+  %13 = gelu_grad(%2, %12) #backward : f32[1024,64]
+  %14 = matmul(%0, %13) {trans_a=true, trans_b=false} #backward : f32[64,64]
+  result loss = %7
+  result a = %8
+  result b = %11
+  result c = %14
+})";
+
+PassContext with_budget(double bytes) {
+  PassContext context;
+  context.options.memory_budget_gib = bytes / (1024.0 * 1024 * 1024);
+  return context;
+}
+
+int count_tags(const Graph& graph, std::string_view op) {
+  int count = 0;
+  for (const Node& node : graph.nodes()) count += node.op->name == op && node.has_tag("recompute");
+  return count;
+}
+
+constexpr double kTensor = 1024 * 64 * 4;
+
+TEST(ChooseRecompute, DoesNotFireWhenAllFits) {
+  Graph graph = parse(kText);
+  EXPECT_FALSE(choose_recompute(graph, with_budget(10 * kTensor)));
+}
+
+TEST(ChooseRecompute, TakesTheCheapOnesFirst) {
+  Graph graph = parse(kText);
+  double peak = double(peak_live_bytes(graph));
+  EXPECT_TRUE(choose_recompute(graph, with_budget(peak - 0.5 * kTensor)));
+  EXPECT_GE(count_tags(graph, "gelu"), 1);
+  EXPECT_EQ(count_tags(graph, "matmul"), 0);
+  EXPECT_EQ(count_tags(graph, "sum_squares"), 0);
+}
+
+TEST(ChooseRecompute, LowersThePeakAndKeepsTheMeaning) {
+  Graph before = parse(kText), after = before;
+  ASSERT_TRUE(choose_recompute(after, with_budget(peak_live_bytes(before) - 0.5 * kTensor)));
+  ASSERT_TRUE(apply_recompute(after, {}));
+  verify(after);
+  EXPECT_LE(double(peak_live_bytes(after)), double(peak_live_bytes(before)) - 0.5 * kTensor);
+  test::expect_same_meaning(before, after);
+}
+
+TEST(LiveBytes, CountsWhatIsAliveTogetherAndSharesViews) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[8]
+    %1 = exp(%0) : f32[8]
+    %2 = reshape(%1) {shape=[2,4]} : f32[2,4]
+    %3 = neg(%2) : f32[2,4]
+    %4 = exp(%3) : f32[2,4]
+    result y = %4
+  })");
+  EXPECT_EQ(peak_live_bytes(graph), 2 * 8 * 4);
+}
+
+}  // namespace
+}  // namespace tokamak
