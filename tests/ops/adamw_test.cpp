@@ -1,0 +1,66 @@
+#include "tests/ops/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tokamak::test {
+namespace {
+
+Attrs attrs(double decay) { return {{"beta1", 0.9}, {"beta2", 0.95}, {"decay", decay}, {"eps", 1e-8}}; }
+Attrs multi_attrs(Shape decayed) {
+  Attrs a = attrs(0.1);
+  a.set("decayed", std::move(decayed));
+  return a;
+}
+
+const CaseInput kLr = f32({}, 0.01, 0.02), kScale = f32({}, 0.5, 1), kStep = f32({}, 3, 3);
+
+std::vector<CaseInput> tensor(Shape shape) { return {f32(shape), f32(shape), f32(shape), f32(shape, 0.01, 1)}; }
+
+std::vector<CaseInput> one(Shape shape) {
+  std::vector<CaseInput> inputs = tensor(std::move(shape));
+  inputs.insert(inputs.end(), {kLr, kScale, kStep});
+  return inputs;
+}
+
+std::vector<CaseInput> many(std::vector<Shape> shapes) {
+  std::vector<CaseInput> inputs{kLr, kScale, kStep};
+  for (Shape& shape : shapes)
+    for (CaseInput& input : tensor(std::move(shape))) inputs.push_back(std::move(input));
+  return inputs;
+}
+
+}  // namespace
+
+std::vector<OpCase> adamw_cases() {
+  return {
+      {"Decayed", &op::adamw, one({3, 5}), attrs(0.1)},
+      {"Plain", &op::adamw, one({7}), attrs(0)},
+      {"Scalar", &op::adamw, one({}), attrs(0)},
+      {"Long", &op::adamw, one({3, 3001}), attrs(0.1)},
+      {"One", &op::multi_adamw, many({{4, 3}}), multi_attrs({1})},
+      {"Many", &op::multi_adamw, many({{4, 3}, {5}, {}, {70, 90}, {2, 1, 3}}), multi_attrs({1, 0, 0, 1, 1})},
+  };
+}
+
+namespace {
+
+// The first step from zero moments goes lr against the sign of the gradient, whatever its size.
+TEST(Adamw, FirstStepIsAsLongAsLr) {
+  auto out = evaluate({"", &op::adamw, one({2}), attrs(0.5)}, {{1, 1}, {1e-3, -50}, {0, 0}, {0, 0}, {0.1}, {1}, {1}});
+  EXPECT_NEAR(out[0][0], 1 - 0.1 * 0.5 - 0.1, 1e-5);
+  EXPECT_NEAR(out[0][1], 1 - 0.1 * 0.5 + 0.1, 1e-5);
+  EXPECT_NEAR(out[1][1], -5, 1e-12);
+  EXPECT_NEAR(out[2][1], 125, 1e-12);
+}
+
+TEST(Adamw, RefusesTensorsOfOtherShapes) {
+  std::vector<CaseInput> inputs = one({3});
+  inputs[2] = f32({4});
+  expect_refused({"", &op::adamw, inputs, attrs(0)}, "expected param, grad, m and v of one shape, got f32[3] and f32[4]");
+  expect_refused({"", &op::multi_adamw, many({{3}}), multi_attrs({1, 1})}, "expected 11 inputs for 2 tensors, got 7");
+}
+
+}  // namespace
+}  // namespace tokamak::test

@@ -1,0 +1,87 @@
+#include "ops/interpret.h"
+#include "tests/ops/harness.h"
+#include "tests/support/random_tensors.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+Attrs attrs(int64_t heads, bool causal, double dropout = 0) {
+  return {{"causal", causal}, {"dropout", dropout}, {"heads", heads}, {"scale", 0.6}, {"stream", int64_t(4)}};
+}
+Attrs decode_attrs(int64_t heads) { return {{"heads", heads}, {"scale", 0.6}}; }
+
+// lse as the forward pass would give it does not matter here: the formula is the same for any.
+std::vector<CaseInput> grad_inputs(int64_t B, int64_t T, int64_t C, int64_t heads) {
+  return {f32({B, T, 3 * C}), f32({B, T, C}), f32({B, heads, T}, 1, 3), f32({B, T, C})};
+}
+
+}  // namespace
+
+std::vector<OpCase> attention_cases() {
+  std::vector<CaseInput> with_rng = grad_inputs(2, 5, 6, 2);
+  with_rng.push_back(rng());
+  return {
+      {"Causal", &op::attention, {f32({2, 5, 18})}, attrs(2, true)},
+      {"Full", &op::attention, {f32({2, 5, 18})}, attrs(3, false)},
+      {"OneHead", &op::attention, {f32({1, 4, 12})}, attrs(1, true)},
+      {"OneToken", &op::attention, {f32({2, 1, 12})}, attrs(2, true)},
+      {"Dropout", &op::attention, {f32({2, 5, 18}), rng()}, attrs(2, true, 0.3)},
+      {"Long", &op::attention, {f32({1, 150, 24})}, attrs(2, true)},
+      {"LongFull", &op::attention, {f32({1, 131, 12})}, attrs(1, false)},
+      {"Peaked", &op::attention, {f32({1, 20, 12}, -9, 9)}, attrs(2, true), 1e-4},
+      {"Bf16", &op::attention, {bf16({2, 9, 24})}, attrs(2, true), 2e-2},
+      {"Causal", &op::attention_grad, grad_inputs(2, 5, 6, 2), attrs(2, true)},
+      {"Full", &op::attention_grad, grad_inputs(2, 5, 6, 3), attrs(3, false)},
+      {"Dropout", &op::attention_grad, with_rng, attrs(2, true, 0.3)},
+      {"Long", &op::attention_grad, grad_inputs(1, 150, 8, 2), attrs(2, true), 1e-4},
+      {"First", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({}, 0, 1)}, decode_attrs(2)},
+      {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({}, 4, 5)}, decode_attrs(3)},
+      {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({}, 5, 6)}, decode_attrs(1)},
+  };
+}
+
+namespace {
+
+TEST(Attention, RefusesWrongShapes) {
+  expect_refused({"", &op::attention, {f32({2, 5, 18})}, attrs(4, true)}, "expected heads that divide the width 6, got 4");
+  expect_refused({"", &op::attention, {f32({2, 5, 17})}, attrs(1, true)}, "expected a packed projection (B, T, 3C), got f32[2,5,17]");
+  expect_refused({"", &op::attention, {f32({5, 18})}, attrs(1, true)}, "got f32[5,18]");
+  expect_refused({"", &op::attention, {f32({2, 5, 18})}, attrs(2, true, 0.5)}, "expected 2 inputs with dropout 0.5, got 1");
+  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 2, 12}), i32({}, 0, 1)}, decode_attrs(2)},
+                 "expected a cache (2, 3 or more, 12), got [2,2,12]");
+}
+
+TEST(Attention, LooksOnlyBack) {
+  OpCase c{"", &op::attention, {f32({1, 4, 6})}, attrs(1, true)};
+  std::vector<HostTensor> arguments = case_arguments(c);
+  Graph graph = case_graph(c);
+  HostTensor before = interpret(graph, arguments).results[0];
+  for (int64_t i = 0; i < 6; ++i) arguments[0][3 * 6 + i] += 1;  // the last token
+  HostTensor after = interpret(graph, arguments).results[0];
+  for (int64_t i = 0; i < 3 * 2; ++i) EXPECT_EQ(before[i], after[i]);
+  EXPECT_NE(before[6], after[6]);
+}
+
+// One token at a time, and a few at once, give what the whole sequence gives.
+TEST(AttentionDecode, EqualsCausalAttention) {
+  constexpr int64_t T = 6, C = 4;
+  OpCase whole{"", &op::attention, {f32({1, T, 3 * C})}, attrs(2, true)};
+  std::vector<HostTensor> qkv = case_arguments(whole);
+  HostTensor expected = interpret(case_graph(whole), qkv).results[0];
+  HostTensor cache({DType::kF32, {1, T, 2 * C}});
+  int64_t position = 0;
+  for (int64_t t : {1, 2, 1, 2}) {
+    OpCase step{"", &op::attention_decode, {f32({1, t, 3 * C}), f32({1, T, 2 * C}), i32({}, 0, T)}, decode_attrs(2)};
+    HostTensor next({DType::kF32, {1, t, 3 * C}});
+    for (int64_t i = 0; i < next.size(); ++i) next[i] = qkv[0][position * 3 * C + i];
+    auto out = interpret(case_graph(step), {next, cache, HostTensor({DType::kI32, {}}, {double(position)})}).results;
+    for (int64_t i = 0; i < out[0].size(); ++i) EXPECT_NEAR(out[0][i], expected[position * C + i], 1e-12);
+    cache = out[1];
+    position += t;
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::test

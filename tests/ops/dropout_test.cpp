@@ -1,0 +1,42 @@
+#include "tests/ops/harness.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+Attrs attrs(double p, int64_t stream = 0) { return {{"p", p}, {"stream", stream}}; }
+
+}  // namespace
+
+std::vector<OpCase> dropout_cases() {
+  return {
+      {"Matrix", &op::dropout, {f32({7, 9}), rng()}, attrs(0.3, 5)},
+      {"Batch", &op::dropout, {f32({2, 3, 5}), rng()}, attrs(0.1)},
+      {"Nothing", &op::dropout, {f32({7}), rng()}, attrs(0.0)},
+      {"Long", &op::dropout, {f32({5003}), rng()}, attrs(0.5)},
+      {"Bf16", &op::dropout, {bf16({7, 9}), rng()}, attrs(0.25), 1e-2},
+  };
+}
+
+namespace {
+
+TEST(Dropout, KeepsTheMeanAndScalesWhatItKeeps) {
+  constexpr int64_t n = 40000;
+  auto y = evaluate({"", &op::dropout, {f32({n}), rng()}, attrs(0.2)}, {std::vector<double>(n, 1.0), {3, 4}})[0];
+  double dropped = 0;
+  for (double v : y.data) {
+    EXPECT_TRUE(v == 0 || v == 1.25) << v;
+    dropped += v == 0;
+  }
+  EXPECT_NEAR(dropped / n, 0.2, 0.01);
+}
+
+TEST(Dropout, RefusesWrongProbabilitiesAndRng) {
+  expect_refused({"", &op::dropout, {f32({7}), rng()}, attrs(1.0)}, "expected a probability in [0, 1), got 1");
+  expect_refused({"", &op::dropout, {f32({7}), rng()}, attrs(-0.5)}, "got -0.5");
+  expect_refused({"", &op::dropout, {f32({7}), f32({2})}, attrs(0.5)}, "expected rng to be i32[2] (seed, step), got f32[2]");
+}
+
+}  // namespace
+}  // namespace tokamak::test

@@ -1,0 +1,56 @@
+#include "tests/ops/harness.h"
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+std::shared_ptr<const Graph> body(std::string_view text) { return std::make_shared<const Graph>(parse(text)); }
+
+constexpr std::string_view kFlat = R"(graph body {
+  input a = %0 : f32[3,4]
+  input b = %1 : f32[1,4]
+  %2 = mul(%0, %1) : f32[3,4]
+  %3 = exp(%2) : f32[3,4]
+  result y = %3
+  result z = %2
+})";
+
+constexpr std::string_view kRow = R"(graph body {
+  input a = %0 : f32[3,4]
+  %1 = reduce_sum(%0) {dims=[1], keep=true} : f32[3,1]
+  %2 = sub(%0, %1) : f32[3,4]
+  result y = %2
+  result s = %1
+})";
+
+constexpr std::string_view kColumn = R"(graph body {
+  input a = %0 : f32[3,4]
+  %1 = mul(%0, %0) : f32[3,4]
+  %2 = reduce_sum(%1) {dims=[0], keep=true} : f32[1,4]
+  result y = %2
+})";
+
+}  // namespace
+
+std::vector<OpCase> group_cases() {
+  auto kind = [](const char* name) { return Attrs{{"kind", std::string(name)}}; };
+  return {
+      {"Flat", &op::group, {f32({3, 4}), f32({1, 4})}, kind("flat"), 1e-6, body(kFlat)},
+      {"Row", &op::group, {f32({3, 4})}, kind("row"), 1e-6, body(kRow)},
+      {"Column", &op::group, {f32({3, 4})}, kind("column"), 1e-6, body(kColumn)},
+  };
+}
+
+namespace {
+
+TEST(Group, CountsTheBodysFlopsAndItsOwnBytes) {
+  Graph graph = case_graph(group_cases()[0]);
+  Cost cost = node_cost(graph, graph.nodes()[0]);
+  EXPECT_EQ(cost.flops, 24);
+  EXPECT_EQ(cost.bytes, 4.0 * (12 + 4 + 12 + 12));
+}
+
+}  // namespace
+}  // namespace tokamak::test

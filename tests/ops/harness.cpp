@@ -1,0 +1,192 @@
+#include "tests/ops/harness.h"
+
+#include "autodiff/differentiate.h"
+#include "base/random.h"
+#include "graph/text.h"
+#include "ops/all_ops.h"
+#include "ops/interpret.h"
+#include "passes/form_groups.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/random_tensors.h"
+#include "tests/support/run_on_cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tokamak::test {
+namespace {
+
+constexpr double kDecomposeTolerance = 1e-9;
+constexpr double kStep = 1e-5;               // of finite differences: truncation and rounding are both near 1e-10
+constexpr double kGradientTolerance = 1e-7;
+constexpr int64_t kMaxElements = 40;         // of one input that are checked by finite differences
+
+HostTensor random_input(const CaseInput& input, uint64_t seed) {
+  HostTensor tensor(input.type);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    double u = input.low + (input.high - input.low) * double(uniform_float(philox4x32(seed, uint64_t(i))[0]));
+    tensor[i] = is_float(input.type.dtype) ? round_to(input.type.dtype, double(float(u))) : std::floor(u);
+  }
+  return tensor;
+}
+
+bool all_f32(const OpCase& c) {
+  for (const CaseInput& input : c.inputs)
+    if (input.type.dtype != DType::kF32 && input.type.dtype != DType::kI32) return false;
+  return true;
+}
+
+// The case's node, and as loss its first output projected on a random tensor (the last input).
+struct Projected {
+  Graph graph{"projected"};
+  std::vector<ValueId> wrt;        // the float inputs
+  std::vector<size_t> positions;   // their positions among the inputs
+  std::vector<HostTensor> arguments;
+};
+
+Projected project(const OpCase& c) {
+  Projected p;
+  p.graph = case_graph(c);
+  GraphBuilder g(p.graph);
+  ValueId y = p.graph.results()[0].value;
+  p.arguments = case_arguments(c);
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    if (is_float(c.inputs[i].type.dtype)) {
+      p.wrt.push_back(p.graph.arguments()[i].value);
+      p.positions.push_back(i);
+    }
+  ValueId w = g.input("w", g.type(y));
+  p.arguments.push_back(random_input({g.type(y)}, 99));
+  std::vector<int64_t> dims;
+  for (size_t d = 0; d < g.shape(y).size(); ++d) dims.push_back(int64_t(d));
+  ValueId product = mul(g, y, w);
+  p.graph.add_result("loss", dims.empty() ? product : reduce_sum(g, product, dims, false));
+  return p;
+}
+
+double loss_of(const Graph& graph, const std::vector<HostTensor>& arguments) {
+  return interpret(graph, arguments).results.back()[0];
+}
+
+class OpTest : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(OpTest, PrintsAndParsesBack) {
+  Graph graph = case_graph(GetParam());
+  std::string text = print(graph);
+  EXPECT_EQ(print(parse_graph(text, find_op)), text);
+}
+
+TEST_P(OpTest, ReferenceEqualsDecomposition) {
+  const OpCase& c = GetParam();
+  if (!c.op->decompose || !all_f32(c)) return;
+  Graph graph = case_graph(c), simpler("simpler");
+  GraphBuilder g(simpler);
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input("x" + std::to_string(i), c.inputs[i].type));
+  std::vector<ValueId> outputs = c.op->decompose(g, graph.nodes()[0], inputs);
+  ASSERT_EQ(outputs.size(), graph.results().size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_EQ(g.type(outputs[i]), graph.type(graph.results()[i].value));
+    simpler.add_result("y" + std::to_string(i), outputs[i]);
+  }
+  verify(simpler);
+  for (uint64_t seed : {1, 2, 3}) {
+    std::vector<HostTensor> arguments = case_arguments(c, seed);
+    Interpretation a = interpret(graph, arguments), b = interpret(simpler, arguments);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      EXPECT_LE(difference(b.results[i], a.results[i]), kDecomposeTolerance) << "output " << i;
+  }
+}
+
+TEST_P(OpTest, GradientEqualsFiniteDifferences) {
+  const OpCase& c = GetParam();
+  if (!c.op->gradient || !all_f32(c) || !c.smooth) return;
+  Projected p = project(c);
+  Graph backward = p.graph;
+  GraphBuilder g(backward);
+  std::vector<ValueId> grads = differentiate(g, backward.find_result("loss"), p.wrt);
+  for (size_t k = 0; k < grads.size(); ++k)
+    if (grads[k] != kNoValue) backward.add_result("grad" + std::to_string(k), grads[k]);
+  verify(backward);
+  std::vector<HostTensor> results = interpret(backward, p.arguments).results;
+  size_t next = p.graph.results().size();
+  for (size_t k = 0; k < grads.size(); ++k) {
+    const HostTensor* grad = grads[k] == kNoValue ? nullptr : &results[next++];
+    HostTensor& x = p.arguments[p.positions[k]];
+    int64_t stride = std::max<int64_t>(1, x.size() / kMaxElements);
+    for (int64_t i = 0; i < x.size(); i += stride) {
+      double old = x[i];
+      x[i] = old + kStep;
+      double above = loss_of(p.graph, p.arguments);
+      x[i] = old - kStep;
+      double below = loss_of(p.graph, p.arguments);
+      x[i] = old;
+      double expected = (above - below) / (2 * kStep), got = grad ? (*grad)[i] : 0.0;
+      ASSERT_NEAR(got, expected, kGradientTolerance * std::max(1.0, std::fabs(expected)))
+          << "input " << p.positions[k] << ", element " << i << "\n" << print(backward);
+    }
+  }
+}
+
+// As it stands, and as the kernel template that form_groups gives it.
+TEST_P(OpTest, CpuEqualsReference) {
+  const OpCase& c = GetParam();
+  Graph plain = case_graph(c), grouped = plain;
+  form_groups(grouped, {});
+  verify(grouped);
+  std::vector<HostTensor> arguments = case_arguments(c);
+  Interpretation expected = interpret(plain, arguments);
+  for (const Graph* graph : {&plain, &grouped}) {
+    Interpretation got = run_on_cpu(*graph, arguments);
+    for (size_t i = 0; i < expected.results.size(); ++i)
+      EXPECT_LE(difference(got.results[i], expected.results[i]), c.cpu_tolerance) << "output " << i << " of\n" << print(*graph);
+  }
+}
+
+std::string case_name(const ::testing::TestParamInfo<OpCase>& info) {
+  return std::string(info.param.op->name) + "_" + info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpTest, ::testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+
+void PrintTo(const OpCase& c, std::ostream* out) { *out << c.op->name << " " << c.name; }
+
+std::vector<OpCase> all_cases() {
+  std::vector<OpCase> all;
+  for (auto family : {adamw_cases, attention_cases, cross_entropy_cases, dropout_cases, embedding_cases, generate_cases,
+                      group_cases, matmul_cases, movement_cases, norm_cases, pointwise_cases, reduce_cases})
+    for (OpCase& c : family()) all.push_back(std::move(c));
+  return all;
+}
+
+Graph case_graph(const OpCase& c) {
+  Graph graph("case");
+  GraphBuilder g(graph);
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input("x" + std::to_string(i), c.inputs[i].type));
+  std::vector<ValueId> outputs = g.add(*c.op, inputs, c.attrs, c.body);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("y" + std::to_string(i), outputs[i]);
+  verify(graph);
+  return graph;
+}
+
+std::vector<HostTensor> case_arguments(const OpCase& c, uint64_t seed) {
+  std::vector<HostTensor> arguments;
+  for (size_t i = 0; i < c.inputs.size(); ++i) arguments.push_back(random_input(c.inputs[i], seed * 100 + i));
+  return arguments;
+}
+
+std::vector<HostTensor> evaluate(const OpCase& c, const std::vector<std::vector<double>>& inputs) {
+  std::vector<HostTensor> arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) arguments.emplace_back(c.inputs[i].type, inputs[i]);
+  return interpret(case_graph(c), arguments).results;
+}
+
+void expect_refused(const OpCase& c, const std::string& piece) {
+  expect_user_error([&] { case_graph(c); }, {"[" + std::string(c.op->name) + "]", piece});
+}
+
+}  // namespace tokamak::test

@@ -1,0 +1,68 @@
+// One table of cases per op family; every case goes through the same checks (harness.cpp): text round trip, reference
+// against decomposition, reference against the CPU backend, gradient against finite differences. coverage_test.cpp fails
+// when an op has no case.
+#pragma once
+
+#include "graph/builder.h"
+#include "graph/host_tensor.h"
+#include "ops/ops.h"
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace tokamak::test {
+
+/// An input of a case: its type and the range of its random elements (integers: [low, high)).
+struct CaseInput {
+  ValueType type;
+  double low = -1, high = 1;
+};
+
+inline CaseInput f32(Shape shape, double low = -1, double high = 1) { return {{DType::kF32, std::move(shape)}, low, high}; }
+inline CaseInput bf16(Shape shape, double low = -1, double high = 1) { return {{DType::kBF16, std::move(shape)}, low, high}; }
+inline CaseInput i32(Shape shape, double low, double high) { return {{DType::kI32, std::move(shape)}, low, high}; }
+inline CaseInput rng() { return i32({2}, 0, 1e6); }
+
+struct OpCase {
+  std::string name;
+  const OpDef* op = nullptr;
+  std::vector<CaseInput> inputs;
+  Attrs attrs = {};
+  double cpu_tolerance = 1e-5;  // |cpu - reference| / max(1, |reference|); 0: the same bits
+  std::shared_ptr<const Graph> body = nullptr;
+  bool smooth = true;           // false: rounds, so that finite differences see steps
+};
+
+/// How GoogleTest names a case.
+void PrintTo(const OpCase& c, std::ostream* out);
+
+std::vector<OpCase> adamw_cases();
+std::vector<OpCase> attention_cases();
+std::vector<OpCase> cross_entropy_cases();
+std::vector<OpCase> dropout_cases();
+std::vector<OpCase> embedding_cases();
+std::vector<OpCase> generate_cases();
+std::vector<OpCase> group_cases();
+std::vector<OpCase> matmul_cases();
+std::vector<OpCase> movement_cases();
+std::vector<OpCase> norm_cases();
+std::vector<OpCase> pointwise_cases();
+std::vector<OpCase> reduce_cases();
+
+/// All of the above.
+std::vector<OpCase> all_cases();
+
+/// A graph of one node: inputs x0, x1, ..., results y0, y1, ...
+Graph case_graph(const OpCase& c);
+
+/// Random arguments in the ranges of the case, representable in their types.
+std::vector<HostTensor> case_arguments(const OpCase& c, uint64_t seed = 1);
+
+/// The outputs of the op's reference kernel for given values of the inputs.
+std::vector<HostTensor> evaluate(const OpCase& c, const std::vector<std::vector<double>>& inputs);
+
+/// Expects the builder to refuse the node with a UserError that holds the piece.
+void expect_refused(const OpCase& c, const std::string& piece);
+
+}  // namespace tokamak::test
