@@ -1,4 +1,5 @@
 // The pointwise ops: one record, one gradient, one builder each.
+#include "ops/interpret.h"
 #include "ops/ops.h"
 #include "ops/pointwise_op.h"
 #include "ops/scalar_math.h"
@@ -72,16 +73,21 @@ Grads cast_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
   return {cast(g, dy[0], g.type(n.inputs[0]).dtype)};
 }
 
-// Rounding to bf16 happens here; f16 and i32 when the value is stored.
+// Rounding to bf16 and to integers happens here, f16 when the value is stored.
 void cast_tile(const Node& node, std::span<const TileOperand> in, int64_t first, int64_t n, float* out) {
-  if (cast_target(node.attrs) == DType::kBF16) return detail::tile1<scalar::round_bf16>(node, in, first, n, out);
+  DType to = cast_target(node.attrs);
+  if (to == DType::kBF16) return detail::tile1<scalar::round_bf16>(node, in, first, n, out);
+  if (to == DType::kI32) return detail::tile1<scalar::cast_i32<float>>(node, in, first, n, out);
   const float* a = in[0].data;
   for (int64_t i = 0; i < n; ++i) out[i] = a[in[0].uniform ? 0 : i];
 }
 
 void cast_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  bool low = cast_target(node.attrs) == DType::kBF16;
-  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = low ? scalar::cast_bf16((*in[0])[i]) : (*in[0])[i];
+  DType to = cast_target(node.attrs);
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    double x = (*in[0])[i];
+    out[0][i] = to == DType::kI32 ? scalar::cast_i32(x) : round_to(to, x);
+  }
 }
 
 constexpr AttrDef kCastAttrs[] = {{"to"}};

@@ -58,6 +58,8 @@ inline double tanh(double x) { return std::tanh(x); }
 inline float cast_bf16(float x) { return round_bf16(x); }
 inline double cast_bf16(double x) { return double(round_bf16(float(x))); }
 
+template <typename T> T cast_i32(T x) { return std::trunc(x); }
+
 template <typename T> T add(T a, T b) { return a + b; }
 template <typename T> T sub(T a, T b) { return a - b; }
 template <typename T> T mul(T a, T b) { return a * b; }
