@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-// kind: flat, row, column or matmul: which kernel template runs it (passes/fuse.h).
+// kind: flat, row, column or matmul: which kernel template runs it (passes/group_info.h).
 constexpr AttrDef kGroupAttrs[] = {{"kind"}};
 
 std::vector<ValueType> infer(const NodeSpec& spec) {

@@ -45,7 +45,7 @@ struct GroupCore {
 /// The node as a core when it fits a template; composites are decomposed. `wanted[i]`: output i is read by somebody.
 std::optional<GroupCore> core_of_node(const Graph& graph, const Node& node, const std::vector<bool>& wanted);
 
-/// Inverse of add_group, for a group of kind flat, row or column.
+/// Inverse of make_body, for a group of kind flat, row or column.
 GroupCore core_of_group(const Graph& graph, const Node& group);
 
 /// The same computation over another matrix: every value that had as many elements as the old space varies along the
