@@ -79,7 +79,8 @@ PieceSizes piece_sizes(const MatmulShape& s, const MatmulOptions& o) {
     int64_t pieces = (size + longest - 1) / longest, length = (size + pieces - 1) / pieces;
     return (length + 63) / 64 * 64;
   };
-  return {even(s.n, kColumns), even(s.k, kDepth)};
+  // With A transposed pieces of k gained nothing, and each costs a pass over C.
+  return {even(s.n, kColumns), s.trans_a ? s.k : even(s.k, kDepth)};
 }
 
 std::vector<Piece> make_pieces(const MatmulShape& s, const MatmulOptions& o, const dnnl::engine& engine) {
