@@ -19,22 +19,30 @@ EXCEPTIONS = {
 NO_FUNCTION = re.compile(r"\s*(namespace|class|struct|enum|union|extern|if|for|while|switch|else|do|case|return|=|})\b")
 
 
+def first_line(lines, index):
+    """The line where the declaration that opens its brace at `index` begins: parameters and initialisers may wrap."""
+    start, open_parens = index, lines[index].count(")") - lines[index].count("(")
+    while start > 0 and (open_parens > 0 or lines[start].lstrip().startswith(":") or lines[start - 1].endswith(",")):
+        start -= 1
+        open_parens += lines[start].count(")") - lines[start].count("(")
+    return start
+
+
 def functions(lines):
     """Yields (name, line number, length) of the outermost functions at namespace or class level."""
     index = 0
     while index < len(lines):
-        line = lines[index]
-        indent = len(line) - len(line.lstrip())
-        opens = line.rstrip().endswith("{") and indent <= 2 and ")" in line and not NO_FUNCTION.match(line)
-        if not opens:
+        if not (lines[index].endswith("{") and ")" in lines[index]):
+            index += 1
+            continue
+        start = first_line(lines, index)
+        indent = len(lines[start]) - len(lines[start].lstrip())
+        if indent > 2 or NO_FUNCTION.match(lines[start]):
             index += 1
             continue
         end = index + 1
         while end < len(lines) and not re.match(" " * indent + r"}[;,)]*\s*(//.*)?$", lines[end]):
             end += 1
-        start = index
-        while start > 0 and lines[start].lstrip().startswith((")", ":")) or "(" not in lines[start]:
-            start -= 1
         name = re.search(r"([\w:~]+)\s*\(", lines[start])
         yield (name.group(1) if name else "?"), start + 1, end - start + 1
         index = end + 1
