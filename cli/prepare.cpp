@@ -77,8 +77,8 @@ void print_split(const char* name, const SplitIndex& split) {
 
 int run_prepare(const PrepareArguments& arguments) {
   PrepareOptions options;
-  options.sources = {.inputs = arguments.inputs, .format = source_format(arguments.format),
-                     .text_field = arguments.field};
+  options.sources = {
+      .inputs = arguments.inputs, .format = source_format(arguments.format), .text_field = arguments.field};
   options.out = arguments.out;
   options.vocab = arguments.vocab;
   options.vocab_size = arguments.vocab_size;
@@ -94,7 +94,8 @@ int run_prepare(const PrepareArguments& arguments) {
   print_split("train", index.train);
   print_split("val", index.val);
   int64_t tokens = index.train.tokens() + index.val.tokens();
-  fmt::print("  {:.3f} bytes of text per token\n", double(index.train.text_bytes + index.val.text_bytes) / double(tokens));
+  fmt::print("  {:.3f} bytes of text per token\n",
+             double(index.train.text_bytes + index.val.text_bytes) / double(tokens));
   if (trained && index.vocab_size < arguments.vocab_size)
     fmt::print("  The vocabulary is smaller than the {} asked for: no pair of tokens is left that occurs twice.\n",
                arguments.vocab_size);
@@ -104,11 +105,11 @@ int run_prepare(const PrepareArguments& arguments) {
 }  // namespace
 
 Command prepare_command() {
-  return make_command<PrepareArguments>(
-      "prepare", "turn text into token shards; trains a tokenizer where none is given",
-      "  tokamak prepare book.txt --out=data --vocab-size=4096\n"
-      "  tokamak prepare corpus/ more.jsonl --field=body --vocab=gpt2 --out=data",
-      run_prepare);
+  return make_command<PrepareArguments>("prepare",
+                                        "turn text into token shards; trains a tokenizer where none is given",
+                                        "  tokamak prepare book.txt --out=data --vocab-size=4096\n"
+                                        "  tokamak prepare corpus/ more.jsonl --field=body --vocab=gpt2 --out=data",
+                                        run_prepare);
 }
 
 }  // namespace tokamak

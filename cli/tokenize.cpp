@@ -130,8 +130,10 @@ std::string to_binary(const std::vector<int32_t>& ids) {
 template <typename Stored>
 std::vector<int32_t> from_binary(std::string_view bytes) {
   if (bytes.size() % sizeof(Stored) != 0)
-    user_error("[tokenize] expected binary ids of {} bytes each, got {} bytes in all; the input is cut short or of another "
-               "vocabulary", sizeof(Stored), bytes.size());
+    user_error(
+        "[tokenize] expected binary ids of {} bytes each, got {} bytes in all; the input is cut short or of another "
+        "vocabulary",
+        sizeof(Stored), bytes.size());
   std::vector<int32_t> ids(bytes.size() / sizeof(Stored));
   for (size_t i = 0; i < ids.size(); ++i) {
     Stored value;

@@ -55,6 +55,7 @@ def main():
     rows = [f"{{0x{first:X}, 0x{last:X}, {kind}}}," for first, last, kind in ranges(unicode_data())]
     print(f"// Made by tools/make_unicode_table.py from Unicode {UNICODE_VERSION}; do not edit.")
     print('#include "data/unicode_table.h"\n\nnamespace tokamak {\n\nusing enum CharClass;\n')
+    print("// clang-format off")
     print("constexpr UnicodeRange kRanges[] = {")
     line = "   "
     for row in rows:
@@ -62,7 +63,8 @@ def main():
             print(line)
             line = "   "
         line += " " + row
-    print(line + "\n};\n\nstd::span<const UnicodeRange> unicode_ranges() { return kRanges; }\n\n}  // namespace tokamak")
+    print(line + "\n};\n// clang-format on\n")
+    print("std::span<const UnicodeRange> unicode_ranges() { return kRanges; }\n\n}  // namespace tokamak")
 
 
 if __name__ == "__main__":

@@ -154,9 +154,7 @@ std::string read_all(int fd, std::string_view name) {
   return content;
 }
 
-std::string read_file(const fs::path& path) {
-  return read_all(open_file(path, O_RDONLY, "read").get(), path.string());
-}
+std::string read_file(const fs::path& path) { return read_all(open_file(path, O_RDONLY, "read").get(), path.string()); }
 
 void write_file_atomic(const fs::path& path, std::string_view content) {
   AtomicFile file(path);

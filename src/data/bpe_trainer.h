@@ -35,8 +35,8 @@ inline constexpr int64_t kMinVocabulary = 257;
 /// A UserError if no vocabulary can be that small.
 void check_vocab_size(int64_t vocab_size);
 
-/// A vocabulary of `vocab_size` (a UserError if below kMinVocabulary): the 256 bytes in GPT-2's order, the merges in the
-/// order they were found, <|endoftext|> as the last id. The most frequent pair is merged first; of equally frequent
+/// A vocabulary of `vocab_size` (a UserError if below kMinVocabulary): the 256 bytes in GPT-2's order, the merges in
+/// the order they were found, <|endoftext|> as the last id. The most frequent pair is merged first; of equally frequent
 /// ones that with the smaller left, then right id, so the same text always gives the same vocabulary. It comes out
 /// smaller when no pair is left that occurs twice.
 Vocabulary train_bpe(const WordCounts& words, int64_t vocab_size);

@@ -14,8 +14,9 @@ namespace {
 using nlohmann::json;
 
 [[noreturn]] void refuse(std::string_view name, std::string_view field, std::string_view expected, const json& got) {
-  user_error("[tokenizer] {}: expected {} in {}, got {}; only byte-level BPE with GPT-2's pre-tokenization is supported",
-             name, expected, field, got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+  user_error(
+      "[tokenizer] {}: expected {} in {}, got {}; only byte-level BPE with GPT-2's pre-tokenization is supported", name,
+      expected, field, got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
 }
 
 json field(const json& object, const char* key) { return object.is_object() ? object.value(key, json()) : json(); }
@@ -31,7 +32,8 @@ void check_settings(const json& root, std::string_view name) {
   const json& model = root["model"];
   json type = field(model, "type");
   if (!type.is_null() && type != "BPE") refuse(name, "model.type", "\"BPE\"", type);
-  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges"})
+  for (const char* key :
+       {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges"})
     expect_off(name, model, "model", key);
   json normalizer = field(root, "normalizer");
   if (!normalizer.is_null()) refuse(name, "normalizer", "null", normalizer);
@@ -66,8 +68,10 @@ void add_model(const json& model, std::string_view name, VocabularyBuilder& buil
 Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view name) {
   json root = json::parse(text, nullptr, false);
   if (!root.is_object() || !root.contains("model"))
-    user_error("[tokenizer] {}: expected a JSON object with a field `model`, got something else; name a tokenizer.json "
-               "as Hugging Face's tokenizers library writes it", name);
+    user_error(
+        "[tokenizer] {}: expected a JSON object with a field `model`, got something else; name a tokenizer.json "
+        "as Hugging Face's tokenizers library writes it",
+        name);
   check_settings(root, name);
   VocabularyBuilder builder(name);
   add_model(root["model"], name, builder);
@@ -84,20 +88,31 @@ Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view
 std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
   json added = json::array(), merges = json::array();
   for (int32_t id : vocabulary.special)
-    added.push_back({{"id", id}, {"content", vocabulary.tokens[size_t(id)]}, {"single_word", false}, {"lstrip", false},
-                     {"rstrip", false}, {"normalized", false}, {"special", true}});
+    added.push_back({{"id", id},
+                     {"content", vocabulary.tokens[size_t(id)]},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
   for (const Merge& merge : vocabulary.merges)
     merges.push_back(spell_bytes(vocabulary.tokens[size_t(merge.left)]) + " " +
                      spell_bytes(vocabulary.tokens[size_t(merge.right)]));
-  json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true},
-                             {"use_regex", true}};
-  json model = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr},
-                        {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", false},
-                        {"byte_fallback", false}, {"ignore_merges", false},
-                        {"vocab", json::parse(format_gpt2_tokens(vocabulary))}, {"merges", merges}};
-  json root = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added},
-                       {"normalizer", nullptr}, {"pre_tokenizer", byte_level}, {"post_processor", byte_level},
-                       {"decoder", byte_level}, {"model", model}};
+  json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  json model = {{"type", "BPE"},
+                {"dropout", nullptr},
+                {"unk_token", nullptr},
+                {"continuing_subword_prefix", nullptr},
+                {"end_of_word_suffix", nullptr},
+                {"fuse_unk", false},
+                {"byte_fallback", false},
+                {"ignore_merges", false},
+                {"vocab", json::parse(format_gpt2_tokens(vocabulary))},
+                {"merges", merges}};
+  json root = {
+      {"version", "1.0"},      {"truncation", nullptr},       {"padding", nullptr},           {"added_tokens", added},
+      {"normalizer", nullptr}, {"pre_tokenizer", byte_level}, {"post_processor", byte_level}, {"decoder", byte_level},
+      {"model", model}};
   return root.dump(1);
 }
 

@@ -18,13 +18,16 @@ void check_options(const ShardIndex& index, const SplitIndex& split, const Loade
   TOKAMAK_CHECK(options.batch > 0 && options.context > 0, "batch {}, context {}", options.batch, options.context);
   int64_t needed = options.context + 1;
   if (split.tokens() < needed)
-    user_error("[data] expected at least {} tokens (model.context + 1), got {}; lower model.context to {} or less, or "
-               "prepare more text", needed, split.tokens(), std::max<int64_t>(split.tokens() - 1, 0));
+    user_error(
+        "[data] expected at least {} tokens (model.context + 1), got {}; lower model.context to {} or less, or "
+        "prepare more text",
+        needed, split.tokens(), std::max<int64_t>(split.tokens() - 1, 0));
   int64_t needed_vocab = std::max(index.vocab_size, split.max_token() + 1);
   if (options.vocab_size > 0 && needed_vocab > options.vocab_size)
-    user_error("[data] the model's vocabulary is too small for the data: expected at least {}, got {}; set model.vocab to "
-               "{} (or 0 for the data's), or prepare the data with a smaller vocabulary",
-               needed_vocab, options.vocab_size, needed_vocab);
+    user_error(
+        "[data] the model's vocabulary is too small for the data: expected at least {}, got {}; set model.vocab to "
+        "{} (or 0 for the data's), or prepare the data with a smaller vocabulary",
+        needed_vocab, options.vocab_size, needed_vocab);
 }
 
 /// Makes batches from sample numbers; knows nothing of threads.
@@ -55,8 +58,10 @@ class BatchMaker {
     int32_t largest = 0;
     for (int32_t id : window_) largest = std::max(largest, id);
     if (options_.vocab_size > 0 && largest >= options_.vocab_size)
-      user_error("[data] expected token ids below {}, got {} in window {}; a shard is damaged: copy it again or run "
-                 "`prepare` again", options_.vocab_size, largest, window_of(sample));
+      user_error(
+          "[data] expected token ids below {}, got {} in window {}; a shard is damaged: copy it again or run "
+          "`prepare` again",
+          options_.vocab_size, largest, window_of(sample));
   }
 
   int64_t window_of(int64_t sample) const {

@@ -26,8 +26,8 @@ struct Batch {
   std::vector<int32_t> targets;  // (B, T)
 };
 
-/// Cuts a stream of N tokens into W = (N - 1) / T windows of T + 1 tokens, each beginning with the last token of the one
-/// before. Sample i is window (i mod W) of epoch i / W, in an order of its own for each epoch.
+/// Cuts a stream of N tokens into W = (N - 1) / T windows of T + 1 tokens, each beginning with the last token of the
+/// one before. Sample i is window (i mod W) of epoch i / W, in an order of its own for each epoch.
 class Loader {
  public:
   /// Takes a split of a data folder. UserErrors: fewer than T + 1 tokens; tokens that the model's vocabulary lacks.

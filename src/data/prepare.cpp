@@ -19,7 +19,7 @@ namespace {
 
 using ProgressFunction = std::function<void(const PrepareProgress&)>;
 
-constexpr size_t kPartBytes = size_t(1) << 20;   // of text, between two reports
+constexpr size_t kPartBytes = size_t(1) << 20;  // of text, between two reports
 constexpr int64_t kPartTokens = int64_t(1) << 18;
 
 void check_options(const PrepareOptions& options) {
@@ -28,7 +28,8 @@ void check_options(const PrepareOptions& options) {
                options.val_fraction);
   int64_t most = std::numeric_limits<int32_t>::max();
   if (options.shard_tokens < 1 || options.shard_tokens > most)
-    user_error("[prepare] expected 1 to {} tokens in a shard, got {}; the usual is 100000000", most, options.shard_tokens);
+    user_error("[prepare] expected 1 to {} tokens in a shard, got {}; the usual is 100000000", most,
+               options.shard_tokens);
   if (options.vocab.empty()) check_vocab_size(options.vocab_size);
 }
 
@@ -108,7 +109,8 @@ class OutputFolder {
     while (!tokens.empty()) {
       auto part = tokens.first(std::min(tokens.size(), size_t(options_.shard_tokens)));
       fs::path path = options_.out / fmt::format("{}_{:06}.bin", name, split.shards.size());
-      ShardWriter& writer = shards_.emplace_back(path, int64_t(part.size()), shard_token_bytes(tokenizer_.vocab_size()));
+      ShardWriter& writer =
+          shards_.emplace_back(path, int64_t(part.size()), shard_token_bytes(tokenizer_.vocab_size()));
       for (size_t at = 0; at < part.size(); at += size_t(kPartTokens)) {
         auto ids = part.subspan(at, std::min(part.size() - at, size_t(kPartTokens)));
         writer.append(ids);
@@ -196,13 +198,15 @@ ShardIndex prepare(const PrepareOptions& options, const ProgressFunction& progre
   index.end_of_text = tokenizer.end_of_text();
   spool.fill(tokenizer, sources, progress);
   if (spool.size() == 0)
-    user_error("[prepare] expected text in the documents, got only empty ones; check the input and the name of the field");
+    user_error(
+        "[prepare] expected text in the documents, got only empty ones; check the input and the name of the field");
 
   int64_t split = split_point(spool.size(), spool.starts(), options.val_fraction);
   OutputFolder output(options, tokenizer, progress);
   index.train = output.write_split("train", spool.tokens().first(size_t(split)));
   index.val = output.write_split("val", spool.tokens().subspan(size_t(split)));
-  index.train.documents = std::lower_bound(spool.starts().begin(), spool.starts().end(), split) - spool.starts().begin();
+  index.train.documents =
+      std::lower_bound(spool.starts().begin(), spool.starts().end(), split) - spool.starts().begin();
   index.val.documents = int64_t(spool.starts().size()) - index.train.documents;
   output.publish(index);
   return index;

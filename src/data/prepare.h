@@ -28,11 +28,11 @@ struct PrepareProgress {
   int64_t total = 0;       // 0: not known
 };
 
-/// Reads the documents, trains a tokenizer if none is given, and writes train_*.bin, val_*.bin, the tokenizer's files and
-/// index.json, which it returns. Documents are separated by <|endoftext|>. Validation gets the last `val_fraction` of
-/// the tokens, beginning at the document border nearest to it, or inside a document if none is near.
-/// Files appear under their names only when all are written, index.json last. A full disk, a folder that cannot be
-/// written and every fault of the input is a UserError; what was in the folder before stays usable.
+/// Reads the documents, trains a tokenizer if none is given, and writes train_*.bin, val_*.bin, the tokenizer's files
+/// and index.json, which it returns. Documents are separated by <|endoftext|>. Validation gets the last `val_fraction`
+/// of the tokens, beginning at the document border nearest to it, or inside a document if none is near. Files appear
+/// under their names only when all are written, index.json last. A full disk, a folder that cannot be written and every
+/// fault of the input is a UserError; what was in the folder before stays usable.
 ShardIndex prepare(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress = {});
 
 /// The token at which validation begins, for `total` tokens of documents that begin at `starts` (ascending, the first

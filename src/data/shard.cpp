@@ -26,8 +26,10 @@ Header read_header(const MappedFile& file) {
   Header header;
   std::string name = file.path().string();
   if (file.bytes().size() < sizeof header)
-    user_error("[shard] {}: expected a header of {} bytes, got a file of {} bytes; the shard is cut short: run `prepare` "
-               "again", name, sizeof header, file.bytes().size());
+    user_error(
+        "[shard] {}: expected a header of {} bytes, got a file of {} bytes; the shard is cut short: run `prepare` "
+        "again",
+        name, sizeof header, file.bytes().size());
   std::memcpy(header.data(), file.bytes().data(), sizeof header);
   if (header[0] != kMagic)
     user_error("[shard] {}: expected the magic number {}, got {}; this is not a token shard: make one with `prepare`",
@@ -57,8 +59,10 @@ Shard::Shard(const std::filesystem::path& path) : file_(path) {
   token_bytes_ = bytes_of_version(header[1]);
   size_t expected = sizeof(Header) + size_t(std::max<int64_t>(size_, 0)) * size_t(token_bytes_);
   if (size_ < 0 || file_.bytes().size() != expected)
-    user_error("[shard] {}: expected {} bytes for the {} tokens of its header, got {} bytes; the shard is damaged or cut "
-               "short: run `prepare` again", path.string(), expected, size_, file_.bytes().size());
+    user_error(
+        "[shard] {}: expected {} bytes for the {} tokens of its header, got {} bytes; the shard is damaged or cut "
+        "short: run `prepare` again",
+        path.string(), expected, size_, file_.bytes().size());
 }
 
 void Shard::read(int64_t begin, std::span<int32_t> out) const {
@@ -71,8 +75,10 @@ void Shard::read(int64_t begin, std::span<int32_t> out) const {
 void Shard::verify(const ShardInfo& info) const {
   std::string got = format_checksum(checksum(file_.bytes()));
   if (got != info.checksum)
-    user_error("[shard] {}: expected the checksum {} of its index, got {}; the shard is damaged: copy it again or run "
-               "`prepare` again", path().string(), info.checksum, got);
+    user_error(
+        "[shard] {}: expected the checksum {} of its index, got {}; the shard is damaged: copy it again or run "
+        "`prepare` again",
+        path().string(), info.checksum, got);
 }
 
 ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes)

@@ -18,10 +18,10 @@ constexpr int kVersion = 1;
 json to_json(const SplitIndex& split) {
   json shards = json::array();
   for (const ShardInfo& shard : split.shards)
-    shards.push_back({{"file", shard.file}, {"tokens", shard.tokens}, {"max_token", shard.max_token},
-                      {"checksum", shard.checksum}});
-  return {{"documents", split.documents}, {"text_bytes", split.text_bytes}, {"tokens", split.tokens()},
-          {"shards", shards}};
+    shards.push_back(
+        {{"file", shard.file}, {"tokens", shard.tokens}, {"max_token", shard.max_token}, {"checksum", shard.checksum}});
+  return {
+      {"documents", split.documents}, {"text_bytes", split.text_bytes}, {"tokens", split.tokens()}, {"shards", shards}};
 }
 
 /// Reads fields of the index; each error names the file and the field.
@@ -50,14 +50,14 @@ class Reader {
     json shards = get(object, "shards");
     if (!shards.is_array()) refuse("shards", "a list", shards);
     for (const json& shard : shards)
-      split.shards.push_back({text(shard, "file"), number(shard, "tokens"), number(shard, "max_token"),
-                              text(shard, "checksum")});
+      split.shards.push_back(
+          {text(shard, "file"), number(shard, "tokens"), number(shard, "max_token"), text(shard, "checksum")});
     return split;
   }
 
   [[noreturn]] void refuse(const char* key, const char* expected, const json& got) const {
-    user_error("[data] {}: expected {} as `{}`, got {}; the index is damaged: run `prepare` again", name_, expected, key,
-               got.is_null() ? "nothing" : got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+    user_error("[data] {}: expected {} as `{}`, got {}; the index is damaged: run `prepare` again", name_, expected,
+               key, got.is_null() ? "nothing" : got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
   }
 
  private:
@@ -85,11 +85,14 @@ int64_t SplitIndex::max_token() const {
 ShardIndex read_shard_index(const fs::path& folder) {
   fs::path path = folder / kIndexFile;
   if (!fs::exists(path))
-    user_error("[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare` (or let one that "
-               "was stopped finish)", kIndexFile, folder.string());
+    user_error(
+        "[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare` (or let one that "
+        "was stopped finish)",
+        kIndexFile, folder.string());
   json root = json::parse(read_file(path), nullptr, false);
   Reader reader(path);
-  if (!root.is_object()) reader.refuse("index", "a JSON object", root.is_discarded() ? json("text that is no JSON") : root);
+  if (!root.is_object())
+    reader.refuse("index", "a JSON object", root.is_discarded() ? json("text that is no JSON") : root);
   if (reader.text(root, "format") != kFormat) reader.refuse("format", kFormat, root["format"]);
   if (reader.number(root, "version") != kVersion) reader.refuse("version", "1", root["version"]);
   ShardIndex index;
@@ -101,8 +104,12 @@ ShardIndex read_shard_index(const fs::path& folder) {
 }
 
 std::string format_shard_index(const ShardIndex& index) {
-  json root = {{"format", kFormat}, {"version", kVersion}, {"vocab_size", index.vocab_size},
-               {"end_of_text", index.end_of_text}, {"train", to_json(index.train)}, {"val", to_json(index.val)}};
+  json root = {{"format", kFormat},
+               {"version", kVersion},
+               {"vocab_size", index.vocab_size},
+               {"end_of_text", index.end_of_text},
+               {"train", to_json(index.train)},
+               {"val", to_json(index.val)}};
   return root.dump(2) + "\n";
 }
 
@@ -114,8 +121,10 @@ TokenStream::TokenStream(const fs::path& folder, const SplitIndex& split) : info
   for (const ShardInfo& info : infos_) {
     const Shard& shard = shards_.emplace_back(folder / info.file);
     if (shard.size() != info.tokens)
-      user_error("[shard] {}: expected the {} tokens of {}, got {}; shard and index do not belong together: run `prepare` "
-                 "again", shard.path().string(), info.tokens, kIndexFile, shard.size());
+      user_error(
+          "[shard] {}: expected the {} tokens of {}, got {}; shard and index do not belong together: run `prepare` "
+          "again",
+          shard.path().string(), info.tokens, kIndexFile, shard.size());
     begins_.push_back(begins_.back() + shard.size());
   }
 }

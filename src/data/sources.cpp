@@ -15,9 +15,7 @@ namespace {
 
 bool is_jsonl(const fs::path& path) { return path.extension() == ".jsonl" || path.extension() == ".ndjson"; }
 
-bool is_text(const fs::path& path) {
-  return path.extension() == ".txt" || path.extension() == ".md" || is_jsonl(path);
-}
+bool is_text(const fs::path& path) { return path.extension() == ".txt" || path.extension() == ".md" || is_jsonl(path); }
 
 std::vector<fs::path> text_files(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -33,7 +31,8 @@ std::vector<fs::path> text_files(const fs::path& folder) {
 
 Sources::Sources(SourceOptions options) : options_(std::move(options)) {
   if (options_.inputs.empty())
-    user_error("[prepare] expected a text file, a folder, a .jsonl file or - for standard input, got nothing; name one");
+    user_error(
+        "[prepare] expected a text file, a folder, a .jsonl file or - for standard input, got nothing; name one");
   for (const std::string& input : options_.inputs) add_input(input);
 }
 
@@ -51,13 +50,16 @@ void Sources::add_input(const std::string& input) {
   if (!fs::is_directory(path)) return add_file(path);
   std::vector<fs::path> files = text_files(path);
   if (files.empty())
-    user_error("[prepare] expected .txt, .md or .jsonl files in the folder {}, got none; name another folder or the files "
-               "themselves", input);
+    user_error(
+        "[prepare] expected .txt, .md or .jsonl files in the folder {}, got none; name another folder or the files "
+        "themselves",
+        input);
   size_t before = sources_.size();
   for (const fs::path& file : files)
     if (fs::file_size(file) > 0) add_file(file);
   if (sources_.size() == before)
-    user_error("[prepare] expected text in the folder {}, got {} empty files; name another folder", input, files.size());
+    user_error("[prepare] expected text in the folder {}, got {} empty files; name another folder", input,
+               files.size());
 }
 
 void Sources::add_file(const fs::path& path) {
@@ -100,8 +102,8 @@ void Sources::use_lines(const Source& source, std::string_view text,
     if (content.find_first_not_of(" \t\r") == content.npos) continue;
     json object = json::parse(content, nullptr, false);
     if (!object.is_object())
-      user_error("[prepare] {} line {}: expected a JSON object, got {}; repair the line, or use --format text", source.name,
-                 line, content.substr(0, 60));
+      user_error("[prepare] {} line {}: expected a JSON object, got {}; repair the line, or use --format text",
+                 source.name, line, content.substr(0, 60));
     auto field = object.find(options_.text_field);
     if (field == object.end() || !field->is_string())
       user_error("[prepare] {} line {}: expected a text field \"{}\", got {}; name the field with --field", source.name,

@@ -22,8 +22,10 @@ Tokenizer::Tokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary))
   }
   for (size_t byte = 0; byte < 256; ++byte) {
     if (byte_ids_[byte] < 0)
-      user_error("[tokenizer] expected a token for each of the 256 bytes, got none for byte {}; this is not a "
-                 "byte-level vocabulary: use GPT-2's or one made by `prepare`", byte);
+      user_error(
+          "[tokenizer] expected a token for each of the 256 bytes, got none for byte {}; this is not a "
+          "byte-level vocabulary: use GPT-2's or one made by `prepare`",
+          byte);
   }
 }
 
@@ -54,9 +56,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids) const {
 Encoder::Encoder(const Tokenizer& tokenizer, size_t text_bytes)
     : tokenizer_(tokenizer), cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 4, 14)) {}
 
-void Encoder::append(std::string_view text, std::vector<int32_t>& ids) {
-  append_part(text, 0, text.size(), ids);
-}
+void Encoder::append(std::string_view text, std::vector<int32_t>& ids) { append_part(text, 0, text.size(), ids); }
 
 size_t Encoder::append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids) {
   size_t at = begin;

@@ -42,8 +42,10 @@ Tokenizer load_tokenizer(const fs::path& path) {
   }
   fs::path file = path / kHuggingFaceFile;
   if (!fs::exists(file))
-    user_error("[tokenizer] expected vocab.bpe with encoder.json, merges.txt with vocab.json, or tokenizer.json in {}, "
-               "got none of them; name the folder that has them, or let `prepare` train a vocabulary", path.string());
+    user_error(
+        "[tokenizer] expected vocab.bpe with encoder.json, merges.txt with vocab.json, or tokenizer.json in {}, "
+        "got none of them; name the folder that has them, or let `prepare` train a vocabulary",
+        path.string());
   return Tokenizer(parse_hugging_face_vocabulary(read_file(file), file.string()));
 }
 

@@ -5,6 +5,7 @@ namespace tokamak {
 
 using enum CharClass;
 
+// clang-format off
 constexpr UnicodeRange kRanges[] = {
     {0x9, 0xD, kSpace}, {0x20, 0x20, kSpace}, {0x30, 0x39, kNumber}, {0x41, 0x5A, kLetter}, {0x61, 0x7A, kLetter},
     {0x85, 0x85, kSpace}, {0xA0, 0xA0, kSpace}, {0xAA, 0xAA, kLetter}, {0xB2, 0xB3, kNumber}, {0xB5, 0xB5, kLetter},
@@ -214,6 +215,7 @@ constexpr UnicodeRange kRanges[] = {
     {0x2A700, 0x2B739, kLetter}, {0x2B740, 0x2B81D, kLetter}, {0x2B820, 0x2CEA1, kLetter}, {0x2CEB0, 0x2EBE0, kLetter},
     {0x2EBF0, 0x2EE5D, kLetter}, {0x2F800, 0x2FA1D, kLetter}, {0x30000, 0x3134A, kLetter}, {0x31350, 0x323AF, kLetter},
 };
+// clang-format on
 
 std::span<const UnicodeRange> unicode_ranges() { return kRanges; }
 

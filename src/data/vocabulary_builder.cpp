@@ -24,8 +24,10 @@ void VocabularyBuilder::store(std::string_view spelling, int64_t id, bool specia
   }
   std::string& known = spellings_[size_t(id)];
   if (!known.empty() && known != spelling)
-    user_error("[tokenizer] {}: expected one token for each id, got '{}' and '{}' for id {}; the file is damaged: fetch "
-               "it again", name_, known, spelling, id);
+    user_error(
+        "[tokenizer] {}: expected one token for each id, got '{}' and '{}' for id {}; the file is damaged: fetch "
+        "it again",
+        name_, known, spelling, id);
   known = spelling;
   special_[size_t(id)] = special;
 }
@@ -40,8 +42,10 @@ void VocabularyBuilder::add_special(std::string_view text, int64_t id) { store(t
 int32_t VocabularyBuilder::id_of(const std::string& spelling, std::string_view merge) const {
   auto found = ids_.find(spelling);
   if (found == ids_.end())
-    user_error("[tokenizer] {}: expected a token '{}' for the merge '{}', got none; the two parts of the vocabulary do "
-               "not belong together", name_, spelling, merge);
+    user_error(
+        "[tokenizer] {}: expected a token '{}' for the merge '{}', got none; the two parts of the vocabulary do "
+        "not belong together",
+        name_, spelling, merge);
   return found->second;
 }
 

@@ -11,8 +11,8 @@
 
 namespace tokamak {
 
-/// The parts that all file forms have, in GPT-2's spelling (data/byte_alphabet.h). Tokens that are neither a byte nor made by a merge are
-/// taken as markers.
+/// The parts that all file forms have, in GPT-2's spelling (data/byte_alphabet.h). Tokens that are neither a byte nor
+/// made by a merge are taken as markers.
 class VocabularyBuilder {
  public:
   /// `name` is the file, for messages.

@@ -118,7 +118,8 @@ TEST_F(PrepareTest, AFailureLeavesTheEarlierRunAndNoTemporaryFiles) {
   PrepareOptions broken = this->options("{\"text\": \"a\"}\n{\"body\": \"b\"}\n", "broken.jsonl");
   EXPECT_THROW(prepare(broken), UserError);
   EXPECT_EQ(decode(options, read_shard_index(options.out).train), std::string(950, 'x'));
-  for (const auto& entry : fs::directory_iterator(options.out)) EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+  for (const auto& entry : fs::directory_iterator(options.out))
+    EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
 }
 
 TEST_F(PrepareTest, RefusesBadOptions) {
@@ -147,7 +148,8 @@ TEST_F(PrepareTest, ReportsItsProgress) {
 
 TEST_F(PrepareTest, RealTextHasTheTokensOfTiktoken) {
   TOKAMAK_NEED_SHARED_DATA("gpt2");
-  PrepareOptions options = {.sources = {.inputs = {shared_data("tinyshakespeare.txt").string()}}, .out = folder_ / "data",
+  PrepareOptions options = {.sources = {.inputs = {shared_data("tinyshakespeare.txt").string()}},
+                            .out = folder_ / "data",
                             .vocab = shared_data("gpt2")};
   ShardIndex index = prepare(options);
   EXPECT_EQ(index.train.tokens() + index.val.tokens(), 338025);

@@ -50,14 +50,15 @@ TEST(Pretokenizer, KnowsUnicodeClasses) {
   EXPECT_EQ(char_class(0x0664), CharClass::kNumber);
   EXPECT_EQ(char_class(0x3000), CharClass::kSpace);
   EXPECT_EQ(char_class(0x0085), CharClass::kSpace);
-  EXPECT_EQ(char_class(0x001C), CharClass::kOther);    // Python calls it a space, Unicode does not
-  EXPECT_EQ(char_class(0x0301), CharClass::kOther);    // combining marks are no letters
+  EXPECT_EQ(char_class(0x001C), CharClass::kOther);  // Python calls it a space, Unicode does not
+  EXPECT_EQ(char_class(0x0301), CharClass::kOther);  // combining marks are no letters
   EXPECT_EQ(char_class(0x10FFFF), CharClass::kOther);
   EXPECT_EQ(cut("\u00e9t\u00e9\u3000\u4e2d\u6587\u00bd"), (Words{"\u00e9t\u00e9", "\u3000", "\u4e2d\u6587", "\u00bd"}));
 }
 
 TEST(Pretokenizer, TakesBrokenUtf8AsSingleBytes) {
-  for (std::string broken : {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\xF4\x90\x80\x80"}) {
+  for (std::string broken :
+       {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\xF4\x90\x80\x80"}) {
     Character first = character_at(broken, 0);
     EXPECT_EQ(first.length, 1u);
     EXPECT_EQ(first.kind, CharClass::kOther);

@@ -24,7 +24,8 @@ TEST(ShardIndex, ComesBackAsItWas) {
 
 TEST(ShardIndex, SaysWhatAFolderLacks) {
   TemporaryFolder folder;
-  expect_user_error([&] { read_shard_index(folder.path()); }, {"index.json", folder.path().string(), "tokamak prepare"});
+  expect_user_error([&] { read_shard_index(folder.path()); },
+                    {"index.json", folder.path().string(), "tokamak prepare"});
 }
 
 TEST(ShardIndex, NamesTheDamagedField) {

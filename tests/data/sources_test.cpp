@@ -49,7 +49,8 @@ TEST_F(SourcesTest, AFolderIsReadInTheOrderOfItsPaths) {
 }
 
 TEST_F(SourcesTest, JsonlHasADocumentOnEachLine) {
-  std::string file = write("a.jsonl", "{\"body\": \"one\\n\\u00e9\", \"text\": 1}\r\n\n{\"body\": \"\"}\n{\"body\": \"two\"}");
+  std::string file =
+      write("a.jsonl", "{\"body\": \"one\\n\\u00e9\", \"text\": 1}\r\n\n{\"body\": \"\"}\n{\"body\": \"two\"}");
   EXPECT_EQ(read({.inputs = {file}, .text_field = "body"}), (Documents{"one\n\u00e9", "two"}));
   EXPECT_EQ(read({.inputs = {file}, .format = SourceFormat::kText}).size(), 1u);
 }

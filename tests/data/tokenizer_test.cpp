@@ -93,7 +93,8 @@ TEST(Tokenizer, SaysWhenThereIsNoEndOfText) {
 
 // The heap of long words against merging the slow, obvious way.
 TEST(BpeMerges, LongWordsAgreeWithTheObviousWay) {
-  Vocabulary vocabulary = small_vocabulary({{"b", "a"}, {"a", "a"}, {"ba", "aa"}, {"aa", "aa"}, {"a", "b"}, {"aaaa", "b"}});
+  Vocabulary vocabulary =
+      small_vocabulary({{"b", "a"}, {"a", "a"}, {"ba", "aa"}, {"aa", "aa"}, {"a", "b"}, {"aaaa", "b"}});
   BpeMerges merges(vocabulary.merges);
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Ids symbols(1 + philox4x32(seed, 0, 1)[0] % 200);
