@@ -1,4 +1,5 @@
 // matmul nodes, and groups of kind matmul: a product with a bias and GELU applied as it is written.
+#include "backend/cpu/convert.h"
 #include "backend/cpu/group_kernel.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/matmul.h"
@@ -25,18 +26,30 @@ MatmulShape shape_of(const Graph& graph, const Node& node) {
 
 class MatmulKernel : public Kernel {
  public:
-  // Positions of a, b and the bias (-1: none) among the inputs.
-  MatmulKernel(const MatmulShape& shape, const MatmulOptions& options, int a, int b, int bias)
-      : matmul_(shape, options), a_(a), b_(b), bias_(bias), workspace_(matmul_.workspace_bytes()) {}
+  // Positions of a, b and the bias (-1: none) among the inputs, and the type in which the bias lies there.
+  MatmulKernel(const MatmulShape& shape, const MatmulOptions& options, int a, int b, int bias = -1,
+               DType bias_dtype = DType::kF32)
+      : matmul_(shape, options), a_(a), b_(b), bias_(bias), bias_dtype_(bias_dtype),
+        workspace_(matmul_.workspace_bytes()) {
+    if (bias_dtype != DType::kF32) bias_f32_.resize(size_t(shape.n));
+  }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
-    const auto* bias = bias_ < 0 ? nullptr : static_cast<const float*>(in[size_t(bias_)]);
-    matmul_.run(in[size_t(a_)], in[size_t(b_)], bias, out[0], workspace_.data());
+    matmul_.run(in[size_t(a_)], in[size_t(b_)], bias_ < 0 ? nullptr : bias(in[size_t(bias_)]), out[0], workspace_.data());
   }
 
  private:
+  // The library adds biases in fp32.
+  const float* bias(const void* from) {
+    if (bias_dtype_ == DType::kF32) return static_cast<const float*>(from);
+    load(bias_dtype_, from, 0, int64_t(bias_f32_.size()), bias_f32_.data());
+    return bias_f32_.data();
+  }
+
   Matmul matmul_;
   int a_, b_, bias_;
+  DType bias_dtype_;
+  std::vector<float> bias_f32_;
   std::vector<std::byte> workspace_;
 };
 
@@ -79,7 +92,8 @@ std::unique_ptr<Kernel> make_matmul_group(const Node& group) {
     }
   }
   options.output = body.dtype(body.results()[0].value);
-  return std::make_unique<MatmulKernel>(shape, options, a, b, bias);
+  DType bias_dtype = bias < 0 ? DType::kF32 : body.dtype(body.arguments()[size_t(bias)].value);
+  return std::make_unique<MatmulKernel>(shape, options, a, b, bias, bias_dtype);
 }
 
 }  // namespace
@@ -89,7 +103,7 @@ std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node)
   options.input = graph.dtype(node.inputs[0]);
   options.output = graph.dtype(node.outputs[0]);
   if (options.input == DType::kF16) return make_reference_kernel(graph, node);
-  return std::make_unique<MatmulKernel>(shape_of(graph, node), options, 0, 1, -1);
+  return std::make_unique<MatmulKernel>(shape_of(graph, node), options, 0, 1);
 }
 
 std::unique_ptr<Kernel> make_any_group_kernel(const Graph& graph, const Node& node) {
