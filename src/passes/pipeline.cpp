@@ -10,6 +10,7 @@
 #include "passes/fused_optimizer.h"
 #include "passes/merge_duplicates.h"
 #include "passes/pad_vocab.h"
+#include "passes/scatter_in_place.h"
 
 namespace tokamak {
 namespace {
@@ -30,6 +31,8 @@ constexpr Pass kPasses[] = {
      "removes nodes that no result and no update depends on"},
     {"merge_duplicates", Stage::kStep, Numerics::kExact, always, merge_duplicates,
      "nodes that compute the same from the same values become one"},
+    {"scatter_in_place", Stage::kStep, Numerics::kTolerance, always, scatter_in_place,
+     "adds a tied embedding's gradient onto the classifier's"},
     {"fused_optimizer", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fused_optimizer; }, fused_optimizer,
      "updates all parameters in one kernel"},
     {"autocast", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == "bf16"; }, autocast,

@@ -10,7 +10,9 @@ namespace {
 
 CompiledStep compile_checked(const RunConfig& config, const Target& target, int64_t available_bytes) {
   CompiledStep compiled = compile_step(config, target);
-  if (available_bytes > 0) require_fits(compiled.step.plan, available_bytes);
+  if (available_bytes <= 0) return compiled;
+  require_fits(compiled.step.plan, available_bytes);
+  if (compiled.update) require_fits(compiled.update->plan, available_bytes);
   return compiled;
 }
 
