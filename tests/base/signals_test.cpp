@@ -1,0 +1,72 @@
+#include "base/signals.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace tokamak {
+namespace {
+
+volatile std::sig_atomic_t before_us = 0;
+
+class StopSignalTest : public testing::Test {
+ protected:
+  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+  void TearDown() override {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+  }
+};
+
+TEST_F(StopSignalTest, SetsAFlag) {
+  for (int number : {SIGINT, SIGTERM}) {
+    StopSignal stop;
+    EXPECT_FALSE(stop.requested());
+    EXPECT_EQ(stop.name(), "");
+    std::raise(number);
+    EXPECT_TRUE(stop.requested());
+    EXPECT_EQ(stop.name(), number == SIGINT ? "SIGINT" : "SIGTERM");
+  }
+}
+
+TEST_F(StopSignalTest, ManySIGTERMsOnlyAskOnce) {
+  StopSignal stop;
+  for (int i = 0; i < 3; ++i) std::raise(SIGTERM);
+  EXPECT_EQ(stop.name(), "SIGTERM");
+}
+
+TEST_F(StopSignalTest, ASecondInterruptEndsTheProcess) {
+  auto interrupt_after = [](int first) {
+    StopSignal stop;
+    std::raise(first);
+    if (!stop.requested()) std::_Exit(3);
+    std::raise(SIGINT);
+    std::_Exit(4);
+  };
+  EXPECT_EXIT(interrupt_after(SIGINT), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(interrupt_after(SIGTERM), testing::KilledBySignal(SIGINT), "");
+}
+
+TEST_F(StopSignalTest, RestoresWhatWasThere) {
+  std::signal(SIGINT, [](int) { before_us = before_us + 1; });
+  { StopSignal stop; }
+  std::raise(SIGINT);
+  EXPECT_EQ(before_us, 1);
+}
+
+TEST_F(StopSignalTest, IgnoredSignalsStayIgnored) {
+  std::signal(SIGINT, SIG_IGN);
+  StopSignal stop;
+  std::raise(SIGINT);
+  EXPECT_FALSE(stop.requested());
+}
+
+TEST_F(StopSignalTest, OneAtATime) {
+  StopSignal stop;
+  EXPECT_THROW(StopSignal(), InternalError);
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,124 @@
+// Checkpoints with flipped bits, cut short, or with files missing.
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/quick_file.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/train/host_store.h"
+#include "train/checkpoint.h"
+
+namespace tokamak {
+namespace {
+
+namespace fs = std::filesystem;
+using test::HostStore;
+
+const char* const kFiles[] = {"model.safetensors", "optimizer.safetensors", "state.json"};
+
+class DamagedCheckpoint : public testing::Test {
+ protected:
+  void SetUp() override {
+    store_.fill(1);
+    for (int64_t step : {1, 2, 3}) paths_.push_back(save(step));
+  }
+
+  fs::path save(int64_t step) {
+    return save_checkpoint(out_.path(), {.step = step, .config_json = R"({"lr":6e-4})"}, store_.store,
+                           store_.parameters, 5);
+  }
+
+  static void flip(const fs::path& file, size_t bit) {
+    std::string content = read_file(file);
+    content[bit / 8] = char(content[bit / 8] ^ 1 << bit % 8);
+    write_file_quickly(file, content);
+  }
+
+  TemporaryFolder out_;
+  HostStore store_;
+  std::vector<fs::path> paths_;
+};
+
+TEST_F(DamagedCheckpoint, AFlippedBitInAnyFileIsFoundAndTheNextOlderTaken) {
+  for (const char* name : kFiles) {
+    SCOPED_TRACE(name);
+    fs::path file = paths_[2] / name;
+    std::string good = read_file(file);
+    flip(file, 8 * good.size() / 2 + 3);
+    expect_user_error([&] { verify_checkpoint(paths_[2]); }, {file.string(), "expected", "got", "use an older one"});
+    expect_user_error([&] { open_checkpoint(paths_[2], nullptr); }, {file.string()});
+    std::vector<std::string> warnings;
+    EXPECT_EQ(find_checkpoint(out_.path(), &warnings)->path, paths_[1]);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find(file.string()), std::string::npos) << warnings[0];
+    write_file_quickly(file, good);
+  }
+  EXPECT_EQ(find_checkpoint(out_.path(), nullptr)->path, paths_[2]);
+}
+
+TEST_F(DamagedCheckpoint, EveryByteOfTheStateCounts) {
+  fs::path file = paths_[2] / "state.json";
+  std::string good = read_file(file);
+  for (size_t byte = 0; byte < good.size(); ++byte) {
+    flip(file, 8 * byte + 3 * byte % 8);
+    expect_user_error([&] { read_state(paths_[2]); }, {file.string()});
+    write_file_quickly(file, good);
+  }
+}
+
+TEST_F(DamagedCheckpoint, NothingIsLoadedFromADamagedFile) {
+  flip(paths_[2] / "model.safetensors", 8 * (fs::file_size(paths_[2] / "model.safetensors") - 1));
+  flip(paths_[2] / "optimizer.safetensors", 8 * (fs::file_size(paths_[2] / "optimizer.safetensors") - 1));
+  HostStore other;
+  expect_user_error([&] { load_parameters(paths_[2], other.store, other.parameters); }, {"checksum", "model.safetensors"});
+  expect_user_error([&] { load_optimizer(paths_[2], other.store, other.parameters); }, {"optimizer.safetensors"});
+  for (const std::string& name : other.store.names())
+    for (float x : other.read(name)) ASSERT_EQ(x, 0) << name;
+}
+
+TEST_F(DamagedCheckpoint, CutShortOrEmpty) {
+  for (const char* name : kFiles)
+    for (double part : {0.0, 0.5}) {
+      SCOPED_TRACE(name);
+      fs::path file = paths_[2] / name;
+      std::string good = read_file(file);
+      write_file_quickly(file, good.substr(0, size_t(part * double(good.size()))));
+      expect_user_error([&] { verify_checkpoint(paths_[2]); }, {file.string(), "expected", "got"});
+      EXPECT_EQ(find_checkpoint(out_.path(), nullptr)->path, paths_[1]);
+      write_file_quickly(file, good);
+    }
+}
+
+TEST_F(DamagedCheckpoint, FilesMissing) {
+  for (const char* name : kFiles) {
+    SCOPED_TRACE(name);
+    std::string good = read_file(paths_[2] / name);
+    fs::remove(paths_[2] / name);
+    expect_user_error([&] { verify_checkpoint(paths_[2]); }, {name, "No such file"});
+    EXPECT_EQ(find_checkpoint(out_.path(), nullptr)->path, paths_[1]);
+    write_file_quickly(paths_[2] / name, good);
+  }
+}
+
+TEST_F(DamagedCheckpoint, AllOfThem) {
+  for (const fs::path& path : paths_) flip(path / "model.safetensors", 1000);
+  expect_user_error([&] { find_checkpoint(out_.path(), nullptr); },
+                    {"expected a good checkpoint, got 3 damaged", "step_00000003", "another train.out"});
+}
+
+TEST_F(DamagedCheckpoint, FilesOfAnotherCheckpoint) {
+  store_.fill(2);
+  fs::path other = save(4);
+  fs::copy(paths_[0] / "model.safetensors", other / "model.safetensors", fs::copy_options::overwrite_existing);
+  expect_user_error([&] { verify_checkpoint(other); }, {"model.safetensors", "expected checksum"});
+}
+
+TEST_F(DamagedCheckpoint, NoCheckpointAtAll) {
+  expect_user_error([&] { open_checkpoint(out_ / "none", nullptr); },
+                    {"expected a checkpoint's folder or a run folder with checkpoints, got nothing", "check the path"});
+  fs::create_directory(out_ / "empty");
+  expect_user_error([&] { open_checkpoint(out_ / "empty", nullptr); }, {"got neither"});
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,82 @@
+// A tensor store in plain host memory and a small model's parameters, for tests of checkpoints.
+#pragma once
+
+#include "base/random.h"
+#include "exec/program.h"
+#include "model/gpt.h"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace tokamak::test {
+
+class HostMemory : public Memory {
+ public:
+  explicit HostMemory(int64_t bytes) : bytes_(size_t(bytes)) {}
+  void* data() override { return bytes_.data(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class HostBackend : public Backend {
+ public:
+  std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<HostMemory>(bytes); }
+  std::unique_ptr<Kernel> compile(const Graph&, const Node&) override { throw std::logic_error("it has no kernels"); }
+  void copy_in(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, size_t(bytes)); }
+  void copy_out(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, size_t(bytes)); }
+  void copy(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, size_t(bytes)); }
+};
+
+inline ModelConfig small_model() { return {.layers = 1, .heads = 2, .width = 8, .context = 6, .vocab = 11}; }
+
+/// The tensors of a run as the training step has them: parameters, Adam's moments, step, gradient sums.
+class HostStore {
+ public:
+  /// The vocabulary has `padded_vocab` rows in the store (0: as many as in the model).
+  explicit HostStore(const ModelConfig& model = small_model(), int64_t padded_vocab = 0)
+      : parameters(gpt_parameters(model)), store(backend_) {
+    for (const ParameterInfo& info : parameters) {
+      ValueType type{DType::kF32, info.shape};
+      if (padded_vocab > 0 && info.shape[0] == model.vocab) type.shape[0] = padded_vocab;
+      for (const char* prefix : {"", "adam.m.", "adam.v.", "grad."}) store.get(prefix + info.name, type);
+    }
+    store.get("step", {DType::kF32, {}});
+    store.get("cache.0", {DType::kF32, {1, 6, 16}});
+  }
+
+  /// Random bits everywhere, but zeros where a run has them: in padded rows and in gradient sums.
+  void fill(uint64_t seed) {
+    for (const std::string& name : store.names()) {
+      std::vector<float> values(size_t(num_elements(store.type(name).shape)));
+      if (!name.starts_with("grad."))
+        for (size_t i = 0; i < size_t(num_elements(logical_shape(name))); ++i)
+          values[i] = uniform_float(philox4x32(seed, i, std::hash<std::string>()(name))[0]) - 0.5f;
+      write(name, values);
+    }
+  }
+
+  std::vector<float> read(const std::string& name) const {
+    std::vector<float> values(size_t(num_elements(store.type(name).shape)));
+    store.read(name, values.data(), num_bytes(store.type(name)));
+    return values;
+  }
+  void write(const std::string& name, const std::vector<float>& values) {
+    store.write(name, values.data(), int64_t(values.size() * sizeof(float)));
+  }
+
+  Shape logical_shape(const std::string& name) const {
+    for (const ParameterInfo& info : parameters)
+      if (name == info.name || name == "adam.m." + info.name || name == "adam.v." + info.name) return info.shape;
+    return store.type(name).shape;
+  }
+
+ private:
+  HostBackend backend_;
+
+ public:
+  std::vector<ParameterInfo> parameters;
+  TensorStore store;
+};
+
+}  // namespace tokamak::test

@@ -1,0 +1,103 @@
+#include "train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+StepMetrics metrics_of(int64_t step) {
+  return {.step = step, .loss = 4.5, .grad_norm = 0.5, .lr = 6e-4, .ms = 512, .tokens_per_second = 8000, .gflops = 212,
+          .percent_of_peak = 71, .data_wait_ms = 0.25, .wall_seconds = 1.5e9};
+}
+
+std::vector<int64_t> steps_in(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<int64_t> steps;
+  for (std::string line; std::getline(file, line);) steps.push_back(json::parse(line)["step"]);
+  return steps;
+}
+
+TEST(Metrics, OneObjectALine) {
+  StepMetrics metrics = metrics_of(3);
+  EXPECT_EQ(format_metrics(metrics),
+            R"({"step":3,"loss":4.5,"grad_norm":0.5,"lr":0.0006,"ms":512.0,"tokens_per_second":8000.0,"gflops":212.0,)"
+            R"("percent_of_peak":71.0,"data_wait_ms":0.25,"wall_seconds":1500000000.0})");
+  metrics.val_loss = 4.75;
+  EXPECT_EQ(json::parse(format_metrics(metrics))["val_loss"], 4.75);
+}
+
+TEST(Metrics, KeepsEveryBitOfTheLoss) {
+  StepMetrics metrics = metrics_of(1);
+  metrics.loss = double(4.1234567f);
+  EXPECT_EQ(float(json::parse(format_metrics(metrics))["loss"].get<double>()), 4.1234567f);
+}
+
+TEST(Metrics, WhatIsNotFiniteIsNull) {
+  StepMetrics metrics = metrics_of(1);
+  metrics.loss = NAN;
+  metrics.grad_norm = INFINITY;
+  json parsed = json::parse(format_metrics(metrics));
+  EXPECT_TRUE(parsed["loss"].is_null());
+  EXPECT_TRUE(parsed["grad_norm"].is_null());
+}
+
+TEST(Metrics, LinesAreThereAtOnce) {
+  TemporaryFolder folder;
+  MetricsWriter writer(folder / "m", {});
+  for (int64_t step = 1; step <= 3; ++step) {
+    writer.write(metrics_of(step));
+    EXPECT_EQ(int64_t(steps_in(folder / "m").size()), step);
+  }
+}
+
+TEST(Metrics, AFreshRunStartsEmpty) {
+  TemporaryFolder folder;
+  { MetricsWriter(folder / "m", {}).write(metrics_of(1)); }
+  { MetricsWriter(folder / "m", {}).write(metrics_of(2)); }
+  EXPECT_EQ(steps_in(folder / "m"), std::vector<int64_t>{2});
+}
+
+TEST(Metrics, AfterResumeEachStepAppearsOnce) {
+  TemporaryFolder folder;
+  {
+    MetricsWriter writer(folder / "m", {});
+    for (int64_t step = 1; step <= 7; ++step) writer.write(metrics_of(step));
+  }
+  {
+    MetricsWriter writer(folder / "m", 5);
+    for (int64_t step = 6; step <= 8; ++step) writer.write(metrics_of(step));
+  }
+  EXPECT_EQ(steps_in(folder / "m"), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST(Metrics, ResumeDropsATornLastLineAndKeepsOthersLines) {
+  TemporaryFolder folder;
+  std::string whole = format_metrics(metrics_of(1)) + "\n{\"note\":\"mine\"}\n";
+  write_file_atomic(folder / "m", whole + format_metrics(metrics_of(2)).substr(0, 20));
+  { MetricsWriter writer(folder / "m", 2); }
+  EXPECT_EQ(read_file(folder / "m"), whole);
+}
+
+TEST(Metrics, ResumeWithoutAFile) {
+  TemporaryFolder folder;
+  { MetricsWriter(folder / "m", 5).write(metrics_of(6)); }
+  EXPECT_EQ(steps_in(folder / "m"), std::vector<int64_t>{6});
+}
+
+TEST(Metrics, NoFolder) {
+  TemporaryFolder folder;
+  expect_user_error([&] { MetricsWriter writer(folder / "none/m", {}); }, {"none/m", "check the path"});
+}
+
+}  // namespace
+}  // namespace tokamak
