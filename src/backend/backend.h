@@ -14,6 +14,10 @@ namespace tokamak {
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  /// Scratch memory that run() needs; one piece serves all kernels of a program, which run one after the other.
+  virtual int64_t workspace_bytes() const { return 0; }
+  /// Called once, before the first run, with workspace_bytes() or more.
+  virtual void use_workspace(void*) {}
   /// Pointers in the backend's memory, in the order of the node's inputs and outputs. An output may be the storage of an
   /// input where the op's in_place allows it.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace tokamak {
@@ -71,6 +72,15 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, std::shared_pt
     for (ValueId output : node.outputs) bound.outputs.push_back(address(output));
     launches_.push_back(std::move(bound));
   }
+  share_workspace();
+}
+
+void Program::share_workspace() {
+  int64_t bytes = 0;
+  for (const Bound& launch : launches_) bytes = std::max(bytes, launch.kernel->workspace_bytes());
+  if (bytes == 0) return;
+  workspace_ = backend_.allocate(bytes);
+  for (const Bound& launch : launches_) launch.kernel->use_workspace(workspace_->data());
 }
 
 void* Program::address(ValueId value) const {

@@ -64,12 +64,14 @@ class Program {
     std::vector<void*> outputs;
   };
 
+  void share_workspace();
   void* address(ValueId value) const;
   void copy_back();
 
   Plan plan_;
   Backend& backend_;
   std::shared_ptr<Memory> arena_;
+  std::unique_ptr<Memory> workspace_;
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
   std::vector<Bound> launches_;

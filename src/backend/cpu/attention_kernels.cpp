@@ -41,37 +41,43 @@ template <typename T>
 class AttentionKernel : public Kernel {
  public:
   AttentionKernel(const Graph& graph, const Node& node)
-      : node_(node), shape_(shape_of(graph, node)), workspace_(attention_workspace_bytes(shape_, num_threads())) {}
+      : node_(node), shape_(shape_of(graph, node)) {}
+
+  int64_t workspace_bytes() const override { return int64_t(attention_workspace_bytes(shape_, num_threads())); }
+  void use_workspace(void* memory) override { workspace_ = memory; }
 
   void run(Inputs in, Outputs out) override {
     AttentionDropout dropout = dropout_of(node_, in.size() > 1 ? in[1] : nullptr);
     attention(shape_, dropout, static_cast<const T*>(in[0]), static_cast<T*>(out[0]), static_cast<float*>(out[1]),
-              workspace_.data());
+              workspace_);
   }
 
  private:
   Node node_;
   AttentionShape shape_;
-  std::vector<std::byte> workspace_;
+  void* workspace_ = nullptr;
 };
 
 template <typename T>
 class AttentionGradKernel : public Kernel {
  public:
   AttentionGradKernel(const Graph& graph, const Node& node)
-      : node_(node), shape_(shape_of(graph, node)), workspace_(attention_grad_workspace_bytes(shape_, num_threads())) {}
+      : node_(node), shape_(shape_of(graph, node)) {}
+
+  int64_t workspace_bytes() const override { return int64_t(attention_grad_workspace_bytes(shape_, num_threads())); }
+  void use_workspace(void* memory) override { workspace_ = memory; }
 
   void run(Inputs in, Outputs out) override {
     AttentionDropout dropout = dropout_of(node_, in.size() > 4 ? in[4] : nullptr);
     attention_grad(shape_, dropout, static_cast<const T*>(in[0]), static_cast<const T*>(in[1]),
                    static_cast<const float*>(in[2]), static_cast<const T*>(in[3]), static_cast<T*>(out[0]),
-                   workspace_.data());
+                   workspace_);
   }
 
  private:
   Node node_;
   AttentionShape shape_;
-  std::vector<std::byte> workspace_;
+  void* workspace_ = nullptr;
 };
 
 template <typename T>

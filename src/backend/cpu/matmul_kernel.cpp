@@ -29,14 +29,16 @@ class MatmulKernel : public Kernel {
   // Positions of a, b and the bias (-1: none) among the inputs, and the type in which the bias lies there.
   MatmulKernel(const MatmulShape& shape, const MatmulOptions& options, int a, int b, int bias = -1,
                DType bias_dtype = DType::kF32)
-      : matmul_(shape, options), a_(a), b_(b), bias_(bias), bias_dtype_(bias_dtype),
-        workspace_(matmul_.workspace_bytes()) {
+      : matmul_(shape, options), a_(a), b_(b), bias_(bias), bias_dtype_(bias_dtype) {
     if (bias_dtype != DType::kF32) bias_f32_.resize(size_t(shape.n));
   }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
-    matmul_.run(in[size_t(a_)], in[size_t(b_)], bias_ < 0 ? nullptr : bias(in[size_t(bias_)]), out[0], workspace_.data());
+    matmul_.run(in[size_t(a_)], in[size_t(b_)], bias_ < 0 ? nullptr : bias(in[size_t(bias_)]), out[0], workspace_);
   }
+
+  int64_t workspace_bytes() const override { return int64_t(matmul_.workspace_bytes()); }
+  void use_workspace(void* memory) override { workspace_ = memory; }
 
  private:
   // The library adds biases in fp32.
@@ -50,7 +52,7 @@ class MatmulKernel : public Kernel {
   int a_, b_, bias_;
   DType bias_dtype_;
   std::vector<float> bias_f32_;
-  std::vector<std::byte> workspace_;
+  void* workspace_ = nullptr;
 };
 
 int argument_index(const Graph& body, ValueId value) {
