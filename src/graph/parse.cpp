@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <unordered_map>
+#include <utility>
 
 namespace tokamak {
 namespace {
@@ -61,6 +62,7 @@ class Parser {
   }
 
   void parse_node(Graph& graph, GraphBuilder& builder, Numbers& numbers) {
+    size_t start = at_;
     std::vector<int64_t> outputs{value_number()};
     while (accept(",")) outputs.push_back(value_number());
     expect("=");
@@ -80,12 +82,25 @@ class Parser {
       expect("}");
     }
     builder.set_tags(std::move(tags));
-    std::vector<ValueId> values = builder.add(*op, std::move(inputs), std::move(attrs), std::move(body));
-    if (values.size() != outputs.size()) fail(fmt::format("{} outputs of {}", values.size(), name));
+    size_t end = std::exchange(at_, start);  // errors from here on are the node's
+    std::vector<ValueId> values = append(builder, *op, std::move(inputs), std::move(attrs), std::move(body));
+    if (values.size() != outputs.size()) fail(fmt::format("{} outputs of {}", values.size(), name), std::to_string(outputs.size()));
+    if (values.size() != types.size()) fail(fmt::format("{} types after {}", values.size(), name), std::to_string(types.size()));
     for (size_t i = 0; i < values.size(); ++i) {
-      if (i >= types.size() || graph.type(values[i]) != types[i])
-        fail(fmt::format("output {} of {} to be {}", i, name, to_string(graph.type(values[i]))));
+      if (graph.type(values[i]) != types[i])
+        fail(fmt::format("output {} of {} to be {}", i, name, to_string(graph.type(values[i]))), to_string(types[i]));
       define(numbers, outputs[i], values[i]);
+    }
+    at_ = end;
+  }
+
+  // What the op's shape rule refuses gets its line as well.
+  std::vector<ValueId> append(GraphBuilder& builder, const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
+                              std::shared_ptr<const Graph> body) const {
+    try {
+      return builder.add(op, std::move(inputs), std::move(attrs), std::move(body));
+    } catch (const UserError& error) {
+      user_error("[graph text] line {}: {}", line(), error.what());
     }
   }
 
@@ -203,11 +218,15 @@ class Parser {
     if (!accept(token)) fail(fmt::format("'{}'", token));
   }
 
-  [[noreturn]] void fail(std::string_view expected, std::string_view got = {}) const {
+  int line() const {
     int line = 1;
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) line += text_[i] == '\n';
+    return line;
+  }
+
+  [[noreturn]] void fail(std::string_view expected, std::string_view got = {}) const {
     std::string_view rest = got.empty() ? text_.substr(std::min(at_, text_.size()), 20) : got;
-    user_error("[graph text] line {}: expected {}, got '{}'", line, expected, rest.substr(0, rest.find('\n')));
+    user_error("[graph text] line {}: expected {}, got '{}'", line(), expected, rest.substr(0, rest.find('\n')));
   }
 
   std::string_view text_;
