@@ -1,0 +1,104 @@
+#include "autodiff/differentiate.h"
+
+#include "model/gpt.h"
+#include "ops/interpret.h"
+#include "ops/ops.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/random_tensors.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+TEST(Differentiate, AppendsTaggedNodesOfTheSameGraph) {
+  Graph graph = parse("graph g { param w = %0 : f32[2] %1 = mul(%0, %0) : f32[2] %2 = reduce_sum(%1) {dims=[0], keep=false} : f32[] result loss = %2 }");
+  GraphBuilder g(graph);
+  ValueId w = graph.find_argument("w");
+  std::vector<ValueId> grads = differentiate(g, graph.find_result("loss"), {&w, 1});
+  graph.add_result("grad", grads[0]);
+  verify(graph);
+  for (size_t n = 2; n < graph.nodes().size(); ++n) EXPECT_TRUE(graph.nodes()[n].has_tag("backward"));
+  EXPECT_FALSE(graph.nodes()[0].has_tag("backward"));
+  EXPECT_TRUE(g.tags().empty());
+  HostTensor x({DType::kF32, {2}}, {3, -4});
+  EXPECT_EQ(interpret(graph, {x}).results[1].data, (std::vector<double>{6, -8}));
+}
+
+TEST(Differentiate, GivesNoValueForWhatDoesNotMatter) {
+  Graph graph = parse("graph g { param w = %0 : f32[] param v = %1 : f32[] input ids = %2 : i32[] %3 = exp(%0) : f32[] result loss = %3 }");
+  GraphBuilder g(graph);
+  std::vector<ValueId> wrt{0, 1, 2};
+  std::vector<ValueId> grads = differentiate(g, graph.find_result("loss"), wrt);
+  EXPECT_NE(grads[0], kNoValue);
+  EXPECT_EQ(grads[1], kNoValue);
+  EXPECT_EQ(grads[2], kNoValue);
+}
+
+TEST(Differentiate, RefusesAnotherLossAndOpsWithoutGradient) {
+  Graph graph = parse("graph g { param w = %0 : f32[2] %1 = less(%0, %0) : f32[2] %2 = reduce_sum(%1) {dims=[0], keep=false} : f32[] result loss = %2 }");
+  GraphBuilder g(graph);
+  ValueId w = 0;
+  expect_user_error([&] { differentiate(g, w, {&w, 1}); }, {"[differentiate] expected a scalar f32 loss, got f32[2]"});
+  expect_user_error([&] { differentiate(g, graph.find_result("loss"), {&w, 1}); }, {"[less] has no gradient (piecewise constant)"});
+}
+
+struct Variant {
+  std::string name;
+  bool bias, tie;
+  double dropout;
+};
+
+class GptGradient : public ::testing::TestWithParam<Variant> {};
+
+// A few elements of every parameter of a whole model. The dropped elements are fixed by rng, so the loss is as smooth as
+// without dropout.
+TEST_P(GptGradient, EqualsFiniteDifferences) {
+  ModelConfig model;
+  model.layers = 2, model.heads = 2, model.width = 8, model.context = 5, model.vocab = 13;
+  model.bias = GetParam().bias, model.tie_weights = GetParam().tie, model.dropout = GetParam().dropout;
+  Graph forward("forward");
+  GraphBuilder g(forward);
+  ValueId tokens = g.input("tokens", {DType::kI32, {2, 5}}), targets = g.input("targets", {DType::kI32, {2, 5}});
+  ValueId rng = g.input("rng", {DType::kI32, {2}});
+  forward.add_result("loss", gpt_loss(g, model, tokens, targets, rng));
+  verify(forward);
+
+  Graph whole = forward;
+  GraphBuilder b(whole);
+  std::vector<ValueId> parameters;
+  for (const ParameterInfo& info : gpt_parameters(model)) parameters.push_back(whole.find_argument(info.name));
+  std::vector<ValueId> grads = differentiate(b, whole.find_result("loss"), parameters);
+  for (ValueId grad : grads) whole.add_result("grad", grad);
+  verify(whole);
+
+  std::vector<HostTensor> arguments = random_arguments(forward, 3, model.vocab);
+  std::vector<HostTensor> results = interpret(whole, arguments).results;
+  auto loss = [&] { return interpret(forward, arguments).results[0][0]; };
+  constexpr double kStep = 1e-4;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    HostTensor& x = arguments[p + 3];  // after tokens, targets and rng
+    ASSERT_EQ(x.shape(), results[p + 1].shape());
+    for (int64_t i = int64_t(p) % 3; i < x.size(); i += x.size() / 3 + 1) {
+      double old = x[i];
+      x[i] = old + kStep;
+      double above = loss();
+      x[i] = old - kStep;
+      double below = loss();
+      x[i] = old;
+      double expected = (above - below) / (2 * kStep);
+      EXPECT_NEAR(results[p + 1][i], expected, 1e-6 * std::max(1.0, std::fabs(expected)))
+          << forward.arguments()[p + 3].name << "[" << i << "]";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, GptGradient,
+                         ::testing::Values(Variant{"Plain", true, true, 0}, Variant{"NoBias", false, true, 0},
+                                           Variant{"Untied", true, false, 0}, Variant{"Dropout", true, true, 0.2},
+                                           Variant{"UntiedNoBiasDropout", false, false, 0.3}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tokamak::test

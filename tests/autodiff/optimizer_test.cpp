@@ -1,0 +1,126 @@
+#include "autodiff/optimizer.h"
+
+#include "ops/interpret.h"
+#include "tests/support/random_tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+namespace tokamak::test {
+namespace {
+
+const std::vector<std::pair<std::string, Shape>> kParameters = {{"w", {3, 4}}, {"b", {4}}, {"u", {2, 2, 2}}};
+
+OptimizerConfig config(double clip) {
+  OptimizerConfig c;
+  c.beta1 = 0.8;
+  c.beta2 = 0.9;
+  c.eps = 1e-6;
+  c.weight_decay = 0.05;
+  c.clip = clip;
+  return c;
+}
+
+// AdamW with clipping as PyTorch documents it, one element after the other.
+struct ByHand {
+  std::map<std::string, std::vector<double>> p, m, v;
+  int step = 0;
+
+  double update(std::map<std::string, std::vector<double>> grads, const OptimizerConfig& c, double lr) {
+    double square = 0;
+    for (auto& [name, g] : grads)
+      for (double x : g) square += x * x;
+    double norm = std::sqrt(square), factor = c.clip > 0 ? std::min(1.0, c.clip / (norm + 1e-6)) : 1.0;
+    ++step;
+    for (const auto& [name, shape] : kParameters) {
+      m[name].resize(p[name].size());
+      v[name].resize(p[name].size());
+      for (size_t i = 0; i < p[name].size(); ++i) {
+        double g = grads[name][i] * factor;
+        if (shape.size() > 1) p[name][i] -= lr * c.weight_decay * p[name][i];
+        m[name][i] = c.beta1 * m[name][i] + (1 - c.beta1) * g;
+        v[name][i] = c.beta2 * v[name][i] + (1 - c.beta2) * g * g;
+        double m_hat = m[name][i] / (1 - std::pow(c.beta1, step)), v_hat = v[name][i] / (1 - std::pow(c.beta2, step));
+        p[name][i] -= lr * m_hat / (std::sqrt(v_hat) + c.eps);
+      }
+    }
+    return norm;
+  }
+};
+
+// Runs the graph once; states and parameters live in `values`.
+std::vector<HostTensor> run(const Graph& graph, std::map<std::string, HostTensor>& values) {
+  std::vector<HostTensor> arguments;
+  for (const Argument& argument : graph.arguments()) {
+    HostTensor& value = values[argument.name];
+    if (value.data.empty()) value = HostTensor(graph.type(argument.value));
+    arguments.push_back(value);
+  }
+  Interpretation out = interpret(graph, arguments);
+  for (size_t u = 0; u < out.updates.size(); ++u) values[graph.argument_of(graph.updates()[u].target)->name] = out.updates[u];
+  return out.results;
+}
+
+void compare_with_hand(double clip, int64_t micro_batches) {
+  OptimizerConfig c = config(clip);
+  std::vector<std::pair<std::string, ValueType>> parameters;
+  for (const auto& [name, shape] : kParameters) parameters.emplace_back(name, ValueType{DType::kF32, shape});
+  Graph update = accumulated_update_graph(parameters, c, micro_batches);
+  verify(update);
+  Graph accumulate("accumulate");
+  GraphBuilder g(accumulate);
+  Gradients gradients;
+  for (const auto& [name, type] : parameters) {
+    gradients.parameters.push_back(g.parameter(name, type));
+    gradients.grads.push_back(g.input("in." + name, type));
+  }
+  append_accumulation(g, gradients);
+  verify(accumulate);
+
+  std::map<std::string, HostTensor> values;
+  ByHand hand;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    values[parameters[i].first] = random_tensor(parameters[i].second, 40 + i);
+    hand.p[parameters[i].first] = values[parameters[i].first].data;
+  }
+  for (int step = 0; step < 5; ++step) {
+    std::map<std::string, std::vector<double>> mean;
+    for (int64_t micro = 0; micro < micro_batches; ++micro) {
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const auto& [name, type] = parameters[i];
+        HostTensor grad = random_tensor(type, uint64_t(1000 * step + 10 * micro) + i);
+        mean[name].resize(grad.data.size());
+        for (size_t k = 0; k < grad.data.size(); ++k) mean[name][k] += grad.data[k] / double(micro_batches);
+        values["in." + name] = grad;
+      }
+      run(accumulate, values);
+    }
+    double lr = 0.1 / (step + 1);
+    values["lr"] = HostTensor({DType::kF32, {}}, {lr});
+    double norm = run(update, values)[0][0];
+    EXPECT_NEAR(norm, hand.update(mean, c, lr), 1e-12);
+    for (const auto& [name, p] : hand.p)
+      for (size_t i = 0; i < p.size(); ++i) ASSERT_NEAR(values[name].data[i], p[i], 1e-12) << name << " at step " << step;
+    for (const auto& [name, type] : parameters)
+      for (double v : values["grad." + name].data) ASSERT_EQ(v, 0) << "grad." << name << " starts anew";
+  }
+  EXPECT_EQ(values["step"][0], 5);
+}
+
+TEST(Adamw, EqualsALoopWithoutClipping) { compare_with_hand(0, 1); }
+TEST(Adamw, EqualsALoopWithClipping) { compare_with_hand(0.7, 1); }
+TEST(Adamw, LeavesShortGradientsAlone) { compare_with_hand(100, 1); }
+TEST(Adamw, AveragesMicroBatches) { compare_with_hand(0.7, 3); }
+
+TEST(Adamw, TagsItsNodes) {
+  Graph graph = accumulated_update_graph({{"w", {DType::kF32, {2, 2}}}}, config(1), 1);
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name == "constant") continue;
+    EXPECT_TRUE(node.has_tag("optimizer")) << node.op->name;
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::test
