@@ -1,0 +1,131 @@
+// Thousands of random graphs through the whole pipeline (passes with random options, plan, CPU program) against the
+// interpreter on the graph as it was.
+#include "passes/pass.h"
+#include "tests/e2e/random_model.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/random_tensors.h"
+#include "tests/support/run_on_cpu.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+constexpr uint32_t kBaseSeed = 20240101;
+constexpr int kGraphs = 3000, kLowPrecisionGraphs = 300;
+constexpr double kTolerance = 2e-4;     // fp32 against double, over chains of a dozen ops and their gradients
+constexpr double kLowTolerance = 0.15;  // bf16 against bf16 rounded in other places
+
+struct Options {
+  PassContext context;
+  std::string text;
+};
+
+Options random_options(std::mt19937& random) {
+  auto coin = [&] { return std::uniform_int_distribution<int>(0, 3)(random) > 0; };
+  Options o;
+  CompileConfig& c = o.context.options;
+  c.fuse = coin(), c.flash_attention = coin(), c.pad_vocab = coin(), c.fused_optimizer = coin(), c.precision = "fp32";
+  if (!coin()) c.memory_budget_gib = 1e-6;
+  o.context.target.vocab_multiple = 8;
+  for (const char* pass : {"eliminate_dead", "merge_duplicates", "form_groups"})
+    if (std::uniform_int_distribution<int>(0, 9)(random) == 0) c.disable_passes.push_back(pass);
+  o.text = fmt::format("fuse {} flash {} pad {} optimizer {} budget {} without", c.fuse, c.flash_attention, c.pad_vocab,
+                       c.fused_optimizer, c.memory_budget_gib);
+  for (const std::string& pass : c.disable_passes) o.text += " " + pass;
+  return o;
+}
+
+// pad_vocab makes parameters (and what belongs to them) longer: with zeros.
+std::vector<HostTensor> padded(const Graph& graph, const std::vector<HostTensor>& arguments) {
+  std::vector<HostTensor> longer;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    longer.emplace_back(graph.type(graph.arguments()[i].value));
+    std::copy(arguments[i].data.begin(), arguments[i].data.end(), longer.back().data.begin());
+  }
+  return longer;
+}
+
+std::string compare(const std::string& name, HostTensor got, const HostTensor& expected, double tolerance) {
+  if (got.size() < expected.size()) return name + " is shorter";
+  got.type = expected.type;
+  got.data.resize(expected.data.size());
+  double d = test::difference(got, expected);
+  return d <= tolerance ? "" : fmt::format("{} differs by {}", name, d);
+}
+
+// The first difference between two runs of the same graph, or nothing.
+std::string find_difference(const Graph& graph, const Interpretation& got, const Interpretation& expected, double tolerance) {
+  for (size_t i = 0; i < expected.results.size(); ++i)
+    if (auto text = compare(graph.results()[i].name, got.results[i], expected.results[i], tolerance); !text.empty()) return text;
+  for (size_t i = 0; i < expected.updates.size(); ++i)
+    if (auto text = compare("update of " + graph.argument_of(graph.updates()[i].target)->name, got.updates[i],
+                            expected.updates[i], tolerance);
+        !text.empty())
+      return text;
+  return {};
+}
+
+// Where the fault lies: in the passes if the interpreter sees the difference too, else in plan, backend or program.
+std::string run_one(uint32_t seed) {
+  Graph original = RandomModel(seed).make(), graph = original;
+  std::mt19937 random(seed);
+  Options options = random_options(random);
+  std::string where = "in the passes", found;
+  try {
+    verify(original);
+    std::vector<HostTensor> arguments = random_arguments(original, seed);
+    Interpretation expected = interpret(original, arguments);
+    run_passes(graph, Stage::kForward, options.context);
+    run_passes(graph, Stage::kStep, options.context);
+    std::vector<HostTensor> longer = padded(graph, arguments);
+    where = "on the CPU";
+    found = find_difference(original, run_on_cpu(graph, longer), expected, kTolerance);
+    if (!found.empty() && !find_difference(original, interpret(graph, longer), expected, 1e-9).empty()) where = "in the passes";
+  } catch (const std::exception& error) {
+    found = error.what();
+  }
+  if (found.empty()) return {};
+  return fmt::format("seed {} ({}): {} {}\n{}\nbecame\n{}", seed, options.text, where, found, print(original), print(graph));
+}
+
+TEST(RandomGraphs, CpuEqualsInterpreter) {
+  int failures = 0;
+  for (uint32_t i = 0; i < kGraphs && failures < 3; ++i) {
+    std::string failure = run_one(kBaseSeed + i);
+    if (failure.empty()) continue;
+    ADD_FAILURE() << failure;
+    ++failures;
+  }
+}
+
+// bf16 rounds in other places once ops are fused, so the transformed graph is what the interpreter runs here.
+TEST(RandomGraphs, CpuComesNearTheInterpreterInBf16) {
+  for (uint32_t i = 0; i < kLowPrecisionGraphs; ++i) {
+    uint32_t seed = kBaseSeed + 100000 + i;
+    Graph graph = RandomModel(seed).make();
+    std::mt19937 random(seed);
+    Options options = random_options(random);
+    options.context.options.precision = "bf16";
+    std::vector<HostTensor> arguments = random_arguments(graph, seed);
+    run_passes(graph, Stage::kForward, options.context);
+    run_passes(graph, Stage::kStep, options.context);
+    arguments = padded(graph, arguments);
+    std::string found = find_difference(graph, run_on_cpu(graph, arguments), interpret(graph, arguments), kLowTolerance);
+    ASSERT_TRUE(found.empty()) << "seed " << seed << " (" << options.text << "): " << found << "\n" << print(graph);
+  }
+}
+
+TEST(RandomGraphs, CoverTheOpsThatModelsUse) {
+  std::map<std::string, int> count;
+  for (uint32_t i = 0; i < 300; ++i) {
+    Graph graph = RandomModel(kBaseSeed + i).make();
+    for (const Node& node : graph.nodes()) ++count[std::string(node.op->name)];
+  }
+  for (const char* op : {"add", "attention", "attention_grad", "adamw", "concat", "cross_entropy_grad", "dropout", "embedding_grad",
+                         "layer_norm_grad_params", "matmul", "reduce_max", "softmax_grad", "slice", "pad", "transpose"})
+    EXPECT_GT(count[op], 10) << op;
+}
+
+}  // namespace
+}  // namespace tokamak::test

@@ -1,0 +1,194 @@
+// A run that stops and goes on is the run that never stopped, bit for bit. Here in one process; with real signals in
+// kill_test.cpp.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/parallel.h"
+#include "tests/e2e/finished_run.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_run.h"
+#include "train/trainer.h"
+
+namespace tokamak {
+namespace {
+
+using test::expect_same;
+using test::FinishedRun;
+using test::read_run;
+
+constexpr int64_t kSteps = 20;
+
+class Quiet : public TrainObserver {
+ public:
+  void message(const std::string& text) override { messages += text + "\n"; }
+  void step(const StepMetrics& metrics, int64_t, double) override {
+    if (metrics.step == throw_at) throw std::runtime_error("killed");
+  }
+  void sample(int64_t, const std::string&) override { ++samples; }
+  void saved(int64_t, const std::filesystem::path&) override {}
+
+  int64_t throw_at = 0;  // leaves the loop as a crash would, with nothing saved
+  int samples = 0;
+  std::string messages;
+};
+
+class ResumeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    test::make_tiny_data(folder_.path());
+    set_num_threads(2);
+  }
+
+  RunConfig config(const std::string& out) const {
+    RunConfig config = test::tiny_config(folder_.path());
+    config.train.out = (folder_ / out).string();
+    return config;
+  }
+
+  /// Trains until `stop_after` steps were submitted here (0: to the end).
+  TrainSummary run(const RunConfig& config, int64_t stop_after = 0, const Target& target = cpu::nominal_target()) {
+    int64_t asked = 0;
+    return train(config, target, *backend_, observer_, [&] { return ++asked == stop_after; });
+  }
+
+  /// 20 steps straight, and 10 + 10 in another folder.
+  void expect_resumes(RunConfig straight) {
+    straight.train.out = (folder_ / "straight").string();
+    run(straight);
+    RunConfig broken = straight;
+    broken.train.out = (folder_ / "broken").string();
+    TrainSummary first = run(broken, 10);
+    EXPECT_TRUE(first.stopped);
+    EXPECT_EQ(first.steps, 10);
+    TrainSummary second = run(broken);
+    EXPECT_FALSE(second.stopped);
+    EXPECT_EQ(second.steps, kSteps);
+    EXPECT_NE(observer_.messages.find("resuming after step 10"), std::string::npos);
+    expect_same(read_run(straight.train.out, kSteps), read_run(broken.train.out, kSteps));
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Backend> backend_ = cpu::make_backend();
+  Quiet observer_;
+};
+
+TEST_F(ResumeTest, Plain) { expect_resumes(config("run")); }
+
+TEST_F(ResumeTest, WithDropout) {
+  RunConfig c = config("run");
+  c.model.dropout = 0.1;
+  expect_resumes(c);
+}
+
+TEST_F(ResumeTest, WithAccumulation) {
+  RunConfig c = config("run");
+  c.train.total_batch = 3 * 2 * 16;
+  expect_resumes(c);
+}
+
+TEST_F(ResumeTest, WithDropoutAndAccumulation) {
+  RunConfig c = config("run");
+  c.model.dropout = 0.1;
+  c.train.total_batch = 3 * 2 * 16;
+  expect_resumes(c);
+}
+
+TEST_F(ResumeTest, InBf16WithoutBiasesAndWithAHeadOfItsOwn) {
+  RunConfig c = config("run");
+  c.model.dropout = 0.1;
+  c.model.bias = c.model.tie_weights = false;
+  c.compile.precision = "bf16";
+  expect_resumes(c);
+}
+
+TEST_F(ResumeTest, WithEverythingOff) {
+  RunConfig c = config("run");
+  c.model.dropout = 0.1;
+  c.compile.fuse = c.compile.flash_attention = c.compile.pad_vocab = c.compile.fused_optimizer = c.compile.async = false;
+  expect_resumes(c);
+}
+
+TEST_F(ResumeTest, AfterACrashFromTheCheckpointBeforeIt) {
+  RunConfig straight = config("straight"), broken = config("broken");
+  straight.model.dropout = broken.model.dropout = 0.1;
+  broken.train.checkpoint_every = 5;
+  run(straight);
+  observer_.throw_at = 13;
+  EXPECT_THROW(run(broken), std::runtime_error);
+  observer_.throw_at = 0;
+  run(broken);
+  EXPECT_NE(observer_.messages.find("resuming after step 10"), std::string::npos) << observer_.messages;
+  expect_same(read_run(straight.train.out, kSteps), read_run(broken.train.out, kSteps));
+}
+
+TEST_F(ResumeTest, StoppedAfterEveryStep) {
+  RunConfig straight = config("straight"), broken = config("broken");
+  straight.model.dropout = broken.model.dropout = 0.1;
+  run(straight);
+  for (int64_t i = 0; i < kSteps; ++i) run(broken, 1);
+  expect_same(read_run(straight.train.out, kSteps), read_run(broken.train.out, kSteps));
+}
+
+TEST_F(ResumeTest, TwoRunsGiveTheSameBits) {
+  RunConfig a = config("a"), b = config("b");
+  a.model.dropout = b.model.dropout = 0.1;
+  run(a);
+  run(b);
+  FinishedRun first = read_run(a.train.out, kSteps);
+  expect_same(first, read_run(b.train.out, kSteps));
+  ASSERT_EQ(first.steps.size(), size_t(kSteps));
+  EXPECT_LT(first.steps.back().loss, first.steps.front().loss);
+}
+
+TEST_F(ResumeTest, WatchingChangesNothing) {
+  RunConfig plain = config("plain"), watched = config("watched");
+  plain.model.dropout = watched.model.dropout = 0.1;
+  watched.train.eval_every = 3;
+  watched.train.eval_batches = 2;
+  watched.train.sample_every = 4;
+  watched.train.sample_tokens = 40;  // beyond the context
+  watched.train.checkpoint_every = 7;
+  watched.compile.async = false;
+  run(plain);
+  TrainSummary summary = run(watched);
+  EXPECT_TRUE(summary.val_loss && summary.bits_per_byte);
+  EXPECT_EQ(observer_.samples, 5);
+  expect_same(read_run(plain.train.out, kSteps), read_run(watched.train.out, kSteps));
+}
+
+// The rates behind `auto` are measured at every start, so the choice could be another one after a restart.
+TEST_F(ResumeTest, AutomaticPrecisionStaysWhatItWas) {
+  RunConfig straight = config("straight"), broken = config("broken");
+  straight.compile.precision = broken.compile.precision = "auto";
+  Target likes_bf16 = cpu::nominal_target(), likes_fp32 = likes_bf16;
+  likes_bf16.bf16_flops = 2 * likes_bf16.f32_flops;
+  likes_fp32.bf16_flops = likes_fp32.f32_flops / 2;
+  run(straight, 0, likes_bf16);
+  run(broken, 10, likes_bf16);
+  run(broken, 0, likes_fp32);
+  expect_same(read_run(straight.train.out, kSteps), read_run(broken.train.out, kSteps));
+}
+
+TEST_F(ResumeTest, AFreshStartIgnoresWhatIsThere) {
+  RunConfig c = config("run");
+  run(c);
+  FinishedRun before = read_run(c.train.out, kSteps);
+  c.train.resume = false;
+  run(c);
+  expect_same(before, read_run(c.train.out, kSteps));
+}
+
+TEST_F(ResumeTest, AFinishedRunHasNothingToDo) {
+  RunConfig c = config("run");
+  run(c);
+  FinishedRun before = read_run(c.train.out, kSteps);
+  TrainSummary summary = run(c);
+  EXPECT_FALSE(summary.stopped);
+  EXPECT_NE(observer_.messages.find("nothing to do"), std::string::npos);
+  expect_same(before, read_run(c.train.out, kSteps));
+}
+
+}  // namespace
+}  // namespace tokamak
