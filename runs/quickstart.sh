@@ -39,6 +39,6 @@ echo "== 3. a sample"
 "$tokamak" generate "$out/run" --prompt="And it came to pass" --tokens=120 --seed=7
 
 echo "== 4. the speed ladder of this model on this machine"
-"$tokamak" ladder runs/quickstart.toml "${settings[@]}" --steps=5 --json="$out/ladder.json"
+"$tokamak" ladder runs/quickstart.toml "${settings[@]}" --steps=20 --json="$out/ladder.json"
 echo
 echo "the run is in $out; more text: $tokamak generate $out/run --prompt=\"...\""

@@ -14,7 +14,7 @@ struct Target {
   double pointwise_flops = 20e9;      // scalar-function evaluations per second outside matmuls
   double cache_bytes = 32e6;          // last-level cache
   double launch_seconds = 2e-6;       // fixed cost of a kernel
-  double attention_efficiency = 0.5;  // share of the matmul rate that the attention kernel reaches
+  double attention_flops = 50e9;      // of the attention kernels, forward and backward together
   bool matmul_bias = true;            // the matmul can add a bias vector,
   bool matmul_gelu = true;            // and apply GELU to what it writes
   int64_t vocab_multiple = 128;       // what pad_vocab pads to

@@ -1,6 +1,7 @@
 #include "passes/choose_recompute.h"
 
 #include "graph/op_def.h"
+#include "ops/flop_rate.h"
 #include "ops/ops.h"
 #include "passes/apply_recompute.h"
 #include "passes/live_bytes.h"
@@ -16,11 +17,7 @@ namespace {
 double seconds(const Graph& graph, const Node& node, const Target& target) {
   if (node.op->fusion == Fusion::kView) return 0;
   Cost cost = node_cost(graph, node);
-  bool low = !node.inputs.empty() && graph.dtype(node.inputs[0]) == DType::kBF16;
-  double rate = target.pointwise_flops;
-  if (node.op->autocast == Autocast::kLow) rate = low ? target.bf16_flops : target.f32_flops;
-  if (node.op == &op::attention) rate *= target.attention_efficiency;
-  return std::max(cost.flops / rate, cost.bytes / target.memory_bandwidth) + target.launch_seconds;
+  return std::max(cost.flops / flop_rate(graph, node, target), cost.bytes / target.memory_bandwidth) + target.launch_seconds;
 }
 
 struct Candidate {

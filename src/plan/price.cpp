@@ -1,3 +1,4 @@
+#include "ops/flop_rate.h"
 #include "plan/plan.h"
 
 #include <algorithm>
@@ -9,15 +10,6 @@ namespace {
 // before it. Caches move bytes several times faster than memory does; 2 is on the safe side.
 constexpr double kCacheSpeedup = 2;
 
-bool is_matmul_like(const Node& node) { return node.op->autocast == Autocast::kLow; }
-bool is_attention(const Node& node) { return is_matmul_like(node) && node.attrs.find("heads"); }
-
-double matmul_rate(const Graph& graph, const Node& node, const Target& target) {
-  double rate = target.f32_flops;
-  if (!node.inputs.empty() && dtype_bytes(graph.dtype(node.inputs[0])) == 2) rate = target.bf16_flops;
-  return is_attention(node) ? rate * target.attention_efficiency : rate;
-}
-
 // A group does one node of its body after the other, on data at hand.
 double arithmetic_seconds(const Graph& graph, const Node& node, const Target& target) {
   if (node.body) {
@@ -25,8 +17,7 @@ double arithmetic_seconds(const Graph& graph, const Node& node, const Target& ta
     for (const Node& inner : node.body->nodes()) seconds += arithmetic_seconds(*node.body, inner, target);
     return seconds;
   }
-  double rate = is_matmul_like(node) ? matmul_rate(graph, node, target) : target.pointwise_flops;
-  return node_cost(graph, node).flops / rate;
+  return node_cost(graph, node).flops / flop_rate(graph, node, target);
 }
 
 }  // namespace

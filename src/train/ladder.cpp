@@ -4,6 +4,7 @@
 #include "base/system.h"
 #include "config/json.h"
 #include "exec/stream.h"
+#include "plan/print_plan.h"
 #include "train/session.h"
 
 #include <fmt/format.h>
@@ -17,8 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A rung that is slower by less than this is noise, not a loss.
-constexpr double kNoise = 1.02;
+// A rung that is slower by less than this may be noise, and is no reason to go on without it.
+constexpr double kNoise = 1.1;
 
 double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
@@ -58,36 +59,38 @@ double median(std::vector<double> values) {
 }
 
 // Milliseconds of a step. Without waiting in between there are no single steps to time: the whole queue is.
-double time_steps(Session& session, std::span<const Batch> batches, const LadderOptions& options) {
-  double lr = session.config().optimizer.lr;
-  for (int64_t i = 1; i < options.warmup; ++i) session.run_step(batches, i, lr);
-  if (!session.config().compile.async) {
-    std::vector<double> times;
-    for (int64_t i = 0; i < options.steps; ++i) {
-      auto begin = Clock::now();
-      session.run_step(batches, options.warmup + i, lr);
-      times.push_back(ms_since(begin));
-    }
-    return median(times);
-  }
+double time_steps(Stream& stream, const std::function<void(int64_t)>& run_step, const LadderOptions& options, bool async) {
+  std::vector<double> times;
   auto begin = Clock::now();
-  Stream stream;
-  for (int64_t i = 0; i < options.steps; ++i)
-    stream.submit([&session, batches, i, lr, &options] { session.run_step(batches, options.warmup + i, lr); });
+  for (int64_t i = 0; i < options.steps; ++i) {
+    auto step_begin = Clock::now();
+    stream.submit([&run_step, i, &options] { run_step(options.warmup + i); });
+    if (async) continue;
+    stream.wait();
+    times.push_back(ms_since(step_begin));
+  }
   stream.wait();
-  return ms_since(begin) / double(options.steps);
+  return async ? ms_since(begin) / double(options.steps) : median(times);
 }
 
+// All of it on one stream, as in training; see Trainer::on_stream.
 RungResult run_rung(const RunConfig& config, const Target& target, Backend& backend, const LadderOptions& options) {
   RungResult result;
   int64_t before = resident_bytes();
   auto begin = Clock::now();
   Session session(config, target, backend, available_memory());
-  session.initialise();
   std::vector<Batch> batches = random_batches(config, session.micro_batches());
-  session.run_step(batches, 0, config.optimizer.lr);
+  auto run_step = [&](int64_t step) { session.run_step(batches, step, config.optimizer.lr); };
+  Stream stream;
+  stream.submit([&] {
+    session.initialise();
+    run_step(0);
+  });
+  stream.wait();
   result.first_step_ms = ms_since(begin);
-  result.ms = time_steps(session, batches, options);
+  for (int64_t i = 1; i < options.warmup; ++i) stream.submit([&, i] { run_step(i); });
+  stream.wait();
+  result.ms = time_steps(stream, run_step, options, config.compile.async);
   result.predicted_ms = session.compiled().seconds() * 1e3;
   result.tokens_per_second = double(session.tokens_per_step()) / result.ms * 1e3;
   result.gflops = session.flops_per_step() / result.ms * 1e-6;
@@ -105,11 +108,16 @@ std::vector<RungResult> run_ladder(const RunConfig& asked, const Target& target,
   RunConfig config = asked;
   std::vector<RungResult> results;
   double kept_ms = 0;
+  std::string kept_plan;
+  size_t kept_at = 0;
   for (const Rung& rung : cpu_rungs()) {
     RunConfig trial = config;
     rung.switch_on(trial.compile);
-    RungResult result = run_rung(trial, target, backend, options);
+    std::string plan = print_plan(compile_step(trial, target).step.plan);
+    bool changed = results.empty() || plan != kept_plan || trial.compile.async != config.compile.async;
+    RungResult result = changed ? run_rung(trial, target, backend, options) : results[kept_at];
     result.name = rung.name;
+    result.changed = changed;
     if (!results.empty()) {
       result.speedup_step = kept_ms / result.ms;
       result.speedup_total = results[0].ms / result.ms;
@@ -118,6 +126,8 @@ std::vector<RungResult> run_ladder(const RunConfig& asked, const Target& target,
     if (result.kept) {
       config = trial;
       kept_ms = result.ms;
+      kept_plan = std::move(plan);
+      kept_at = results.size();
     }
     results.push_back(result);
     if (report) report(result);
@@ -134,7 +144,7 @@ std::string format_rung(const RungResult& r) {
   return fmt::format("{:<26} {:>9.1f} {:>9.1f} {:>9.0f} {:>8.2f} {:>8.2f} {:>8.0f} {:>9.1f} {:>9.1f}{}", r.name, r.ms,
                      r.predicted_ms, r.tokens_per_second, r.speedup_step, r.speedup_total, r.gflops,
                      double(r.planned_bytes) / (1 << 20), double(r.used_bytes) / (1 << 20),
-                     r.kept ? "" : "  slower here: not kept");
+                     !r.changed ? "  changes nothing here" : r.kept ? "" : "  slower here: not kept");
 }
 
 std::string ladder_json(const RunConfig& config, const Target& target, const std::vector<RungResult>& results) {
@@ -147,7 +157,7 @@ std::string ladder_json(const RunConfig& config, const Target& target, const std
                             {"tokens_per_second", r.tokens_per_second}, {"speedup_over_previous", r.speedup_step},
                             {"speedup_over_first", r.speedup_total}, {"gflops", r.gflops},
                             {"planned_bytes", r.planned_bytes}, {"used_bytes", r.used_bytes},
-                            {"first_step_ms", r.first_step_ms}, {"kept", r.kept}});
+                            {"first_step_ms", r.first_step_ms}, {"changed", r.changed}, {"kept", r.kept}});
   return out.dump(2) + "\n";
 }
 

@@ -30,11 +30,12 @@ struct RungResult {
   int64_t planned_bytes = 0;    // parameters, states, inputs, arena
   int64_t used_bytes = 0;       // growth of the process's resident memory
   double first_step_ms = 0;     // compiling, allocating and the first step
+  bool changed = true;          // false: the plan is that of the rung before, nothing was measured again
   bool kept = true;             // false: slower here, the rungs after it go on without it
 };
 
 struct LadderOptions {
-  int64_t steps = 5;
+  int64_t steps = 10;
   int64_t warmup = 1;
 };
 

@@ -15,7 +15,7 @@ Target target() {
   t.memory_bandwidth = 1e6;
   t.cache_bytes = 1000;
   t.launch_seconds = 1e-3;
-  t.attention_efficiency = 0.25;
+  t.attention_flops = 0.25e9;
   return t;
 }
 

@@ -2,11 +2,14 @@
 
 #include "backend/cpu/kernels.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "graph/op_def.h"
 #include "ops/ops.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstring>
-#include <new>
 
 namespace tokamak::cpu {
 namespace {
@@ -34,19 +37,27 @@ constexpr Row kKernels[] = {
     {&op::transpose, make_transpose_kernel},
 };
 
-// Pages are touched at once, so that what is planned is what is taken.
+// Pages straight from the system, in large ones where it has them, given back at once when freed. All threads touch their
+// part first, as they will in the loops that use it: on a machine with several memory nodes it lies near them.
 class HostMemory : public Memory {
  public:
-  explicit HostMemory(int64_t bytes) : data_(::operator new(size_t(bytes > 0 ? bytes : 1), kAlign)) {
-    std::memset(data_, 0, size_t(bytes));
+  explicit HostMemory(int64_t bytes) : bytes_(size_t(std::max<int64_t>(bytes, 1))) {
+    data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED)
+      user_error("[memory] expected {} bytes, the system has not that much; try a smaller --train.batch or "
+                 "--compile.memory_budget_gib", bytes);
+    ::madvise(data_, bytes_, MADV_HUGEPAGE);  // advice: a kernel without them does no harm
+    parallel_for(int64_t(bytes_), 1 << 21, [&](int64_t begin, int64_t end, int) {
+      std::memset(static_cast<char*>(data_) + begin, 0, size_t(end - begin));
+    });
   }
-  ~HostMemory() override { ::operator delete(data_, kAlign); }
+  ~HostMemory() override { ::munmap(data_, bytes_); }
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
   void* data() override { return data_; }
 
  private:
-  static constexpr std::align_val_t kAlign{64};
+  size_t bytes_;
   void* data_;
 };
 

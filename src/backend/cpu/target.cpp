@@ -10,6 +10,9 @@
 namespace tokamak::cpu {
 namespace {
 
+// Forward and backward pass together, of the fp32 matmul rate, whatever the storage type (bench/cpu_attention.cpp).
+constexpr double kAttentionShare = 0.65;
+
 // Elements a second of one op's tile kernel, data in L1, one thread.
 double tile_rate(const OpDef& op) {
   constexpr int64_t kElements = 2048, kRuns = 50;
@@ -34,6 +37,7 @@ Target measure_target() {
   target.bf16_flops = peaks.bf16_flops > 0 ? peaks.bf16_flops : peaks.f32_flops / 10;
   target.memory_bandwidth = peaks.memory_bandwidth;
   if (peaks.cache_bytes > 0) target.cache_bytes = double(peaks.cache_bytes);
+  target.attention_flops = kAttentionShare * peaks.f32_flops;
   // A mix of cheap and dear functions, as in norms and GELU.
   target.pointwise_flops = double(num_threads()) * 2 / (1 / tile_rate(op::mul) + 1 / tile_rate(op::exp));
   return target;
@@ -47,6 +51,7 @@ Target nominal_target() {
   target.bf16_flops = 150e9;  // avx512_bf16 without AMX
   target.memory_bandwidth = 25e9;
   target.pointwise_flops = 10e9;
+  target.attention_flops = kAttentionShare * target.f32_flops;
   return target;
 }
 
