@@ -3,10 +3,12 @@
 
 #include <cstdio>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "data/tokenizer_files.h"
 #include "train/generator.h"
+#include "train/trainer.h"
 
 namespace tokamak {
 namespace {
@@ -75,9 +77,11 @@ int run_generate(const GenerateArguments& arguments) {
   OpenedModel model = open_model(arguments.run);
   model.config.threads = arguments.threads;
   const DataConfig& data = model.config.data;
-  Tokenizer tokenizer = load_tokenizer(!arguments.vocab.empty()   ? arguments.vocab
-                                       : !data.tokenizer.empty() ? data.tokenizer
-                                                                 : data.path);
+  std::string vocab = !arguments.vocab.empty() ? arguments.vocab : !data.tokenizer.empty() ? data.tokenizer : data.path;
+  Tokenizer tokenizer = load_tokenizer(vocab);
+  if (tokenizer_fingerprint(tokenizer) != model.checkpoint.state.tokenizer)
+    user_error("[generate] expected the tokenizer that {} was trained with, got another one in {}; name the folder of "
+               "that one: --vocab=DIR", model.checkpoint.path.string(), vocab);
   Machine machine = open_machine(model.config);
   TensorStore store(*machine.backend);
   auto parameters = gpt_parameters(model.config.model);

@@ -1,5 +1,7 @@
 #include "exec/stream.h"
 
+#include "base/parallel.h"
+
 namespace tokamak {
 
 Stream::Stream(size_t depth) : depth_(depth), thread_([this] { work(); }) {}
@@ -33,6 +35,7 @@ void Stream::check() {
 }
 
 void Stream::work() {
+  set_num_threads(num_threads());  // libraries called from here count threads for each caller by itself
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return !tasks_.empty() || closing_; });

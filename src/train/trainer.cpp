@@ -29,26 +29,29 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Tells whether a run goes on with the vocabulary that it began with.
-std::string tokenizer_fingerprint(const Tokenizer& tokenizer) {
-  Checksum sum;
-  for (const std::string& token : tokenizer.vocabulary().tokens) {
-    sum.update(std::as_bytes(std::span(token)));
-    sum.update(std::as_bytes(std::span("\n", 1)));
-  }
-  return format_checksum(sum.digest());
+std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver& observer) {
+  if (!config.train.resume) return std::nullopt;
+  std::vector<std::string> warnings;
+  std::optional<FoundCheckpoint> found = find_checkpoint(config.train.out, &warnings);
+  for (const std::string& warning : warnings) observer.message("warning: " + warning);
+  return found;
 }
 
-RunConfig with_vocab(RunConfig config, const ShardIndex& index) {
+// The rates behind the choice of a precision are measured anew at every start, but a run must go on as it began.
+RunConfig settle(RunConfig config, const ShardIndex& index, const Target& target,
+                 const std::optional<FoundCheckpoint>& found) {
   if (config.model.vocab == 0) config.model.vocab = index.vocab_size;
-  return config;
+  if (found && config.compile.precision == "auto")
+    config.compile.precision = run_config_from_json(found->state.config_json, found->path.string()).compile.precision;
+  return resolve(config, target);
 }
 
 class Trainer {
  public:
   Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
-      : folder_(config.data.path), index_(read_shard_index(folder_)), config_(with_vocab(config, index_)),
-        observer_(observer), target_(target), backend_(backend),
+      : folder_(config.data.path), index_(read_shard_index(folder_)), observer_(observer),
+        found_(find_start(config, observer)), config_(settle(config, index_, target, found_)), target_(target),
+        backend_(backend),
         tokenizer_(load_tokenizer(config.data.tokenizer.empty() ? config.data.path : config.data.tokenizer)),
         loader_(folder_, index_, index_.train,
                 {.batch = config_.train.batch, .context = config_.model.context, .vocab_size = config_.model.vocab,
@@ -90,22 +93,25 @@ class Trainer {
   }
 
   void start_or_resume() {
-    std::vector<std::string> warnings;
-    std::optional<FoundCheckpoint> found;
-    if (config_.train.resume) found = find_checkpoint(config_.train.out, &warnings);
-    for (const std::string& warning : warnings) observer_.message("warning: " + warning);
-    session_.initialise();
-    if (!found) return;
-    load_parameters(found->path, session_.store(), session_.parameters());
-    load_optimizer(found->path, session_.store(), session_.parameters());
-    if (found->state.tokenizer != tokenizer_fingerprint(tokenizer_))
+    on_stream([this] { session_.initialise(); });
+    if (!found_) return;
+    load_parameters(found_->path, session_.store(), session_.parameters());
+    load_optimizer(found_->path, session_.store(), session_.parameters());
+    if (found_->state.tokenizer != tokenizer_fingerprint(tokenizer_))
       user_error("[train] expected the vocabulary that {} was trained with, got another one in {}; use the same data "
-                 "folder, or another --train.out", found->path.string(), folder_.string());
-    step_ = saved_step_ = found->state.step;
-    tokens_ = found->state.tokens;
-    loader_.seek(found->state.data_position);
-    consumed_ = found->state.data_position;
-    observer_.message(fmt::format("resuming after step {} from {}", step_, found->path.string()));
+                 "folder, or another --train.out", found_->path.string(), folder_.string());
+    step_ = saved_step_ = found_->state.step;
+    tokens_ = found_->state.tokens;
+    loader_.seek(found_->state.data_position);
+    consumed_ = found_->state.data_position;
+    observer_.message(fmt::format("resuming after step {} from {}", step_, found_->path.string()));
+  }
+
+  // Whatever computes runs on the stream's thread: OpenMP keeps a team for every thread that ever ran a loop, and with
+  // more threads than cores it puts them to sleep between kernels (a step of a small model took ten times as long).
+  void on_stream(std::function<void()> task) {
+    stream_.submit(std::move(task));
+    stream_.wait();
   }
 
   bool due(int64_t every) const { return every > 0 && step_ % every == 0; }
@@ -165,7 +171,10 @@ class Trainer {
     std::vector<StepMetrics> metrics = take_finished();
     for (size_t i = 0; i + 1 < metrics.size(); ++i) report(metrics[i]);
     if (evaluator_ && (finished || due(config_.train.eval_every))) {
-      Evaluation evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); });
+      Evaluation evaluation;
+      on_stream([&] {
+        evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); });
+      });
       val_loss_ = evaluation.loss;
       if (evaluation.bits_per_byte > 0) bits_per_byte_ = evaluation.bits_per_byte;
       if (!metrics.empty()) metrics.back().val_loss = evaluation.loss;
@@ -178,8 +187,11 @@ class Trainer {
   void show_sample() {
     if (!generator_) generator_ = std::make_unique<Generator>(config_, target_, backend_, session_.store());
     int32_t start = tokenizer_.end_of_text();
-    auto tokens = generator_->generate({&start, 1}, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
-                                       config_.train.seed);
+    std::vector<int32_t> tokens;
+    on_stream([&] {
+      tokens = generator_->generate({&start, 1}, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
+                                    config_.train.seed);
+    });
     observer_.sample(step_, tokenizer_.decode(tokens));
   }
 
@@ -193,8 +205,9 @@ class Trainer {
 
   std::filesystem::path folder_;
   ShardIndex index_;
-  RunConfig config_;
   TrainObserver& observer_;
+  std::optional<FoundCheckpoint> found_;  // where it goes on
+  RunConfig config_;                      // vocabulary and precision settled
   Target target_;
   Backend& backend_;
   Tokenizer tokenizer_;
@@ -215,6 +228,15 @@ class Trainer {
 };
 
 }  // namespace
+
+std::string tokenizer_fingerprint(const Tokenizer& tokenizer) {
+  Checksum sum;
+  for (const std::string& token : tokenizer.vocabulary().tokens) {
+    sum.update(std::as_bytes(std::span(token)));
+    sum.update(std::as_bytes(std::span("\n", 1)));
+  }
+  return format_checksum(sum.digest());
+}
 
 TrainSummary train(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop) {

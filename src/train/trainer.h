@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "config/config.h"
+#include "data/tokenizer.h"
 #include "train/metrics.h"
 
 #include <filesystem>
@@ -28,6 +29,9 @@ struct TrainSummary {
   std::optional<double> val_loss;
   std::optional<double> bits_per_byte;
 };
+
+/// Differs for tokenizers that differ; checkpoints hold it, to tell whether a run goes on with its vocabulary.
+std::string tokenizer_fingerprint(const Tokenizer& tokenizer);
 
 /// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good checkpoint
 /// of train.out if train.resume is set. Throws UserError for bad data or settings, before any work is lost.
