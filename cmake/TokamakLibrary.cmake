@@ -31,5 +31,7 @@ function(tokamak_test name)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE ${arg_UNPARSED_ARGUMENTS} tokamak_flags GTest::gtest_main)
   gtest_discover_tests(${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 120
-                       TEST_PREFIX "${name}." PROPERTIES LABELS ${label} TIMEOUT 600)
+                       TEST_PREFIX "${name}." PROPERTIES LABELS ${label} TIMEOUT 600
+                       # Tests share their cores, and threads that spin would block each other.
+                       ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()

@@ -31,13 +31,13 @@ class KillTest : public testing::Test {
 
   /// Stops a long run with the signal, lets it go on, and compares it with one that never stopped.
   void expect_stops_politely(int signal_number) {
-    constexpr int64_t kSteps = 1000;
+    constexpr int64_t kSteps = 500;
     RunningProgram program(folder_.path(), train("broken", kSteps));
     ASSERT_TRUE(program.wait_for("step"));
     program.send(signal_number);
     ProgramResult stopped = program.wait();
     EXPECT_EQ(stopped.status, 0) << stopped.err;
-    for (const char* piece : {"stopped after step", "of 1000", "the same command goes on from there", "broken"})
+    for (const char* piece : {"stopped after step", "of 500", "the same command goes on from there", "broken"})
       EXPECT_NE(stopped.out.find(piece), std::string::npos) << stopped.out.substr(stopped.out.size() / 2);
     auto found = find_checkpoint(folder_ / "broken", nullptr);
     ASSERT_TRUE(found);

@@ -1,0 +1,50 @@
+// Runs the tokamak program as a user would: arguments, standard input, a working folder, signals.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+namespace tokamak {
+
+/// How a process ended and what it said.
+struct ProgramResult {
+  int status = 0;          // exit status; minus the signal's number when a signal ended it
+  std::string out, err;
+  int64_t peak_bytes = 0;  // most resident memory
+  double seconds = 0;      // wall time
+};
+
+/// The program under way. Killed by the destructor if nobody waited for it.
+class RunningProgram {
+ public:
+  /// `folder` becomes its working folder.
+  RunningProgram(const std::filesystem::path& folder, std::vector<std::string> arguments, const std::string& input = "");
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+  ~RunningProgram();
+
+  /// True as soon as standard output holds `text`; false when the program ended without it or a minute has passed.
+  bool wait_for(const std::string& text);
+  void send(int signal_number);
+  ProgramResult wait();
+
+ private:
+  bool ended();
+
+  TemporaryFolder files_;  // standard input, output and error
+  pid_t process_ = -1;
+  bool waited_ = false;
+  double started_ = 0;
+  ProgramResult result_;
+};
+
+/// Runs it to the end.
+ProgramResult run_program(const std::filesystem::path& folder, std::vector<std::string> arguments,
+                          const std::string& input = "");
+
+}  // namespace tokamak
