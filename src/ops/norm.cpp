@@ -114,6 +114,7 @@ Values layer_norm_decompose(GraphBuilder& g, const Node& node, Inputs in) {
   return {in.size() > 2 ? add(g, y, in[2]) : y, mean, rstd};
 }
 Values layer_norm_gradient(GraphBuilder& g, const Node& node, Inputs dy) {
+  TOKAMAK_CHECK(dy[1] == kNoValue && dy[2] == kNoValue, "layer_norm has no gradient for mean and rstd");
   ValueId x = node.inputs[0], mean = node.outputs[1], rstd = node.outputs[2];
   Values grads{g.add1(op::layer_norm_grad, {dy[0], x, node.inputs[1], mean, rstd})};
   Values params = g.add(op::layer_norm_grad_params, {dy[0], x, mean, rstd});

@@ -1,5 +1,6 @@
 #include "autodiff/differentiate.h"
 
+#include "base/error.h"
 #include "model/gpt.h"
 #include "ops/interpret.h"
 #include "ops/ops.h"
@@ -42,6 +43,19 @@ TEST(Differentiate, RefusesAnotherLossAndOpsWithoutGradient) {
   ValueId w = 0;
   expect_user_error([&] { differentiate(g, w, {&w, 1}); }, {"[differentiate] expected a scalar f32 loss, got f32[2]"});
   expect_user_error([&] { differentiate(g, graph.find_result("loss"), {&w, 1}); }, {"[less] has no gradient (piecewise constant)"});
+}
+
+TEST(Differentiate, RefusesOutputsThatGradientsLeaveOut) {
+  Graph graph = parse(R"(graph g {
+  param w = %0 : f32[2,3]
+  input gain = %1 : f32[3]
+  %2, %3, %4 = layer_norm(%0, %1) {eps=1e-05} : f32[2,3], f32[2,1], f32[2,1]
+  %5 = reduce_sum(%3) {dims=[0,1], keep=false} : f32[]
+  result loss = %5
+})");
+  GraphBuilder g(graph);
+  ValueId w = 0;
+  EXPECT_THROW(differentiate(g, graph.find_result("loss"), {&w, 1}), InternalError);
 }
 
 struct Variant {
