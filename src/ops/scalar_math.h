@@ -78,16 +78,17 @@ template <typename T> T hyperbolic_tangent(T a) { return tanh(a); }
 template <typename T> T square_root(T a) { return std::sqrt(a); }
 template <typename T> T reciprocal_root(T a) { return T(1) / std::sqrt(a); }
 
-/// GELU, tanh form: Hendrycks & Gimpel, "Gaussian error linear units" (2016).
-template <typename T> T gelu(T x) {
-  T u = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);
-  return T(0.5) * x * (T(1) + tanh(u));
+/// GELU, tanh form: Hendrycks & Gimpel, "Gaussian error linear units" (2016). (1 + tanh(u)) / 2 is the logistic
+/// function of 2u, which needs one exponential and keeps its relative precision for large negative x.
+template <typename T> T gelu_logistic(T x) {
+  T u2 = T(1.5957691216057308) * (x + T(0.044715) * x * x * x);
+  return T(1) / (T(1) + exp(-u2));
 }
+template <typename T> T gelu(T x) { return x * gelu_logistic(x); }
 template <typename T> T gelu_grad(T x, T dy) {
-  T u = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);
-  T t = tanh(u);
-  T du = T(0.7978845608028654) * (T(1) + T(0.134145) * x * x);
-  return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * du);
+  T s = gelu_logistic(x);
+  T du2 = T(1.5957691216057308) * (T(1) + T(0.134145) * x * x);
+  return dy * (s + x * s * (T(1) - s) * du2);
 }
 
 }  // namespace tokamak::scalar

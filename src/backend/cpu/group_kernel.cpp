@@ -102,6 +102,7 @@ class Runner {
   void compute(const Instruction& i, int64_t c, int64_t n, float* out) {
     std::array<TileOperand, kMaxOperands> operands;
     for (size_t k = 0; k < i.inputs.size(); ++k) operands[k] = operand(i.inputs[k], c);
+    if (i.chain) return i.chain({operands.data(), i.inputs.size()}, n, out);
     int64_t first = 0;
     if (i.access >= 0)
       first = cursor_.offset(size_t(i.access)) + (p_.iteration.accesses[size_t(i.access)].uniform ? 0 : c);
@@ -162,6 +163,10 @@ class Runner {
       return;
     }
     float& value = rows_[size_t(i.output.index)];
+    if (i.inputs.size() == 2) {
+      value += dot(x.data, operand(i.inputs[1], c).data, n);
+      return;
+    }
     value = largest ? std::max(value, maximum(x.data, n)) : value + sum(x.data, n);
   }
 

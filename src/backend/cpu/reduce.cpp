@@ -33,6 +33,22 @@ float sum(const float* x, int64_t n) {
   return total;
 }
 
+float dot(const float* x, const float* y, int64_t n) {
+  Lanes a{}, b{}, c{}, d{};
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    a += read(x + i) * read(y + i);
+    b += read(x + i + kLanes) * read(y + i + kLanes);
+    c += read(x + i + 2 * kLanes) * read(y + i + 2 * kLanes);
+    d += read(x + i + 3 * kLanes) * read(y + i + 3 * kLanes);
+  }
+  Lanes all = (a + b) + (c + d);
+  float total = 0;
+  for (int64_t lane = 0; lane < kLanes; ++lane) total += all[lane];
+  for (; i < n; ++i) total += x[i] * y[i];
+  return total;
+}
+
 float maximum(const float* x, int64_t n) {
   Lanes a = Lanes{} - HUGE_VALF, b = a;
   int64_t i = 0;

@@ -6,6 +6,7 @@
 namespace tokamak::cpu {
 
 float sum(const float* x, int64_t n);
+float dot(const float* x, const float* y, int64_t n);
 float maximum(const float* x, int64_t n);           // minus infinity for n = 0
 double sum_of_squares(const float* x, int64_t n);   // in double: n may be large
 void add_to(const float* x, int64_t n, float* sums);

@@ -1,5 +1,6 @@
 #include "backend/cpu/tile_program.h"
 
+#include "backend/cpu/merge_loops.h"
 #include "base/error.h"
 #include "ops/ops.h"
 
@@ -36,6 +37,7 @@ class Compiler {
     program_.results.resize(body_.results().size());
     choose_chunk();
     for (int p = 0; p <= last; ++p) emit_phase(p);
+    merge_loops(program_);
     allocate_registers();
     find_hazards();
     return std::move(program_);

@@ -4,6 +4,7 @@
 // that phase needs; a row of one chunk keeps its registers. Run by group_kernel.cpp.
 #pragma once
 
+#include "backend/cpu/chain.h"
 #include "backend/cpu/iteration.h"
 #include "graph/graph.h"
 #include "graph/op_def.h"
@@ -24,13 +25,14 @@ struct Operand {
 
 struct Instruction {
   enum class Kind : uint8_t {
-    kCompute,    // output = op(inputs)
+    kCompute,    // output = op(inputs), or what `chain` makes of them
     kLoad,       // output = access `access`, converted to fp32
-    kReduce,     // row value `output` combines register inputs[0]
+    kReduce,     // row value `output` combines inputs[0], or the products of inputs[0] and inputs[1]
     kStore,      // result `result` = inputs[0]
   };
   Kind kind = Kind::kCompute;
   const Node* node = nullptr;        // of the body
+  ChainLoop chain = nullptr;         // kCompute: `node` and the node that makes its operand, in one loop
   std::vector<Operand> inputs;
   Operand output;
   int access = -1;                   // kLoad, and generators: where the index of the first element comes from
