@@ -1,5 +1,5 @@
-// Fused groups on tensors far larger than the cache, against the machine's memory bandwidth: a norm or a pointwise group
-// should cost no more than reading its inputs and writing its outputs.
+// Fused groups on tensors far larger than the cache, against the machine's memory bandwidth: a norm or a pointwise
+// group should cost no more than reading its inputs and writing its outputs.
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/measure.h"
 #include "exec/program.h"
@@ -45,8 +45,7 @@ std::vector<Case> cases() {
          return out;
        }},
       {"softmax", 1, [](GraphBuilder& g, auto in) { return std::vector{softmax(g, in[0])}; }},
-      {"bias gradient", 1,
-       [](GraphBuilder& g, auto in) { return std::vector{reduce_sum(g, in[0], {0}, false)}; }},
+      {"bias gradient", 1, [](GraphBuilder& g, auto in) { return std::vector{reduce_sum(g, in[0], {0}, false)}; }},
   };
 }
 

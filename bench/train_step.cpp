@@ -1,5 +1,5 @@
-// One optimizer step of a GPT-2 on this machine: compile time, memory planned and taken, speed against the machine's own
-// matmul rate, and the kernels that take the time. Arguments: the configuration, as for `tokamak train`
+// One optimizer step of a GPT-2 on this machine: compile time, memory planned and taken, speed against the machine's
+// own matmul rate, and the kernels that take the time. Arguments: the configuration, as for `tokamak train`
 // (bench_train_step --train.batch=4 --compile.precision=fp32).
 #include "backend/cpu/cpu_backend.h"
 #include "base/random.h"
@@ -50,8 +50,10 @@ void print_kernels(const Plan& plan, const std::vector<double>& seconds, double 
     total += seconds[i] / steps;
   }
   std::vector<std::pair<std::string, Row>> order(rows.begin(), rows.end());
-  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-  fmt::print("{:<70} {:>5} {:>9} {:>9} {:>8} {:>7} {:>6}\n", "kernel", "count", "ms", "predicted", "GFLOP/s", "GB/s", "share");
+  std::sort(order.begin(), order.end(),
+            [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  fmt::print("{:<70} {:>5} {:>9} {:>9} {:>8} {:>7} {:>6}\n", "kernel", "count", "ms", "predicted", "GFLOP/s", "GB/s",
+             "share");
   for (size_t i = 0; i < std::min<size_t>(order.size(), 25); ++i) {
     const Row& r = order[i].second;
     fmt::print("{:<70} {:>5} {:>9.2f} {:>9.2f} {:>8.1f} {:>7.1f} {:>5.1f}%\n", order[i].first, r.count, r.seconds * 1e3,
@@ -95,9 +97,11 @@ void run(RunConfig config, int steps) {
              kernel_seconds, start_seconds);
   fmt::print("memory planned {:.1f} MB, taken {:.1f} MB ({:+.2f}%)\n", double(session.compiled().total_bytes()) * 1e-6,
              double(used) * 1e-6, 100.0 * (double(used) / double(session.compiled().total_bytes()) - 1));
-  fmt::print("step {:.1f} ms (median of {}), predicted {:.1f} ms; {:.1f} tokens/s; {:.1f} GFLOP/s = {:.1f}% of the {} "
-             "matmul rate\n\n", step * 1e3, steps, session.compiled().seconds() * 1e3,
-             double(session.tokens_per_step()) / step, rate * 1e-9, 100 * rate / peak, bf16 ? "bf16" : "fp32");
+  fmt::print(
+      "step {:.1f} ms (median of {}), predicted {:.1f} ms; {:.1f} tokens/s; {:.1f} GFLOP/s = {:.1f}% of the {} "
+      "matmul rate\n\n",
+      step * 1e3, steps, session.compiled().seconds() * 1e3, double(session.tokens_per_step()) / step, rate * 1e-9,
+      100 * rate / peak, bf16 ? "bf16" : "fp32");
   print_kernels(session.step_program().plan(), kernels, steps);
 }
 

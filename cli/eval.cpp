@@ -51,7 +51,8 @@ int run_eval(const EvalArguments& arguments) {
 }  // namespace
 
 Command eval_command() {
-  return make_command<EvalArguments>("eval", "validation loss, perplexity and bits per byte of a checkpoint", "", run_eval);
+  return make_command<EvalArguments>("eval", "validation loss, perplexity and bits per byte of a checkpoint", "",
+                                     run_eval);
 }
 
 }  // namespace tokamak

@@ -98,11 +98,12 @@ void print_summary(const CompiledStep& step, const Target& target) {
   double flops = total_flops(step.step) * double(step.micro_batches) + (step.update ? total_flops(*step.update) : 0);
   double peak = step.config.compile.precision == "bf16" ? target.bf16_flops : target.f32_flops;
   auto tokens = double(step.config.train.batch * step.config.model.context * step.micro_batches);
-  fmt::print("\noptimizer step: {} tokens in {} micro-batch{}, {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% of "
-             "the {} matmul rate; memory {}\n",
-             int64_t(tokens), step.micro_batches, step.micro_batches == 1 ? "" : "es", format_count(flops, "FLOP"),
-             step.seconds() * 1e3, tokens / step.seconds(), 100 * flops / (step.seconds() * peak),
-             step.config.compile.precision, format_bytes(double(step.total_bytes())));
+  fmt::print(
+      "\noptimizer step: {} tokens in {} micro-batch{}, {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% of "
+      "the {} matmul rate; memory {}\n",
+      int64_t(tokens), step.micro_batches, step.micro_batches == 1 ? "" : "es", format_count(flops, "FLOP"),
+      step.seconds() * 1e3, tokens / step.seconds(), 100 * flops / (step.seconds() * peak),
+      step.config.compile.precision, format_bytes(double(step.total_bytes())));
 }
 
 int run_explain(const ExplainOptions& options) {

@@ -80,8 +80,10 @@ int run_generate(const GenerateArguments& arguments) {
   std::string vocab = !arguments.vocab.empty() ? arguments.vocab : !data.tokenizer.empty() ? data.tokenizer : data.path;
   Tokenizer tokenizer = load_tokenizer(vocab);
   if (tokenizer_fingerprint(tokenizer) != model.checkpoint.state.tokenizer)
-    user_error("[generate] expected the tokenizer that {} was trained with, got another one in {}; name the folder of "
-               "that one: --vocab=DIR", model.checkpoint.path.string(), vocab);
+    user_error(
+        "[generate] expected the tokenizer that {} was trained with, got another one in {}; name the folder of "
+        "that one: --vocab=DIR",
+        model.checkpoint.path.string(), vocab);
   Machine machine = open_machine(model.config);
   TensorStore store(*machine.backend);
   auto parameters = gpt_parameters(model.config.model);
@@ -109,7 +111,8 @@ int run_generate(const GenerateArguments& arguments) {
 
 Command generate_command() {
   return make_command<GenerateArguments>("generate", "sample text from a checkpoint",
-                                         "tokamak generate run --prompt=\"In the beginning\" --tokens=100", run_generate);
+                                         "tokamak generate run --prompt=\"In the beginning\" --tokens=100",
+                                         run_generate);
 }
 
 }  // namespace tokamak

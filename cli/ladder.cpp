@@ -35,8 +35,9 @@ int run_ladder_command(const LadderArguments& arguments) {
   fmt::print("{}: {} threads, measured {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s\n", machine.target.name,
              machine.target.units, machine.target.f32_flops * 1e-9, machine.target.bf16_flops * 1e-9,
              machine.target.memory_bandwidth * 1e-9);
-  fmt::print("model: {} parameters, {} x {} tokens a step\n\n{}\n", format_count(double(count_parameters(config.model))),
-             config.train.batch, config.model.context, format_ladder_header());
+  fmt::print("model: {} parameters, {} x {} tokens a step\n\n{}\n",
+             format_count(double(count_parameters(config.model))), config.train.batch, config.model.context,
+             format_ladder_header());
   auto results = run_ladder(config, machine.target, *machine.backend, {arguments.steps, arguments.warmup},
                             [](const RungResult& rung) {
                               fmt::print("{}\n", format_rung(rung));

@@ -9,7 +9,8 @@ namespace tokamak {
 Machine open_machine(const RunConfig& config) {
   set_num_threads(int(config.threads));
   Machine machine;
-  Stream stream;  // whose thread takes its OpenMP team with it when it ends; a second team would slow the work that follows
+  Stream stream;  // whose thread takes its OpenMP team with it when it ends; a second team would slow the work that
+                  // follows
   stream.submit([&] { machine.target = cpu::measure_target(); });
   stream.wait();
   machine.backend = cpu::make_backend();

@@ -49,7 +49,8 @@ class Differentiator {
     TOKAMAK_CHECK(input_grads.size() == node.inputs.size(), "[{}] gives {} gradients for {} inputs", node.op->name,
                   input_grads.size(), node.inputs.size());
     for (size_t i = 0; i < input_grads.size(); ++i)
-      if (input_grads[i] != kNoValue && dependent_[size_t(node.inputs[i])]) add_gradient(node.inputs[i], input_grads[i]);
+      if (input_grads[i] != kNoValue && dependent_[size_t(node.inputs[i])])
+        add_gradient(node.inputs[i], input_grads[i]);
   }
 
   bool depends(const Node& node) const {

@@ -5,8 +5,8 @@
 
 namespace tokamak {
 
-/// Appends, tagged #backward, the nodes that compute the gradient of the scalar f32 `loss` with respect to each of `wrt`;
-/// kNoValue where the loss does not depend on it. Throws UserError naming an op on the way that has no gradient.
+/// Appends, tagged #backward, the nodes that compute the gradient of the scalar f32 `loss` with respect to each of
+/// `wrt`; kNoValue where the loss does not depend on it. Throws UserError naming an op on the way that has no gradient.
 std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt);
 
 }  // namespace tokamak

@@ -4,7 +4,6 @@
 #include "config/config.h"
 #include "graph/builder.h"
 
-
 namespace tokamak {
 
 /// What one update acts on; gradients as `differentiate` gives them (none may be kNoValue).
@@ -14,8 +13,8 @@ struct Gradients {
 };
 
 /// Appends the whole update, tagged #optimizer: states step, adam.m.<name>, adam.v.<name>; input lr f32[]; result
-/// grad_norm (before clipping). The gradients are multiplied by `grad_scale` first. Weight decay applies to parameters of
-/// two dims or more.
+/// grad_norm (before clipping). The gradients are multiplied by `grad_scale` first. Weight decay applies to parameters
+/// of two dims or more.
 void append_adamw(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config, double grad_scale);
 
 /// For accumulation over micro-batches: states grad.<name>, to which the gradients are added.

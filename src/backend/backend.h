@@ -18,8 +18,8 @@ class Kernel {
   virtual int64_t workspace_bytes() const { return 0; }
   /// Called once, before the first run, with workspace_bytes() or more.
   virtual void use_workspace(void*) {}
-  /// Pointers in the backend's memory, in the order of the node's inputs and outputs. An output may be the storage of an
-  /// input where the op's in_place allows it.
+  /// Pointers in the backend's memory, in the order of the node's inputs and outputs. An output may be the storage of
+  /// an input where the op's in_place allows it.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;
 };
 
@@ -35,8 +35,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
   virtual std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) = 0;
-  virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;    // host to backend
-  virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;   // backend to host; waits for what came before
+  virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;   // host to backend
+  virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;  // backend to host; waits for what came before
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
 };
 

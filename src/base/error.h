@@ -31,7 +31,7 @@ template <typename... Args>
 }  // namespace tokamak
 
 /// An invariant of our own. For what users can get wrong, use user_error.
-#define TOKAMAK_CHECK(condition, ...)                                                                  \
-  do {                                                                                                 \
+#define TOKAMAK_CHECK(condition, ...)                                                                      \
+  do {                                                                                                     \
     if (!(condition)) ::tokamak::internal_error(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -7,8 +7,8 @@
 namespace tokamak {
 
 /// While one lives (at most one in a process), SIGINT and SIGTERM only set a flag; a SIGINT after the first of
-/// them ends the process at once, as it would have without us. What was installed before comes back at the end. Signals that were ignored at the
-/// start (nohup, background jobs) stay ignored.
+/// them ends the process at once, as it would have without us. What was installed before comes back at the end. Signals
+/// that were ignored at the start (nohup, background jobs) stay ignored.
 class StopSignal {
  public:
   StopSignal();

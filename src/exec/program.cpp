@@ -93,7 +93,8 @@ bool Program::has_input(std::string_view name) const { return plan_.graph.find_a
 
 void Program::set_input(std::string_view name, const void* from, int64_t bytes) {
   ValueId value = plan_.graph.find_argument(name);
-  TOKAMAK_CHECK(value != kNoValue && bytes == num_bytes(plan_.graph.type(value)), "no input '{}' of {} bytes", name, bytes);
+  TOKAMAK_CHECK(value != kNoValue && bytes == num_bytes(plan_.graph.type(value)), "no input '{}' of {} bytes", name,
+                bytes);
   backend_.copy_in(address(value), from, bytes);
 }
 
@@ -120,7 +121,8 @@ void Program::copy_back() {
 
 void Program::get_result(std::string_view name, void* to, int64_t bytes) const {
   ValueId value = plan_.graph.find_result(name);
-  TOKAMAK_CHECK(value != kNoValue && bytes == num_bytes(plan_.graph.type(value)), "no result '{}' of {} bytes", name, bytes);
+  TOKAMAK_CHECK(value != kNoValue && bytes == num_bytes(plan_.graph.type(value)), "no result '{}' of {} bytes", name,
+                bytes);
   backend_.copy_out(to, address(value), bytes);
 }
 

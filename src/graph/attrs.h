@@ -1,5 +1,5 @@
-// Attributes of a node: a flat list of name/value pairs sorted by name, so that printing, parsing, comparing and hashing
-// are written once for all ops.
+// Attributes of a node: a flat list of name/value pairs sorted by name, so that printing, parsing, comparing and
+// hashing are written once for all ops.
 #pragma once
 
 #include <cstdint>

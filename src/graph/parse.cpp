@@ -84,8 +84,10 @@ class Parser {
     builder.set_tags(std::move(tags));
     size_t end = std::exchange(at_, start);  // errors from here on are the node's
     std::vector<ValueId> values = append(builder, *op, std::move(inputs), std::move(attrs), std::move(body));
-    if (values.size() != outputs.size()) fail(fmt::format("{} outputs of {}", values.size(), name), std::to_string(outputs.size()));
-    if (values.size() != types.size()) fail(fmt::format("{} types after {}", values.size(), name), std::to_string(types.size()));
+    if (values.size() != outputs.size())
+      fail(fmt::format("{} outputs of {}", values.size(), name), std::to_string(outputs.size()));
+    if (values.size() != types.size())
+      fail(fmt::format("{} types after {}", values.size(), name), std::to_string(types.size()));
     for (size_t i = 0; i < values.size(); ++i) {
       if (graph.type(values[i]) != types[i])
         fail(fmt::format("output {} of {} to be {}", i, name, to_string(graph.type(values[i]))), to_string(types[i]));
@@ -196,7 +198,9 @@ class Parser {
   std::string word() {
     skip_space();
     size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(uint8_t(text_[at_])) || std::string_view("_.-+/").find(text_[at_]) != std::string_view::npos)) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(uint8_t(text_[at_])) || std::string_view("_.-+/").find(text_[at_]) != std::string_view::npos))
+      ++at_;
     if (at_ == begin) fail("a word");
     return std::string(text_.substr(begin, at_ - begin));
   }

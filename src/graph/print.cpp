@@ -31,8 +31,7 @@ std::string node_line(const Graph& graph, const Node& node, const std::vector<in
     line += " {" + list + "}";
   }
   for (const std::string& tag : node.tags) line += " #" + tag;
-  for (size_t i = 0; i < node.outputs.size(); ++i)
-    line += (i ? ", " : " : ") + to_string(graph.type(node.outputs[i]));
+  for (size_t i = 0; i < node.outputs.size(); ++i) line += (i ? ", " : " : ") + to_string(graph.type(node.outputs[i]));
   return line;
 }
 
@@ -63,7 +62,8 @@ void print_into(std::string& out, const Graph& graph, const std::string& indent)
     out += "\n";
   }
   for (const Result& r : graph.results()) out += fmt::format("{}  result {} = %{}\n", indent, r.name, at(r.value));
-  for (const Update& u : graph.updates()) out += fmt::format("{}  update %{} = %{}\n", indent, at(u.target), at(u.value));
+  for (const Update& u : graph.updates())
+    out += fmt::format("{}  update %{} = %{}\n", indent, at(u.target), at(u.value));
   out += indent + "}\n";
 }
 

@@ -7,17 +7,17 @@ namespace tokamak {
 
 struct Target {
   std::string name = "cpu";
-  int units = 1;                      // cores or SMs
-  double f32_flops = 100e9;           // matmul rates, FLOP/s of the whole machine
+  int units = 1;             // cores or SMs
+  double f32_flops = 100e9;  // matmul rates, FLOP/s of the whole machine
   double bf16_flops = 100e9;
-  double memory_bandwidth = 20e9;     // bytes/s
-  double pointwise_flops = 20e9;      // scalar-function evaluations per second outside matmuls
-  double cache_bytes = 32e6;          // last-level cache
-  double launch_seconds = 2e-6;       // fixed cost of a kernel
-  double attention_flops = 50e9;      // of the attention kernels, forward and backward together
-  bool matmul_bias = true;            // the matmul can add a bias vector,
-  bool matmul_gelu = true;            // and apply GELU to what it writes
-  int64_t vocab_multiple = 128;       // what pad_vocab pads to
+  double memory_bandwidth = 20e9;  // bytes/s
+  double pointwise_flops = 20e9;   // scalar-function evaluations per second outside matmuls
+  double cache_bytes = 32e6;       // last-level cache
+  double launch_seconds = 2e-6;    // fixed cost of a kernel
+  double attention_flops = 50e9;   // of the attention kernels, forward and backward together
+  bool matmul_bias = true;         // the matmul can add a bias vector,
+  bool matmul_gelu = true;         // and apply GELU to what it writes
+  int64_t vocab_multiple = 128;    // what pad_vocab pads to
 };
 
 }  // namespace tokamak

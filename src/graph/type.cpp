@@ -12,7 +12,8 @@ struct DTypeFacts {
   int64_t bytes;
   bool floating;
 };
-constexpr std::array<DTypeFacts, 4> kFacts = {{{"f32", 4, true}, {"bf16", 2, true}, {"f16", 2, true}, {"i32", 4, false}}};
+constexpr std::array<DTypeFacts, 4> kFacts = {
+    {{"f32", 4, true}, {"bf16", 2, true}, {"f16", 2, true}, {"i32", 4, false}}};
 
 const DTypeFacts& facts(DType dtype) { return kFacts[size_t(dtype)]; }
 

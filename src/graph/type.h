@@ -20,13 +20,13 @@ struct ValueType {
 
 int64_t dtype_bytes(DType dtype);
 bool is_float(DType dtype);
-std::string_view dtype_name(DType dtype);        // "f32"
-DType parse_dtype(std::string_view name);        // throws UserError naming the known ones
+std::string_view dtype_name(DType dtype);  // "f32"
+DType parse_dtype(std::string_view name);  // throws UserError naming the known ones
 
 int64_t num_elements(const Shape& shape);
 int64_t num_bytes(const ValueType& type);
-std::string to_string(const Shape& shape);       // "[4,64]"
-std::string to_string(const ValueType& type);    // "f32[4,64]"
+std::string to_string(const Shape& shape);     // "[4,64]"
+std::string to_string(const ValueType& type);  // "f32[4,64]"
 
 /// Shape that numpy-style broadcasting gives for both; throws UserError tagged with `where` when they do not fit.
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view where);

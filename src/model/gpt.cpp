@@ -33,8 +33,11 @@ class GptBuilder {
   ValueId parameter(const std::string& name) { return g_.graph().find_argument(name); }
 
   AttentionOptions attention_options() {
-    return {.heads = model_.heads, .causal = true, .scale = 1 / std::sqrt(double(model_.width / model_.heads)),
-            .dropout = model_.dropout, .stream = model_.dropout > 0 ? stream_++ : 0};
+    return {.heads = model_.heads,
+            .causal = true,
+            .scale = 1 / std::sqrt(double(model_.width / model_.heads)),
+            .dropout = model_.dropout,
+            .stream = model_.dropout > 0 ? stream_++ : 0};
   }
 
  private:

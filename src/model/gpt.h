@@ -1,5 +1,5 @@
-// GPT-2 written with ops: learned positions, pre-LayerNorm blocks, GELU (tanh), causal attention, tied or separate head.
-// Radford et al., "Language models are unsupervised multitask learners" (2019). Parameter names, layouts and the
+// GPT-2 written with ops: learned positions, pre-LayerNorm blocks, GELU (tanh), causal attention, tied or separate
+// head. Radford et al., "Language models are unsupervised multitask learners" (2019). Parameter names, layouts and the
 // initialisation are those of Hugging Face's GPT-2. Legend: B batch, T time, C width, V vocabulary, L layers.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace tokamak {
 struct ParameterInfo {
   std::string name;
   Shape shape;
-  double init_std = 0;    // normal(0, init_std); 0: constant init_value
+  double init_std = 0;  // normal(0, init_std); 0: constant init_value
   double init_value = 0;
-  bool decay = false;     // weight decay applies: matrices only
+  bool decay = false;  // weight decay applies: matrices only
 };
 
 /// All parameters, in the order in which the model takes them. Needs model.vocab > 0.

@@ -35,8 +35,13 @@ struct Scalars {
 };
 
 Scalars scalars(const Node& node, double decay, const HostTensor& lr, const HostTensor& scale, const HostTensor& step) {
-  return {lr[0], scale[0], step[0], node.attrs.get_double("beta1"), node.attrs.get_double("beta2"),
-          node.attrs.get_double("eps"), decay};
+  return {lr[0],
+          scale[0],
+          step[0],
+          node.attrs.get_double("beta1"),
+          node.attrs.get_double("beta2"),
+          node.attrs.get_double("eps"),
+          decay};
 }
 
 void update(const Scalars& s, const HostTensor* const* in, HostTensor* out) {
@@ -96,8 +101,10 @@ std::vector<ValueId> multi_decompose(GraphBuilder& g, const Node& node, std::spa
   std::vector<ValueId> outputs;
   for (size_t t = 0; t < decayed.size(); ++t) {
     const ValueId* tensor = &in[3 + 4 * t];
-    Attrs attrs{{"beta1", node.attrs.get_double("beta1")}, {"beta2", node.attrs.get_double("beta2")},
-                {"decay", decayed[t] ? node.attrs.get_double("decay") : 0.0}, {"eps", node.attrs.get_double("eps")}};
+    Attrs attrs{{"beta1", node.attrs.get_double("beta1")},
+                {"beta2", node.attrs.get_double("beta2")},
+                {"decay", decayed[t] ? node.attrs.get_double("decay") : 0.0},
+                {"eps", node.attrs.get_double("eps")}};
     auto updated = g.add(op::adamw, {tensor[0], tensor[1], tensor[2], tensor[3], in[0], in[1], in[2]}, attrs);
     outputs.insert(outputs.end(), updated.begin(), updated.end());
   }
@@ -114,13 +121,28 @@ Cost multi_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }  // namespace
 
 namespace op {
-constinit const OpDef adamw = {.name = "adamw", .min_inputs = 7, .max_inputs = 7, .attrs = kAttrs, .infer = infer,
-                               .no_gradient = kNoGradient, .reference = reference, .decompose = decompose,
-                               .cost = cost, .autocast = Autocast::kFull, .fusion = Fusion::kComposite,
+constinit const OpDef adamw = {.name = "adamw",
+                               .min_inputs = 7,
+                               .max_inputs = 7,
+                               .attrs = kAttrs,
+                               .infer = infer,
+                               .no_gradient = kNoGradient,
+                               .reference = reference,
+                               .decompose = decompose,
+                               .cost = cost,
+                               .autocast = Autocast::kFull,
+                               .fusion = Fusion::kComposite,
                                .in_place = [](const Node&, int output) { return output == 0 ? 0 : output + 1; }};
 constinit const OpDef multi_adamw = {
-    .name = "multi_adamw", .min_inputs = 3, .max_inputs = -1, .attrs = kMultiAttrs, .infer = infer_multi,
-    .no_gradient = kNoGradient, .reference = multi_reference, .decompose = multi_decompose, .cost = multi_cost,
+    .name = "multi_adamw",
+    .min_inputs = 3,
+    .max_inputs = -1,
+    .attrs = kMultiAttrs,
+    .infer = infer_multi,
+    .no_gradient = kNoGradient,
+    .reference = multi_reference,
+    .decompose = multi_decompose,
+    .cost = multi_cost,
     .autocast = Autocast::kFull,
     .in_place = [](const Node&, int output) { return 3 + output / 3 * 4 + (output % 3 == 0 ? 0 : output % 3 + 1); }};
 }  // namespace op

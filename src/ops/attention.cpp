@@ -1,7 +1,6 @@
-// attention: softmax(scale q k^T + causal mask) v per head, from the packed projection as it lies; its gradient; and the
-// step of generation with a cache. Kept whole it gets a kernel that never stores T x T (Dao et al., "FlashAttention",
-// 2022); decompose() is the naive form.
-// Legend: B batch, T time, C width, H heads, D = C / H.
+// attention: softmax(scale q k^T + causal mask) v per head, from the packed projection as it lies; its gradient; and
+// the step of generation with a cache. Kept whole it gets a kernel that never stores T x T (Dao et al.,
+// "FlashAttention", 2022); decompose() is the naive form. Legend: B batch, T time, C width, H heads, D = C / H.
 #include "ops/ops.h"
 
 #include "base/error.h"
@@ -46,7 +45,8 @@ struct Packed {
 };
 
 // 0 where dropout drops probability (b, h, i, j), else 1 / (1 - p).
-double dropout_factor(const Node& node, const HostTensor* rng, const Dims& d, int64_t b, int64_t h, int64_t i, int64_t j) {
+double dropout_factor(const Node& node, const HostTensor* rng, const Dims& d, int64_t b, int64_t h, int64_t i,
+                      int64_t j) {
   double p = node.attrs.get_double("dropout");
   if (p == 0) return 1;
   uint64_t key = uint64_t(uint32_t(int64_t((*rng)[1]))) << 32 | uint32_t(int64_t((*rng)[0]));
@@ -86,7 +86,8 @@ void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
         out[1][(b * d.H + h) * d.T + i] = lse;
         for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] = 0;
         for (int64_t j = 0; j < end; ++j) {
-          double p = std::exp(s[size_t(j)] - lse) * dropout_factor(node, in.size() > 1 ? in[1] : nullptr, d, b, h, i, j);
+          double p =
+              std::exp(s[size_t(j)] - lse) * dropout_factor(node, in.size() > 1 ? in[1] : nullptr, d, b, h, i, j);
           for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] += p * x.v(b, j, h, c);
         }
       }
@@ -222,26 +223,45 @@ Cost decode_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }  // namespace
 
 namespace op {
-constinit const OpDef attention = {.name = "attention", .min_inputs = 1, .max_inputs = 2, .attrs = kAttrs,
-                                   .infer = infer, .gradient = gradient, .reference = reference,
-                                   .decompose = decompose, .cost = cost, .autocast = Autocast::kLow};
-constinit const OpDef attention_grad = {
-    .name = "attention_grad", .min_inputs = 4, .max_inputs = 5, .attrs = kAttrs, .infer = infer_grad,
-    .no_gradient = "second derivatives are not needed", .reference = grad_reference, .cost = grad_cost,
-    .autocast = Autocast::kLow, .low_inputs = 0b1011};  // not lse
-constinit const OpDef attention_decode = {
-    .name = "attention_decode", .min_inputs = 3, .max_inputs = 3, .attrs = kDecodeAttrs, .infer = infer_decode,
-    .no_gradient = "only for generation", .reference = decode_reference, .cost = decode_cost,
-    .autocast = Autocast::kLow, .low_inputs = 0b001,  // not the cache
-    .in_place = [](const Node&, int output) { return output == 1 ? 1 : -1; }};
+constinit const OpDef attention = {.name = "attention",
+                                   .min_inputs = 1,
+                                   .max_inputs = 2,
+                                   .attrs = kAttrs,
+                                   .infer = infer,
+                                   .gradient = gradient,
+                                   .reference = reference,
+                                   .decompose = decompose,
+                                   .cost = cost,
+                                   .autocast = Autocast::kLow};
+constinit const OpDef attention_grad = {.name = "attention_grad",
+                                        .min_inputs = 4,
+                                        .max_inputs = 5,
+                                        .attrs = kAttrs,
+                                        .infer = infer_grad,
+                                        .no_gradient = "second derivatives are not needed",
+                                        .reference = grad_reference,
+                                        .cost = grad_cost,
+                                        .autocast = Autocast::kLow,
+                                        .low_inputs = 0b1011};  // not lse
+constinit const OpDef attention_decode = {.name = "attention_decode",
+                                          .min_inputs = 3,
+                                          .max_inputs = 3,
+                                          .attrs = kDecodeAttrs,
+                                          .infer = infer_decode,
+                                          .no_gradient = "only for generation",
+                                          .reference = decode_reference,
+                                          .cost = decode_cost,
+                                          .autocast = Autocast::kLow,
+                                          .low_inputs = 0b001,  // not the cache
+                                          .in_place = [](const Node&, int output) { return output == 1 ? 1 : -1; }};
 }  // namespace op
 
 ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, ValueId rng) {
   std::vector<ValueId> inputs{qkv};
   if (o.dropout > 0) inputs.push_back(rng);
-  return g.add(op::attention, std::move(inputs),
-               {{"causal", o.causal}, {"dropout", o.dropout}, {"heads", o.heads}, {"scale", o.scale},
-                {"stream", o.stream}})[0];
+  return g.add(
+      op::attention, std::move(inputs),
+      {{"causal", o.causal}, {"dropout", o.dropout}, {"heads", o.heads}, {"scale", o.scale}, {"stream", o.stream}})[0];
 }
 
 std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,

@@ -38,7 +38,8 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
     double top = *std::max_element(row, row + classes), sum = 0;
     for (int64_t c = 0; c < classes; ++c) sum += std::exp(row[c] - top);
     out[1][r] = top + std::log(sum);
-    if (targets[r] >= double(classes)) user_error("[cross_entropy] expected targets below {}, got {}", classes, targets[r]);
+    if (targets[r] >= double(classes))
+      user_error("[cross_entropy] expected targets below {}, got {}", classes, targets[r]);
     out[0][r] = targets[r] < 0 ? 0 : out[1][r] - row[int64_t(targets[r])];
   }
 }
@@ -67,7 +68,8 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
 
 std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   TOKAMAK_CHECK(dy[1] == kNoValue, "cross_entropy has no gradient for its second output");
-  return {g.add1(op::cross_entropy_grad, {node.inputs[0], node.inputs[1], node.outputs[1], dy[0]}, node.attrs), kNoValue};
+  return {g.add1(op::cross_entropy_grad, {node.inputs[0], node.inputs[1], node.outputs[1], dy[0]}, node.attrs),
+          kNoValue};
 }
 
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
@@ -104,14 +106,28 @@ std::vector<ValueId> grad_decompose(GraphBuilder& g, const Node& node, std::span
 }  // namespace
 
 namespace op {
-constinit const OpDef cross_entropy = {
-    .name = "cross_entropy", .min_inputs = 2, .max_inputs = 2, .attrs = kAttrs, .infer = infer, .gradient = gradient,
-    .reference = reference, .decompose = decompose, .cost = cost, .autocast = Autocast::kFull,
-    .fusion = Fusion::kComposite};
-constinit const OpDef cross_entropy_grad = {
-    .name = "cross_entropy_grad", .min_inputs = 4, .max_inputs = 4, .attrs = kAttrs, .infer = infer_grad,
-    .no_gradient = "second derivatives are not needed", .reference = grad_reference, .decompose = grad_decompose,
-    .cost = cost, .autocast = Autocast::kFull, .fusion = Fusion::kComposite};
+constinit const OpDef cross_entropy = {.name = "cross_entropy",
+                                       .min_inputs = 2,
+                                       .max_inputs = 2,
+                                       .attrs = kAttrs,
+                                       .infer = infer,
+                                       .gradient = gradient,
+                                       .reference = reference,
+                                       .decompose = decompose,
+                                       .cost = cost,
+                                       .autocast = Autocast::kFull,
+                                       .fusion = Fusion::kComposite};
+constinit const OpDef cross_entropy_grad = {.name = "cross_entropy_grad",
+                                            .min_inputs = 4,
+                                            .max_inputs = 4,
+                                            .attrs = kAttrs,
+                                            .infer = infer_grad,
+                                            .no_gradient = "second derivatives are not needed",
+                                            .reference = grad_reference,
+                                            .decompose = grad_decompose,
+                                            .cost = cost,
+                                            .autocast = Autocast::kFull,
+                                            .fusion = Fusion::kComposite};
 }  // namespace op
 
 ValueId cross_entropy(GraphBuilder& g, ValueId logits, ValueId targets, int64_t classes) {

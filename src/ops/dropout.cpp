@@ -46,8 +46,15 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return def
 }  // namespace
 
 namespace op {
-constinit const OpDef dropout = {.name = "dropout", .min_inputs = 2, .max_inputs = 2, .attrs = kAttrs, .infer = infer,
-                                 .gradient = gradient, .reference = reference, .decompose = decompose, .cost = cost,
+constinit const OpDef dropout = {.name = "dropout",
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .attrs = kAttrs,
+                                 .infer = infer,
+                                 .gradient = gradient,
+                                 .reference = reference,
+                                 .decompose = decompose,
+                                 .cost = cost,
                                  .fusion = Fusion::kComposite};
 }  // namespace op
 

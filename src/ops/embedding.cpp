@@ -71,12 +71,24 @@ Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }  // namespace
 
 namespace op {
-constinit const OpDef embedding = {.name = "embedding", .min_inputs = 2, .max_inputs = 2, .infer = infer,
-                                   .gradient = gradient, .reference = reference, .cost = cost};
+constinit const OpDef embedding = {.name = "embedding",
+                                   .min_inputs = 2,
+                                   .max_inputs = 2,
+                                   .infer = infer,
+                                   .gradient = gradient,
+                                   .reference = reference,
+                                   .cost = cost};
 constinit const OpDef embedding_grad = {
-    .name = "embedding_grad", .min_inputs = 2, .max_inputs = 3, .attrs = kGradAttrs, .infer = infer_grad,
-    .no_gradient = "second derivatives are not needed", .reference = grad_reference, .cost = grad_cost,
-    .autocast = Autocast::kFull, .in_place = [](const Node& node, int) { return node.inputs.size() == 3 ? 2 : -1; }};
+    .name = "embedding_grad",
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .attrs = kGradAttrs,
+    .infer = infer_grad,
+    .no_gradient = "second derivatives are not needed",
+    .reference = grad_reference,
+    .cost = grad_cost,
+    .autocast = Autocast::kFull,
+    .in_place = [](const Node& node, int) { return node.inputs.size() == 3 ? 2 : -1; }};
 }  // namespace op
 
 ValueId embedding(GraphBuilder& g, ValueId table, ValueId ids) { return g.add1(op::embedding, {table, ids}); }

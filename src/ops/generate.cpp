@@ -29,8 +29,7 @@ void constant_tile(const Node& node, std::span<const TileOperand>, int64_t, int6
 std::vector<ValueType> infer_iota(const NodeSpec& spec) {
   const Shape& shape = spec.attrs.get_ints("shape");
   int64_t dim = spec.attrs.get_int("dim");
-  if (dim < 0 || dim >= int64_t(shape.size()))
-    user_error("[iota] expected a dim of {}, got {}", to_string(shape), dim);
+  if (dim < 0 || dim >= int64_t(shape.size())) user_error("[iota] expected a dim of {}, got {}", to_string(shape), dim);
   return {{DType::kF32, shape}};
 }
 
@@ -80,7 +79,8 @@ void random_tile(const Node& node, std::span<const TileOperand> in, int64_t firs
   auto stream = uint64_t(node.attrs.get_int("stream"));
   for (int64_t i = first; i < first + n;) {
     auto words = philox4x32(key, uint64_t(i / 4), stream);
-    for (int64_t lane = i % 4; lane < 4 && i < first + n; ++lane, ++i) out[i - first] = uniform_float(words[size_t(lane)]);
+    for (int64_t lane = i % 4; lane < 4 && i < first + n; ++lane, ++i)
+      out[i - first] = uniform_float(words[size_t(lane)]);
   }
 }
 
@@ -89,15 +89,31 @@ constexpr std::string_view kNoInput = "depends on no differentiable input";
 }  // namespace
 
 namespace op {
-constinit const OpDef constant = {.name = "constant", .min_inputs = 0, .max_inputs = 0, .attrs = kConstantAttrs,
-                                  .infer = infer_constant, .no_gradient = kNoInput, .reference = constant_reference,
-                                  .fusion = Fusion::kPointwise, .tile = constant_tile};
-constinit const OpDef iota = {.name = "iota", .min_inputs = 0, .max_inputs = 0, .attrs = kIotaAttrs,
-                              .infer = infer_iota, .no_gradient = kNoInput, .reference = iota_reference,
-                              .fusion = Fusion::kPointwise, .tile = iota_tile};
-constinit const OpDef random_uniform = {.name = "random_uniform", .attrs = kRandomAttrs, .infer = infer_random,
-                                        .no_gradient = kNoInput, .reference = random_reference,
-                                        .fusion = Fusion::kPointwise, .tile = random_tile};
+constinit const OpDef constant = {.name = "constant",
+                                  .min_inputs = 0,
+                                  .max_inputs = 0,
+                                  .attrs = kConstantAttrs,
+                                  .infer = infer_constant,
+                                  .no_gradient = kNoInput,
+                                  .reference = constant_reference,
+                                  .fusion = Fusion::kPointwise,
+                                  .tile = constant_tile};
+constinit const OpDef iota = {.name = "iota",
+                              .min_inputs = 0,
+                              .max_inputs = 0,
+                              .attrs = kIotaAttrs,
+                              .infer = infer_iota,
+                              .no_gradient = kNoInput,
+                              .reference = iota_reference,
+                              .fusion = Fusion::kPointwise,
+                              .tile = iota_tile};
+constinit const OpDef random_uniform = {.name = "random_uniform",
+                                        .attrs = kRandomAttrs,
+                                        .infer = infer_random,
+                                        .no_gradient = kNoInput,
+                                        .reference = random_reference,
+                                        .fusion = Fusion::kPointwise,
+                                        .tile = random_tile};
 }  // namespace op
 
 ValueId constant(GraphBuilder& g, double value, Shape shape, DType dtype) {

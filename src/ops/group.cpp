@@ -39,9 +39,15 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }  // namespace
 
 namespace op {
-constinit const OpDef group = {.name = "group", .min_inputs = 0, .max_inputs = -1, .attrs = kGroupAttrs, .infer = infer,
-                               .no_gradient = "groups are made after differentiation", .reference = reference,
-                               .decompose = decompose, .cost = cost};
+constinit const OpDef group = {.name = "group",
+                               .min_inputs = 0,
+                               .max_inputs = -1,
+                               .attrs = kGroupAttrs,
+                               .infer = infer,
+                               .no_gradient = "groups are made after differentiation",
+                               .reference = reference,
+                               .decompose = decompose,
+                               .cost = cost};
 }  // namespace op
 
 }  // namespace tokamak

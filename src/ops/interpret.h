@@ -12,8 +12,8 @@ struct Interpretation {
   std::vector<HostTensor> updates;  // as graph.updates()
 };
 
-/// `arguments` as graph.arguments(); throws UserError when their number or types differ. Values of dtype bf16 and f16 are
-/// rounded to their type, f32 stays in double.
+/// `arguments` as graph.arguments(); throws UserError when their number or types differ. Values of dtype bf16 and f16
+/// are rounded to their type, f32 stays in double.
 Interpretation interpret(const Graph& graph, const std::vector<HostTensor>& arguments);
 
 /// Rounds to what the dtype can hold (bf16, f16); f32 and i32 are left alone.

@@ -42,7 +42,8 @@ constexpr AttrDef kMatmulAttrs[] = {{"trans_a"}, {"trans_b"}};
 std::vector<ValueType> infer(const NodeSpec& spec) {
   MatmulDims dims = matmul_dims(spec);
   if (spec.inputs[0].dtype != spec.inputs[1].dtype)
-    user_error("[matmul] expected operands of one dtype, got {} and {}", to_string(spec.inputs[0]), to_string(spec.inputs[1]));
+    user_error("[matmul] expected operands of one dtype, got {} and {}", to_string(spec.inputs[0]),
+               to_string(spec.inputs[1]));
   return {{spec.inputs[0].dtype, dims.output}};
 }
 
@@ -55,7 +56,8 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
     for (int64_t i = 0; i < d.m; ++i)
       for (int64_t j = 0; j < d.n; ++j) {
         double sum = 0;
-        for (int64_t k = 0; k < d.k; ++k) sum += pa[ta ? k * d.m + i : i * d.k + k] * pb[tb ? j * d.k + k : k * d.n + j];
+        for (int64_t k = 0; k < d.k; ++k)
+          sum += pa[ta ? k * d.m + i : i * d.k + k] * pb[tb ? j * d.k + k : k * d.n + j];
         out[0][(s * d.m + i) * d.n + j] = sum;
       }
   }
@@ -84,8 +86,14 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }  // namespace
 
 namespace op {
-constinit const OpDef matmul = {.name = "matmul", .min_inputs = 2, .max_inputs = 2, .attrs = kMatmulAttrs,
-                                .infer = infer, .gradient = gradient, .reference = reference, .cost = cost,
+constinit const OpDef matmul = {.name = "matmul",
+                                .min_inputs = 2,
+                                .max_inputs = 2,
+                                .attrs = kMatmulAttrs,
+                                .infer = infer,
+                                .gradient = gradient,
+                                .reference = reference,
+                                .cost = cost,
                                 .autocast = Autocast::kLow};
 }  // namespace op
 

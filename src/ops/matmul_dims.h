@@ -1,5 +1,5 @@
-// The sizes of a matmul node: batch of (M, K) times (K, N). A 2-d second operand is shared by the whole batch, which then
-// counts as rows: batch = 1, M = all rows.
+// The sizes of a matmul node: batch of (M, K) times (K, N). A 2-d second operand is shared by the whole batch, which
+// then counts as rows: batch = 1, M = all rows.
 #pragma once
 
 #include "graph/op_def.h"

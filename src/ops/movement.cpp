@@ -56,7 +56,8 @@ std::vector<ValueType> infer_transpose(const NodeSpec& spec) {
   std::sort(sorted.begin(), sorted.end());
   bool valid = perm.size() == from.size();
   for (size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == int64_t(i);
-  if (!valid) user_error("[transpose] expected a permutation of the dims of {}, got {}", to_string(from), to_string(perm));
+  if (!valid)
+    user_error("[transpose] expected a permutation of the dims of {}, got {}", to_string(from), to_string(perm));
   Shape shape;
   for (int64_t p : perm) shape.push_back(from[size_t(p)]);
   return {{spec.inputs[0].dtype, shape}};
@@ -101,7 +102,8 @@ void copy_range(const HostTensor& x, int64_t from_at, HostTensor& y, int64_t to_
 }
 
 void slice_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  copy_range(*in[0], node.attrs.get_int("begin"), out[0], 0, size_t(node.attrs.get_int("dim")), node.attrs.get_int("size"));
+  copy_range(*in[0], node.attrs.get_int("begin"), out[0], 0, size_t(node.attrs.get_int("dim")),
+             node.attrs.get_int("size"));
 }
 std::vector<ValueId> slice_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   int64_t dim = node.attrs.get_int("dim"), begin = node.attrs.get_int("begin");
@@ -135,7 +137,8 @@ std::vector<ValueType> infer_concat(const NodeSpec& spec) {
     Shape like = type.shape;
     if (like.size() == shape.size()) like[dim] = shape[dim];
     if (like != shape || type.dtype != spec.inputs[0].dtype)
-      user_error("[concat] expected tensors like {} but for dim {}, got {}", to_string(spec.inputs[0]), dim, to_string(type));
+      user_error("[concat] expected tensors like {} but for dim {}, got {}", to_string(spec.inputs[0]), dim,
+                 to_string(type));
     shape[dim] += type.shape[dim];
   }
   return {{spec.inputs[0].dtype, shape}};
@@ -162,17 +165,38 @@ std::vector<ValueId> concat_gradient(GraphBuilder& g, const Node& node, std::spa
 }  // namespace
 
 namespace op {
-constinit const OpDef reshape = {.name = "reshape", .attrs = kReshapeAttrs, .infer = infer_reshape,
-                                 .gradient = reshape_gradient, .reference = reshape_reference, .cost = view_cost,
+constinit const OpDef reshape = {.name = "reshape",
+                                 .attrs = kReshapeAttrs,
+                                 .infer = infer_reshape,
+                                 .gradient = reshape_gradient,
+                                 .reference = reshape_reference,
+                                 .cost = view_cost,
                                  .fusion = Fusion::kView};
-constinit const OpDef transpose = {.name = "transpose", .attrs = kTransposeAttrs, .infer = infer_transpose,
-                                   .gradient = transpose_gradient, .reference = transpose_reference, .cost = move_cost};
-constinit const OpDef slice = {.name = "slice", .attrs = kSliceAttrs, .infer = infer_slice,
-                               .gradient = slice_gradient, .reference = slice_reference, .cost = move_cost};
-constinit const OpDef pad = {.name = "pad", .attrs = kPadAttrs, .infer = infer_pad, .gradient = pad_gradient,
-                             .reference = pad_reference, .cost = move_cost};
-constinit const OpDef concat = {.name = "concat", .max_inputs = -1, .attrs = kConcatAttrs, .infer = infer_concat,
-                                .gradient = concat_gradient, .reference = concat_reference, .cost = move_cost};
+constinit const OpDef transpose = {.name = "transpose",
+                                   .attrs = kTransposeAttrs,
+                                   .infer = infer_transpose,
+                                   .gradient = transpose_gradient,
+                                   .reference = transpose_reference,
+                                   .cost = move_cost};
+constinit const OpDef slice = {.name = "slice",
+                               .attrs = kSliceAttrs,
+                               .infer = infer_slice,
+                               .gradient = slice_gradient,
+                               .reference = slice_reference,
+                               .cost = move_cost};
+constinit const OpDef pad = {.name = "pad",
+                             .attrs = kPadAttrs,
+                             .infer = infer_pad,
+                             .gradient = pad_gradient,
+                             .reference = pad_reference,
+                             .cost = move_cost};
+constinit const OpDef concat = {.name = "concat",
+                                .max_inputs = -1,
+                                .attrs = kConcatAttrs,
+                                .infer = infer_concat,
+                                .gradient = concat_gradient,
+                                .reference = concat_reference,
+                                .cost = move_cost};
 }  // namespace op
 
 ValueId reshape(GraphBuilder& g, ValueId a, Shape shape) {

@@ -184,25 +184,50 @@ constexpr std::string_view kSecond = "second derivatives are not needed";
 }  // namespace
 
 namespace op {
-constinit const OpDef softmax = {.name = "softmax", .infer = infer_softmax, .gradient = softmax_gradient,
-                                 .reference = softmax_reference, .decompose = softmax_decompose,
-                                 .autocast = Autocast::kFull, .fusion = Fusion::kComposite};
-constinit const OpDef softmax_grad = {
-    .name = "softmax_grad", .min_inputs = 2, .max_inputs = 2, .infer = infer_softmax_grad, .no_gradient = kSecond,
-    .reference = softmax_grad_reference, .decompose = softmax_grad_decompose, .autocast = Autocast::kFull,
-    .fusion = Fusion::kComposite};
-constinit const OpDef layer_norm = {
-    .name = "layer_norm", .min_inputs = 2, .max_inputs = 3, .attrs = kNormAttrs, .infer = infer_layer_norm,
-    .gradient = layer_norm_gradient, .reference = layer_norm_reference, .decompose = layer_norm_decompose,
-    .autocast = Autocast::kFull, .fusion = Fusion::kComposite};
-constinit const OpDef layer_norm_grad = {
-    .name = "layer_norm_grad", .min_inputs = 5, .max_inputs = 5, .infer = infer_layer_norm_grad, .no_gradient = kSecond,
-    .reference = layer_norm_grad_reference, .decompose = layer_norm_grad_decompose, .autocast = Autocast::kFull,
-    .fusion = Fusion::kComposite};
-constinit const OpDef layer_norm_grad_params = {
-    .name = "layer_norm_grad_params", .min_inputs = 4, .max_inputs = 4, .infer = infer_layer_norm_grad_params,
-    .no_gradient = kSecond, .reference = layer_norm_grad_params_reference,
-    .decompose = layer_norm_grad_params_decompose, .autocast = Autocast::kFull, .fusion = Fusion::kComposite};
+constinit const OpDef softmax = {.name = "softmax",
+                                 .infer = infer_softmax,
+                                 .gradient = softmax_gradient,
+                                 .reference = softmax_reference,
+                                 .decompose = softmax_decompose,
+                                 .autocast = Autocast::kFull,
+                                 .fusion = Fusion::kComposite};
+constinit const OpDef softmax_grad = {.name = "softmax_grad",
+                                      .min_inputs = 2,
+                                      .max_inputs = 2,
+                                      .infer = infer_softmax_grad,
+                                      .no_gradient = kSecond,
+                                      .reference = softmax_grad_reference,
+                                      .decompose = softmax_grad_decompose,
+                                      .autocast = Autocast::kFull,
+                                      .fusion = Fusion::kComposite};
+constinit const OpDef layer_norm = {.name = "layer_norm",
+                                    .min_inputs = 2,
+                                    .max_inputs = 3,
+                                    .attrs = kNormAttrs,
+                                    .infer = infer_layer_norm,
+                                    .gradient = layer_norm_gradient,
+                                    .reference = layer_norm_reference,
+                                    .decompose = layer_norm_decompose,
+                                    .autocast = Autocast::kFull,
+                                    .fusion = Fusion::kComposite};
+constinit const OpDef layer_norm_grad = {.name = "layer_norm_grad",
+                                         .min_inputs = 5,
+                                         .max_inputs = 5,
+                                         .infer = infer_layer_norm_grad,
+                                         .no_gradient = kSecond,
+                                         .reference = layer_norm_grad_reference,
+                                         .decompose = layer_norm_grad_decompose,
+                                         .autocast = Autocast::kFull,
+                                         .fusion = Fusion::kComposite};
+constinit const OpDef layer_norm_grad_params = {.name = "layer_norm_grad_params",
+                                                .min_inputs = 4,
+                                                .max_inputs = 4,
+                                                .infer = infer_layer_norm_grad_params,
+                                                .no_gradient = kSecond,
+                                                .reference = layer_norm_grad_params_reference,
+                                                .decompose = layer_norm_grad_params_decompose,
+                                                .autocast = Autocast::kFull,
+                                                .fusion = Fusion::kComposite};
 }  // namespace op
 
 ValueId softmax(GraphBuilder& g, ValueId x) { return g.add1(op::softmax, {x}); }

@@ -1,5 +1,5 @@
-// Builders of all ops: what models, gradients and passes write graphs with. One declaration per op, its record beside it
-// in namespace op; the records' files hold the shape rule, gradient, reference and cost.
+// Builders of all ops: what models, gradients and passes write graphs with. One declaration per op, its record beside
+// it in namespace op; the records' files hold the shape rule, gradient, reference and cost.
 #pragma once
 
 #include "graph/builder.h"
@@ -74,12 +74,13 @@ struct AttentionOptions {
   int64_t heads = 1;
   bool causal = true;
   double scale = 1;
-  double dropout = 0;   // of the probabilities; then rng must be given
+  double dropout = 0;  // of the probabilities; then rng must be given
   int64_t stream = 0;
 };
 /// Packed projection qkv (B, T, 3C), q|k|v each heads x D -> (B, T, C).
 ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& options, ValueId rng = kNoValue);
-/// For generation: qkv (B, t, 3C) of the next t tokens, cache (B, Tmax, 2C), position i32[] -> out (B, t, C), new cache.
+/// For generation: qkv (B, t, 3C) of the next t tokens, cache (B, Tmax, 2C), position i32[] -> out (B, t, C), new
+/// cache.
 std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,
                                              int64_t heads, double scale);
 

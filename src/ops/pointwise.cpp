@@ -69,9 +69,7 @@ DType cast_target(const Attrs& attrs) { return parse_dtype(attrs.get_string("to"
 
 std::vector<ValueType> infer_cast(const NodeSpec& spec) { return {{cast_target(spec.attrs), spec.inputs[0].shape}}; }
 
-Grads cast_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
-  return {cast(g, dy[0], g.type(n.inputs[0]).dtype)};
-}
+Grads cast_gradient(GraphBuilder& g, const Node& n, OutGrads dy) { return {cast(g, dy[0], g.type(n.inputs[0]).dtype)}; }
 
 // Rounding to bf16 and to integers happens here, f16 when the value is stored.
 void cast_tile(const Node& node, std::span<const TileOperand> in, int64_t first, int64_t n, float* out) {
@@ -116,16 +114,23 @@ constinit const OpDef select = pointwise3<TOKAMAK_SCALAR(select)>("select", "sel
 constinit const OpDef neg = pointwise1<TOKAMAK_SCALAR(neg)>("neg", "neg", neg_gradient);
 constinit const OpDef exp = pointwise1<TOKAMAK_SCALAR(exponential)>("exp", "exponential", exp_gradient);
 constinit const OpDef log = pointwise1<TOKAMAK_SCALAR(logarithm)>("log", "logarithm", log_gradient);
-constinit const OpDef tanh = pointwise1<TOKAMAK_SCALAR(hyperbolic_tangent)>("tanh", "hyperbolic_tangent", tanh_gradient);
+constinit const OpDef tanh =
+    pointwise1<TOKAMAK_SCALAR(hyperbolic_tangent)>("tanh", "hyperbolic_tangent", tanh_gradient);
 constinit const OpDef sqrt = pointwise1<TOKAMAK_SCALAR(square_root)>("sqrt", "square_root", sqrt_gradient);
 constinit const OpDef rsqrt = pointwise1<TOKAMAK_SCALAR(reciprocal_root)>("rsqrt", "reciprocal_root", rsqrt_gradient);
 constinit const OpDef gelu = pointwise1<TOKAMAK_SCALAR(gelu)>("gelu", "gelu", gelu_gradient);
 constinit const OpDef gelu_grad = undifferentiable(
     pointwise2<TOKAMAK_SCALAR(gelu_grad)>("gelu_grad", "gelu_grad", nullptr), "second derivatives are not needed");
 #undef TOKAMAK_SCALAR
-constinit const OpDef cast = {.name = "cast", .attrs = kCastAttrs, .infer = infer_cast, .gradient = cast_gradient,
-                              .reference = cast_reference, .fusion = Fusion::kPointwise, .scalar = "cast",
-                              .tile = cast_tile, .in_place = detail::in_place_any};
+constinit const OpDef cast = {.name = "cast",
+                              .attrs = kCastAttrs,
+                              .infer = infer_cast,
+                              .gradient = cast_gradient,
+                              .reference = cast_reference,
+                              .fusion = Fusion::kPointwise,
+                              .scalar = "cast",
+                              .tile = cast_tile,
+                              .in_place = detail::in_place_any};
 }  // namespace op
 
 ValueId add(GraphBuilder& g, ValueId a, ValueId b) { return g.add1(op::add, {a, b}); }

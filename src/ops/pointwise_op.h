@@ -56,10 +56,10 @@ void loop3(const float* a, const float* b, const float* c, int64_t n, float* out
 
 template <float (*F)(float, float, float)>
 void tile3(const Node&, std::span<const TileOperand> in, int64_t, int64_t n, float* out) {
-  static constexpr std::array kLoops = {
-      loop3<F, false, false, false>, loop3<F, true, false, false>, loop3<F, false, true, false>,
-      loop3<F, true, true, false>,   loop3<F, false, false, true>, loop3<F, true, false, true>,
-      loop3<F, false, true, true>,   loop3<F, true, true, true>};
+  static constexpr std::array kLoops = {loop3<F, false, false, false>, loop3<F, true, false, false>,
+                                        loop3<F, false, true, false>,  loop3<F, true, true, false>,
+                                        loop3<F, false, false, true>,  loop3<F, true, false, true>,
+                                        loop3<F, false, true, true>,   loop3<F, true, true, true>};
   kLoops[size_t(in[0].uniform + 2 * in[1].uniform + 4 * in[2].uniform)](in[0].data, in[1].data, in[2].data, n, out);
 }
 
@@ -70,9 +70,8 @@ void reference1(const Node&, std::span<const HostTensor* const> in, std::span<Ho
 }
 template <double (*F)(double, double)>
 void reference2(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  for_each_broadcast(out[0].shape(), in, [&](int64_t i, std::span<const int64_t> at) {
-    out[0][i] = F((*in[0])[at[0]], (*in[1])[at[1]]);
-  });
+  for_each_broadcast(out[0].shape(), in,
+                     [&](int64_t i, std::span<const int64_t> at) { out[0][i] = F((*in[0])[at[0]], (*in[1])[at[1]]); });
 }
 template <double (*F)(double, double, double)>
 void reference3(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
@@ -90,20 +89,40 @@ using GradientFn = decltype(OpDef::gradient);
 /// Records of pointwise ops with one, two and three operands: F and D are the scalar function in float and in double.
 template <float (*F)(float), double (*D)(double)>
 constexpr OpDef pointwise1(std::string_view name, std::string_view scalar, GradientFn gradient) {
-  return {.name = name, .infer = infer_pointwise, .gradient = gradient, .reference = detail::reference1<D>,
-          .fusion = Fusion::kPointwise, .scalar = scalar, .tile = detail::tile1<F>, .in_place = detail::in_place_any};
+  return {.name = name,
+          .infer = infer_pointwise,
+          .gradient = gradient,
+          .reference = detail::reference1<D>,
+          .fusion = Fusion::kPointwise,
+          .scalar = scalar,
+          .tile = detail::tile1<F>,
+          .in_place = detail::in_place_any};
 }
 template <float (*F)(float, float), double (*D)(double, double)>
 constexpr OpDef pointwise2(std::string_view name, std::string_view scalar, GradientFn gradient) {
-  return {.name = name, .min_inputs = 2, .max_inputs = 2, .infer = infer_pointwise, .gradient = gradient,
-          .reference = detail::reference2<D>, .fusion = Fusion::kPointwise, .scalar = scalar,
-          .tile = detail::tile2<F>, .in_place = detail::in_place_any};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_pointwise,
+          .gradient = gradient,
+          .reference = detail::reference2<D>,
+          .fusion = Fusion::kPointwise,
+          .scalar = scalar,
+          .tile = detail::tile2<F>,
+          .in_place = detail::in_place_any};
 }
 template <float (*F)(float, float, float), double (*D)(double, double, double)>
 constexpr OpDef pointwise3(std::string_view name, std::string_view scalar, GradientFn gradient) {
-  return {.name = name, .min_inputs = 3, .max_inputs = 3, .infer = infer_pointwise, .gradient = gradient,
-          .reference = detail::reference3<D>, .fusion = Fusion::kPointwise, .scalar = scalar,
-          .tile = detail::tile3<F>, .in_place = detail::in_place_any};
+  return {.name = name,
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = infer_pointwise,
+          .gradient = gradient,
+          .reference = detail::reference3<D>,
+          .fusion = Fusion::kPointwise,
+          .scalar = scalar,
+          .tile = detail::tile3<F>,
+          .in_place = detail::in_place_any};
 }
 
 }  // namespace tokamak

@@ -37,16 +37,16 @@ void reduce(const Node& node, const HostTensor& x, HostTensor& y, double start, 
   HostTensor kept({DType::kF32, reduced_shape(x.shape(), node.attrs.get_ints("dims"), true)});
   std::fill(y.data.begin(), y.data.end(), start);
   const HostTensor* operand = &kept;
-  for_each_broadcast(x.shape(), {&operand, 1}, [&](int64_t i, std::span<const int64_t> at) {
-    y[at[0]] = combine(y[at[0]], x[i]);
-  });
+  for_each_broadcast(x.shape(), {&operand, 1},
+                     [&](int64_t i, std::span<const int64_t> at) { y[at[0]] = combine(y[at[0]], x[i]); });
 }
 
 void sum_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   reduce(node, *in[0], out[0], 0.0, [](double a, double b) { return a + b; });
 }
 void max_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  reduce(node, *in[0], out[0], -std::numeric_limits<double>::infinity(), [](double a, double b) { return std::max(a, b); });
+  reduce(node, *in[0], out[0], -std::numeric_limits<double>::infinity(),
+         [](double a, double b) { return std::max(a, b); });
 }
 
 ValueId keep_dims(GraphBuilder& g, const Node& node, ValueId value) {
@@ -100,15 +100,29 @@ Cost sum_squares_cost(const NodeSpec& spec, std::span<const ValueType> outputs) 
 }  // namespace
 
 namespace op {
-constinit const OpDef reduce_sum = {.name = "reduce_sum", .attrs = kReduceAttrs, .infer = infer_reduce,
-                                    .gradient = sum_gradient, .reference = sum_reference, .cost = reduce_cost,
-                                    .autocast = Autocast::kFull, .fusion = Fusion::kReduction};
-constinit const OpDef reduce_max = {.name = "reduce_max", .attrs = kReduceAttrs, .infer = infer_reduce,
-                                    .gradient = max_gradient, .reference = max_reference, .cost = reduce_cost,
-                                    .autocast = Autocast::kFull, .fusion = Fusion::kReduction};
-constinit const OpDef sum_squares = {.name = "sum_squares", .max_inputs = -1, .infer = infer_sum_squares,
-                                     .gradient = sum_squares_gradient, .reference = sum_squares_reference,
-                                     .cost = sum_squares_cost, .autocast = Autocast::kFull};
+constinit const OpDef reduce_sum = {.name = "reduce_sum",
+                                    .attrs = kReduceAttrs,
+                                    .infer = infer_reduce,
+                                    .gradient = sum_gradient,
+                                    .reference = sum_reference,
+                                    .cost = reduce_cost,
+                                    .autocast = Autocast::kFull,
+                                    .fusion = Fusion::kReduction};
+constinit const OpDef reduce_max = {.name = "reduce_max",
+                                    .attrs = kReduceAttrs,
+                                    .infer = infer_reduce,
+                                    .gradient = max_gradient,
+                                    .reference = max_reference,
+                                    .cost = reduce_cost,
+                                    .autocast = Autocast::kFull,
+                                    .fusion = Fusion::kReduction};
+constinit const OpDef sum_squares = {.name = "sum_squares",
+                                     .max_inputs = -1,
+                                     .infer = infer_sum_squares,
+                                     .gradient = sum_squares_gradient,
+                                     .reference = sum_squares_reference,
+                                     .cost = sum_squares_cost,
+                                     .autocast = Autocast::kFull};
 }  // namespace op
 
 ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {

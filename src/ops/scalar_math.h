@@ -58,34 +58,90 @@ inline double tanh(double x) { return std::tanh(x); }
 inline float cast_bf16(float x) { return round_bf16(x); }
 inline double cast_bf16(double x) { return double(round_bf16(float(x))); }
 
-template <typename T> T cast_i32(T x) { return std::trunc(x); }
+template <typename T>
+T cast_i32(T x) {
+  return std::trunc(x);
+}
 
-template <typename T> T add(T a, T b) { return a + b; }
-template <typename T> T sub(T a, T b) { return a - b; }
-template <typename T> T mul(T a, T b) { return a * b; }
-template <typename T> T div(T a, T b) { return a / b; }
-template <typename T> T maximum(T a, T b) { return a < b ? b : a; }
-template <typename T> T minimum(T a, T b) { return b < a ? b : a; }
-template <typename T> T pow(T a, T b) { return std::pow(a, b); }
-template <typename T> T less(T a, T b) { return a < b ? T(1) : T(0); }
-template <typename T> T equal(T a, T b) { return a == b ? T(1) : T(0); }
-template <typename T> T select(T c, T a, T b) { return c != T(0) ? a : b; }
+template <typename T>
+T add(T a, T b) {
+  return a + b;
+}
+template <typename T>
+T sub(T a, T b) {
+  return a - b;
+}
+template <typename T>
+T mul(T a, T b) {
+  return a * b;
+}
+template <typename T>
+T div(T a, T b) {
+  return a / b;
+}
+template <typename T>
+T maximum(T a, T b) {
+  return a < b ? b : a;
+}
+template <typename T>
+T minimum(T a, T b) {
+  return b < a ? b : a;
+}
+template <typename T>
+T pow(T a, T b) {
+  return std::pow(a, b);
+}
+template <typename T>
+T less(T a, T b) {
+  return a < b ? T(1) : T(0);
+}
+template <typename T>
+T equal(T a, T b) {
+  return a == b ? T(1) : T(0);
+}
+template <typename T>
+T select(T c, T a, T b) {
+  return c != T(0) ? a : b;
+}
 
-template <typename T> T neg(T a) { return -a; }
-template <typename T> T exponential(T a) { return exp(a); }
-template <typename T> T logarithm(T a) { return std::log(a); }
-template <typename T> T hyperbolic_tangent(T a) { return tanh(a); }
-template <typename T> T square_root(T a) { return std::sqrt(a); }
-template <typename T> T reciprocal_root(T a) { return T(1) / std::sqrt(a); }
+template <typename T>
+T neg(T a) {
+  return -a;
+}
+template <typename T>
+T exponential(T a) {
+  return exp(a);
+}
+template <typename T>
+T logarithm(T a) {
+  return std::log(a);
+}
+template <typename T>
+T hyperbolic_tangent(T a) {
+  return tanh(a);
+}
+template <typename T>
+T square_root(T a) {
+  return std::sqrt(a);
+}
+template <typename T>
+T reciprocal_root(T a) {
+  return T(1) / std::sqrt(a);
+}
 
 /// GELU, tanh form: Hendrycks & Gimpel, "Gaussian error linear units" (2016). (1 + tanh(u)) / 2 is the logistic
 /// function of 2u, which needs one exponential and keeps its relative precision for large negative x.
-template <typename T> T gelu_logistic(T x) {
+template <typename T>
+T gelu_logistic(T x) {
   T u2 = T(1.5957691216057308) * (x + T(0.044715) * x * x * x);
   return T(1) / (T(1) + exp(-u2));
 }
-template <typename T> T gelu(T x) { return x * gelu_logistic(x); }
-template <typename T> T gelu_grad(T x, T dy) {
+template <typename T>
+T gelu(T x) {
+  return x * gelu_logistic(x);
+}
+template <typename T>
+T gelu_grad(T x, T dy) {
   T s = gelu_logistic(x);
   T du2 = T(1.5957691216057308) * (T(1) + T(0.134145) * x * x);
   return dy * (s + x * s * (T(1) - s) * du2);

@@ -17,7 +17,8 @@ namespace {
 double seconds(const Graph& graph, const Node& node, const Target& target) {
   if (node.op->fusion == Fusion::kView) return 0;
   Cost cost = node_cost(graph, node);
-  return std::max(cost.flops / flop_rate(graph, node, target), cost.bytes / target.memory_bandwidth) + target.launch_seconds;
+  return std::max(cost.flops / flop_rate(graph, node, target), cost.bytes / target.memory_bandwidth) +
+         target.launch_seconds;
 }
 
 struct Candidate {
@@ -33,9 +34,8 @@ class Chooser {
       if (node.has_tag("backward"))
         for (ValueId input : node.inputs) mark_saved(input);
     for (size_t n = 0; n < graph.nodes().size(); ++n) add_candidate(n);
-    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-      return a.bytes_per_second > b.bytes_per_second;
-    });
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.bytes_per_second > b.bytes_per_second; });
   }
 
   // The graph with the fewest candidates tagged that fits, else with those that need least.

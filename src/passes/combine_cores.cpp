@@ -72,9 +72,11 @@ std::optional<GroupCore> combine_cores(const GroupCore& producer, const GroupCor
   constexpr std::pair<bool, bool> kSides[] = {{true, true}, {true, false}, {false, false}};
   for (auto [rows, cols] : kSides) {
     if (!cols && kind == "column") break;
-    if (auto joined = attempt(respace(producer, consumer.rows, consumer.cols, rows, cols), consumer, kind)) return joined;
+    if (auto joined = attempt(respace(producer, consumer.rows, consumer.cols, rows, cols), consumer, kind))
+      return joined;
     if (!rows) break;
-    if (auto joined = attempt(producer, respace(consumer, producer.rows, producer.cols, rows, cols), kind)) return joined;
+    if (auto joined = attempt(producer, respace(consumer, producer.rows, producer.cols, rows, cols), kind))
+      return joined;
   }
   return {};
 }

@@ -2,7 +2,8 @@
 //
 //   %1, %2 = attention(%0)   ->   slice, transpose, matmul, mul, select, softmax, matmul, transpose, reshape
 //
-// Runs before differentiation, so that the gradient is that of the naive form. Tests: tests/passes/flash_attention_test.cpp
+// Runs before differentiation, so that the gradient is that of the naive form. Tests:
+// tests/passes/flash_attention_test.cpp
 #pragma once
 
 #include "passes/pass.h"

@@ -63,7 +63,8 @@ class Fuser {
  private:
   // Groups read through reshapes: their bodies do not depend on the shape in which a value arrives.
   ValueId behind_views(ValueId value) const {
-    for (int p = graph_.producer(value); p >= 0 && graph_.nodes()[size_t(p)].op == &op::reshape; p = graph_.producer(value))
+    for (int p = graph_.producer(value); p >= 0 && graph_.nodes()[size_t(p)].op == &op::reshape;
+         p = graph_.producer(value))
       value = graph_.nodes()[size_t(p)].inputs[0];
     return value;
   }
@@ -112,7 +113,8 @@ class Fuser {
     for (ValueId input : units_[size_t(consumer)].core->inputs()) {
       int producer = producer_[size_t(input)];
       if (producer < 0 || !units_[size_t(producer)].core) continue;
-      if (copy_generator(producer, consumer) || copy_cheap(producer, consumer) || merge(producer, consumer)) return true;
+      if (copy_generator(producer, consumer) || copy_cheap(producer, consumer) || merge(producer, consumer))
+        return true;
     }
     return false;
   }

@@ -57,8 +57,9 @@ class EpilogueFuser {
     for (int side : {0, 1}) {
       const CoreValue &full = core.values[size_t(side)], &bias = core.values[size_t(1 - side)];
       bool fits = full.outer == x && bias.outer != x && bias.outer != kNoValue && core.is_full(full);
-      if (fits && graph_.shape(bias.outer) == Shape{graph_.shape(x).back()} && core.values[2].operands[0] != core.values[2].operands[1] &&
-          (bias.along_cols || core.cols == 1) && core.cols == graph_.shape(x).back() && !bias.along_rows)
+      if (fits && graph_.shape(bias.outer) == Shape{graph_.shape(x).back()} &&
+          core.values[2].operands[0] != core.values[2].operands[1] && (bias.along_cols || core.cols == 1) &&
+          core.cols == graph_.shape(x).back() && !bias.along_rows)
         return bias.outer;
     }
     return kNoValue;
@@ -104,8 +105,8 @@ class EpilogueFuser {
   const Target& target_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> escaping_;
-  std::vector<int> joined_;                       // by node: the last node of its chain, or -1
-  std::unordered_map<size_t, Chain> chains_;      // by last node
+  std::vector<int> joined_;                   // by node: the last node of its chain, or -1
+  std::unordered_map<size_t, Chain> chains_;  // by last node
 };
 
 }  // namespace

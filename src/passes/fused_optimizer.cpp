@@ -72,8 +72,11 @@ class OptimizerFuser {
       outputs.insert(outputs.end(), node.outputs.begin(), node.outputs.end());
       decayed.push_back(node.attrs.get_double("decay") != 0);
     }
-    Attrs attrs{{"beta1", first.attrs.get_double("beta1")}, {"beta2", first.attrs.get_double("beta2")},
-                {"decay", family.decay}, {"decayed", decayed}, {"eps", first.attrs.get_double("eps")}};
+    Attrs attrs{{"beta1", first.attrs.get_double("beta1")},
+                {"beta2", first.attrs.get_double("beta2")},
+                {"decay", family.decay},
+                {"decayed", decayed},
+                {"eps", first.attrs.get_double("eps")}};
     rewriter.builder().set_tags(first.tags);
     rewriter.replace(outputs, rewriter.builder().add(op::multi_adamw, rewriter.map(inputs), attrs));
     rewriter.builder().set_tags({});

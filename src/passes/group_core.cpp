@@ -15,7 +15,8 @@ int GroupCore::num_nodes() const {
 std::vector<ValueId> GroupCore::inputs() const {
   std::vector<ValueId> inputs;
   for (const CoreValue& value : values)
-    if (!value.op && std::find(inputs.begin(), inputs.end(), value.outer) == inputs.end()) inputs.push_back(value.outer);
+    if (!value.op && std::find(inputs.begin(), inputs.end(), value.outer) == inputs.end())
+      inputs.push_back(value.outer);
   return inputs;
 }
 
@@ -76,7 +77,8 @@ class BodyMaker {
 
   std::shared_ptr<const Graph> run(const std::vector<ValueType>& input_types) {
     std::vector<ValueId> inputs = core_.inputs();
-    TOKAMAK_CHECK(inputs.size() == input_types.size(), "[group] {} inputs and {} types", inputs.size(), input_types.size());
+    TOKAMAK_CHECK(inputs.size() == input_types.size(), "[group] {} inputs and {} types", inputs.size(),
+                  input_types.size());
     for (size_t i = 0; i < inputs.size(); ++i)
       arguments_.emplace_back(inputs[i], builder_.input("a" + std::to_string(i), input_types[i]));
     made_.assign(core_.values.size(), kNoValue);

@@ -10,23 +10,23 @@
 namespace tokamak {
 
 struct CoreValue {
-  const OpDef* op = nullptr;   // null: an input of the group
-  Attrs attrs;                 // of generators without the shape, of reductions without dims and keep
-  std::vector<int> operands;   // indices of earlier values
+  const OpDef* op = nullptr;  // null: an input of the group
+  Attrs attrs;                // of generators without the shape, of reductions without dims and keep
+  std::vector<int> operands;  // indices of earlier values
   DType dtype = DType::kF32;
   bool along_rows = false, along_cols = false;
-  ValueId outer = kNoValue;    // of an input: the value of the surrounding graph
-  bool raw = false;            // of an input: read as it is (rng)
+  ValueId outer = kNoValue;  // of an input: the value of the surrounding graph
+  bool raw = false;          // of an input: read as it is (rng)
 };
 
 struct CoreResult {
-  int value = 0;               // index into values
-  ValueId outer = kNoValue;    // the value of the surrounding graph that it defines
-  ValueType type;              // its type there
+  int value = 0;             // index into values
+  ValueId outer = kNoValue;  // the value of the surrounding graph that it defines
+  ValueType type;            // its type there
 };
 
 struct GroupCore {
-  std::string kind;            // flat, row or column
+  std::string kind;  // flat, row or column
   int64_t rows = 1, cols = 1;
   std::vector<CoreValue> values;
   std::vector<CoreResult> results;

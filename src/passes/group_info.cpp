@@ -50,7 +50,8 @@ class BodyCheck {
   void check(const Node& node) const {
     ValueId out = node.outputs[0];
     TOKAMAK_CHECK(fits(out, 1, 1) || fits(out, 1, 0) || fits(out, 0, 1) || fits(out, 0, 0),
-                  "[group] a value {} does not fit the space ({}, {})", to_string(body_.shape(out)), space_.rows, space_.cols);
+                  "[group] a value {} does not fit the space ({}, {})", to_string(body_.shape(out)), space_.rows,
+                  space_.cols);
     for (ValueId input : node.inputs)
       if (int p = body_.producer(input); p >= 0 && body_.nodes()[size_t(p)].op->fusion == Fusion::kReduction)
         TOKAMAK_CHECK(space_.kind == "row", "[group] a reduction of a {} group is read by its body", space_.kind);

@@ -12,7 +12,8 @@ int64_t peak_live_bytes(const Graph& graph) {
   std::vector<size_t> last_use(size_t(graph.num_values()), 0);
   for (ValueId v = 0; v < graph.num_values(); ++v) storage[size_t(v)] = v;
   for (size_t n = 0; n < nodes.size(); ++n) {
-    if (nodes[n].op->fusion == Fusion::kView) storage[size_t(nodes[n].outputs[0])] = storage[size_t(nodes[n].inputs[0])];
+    if (nodes[n].op->fusion == Fusion::kView)
+      storage[size_t(nodes[n].outputs[0])] = storage[size_t(nodes[n].inputs[0])];
     for (ValueId value : nodes[n].inputs) last_use[size_t(storage[size_t(value)])] = n;
     for (ValueId value : nodes[n].outputs) last_use[size_t(storage[size_t(value)])] = n;
   }

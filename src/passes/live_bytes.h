@@ -1,6 +1,6 @@
-// Estimate of the memory that a graph's intermediate values need, from their lifetimes in node order alone. (The planner
-// knows the exact number, but only after fusion; recomputation must be decided before.)
-// Tests: tests/passes/choose_recompute_test.cpp
+// Estimate of the memory that a graph's intermediate values need, from their lifetimes in node order alone. (The
+// planner knows the exact number, but only after fusion; recomputation must be decided before.) Tests:
+// tests/passes/choose_recompute_test.cpp
 #pragma once
 
 #include "graph/graph.h"

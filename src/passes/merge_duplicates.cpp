@@ -30,7 +30,8 @@ bool merge_duplicates(Graph& graph, const PassContext&) {
     std::vector<ValueId> inputs = rewriter.map(node.inputs);
     auto [begin, end] = seen.equal_range(hash_of(node.op, inputs));
     auto same = [&](const auto& item) {
-      return item.second->op == node.op && item.second->attrs == node.attrs && rewriter.map(item.second->inputs) == inputs;
+      return item.second->op == node.op && item.second->attrs == node.attrs &&
+             rewriter.map(item.second->inputs) == inputs;
     };
     auto found = std::find_if(begin, end, same);
     if (found != end) {

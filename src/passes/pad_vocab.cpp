@@ -17,7 +17,8 @@ struct Finder {
 
   // The logits end in one cross_entropy over all their columns, with nothing but reshapes of the rows before it.
   bool only_for_loss(ValueId logits, int64_t classes) const {
-    if (escaping[size_t(logits)] || users[size_t(logits)].size() != 1 || graph.shape(logits).back() != classes) return false;
+    if (escaping[size_t(logits)] || users[size_t(logits)].size() != 1 || graph.shape(logits).back() != classes)
+      return false;
     const Node& next = user(logits, 0);
     if (next.op == &op::reshape) return only_for_loss(next.outputs[0], classes);
     return next.op == &op::cross_entropy && next.attrs.get_int("classes") == classes;

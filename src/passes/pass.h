@@ -1,5 +1,5 @@
-// A pass is one free function on the graph, a row of the table in pipeline.cpp, and a test. What it may know comes in as
-// plain data; passes speak to each other through tags on nodes only.
+// A pass is one free function on the graph, a row of the table in pipeline.cpp, and a test. What it may know comes in
+// as plain data; passes speak to each other through tags on nodes only.
 #pragma once
 
 #include "config/config.h"
@@ -17,16 +17,16 @@ struct PassContext {
   CompileConfig options;
 };
 
-enum class Stage : uint8_t { kForward, kStep };       // before and after differentiation
+enum class Stage : uint8_t { kForward, kStep };        // before and after differentiation
 enum class Numerics : uint8_t { kExact, kTolerance };  // bit for bit the same, or within rounding
 
 struct Pass {
   std::string_view name;
   Stage stage;
   Numerics numerics;
-  bool (*enabled)(const PassContext&);        // by options and target; disable_passes comes on top
-  bool (*run)(Graph&, const PassContext&);    // returns whether the graph changed
-  std::string_view summary;                   // one line for --help and explain
+  bool (*enabled)(const PassContext&);      // by options and target; disable_passes comes on top
+  bool (*run)(Graph&, const PassContext&);  // returns whether the graph changed
+  std::string_view summary;                 // one line for --help and explain
 };
 
 /// All passes in the order in which they run.

@@ -40,7 +40,8 @@ void check_disabled_names(const std::vector<std::string>& names) {
 
 }  // namespace
 
-std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context, const PassObserver& observer) {
+std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context,
+                                   const PassObserver& observer) {
   const auto& disabled = context.options.disable_passes;
   check_disabled_names(disabled);
   std::vector<PassReport> reports;

@@ -14,7 +14,7 @@ namespace {
 // Kernels that differ in their operands only.
 struct Line {
   std::string label, shape;
-  Cost cost;             // of all of them
+  Cost cost;  // of all of them
   double seconds = 0;
   int count = 0;
   bool memory_bound = false;

@@ -50,9 +50,8 @@ MemoryPeak find_peak(const Plan& plan, size_t count) {
   for (const Argument& argument : plan.graph.arguments()) alive.push_back(argument.value);
   for (const Block& block : plan.blocks)
     if (block.first <= peak.node && peak.node <= block.last) alive.push_back(value_at(plan.graph, block, peak.node));
-  std::stable_sort(alive.begin(), alive.end(), [&](ValueId a, ValueId b) {
-    return num_bytes(plan.graph.type(a)) > num_bytes(plan.graph.type(b));
-  });
+  std::stable_sort(alive.begin(), alive.end(),
+                   [&](ValueId a, ValueId b) { return num_bytes(plan.graph.type(a)) > num_bytes(plan.graph.type(b)); });
   alive.resize(std::min(alive.size(), count));
   for (ValueId value : alive) {
     const ValueType& type = plan.graph.type(value);

@@ -9,14 +9,14 @@
 namespace tokamak {
 
 struct NamedTensor {
-  std::string name;      // of the argument or result, else the op and the first parameter or input that it reads
+  std::string name;  // of the argument or result, else the op and the first parameter or input that it reads
   ValueType type;
   int64_t bytes = 0;
 };
 
 struct MemoryPeak {
-  int node = 0;                       // the first node at which most of the arena is alive
-  std::vector<NamedTensor> largest;   // alive then, arguments included, largest first
+  int node = 0;                      // the first node at which most of the arena is alive
+  std::vector<NamedTensor> largest;  // alive then, arguments included, largest first
 };
 
 MemoryPeak find_peak(const Plan& plan, size_t count = 5);

@@ -25,10 +25,10 @@ struct Block {
 
 /// One kernel: a node that does work (views do none).
 struct Launch {
-  int node = 0;                 // index into graph.nodes()
+  int node = 0;  // index into graph.nodes()
   Cost cost;
-  double seconds = 0;           // predicted on the target
-  bool memory_bound = false;    // the prediction is limited by bandwidth
+  double seconds = 0;         // predicted on the target
+  bool memory_bound = false;  // the prediction is limited by bandwidth
 };
 
 /// At the end of the run: storage of `target` (an argument) = value. Only for updates that could not be made in place.
@@ -39,17 +39,17 @@ struct CopyBack {
 };
 
 struct Plan {
-  Graph graph;                       // as given, plus what separate_updates appends (plan/storage.h)
-  std::vector<Location> locations;   // by value
-  std::vector<Block> blocks;         // of the arena
-  std::vector<Launch> launches;      // in order of execution
+  Graph graph;                      // as given, plus what separate_updates appends (plan/storage.h)
+  std::vector<Location> locations;  // by value
+  std::vector<Block> blocks;        // of the arena
+  std::vector<Launch> launches;     // in order of execution
   std::vector<CopyBack> copies;
-  int64_t arena_bytes = 0;           // = the peak of all intermediate values, alignment included
-  int64_t live_bytes = 0;            // lower bound of arena_bytes: the most that is alive at one time
-  int64_t parameter_bytes = 0;       // storage of the arguments, by kind
+  int64_t arena_bytes = 0;      // = the peak of all intermediate values, alignment included
+  int64_t live_bytes = 0;       // lower bound of arena_bytes: the most that is alive at one time
+  int64_t parameter_bytes = 0;  // storage of the arguments, by kind
   int64_t state_bytes = 0;
   int64_t input_bytes = 0;
-  double seconds = 0;                // predicted for the whole run
+  double seconds = 0;  // predicted for the whole run
 
   int64_t total_bytes() const { return arena_bytes + parameter_bytes + state_bytes + input_bytes; }
 };

@@ -109,9 +109,7 @@ class StorageMapper {
 class Separation {
  public:
   explicit Separation(const Graph& graph)
-      : graph_(graph),
-        roots_(find_roots(graph)),
-        updated_(roots_.size(), false),
+      : graph_(graph), roots_(find_roots(graph)), updated_(roots_.size(), false),
         first_update_(roots_.size(), kNoValue) {
     for (const Update& update : graph.updates()) {
       if (root(update.value) != update.target) updated_[size_t(update.target)] = true;
@@ -134,8 +132,8 @@ class Separation {
     std::vector<Result> results;
     std::vector<Update> updates;
     for (const Result& result : graph_.results())
-      results.push_back({result.name, is_old(result.value, kNoValue) ? copy(rewriter, result.value)
-                                                                      : rewriter.map(result.value)});
+      results.push_back(
+          {result.name, is_old(result.value, kNoValue) ? copy(rewriter, result.value) : rewriter.map(result.value)});
     for (const Update& update : graph_.updates()) {
       ValueId value = is_old(update.value, update.target) ? copy(rewriter, update.value)
                       : is_shared(update)                 ? make_again(g, update.value)
@@ -151,9 +149,7 @@ class Separation {
  private:
   ValueId root(ValueId value) const { return roots_[size_t(value)]; }
 
-  bool is_old(ValueId value, ValueId target) const {
-    return root(value) != target && updated_[size_t(root(value))];
-  }
+  bool is_old(ValueId value, ValueId target) const { return root(value) != target && updated_[size_t(root(value))]; }
 
   // A value of several updates that costs no more to make again than to copy.
   bool is_shared(const Update& update) const {

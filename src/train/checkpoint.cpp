@@ -100,8 +100,10 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<
     }
   }
   if (!found && !reasons.empty())
-    user_error("[checkpoint] {}: expected a good checkpoint, got {} damaged; the first: {}. Restore one from a copy, or "
-               "start afresh with another train.out", checkpoints.string(), reasons.size(), reasons.front());
+    user_error(
+        "[checkpoint] {}: expected a good checkpoint, got {} damaged; the first: {}. Restore one from a copy, or "
+        "start afresh with another train.out",
+        checkpoints.string(), reasons.size(), reasons.front());
   if (warnings)
     for (const std::string& reason : reasons) warnings->push_back("skipped a damaged checkpoint: " + reason);
   return found;
@@ -114,8 +116,9 @@ FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* 
   }
   std::optional<FoundCheckpoint> found = find_checkpoint(path, warnings);
   if (!found)
-    user_error("[checkpoint] {}: expected a checkpoint's folder or a run folder with checkpoints, got {}; check the path",
-               path.string(), fs::exists(path) ? "neither" : "nothing");
+    user_error(
+        "[checkpoint] {}: expected a checkpoint's folder or a run folder with checkpoints, got {}; check the path",
+        path.string(), fs::exists(path) ? "neither" : "nothing");
   return *found;
 }
 

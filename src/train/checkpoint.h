@@ -19,8 +19,8 @@ struct CheckpointState {
   int64_t tokens = 0;         // seen so far
   int64_t data_position = 0;  // the loader's: number of the next sample
   int64_t seed = 0;
-  std::string config_json;    // a JSON object; reading gives it back with other white space
-  std::string tokenizer;      // fingerprint
+  std::string config_json;  // a JSON object; reading gives it back with other white space
+  std::string tokenizer;    // fingerprint
 };
 
 struct FoundCheckpoint {
@@ -29,8 +29,8 @@ struct FoundCheckpoint {
 };
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
-/// `keep` written (keep < 1: none) and what killed processes left behind. Parameters and adam.* may have more rows in the
-/// store than `parameters` says (padded vocabulary): the surplus is cut. Not saved: grad.* (zero between steps) and
+/// `keep` written (keep < 1: none) and what killed processes left behind. Parameters and adam.* may have more rows in
+/// the store than `parameters` says (padded vocabulary): the surplus is cut. Not saved: grad.* (zero between steps) and
 /// cache.*. Throws UserError (disk full, no permission); earlier checkpoints are untouched then. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
                                       const TensorStore& store, const std::vector<ParameterInfo>& parameters,
@@ -40,8 +40,8 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& out, const Ch
 /// a line in `warnings`. Nothing when there is none at all; UserError when there are some and all are damaged.
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& out, std::vector<std::string>* warnings);
 
-/// What the user named: a checkpoint's folder (UserError if it is damaged) or a run folder (its newest good one; UserError
-/// if it has none).
+/// What the user named: a checkpoint's folder (UserError if it is damaged) or a run folder (its newest good one;
+/// UserError if it has none).
 FoundCheckpoint open_checkpoint(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
 /// state.json of a checkpoint's folder, checked. UserError when it is absent or damaged.
@@ -50,9 +50,9 @@ CheckpointState read_state(const std::filesystem::path& checkpoint);
 /// Compares both tensor files with their checksums; UserError naming the damaged file.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
-/// Fills the parameters, which must be in the store; rows that the store has beyond `parameters` become zero. The file's
-/// checksum is compared first, so the store is untouched when the file is damaged. UserError when the file holds another
-/// model: the first differing tensor, both shapes, what to do.
+/// Fills the parameters, which must be in the store; rows that the store has beyond `parameters` become zero. The
+/// file's checksum is compared first, so the store is untouched when the file is damaged. UserError when the file holds
+/// another model: the first differing tensor, both shapes, what to do.
 void load_parameters(const std::filesystem::path& checkpoint, TensorStore& store,
                      const std::vector<ParameterInfo>& parameters);
 

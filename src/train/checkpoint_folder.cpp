@@ -59,7 +59,8 @@ std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   fs::directory_iterator entries(checkpoints, error);
   if (error && error.value() != ENOENT) file_error("read the folder", checkpoints, error.value());
   for (const fs::directory_entry& entry : entries)
-    if (is_checkpoint_name(entry.path().filename().string()) && entry.is_directory(error)) found.push_back(entry.path());
+    if (is_checkpoint_name(entry.path().filename().string()) && entry.is_directory(error))
+      found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;
 }

@@ -22,8 +22,8 @@ std::string checksum_of(std::string_view text) { return format_checksum(checksum
 std::string render(const ordered_json& root) { return root.dump(2) + "\n"; }
 
 [[noreturn]] void refuse(const fs::path& path, std::string_view expected, std::string_view got) {
-  user_error("[checkpoint] {}: expected {}, got {}; the checkpoint is damaged: use an older one beside it", path.string(),
-             expected, got);
+  user_error("[checkpoint] {}: expected {}, got {}; the checkpoint is damaged: use an older one beside it",
+             path.string(), expected, got);
 }
 
 // Only the text that write_record made passes, byte for byte, so no flipped bit goes unseen.
@@ -42,11 +42,10 @@ ordered_json to_json(const CheckpointRecord& record) {
   for (const FileRecord& file : record.files) files[file.name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
   ordered_json config = ordered_json::parse(state.config_json, nullptr, false);
   TOKAMAK_CHECK(config.is_object(), "the configuration is no JSON object: {}", state.config_json);
-  return {{"format", kFormat},       {"version", kVersion},
-          {"serial", record.serial}, {"step", state.step},
-          {"tokens", state.tokens},  {"data_position", state.data_position},
-          {"seed", state.seed},      {"tokenizer", state.tokenizer},
-          {"files", files},          {"config", config}};
+  return {{"format", kFormat},  {"version", kVersion},          {"serial", record.serial},
+          {"step", state.step}, {"tokens", state.tokens},       {"data_position", state.data_position},
+          {"seed", state.seed}, {"tokenizer", state.tokenizer}, {"files", files},
+          {"config", config}};
 }
 
 CheckpointRecord from_json(const ordered_json& root) {

@@ -66,8 +66,9 @@ FileRecord save_tensors(const fs::path& folder, const char* file, const TensorSt
   return {file, writer.bytes(), format_checksum(writer.checksum())};
 }
 
-constexpr const char* kAnotherModel = "the checkpoint is of another model: set model.* as in its state.json, or start a "
-                                      "new run with another train.out";
+constexpr const char* kAnotherModel =
+    "the checkpoint is of another model: set model.* as in its state.json, or start a "
+    "new run with another train.out";
 
 // Both ways: tensors that the file lacks or has in another shape, then tensors that the store lacks.
 void check_types(const SafetensorsReader& file, const std::vector<NamedType>& types) {
@@ -75,11 +76,13 @@ void check_types(const SafetensorsReader& file, const std::vector<NamedType>& ty
   std::set<std::string> left;
   for (std::string& name : file.names()) left.insert(std::move(name));
   for (const auto& [name, type] : types) {
-    if (!left.erase(name)) user_error("[checkpoint] {}: expected '{}' as {}, got no such tensor; {}", path, name,
-                                      to_string(type), kAnotherModel);
+    if (!left.erase(name))
+      user_error("[checkpoint] {}: expected '{}' as {}, got no such tensor; {}", path, name, to_string(type),
+                 kAnotherModel);
     ValueType got = file.type(name);
-    if (got != type) user_error("[checkpoint] {}: expected '{}' as {}, got {}; {}", path, name, to_string(type),
-                                to_string(got), kAnotherModel);
+    if (got != type)
+      user_error("[checkpoint] {}: expected '{}' as {}, got {}; {}", path, name, to_string(type), to_string(got),
+                 kAnotherModel);
   }
   if (!left.empty())
     user_error("[checkpoint] {}: expected {} tensors, got also '{}' as {}; {}", path, types.size(), *left.begin(),

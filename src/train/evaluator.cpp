@@ -8,7 +8,9 @@ namespace tokamak {
 Evaluator::Evaluator(const std::filesystem::path& folder, const ShardIndex& index, const SplitIndex& split,
                      const RunConfig& config, int64_t batches)
     : loader_(folder, index, split,
-              {.batch = config.train.batch, .context = config.model.context, .vocab_size = config.model.vocab,
+              {.batch = config.train.batch,
+               .context = config.model.context,
+               .vocab_size = config.model.vocab,
                .sequential = true}),
       batches_(std::clamp(loader_.windows() / config.train.batch, int64_t(1), std::max<int64_t>(batches, 1))),
       tokens_per_byte_(split.text_bytes > 0 ? double(split.tokens()) / double(split.text_bytes) : 0) {}

@@ -10,15 +10,16 @@
 namespace tokamak {
 
 struct Evaluation {
-  double loss = 0;            // mean, nats a token
-  double perplexity = 0;      // e^loss
-  double bits_per_byte = 0;   // loss in bits x tokens / bytes of the split's text; 0 when the bytes are unknown
-  int64_t tokens = 0;         // that it was measured on
+  double loss = 0;           // mean, nats a token
+  double perplexity = 0;     // e^loss
+  double bits_per_byte = 0;  // loss in bits x tokens / bytes of the split's text; 0 when the bytes are unknown
+  int64_t tokens = 0;        // that it was measured on
 };
 
 class Evaluator {
  public:
-  /// `batches` of train.batch samples, or as many whole ones as the split has (at least one). UserError when it has not one.
+  /// `batches` of train.batch samples, or as many whole ones as the split has (at least one). UserError when it has not
+  /// one.
   Evaluator(const std::filesystem::path& folder, const ShardIndex& index, const SplitIndex& split,
             const RunConfig& config, int64_t batches);
 

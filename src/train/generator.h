@@ -14,8 +14,9 @@ class Generator {
   /// Takes the parameters that `store` holds (the vocabulary may be padded there); adds its caches to it.
   Generator(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store);
 
-  /// Continues `prompt` (one token or more) by `count` tokens, each handed to on_token as it is chosen; on_token returns
-  /// false to stop. When the context is full, the newer half of it is kept. The same seed gives the same tokens.
+  /// Continues `prompt` (one token or more) by `count` tokens, each handed to on_token as it is chosen; on_token
+  /// returns false to stop. When the context is full, the newer half of it is kept. The same seed gives the same
+  /// tokens.
   std::vector<int32_t> generate(std::span<const int32_t> prompt, int64_t count, const SamplingOptions& options,
                                 int64_t seed, const std::function<bool(int32_t)>& on_token = {});
 
@@ -23,10 +24,10 @@ class Generator {
   void feed(std::span<const int32_t> tokens);
   void feed_with(Program& program, std::span<const int32_t> tokens);
 
-  int64_t context_, vocab_;      // vocab_ without padding
-  Program chunk_, single_;       // kChunk tokens and one token at a time
-  int64_t position_ = 0;         // tokens in the cache
-  std::vector<float> logits_;    // of the last token fed
+  int64_t context_, vocab_;    // vocab_ without padding
+  Program chunk_, single_;     // kChunk tokens and one token at a time
+  int64_t position_ = 0;       // tokens in the cache
+  std::vector<float> logits_;  // of the last token fed
 };
 
 }  // namespace tokamak

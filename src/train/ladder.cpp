@@ -21,7 +21,9 @@ using Clock = std::chrono::steady_clock;
 // A rung that is slower by less than this may be noise, and is no reason to go on without it.
 constexpr double kNoise = 1.1;
 
-double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
 
 void switch_off(CompileConfig& c) {
   c.precision = "fp32";
@@ -59,7 +61,8 @@ double median(std::vector<double> values) {
 }
 
 // Milliseconds of a step. Without waiting in between there are no single steps to time: the whole queue is.
-double time_steps(Stream& stream, const std::function<void(int64_t)>& run_step, const LadderOptions& options, bool async) {
+double time_steps(Stream& stream, const std::function<void(int64_t)>& run_step, const LadderOptions& options,
+                  bool async) {
   std::vector<double> times;
   auto begin = Clock::now();
   for (int64_t i = 0; i < options.steps; ++i) {
@@ -144,20 +147,32 @@ std::string format_rung(const RungResult& r) {
   return fmt::format("{:<26} {:>9.1f} {:>9.1f} {:>9.0f} {:>8.2f} {:>8.2f} {:>8.0f} {:>9.1f} {:>9.1f}{}", r.name, r.ms,
                      r.predicted_ms, r.tokens_per_second, r.speedup_step, r.speedup_total, r.gflops,
                      double(r.planned_bytes) / (1 << 20), double(r.used_bytes) / (1 << 20),
-                     !r.changed ? "  changes nothing here" : r.kept ? "" : "  slower here: not kept");
+                     !r.changed ? "  changes nothing here"
+                     : r.kept   ? ""
+                                : "  slower here: not kept");
 }
 
 std::string ladder_json(const RunConfig& config, const Target& target, const std::vector<RungResult>& results) {
   nlohmann::ordered_json out;
-  out["machine"] = {{"name", target.name}, {"threads", target.units}, {"fp32_gflops", target.f32_flops * 1e-9},
-                    {"bf16_gflops", target.bf16_flops * 1e-9}, {"memory_gb_per_second", target.memory_bandwidth * 1e-9}};
+  out["machine"] = {{"name", target.name},
+                    {"threads", target.units},
+                    {"fp32_gflops", target.f32_flops * 1e-9},
+                    {"bf16_gflops", target.bf16_flops * 1e-9},
+                    {"memory_gb_per_second", target.memory_bandwidth * 1e-9}};
   out["config"] = nlohmann::ordered_json::parse(to_json(config));
   for (const RungResult& r : results)
-    out["rungs"].push_back({{"name", r.name}, {"ms", r.ms}, {"predicted_ms", r.predicted_ms},
-                            {"tokens_per_second", r.tokens_per_second}, {"speedup_over_previous", r.speedup_step},
-                            {"speedup_over_first", r.speedup_total}, {"gflops", r.gflops},
-                            {"planned_bytes", r.planned_bytes}, {"used_bytes", r.used_bytes},
-                            {"first_step_ms", r.first_step_ms}, {"changed", r.changed}, {"kept", r.kept}});
+    out["rungs"].push_back({{"name", r.name},
+                            {"ms", r.ms},
+                            {"predicted_ms", r.predicted_ms},
+                            {"tokens_per_second", r.tokens_per_second},
+                            {"speedup_over_previous", r.speedup_step},
+                            {"speedup_over_first", r.speedup_total},
+                            {"gflops", r.gflops},
+                            {"planned_bytes", r.planned_bytes},
+                            {"used_bytes", r.used_bytes},
+                            {"first_step_ms", r.first_step_ms},
+                            {"changed", r.changed},
+                            {"kept", r.kept}});
   return out.dump(2) + "\n";
 }
 

@@ -21,17 +21,17 @@ std::span<const Rung> cpu_rungs();
 
 struct RungResult {
   std::string name;
-  double ms = 0;                // an optimizer step: median of the timed ones
+  double ms = 0;  // an optimizer step: median of the timed ones
   double predicted_ms = 0;
   double tokens_per_second = 0;
-  double speedup_step = 1;      // over the last rung that was kept
-  double speedup_total = 1;     // over the first
+  double speedup_step = 1;   // over the last rung that was kept
+  double speedup_total = 1;  // over the first
   double gflops = 0;
-  int64_t planned_bytes = 0;    // parameters, states, inputs, arena
-  int64_t used_bytes = 0;       // growth of the process's resident memory
-  double first_step_ms = 0;     // compiling, allocating and the first step
-  bool changed = true;          // false: the plan is that of the rung before, nothing was measured again
-  bool kept = true;             // false: slower here, the rungs after it go on without it
+  int64_t planned_bytes = 0;  // parameters, states, inputs, arena
+  int64_t used_bytes = 0;     // growth of the process's resident memory
+  double first_step_ms = 0;   // compiling, allocating and the first step
+  bool changed = true;        // false: the plan is that of the rung before, nothing was measured again
+  bool kept = true;           // false: slower here, the rungs after it go on without it
 };
 
 struct LadderOptions {

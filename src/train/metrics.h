@@ -12,16 +12,16 @@ namespace tokamak {
 
 /// What is known of one optimizer step.
 struct StepMetrics {
-  int64_t step = 0;             // steps done, this one included
+  int64_t step = 0;  // steps done, this one included
   double loss = 0;
-  double grad_norm = 0;         // before clipping
+  double grad_norm = 0;  // before clipping
   double lr = 0;
-  double ms = 0;                // wall time of the step
+  double ms = 0;  // wall time of the step
   double tokens_per_second = 0;
-  double gflops = 0;            // 1e9 floating-point operations a second
-  double percent_of_peak = 0;   // of the measured matmul rate; 0: unknown
-  double data_wait_ms = 0;      // of `ms`, spent waiting for data
-  double wall_seconds = 0;      // since the epoch
+  double gflops = 0;               // 1e9 floating-point operations a second
+  double percent_of_peak = 0;      // of the measured matmul rate; 0: unknown
+  double data_wait_ms = 0;         // of `ms`, spent waiting for data
+  double wall_seconds = 0;         // since the epoch
   std::optional<double> val_loss;  // when this step was evaluated
 };
 
@@ -34,7 +34,8 @@ class MetricsWriter {
   /// nothing: a fresh run, the file starts empty.
   MetricsWriter(const std::filesystem::path& path, std::optional<int64_t> resumed_step);
 
-  /// Hands the line to the system whole: killing the process at any moment loses at most a line that was not yet written.
+  /// Hands the line to the system whole: killing the process at any moment loses at most a line that was not yet
+  /// written.
   void write(const StepMetrics& metrics);
 
  private:

@@ -7,12 +7,13 @@
 
 namespace tokamak {
 
-/// `step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 512 ms | 8.0k tok/s | 212 GFLOP/s (71% of peak) | ETA 7m32s`,
-/// with `| val 4.2345` after the loss when the step was evaluated. No ETA when `eta_seconds` is negative (unknown).
+/// `step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 512 ms | 8.0k tok/s | 212 GFLOP/s (71% of peak) | ETA
+/// 7m32s`, with `| val 4.2345` after the loss when the step was evaluated. No ETA when `eta_seconds` is negative
+/// (unknown).
 std::string format_step_line(const StepMetrics& metrics, int64_t total_steps, double eta_seconds);
 
-/// ` 12% [====>          ] 120/1000 | loss 4.1234 | 8.0k tok/s | ETA 7m32s`: exactly `width` columns of ASCII, so that it
-/// overwrites the line before. Where that is too narrow the bar goes first, then text from the right.
+/// ` 12% [====>          ] 120/1000 | loss 4.1234 | 8.0k tok/s | ETA 7m32s`: exactly `width` columns of ASCII, so that
+/// it overwrites the line before. Where that is too narrow the bar goes first, then text from the right.
 std::string format_progress_bar(const StepMetrics& metrics, int64_t total_steps, double eta_seconds, int width);
 
 /// `45s`, `7m32s`, `1h04m`, `2d03h`.

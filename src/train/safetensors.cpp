@@ -20,8 +20,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory");
 
 constexpr size_t kLengthBytes = 8;
-constexpr size_t kAlignment = 8;                // of the tensors' bytes, as the reference implementation pads
-constexpr size_t kMaxHeader = 100'000'000;      // the format's own limit
+constexpr size_t kAlignment = 8;            // of the tensors' bytes, as the reference implementation pads
+constexpr size_t kMaxHeader = 100'000'000;  // the format's own limit
 
 struct FileDType {
   std::string_view name;
@@ -163,8 +163,8 @@ void check_size(const HeaderReader& header, const std::string& name, const std::
   if (!facts) return;
   std::optional<int64_t> expected = checked_bytes(shape, facts->bytes);
   if (!expected || uint64_t(*expected) != size)
-    header.refuse(fmt::format("the bytes of {}{} for '{}'", dtype, to_string(shape), name), fmt::format("{} bytes", size),
-                  "the header is damaged");
+    header.refuse(fmt::format("the bytes of {}{} for '{}'", dtype, to_string(shape), name),
+                  fmt::format("{} bytes", size), "the header is damaged");
 }
 
 struct Range {
@@ -179,7 +179,8 @@ void check_cover(const HeaderReader& header, std::vector<Range> ranges) {
   size_t at = 0;
   for (const Range& range : ranges) {
     if (range.begin != at)
-      header.refuse(fmt::format("'{}' to begin at byte {} of the data", *range.name, at), fmt::format("{}", range.begin),
+      header.refuse(fmt::format("'{}' to begin at byte {} of the data", *range.name, at),
+                    fmt::format("{}", range.begin),
                     range.begin < at ? "tensors overlap" : "there is a hole between tensors");
     at = range.end;
   }
@@ -271,8 +272,8 @@ std::span<const std::byte> SafetensorsReader::bytes(const std::string& name) con
 std::vector<float> SafetensorsReader::floats(const std::string& name) const {
   ValueType type = this->type(name);
   if (!is_float(type.dtype))
-    user_error("[safetensors] {}: expected '{}' to be F32, BF16 or F16, got I32; convert the file first", path().string(),
-               name);
+    user_error("[safetensors] {}: expected '{}' to be F32, BF16 or F16, got I32; convert the file first",
+               path().string(), name);
   std::span<const std::byte> from = bytes(name);
   std::vector<float> values(size_t(num_elements(type.shape)));
   if (type.dtype == DType::kF32) {

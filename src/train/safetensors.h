@@ -57,7 +57,8 @@ class SafetensorsReader {
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
 
-  /// UserErrors: no such tensor; a dtype that is none of ours (BOOL, F64, ...), which only matters when it is asked for.
+  /// UserErrors: no such tensor; a dtype that is none of ours (BOOL, F64, ...), which only matters when it is asked
+  /// for.
   ValueType type(const std::string& name) const;
   /// The tensor's bytes, valid as long as the reader.
   std::span<const std::byte> bytes(const std::string& name) const;

@@ -19,8 +19,10 @@ int32_t largest(std::span<const float> logits) {
   int32_t best = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity())
-      user_error("[generate] expected finite logits, got {} for token {}; the model is broken (did its training diverge?): "
-                 "use an earlier checkpoint", logits[i], i);
+      user_error(
+          "[generate] expected finite logits, got {} for token {}; the model is broken (did its training diverge?): "
+          "use an earlier checkpoint",
+          logits[i], i);
     if (logits[i] > logits[size_t(best)]) best = int32_t(i);
   }
   if (logits[size_t(best)] == -std::numeric_limits<float>::infinity())
@@ -96,7 +98,8 @@ void validate(const SamplingOptions& o) {
     user_error("[generate] expected temperature >= 0, got {}; 0 takes the likeliest token, 1 samples as trained",
                o.temperature);
   if (o.top_k < 0) user_error("[generate] expected top_k >= 0, got {}; 0 switches it off", o.top_k);
-  if (!(o.top_p > 0 && o.top_p <= 1)) user_error("[generate] expected 0 < top_p <= 1, got {}; 1 switches it off", o.top_p);
+  if (!(o.top_p > 0 && o.top_p <= 1))
+    user_error("[generate] expected 0 < top_p <= 1, got {}; 1 switches it off", o.top_p);
 }
 
 int32_t sample(std::span<const float> logits, const SamplingOptions& options, float uniform) {

@@ -16,8 +16,8 @@ struct SamplingOptions {
 void validate(const SamplingOptions& options);
 
 /// Token id for one row of logits (V): softmax(logits / temperature), cut by top-k, renormalised, cut by top-p (the
-/// order of Hugging Face), then the inverse of its distribution function at `uniform` in [0, 1). Of equal logits the lower
-/// id counts as the likelier. -inf logits are never chosen; UserError for NaN or +inf (a broken model).
+/// order of Hugging Face), then the inverse of its distribution function at `uniform` in [0, 1). Of equal logits the
+/// lower id counts as the likelier. -inf logits are never chosen; UserError for NaN or +inf (a broken model).
 int32_t sample(std::span<const float> logits, const SamplingOptions& options, float uniform);
 
 /// The random number for position `position` of sequence `sequence`: a pure function, so a seed always gives the same

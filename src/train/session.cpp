@@ -29,8 +29,10 @@ void set_batch(Program& program, const Batch& batch) {
 
 LossProgram::LossProgram(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store,
                          std::shared_ptr<Memory> arena, int64_t arena_bytes)
-    : LossProgram(compile_inference(gpt_eval_graph(config.model, config.train.batch, config.model.context), config, target).plan,
-                  backend, store, std::move(arena), arena_bytes) {}
+    : LossProgram(
+          compile_inference(gpt_eval_graph(config.model, config.train.batch, config.model.context), config, target)
+              .plan,
+          backend, store, std::move(arena), arena_bytes) {}
 
 LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
                          int64_t arena_bytes)

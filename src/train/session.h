@@ -32,8 +32,8 @@ class LossProgram {
 
 class Session {
  public:
-  /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are fewer
-  /// than planned.
+  /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are
+  /// fewer than planned.
   Session(const RunConfig& config, const Target& target, Backend& backend, int64_t available_bytes = 0);
 
   const CompiledStep& compiled() const { return compiled_; }

@@ -60,8 +60,10 @@ int64_t count_micro_batches(const RunConfig& config) {
   int64_t micro = config.train.batch * config.model.context, total = config.train.total_batch;
   if (total == 0) return 1;
   if (total % micro != 0)
-    user_error("[train] expected train.total_batch to be a multiple of train.batch x model.context = {} tokens, got {}; "
-               "the nearest below is {}", micro, total, std::max(micro, total / micro * micro));
+    user_error(
+        "[train] expected train.total_batch to be a multiple of train.batch x model.context = {} tokens, got {}; "
+        "the nearest below is {}",
+        micro, total, std::max(micro, total / micro * micro));
   return total / micro;
 }
 

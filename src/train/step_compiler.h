@@ -11,22 +11,22 @@ namespace tokamak {
 
 /// One program's way through the compiler.
 struct CompiledGraph {
-  Graph before;                       // as built, before the step's passes
+  Graph before;  // as built, before the step's passes
   std::vector<PassReport> reports;
   Plan plan;
 };
 
 struct CompiledStep {
-  RunConfig config;                   // as asked for, `auto` resolved
-  Graph forward;                      // the model as written
+  RunConfig config;  // as asked for, `auto` resolved
+  Graph forward;     // the model as written
   std::vector<PassReport> forward_reports;
   /// Without accumulation: the whole step. With it: one micro-batch, whose gradients are added to states grad.<name>.
   CompiledGraph step;
   std::optional<CompiledGraph> update;  // with accumulation: clipping and AdamW
   int64_t micro_batches = 1;
 
-  double seconds() const;             // predicted for an optimizer step
-  int64_t total_bytes() const;        // parameters, states, inputs and the larger arena
+  double seconds() const;       // predicted for an optimizer step
+  int64_t total_bytes() const;  // parameters, states, inputs and the larger arena
 };
 
 /// Tokens of one optimizer step / tokens of one micro-batch; UserError when they do not divide.

@@ -54,7 +54,9 @@ class Trainer {
         backend_(backend),
         tokenizer_(load_tokenizer(config.data.tokenizer.empty() ? config.data.path : config.data.tokenizer)),
         loader_(folder_, index_, index_.train,
-                {.batch = config_.train.batch, .context = config_.model.context, .vocab_size = config_.model.vocab,
+                {.batch = config_.train.batch,
+                 .context = config_.model.context,
+                 .vocab_size = config_.model.vocab,
                  .seed = uint64_t(config_.train.seed)}),
         session_(config_, target, backend, available_memory()) {
     make_folder(config_.train.out);
@@ -69,7 +71,8 @@ class Trainer {
     int64_t total = config_.train.steps;
     bool stopped = false;
     if (step_ >= total)
-      observer_.message(fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", step_, total));
+      observer_.message(
+          fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", step_, total));
     while (step_ < total && !stopped) {
       submit_step();
       if (!config_.compile.async) stream_.wait();
@@ -98,8 +101,10 @@ class Trainer {
     load_parameters(found_->path, session_.store(), session_.parameters());
     load_optimizer(found_->path, session_.store(), session_.parameters());
     if (found_->state.tokenizer != tokenizer_fingerprint(tokenizer_))
-      user_error("[train] expected the vocabulary that {} was trained with, got another one in {}; use the same data "
-                 "folder, or another --train.out", found_->path.string(), folder_.string());
+      user_error(
+          "[train] expected the vocabulary that {} was trained with, got another one in {}; use the same data "
+          "folder, or another --train.out",
+          found_->path.string(), folder_.string());
     step_ = saved_step_ = found_->state.step;
     tokens_ = found_->state.tokens;
     loader_.seek(found_->state.data_position);
@@ -160,9 +165,10 @@ class Trainer {
     if (shown)
       observer_.step(metrics, config_.train.steps, double(config_.train.steps - metrics.step) * average_ms_ * 1e-3);
     if (!std::isfinite(metrics.loss))
-      user_error("[train] the loss of step {} is {}: training has diverged. The checkpoints before it are kept in {}; "
-                 "continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",
-                 metrics.step, metrics.loss, config_.train.out);
+      user_error(
+          "[train] the loss of step {} is {}: training has diverged. The checkpoints before it are kept in {}; "
+          "continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",
+          metrics.step, metrics.loss, config_.train.out);
   }
 
   // Waits for the steps under way, then does what needs their outcome.
@@ -172,9 +178,8 @@ class Trainer {
     for (size_t i = 0; i + 1 < metrics.size(); ++i) report(metrics[i]);
     if (evaluator_ && (finished || due(config_.train.eval_every))) {
       Evaluation evaluation;
-      on_stream([&] {
-        evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); });
-      });
+      on_stream(
+          [&] { evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); }); });
       val_loss_ = evaluation.loss;
       if (evaluation.bits_per_byte > 0) bits_per_byte_ = evaluation.bits_per_byte;
       if (!metrics.empty()) metrics.back().val_loss = evaluation.loss;
@@ -196,7 +201,8 @@ class Trainer {
   }
 
   void save() {
-    CheckpointState state{step_, tokens_, consumed_, config_.train.seed, to_json(config_), tokenizer_fingerprint(tokenizer_)};
+    CheckpointState state{
+        step_, tokens_, consumed_, config_.train.seed, to_json(config_), tokenizer_fingerprint(tokenizer_)};
     auto path = save_checkpoint(config_.train.out, state, session_.store(), session_.parameters(),
                                 config_.train.keep_checkpoints);
     saved_step_ = step_;
@@ -216,15 +222,15 @@ class Trainer {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Generator> generator_;
   std::unique_ptr<MetricsWriter> metrics_;
-  int64_t step_ = 0;         // submitted
+  int64_t step_ = 0;  // submitted
   int64_t saved_step_ = 0;
   int64_t tokens_ = 0;
-  int64_t consumed_ = 0;     // samples taken from the loader
+  int64_t consumed_ = 0;  // samples taken from the loader
   double average_ms_ = 0;
   std::optional<double> val_loss_, bits_per_byte_;
   std::mutex mutex_;
   std::vector<StepMetrics> finished_;
-  Stream stream_;            // last: its thread uses the others
+  Stream stream_;  // last: its thread uses the others
 };
 
 }  // namespace

@@ -16,16 +16,16 @@ namespace tokamak {
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
-  virtual void message(const std::string& text) = 0;                                   // a line for the user
+  virtual void message(const std::string& text) = 0;  // a line for the user
   virtual void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) = 0;
   virtual void sample(int64_t step, const std::string& text) = 0;
   virtual void saved(int64_t step, const std::filesystem::path& path) = 0;
 };
 
 struct TrainSummary {
-  int64_t steps = 0;             // done in all, earlier runs included
+  int64_t steps = 0;  // done in all, earlier runs included
   int64_t total_steps = 0;
-  bool stopped = false;          // by `stop`
+  bool stopped = false;  // by `stop`
   std::optional<double> val_loss;
   std::optional<double> bits_per_byte;
 };
@@ -33,8 +33,8 @@ struct TrainSummary {
 /// Differs for tokenizers that differ; checkpoints hold it, to tell whether a run goes on with its vocabulary.
 std::string tokenizer_fingerprint(const Tokenizer& tokenizer);
 
-/// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good checkpoint
-/// of train.out if train.resume is set. Throws UserError for bad data or settings, before any work is lost.
+/// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good
+/// checkpoint of train.out if train.resume is set. Throws UserError for bad data or settings, before any work is lost.
 TrainSummary train(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop);
 

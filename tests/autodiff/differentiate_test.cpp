@@ -14,7 +14,9 @@ namespace tokamak::test {
 namespace {
 
 TEST(Differentiate, AppendsTaggedNodesOfTheSameGraph) {
-  Graph graph = parse("graph g { param w = %0 : f32[2] %1 = mul(%0, %0) : f32[2] %2 = reduce_sum(%1) {dims=[0], keep=false} : f32[] result loss = %2 }");
+  Graph graph = parse(
+      "graph g { param w = %0 : f32[2] %1 = mul(%0, %0) : f32[2] %2 = reduce_sum(%1) {dims=[0], keep=false} : f32[] "
+      "result loss = %2 }");
   GraphBuilder g(graph);
   ValueId w = graph.find_argument("w");
   std::vector<ValueId> grads = differentiate(g, graph.find_result("loss"), {&w, 1});
@@ -28,7 +30,9 @@ TEST(Differentiate, AppendsTaggedNodesOfTheSameGraph) {
 }
 
 TEST(Differentiate, GivesNoValueForWhatDoesNotMatter) {
-  Graph graph = parse("graph g { param w = %0 : f32[] param v = %1 : f32[] input ids = %2 : i32[] %3 = exp(%0) : f32[] result loss = %3 }");
+  Graph graph = parse(
+      "graph g { param w = %0 : f32[] param v = %1 : f32[] input ids = %2 : i32[] %3 = exp(%0) : f32[] result loss = "
+      "%3 }");
   GraphBuilder g(graph);
   std::vector<ValueId> wrt{0, 1, 2};
   std::vector<ValueId> grads = differentiate(g, graph.find_result("loss"), wrt);
@@ -38,11 +42,17 @@ TEST(Differentiate, GivesNoValueForWhatDoesNotMatter) {
 }
 
 TEST(Differentiate, RefusesAnotherLossAndOpsWithoutGradient) {
-  Graph graph = parse("graph g { param w = %0 : f32[2] %1 = less(%0, %0) : f32[2] %2 = reduce_sum(%1) {dims=[0], keep=false} : f32[] result loss = %2 }");
+  Graph graph = parse(
+      "graph g { param w = %0 : f32[2] %1 = less(%0, %0) : f32[2] %2 = reduce_sum(%1) {dims=[0], keep=false} : f32[] "
+      "result loss = %2 }");
   GraphBuilder g(graph);
   ValueId w = 0;
   expect_user_error([&] { differentiate(g, w, {&w, 1}); }, {"[differentiate] expected a scalar f32 loss, got f32[2]"});
-  expect_user_error([&] { differentiate(g, graph.find_result("loss"), {&w, 1}); }, {"[less] has no gradient (piecewise constant)"});
+  expect_user_error(
+      [&] {
+        differentiate(g, graph.find_result("loss"), {&w, 1});
+      },
+      {"[less] has no gradient (piecewise constant)"});
 }
 
 TEST(Differentiate, RefusesOutputsThatGradientsLeaveOut) {
@@ -66,8 +76,8 @@ struct Variant {
 
 class GptGradient : public ::testing::TestWithParam<Variant> {};
 
-// A few elements of every parameter of a whole model. The dropped elements are fixed by rng, so the loss is as smooth as
-// without dropout.
+// A few elements of every parameter of a whole model. The dropped elements are fixed by rng, so the loss is as smooth
+// as without dropout.
 TEST_P(GptGradient, EqualsFiniteDifferences) {
   ModelConfig model;
   model.layers = 2, model.heads = 2, model.width = 8, model.context = 5, model.vocab = 13;

@@ -59,7 +59,8 @@ std::vector<HostTensor> run(const Graph& graph, std::map<std::string, HostTensor
     arguments.push_back(value);
   }
   Interpretation out = interpret(graph, arguments);
-  for (size_t u = 0; u < out.updates.size(); ++u) values[graph.argument_of(graph.updates()[u].target)->name] = out.updates[u];
+  for (size_t u = 0; u < out.updates.size(); ++u)
+    values[graph.argument_of(graph.updates()[u].target)->name] = out.updates[u];
   return out.results;
 }
 
@@ -102,7 +103,8 @@ void compare_with_hand(double clip, int64_t micro_batches) {
     double norm = run(update, values)[0][0];
     EXPECT_NEAR(norm, hand.update(mean, c, lr), 1e-12);
     for (const auto& [name, p] : hand.p)
-      for (size_t i = 0; i < p.size(); ++i) ASSERT_NEAR(values[name].data[i], p[i], 1e-12) << name << " at step " << step;
+      for (size_t i = 0; i < p.size(); ++i)
+        ASSERT_NEAR(values[name].data[i], p[i], 1e-12) << name << " at step " << step;
     for (const auto& [name, type] : parameters)
       for (double v : values["grad." + name].data) ASSERT_EQ(v, 0) << "grad." << name << " starts anew";
   }

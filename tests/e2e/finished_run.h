@@ -38,15 +38,16 @@ inline FinishedRun read_run(const std::filesystem::path& out, int64_t step) {
   return run;
 }
 
-/// Every loss, every gradient norm and every byte of parameters and optimizer states; names the first step that differs.
+/// Every loss, every gradient norm and every byte of parameters and optimizer states; names the first step that
+/// differs.
 inline void expect_same(const FinishedRun& a, const FinishedRun& b) {
   ASSERT_EQ(a.steps.size(), b.steps.size());
   for (size_t i = 0; i < a.steps.size(); ++i) {
     ASSERT_EQ(a.steps[i].step, int64_t(i) + 1);
     ASSERT_EQ(b.steps[i].step, int64_t(i) + 1);
-    ASSERT_TRUE(a.steps[i] == b.steps[i]) << "step " << i + 1 << ": loss " << a.steps[i].loss << " and "
-                                          << b.steps[i].loss << ", norm " << a.steps[i].grad_norm << " and "
-                                          << b.steps[i].grad_norm;
+    ASSERT_TRUE(a.steps[i] == b.steps[i])
+        << "step " << i + 1 << ": loss " << a.steps[i].loss << " and " << b.steps[i].loss << ", norm "
+        << a.steps[i].grad_norm << " and " << b.steps[i].grad_norm;
   }
   EXPECT_TRUE(a.model == b.model) << "the parameters differ";
   EXPECT_TRUE(a.optimizer == b.optimizer) << "the optimizer's states differ";

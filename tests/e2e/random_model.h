@@ -39,7 +39,9 @@ class RandomModel {
     for (int i = 0, rank = 1 + below(3); i < rank; ++i) shape.push_back(random_size());
     return shape;
   }
-  ValueId parameter(Shape shape) { return g_.parameter(fmt::format("w{}", parameters_++), {DType::kF32, std::move(shape)}); }
+  ValueId parameter(Shape shape) {
+    return g_.parameter(fmt::format("w{}", parameters_++), {DType::kF32, std::move(shape)});
+  }
   // Mostly recent values, so that chains form.
   ValueId pick() {
     auto n = int(values_.size());
@@ -122,7 +124,8 @@ class RandomModel {
     if (rank(a) < 2) a = reshape(g_, a, {1, -1});
     int64_t k = g_.shape(a).back(), n = random_size();
     bool transposed = below(2);
-    ValueId y = scaled(matmul(g_, a, parameter(transposed ? Shape{n, k} : Shape{k, n}), false, transposed), 1 / double(k));
+    ValueId y =
+        scaled(matmul(g_, a, parameter(transposed ? Shape{n, k} : Shape{k, n}), false, transposed), 1 / double(k));
     if (below(2)) y = add(g_, y, parameter({n}));
     return below(3) ? y : gelu(g_, y);
   }
@@ -143,8 +146,8 @@ class RandomModel {
 
   ValueId attended() {
     int64_t heads = 1 + below(3), C = heads * (1 + below(5));
-    AttentionOptions options{.heads = heads, .causal = below(3) > 0, .scale = 0.5, .dropout = below(3) ? 0.0 : 0.25,
-                             .stream = stream_++};
+    AttentionOptions options{
+        .heads = heads, .causal = below(3) > 0, .scale = 0.5, .dropout = below(3) ? 0.0 : 0.25, .stream = stream_++};
     return attention(g_, tanh(g_, parameter({1 + below(2), random_size(), 3 * C})), options, rng_);
   }
 

@@ -106,7 +106,8 @@ TEST_F(ResumeTest, InBf16WithoutBiasesAndWithAHeadOfItsOwn) {
 TEST_F(ResumeTest, WithEverythingOff) {
   RunConfig c = config("run");
   c.model.dropout = 0.1;
-  c.compile.fuse = c.compile.flash_attention = c.compile.pad_vocab = c.compile.fused_optimizer = c.compile.async = false;
+  c.compile.fuse = c.compile.flash_attention = c.compile.pad_vocab = c.compile.fused_optimizer = c.compile.async =
+      false;
   expect_resumes(c);
 }
 

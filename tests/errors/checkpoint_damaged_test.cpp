@@ -70,7 +70,8 @@ TEST_F(DamagedCheckpoint, NothingIsLoadedFromADamagedFile) {
   flip(paths_[2] / "model.safetensors", 8 * (fs::file_size(paths_[2] / "model.safetensors") - 1));
   flip(paths_[2] / "optimizer.safetensors", 8 * (fs::file_size(paths_[2] / "optimizer.safetensors") - 1));
   HostStore other;
-  expect_user_error([&] { load_parameters(paths_[2], other.store, other.parameters); }, {"checksum", "model.safetensors"});
+  expect_user_error([&] { load_parameters(paths_[2], other.store, other.parameters); },
+                    {"checksum", "model.safetensors"});
   expect_user_error([&] { load_optimizer(paths_[2], other.store, other.parameters); }, {"optimizer.safetensors"});
   for (const std::string& name : other.store.names())
     for (float x : other.read(name)) ASSERT_EQ(x, 0) << name;

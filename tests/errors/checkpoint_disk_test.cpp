@@ -46,7 +46,8 @@ TEST(CheckpointDisk, AFullDiskKeepsEarlierCheckpoints) {
     }
   }
   EXPECT_GE(step, 1);
-  for (const char* piece : {"could not be saved", "earlier checkpoints are as they were", "No space left", "free some space"})
+  for (const char* piece :
+       {"could not be saved", "earlier checkpoints are as they were", "No space left", "free some space"})
     EXPECT_NE(message.find(piece), std::string::npos) << message;
   EXPECT_EQ(find_checkpoint(disk.path(), nullptr)->state.step, step);
   EXPECT_EQ(entries_in(disk.path() / "checkpoints").size(), size_t(step) + 1);  // and `latest`: nothing half-done

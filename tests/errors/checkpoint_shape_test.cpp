@@ -11,7 +11,8 @@ namespace {
 
 using test::HostStore;
 
-/// Loads the small model's checkpoint into a store for `model`; the message must have the pieces, the store stay as it was.
+/// Loads the small model's checkpoint into a store for `model`; the message must have the pieces, the store stay as it
+/// was.
 void expect_refused(const ModelConfig& model, std::initializer_list<std::string> pieces) {
   TemporaryFolder out;
   HostStore saved, loaded(model);

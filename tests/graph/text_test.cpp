@@ -57,8 +57,9 @@ TEST(GraphText, PrintsWhatItParsed) {
 
 TEST(GraphText, NumbersAreNamesOnly) {
   Graph graph = parse("graph g { input x = %7 : f32[2] %40 = neg(%7) : f32[2] %3 = exp(%40) : f32[2] result y = %3 }");
-  EXPECT_EQ(print(graph),
-            "graph g {\n  input x = %0 : f32[2]\n  %1 = neg(%0) : f32[2]\n  %2 = exp(%1) : f32[2]\n  result y = %2\n}\n");
+  EXPECT_EQ(
+      print(graph),
+      "graph g {\n  input x = %0 : f32[2]\n  %1 = neg(%0) : f32[2]\n  %2 = exp(%1) : f32[2]\n  result y = %2\n}\n");
 }
 
 TEST(GraphText, KeepsKindsTagsAndUpdates) {
@@ -84,13 +85,19 @@ TEST(GraphText, DoublesKeepTheirBits) {
 
 // A record with attributes of every type.
 constexpr AttrDef kManyAttrs[] = {{"b"}, {"d"}, {"i"}, {"list"}, {"s"}, {"t"}};
-constinit const OpDef kMany = {.name = "many", .min_inputs = 0, .max_inputs = 0, .attrs = kManyAttrs,
-                               .infer = [](const NodeSpec&) { return std::vector<ValueType>{{DType::kF32, {}}}; }};
+constinit const OpDef kMany = {
+    .name = "many", .min_inputs = 0, .max_inputs = 0, .attrs = kManyAttrs, .infer = [](const NodeSpec&) {
+      return std::vector<ValueType>{{DType::kF32, {}}};
+    }};
 
 TEST(GraphText, EveryTypeOfAttributeSurvives) {
   Graph graph("g");
   GraphBuilder g(graph);
-  Attrs attrs{{"b", true}, {"d", 3.0}, {"i", int64_t(-3)}, {"list", std::vector<int64_t>{}}, {"s", std::string("a \"b\" \\ {%1}")},
+  Attrs attrs{{"b", true},
+              {"d", 3.0},
+              {"i", int64_t(-3)},
+              {"list", std::vector<int64_t>{}},
+              {"s", std::string("a \"b\" \\ {%1}")},
               {"t", std::string()}};
   graph.add_result("y", g.add1(kMany, {}, attrs));
   auto lookup = [](std::string_view name) { return name == "many" ? &kMany : nullptr; };
@@ -110,10 +117,12 @@ TEST(GraphText, ErrorsNameTheLine) {
                      {"line 3: expected output 0 of neg to be f32[2], got 'f32[3]'"});
   expect_parse_error("graph g {\n  input x = %0 : f32[2]\n  %1, %2 = neg(%0) : f32[2], f32[2]\n}\n",
                      {"line 3: expected 1 outputs of neg, got '2'"});
-  expect_parse_error("graph g {\n  input x = %0 : f32[2]\n  %1 = neg(%0) : f32[2], f32[2]\n}\n", {"line 3: expected 1 types after neg, got '2'"});
+  expect_parse_error("graph g {\n  input x = %0 : f32[2]\n  %1 = neg(%0) : f32[2], f32[2]\n}\n",
+                     {"line 3: expected 1 types after neg, got '2'"});
   expect_parse_error("graph g {\n  input x = %0 : f32[2]\n  %1 = neg(%0, %0) : f32[2]\n}\n",
                      {"line 3: [neg] expected 1 to 1 inputs, got 2"});
-  expect_parse_error("graph g {\n  imput x = %0 : f32[2]\n}\n", {"line 2: expected input, param, state", "got 'imput'"});
+  expect_parse_error("graph g {\n  imput x = %0 : f32[2]\n}\n",
+                     {"line 2: expected input, param, state", "got 'imput'"});
   expect_parse_error("graph g {\n  input x = %0 : f32[2,]\n}\n", {"line 2: expected a word"});
   expect_parse_error("graph g {\n  input x = %0 : f32[two]\n}\n", {"line 2: expected an integer, got 'two'"});
   expect_parse_error("graph g {\n  input x : f32[2]\n}\n", {"line 2: expected '=', got ': f32[2]'"});
@@ -124,7 +133,8 @@ TEST(GraphText, RefusesTextThatIsNoGraph) {
   expect_parse_error("graph g {\n", {"line 2"});
   expect_parse_error("graph g {\n}\nmore", {"line 3: expected the end of the text, got 'more'"});
   expect_parse_error("graph g {\n  input x = %0 : f64[2]\n}\n", {"expected f32, bf16, f16 or i32, got 'f64'"});
-  expect_parse_error("graph g {\n  %0 = constant() {dtype=\"f32, shape=[], value=1.0} : f32[]\n}\n", {"a closing quote"});
+  expect_parse_error("graph g {\n  %0 = constant() {dtype=\"f32, shape=[], value=1.0} : f32[]\n}\n",
+                     {"a closing quote"});
   expect_parse_error("graph g {\n  %0 = constant() {dtype=\"f32\\", {"a closing quote"});
 }
 

@@ -1,5 +1,5 @@
-#include "graph/attrs.h"
 #include "graph/type.h"
+#include "graph/attrs.h"
 
 #include "base/error.h"
 #include "tests/support/expect_error.h"
@@ -23,7 +23,11 @@ TEST(Type, Broadcasts) {
   EXPECT_EQ(broadcast_shapes({}, {5}, "x"), Shape{5});
   EXPECT_EQ(broadcast_strides({4, 1}, {2, 4, 3}), (std::vector<int64_t>{0, 1, 0}));
   EXPECT_EQ(broadcast_strides({2, 3}, {2, 3}), (std::vector<int64_t>{3, 1}));
-  expect_user_error([] { broadcast_shapes({2, 3}, {4}, "here"); }, {"[here] expected shapes that broadcast to each other, got [2,3] and [4]"});
+  expect_user_error(
+      [] {
+        broadcast_shapes({2, 3}, {4}, "here");
+      },
+      {"[here] expected shapes that broadcast to each other, got [2,3] and [4]"});
   EXPECT_THROW(broadcast_strides({2}, {3}), InternalError);
 }
 

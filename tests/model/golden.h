@@ -71,11 +71,11 @@ inline HostTensor to_tensor(const std::vector<int32_t>& ids, Shape shape) {
   return HostTensor({DType::kI32, std::move(shape)}, std::vector<double>(ids.begin(), ids.end()));
 }
 
-/// Fails, saying by how much, when |got - expected| exceeds tolerance * max |expected| anywhere. `got` may have more rows
-/// (padding), which must then hold zeros or are not looked at.
+/// Fails, saying by how much, when |got - expected| exceeds tolerance * max |expected| anywhere. `got` may have more
+/// rows (padding), which must then hold zeros or are not looked at.
 template <typename T>
-::testing::AssertionResult close_to(const std::string& name, const std::vector<T>& got, const std::vector<float>& expected,
-                                    double tolerance) {
+::testing::AssertionResult close_to(const std::string& name, const std::vector<T>& got,
+                                    const std::vector<float>& expected, double tolerance) {
   if (got.size() < expected.size()) return ::testing::AssertionFailure() << name << ": " << got.size() << " elements";
   double top = 0, worst = 0;
   size_t at = 0;
@@ -85,9 +85,9 @@ template <typename T>
     if (!(d <= worst)) worst = d, at = i;
   }
   if (worst <= tolerance * top) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << name << "[" << at << "] is " << double(got[at]) << ", expected " << expected[at]
-                                       << ": off by " << worst / top << " of the tensor's maximum " << top << ", allowed "
-                                       << tolerance;
+  return ::testing::AssertionFailure() << name << "[" << at << "] is " << double(got[at]) << ", expected "
+                                       << expected[at] << ": off by " << worst / top << " of the tensor's maximum "
+                                       << top << ", allowed " << tolerance;
 }
 
 /// The bias of the keys has no influence on the loss: its gradient is rounding noise, and Adam makes steps of that.

@@ -69,7 +69,8 @@ Graph gradient_graph(const ModelConfig& model, int64_t B, const CompileConfig* c
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
   std::vector<ValueId> grads = differentiate(backward, graph.find_result("loss"), parameters);
-  for (size_t i = 0; i < grads.size(); ++i) graph.add_result("grad." + graph.argument_of(parameters[i])->name, grads[i]);
+  for (size_t i = 0; i < grads.size(); ++i)
+    graph.add_result("grad." + graph.argument_of(parameters[i])->name, grads[i]);
   if (compile) run_passes(graph, Stage::kStep, {Target{}, *compile});
   return graph;
 }
@@ -81,15 +82,19 @@ std::vector<HostTensor> arguments_of(const Golden& golden, const Graph& graph) {
   for (const Argument& argument : graph.arguments()) {
     HostTensor& tensor = arguments.emplace_back(graph.type(argument.value));
     std::vector<float> values;
-    if (argument.name == "tokens") values.assign(batch.tokens.begin(), batch.tokens.end());
-    else if (argument.name == "targets") values.assign(batch.targets.begin(), batch.targets.end());
-    else values = golden.floats("param." + argument.name);
+    if (argument.name == "tokens")
+      values.assign(batch.tokens.begin(), batch.tokens.end());
+    else if (argument.name == "targets")
+      values.assign(batch.targets.begin(), batch.targets.end());
+    else
+      values = golden.floats("param." + argument.name);
     std::copy(values.begin(), values.end(), tensor.data.begin());
   }
   return arguments;
 }
 
-void check_gradients(const Golden& golden, const Graph& graph, const std::vector<HostTensor>& results, const Tolerance& t) {
+void check_gradients(const Golden& golden, const Graph& graph, const std::vector<HostTensor>& results,
+                     const Tolerance& t) {
   for (size_t i = 0; i < results.size(); ++i) {
     const std::string& name = graph.results()[i].name;
     std::vector<float> expected = golden.floats(name);
@@ -223,7 +228,8 @@ void take_steps(const Golden& golden, const Setting& setting) {
   int64_t sequences = golden.batch() / setting.micro_batches;
   for (int64_t step = 0; step < golden.steps(); ++step) {
     std::vector<Batch> batches;
-    for (int64_t i = 0; i < setting.micro_batches; ++i) batches.push_back(golden.batch_of(step, i * sequences, sequences));
+    for (int64_t i = 0; i < setting.micro_batches; ++i)
+      batches.push_back(golden.batch_of(step, i * sequences, sequences));
     StepResult result = session.run_step(batches, step, golden.optimizer().lr);
     ASSERT_NEAR(result.loss, losses[size_t(step)], kFloat.forward * losses[0]) << "step " << step;
     ASSERT_NEAR(result.grad_norm, norms[size_t(step)], 5 * kFloat.forward * norms[0]) << "step " << step;

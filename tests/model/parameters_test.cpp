@@ -69,7 +69,8 @@ TEST(InitParameter, IsNormalAndDependsOnSeedAndPlace) {
 }
 
 TEST(Gpt, RefusesSequencesLongerThanItsContext) {
-  expect_user_error([] { gpt_eval_graph(tiny(), 1, 7); }, {"[gpt] expected sequences of at most model.context = 6 tokens, got 7"});
+  expect_user_error([] { gpt_eval_graph(tiny(), 1, 7); },
+                    {"[gpt] expected sequences of at most model.context = 6 tokens, got 7"});
 }
 
 }  // namespace

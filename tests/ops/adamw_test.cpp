@@ -58,7 +58,8 @@ TEST(Adamw, FirstStepIsAsLongAsLr) {
 TEST(Adamw, RefusesTensorsOfOtherShapes) {
   std::vector<CaseInput> inputs = one({3});
   inputs[2] = f32({4});
-  expect_refused({"", &op::adamw, inputs, attrs(0)}, "expected param, grad, m and v of one shape, got f32[3] and f32[4]");
+  expect_refused({"", &op::adamw, inputs, attrs(0)},
+                 "expected param, grad, m and v of one shape, got f32[3] and f32[4]");
   expect_refused({"", &op::multi_adamw, many({{3}}), multi_attrs({1, 1})}, "expected 11 inputs for 2 tensors, got 7");
 }
 

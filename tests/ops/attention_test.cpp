@@ -45,10 +45,13 @@ std::vector<OpCase> attention_cases() {
 namespace {
 
 TEST(Attention, RefusesWrongShapes) {
-  expect_refused({"", &op::attention, {f32({2, 5, 18})}, attrs(4, true)}, "expected heads that divide the width 6, got 4");
-  expect_refused({"", &op::attention, {f32({2, 5, 17})}, attrs(1, true)}, "expected a packed projection (B, T, 3C), got f32[2,5,17]");
+  expect_refused({"", &op::attention, {f32({2, 5, 18})}, attrs(4, true)},
+                 "expected heads that divide the width 6, got 4");
+  expect_refused({"", &op::attention, {f32({2, 5, 17})}, attrs(1, true)},
+                 "expected a packed projection (B, T, 3C), got f32[2,5,17]");
   expect_refused({"", &op::attention, {f32({5, 18})}, attrs(1, true)}, "got f32[5,18]");
-  expect_refused({"", &op::attention, {f32({2, 5, 18})}, attrs(2, true, 0.5)}, "expected 2 inputs with dropout 0.5, got 1");
+  expect_refused({"", &op::attention, {f32({2, 5, 18})}, attrs(2, true, 0.5)},
+                 "expected 2 inputs with dropout 0.5, got 1");
   expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 2, 12}), i32({}, 0, 1)}, decode_attrs(2)},
                  "expected a cache (2, 3 or more, 12), got [2,2,12]");
 }

@@ -37,8 +37,9 @@ TEST(AllOps, CanBeFusedOnlyWithWhatFusionNeeds) {
 
 TEST(AllOps, DeclareAttributesInOrder) {
   for (const OpDef* op : all_ops())
-    EXPECT_TRUE(std::is_sorted(op->attrs.begin(), op->attrs.end(),
-                               [](const AttrDef& a, const AttrDef& b) { return a.name < b.name; })) << op->name;
+    EXPECT_TRUE(std::is_sorted(op->attrs.begin(), op->attrs.end(), [](const AttrDef& a, const AttrDef& b) {
+      return a.name < b.name;
+    })) << op->name;
 }
 
 TEST(AllOps, AreSortedAndFoundByName) {

@@ -39,11 +39,15 @@ TEST(CrossEntropy, IsTheNegativeLogProbability) {
 }
 
 TEST(CrossEntropy, RefusesWrongShapesAndTargets) {
-  expect_refused({"", &op::cross_entropy, {f32({3, 3}), i32({2}, 0, 2)}, classes(3)}, "expected logits (R, V) and i32 targets (R)");
+  expect_refused({"", &op::cross_entropy, {f32({3, 3}), i32({2}, 0, 2)}, classes(3)},
+                 "expected logits (R, V) and i32 targets (R)");
   expect_refused({"", &op::cross_entropy, {f32({3, 3}), f32({3})}, classes(3)}, "got f32[3,3] and f32[3]");
   expect_refused({"", &op::cross_entropy, {f32({3, 3}), i32({3}, 0, 2)}, classes(4)}, "expected 1 to 3 classes, got 4");
-  expect_user_error([] { evaluate({"", &op::cross_entropy, {f32({1, 3}), i32({1}, 0, 2)}, classes(2)}, {{1, 2, 3}, {2}}); },
-                    {"[cross_entropy] expected targets below 2, got 2"});
+  expect_user_error(
+      [] {
+        evaluate({"", &op::cross_entropy, {f32({1, 3}), i32({1}, 0, 2)}, classes(2)}, {{1, 2, 3}, {2}});
+      },
+      {"[cross_entropy] expected targets below 2, got 2"});
 }
 
 }  // namespace

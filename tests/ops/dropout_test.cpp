@@ -35,7 +35,8 @@ TEST(Dropout, KeepsTheMeanAndScalesWhatItKeeps) {
 TEST(Dropout, RefusesWrongProbabilitiesAndRng) {
   expect_refused({"", &op::dropout, {f32({7}), rng()}, attrs(1.0)}, "expected a probability in [0, 1), got 1");
   expect_refused({"", &op::dropout, {f32({7}), rng()}, attrs(-0.5)}, "got -0.5");
-  expect_refused({"", &op::dropout, {f32({7}), f32({2})}, attrs(0.5)}, "expected rng to be i32[2] (seed, step), got f32[2]");
+  expect_refused({"", &op::dropout, {f32({7}), f32({2})}, attrs(0.5)},
+                 "expected rng to be i32[2] (seed, step), got f32[2]");
 }
 
 }  // namespace

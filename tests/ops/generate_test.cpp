@@ -26,7 +26,9 @@ std::vector<OpCase> generate_cases() {
 namespace {
 
 TEST(Iota, CountsAlongItsDim) {
-  auto iota = [](int64_t dim) { return evaluate({"", &op::iota, {}, {{"dim", dim}, {"shape", Shape{2, 3}}}}, {})[0].data; };
+  auto iota = [](int64_t dim) {
+    return evaluate({"", &op::iota, {}, {{"dim", dim}, {"shape", Shape{2, 3}}}}, {})[0].data;
+  };
   EXPECT_EQ(iota(0), (std::vector<double>{0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(iota(1), (std::vector<double>{0, 1, 2, 0, 1, 2}));
   expect_refused({"", &op::iota, {}, {{"dim", int64_t(2)}, {"shape", Shape{2, 3}}}}, "expected a dim of [2,3], got 2");
@@ -46,7 +48,8 @@ TEST(RandomUniform, DependsOnSeedStepAndStreamAlone) {
 }
 
 TEST(RandomUniform, IsUniform) {
-  auto u = evaluate({"", &op::random_uniform, {rng()}, {{"shape", Shape{100000}}, {"stream", int64_t(0)}}}, {{7, 0}})[0].data;
+  auto u = evaluate({"", &op::random_uniform, {rng()}, {{"shape", Shape{100000}}, {"stream", int64_t(0)}}}, {{7, 0}})[0]
+               .data;
   double mean = 0, square = 0;
   for (double v : u) mean += v / 1e5, square += v * v / 1e5;
   EXPECT_NEAR(mean, 0.5, 0.005);

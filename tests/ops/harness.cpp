@@ -18,9 +18,9 @@ namespace tokamak::test {
 namespace {
 
 constexpr double kDecomposeTolerance = 1e-9;
-constexpr double kStep = 1e-5;               // of finite differences: truncation and rounding are both near 1e-10
+constexpr double kStep = 1e-5;  // of finite differences: truncation and rounding are both near 1e-10
 constexpr double kGradientTolerance = 1e-7;
-constexpr int64_t kMaxElements = 40;         // of one input that are checked by finite differences
+constexpr int64_t kMaxElements = 40;  // of one input that are checked by finite differences
 
 HostTensor random_input(const CaseInput& input, uint64_t seed) {
   HostTensor tensor(input.type);
@@ -40,8 +40,8 @@ bool all_f32(const OpCase& c) {
 // The case's node, and as loss its first output projected on a random tensor (the last input).
 struct Projected {
   Graph graph{"projected"};
-  std::vector<ValueId> wrt;        // the float inputs
-  std::vector<size_t> positions;   // their positions among the inputs
+  std::vector<ValueId> wrt;       // the float inputs
+  std::vector<size_t> positions;  // their positions among the inputs
   std::vector<HostTensor> arguments;
 };
 
@@ -124,7 +124,8 @@ TEST_P(OpTest, GradientEqualsFiniteDifferences) {
       x[i] = old;
       double expected = (above - below) / (2 * kStep), got = grad ? (*grad)[i] : 0.0;
       ASSERT_NEAR(got, expected, kGradientTolerance * std::max(1.0, std::fabs(expected)))
-          << "input " << p.positions[k] << ", element " << i << "\n" << print(backward);
+          << "input " << p.positions[k] << ", element " << i << "\n"
+          << print(backward);
     }
   }
 }
@@ -140,7 +141,8 @@ TEST_P(OpTest, CpuEqualsReference) {
   for (const Graph* graph : {&plain, &grouped}) {
     Interpretation got = run_on_cpu(*graph, arguments);
     for (size_t i = 0; i < expected.results.size(); ++i)
-      EXPECT_LE(difference(got.results[i], expected.results[i]), c.cpu_tolerance) << "output " << i << " of\n" << print(*graph);
+      EXPECT_LE(difference(got.results[i], expected.results[i]), c.cpu_tolerance) << "output " << i << " of\n"
+                                                                                  << print(*graph);
   }
 }
 

@@ -1,6 +1,6 @@
 // One table of cases per op family; every case goes through the same checks (harness.cpp): text round trip, reference
-// against decomposition, reference against the CPU backend, gradient against finite differences. coverage_test.cpp fails
-// when an op has no case.
+// against decomposition, reference against the CPU backend, gradient against finite differences. coverage_test.cpp
+// fails when an op has no case.
 #pragma once
 
 #include "graph/builder.h"
@@ -19,8 +19,12 @@ struct CaseInput {
   double low = -1, high = 1;
 };
 
-inline CaseInput f32(Shape shape, double low = -1, double high = 1) { return {{DType::kF32, std::move(shape)}, low, high}; }
-inline CaseInput bf16(Shape shape, double low = -1, double high = 1) { return {{DType::kBF16, std::move(shape)}, low, high}; }
+inline CaseInput f32(Shape shape, double low = -1, double high = 1) {
+  return {{DType::kF32, std::move(shape)}, low, high};
+}
+inline CaseInput bf16(Shape shape, double low = -1, double high = 1) {
+  return {{DType::kBF16, std::move(shape)}, low, high};
+}
 inline CaseInput i32(Shape shape, double low, double high) { return {{DType::kI32, std::move(shape)}, low, high}; }
 inline CaseInput rng() { return i32({2}, 0, 1e6); }
 
@@ -31,7 +35,7 @@ struct OpCase {
   Attrs attrs = {};
   double cpu_tolerance = 1e-5;  // |cpu - reference| / max(1, |reference|); 0: the same bits
   std::shared_ptr<const Graph> body = nullptr;
-  bool smooth = true;           // false: rounds, so that finite differences see steps
+  bool smooth = true;  // false: rounds, so that finite differences see steps
 };
 
 /// How GoogleTest names a case.

@@ -31,18 +31,24 @@ std::vector<OpCase> matmul_cases() {
 namespace {
 
 TEST(Matmul, Multiplies) {
-  EXPECT_EQ(evaluate({"", &op::matmul, {f32({2, 2}), f32({2, 2})}, transposed(false, false)}, {{1, 2, 3, 4}, {5, 6, 7, 8}})[0].data,
-            (std::vector<double>{19, 22, 43, 50}));
+  EXPECT_EQ(
+      evaluate({"", &op::matmul, {f32({2, 2}), f32({2, 2})}, transposed(false, false)}, {{1, 2, 3, 4}, {5, 6, 7, 8}})[0]
+          .data,
+      (std::vector<double>{19, 22, 43, 50}));
 }
 
 TEST(Matmul, RefusesOperandsThatDoNotFit) {
   expect_refused({"", &op::matmul, {f32({2, 3}), f32({2, 3})}, transposed(false, false)},
                  "expected the inner dims to be equal, got [2,3] times [2,3]");
-  expect_refused({"", &op::matmul, {f32({2, 3}), f32({3, 2})}, transposed(false, true)}, "got [2,3] times [3,2] transposed");
+  expect_refused({"", &op::matmul, {f32({2, 3}), f32({3, 2})}, transposed(false, true)},
+                 "got [2,3] times [3,2] transposed");
   expect_refused({"", &op::matmul, {f32({3}), f32({3, 2})}, transposed(false, false)}, "expected two dims or more");
-  expect_refused({"", &op::matmul, {f32({2, 2, 3}), f32({3, 3, 2})}, transposed(false, false)}, "expected equal batch dims");
-  expect_refused({"", &op::matmul, {f32({2, 3, 4}), f32({3, 5})}, transposed(true, false)}, "expected a batch of b as well");
-  expect_refused({"", &op::matmul, {f32({2, 3}), bf16({3, 2})}, transposed(false, false)}, "expected operands of one dtype");
+  expect_refused({"", &op::matmul, {f32({2, 2, 3}), f32({3, 3, 2})}, transposed(false, false)},
+                 "expected equal batch dims");
+  expect_refused({"", &op::matmul, {f32({2, 3, 4}), f32({3, 5})}, transposed(true, false)},
+                 "expected a batch of b as well");
+  expect_refused({"", &op::matmul, {f32({2, 3}), bf16({3, 2})}, transposed(false, false)},
+                 "expected operands of one dtype");
 }
 
 TEST(Matmul, CountsTwoFlopsAProduct) {

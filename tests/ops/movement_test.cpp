@@ -7,7 +7,9 @@ namespace {
 
 Attrs permuted(Shape perm) { return {{"perm", std::move(perm)}}; }
 Attrs range(int64_t dim, int64_t begin, int64_t size) { return {{"begin", begin}, {"dim", dim}, {"size", size}}; }
-Attrs padding(int64_t dim, int64_t before, int64_t after) { return {{"after", after}, {"before", before}, {"dim", dim}}; }
+Attrs padding(int64_t dim, int64_t before, int64_t after) {
+  return {{"after", after}, {"before", before}, {"dim", dim}};
+}
 Attrs along(int64_t dim) { return {{"dim", dim}}; }
 Attrs shaped(Shape shape) { return {{"shape", std::move(shape)}}; }
 
@@ -58,7 +60,8 @@ TEST(Reshape, BuilderFillsInOneDim) {
 TEST(Transpose, MovesElements) {
   EXPECT_EQ(evaluate({"", &op::transpose, {f32({2, 3})}, permuted({1, 0})}, {{1, 2, 3, 4, 5, 6}})[0].data,
             (std::vector<double>{1, 4, 2, 5, 3, 6}));
-  expect_refused({"", &op::transpose, {f32({2, 3})}, permuted({0, 0})}, "expected a permutation of the dims of [2,3], got [0,0]");
+  expect_refused({"", &op::transpose, {f32({2, 3})}, permuted({0, 0})},
+                 "expected a permutation of the dims of [2,3], got [0,0]");
   expect_refused({"", &op::transpose, {f32({2, 3})}, permuted({0})}, "got [0]");
 }
 
@@ -70,13 +73,15 @@ TEST(Slice, RefusesARangeOutside) {
 }
 
 TEST(Pad, AddsZeros) {
-  EXPECT_EQ(evaluate({"", &op::pad, {f32({2})}, padding(0, 1, 2)}, {{7, 8}})[0].data, (std::vector<double>{0, 7, 8, 0, 0}));
+  EXPECT_EQ(evaluate({"", &op::pad, {f32({2})}, padding(0, 1, 2)}, {{7, 8}})[0].data,
+            (std::vector<double>{0, 7, 8, 0, 0}));
   expect_refused({"", &op::pad, {f32({5})}, padding(0, -1, 0)}, "expected amounts of 0 or more, got -1 and 0");
 }
 
 TEST(Concat, RefusesTensorsThatDoNotFit) {
   expect_refused({"", &op::concat, {f32({2, 3}), f32({2, 3})}, along(2)}, "expected a dim below 2, got 2");
-  expect_refused({"", &op::concat, {f32({2, 3}), f32({3, 3})}, along(1)}, "expected tensors like f32[2,3] but for dim 1, got f32[3,3]");
+  expect_refused({"", &op::concat, {f32({2, 3}), f32({3, 3})}, along(1)},
+                 "expected tensors like f32[2,3] but for dim 1, got f32[3,3]");
   expect_refused({"", &op::concat, {f32({2, 3}), f32({3})}, along(0)}, "got f32[3]");
   expect_refused({"", &op::concat, {f32({2, 3}), bf16({2, 3})}, along(0)}, "got bf16[2,3]");
 }

@@ -30,9 +30,13 @@ std::vector<OpCase> norm_cases() {
       {"Long", &op::layer_norm, {f32({2, 5001}), f32({5001}), f32({5001})}, kEps, 1e-4},
       {"Bf16", &op::layer_norm, {bf16({3, 8}), f32({8}), f32({8})}, kEps, 2e-2},
       {"Rows", &op::layer_norm_grad, {f32({3, 7}), f32({3, 7}), f32({7}), f32({3, 1}, -0.1, 0.1), f32({3, 1}, 0.5, 2)}},
-      {"Batch", &op::layer_norm_grad, {f32({2, 3, 5}), f32({2, 3, 5}), f32({5}), f32({2, 3, 1}, -0.1, 0.1), f32({2, 3, 1}, 0.5, 2)}},
+      {"Batch",
+       &op::layer_norm_grad,
+       {f32({2, 3, 5}), f32({2, 3, 5}), f32({5}), f32({2, 3, 1}, -0.1, 0.1), f32({2, 3, 1}, 0.5, 2)}},
       {"Rows", &op::layer_norm_grad_params, {f32({3, 7}), f32({3, 7}), f32({3, 1}, -0.1, 0.1), f32({3, 1}, 0.5, 2)}},
-      {"Batch", &op::layer_norm_grad_params, {f32({2, 9, 5}), f32({2, 9, 5}), f32({2, 9, 1}, -0.1, 0.1), f32({2, 9, 1}, 0.5, 2)}},
+      {"Batch",
+       &op::layer_norm_grad_params,
+       {f32({2, 9, 5}), f32({2, 9, 5}), f32({2, 9, 1}, -0.1, 0.1), f32({2, 9, 1}, 0.5, 2)}},
       {"Vector", &op::layer_norm_grad_params, {f32({5}), f32({5}), f32({1}), f32({1}, 0.5, 2)}},
   };
 }
@@ -46,10 +50,13 @@ TEST(Softmax, SumsToOne) {
   EXPECT_NEAR(y[2], 0.625, 1e-15);
 }
 
-TEST(Softmax, RefusesAScalar) { expect_refused({"", &op::softmax, {f32({})}}, "expected one dim or more, got a scalar"); }
+TEST(Softmax, RefusesAScalar) {
+  expect_refused({"", &op::softmax, {f32({})}}, "expected one dim or more, got a scalar");
+}
 
 TEST(LayerNorm, NormalisesRows) {
-  auto out = evaluate({"", &op::layer_norm, {f32({1, 2}), f32({2}), f32({2})}, {{"eps", 0.0}}}, {{1, 5}, {1, 10}, {0, 3}});
+  auto out =
+      evaluate({"", &op::layer_norm, {f32({1, 2}), f32({2}), f32({2})}, {{"eps", 0.0}}}, {{1, 5}, {1, 10}, {0, 3}});
   EXPECT_EQ(out[0].data, (std::vector<double>{-1, 13}));
   EXPECT_EQ(out[1].data, std::vector<double>{3});
   EXPECT_EQ(out[2].data, std::vector<double>{0.5});
@@ -57,8 +64,10 @@ TEST(LayerNorm, NormalisesRows) {
 
 TEST(LayerNorm, RefusesShapesThatDoNotFit) {
   expect_refused({"", &op::layer_norm, {f32({3, 7}), f32({3})}, kEps}, "expected input 1 to be [7], got f32[3]");
-  expect_refused({"", &op::layer_norm, {f32({3, 7}), f32({7}), f32({1, 7})}, kEps}, "expected input 2 to be [7], got f32[1,7]");
-  expect_refused({"", &op::softmax_grad, {f32({3}), f32({4})}}, "expected inputs 0 and 1 of one shape, got f32[3] and f32[4]");
+  expect_refused({"", &op::layer_norm, {f32({3, 7}), f32({7}), f32({1, 7})}, kEps},
+                 "expected input 2 to be [7], got f32[1,7]");
+  expect_refused({"", &op::softmax_grad, {f32({3}), f32({4})}},
+                 "expected inputs 0 and 1 of one shape, got f32[3] and f32[4]");
 }
 
 }  // namespace

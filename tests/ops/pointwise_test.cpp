@@ -50,7 +50,8 @@ std::vector<OpCase> pointwise_cases() {
 namespace {
 
 TEST(Pointwise, RefusesShapesThatDoNotBroadcast) {
-  expect_refused({"", &op::add, {f32({2, 3}), f32({2})}}, "expected shapes that broadcast to each other, got [2,3] and [2]");
+  expect_refused({"", &op::add, {f32({2, 3}), f32({2})}},
+                 "expected shapes that broadcast to each other, got [2,3] and [2]");
   expect_refused({"", &op::select, {f32({2}), f32({3}), f32({2})}}, "expected shapes that broadcast");
 }
 
@@ -71,8 +72,10 @@ TEST(Pointwise, GivesTheWidestType) {
 }
 
 TEST(Pointwise, TakesTheFirstOfEquals) {
-  EXPECT_EQ(evaluate({"", &op::less, {f32({3}), f32({3})}}, {{1, 2, 3}, {2, 2, 2}})[0].data, (std::vector<double>{1, 0, 0}));
-  EXPECT_EQ(evaluate({"", &op::equal, {f32({3}), f32({3})}}, {{1, 2, 3}, {2, 2, 2}})[0].data, (std::vector<double>{0, 1, 0}));
+  EXPECT_EQ(evaluate({"", &op::less, {f32({3}), f32({3})}}, {{1, 2, 3}, {2, 2, 2}})[0].data,
+            (std::vector<double>{1, 0, 0}));
+  EXPECT_EQ(evaluate({"", &op::equal, {f32({3}), f32({3})}}, {{1, 2, 3}, {2, 2, 2}})[0].data,
+            (std::vector<double>{0, 1, 0}));
 }
 
 TEST(Cast, RefusesAnUnknownType) {

@@ -31,7 +31,8 @@ double worst_absolute(double low, double high, F&& error) {
 }
 
 TEST(ScalarMath, ExpIsWithin2e7Relative) {
-  EXPECT_LT(worst_absolute(-87.3, 88.7, [](float x) { return double(scalar::exp(x)) / std::exp(double(x)) - 1; }), 2e-7);
+  EXPECT_LT(worst_absolute(-87.3, 88.7, [](float x) { return double(scalar::exp(x)) / std::exp(double(x)) - 1; }),
+            2e-7);
 }
 
 TEST(ScalarMath, ExpAtTheEnds) {
@@ -45,7 +46,9 @@ TEST(ScalarMath, ExpAtTheEnds) {
 
 TEST(ScalarMath, TanhIsWithin3e7) {
   EXPECT_LT(worst_absolute(-20, 20, [](float x) { return double(scalar::tanh(x)) - std::tanh(double(x)); }), 3e-7);
-  EXPECT_LT(worst_absolute(-0.6, 0.6, [](float x) { return x == 0 ? 0 : double(scalar::tanh(x)) / std::tanh(double(x)) - 1; }), 3e-7);
+  EXPECT_LT(worst_absolute(-0.6, 0.6,
+                           [](float x) { return x == 0 ? 0 : double(scalar::tanh(x)) / std::tanh(double(x)) - 1; }),
+            3e-7);
 }
 
 TEST(ScalarMath, TanhAtTheEnds) {
@@ -57,7 +60,9 @@ TEST(ScalarMath, TanhAtTheEnds) {
 }
 
 TEST(ScalarMath, GeluIsWithin1e6) {
-  auto error = [](float x) { return (double(scalar::gelu(x)) - scalar::gelu(double(x))) / std::max(1.0, std::fabs(double(x))); };
+  auto error = [](float x) {
+    return (double(scalar::gelu(x)) - scalar::gelu(double(x))) / std::max(1.0, std::fabs(double(x)));
+  };
   EXPECT_LT(worst_absolute(-50, 50, error), 1e-6);
   EXPECT_EQ(scalar::gelu(0.0f), 0.0f);
   EXPECT_EQ(scalar::gelu(100.0f), 100.0f);
@@ -67,16 +72,17 @@ TEST(ScalarMath, GeluIsWithin1e6) {
 }
 
 TEST(ScalarMath, GeluGradIsWithin1e6AndTheDerivative) {
-  EXPECT_LT(worst_absolute(-50, 50, [](float x) {
-    return double(scalar::gelu_grad(x, 1.5f)) - scalar::gelu_grad(double(x), 1.5);
-  }), 2e-6);
+  EXPECT_LT(
+      worst_absolute(-50, 50,
+                     [](float x) { return double(scalar::gelu_grad(x, 1.5f)) - scalar::gelu_grad(double(x), 1.5); }),
+      2e-6);
   for (double x = -6; x < 6; x += 0.01)
     EXPECT_NEAR(scalar::gelu_grad(x, 2.0), (scalar::gelu(x + 1e-6) - scalar::gelu(x - 1e-6)) / 1e-6, 1e-8);
 }
 
 TEST(ScalarMath, RoundsToBf16AsTheNearestWithTiesToEven) {
   EXPECT_EQ(scalar::round_bf16(1.0f), 1.0f);
-  EXPECT_EQ(scalar::round_bf16(1.0f + 0x1p-8f), 1.0f);             // a tie: down to even
+  EXPECT_EQ(scalar::round_bf16(1.0f + 0x1p-8f), 1.0f);                // a tie: down to even
   EXPECT_EQ(scalar::round_bf16(1.0f + 3 * 0x1p-8f), 1.0f + 0x1p-6f);  // a tie: up to even
   EXPECT_EQ(scalar::round_bf16(1.0f + 0x1.1p-8f), 1.0f + 0x1p-7f);
   EXPECT_EQ(scalar::round_bf16(-1.0f - 0x1.1p-8f), -1.0f - 0x1p-7f);

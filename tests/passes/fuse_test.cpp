@@ -1,7 +1,7 @@
 #include "passes/fuse.h"
 
-#include "passes/form_groups.h"
 #include "ops/ops.h"
+#include "passes/form_groups.h"
 #include "passes/group_info.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
@@ -18,7 +18,8 @@ Graph fused(std::string_view text, PassContext context = {}) {
   fuse(after, context);
   verify(after);
   for (const Node& node : after.nodes())
-    if (node.op->name == "group" && node.attrs.get_string("kind") != "matmul") group_space(node);  // throws if malformed
+    if (node.op->name == "group" && node.attrs.get_string("kind") != "matmul")
+      group_space(node);  // throws if malformed
   EXPECT_EQ(print(parse(print(after))), print(after));
   test::expect_same_meaning(before, after, 1e-12);
   return after;
@@ -237,7 +238,8 @@ TEST(Fuse, RandomGraphsKeepTheirMeaning) {
     Graph graph("random");
     GraphBuilder g(graph);
     std::vector<ValueId> values;
-    for (const Shape& shape : shapes) values.push_back(g.input("x" + std::to_string(values.size()), {DType::kF32, shape}));
+    for (const Shape& shape : shapes)
+      values.push_back(g.input("x" + std::to_string(values.size()), {DType::kF32, shape}));
     for (int n = 0; n < 14; ++n) {
       ValueId a = values[pick(values.size())], b = values[pick(values.size())];
       const Shape shape = g.shape(a);
@@ -257,7 +259,8 @@ TEST(Fuse, RandomGraphsKeepTheirMeaning) {
         continue;  // these shapes do not go together
       }
     }
-    for (size_t i = 0; i < values.size(); i += 2) graph.add_result("y" + std::to_string(i), values[values.size() - 1 - i]);
+    for (size_t i = 0; i < values.size(); i += 2)
+      graph.add_result("y" + std::to_string(i), values[values.size() - 1 - i]);
     fused(print(graph));
     if (testing::Test::HasFailure()) {
       ADD_FAILURE() << "seed " << seed << "\n" << print(graph);

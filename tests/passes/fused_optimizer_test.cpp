@@ -23,7 +23,8 @@ std::string update_graph(const std::string& second_decay, const std::string& sec
     %10 = exp(%0) : f32[2,2]
     %11, %12, %13 = adamw(%0, %10, %2, %4, %6, %8, %9) {beta1=0.9, beta2=0.95, decay=0.1, eps=1e-08} : f32[2,2], f32[2,2], f32[2,2]
     %14 = exp(%1) : f32[3]
-    %15, %16, %17 = adamw(%1, %14, %3, %5, )" + second_lr + R"(, %8, %9) {beta1=0.9, beta2=0.95, decay=)" + second_decay +
+    %15, %16, %17 = adamw(%1, %14, %3, %5, )" +
+         second_lr + R"(, %8, %9) {beta1=0.9, beta2=0.95, decay=)" + second_decay +
          R"(, eps=1e-08} : f32[3], f32[3], f32[3]
     update %0 = %11
     update %2 = %12

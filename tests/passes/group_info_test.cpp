@@ -11,9 +11,11 @@ namespace {
 Graph row_group(const std::string& kind, const std::string& dims) {
   return test::parse(R"(graph g {
     input x = %0 : f32[2,3]
-    %1 = group(%0) {kind=")" + kind + R"("} : f32[2,3] { graph body {
+    %1 = group(%0) {kind=")" +
+                     kind + R"("} : f32[2,3] { graph body {
         input a0 = %0 : f32[2,3]
-        %1 = reduce_sum(%0) {dims=)" + dims + R"(, keep=true} : f32)" + (dims == "[1]" ? "[2,1]" : "[1,3]") + R"(
+        %1 = reduce_sum(%0) {dims=)" +
+                     dims + R"(, keep=true} : f32)" + (dims == "[1]" ? "[2,1]" : "[1,3]") + R"(
         %2 = sub(%0, %1) : f32[2,3]
         result r0 = %2
       } }

@@ -19,7 +19,8 @@ std::string model(const std::string& more = "") {
     %5 = reshape(%4) {shape=[6,5]} : f32[6,5]
     %6, %7 = cross_entropy(%5, %1) {classes=5} : f32[6], f32[6]
     %8 = reduce_sum(%6) {dims=[0], keep=false} : f32[]
-    )" + more + R"(
+    )" + more +
+         R"(
     result loss = %8
   })";
 }
@@ -66,14 +67,15 @@ TEST(PadVocab, KeepsLossAndGradientsWhateverThePaddingHolds) {
   weight.data.resize(20);
   auto narrow_out = interpret(narrow, arguments).results;
   EXPECT_EQ(wide_out[0][0], narrow_out[0][0]);
-  for (int64_t i = 0; i < 32; ++i) EXPECT_NEAR(wide_out[1][i], i < 20 ? narrow_out[1][i] : 0.0, i < 20 ? 1e-14 : 0.0) << i;
+  for (int64_t i = 0; i < 32; ++i)
+    EXPECT_NEAR(wide_out[1][i], i < 20 ? narrow_out[1][i] : 0.0, i < 20 ? 1e-14 : 0.0) << i;
 }
 
 TEST(PadVocab, DoesNotFireWhereItWouldBeSeen) {
   Graph multiple = parse(model());
   EXPECT_FALSE(pad_vocab(multiple, to_multiple_of(5)));
-  for (const char* more : {"result logits = %4", "%9 = exp(%2) : f32[5,4]  result e = %9",
-                           "%9 = softmax(%5) : f32[6,5]  result p = %9"}) {
+  for (const char* more :
+       {"result logits = %4", "%9 = exp(%2) : f32[5,4]  result e = %9", "%9 = softmax(%5) : f32[6,5]  result p = %9"}) {
     Graph graph = parse(model(more));
     EXPECT_FALSE(pad_vocab(graph, to_multiple_of(8))) << more;
   }

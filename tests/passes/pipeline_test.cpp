@@ -10,7 +10,6 @@
 
 #include <fmt/core.h>
 
-
 namespace tokamak {
 namespace {
 
@@ -96,7 +95,10 @@ const Setting kSettings[] = {
     {"recompute_some", 0.2, 1e-9, options([](CompileConfig& c) { c.memory_budget_gib = 12e3 / 1073741824.0; })},
     {"recompute_all", 0.2, 1e-9, options([](CompileConfig& c) { c.memory_budget_gib = 1e-9; })},
     {"bf16", 0, 0.2, options([](CompileConfig& c) { c.precision = "bf16"; })},
-    {"bf16_naive", 0, 0.2, options([](CompileConfig& c) { c.precision = "bf16"; c.flash_attention = false; })},
+    {"bf16_naive", 0, 0.2, options([](CompileConfig& c) {
+       c.precision = "bf16";
+       c.flash_attention = false;
+     })},
 };
 INSTANTIATE_TEST_SUITE_P(Options, PipelineSetting, testing::ValuesIn(kSettings),
                          [](const auto& info) { return std::string(info.param.name); });

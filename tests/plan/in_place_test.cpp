@@ -53,7 +53,8 @@ TEST(InPlace, FlatGroupThatReadsAfterTheOutputIsMade) {
     }
     result p = %2
     result q = %3
-  })", find_op);
+  })",
+                            find_op);
   const Node& node = graph.nodes()[0];
   EXPECT_TRUE(may_overwrite(graph, node, 0, 0));
   EXPECT_FALSE(may_overwrite(graph, node, 0, 1));  // b is read for q, after p was written
@@ -72,7 +73,8 @@ TEST(InPlace, FlatGroupThatMovesElements) {
       }
     }
     result y = %1
-  })", find_op);
+  })",
+                            find_op);
   EXPECT_FALSE(may(graph, 0));
 }
 
@@ -92,7 +94,8 @@ TEST(InPlace, FlatGroupWithALargerOutput) {
     }
     result y = %2
     result z = %3
-  })", find_op);
+  })",
+                            find_op);
   EXPECT_FALSE(may(graph, 0));
 }
 
@@ -102,7 +105,8 @@ TEST(InPlace, PointwiseOverAnyOperandOfTheSameType) {
     input b = %1 : f32[2,8]
     %2 = sub(%0, %1) : f32[2,8]
     result y = %2
-  })", find_op);
+  })",
+                            find_op);
   EXPECT_FALSE(may(graph, 0));
   EXPECT_TRUE(may(graph, 1));
 }
@@ -114,7 +118,8 @@ TEST(InPlace, OpsThatDoNotPromiseIt) {
     input a = %0 : bf16[8]
     %1 = cast(%0) {to="f32"} : f32[8]
     result y = %1
-  })", find_op);
+  })",
+                               find_op);
   EXPECT_FALSE(may(widening, 0));
 }
 

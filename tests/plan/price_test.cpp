@@ -48,7 +48,8 @@ TEST(Price, MatmulByTheRateOfItsOperands) {
     input b = %1 : bf16[50,20]
     %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : bf16[100,20]
     result y = %2
-  })", fast_memory());
+  })",
+                         fast_memory());
   EXPECT_NEAR(bf16.seconds, 200e3 / 4e9 + 1e-3, 1e-9);
 }
 
@@ -71,7 +72,8 @@ TEST(Price, AttentionReachesAShareOfTheRate) {
     input qkv = %0 : f32[1,8,24]
     %1, %2 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=1.0, stream=0} : f32[1,8,8], f32[1,2,8]
     result y = %1
-  })", fast_memory());
+  })",
+                           fast_memory());
   EXPECT_DOUBLE_EQ(launch.cost.flops, 2 * 2.0 * 8 * 8 * 8 / 2);
   EXPECT_NEAR(launch.seconds, launch.cost.flops / (0.25 * 1e9) + 1e-3, 1e-12);
 }
@@ -92,7 +94,8 @@ TEST(Price, MatmulGroupPaysForBoth) {
       }
     }
     result y = %3
-  })", fast_memory());
+  })",
+                           fast_memory());
   EXPECT_DOUBLE_EQ(launch.cost.flops, 200e3 + 2000);
   EXPECT_NEAR(launch.seconds, 200e3 / 1e9 + 2000 / 1e8 + 1e-3, 1e-9);
 }

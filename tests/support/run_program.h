@@ -13,7 +13,7 @@ namespace tokamak {
 
 /// How a process ended and what it said.
 struct ProgramResult {
-  int status = 0;          // exit status; minus the signal's number when a signal ended it
+  int status = 0;  // exit status; minus the signal's number when a signal ended it
   std::string out, err;
   int64_t peak_bytes = 0;  // most resident memory
   double seconds = 0;      // wall time
@@ -23,7 +23,8 @@ struct ProgramResult {
 class RunningProgram {
  public:
   /// `folder` becomes its working folder.
-  RunningProgram(const std::filesystem::path& folder, std::vector<std::string> arguments, const std::string& input = "");
+  RunningProgram(const std::filesystem::path& folder, std::vector<std::string> arguments,
+                 const std::string& input = "");
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
   ~RunningProgram();

@@ -43,10 +43,19 @@ inline RunConfig tiny_config(const std::filesystem::path& folder) {
 
 /// The same on the command line, for a program that runs in the folder; `more` may override.
 inline std::vector<std::string> tiny_arguments(const std::string& command, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments = {
-      command, "--model.layers=2", "--model.heads=2", "--model.width=32", "--model.context=16", "--model.vocab=0",
-      "--optimizer.warmup_steps=3", "--train.steps=20", "--train.batch=2", "--train.eval_every=0",
-      "--train.checkpoint_every=0", "--compile.precision=fp32", "--threads=2"};
+  std::vector<std::string> arguments = {command,
+                                        "--model.layers=2",
+                                        "--model.heads=2",
+                                        "--model.width=32",
+                                        "--model.context=16",
+                                        "--model.vocab=0",
+                                        "--optimizer.warmup_steps=3",
+                                        "--train.steps=20",
+                                        "--train.batch=2",
+                                        "--train.eval_every=0",
+                                        "--train.checkpoint_every=0",
+                                        "--compile.precision=fp32",
+                                        "--threads=2"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }

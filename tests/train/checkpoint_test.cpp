@@ -22,8 +22,12 @@ namespace fs = std::filesystem;
 using test::HostStore;
 
 CheckpointState state_of(int64_t step) {
-  return {.step = step, .tokens = 24 * step, .data_position = 4 * step, .seed = 1337,
-          .config_json = R"({"model":{"layers":1,"dropout":0.1},"b":1,"a":6e-4})", .tokenizer = "xxh64:abc"};
+  return {.step = step,
+          .tokens = 24 * step,
+          .data_position = 4 * step,
+          .seed = 1337,
+          .config_json = R"({"model":{"layers":1,"dropout":0.1},"b":1,"a":6e-4})",
+          .tokenizer = "xxh64:abc"};
 }
 
 std::vector<std::string> entries_in(const fs::path& folder) {
@@ -69,7 +73,8 @@ TEST(Checkpoint, GivesBackTheState) {
 TEST(Checkpoint, TheModelFileIsThatOfHuggingFace) {
   TemporaryFolder out;
   HostStore store;
-  SafetensorsReader file(save_checkpoint(out.path(), state_of(1), store.store, store.parameters, 2) / "model.safetensors");
+  SafetensorsReader file(save_checkpoint(out.path(), state_of(1), store.store, store.parameters, 2) /
+                         "model.safetensors");
   EXPECT_EQ(file.metadata().at("format"), "pt");
   EXPECT_EQ(file.names().size(), store.parameters.size());
   EXPECT_EQ(file.type("wte.weight").shape, (Shape{11, 8}));
@@ -133,7 +138,8 @@ TEST(Checkpoint, KeepsTheLastOnesAndALinkToTheNewest) {
 TEST(Checkpoint, KeepsAllWhenAskedTo) {
   TemporaryFolder out;
   HostStore store;
-  for (int64_t step = 1; step <= 5; ++step) save_checkpoint(out.path(), state_of(step), store.store, store.parameters, 0);
+  for (int64_t step = 1; step <= 5; ++step)
+    save_checkpoint(out.path(), state_of(step), store.store, store.parameters, 0);
   EXPECT_EQ(entries_in(out / "checkpoints").size(), 6u);
 }
 

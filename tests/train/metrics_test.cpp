@@ -16,8 +16,16 @@ namespace {
 using nlohmann::json;
 
 StepMetrics metrics_of(int64_t step) {
-  return {.step = step, .loss = 4.5, .grad_norm = 0.5, .lr = 6e-4, .ms = 512, .tokens_per_second = 8000, .gflops = 212,
-          .percent_of_peak = 71, .data_wait_ms = 0.25, .wall_seconds = 1.5e9};
+  return {.step = step,
+          .loss = 4.5,
+          .grad_norm = 0.5,
+          .lr = 6e-4,
+          .ms = 512,
+          .tokens_per_second = 8000,
+          .gflops = 212,
+          .percent_of_peak = 71,
+          .data_wait_ms = 0.25,
+          .wall_seconds = 1.5e9};
 }
 
 std::vector<int64_t> steps_in(const std::filesystem::path& path) {

@@ -5,13 +5,20 @@
 namespace tokamak {
 namespace {
 
-const StepMetrics kMetrics = {.step = 120, .loss = 4.12341, .grad_norm = 0.981, .lr = 5.9e-4, .ms = 512.3,
-                              .tokens_per_second = 7996, .gflops = 212.4, .percent_of_peak = 70.8};
+const StepMetrics kMetrics = {.step = 120,
+                              .loss = 4.12341,
+                              .grad_norm = 0.981,
+                              .lr = 5.9e-4,
+                              .ms = 512.3,
+                              .tokens_per_second = 7996,
+                              .gflops = 212.4,
+                              .percent_of_peak = 70.8};
 
 TEST(StepLine, SaysEverything) {
-  EXPECT_EQ(format_step_line(kMetrics, 1000, 452),
-            "step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 512 ms | 8.0k tok/s | 212 GFLOP/s (71% of peak) | "
-            "ETA 7m32s");
+  EXPECT_EQ(
+      format_step_line(kMetrics, 1000, 452),
+      "step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 512 ms | 8.0k tok/s | 212 GFLOP/s (71% of peak) | "
+      "ETA 7m32s");
 }
 
 TEST(StepLine, StepsStandInAColumn) {

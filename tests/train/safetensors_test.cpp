@@ -28,7 +28,8 @@ std::filesystem::path make_file(const TemporaryFolder& folder, const std::string
 }
 
 std::filesystem::path make_small_file(const TemporaryFolder& folder) {
-  SafetensorsWriter writer(folder / "small", {{"a", {DType::kF32, {2, 3}}}, {"b", {DType::kBF16, {3}}}}, {{"format", "pt"}});
+  SafetensorsWriter writer(folder / "small", {{"a", {DType::kF32, {2, 3}}}, {"b", {DType::kBF16, {3}}}},
+                           {{"format", "pt"}});
   writer.write("a", bytes_of(std::vector<float>{1, 2, 3, 4, 5, 6}));
   writer.write("b", bytes_of(std::vector<uint16_t>{0x3F80, 0xC040, 0x7F80}));
   writer.finish();
@@ -108,7 +109,8 @@ TEST(Safetensors, OtherDTypesOnlyMatterWhenAskedFor) {
   SafetensorsReader reader(make_file(folder,
                                      R"({"mask":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]},)"
                                      R"("new":{"dtype":"F4","shape":[4],"data_offsets":[4,6]},)"
-                                     R"("n":{"dtype":"I32","shape":[1],"data_offsets":[6,10]}})", 10));
+                                     R"("n":{"dtype":"I32","shape":[1],"data_offsets":[6,10]}})",
+                                     10));
   EXPECT_EQ(reader.bytes("mask").size(), 4u);
   expect_user_error([&] { reader.type("mask"); }, {"file", "'mask'", "F32, BF16, F16 or I32", "got BOOL"});
   expect_user_error([&] { reader.floats("new"); }, {"got F4"});
@@ -135,10 +137,13 @@ TEST(SafetensorsErrors, BadHeaders) {
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, {"bytes of F32[2] for 'a'", "got 4 bytes"}},
       {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, {"shape of 'a'", "[-1]"}},
       {R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4, {"shape of 'a'"}},
-      {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}})", 0, {"for 'a'", "got 0 bytes"}},
+      {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}})",
+       0,
+       {"for 'a'", "got 0 bytes"}},
       {R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})", 4, {"dtype of 'a'", "got 7"}},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, {"begin at byte 0", "hole"}},
-      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6,
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})",
+       6,
        {"'b' to begin at byte 4", "overlap"}},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5, {"4 bytes of tensors", "got 5"}},
       {R"({"__metadata__":{"x":1}})", 0, {"texts in __metadata__"}},

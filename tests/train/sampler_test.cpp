@@ -59,7 +59,8 @@ TEST(Sampler, AgreesWithItsSlowTwin) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     auto words = philox4x32(77, seed);
     std::vector<float> logits = random_logits(1 + words[0] % 60, seed);
-    SamplingOptions options{.temperature = 0.3 + uniform_float(words[1]), .top_k = words[2] % 3 ? int64_t(words[2] % 20) : 0,
+    SamplingOptions options{.temperature = 0.3 + uniform_float(words[1]),
+                            .top_k = words[2] % 3 ? int64_t(words[2] % 20) : 0,
                             .top_p = words[3] % 3 ? 0.05 + 0.9 * uniform_float(words[3]) : 1.0};
     for (uint64_t draw = 0; draw < 10; ++draw) {
       float uniform = uniform_float(philox4x32(seed, draw, 5)[0]);

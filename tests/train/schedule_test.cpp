@@ -13,8 +13,8 @@ TEST(LearningRate, WarmsUpInAStraightLineFromTheFirstStep) {
 
 TEST(LearningRate, ThenFollowsHalfACosine) {
   EXPECT_DOUBLE_EQ(learning_rate(10, kConfig, 110), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate(60, kConfig, 110), 0.55);         // the middle
-  EXPECT_NEAR(learning_rate(35, kConfig, 110), 0.868198, 1e-6);    // a quarter: 0.1 + 0.9 (1 + sqrt(1/2)) / 2
+  EXPECT_DOUBLE_EQ(learning_rate(60, kConfig, 110), 0.55);       // the middle
+  EXPECT_NEAR(learning_rate(35, kConfig, 110), 0.868198, 1e-6);  // a quarter: 0.1 + 0.9 (1 + sqrt(1/2)) / 2
   for (int step = 10; step < 120; ++step)
     EXPECT_LE(learning_rate(step + 1, kConfig, 110), learning_rate(step, kConfig, 110));
 }

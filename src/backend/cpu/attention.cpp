@@ -12,9 +12,9 @@ namespace {
 
 // One thread's buffers.
 struct Buffers {
-  float *keys, *values;               // the head: (dim, padded_time), (padded_time, padded_dim)
-  float *queries, *scores, *sums;     // the block: (kQueries, padded_dim), (kQueries, kKeys), (kQueries, padded_dim)
-  float *top, *total;                 // running maximum and normaliser of each query
+  float *keys, *values;            // the head: (dim, padded_time), (padded_time, padded_dim)
+  float *queries, *scores, *sums;  // the block: (kQueries, padded_dim), (kQueries, kKeys), (kQueries, padded_dim)
+  float *top, *total;              // running maximum and normaliser of each query
   int64_t floats;
 
   Buffers(const HeadSizes& z, float* start) {
@@ -69,11 +69,11 @@ class Forward {
     int64_t skip = shape_.causal ? std::max<int64_t>(0, key - begin) : 0;  // queries that see none of these keys
     int64_t count = end - begin - skip, depth = std::min(kKeys, z_.time - key);
     float* scores = x_.scores + skip * kKeys;
-    gemm_tile(count, kKeys, z_.dim, {x_.queries + skip * z_.padded_dim, z_.padded_dim, 1}, x_.keys + key, z_.padded_time,
-              scores, kKeys, false);
+    gemm_tile(count, kKeys, z_.dim, {x_.queries + skip * z_.padded_dim, z_.padded_dim, 1}, x_.keys + key,
+              z_.padded_time, scores, kKeys, false);
     for (int64_t r = skip; r < end - begin; ++r) softmax_row(head, begin + r, key, r);
-    gemm_tile(count, z_.padded_dim, depth, {scores, kKeys, 1}, x_.values + key * z_.padded_dim, z_.padded_dim, row(skip),
-              z_.padded_dim, true);
+    gemm_tile(count, z_.padded_dim, depth, {scores, kKeys, 1}, x_.values + key * z_.padded_dim, z_.padded_dim,
+              row(skip), z_.padded_dim, true);
   }
 
   // Scores of query i (row r of the block) become probabilities relative to the running maximum.

@@ -18,8 +18,7 @@ inline int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1)
 struct HeadSizes {
   int64_t time, dim, padded_dim, padded_time;
   explicit HeadSizes(const AttentionShape& s)
-      : time(s.time), dim(s.head_dim), padded_dim(round_up(s.head_dim, kLanes)),
-        padded_time(round_up(s.time, kKeys)) {}
+      : time(s.time), dim(s.head_dim), padded_dim(round_up(s.head_dim, kLanes)), padded_time(round_up(s.time, kKeys)) {}
   int64_t rows() const { return padded_time * padded_dim; }  // floats of a head packed by rows
   int64_t columns() const { return dim * padded_time; }      // floats of a head packed transposed
 };
@@ -91,8 +90,8 @@ inline void dropout_factors(const AttentionDropout& dropout, int64_t e, float* f
   std::copy_n(drawn + e % 4, kKeys, factors);
 }
 
-/// The block that item `item` of a head's `count` blocks stands for: 0, count - 1, 1, count - 2, ... so that any contiguous
-/// run of items costs about the same although a causal block's cost grows with its place.
+/// The block that item `item` of a head's `count` blocks stands for: 0, count - 1, 1, count - 2, ... so that any
+/// contiguous run of items costs about the same although a causal block's cost grows with its place.
 inline int64_t balanced_block(int64_t item, int64_t count) { return item % 2 == 0 ? item / 2 : count - 1 - item / 2; }
 
 }  // namespace tokamak::cpu

@@ -11,10 +11,10 @@ namespace {
 
 // One thread's buffers: the head packed in the layouts that the five products want, and two blocks of scores.
 struct Buffers {
-  float *key_columns, *value_columns;         // (dim, padded_time)
-  float *queries, *keys, *dout, *dqueries;    // (padded_time, padded_dim)
-  float *dkeys, *dvalues;                     // (kKeys, padded_dim)
-  float *probabilities, *dscores, *delta;     // (kQueries, kKeys) twice; (time): rowsum(dO O)
+  float *key_columns, *value_columns;       // (dim, padded_time)
+  float *queries, *keys, *dout, *dqueries;  // (padded_time, padded_dim)
+  float *dkeys, *dvalues;                   // (kKeys, padded_dim)
+  float *probabilities, *dscores, *delta;   // (kQueries, kKeys) twice; (time): rowsum(dO O)
   int64_t floats;
 
   Buffers(const HeadSizes& z, float* start) {
@@ -84,7 +84,8 @@ class Backward {
   void run_queries(int64_t begin) {
     int64_t end = std::min(begin + kQueries, z_.time);
     std::fill_n(x_.dqueries + begin * z_.padded_dim, (end - begin) * z_.padded_dim, 0.0f);
-    for (int64_t key = 0; key < (shape_.causal ? end : z_.time); key += kKeys) add_dqueries(score_block(begin, key), key);
+    for (int64_t key = 0; key < (shape_.causal ? end : z_.time); key += kKeys)
+      add_dqueries(score_block(begin, key), key);
     write_dqueries(begin, end);
   }
 
@@ -99,8 +100,8 @@ class Backward {
     Rows rows{first, std::min(begin + kQueries, z_.time) - first};
     gemm_tile(rows.count, kKeys, z_.dim, {x_.queries + first * n, n, 1}, x_.key_columns + key, z_.padded_time,
               x_.probabilities, kKeys, false);
-    gemm_tile(rows.count, kKeys, z_.dim, {x_.dout + first * n, n, 1}, x_.value_columns + key, z_.padded_time, x_.dscores,
-              kKeys, false);
+    gemm_tile(rows.count, kKeys, z_.dim, {x_.dout + first * n, n, 1}, x_.value_columns + key, z_.padded_time,
+              x_.dscores, kKeys, false);
     for (int64_t r = 0; r < rows.count; ++r) score_row(first + r, key, r * kKeys);
     return rows;
   }
@@ -123,7 +124,8 @@ class Backward {
 
   void add_dqueries(Rows rows, int64_t key) {
     int64_t n = z_.padded_dim, depth = std::min(kKeys, z_.time - key);
-    gemm_tile(rows.count, n, depth, {x_.dscores, kKeys, 1}, x_.keys + key * n, n, x_.dqueries + rows.first * n, n, true);
+    gemm_tile(rows.count, n, depth, {x_.dscores, kKeys, 1}, x_.keys + key * n, n, x_.dqueries + rows.first * n, n,
+              true);
   }
 
   void write_dqueries(int64_t begin, int64_t end) {
@@ -152,8 +154,12 @@ void attention_grad(const AttentionShape& s, const AttentionDropout& dropout, co
   int64_t C = s.width(), heads = s.batch * s.heads, floats = Buffers(HeadSizes(s), nullptr).floats;
   auto head = [&](int64_t i) {
     int64_t row = i / s.heads * s.time, column = i % s.heads * s.head_dim;
-    return Head<T>{i, qkv + row * 3 * C + column, out + row * C + column, dout + row * C + column,
-                   dqkv + row * 3 * C + column, lse + i * s.time};
+    return Head<T>{i,
+                   qkv + row * 3 * C + column,
+                   out + row * C + column,
+                   dout + row * C + column,
+                   dqkv + row * 3 * C + column,
+                   lse + i * s.time};
   };
   // run(backward, block) for `blocks` blocks of every head.
   auto for_blocks = [&](int64_t blocks, auto run) {

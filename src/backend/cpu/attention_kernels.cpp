@@ -40,8 +40,7 @@ AttentionDropout dropout_of(const Node& node, const void* rng) {
 template <typename T>
 class AttentionKernel : public Kernel {
  public:
-  AttentionKernel(const Graph& graph, const Node& node)
-      : node_(node), shape_(shape_of(graph, node)) {}
+  AttentionKernel(const Graph& graph, const Node& node) : node_(node), shape_(shape_of(graph, node)) {}
 
   int64_t workspace_bytes() const override { return int64_t(attention_workspace_bytes(shape_, num_threads())); }
   void use_workspace(void* memory) override { workspace_ = memory; }
@@ -61,8 +60,7 @@ class AttentionKernel : public Kernel {
 template <typename T>
 class AttentionGradKernel : public Kernel {
  public:
-  AttentionGradKernel(const Graph& graph, const Node& node)
-      : node_(node), shape_(shape_of(graph, node)) {}
+  AttentionGradKernel(const Graph& graph, const Node& node) : node_(node), shape_(shape_of(graph, node)) {}
 
   int64_t workspace_bytes() const override { return int64_t(attention_grad_workspace_bytes(shape_, num_threads())); }
   void use_workspace(void* memory) override { workspace_ = memory; }
@@ -70,8 +68,7 @@ class AttentionGradKernel : public Kernel {
   void run(Inputs in, Outputs out) override {
     AttentionDropout dropout = dropout_of(node_, in.size() > 4 ? in[4] : nullptr);
     attention_grad(shape_, dropout, static_cast<const T*>(in[0]), static_cast<const T*>(in[1]),
-                   static_cast<const float*>(in[2]), static_cast<const T*>(in[3]), static_cast<T*>(out[0]),
-                   workspace_);
+                   static_cast<const float*>(in[2]), static_cast<const T*>(in[3]), static_cast<T*>(out[0]), workspace_);
   }
 
  private:

@@ -16,8 +16,7 @@ template <Binary kFirst, Binary kSecond, bool kA, bool kB, bool kC>
 void loop(const float* a, const float* b, const float* c, int64_t n, float* out) {
   float ua = a[0], ub = b[0], uc = c[0];
 #pragma GCC ivdep  // out may be an operand itself
-  for (int64_t i = 0; i < n; ++i)
-    out[i] = kSecond(kFirst(kA ? ua : a[i], kB ? ub : b[i]), kC ? uc : c[i]);
+  for (int64_t i = 0; i < n; ++i) out[i] = kSecond(kFirst(kA ? ua : a[i], kB ? ub : b[i]), kC ? uc : c[i]);
 }
 
 template <Binary kFirst, Binary kSecond>

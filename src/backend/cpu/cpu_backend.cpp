@@ -37,18 +37,21 @@ constexpr Row kKernels[] = {
     {&op::transpose, make_transpose_kernel},
 };
 
-// Pages straight from the system, in large ones where it has them, given back at once when freed. All threads touch their
-// part first, as they will in the loops that use it: on a machine with several memory nodes it lies near them.
+// Pages straight from the system, in large ones where it has them, given back at once when freed. All threads touch
+// their part first, as they will in the loops that use it: on a machine with several memory nodes it lies near them.
 class HostMemory : public Memory {
  public:
   explicit HostMemory(int64_t bytes) : bytes_(size_t(std::max<int64_t>(bytes, 1))) {
     data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data_ == MAP_FAILED)
-      user_error("[memory] expected {} bytes, the system has not that much; try a smaller --train.batch or "
-                 "--compile.memory_budget_gib", bytes);
+      user_error(
+          "[memory] expected {} bytes, the system has not that much; try a smaller --train.batch or "
+          "--compile.memory_budget_gib",
+          bytes);
     ::madvise(data_, bytes_, MADV_HUGEPAGE);  // advice: a kernel without them does no harm
     parallel_for(int64_t(bytes_), 1 << 21, [&](int64_t begin, int64_t end, int) {
-      for (int64_t at = begin; at < end; at += kPage) static_cast<volatile char*>(data_)[at] = 0;  // the rest is zero too
+      for (int64_t at = begin; at < end; at += kPage)
+        static_cast<volatile char*>(data_)[at] = 0;  // the rest is zero too
     });
   }
   ~HostMemory() override { ::munmap(data_, bytes_); }

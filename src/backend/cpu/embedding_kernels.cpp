@@ -1,5 +1,5 @@
-// embedding and its gradient. The gradient is split along columns: each element is summed by one thread, in order of the
-// ids, so that the result does not depend on the number of threads.
+// embedding and its gradient. The gradient is split along columns: each element is summed by one thread, in order of
+// the ids, so that the result does not depend on the number of threads.
 #include "backend/cpu/kernels.h"
 
 #include "backend/cpu/convert.h"
@@ -18,8 +18,10 @@ using Outputs = std::span<void* const>;
 void check_ids(const int32_t* ids, int64_t n, int64_t rows) {
   for (int64_t i = 0; i < n; ++i)
     if (ids[i] < 0 || ids[i] >= rows)
-      user_error("[embedding] expected token ids below the vocabulary's {}, got {} at position {}; prepare the data with "
-                 "the model's tokenizer or raise --model.vocab", rows, ids[i], i);
+      user_error(
+          "[embedding] expected token ids below the vocabulary's {}, got {} at position {}; prepare the data with "
+          "the model's tokenizer or raise --model.vocab",
+          rows, ids[i], i);
 }
 
 class EmbeddingKernel : public Kernel {
@@ -57,10 +59,10 @@ class EmbeddingGradKernel : public Kernel {
     const void* base = in.size() == 3 ? in[2] : nullptr;
     auto* table = static_cast<float*>(out[0]);
     check_ids(ids, count_, rows_);
-    parallel_for(rows_, 64, [&](int64_t begin, int64_t end, int) { start(base, table, begin * cols_, (end - begin) * cols_); });
+    parallel_for(rows_, 64,
+                 [&](int64_t begin, int64_t end, int) { start(base, table, begin * cols_, (end - begin) * cols_); });
     parallel_for(cols_, 16, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = 0; i < count_; ++i)
-        add_to(dy + i * cols_ + begin, end - begin, table + ids[i] * cols_ + begin);
+      for (int64_t i = 0; i < count_; ++i) add_to(dy + i * cols_ + begin, end - begin, table + ids[i] * cols_ + begin);
     });
   }
 

@@ -39,8 +39,8 @@ class Runner {
  public:
   Runner(const TileProgram& program, Inputs inputs, Outputs outputs)
       : p_(program), in_(inputs), out_(outputs), cursor_(program.iteration),
-        scratch_(make_scratch(int64_t(program.num_registers) * program.chunk)),
-        rows_(size_t(program.num_row_values)), registers_(size_t(program.num_registers)) {
+        scratch_(make_scratch(int64_t(program.num_registers) * program.chunk)), rows_(size_t(program.num_row_values)),
+        registers_(size_t(program.num_registers)) {
     for (size_t k = 0; k < registers_.size(); ++k) registers_[k] = own_register(k);
     for (size_t r = 0; r < p_.results.size(); ++r) direct_.push_back(may_write_directly(r));
   }
@@ -202,17 +202,16 @@ class TileKernel : public Kernel {
   explicit TileKernel(TileProgram program) : program_(std::move(program)) {}
 
   void run(Inputs inputs, Outputs outputs) override {
-    parallel_for(num_tiles(program_), 1, [&](int64_t begin, int64_t end, int) {
-      run_tiles(program_, inputs, outputs, begin, end);
-    });
+    parallel_for(num_tiles(program_), 1,
+                 [&](int64_t begin, int64_t end, int) { run_tiles(program_, inputs, outputs, begin, end); });
   }
 
  private:
   TileProgram program_;
 };
 
-// Sums over rows. Few columns: blocks of rows, fixed in number, are summed apart and then together. Many: every chunk of
-// columns is summed over all rows at once.
+// Sums over rows. Few columns: blocks of rows, fixed in number, are summed apart and then together. Many: every chunk
+// of columns is summed over all rows at once.
 class ColumnKernel : public Kernel {
  public:
   explicit ColumnKernel(TileProgram program) : p_(std::move(program)) {

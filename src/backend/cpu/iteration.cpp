@@ -10,8 +10,7 @@ using Strides = std::vector<std::vector<int64_t>>;  // by access, by dim
 // Whether dims d and d + 1 can be walked as one by every access.
 bool mergeable(const std::vector<int64_t>& sizes, const Strides& strides, size_t d) {
   if (sizes[d] == 1 || sizes[d + 1] == 1) return true;
-  return std::all_of(strides.begin(), strides.end(),
-                     [&](const auto& s) { return s[d] == s[d + 1] * sizes[d + 1]; });
+  return std::all_of(strides.begin(), strides.end(), [&](const auto& s) { return s[d] == s[d + 1] * sizes[d + 1]; });
 }
 
 void merge(std::vector<int64_t>& sizes, Strides& strides, size_t d) {

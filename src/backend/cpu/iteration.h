@@ -17,14 +17,14 @@ struct Access {
 struct Iteration {
   std::vector<int64_t> outer;  // sizes
   int64_t inner = 1;
-  size_t row_dims = 0;         // how many of `outer` stand before the boundary
+  size_t row_dims = 0;  // how many of `outer` stand before the boundary
   std::vector<Access> accesses;
 
   int64_t num_outer() const;
 };
 
-/// `shapes` broadcast to `space`. Dims are not merged across `boundary`, which is the number of leading dims that form the
-/// rows of a row or column group (0: none).
+/// `shapes` broadcast to `space`. Dims are not merged across `boundary`, which is the number of leading dims that form
+/// the rows of a row or column group (0: none).
 Iteration make_iteration(const Shape& space, size_t boundary, const std::vector<Shape>& shapes);
 
 /// Offsets of all accesses at one outer position, kept up to date while moving on.

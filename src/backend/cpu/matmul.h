@@ -15,8 +15,8 @@ namespace tokamak::cpu {
 /// C (m, n) = op(A) (m, k) op(B) (k, n) for each of `batch` matrices. Sizes and strides are in elements.
 struct MatmulShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  bool trans_a = false, trans_b = false;        // A lies as (k, m); B lies as (n, k)
-  int64_t lda = 0, ldb = 0, ldc = 0;            // from one row, as it lies, to the next; 0: rows lie dense
+  bool trans_a = false, trans_b = false;             // A lies as (k, m); B lies as (n, k)
+  int64_t lda = 0, ldb = 0, ldc = 0;                 // from one row, as it lies, to the next; 0: rows lie dense
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // from one matrix of the batch to the next; 0: matrices lie dense
 
   /// The same shape with every 0 above filled in.

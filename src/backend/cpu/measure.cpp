@@ -37,7 +37,8 @@ double measure_bandwidth(int64_t cache_bytes, double seconds) {
   });
   double best = best_seconds(seconds, [&] {
     parallel_for(n, kPiece, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; i += kLanes) store(&a[size_t(i)], load(&b[size_t(i)]) + 3.0f * load(&c[size_t(i)]));
+      for (int64_t i = begin; i < end; i += kLanes)
+        store(&a[size_t(i)], load(&b[size_t(i)]) + 3.0f * load(&c[size_t(i)]));
     });
   });
   TOKAMAK_CHECK(a[size_t(n) - 1] == 7, "the triad computed {}", a[size_t(n) - 1]);
@@ -56,7 +57,8 @@ double measure_matmul(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_
     return 0;
   }
   // Zeros as f32 or bf16 alike; matrix units take the same time for every finite number.
-  std::vector<float> a(size_t(m * k)), b(size_t(k * n)), c(size_t(m * n)), workspace(matmul->workspace_bytes() / 4 + 16);
+  std::vector<float> a(size_t(m * k)), b(size_t(k * n)), c(size_t(m * n)),
+      workspace(matmul->workspace_bytes() / 4 + 16);
   double best = best_seconds(seconds, [&] { matmul->run(a.data(), b.data(), nullptr, c.data(), workspace.data()); });
   return 2.0 * double(m) * double(n) * double(k) / best;
 }

@@ -10,14 +10,14 @@
 namespace tokamak::cpu {
 
 struct MachinePeaks {
-  std::string cpu;                    // as the system names it
-  int threads = 1;                    // that parallel loops use; the rates below are those of all together
+  std::string cpu;  // as the system names it
+  int threads = 1;  // that parallel loops use; the rates below are those of all together
   bool has_avx512_bf16 = false;
-  bool has_amx = false;               // bf16 tiles
-  int64_t cache_bytes = 0;            // last-level cache; 0: unknown
-  double f32_flops = 0;               // FLOP/s of Matmul at a shape like GPT-2's layers
-  double bf16_flops = 0;              // the same from bf16 operands; 0: this CPU has no such matmul
-  double memory_bandwidth = 0;        // bytes/s of a = b + s * c far beyond the cache: two reads and a write
+  bool has_amx = false;         // bf16 tiles
+  int64_t cache_bytes = 0;      // last-level cache; 0: unknown
+  double f32_flops = 0;         // FLOP/s of Matmul at a shape like GPT-2's layers
+  double bf16_flops = 0;        // the same from bf16 operands; 0: this CPU has no such matmul
+  double memory_bandwidth = 0;  // bytes/s of a = b + s * c far beyond the cache: two reads and a write
 };
 
 /// Takes about half a second and 200 MB or more. Other work on the machine makes all rates smaller.

@@ -1,5 +1,5 @@
-// A peephole step of the tile compiler, before registers are allotted: an arithmetic op whose only reader is another one
-// joins it in one loop, and a product whose only reader is a sum becomes a dot product.
+// A peephole step of the tile compiler, before registers are allotted: an arithmetic op whose only reader is another
+// one joins it in one loop, and a product whose only reader is a sum becomes a dot product.
 #pragma once
 
 #include "backend/cpu/tile_program.h"

@@ -68,8 +68,10 @@ class MultiAdamwKernel : public Kernel {
   MultiAdamwKernel(const Graph& graph, const Node& node) {
     const auto& decayed = node.attrs.get_ints("decayed");
     for (size_t t = 0; t < decayed.size(); ++t) {
-      Attrs attrs{{"beta1", node.attrs.get_double("beta1")}, {"beta2", node.attrs.get_double("beta2")},
-                  {"decay", decayed[t] ? node.attrs.get_double("decay") : 0.0}, {"eps", node.attrs.get_double("eps")}};
+      Attrs attrs{{"beta1", node.attrs.get_double("beta1")},
+                  {"beta2", node.attrs.get_double("beta2")},
+                  {"decay", decayed[t] ? node.attrs.get_double("decay") : 0.0},
+                  {"eps", node.attrs.get_double("eps")}};
       programs_.push_back(adamw_program(graph.shape(node.inputs[3 + 4 * t]), attrs));
       first_tile_.push_back(total_tiles_);
       total_tiles_ += num_tiles(programs_.back());

@@ -38,7 +38,9 @@ inline float to_float(Bf16 x) { return std::bit_cast<float>(uint32_t(x) << 16); 
 template <typename T>
 inline T from_float(float x);
 template <>
-inline float from_float<float>(float x) { return x; }
+inline float from_float<float>(float x) {
+  return x;
+}
 template <>
 inline Bf16 from_float<Bf16>(float x) {
   uint32_t bits = std::bit_cast<uint32_t>(x);

@@ -20,7 +20,8 @@ double tile_rate(const OpDef& op) {
   Node node{.op = &op, .inputs = {}, .outputs = {}, .attrs = {}, .tags = {}, .body = nullptr};
   std::array<TileOperand, 2> operands{TileOperand{a.data(), false, nullptr}, TileOperand{b.data(), false, nullptr}};
   double seconds = best_seconds(2e-3, [&] {
-    for (int64_t i = 0; i < kRuns; ++i) op.tile(node, {operands.data(), size_t(op.max_inputs)}, 0, kElements, out.data());
+    for (int64_t i = 0; i < kRuns; ++i)
+      op.tile(node, {operands.data(), size_t(op.max_inputs)}, 0, kElements, out.data());
   });
   return double(kElements * kRuns) / seconds;
 }

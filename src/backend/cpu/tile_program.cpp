@@ -44,7 +44,9 @@ class Compiler {
   }
 
  private:
-  const Node* maker(ValueId v) const { return body_.producer(v) < 0 ? nullptr : &body_.nodes()[size_t(body_.producer(v))]; }
+  const Node* maker(ValueId v) const {
+    return body_.producer(v) < 0 ? nullptr : &body_.nodes()[size_t(body_.producer(v))];
+  }
   ValueId root(ValueId v) const { return root_[size_t(v)]; }
   Form form(ValueId v) const { return form_[size_t(v)]; }
 
@@ -79,7 +81,8 @@ class Compiler {
     for (const Result& result : body_.results()) note_argument(result.value, add_access);
     program_.iteration = make_iteration(space_, boundary_, shapes);
     if (boundary_ > 0 && !column_)
-      TOKAMAK_CHECK(program_.iteration.outer.size() == program_.iteration.row_dims, "a row group needs rows of one stride");
+      TOKAMAK_CHECK(program_.iteration.outer.size() == program_.iteration.row_dims,
+                    "a row group needs rows of one stride");
   }
 
   template <typename Add>
@@ -124,7 +127,9 @@ class Compiler {
     phase_[size_t(out)] = phase + (reduce ? 1 : 0);
   }
 
-  bool tile_shaped(const Shape& shape) const { return num_elements(shape) == num_elements(space_) && num_elements(shape) > 1; }
+  bool tile_shaped(const Shape& shape) const {
+    return num_elements(shape) == num_elements(space_) && num_elements(shape) > 1;
+  }
 
   void choose_chunk() {
     int64_t values = 0;
@@ -134,7 +139,8 @@ class Compiler {
     recompute_ = program_.chunk < program_.iteration.inner;
   }
 
-  // Everything that phase p must compute: what its reductions and stores need and, if a row has several chunks, once more.
+  // Everything that phase p must compute: what its reductions and stores need and, if a row has several chunks, once
+  // more.
   void emit_phase(int p) {
     std::vector<bool> needed(size_t(body_.num_values()), false);
     auto need = [&](ValueId v) { needed[size_t(root(v))] = needed[size_t(v)] = true; };
@@ -249,7 +255,8 @@ class Compiler {
 
   Operand load(ValueId v, int access, int p) {
     bool uniform = program_.iteration.accesses[size_t(access)].uniform;
-    Operand to = uniform ? Operand{Operand::Kind::kRow, row_value(v)} : Operand{Operand::Kind::kRegister, register_key(v, p)};
+    Operand to =
+        uniform ? Operand{Operand::Kind::kRow, row_value(v)} : Operand{Operand::Kind::kRegister, register_key(v, p)};
     bool done = uniform || !recompute_ ? emitted_.count(v) : emitted_at_.count({v, p});
     emitted_.insert({v, p});
     emitted_at_.insert({v, p});
@@ -355,7 +362,7 @@ class Compiler {
   std::vector<Form> form_;
   std::vector<int> phase_;
   std::map<ValueId, int> access_of_, constant_of_, row_values_;
-  std::map<ValueId, int> emitted_;               // -> phase of the first emission
+  std::map<ValueId, int> emitted_;  // -> phase of the first emission
   std::set<std::pair<ValueId, int>> emitted_at_;
 };
 

@@ -25,7 +25,8 @@ Graph make_group(const std::string& kind, const Fill& fill) {
   Graph graph("group");
   GraphBuilder g(graph);
   std::vector<ValueId> inputs;
-  for (const Argument& argument : body->arguments()) inputs.push_back(g.input(argument.name, body->type(argument.value)));
+  for (const Argument& argument : body->arguments())
+    inputs.push_back(g.input(argument.name, body->type(argument.value)));
   std::vector<ValueId> outputs = g.add(op::group, inputs, {{"kind", kind}}, body);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("r" + std::to_string(i), outputs[i]);
   verify(graph);
@@ -33,7 +34,8 @@ Graph make_group(const std::string& kind, const Fill& fill) {
 }
 
 /// Runs the group's kernel; output i lies in the storage of input over[i], where that is given and not negative.
-std::vector<HostTensor> run_kernel(const Graph& graph, const std::vector<HostTensor>& arguments, std::vector<int> over = {}) {
+std::vector<HostTensor> run_kernel(const Graph& graph, const std::vector<HostTensor>& arguments,
+                                   std::vector<int> over = {}) {
   const Node& group = graph.nodes()[0];
   std::vector<std::vector<std::byte>> storage;
   for (const HostTensor& argument : arguments) storage.push_back(to_bytes(argument));
@@ -54,7 +56,8 @@ std::vector<HostTensor> run_kernel(const Graph& graph, const std::vector<HostTen
   return results;
 }
 
-void expect_equals_interpreter(const std::string& kind, const Fill& fill, double tolerance = 1e-5, std::vector<int> over = {}) {
+void expect_equals_interpreter(const std::string& kind, const Fill& fill, double tolerance = 1e-5,
+                               std::vector<int> over = {}) {
   Graph graph = make_group(kind, fill);
   std::vector<HostTensor> arguments = random_arguments(graph, 7, 9);
   std::vector<HostTensor> expected = interpret(graph, arguments).results, got = run_kernel(graph, arguments, over);
@@ -63,7 +66,8 @@ void expect_equals_interpreter(const std::string& kind, const Fill& fill, double
 }
 
 // Every case over these sizes: single rows and columns, odd ones, several chunks a row, a vocabulary.
-const std::vector<Shape> kSpaces = {{1, 1}, {1, 7}, {7, 1}, {3, 5}, {64, 64}, {2, 300}, {300, 3}, {3, 5000}, {1, 50304}};
+const std::vector<Shape> kSpaces = {{1, 1},   {1, 7},   {7, 1},    {3, 5},    {64, 64},
+                                    {2, 300}, {300, 3}, {3, 5000}, {1, 50304}};
 
 class GroupKernel : public ::testing::TestWithParam<Shape> {
  protected:
@@ -101,15 +105,18 @@ TEST_P(GroupKernel, FlatReshapesItsEdges) {
 }
 
 TEST_P(GroupKernel, FlatInOtherTypes) {
-  expect_equals_interpreter("flat", [&](GraphBuilder& g, Graph& body) {
-    ValueId a = in(g, "a", {R, C}, DType::kBF16), b = in(g, "b", {1, C}, DType::kBF16);
-    ValueId ids = in(g, "ids", {R, 1}, DType::kI32), all = in(g, "all", {R, C}, DType::kI32);
-    ValueId sum = add(g, cast(g, a, DType::kF32), cast(g, b, DType::kF32));
-    body.add_result("f32", add(g, sum, mul(g, ids, all)));
-    body.add_result("bf16", cast(g, mul(g, sum, constant(g, 0.3, {1, 1})), DType::kBF16));
-    body.add_result("i32", cast(g, mul(g, sum, constant(g, 100, {1, 1})), DType::kI32));
-    body.add_result("f16", cast(g, sum, DType::kF16));
-  }, 1e-2);
+  expect_equals_interpreter(
+      "flat",
+      [&](GraphBuilder& g, Graph& body) {
+        ValueId a = in(g, "a", {R, C}, DType::kBF16), b = in(g, "b", {1, C}, DType::kBF16);
+        ValueId ids = in(g, "ids", {R, 1}, DType::kI32), all = in(g, "all", {R, C}, DType::kI32);
+        ValueId sum = add(g, cast(g, a, DType::kF32), cast(g, b, DType::kF32));
+        body.add_result("f32", add(g, sum, mul(g, ids, all)));
+        body.add_result("bf16", cast(g, mul(g, sum, constant(g, 0.3, {1, 1})), DType::kBF16));
+        body.add_result("i32", cast(g, mul(g, sum, constant(g, 100, {1, 1})), DType::kI32));
+        body.add_result("f16", cast(g, sum, DType::kF16));
+      },
+      1e-2);
 }
 
 TEST_P(GroupKernel, FlatGenerators) {
@@ -158,12 +165,15 @@ TEST_P(GroupKernel, RowWithoutReduction) {
 }
 
 TEST_P(GroupKernel, RowWithOneReduction) {
-  expect_equals_interpreter("row", [&](GraphBuilder& g, Graph& body) {
-    ValueId a = in(g, "a", {R, C}), b = in(g, "b", {1, C});
-    ValueId s = reduce_sum(g, mul(g, a, b), {1}, true);
-    body.add_result("s", s);
-    body.add_result("y", sub(g, a, mul(g, s, constant(g, 1.0 / double(C), {1, 1}))));
-  }, sum_tolerance());
+  expect_equals_interpreter(
+      "row",
+      [&](GraphBuilder& g, Graph& body) {
+        ValueId a = in(g, "a", {R, C}), b = in(g, "b", {1, C});
+        ValueId s = reduce_sum(g, mul(g, a, b), {1}, true);
+        body.add_result("s", s);
+        body.add_result("y", sub(g, a, mul(g, s, constant(g, 1.0 / double(C), {1, 1}))));
+      },
+      sum_tolerance());
 }
 
 TEST_P(GroupKernel, RowSoftmax) {
@@ -178,40 +188,51 @@ TEST_P(GroupKernel, RowSoftmax) {
 }
 
 TEST_P(GroupKernel, RowWithThreeReductions) {
-  expect_equals_interpreter("row", [&](GraphBuilder& g, Graph& body) {
-    ValueId a = in(g, "a", {R, C}), gain = reshape(g, in(g, "gain", {C}), {1, C}), n = constant(g, 1.0 / double(C), {1, 1});
-    ValueId mean = mul(g, reduce_sum(g, a, {1}, true), n);
-    ValueId centred = sub(g, a, mean);
-    ValueId variance = mul(g, reduce_sum(g, mul(g, centred, centred), {1}, true), n);
-    ValueId x = mul(g, mul(g, centred, rsqrt(g, add(g, variance, constant(g, 0.01, {1, 1})))), gain);
-    ValueId top = reduce_max(g, x, {1}, true);
-    body.add_result("mean", mean);
-    body.add_result("x", x);
-    body.add_result("y", exp(g, sub(g, x, top)));
-    body.add_result("top", top);
-  }, 1e-4);
+  expect_equals_interpreter(
+      "row",
+      [&](GraphBuilder& g, Graph& body) {
+        ValueId a = in(g, "a", {R, C}), gain = reshape(g, in(g, "gain", {C}), {1, C}),
+                n = constant(g, 1.0 / double(C), {1, 1});
+        ValueId mean = mul(g, reduce_sum(g, a, {1}, true), n);
+        ValueId centred = sub(g, a, mean);
+        ValueId variance = mul(g, reduce_sum(g, mul(g, centred, centred), {1}, true), n);
+        ValueId x = mul(g, mul(g, centred, rsqrt(g, add(g, variance, constant(g, 0.01, {1, 1})))), gain);
+        ValueId top = reduce_max(g, x, {1}, true);
+        body.add_result("mean", mean);
+        body.add_result("x", x);
+        body.add_result("y", exp(g, sub(g, x, top)));
+        body.add_result("top", top);
+      },
+      1e-4);
 }
 
 TEST_P(GroupKernel, RowReducesTwiceInOnePhaseAndReducesRowValues) {
-  expect_equals_interpreter("row", [&](GraphBuilder& g, Graph& body) {
-    ValueId a = in(g, "a", {R, C}), d = in(g, "d", {R, 1});
-    ValueId s = reduce_sum(g, a, {1}, true), top = reduce_max(g, mul(g, a, d), {1}, true);
-    body.add_result("s", s);
-    body.add_result("top", mul(g, top, s));
-    body.add_result("y", mul(g, add(g, a, top), d));
-  }, sum_tolerance());
+  expect_equals_interpreter(
+      "row",
+      [&](GraphBuilder& g, Graph& body) {
+        ValueId a = in(g, "a", {R, C}), d = in(g, "d", {R, 1});
+        ValueId s = reduce_sum(g, a, {1}, true), top = reduce_max(g, mul(g, a, d), {1}, true);
+        body.add_result("s", s);
+        body.add_result("top", mul(g, top, s));
+        body.add_result("y", mul(g, add(g, a, top), d));
+      },
+      sum_tolerance());
 }
 
 TEST_P(GroupKernel, RowInOtherTypes) {
-  expect_equals_interpreter("row", [&](GraphBuilder& g, Graph& body) {
-    ValueId a = cast(g, in(g, "a", {R, C}, DType::kBF16), DType::kF32), target = in(g, "target", {R, 1}, DType::kI32);
-    ValueId hit = equal(g, iota(g, {1, C}, 1), target);
-    ValueId picked = reduce_sum(g, select(g, hit, a, constant(g, 0, {1, 1})), {1}, true);
-    ValueId top = reduce_max(g, a, {1}, true);
-    body.add_result("picked", picked);
-    body.add_result("y", cast(g, sub(g, a, top), DType::kBF16));
-    body.add_result("top", cast(g, top, DType::kBF16));
-  }, 1e-2);
+  expect_equals_interpreter(
+      "row",
+      [&](GraphBuilder& g, Graph& body) {
+        ValueId a = cast(g, in(g, "a", {R, C}, DType::kBF16), DType::kF32),
+                target = in(g, "target", {R, 1}, DType::kI32);
+        ValueId hit = equal(g, iota(g, {1, C}, 1), target);
+        ValueId picked = reduce_sum(g, select(g, hit, a, constant(g, 0, {1, 1})), {1}, true);
+        ValueId top = reduce_max(g, a, {1}, true);
+        body.add_result("picked", picked);
+        body.add_result("y", cast(g, sub(g, a, top), DType::kBF16));
+        body.add_result("top", cast(g, top, DType::kBF16));
+      },
+      1e-2);
 }
 
 TEST_P(GroupKernel, RowWithDropout) {
@@ -224,28 +245,33 @@ TEST_P(GroupKernel, RowWithDropout) {
 }
 
 TEST_P(GroupKernel, Column) {
-  expect_equals_interpreter("column", [&](GraphBuilder& g, Graph& body) {
-    ValueId a = in(g, "a", {R, C}), b = in(g, "b", {R, C}), d = in(g, "d", {R, 1}), s = in(g, "s", {1, C});
-    ValueId y = mul(g, sub(g, a, d), s);
-    body.add_result("bias", reduce_sum(g, b, {0}, true));
-    body.add_result("gain", reshape(g, reduce_sum(g, mul(g, y, b), {0}, true), {C}));
-    body.add_result("top", reduce_max(g, y, {0}, true));
-    body.add_result("rows", reduce_sum(g, add(g, d, constant(g, 0.5, {R, C})), {0}, true));
-    body.add_result("y", y);
-  }, 1e-4);
+  expect_equals_interpreter(
+      "column",
+      [&](GraphBuilder& g, Graph& body) {
+        ValueId a = in(g, "a", {R, C}), b = in(g, "b", {R, C}), d = in(g, "d", {R, 1}), s = in(g, "s", {1, C});
+        ValueId y = mul(g, sub(g, a, d), s);
+        body.add_result("bias", reduce_sum(g, b, {0}, true));
+        body.add_result("gain", reshape(g, reduce_sum(g, mul(g, y, b), {0}, true), {C}));
+        body.add_result("top", reduce_max(g, y, {0}, true));
+        body.add_result("rows", reduce_sum(g, add(g, d, constant(g, 0.5, {R, C})), {0}, true));
+        body.add_result("y", y);
+      },
+      1e-4);
 }
 
 TEST_P(GroupKernel, ColumnInOtherTypes) {
-  expect_equals_interpreter("column", [&](GraphBuilder& g, Graph& body) {
-    ValueId a = cast(g, in(g, "a", {R, C}, DType::kBF16), DType::kF32);
-    body.add_result("s", cast(g, reduce_max(g, a, {0}, true), DType::kF32));
-    body.add_result("y", cast(g, mul(g, a, a), DType::kBF16));
-  }, 1e-2);
+  expect_equals_interpreter(
+      "column",
+      [&](GraphBuilder& g, Graph& body) {
+        ValueId a = cast(g, in(g, "a", {R, C}, DType::kBF16), DType::kF32);
+        body.add_result("s", cast(g, reduce_max(g, a, {0}, true), DType::kF32));
+        body.add_result("y", cast(g, mul(g, a, a), DType::kBF16));
+      },
+      1e-2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Spaces, GroupKernel, ::testing::ValuesIn(kSpaces), [](const auto& info) {
-  return fmt::format("{}x{}", info.param[0], info.param[1]);
-});
+INSTANTIATE_TEST_SUITE_P(Spaces, GroupKernel, ::testing::ValuesIn(kSpaces),
+                         [](const auto& info) { return fmt::format("{}x{}", info.param[0], info.param[1]); });
 
 // Which thread did what must not show.
 TEST(GroupKernelThreads, GiveTheSameBits) {

@@ -13,7 +13,8 @@ namespace {
 
 // The slow obvious twin, in double.
 std::vector<double> reference(const MatmulShape& shape, const MatmulOptions& o, const std::vector<float>& a,
-                              const std::vector<float>& b, const std::vector<float>& bias, const std::vector<float>& c) {
+                              const std::vector<float>& b, const std::vector<float>& bias,
+                              const std::vector<float>& c) {
   MatmulShape s = shape.filled();
   std::vector<double> result(c.begin(), c.end());
   for (int64_t t = 0; t < s.batch; ++t)
@@ -70,7 +71,8 @@ void expect_agrees(const MatmulShape& shape, const MatmulOptions& o) {
   for (size_t i = 0; i < expected.size(); ++i)
     ASSERT_NEAR(read(c, o.output, i), expected[i], sums + rounding * (1 + std::abs(expected[i])))
         << "element " << i << " of (" << s.m << ", " << s.n << ", " << s.k << ") trans " << s.trans_a << s.trans_b
-        << " bias " << o.bias << " gelu " << o.gelu << " accumulate " << o.accumulate << ", " << matmul.implementation();
+        << " bias " << o.bias << " gelu " << o.gelu << " accumulate " << o.accumulate << ", "
+        << matmul.implementation();
 }
 
 TEST(Matmul, AgreesInEveryLayout) {
@@ -106,8 +108,17 @@ TEST(Matmul, AgreesWhenItGoesInPieces) {
 TEST(Matmul, BatchOfSlicesOfAWiderTensor) {
   // Heads of a packed projection: 3 heads of 16 columns, rows of 144; the rest of C keeps its values.
   int64_t rows = 20, width = 3 * 48;
-  MatmulShape shape{.batch = 3, .m = rows, .n = rows, .k = 16, .trans_b = true, .lda = width, .ldb = width,
-                    .ldc = 3 * rows, .stride_a = 16, .stride_b = 16, .stride_c = rows};
+  MatmulShape shape{.batch = 3,
+                    .m = rows,
+                    .n = rows,
+                    .k = 16,
+                    .trans_b = true,
+                    .lda = width,
+                    .ldb = width,
+                    .ldc = 3 * rows,
+                    .stride_a = 16,
+                    .stride_b = 16,
+                    .stride_c = rows};
   MatmulShape s = shape.filled();
   Operand x = random_operand(rows * width, DType::kF32, 1), c = random_operand(rows * 3 * rows, DType::kF32, 2);
   auto expected = reference(s, {}, x.values, x.values, {}, c.values);

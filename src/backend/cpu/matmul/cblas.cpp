@@ -33,8 +33,7 @@ const float* widened(const void* data, int64_t first, int64_t rows, int64_t cols
 
 }  // namespace
 
-Matmul::Matmul(const MatmulShape& shape, const MatmulOptions& options)
-    : impl_(new Impl{shape.filled(), options}) {
+Matmul::Matmul(const MatmulShape& shape, const MatmulOptions& options) : impl_(new Impl{shape.filled(), options}) {
   check_options(options);
 }
 Matmul::~Matmul() = default;

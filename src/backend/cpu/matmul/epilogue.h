@@ -20,9 +20,7 @@ inline void write_from_float(void* data, DType dtype, int64_t i, float value) {
 }
 
 /// GELU in its tanh form.
-inline float gelu_tanh(float x) {
-  return 0.5f * x * (1 + scalar::tanh(0.797884561f * (x + 0.044715f * x * x * x)));
-}
+inline float gelu_tanh(float x) { return 0.5f * x * (1 + scalar::tanh(0.797884561f * (x + 0.044715f * x * x * x))); }
 
 /// Writes columns [begin, end) of one row of C: sums[j] belongs to column begin + j; `row` is the row's first element.
 inline void write_row(const MatmulOptions& o, const float* sums, const float* bias, void* c, int64_t row, int64_t begin,

@@ -1,6 +1,7 @@
-// Matmul by oneDNN's matmul primitive: bias and GELU are fused as its bias and post-op, the workspace is its scratchpad.
-// A large product with B as (k, n) goes in pieces of n and k, because oneDNN 2.6 copies such a B into panels and slows
-// down when they outgrow the cache: 149 -> 209 GFLOP/s a core at (4096, 768, 3072), 120 -> 210 at (4096, 768, 50304).
+// Matmul by oneDNN's matmul primitive: bias and GELU are fused as its bias and post-op, the workspace is its
+// scratchpad. A large product with B as (k, n) goes in pieces of n and k, because oneDNN 2.6 copies such a B into
+// panels and slows down when they outgrow the cache: 149 -> 209 GFLOP/s a core at (4096, 768, 3072), 120 -> 210 at
+// (4096, 768, 50304).
 #include "backend/cpu/matmul.h"
 
 #include "base/error.h"
@@ -22,7 +23,8 @@ memory::data_type data_type(DType dtype) {
 }
 
 // A batch of one is given as two dims: oneDNN has its fastest kernels there.
-memory::desc matrix(const MatmulShape& s, int64_t rows, int64_t cols, DType dtype, bool trans, int64_t ld, int64_t stride) {
+memory::desc matrix(const MatmulShape& s, int64_t rows, int64_t cols, DType dtype, bool trans, int64_t ld,
+                    int64_t stride) {
   memory::dims dims{rows, cols}, strides = trans ? memory::dims{1, ld} : memory::dims{ld, 1};
   if (s.batch > 1) {
     dims.insert(dims.begin(), s.batch);

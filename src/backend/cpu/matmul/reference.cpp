@@ -11,8 +11,7 @@ struct Matmul::Impl {
   MatmulOptions options;
 };
 
-Matmul::Matmul(const MatmulShape& shape, const MatmulOptions& options)
-    : impl_(new Impl{shape.filled(), options}) {
+Matmul::Matmul(const MatmulShape& shape, const MatmulOptions& options) : impl_(new Impl{shape.filled(), options}) {
   check_options(options);
 }
 Matmul::~Matmul() = default;
