@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "backend/cpu/cpu_backend.h"
-#include "base/error.h"
 #include "base/parallel.h"
 #include "cli/commands.h"
+#include "data/data_vocab.h"
 #include "graph/text.h"
 #include "model/gpt.h"
 #include "plan/print_plan.h"
@@ -34,11 +34,6 @@ void visit(FieldList& v, ExplainOptions& c) {
   v("nominal", c.nominal, "predict for a typical two-core machine instead of measuring this one");
   v("kernels", c.kernels, "lines of each table of kernels", at_least(1));
   v.config(c.run);
-}
-
-void validate(const ExplainOptions& options) {
-  if (options.run.model.vocab == 0)
-    user_error("[explain] expected a vocabulary size, got model.vocab = 0 (the data's); set --model.vocab=N");
 }
 
 void print_model(const RunConfig& config) {
@@ -109,7 +104,7 @@ void print_summary(const CompiledStep& step, const Target& target) {
 int run_explain(const ExplainOptions& options) {
   set_num_threads(int(options.run.threads));
   Target target = options.nominal ? cpu::nominal_target() : cpu::measure_target();
-  CompiledStep step = compile_step(options.run, target);
+  CompiledStep step = compile_step(with_data_vocab(options.run), target);
   print_model(step.config);
   print_target(target, options.run, step.config);
   print_passes("forward pass", step.forward_reports);

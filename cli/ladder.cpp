@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
-#include "data/shard_index.h"
+#include "data/data_vocab.h"
 #include "model/gpt.h"
 #include "train/ladder.h"
 #include "train/progress.h"
@@ -29,8 +29,7 @@ void visit(FieldList& v, LadderArguments& c) {
 }
 
 int run_ladder_command(const LadderArguments& arguments) {
-  RunConfig config = arguments.run;
-  if (config.model.vocab == 0) config.model.vocab = read_shard_index(config.data.path).vocab_size;
+  RunConfig config = with_data_vocab(arguments.run);
   Machine machine = open_machine(config);
   fmt::print("{}: {} threads, measured {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s\n", machine.target.name,
              machine.target.units, machine.target.f32_flops * 1e-9, machine.target.bf16_flops * 1e-9,

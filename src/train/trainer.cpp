@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/system.h"
 #include "config/json.h"
+#include "data/data_vocab.h"
 #include "data/tokenizer_files.h"
 #include "exec/stream.h"
 #include "train/checkpoint.h"
@@ -38,9 +39,8 @@ std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver
 }
 
 // The rates behind the choice of a precision are measured anew at every start, but a run must go on as it began.
-RunConfig settle(RunConfig config, const ShardIndex& index, const Target& target,
-                 const std::optional<FoundCheckpoint>& found) {
-  if (config.model.vocab == 0) config.model.vocab = index.vocab_size;
+RunConfig settle(const RunConfig& asked, const Target& target, const std::optional<FoundCheckpoint>& found) {
+  RunConfig config = with_data_vocab(asked);
   if (found && config.compile.precision == "auto")
     config.compile.precision = run_config_from_json(found->state.config_json, found->path.string()).compile.precision;
   return resolve(config, target);
@@ -50,7 +50,7 @@ class Trainer {
  public:
   Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
       : folder_(config.data.path), index_(read_shard_index(folder_)), observer_(observer),
-        found_(find_start(config, observer)), config_(settle(config, index_, target, found_)), target_(target),
+        found_(find_start(config, observer)), config_(settle(config, target, found_)), target_(target),
         backend_(backend),
         tokenizer_(load_tokenizer(config.data.tokenizer.empty() ? config.data.path : config.data.tokenizer)),
         loader_(folder_, index_, index_.train,
