@@ -36,7 +36,7 @@ echo "== 2. training (Ctrl-C is safe: run the same command again to go on)"
 "$tokamak" train runs/quickstart.toml "${settings[@]}"
 
 echo "== 3. a sample"
-"$tokamak" generate "$out/run" --prompt="And it came to pass" --tokens=120 --seed=7
+"$tokamak" generate "$out/run" --prompt="And it came to pass" --tokens=120 --temperature=0.7
 
 echo "== 4. the speed ladder of this model on this machine"
 "$tokamak" ladder runs/quickstart.toml "${settings[@]}" --steps=20 --json="$out/ladder.json"

@@ -142,9 +142,11 @@ T gelu(T x) {
 }
 template <typename T>
 T gelu_grad(T x, T dy) {
-  T s = gelu_logistic(x);
+  T u2 = T(1.5957691216057308) * (x + T(0.044715) * x * x * x);
   T du2 = T(1.5957691216057308) * (T(1) + T(0.134145) * x * x);
-  return dy * (s + x * s * (T(1) - s) * du2);
+  T e = exp(u2 < T(0) ? u2 : -u2), r = T(1) / (T(1) + e);  // e <= 1, so 1 - s = e r without cancellation
+  T s = u2 < T(0) ? e * r : r;
+  return dy * (s + x * (e * r * r) * du2);
 }
 
 }  // namespace tokamak::scalar
