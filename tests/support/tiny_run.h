@@ -27,7 +27,11 @@ inline std::string tiny_text(size_t bytes = 6000, uint64_t seed = 1) {
 /// Makes <folder>/text.txt and <folder>/data, with a trained vocabulary that is no multiple of anything.
 inline void make_tiny_data(const std::filesystem::path& folder) {
   write_file_quickly(folder / "text.txt", tiny_text());
-  prepare({.sources = {.inputs = {(folder / "text.txt").string()}}, .out = folder / "data", .vocab_size = 301});
+  PrepareOptions options;
+  options.sources.inputs = {(folder / "text.txt").string()};
+  options.out = folder / "data";
+  options.vocab_size = 301;
+  prepare(options);
 }
 
 inline RunConfig tiny_config(const std::filesystem::path& folder) {

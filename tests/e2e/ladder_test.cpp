@@ -1,0 +1,58 @@
+// The program's reports: the ladder with every rung, and explain for models that this machine could never hold.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "tests/support/run_program.h"
+#include "tests/support/tiny_run.h"
+#include "train/ladder.h"
+
+namespace tokamak {
+namespace {
+
+TEST(LadderProgram, RunsEveryRungAndWritesJson) {
+  TemporaryFolder folder;
+  ProgramResult result = run_program(
+      folder.path(), test::tiny_arguments("ladder", {"--model.vocab=301", "--steps=2", "--json=ladder.json"}));
+  ASSERT_EQ(result.status, 0) << result.err;
+  auto json = nlohmann::json::parse(read_file(folder / "ladder.json"));
+  ASSERT_EQ(json["rungs"].size(), cpu_rungs().size());
+  for (size_t i = 0; i < cpu_rungs().size(); ++i) {
+    const auto& rung = json["rungs"][i];
+    EXPECT_EQ(rung["name"], cpu_rungs()[i].name);
+    EXPECT_NE(result.out.find(cpu_rungs()[i].name), std::string::npos);
+    for (const char* key : {"ms", "predicted_ms", "tokens_per_second", "speedup_over_first", "gflops", "planned_bytes"})
+      EXPECT_GT(rung[key].get<double>(), 0) << rung["name"] << " " << key;
+  }
+  EXPECT_TRUE(json["rungs"][0]["kept"].get<bool>());
+  EXPECT_EQ(json["config"]["model"]["vocab"], 301);
+  EXPECT_GT(json["machine"]["fp32_gflops"].get<double>(), 0);
+}
+
+// Its parameters and states alone take more than 18 GB.
+TEST(ExplainProgram, TheLargestPresetWithoutAllocatingIt) {
+  TemporaryFolder folder;
+  ProgramResult result =
+      run_program(folder.path(), {"explain", "--nominal", "--model.preset=gpt2-1558m", "--train.batch=1"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_LT(result.peak_bytes, 500'000'000);
+  for (const char* piece : {"1.56 G parameters", "48 layers", "passes over the step", "fuse", "kernels of the step",
+                            "matmul", "optimizer step: 1024 tokens", "tokens/s", "memory"})
+    EXPECT_NE(result.out.find(piece), std::string::npos) << "lacks: " << piece << "\n" << result.out.substr(0, 2000);
+  fmt::print("gpt2-1558m: {:.2f} s, {} MB\n", result.seconds, result.peak_bytes / 1'000'000);
+}
+
+TEST(ExplainProgram, TheSmallestPreset) {
+  TemporaryFolder folder;
+  ProgramResult result =
+      run_program(folder.path(), {"explain", "--nominal", "--graph", "--plan", "--model.preset=gpt2-124m"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("124.44 M parameters"), std::string::npos) << result.out.substr(0, 500);
+  EXPECT_NE(result.out.find("step as compiled"), std::string::npos);
+  fmt::print("gpt2-124m: {:.2f} s, {} MB\n", result.seconds, result.peak_bytes / 1'000'000);
+}
+
+}  // namespace
+}  // namespace tokamak

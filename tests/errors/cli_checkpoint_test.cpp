@@ -1,0 +1,109 @@
+// Mistakes and misfortunes with checkpoints, through the program itself.
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "tests/support/expect_refused.h"
+#include "tests/support/mounted_folder.h"
+#include "tests/support/tiny_run.h"
+#include "train/checkpoint.h"
+
+namespace tokamak {
+namespace {
+
+namespace fs = std::filesystem;
+using test::tiny_arguments;
+
+class CliCheckpoint : public testing::Test {
+ protected:
+  void SetUp() override { test::make_tiny_data(folder_.path()); }
+
+  ProgramResult run(const std::vector<std::string>& arguments) { return run_program(folder_.path(), arguments); }
+  ProgramResult train(const std::vector<std::string>& more = {}) { return run(tiny_arguments("train", more)); }
+
+  /// Flips one bit in the middle of a file.
+  void flip_bit(const fs::path& path) {
+    std::string bytes = read_file(path);
+    bytes[bytes.size() / 2] = char(bytes[bytes.size() / 2] ^ 4);
+    write_file_quickly(path, bytes);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliCheckpoint, AFlippedBitFallsBackToTheOneBefore) {
+  ASSERT_EQ(train({"--train.steps=10", "--train.checkpoint_every=5"}).status, 0);
+  flip_bit(folder_ / "run/checkpoints/step_00000010/model.safetensors");
+  ProgramResult generated = run({"generate", "run", "--tokens=5"});
+  EXPECT_EQ(generated.status, 0) << generated.err;
+  EXPECT_NE(generated.err.find("warning: skipped a damaged checkpoint"), std::string::npos) << generated.err;
+  EXPECT_NE(generated.err.find("step_00000010/model.safetensors"), std::string::npos) << generated.err;
+  ProgramResult resumed = train({"--train.steps=10", "--train.checkpoint_every=5"});
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("warning: skipped a damaged checkpoint"), std::string::npos) << resumed.out;
+  EXPECT_NE(resumed.out.find("resuming after step 5"), std::string::npos) << resumed.out;
+  EXPECT_EQ(run({"eval", "run/checkpoints/step_00000010"}).status, 0);  // whole again
+}
+
+TEST_F(CliCheckpoint, AllDamaged) {
+  ASSERT_EQ(train({"--train.steps=2"}).status, 0);
+  flip_bit(folder_ / "run/checkpoints/step_00000002/optimizer.safetensors");
+  std::string metrics = read_file(folder_ / "run/metrics.jsonl");
+  expect_refused(train({"--train.steps=4"}),
+                 {"expected a good checkpoint", "optimizer.safetensors", "another train.out"});
+  EXPECT_EQ(read_file(folder_ / "run/metrics.jsonl"), metrics);
+}
+
+TEST_F(CliCheckpoint, ResumeWithAnotherWidth) {
+  ASSERT_EQ(train({"--train.steps=2"}).status, 0);
+  std::string metrics = read_file(folder_ / "run/metrics.jsonl"), config = read_file(folder_ / "run/config.json");
+  expect_refused(train({"--train.steps=4", "--model.width=64"}),
+                 {"model.safetensors", "expected 'wte.weight'", ",64]", ",32]", "another model", "another train.out"});
+  EXPECT_EQ(read_file(folder_ / "run/metrics.jsonl"), metrics);
+  EXPECT_EQ(read_file(folder_ / "run/config.json"), config);
+  EXPECT_EQ(train({"--train.steps=4"}).status, 0);
+}
+
+TEST_F(CliCheckpoint, ResumeWithAnotherVocabulary) {
+  ASSERT_EQ(train({"--train.steps=2", "--model.vocab=400"}).status, 0);
+  write_file_quickly(folder_ / "other.txt", test::tiny_text(3000, 7) + "quite other words, zebra quokka zebra quokka");
+  ASSERT_EQ(run({"prepare", "other.txt", "--out=other", "--vocab-size=290"}).status, 0);
+  expect_refused(train({"--train.steps=4", "--model.vocab=400", "--data.path=other"}),
+                 {"expected the vocabulary that", "got another one in other", "another --train.out"});
+  expect_refused(run({"generate", "run", "--vocab=other"}), {"expected the tokenizer that", "other", "--vocab=DIR"});
+}
+
+TEST_F(CliCheckpoint, GenerateWithoutACheckpoint) {
+  fs::create_directory(folder_ / "hollow");
+  expect_refused(run({"generate", "nowhere"}), {"nowhere", "expected a checkpoint", "got nothing", "check the path"});
+  expect_refused(run({"generate", "hollow"}), {"hollow", "expected a checkpoint", "got neither", "check the path"});
+  expect_refused(run({"eval", "hollow"}), {"hollow", "expected a checkpoint"});
+}
+
+TEST_F(CliCheckpoint, GenerateWithoutATokenizer) {
+  ASSERT_EQ(train({"--train.steps=1"}).status, 0);
+  fs::create_directory(folder_ / "hollow");
+  expect_refused(run({"generate", "run", "--prompt=the", "--vocab=hollow"}),
+                 {"tokenizer.json", "hollow", "got none", "name the folder"});
+  fs::rename(folder_ / "data", folder_ / "moved");
+  expect_refused(run({"generate", "run", "--prompt=the"}),
+                 {"[tokenizer]", "got data, which does not exist", "check the path"});
+  EXPECT_EQ(run({"generate", "run", "--prompt=the", "--vocab=moved", "--tokens=3"}).status, 0);
+}
+
+TEST_F(CliCheckpoint, FullDiskKeepsWhatWasSaved) {
+  MountedFolder disk("size=1m");  // a checkpoint takes about half of it, two are kept while a third is written
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
+  std::vector<std::string> out = {"--train.out=" + disk.path().string(), "--train.checkpoint_every=2"};
+  expect_refused(train(out),
+                 {"could not be saved", "earlier checkpoints are as they were", "No space left", "free some space"});
+  auto found = find_checkpoint(disk.path(), nullptr);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->state.step % 2, 0);
+  out.push_back("--train.steps=" + std::to_string(found->state.step));
+  ProgramResult resumed = train(out);
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("resuming after step"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tokamak

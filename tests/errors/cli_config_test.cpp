@@ -1,0 +1,107 @@
+// Mistakes on the command line and in run files, through the program itself.
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_refused.h"
+#include "tests/support/tiny_run.h"
+
+namespace tokamak {
+namespace {
+
+using test::tiny_arguments;
+
+class CliConfig : public testing::Test {
+ protected:
+  /// `tokamak train` with arguments besides those of the tiny run; fails before it looks at any data.
+  ProgramResult train(const std::vector<std::string>& more) {
+    return run_program(folder_.path(), tiny_arguments("train", more));
+  }
+
+  ProgramResult train_with_file(const std::string& toml) {
+    write_file_quickly(folder_ / "run.toml", toml);
+    return run_program(folder_.path(), {"train", "run.toml"});
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliConfig, UnknownCommand) {
+  expect_refused(run_program(folder_.path(), {"trian"}),
+                 {"expected a command, got 'trian'", "did you mean 'train'?", "tokamak --help"});
+}
+
+TEST_F(CliConfig, NoCommandListsThem) {
+  ProgramResult result = run_program(folder_.path(), {});
+  EXPECT_EQ(result.status, 1);
+  for (const char* piece : {"usage: tokamak COMMAND", "prepare", "train", "generate"})
+    EXPECT_NE(result.err.find(piece), std::string::npos) << result.err;
+}
+
+TEST_F(CliConfig, HeadsThatDoNotDivideTheWidth) {
+  expect_refused(train({"--model.heads=3"}),
+                 {"[model.heads]", "divisor of model.width = 32", "got 3", "change one of them"});
+}
+
+TEST_F(CliConfig, UnknownKey) {
+  expect_refused(train({"--train.stepz=3"}),
+                 {"[--train.stepz]", "expected a known key", "did you mean 'train.steps'?"});
+  expect_refused(train_with_file("[train]\nsteps = 3\nbacth = 2\n"), {"run.toml:3: train.bacth", "'train.batch'?"});
+}
+
+TEST_F(CliConfig, UnknownSection) {
+  expect_refused(train_with_file("[tarin]\nsteps = 3\n"),
+                 {"run.toml:1: tarin", "known section", "did you mean 'train'?"});
+}
+
+TEST_F(CliConfig, SyntaxErrorNamesItsLine) {
+  expect_refused(train_with_file("[train]\nsteps = 3\nbatch = = 2\n"), {"run.toml:3", "expected TOML"});
+}
+
+TEST_F(CliConfig, WrongType) {
+  expect_refused(train({"--train.steps=many"}),
+                 {"[--train.steps]", "expected a whole number", "got the text \"many\""});
+  expect_refused(train_with_file("[model]\nbias = 3\n"), {"run.toml:2: model.bias", "true or false"});
+}
+
+TEST_F(CliConfig, NegativeNumbers) {
+  expect_refused(train({"--train.batch=-3"}), {"[--train.batch]", "expected a whole number from 1", "got -3"});
+  expect_refused(train({"--optimizer.lr=-1"}), {"[--optimizer.lr]", "at least 0", "got -1"});
+}
+
+TEST_F(CliConfig, TotalBatchThatDoesNotDivide) {
+  expect_refused(train({"--train.total_batch=33"}),
+                 {"[train.total_batch]", "multiple of train.batch x model.context = 2 x 16 = 32", "got 33", "use 64"});
+}
+
+TEST_F(CliConfig, UnknownPreset) {
+  expect_refused(train({"--model.preset=gpt3"}), {"[--model.preset]", "gpt2-124m", "gpt2-1558m", "\"gpt3\""});
+}
+
+TEST_F(CliConfig, UnknownPass) {
+  expect_refused(
+      run_program(folder_.path(), {"explain", "--nominal", "--model.vocab=300", "--compile.disable_passes=fusee"}),
+      {"disable_passes", "expected names of passes", "got 'fusee'", "did you mean 'fuse'?"});
+}
+
+TEST_F(CliConfig, MissingRunFile) {
+  expect_refused(run_program(folder_.path(), {"train", "nowhere.toml"}), {"nowhere.toml", "check the path"});
+}
+
+TEST_F(CliConfig, GenerateOutsideItsRange) {
+  expect_refused(run_program(folder_.path(), {"generate", "--temperature=-1"}),
+                 {"[--temperature]", "at least 0", "-1"});
+  expect_refused(run_program(folder_.path(), {"generate", "--top_p=1.5"}), {"[--top_p]", "1.5"});
+}
+
+// 1.5 billion parameters at a batch of half a million tokens: refused by the plan, with nothing of it allocated.
+TEST_F(CliConfig, AModelTooLargeForTheMemory) {
+  test::make_tiny_data(folder_.path());
+  ProgramResult result = run_program(folder_.path(), {"train", "--model.preset=gpt2-1558m", "--model.vocab=0",
+                                                      "--train.batch=512", "--train.out=huge"});
+  expect_refused(result, {"[memory]", "expected a plan of at most", "got a peak of", "TiB", "parameters 5.5",
+                          "largest tensors", "use a smaller --train.batch", "compile.memory_budget_gib"});
+  EXPECT_LT(result.peak_bytes, int64_t(1) << 30);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "huge"));
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,122 @@
+// Mistakes with text and token shards, through the program itself.
+#include <gtest/gtest.h>
+
+#include <fmt/core.h>
+
+#include "base/file.h"
+#include "data/shard_index.h"
+#include "data/tokenizer_files.h"
+#include "tests/support/expect_refused.h"
+#include "tests/support/mounted_folder.h"
+#include "tests/support/tiny_run.h"
+
+namespace tokamak {
+namespace {
+
+namespace fs = std::filesystem;
+using test::tiny_arguments;
+
+class CliData : public testing::Test {
+ protected:
+  ProgramResult run(const std::vector<std::string>& arguments) { return run_program(folder_.path(), arguments); }
+  ProgramResult train(const std::vector<std::string>& more = {}) { return run(tiny_arguments("train", more)); }
+
+  /// Damages the training shard of the tiny data, trains, puts the shard back and sees that training works then.
+  void expect_damage_refused(const std::string& bytes, std::initializer_list<std::string> pieces) {
+    fs::path shard = folder_ / "data" / read_shard_index(folder_ / "data").train.shards.at(0).file;
+    std::string good = read_file(shard);
+    write_file_quickly(shard, bytes.empty() ? good.substr(0, good.size() - 100) : bytes + good.substr(bytes.size()));
+    expect_refused(train({"--train.steps=1"}), pieces);
+    write_file_quickly(shard, good);
+    ProgramResult result = train({"--train.steps=1"});
+    EXPECT_EQ(result.status, 0) << result.err;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliData, MissingFile) {
+  expect_refused(run({"prepare", "nowhere.txt"}), {"nowhere.txt", "does not exist", "check the path"});
+  EXPECT_FALSE(fs::exists(folder_ / "data"));
+}
+
+TEST_F(CliData, EmptyFile) {
+  write_file_quickly(folder_ / "empty.txt", "");
+  expect_refused(run({"prepare", "empty.txt"}),
+                 {"expected text in empty.txt", "got an empty file", "name another file"});
+}
+
+TEST_F(CliData, EmptyFolder) {
+  fs::create_directory(folder_ / "corpus");
+  expect_refused(run({"prepare", "corpus"}), {"expected .txt, .md or .jsonl files", "corpus", "got none"});
+}
+
+TEST_F(CliData, AMistakeKeepsEarlierData) {
+  test::make_tiny_data(folder_.path());
+  std::string index = read_file(folder_ / "data" / "index.json");
+  write_file_quickly(folder_ / "bad.jsonl", "{\"text\": \"fine\"}\n{\"body\": \"lacks the field\"}\n");
+  expect_refused(run({"prepare", "bad.jsonl"}), {"bad.jsonl", "2", "text"});
+  EXPECT_EQ(read_file(folder_ / "data" / "index.json"), index);
+  EXPECT_EQ(train({"--train.steps=1"}).status, 0);
+}
+
+TEST_F(CliData, TextThatIsNotUtf8IsBytes) {
+  std::string text = "caf\xe9 \xff\xfe\x80 end";
+  std::string repeated;
+  for (int i = 0; i < 100; ++i) repeated += text + "\n";
+  write_file_quickly(folder_ / "latin1.txt", repeated);
+  ProgramResult prepared = run({"prepare", "latin1.txt", "--vocab-size=270"});
+  EXPECT_EQ(prepared.status, 0) << prepared.err;
+  EXPECT_EQ(train({"--train.steps=2"}).status, 0);
+  ProgramResult ids = run_program(folder_.path(), {"tokenize", "--vocab=data"}, text);
+  EXPECT_EQ(run_program(folder_.path(), {"tokenize", "--vocab=data", "--decode"}, ids.out).out, text);
+}
+
+TEST_F(CliData, VocabularyTooSmallForTheData) {
+  test::make_tiny_data(folder_.path());
+  int64_t vocab = read_shard_index(folder_ / "data").vocab_size;
+  expect_refused(train({"--model.vocab=100"}),
+                 {"vocabulary is too small for the data", fmt::format("at least {}", vocab), "got 100", "model.vocab"});
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+TEST_F(CliData, SequenceLongerThanTheData) {
+  test::make_tiny_data(folder_.path());
+  expect_refused(train({"--model.context=100000"}), {"expected at least 100001 tokens (model.context + 1)", "got",
+                                                     "lower model.context", "prepare more text"});
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+TEST_F(CliData, FolderThatIsNotPrepared) {
+  expect_refused(train({"--data.path=nowhere"}), {"expected index.json", "nowhere", "tokamak prepare"});
+}
+
+TEST_F(CliData, ShardWithAWrongMagic) {
+  test::make_tiny_data(folder_.path());
+  expect_damage_refused("oops", {".bin", "expected", "20240520", "got"});
+}
+
+TEST_F(CliData, ShardCutShort) {
+  test::make_tiny_data(folder_.path());
+  expect_damage_refused("", {".bin", "expected", "got", "cut short"});
+}
+
+TEST_F(CliData, OutputThatIsAFile) {
+  test::make_tiny_data(folder_.path());
+  std::string text = read_file(folder_ / "text.txt");
+  expect_refused(run({"prepare", "text.txt", "--out=text.txt"}), {"cannot make the folder text.txt", "check the path"});
+  expect_refused(train({"--train.out=text.txt"}), {"text.txt", "check the path"});
+  EXPECT_EQ(read_file(folder_ / "text.txt"), text);
+}
+
+TEST_F(CliData, ReadOnlyDisk) {
+  MountedFolder disk("size=1m");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
+  ASSERT_TRUE(disk.make_read_only());
+  test::make_tiny_data(folder_.path());
+  expect_refused(train({"--train.out=" + (disk.path() / "run").string()}),
+                 {"Read-only file system", "choose another path"});
+}
+
+}  // namespace
+}  // namespace tokamak
