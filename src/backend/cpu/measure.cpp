@@ -28,7 +28,8 @@ bool has_flag(const std::string& flags, const std::string& flag) {
 
 double measure_bandwidth(int64_t cache_bytes, double seconds) {
   constexpr int64_t kPiece = 4096;
-  int64_t n = std::max<int64_t>(64 << 20, 2 * cache_bytes) / int64_t(sizeof(float)) / kPiece * kPiece;
+  // A virtual machine may report its host's cache, hundreds of megabytes of which its cores have a small part.
+  int64_t n = std::clamp<int64_t>(2 * cache_bytes, 64 << 20, 128 << 20) / int64_t(sizeof(float)) / kPiece * kPiece;
   // Not value-initialised here: the threads that use the pages touch them first.
   auto a = std::make_unique_for_overwrite<float[]>(size_t(n)), b = std::make_unique_for_overwrite<float[]>(size_t(n)),
        c = std::make_unique_for_overwrite<float[]>(size_t(n));
