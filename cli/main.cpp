@@ -1,9 +1,11 @@
 // The program: finds the command, runs it, and turns errors into messages and exit statuses. 0: done; 1: a mistake in
 // what was asked for; 70: a bug of ours.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include "base/error.h"
@@ -72,6 +74,14 @@ int run_program(std::vector<std::string> arguments) {
   return run_command(name, std::move(arguments));
 }
 
+/// Between loops libgomp's threads spin for milliseconds, which costs a busy machine dearly and gains nothing on a
+/// quiet one. It reads its settings before main(), so the program starts itself once more, unless the user has chosen.
+void let_threads_sleep(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  ::execv("/proc/self/exe", argv);  // where that fails, the program just goes on
+}
+
 }  // namespace
 
 void print_config(const std::vector<Field>& fields) { fmt::print("{}", print_toml(fields)); }
@@ -80,6 +90,7 @@ void print_config(const std::vector<Field>& fields) { fmt::print("{}", print_tom
 
 int main(int argc, char** argv) {
   using namespace tokamak;
+  let_threads_sleep(argv);
   try {
     return run_program({argv + 1, argv + argc});
   } catch (const UserError& error) {

@@ -11,8 +11,9 @@ namespace {
 CompiledStep compile_checked(const RunConfig& config, const Target& target, int64_t available_bytes) {
   CompiledStep compiled = compile_step(config, target);
   if (available_bytes <= 0) return compiled;
-  require_fits(compiled.step.plan, available_bytes);
-  if (compiled.update) require_fits(compiled.update->plan, available_bytes);
+  // What the update program has beyond the step's is gone for the step.
+  int64_t others = compiled.total_bytes() - compiled.step.plan.total_bytes();
+  require_fits(compiled.step.plan, available_bytes - others);
   return compiled;
 }
 

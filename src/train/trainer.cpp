@@ -41,6 +41,11 @@ std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver
 // The rates behind the choice of a precision are measured anew at every start, but a run must go on as it began.
 RunConfig settle(const RunConfig& asked, const Target& target, const std::optional<FoundCheckpoint>& found) {
   RunConfig config = with_data_vocab(asked);
+  if (found && found->state.seed != config.train.seed)
+    user_error(
+        "[train] expected train.seed = {}, with which the run in {} began (data order and dropout follow from it), got "
+        "{}; use that seed, or another --train.out for a new run",
+        found->state.seed, config.train.out, config.train.seed);
   if (found && config.compile.precision == "auto")
     config.compile.precision = run_config_from_json(found->state.config_json, found->path.string()).compile.precision;
   return resolve(config, target);

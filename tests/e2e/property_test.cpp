@@ -17,7 +17,8 @@ namespace {
 
 constexpr uint32_t kBaseSeed = 20240101;
 constexpr int kGraphs = 4000, kLowPrecisionGraphs = 400;
-constexpr double kTolerance = 1e-5;     // fp32 against double, over chains of a dozen ops and their gradients: 60000 graphs have passed
+constexpr double kTolerance =
+    1e-5;  // fp32 against double, over chains of a dozen ops and their gradients: 60000 graphs have passed
 constexpr double kLowTolerance = 0.15;  // bf16 against bf16 rounded in other places
 
 struct Options {
@@ -71,9 +72,11 @@ std::string compare(const std::string& name, HostTensor got, const HostTensor& e
 }
 
 // The first difference between two runs of the same graph, or nothing.
-std::string find_difference(const Graph& graph, const Interpretation& got, const Interpretation& expected, double tolerance) {
+std::string find_difference(const Graph& graph, const Interpretation& got, const Interpretation& expected,
+                            double tolerance) {
   for (size_t i = 0; i < expected.results.size(); ++i)
-    if (auto text = compare(graph.results()[i].name, got.results[i], expected.results[i], tolerance); !text.empty()) return text;
+    if (auto text = compare(graph.results()[i].name, got.results[i], expected.results[i], tolerance); !text.empty())
+      return text;
   for (size_t i = 0; i < expected.updates.size(); ++i)
     if (auto text = compare("update of " + graph.argument_of(graph.updates()[i].target)->name, got.updates[i],
                             expected.updates[i], tolerance);
@@ -97,12 +100,14 @@ std::string run_one(uint32_t seed) {
     std::vector<HostTensor> longer = padded(graph, arguments);
     where = "on the CPU";
     found = find_difference(original, run_on_cpu(graph, longer), expected, kTolerance);
-    if (!found.empty() && !find_difference(original, interpret(graph, longer), expected, 1e-9).empty()) where = "in the passes";
+    if (!found.empty() && !find_difference(original, interpret(graph, longer), expected, 1e-9).empty())
+      where = "in the passes";
   } catch (const std::exception& error) {
     found = error.what();
   }
   if (found.empty()) return {};
-  return fmt::format("seed {} ({}): {} {}\n{}\nbecame\n{}", seed, options.text, where, found, print(original), print(graph));
+  return fmt::format("seed {} ({}): {} {}\n{}\nbecame\n{}", seed, options.text, where, found, print(original),
+                     print(graph));
 }
 
 TEST(RandomGraphs, CpuEqualsInterpreter) {
@@ -129,7 +134,8 @@ TEST(RandomGraphs, CpuComesNearTheInterpreterInBf16) {
     run_passes(graph, Stage::kForward, options.context);
     run_passes(graph, Stage::kStep, options.context);
     arguments = padded(graph, arguments);
-    std::string found = find_difference(graph, run_on_cpu(graph, arguments), interpret(graph, arguments), kLowTolerance);
+    std::string found =
+        find_difference(graph, run_on_cpu(graph, arguments), interpret(graph, arguments), kLowTolerance);
     ASSERT_TRUE(found.empty()) << "seed " << seed << " (" << options.text << "): " << found << "\n" << print(graph);
   }
 }
@@ -140,8 +146,9 @@ TEST(RandomGraphs, CoverTheOpsThatModelsUse) {
     Graph graph = RandomModel(kBaseSeed + i).make();
     for (const Node& node : graph.nodes()) ++count[std::string(node.op->name)];
   }
-  for (const char* op : {"add", "attention", "attention_grad", "adamw", "concat", "cross_entropy_grad", "dropout", "embedding_grad",
-                         "layer_norm_grad_params", "matmul", "reduce_max", "softmax_grad", "slice", "pad", "transpose"})
+  for (const char* op :
+       {"add", "attention", "attention_grad", "adamw", "concat", "cross_entropy_grad", "dropout", "embedding_grad",
+        "layer_norm_grad_params", "matmul", "reduce_max", "softmax_grad", "slice", "pad", "transpose"})
     EXPECT_GT(count[op], 10) << op;
 }
 
