@@ -119,6 +119,11 @@ std::vector<RungResult> run_ladder(const RunConfig& asked, const Target& target,
     std::string plan = print_plan(compile_step(trial, target).step.plan);
     bool changed = results.empty() || plan != kept_plan || trial.compile.async != config.compile.async;
     RungResult result = changed ? run_rung(trial, target, backend, options) : results[kept_at];
+    // A loss is measured once more before it is believed: something else may have run on the machine meanwhile.
+    if (!results.empty() && result.ms > kept_ms * kNoise) {
+      RungResult again = run_rung(trial, target, backend, options);
+      if (again.ms < result.ms) result = again;
+    }
     result.name = rung.name;
     result.changed = changed;
     if (!results.empty()) {
