@@ -64,6 +64,7 @@ class Trainer {
                  .vocab_size = config_.model.vocab,
                  .seed = uint64_t(config_.train.seed)}),
         session_(config_, target, backend, available_memory()) {
+    check_budget();
     make_folder(config_.train.out);
     if (config_.train.eval_every > 0) make_evaluator();
     start_or_resume();
@@ -92,6 +93,17 @@ class Trainer {
   }
 
  private:
+  // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
+  void check_budget() {
+    double gib = double(session_.compiled().step.plan.arena_bytes) / double(int64_t(1) << 30);
+    if (double budget = config_.compile.memory_budget_gib; budget > 0 && gib > 1.02 * budget)
+      observer_.message(
+          fmt::format("warning: compile.memory_budget_gib = {:.2f} cannot be met: the step's intermediate values take "
+                      "{:.2f} GiB with "
+                      "everything recomputed that can be; lower train.batch or model.context",
+                      budget, gib));
+  }
+
   void make_evaluator() {
     if (index_.val.tokens() > config_.model.context)
       evaluator_ = std::make_unique<Evaluator>(folder_, index_, index_.val, config_, config_.train.eval_batches);
