@@ -30,6 +30,15 @@ function(tokamak_test name)
   add_executable(${name}_test ${sources})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE ${arg_UNPARSED_ARGUMENTS} tokamak_flags GTest::gtest_main)
+  # What the sanitizers' presets build.
+  foreach(group fast threads)
+    if(NOT TARGET tests_${group})
+      add_custom_target(tests_${group})
+    endif()
+    if(label MATCHES "${group}")
+      add_dependencies(tests_${group} ${name}_test)
+    endif()
+  endforeach()
   gtest_discover_tests(${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 120
                        TEST_PREFIX "${name}." PROPERTIES LABELS ${label} TIMEOUT 600
                        # Tests share their cores, and threads that spin would block each other.
