@@ -49,9 +49,9 @@ double dropout_factor(const Node& node, const HostTensor* rng, const Dims& d, in
                       int64_t j) {
   double p = node.attrs.get_double("dropout");
   if (p == 0) return 1;
-  uint64_t key = uint64_t(uint32_t(int64_t((*rng)[1]))) << 32 | uint32_t(int64_t((*rng)[0]));
+  uint64_t key = step_key(int32_t((*rng)[0]), int32_t((*rng)[1]));
   int64_t e = ((b * d.H + h) * d.T + i) * d.T + j;
-  float u = uniform_float(philox4x32(key, uint64_t(e / 4), uint64_t(node.attrs.get_int("stream")))[size_t(e % 4)]);
+  float u = uniform_element(key, e, uint64_t(node.attrs.get_int("stream")));
   return u < float(p) ? 0 : 1 / (1 - p);
 }
 

@@ -20,11 +20,11 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
 }
 
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  auto seed = uint32_t(int64_t((*in[1])[0])), step = uint32_t(int64_t((*in[1])[1]));
+  uint64_t key = step_key(int32_t((*in[1])[0]), int32_t((*in[1])[1]));
   auto p = float(node.attrs.get_double("p"));
   auto stream = uint64_t(node.attrs.get_int("stream"));
   for (int64_t i = 0; i < out[0].size(); ++i) {
-    float u = uniform_float(philox4x32(uint64_t(step) << 32 | seed, uint64_t(i / 4), stream)[size_t(i % 4)]);
+    float u = uniform_element(key, i, stream);
     out[0][i] = u < p ? 0 : (*in[0])[i] / (1 - node.attrs.get_double("p"));
   }
 }

@@ -64,18 +64,15 @@ std::vector<ValueType> infer_random(const NodeSpec& spec) {
   return {{DType::kF32, spec.attrs.get_ints("shape")}};
 }
 
-uint64_t random_key(uint32_t seed, uint32_t step) { return uint64_t(step) << 32 | seed; }
-
 void random_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  uint64_t key = random_key(uint32_t(int64_t((*in[0])[0])), uint32_t(int64_t((*in[0])[1])));
+  uint64_t key = step_key(int32_t((*in[0])[0]), int32_t((*in[0])[1]));
   auto stream = uint64_t(node.attrs.get_int("stream"));
-  for (int64_t i = 0; i < out[0].size(); ++i)
-    out[0][i] = uniform_float(philox4x32(key, uint64_t(i / 4), stream)[size_t(i % 4)]);
+  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform_element(key, i, stream);
 }
 
 void random_tile(const Node& node, std::span<const TileOperand> in, int64_t first, int64_t n, float* out) {
   const auto* rng = static_cast<const int32_t*>(in[0].raw);
-  uint64_t key = random_key(uint32_t(rng[0]), uint32_t(rng[1]));
+  uint64_t key = step_key(rng[0], rng[1]);
   auto stream = uint64_t(node.attrs.get_int("stream"));
   for (int64_t i = first; i < first + n;) {
     auto words = philox4x32(key, uint64_t(i / 4), stream);

@@ -4,6 +4,7 @@
 #include "backend/cpu/simd.h"  // Bf16
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/random.h"
 #include "graph/op_def.h"
 
 #include <cstring>
@@ -32,7 +33,7 @@ AttentionDropout dropout_of(const Node& node, const void* rng) {
   dropout.p = float(node.attrs.get_double("dropout"));
   if (dropout.p == 0) return dropout;
   const auto* words = static_cast<const int32_t*>(rng);
-  dropout.key = uint64_t(uint32_t(words[1])) << 32 | uint32_t(words[0]);
+  dropout.key = step_key(words[0], words[1]);
   dropout.stream = uint64_t(node.attrs.get_int("stream"));
   return dropout;
 }
