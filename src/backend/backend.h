@@ -5,8 +5,10 @@
 #include "graph/graph.h"
 #include "graph/target.h"
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace tokamak {
 
@@ -18,6 +20,8 @@ class Kernel {
   virtual int64_t workspace_bytes() const { return 0; }
   /// Called once, before the first run, with workspace_bytes() or more.
   virtual void use_workspace(void*) {}
+  /// Whether run() only launches work of the device, so that Backend::record may hold it.
+  virtual bool recordable() const { return true; }
   /// Pointers in the backend's memory, in the order of the node's inputs and outputs. An output may be the storage of
   /// an input where the op's in_place allows it.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;
@@ -30,14 +34,42 @@ class Memory {
   virtual void* data() = 0;
 };
 
+/// Launches that were recorded once and run again as one.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;
+};
+
+/// A copy to the host that is under way.
+class Readback {
+ public:
+  virtual ~Readback() = default;
+  /// The bytes, after waiting for them.
+  virtual std::span<const std::byte> wait() = 0;
+};
+
+/// Work is done in the order in which it is asked for. A backend with a queue of its own (a GPU) returns before the
+/// work is done, except where it says that it waits.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
   virtual std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) = 0;
-  virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;   // host to backend
+  virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;   // host to backend; `from` is free on return
   virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;  // backend to host; waits for what came before
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  /// A copy to the host of what stands there when the work before is done; does not wait.
+  virtual std::unique_ptr<Readback> read_later(const void* from, int64_t bytes);
+  /// Waits for all work.
+  virtual void synchronize() {}
+  /// What `work` launches, recorded instead of run; null when the backend cannot or need not.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) { return nullptr; }
+  /// Seconds that the work which `work` launches takes, by the backend's own clock; waits.
+  virtual double time(const std::function<void()>& work);
+  /// Memory that the process has of the machine now, by the system's own count, and what may still be had.
+  virtual int64_t used_bytes() const = 0;
+  virtual int64_t free_bytes() const = 0;
 };
 
 }  // namespace tokamak

@@ -26,6 +26,8 @@ class HostBackend : public Backend {
   void copy_in(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, size_t(bytes)); }
   void copy_out(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, size_t(bytes)); }
   void copy(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, size_t(bytes)); }
+  int64_t used_bytes() const override { return 0; }
+  int64_t free_bytes() const override { return 0; }
 };
 
 inline ModelConfig small_model() { return {.layers = 1, .heads = 2, .width = 8, .context = 6, .vocab = 11}; }

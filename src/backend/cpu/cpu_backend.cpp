@@ -3,6 +3,7 @@
 #include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/system.h"
 #include "graph/op_def.h"
 #include "ops/ops.h"
 
@@ -80,6 +81,8 @@ class CpuBackend : public Backend {
   void copy(void* to, const void* from, int64_t bytes) override {
     if (to != from) std::memcpy(to, from, size_t(bytes));
   }
+  int64_t used_bytes() const override { return resident_bytes(); }
+  int64_t free_bytes() const override { return available_memory(); }
 };
 
 }  // namespace

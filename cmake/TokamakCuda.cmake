@@ -1,0 +1,39 @@
+# TOKAMAK_CUDA: whether the NVIDIA backend is built; tokamak_cuda_libraries carries what it links.
+set(TOKAMAK_CUDA "auto" CACHE STRING "Build the NVIDIA backend: on, off or auto (when the CUDA toolkit is found)")
+set_property(CACHE TOKAMAK_CUDA PROPERTY STRINGS auto on off)
+set(cuda_wanted ${TOKAMAK_CUDA})
+if(cuda_wanted STREQUAL "auto" AND TOKAMAK_SANITIZE)
+  set(cuda_wanted off)  # the sanitizers' runs have no GPU to use it on
+endif()
+set(cuda_found FALSE)
+if(NOT cuda_wanted STREQUAL "off")
+  find_package(CUDAToolkit 12.4 QUIET)
+  if(TARGET CUDA::cublasLt AND TARGET CUDA::nvrtc AND TARGET CUDA::cudart_static)
+    set(cuda_found TRUE)
+  elseif(cuda_wanted STREQUAL "on")
+    message(FATAL_ERROR "TOKAMAK_CUDA=on, but no CUDA toolkit 12.4 or newer with cuBLASLt and NVRTC was found. "
+                        "Set CUDAToolkit_ROOT to where it is installed.")
+  endif()
+endif()
+set(TOKAMAK_CUDA ${cuda_found})  # from here on yes or no
+
+add_library(tokamak_cuda_libraries INTERFACE)
+if(TOKAMAK_CUDA)
+  target_link_libraries(tokamak_cuda_libraries INTERFACE CUDA::cudart_static CUDA::cublasLt CUDA::nvrtc)
+  message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION}")
+else()
+  message(STATUS "CUDA: not built")
+endif()
+
+# tokamak_embed(TARGET NAME FILES...): adds to the target a source file with the text of the files (names below src/).
+function(tokamak_embed target name)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/ OUTPUT_VARIABLE paths)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DROOT=${PROJECT_SOURCE_DIR}/src "-DFILES=${ARGN}"
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()

@@ -1,0 +1,10 @@
+# Writes OUTPUT: a C++ file that holds the text of FILES (below ROOT); see tokamak_embed.
+set(text "#include \"backend/cuda/embedded_sources.h\"\n\nnamespace tokamak::cuda {\n\n")
+string(APPEND text "std::span<const EmbeddedSource> embedded_sources() {\n")
+string(APPEND text "  static constexpr EmbeddedSource kSources[] = {\n")
+foreach(file ${FILES})
+  file(READ ${ROOT}/${file} content)
+  string(APPEND text "      {\"${file}\", R\"tokamak(${content})tokamak\"},\n")
+endforeach()
+string(APPEND text "  };\n  return kSources;\n}\n\n}  // namespace tokamak::cuda\n")
+file(WRITE ${OUTPUT} "${text}")

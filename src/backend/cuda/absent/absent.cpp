@@ -1,0 +1,23 @@
+// What backend/cuda/cuda_backend.h is in a program built without CUDA.
+#include "backend/cuda/cuda_backend.h"
+#include "base/error.h"
+
+namespace tokamak::cuda {
+namespace {
+
+[[noreturn]] void fail() {
+  user_error(
+      "[cuda] expected a program built with CUDA, this one was not; install the CUDA toolkit (12.4 or newer) and build "
+      "again, or use --device=cpu");
+}
+
+}  // namespace
+
+bool is_built() { return false; }
+int device_count() { return 0; }
+DeviceInfo describe_device(int) { fail(); }
+std::filesystem::path default_cache() { return {}; }
+std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&) { fail(); }
+Target measure_target(Backend&) { fail(); }
+
+}  // namespace tokamak::cuda

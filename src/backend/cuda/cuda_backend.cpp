@@ -1,0 +1,167 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include "backend/cuda/kernels.h"
+#include "base/error.h"
+#include "graph/op_def.h"
+#include "ops/ops.h"
+
+#include <cstring>
+#include <vector>
+
+namespace tokamak::cuda {
+namespace {
+
+using Maker = KernelPtr (*)(Context&, const Graph&, const Node&);
+
+struct Row {
+  const OpDef* op;
+  Maker make;
+};
+
+constexpr Row kKernels[] = {
+    {nullptr, nullptr},
+};
+
+class DeviceMemory : public Memory {
+ public:
+  DeviceMemory(int64_t bytes, cudaStream_t queue) : buffer_(bytes) {
+    TOKAMAK_CUDA(cudaMemsetAsync(buffer_.get(), 0, size_t(bytes), queue));
+  }
+  void* data() override { return buffer_.get(); }
+
+ private:
+  DeviceBuffer buffer_;
+};
+
+class PinnedReadback : public Readback {
+ public:
+  PinnedReadback(const void* from, int64_t bytes, cudaStream_t queue) : buffer_(bytes) {
+    TOKAMAK_CUDA(cudaMemcpyAsync(buffer_.get(), from, size_t(bytes), cudaMemcpyDeviceToHost, queue));
+    done_.record(queue);
+  }
+  std::span<const std::byte> wait() override {
+    done_.wait();
+    return {buffer_.get(), size_t(buffer_.bytes())};
+  }
+
+ private:
+  PinnedBuffer buffer_;
+  EventHandle done_;
+};
+
+class GraphRecording : public Recording {
+ public:
+  GraphRecording(cudaStream_t queue, const std::function<void()>& work) : queue_(queue) {
+    TOKAMAK_CUDA(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
+    cudaGraph_t graph = nullptr;
+    try {
+      work();
+    } catch (...) {
+      cudaStreamEndCapture(queue, &graph);
+      if (graph) cudaGraphDestroy(graph);
+      throw;
+    }
+    TOKAMAK_CUDA(cudaStreamEndCapture(queue, &graph));
+    cudaError_t status = cudaGraphInstantiate(&instance_, graph, 0);
+    cudaGraphDestroy(graph);
+    check_cuda(status, "cudaGraphInstantiate");
+  }
+  ~GraphRecording() override { cudaGraphExecDestroy(instance_); }
+  GraphRecording(const GraphRecording&) = delete;
+  GraphRecording& operator=(const GraphRecording&) = delete;
+
+  void replay() override { TOKAMAK_CUDA(cudaGraphLaunch(instance_, queue_)); }
+
+ private:
+  cudaStream_t queue_;
+  cudaGraphExec_t instance_ = nullptr;
+};
+
+// Inputs go through pinned memory, so that the copy waits in the queue and not the host.
+class InputStage {
+ public:
+  void copy_in(void* to, const void* from, int64_t bytes, cudaStream_t queue) {
+    Slot& slot = slots_[next_++ % kSlots];
+    if (slot.used) slot.done.wait();
+    if (!slot.buffer || slot.buffer->bytes() < bytes) slot.buffer = std::make_unique<PinnedBuffer>(bytes);
+    std::memcpy(slot.buffer->get(), from, size_t(bytes));
+    TOKAMAK_CUDA(cudaMemcpyAsync(to, slot.buffer->get(), size_t(bytes), cudaMemcpyHostToDevice, queue));
+    slot.done.record(queue);
+    slot.used = true;
+  }
+
+ private:
+  static constexpr size_t kSlots = 8;  // two steps' worth of inputs
+  struct Slot {
+    std::unique_ptr<PinnedBuffer> buffer;
+    EventHandle done;
+    bool used = false;
+  };
+  Slot slots_[kSlots];
+  size_t next_ = 0;
+};
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(const DeviceInfo& info, const std::filesystem::path& cache) : context_(info, cache) {
+    others_ = taken_bytes();
+  }
+
+  std::unique_ptr<Memory> allocate(int64_t bytes) override {
+    return std::make_unique<DeviceMemory>(bytes, context_.queue());
+  }
+
+  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override {
+    for (const Row& row : kKernels)
+      if (row.op == node.op) return row.make(context_, graph, node);
+    return make_reference_kernel(context_, graph, node);
+  }
+
+  void copy_in(void* to, const void* from, int64_t bytes) override {
+    if (bytes <= kStagedBytes) return stage_.copy_in(to, from, bytes, context_.queue());
+    TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyHostToDevice, context_.queue()));
+    synchronize();
+  }
+  void copy_out(void* to, const void* from, int64_t bytes) override {
+    TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToHost, context_.queue()));
+    synchronize();
+  }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    if (to != from) TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice, context_.queue()));
+  }
+  std::unique_ptr<Readback> read_later(const void* from, int64_t bytes) override {
+    return std::make_unique<PinnedReadback>(from, bytes, context_.queue());
+  }
+  void synchronize() override { TOKAMAK_CUDA(cudaStreamSynchronize(context_.queue())); }
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    return std::make_unique<GraphRecording>(context_.queue(), work);
+  }
+  double time(const std::function<void()>& work) override { return seconds_on_stream(context_.queue(), work); }
+  int64_t used_bytes() const override { return taken_bytes() - others_; }
+  int64_t free_bytes() const override { return context_.info.memory_bytes - taken_bytes(); }
+
+  Context& context() { return context_; }
+
+ private:
+  static constexpr int64_t kStagedBytes = 8 << 20;
+
+  static int64_t taken_bytes() {
+    size_t free = 0, total = 0;
+    TOKAMAK_CUDA(cudaMemGetInfo(&free, &total));
+    return int64_t(total - free);
+  }
+
+  Context context_;
+  InputStage stage_;
+  int64_t others_ = 0;  // taken before this backend was: the CUDA context, other processes
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache) {
+  DeviceInfo info = describe_device(ordinal);
+  TOKAMAK_CUDA(cudaSetDevice(ordinal));
+  return std::make_unique<CudaBackend>(info, cache);
+}
+
+}  // namespace tokamak::cuda

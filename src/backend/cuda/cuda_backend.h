@@ -1,0 +1,45 @@
+// The NVIDIA backend: cuBLASLt for matmuls, cuDNN (or an own blocked kernel) for attention, kernels compiled at run
+// time for everything else. This header compiles without CUDA; where the program was built without it, is_built() is
+// false.
+#pragma once
+
+#include "backend/backend.h"
+
+#include <filesystem>
+
+namespace tokamak::cuda {
+
+struct DeviceInfo {
+  std::string name;  // "NVIDIA H200"
+  int ordinal = 0;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  int64_t memory_bytes = 0;
+  int64_t l2_bytes = 0;
+  int64_t shared_bytes = 0;  // per block, at most
+  std::string versions;      // of driver, runtime, cuBLASLt, cuDNN, NVRTC: what a measurement is written down with
+};
+
+/// Whether this program was built with CUDA.
+bool is_built();
+
+/// Number of usable GPUs; 0 where there is no driver.
+int device_count();
+
+/// Throws UserError when there is no such device or its compute capability is below 8.0.
+DeviceInfo describe_device(int ordinal);
+
+/// Where compiled kernels and matmul choices are kept: $TOKAMAK_CACHE, else $XDG_CACHE_HOME/tokamak, else
+/// ~/.cache/tokamak.
+std::filesystem::path default_cache();
+
+/// Works on one GPU. Throws UserError as describe_device does. An empty `cache` keeps nothing on disk.
+std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache);
+
+/// Rates of the device, measured now (a fraction of a second).
+Target measure_target(Backend& backend);
+
+/// An H200: for planning and explaining without a GPU.
+Target nominal_target();
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,70 @@
+#include "backend/cuda/check.h"
+#include "backend/cuda/cuda_backend.h"
+#include "base/error.h"
+
+#include <cstdlib>
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr int kOldestMajor = 8;  // bf16 and asynchronous copies
+
+std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
+
+std::string list_versions() {
+  int driver = 0, runtime = 0, nvrtc_major = 0, nvrtc_minor = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  nvrtcVersion(&nvrtc_major, &nvrtc_minor);
+  size_t blas = cublasLtGetVersion();
+  return fmt::format("driver for CUDA {}, runtime {}, NVRTC {}.{}, cuBLASLt {}.{}.{}", version(driver),
+                     version(runtime), nvrtc_major, nvrtc_minor, blas / 10000, blas % 10000 / 100, blas % 100);
+}
+
+int64_t attribute(cudaDeviceAttr name, int ordinal) {
+  int value = 0;
+  TOKAMAK_CUDA(cudaDeviceGetAttribute(&value, name, ordinal));
+  return value;
+}
+
+}  // namespace
+
+bool is_built() { return true; }
+
+int device_count() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+DeviceInfo describe_device(int ordinal) {
+  int count = 0;
+  cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0)
+    user_error("[cuda] expected a GPU, the driver says: {}; install NVIDIA's driver, or use --device=cpu",
+               cudaGetErrorString(status));
+  if (ordinal < 0 || ordinal >= count)
+    user_error("[cuda] expected a device number below {}, got {}; nvidia-smi lists them", count, ordinal);
+  cudaDeviceProp properties{};
+  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, ordinal));
+  if (properties.major < kOldestMajor)
+    user_error("[cuda] expected compute capability {}.0 or newer, {} has {}.{}; use --device=cpu", kOldestMajor,
+               properties.name, properties.major, properties.minor);
+  return {properties.name,
+          ordinal,
+          properties.major,
+          properties.minor,
+          properties.multiProcessorCount,
+          int64_t(properties.totalGlobalMem),
+          int64_t(properties.l2CacheSize),
+          attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal),
+          list_versions()};
+}
+
+std::filesystem::path default_cache() {
+  if (const char* own = std::getenv("TOKAMAK_CACHE")) return own;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::filesystem::path(cache) / "tokamak";
+  if (const char* home = std::getenv("HOME")) return std::filesystem::path(home) / ".cache" / "tokamak";
+  return {};
+}
+
+}  // namespace tokamak::cuda

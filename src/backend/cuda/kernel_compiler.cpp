@@ -1,0 +1,131 @@
+#include "backend/cuda/kernel_compiler.h"
+
+#include "backend/cuda/driver.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/file.h"
+
+#include <algorithm>
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr int kStaticSharedLimit = 48 << 10;  // above it a function must ask
+
+std::filesystem::path cache_file(const std::filesystem::path& folder, const std::string& key) {
+  return folder / fmt::format("{:016x}.bin", checksum(std::as_bytes(std::span(key))));
+}
+
+// First the checksum of the code, then the code: a damaged file counts as absent.
+std::string read_cached(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return {};
+  std::string content = read_file(path);
+  uint64_t sum = 0;
+  if (content.size() < sizeof sum) return {};
+  std::copy_n(content.data(), sizeof sum, reinterpret_cast<char*>(&sum));
+  std::string code = content.substr(sizeof sum);
+  return checksum(std::as_bytes(std::span(code))) == sum ? code : std::string();
+}
+
+// A cache that cannot be written costs time at the next start, no more.
+void write_cached(const std::filesystem::path& path, const std::string& code) {
+  uint64_t sum = checksum(std::as_bytes(std::span(code)));
+  try {
+    make_folder(path.parent_path());
+    write_file_atomic(path, std::string(reinterpret_cast<const char*>(&sum), sizeof sum) + code);
+  } catch (const UserError&) {
+  }
+}
+
+}  // namespace
+
+void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void** arguments) const {
+  CUfunction function = get();
+  if (s.shared_bytes > kStaticSharedLimit)
+    TOKAMAK_CUDA(
+        driver().cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, s.shared_bytes));
+  CUresult status = driver().cuLaunchKernel(function, s.grid.x, s.grid.y, s.grid.z, s.block.x, s.block.y, s.block.z,
+                                            unsigned(s.shared_bytes), stream, arguments, nullptr);
+  if (status != CUDA_SUCCESS)
+    throw_cuda_error("cuLaunchKernel",
+                     fmt::format("kernel {}, grid ({}, {}, {}), block {}, {} bytes of shared memory: {}", name_,
+                                 s.grid.x, s.grid.y, s.grid.z, s.block.x, s.shared_bytes, describe(status)));
+}
+
+KernelCompiler::KernelCompiler(int device, Architecture architecture, std::filesystem::path cache, int threads)
+    : device_(device), architecture_(architecture), cache_(std::move(cache)) {
+  if (threads <= 0) threads = std::max(1, int(std::thread::hardware_concurrency()));
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+KernelCompiler::~KernelCompiler() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  for (CUmodule module : loaded_modules_) driver().cuModuleUnload(module);
+}
+
+std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, const std::string& source) {
+  std::lock_guard lock(mutex_);
+  auto [module, fresh] = modules_.try_emplace(source);
+  if (fresh) {
+    auto task = std::make_shared<std::packaged_task<CUmodule()>>([this, source] { return build(source); });
+    module->second = task->get_future().share();
+    tasks_.push_back([task] { (*task)(); });
+    changed_.notify_one();
+  }
+  std::shared_ptr<DeviceFunction>& function = functions_[{name, source}];
+  if (!function) {
+    auto lookup = [name, built = module->second] {
+      CUfunction found = nullptr;
+      TOKAMAK_CUDA(driver().cuModuleGetFunction(&found, built.get(), name.c_str()));
+      return found;
+    };
+    function = std::make_shared<DeviceFunction>(name, std::async(std::launch::deferred, lookup).share());
+  }
+  return function;
+}
+
+void KernelCompiler::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return !tasks_.empty() || closing_; });
+    if (closing_) return;
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+std::string KernelCompiler::code_for(const std::string& source) {
+  std::filesystem::path path;
+  if (!cache_.empty()) {
+    path = cache_file(cache_, device_code_key(source, architecture_));
+    if (std::string code = read_cached(path); !code.empty()) {
+      ++loaded_;
+      return code;
+    }
+  }
+  std::string code = compile_device_code(source, architecture_);
+  ++compiled_;
+  if (!path.empty()) write_cached(path, code);
+  return code;
+}
+
+CUmodule KernelCompiler::build(const std::string& source) {
+  std::string code = code_for(source);
+  TOKAMAK_CUDA(cudaSetDevice(device_));
+  CUmodule module = nullptr;
+  TOKAMAK_CUDA(driver().cuModuleLoadData(&module, code.c_str()));
+  std::lock_guard lock(mutex_);
+  loaded_modules_.push_back(module);
+  return module;
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,82 @@
+// Makes device functions from source text: in the background on all cores, each text once, results kept on disk.
+#pragma once
+
+#include "backend/cuda/check.h"
+#include "backend/cuda/nvrtc.h"
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace tokamak::cuda {
+
+struct LaunchShape {
+  dim3 grid;
+  dim3 block;
+  int shared_bytes = 0;  // dynamic
+};
+
+/// One __global__ function of a module that may still be under compilation.
+class DeviceFunction {
+ public:
+  explicit DeviceFunction(std::string name, std::shared_future<CUfunction> function)
+      : name_(std::move(name)), function_(std::move(function)) {}
+
+  const std::string& name() const { return name_; }
+  /// Waits for the compiler; throws what it has thrown.
+  CUfunction get() const { return function_.get(); }
+
+  /// Arguments must have exactly the types of the function's parameters.
+  template <typename... Args>
+  void launch(cudaStream_t stream, const LaunchShape& shape, Args... args) const {
+    void* pointers[] = {const_cast<void*>(static_cast<const void*>(&args))..., nullptr};
+    launch_with(stream, shape, pointers);
+  }
+  void launch_with(cudaStream_t stream, const LaunchShape& shape, void** arguments) const;
+
+ private:
+  std::string name_;
+  std::shared_future<CUfunction> function_;
+};
+
+class KernelCompiler {
+ public:
+  /// `cache`: folder of compiled kernels; empty: none. `threads`: 0 for one per core.
+  KernelCompiler(int device, Architecture architecture, std::filesystem::path cache, int threads = 0);
+  ~KernelCompiler();
+  KernelCompiler(const KernelCompiler&) = delete;
+  KernelCompiler& operator=(const KernelCompiler&) = delete;
+
+  /// The function `name` (extern "C") of `source`. Returns at once; equal sources are compiled once.
+  std::shared_ptr<DeviceFunction> add(const std::string& name, const std::string& source);
+
+  /// How many were compiled and how many came from the disk, so far.
+  int compiled() const { return compiled_; }
+  int loaded() const { return loaded_; }
+
+ private:
+  void work();
+  CUmodule build(const std::string& source);
+  std::string code_for(const std::string& source);
+
+  int device_;
+  Architecture architecture_;
+  std::filesystem::path cache_;
+  std::atomic<int> compiled_ = 0, loaded_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  std::map<std::string, std::shared_future<CUmodule>> modules_;  // by source
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<DeviceFunction>> functions_;
+  std::vector<CUmodule> loaded_modules_;
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tokamak::cuda

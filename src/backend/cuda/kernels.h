@@ -1,0 +1,30 @@
+// Makers of the backend's kernels, listed in cuda_backend.cpp.
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/cuda/context.h"
+
+namespace tokamak::cuda {
+
+using KernelPtr = std::unique_ptr<Kernel>;
+
+KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_attention_decode_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_concat_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node);
+/// Groups of kind flat, row and column.
+KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& node);
+/// matmul nodes, and groups of kind matmul.
+KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_matmul_group_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
+/// Any op, by its reference on the host: slow, and the launch cannot be recorded.
+KernelPtr make_reference_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node& node);
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,96 @@
+#include "backend/cuda/nvrtc.h"
+
+#include "backend/cuda/check.h"
+#include "backend/cuda/embedded_sources.h"
+#include "base/error.h"
+
+#include <algorithm>
+
+namespace tokamak::cuda {
+namespace {
+
+struct ProgramHolder {
+  nvrtcProgram program = nullptr;
+  ~ProgramHolder() { nvrtcDestroyProgram(&program); }
+};
+
+// C++'s own headers, which scalar_math.h includes; what it needs of them is in kernels/std.cuh.
+constexpr const char* kEmptyHeaders[] = {"bit", "cmath", "cstdint", "cstddef", "array"};
+
+std::vector<int> supported_architectures() {
+  int count = 0;
+  TOKAMAK_CUDA(nvrtcGetNumSupportedArchs(&count));
+  std::vector<int> archs(static_cast<size_t>(count));
+  TOKAMAK_CUDA(nvrtcGetSupportedArchs(archs.data()));
+  return archs;
+}
+
+bool makes_machine_code(Architecture a) {
+  static const std::vector<int> known = supported_architectures();
+  return std::find(known.begin(), known.end(), a.major * 10 + a.minor) != known.end();
+}
+
+std::vector<std::string> options(Architecture a) {
+  std::string arch = fmt::format("--gpu-architecture=sm_{}{}", a.major, a.minor);
+  if (!makes_machine_code(a)) {
+    std::vector<int> known = supported_architectures();
+    arch = fmt::format("--gpu-architecture=compute_{}", *std::max_element(known.begin(), known.end()));
+  }
+  // No contraction of a * b + c: a value must not depend on what it is fused with. Kernels that want it say fmaf.
+  return {arch,           "--std=c++20",      "--device-as-default-execution-space",
+          "--fmad=false", "--prec-div=false", "--prec-sqrt=false",
+          "--ftz=true"};
+}
+
+std::string log_of(nvrtcProgram program) {
+  size_t size = 0;
+  TOKAMAK_CUDA(nvrtcGetProgramLogSize(program, &size));
+  std::string log(size, '\0');
+  TOKAMAK_CUDA(nvrtcGetProgramLog(program, log.data()));
+  return log;
+}
+
+std::string code_of(nvrtcProgram program, bool machine_code) {
+  size_t size = 0;
+  TOKAMAK_CUDA(machine_code ? nvrtcGetCUBINSize(program, &size) : nvrtcGetPTXSize(program, &size));
+  std::string code(size, '\0');
+  TOKAMAK_CUDA(machine_code ? nvrtcGetCUBIN(program, code.data()) : nvrtcGetPTX(program, code.data()));
+  return code;
+}
+
+}  // namespace
+
+std::string_view embedded_source(std::string_view name) {
+  for (const EmbeddedSource& source : embedded_sources())
+    if (source.name == name) return source.text;
+  internal_error(__FILE__, __LINE__, "an embedded source", std::string(name));
+}
+
+std::string compile_device_code(const std::string& source, Architecture architecture) {
+  std::vector<const char*> names(std::begin(kEmptyHeaders), std::end(kEmptyHeaders)), texts(names.size(), "");
+  for (const EmbeddedSource& header : embedded_sources()) {
+    names.push_back(header.name);
+    texts.push_back(header.text);
+  }
+  ProgramHolder holder;
+  TOKAMAK_CUDA(
+      nvrtcCreateProgram(&holder.program, source.c_str(), "kernel.cu", int(names.size()), texts.data(), names.data()));
+  std::vector<std::string> flags = options(architecture);
+  std::vector<const char*> pointers;
+  for (const std::string& flag : flags) pointers.push_back(flag.c_str());
+  nvrtcResult status = nvrtcCompileProgram(holder.program, int(pointers.size()), pointers.data());
+  TOKAMAK_CHECK(status == NVRTC_SUCCESS, "device code does not compile: {}\n{}\n{}", describe(status),
+                log_of(holder.program), source);
+  return code_of(holder.program, makes_machine_code(architecture));
+}
+
+std::string device_code_key(const std::string& source, Architecture architecture) {
+  int major = 0, minor = 0;
+  TOKAMAK_CUDA(nvrtcVersion(&major, &minor));
+  std::string key = fmt::format("nvrtc {}.{}\n", major, minor);
+  for (const std::string& option : options(architecture)) key += option + "\n";
+  for (const EmbeddedSource& header : embedded_sources()) key += header.text;
+  return key + source;
+}
+
+}  // namespace tokamak::cuda
