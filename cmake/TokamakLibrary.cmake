@@ -13,12 +13,13 @@ function(tokamak_library name)
   target_link_libraries(tokamak_${name} PUBLIC ${ARGN} PRIVATE tokamak_flags)
 endfunction()
 
-# tokamak_test(NAME [SLOW] [THREADS] [DEPS...]): one test program per folder of tests/, every test of it known to CTest.
+# tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [DEPS...]): one test program per folder of tests/, every test of it
+# (that matches the pattern) known to CTest.
 # The label is the folder's name, then fast or slow (the sanitizers run the fast ones), then threads (what TSan runs):
 # `ctest -L fast`. One joined label, because gtest_discover_tests cannot pass a list.
 # It runs in the source tree, so that tests find tests/goldens and the optional ../shared/data.
 function(tokamak_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;THREADS" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;THREADS" "FILTER" "")
   set(label ${name}.fast)
   if(arg_SLOW)
     set(label ${name}.slow)
@@ -40,6 +41,7 @@ function(tokamak_test name)
     endif()
   endforeach()
   gtest_discover_tests(${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 120
+                       TEST_FILTER "${arg_FILTER}"
                        TEST_PREFIX "${name}." PROPERTIES LABELS ${label} TIMEOUT 600
                        # Tests share their cores, and threads that spin would block each other.
                        ENVIRONMENT OMP_WAIT_POLICY=passive)
