@@ -16,6 +16,7 @@ struct EvalArguments {
   std::string data;
   std::string split = "val";
   int64_t batches = 0;
+  std::string device = "auto";
   int64_t threads = 0;
 };
 
@@ -24,6 +25,7 @@ void visit(FieldList& v, EvalArguments& c) {
   v("data", c.data, "data folder; empty: the run's");
   v("split", c.split, "which part of the data", one_of({"val", "train"}));
   v("batches", c.batches, "how many batches from its beginning; 0: all", at_least(0));
+  v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
 }
 
@@ -31,6 +33,7 @@ int run_eval(const EvalArguments& arguments) {
   OpenedModel model = open_model(arguments.run);
   RunConfig config = model.config;
   config.threads = arguments.threads;
+  config.device = arguments.device;
   if (!arguments.data.empty()) config.data.path = arguments.data;
   ShardIndex index = read_shard_index(config.data.path);
   int64_t batches = arguments.batches > 0 ? arguments.batches : std::numeric_limits<int64_t>::max();

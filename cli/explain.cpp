@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "backend/cpu/cpu_backend.h"
-#include "base/parallel.h"
 #include "cli/commands.h"
+#include "cli/machine.h"
 #include "data/data_vocab.h"
 #include "graph/text.h"
 #include "model/gpt.h"
@@ -31,7 +30,8 @@ void visit(FieldList& v, ExplainOptions& c) {
   v.config_file("config", c.config, "run file (TOML)");
   v("graph", c.graph, "print the graphs, as written and as compiled");
   v("plan", c.plan, "print every launch with the place of its operands in memory");
-  v("nominal", c.nominal, "predict for a typical two-core machine instead of measuring this one");
+  v("nominal", c.nominal,
+    "predict for a typical machine instead of measuring this one: two cores, or an H200 with --device=cuda");
   v("kernels", c.kernels, "lines of each table of kernels", at_least(1));
   v.config(c.run);
 }
@@ -102,8 +102,7 @@ void print_summary(const CompiledStep& step, const Target& target) {
 }
 
 int run_explain(const ExplainOptions& options) {
-  set_num_threads(int(options.run.threads));
-  Target target = options.nominal ? cpu::nominal_target() : cpu::measure_target();
+  Target target = options.nominal ? nominal_machine(options.run) : open_machine(options.run).target;
   CompiledStep step = compile_step(with_data_vocab(options.run), target);
   print_model(step.config);
   print_target(target, options.run, step.config);

@@ -23,6 +23,7 @@ struct GenerateArguments {
   int64_t top_k = 50;
   double top_p = 1.0;
   int64_t seed = 1;
+  std::string device = "auto";
   int64_t threads = 0;
 };
 
@@ -36,6 +37,7 @@ void visit(FieldList& v, GenerateArguments& c) {
   v("top_k", c.top_k, "choose among this many of the likeliest tokens; 0: all", at_least(0));
   v("top_p", c.top_p, "choose among the fewest tokens with this much probability together", between(0, 1));
   v("seed", c.seed, "the same seed gives the same text", at_least(0));
+  v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
 }
 
@@ -76,6 +78,7 @@ class Printer {
 int run_generate(const GenerateArguments& arguments) {
   OpenedModel model = open_model(arguments.run);
   model.config.threads = arguments.threads;
+  model.config.device = arguments.device;
   const DataConfig& data = model.config.data;
   std::string vocab = !arguments.vocab.empty() ? arguments.vocab : !data.tokenizer.empty() ? data.tokenizer : data.path;
   Tokenizer tokenizer = load_tokenizer(vocab);

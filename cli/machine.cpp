@@ -1,12 +1,33 @@
 #include "cli/machine.h"
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cuda/cuda_backend.h"
+#include "base/error.h"
 #include "base/parallel.h"
 #include "exec/stream.h"
 
-namespace tokamak {
+#include <charconv>
 
-Machine open_machine(const RunConfig& config) {
+namespace tokamak {
+namespace {
+
+constexpr int kCpu = -1;
+
+// The number of the GPU that is asked for, or kCpu.
+int parse_device(const std::string& device) {
+  if (device == "cpu") return kCpu;
+  if (device == "cuda") return 0;
+  if (device == "auto") return cuda::is_built() && cuda::device_count() > 0 ? 0 : kCpu;
+  constexpr std::string_view kPrefix = "cuda:";
+  int ordinal = 0;
+  const char *begin = device.data() + std::min(kPrefix.size(), device.size()), *end = device.data() + device.size();
+  auto [at, error] = std::from_chars(begin, end, ordinal);
+  if (!device.starts_with(kPrefix) || error != std::errc() || at != end || ordinal < 0)
+    user_error("[device] expected auto, cpu, cuda or cuda:<number>, got '{}'", device);
+  return ordinal;
+}
+
+Machine open_cpu(const RunConfig& config) {
   set_num_threads(int(config.threads));
   Machine machine;
   Stream stream;  // whose thread takes its OpenMP team with it when it ends; a second team would slow the work that
@@ -15,6 +36,34 @@ Machine open_machine(const RunConfig& config) {
   stream.wait();
   machine.backend = cpu::make_backend();
   return machine;
+}
+
+Machine open_gpu(int ordinal) {
+  Machine machine;
+  machine.is_gpu = true;
+  machine.versions = cuda::describe_device(ordinal).versions;
+  machine.backend = cuda::make_backend(ordinal, cuda::default_cache());
+  machine.target = cuda::measure_target(*machine.backend);
+  return machine;
+}
+
+}  // namespace
+
+Machine open_machine(const RunConfig& config) {
+  int ordinal = parse_device(config.device);
+  return ordinal == kCpu ? open_cpu(config) : open_gpu(ordinal);
+}
+
+Target nominal_machine(const RunConfig& config) {
+  return config.device.starts_with("cuda") ? cuda::nominal_target() : cpu::nominal_target();
+}
+
+std::string describe(const Machine& machine) {
+  const Target& target = machine.target;
+  std::string rates = fmt::format("{:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s", target.f32_flops * 1e-9,
+                                  target.bf16_flops * 1e-9, target.memory_bandwidth * 1e-9);
+  if (!machine.is_gpu) return fmt::format("{}: {} threads, {}", target.name, target.units, rates);
+  return fmt::format("{}: {} multiprocessors, {}; {}", target.name, target.units, rates, machine.versions);
 }
 
 }  // namespace tokamak

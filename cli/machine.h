@@ -1,4 +1,4 @@
-// The machine that a command runs on: its backend and its measured rates, with the threads that the user asked for.
+// The machine that a command runs on: its backend and its measured rates.
 #pragma once
 
 #include "backend/backend.h"
@@ -9,9 +9,18 @@ namespace tokamak {
 struct Machine {
   Target target;
   std::unique_ptr<Backend> backend;
+  bool is_gpu = false;
+  std::string versions;  // of driver and libraries; empty for the CPU
 };
 
-/// Sets the thread count, measures the rates (about half a second).
+/// The device that config.device names, opened, with its rates measured (a fraction of a second). Throws UserError when
+/// it is not there.
 Machine open_machine(const RunConfig& config);
+
+/// The same without opening anything or measuring: typical rates of the kind of machine that config.device names.
+Target nominal_machine(const RunConfig& config);
+
+/// Name, rates and versions in a line.
+std::string describe(const Machine& machine);
 
 }  // namespace tokamak

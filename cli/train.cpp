@@ -76,9 +76,7 @@ int run_train(const TrainArguments& arguments) {
   StopSignal stop;
   Console console;
   Machine machine = open_machine(arguments.run);
-  console.line(fmt::format("{}: {} threads, {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s", machine.target.name,
-                           machine.target.units, machine.target.f32_flops * 1e-9, machine.target.bf16_flops * 1e-9,
-                           machine.target.memory_bandwidth * 1e-9));
+  console.line(describe(machine));
   TrainSummary summary =
       train(arguments.run, machine.target, *machine.backend, console, [&] { return stop.requested(); });
   print_end(console, summary, arguments.run);

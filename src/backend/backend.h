@@ -45,6 +45,7 @@ class Recording {
 class Readback {
  public:
   virtual ~Readback() = default;
+  virtual bool ready() const { return true; }
   /// The bytes, after waiting for them.
   virtual std::span<const std::byte> wait() = 0;
 };

@@ -59,6 +59,7 @@ struct CompileConfig {
   bool pad_vocab = true;
   bool fused_optimizer = true;
   bool async = true;             // never wait for a value that is only printed
+  bool cuda_graph = true;        // record a program's launches once and replay them
   double memory_budget_gib = 0;  // activations are recomputed to fit; 0: no limit
   std::vector<std::string> disable_passes;
 };
@@ -69,7 +70,8 @@ struct RunConfig {
   OptimizerConfig optimizer;
   TrainConfig train;
   CompileConfig compile;
-  int64_t threads = 0;  // CPU threads; 0: all
+  std::string device = "auto";  // auto, cpu, cuda or cuda:<number>; auto: the first GPU when there is one
+  int64_t threads = 0;          // CPU threads; 0: all
 };
 
 }  // namespace tokamak

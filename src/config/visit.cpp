@@ -58,12 +58,14 @@ void visit(FieldList& v, CompileConfig& c) {
   v("pad_vocab", c.pad_vocab, "pad the vocabulary to a multiple of 128; the loss stays the same");
   v("fused_optimizer", c.fused_optimizer, "AdamW over all parameters as one kernel");
   v("async", c.async, "never wait for a value that is only printed");
+  v("cuda_graph", c.cuda_graph, "record a step's launches once and replay them, where the device can");
   v("memory_budget_gib", c.memory_budget_gib, "activations are recomputed to fit into this many GiB; 0: no limit",
     at_least(0));
   v("disable_passes", c.disable_passes, "names of passes that are skipped");
 }
 
 void visit(FieldList& v, RunConfig& c) {
+  v("device", c.device, "what to run on: auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all cores", between(0, 65536));
   v.section("model", c.model, "the model's shape");
   v.section("data", c.data, "where the tokens come from");

@@ -2,10 +2,34 @@
 
 #include "base/error.h"
 
+#include "plan/memory.h"  // value_name
+
 #include <algorithm>
-#include <chrono>
+#include <stdexcept>
 
 namespace tokamak {
+
+namespace {
+
+// What went wrong in a kernel, with the node that it is of.
+[[noreturn]] void rethrow_named(const Graph& graph, int node, const std::exception& error) {
+  const Node& n = graph.nodes()[size_t(node)];
+  std::string what = n.outputs.empty() ? "" : fmt::format("{}, ", value_name(graph, n.outputs[0]));
+  throw std::runtime_error(fmt::format("{} (in {}node {} of '{}')", error.what(), what, node, graph.name()));
+}
+
+template <typename Work>
+auto with_node(const Graph& graph, int node, const Work& work) {
+  try {
+    return work();
+  } catch (const UserError&) {
+    throw;
+  } catch (const std::exception& error) {
+    rethrow_named(graph, node, error);
+  }
+}
+
+}  // namespace
 
 void* TensorStore::get(const std::string& name, const ValueType& type) {
   auto [at, fresh] = tensors_.try_emplace(name);
@@ -51,8 +75,8 @@ void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
   backend_.copy_out(to, tensor.memory->data(), bytes);
 }
 
-Program::Program(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena)
-    : plan_(std::move(plan)), backend_(backend), arena_(std::move(arena)) {
+Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options)
+    : plan_(std::move(plan)), backend_(backend), arena_(std::move(options.arena)), record_(options.record) {
   const Graph& graph = plan_.graph;
   for (const Argument& argument : graph.arguments()) {
     const ValueType& type = graph.type(argument.value);
@@ -64,15 +88,19 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, std::shared_pt
     arguments_[argument.value] = inputs_.back()->data();
   }
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
-  for (const Launch& launch : plan_.launches) {
-    const Node& node = graph.nodes()[size_t(launch.node)];
-    Bound bound;
-    bound.kernel = backend.compile(graph, node);
-    for (ValueId input : node.inputs) bound.inputs.push_back(address(input));
-    for (ValueId output : node.outputs) bound.outputs.push_back(address(output));
-    launches_.push_back(std::move(bound));
-  }
+  for (const Launch& launch : plan_.launches) bind(launch);
   share_workspace();
+}
+
+void Program::bind(const Launch& launch) {
+  const Graph& graph = plan_.graph;
+  const Node& node = graph.nodes()[size_t(launch.node)];
+  Bound bound{launch.node, {}, {}, {}};
+  bound.kernel = with_node(graph, launch.node, [&] { return backend_.compile(graph, node); });
+  record_ = record_ && bound.kernel->recordable();
+  for (ValueId input : node.inputs) bound.inputs.push_back(address(input));
+  for (ValueId output : node.outputs) bound.outputs.push_back(address(output));
+  launches_.push_back(std::move(bound));
 }
 
 void Program::share_workspace() {
@@ -98,19 +126,25 @@ void Program::set_input(std::string_view name, const void* from, int64_t bytes) 
   backend_.copy_in(address(value), from, bytes);
 }
 
-void Program::run() {
-  for (Bound& launch : launches_) launch.kernel->run(launch.inputs, launch.outputs);
+void Program::launch(Bound& bound) {
+  with_node(plan_.graph, bound.node, [&] { bound.kernel->run(bound.inputs, bound.outputs); });
+}
+
+void Program::launch_all() {
+  for (Bound& bound : launches_) launch(bound);
   copy_back();
 }
 
+// The first run may still prepare things that a recording cannot hold.
+void Program::run() {
+  if (record_ && runs_ == 1) recording_ = backend_.record([this] { launch_all(); });
+  ++runs_;
+  recording_ ? recording_->replay() : launch_all();
+}
+
 void Program::run_timed(std::vector<double>& seconds) {
-  using Clock = std::chrono::steady_clock;
   seconds.resize(launches_.size(), 0.0);
-  for (size_t i = 0; i < launches_.size(); ++i) {
-    auto begin = Clock::now();
-    launches_[i].kernel->run(launches_[i].inputs, launches_[i].outputs);
-    seconds[i] += std::chrono::duration<double>(Clock::now() - begin).count();
-  }
+  for (size_t i = 0; i < launches_.size(); ++i) seconds[i] += backend_.time([&] { launch(launches_[i]); });
   copy_back();
 }
 
@@ -119,11 +153,19 @@ void Program::copy_back() {
     backend_.copy(arguments_.at(copy.target), address(copy.value), num_bytes(plan_.graph.type(copy.value)));
 }
 
-void Program::get_result(std::string_view name, void* to, int64_t bytes) const {
+ValueId Program::result(std::string_view name, int64_t bytes) const {
   ValueId value = plan_.graph.find_result(name);
   TOKAMAK_CHECK(value != kNoValue && bytes == num_bytes(plan_.graph.type(value)), "no result '{}' of {} bytes", name,
                 bytes);
-  backend_.copy_out(to, address(value), bytes);
+  return value;
+}
+
+void Program::get_result(std::string_view name, void* to, int64_t bytes) const {
+  backend_.copy_out(to, address(result(name, bytes)), bytes);
+}
+
+std::unique_ptr<Readback> Program::read_scalar(std::string_view name) const {
+  return backend_.read_later(address(result(name, sizeof(float))), sizeof(float));
 }
 
 float Program::get_scalar(std::string_view name) const {

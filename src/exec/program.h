@@ -37,35 +37,48 @@ class TensorStore {
   std::map<std::string, Tensor> tensors_;
 };
 
+struct ProgramOptions {
+  /// Shared by programs that do not run at the same time; null: the program's own.
+  std::shared_ptr<Memory> arena;
+  /// The second run is recorded where the backend can, and replayed from then on.
+  bool record = false;
+};
+
 class Program {
  public:
-  /// Storage of the inputs is the program's own; the arena may be shared by programs that do not run at the same time
-  /// (null: its own). `store` and `backend` must outlive the program.
-  Program(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena = nullptr);
+  /// Storage of the inputs is the program's own. `store` and `backend` must outlive the program.
+  Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options = {});
 
   const Plan& plan() const { return plan_; }
 
   /// Copies an input in; `bytes` must be its size.
   void set_input(std::string_view name, const void* from, int64_t bytes);
   bool has_input(std::string_view name) const;
-  /// One run of the plan.
+  /// One run of the plan. A failing kernel's error names its node.
   void run();
   /// A result of the last run.
   void get_result(std::string_view name, void* to, int64_t bytes) const;
   float get_scalar(std::string_view name) const;
+  /// The same without waiting: the scalar of the last run, whatever runs next.
+  std::unique_ptr<Readback> read_scalar(std::string_view name) const;
 
   /// The same as run(), with the seconds that each launch took added to `seconds` (by launch).
   void run_timed(std::vector<double>& seconds);
 
  private:
   struct Bound {
+    int node;
     std::unique_ptr<Kernel> kernel;
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
   };
 
+  void bind(const Launch& launch);
   void share_workspace();
   void* address(ValueId value) const;
+  ValueId result(std::string_view name, int64_t bytes) const;
+  void launch(Bound& bound);
+  void launch_all();
   void copy_back();
 
   Plan plan_;
@@ -75,6 +88,9 @@ class Program {
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
   std::vector<Bound> launches_;
+  bool record_;
+  int64_t runs_ = 0;
+  std::unique_ptr<Recording> recording_;
 };
 
 }  // namespace tokamak

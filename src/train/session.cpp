@@ -4,6 +4,7 @@
 #include "plan/memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tokamak {
 namespace {
@@ -38,7 +39,7 @@ LossProgram::LossProgram(const RunConfig& config, const Target& target, Backend&
 LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
                          int64_t arena_bytes)
     : held_bytes_(plan.input_bytes + (plan.arena_bytes > arena_bytes ? plan.arena_bytes : 0)),
-      program_(plan, backend, store, plan.arena_bytes > arena_bytes ? nullptr : arena) {}
+      program_(plan, backend, store, {.arena = plan.arena_bytes > arena_bytes ? nullptr : arena}) {}
 
 double LossProgram::run(const Batch& batch) {
   set_batch(program_, batch);
@@ -49,9 +50,11 @@ double LossProgram::run(const Batch& batch) {
 Session::Session(const RunConfig& config, const Target& target, Backend& backend, int64_t available_bytes)
     : target_(target), backend_(backend), compiled_(compile_checked(config, target, available_bytes)),
       parameters_(gpt_parameters(config.model)), store_(backend), arena_bytes_(largest_arena(compiled_)),
-      arena_(backend.allocate(arena_bytes_)), step_(compiled_.step.plan, backend, store_, arena_) {
-  if (compiled_.update) update_ = std::make_unique<Program>(compiled_.update->plan, backend, store_, arena_);
+      arena_(backend.allocate(arena_bytes_)), step_(compiled_.step.plan, backend, store_, options()) {
+  if (compiled_.update) update_ = std::make_unique<Program>(compiled_.update->plan, backend, store_, options());
 }
+
+ProgramOptions Session::options() const { return {.arena = arena_, .record = config().compile.cuda_graph}; }
 
 void Session::initialise() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -60,9 +63,25 @@ void Session::initialise() {
   }
 }
 
-StepResult Session::run_step(std::span<const Batch> batches, int64_t step, double lr) {
-  TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
+StepResult PendingStep::wait() {
+  auto scalar = [](Readback& readback) {
+    float value = 0;
+    std::memcpy(&value, readback.wait().data(), sizeof value);
+    return double(value);
+  };
   StepResult result;
+  for (auto& loss : losses_) result.loss += scalar(*loss) / double(losses_.size());
+  result.grad_norm = scalar(*grad_norm_);
+  return result;
+}
+
+StepResult Session::run_step(std::span<const Batch> batches, int64_t step, double lr) {
+  return submit_step(batches, step, lr).wait();
+}
+
+PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, double lr) {
+  TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
+  PendingStep pending;
   auto rate = float(lr);
   for (size_t i = 0; i < batches.size(); ++i) {
     set_batch(step_, batches[i]);
@@ -70,14 +89,14 @@ StepResult Session::run_step(std::span<const Batch> batches, int64_t step, doubl
     if (step_.has_input("rng")) step_.set_input("rng", rng, sizeof rng);
     if (!update_) step_.set_input("lr", &rate, sizeof rate);
     step_.run();
-    result.loss += double(step_.get_scalar("loss")) / double(batches.size());
+    pending.losses_.push_back(step_.read_scalar("loss"));
   }
   if (update_) {
     update_->set_input("lr", &rate, sizeof rate);
     update_->run();
   }
-  result.grad_norm = double((update_ ? *update_ : step_).get_scalar("grad_norm"));
-  return result;
+  pending.grad_norm_ = (update_ ? *update_ : step_).read_scalar("grad_norm");
+  return pending;
 }
 
 double Session::evaluate(const Batch& batch) {

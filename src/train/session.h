@@ -13,6 +13,19 @@ struct StepResult {
   double grad_norm = 0;  // before clipping
 };
 
+/// A step whose work is under way.
+class PendingStep {
+ public:
+  bool ready() const { return grad_norm_->ready(); }
+  /// Waits for the step.
+  StepResult wait();
+
+ private:
+  friend class Session;
+  std::vector<std::unique_ptr<Readback>> losses_;  // by micro-batch
+  std::unique_ptr<Readback> grad_norm_;
+};
+
 /// The loss of batches, without dropout and without touching anything.
 class LossProgram {
  public:
@@ -47,6 +60,8 @@ class Session {
 
   /// One optimizer step over micro_batches() batches; `step` counts from 0 and seeds dropout.
   StepResult run_step(std::span<const Batch> batches, int64_t step, double lr);
+  /// The same without waiting, on a backend that has a queue.
+  PendingStep submit_step(std::span<const Batch> batches, int64_t step, double lr);
   int64_t micro_batches() const { return compiled_.micro_batches; }
   int64_t tokens_per_step() const;
   double flops_per_step() const;
@@ -59,6 +74,8 @@ class Session {
   int64_t held_bytes() const;
 
  private:
+  ProgramOptions options() const;
+
   Target target_;
   Backend& backend_;
   CompiledStep compiled_;

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <deque>
 
 namespace tokamak {
 namespace {
@@ -51,6 +52,9 @@ RunConfig settle(const RunConfig& asked, const Target& target, const std::option
   return resolve(config, target);
 }
 
+// Steps that a queue holds beyond the one that runs: enough that the device never waits for the host.
+constexpr size_t kStepsAhead = 1;
+
 class Trainer {
  public:
   Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
@@ -81,7 +85,7 @@ class Trainer {
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", step_, total));
     while (step_ < total && !stopped) {
       submit_step();
-      if (!config_.compile.async) stream_.wait();
+      if (!config_.compile.async) finish_all();
       stopped = stop();
       bool last = stopped || step_ == total;
       last || due(config_.train.eval_every) || due(config_.train.sample_every) || due(config_.train.checkpoint_every)
@@ -150,13 +154,31 @@ class Trainer {
     tokens_ += session_.tokens_per_step();
     stream_.submit([this, batches, step, lr, wait] {
       auto start = Clock::now();
-      StepResult result = session_.run_step(*batches, step, lr);
-      StepMetrics metrics{.step = step + 1, .loss = result.loss, .grad_norm = result.grad_norm, .lr = lr};
-      metrics.ms = milliseconds_since(start);
-      metrics.data_wait_ms = wait;
+      pending_.push_back(
+          {session_.submit_step(*batches, step, lr), start, {.step = step + 1, .lr = lr, .data_wait_ms = wait}});
+      finish_steps(kStepsAhead);
+    });
+  }
+
+  // On the stream's thread: waits until at most `ahead` steps are under way, and takes in what is ready.
+  void finish_steps(size_t ahead) {
+    while (pending_.size() > ahead || (!pending_.empty() && pending_.front().step.ready())) {
+      Pending& oldest = pending_.front();
+      StepResult result = oldest.step.wait();
+      auto now = Clock::now();
+      StepMetrics metrics = oldest.metrics;
+      metrics.loss = result.loss;
+      metrics.grad_norm = result.grad_norm;
+      metrics.ms = std::chrono::duration<double, std::milli>(now - std::max(oldest.begin, last_end_)).count();
+      last_end_ = now;
+      pending_.pop_front();
       std::lock_guard lock(mutex_);
       finished_.push_back(metrics);
-    });
+    }
+  }
+
+  void finish_all() {
+    on_stream([this] { finish_steps(0); });
   }
 
   std::vector<StepMetrics> take_finished() {
@@ -190,7 +212,7 @@ class Trainer {
 
   // Waits for the steps under way, then does what needs their outcome.
   void synchronise(bool finished) {
-    stream_.wait();
+    finish_all();
     std::vector<StepMetrics> metrics = take_finished();
     for (size_t i = 0; i + 1 < metrics.size(); ++i) report(metrics[i]);
     if (evaluator_ && (finished || due(config_.train.eval_every))) {
@@ -245,6 +267,13 @@ class Trainer {
   int64_t consumed_ = 0;  // samples taken from the loader
   double average_ms_ = 0;
   std::optional<double> val_loss_, bits_per_byte_;
+  struct Pending {
+    PendingStep step;
+    Clock::time_point begin;
+    StepMetrics metrics;  // what is known before the step has run
+  };
+  std::deque<Pending> pending_;  // of the stream's thread
+  Clock::time_point last_end_;
   std::mutex mutex_;
   std::vector<StepMetrics> finished_;
   Stream stream_;  // last: its thread uses the others

@@ -39,6 +39,7 @@ class PinnedReadback : public Readback {
     TOKAMAK_CUDA(cudaMemcpyAsync(buffer_.get(), from, size_t(bytes), cudaMemcpyDeviceToHost, queue));
     done_.record(queue);
   }
+  bool ready() const override { return cudaEventQuery(done_.get()) == cudaSuccess; }
   std::span<const std::byte> wait() override {
     done_.wait();
     return {buffer_.get(), size_t(buffer_.bytes())};
