@@ -43,7 +43,7 @@ Machine open_gpu(int ordinal) {
   machine.is_gpu = true;
   machine.versions = cuda::describe_device(ordinal).versions;
   machine.backend = cuda::make_backend(ordinal, cuda::default_cache());
-  machine.target = cuda::measure_target(*machine.backend);
+  machine.target = cuda::measure_target(*machine.backend, ordinal);
   return machine;
 }
 

@@ -1,6 +1,7 @@
 // The machine a program is made for, as plain data: passes and the planner read it, none of them asks a device.
 #pragma once
 
+#include <map>
 #include <string>
 
 namespace tokamak {
@@ -10,6 +11,7 @@ struct Target {
   int units = 1;             // cores or SMs
   double f32_flops = 100e9;  // matmul rates, FLOP/s of the whole machine
   double bf16_flops = 100e9;
+  double tf32_flops = 0;           // of f32 matmuls whose operands are rounded to TF32; 0: no such units
   double memory_bandwidth = 20e9;  // bytes/s
   double pointwise_flops = 20e9;   // scalar-function evaluations per second outside matmuls
   double cache_bytes = 32e6;       // last-level cache
@@ -18,6 +20,7 @@ struct Target {
   bool matmul_bias = true;         // the matmul can add a bias vector,
   bool matmul_gelu = true;         // and apply GELU to what it writes
   int64_t vocab_multiple = 128;    // what pad_vocab pads to
+  std::map<std::string, double> measured_seconds;  // of single kernels, by kernel_key (graph/single_node.h)
 };
 
 }  // namespace tokamak

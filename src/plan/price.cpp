@@ -1,3 +1,4 @@
+#include "graph/single_node.h"
 #include "ops/flop_rate.h"
 #include "plan/plan.h"
 
@@ -29,6 +30,9 @@ Launch price(const Graph& graph, int node, const Target& target) {
   double arithmetic = arithmetic_seconds(graph, kernel, target), memory = launch.cost.bytes / bandwidth;
   launch.memory_bound = memory > arithmetic;
   launch.seconds = std::max(arithmetic, memory) + target.launch_seconds;
+  if (!target.measured_seconds.empty())
+    if (auto at = target.measured_seconds.find(kernel_key(graph, kernel)); at != target.measured_seconds.end())
+      launch.seconds = at->second;
   return launch;
 }
 

@@ -36,8 +36,8 @@ std::filesystem::path default_cache();
 /// Works on one GPU. Throws UserError as describe_device does. An empty `cache` keeps nothing on disk.
 std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache);
 
-/// Rates of the device, measured now (a fraction of a second).
-Target measure_target(Backend& backend);
+/// Rates of the device that the backend works on; the bandwidth is measured now (a few milliseconds).
+Target measure_target(Backend& backend, int ordinal);
 
 /// An H200: for planning and explaining without a GPU.
 Target nominal_target();

@@ -1,21 +1,71 @@
+// What a GPU can do: rates of its units from its compute capability, bandwidth as measured.
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/device.h"
+
+#include <algorithm>
 
 namespace tokamak::cuda {
+namespace {
 
-Target nominal_target() {
+// Dense floating-point operations per clock of one multiprocessor, from NVIDIA's architecture white papers.
+struct Rates {
+  double f32, bf16;
+};
+Rates rates_of(int major, int minor) {
+  if (major == 8 && minor == 0) return {128, 2048};  // A100
+  if (major == 9) return {256, 4096};                // H100, H200
+  if (major == 10) return {256, 8192};               // B200
+  return {256, 512};                                 // workstations and consumers, fp32 accumulation
+}
+
+// Shares of those that large kernels reach.
+constexpr double kMatmulShare = 0.7;
+constexpr double kAttentionShare = 0.42;  // forward and backward together, cuDNN
+constexpr double kPointwiseShare = 0.25;  // a function of a few instructions
+constexpr double kGroupShare = 0.93;      // of the bandwidth of a plain copy, what the kernels of groups reach
+
+Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwidth) {
+  Rates rates = rates_of(info.major, info.minor);
+  double clocks = clock_hertz * info.multiprocessors;
   Target target;
-  target.name = "NVIDIA H200 (nominal)";
-  target.units = 132;
-  target.f32_flops = 50e12;
-  target.bf16_flops = 680e12;
-  target.memory_bandwidth = 4.0e12;
-  target.pointwise_flops = 8e12;
-  target.cache_bytes = 50e6;
+  target.name = info.name;
+  target.units = info.multiprocessors;
+  target.f32_flops = rates.f32 * clocks * kMatmulShare;
+  target.bf16_flops = rates.bf16 * clocks * kMatmulShare;
+  target.attention_flops = rates.bf16 * clocks * kAttentionShare;
+  target.pointwise_flops = rates.f32 * clocks * kPointwiseShare;
+  target.memory_bandwidth = copy_bandwidth * kGroupShare;
+  target.cache_bytes = double(info.l2_bytes) / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
-  target.attention_flops = 400e12;
   return target;
 }
 
-Target measure_target(Backend&) { return nominal_target(); }
+double measure_copy_bandwidth(Backend& backend) {
+  constexpr int64_t kBytes = int64_t(512) << 20;
+  constexpr int kRuns = 3;
+  auto from = backend.allocate(kBytes), to = backend.allocate(kBytes);
+  double best = 1e30;
+  for (int i = 0; i < kRuns; ++i)
+    best = std::min(best, backend.time([&] { backend.copy(to->data(), from->data(), kBytes); }));
+  return 2.0 * double(kBytes) / best;
+}
+
+double clock_hertz(int ordinal) {
+  int kilohertz = 0;
+  TOKAMAK_CUDA(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, ordinal));
+  return kilohertz * 1e3;
+}
+
+}  // namespace
+
+Target nominal_target() {
+  DeviceInfo h200{.name = "NVIDIA H200 (nominal)", .major = 9, .minor = 0, .multiprocessors = 132};
+  h200.l2_bytes = int64_t(60) << 20;
+  return target_of(h200, 1.83e9, 4.27e12);
+}
+
+Target measure_target(Backend& backend, int ordinal) {
+  return target_of(describe_device(ordinal), clock_hertz(ordinal), measure_copy_bandwidth(backend));
+}
 
 }  // namespace tokamak::cuda

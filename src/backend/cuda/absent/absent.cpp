@@ -18,6 +18,8 @@ int device_count() { return 0; }
 DeviceInfo describe_device(int) { fail(); }
 std::filesystem::path default_cache() { return {}; }
 std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&) { fail(); }
-Target measure_target(Backend&) { fail(); }
+Target measure_target(Backend&, int) { fail(); }
+
+Target nominal_target() { fail(); }
 
 }  // namespace tokamak::cuda

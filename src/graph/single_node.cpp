@@ -1,0 +1,25 @@
+#include "graph/single_node.h"
+
+#include "graph/text.h"
+
+namespace tokamak {
+
+Graph single_node(const Graph& graph, const Node& node) {
+  Graph single("kernel");
+  Node copy = node;
+  copy.tags.clear();
+  if (node.has_tag("tf32")) copy.tags.push_back("tf32");
+  copy.outputs.clear();
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    copy.inputs[i] =
+        single.add_argument(Argument::Kind::kInput, "a" + std::to_string(i), graph.type(node.inputs[i]));
+  std::vector<ValueType> types;
+  for (ValueId output : node.outputs) types.push_back(graph.type(output));
+  const Node& added = single.add_node(std::move(copy), types);
+  for (size_t i = 0; i < types.size(); ++i) single.add_result("r" + std::to_string(i), added.outputs[i]);
+  return single;
+}
+
+std::string kernel_key(const Graph& graph, const Node& node) { return print(single_node(graph, node)); }
+
+}  // namespace tokamak
