@@ -1,8 +1,11 @@
 // adamw: one tensor's update (Loshchilov & Hutter, "Decoupled weight decay regularization", 2019):
 //   g = grad * scale; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
 //   param = param (1 - lr decay) - lr (m / (1-b1^step)) / (sqrt(v / (1-b2^step)) + eps)
+// A scale of 0 means "skip this update": param, m and v are left as they are, whatever the gradient holds (loss scaling
+// asks for it when a gradient overflowed to infinity or NaN).
 // adamw(param, grad, m, v, lr, scale, step) -> param, m, v. multi_adamw does the same for many tensors in one kernel:
 // multi_adamw(lr, scale, step, param0, grad0, m0, v0, param1, ...) -> param0, m0, v0, param1, ...
+// grad may be of any float type, and each tensor's of another; all others are f32.
 #include "ops/ops.h"
 
 #include "base/error.h"
@@ -23,6 +26,11 @@ void require_tensor(const NodeSpec& spec, size_t first) {
     if (spec.inputs[i].shape != spec.inputs[first].shape)
       user_error("[{}] expected param, grad, m and v of one shape, got {} and {}", spec.op.name,
                  to_string(spec.inputs[first]), to_string(spec.inputs[i]));
+  for (size_t i : {first, first + 2, first + 3})
+    if (spec.inputs[i].dtype != DType::kF32)
+      user_error("[{}] expected param, m and v in f32, got {}", spec.op.name, to_string(spec.inputs[i]));
+  if (!is_float(spec.inputs[first + 1].dtype))
+    user_error("[{}] expected a float gradient, got {}", spec.op.name, to_string(spec.inputs[first + 1]));
 }
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
@@ -45,6 +53,10 @@ Scalars scalars(const Node& node, double decay, const HostTensor& lr, const Host
 }
 
 void update(const Scalars& s, const HostTensor* const* in, HostTensor* out) {
+  if (s.scale == 0) {
+    for (size_t part : {0, 1, 2}) out[part].data = in[part == 0 ? 0 : part + 1]->data;
+    return;
+  }
   double c1 = 1 - std::pow(s.beta1, s.step), c2 = 1 - std::pow(s.beta2, s.step);
   for (int64_t i = 0; i < in[0]->size(); ++i) {
     double g = (*in[1])[i] * s.scale;
@@ -71,7 +83,8 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   ValueId root = mul(g, sqrt(g, v), rsqrt(g, c2));
   ValueId change = div(g, mul(g, m, div(g, lr, c1)), add(g, root, constant(g, node.attrs.get_double("eps"))));
   ValueId kept = sub(g, one, mul(g, lr, constant(g, node.attrs.get_double("decay"))));
-  return {sub(g, mul(g, in[0], kept), change), m, v};
+  ValueId skip = equal(g, in[5], constant(g, 0)), param = sub(g, mul(g, in[0], kept), change);
+  return {select(g, skip, in[0], param), select(g, skip, in[2], m), select(g, skip, in[3], v)};
 }
 
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return default_cost(spec, outputs, 14); }
@@ -130,7 +143,7 @@ constinit const OpDef adamw = {.name = "adamw",
                                .reference = reference,
                                .decompose = decompose,
                                .cost = cost,
-                               .autocast = Autocast::kFull,
+                               .autocast = Autocast::kAny,
                                .fusion = Fusion::kComposite,
                                .in_place = [](const Node&, int output) { return output == 0 ? 0 : output + 1; }};
 constinit const OpDef multi_adamw = {
@@ -143,7 +156,7 @@ constinit const OpDef multi_adamw = {
     .reference = multi_reference,
     .decompose = multi_decompose,
     .cost = multi_cost,
-    .autocast = Autocast::kFull,
+    .autocast = Autocast::kAny,
     .in_place = [](const Node&, int output) { return 3 + output / 3 * 4 + (output % 3 == 0 ? 0 : output % 3 + 1); }};
 }  // namespace op
 

@@ -33,8 +33,8 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   double p = node.attrs.get_double("p");
   ValueId u = random_uniform(g, in[1], g.shape(in[0]), node.attrs.get_int("stream"));
   ValueId dropped = less(g, u, constant(g, double(float(p))));
-  ValueId scale = constant(g, 1 / (1 - p), {}, g.type(in[0]).dtype);
-  return {select(g, dropped, constant(g, 0, {}, g.type(in[0]).dtype), mul(g, in[0], scale))};
+  ValueId kept = mul(g, in[0], constant(g, 1 / (1 - p)));
+  return {cast(g, select(g, dropped, constant(g, 0), kept), g.type(in[0]).dtype)};
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {

@@ -1,4 +1,6 @@
 // embedding: rows of a table by index; its gradient adds rows up, in order of the ids, onto zero or onto a given base.
+// embedding_grad(dy, ids[, base]): dy and base may be of any float type; the sums are made in f32 and have the base's
+// type, or f32 without one.
 #include "ops/ops.h"
 
 #include "base/error.h"
@@ -44,12 +46,14 @@ std::vector<ValueType> infer_grad(const NodeSpec& spec) {
   const ValueType &dy = spec.inputs[0], &ids = spec.inputs[1];
   Shape expected = ids.shape;
   if (!dy.shape.empty()) expected.push_back(dy.shape.back());
-  if (dy.shape != expected || ids.dtype != DType::kI32)
+  if (dy.shape != expected || !is_float(dy.dtype) || ids.dtype != DType::kI32)
     user_error("[embedding_grad] expected dy (..., C) and i32 ids (...), got {} and {}", to_string(dy), to_string(ids));
-  ValueType table{dy.dtype, {spec.attrs.get_int("rows"), dy.shape.back()}};
-  if (spec.inputs.size() == 3 && spec.inputs[2] != table)
-    user_error("[embedding_grad] expected a base {}, got {}", to_string(table), to_string(spec.inputs[2]));
-  return {table};
+  ValueType table{DType::kF32, {spec.attrs.get_int("rows"), dy.shape.back()}};
+  if (spec.inputs.size() < 3) return {table};
+  const ValueType& base = spec.inputs[2];
+  if (base.shape != table.shape || !is_float(base.dtype))
+    user_error("[embedding_grad] expected a base {}, got {}", to_string(table), to_string(base));
+  return {base};
 }
 
 void grad_reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
@@ -87,7 +91,7 @@ constinit const OpDef embedding_grad = {
     .no_gradient = "second derivatives are not needed",
     .reference = grad_reference,
     .cost = grad_cost,
-    .autocast = Autocast::kFull,
+    .autocast = Autocast::kAny,
     .in_place = [](const Node& node, int) { return node.inputs.size() == 3 ? 2 : -1; }};
 }  // namespace op
 

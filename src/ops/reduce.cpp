@@ -122,7 +122,7 @@ constinit const OpDef sum_squares = {.name = "sum_squares",
                                      .gradient = sum_squares_gradient,
                                      .reference = sum_squares_reference,
                                      .cost = sum_squares_cost,
-                                     .autocast = Autocast::kFull};
+                                     .autocast = Autocast::kAny};
 }  // namespace op
 
 ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {

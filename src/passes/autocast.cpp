@@ -45,6 +45,7 @@ class Caster {
   DType wanted(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
     const ValueType& own = builder().type(inputs[i]);
     switch (node.op->autocast) {
+      case Autocast::kAny: return own.dtype;
       case Autocast::kFull: return own.dtype == DType::kBF16 ? DType::kF32 : own.dtype;
       case Autocast::kLow: return (node.op->low_inputs >> i & 1) && own.dtype == DType::kF32 ? DType::kBF16 : own.dtype;
       case Autocast::kFollow: break;

@@ -24,6 +24,17 @@ std::vector<CaseInput> one(Shape shape) {
   return inputs;
 }
 
+std::vector<CaseInput> skipped(Shape shape) {
+  std::vector<CaseInput> inputs = one(std::move(shape));
+  inputs[5] = f32({}, 0, 0);
+  return inputs;
+}
+
+std::vector<CaseInput> with_grad(std::vector<CaseInput> inputs, size_t grad, DType dtype) {
+  inputs[grad].type.dtype = dtype;
+  return inputs;
+}
+
 std::vector<CaseInput> many(std::vector<Shape> shapes) {
   std::vector<CaseInput> inputs{kLr, kScale, kStep};
   for (Shape& shape : shapes)
@@ -39,6 +50,10 @@ std::vector<OpCase> adamw_cases() {
       {"Plain", &op::adamw, one({7}), attrs(0)},
       {"Scalar", &op::adamw, one({}), attrs(0)},
       {"Long", &op::adamw, one({3, 3001}), attrs(0.1)},
+      {"LowGradient", &op::adamw, with_grad(one({3, 301}), 1, DType::kBF16), attrs(0.1)},
+      {"Skipped", &op::adamw, skipped({3, 301}), attrs(0.1), 0},
+      {"LowGradients", &op::multi_adamw,
+       with_grad(with_grad(many({{4, 3}, {50}, {70, 90}}), 4, DType::kBF16), 12, DType::kF16), multi_attrs({1, 0, 1})},
       {"One", &op::multi_adamw, many({{4, 3}}), multi_attrs({1})},
       {"Many", &op::multi_adamw, many({{4, 3}, {5}, {}, {70, 90}, {2, 1, 3}}), multi_attrs({1, 0, 0, 1, 1})},
   };
@@ -53,6 +68,20 @@ TEST(Adamw, FirstStepIsAsLongAsLr) {
   EXPECT_NEAR(out[0][1], 1 - 0.1 * 0.5 + 0.1, 1e-5);
   EXPECT_NEAR(out[1][1], -5, 1e-12);
   EXPECT_NEAR(out[2][1], 125, 1e-12);
+}
+
+TEST(Adamw, ScaleZeroLeavesEverythingWhateverTheGradient) {
+  double inf = HUGE_VAL;
+  auto out = evaluate({"", &op::adamw, one({3}), attrs(0.5)},
+                      {{1, 2, 3}, {inf, std::nan(""), 1}, {4, 5, 6}, {7, 8, 9}, {0.1}, {0}, {1}});
+  EXPECT_EQ(out[0].data, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(out[1].data, (std::vector<double>{4, 5, 6}));
+  EXPECT_EQ(out[2].data, (std::vector<double>{7, 8, 9}));
+}
+
+TEST(Adamw, RefusesLowPrecisionMoments) {
+  expect_refused({"", &op::adamw, with_grad(one({3}), 2, DType::kBF16), attrs(0)},
+                 "expected param, m and v in f32, got bf16[3]");
 }
 
 TEST(Adamw, RefusesTensorsOfOtherShapes) {

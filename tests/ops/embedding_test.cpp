@@ -15,7 +15,10 @@ std::vector<OpCase> embedding_cases() {
       {"Batch", &op::embedding_grad, {f32({2, 4, 3}), i32({2, 4}, 0, 5)}, rows},
       {"OnBase", &op::embedding_grad, {f32({2, 4, 3}), i32({2, 4}, 0, 5), f32({5, 3})}, rows},
       {"Wide", &op::embedding_grad, {f32({30, 70}), i32({30}, 0, 5)}, rows},
-      {"Bf16", &op::embedding_grad, {bf16({8, 3}), i32({8}, 0, 5)}, rows, 2e-2},
+      {"Bf16", &op::embedding_grad, {bf16({8, 3}), i32({8}, 0, 5)}, rows},
+      {"Bf16OnBf16", &op::embedding_grad, {bf16({8, 3}), i32({8}, 0, 5), bf16({5, 3})}, rows, 8e-3},
+      {"F32OnBf16", &op::embedding_grad, {f32({30, 70}), i32({30}, 0, 5), bf16({5, 70})}, rows, 8e-3},
+      {"Bf16OnF32", &op::embedding_grad, {bf16({8, 3}), i32({8}, 0, 5), f32({5, 3})}, rows},
   };
 }
 

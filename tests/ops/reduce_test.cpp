@@ -29,6 +29,7 @@ std::vector<OpCase> reduce_cases() {
       {"Negative", &op::reduce_max, {f32({4, 7}, -9, -3)}, over({1}, false), 0},
       {"One", &op::sum_squares, {f32({4, 7})}},
       {"Many", &op::sum_squares, {f32({4, 7}), f32({5}), f32({}), f32({3, 1, 2})}},
+      {"Low", &op::sum_squares, {bf16({40, 70}), f32({5}), {{DType::kF16, {3000}}}}},
       {"Long", &op::sum_squares, {f32({70001}), f32({3})}},
   };
 }

@@ -67,6 +67,55 @@ TEST(Autocast, ResidualsStayInTheWidestType) {
   EXPECT_EQ(graph.dtype(graph.nodes().back().inputs[1]), DType::kBF16);
 }
 
+TEST(Autocast, GivesTheOptimizerGradientsAsTheyAre) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[2,4]
+    input dy = %1 : f32[2,4]
+    param w = %2 : f32[4,4]
+    state m = %3 : f32[4,4]
+    state v = %4 : f32[4,4]
+    input lr = %5 : f32[]
+    input step = %6 : f32[]
+    state sum = %7 : f32[4,4]
+    %8 = matmul(%0, %1) {trans_a=true, trans_b=false} : f32[4,4]
+    %9 = sum_squares(%8) : f32[]
+    %10, %11, %12 = adamw(%2, %8, %3, %4, %5, %9, %6) {beta1=0.9, beta2=0.95, decay=0.0, eps=1e-08} : f32[4,4], f32[4,4], f32[4,4]
+    %13 = add(%7, %8) : f32[4,4]
+    update %2 = %10
+    update %3 = %11
+    update %4 = %12
+    update %7 = %13
+  })");
+  EXPECT_TRUE(autocast(graph, {}));
+  verify(graph);
+  EXPECT_EQ(test::count_ops(graph, "cast"), 2);  // x and dy
+  for (const Node& node : graph.nodes())
+    if (node.op->name == "adamw") {
+      EXPECT_EQ(graph.dtype(node.inputs[1]), DType::kBF16);
+      for (ValueId output : node.outputs) EXPECT_EQ(graph.dtype(output), DType::kF32);
+    }
+  EXPECT_EQ(graph.dtype(graph.updates()[3].value), DType::kF32);
+}
+
+TEST(Autocast, ATiedGradientIsAddedOntoTheLowOne) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[2,4]
+    input dy = %1 : f32[2,4]
+    input ids = %2 : i32[2]
+    %3 = matmul(%0, %1) {trans_a=true, trans_b=false} : f32[4,4]
+    %4 = embedding_grad(%1, %2, %3) {rows=4} : f32[4,4]
+    %5 = sum_squares(%4) : f32[]
+    result norm = %5
+  })");
+  EXPECT_TRUE(autocast(graph, {}));
+  verify(graph);
+  for (const Node& node : graph.nodes())
+    if (node.op->name == "embedding_grad") {
+      EXPECT_EQ(graph.dtype(node.inputs[0]), DType::kF32);
+      EXPECT_EQ(graph.dtype(node.outputs[0]), DType::kBF16);
+    }
+}
+
 TEST(Autocast, LeavesWhatAttentionNeedsInFullPrecision) {
   Graph before = parse(R"(graph g {
     input qkv = %0 : f32[1,3,12]

@@ -1,5 +1,5 @@
-// embedding and its gradient. The gradient is split along columns: each element is summed by one thread, in order of
-// the ids, so that the result does not depend on the number of threads.
+// embedding and its gradient. The gradient is split along columns: each element is summed by one thread, in f32 and in
+// order of the ids, so that the result does not depend on the number of threads, and is rounded once.
 #include "backend/cpu/kernels.h"
 
 #include "backend/cpu/convert.h"
@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "base/parallel.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace tokamak::cpu {
 namespace {
@@ -49,32 +51,55 @@ class EmbeddingGradKernel : public Kernel {
  public:
   EmbeddingGradKernel(const Graph& graph, const Node& node)
       : rows_(graph.shape(node.outputs[0])[0]), cols_(graph.shape(node.outputs[0])[1]),
-        count_(num_elements(graph.shape(node.inputs[1]))) {
-    TOKAMAK_CHECK(graph.dtype(node.inputs[0]) == DType::kF32, "embedding_grad runs in f32");
-  }
+        count_(num_elements(graph.shape(node.inputs[1]))), dy_type_(graph.dtype(node.inputs[0])),
+        table_type_(graph.dtype(node.outputs[0])), first_(size_t(rows_) + 1), positions_(size_t(count_)) {}
 
   void run(Inputs in, Outputs out) override {
-    const auto* dy = static_cast<const float*>(in[0]);
     const auto* ids = static_cast<const int32_t*>(in[1]);
     const void* base = in.size() == 3 ? in[2] : nullptr;
-    auto* table = static_cast<float*>(out[0]);
     check_ids(ids, count_, rows_);
+    sort_by_row(ids);
     parallel_for(rows_, 64,
-                 [&](int64_t begin, int64_t end, int) { start(base, table, begin * cols_, (end - begin) * cols_); });
-    parallel_for(cols_, 16, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = 0; i < count_; ++i) add_to(dy + i * cols_ + begin, end - begin, table + ids[i] * cols_ + begin);
-    });
+                 [&](int64_t begin, int64_t end, int) { start(base, out[0], begin * cols_, (end - begin) * cols_); });
+    parallel_for(cols_, 16, [&](int64_t begin, int64_t end, int) { add_rows(in[0], out[0], begin, end - begin); });
   }
 
  private:
-  static void start(const void* base, float* table, int64_t at, int64_t n) {
+  // positions_[first_[r]] ... are those of id r, in order.
+  void sort_by_row(const int32_t* ids) {
+    std::fill(first_.begin(), first_.end(), 0);
+    for (int64_t i = 0; i < count_; ++i) ++first_[size_t(ids[i]) + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    std::vector<int64_t> next(first_.begin(), first_.end() - 1);
+    for (int64_t i = 0; i < count_; ++i) positions_[size_t(next[size_t(ids[i])]++)] = i;
+  }
+
+  void start(const void* base, void* table, int64_t at, int64_t n) const {
+    int64_t bytes = dtype_bytes(table_type_);
+    char* to = static_cast<char*>(table) + at * bytes;
     if (!base)
-      std::memset(table + at, 0, size_t(n) * 4);
+      std::memset(to, 0, size_t(n * bytes));
     else if (base != table)
-      std::memcpy(table + at, static_cast<const float*>(base) + at, size_t(n) * 4);
+      std::memcpy(to, static_cast<const char*>(base) + at * bytes, size_t(n * bytes));
+  }
+
+  // Columns [begin, begin + n) of all rows that have an id.
+  void add_rows(const void* dy, void* table, int64_t begin, int64_t n) const {
+    std::vector<float> sums(static_cast<size_t>(n)), row(static_cast<size_t>(n));
+    for (int64_t r = 0; r < rows_; ++r) {
+      if (first_[size_t(r)] == first_[size_t(r) + 1]) continue;
+      load(table_type_, table, r * cols_ + begin, n, sums.data());
+      for (int64_t k = first_[size_t(r)]; k < first_[size_t(r) + 1]; ++k) {
+        load(dy_type_, dy, positions_[size_t(k)] * cols_ + begin, n, row.data());
+        add_to(row.data(), n, sums.data());
+      }
+      store(table_type_, sums.data(), n, table, r * cols_ + begin);
+    }
   }
 
   int64_t rows_, cols_, count_;
+  DType dy_type_, table_type_;
+  std::vector<int64_t> first_, positions_;
 };
 
 }  // namespace
@@ -83,7 +108,6 @@ std::unique_ptr<Kernel> make_embedding_kernel(const Graph& graph, const Node& no
   return std::make_unique<EmbeddingKernel>(graph, node);
 }
 std::unique_ptr<Kernel> make_embedding_grad_kernel(const Graph& graph, const Node& node) {
-  if (graph.dtype(node.inputs[0]) != DType::kF32) return make_reference_kernel(graph, node);
   return std::make_unique<EmbeddingGradKernel>(graph, node);
 }
 

@@ -1,5 +1,6 @@
 // The optimizer's kernels over many tensors at once: the sum of squares for the global norm, and AdamW. The work is cut
 // into chunks of all tensors together, so that small tensors cost nothing extra.
+#include "backend/cpu/convert.h"
 #include "backend/cpu/group_kernel.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/reduce.h"
@@ -20,9 +21,9 @@ class SumSquaresKernel : public Kernel {
  public:
   SumSquaresKernel(const Graph& graph, const Node& node) {
     for (size_t t = 0; t < node.inputs.size(); ++t) {
-      TOKAMAK_CHECK(graph.dtype(node.inputs[t]) == DType::kF32, "sum_squares runs in f32");
       int64_t n = num_elements(graph.shape(node.inputs[t]));
-      for (int64_t at = 0; at < n; at += kChunk) chunks_.push_back({t, at, std::min(kChunk, n - at)});
+      DType dtype = graph.dtype(node.inputs[t]);
+      for (int64_t at = 0; at < n; at += kChunk) chunks_.push_back({t, dtype, at, std::min(kChunk, n - at)});
     }
     partial_.resize(chunks_.size());
   }
@@ -32,7 +33,7 @@ class SumSquaresKernel : public Kernel {
     parallel_for(int64_t(chunks_.size()), 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         const Chunk& c = chunks_[size_t(i)];
-        partial_[size_t(i)] = sum_of_squares(static_cast<const float*>(in[c.tensor]) + c.at, c.n);
+        partial_[size_t(i)] = sum_of_chunk(in[c.tensor], c);
       }
     });
     double total = 0;
@@ -44,23 +45,38 @@ class SumSquaresKernel : public Kernel {
   static constexpr int64_t kChunk = 1 << 16;
   struct Chunk {
     size_t tensor;
+    DType dtype;
     int64_t at, n;
   };
+
+  static double sum_of_chunk(const void* data, const Chunk& c) {
+    if (c.dtype == DType::kF32) return sum_of_squares(static_cast<const float*>(data) + c.at, c.n);
+    std::array<float, 1024> block;
+    double total = 0;
+    for (int64_t at = 0; at < c.n; at += int64_t(block.size())) {
+      int64_t n = std::min(int64_t(block.size()), c.n - at);
+      load(c.dtype, data, c.at + at, n, block.data());
+      total += sum_of_squares(block.data(), n);
+    }
+    return total;
+  }
+
   std::vector<Chunk> chunks_;
   std::vector<double> partial_;
 };
 
 // The tile program of one tensor's update: what op::adamw decomposes into.
-TileProgram adamw_program(const Shape& shape, const Attrs& attrs) {
+TileProgram adamw_program(const ValueType& grad, const Attrs& attrs) {
   auto body = std::make_shared<Graph>("adamw");
   GraphBuilder g(*body);
   std::vector<ValueId> in;
-  for (int i = 0; i < 4; ++i) in.push_back(g.input(fmt::format("a{}", i), {DType::kF32, shape}));
+  for (int i = 0; i < 4; ++i)
+    in.push_back(g.input(fmt::format("a{}", i), {i == 1 ? grad.dtype : DType::kF32, grad.shape}));
   for (int i = 4; i < 7; ++i) in.push_back(g.input(fmt::format("a{}", i), {DType::kF32, {}}));
   Node node{.op = &op::adamw, .inputs = in, .outputs = {}, .attrs = attrs, .tags = {}, .body = nullptr};
   auto outputs = op::adamw.decompose(g, node, in);
   for (size_t i = 0; i < outputs.size(); ++i) body->add_result(fmt::format("r{}", i), outputs[i]);
-  return compile_tiles(body, shape, 0, false);
+  return compile_tiles(body, grad.shape, 0, false);
 }
 
 class MultiAdamwKernel : public Kernel {
@@ -72,7 +88,7 @@ class MultiAdamwKernel : public Kernel {
                   {"beta2", node.attrs.get_double("beta2")},
                   {"decay", decayed[t] ? node.attrs.get_double("decay") : 0.0},
                   {"eps", node.attrs.get_double("eps")}};
-      programs_.push_back(adamw_program(graph.shape(node.inputs[3 + 4 * t]), attrs));
+      programs_.push_back(adamw_program(graph.type(node.inputs[4 + 4 * t]), attrs));
       first_tile_.push_back(total_tiles_);
       total_tiles_ += num_tiles(programs_.back());
     }
