@@ -19,7 +19,14 @@ struct Row {
 };
 
 constexpr Row kKernels[] = {
-    {nullptr, nullptr},
+    {&op::concat, make_concat_kernel},
+    {&op::embedding, make_embedding_kernel},
+    {&op::embedding_grad, make_embedding_grad_kernel},
+    {&op::multi_adamw, make_multi_adamw_kernel},
+    {&op::pad, make_pad_kernel},
+    {&op::slice, make_slice_kernel},
+    {&op::sum_squares, make_sum_squares_kernel},
+    {&op::transpose, make_transpose_kernel},
 };
 
 class DeviceMemory : public Memory {

@@ -101,9 +101,8 @@ inline Interpretation run_on_gpu(const Graph& graph, const std::vector<HostTenso
   Interpretation out;
   const Graph& planned = program.plan().graph;
   for (const Result& result : planned.results())
-    out.results.push_back(read_tensor(planned.type(result.value), [&](void* to, int64_t bytes) {
-      program.get_result(result.name, to, bytes);
-    }));
+    out.results.push_back(read_tensor(planned.type(result.value),
+                                      [&](void* to, int64_t bytes) { program.get_result(result.name, to, bytes); }));
   for (const Update& update : planned.updates())
     out.updates.push_back(read_tensor(planned.type(update.target), [&](void* to, int64_t bytes) {
       store.read(planned.argument_of(update.target)->name, to, bytes);

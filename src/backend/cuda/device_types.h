@@ -1,0 +1,18 @@
+// How the types of graph/type.h are called in device code (kernels/storage.cuh).
+#pragma once
+
+#include "graph/type.h"
+
+namespace tokamak::cuda {
+
+inline const char* device_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return "float";
+    case DType::kBF16: return "tokamak::bf16";
+    case DType::kF16: return "tokamak::f16";
+    case DType::kI32: return "int32_t";
+  }
+  return "";
+}
+
+}  // namespace tokamak::cuda

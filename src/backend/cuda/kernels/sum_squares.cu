@@ -1,0 +1,62 @@
+// The sum of squares of many tensors: one partial sum for each piece, then one block adds those. Everything in a fixed
+// order.
+#include "backend/cuda/kernels/tensor_list.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+using namespace tokamak;
+
+constexpr int kThreads = 256;
+constexpr int kAhead = 4;
+
+// The sum over the block's threads, for thread 0: halves in turn.
+template <typename T>
+__device__ inline T sum_of_block(T own, T* shared) {
+  shared[threadIdx.x] = own;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (int(threadIdx.x) < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+  }
+  return shared[0];
+}
+
+template <typename T>
+__device__ inline float sum_of_piece(const T* x, int64_t count) {
+  constexpr int kVector = 16 / int(sizeof(T));
+  float sums[kVector] = {};
+  int64_t vectors = count / kVector;
+#pragma unroll kAhead
+  for (int64_t i = threadIdx.x; i < vectors; i += kThreads) {
+    float v[kVector];
+    load_floats<kVector>(x + i * kVector, v);
+#pragma unroll
+    for (int k = 0; k < kVector; ++k) sums[k] = fmaf(v[k], v[k], sums[k]);
+  }
+  int64_t rest = vectors * kVector + threadIdx.x;
+  if (rest < count) sums[0] = fmaf(to_float(x[rest]), to_float(x[rest]), sums[0]);
+#pragma unroll
+  for (int half = kVector / 2; half > 0; half /= 2)
+#pragma unroll
+    for (int k = 0; k < half; ++k) sums[k] += sums[k + half];
+  return sums[0];
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    sum_pieces(const Piece* pieces, const void* const* tensors, float* partial) {
+  __shared__ float shared[kThreads];
+  Piece piece = pieces[blockIdx.x];
+  float sum = 0;
+  with_type(piece.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    sum = sum_of_piece(static_cast<const T*>(tensors[piece.tensor]) + piece.begin, piece.count);
+  });
+  sum = sum_of_block(sum, shared);
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads) sum_partials(const float* partial, int32_t count, float* out) {
+  __shared__ double shared[kThreads];
+  double sum = 0;
+  for (int i = int(threadIdx.x); i < count; i += kThreads) sum += double(partial[i]);
+  sum = sum_of_block(sum, shared);
+  if (threadIdx.x == 0) *out = float(sum);
+}

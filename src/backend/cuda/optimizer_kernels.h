@@ -1,0 +1,16 @@
+// Device code of the optimizer's kernels; tests compile it without a GPU.
+#pragma once
+
+#include "graph/attrs.h"
+
+#include <string>
+
+namespace tokamak::cuda {
+
+/// The functions `sum_pieces` and `sum_partials`.
+std::string sum_squares_source();
+
+/// The function `multi_adamw` with the node's beta1, beta2, eps and decay.
+std::string multi_adamw_source(const Attrs& attrs);
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,100 @@
+// The device code of the hand-written kernels compiles without a GPU, for the oldest, a middle and the newest
+// architecture, in all its variants.
+#include "backend/cuda/embedding_kernels.h"
+#include "backend/cuda/nvrtc.h"
+#include "backend/cuda/optimizer_kernels.h"
+#include "backend/cuda/strided_copy.h"
+#include "backend/cuda/tensor_list.h"
+#include "graph/builder.h"
+#include "ops/ops.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+namespace tokamak::cuda {
+namespace {
+
+void expect_compiles(const std::string& source, const std::vector<std::string>& functions) {
+  for (Architecture a : {Architecture{8, 0}, {9, 0}, {12, 0}}) {
+    std::string code = compile_device_code(source, a);
+    for (const std::string& function : functions)
+      EXPECT_NE(code.find(function), std::string::npos) << function << " for " << a.major << '.' << a.minor;
+  }
+}
+
+// A graph of one node.
+Graph one_node(const OpDef& op, const std::vector<ValueType>& inputs, const Attrs& attrs) {
+  Graph graph;
+  GraphBuilder g(graph);
+  std::vector<ValueId> values;
+  for (size_t i = 0; i < inputs.size(); ++i) values.push_back(g.input(fmt::format("x{}", i), inputs[i]));
+  g.add(op, values, attrs);
+  return graph;
+}
+
+class OfType : public ::testing::TestWithParam<DType> {};
+
+TEST_P(OfType, CopiesCompile) {
+  for (Shape perm : {Shape{0, 2, 1, 3}, {3, 2, 1, 0}, {0, 1, 2, 3}}) {
+    Graph graph = one_node(op::transpose, {{GetParam(), {2, 70, 12, 64}}}, {{"perm", perm}});
+    CopyKernel kernel = make_copy_kernel(transpose_copy(graph, graph.nodes()[0]));
+    expect_compiles(kernel.source, {kernel.name});
+  }
+  Graph graph =
+      one_node(op::pad, {{GetParam(), {5, 7}}}, {{"after", int64_t(1)}, {"before", int64_t(2)}, {"dim", int64_t(1)}});
+  CopyKernel kernel = make_copy_kernel(pad_copy(graph, graph.nodes()[0]));
+  expect_compiles(kernel.source, {kernel.name});
+}
+
+TEST_P(OfType, EmbeddingCompiles) {
+  for (int64_t cols : {768, 12, 6, 1}) {
+    Graph graph = one_node(op::embedding, {{GetParam(), {50, cols}}, {DType::kI32, {30}}}, {});
+    expect_compiles(embedding_source(graph, graph.nodes()[0]), {"embedding"});
+  }
+}
+
+TEST_P(OfType, EmbeddingGradCompiles) {
+  for (int64_t cols : {1600, 6, 1})
+    for (DType base : {DType::kF32, DType::kBF16, DType::kF16}) {
+      std::vector<ValueType> inputs{{GetParam(), {300, cols}}, {DType::kI32, {300}}, {base, {50, cols}}};
+      Graph graph = one_node(op::embedding_grad, inputs, {{"rows", int64_t(50)}});
+      expect_compiles(embedding_grad_source(graph, graph.nodes()[0]), {"sum_rows", "combine_runs"});
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(KernelSources, OfType, ::testing::Values(DType::kF32, DType::kBF16, DType::kF16),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+TEST(KernelSources, OthersCompile) {
+  expect_compiles(radix_sort_source(65536, 50304), {"count_digits", "scan_counts", "place_by_digit"});
+  expect_compiles(sum_squares_source(), {"sum_pieces", "sum_partials"});
+  expect_compiles(addresses_source(), {"write_addresses"});
+  for (double beta1 : {0.9, 0.0})
+    expect_compiles(
+        multi_adamw_source({{"beta1", beta1}, {"beta2", 0.95}, {"decay", 0.1}, {"decayed", Shape{1}}, {"eps", 1e-8}}),
+        {"multi_adamw"});
+}
+
+TEST(KernelSources, BlocksOfSumRowsCoverAllColumns) {
+  for (int64_t cols : {1, 6, 30, 768, 1024, 1600, 5000}) {
+    Graph graph = one_node(op::embedding_grad, {{DType::kF32, {3, cols}}, {DType::kI32, {3}}}, {{"rows", int64_t(5)}});
+    ColumnSplit split = split_columns(graph, graph.nodes()[0]);
+    EXPECT_LE(split.threads, 256) << cols;
+    EXPECT_EQ(split.threads % 32, 0) << cols;
+    EXPECT_EQ(cols % split.vector, 0) << cols;
+  }
+}
+
+TEST(KernelSources, PiecesCoverTensors) {
+  std::vector<Piece> pieces = cut_into_pieces(std::vector<ValueType>{{DType::kF32, {5}}, {DType::kBF16, {40, 2}}}, 64);
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[0].count, 5);
+  EXPECT_EQ(pieces[1].count, 64);
+  EXPECT_EQ(pieces[2].begin, 64);
+  EXPECT_EQ(pieces[2].count, 16);
+  EXPECT_EQ(pieces[2].tensor, 1);
+  EXPECT_EQ(pieces[2].dtype, 1);  // kBF16 in kernels/tensor_list.cuh
+}
+
+}  // namespace
+}  // namespace tokamak::cuda

@@ -1,0 +1,135 @@
+// sum_squares and multi_adamw over many tensors on the GPU.
+#include "graph/builder.h"
+#include "ops/ops.h"
+#include "tests/backend/cuda/gpu_harness.h"
+#include "tests/support/random_tensors.h"
+
+namespace tokamak::test {
+namespace {
+
+// Sizes around vectors, pieces and blocks, and types in turn.
+ValueType tensor_type(int i, bool low) {
+  constexpr int64_t kSizes[] = {1, 3, 4, 17, 1000, 8191, 8192, 8193, 32768, 40001, 7, 100003};
+  constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+  return {low ? kTypes[i % 3] : DType::kF32, {kSizes[size_t(i) % std::size(kSizes)]}};
+}
+
+Graph sum_graph(int tensors, bool low) {
+  Graph graph;
+  GraphBuilder g(graph);
+  std::vector<ValueId> inputs;
+  for (int i = 0; i < tensors; ++i) inputs.push_back(g.input("x" + std::to_string(i), tensor_type(i, low)));
+  graph.add_result("y", g.add1(op::sum_squares, inputs));
+  return graph;
+}
+
+// The sums themselves are in f32 whatever the inputs are.
+TEST(GpuSumSquares, EqualsInterpreter) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (int tensors : {1, 2, 12, 300, 1000})
+    for (bool low : {false, true}) {
+      Graph graph = sum_graph(tensors, low);
+      expect_matches_interpreter(graph, random_arguments(graph), kF32Tolerance);
+    }
+}
+
+TEST(GpuSumSquares, GivesTheSameBits) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  Graph graph = sum_graph(30, true);
+  expect_deterministic(graph, random_arguments(graph));
+}
+
+TEST(GpuSumSquares, ShowsInfinityAndNan) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  Graph graph = sum_graph(12, true);
+  for (double bad : {HUGE_VAL, double(NAN)}) {
+    std::vector<HostTensor> arguments = random_arguments(graph);
+    arguments[11][100002] = bad;
+    EXPECT_FALSE(std::isfinite(run_on_gpu(graph, arguments).results[0][0])) << bad;
+  }
+}
+
+struct Options {
+  int tensors = 12;
+  bool low = false;       // gradients
+  bool in_place = false;  // parameters and moments are states
+};
+
+Graph adamw_graph(const Options& options) {
+  Graph graph;
+  GraphBuilder g(graph);
+  auto kind = options.in_place ? Argument::Kind::kState : Argument::Kind::kInput;
+  std::vector<ValueId> inputs;
+  for (const char* name : {"lr", "scale", "step"}) inputs.push_back(g.input(name, {DType::kF32, {}}));
+  Shape decayed;
+  for (int i = 0; i < options.tensors; ++i) {
+    ValueType type = tensor_type(i, options.low), state{DType::kF32, type.shape};
+    std::string number = std::to_string(i);
+    inputs.push_back(graph.add_argument(kind, "p" + number, state));
+    inputs.push_back(g.input("g" + number, type));
+    inputs.push_back(graph.add_argument(kind, "m" + number, state));
+    inputs.push_back(graph.add_argument(kind, "v" + number + "_positive", state));
+    decayed.push_back(i % 2);
+  }
+  Attrs attrs{{"beta1", 0.9}, {"beta2", 0.999}, {"decay", 0.1}, {"decayed", decayed}, {"eps", 1e-8}};
+  std::vector<ValueId> outputs = g.add(op::multi_adamw, inputs, attrs);
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    size_t t = o / 3, part = o % 3;
+    if (options.in_place)
+      graph.add_update(inputs[3 + 4 * t + (part == 0 ? 0 : part + 1)], outputs[o]);
+    else
+      graph.add_result("r" + std::to_string(o), outputs[o]);
+  }
+  return graph;
+}
+
+std::vector<HostTensor> adamw_arguments(const Graph& graph, double scale, double step) {
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  arguments[0][0] = 0.02;
+  arguments[1][0] = scale;
+  arguments[2][0] = step;
+  return arguments;
+}
+
+TEST(GpuMultiAdamw, EqualsInterpreter) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (bool low : {false, true})
+    for (bool in_place : {false, true})
+      for (double step : {1, 7, 100000}) {
+        Graph graph = adamw_graph({12, low, in_place});
+        expect_matches_interpreter(graph, adamw_arguments(graph, 0.7, step), kF32Tolerance);
+      }
+}
+
+TEST(GpuMultiAdamw, OfManyTensors) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (int tensors : {1, 37, 150, 500}) {
+    Graph graph = adamw_graph({tensors, true, true});
+    expect_matches_interpreter(graph, adamw_arguments(graph, 1, 3), kF32Tolerance);
+  }
+}
+
+TEST(GpuMultiAdamw, ScaleZeroLeavesEverything) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (bool in_place : {false, true}) {
+    Graph graph = adamw_graph({12, true, in_place});
+    std::vector<HostTensor> arguments = adamw_arguments(graph, 0, 3);
+    for (size_t i = 4; i < arguments.size(); i += 4) arguments[i][0] = i % 8 ? NAN : HUGE_VAL;
+    for (size_t i = 3; i < arguments.size(); ++i)  // f32 as the device has it
+      if ((i - 3) % 4 != 1)
+        for (double& v : arguments[i].data) v = float(v);
+    expect_matches_interpreter(graph, arguments, kExact);
+  }
+}
+
+TEST(GpuMultiAdamw, RepeatsWhenRecorded) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  Graph graph = adamw_graph({40, true, true});
+  std::vector<HostTensor> arguments = adamw_arguments(graph, 1, 3);
+  Interpretation plain = run_on_gpu(graph, arguments, 5), recorded = run_on_gpu(graph, arguments, 5, true);
+  for (size_t i = 0; i < plain.updates.size(); ++i)
+    EXPECT_EQ(plain.updates[i].data, recorded.updates[i].data) << "update " << i;
+}
+
+}  // namespace
+}  // namespace tokamak::test
