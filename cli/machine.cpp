@@ -38,7 +38,8 @@ Machine open_cpu(const RunConfig& config) {
   return machine;
 }
 
-Machine open_gpu(int ordinal) {
+Machine open_gpu(const RunConfig& config, int ordinal) {
+  set_num_threads(int(config.threads));
   Machine machine;
   machine.is_gpu = true;
   machine.versions = cuda::describe_device(ordinal).versions;
@@ -51,7 +52,7 @@ Machine open_gpu(int ordinal) {
 
 Machine open_machine(const RunConfig& config) {
   int ordinal = parse_device(config.device);
-  return ordinal == kCpu ? open_cpu(config) : open_gpu(ordinal);
+  return ordinal == kCpu ? open_cpu(config) : open_gpu(config, ordinal);
 }
 
 Target nominal_machine(const RunConfig& config) {

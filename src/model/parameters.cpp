@@ -1,3 +1,4 @@
+#include "base/parallel.h"
 #include "base/random.h"
 #include "model/gpt.h"
 
@@ -33,6 +34,16 @@ class Lister {
   std::vector<ParameterInfo> list_;
 };
 
+// Box-Muller on two words a pair; the stream 2^32 + index keeps clear of dropout's.
+void draw_pair(const ParameterInfo& info, int64_t index, int64_t seed, int64_t pair, std::vector<float>& values) {
+  auto words = philox4x32(uint64_t(seed), uint64_t(pair), (uint64_t(1) << 32) + uint64_t(index));
+  double radius = std::sqrt(-2 * std::log(1.0 - double(uniform_float(words[0]))));
+  double angle = 2 * std::numbers::pi * double(uniform_float(words[1]));
+  auto i = size_t(2 * pair);
+  values[i] = float(info.init_std * radius * std::cos(angle));
+  if (i + 1 < values.size()) values[i + 1] = float(info.init_std * radius * std::sin(angle));
+}
+
 }  // namespace
 
 std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model) {
@@ -64,14 +75,10 @@ int64_t count_parameters(const ModelConfig& model) {
 std::vector<float> init_parameter(const ParameterInfo& info, int64_t index, int64_t seed) {
   std::vector<float> values(size_t(num_elements(info.shape)), float(info.init_value));
   if (info.init_std == 0) return values;
-  // Box-Muller on two words a pair; the stream 2^32 + index keeps clear of dropout's.
-  for (size_t i = 0; i < values.size(); i += 2) {
-    auto words = philox4x32(uint64_t(seed), i / 2, (uint64_t(1) << 32) + uint64_t(index));
-    double radius = std::sqrt(-2 * std::log(1.0 - double(uniform_float(words[0]))));
-    double angle = 2 * std::numbers::pi * double(uniform_float(words[1]));
-    values[i] = float(info.init_std * radius * std::cos(angle));
-    if (i + 1 < values.size()) values[i + 1] = float(info.init_std * radius * std::sin(angle));
-  }
+  auto pairs = int64_t(values.size() + 1) / 2;
+  parallel_for(pairs, 1 << 14, [&](int64_t begin, int64_t end, int) {
+    for (int64_t pair = begin; pair < end; ++pair) draw_pair(info, index, seed, pair, values);
+  });
   return values;
 }
 
