@@ -41,11 +41,13 @@ struct Command {
 void print_config(const std::vector<Field>& fields);
 
 /// A command whose arguments fill `Options`, which has a visit(). A member `RunConfig run` and the options themselves,
-/// where there is a validate() for them, are validated before `function` sees them.
+/// where there is a validate() for them, are validated before `function` sees them; a member `GivenOptions given` gets
+/// what the user has typed.
 template <class Options>
 Command make_command(std::string name, std::string summary, std::string details, int (*function)(const Options&)) {
   auto read = [](Options& options, Arguments arguments) {
-    read_options(fields_of(options), arguments);
+    GivenOptions given = read_options(fields_of(options), arguments);
+    if constexpr (requires { options.given; }) options.given = std::move(given);
     if constexpr (requires { validate(options.run); }) validate(options.run);
     if constexpr (requires { validate(options); }) validate(options);
   };

@@ -1,48 +1,94 @@
 // `tokamak ladder`: what each optimisation buys on this machine.
+#include <fmt/chrono.h>
 #include <fmt/core.h>
+
+#include <filesystem>
 
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "data/data_vocab.h"
 #include "model/gpt.h"
-#include "train/ladder.h"
+#include "train/ladder_html.h"
 #include "train/progress.h"
 
 namespace tokamak {
 namespace {
 
+// What a GPU is given when it fits: beyond it a step of GPT-2 only gets longer.
+constexpr int64_t kLargestBatch = 64;
+
 struct LadderArguments {
   std::string config;
   RunConfig run;
   int64_t steps = LadderOptions().steps;
-  int64_t warmup = LadderOptions().warmup;
+  int64_t warmup = 0;
   std::string json;
+  std::string out;
+  GivenOptions given;
 };
 
 void visit(FieldList& v, LadderArguments& c) {
   v.config_file("run", c.config, "run file (TOML)");
   v.config(c.run);
   v("steps", c.steps, "timed steps a rung", at_least(1));
-  v("warmup", c.warmup, "steps before them", at_least(1));
+  v("warmup", c.warmup, "steps before them; 0: 1 on the CPU, 4 on a GPU", at_least(0));
   v("json", c.json, "file for the results; empty: none");
+  v("out", c.out, "folder for ladder.json and ladder.html, which has a chart; empty: none");
+}
+
+LadderOptions options_for(const LadderArguments& arguments, const Machine& machine) {
+  int64_t warmup = arguments.warmup > 0 ? arguments.warmup : machine.is_gpu ? 4 : 1;
+  return {.steps = arguments.steps, .warmup = warmup, .device_clock = machine.is_gpu};
+}
+
+// train.batch as given, else the largest that fits the first rung.
+int64_t batch_for(const LadderArguments& arguments, const RunConfig& config, const Machine& machine,
+                  const Rung& first) {
+  if (arguments.given.has("train.batch")) return config.train.batch;
+  return choose_batch(config, machine.target, first, machine.backend->free_bytes(),
+                      machine.is_gpu ? kLargestBatch : config.train.batch);
+}
+
+// Arguments with spaces in quotes, so that the line can be typed again.
+std::string command_line(const std::vector<std::string>& arguments) {
+  std::string line = "tokamak ladder";
+  for (const std::string& argument : arguments)
+    line += argument.find(' ') == std::string::npos ? " " + argument : " '" + argument + "'";
+  return line;
+}
+
+void write_reports(const LadderArguments& arguments, const LadderReport& report) {
+  if (!arguments.json.empty()) write_file_atomic(arguments.json, ladder_json(report));
+  if (arguments.out.empty()) return;
+  std::filesystem::path folder = arguments.out;
+  make_folder(folder);
+  write_file_atomic(folder / "ladder.json", ladder_json(report));
+  write_file_atomic(folder / "ladder.html", ladder_html(report));
+  fmt::print("\nladder.json and ladder.html are in {}\n", folder.string());
 }
 
 int run_ladder_command(const LadderArguments& arguments) {
   RunConfig config = with_data_vocab(arguments.run);
   Machine machine = open_machine(config);
-  fmt::print("{}: {} threads, measured {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s\n", machine.target.name,
-             machine.target.units, machine.target.f32_flops * 1e-9, machine.target.bf16_flops * 1e-9,
-             machine.target.memory_bandwidth * 1e-9);
-  fmt::print("model: {} parameters, {} x {} tokens a step\n\n{}\n",
+  std::span<const Rung> rungs = machine.is_gpu ? gpu_rungs() : cpu_rungs();
+  config.train.batch = batch_for(arguments, config, machine, rungs[0]);
+  fmt::print("{}\nmodel: {} parameters, {} x {} tokens a step\n\n{}\n", describe(machine),
              format_count(double(count_parameters(config.model))), config.train.batch, config.model.context,
              format_ladder_header());
-  auto results = run_ladder(config, machine.target, *machine.backend, {arguments.steps, arguments.warmup},
+  std::fflush(stdout);
+  LadderReport report{.config = config,
+                      .target = machine.target,
+                      .versions = machine.versions,
+                      .command = command_line(arguments.given.arguments),
+                      .date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))};
+  report.rungs = run_ladder(config, machine.target, *machine.backend, rungs, options_for(arguments, machine),
                             [](const RungResult& rung) {
                               fmt::print("{}\n", format_rung(rung));
                               std::fflush(stdout);
                             });
-  if (!arguments.json.empty()) write_file_atomic(arguments.json, ladder_json(config, machine.target, results));
+  fmt::print("\n{}", format_ladder_legend(report.rungs));
+  write_reports(arguments, report);
   return 0;
 }
 
@@ -52,7 +98,9 @@ Command ladder_command() {
   return make_command<LadderArguments>(
       "ladder", "the speed ladder on this machine: every optimisation, predicted and measured",
       "Random tokens stand for data. A rung that makes the step slower on this machine is shown and left out of the "
-      "rungs after it.",
+      "rungs after it. Without train.batch, the batch on a GPU is the largest power of two up to 64 with which the "
+      "first "
+      "rung fits; on the CPU it is the default one, or less where that does not fit.",
       run_ladder_command);
 }
 

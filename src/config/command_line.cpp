@@ -146,14 +146,22 @@ std::vector<Assignment> parse_arguments(const std::vector<Field>& fields, std::s
   return ArgumentParser(fields, arguments).parse();
 }
 
-void read_options(const std::vector<Field>& fields, std::span<const std::string> arguments) {
+bool GivenOptions::has(std::string_view key) const { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
+
+GivenOptions read_options(const std::vector<Field>& fields, std::span<const std::string> arguments) {
+  GivenOptions given{{arguments.begin(), arguments.end()}, {}};
+  auto assign_all = [&](const std::vector<Assignment>& assignments) {
+    assign(fields, assignments);
+    for (const Assignment& assignment : assignments) given.keys.push_back(assignment.key);
+  };
   std::vector<Assignment> options = parse_arguments(fields, arguments);
   for (const Field& field : fields) {
     if (field.kind != FieldKind::kConfigFile) continue;
     const std::string& path = *std::get<std::string*>(field.target);
-    if (!path.empty()) assign(fields, parse_toml(fields, read_file(path), path));
+    if (!path.empty()) assign_all(parse_toml(fields, read_file(path), path));
   }
-  assign(fields, options);
+  assign_all(options);
+  return given;
 }
 
 }  // namespace tokamak

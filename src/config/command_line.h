@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/assignment.h"
@@ -15,7 +16,15 @@ namespace tokamak {
 /// are set at once.
 std::vector<Assignment> parse_arguments(const std::vector<Field>& fields, std::span<const std::string> arguments);
 
+/// What a user has said, beside the values: a command may choose what was left open.
+struct GivenOptions {
+  std::vector<std::string> arguments;  // as typed
+  std::vector<std::string> keys;       // set by the configuration file or by an option
+
+  bool has(std::string_view key) const;
+};
+
 /// The whole order of precedence: the fields' present values < the configuration file < options.
-void read_options(const std::vector<Field>& fields, std::span<const std::string> arguments);
+GivenOptions read_options(const std::vector<Field>& fields, std::span<const std::string> arguments);
 
 }  // namespace tokamak

@@ -1,17 +1,17 @@
 #include "train/ladder.h"
 
+#include "base/error.h"
 #include "base/random.h"
-#include "base/system.h"
-#include "config/json.h"
 #include "exec/stream.h"
 #include "plan/print_plan.h"
+#include "plan/units.h"
 #include "train/session.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace tokamak {
 namespace {
@@ -24,21 +24,6 @@ constexpr double kNoise = 1.1;
 double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
-
-void switch_off(CompileConfig& c) {
-  c.precision = "fp32";
-  c.fuse = c.flash_attention = c.pad_vocab = c.fused_optimizer = c.async = false;
-}
-
-constexpr Rung kRungs[] = {
-    {"fp32, op by op", switch_off},
-    {"+ compile (fused groups)", [](CompileConfig& c) { c.fuse = true; }},
-    {"+ flash attention", [](CompileConfig& c) { c.flash_attention = true; }},
-    {"+ padded vocabulary", [](CompileConfig& c) { c.pad_vocab = true; }},
-    {"+ BF16 autocast", [](CompileConfig& c) { c.precision = "bf16"; }},
-    {"+ fused optimizer", [](CompileConfig& c) { c.fused_optimizer = true; }},
-    {"+ no host sync", [](CompileConfig& c) { c.async = true; }},
-};
 
 std::vector<Batch> random_batches(const RunConfig& config, int64_t count) {
   std::vector<Batch> batches(static_cast<size_t>(count));
@@ -60,125 +45,194 @@ double median(std::vector<double> values) {
   return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// Milliseconds of a step. Without waiting in between there are no single steps to time: the whole queue is.
-double time_steps(Stream& stream, const std::function<void(int64_t)>& run_step, const LadderOptions& options,
-                  bool async) {
-  std::vector<double> times;
-  auto begin = Clock::now();
-  for (int64_t i = 0; i < options.steps; ++i) {
-    auto step_begin = Clock::now();
-    stream.submit([&run_step, i, &options] { run_step(options.warmup + i); });
-    if (async) continue;
-    stream.wait();
-    times.push_back(ms_since(step_begin));
+struct StepTimes {
+  double first_ms = 0;  // since `begin`
+  double ms = 0;
+};
+
+// One rung's session and what it is fed.
+class Trial {
+ public:
+  Trial(const RunConfig& config, const Target& target, Backend& backend, const LadderOptions& options)
+      : backend_(backend), options_(options), session_(config, target, backend),
+        batches_(random_batches(config, session_.micro_batches())) {}
+
+  Session& session() { return session_; }
+
+  StepTimes time(Clock::time_point begin) {
+    return options_.device_clock ? time_by_device(begin) : time_on_stream(begin);
   }
-  stream.wait();
-  return async ? ms_since(begin) / double(options.steps) : median(times);
+
+ private:
+  void run_step(int64_t step) { session_.run_step(batches_, step, session_.config().optimizer.lr); }
+
+  StepTimes time_by_device(Clock::time_point begin) {
+    StepTimes times;
+    session_.initialise();
+    run_step(0);
+    times.first_ms = ms_since(begin);
+    for (int64_t i = 1; i < options_.warmup; ++i) run_step(i);
+    std::vector<double> steps;
+    for (int64_t i = 0; i < options_.steps; ++i) {
+      std::optional<PendingStep> pending;  // the step's loss stays on the device until the clock was read
+      steps.push_back(1e3 * backend_.time([&] {
+        pending = session_.submit_step(batches_, options_.warmup + i, session_.config().optimizer.lr);
+      }));
+    }
+    times.ms = median(steps);
+    return times;
+  }
+
+  // All of it on one stream, as in training; see Trainer::on_stream.
+  StepTimes time_on_stream(Clock::time_point begin) {
+    StepTimes times;
+    Stream stream;
+    stream.submit([this] {
+      session_.initialise();
+      run_step(0);
+    });
+    stream.wait();
+    times.first_ms = ms_since(begin);
+    for (int64_t i = 1; i < options_.warmup; ++i) stream.submit([this, i] { run_step(i); });
+    stream.wait();
+    times.ms = time_queue(stream);
+    return times;
+  }
+
+  // Milliseconds of a step. Without waiting in between there are no single steps to time: the whole queue is.
+  double time_queue(Stream& stream) {
+    bool async = session_.config().compile.async;
+    std::vector<double> times;
+    auto begin = Clock::now();
+    for (int64_t i = 0; i < options_.steps; ++i) {
+      auto step_begin = Clock::now();
+      stream.submit([this, i] { run_step(options_.warmup + i); });
+      if (async) continue;
+      stream.wait();
+      times.push_back(ms_since(step_begin));
+    }
+    stream.wait();
+    return async ? ms_since(begin) / double(options_.steps) : median(times);
+  }
+
+  Backend& backend_;
+  LadderOptions options_;
+  Session session_;
+  std::vector<Batch> batches_;
+};
+
+// Everything by which a rung may differ from another: where it is equal, so is the run.
+std::string fingerprint(const CompiledStep& step) {
+  const CompileConfig& c = step.config.compile;
+  std::string text =
+      fmt::format("async {} cuda_graph {} micro_batches {}\n", c.async, c.cuda_graph, step.micro_batches);
+  text += print_plan(step.step.plan);
+  if (step.update) text += print_plan(step.update->plan);
+  return text;
 }
 
-// All of it on one stream, as in training; see Trainer::on_stream.
-RungResult run_rung(const RunConfig& config, const Target& target, Backend& backend, const LadderOptions& options) {
-  RungResult result;
-  int64_t before = resident_bytes();
-  auto begin = Clock::now();
-  Session session(config, target, backend, available_memory());
-  std::vector<Batch> batches = random_batches(config, session.micro_batches());
-  auto run_step = [&](int64_t step) { session.run_step(batches, step, config.optimizer.lr); };
-  Stream stream;
-  stream.submit([&] {
-    session.initialise();
-    run_step(0);
-  });
-  stream.wait();
-  result.first_step_ms = ms_since(begin);
-  for (int64_t i = 1; i < options.warmup; ++i) stream.submit([&, i] { run_step(i); });
-  stream.wait();
-  result.ms = time_steps(stream, run_step, options, config.compile.async);
-  result.predicted_ms = session.compiled().seconds() * 1e3;
-  result.tokens_per_second = double(session.tokens_per_step()) / result.ms * 1e3;
-  result.gflops = session.flops_per_step() / result.ms * 1e-6;
-  result.planned_bytes = session.compiled().total_bytes();
-  result.used_bytes = resident_bytes() - before;
-  return result;
-}
+class Ladder {
+ public:
+  Ladder(const RunConfig& config, const Target& target, Backend& backend, const LadderOptions& options)
+      : config_(config), step_tokens_(config.train.batch * config.model.context * count_micro_batches(config)),
+        target_(target), backend_(backend), options_(options) {}
+
+  RungResult climb(const Rung& rung) {
+    RunConfig trial = config_;
+    rung.switch_on(trial, kept_arena_bytes_);
+    CompiledStep compiled = compile_step(trial, target_);
+    std::string print = fingerprint(compiled);
+    bool changed = !kept_ || print != kept_print_;
+    RungResult result = changed ? measure(trial, compiled) : *kept_;
+    // A loss is measured once more before it is believed: something else may have run on the machine meanwhile.
+    if (result.ran() && !rung.optional && kept_ && result.ms > kept_->ms * kNoise) {
+      RungResult again = measure(trial, compiled);
+      if (again.ran() && again.ms < result.ms) result = again;
+    }
+    result.name = rung.name;
+    result.optional = rung.optional;
+    result.changed = changed;
+    compare(result);
+    if (rung.optional) return result;
+    // What does not fit is no slower for that: the rungs after it build on it, and may need less memory.
+    if (result.kept || !result.ran()) config_ = trial;
+    if (!result.kept) return result;
+    kept_ = result;
+    kept_print_ = std::move(print);
+    kept_arena_bytes_ = compiled.step.plan.arena_bytes;
+    return result;
+  }
+
+ private:
+  void compare(RungResult& result) {
+    result.kept = result.ran() && !result.optional && (!kept_ || result.ms <= kept_->ms * kNoise);
+    if (!result.ran()) return;
+    if (first_ms_ == 0) first_ms_ = result.ms;
+    result.speedup_step = kept_ ? kept_->ms / result.ms : 1;
+    result.speedup_total = first_ms_ / result.ms;
+  }
+
+  RungResult measure(const RunConfig& config, const CompiledStep& compiled) {
+    RungResult result;
+    result.precision = compiled.config.compile.precision;
+    result.planned_bytes = compiled.total_bytes();
+    result.micro_batches = compiled.micro_batches;
+    result.peak = peak_of(target_, result.precision);
+    int64_t free = backend_.free_bytes();
+    if (free > 0 && result.planned_bytes > free) {
+      result.failure = fmt::format("does not fit (needs {}, {} are free)", format_bytes(double(result.planned_bytes)),
+                                   format_bytes(double(free)));
+      return result;
+    }
+    try {
+      run(config, result);
+    } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
+      result.failure = error.what();
+    }
+    return result;
+  }
+
+  void run(const RunConfig& config, RungResult& result) {
+    int64_t before = backend_.used_bytes();
+    auto begin = Clock::now();
+    Trial trial(config, target_, backend_, options_);
+    StepTimes times = trial.time(begin);
+    const Session& session = trial.session();
+    double share = double(step_tokens_) / double(session.tokens_per_step());
+    result.first_step_ms = times.first_ms;
+    result.ms = times.ms * share;
+    result.predicted_ms = session.compiled().seconds() * 1e3 * share;
+    result.tokens_per_second = double(session.tokens_per_step()) / times.ms * 1e3;
+    result.gflops = session.flops_per_step() / times.ms * 1e-6;
+    FlopsPerToken flops = flops_per_token(config.model);
+    result.mfu = result.tokens_per_second * flops.full / result.peak.flops;
+    result.mfu_causal = result.tokens_per_second * flops.causal / result.peak.flops;
+    result.used_bytes = backend_.used_bytes() - before;
+  }
+
+  RunConfig config_;  // with all that was kept
+  int64_t step_tokens_;
+  const Target& target_;
+  Backend& backend_;
+  LadderOptions options_;
+  std::optional<RungResult> kept_;
+  std::string kept_print_;
+  int64_t kept_arena_bytes_ = 0;
+  double first_ms_ = 0;
+};
 
 }  // namespace
 
-std::span<const Rung> cpu_rungs() { return kRungs; }
-
-std::vector<RungResult> run_ladder(const RunConfig& asked, const Target& target, Backend& backend,
-                                   const LadderOptions& options, const std::function<void(const RungResult&)>& report) {
-  RunConfig config = asked;
+std::vector<RungResult> run_ladder(const RunConfig& config, const Target& target, Backend& backend,
+                                   std::span<const Rung> rungs, const LadderOptions& options,
+                                   const std::function<void(const RungResult&)>& report) {
+  Ladder ladder(config, target, backend, options);
   std::vector<RungResult> results;
-  double kept_ms = 0;
-  std::string kept_plan;
-  size_t kept_at = 0;
-  for (const Rung& rung : cpu_rungs()) {
-    RunConfig trial = config;
-    rung.switch_on(trial.compile);
-    std::string plan = print_plan(compile_step(trial, target).step.plan);
-    bool changed = results.empty() || plan != kept_plan || trial.compile.async != config.compile.async;
-    RungResult result = changed ? run_rung(trial, target, backend, options) : results[kept_at];
-    // A loss is measured once more before it is believed: something else may have run on the machine meanwhile.
-    if (!results.empty() && result.ms > kept_ms * kNoise) {
-      RungResult again = run_rung(trial, target, backend, options);
-      if (again.ms < result.ms) result = again;
-    }
-    result.name = rung.name;
-    result.changed = changed;
-    if (!results.empty()) {
-      result.speedup_step = kept_ms / result.ms;
-      result.speedup_total = results[0].ms / result.ms;
-      result.kept = result.ms <= kept_ms * kNoise;
-    }
-    if (result.kept) {
-      config = trial;
-      kept_ms = result.ms;
-      kept_plan = std::move(plan);
-      kept_at = results.size();
-    }
-    results.push_back(result);
-    if (report) report(result);
+  for (const Rung& rung : rungs) {
+    results.push_back(ladder.climb(rung));
+    if (report) report(results.back());
   }
   return results;
-}
-
-std::string format_ladder_header() {
-  return fmt::format("{:<26} {:>9} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9}", "rung", "ms", "predicted", "tokens/s",
-                     "x before", "x first", "GFLOP/s", "plan MiB", "used MiB");
-}
-
-std::string format_rung(const RungResult& r) {
-  return fmt::format("{:<26} {:>9.1f} {:>9.1f} {:>9.0f} {:>8.2f} {:>8.2f} {:>8.0f} {:>9.1f} {:>9.1f}{}", r.name, r.ms,
-                     r.predicted_ms, r.tokens_per_second, r.speedup_step, r.speedup_total, r.gflops,
-                     double(r.planned_bytes) / (1 << 20), double(r.used_bytes) / (1 << 20),
-                     !r.changed ? "  changes nothing here"
-                     : r.kept   ? ""
-                                : "  slower here: not kept");
-}
-
-std::string ladder_json(const RunConfig& config, const Target& target, const std::vector<RungResult>& results) {
-  nlohmann::ordered_json out;
-  out["machine"] = {{"name", target.name},
-                    {"threads", target.units},
-                    {"fp32_gflops", target.f32_flops * 1e-9},
-                    {"bf16_gflops", target.bf16_flops * 1e-9},
-                    {"memory_gb_per_second", target.memory_bandwidth * 1e-9}};
-  out["config"] = nlohmann::ordered_json::parse(to_json(config));
-  for (const RungResult& r : results)
-    out["rungs"].push_back({{"name", r.name},
-                            {"ms", r.ms},
-                            {"predicted_ms", r.predicted_ms},
-                            {"tokens_per_second", r.tokens_per_second},
-                            {"speedup_over_previous", r.speedup_step},
-                            {"speedup_over_first", r.speedup_total},
-                            {"gflops", r.gflops},
-                            {"planned_bytes", r.planned_bytes},
-                            {"used_bytes", r.used_bytes},
-                            {"first_step_ms", r.first_step_ms},
-                            {"changed", r.changed},
-                            {"kept", r.kept}});
-  return out.dump(2) + "\n";
 }
 
 }  // namespace tokamak

@@ -1,51 +1,56 @@
 // The speed ladder: the same training step with one optimisation after the other switched on, predicted and measured.
+// Tests: tests/train/ladder_test.cpp.
 #pragma once
 
 #include "backend/backend.h"
-#include "config/config.h"
+#include "train/rungs.h"
+#include "train/utilization.h"
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace tokamak {
 
-struct Rung {
-  std::string_view name;
-  void (*switch_on)(CompileConfig&);
-};
-
-/// In order; the first one switches everything off.
-std::span<const Rung> cpu_rungs();
-
 struct RungResult {
   std::string name;
-  double ms = 0;  // an optimizer step: median of the timed ones
+  std::string precision;
+  /// Milliseconds for the tokens of one optimizer step of the configuration, median of the timed ones. (A rung with
+  /// more micro-batches a step than the configuration has is scaled to as many tokens.)
+  double ms = 0;
   double predicted_ms = 0;
   double tokens_per_second = 0;
   double speedup_step = 1;   // over the last rung that was kept
-  double speedup_total = 1;  // over the first
-  double gflops = 0;
+  double speedup_total = 1;  // over the first that was measured
+  double mfu = 0;            // share of `peak`, with all of attention: see train/utilization.h
+  double mfu_causal = 0;     // with the half of attention that the mask lets through
+  Peak peak;
+  double gflops = 0;          // of the kernels as planned
   int64_t planned_bytes = 0;  // parameters, states, inputs, arena
-  int64_t used_bytes = 0;     // growth of the process's resident memory
+  int64_t used_bytes = 0;     // growth of what the process has of the device's memory
   double first_step_ms = 0;   // compiling, allocating and the first step
-  bool changed = true;        // false: the plan is that of the rung before, nothing was measured again
-  bool kept = true;           // false: slower here, the rungs after it go on without it
+  int64_t micro_batches = 1;  // of an optimizer step
+  bool optional = false;
+  bool changed = true;  // false: program and plan are those of the rung before, nothing was measured again
+  bool kept = true;     // false: slower here, or optional: the rungs after it go on without it
+  std::string failure;  // why it could not run: "does not fit (needs 1.20 GiB, 1.00 GiB are free)"; else empty
+
+  bool ran() const { return failure.empty(); }
+  double prediction_error() const { return predicted_ms / ms - 1; }
 };
 
 struct LadderOptions {
   int64_t steps = 10;
   int64_t warmup = 1;
+  /// Times every step by the backend's own clock, as a device with a queue needs; else steps run on a stream thread and
+  /// the host's clock is read.
+  bool device_clock = false;
 };
 
-/// Runs every rung of `config` on random tokens. `report` is called after each.
+/// Runs the rungs of `config` on random tokens. `report` is called after each. A rung that needs more memory than there
+/// is is reported with its `failure`; the rungs after it still build on its change.
 std::vector<RungResult> run_ladder(const RunConfig& config, const Target& target, Backend& backend,
-                                   const LadderOptions& options, const std::function<void(const RungResult&)>& report);
-
-/// As a table, and as JSON with the machine and the model.
-std::string format_ladder_header();
-std::string format_rung(const RungResult& result);
-std::string ladder_json(const RunConfig& config, const Target& target, const std::vector<RungResult>& results);
+                                   std::span<const Rung> rungs, const LadderOptions& options,
+                                   const std::function<void(const RungResult&)>& report);
 
 }  // namespace tokamak

@@ -1,0 +1,21 @@
+// The ladder as one self-contained HTML page: no script, nothing from the network. Tests:
+// tests/train/ladder_html_test.cpp.
+#pragma once
+
+#include "train/ladder_report.h"
+
+#include <string>
+#include <string_view>
+
+namespace tokamak {
+
+/// A chart of measured and predicted tokens/s, the table, and what it was measured with.
+std::string ladder_html(const LadderReport& report);
+
+/// The chart alone: an <svg> element with its own style, readable on a light and on a dark page.
+std::string ladder_chart(const std::vector<RungResult>& rungs);
+
+/// With the characters that mean something in HTML replaced.
+std::string escape_html(std::string_view text);
+
+}  // namespace tokamak

@@ -1,0 +1,122 @@
+#include "train/ladder_report.h"
+
+#include "config/json.h"
+#include "model/gpt.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMiB = double(1 << 20);
+
+Json machine_json(const LadderReport& report) {
+  const Target& target = report.target;
+  Json json = {{"name", target.name},
+               {"units", target.units},
+               {"fp32_gflops", target.f32_flops * 1e-9},
+               {"tf32_gflops", target.tf32_flops * 1e-9},
+               {"bf16_gflops", target.bf16_flops * 1e-9},
+               {"memory_gb_per_second", target.memory_bandwidth * 1e-9},
+               {"versions", report.versions}};
+  return json;
+}
+
+Json model_json(const RunConfig& config) {
+  FlopsPerToken flops = flops_per_token(config.model);
+  return {{"parameters", count_parameters(config.model)},
+          {"multiplied_parameters", count_multiplied_parameters(config.model)},
+          {"flops_per_token", flops.full},
+          {"flops_per_token_causal", flops.causal},
+          {"batch", config.train.batch},
+          {"context", config.model.context}};
+}
+
+Json rung_json(const RungResult& r) {
+  Json json = {{"name", r.name}, {"precision", r.precision}, {"optional", r.optional},
+               {"kept", r.kept}, {"changed", r.changed},     {"planned_bytes", r.planned_bytes}};
+  if (!r.ran()) {
+    json["failure"] = r.failure;
+    return json;
+  }
+  json.update({{"ms", r.ms},
+               {"predicted_ms", r.predicted_ms},
+               {"prediction_error", r.prediction_error()},
+               {"tokens_per_second", r.tokens_per_second},
+               {"speedup_over_previous", r.speedup_step},
+               {"speedup_over_first", r.speedup_total},
+               {"mfu", r.mfu},
+               {"mfu_causal", r.mfu_causal},
+               {"peak_flops", r.peak.flops},
+               {"peak", r.peak.name},
+               {"gflops", r.gflops},
+               {"used_bytes", r.used_bytes},
+               {"first_step_ms", r.first_step_ms},
+               {"micro_batches", r.micro_batches}});
+  return json;
+}
+
+}  // namespace
+
+std::string format_ladder_header() {
+  return fmt::format("{:<26} {:>8} {:>8} {:>6} {:>8} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>6}", "rung", "ms",
+                     "predict", "error", "tokens/s", "x prev", "x 1st", "MFU", "causal", "plan MiB", "used MiB",
+                     "first");
+}
+
+std::string format_rung(const RungResult& r) {
+  if (!r.ran()) return fmt::format("{:<26} {:.93}", r.name, r.failure);
+  std::string note = rung_note(r);
+  return fmt::format(
+      "{:<26} {:>8.2f} {:>8.2f} {:>+5.0f}% {:>8.0f} {:>6.2f} {:>6.2f} {:>5.1f}% {:>5.1f}% {:>8.1f} {:>8.1f} "
+      "{:>5.1f}s{}",
+      r.name, r.ms, r.predicted_ms, 100 * r.prediction_error(), r.tokens_per_second, r.speedup_step, r.speedup_total,
+      100 * r.mfu, 100 * r.mfu_causal, double(r.planned_bytes) / kMiB, double(r.used_bytes) / kMiB,
+      r.first_step_ms * 1e-3, note.empty() ? "" : " " + note);
+}
+
+std::string rung_note(const RungResult& r) {
+  if (!r.ran()) return "";
+  if (r.optional) return "aside";
+  if (!r.changed) return "same";
+  return r.kept ? "" : "slower";
+}
+
+std::vector<std::string> peak_names(const std::vector<RungResult>& rungs) {
+  std::vector<std::string> names;
+  for (const RungResult& rung : rungs)
+    if (rung.ran() && std::find(names.begin(), names.end(), rung.peak.name) == names.end())
+      names.push_back(rung.peak.name);
+  return names;
+}
+
+std::string format_ladder_legend(const std::vector<RungResult>& rungs) {
+  auto any = [&](std::string_view note) {
+    return std::any_of(rungs.begin(), rungs.end(), [&](const RungResult& rung) { return rung_note(rung) == note; });
+  };
+  std::string text = "MFU: 6N + 12LCT FLOPs a token, causal: 6N + 6LCT; N: parameters without position embeddings\n";
+  for (const std::string& name : peak_names(rungs)) text += fmt::format("peak: {}\n", name);
+  if (any("slower")) text += "slower: here, so the rungs after it go on without it\n";
+  if (any("same")) text += "same: changes nothing here, not measured again\n";
+  if (any("aside")) text += "aside: measured beside the last kept rung, not kept\n";
+  return text;
+}
+
+std::string ladder_json(const LadderReport& report) {
+  Json out;
+  out["date"] = report.date;
+  out["command"] = report.command;
+  out["machine"] = machine_json(report);
+  out["model"] = model_json(report.config);
+  out["config"] = Json::parse(to_json(report.config));
+  out["rungs"] = Json::array();
+  for (const RungResult& rung : report.rungs) out["rungs"].push_back(rung_json(rung));
+  return out.dump(2) + "\n";
+}
+
+}  // namespace tokamak

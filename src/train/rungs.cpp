@@ -1,0 +1,87 @@
+#include "train/rungs.h"
+
+#include "train/step_compiler.h"
+
+#include <bit>
+
+namespace tokamak {
+namespace {
+
+// Kept free of the plan: workspaces, kernels and what other programs take meanwhile.
+constexpr double kUsableShare = 0.9;
+
+void switch_off(RunConfig& config, int64_t) {
+  CompileConfig& c = config.compile;
+  c.precision = "fp32";
+  c.fuse = c.flash_attention = c.pad_vocab = c.fused_optimizer = c.cuda_graph = false;
+  c.memory_budget_gib = 0;
+}
+
+void switch_off_cpu(RunConfig& config, int64_t bytes) {
+  switch_off(config, bytes);
+  config.compile.async = false;
+}
+
+void fuse(RunConfig& c, int64_t) { c.compile.fuse = true; }
+void flash_attention(RunConfig& c, int64_t) { c.compile.flash_attention = true; }
+void pad_vocab(RunConfig& c, int64_t) { c.compile.pad_vocab = true; }
+void fused_optimizer(RunConfig& c, int64_t) { c.compile.fused_optimizer = true; }
+void no_host_sync(RunConfig& c, int64_t) { c.compile.async = true; }
+void cuda_graph(RunConfig& c, int64_t) { c.compile.cuda_graph = true; }
+void tf32(RunConfig& c, int64_t) { c.compile.precision = "tf32"; }
+void bf16(RunConfig& c, int64_t) { c.compile.precision = "bf16"; }
+void fp16(RunConfig& c, int64_t) { c.compile.precision = "fp16"; }
+
+void halve_memory(RunConfig& c, int64_t arena_bytes) {
+  c.compile.memory_budget_gib = double(arena_bytes) / 2 / double(int64_t(1) << 30);
+}
+
+void accumulate(RunConfig& c, int64_t) {
+  int64_t tokens = c.train.total_batch > 0 ? c.train.total_batch : c.train.batch * c.model.context;
+  c.train.total_batch = 4 * tokens;
+}
+
+void untie_weights(RunConfig& c, int64_t) { c.model.tie_weights = false; }
+
+constexpr Rung kCpuRungs[] = {
+    {"fp32, op by op", switch_off_cpu}, {"+ compile (fused groups)", fuse}, {"+ flash attention", flash_attention},
+    {"+ padded vocabulary", pad_vocab}, {"+ BF16 autocast", bf16},          {"+ fused optimizer", fused_optimizer},
+    {"+ no host sync", no_host_sync},
+};
+
+constexpr Rung kGpuRungs[] = {
+    {"fp32, op by op", switch_off},
+    {"+ TF32", tf32},
+    {"+ BF16 autocast", bf16},
+    {"+ compile (fused groups)", fuse},
+    {"+ flash attention", flash_attention},
+    {"+ padded vocabulary", pad_vocab},
+    {"+ fused optimizer", fused_optimizer},
+    {"+ CUDA graph", cuda_graph},
+    {"FP16 + loss scaling", fp16, true},
+    {"recompute (memory budget)", halve_memory, true},
+    {"accumulation x4", accumulate, true},
+    {"weight tying off", untie_weights, true},
+};
+
+bool divides_total_batch(const RunConfig& config) {
+  return config.train.total_batch % (config.train.batch * config.model.context) == 0;
+}
+
+}  // namespace
+
+std::span<const Rung> cpu_rungs() { return kCpuRungs; }
+std::span<const Rung> gpu_rungs() { return kGpuRungs; }
+
+int64_t choose_batch(RunConfig config, const Target& target, const Rung& rung, int64_t free_bytes, int64_t most) {
+  rung.switch_on(config, 0);
+  for (auto batch = int64_t(std::bit_floor(uint64_t(most))); batch > 1; batch /= 2) {
+    config.train.batch = batch;
+    if (!divides_total_batch(config)) continue;
+    if (free_bytes <= 0) return batch;
+    if (double(compile_step(config, target).total_bytes()) <= double(free_bytes) * kUsableShare) return batch;
+  }
+  return 1;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,65 @@
+#include "train/utilization.h"
+
+#include "model/gpt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// Dense rates in TFLOP/s with fp32 accumulation, from NVIDIA's datasheets and architecture white papers (H100/H200
+// Tensor Core GPU, A100, L40S, Ada AD102, Blackwell B200); where those give the rate with 2:4 sparsity,
+// half of it. bf16 and fp16 are the same there.
+struct DatasheetRow {
+  std::string_view name;  // a piece of the device's name; the first row that matches counts
+  double half, tf32, fp32;
+};
+constexpr DatasheetRow kDatasheet[] = {
+    {"H200 NVL", 836, 418, 60},  {"H200", 989, 494, 67},        {"H100 NVL", 836, 418, 60},
+    {"H100 PCIe", 756, 378, 51}, {"H100", 989, 494, 67},        {"A100", 312, 156, 19.5},
+    {"L40S", 362, 183, 91.6},    {"RTX 4090", 165, 82.6, 82.6}, {"B200", 2250, 1120, 75},
+};
+
+// Variants of the same name with fewer or slower units.
+constexpr std::string_view kOtherVariants[] = {"MIG", "Laptop", "4090 D", "GB200"};
+
+const DatasheetRow* find_row(std::string_view device) {
+  auto contains = [&](std::string_view piece) { return device.find(piece) != std::string_view::npos; };
+  if (std::any_of(std::begin(kOtherVariants), std::end(kOtherVariants), contains)) return nullptr;
+  for (const DatasheetRow& row : kDatasheet)
+    if (contains(row.name)) return &row;
+  return nullptr;
+}
+
+double target_rate(const Target& target, std::string_view precision) {
+  if (precision == "bf16" || precision == "fp16") return target.bf16_flops;
+  return precision == "tf32" && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
+}
+
+}  // namespace
+
+int64_t count_multiplied_parameters(const ModelConfig& model) {
+  int64_t looked_up = model.context * model.width;
+  if (!model.tie_weights) looked_up += model.vocab * model.width;
+  return count_parameters(model) - looked_up;
+}
+
+FlopsPerToken flops_per_token(const ModelConfig& model) {
+  double weights = 6.0 * double(count_multiplied_parameters(model));
+  double attention = double(model.layers) * double(model.width) * double(model.context);
+  return {weights + 12 * attention, weights + 6 * attention};
+}
+
+Peak peak_of(const Target& target, std::string_view precision) {
+  const DatasheetRow* row = find_row(target.name);
+  if (!row) {
+    double rate = target_rate(target, precision);
+    return {rate, fmt::format("{:.3g} TFLOP/s (measured matmul rate, {})", rate * 1e-12, precision)};
+  }
+  double tera = precision == "fp32" ? row->fp32 : precision == "tf32" ? row->tf32 : row->half;
+  return {tera * 1e12, fmt::format("{:.4g} TFLOP/s ({} datasheet, {} dense)", tera, row->name, precision)};
+}
+
+}  // namespace tokamak
