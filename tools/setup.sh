@@ -1,11 +1,41 @@
 #!/bin/sh
 # tools/setup.sh STAGE...: installs the Debian packages of tools/packages.txt that the stages need and that are missing.
 # When all are there it does nothing: no apt, no root. When it cannot install, it changes nothing and says what to do.
+# Stage build on a machine with cuDNN also unpacks the headers of cudnn-frontend, which no Debian package brings.
 set -eu
 cd "$(dirname "$0")/.."
 list=tools/packages.txt
 
 say() { printf '%s\n' "$*" >&2; }
+
+has_cudnn() {
+  for header in /usr/include/cudnn.h /usr/include/*/cudnn.h /usr/local/cuda*/include/cudnn.h \
+                "${CUDAToolkit_ROOT:-/usr}"/include/cudnn.h; do
+    [ -e "$header" ] && return 0
+  done
+  python3 -c 'import nvidia.cudnn' 2>/dev/null
+}
+
+# From the PyPI package into build/cudnn_frontend/include (cmake/TokamakCudnn.cmake). Without it attention on CUDA is
+# slower, so that a failure is no error.
+unpack_cudnn_frontend() {
+  to=build/cudnn_frontend
+  if [ -e $to/include/cudnn_frontend.h ] || [ -e /usr/include/cudnn_frontend.h ] \
+     || [ -e /usr/local/include/cudnn_frontend.h ] || ! has_cudnn || ! python3 -m pip --version >/dev/null 2>&1; then
+    return 0
+  fi
+  rm -rf $to
+  mkdir -p $to
+  if python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest $to nvidia-cudnn-frontend >/dev/null 2>&1 \
+     && python3 -m zipfile -e $to/*.whl $to/wheel && mv $to/wheel/include $to/include; then
+    rm -rf $to/wheel $to/*.whl
+  else
+    rm -rf $to
+    say "note: [setup] the headers of cudnn-frontend could not be had from PyPI (pip download nvidia-cudnn-frontend);"
+    say "  attention on CUDA will use Tokamak's own kernels. To use yours: cmake -DTOKAMAK_CUDNN_FRONTEND=path/to/include"
+  fi
+}
+case " $* " in *" build "*) unpack_cudnn_frontend ;; esac
 
 # Stage names as an alternation, so that one awk line selects the packages.
 wanted=$(awk -v stages=" $* " '!/^#/ && NF && index(stages, " " $2 " ") { print $1 }' "$list")

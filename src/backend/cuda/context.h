@@ -6,6 +6,8 @@
 
 namespace tokamak::cuda {
 
+struct CudnnPlans;
+
 struct Context {
   Context(const DeviceInfo& device, const std::filesystem::path& cache);
 
@@ -13,6 +15,7 @@ struct Context {
   StreamHandle stream;
   std::filesystem::path cache;  // empty: none
   KernelCompiler compiler;
+  std::shared_ptr<CudnnPlans> cudnn;  // made by the first kernel that needs it
 
   cudaStream_t queue() const { return stream.get(); }
 };

@@ -19,6 +19,8 @@ struct Row {
 };
 
 constexpr Row kKernels[] = {
+    {&op::attention, make_attention_kernel},
+    {&op::attention_grad, make_attention_grad_kernel},
     {&op::concat, make_concat_kernel},
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},

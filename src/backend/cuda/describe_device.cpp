@@ -1,5 +1,6 @@
 #include "backend/cuda/check.h"
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/cudnn_attention.h"
 #include "base/error.h"
 
 #include <cstdlib>
@@ -17,8 +18,10 @@ std::string list_versions() {
   cudaRuntimeGetVersion(&runtime);
   nvrtcVersion(&nvrtc_major, &nvrtc_minor);
   size_t blas = cublasLtGetVersion();
-  return fmt::format("driver for CUDA {}, runtime {}, NVRTC {}.{}, cuBLASLt {}.{}.{}", version(driver),
-                     version(runtime), nvrtc_major, nvrtc_minor, blas / 10000, blas % 10000 / 100, blas % 100);
+  std::string cudnn = cudnn_version();
+  return fmt::format("driver for CUDA {}, runtime {}, NVRTC {}.{}, cuBLASLt {}.{}.{}, {}", version(driver),
+                     version(runtime), nvrtc_major, nvrtc_minor, blas / 10000, blas % 10000 / 100, blas % 100,
+                     cudnn.empty() ? "no cuDNN" : cudnn);
 }
 
 int64_t attribute(cudaDeviceAttr name, int ordinal) {

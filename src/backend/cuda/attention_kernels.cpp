@@ -1,0 +1,37 @@
+// Attention: by cuDNN where it has a plan, else by the blocked kernels of kernels/attention*.cu.
+#include "backend/cuda/cudnn_attention.h"
+#include "graph/op_def.h"
+
+namespace tokamak::cuda {
+namespace {
+
+AttentionProblem attention_problem(const Graph& graph, const Node& node) {
+  const ValueType& qkv = graph.type(node.inputs[0]);
+  AttentionProblem p;
+  p.batch = qkv.shape[0];
+  p.time = qkv.shape[1];
+  p.heads = node.attrs.get_int("heads");
+  p.head_dim = qkv.shape[2] / 3 / p.heads;
+  p.dtype = qkv.dtype;
+  p.causal = node.attrs.get_bool("causal");
+  p.scale = node.attrs.get_double("scale");
+  p.dropout = node.attrs.get_double("dropout");
+  p.stream = node.attrs.get_int("stream");
+  return p;
+}
+
+}  // namespace
+
+KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  if (cudnn_supports(context, problem, AttentionPass::kForward)) return make_cudnn_attention(context, problem);
+  return make_reference_kernel(context, graph, node);
+}
+
+KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  if (cudnn_supports(context, problem, AttentionPass::kBackward)) return make_cudnn_attention_grad(context, problem);
+  return make_reference_kernel(context, graph, node);
+}
+
+}  // namespace tokamak::cuda

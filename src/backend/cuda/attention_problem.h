@@ -1,0 +1,23 @@
+// What an attention or attention_grad node asks for, in the terms of its kernels.
+// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v.
+#pragma once
+
+#include "graph/graph.h"
+
+#include <compare>
+
+namespace tokamak::cuda {
+
+struct AttentionProblem {
+  int64_t batch = 1, time = 1, heads = 1, head_dim = 1;
+  DType dtype = DType::kF32;  // of qkv, out and their gradients; lse is f32
+  bool causal = true;
+  double scale = 1;
+  double dropout = 0;
+  int64_t stream = 0;  // of dropout's random numbers
+
+  int64_t width() const { return heads * head_dim; }
+  auto operator<=>(const AttentionProblem&) const = default;
+};
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,28 @@
+// Attention by cuDNN, for f16 and bf16 without dropout: forward and backward read and write the packed projection as it
+// lies. One of cudnn/frontend.cpp and cudnn/absent.cpp is built (cmake/TokamakCudnn.cmake); with the second nothing is
+// supported. Tests: tests/backend/cuda/attention_test.cpp.
+#pragma once
+
+#include "backend/cuda/attention_problem.h"
+#include "backend/cuda/kernels.h"
+
+#include <string>
+
+namespace tokamak::cuda {
+
+enum class AttentionPass : uint8_t { kForward, kBackward };
+
+/// "cuDNN 9.19.0", or "" in a program built without it.
+std::string cudnn_version();
+
+/// Whether cuDNN has a plan for the problem on this device; that plan is then kept in the context. cuDNN itself is
+/// asked, as what it supports differs by version, device, head_dim and time. Throws CudaError when cuDNN cannot be used
+/// at all or fails in making a plan that it says it supports.
+bool cudnn_supports(Context& context, const AttentionProblem& problem, AttentionPass pass);
+
+/// inputs: qkv, outputs: out (B, T, C), lse (B, H, T). cudnn_supports() must hold, here and below.
+KernelPtr make_cudnn_attention(Context& context, const AttentionProblem& problem);
+/// inputs: qkv, out, lse, dout, outputs: dqkv (B, T, 3C). Two runs give the same bits.
+KernelPtr make_cudnn_attention_grad(Context& context, const AttentionProblem& problem);
+
+}  // namespace tokamak::cuda
