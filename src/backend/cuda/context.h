@@ -7,9 +7,11 @@
 namespace tokamak::cuda {
 
 struct CudnnPlans;
+class MatmulLibrary;
 
 struct Context {
   Context(const DeviceInfo& device, const std::filesystem::path& cache);
+  ~Context();
 
   DeviceInfo info;
   StreamHandle stream;
@@ -17,7 +19,11 @@ struct Context {
   KernelCompiler compiler;
   std::shared_ptr<CudnnPlans> cudnn;  // made by the first kernel that needs it
 
+  std::unique_ptr<MatmulLibrary> matmul_library;
+  bool time_matmuls = true;  // choose algorithms of matmuls by timing them; else the library's favourite
+
   cudaStream_t queue() const { return stream.get(); }
+  MatmulLibrary& matmuls() const { return *matmul_library; }
 };
 
 }  // namespace tokamak::cuda

@@ -18,12 +18,19 @@ struct Row {
   Maker make;
 };
 
+KernelPtr make_any_group_kernel(Context& context, const Graph& graph, const Node& node) {
+  if (node.attrs.get_string("kind") == "matmul") return make_matmul_group_kernel(context, graph, node);
+  return make_reference_kernel(context, graph, node);
+}
+
 constexpr Row kKernels[] = {
     {&op::attention, make_attention_kernel},
     {&op::attention_grad, make_attention_grad_kernel},
     {&op::concat, make_concat_kernel},
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},
+    {&op::group, make_any_group_kernel},
+    {&op::matmul, make_matmul_kernel},
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::pad, make_pad_kernel},
     {&op::slice, make_slice_kernel},

@@ -1,0 +1,81 @@
+#include "backend/cuda/matmul_library.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr int64_t kWorkspaceLimit = int64_t(32) << 20;  // what NVIDIA recommends for compute capability 9.0
+constexpr int kCandidates = 32;
+
+cublasLtHandle_t create_handle(int ordinal) {
+  TOKAMAK_CUDA(cudaSetDevice(ordinal));
+  cublasLtHandle_t handle = nullptr;
+  TOKAMAK_CUDA(cublasLtCreate(&handle));
+  return handle;
+}
+
+MatmulChoice to_choice(const TimedAlgorithm& timed) {
+  MatmulChoice choice;
+  std::copy_n(timed.algorithm.algorithm.data, choice.algorithm.size(), choice.algorithm.begin());
+  choice.seconds = timed.seconds;
+  return choice;
+}
+
+}  // namespace
+
+MatmulLibrary::MatmulLibrary(const DeviceInfo& device, cudaStream_t stream, const std::filesystem::path& cache)
+    : stream_(stream), handle_(std::async(std::launch::async, create_handle, device.ordinal).share()),
+      cache_(cache, {device.name, uint64_t(cublasLtGetVersion())}), tuner_(stream) {}
+
+MatmulLibrary::~MatmulLibrary() {
+  cache_.save();
+  try {
+    cublasLtDestroy(handle());
+  } catch (const CudaError&) {
+    // It was never made.
+  }
+}
+
+MatmulAlgorithm MatmulLibrary::choose(MatmulCall& call, bool timed) {
+  std::pair<std::string, bool> key{call.problem().key(), timed};
+  auto at = chosen_.find(key);
+  if (at == chosen_.end()) at = chosen_.emplace(key, make_choice(call, timed)).first;
+  return at->second;
+}
+
+MatmulAlgorithm MatmulLibrary::make_choice(MatmulCall& call, bool timed) {
+  if (timed)
+    if (std::optional<MatmulAlgorithm> algorithm = remembered(call)) return *algorithm;
+  std::vector<MatmulAlgorithm> candidates = call.candidates(handle(), kWorkspaceLimit, timed ? kCandidates : 1);
+  if (candidates.empty())
+    throw_cuda_error("cublasLtMatmulAlgoGetHeuristic",
+                     fmt::format("cuBLASLt {} has no algorithm for {}", cublasLtGetVersion(), call.problem().key()));
+  if (!timed) return candidates[0];
+  // Not written down when there is no memory to time on: the next start may have it.
+  std::optional<TimedAlgorithm> fastest = tuner_.fastest(handle(), call, candidates);
+  if (!fastest) return candidates[0];
+  cache_.put(call.problem().key(), to_choice(*fastest));
+  return fastest->algorithm;
+}
+
+std::optional<MatmulAlgorithm> MatmulLibrary::remembered(const MatmulCall& call) {
+  const MatmulChoice* choice = cache_.find(call.problem().key());
+  if (!choice) return std::nullopt;
+  cublasLtMatmulAlgo_t algorithm{};
+  std::copy(choice->algorithm.begin(), choice->algorithm.end(), algorithm.data);
+  std::optional<MatmulAlgorithm> checked = call.check(handle(), algorithm);
+  return checked && checked->workspace_bytes <= kWorkspaceLimit ? checked : std::nullopt;
+}
+
+void MatmulLibrary::end_tuning() {
+  cache_.save();
+  if (!tuner_.holds_memory()) return;
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  TOKAMAK_CUDA(cudaStreamIsCapturing(stream_, &capture));
+  if (capture == cudaStreamCaptureStatusNone) tuner_.release();
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,102 @@
+#include "backend/cuda/matmul_cache.h"
+
+#include "base/file.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::cuda {
+namespace {
+
+const MatmulMachine kMachine{"NVIDIA Test 1", 130100};
+
+MatmulChoice choice(uint64_t first, double seconds) {
+  return {{first, 1, 0xffffffffffffffffull, 0, 4, 5, 6, 0x8000000000000000ull}, seconds};
+}
+
+const MatmulChoices kChoices{{"bf16 8x8x8 nn", choice(3, 1.25e-3)}, {"f32 4x4x4 nt +bias", choice(7, 0.1)}};
+
+// An empty folder of the test's own.
+std::filesystem::path fresh_folder() {
+  std::filesystem::path folder = std::filesystem::temp_directory_path() / "tokamak_matmul_cache" /
+                                 testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::filesystem::remove_all(folder);
+  return folder;
+}
+
+TEST(matmul_cache, text_parses_back) {
+  auto parsed = parse_matmul_choices(kMachine, print_matmul_choices(kMachine, kChoices));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(*parsed, kChoices);
+}
+
+TEST(matmul_cache, what_was_made_elsewhere_does_not_count) {
+  std::string text = print_matmul_choices(kMachine, kChoices);
+  EXPECT_FALSE(parse_matmul_choices({"NVIDIA Test 2", 130100}, text));
+  EXPECT_FALSE(parse_matmul_choices({"NVIDIA Test 1", 130200}, text));
+}
+
+TEST(matmul_cache, damaged_text_does_not_count) {
+  std::string text = print_matmul_choices(kMachine, kChoices);
+  for (size_t length = 0; length + 2 < text.size(); ++length)
+    EXPECT_FALSE(parse_matmul_choices(kMachine, text.substr(0, length))) << length;
+  for (const char* other : {"[]", "3", "{}", "null", "\"matmuls\"", "{\"format\":1,\"device\":3}"})
+    EXPECT_FALSE(parse_matmul_choices(kMachine, other)) << other;
+  std::string digit = text, shorter = text;
+  digit.replace(digit.find("ffffffffffffffff"), 1, "g");
+  shorter.erase(shorter.find("ffffffffffffffff"), 1);
+  EXPECT_FALSE(parse_matmul_choices(kMachine, digit));
+  EXPECT_FALSE(parse_matmul_choices(kMachine, shorter));
+}
+
+TEST(matmul_cache, keeps_choices_on_disk) {
+  std::filesystem::path folder = fresh_folder();
+  MatmulCache cache(folder, kMachine);
+  EXPECT_EQ(cache.path().filename(), "matmul-NVIDIA_Test_1-130100.json");
+  EXPECT_EQ(cache.find("bf16 8x8x8 nn"), nullptr);
+  for (const auto& [problem, made] : kChoices) cache.put(problem, made);
+  EXPECT_FALSE(std::filesystem::exists(cache.path()));
+  cache.save();
+  MatmulCache again(folder, kMachine);
+  for (const auto& [problem, made] : kChoices) {
+    ASSERT_NE(again.find(problem), nullptr);
+    EXPECT_EQ(*again.find(problem), made);
+  }
+  EXPECT_EQ(again.find("bf16 8x8x8 nt"), nullptr);
+}
+
+TEST(matmul_cache, ignores_and_replaces_a_damaged_file) {
+  std::filesystem::path folder = fresh_folder();
+  MatmulCache first(folder, kMachine);
+  make_folder(folder);
+  write_file_atomic(first.path(), print_matmul_choices(kMachine, kChoices).substr(0, 100));
+  MatmulCache cache(folder, kMachine);
+  EXPECT_EQ(cache.find("bf16 8x8x8 nn"), nullptr);
+  cache.put("f16 2x2x2 nn", choice(1, 1));
+  cache.save();
+  EXPECT_NE(MatmulCache(folder, kMachine).find("f16 2x2x2 nn"), nullptr);
+}
+
+TEST(matmul_cache, two_processes_keep_each_others_choices) {
+  std::filesystem::path folder = fresh_folder();
+  MatmulCache one(folder, kMachine), two(folder, kMachine);
+  one.put("f16 1x1x1 nn", choice(1, 1));
+  two.put("f16 2x2x2 nn", choice(2, 2));
+  one.save();
+  two.save();
+  MatmulCache both(folder, kMachine);
+  EXPECT_NE(both.find("f16 1x1x1 nn"), nullptr);
+  EXPECT_NE(both.find("f16 2x2x2 nn"), nullptr);
+}
+
+TEST(matmul_cache, works_without_a_folder_or_a_disk_to_write_to) {
+  MatmulCache memory({}, kMachine), unwritable("/proc/no_such_folder", kMachine);
+  for (MatmulCache* cache : {&memory, &unwritable}) {
+    cache->put("f32 1x1x1 nn", choice(1, 1));
+    cache->save();
+    EXPECT_NE(cache->find("f32 1x1x1 nn"), nullptr);
+  }
+  EXPECT_TRUE(memory.path().empty());
+}
+
+}  // namespace
+}  // namespace tokamak::cuda

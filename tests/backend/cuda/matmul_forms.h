@@ -1,0 +1,100 @@
+// Graphs of one matmul, plain or as a group of kind matmul in each form that the GPU takes, and operands for them.
+#pragma once
+
+#include "graph/builder.h"
+#include "ops/host_storage.h"
+#include "ops/ops.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace tokamak::test {
+
+enum class MatmulForm { kPlain, kBias, kBiasGelu, kBiasGeluAux, kGeluGrad, kCast, kAccumulate, kAccumulateCast };
+
+inline constexpr MatmulForm kMatmulForms[] = {
+    MatmulForm::kPlain,    MatmulForm::kBias, MatmulForm::kBiasGelu,   MatmulForm::kBiasGeluAux,
+    MatmulForm::kGeluGrad, MatmulForm::kCast, MatmulForm::kAccumulate, MatmulForm::kAccumulateCast};
+
+struct MatmulCase {
+  MatmulForm form = MatmulForm::kPlain;
+  DType dtype = DType::kF32;
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool trans_a = false, trans_b = false, tf32 = false;
+};
+
+inline bool is_low(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
+
+/// Forms that make sense of the operands' type.
+inline bool exists(const MatmulCase& c) {
+  return is_low(c.dtype) || (c.form != MatmulForm::kCast && c.form != MatmulForm::kAccumulateCast);
+}
+
+/// What a form reads besides a and b (kPlain and kCast: not used).
+inline ValueType extra_operand(const MatmulCase& c, const Shape& product) {
+  if (c.form == MatmulForm::kGeluGrad || c.form == MatmulForm::kAccumulate) return {c.dtype, product};
+  if (c.form == MatmulForm::kAccumulateCast) return {DType::kF32, product};
+  return {c.dtype, {c.n}};
+}
+
+/// Appends the form's body and returns its results.
+inline std::vector<ValueId> matmul_body(GraphBuilder& g, const MatmulCase& c, const std::vector<ValueId>& in) {
+  ValueId mm = matmul(g, in[0], in[1], c.trans_a, c.trans_b);
+  switch (c.form) {
+    case MatmulForm::kPlain: return {mm};
+    case MatmulForm::kBias: return {add(g, mm, in[2])};
+    case MatmulForm::kBiasGelu: return {gelu(g, add(g, in[2], mm))};
+    case MatmulForm::kBiasGeluAux: {
+      ValueId sum = add(g, mm, in[2]);
+      return {sum, gelu(g, sum)};
+    }
+    case MatmulForm::kGeluGrad: return {g.add1(op::gelu_grad, {in[2], mm})};
+    case MatmulForm::kCast: return {cast(g, mm, DType::kF32)};
+    case MatmulForm::kAccumulate: return {add(g, in[2], mm)};
+    case MatmulForm::kAccumulateCast: return {add(g, in[2], cast(g, mm, DType::kF32))};
+  }
+  return {};
+}
+
+/// One matmul node, or one group, of inputs a, b [, c]; results r0 [, r1].
+inline Graph matmul_graph(const MatmulCase& c) {
+  Shape a = c.trans_a ? Shape{c.k, c.m} : Shape{c.m, c.k}, b = c.trans_b ? Shape{c.n, c.k} : Shape{c.k, c.n};
+  Shape product{c.m, c.n};
+  if (c.batch > 1)
+    for (Shape* shape : {&a, &b, &product}) shape->insert(shape->begin(), c.batch);
+  std::vector<ValueType> types{{c.dtype, a}, {c.dtype, b}};
+  if (c.form != MatmulForm::kPlain && c.form != MatmulForm::kCast) types.push_back(extra_operand(c, product));
+  Graph graph("matmul");
+  GraphBuilder g(graph);
+  std::vector<ValueId> inputs, arguments, results;
+  for (size_t i = 0; i < types.size(); ++i) inputs.push_back(g.input(std::string(1, char('a' + i)), types[i]));
+  if (c.tf32) g.set_tags({"tf32"});
+  if (c.form == MatmulForm::kPlain) {
+    results = matmul_body(g, c, inputs);
+  } else {
+    auto body = std::make_shared<Graph>("body");
+    GraphBuilder inner(*body);
+    for (size_t i = 0; i < types.size(); ++i) arguments.push_back(inner.input("a" + std::to_string(i), types[i]));
+    std::vector<ValueId> made = matmul_body(inner, c, arguments);
+    for (size_t i = 0; i < made.size(); ++i) body->add_result("r" + std::to_string(i), made[i]);
+    results = g.add(op::group, inputs, {{"kind", std::string("matmul")}}, body);
+  }
+  for (size_t i = 0; i < results.size(); ++i) graph.add_result("r" + std::to_string(i), results[i]);
+  return graph;
+}
+
+/// Random operands between -1 and 1, as rounded to their types.
+inline std::vector<HostTensor> random_arguments(const Graph& graph, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<HostTensor> arguments;
+  for (const Argument& argument : graph.arguments()) {
+    HostTensor tensor(graph.type(argument.value));
+    for (double& x : tensor.data) x = uniform(random);
+    arguments.push_back(from_storage(tensor.type, to_storage(tensor).data()));
+  }
+  return arguments;
+}
+
+}  // namespace tokamak::test

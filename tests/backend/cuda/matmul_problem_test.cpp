@@ -1,0 +1,135 @@
+#include "backend/cuda/matmul_problem.h"
+
+#include "backend/cuda/matmul_call.h"
+#include "base/error.h"
+#include "tests/backend/cuda/matmul_forms.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::cuda {
+namespace {
+
+using test::MatmulCase;
+using test::MatmulForm;
+
+MatmulNode read(const Graph& graph) {
+  const Node& node = graph.nodes().back();
+  return node.body ? read_matmul_group(node) : read_matmul(graph, node);
+}
+
+MatmulNode read(const MatmulCase& c) { return read(test::matmul_graph(c)); }
+
+std::string key_of(MatmulForm form) {
+  return read(MatmulCase{form, DType::kBF16, 1, 16, 24, 32, false, true}).problem.key();
+}
+
+TEST(matmul_problem, every_form_has_a_key_of_its_own) {
+  EXPECT_EQ(key_of(MatmulForm::kPlain), "bf16 16x24x32 nt");
+  EXPECT_EQ(key_of(MatmulForm::kBias), "bf16 16x24x32 nt +bias");
+  EXPECT_EQ(key_of(MatmulForm::kBiasGelu), "bf16 16x24x32 nt +bias+gelu");
+  EXPECT_EQ(key_of(MatmulForm::kBiasGeluAux), "bf16 16x24x32 nt +bias+gelu+aux");
+  EXPECT_EQ(key_of(MatmulForm::kGeluGrad), "bf16 16x24x32 nt +gelu_grad");
+  EXPECT_EQ(key_of(MatmulForm::kCast), "bf16>f32 16x24x32 nt");
+  EXPECT_EQ(key_of(MatmulForm::kAccumulate), "bf16 16x24x32 nt +c");
+  EXPECT_EQ(key_of(MatmulForm::kAccumulateCast), "bf16>f32 16x24x32 nt +c");
+}
+
+TEST(matmul_problem, keys_tell_batch_transposes_and_tf32) {
+  EXPECT_EQ(read(MatmulCase{MatmulForm::kPlain, DType::kF32, 6, 3, 4, 5, true, false}).problem.key(), "f32 6*3x4x5 tn");
+  EXPECT_EQ(read(MatmulCase{MatmulForm::kPlain, DType::kF32, 1, 3, 4, 5, false, false, true}).problem.key(),
+            "tf32 3x4x5 nn");
+  EXPECT_EQ(read(MatmulCase{MatmulForm::kBias, DType::kF32, 1, 3, 4, 5, false, false, true}).problem.key(),
+            "tf32 3x4x5 nn +bias");
+  EXPECT_EQ(read(MatmulCase{MatmulForm::kPlain, DType::kBF16, 1, 3, 4, 5, false, false, true}).problem.key(),
+            "bf16 3x4x5 nn");
+}
+
+TEST(matmul_problem, finds_the_operands) {
+  MatmulNode bias = read(MatmulCase{MatmulForm::kBiasGeluAux, DType::kBF16, 1, 8, 8, 8});
+  EXPECT_EQ(bias.bias, 2);
+  EXPECT_EQ(bias.aux_output, 0);
+  EXPECT_EQ(bias.output, 1);
+  MatmulNode grad = read(MatmulCase{MatmulForm::kGeluGrad, DType::kBF16, 1, 8, 8, 8});
+  EXPECT_EQ(grad.aux_input, 2);
+  EXPECT_EQ(grad.output, 0);
+  MatmulNode sum = read(MatmulCase{MatmulForm::kAccumulateCast, DType::kBF16, 1, 8, 8, 8});
+  EXPECT_EQ(sum.addend, 2);
+  EXPECT_EQ(sum.bias, -1);
+}
+
+// The sum may lie where the vector does, which a bias may not.
+TEST(matmul_problem, a_vector_added_to_one_row_is_an_addend) {
+  MatmulNode row = read(MatmulCase{MatmulForm::kBias, DType::kF32, 1, 1, 8, 8});
+  EXPECT_EQ(row.problem.key(), "f32 1x8x8 nn +c");
+  EXPECT_EQ(row.addend, 2);
+  EXPECT_EQ(row.bias, -1);
+  EXPECT_EQ(read(MatmulCase{MatmulForm::kBiasGelu, DType::kF32, 1, 1, 8, 8}).bias, 2);
+}
+
+// A group of kind matmul with inputs a f32[4,8], b f32[8,6] and c.
+Graph group_of(const ValueType& c, const std::function<ValueId(GraphBuilder&, ValueId, ValueId)>& epilogue) {
+  auto body = std::make_shared<Graph>("body");
+  GraphBuilder inner(*body);
+  std::vector<ValueType> types{{DType::kF32, {4, 8}}, {DType::kF32, {8, 6}}, c};
+  std::vector<ValueId> in, outer;
+  for (size_t i = 0; i < 3; ++i) in.push_back(inner.input("a" + std::to_string(i), types[i]));
+  body->add_result("r0", epilogue(inner, matmul(inner, in[0], in[1], false, false), in[2]));
+  Graph graph("graph");
+  GraphBuilder g(graph);
+  for (size_t i = 0; i < 3; ++i) outer.push_back(g.input("x" + std::to_string(i), types[i]));
+  graph.add_result("y", g.add(op::group, outer, {{"kind", std::string("matmul")}}, body)[0]);
+  return graph;
+}
+
+TEST(matmul_problem, sees_through_reshapes) {
+  Graph full = group_of({DType::kF32, {2, 2, 6}}, [](GraphBuilder& g, ValueId mm, ValueId c) {
+    return reshape(g, add(g, reshape(g, mm, {2, 2, 6}), c), {24});
+  });
+  EXPECT_EQ(read(full).problem.key(), "f32 4x6x8 nn +c");
+  Graph vector = group_of({DType::kF32, {1, 6}}, [](GraphBuilder& g, ValueId mm, ValueId c) {
+    return add(g, reshape(g, mm, {2, 2, 6}), reshape(g, c, {6}));
+  });
+  EXPECT_EQ(read(vector).problem.key(), "f32 4x6x8 nn +bias");
+}
+
+void expect_refused(const Graph& graph, const std::string& op) {
+  try {
+    read(graph);
+    FAIL() << op;
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("'" + op + "'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(matmul_problem, refuses_what_the_library_cannot_do_and_names_the_op) {
+  ValueType vector{DType::kF32, {6}}, full{DType::kF32, {4, 6}};
+  expect_refused(group_of(vector, [](GraphBuilder& g, ValueId mm, ValueId c) { return mul(g, mm, c); }), "mul");
+  expect_refused(group_of(vector, [](GraphBuilder& g, ValueId mm, ValueId) { return gelu(g, mm); }), "gelu");
+  // A vector along the rows, one for all columns, a gradient the other way round, GELU of a sum with a matrix.
+  expect_refused(group_of({DType::kF32, {4, 1}}, [](GraphBuilder& g, ValueId mm, ValueId c) { return add(g, mm, c); }),
+                 "add");
+  expect_refused(group_of({DType::kF32, {1}}, [](GraphBuilder& g, ValueId mm, ValueId c) { return add(g, mm, c); }),
+                 "add");
+  expect_refused(group_of(full,
+                          [](GraphBuilder& g, ValueId mm, ValueId c) {
+                            return g.add1(op::gelu_grad, {mm, c});
+                          }),
+                 "gelu_grad");
+  expect_refused(group_of(full, [](GraphBuilder& g, ValueId mm, ValueId c) { return gelu(g, add(g, mm, c)); }), "gelu");
+  expect_refused(group_of(full, [](GraphBuilder& g, ValueId mm, ValueId c) { return add(g, add(g, mm, c), c); }),
+                 "add");
+}
+
+// Descriptors need no GPU: this finds attributes that the library refuses.
+TEST(matmul_problem, the_library_takes_the_description_of_every_form) {
+  for (MatmulForm form : test::kMatmulForms)
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+      for (int64_t batch : {1, 3}) {
+        MatmulCase c{form, dtype, batch, 16, 24, 32, true, false};
+        if (!test::exists(c) || (batch > 1 && form == MatmulForm::kBias)) continue;
+        EXPECT_NO_THROW(MatmulCall{read(c).problem}) << read(c).problem.key();
+      }
+}
+
+}  // namespace
+}  // namespace tokamak::cuda

@@ -1,0 +1,223 @@
+// Matmuls on the GPU, plain and with every epilogue, against the interpreter.
+#include "tests/backend/cuda/matmul_forms.h"
+
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/matmul_library.h"
+#include "tests/backend/cuda/gpu_harness.h"
+
+namespace tokamak::test {
+namespace {
+
+Tolerance tolerance_for(const MatmulCase& c) { return c.tf32 ? kTf32Tolerance : tolerance_of(c.dtype); }
+
+void expect_right(const MatmulCase& c) {
+  Graph graph = matmul_graph(c);
+  expect_matches_interpreter(graph, random_arguments(graph), tolerance_for(c));
+}
+
+struct Sizes {
+  int64_t m, n, k;
+};
+
+class GpuMatmulTest : public ::testing::TestWithParam<DType> {};
+
+// Sizes with rows of every alignment: 16 bytes and more, 8, 4 and 2; one row, one column, one term.
+TEST_P(GpuMatmulTest, every_transpose_and_size) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (Sizes s : {Sizes{64, 128, 96}, {40, 36, 20}, {34, 50, 66}, {33, 57, 71}, {1, 130, 65}, {129, 1, 33}, {7, 5, 1}})
+    for (bool ta : {false, true})
+      for (bool tb : {false, true}) expect_right({MatmulForm::kPlain, GetParam(), 1, s.m, s.n, s.k, ta, tb});
+}
+
+TEST_P(GpuMatmulTest, batches) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (Sizes s : {Sizes{32, 48, 64}, {17, 9, 31}})
+    for (bool ta : {false, true})
+      for (bool tb : {false, true}) expect_right({MatmulForm::kPlain, GetParam(), 6, s.m, s.n, s.k, ta, tb});
+}
+
+TEST_P(GpuMatmulTest, every_form) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (MatmulForm form : kMatmulForms)
+    for (Sizes s : {Sizes{64, 128, 96}, {40, 72, 264}, {33, 56, 71}, {1, 64, 32}})
+      for (bool ta : {false, true})
+        for (bool tb : {false, true}) {
+          MatmulCase c{form, GetParam(), 1, s.m, s.n, s.k, ta, tb};
+          if (exists(c)) expect_right(c);
+        }
+}
+
+// The library wants rows of the matrix under GELU to be a multiple of 8 long; the other forms take any.
+TEST_P(GpuMatmulTest, forms_of_odd_sizes) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (MatmulForm form : kMatmulForms) {
+    MatmulCase c{form, GetParam(), 1, 35, 57, 71, false, true};
+    if (exists(c) && form != MatmulForm::kBiasGeluAux && form != MatmulForm::kGeluGrad) expect_right(c);
+  }
+}
+
+TEST_P(GpuMatmulTest, batched_forms) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (MatmulForm form : {MatmulForm::kGeluGrad, MatmulForm::kCast, MatmulForm::kAccumulate, MatmulForm::kBias}) {
+    MatmulCase c{form, GetParam(), 3, 24, 40, 16, false, true};
+    if (exists(c)) expect_right(c);
+  }
+}
+
+// Long sums, where split-K is worth it; GPT-2's vocabulary.
+TEST_P(GpuMatmulTest, long_sums_and_wide_rows) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  expect_right({MatmulForm::kPlain, GetParam(), 1, 24, 32, 8192, true, false});
+  expect_right({MatmulForm::kPlain, GetParam(), 1, 16, 50257, 32, false, true});
+  expect_right({MatmulForm::kPlain, GetParam(), 1, 16, 32, 50257, false, false});
+}
+
+TEST_P(GpuMatmulTest, same_bits_every_time) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (MatmulForm form : kMatmulForms) {
+    MatmulCase c{form, GetParam(), 1, 128, 192, 8192, true, false};
+    if (!exists(c)) continue;
+    Graph graph = matmul_graph(c);
+    expect_deterministic(graph, random_arguments(graph));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GpuMatmulTest, ::testing::Values(DType::kF32, DType::kBF16, DType::kF16),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+double error_of(const MatmulCase& c) {
+  Graph graph = matmul_graph(c);
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  HostTensor expected = interpret(graph, arguments).results[0], got = run_on_gpu(graph, arguments).results[0];
+  double square = 0, reference = 0;
+  for (int64_t i = 0; i < got.size(); ++i) {
+    square += (got[i] - expected[i]) * (got[i] - expected[i]);
+    reference += expected[i] * expected[i];
+  }
+  return std::sqrt(square / reference);
+}
+
+// Which units compute shows in the error: TF32 has 10 bits of mantissa, f32 has 23.
+TEST(gpu_matmul, tf32_only_where_it_is_asked_for) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (MatmulForm form : {MatmulForm::kPlain, MatmulForm::kBias}) {
+    MatmulCase c{form, DType::kF32, 1, 256, 256, 256, false, true};
+    EXPECT_LT(error_of(c), 2e-6);
+    c.tf32 = true;
+    EXPECT_GT(error_of(c), 2e-5);
+    EXPECT_LT(error_of(c), 2e-3);
+  }
+}
+
+// The kernel alone: `operands` are the node's inputs and then its outputs.
+std::vector<std::byte> run_kernel(cuda::Context& context, const Graph& graph, const std::vector<void*>& operands) {
+  const Node& node = graph.nodes()[0];
+  cuda::KernelPtr kernel =
+      node.body ? make_matmul_group_kernel(context, graph, node) : make_matmul_kernel(context, graph, node);
+  cuda::DeviceBuffer workspace(kernel->workspace_bytes());
+  kernel->use_workspace(workspace.get());
+  std::vector<const void*> in(operands.begin(), operands.begin() + long(node.inputs.size()));
+  std::vector<void*> out(operands.begin() + long(node.inputs.size()), operands.end());
+  kernel->run(in, out);
+  std::vector<std::byte> result(size_t(num_bytes(graph.type(node.outputs[0]))));
+  TOKAMAK_CUDA(cudaStreamSynchronize(context.queue()));
+  TOKAMAK_CUDA(cudaMemcpy(result.data(), out[0], result.size(), cudaMemcpyDeviceToHost));
+  return result;
+}
+
+cuda::DeviceBuffer on_device(const HostTensor& tensor) {
+  std::vector<std::byte> bytes = to_storage(tensor);
+  cuda::DeviceBuffer buffer(int64_t(bytes.size()));
+  TOKAMAK_CUDA(cudaMemcpy(buffer.get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+  return buffer;
+}
+
+TEST(gpu_matmul, adds_to_what_stands_there_in_place_or_not) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  cuda::Context context(cuda::describe_device(0), {});
+  Graph graph = matmul_graph({MatmulForm::kAccumulateCast, DType::kBF16, 1, 48, 64, 80, true, false});
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  HostTensor expected = interpret(graph, arguments).results[0];
+  cuda::DeviceBuffer a = on_device(arguments[0]), b = on_device(arguments[1]), c = on_device(arguments[2]);
+  cuda::DeviceBuffer other(c.bytes());
+  auto apart = run_kernel(context, graph, {a.get(), b.get(), c.get(), other.get()});
+  auto in_place = run_kernel(context, graph, {a.get(), b.get(), c.get(), c.get()});
+  EXPECT_EQ(apart, in_place);
+  expect_near(from_storage(expected.type, apart.data()), expected, kBf16Tolerance, "accumulated");
+}
+
+// A choice is found again: same bits, nothing to be timed.
+TEST(gpu_matmul, choices_are_kept_on_disk) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  std::filesystem::path folder = std::filesystem::temp_directory_path() / "tokamak_gpu_matmul_choices";
+  std::filesystem::remove_all(folder);
+  cuda::DeviceInfo device = cuda::describe_device(0);
+  Graph graph = matmul_graph({MatmulForm::kBias, DType::kBF16, 1, 512, 768, 4096, false, true});
+  cuda::MatmulNode node = cuda::read_matmul_group(graph.nodes()[0]);
+  cuda::MatmulCall call(node.problem);
+  cuda::StreamHandle stream;
+  auto chosen = [&](bool timed) {
+    cuda::MatmulLibrary library(device, stream.get(), folder);
+    cublasLtMatmulAlgo_t algorithm = library.choose(call, timed).algorithm;
+    library.end_tuning();
+    return std::vector<uint64_t>(std::begin(algorithm.data), std::end(algorithm.data));
+  };
+  chosen(false);
+  cuda::MatmulMachine machine{device.name, uint64_t(cublasLtGetVersion())};
+  EXPECT_EQ(cuda::MatmulCache(folder, machine).find(node.problem.key()), nullptr);
+  std::vector<uint64_t> first = chosen(true);
+  cuda::MatmulCache cache(folder, machine);
+  const cuda::MatmulChoice* kept = cache.find(node.problem.key());
+  ASSERT_NE(kept, nullptr);
+  EXPECT_GT(kept->seconds, 0);
+  EXPECT_EQ(chosen(true), first);
+  // A choice that the library does not know: made anew.
+  cuda::MatmulChoice damaged = *kept;
+  damaged.algorithm.fill(0xdeadbeefdeadbeefull);
+  cache.put(node.problem.key(), damaged);
+  cache.save();
+  EXPECT_NE(chosen(true), std::vector<uint64_t>(8, 0xdeadbeefdeadbeefull));
+}
+
+// All that was timed on is given back, and the largest operands of GPT-2 124M fit or are not timed.
+TEST(gpu_matmul, timing_leaves_no_memory_behind) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  cuda::StreamHandle stream;
+  cuda::MatmulLibrary library(cuda::describe_device(0), stream.get(), {});
+  auto choose = [&](int64_t m) {
+    cuda::MatmulProblem problem;
+    problem.input = problem.output = DType::kBF16;
+    problem.m = m, problem.n = 50304, problem.k = 768;
+    problem.trans_b = true;
+    cuda::MatmulCall call(problem);
+    library.choose(call, true);
+    library.end_tuning();
+  };
+  choose(1024);  // loads code, which stays
+  size_t before = 0, after = 0, total = 0;
+  TOKAMAK_CUDA(cudaMemGetInfo(&before, &total));
+  choose(8192);
+  TOKAMAK_CUDA(cudaMemGetInfo(&after, &total));
+  EXPECT_LT(before - std::min(before, after), size_t(256) << 20);
+  choose(int64_t(1) << 24);  // 1.7 TB of result: the library's favourite
+}
+
+// What a whole program does: recorded and replayed, with an update that adds to a state.
+TEST(gpu_matmul, accumulates_in_recorded_programs) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  Graph single = matmul_graph({MatmulForm::kAccumulateCast, DType::kBF16, 1, 48, 64, 80, true, false});
+  const Node& group = single.nodes()[0];
+  Graph graph("step");
+  GraphBuilder g(graph);
+  ValueId a = g.input("a", single.type(group.inputs[0])), b = g.input("b", single.type(group.inputs[1]));
+  ValueId c = g.state("c", single.type(group.inputs[2]));
+  graph.add_update(c, g.add(op::group, {a, b, c}, group.attrs, group.body)[0]);
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  Interpretation once = run_on_gpu(graph, arguments, 1), four = run_on_gpu(graph, arguments, 4, true);
+  HostTensor expected = once.updates[0];
+  for (int64_t i = 0; i < expected.size(); ++i) expected[i] += 3 * (once.updates[0][i] - arguments[2][i]);
+  expect_near(four.updates[0], expected, kF32Tolerance, "four runs");
+}
+
+}  // namespace
+}  // namespace tokamak::test
