@@ -136,10 +136,11 @@ std::string embedding_source(const Graph& graph, const Node& node) {
   int64_t bytes = unit_bytes(graph, node), row = size.cols * dtype_bytes(dtype) / bytes;
   const char* unit = bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : bytes == 4 ? "uint32_t" : "uint16_t";
   return fmt::format(
-      "#include \"backend/cuda/kernels/std.cuh\"\nusing Unit = {};\n"
-      "constexpr int64_t kUnits = {}, kRowUnits = {}, kRows = {};\n"
+      "#include \"backend/cuda/kernels/std.cuh\"\nusing Unit = {};\nusing Index = {};\n"
+      "constexpr Index kUnits = {}, kRowUnits = {};\nconstexpr int32_t kRows = {};\n"
       "__device__ inline Unit nan_unit() {{ return {}; }}\n#include \"backend/cuda/kernels/embedding.cu\"\n",
-      unit, size.ids * row, row, size.rows, nan_unit(dtype, bytes));
+      unit, size.ids * row < INT32_MAX / 2 ? "uint32_t" : "uint64_t", size.ids * row, row, size.rows,
+      nan_unit(dtype, bytes));
 }
 
 std::string radix_sort_source(int64_t count, int64_t rows) {

@@ -47,15 +47,15 @@ TEST_P(OfType, CopiesCompile) {
 }
 
 TEST_P(OfType, EmbeddingCompiles) {
-  for (int64_t cols : {768, 12, 6, 1}) {
+  for (int64_t cols : {768, 1}) {
     Graph graph = one_node(op::embedding, {{GetParam(), {50, cols}}, {DType::kI32, {30}}}, {});
     expect_compiles(embedding_source(graph, graph.nodes()[0]), {"embedding"});
   }
 }
 
 TEST_P(OfType, EmbeddingGradCompiles) {
-  for (int64_t cols : {1600, 6, 1})
-    for (DType base : {DType::kF32, DType::kBF16, DType::kF16}) {
+  for (int64_t cols : {1600, 1})
+    for (DType base : {DType::kF32, GetParam()}) {
       std::vector<ValueType> inputs{{GetParam(), {300, cols}}, {DType::kI32, {300}}, {base, {50, cols}}};
       Graph graph = one_node(op::embedding_grad, inputs, {{"rows", int64_t(50)}});
       expect_compiles(embedding_grad_source(graph, graph.nodes()[0]), {"sum_rows", "combine_runs"});

@@ -1,4 +1,4 @@
-// Rows of a table by index. The text before this says `Unit` (2 to 16 bytes), kUnits (of all
+// Rows of a table by index. The text before this says `Unit` (2 to 16 bytes), `Index`, kUnits (of all
 // rows together), kRowUnits (of one row), kRows (of the table) and nan_unit().
 #include "backend/cuda/kernels/std.cuh"
 
@@ -7,11 +7,11 @@ constexpr int kUnitsPerThread = 4;
 // A row with an id that is not in the table becomes NaN: clamping would hide the error, and the loss shows NaN.
 extern "C" __global__ void __launch_bounds__(256)
     embedding(const Unit* __restrict__ table, const int32_t* __restrict__ ids, Unit* __restrict__ out) {
-  int64_t first = int64_t(blockIdx.x) * (256 * kUnitsPerThread) + threadIdx.x;
+  Index first = Index(blockIdx.x) * (256 * kUnitsPerThread) + threadIdx.x;
   Unit units[kUnitsPerThread];
 #pragma unroll
   for (int k = 0; k < kUnitsPerThread; ++k) {
-    int64_t i = first + k * 256;
+    Index i = first + Index(k) * 256;
     if (i >= kUnits) continue;
     int32_t id = ids[i / kRowUnits];
     units[k] = nan_unit();
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 #pragma unroll
   for (int k = 0; k < kUnitsPerThread; ++k) {
-    int64_t i = first + k * 256;
+    Index i = first + Index(k) * 256;
     if (i < kUnits) out[i] = units[k];
   }
 }
