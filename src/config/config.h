@@ -53,7 +53,10 @@ struct TrainConfig {
 };
 
 struct CompileConfig {
-  std::string precision = "auto";  // fp32, bf16 or auto: the faster one on this target
+  std::string precision = "auto";  // fp32, tf32, bf16, fp16 or auto: the fastest on this target but fp16
+  bool low_residual = true;        // with bf16 and fp16: the residual stream and its gradient are in that type too
+  double loss_scale = 65536;       // with fp16: what the loss is multiplied by at first
+  int64_t loss_scale_growth_interval = 2000;  // good steps after which the scale doubles
   bool fuse = true;
   bool flash_attention = true;
   bool pad_vocab = true;

@@ -33,9 +33,9 @@ struct Cost {
   double bytes = 0;  // read and written, each operand once
 };
 
-/// How autocast treats the op: kLow runs in bf16 or f16, kFull in f32, kFollow in the widest type of its inputs, and
-/// kAny reads every input as it is and computes in f32 inside.
-enum class Autocast : uint8_t { kLow, kFull, kFollow, kAny };
+/// How autocast treats the op: kLow gets bf16 or f16 inputs; kFull reads every float type as it is and computes in f32
+/// inside; kFollow runs in the widest type of its inputs.
+enum class Autocast : uint8_t { kLow, kFull, kFollow };
 
 /// What the fuse pass may do with it. kOpaque: never part of a group. kView: no work, a new shape for the same bytes.
 enum class Fusion : uint8_t { kOpaque, kPointwise, kReduction, kComposite, kView };
@@ -66,7 +66,6 @@ struct OpDef {
 
   Autocast autocast = Autocast::kFollow;
   uint32_t low_inputs = ~0u;  // of a kLow op: bit i is set when float input i may be bf16 or f16
-  uint32_t low_outputs = 0;   // of a kFull op: bit i is set when output i is an activation or the gradient of one
   Fusion fusion = Fusion::kOpaque;
   /// Pointwise ops: name of the scalar function in ops/scalar_math.h,
   std::string_view scalar = {};

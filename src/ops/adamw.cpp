@@ -143,7 +143,7 @@ constinit const OpDef adamw = {.name = "adamw",
                                .reference = reference,
                                .decompose = decompose,
                                .cost = cost,
-                               .autocast = Autocast::kAny,
+                               .autocast = Autocast::kFull,
                                .fusion = Fusion::kComposite,
                                .in_place = [](const Node&, int output) { return output == 0 ? 0 : output + 1; }};
 constinit const OpDef multi_adamw = {
@@ -156,7 +156,7 @@ constinit const OpDef multi_adamw = {
     .reference = multi_reference,
     .decompose = multi_decompose,
     .cost = multi_cost,
-    .autocast = Autocast::kAny,
+    .autocast = Autocast::kFull,
     .in_place = [](const Node&, int output) { return 3 + output / 3 * 4 + (output % 3 == 0 ? 0 : output % 3 + 1); }};
 }  // namespace op
 

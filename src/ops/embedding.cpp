@@ -91,7 +91,7 @@ constinit const OpDef embedding_grad = {
     .no_gradient = "second derivatives are not needed",
     .reference = grad_reference,
     .cost = grad_cost,
-    .autocast = Autocast::kAny,
+    .autocast = Autocast::kFull,
     .in_place = [](const Node& node, int) { return node.inputs.size() == 3 ? 2 : -1; }};
 }  // namespace op
 

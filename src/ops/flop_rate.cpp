@@ -8,7 +8,13 @@ double flop_rate(const Graph& graph, const Node& node, const Target& target) {
   if (node.op == &op::attention || node.op == &op::attention_grad || node.op == &op::attention_decode)
     return target.attention_flops;
   if (node.op->autocast != Autocast::kLow) return target.pointwise_flops;
-  return dtype_bytes(graph.dtype(node.inputs[0])) == 2 ? target.bf16_flops : target.f32_flops;
+  if (dtype_bytes(graph.dtype(node.inputs[0])) == 2) return target.bf16_flops;
+  return node.has_tag("tf32") && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
+}
+
+double matmul_rate(const Target& target, std::string_view precision) {
+  if (precision == "bf16" || precision == "fp16") return target.bf16_flops;
+  return precision == "tf32" && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
 }
 
 }  // namespace tokamak

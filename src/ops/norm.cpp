@@ -82,7 +82,7 @@ Values softmax_grad_decompose(GraphBuilder& g, const Node&, Inputs in) {
   return {mul(g, in[0], sub(g, in[1], dot))};
 }
 
-// layer_norm(x, gain[, bias]) -> y, mean (..., 1), rstd (..., 1)
+// layer_norm(x, gain[, bias]) -> y (in x's type), mean (..., 1), rstd (..., 1)
 std::vector<ValueType> infer_layer_norm(const NodeSpec& spec) {
   require_rank(spec);
   for (size_t i = 1; i < spec.inputs.size(); ++i) require_vector(spec, i);
@@ -122,12 +122,12 @@ Values layer_norm_gradient(GraphBuilder& g, const Node& node, Inputs dy) {
   return grads;
 }
 
-// layer_norm_grad(dy, x, gain, mean, rstd) -> dx
+// layer_norm_grad(dy, x, gain, mean, rstd) -> dx (in x's type)
 std::vector<ValueType> infer_layer_norm_grad(const NodeSpec& spec) {
   require_rank(spec);
   require_same(spec, 0, 1);
   require_vector(spec, 2);
-  return {spec.inputs[0]};
+  return {spec.inputs[1]};
 }
 void layer_norm_grad_reference(const Node&, Tensors in, std::span<HostTensor> out) {
   const HostTensor &dy = *in[0], &x = *in[1], &gain = *in[2], &mean = *in[3], &rstd = *in[4];
@@ -155,11 +155,11 @@ Values layer_norm_grad_decompose(GraphBuilder& g, const Node&, Inputs in) {
   return {mul(g, sub(g, sub(g, d, sum), mul(g, x_hat, dot)), in[4])};
 }
 
-// layer_norm_grad_params(dy, x, mean, rstd) -> dgain, dbias
+// layer_norm_grad_params(dy, x, mean, rstd) -> dgain, dbias (f32)
 std::vector<ValueType> infer_layer_norm_grad_params(const NodeSpec& spec) {
   require_rank(spec);
   require_same(spec, 0, 1);
-  ValueType type{spec.inputs[0].dtype, {spec.inputs[0].shape.back()}};
+  ValueType type{DType::kF32, {spec.inputs[0].shape.back()}};
   return {type, type};
 }
 void layer_norm_grad_params_reference(const Node&, Tensors in, std::span<HostTensor> out) {

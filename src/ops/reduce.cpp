@@ -1,4 +1,5 @@
-// Reductions: sum and maximum over given dims, and the sum of squares of many tensors.
+// Reductions: sum and maximum over given dims, and the sum of squares of many tensors. Those of floats are f32, whatever
+// they read.
 #include "ops/ops.h"
 
 #include "base/error.h"
@@ -29,7 +30,7 @@ std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
   for (size_t i = 0; i < dims.size(); ++i)
     if (dims[i] < 0 || dims[i] >= int64_t(x.shape.size()) || (i && dims[i] <= dims[i - 1]))
       user_error("[{}] expected increasing dims of {}, got {}", spec.op.name, to_string(x.shape), to_string(dims));
-  return {{x.dtype, reduced_shape(x.shape, dims, spec.attrs.get_bool("keep"))}};
+  return {{is_float(x.dtype) ? DType::kF32 : x.dtype, reduced_shape(x.shape, dims, spec.attrs.get_bool("keep"))}};
 }
 
 void reduce(const Node& node, const HostTensor& x, HostTensor& y, double start, double (*combine)(double, double)) {
@@ -122,7 +123,7 @@ constinit const OpDef sum_squares = {.name = "sum_squares",
                                      .gradient = sum_squares_gradient,
                                      .reference = sum_squares_reference,
                                      .cost = sum_squares_cost,
-                                     .autocast = Autocast::kAny};
+                                     .autocast = Autocast::kFull};
 }  // namespace op
 
 ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {

@@ -4,13 +4,20 @@
 #include "ops/ops.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace tokamak {
 namespace {
 
 class Caster {
  public:
-  explicit Caster(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+  Caster(const Graph& graph, const CompileConfig& options)
+      : graph_(graph), rewriter_(graph), low_(options.precision == "fp16" ? DType::kF16 : DType::kBF16),
+        low_residual_(options.low_residual) {
+    for (const Node& node : graph.nodes())
+      if (node.op->autocast == Autocast::kLow) low_operands_.insert(node.inputs.begin(), node.inputs.end());
+  }
 
   Graph run() {
     for (const Node& node : graph_.nodes()) convert(node);
@@ -26,9 +33,18 @@ class Caster {
   ValueId as(ValueId value, DType dtype) {
     DType from = builder().type(value).dtype;
     if (!is_float(from) || from == dtype) return value;
-    auto [at, fresh] = casts_.try_emplace({value, dtype}, kNoValue);
-    if (fresh) at->second = cast(builder(), value, dtype);
-    return at->second;
+    ValueId& known = casts_.try_emplace({value, dtype}, kNoValue).first->second;
+    if (known == kNoValue) known = make_cast(value, dtype);
+    return known;
+  }
+
+  // Of a view, what it views is cast: forward and backward pass read one value with two shapes.
+  ValueId make_cast(ValueId value, DType dtype) {
+    int maker = builder().graph().producer(value);
+    if (maker < 0 || builder().graph().nodes()[size_t(maker)].op != &op::reshape)
+      return cast(builder(), value, dtype);
+    ValueId viewed = as(builder().graph().nodes()[size_t(maker)].inputs[0], dtype);
+    return reshape(builder(), viewed, builder().shape(value));
   }
 
   void convert(const Node& node) {
@@ -38,46 +54,67 @@ class Caster {
     if (node.op == &op::cast && builder().type(inputs[0]).dtype == graph_.dtype(node.outputs[0]))
       rewriter_.replace(node.outputs, {inputs[0]});
     else
-      rewriter_.replace(node.outputs, builder().add(*node.op, inputs, node.attrs, node.body));
+      rewriter_.replace(node.outputs, stored(node, builder().add(*node.op, inputs, node.attrs, node.body)));
     builder().set_tags({});
   }
 
+  // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.
+  std::vector<ValueId> stored(const Node& node, std::vector<ValueId> outputs) {
+    if (low_residual_ && node.op == &op::embedding) outputs[0] = as(outputs[0], low_);
+    return outputs;
+  }
+
   DType wanted(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
-    const ValueType& own = builder().type(inputs[i]);
+    DType own = builder().type(inputs[i]).dtype;
+    if (!is_float(own)) return own;
     switch (node.op->autocast) {
-      case Autocast::kAny: return own.dtype;
-      case Autocast::kFull: return own.dtype == DType::kBF16 ? DType::kF32 : own.dtype;
-      case Autocast::kLow: return (node.op->low_inputs >> i & 1) && own.dtype == DType::kF32 ? DType::kBF16 : own.dtype;
+      case Autocast::kFull: return own;
+      case Autocast::kLow: return (node.op->low_inputs >> i & 1) ? low_ : own;
       case Autocast::kFollow: break;
     }
+    // A table that a matmul reads as well is there in the low type already.
+    if (node.op == &op::embedding) return low_residual_ && low_operands_.count(node.inputs[0]) ? low_ : own;
+    return node.op->fusion == Fusion::kPointwise ? type_of_broadcast(node, inputs, i) : widest_type(inputs);
+  }
+
+  // Pointwise ops mix types by themselves, but a vector takes the type of the full-size operand that it is applied to,
+  // and in a low residual stream so does every operand of lower rank (the embeddings of the positions).
+  DType type_of_broadcast(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
+    const ValueType own = builder().type(inputs[i]);
     const Shape& shape = graph_.shape(node.outputs[0]);
-    bool pointwise = node.op->fusion == Fusion::kPointwise, vector = own.shape.size() == 1 && own.shape != shape;
-    if (!is_float(own.dtype) || (pointwise && !vector)) return own.dtype;  // pointwise ops mix types by themselves
-    // A vector takes the type of the full-size operands, others the widest type: ops like concat want one for all.
-    DType widest = pointwise ? own.dtype : DType::kBF16;
-    for (ValueId input : inputs) {
-      const ValueType& type = builder().type(input);
-      if (pointwise && type.shape == shape) return type.dtype;
-      if (!pointwise && is_float(type.dtype) && type.dtype != DType::kBF16) widest = type.dtype;
-    }
-    return widest;
+    size_t rank = own.shape.size();
+    bool follows = rank == 1 || (low_residual_ && rank > 1 && rank < shape.size());
+    if (!follows || own.shape == shape) return own.dtype;
+    for (ValueId input : inputs)
+      if (builder().type(input).shape == shape) return builder().type(input).dtype;
+    return own.dtype;
+  }
+
+  // Ops like concat want one type for all.
+  DType widest_type(const std::vector<ValueId>& inputs) {
+    for (ValueId input : inputs)
+      if (builder().type(input).dtype == DType::kF32) return DType::kF32;
+    return low_;
   }
 
   void restore(ValueId value) { rewriter_.replace(value, as(rewriter_.map(value), graph_.dtype(value))); }
 
   const Graph& graph_;
   Rewriter rewriter_;
+  DType low_;
+  bool low_residual_;
+  std::set<ValueId> low_operands_;  // of kLow ops, in the old graph
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
 };
 
 }  // namespace
 
-bool autocast(Graph& graph, const PassContext&) {
+bool autocast(Graph& graph, const PassContext& context) {
   auto is_low = [&](const Node& node) {
     return node.op->autocast == Autocast::kLow && graph.dtype(node.inputs[0]) == DType::kF32;
   };
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_low)) return false;
-  graph = Caster(graph).run();
+  graph = Caster(graph, context.options).run();
   return true;
 }
 

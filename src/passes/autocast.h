@@ -1,12 +1,16 @@
-// autocast: bf16 where it is fast, f32 where it matters, by the class that each op's record states.
+// autocast: bf16 (or f16) where it is fast, f32 where it matters, by the class that each op's record states.
 //
-// kLow ops (matmul, attention) get bf16 inputs, cast once per value, a parameter too; kFull ops (norms, softmax, loss,
-// reductions) get f32 inputs; kAny ops (the optimizer, embedding_grad) take what comes and compute in f32; kFollow ops take what comes and run in the widest type, except that a vector
-// follows the bf16 matrix that it is applied to. Parameters, states, results and updates keep their types.
+// kLow ops (matmul, attention) get low inputs, cast once per value: a parameter once per step, which forward and
+// backward pass share. kFull ops (norms, softmax, loss, reductions, the optimizer) read what comes and compute in f32
+// inside, so nothing is cast for them; kFollow ops run in the widest type, except that a vector follows the low matrix
+// that it is applied to. Parameters, states, results and updates keep their types.
+//
+// With compile.low_residual embeddings give the low type, and so the whole residual stream and its gradient are low, as
+// in llm.c. Without it the stream is f32, as under PyTorch's autocast, and only what matmuls read is rounded.
 //
 //   %2 = matmul(%0, %1) : f32[8,4]        %2 = cast(%0) : bf16   %3 = cast(%1) : bf16
 //   %3, .. = layer_norm(%2, %g)      ->   %4 = matmul(%2, %3) : bf16[8,4]
-//                                         %5 = cast(%4) : f32    %6, .. = layer_norm(%5, %g)
+//                                         %5, .. = layer_norm(%4, %g) : bf16[8,4], ..
 //
 // Within rounding. Tests: tests/passes/autocast_test.cpp
 #pragma once

@@ -15,6 +15,9 @@ Graph raw_body(const Graph& graph, const Node& node, const std::vector<bool>& wa
   GraphBuilder builder(raw);
   std::vector<ValueId> inputs, outputs;
   for (ValueId input : node.inputs) inputs.push_back(builder.input("x", graph.type(input)));
+  if (node.op->autocast == Autocast::kFull)
+    for (ValueId& input : inputs)
+      if (is_float(builder.type(input).dtype)) input = cast(builder, input, DType::kF32);
   if (node.op->fusion == Fusion::kComposite)
     outputs = node.op->decompose(builder, node, inputs);
   else

@@ -93,6 +93,7 @@ class EpilogueFuser {
     inputs.push_back(chain.bias);
     for (size_t i = 0; i < inputs.size(); ++i)
       arguments.push_back(g.input("a" + std::to_string(i), graph_.type(inputs[i])));
+    if (chain.matmul->has_tag("tf32")) g.set_tags({"tf32"});
     ValueId y = add(g, g.add1(op::matmul, {arguments[0], arguments[1]}, chain.matmul->attrs), arguments[2]);
     body->add_result("r0", chain.gelu ? gelu(g, y) : y);
     rewriter.builder().set_tags(chain.matmul->tags);

@@ -11,6 +11,7 @@
 #include "passes/merge_duplicates.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
+#include "passes/tf32.h"
 
 namespace tokamak {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using C = const PassContext&;
 
 bool always(C) { return true; }
+bool low_precision(C c) { return c.options.precision == "bf16" || c.options.precision == "fp16"; }
 
 constexpr Pass kPasses[] = {
     {"pad_vocab", Stage::kForward, Numerics::kExact, [](C c) { return c.options.pad_vocab; }, pad_vocab,
@@ -35,8 +37,10 @@ constexpr Pass kPasses[] = {
      "adds a tied embedding's gradient onto the classifier's"},
     {"fused_optimizer", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fused_optimizer; }, fused_optimizer,
      "updates all parameters in one kernel"},
-    {"autocast", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == "bf16"; }, autocast,
-     "bf16 in matmuls and attention, f32 in reductions, losses and the optimizer"},
+    {"autocast", Stage::kStep, Numerics::kTolerance, low_precision, autocast,
+     "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
+    {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == "tf32"; }, tf32,
+     "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"choose_recompute", Stage::kStep, Numerics::kExact, [](C c) { return c.options.memory_budget_gib > 0; },
      choose_recompute, "tags activations to compute again instead of keeping, until the step fits the memory budget"},
     {"apply_recompute", Stage::kStep, Numerics::kExact, always, apply_recompute,

@@ -109,7 +109,8 @@ std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node)
 }
 
 std::unique_ptr<Kernel> make_any_group_kernel(const Graph& graph, const Node& node) {
-  if (node.attrs.get_string("kind") == "matmul") return make_matmul_group(node);
+  if (node.attrs.get_string("kind") == "matmul")
+    return graph.dtype(node.inputs[0]) == DType::kF16 ? make_reference_kernel(graph, node) : make_matmul_group(node);
   return make_group_kernel(graph, node);
 }
 
