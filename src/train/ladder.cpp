@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "exec/measure.h"
 #include "exec/stream.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
@@ -131,11 +132,17 @@ std::string fingerprint(const CompiledStep& step) {
   return text;
 }
 
+double sum_of_prices(const Plan& plan, const Target& target) {
+  double seconds = 0;
+  for (const Launch& launch : plan.launches) seconds += price(plan.graph, launch.node, target).seconds;
+  return seconds;
+}
+
 class Ladder {
  public:
   Ladder(const RunConfig& config, const Target& target, Backend& backend, const LadderOptions& options)
       : config_(config), step_tokens_(config.train.batch * config.model.context * count_micro_batches(config)),
-        target_(target), backend_(backend), options_(options) {}
+        target_(target), priced_(target), backend_(backend), options_(options) {}
 
   RungResult climb(const Rung& rung) {
     RunConfig trial = config_;
@@ -186,6 +193,8 @@ class Ladder {
     }
     try {
       run(config, result);
+      double share = double(step_tokens_) / double(config.train.batch * config.model.context * result.micro_batches);
+      result.predicted_ms = predicted_seconds(compiled) * 1e3 * share;
     } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
       result.failure = error.what();
     }
@@ -201,7 +210,6 @@ class Ladder {
     double share = double(step_tokens_) / double(session.tokens_per_step());
     result.first_step_ms = times.first_ms;
     result.ms = times.ms * share;
-    result.predicted_ms = session.compiled().seconds() * 1e3 * share;
     result.tokens_per_second = double(session.tokens_per_step()) / times.ms * 1e3;
     result.gflops = session.flops_per_step() / times.ms * 1e-6;
     FlopsPerToken flops = flops_per_token(config.model);
@@ -210,9 +218,19 @@ class Ladder {
     result.used_bytes = backend_.used_bytes() - before;
   }
 
+  // On a device the library's kernels are taken as fast as each was measured alone; after the rung's run, whose first
+  // step must not find them ready.
+  double predicted_seconds(const CompiledStep& compiled) {
+    if (!options_.device_clock) return compiled.seconds();
+    measure_library_kernels(priced_, compiled.step.plan, backend_);
+    double seconds = sum_of_prices(compiled.step.plan, priced_) * double(compiled.micro_batches);
+    return compiled.update ? seconds + sum_of_prices(compiled.update->plan, priced_) : seconds;
+  }
+
   RunConfig config_;  // with all that was kept
   int64_t step_tokens_;
   const Target& target_;
+  Target priced_;  // the same with kernels that were measured
   Backend& backend_;
   LadderOptions options_;
   std::optional<RungResult> kept_;

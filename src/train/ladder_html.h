@@ -1,5 +1,5 @@
 // The ladder as one self-contained HTML page: no script, nothing from the network. Tests:
-// tests/train/ladder_html_test.cpp.
+// tests/train/ladder_report_test.cpp.
 #pragma once
 
 #include "train/ladder_report.h"

@@ -1,4 +1,4 @@
-// The rungs of the speed ladder: which change each one makes to the run before it.
+// The rungs of the speed ladder: which change each one makes to the run before it. Tests: tests/train/rungs_test.cpp.
 #pragma once
 
 #include "config/config.h"

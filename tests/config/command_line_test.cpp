@@ -47,6 +47,19 @@ TEST(CommandLine, DefaultsThenFileThenOptions) {
   EXPECT_EQ(options.run.train.batch, TrainConfig().batch);
 }
 
+TEST(CommandLine, SaysWhatTheUserGave) {
+  TemporaryFolder folder;
+  std::string file = (folder.path() / "run.toml").string();
+  write_file_atomic(file, "[model]\nlayers = 5\n");
+  TestOptions options;
+  std::vector<std::string> arguments = {file, "--train.batch=4"};
+  GivenOptions given = read_options(fields_of(options), arguments);
+  EXPECT_EQ(given.arguments, arguments);
+  EXPECT_TRUE(given.has("model.layers"));
+  EXPECT_TRUE(given.has("train.batch")) << "though it is the default's value";
+  EXPECT_FALSE(given.has("train.steps"));
+}
+
 TEST(CommandLine, APresetCountsAsGivenWhereItStands) {
   TemporaryFolder folder;
   std::string file = (folder.path() / "run.toml").string();

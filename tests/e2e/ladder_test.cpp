@@ -12,23 +12,28 @@
 namespace tokamak {
 namespace {
 
-TEST(LadderProgram, RunsEveryRungAndWritesJson) {
+TEST(LadderProgram, RunsEveryRungAndWritesReports) {
   TemporaryFolder folder;
-  ProgramResult result = run_program(
-      folder.path(), test::tiny_arguments("ladder", {"--model.vocab=301", "--steps=2", "--json=ladder.json"}));
+  ProgramResult result =
+      run_program(folder.path(),
+                  test::tiny_arguments("ladder", {"--model.vocab=301", "--steps=2", "--device=cpu", "--out=report"}));
   ASSERT_EQ(result.status, 0) << result.err;
-  auto json = nlohmann::json::parse(read_file(folder / "ladder.json"));
+  auto json = nlohmann::json::parse(read_file(folder / "report/ladder.json"));
   ASSERT_EQ(json["rungs"].size(), cpu_rungs().size());
   for (size_t i = 0; i < cpu_rungs().size(); ++i) {
     const auto& rung = json["rungs"][i];
     EXPECT_EQ(rung["name"], cpu_rungs()[i].name);
     EXPECT_NE(result.out.find(cpu_rungs()[i].name), std::string::npos);
-    for (const char* key : {"ms", "predicted_ms", "tokens_per_second", "speedup_over_first", "gflops", "planned_bytes"})
+    for (const char* key :
+         {"ms", "predicted_ms", "tokens_per_second", "speedup_over_first", "gflops", "planned_bytes", "mfu"})
       EXPECT_GT(rung[key].get<double>(), 0) << rung["name"] << " " << key;
   }
   EXPECT_TRUE(json["rungs"][0]["kept"].get<bool>());
   EXPECT_EQ(json["config"]["model"]["vocab"], 301);
   EXPECT_GT(json["machine"]["fp32_gflops"].get<double>(), 0);
+  EXPECT_NE(json["command"].get<std::string>().find("tokamak ladder --model.layers=2"), std::string::npos);
+  std::string html = read_file(folder / "report/ladder.html");
+  for (const Rung& rung : cpu_rungs()) EXPECT_NE(html.find(rung.name), std::string::npos) << rung.name;
 }
 
 // Its parameters and states alone take more than 18 GB.

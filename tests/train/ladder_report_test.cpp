@@ -1,0 +1,142 @@
+#include "train/ladder_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "train/ladder_html.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+RungResult rung(std::string name, double ms) {
+  RungResult r;
+  r.name = std::move(name);
+  r.precision = "bf16";
+  r.ms = ms;
+  r.predicted_ms = ms * 1.1;
+  r.tokens_per_second = 65536 / ms * 1e3;
+  r.speedup_step = 1.25;
+  r.speedup_total = 12.5;
+  r.mfu = 0.571;
+  r.mfu_causal = 0.533;
+  r.peak = peak_of({.name = "NVIDIA H200"}, "bf16");
+  r.planned_bytes = int64_t(24) << 30;
+  r.used_bytes = int64_t(25) << 30;
+  r.first_step_ms = 1500;
+  return r;
+}
+
+LadderReport example() {
+  LadderReport report;
+  report.target.name = "NVIDIA H200";
+  report.versions = "driver 580, cuBLASLt 13.1 & <more>";
+  report.command = "tokamak ladder '--train.out=a b'";
+  report.date = "2026-01-02 03:04 UTC";
+  report.config.train.batch = 64;
+  report.rungs = {rung("+ BF16 autocast", 144.5), rung("+ <fused> optimizer", 99.25), rung("weight tying off", 101),
+                  rung("fp32, op by op", 1)};
+  report.rungs[2].optional = true;
+  report.rungs[2].kept = false;
+  report.rungs[3].kept = false;
+  report.rungs[3].failure = "does not fit (needs 151.20 GiB, 139.00 GiB are free)";
+  return report;
+}
+
+int count(std::string_view text, std::string_view piece) {
+  int n = 0;
+  for (size_t at = text.find(piece); at != std::string_view::npos; at = text.find(piece, at + 1)) ++n;
+  return n;
+}
+
+TEST(LadderReport, JsonHoldsEverything) {
+  auto json = nlohmann::json::parse(ladder_json(example()));
+  EXPECT_EQ(json["machine"]["name"], "NVIDIA H200");
+  EXPECT_EQ(json["machine"]["versions"], "driver 580, cuBLASLt 13.1 & <more>");
+  EXPECT_EQ(json["command"], "tokamak ladder '--train.out=a b'");
+  EXPECT_EQ(json["date"], "2026-01-02 03:04 UTC");
+  EXPECT_EQ(json["config"]["train"]["batch"], 64);
+  EXPECT_EQ(json["model"]["flops_per_token"], 855'166'464);
+  ASSERT_EQ(json["rungs"].size(), 4u);
+  const auto& top = json["rungs"][1];
+  EXPECT_EQ(top["ms"], 99.25);
+  EXPECT_NEAR(top["prediction_error"].get<double>(), 0.1, 1e-9);
+  EXPECT_EQ(top["mfu"], 0.571);
+  EXPECT_EQ(top["mfu_causal"], 0.533);
+  EXPECT_EQ(top["peak"], "989 TFLOP/s (H200 datasheet, bf16 dense)");
+  for (const char* key : {"predicted_ms", "tokens_per_second", "speedup_over_previous", "speedup_over_first",
+                          "planned_bytes", "used_bytes", "first_step_ms", "micro_batches", "peak_flops"})
+    EXPECT_GT(top[key].get<double>(), 0) << key;
+  EXPECT_TRUE(json["rungs"][2]["optional"].get<bool>());
+  EXPECT_FALSE(json["rungs"][3].contains("ms"));
+  EXPECT_EQ(json["rungs"][3]["failure"], example().rungs[3].failure);
+}
+
+TEST(LadderReport, TheTableFitsATerminal) {
+  RungResult wide = rung("recompute (memory budget)", 12345.67);
+  wide.optional = true;
+  wide.kept = false;
+  wide.predicted_ms = 99999.5;
+  wide.planned_bytes = wide.used_bytes = int64_t(140000) << 20;
+  wide.first_step_ms = 123456;
+  RungResult slower = wide;
+  slower.optional = false;
+  RungResult unlucky = wide;
+  unlucky.failure = std::string(500, 'x');
+  for (const std::string& line : {format_ladder_header(), format_rung(wide), format_rung(slower), format_rung(unlucky)})
+    EXPECT_LE(line.size(), 120u) << line;
+  EXPECT_NE(format_rung(wide).find("aside"), std::string::npos);
+  EXPECT_NE(format_rung(slower).find("slower"), std::string::npos);
+}
+
+TEST(LadderReport, TheLegendExplainsOnlyWhatIsThere) {
+  std::string text = format_ladder_legend(example().rungs);
+  EXPECT_NE(text.find("989 TFLOP/s"), std::string::npos);
+  EXPECT_NE(text.find("aside:"), std::string::npos);
+  EXPECT_EQ(text.find("slower:"), std::string::npos);
+  EXPECT_EQ(count(text, "peak:"), 1) << "each once";
+}
+
+TEST(LadderHtml, OpensWithoutNetworkOrScript) {
+  std::string html = ladder_html(example());
+  for (const char* piece : {"http:", "https:", "<script", "<link", "<img", "url(", "@import"})
+    EXPECT_EQ(html.find(piece), std::string::npos) << piece;
+}
+
+TEST(LadderHtml, OneBarForEveryRungThatRan) {
+  std::string html = ladder_html(example());
+  EXPECT_EQ(count(html, "<rect class=\"measured"), 3);
+  EXPECT_EQ(count(html, "<rect class=\"measured aside\""), 1);
+  EXPECT_EQ(count(html, "<rect class=\"predicted\""), 3);
+  EXPECT_EQ(count(html, "<tr"), 5) << "a head and four rungs";
+  EXPECT_NE(html.find("does not fit (needs 151.20 GiB"), std::string::npos);
+}
+
+// The longest bar takes the whole width: 620 for 655 k tokens/s, so 144.5 ms get 620 x 99.25 / 144.5.
+TEST(LadderHtml, BarsAreAsLongAsTheirRate) {
+  std::string chart = ladder_chart({rung("slow", 144.5), rung("fast", 99.25)});
+  EXPECT_NE(chart.find("width=\"620.0\""), std::string::npos);
+  EXPECT_NE(chart.find("width=\"425.8\""), std::string::npos);
+}
+
+TEST(LadderHtml, TextIsEscaped) {
+  EXPECT_EQ(escape_html("a<b & \"c\" > 'd'"), "a&lt;b &amp; &quot;c&quot; &gt; &#39;d&#39;");
+  std::string html = ladder_html(example());
+  EXPECT_EQ(html.find("<fused>"), std::string::npos);
+  EXPECT_EQ(html.find("<more>"), std::string::npos);
+  EXPECT_NE(html.find("+ &lt;fused&gt; optimizer"), std::string::npos);
+}
+
+TEST(LadderHtml, NothingMeasuredIsStillAPage) {
+  LadderReport report = example();
+  report.rungs = {report.rungs[3]};
+  std::string html = ladder_html(report);
+  EXPECT_EQ(count(html, "<rect"), 0);
+  EXPECT_EQ(html.find("nan"), std::string::npos);
+  EXPECT_EQ(html.find("inf"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tokamak

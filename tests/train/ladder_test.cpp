@@ -1,0 +1,121 @@
+#include "train/ladder.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "train/step_compiler.h"
+
+namespace tokamak {
+namespace {
+
+// The CPU with as much memory as a test says.
+class SmallMachine : public Backend {
+ public:
+  explicit SmallMachine(int64_t free_bytes) : free_(free_bytes), cpu_(cpu::make_backend()) {}
+  std::unique_ptr<Memory> allocate(int64_t bytes) override { return cpu_->allocate(bytes); }
+  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override { return cpu_->compile(graph, node); }
+  void copy_in(void* to, const void* from, int64_t bytes) override { cpu_->copy_in(to, from, bytes); }
+  void copy_out(void* to, const void* from, int64_t bytes) override { cpu_->copy_out(to, from, bytes); }
+  void copy(void* to, const void* from, int64_t bytes) override { cpu_->copy(to, from, bytes); }
+  double time(const std::function<void()>& work) override {
+    ++timed;
+    work();
+    return 0.25;
+  }
+  int64_t used_bytes() const override { return cpu_->used_bytes(); }
+  int64_t free_bytes() const override { return free_; }
+
+  int timed = 0;
+
+ private:
+  int64_t free_;
+  std::unique_ptr<Backend> cpu_;
+};
+
+void all_off(RunConfig& c, int64_t) {
+  c.compile.precision = "fp32";
+  c.compile.fuse = c.compile.flash_attention = c.compile.pad_vocab = c.compile.fused_optimizer = false;
+}
+void nothing(RunConfig&, int64_t) {}
+void flash(RunConfig& c, int64_t) { c.compile.flash_attention = true; }
+void accumulate(RunConfig& c, int64_t) { c.train.total_batch = 4 * c.train.batch * c.model.context; }
+
+RunConfig tiny() {
+  RunConfig config;
+  config.model = {.layers = 2, .heads = 2, .width = 32, .context = 64, .vocab = 301};
+  config.train.batch = 2;
+  return config;
+}
+
+std::vector<RungResult> run(std::span<const Rung> rungs, int64_t free_bytes, const LadderOptions& options) {
+  SmallMachine backend(free_bytes);
+  return run_ladder(tiny(), cpu::nominal_target(), backend, rungs, options, {});
+}
+
+constexpr LadderOptions kByDevice = {.steps = 3, .warmup = 1, .device_clock = true};
+constexpr int64_t kPlenty = int64_t(1) << 40;
+
+TEST(Ladder, TimesStepsByTheDevicesClock) {
+  constexpr Rung kRungs[] = {{"off", all_off}};
+  RungResult r = run(kRungs, kPlenty, kByDevice)[0];
+  EXPECT_DOUBLE_EQ(r.ms, 250);
+  EXPECT_DOUBLE_EQ(r.tokens_per_second, 2 * 64 / 0.25);
+  FlopsPerToken flops = flops_per_token(tiny().model);
+  double peak = cpu::nominal_target().f32_flops;
+  EXPECT_DOUBLE_EQ(r.mfu, r.tokens_per_second * flops.full / peak);
+  EXPECT_DOUBLE_EQ(r.mfu_causal, r.tokens_per_second * flops.causal / peak);
+  EXPECT_LT(r.mfu_causal, r.mfu);
+  EXPECT_GT(r.predicted_ms, 0);
+  EXPECT_GT(r.first_step_ms, 0);
+  EXPECT_EQ(r.precision, "fp32");
+}
+
+TEST(Ladder, OnTheCpuTheHostsClockIsRead) {
+  constexpr Rung kRungs[] = {{"off", all_off}};
+  SmallMachine backend(kPlenty);
+  auto results = run_ladder(tiny(), cpu::nominal_target(), backend, kRungs, {.steps = 2}, {});
+  EXPECT_EQ(backend.timed, 0);
+  EXPECT_GT(results[0].ms, 0);
+}
+
+TEST(Ladder, OptionalRungsAreNotKept) {
+  constexpr Rung kRungs[] = {{"off", all_off}, {"flash, aside", flash, true}, {"as before", nothing}};
+  auto results = run(kRungs, kPlenty, kByDevice);
+  EXPECT_FALSE(results[1].kept);
+  EXPECT_TRUE(results[1].changed);
+  EXPECT_NE(results[1].planned_bytes, results[0].planned_bytes);
+  EXPECT_FALSE(results[2].changed) << "the rung after it builds on the first";
+  EXPECT_EQ(results[2].planned_bytes, results[0].planned_bytes);
+  EXPECT_TRUE(results[2].kept);
+}
+
+TEST(Ladder, AccumulationIsShownForAsManyTokens) {
+  constexpr Rung kRungs[] = {{"off", all_off}, {"accumulation x4", accumulate, true}};
+  auto results = run(kRungs, kPlenty, kByDevice);
+  EXPECT_EQ(results[1].micro_batches, 4);
+  EXPECT_DOUBLE_EQ(results[1].ms, 250.0 / 4) << "four micro-batches took as long as one";
+  EXPECT_DOUBLE_EQ(results[1].tokens_per_second, 4 * results[0].tokens_per_second);
+  EXPECT_GT(results[1].predicted_ms, results[0].predicted_ms / 2);
+  EXPECT_LT(results[1].predicted_ms, results[0].predicted_ms * 2);
+}
+
+TEST(Ladder, ARungThatDoesNotFitIsNamedAndTheNextOnesGoOn) {
+  RunConfig config = tiny();
+  all_off(config, 0);
+  int64_t naive = compile_step(config, cpu::nominal_target()).total_bytes();
+  flash(config, 0);
+  int64_t with_flash = compile_step(config, cpu::nominal_target()).total_bytes();
+  ASSERT_LT(with_flash, naive);
+  constexpr Rung kRungs[] = {{"off", all_off}, {"+ flash attention", flash}};
+  auto results = run(kRungs, naive - 1, kByDevice);
+  EXPECT_FALSE(results[0].ran());
+  EXPECT_FALSE(results[0].kept);
+  EXPECT_EQ(results[0].planned_bytes, naive);
+  EXPECT_NE(results[0].failure.find("does not fit (needs "), std::string::npos) << results[0].failure;
+  EXPECT_TRUE(results[1].ran()) << results[1].failure;
+  EXPECT_EQ(results[1].planned_bytes, with_flash) << "it builds on the rung that did not fit";
+  EXPECT_DOUBLE_EQ(results[1].speedup_total, 1);
+}
+
+}  // namespace
+}  // namespace tokamak
