@@ -16,7 +16,9 @@ std::string describe(CUresult status) {
   return fmt::format("{} ({})", text ? text : "unknown error", name ? name : std::to_string(int(status)));
 }
 std::string describe(nvrtcResult status) { return nvrtcGetErrorString(status); }
-std::string describe(cublasStatus_t status) { return fmt::format("cublasStatus_t {}", int(status)); }
+std::string describe(cublasStatus_t status) {
+  return fmt::format("{} ({})", cublasLtGetStatusString(status), cublasLtGetStatusName(status));
+}
 
 void throw_cuda_error(const char* call, const std::string& what) {
   throw CudaError(fmt::format("[cuda] {} failed: {}", call, what));

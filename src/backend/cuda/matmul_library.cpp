@@ -39,6 +39,8 @@ MatmulLibrary::~MatmulLibrary() {
   }
 }
 
+bool MatmulLibrary::supports(const MatmulCall& call) { return !call.candidates(handle(), kWorkspaceLimit, 1).empty(); }
+
 MatmulAlgorithm MatmulLibrary::choose(MatmulCall& call, bool timed) {
   std::pair<std::string, bool> key{call.problem().key(), timed};
   auto at = chosen_.find(key);

@@ -21,6 +21,9 @@ class MatmulLibrary {
   /// Waits until the library is loaded.
   cublasLtHandle_t handle() { return handle_.get(); }
 
+  /// Whether the library has an algorithm for the problem on this device.
+  bool supports(const MatmulCall& call);
+
   /// Throws CudaError that names the problem when the library does not support it. With `timed` false, always the
   /// library's favourite, whatever the cache says.
   MatmulAlgorithm choose(MatmulCall& call, bool timed);

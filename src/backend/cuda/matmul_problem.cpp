@@ -87,7 +87,7 @@ class GroupReader {
       out_.bias = index;
       return true;
     }
-    if (!is_full(other) || body_.dtype(other) != out_.problem.output) return false;
+    if (!is_full(other) || !is_full(node.outputs[0]) || body_.dtype(other) != out_.problem.output) return false;
     out_.problem.accumulate = true;
     out_.addend = index;
     return true;
@@ -102,8 +102,8 @@ class GroupReader {
 
   bool take_gelu_grad(const Node& node) {
     int pre = argument(node.inputs[0]);
-    bool fits = pre >= 0 && is_current(node.inputs[1]) && is_full(node.inputs[0]) && origin(current_) == product_ &&
-                body_.dtype(node.inputs[0]) == out_.problem.output;
+    bool fits = pre >= 0 && is_current(node.inputs[1]) && is_full(node.inputs[0]) && is_full(node.outputs[0]) &&
+                origin(current_) == product_ && body_.dtype(node.inputs[0]) == out_.problem.output;
     if (!fits || !plain_epilogue()) return false;
     out_.problem.epilogue = MatmulEpilogue::kGeluGrad;
     out_.aux_input = pre;

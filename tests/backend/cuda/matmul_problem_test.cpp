@@ -116,6 +116,12 @@ TEST(matmul_problem, refuses_what_the_library_cannot_do_and_names_the_op) {
                           }),
                  "gelu_grad");
   expect_refused(group_of(full, [](GraphBuilder& g, ValueId mm, ValueId c) { return gelu(g, add(g, mm, c)); }), "gelu");
+  // As many elements, but each is added to each.
+  expect_refused(group_of({DType::kF32, {24}},
+                          [](GraphBuilder& g, ValueId mm, ValueId c) {
+                            return add(g, reshape(g, mm, {24, 1}), c);
+                          }),
+                 "add");
   expect_refused(group_of(full, [](GraphBuilder& g, ValueId mm, ValueId c) { return add(g, add(g, mm, c), c); }),
                  "add");
 }

@@ -15,6 +15,23 @@ void expect_right(const MatmulCase& c) {
   expect_matches_interpreter(graph, random_arguments(graph), tolerance_for(c));
 }
 
+// GELU in the epilogue is promised for 16-bit types with rows of a multiple of 8; elsewhere the library may lack it.
+bool may_be_missing(const MatmulCase& c) {
+  bool gelu = c.form == MatmulForm::kBiasGelu || c.form == MatmulForm::kBiasGeluAux || c.form == MatmulForm::kGeluGrad;
+  return gelu && (!is_low(c.dtype) || c.n % 8 != 0 || c.batch > 1);
+}
+
+bool is_supported(const MatmulCase& c) {
+  static cuda::StreamHandle stream;
+  static cuda::MatmulLibrary library(cuda::describe_device(0), stream.get(), {});
+  Graph graph = matmul_graph(c);
+  const Node& node = graph.nodes()[0];
+  cuda::MatmulCall call((node.body ? cuda::read_matmul_group(node) : cuda::read_matmul(graph, node)).problem);
+  bool supported = library.supports(call);
+  if (!supported) std::printf("not supported: %s\n", call.problem().key().c_str());
+  return supported;
+}
+
 struct Sizes {
   int64_t m, n, k;
 };
@@ -43,16 +60,15 @@ TEST_P(GpuMatmulTest, every_form) {
       for (bool ta : {false, true})
         for (bool tb : {false, true}) {
           MatmulCase c{form, GetParam(), 1, s.m, s.n, s.k, ta, tb};
-          if (exists(c)) expect_right(c);
+          if (exists(c) && (!may_be_missing(c) || is_supported(c))) expect_right(c);
         }
 }
 
-// The library wants rows of the matrix under GELU to be a multiple of 8 long; the other forms take any.
 TEST_P(GpuMatmulTest, forms_of_odd_sizes) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   for (MatmulForm form : kMatmulForms) {
     MatmulCase c{form, GetParam(), 1, 35, 57, 71, false, true};
-    if (exists(c) && form != MatmulForm::kBiasGeluAux && form != MatmulForm::kGeluGrad) expect_right(c);
+    if (exists(c) && (!may_be_missing(c) || is_supported(c))) expect_right(c);
   }
 }
 
@@ -60,7 +76,7 @@ TEST_P(GpuMatmulTest, batched_forms) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   for (MatmulForm form : {MatmulForm::kGeluGrad, MatmulForm::kCast, MatmulForm::kAccumulate, MatmulForm::kBias}) {
     MatmulCase c{form, GetParam(), 3, 24, 40, 16, false, true};
-    if (exists(c)) expect_right(c);
+    if (exists(c) && (!may_be_missing(c) || is_supported(c))) expect_right(c);
   }
 }
 
@@ -69,14 +85,14 @@ TEST_P(GpuMatmulTest, long_sums_and_wide_rows) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   expect_right({MatmulForm::kPlain, GetParam(), 1, 24, 32, 8192, true, false});
   expect_right({MatmulForm::kPlain, GetParam(), 1, 16, 50257, 32, false, true});
-  expect_right({MatmulForm::kPlain, GetParam(), 1, 16, 32, 50257, false, false});
+  expect_right({MatmulForm::kPlain, GetParam(), 1, 50257, 32, 16, true, false});
 }
 
 TEST_P(GpuMatmulTest, same_bits_every_time) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   for (MatmulForm form : kMatmulForms) {
     MatmulCase c{form, GetParam(), 1, 128, 192, 8192, true, false};
-    if (!exists(c)) continue;
+    if (!exists(c) || (may_be_missing(c) && !is_supported(c))) continue;
     Graph graph = matmul_graph(c);
     expect_deterministic(graph, random_arguments(graph));
   }
@@ -199,7 +215,7 @@ TEST(gpu_matmul, timing_leaves_no_memory_behind) {
   choose(8192);
   TOKAMAK_CUDA(cudaMemGetInfo(&after, &total));
   EXPECT_LT(before - std::min(before, after), size_t(256) << 20);
-  choose(int64_t(1) << 24);  // 1.7 TB of result: the library's favourite
+  choose(int64_t(1) << 21);  // 211 GB of result: the library's favourite
 }
 
 // What a whole program does: recorded and replayed, with an update that adds to a state.
