@@ -13,12 +13,14 @@ constexpr double kUsableShare = 0.9;
 void switch_off(RunConfig& config, int64_t) {
   CompileConfig& c = config.compile;
   c.precision = "fp32";
-  c.fuse = c.flash_attention = c.pad_vocab = c.fused_optimizer = c.cuda_graph = false;
+  c.fuse = c.flash_attention = c.pad_vocab = c.fused_optimizer = c.low_residual = c.cuda_graph = false;
   c.memory_budget_gib = 0;
 }
 
 void switch_off_cpu(RunConfig& config, int64_t bytes) {
+  bool low_residual = config.compile.low_residual;
   switch_off(config, bytes);
+  config.compile.low_residual = low_residual;
   config.compile.async = false;
 }
 
@@ -27,6 +29,7 @@ void flash_attention(RunConfig& c, int64_t) { c.compile.flash_attention = true; 
 void pad_vocab(RunConfig& c, int64_t) { c.compile.pad_vocab = true; }
 void fused_optimizer(RunConfig& c, int64_t) { c.compile.fused_optimizer = true; }
 void no_host_sync(RunConfig& c, int64_t) { c.compile.async = true; }
+void low_residual(RunConfig& c, int64_t) { c.compile.low_residual = true; }
 void cuda_graph(RunConfig& c, int64_t) { c.compile.cuda_graph = true; }
 void tf32(RunConfig& c, int64_t) { c.compile.precision = "tf32"; }
 void bf16(RunConfig& c, int64_t) { c.compile.precision = "bf16"; }
@@ -57,6 +60,7 @@ constexpr Rung kGpuRungs[] = {
     {"+ flash attention", flash_attention},
     {"+ padded vocabulary", pad_vocab},
     {"+ fused optimizer", fused_optimizer},
+    {"+ BF16 residual stream", low_residual},
     {"+ CUDA graph", cuda_graph},
     {"FP16 + loss scaling", fp16, true},
     {"recompute (memory budget)", halve_memory, true},

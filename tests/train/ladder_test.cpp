@@ -99,6 +99,19 @@ TEST(Ladder, AccumulationIsShownForAsManyTokens) {
   EXPECT_LT(results[1].predicted_ms, results[0].predicted_ms * 2);
 }
 
+// Not for speed: that each of them compiles, runs and is reported.
+TEST(Ladder, EveryRungOfTheGpuRuns) {
+  auto results = run(gpu_rungs(), kPlenty, kByDevice);
+  ASSERT_EQ(results.size(), gpu_rungs().size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const RungResult& r = results[i];
+    EXPECT_TRUE(r.ran()) << r.name << ": " << r.failure;
+    EXPECT_EQ(r.name, gpu_rungs()[i].name);
+    EXPECT_EQ(r.optional, gpu_rungs()[i].optional) << r.name;
+    EXPECT_GT(r.predicted_ms, 0) << r.name;
+  }
+}
+
 TEST(Ladder, ARungThatDoesNotFitIsNamedAndTheNextOnesGoOn) {
   RunConfig config = tiny();
   all_off(config, 0);
