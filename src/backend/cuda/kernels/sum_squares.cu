@@ -8,7 +8,7 @@ using namespace tokamak;
 constexpr int kThreads = 256;
 constexpr int kAhead = 4;
 
-// The sum over the block's threads, for thread 0: halves in turn.
+// The sum over the block's threads: halves in turn.
 template <typename T>
 __device__ inline T sum_of_block(T own, T* shared) {
   shared[threadIdx.x] = own;
@@ -16,6 +16,7 @@ __device__ inline T sum_of_block(T own, T* shared) {
     __syncthreads();
     if (int(threadIdx.x) < half) shared[threadIdx.x] += shared[threadIdx.x + half];
   }
+  __syncthreads();
   return shared[0];
 }
 
