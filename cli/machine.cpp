@@ -2,6 +2,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cuda/cuda_backend.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "exec/stream.h"
@@ -38,6 +39,14 @@ Machine open_cpu(const RunConfig& config) {
   return machine;
 }
 
+// One file per GPU and set of library versions, in the cache.
+std::string measurements_file(const Machine& machine) {
+  std::filesystem::path cache = cuda::default_cache();
+  if (cache.empty()) return {};
+  std::string what = machine.target.name + machine.versions;
+  return cache / fmt::format("measured-{:016x}.json", checksum(std::as_bytes(std::span(what))));
+}
+
 Machine open_gpu(const RunConfig& config, int ordinal) {
   set_num_threads(int(config.threads));
   Machine machine;
@@ -45,6 +54,7 @@ Machine open_gpu(const RunConfig& config, int ordinal) {
   machine.versions = cuda::describe_device(ordinal).versions;
   machine.backend = cuda::make_backend(ordinal, cuda::default_cache());
   machine.target = cuda::measure_target(*machine.backend, ordinal);
+  machine.target.measurements = measurements_file(machine);
   return machine;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace tokamak {
@@ -20,7 +21,12 @@ struct Target {
   bool matmul_bias = true;         // the matmul can add a bias vector,
   bool matmul_gelu = true;         // and apply GELU to what it writes
   int64_t vocab_multiple = 128;    // what pad_vocab pads to
-  std::map<std::string, double> measured_seconds;  // of single kernels, by kernel_key (graph/single_node.h)
+
+  // What only measuring tells (train/tune.h); kernels are named by kernel_key (graph/single_node.h).
+  bool tunable = false;                             // there is something to gain
+  std::map<std::string, double> measured_seconds;   // of single kernels
+  std::set<std::string> plain_matmuls;              // faster without an epilogue
+  std::string measurements;                         // file that keeps measured_seconds between runs; empty: none
 };
 
 }  // namespace tokamak

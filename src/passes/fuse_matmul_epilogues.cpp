@@ -1,4 +1,5 @@
 #include "graph/rewriter.h"
+#include "graph/single_node.h"
 #include "ops/ops.h"
 #include "passes/fuse.h"
 #include "passes/group_core.h"
@@ -70,8 +71,14 @@ class EpilogueFuser {
     return core.values.size() == 2 && core.values[1].op == &op::gelu;
   }
 
+  // Measured to be faster without an epilogue.
+  bool stays_plain(const Node& matmul) const {
+    return !target_.plain_matmuls.empty() && target_.plain_matmuls.contains(kernel_key(graph_, matmul));
+  }
+
   bool match(int n) {
     const Node& matmul = graph_.nodes()[size_t(n)];
+    if (stays_plain(matmul)) return false;
     int add = target_.matmul_bias ? only_reader(matmul.outputs[0]) : -1;
     if (add < 0) return false;
     const Node& group = graph_.nodes()[size_t(add)];

@@ -32,11 +32,13 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.units = info.multiprocessors;
   target.f32_flops = rates.f32 * clocks * kMatmulShare;
   target.bf16_flops = rates.bf16 * clocks * kMatmulShare;
+  target.tf32_flops = target.bf16_flops / 2;
   target.attention_flops = rates.bf16 * clocks * kAttentionShare;
   target.pointwise_flops = rates.f32 * clocks * kPointwiseShare;
   target.memory_bandwidth = copy_bandwidth * kGroupShare;
   target.cache_bytes = double(info.l2_bytes) / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
+  target.tunable = true;
   return target;
 }
 

@@ -1,0 +1,97 @@
+// Ten AdamW steps of whole models against PyTorch's fp32 values, on the GPU, in every precision and pass setting.
+#include "tests/backend/cuda/gpu_harness.h"
+#include "tests/model/golden.h"
+#include "train/session.h"
+
+namespace tokamak::test {
+namespace {
+
+// Of a loss, relative to the first one; of the gradient's norm likewise; of a parameter after the steps, relative to its
+// tensor's maximum (0: not compared: Adam turns the sign of a rounding error into a full step).
+struct Closeness {
+  double loss, norm, after;
+};
+Closeness closeness_of(const std::string& precision) {
+  if (precision == "fp32") return {1e-5, 5e-5, 2e-4};
+  if (precision == "tf32") return {1e-3, 1e-2, 0};
+  return {1e-2, 5e-2, 0};
+}
+
+struct Setting {
+  const char* name;
+  void (*change)(CompileConfig&);
+};
+
+const Setting kSettings[] = {
+    {"all on", [](CompileConfig&) {}},
+    {"all off",
+     [](CompileConfig& c) {
+       c.fuse = c.flash_attention = c.pad_vocab = c.fused_optimizer = c.cuda_graph = c.chunked_classifier = false;
+     }},
+    {"no fuse", [](CompileConfig& c) { c.fuse = false; }},
+    {"no flash attention", [](CompileConfig& c) { c.flash_attention = false; }},
+    {"no padded vocabulary", [](CompileConfig& c) { c.pad_vocab = false; }},
+    {"no fused optimizer", [](CompileConfig& c) { c.fused_optimizer = false; }},
+    {"no chunked classifier", [](CompileConfig& c) { c.chunked_classifier = false; }},
+};
+
+void take_steps(const Golden& golden, const CompileConfig& compile, int64_t micro_batches) {
+  RunConfig config;
+  config.model = golden.model();
+  config.optimizer = golden.optimizer();
+  config.compile = compile;
+  config.train.batch = golden.batch() / micro_batches;
+  if (micro_batches > 1) config.train.total_batch = golden.batch() * golden.model().context;
+  Session session(config, cuda::measure_target(gpu_backend(), 0), gpu_backend());
+  for (const ParameterInfo& info : gpt_parameters(golden.model())) {
+    std::vector<float> values = golden.floats("param." + info.name);
+    session.store().write(info.name, values.data(), int64_t(values.size()) * 4);
+  }
+  Closeness close = closeness_of(compile.precision);
+  std::vector<float> losses = golden.floats("losses"), norms = golden.floats("grad_norms");
+  for (int64_t step = 0; step < golden.steps(); ++step) {
+    std::vector<Batch> batches;
+    for (int64_t i = 0; i < micro_batches; ++i)
+      batches.push_back(golden.batch_of(step, i * config.train.batch, config.train.batch));
+    StepResult result = session.run_step(batches, step, golden.optimizer().lr);
+    ASSERT_NEAR(result.loss, losses[size_t(step)], close.loss * losses[0]) << "step " << step;
+    ASSERT_NEAR(result.grad_norm, norms[size_t(step)], close.norm * norms[0]) << "step " << step;
+  }
+  if (close.after == 0) return;
+  for (const ParameterInfo& info : gpt_parameters(golden.model())) {
+    std::vector<float> got(size_t(num_elements(info.shape))), expected = golden.floats("after." + info.name);
+    session.store().read(info.name, got.data(), int64_t(got.size()) * 4);
+    if (has_noise(info.name)) got = without_noise(got), expected = without_noise(expected);
+    ASSERT_TRUE(close_to(info.name, got, expected, close.after));
+  }
+}
+
+class GpuGolden : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(GpuGolden, TakesTenSteps) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  auto [name, precision] = GetParam();
+  Golden golden(name);
+  for (const Setting& setting : kSettings) {
+    SCOPED_TRACE(setting.name);
+    CompileConfig compile;
+    setting.change(compile);
+    compile.precision = precision;
+    take_steps(golden, compile, 1);
+    if (HasFatalFailure()) return;
+  }
+  SCOPED_TRACE("two micro-batches");
+  CompileConfig compile;
+  compile.precision = precision;
+  take_steps(golden, compile, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuGolden,
+                         ::testing::Combine(::testing::Values("gpt2_tiny", "gpt2_tiny_untied_nobias"),
+                                            ::testing::Values("fp32", "tf32", "bf16", "fp16")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+                         });
+
+}  // namespace
+}  // namespace tokamak::test

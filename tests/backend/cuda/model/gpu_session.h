@@ -1,0 +1,70 @@
+// A small model trained on the GPU, for tests that compare runs.
+#pragma once
+
+#include "base/random.h"
+#include "tests/backend/cuda/gpu_harness.h"
+#include "train/session.h"
+
+namespace tokamak::test {
+
+inline RunConfig small_run() {
+  RunConfig config;
+  config.model = {.layers = 3, .heads = 4, .width = 128, .context = 128, .vocab = 1003};
+  config.train.batch = 4;
+  config.optimizer.lr = 1e-3;
+  return config;
+}
+
+inline Batch random_batch(const RunConfig& config, uint64_t seed) {
+  Batch batch;
+  auto size = config.train.batch * config.model.context;
+  for (int64_t i = 0; i < size; ++i) {
+    batch.tokens.push_back(int32_t(philox4x32(seed, uint64_t(2 * i))[0] % uint64_t(config.model.vocab)));
+    batch.targets.push_back(int32_t(philox4x32(seed, uint64_t(2 * i + 1))[0] % uint64_t(config.model.vocab)));
+  }
+  return batch;
+}
+
+/// What a run leaves: every loss and norm, and the bytes of all parameters and states.
+struct RunTrace {
+  std::vector<double> losses, norms;
+  std::map<std::string, std::vector<std::byte>> tensors;
+};
+
+inline std::map<std::string, std::vector<std::byte>> read_store(const TensorStore& store) {
+  std::map<std::string, std::vector<std::byte>> tensors;
+  for (const std::string& name : store.names()) {
+    std::vector<std::byte>& bytes = tensors[name];
+    bytes.resize(size_t(num_bytes(store.type(name))));
+    store.read(name, bytes.data(), int64_t(bytes.size()));
+  }
+  return tensors;
+}
+
+inline RunTrace train_small(const RunConfig& config, int64_t steps = 8) {
+  Session session(config, cuda::measure_target(gpu_backend(), 0), gpu_backend());
+  session.initialise();
+  RunTrace trace;
+  for (int64_t step = 0; step < steps; ++step) {
+    std::vector<Batch> batches;
+    for (int64_t i = 0; i < session.micro_batches(); ++i)
+      batches.push_back(random_batch(config, uint64_t(step * session.micro_batches() + i)));
+    StepResult result = session.run_step(batches, step, config.optimizer.lr);
+    trace.losses.push_back(result.loss);
+    trace.norms.push_back(result.grad_norm);
+  }
+  trace.tensors = read_store(session.store());
+  return trace;
+}
+
+/// Bit for bit, naming what differs first.
+inline void expect_same_bits(const RunTrace& a, const RunTrace& b) {
+  for (size_t i = 0; i < a.losses.size(); ++i) {
+    ASSERT_EQ(a.losses[i], b.losses[i]) << "loss of step " << i;
+    ASSERT_EQ(a.norms[i], b.norms[i]) << "norm of step " << i;
+  }
+  for (const auto& [name, bytes] : a.tensors)
+    if (auto other = b.tensors.find(name); other != b.tensors.end()) EXPECT_TRUE(bytes == other->second) << name;
+}
+
+}  // namespace tokamak::test

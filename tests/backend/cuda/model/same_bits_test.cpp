@@ -1,0 +1,80 @@
+// What must not change a single bit: running again, recording launches, recomputing activations, stopping and resuming.
+#include "tests/backend/cuda/model/gpu_session.h"
+#include "tests/e2e/finished_run.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_run.h"
+#include "train/trainer.h"
+
+namespace tokamak::test {
+namespace {
+
+class SameBits : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+    config_.compile.precision = GetParam();
+  }
+  RunConfig config_ = small_run();
+};
+
+TEST_P(SameBits, RunTwice) { expect_same_bits(train_small(config_), train_small(config_)); }
+
+TEST_P(SameBits, RunTwiceWithDropoutAndAccumulation) {
+  config_.model.dropout = 0.1;
+  config_.train.total_batch = 3 * config_.train.batch * config_.model.context;
+  expect_same_bits(train_small(config_), train_small(config_));
+}
+
+TEST_P(SameBits, RecordedOrNot) {
+  RunConfig eager = config_;
+  eager.compile.cuda_graph = false;
+  expect_same_bits(train_small(config_), train_small(eager));
+}
+
+TEST_P(SameBits, RecomputedOrKept) {
+  RunConfig recomputed = config_;
+  recomputed.compile.memory_budget_gib = 0.001;
+  Target target = cuda::measure_target(gpu_backend(), 0);
+  ASSERT_LT(compile_step(recomputed, target).step.plan.arena_bytes,
+            compile_step(config_, target).step.plan.arena_bytes);
+  expect_same_bits(train_small(config_), train_small(recomputed));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, ::testing::Values("fp32", "tf32", "bf16", "fp16"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class Quiet : public TrainObserver {
+ public:
+  void message(const std::string&) override {}
+  void step(const StepMetrics&, int64_t, double) override {}
+  void sample(int64_t, const std::string&) override {}
+  void saved(int64_t, const std::filesystem::path&) override {}
+};
+
+class GpuResume : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GpuResume, TenAndTenAreTwenty) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  TemporaryFolder folder;
+  make_tiny_data(folder.path());
+  auto run = [&](const char* out, int64_t stop_after) {
+    RunConfig config = tiny_config(folder.path());
+    config.compile.precision = GetParam();
+    config.model.dropout = 0.1;
+    config.train.out = (folder / out).string();
+    Quiet quiet;
+    int64_t asked = 0;
+    return train(config, cuda::measure_target(gpu_backend(), 0), gpu_backend(), quiet,
+                 [&] { return ++asked == stop_after; });
+  };
+  run("straight", 0);
+  EXPECT_TRUE(run("broken", 10).stopped);
+  EXPECT_EQ(run("broken", 0).steps, 20);
+  expect_same(read_run(folder / "straight", 20), read_run(folder / "broken", 20));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, GpuResume, ::testing::Values("fp32", "bf16", "fp16"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tokamak::test
