@@ -62,7 +62,6 @@ void write_reports(const LadderArguments& arguments, const LadderReport& report)
   if (!arguments.json.empty()) write_file_atomic(arguments.json, ladder_json(report));
   if (arguments.out.empty()) return;
   std::filesystem::path folder = arguments.out;
-  make_folder(folder);
   write_file_atomic(folder / "ladder.json", ladder_json(report));
   write_file_atomic(folder / "ladder.html", ladder_html(report));
   fmt::print("\nladder.json and ladder.html are in {}\n", folder.string());
@@ -70,6 +69,7 @@ void write_reports(const LadderArguments& arguments, const LadderReport& report)
 
 int run_ladder_command(const LadderArguments& arguments) {
   RunConfig config = with_data_vocab(arguments.run);
+  if (!arguments.out.empty()) make_folder(arguments.out);  // a mistake shows now, not after all that measuring
   Machine machine = open_machine(config);
   std::span<const Rung> rungs = machine.is_gpu ? gpu_rungs() : cpu_rungs();
   config.train.batch = batch_for(arguments, config, machine, rungs[0]);

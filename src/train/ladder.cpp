@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A rung that is slower by less than this may be noise, and is no reason to go on without it.
-constexpr double kNoise = 1.1;
+constexpr double kHostNoise = 1.1, kDeviceNoise = 1.03;
 
 double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -152,7 +152,7 @@ class Ladder {
     bool changed = !kept_ || print != kept_print_;
     RungResult result = changed ? measure(trial, compiled) : *kept_;
     // A loss is measured once more before it is believed: something else may have run on the machine meanwhile.
-    if (result.ran() && !rung.optional && kept_ && result.ms > kept_->ms * kNoise) {
+    if (result.ran() && !rung.optional && kept_ && result.ms > slowest_kept_ms()) {
       RungResult again = measure(trial, compiled);
       if (again.ran() && again.ms < result.ms) result = again;
     }
@@ -171,8 +171,10 @@ class Ladder {
   }
 
  private:
+  double slowest_kept_ms() const { return kept_->ms * (options_.device_clock ? kDeviceNoise : kHostNoise); }
+
   void compare(RungResult& result) {
-    result.kept = result.ran() && !result.optional && (!kept_ || result.ms <= kept_->ms * kNoise);
+    result.kept = result.ran() && !result.optional && (!kept_ || result.ms <= slowest_kept_ms());
     if (!result.ran()) return;
     if (first_ms_ == 0) first_ms_ = result.ms;
     result.speedup_step = kept_ ? kept_->ms / result.ms : 1;
