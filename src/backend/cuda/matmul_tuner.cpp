@@ -61,6 +61,9 @@ std::optional<TimedAlgorithm> MatmulTuner::fastest(cublasLtHandle_t handle, Matm
   if (!lay_out(call.problem(), workspace)) return std::nullopt;
   std::vector<Trial> trials = try_all(handle, call, candidates);
   if (trials.empty()) return std::nullopt;
+  TimedAlgorithm result;
+  result.favourite_seconds = trials[0].seconds;
+  result.tried = trials.size();
   auto faster = [](const Trial& x, const Trial& y) {
     return x.seconds != y.seconds ? x.seconds < y.seconds : x.candidate < y.candidate;
   };
@@ -69,7 +72,9 @@ std::optional<TimedAlgorithm> MatmulTuner::fastest(cublasLtHandle_t handle, Matm
   if (trials.size() > kFinalists) trials.resize(kFinalists);
   try_finalists(handle, call, trials);
   const Trial& best = *std::min_element(trials.begin(), trials.end(), faster);
-  return TimedAlgorithm{*best.algorithm, best.seconds};
+  result.algorithm = *best.algorithm;
+  result.seconds = best.seconds;
+  return result;
 }
 
 // A candidate's first run may load its code, and is late for that: one that looks slow gets a second chance.

@@ -10,6 +10,8 @@ namespace tokamak::cuda {
 struct TimedAlgorithm {
   MatmulAlgorithm algorithm;
   double seconds = 0;
+  double favourite_seconds = 0;  // of the library's first suggestion that runs
+  size_t tried = 0;              // candidates
 };
 
 class MatmulTuner {

@@ -1,6 +1,7 @@
 #include "backend/cuda/matmul_cache.h"
 
 #include "base/file.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -14,14 +15,6 @@ MatmulChoice choice(uint64_t first, double seconds) {
 }
 
 const MatmulChoices kChoices{{"bf16 8x8x8 nn", choice(3, 1.25e-3)}, {"f32 4x4x4 nt +bias", choice(7, 0.1)}};
-
-// An empty folder of the test's own.
-std::filesystem::path fresh_folder() {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / "tokamak_matmul_cache" /
-                                 testing::UnitTest::GetInstance()->current_test_info()->name();
-  std::filesystem::remove_all(folder);
-  return folder;
-}
 
 TEST(matmul_cache, text_parses_back) {
   auto parsed = parse_matmul_choices(kMachine, print_matmul_choices(kMachine, kChoices));
@@ -49,14 +42,14 @@ TEST(matmul_cache, damaged_text_does_not_count) {
 }
 
 TEST(matmul_cache, keeps_choices_on_disk) {
-  std::filesystem::path folder = fresh_folder();
-  MatmulCache cache(folder, kMachine);
+  TemporaryFolder folder;
+  MatmulCache cache(folder.path(), kMachine);
   EXPECT_EQ(cache.path().filename(), "matmul-NVIDIA_Test_1-130100.json");
   EXPECT_EQ(cache.find("bf16 8x8x8 nn"), nullptr);
   for (const auto& [problem, made] : kChoices) cache.put(problem, made);
   EXPECT_FALSE(std::filesystem::exists(cache.path()));
   cache.save();
-  MatmulCache again(folder, kMachine);
+  MatmulCache again(folder.path(), kMachine);
   for (const auto& [problem, made] : kChoices) {
     ASSERT_NE(again.find(problem), nullptr);
     EXPECT_EQ(*again.find(problem), made);
@@ -65,25 +58,24 @@ TEST(matmul_cache, keeps_choices_on_disk) {
 }
 
 TEST(matmul_cache, ignores_and_replaces_a_damaged_file) {
-  std::filesystem::path folder = fresh_folder();
-  MatmulCache first(folder, kMachine);
-  make_folder(folder);
+  TemporaryFolder folder;
+  MatmulCache first(folder.path(), kMachine);
   write_file_atomic(first.path(), print_matmul_choices(kMachine, kChoices).substr(0, 100));
-  MatmulCache cache(folder, kMachine);
+  MatmulCache cache(folder.path(), kMachine);
   EXPECT_EQ(cache.find("bf16 8x8x8 nn"), nullptr);
   cache.put("f16 2x2x2 nn", choice(1, 1));
   cache.save();
-  EXPECT_NE(MatmulCache(folder, kMachine).find("f16 2x2x2 nn"), nullptr);
+  EXPECT_NE(MatmulCache(folder.path(), kMachine).find("f16 2x2x2 nn"), nullptr);
 }
 
 TEST(matmul_cache, two_processes_keep_each_others_choices) {
-  std::filesystem::path folder = fresh_folder();
-  MatmulCache one(folder, kMachine), two(folder, kMachine);
+  TemporaryFolder folder;
+  MatmulCache one(folder.path(), kMachine), two(folder.path(), kMachine);
   one.put("f16 1x1x1 nn", choice(1, 1));
   two.put("f16 2x2x2 nn", choice(2, 2));
   one.save();
   two.save();
-  MatmulCache both(folder, kMachine);
+  MatmulCache both(folder.path(), kMachine);
   EXPECT_NE(both.find("f16 1x1x1 nn"), nullptr);
   EXPECT_NE(both.find("f16 2x2x2 nn"), nullptr);
 }

@@ -1,11 +1,9 @@
-// Graphs of one matmul, plain or as a group of kind matmul in each form that the GPU takes, and operands for them.
+// Graphs of one matmul, plain or as a group of kind matmul in each form that the GPU takes.
 #pragma once
 
 #include "graph/builder.h"
-#include "ops/host_storage.h"
 #include "ops/ops.h"
 
-#include <random>
 #include <string>
 #include <vector>
 
@@ -82,19 +80,6 @@ inline Graph matmul_graph(const MatmulCase& c) {
   }
   for (size_t i = 0; i < results.size(); ++i) graph.add_result("r" + std::to_string(i), results[i]);
   return graph;
-}
-
-/// Random operands between -1 and 1, as rounded to their types.
-inline std::vector<HostTensor> random_arguments(const Graph& graph, unsigned seed = 1) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  std::vector<HostTensor> arguments;
-  for (const Argument& argument : graph.arguments()) {
-    HostTensor tensor(graph.type(argument.value));
-    for (double& x : tensor.data) x = uniform(random);
-    arguments.push_back(from_storage(tensor.type, to_storage(tensor).data()));
-  }
-  return arguments;
 }
 
 }  // namespace tokamak::test

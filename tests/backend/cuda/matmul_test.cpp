@@ -4,6 +4,12 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
 #include "tests/backend/cuda/gpu_harness.h"
+#include "tests/backend/cuda/matmul_step.h"
+#include "tests/support/random_tensors.h"
+#include "tests/support/temporary_folder.h"
+
+#include <chrono>
+#include <cstdio>
 
 namespace tokamak::test {
 namespace {
@@ -165,24 +171,23 @@ TEST(gpu_matmul, adds_to_what_stands_there_in_place_or_not) {
 // A choice is found again: same bits, nothing to be timed.
 TEST(gpu_matmul, choices_are_kept_on_disk) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / "tokamak_gpu_matmul_choices";
-  std::filesystem::remove_all(folder);
+  TemporaryFolder folder;
   cuda::DeviceInfo device = cuda::describe_device(0);
   Graph graph = matmul_graph({MatmulForm::kBias, DType::kBF16, 1, 512, 768, 4096, false, true});
   cuda::MatmulNode node = cuda::read_matmul_group(graph.nodes()[0]);
   cuda::MatmulCall call(node.problem);
   cuda::StreamHandle stream;
   auto chosen = [&](bool timed) {
-    cuda::MatmulLibrary library(device, stream.get(), folder);
+    cuda::MatmulLibrary library(device, stream.get(), folder.path());
     cublasLtMatmulAlgo_t algorithm = library.choose(call, timed).algorithm;
     library.end_tuning();
     return std::vector<uint64_t>(std::begin(algorithm.data), std::end(algorithm.data));
   };
   chosen(false);
   cuda::MatmulMachine machine{device.name, uint64_t(cublasLtGetVersion())};
-  EXPECT_EQ(cuda::MatmulCache(folder, machine).find(node.problem.key()), nullptr);
+  EXPECT_EQ(cuda::MatmulCache(folder.path(), machine).find(node.problem.key()), nullptr);
   std::vector<uint64_t> first = chosen(true);
-  cuda::MatmulCache cache(folder, machine);
+  cuda::MatmulCache cache(folder.path(), machine);
   const cuda::MatmulChoice* kept = cache.find(node.problem.key());
   ASSERT_NE(kept, nullptr);
   EXPECT_GT(kept->seconds, 0);
@@ -216,6 +221,30 @@ TEST(gpu_matmul, timing_leaves_no_memory_behind) {
   TOKAMAK_CUDA(cudaMemGetInfo(&after, &total));
   EXPECT_LT(before - std::min(before, after), size_t(256) << 20);
   choose(int64_t(1) << 21);  // 211 GB of result: the library's favourite
+}
+
+// Every matmul of a step in full size; prints what timing gains and takes.
+TEST(gpu_matmul, times_the_matmuls_of_a_whole_step) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  cuda::StreamHandle stream;
+  cuda::MatmulLibrary library(cuda::describe_device(0), stream.get(), {});
+  cuda::MatmulTuner tuner(stream.get());
+  library.handle();
+  double total = 0;
+  for (const auto& [key, problem] : matmuls_of_step("bf16")) {
+    cuda::MatmulCall call(problem);
+    auto start = std::chrono::steady_clock::now();
+    std::vector<cuda::MatmulAlgorithm> candidates = call.candidates(library.handle(), int64_t(32) << 20, 32);
+    ASSERT_FALSE(candidates.empty()) << key;
+    std::optional<cuda::TimedAlgorithm> best = tuner.fastest(library.handle(), call, candidates);
+    double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    total += took;
+    if (!best) continue;  // a small GPU
+    EXPECT_GE(best->tried, 1u) << key;
+    std::printf("%-36s favourite %7.3f ms, best %7.3f ms, %2zu of %2zu tried in %5.1f ms\n", key.c_str(),
+                best->favourite_seconds * 1e3, best->seconds * 1e3, best->tried, candidates.size(), took * 1e3);
+  }
+  std::printf("in all %.1f ms\n", total * 1e3);
 }
 
 // What a whole program does: recorded and replayed, with an update that adds to a state.

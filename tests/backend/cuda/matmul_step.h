@@ -1,0 +1,31 @@
+// The matmuls of a whole training step.
+#pragma once
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/matmul_problem.h"
+#include "ops/ops.h"
+#include "train/step_compiler.h"
+
+#include <map>
+#include <string>
+
+namespace tokamak::test {
+
+/// Those of GPT-2 124M at batch 64 by key. Reading throws where a pass made a group of a form that the GPU lacks.
+inline std::map<std::string, cuda::MatmulProblem> matmuls_of_step(const std::string& precision) {
+  RunConfig config;
+  config.train.batch = 64;
+  config.compile.precision = precision;
+  CompiledStep step = compile_step(config, cuda::nominal_target());
+  const Graph& graph = step.step.plan.graph;
+  std::map<std::string, cuda::MatmulProblem> problems;
+  for (const Node& node : graph.nodes()) {
+    bool group = node.op == &op::group && node.attrs.get_string("kind") == "matmul";
+    if (node.op != &op::matmul && !group) continue;
+    cuda::MatmulNode read = group ? cuda::read_matmul_group(node) : cuda::read_matmul(graph, node);
+    problems[read.problem.key()] = read.problem;
+  }
+  return problems;
+}
+
+}  // namespace tokamak::test
