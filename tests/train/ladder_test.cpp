@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "base/parallel.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {
@@ -52,10 +53,17 @@ std::vector<RungResult> run(std::span<const Rung> rungs, int64_t free_bytes, con
   return run_ladder(tiny(), cpu::nominal_target(), backend, rungs, options, {});
 }
 
+// On one thread: such small steps would mostly wait for threads that other programs keep from running.
+class Ladder : public testing::Test {
+ protected:
+  void SetUp() override { set_num_threads(1); }
+  void TearDown() override { set_num_threads(0); }
+};
+
 constexpr LadderOptions kByDevice = {.steps = 3, .warmup = 1, .device_clock = true};
 constexpr int64_t kPlenty = int64_t(1) << 40;
 
-TEST(Ladder, TimesStepsByTheDevicesClock) {
+TEST_F(Ladder, TimesStepsByTheDevicesClock) {
   constexpr Rung kRungs[] = {{"off", all_off}};
   RungResult r = run(kRungs, kPlenty, kByDevice)[0];
   EXPECT_DOUBLE_EQ(r.ms, 250);
@@ -70,7 +78,7 @@ TEST(Ladder, TimesStepsByTheDevicesClock) {
   EXPECT_EQ(r.precision, "fp32");
 }
 
-TEST(Ladder, OnTheCpuTheHostsClockIsRead) {
+TEST_F(Ladder, OnTheCpuTheHostsClockIsRead) {
   constexpr Rung kRungs[] = {{"off", all_off}};
   SmallMachine backend(kPlenty);
   auto results = run_ladder(tiny(), cpu::nominal_target(), backend, kRungs, {.steps = 2}, {});
@@ -78,7 +86,7 @@ TEST(Ladder, OnTheCpuTheHostsClockIsRead) {
   EXPECT_GT(results[0].ms, 0);
 }
 
-TEST(Ladder, OptionalRungsAreNotKept) {
+TEST_F(Ladder, OptionalRungsAreNotKept) {
   constexpr Rung kRungs[] = {{"off", all_off}, {"flash, aside", flash, true}, {"as before", nothing}};
   auto results = run(kRungs, kPlenty, kByDevice);
   EXPECT_FALSE(results[1].kept);
@@ -89,7 +97,7 @@ TEST(Ladder, OptionalRungsAreNotKept) {
   EXPECT_TRUE(results[2].kept);
 }
 
-TEST(Ladder, AccumulationIsShownForAsManyTokens) {
+TEST_F(Ladder, AccumulationIsShownForAsManyTokens) {
   constexpr Rung kRungs[] = {{"off", all_off}, {"accumulation x4", accumulate, true}};
   auto results = run(kRungs, kPlenty, kByDevice);
   EXPECT_EQ(results[1].micro_batches, 4);
@@ -100,7 +108,7 @@ TEST(Ladder, AccumulationIsShownForAsManyTokens) {
 }
 
 // Not for speed: that each of them compiles, runs and is reported.
-TEST(Ladder, EveryRungOfTheGpuRuns) {
+TEST_F(Ladder, EveryRungOfTheGpuRuns) {
   auto results = run(gpu_rungs(), kPlenty, kByDevice);
   ASSERT_EQ(results.size(), gpu_rungs().size());
   for (size_t i = 0; i < results.size(); ++i) {
@@ -112,7 +120,7 @@ TEST(Ladder, EveryRungOfTheGpuRuns) {
   }
 }
 
-TEST(Ladder, ARungThatDoesNotFitIsNamedAndTheNextOnesGoOn) {
+TEST_F(Ladder, ARungThatDoesNotFitIsNamedAndTheNextOnesGoOn) {
   RunConfig config = tiny();
   all_off(config, 0);
   int64_t naive = compile_step(config, cpu::nominal_target()).total_bytes();
