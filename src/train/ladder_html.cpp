@@ -64,7 +64,8 @@ std::string notes(const LadderReport& report) {
       "<p>Every rung adds its change to the last kept one and is measured on random tokens: the median of the timed "
       "steps, "
       "after warm-up. <em>Slower</em> rungs and those measured <em>aside</em> are left out of the rungs after them; "
-      "<em>same</em> changes nothing here. <em>Predicted</em> is the planner's roofline. MFU is tokens/s times "
+      "<em>same</em> changes nothing here. <em>Predicted</em> is the planner's roofline; on a GPU matmuls and "
+      "attention count as each was measured alone. MFU is tokens/s times "
       "6N + 12LCT FLOPs, causal 6N + 6LCT, over the peak (L layers, C width, T context, N parameters without position "
       "embeddings).</p>\n<ul>\n";
   for (const std::string& name : peak_names(report.rungs)) text += fmt::format("<li>peak {}</li>\n", escape_html(name));
