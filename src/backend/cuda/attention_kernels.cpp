@@ -1,4 +1,6 @@
-// Attention: by cuDNN where it has a plan, else by the blocked kernels of kernels/attention*.cu.
+// Attention: by cuDNN where it has a plan, else by the blocked kernels, and by the reference where a head is too large
+// for those.
+#include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/cudnn_attention.h"
 #include "graph/op_def.h"
 
@@ -25,12 +27,14 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
 KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
   if (cudnn_supports(context, problem, AttentionPass::kForward)) return make_cudnn_attention(context, problem);
+  if (KernelPtr kernel = make_blocked_attention(context, problem)) return kernel;
   return make_reference_kernel(context, graph, node);
 }
 
 KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
   if (cudnn_supports(context, problem, AttentionPass::kBackward)) return make_cudnn_attention_grad(context, problem);
+  if (KernelPtr kernel = make_blocked_attention_grad(context, problem)) return kernel;
   return make_reference_kernel(context, graph, node);
 }
 

@@ -25,6 +25,7 @@ KernelPtr make_any_group_kernel(Context& context, const Graph& graph, const Node
 
 constexpr Row kKernels[] = {
     {&op::attention, make_attention_kernel},
+    {&op::attention_decode, make_attention_decode_kernel},
     {&op::attention_grad, make_attention_grad_kernel},
     {&op::concat, make_concat_kernel},
     {&op::embedding, make_embedding_kernel},

@@ -1,0 +1,130 @@
+#include "backend/cuda/blocked_attention.h"
+
+#include "backend/cuda/device_types.h"
+
+#include <fmt/core.h>
+
+namespace tokamak::cuda {
+namespace {
+
+// As tokamak::Arguments in kernels/attention.cuh.
+struct AttentionArguments {
+  int32_t time, heads;
+  float scale, dropout;
+  uint64_t stream;
+  const void* rng;
+};
+
+int64_t blocks_for(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+// Of `tiles` tiles of rows and one of scores, as laid out in kernels/attention.cuh.
+int64_t shared_bytes(int64_t head_dim, int64_t block, int64_t tiles) {
+  int64_t stride = blocks_for(head_dim, 8) * 8 + 4;
+  return (tiles * block * stride + block * (block + 4)) * 4;
+}
+
+constexpr int kForwardTiles = 2, kBackwardTiles = 4;
+
+std::string constants(const AttentionProblem& p, int block) {
+  return fmt::format(
+      "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
+      "constexpr int kHeadDim = {}, kBlock = {};\nconstexpr bool kCausal = {}, kDropout = {};\n}}\n",
+      device_type(p.dtype), p.head_dim, block, p.causal, p.dropout > 0);
+}
+
+class BlockedKernel : public Kernel {
+ public:
+  BlockedKernel(Context& context, const AttentionProblem& problem, int block, int tiles)
+      : context_(context), problem_(problem), block_(block),
+        shared_bytes_(int(shared_bytes(problem.head_dim, block, tiles))) {}
+
+ protected:
+  AttentionArguments arguments(const void* rng) const {
+    return {int32_t(problem_.time),  int32_t(problem_.heads),   float(problem_.scale),
+            float(problem_.dropout), uint64_t(problem_.stream), rng};
+  }
+  // A block of 16 x 16 threads per tile of rows.
+  LaunchShape per_tile() const {
+    dim3 grid(unsigned(blocks_for(problem_.time, block_)), unsigned(problem_.heads), unsigned(problem_.batch));
+    return {grid, dim3(16, 16), shared_bytes_};
+  }
+  std::shared_ptr<DeviceFunction> compile(const char* name, const std::string& source) const {
+    return context_.compiler.add(name, source);
+  }
+  const AttentionProblem& problem() const { return problem_; }
+  cudaStream_t queue() const { return context_.queue(); }
+
+ private:
+  Context& context_;
+  AttentionProblem problem_;
+  int block_;
+  int shared_bytes_;
+};
+
+class ForwardKernel : public BlockedKernel {
+ public:
+  ForwardKernel(Context& context, const AttentionProblem& problem, int block)
+      : BlockedKernel(context, problem, block, kForwardTiles),
+        function_(compile("attention", attention_source(problem, block))) {}
+
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    function_->launch(queue(), per_tile(), in[0], out[0], out[1], arguments(in.size() > 1 ? in[1] : nullptr));
+  }
+
+ private:
+  std::shared_ptr<DeviceFunction> function_;
+};
+
+class BackwardKernel : public BlockedKernel {
+ public:
+  BackwardKernel(Context& context, const AttentionProblem& problem, int block)
+      : BlockedKernel(context, problem, block, kBackwardTiles) {
+    std::string source = attention_grad_source(problem, block);
+    delta_ = compile("attention_delta", source);
+    grad_q_ = compile("attention_grad_q", source);
+    grad_kv_ = compile("attention_grad_kv", source);
+  }
+
+  int64_t workspace_bytes() const override { return rows() * int64_t(sizeof(float)); }
+  void use_workspace(void* workspace) override { workspace_ = workspace; }
+
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    const void *qkv = in[0], *y = in[1], *lse = in[2], *dy = in[3], *delta = workspace_;
+    AttentionArguments a = arguments(in.size() > 4 ? in[4] : nullptr);
+    delta_->launch(queue(), {dim3(unsigned(blocks_for(rows(), 8))), dim3(256)}, y, dy, workspace_, rows(), a);
+    grad_q_->launch(queue(), per_tile(), qkv, lse, dy, delta, out[0], a);
+    grad_kv_->launch(queue(), per_tile(), qkv, lse, dy, delta, out[0], a);
+  }
+
+ private:
+  int64_t rows() const { return problem().batch * problem().heads * problem().time; }
+
+  std::shared_ptr<DeviceFunction> delta_, grad_q_, grad_kv_;
+  void* workspace_ = nullptr;
+};
+
+}  // namespace
+
+int attention_block(int64_t head_dim, int64_t limit) {
+  for (int block : {64, 32, 16})
+    if (shared_bytes(head_dim, block, kBackwardTiles) <= limit) return block;
+  return 0;
+}
+
+std::string attention_source(const AttentionProblem& problem, int block) {
+  return constants(problem, block) + std::string(embedded_source("backend/cuda/kernels/attention.cu"));
+}
+std::string attention_grad_source(const AttentionProblem& problem, int block) {
+  return constants(problem, block) + std::string(embedded_source("backend/cuda/kernels/attention_grad.cu"));
+}
+
+KernelPtr make_blocked_attention(Context& context, const AttentionProblem& problem) {
+  int block = attention_block(problem.head_dim, context.info.shared_bytes);
+  return block ? std::make_unique<ForwardKernel>(context, problem, block) : nullptr;
+}
+KernelPtr make_blocked_attention_grad(Context& context, const AttentionProblem& problem) {
+  int block = attention_block(problem.head_dim, context.info.shared_bytes);
+  return block ? std::make_unique<BackwardKernel>(context, problem, block) : nullptr;
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,26 @@
+// Attention by the project's own kernels (kernels/attention*.cu): any time, dropout, f32, bf16 and f16, with sums in
+// f32. Slower than cuDNN's. T x T is never stored. Tests: tests/backend/cuda/attention_test.cpp.
+#pragma once
+
+#include "backend/cuda/attention_problem.h"
+#include "backend/cuda/kernels.h"
+
+#include <string>
+
+namespace tokamak::cuda {
+
+/// Rows of a tile, for `shared_bytes` of shared memory per block: 64, 32 or 16; 0 when head_dim is too large.
+int attention_block(int64_t head_dim, int64_t shared_bytes);
+
+/// Device code of the functions attention; attention_delta, attention_grad_q and attention_grad_kv; append_to_cache and
+/// attend_to_cache.
+std::string attention_source(const AttentionProblem& problem, int block);
+std::string attention_grad_source(const AttentionProblem& problem, int block);
+std::string attention_decode_source(DType dtype, DType cache, int64_t head_dim);
+
+/// inputs: qkv[, rng], outputs: out (B, T, C), lse (B, H, T). Null when head_dim is too large for the device.
+KernelPtr make_blocked_attention(Context& context, const AttentionProblem& problem);
+/// inputs: qkv, out, lse, dout[, rng], outputs: dqkv (B, T, 3C). Null as above.
+KernelPtr make_blocked_attention_grad(Context& context, const AttentionProblem& problem);
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,161 @@
+// What the kernels of attention share: tiles of kBlock rows of one head in shared memory, as floats, and the products
+// of two tiles. A block has 16 x 16 threads; thread (tx, ty) holds rows ty + 16 r of a result, and of those the columns
+// tx + 16 s of scores and 4 (tx + 16 g) .. + 3 of a tile.
+// The text before this says Element, kHeadDim, kBlock (a multiple of 16), kCausal and kDropout.
+// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i queries, j keys.
+#pragma once
+
+#include "backend/cuda/kernels/philox.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+namespace tokamak {
+
+constexpr int kWidth = (kHeadDim + 7) / 8 * 8;  // columns of a tile; those behind kHeadDim are zero
+// Rows begin 4 banks apart (modulo 8 rows), so that 8 lanes read 16 bytes of 8 rows without conflict.
+constexpr int kStride = kWidth + 4, kScoreStride = kBlock + 4;
+constexpr int kTile = kBlock * kStride;  // floats
+constexpr int kPerThread = kBlock / 16, kGroups = (kWidth + 63) / 64;
+
+using Scores = float[kPerThread][kPerThread];
+using Rows = float[kPerThread][kGroups][4];
+
+/// As AttentionArguments in backend/cuda/attention_kernels.cpp.
+struct Arguments {
+  int32_t time, heads;
+  float scale, dropout;
+  uint64_t stream;
+  const int32_t* rng;
+};
+
+/// Where the block's head, (blockIdx.z, blockIdx.y) of (B, H), begins in the tensors, in elements.
+struct Head {
+  int64_t width, packed;  // of the rows of (B, T, C) and (B, T, 3C)
+  int64_t out, q, k, v;   // in (B, T, C); in (B, T, 3C)
+  int64_t lse;            // in (B, H, T)
+  __device__ explicit Head(const Arguments& a) {
+    width = int64_t(a.heads) * kHeadDim;
+    packed = 3 * width;
+    int64_t first = int64_t(blockIdx.z) * a.time, column = int64_t(blockIdx.y) * kHeadDim;
+    out = first * width + column;
+    q = first * packed + column;
+    k = q + width;
+    v = k + width;
+    lse = (int64_t(blockIdx.z) * a.heads + blockIdx.y) * a.time;
+  }
+};
+
+__device__ inline float4* as_four(float* x) { return reinterpret_cast<float4*>(x); }
+__device__ inline const float4* as_four(const float* x) { return reinterpret_cast<const float4*>(x); }
+__device__ inline float lane(const float4& x, int i) { return (&x.x)[i]; }
+
+/// Columns `column` .. + 3 of a row, zero behind the head.
+__device__ inline float4 load_four(const Element* row, int column) {
+  float x[4] = {0, 0, 0, 0};
+  if constexpr (kHeadDim % 4 == 0) {
+    if (column < kHeadDim) load_floats<4>(row + column, x);
+  } else {
+    for (int k = 0; k < 4; ++k)
+      if (column + k < kHeadDim) x[k] = to_float(row[column + k]);
+  }
+  return {x[0], x[1], x[2], x[3]};
+}
+
+/// Rows first .. first + kBlock - 1 of a head, whose rows lie `stride` elements apart; zeros from row `time` on.
+__device__ inline void load_tile(float* tile, const Element* head, int64_t stride, int first, int time) {
+  constexpr int kFours = kWidth / 4;
+  for (int i = threadIdx.y * 16 + threadIdx.x; i < kBlock * kFours; i += 256) {
+    int row = i / kFours, column = i % kFours * 4;
+    float4 x{0, 0, 0, 0};
+    if (first + row < time) x = load_four(head + (first + row) * stride, column);
+    *as_four(tile + row * kStride + column) = x;
+  }
+}
+
+/// The block's result, times `factor` of each of the thread's rows.
+__device__ inline void store_rows(Element* head, int64_t stride, int first, int time, const Rows& rows,
+                                  const float* factor) {
+#pragma unroll
+  for (int r = 0; r < kPerThread; ++r) {
+    int row = first + threadIdx.y + 16 * r;
+    if (row >= time) continue;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      int column = 4 * (threadIdx.x + 16 * g);
+      float x[4];
+      for (int k = 0; k < 4; ++k) x[k] = rows[r][g][k] * factor[r];
+      Element* to = head + row * stride + column;
+      if constexpr (kHeadDim % 4 == 0) {
+        if (column < kHeadDim) store_floats<4>(to, x);
+      } else {
+        for (int k = 0; k < 4; ++k)
+          if (column + k < kHeadDim) from_float(x[k], to[k]);
+      }
+    }
+  }
+}
+
+/// scores = a b^T.
+__device__ inline void dot_tiles(const float* a, const float* b, Scores& scores) {
+  for (int r = 0; r < kPerThread; ++r)
+    for (int s = 0; s < kPerThread; ++s) scores[r][s] = 0;
+#pragma unroll 4
+  for (int c = 0; c < kWidth; c += 4) {
+    float4 x[kPerThread], y[kPerThread];
+#pragma unroll
+    for (int r = 0; r < kPerThread; ++r) {
+      x[r] = *as_four(a + (threadIdx.y + 16 * r) * kStride + c);
+      y[r] = *as_four(b + (threadIdx.x + 16 * r) * kStride + c);
+    }
+#pragma unroll
+    for (int r = 0; r < kPerThread; ++r)
+#pragma unroll
+      for (int s = 0; s < kPerThread; ++s)
+#pragma unroll
+        for (int k = 0; k < 4; ++k) scores[r][s] = fmaf(lane(x[r], k), lane(y[s], k), scores[r][s]);
+  }
+}
+
+/// sum += scores b; scores are kBlock x kBlock in shared memory.
+__device__ inline void add_product(const float* scores, const float* b, Rows& sum) {
+#pragma unroll 2
+  for (int c = 0; c < kBlock; c += 4) {
+    float4 x[kPerThread];
+#pragma unroll
+    for (int r = 0; r < kPerThread; ++r) x[r] = *as_four(scores + (threadIdx.y + 16 * r) * kScoreStride + c);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        int column = 4 * (threadIdx.x + 16 * g);
+        if (column >= kWidth) continue;
+        float4 y = *as_four(b + (c + k) * kStride + column);
+#pragma unroll
+        for (int r = 0; r < kPerThread; ++r)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) sum[r][g][e] = fmaf(lane(x[r], k), lane(y, e), sum[r][g][e]);
+      }
+  }
+}
+
+__device__ inline void clear(Rows& rows) {
+  for (int r = 0; r < kPerThread; ++r)
+    for (int g = 0; g < kGroups; ++g)
+      for (int e = 0; e < 4; ++e) rows[r][g][e] = 0;
+}
+
+/// Whether query i sees key j.
+__device__ inline bool sees(const Arguments& a, int i, int j) {
+  return i < a.time && j < a.time && (!kCausal || j <= i);
+}
+
+/// 0 where dropout drops the probability of (i, j), else 1 / (1 - p). Same numbering as ops/attention.cpp.
+__device__ inline float keep_factor(const Arguments& a, int64_t first_lse, int i, int j) {
+  if constexpr (!kDropout) return 1;
+  float u = uniform_element(a.rng, (first_lse + i) * a.time + j, a.stream);
+  return u < a.dropout ? 0.0f : 1 / (1 - a.dropout);
+}
+
+/// Place of an element of a kBlock x kBlock matrix in shared memory.
+__device__ inline int score_at(int r, int s) { return (threadIdx.y + 16 * r) * kScoreStride + threadIdx.x + 16 * s; }
+
+}  // namespace tokamak

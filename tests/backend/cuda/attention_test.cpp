@@ -1,0 +1,286 @@
+// Attention on the GPU, by cuDNN and by the project's own kernels, against the op's reference.
+#include "backend/cuda/blocked_attention.h"
+#include "backend/cuda/cudnn_attention.h"
+#include "graph/builder.h"
+#include "ops/ops.h"
+#include "tests/backend/cuda/gpu_harness.h"
+#include "tests/support/random_tensors.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+namespace tokamak::test {
+namespace {
+
+using cuda::AttentionPass;
+using cuda::AttentionProblem;
+using cuda::KernelPtr;
+
+cuda::Context& gpu_context() {
+  static cuda::Context context(cuda::describe_device(0), std::filesystem::temp_directory_path() / "tokamak_gpu_tests");
+  return context;
+}
+
+// Runs a kernel on its own; every byte that it does not write stays NaN.
+class KernelRun {
+ public:
+  explicit KernelRun(KernelPtr kernel) : kernel_(std::move(kernel)), workspace_(kernel_->workspace_bytes()) {
+    TOKAMAK_CUDA(cudaMemset(workspace_.get(), 0xff, size_t(workspace_.bytes())));
+    kernel_->use_workspace(workspace_.get());
+  }
+  int64_t workspace_bytes() const { return workspace_.bytes(); }
+
+  std::vector<HostTensor> operator()(const std::vector<HostTensor>& inputs, const std::vector<ValueType>& outputs) {
+    std::vector<cuda::DeviceBuffer> buffers;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (const HostTensor& input : inputs) {
+      std::vector<std::byte> bytes = to_storage(input);
+      buffers.emplace_back(int64_t(bytes.size()));
+      TOKAMAK_CUDA(cudaMemcpy(buffers.back().get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+      in.push_back(buffers.back().get());
+    }
+    for (const ValueType& type : outputs) {
+      buffers.emplace_back(num_bytes(type));
+      TOKAMAK_CUDA(cudaMemset(buffers.back().get(), 0xff, size_t(num_bytes(type))));
+      out.push_back(buffers.back().get());
+    }
+    TOKAMAK_CUDA(cudaDeviceSynchronize());
+    kernel_->run(in, out);
+    TOKAMAK_CUDA(cudaStreamSynchronize(gpu_context().queue()));
+    std::vector<HostTensor> results;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      results.push_back(read_tensor(outputs[i], [&](void* to, int64_t bytes) {
+        TOKAMAK_CUDA(cudaMemcpy(to, out[i], size_t(bytes), cudaMemcpyDeviceToHost));
+      }));
+    return results;
+  }
+
+ private:
+  KernelPtr kernel_;
+  cuda::DeviceBuffer workspace_;
+};
+
+std::string name_of(const AttentionProblem& p) {
+  return fmt::format("B={} T={} H={} D={} {} causal={} dropout={}", p.batch, p.time, p.heads, p.head_dim,
+                     dtype_name(p.dtype), p.causal, p.dropout);
+}
+
+Attrs attrs_of(const AttentionProblem& p) {
+  return {{"causal", p.causal}, {"dropout", p.dropout}, {"heads", p.heads}, {"scale", p.scale}, {"stream", p.stream}};
+}
+
+// A problem's tensors: random qkv and dout, and what the reference makes of them.
+struct Example {
+  AttentionProblem problem;
+  ValueType qkv_type, out_type, lse_type;
+  std::vector<HostTensor> forward_in, forward_out, backward_in, backward_out;
+
+  explicit Example(const AttentionProblem& p)
+      : problem(p), qkv_type{p.dtype, {p.batch, p.time, 3 * p.width()}},
+        out_type{p.dtype, {p.batch, p.time, p.width()}}, lse_type{DType::kF32, {p.batch, p.heads, p.time}} {
+    HostTensor rng({DType::kI32, {2}}), dout = random_tensor(out_type, 2);
+    rng[0] = 5, rng[1] = 7;
+    forward_in = {random_tensor(qkv_type, 1)};
+    for (double& x : forward_in[0].data) x = round_to(p.dtype, 2 * x);  // so that the softmax is not flat
+    if (p.dropout > 0) forward_in.push_back(rng);
+    forward_out = {HostTensor(out_type), HostTensor(lse_type)};
+    run_reference(op::attention, forward_in, forward_out);
+    backward_in = {forward_in[0], forward_out[0], forward_out[1], dout};
+    for (double& y : backward_in[1].data) y = round_to(p.dtype, y);
+    if (p.dropout > 0) backward_in.push_back(rng);
+    backward_out = {HostTensor(qkv_type)};
+    run_reference(op::attention_grad, backward_in, backward_out);
+  }
+
+  void run_reference(const OpDef& op, const std::vector<HostTensor>& in, std::vector<HostTensor>& out) const {
+    Node node;
+    node.op = &op;
+    node.attrs = attrs_of(problem);
+    std::vector<const HostTensor*> pointers;
+    for (const HostTensor& tensor : in) pointers.push_back(&tensor);
+    op.reference(node, pointers, out);
+  }
+
+  void check(KernelPtr kernel, KernelPtr grad) const {
+    ASSERT_TRUE(kernel && grad) << name_of(problem);
+    Tolerance tolerance = tolerance_of(problem.dtype);
+    std::vector<HostTensor> out = KernelRun(std::move(kernel))(forward_in, {out_type, lse_type});
+    expect_near(out[0], forward_out[0], tolerance, "out, " + name_of(problem));
+    expect_near(out[1], forward_out[1], problem.dtype == DType::kF32 ? kF32Tolerance : kF16Tolerance,
+                "lse, " + name_of(problem));
+    out = KernelRun(std::move(grad))(backward_in, {qkv_type});
+    expect_near(out[0], backward_out[0], tolerance, "dqkv, " + name_of(problem));
+  }
+};
+
+AttentionProblem problem(int64_t B, int64_t T, int64_t H, int64_t D, DType dtype, bool causal = true,
+                         double dropout = 0) {
+  return {B, T, H, D, dtype, causal, 1 / std::sqrt(double(D)), dropout, 3};
+}
+
+constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
+
+// One token, fewer and more than a block, odd, several blocks; heads of every tile height and of odd width.
+std::vector<AttentionProblem> own_problems() {
+  std::vector<AttentionProblem> all;
+  for (DType dtype : kFloats) {
+    for (bool causal : {true, false})
+      for (double dropout : {0.0, 0.2}) all.push_back(problem(2, 150, 2, 64, dtype, causal, dropout));
+    for (int64_t T : {1, 7, 64, 65, 200}) all.push_back(problem(1, T, 3, 32, dtype));
+    for (int64_t D : {1, 5, 20, 80, 96, 128, 256})
+      all.push_back(problem(1, 70, 2, D, dtype, D != 80, D == 20 ? 0.3 : 0));
+  }
+  return all;
+}
+
+TEST(GpuAttention, OwnKernelsEqualReference) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (const AttentionProblem& p : own_problems())
+    Example(p).check(make_blocked_attention(gpu_context(), p), make_blocked_attention_grad(gpu_context(), p));
+}
+
+TEST(GpuAttention, CudnnEqualsReference) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  if (cuda::cudnn_version().empty()) GTEST_SKIP() << "built without cuDNN";
+  for (DType dtype : {DType::kBF16, DType::kF16})
+    for (bool causal : {true, false})
+      for (auto [B, T, H, D] :
+           {std::array<int64_t, 4>{2, 128, 3, 64}, {3, 256, 2, 128}, {1, 200, 2, 64}, {2, 77, 2, 80}}) {
+        AttentionProblem p = problem(B, T, H, D, dtype, causal);
+        ASSERT_TRUE(cudnn_supports(gpu_context(), p, AttentionPass::kForward)) << name_of(p);
+        ASSERT_TRUE(cudnn_supports(gpu_context(), p, AttentionPass::kBackward)) << name_of(p);
+        Example(p).check(make_cudnn_attention(gpu_context(), p), make_cudnn_attention_grad(gpu_context(), p));
+      }
+}
+
+// What cuDNN cannot do as the op says it: other random numbers, f32, and heads that are no multiple of 8.
+TEST(GpuAttention, CudnnLeavesTheRest) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
+    EXPECT_FALSE(cudnn_supports(gpu_context(), problem(2, 128, 2, 64, DType::kBF16, true, 0.1), pass));
+    EXPECT_FALSE(cudnn_supports(gpu_context(), problem(2, 128, 2, 64, DType::kF32), pass));
+    EXPECT_FALSE(cudnn_supports(gpu_context(), problem(2, 128, 2, 20, DType::kBF16), pass));
+  }
+}
+
+// The batch runs in parts, of which each begins where the one before ended.
+TEST(GpuAttention, CudnnRunsALargeBatchInParts) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  if (cuda::cudnn_version().empty()) GTEST_SKIP() << "built without cuDNN";
+  AttentionProblem p = problem(6, 4096, 4, 64, DType::kBF16), one = p;
+  one.batch = 1;
+  ValueType qkv{p.dtype, {6, 4096, 768}}, out{p.dtype, {6, 4096, 256}}, lse{DType::kF32, {6, 4, 4096}};
+  std::vector<HostTensor> in{random_tensor(qkv, 1)};
+  std::vector<HostTensor> forward = KernelRun(make_cudnn_attention(gpu_context(), p))(in, {out, lse});
+  in.insert(in.end(), {forward[0], forward[1], random_tensor(out, 2)});
+  KernelRun all(make_cudnn_attention_grad(gpu_context(), p));
+  EXPECT_LT(all.workspace_bytes(), 768 << 20);
+  HostTensor whole = all(in, {qkv})[0];
+  for (HostTensor& tensor : in) {  // the last sequence alone
+    tensor.data.erase(tensor.data.begin(), tensor.data.end() - tensor.size() / 6);
+    tensor.type.shape[0] = 1;
+  }
+  ValueType part{p.dtype, {1, 4096, 768}};
+  HostTensor last = KernelRun(make_cudnn_attention_grad(gpu_context(), one))(in, {part})[0];
+  HostTensor tail(part);
+  std::copy(whole.data.end() - last.size(), whole.data.end(), tail.data.begin());
+  expect_near(tail, last, kBf16Tolerance, "the last sequence");
+}
+
+TEST(GpuAttention, GradientIsDeterministic) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (AttentionProblem p : {problem(4, 1024, 12, 64, DType::kBF16), problem(2, 300, 4, 64, DType::kF16, true, 0.1)}) {
+    ValueType qkv{p.dtype, {p.batch, p.time, 3 * p.width()}}, out{p.dtype, {p.batch, p.time, p.width()}};
+    Graph graph;
+    GraphBuilder g(graph);
+    ValueId x = g.input("qkv", qkv), rng = g.input("rng", {DType::kI32, {2}}), dy = g.input("dout", out);
+    std::vector<ValueId> in{x};
+    if (p.dropout > 0) in.push_back(rng);
+    std::vector<ValueId> y = g.add(op::attention, in, attrs_of(p));
+    in = {x, y[0], y[1], dy};
+    if (p.dropout > 0) in.push_back(rng);
+    graph.add_result("dqkv", g.add1(op::attention_grad, in, attrs_of(p)));
+    std::vector<HostTensor> arguments = random_arguments(graph);
+    std::vector<std::byte> first = to_storage(run_on_gpu(graph, arguments).results[0]);
+    for (bool record : {false, true})
+      EXPECT_EQ(to_storage(run_on_gpu(graph, arguments, 4, record).results[0]), first) << name_of(p);
+  }
+}
+
+TEST(GpuAttention, OwnKernelsNeverStoreScores) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  AttentionProblem p = problem(2, 8192, 4, 64, DType::kBF16);
+  EXPECT_EQ(make_blocked_attention(gpu_context(), p)->workspace_bytes(), 0);
+  EXPECT_EQ(make_blocked_attention_grad(gpu_context(), p)->workspace_bytes(), 2 * 4 * 8192 * 4);
+}
+
+Graph decode_graph(DType dtype, DType cache, int64_t t, int64_t D) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueId qkv = g.input("qkv", {dtype, {2, t, 9 * D}}), position = g.input("position", {DType::kI32, {}});
+  ValueId stored = graph.add_argument(Argument::Kind::kState, "cache", {cache, {2, 300, 6 * D}});
+  auto [out, after] = attention_decode(g, qkv, stored, position, 3, 0.3);
+  graph.add_result("out", out);
+  graph.add_update(stored, after);
+  return graph;
+}
+
+TEST(GpuAttention, DecodesWithACache) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (auto [dtype, cache] :
+       {std::pair{DType::kF32, DType::kF32}, {DType::kBF16, DType::kF32}, {DType::kF16, DType::kF16}})
+    for (int64_t D : {64, 20, 256})
+      for (auto [t, position] : {std::pair<int64_t, int64_t>{1, 0}, {70, 0}, {1, 255}, {3, 297}}) {
+        Graph graph = decode_graph(dtype, cache, t, D);
+        std::vector<HostTensor> arguments = random_arguments(graph);
+        arguments[1][0] = double(position);
+        expect_matches_interpreter(graph, arguments);
+      }
+}
+
+TEST(GpuAttention, DecodesToNanBehindTheCache) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (int64_t position : {299, -1}) {
+    Graph graph = decode_graph(DType::kF32, DType::kF32, 2, 64);
+    std::vector<HostTensor> arguments = random_arguments(graph);
+    arguments[1][0] = double(position);
+    Interpretation got = run_on_gpu(graph, arguments);
+    for (double y : got.results[0].data) EXPECT_TRUE(std::isnan(y));
+    EXPECT_EQ(got.updates[0].data, arguments[2].data);
+  }
+}
+
+// Without a GPU: every variant compiles, the usual one for every architecture.
+void expect_compiles(const std::string& source, const std::string& function, bool everywhere) {
+  std::vector<cuda::Architecture> all{{8, 0}};
+  if (everywhere) all.insert(all.end(), {{9, 0}, {12, 0}});
+  for (cuda::Architecture a : all)
+    EXPECT_NE(cuda::compile_device_code(source, a).find(function), std::string::npos) << function << ' ' << a.major;
+}
+
+class AttentionSource : public ::testing::TestWithParam<DType> {};
+
+TEST_P(AttentionSource, Compiles) {
+  for (int64_t D : {5, 64, 256}) {
+    AttentionProblem p = problem(1, 100, 2, D, GetParam(), D != 5, D == 64 ? 0.1 : 0);
+    int block = cuda::attention_block(D, 99 << 10);  // the least that a supported device has
+    ASSERT_GE(block, 16);
+    expect_compiles(attention_source(p, block), "attention", D == 64);
+    expect_compiles(attention_grad_source(p, block), "attention_grad_kv", D == 64);
+    expect_compiles(cuda::attention_decode_source(GetParam(), DType::kF32, D), "attend_to_cache", D == 64);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(nvrtc, AttentionSource, ::testing::ValuesIn(kFloats),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+TEST(AttentionBlock, FitsSharedMemory) {
+  EXPECT_EQ(cuda::attention_block(64, 227 << 10), 64);
+  EXPECT_EQ(cuda::attention_block(256, 227 << 10), 32);
+  EXPECT_EQ(cuda::attention_block(256, 99 << 10), 16);
+  EXPECT_EQ(cuda::attention_block(2048, 227 << 10), 0);
+}
+
+}  // namespace
+}  // namespace tokamak::test
