@@ -9,6 +9,7 @@
 #include "data/data_vocab.h"
 #include "graph/text.h"
 #include "model/gpt.h"
+#include "ops/flop_rate.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
 #include "train/step_compiler.h"
@@ -50,6 +51,8 @@ void print_target(const Target& target, const RunConfig& asked, const RunConfig&
   fmt::print("precision  {}{}; bf16 matrix products run at {:.2f}x the rate of fp32 here{}\n",
              resolved.compile.precision, asked.compile.precision == "auto" ? " (auto)" : "", gain,
              gain < 1 && resolved.compile.precision == "bf16" ? ": fp32 would be faster" : "");
+  if (asked.compile.precision == "tf32" && resolved.compile.precision != "tf32")
+    fmt::print("           tf32 was asked for and means fp32 here: this target has no units for it\n");
 }
 
 std::string list_changes(const PassReport& report) {
@@ -91,7 +94,7 @@ double total_flops(const CompiledGraph& program) {
 
 void print_summary(const CompiledStep& step, const Target& target) {
   double flops = total_flops(step.step) * double(step.micro_batches) + (step.update ? total_flops(*step.update) : 0);
-  double peak = step.config.compile.precision == "bf16" ? target.bf16_flops : target.f32_flops;
+  double peak = matmul_rate(target, step.config.compile.precision);
   auto tokens = double(step.config.train.batch * step.config.model.context * step.micro_batches);
   fmt::print(
       "\noptimizer step: {} tokens in {} micro-batch{}, {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% of "

@@ -14,8 +14,9 @@ struct Gradients {
   std::vector<ValueId> grads;
 };
 
-/// Dynamic loss scaling (Micikevicius et al., "Mixed precision training", 2018), so that small gradients survive in f16.
-/// All of it is state of the graph: scaler.scale, scaler.good_steps (since the scale changed) and scaler.skipped, f32[].
+/// Dynamic loss scaling (Micikevicius et al., "Mixed precision training", 2018), so that small gradients survive in
+/// f16. All of it is state of the graph: scaler.scale, scaler.good_steps (since the scale changed) and scaler.skipped,
+/// f32[].
 struct LossScaling {
   double growth_interval = 2000;  // steps without overflow after which the scale doubles
 };

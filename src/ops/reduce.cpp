@@ -1,5 +1,5 @@
-// Reductions: sum and maximum over given dims, and the sum of squares of many tensors. Those of floats are f32, whatever
-// they read.
+// Reductions: sum and maximum over given dims, and the sum of squares of many tensors. Those of floats are f32,
+// whatever they read.
 #include "ops/ops.h"
 
 #include "base/error.h"

@@ -41,8 +41,7 @@ class Caster {
   // Of a view, what it views is cast: forward and backward pass read one value with two shapes.
   ValueId make_cast(ValueId value, DType dtype) {
     int maker = builder().graph().producer(value);
-    if (maker < 0 || builder().graph().nodes()[size_t(maker)].op != &op::reshape)
-      return cast(builder(), value, dtype);
+    if (maker < 0 || builder().graph().nodes()[size_t(maker)].op != &op::reshape) return cast(builder(), value, dtype);
     ValueId viewed = as(builder().graph().nodes()[size_t(maker)].inputs[0], dtype);
     return reshape(builder(), viewed, builder().shape(value));
   }

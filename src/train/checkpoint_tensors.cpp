@@ -70,13 +70,18 @@ constexpr const char* kAnotherModel =
     "the checkpoint is of another model: set model.* as in its state.json, or start a "
     "new run with another train.out";
 
+// Loss scaling comes and goes with compile.precision: a run that begins it starts with the scale as initialised.
+bool is_of_scaler(const std::string& name) { return name.starts_with("scaler."); }
+
 // Both ways: tensors that the file lacks or has in another shape, then tensors that the store lacks.
 void check_types(const SafetensorsReader& file, const std::vector<NamedType>& types) {
   std::string path = file.path().string();
   std::set<std::string> left;
   for (std::string& name : file.names()) left.insert(std::move(name));
   for (const auto& [name, type] : types) {
-    if (!left.erase(name))
+    bool found = left.erase(name) > 0;
+    if (!found && is_of_scaler(name)) continue;
+    if (!found)
       user_error("[checkpoint] {}: expected '{}' as {}, got no such tensor; {}", path, name, to_string(type),
                  kAnotherModel);
     ValueType got = file.type(name);
@@ -84,6 +89,7 @@ void check_types(const SafetensorsReader& file, const std::vector<NamedType>& ty
       user_error("[checkpoint] {}: expected '{}' as {}, got {}; {}", path, name, to_string(type), to_string(got),
                  kAnotherModel);
   }
+  std::erase_if(left, is_of_scaler);
   if (!left.empty())
     user_error("[checkpoint] {}: expected {} tensors, got also '{}' as {}; {}", path, types.size(), *left.begin(),
                to_string(file.type(*left.begin())), kAnotherModel);
@@ -97,6 +103,7 @@ void load_tensors(const fs::path& folder, const char* file, TensorStore& store, 
   check_types(reader, types);
   std::vector<std::byte> buffer;
   for (const auto& [name, type] : types) {
+    if (is_of_scaler(name) && !reader.contains(name)) continue;
     std::span<const std::byte> bytes = reader.bytes(name);
     buffer.assign(size_t(num_bytes(store.type(name))), std::byte{0});
     std::copy(bytes.begin(), bytes.end(), buffer.begin());

@@ -18,11 +18,13 @@ struct StepMetrics {
   double lr = 0;
   double ms = 0;  // wall time of the step
   double tokens_per_second = 0;
-  double gflops = 0;               // 1e9 floating-point operations a second
-  double percent_of_peak = 0;      // of the measured matmul rate; 0: unknown
-  double data_wait_ms = 0;         // of `ms`, spent waiting for data
-  double wall_seconds = 0;         // since the epoch
-  std::optional<double> val_loss;  // when this step was evaluated
+  double gflops = 0;                 // 1e9 floating-point operations a second
+  double percent_of_peak = 0;        // of the measured matmul rate; 0: unknown
+  double data_wait_ms = 0;           // of `ms`, spent waiting for data
+  double wall_seconds = 0;           // since the epoch
+  std::optional<double> val_loss;    // when this step was evaluated
+  std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
+  std::optional<int64_t> skipped;    // and how many steps were skipped so far for an overflow
 };
 
 /// One line of JSON, without its newline. Numbers that are not finite become null.

@@ -52,6 +52,8 @@ std::string format_step_line(const StepMetrics& m, int64_t total_steps, double e
                                     fmt::format("loss {:.4f}", m.loss)};
   if (m.val_loss) parts.push_back(fmt::format("val {:.4f}", *m.val_loss));
   parts.push_back(fmt::format("norm {:.2f}", m.grad_norm));
+  if (m.loss_scale) parts.push_back(fmt::format("scale {:g}", *m.loss_scale));
+  if (m.skipped.value_or(0) > 0) parts.push_back(fmt::format("{} skipped", *m.skipped));
   parts.push_back(fmt::format("lr {:.1e}", m.lr));
   parts.push_back(format_ms(m.ms));
   parts.push_back(format_count(m.tokens_per_second) + " tok/s");

@@ -61,6 +61,8 @@ void Session::initialise() {
     std::vector<float> values = init_parameter(parameters_[i], int64_t(i), config().train.seed);
     store_.write(parameters_[i].name, values.data(), int64_t(values.size()) * 4);
   }
+  auto scale = float(config().compile.loss_scale);
+  if (scales_loss()) store_.write("scaler.scale", &scale, sizeof scale);
 }
 
 StepResult PendingStep::wait() {
@@ -72,6 +74,8 @@ StepResult PendingStep::wait() {
   StepResult result;
   for (auto& loss : losses_) result.loss += scalar(*loss) / double(losses_.size());
   result.grad_norm = scalar(*grad_norm_);
+  if (loss_scale_) result.loss_scale = scalar(*loss_scale_);
+  if (skipped_) result.skipped = int64_t(scalar(*skipped_));
   return result;
 }
 
@@ -95,7 +99,12 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
     update_->set_input("lr", &rate, sizeof rate);
     update_->run();
   }
-  pending.grad_norm_ = (update_ ? *update_ : step_).read_scalar("grad_norm");
+  Program& last = update_ ? *update_ : step_;
+  if (scales_loss()) {
+    pending.loss_scale_ = last.read_scalar("loss_scale");
+    pending.skipped_ = last.read_scalar("skipped");
+  }
+  pending.grad_norm_ = last.read_scalar("grad_norm");
   return pending;
 }
 

@@ -9,8 +9,10 @@
 namespace tokamak {
 
 struct StepResult {
-  double loss = 0;       // mean over the micro-batches
-  double grad_norm = 0;  // before clipping
+  double loss = 0;                   // mean over the micro-batches
+  double grad_norm = 0;              // before clipping; of a step that was skipped for an overflow: not finite
+  std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
+  std::optional<int64_t> skipped;    // and how many steps were skipped so far
 };
 
 /// A step whose work is under way.
@@ -24,6 +26,7 @@ class PendingStep {
   friend class Session;
   std::vector<std::unique_ptr<Readback>> losses_;  // by micro-batch
   std::unique_ptr<Readback> grad_norm_;
+  std::unique_ptr<Readback> loss_scale_, skipped_;  // null without loss scaling
 };
 
 /// The loss of batches, without dropout and without touching anything.
@@ -55,7 +58,7 @@ class Session {
   const TensorStore& store() const { return store_; }
   const std::vector<ParameterInfo>& parameters() const { return parameters_; }
 
-  /// GPT-2's initialisation from train.seed; optimizer states zero.
+  /// GPT-2's initialisation from train.seed; optimizer states zero, the loss scale compile.loss_scale.
   void initialise();
 
   /// One optimizer step over micro_batches() batches; `step` counts from 0 and seeds dropout.
@@ -75,6 +78,7 @@ class Session {
 
  private:
   ProgramOptions options() const;
+  bool scales_loss() const { return config().compile.precision == "fp16"; }
 
   Target target_;
   Backend& backend_;

@@ -23,11 +23,17 @@ Graph build_forward(const RunConfig& config) {
   return graph;
 }
 
-Gradients append_gradients(GraphBuilder& g) {
+std::optional<LossScaling> loss_scaling(const RunConfig& config) {
+  if (config.compile.precision != "fp16") return {};
+  return LossScaling{.growth_interval = double(config.compile.loss_scale_growth_interval)};
+}
+
+Gradients append_gradients(GraphBuilder& g, bool scaled) {
   Gradients gradients;
   for (const Argument& argument : g.graph().arguments())
     if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
-  gradients.grads = differentiate(g, g.graph().find_result("loss"), gradients.parameters);
+  ValueId loss = g.graph().find_result("loss");
+  gradients.grads = differentiate(g, scaled ? scaled_loss(g, loss) : loss, gradients.parameters);
   for (size_t i = 0; i < gradients.grads.size(); ++i)
     TOKAMAK_CHECK(gradients.grads[i] != kNoValue, "the loss does not depend on '{}'",
                   g.graph().argument_of(gradients.parameters[i])->name);
@@ -68,8 +74,13 @@ int64_t count_micro_batches(const RunConfig& config) {
 }
 
 RunConfig resolve(RunConfig config, const Target& target) {
-  if (config.compile.precision == "auto")
-    config.compile.precision = target.bf16_flops > kWorthwhileGain * target.f32_flops ? "bf16" : "fp32";
+  std::string& precision = config.compile.precision;
+  if (precision == "auto") {
+    bool has_gain = target.tf32_flops > kWorthwhileGain * target.f32_flops;
+    double f32 = has_gain ? target.tf32_flops : target.f32_flops;
+    precision = target.bf16_flops > kWorthwhileGain * f32 ? "bf16" : has_gain ? "tf32" : "fp32";
+  }
+  if (precision == "tf32" && target.tf32_flops <= 0) precision = "fp32";
   return config;
 }
 
@@ -84,9 +95,10 @@ CompiledStep compile_step(const RunConfig& asked, const Target& target, const Pa
   out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
 
   GraphBuilder g(graph);
-  Gradients gradients = append_gradients(g);
+  std::optional<LossScaling> scaling = loss_scaling(out.config);
+  Gradients gradients = append_gradients(g, scaling.has_value());
   if (out.micro_batches == 1) {
-    append_adamw(g, gradients, out.config.optimizer, 1.0);
+    append_adamw(g, gradients, out.config.optimizer, 1.0, scaling);
     out.step = compile_graph(std::move(graph), context, observer);
     return out;
   }
@@ -95,7 +107,7 @@ CompiledStep compile_step(const RunConfig& asked, const Target& target, const Pa
     parameters.emplace_back(graph.argument_of(parameter)->name, graph.type(parameter));
   append_accumulation(g, gradients);
   out.step = compile_graph(std::move(graph), context, observer);
-  Graph update = accumulated_update_graph(parameters, out.config.optimizer, out.micro_batches);
+  Graph update = accumulated_update_graph(parameters, out.config.optimizer, out.micro_batches, scaling);
   out.update = compile_graph(std::move(update), context, observer);
   return out;
 }

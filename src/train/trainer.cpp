@@ -8,6 +8,7 @@
 #include "data/data_vocab.h"
 #include "data/tokenizer_files.h"
 #include "exec/stream.h"
+#include "ops/flop_rate.h"
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
 #include "train/generator.h"
@@ -55,6 +56,9 @@ RunConfig settle(const RunConfig& asked, const Target& target, const std::option
 // Steps that a queue holds beyond the one that runs: enough that the device never waits for the host.
 constexpr size_t kStepsAhead = 1;
 
+// Gradients that overflow even when scaled down this far are not numbers to begin with.
+constexpr double kLowestLossScale = 1e-4;
+
 class Trainer {
  public:
   Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
@@ -68,6 +72,8 @@ class Trainer {
                  .vocab_size = config_.model.vocab,
                  .seed = uint64_t(config_.train.seed)}),
         session_(config_, target, backend, available_memory()) {
+    if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
+      observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
     check_budget();
     make_folder(config_.train.out);
     if (config_.train.eval_every > 0) make_evaluator();
@@ -169,6 +175,8 @@ class Trainer {
       StepMetrics metrics = oldest.metrics;
       metrics.loss = result.loss;
       metrics.grad_norm = result.grad_norm;
+      metrics.loss_scale = result.loss_scale;
+      metrics.skipped = result.skipped;
       metrics.ms = std::chrono::duration<double, std::milli>(now - std::max(oldest.begin, last_end_)).count();
       last_end_ = now;
       pending_.pop_front();
@@ -195,7 +203,7 @@ class Trainer {
   void report(StepMetrics& metrics) {
     metrics.tokens_per_second = double(session_.tokens_per_step()) / metrics.ms * 1e3;
     metrics.gflops = session_.flops_per_step() / metrics.ms * 1e-6;
-    double peak = session_.config().compile.precision == "bf16" ? target_.bf16_flops : target_.f32_flops;
+    double peak = matmul_rate(target_, session_.config().compile.precision);
     metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / peak;
     metrics.wall_seconds = wall_seconds();
     average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
@@ -203,7 +211,19 @@ class Trainer {
     bool shown = metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0;
     if (shown)
       observer_.step(metrics, config_.train.steps, double(config_.train.steps - metrics.step) * average_ms_ * 1e-3);
-    if (!std::isfinite(metrics.loss))
+    require_progress(metrics);
+  }
+
+  // A step that loss scaling skipped changed nothing, and may have lost its loss to the overflow as well.
+  void require_progress(const StepMetrics& metrics) const {
+    bool skipped = metrics.loss_scale && !std::isfinite(metrics.grad_norm);
+    if (skipped && *metrics.loss_scale < kLowestLossScale)
+      user_error(
+          "[train] expected finite gradients of step {}, got an overflow even at a loss scale of {:.1e}: training has "
+          "diverged or fp16 cannot hold its values. The checkpoints before it are kept in {}; continue from there with "
+          "--compile.precision=bf16, a lower --optimizer.lr or more --optimizer.warmup_steps",
+          metrics.step, *metrics.loss_scale, config_.train.out);
+    if (!std::isfinite(metrics.loss) && !skipped)
       user_error(
           "[train] the loss of step {} is {}: training has diverged. The checkpoints before it are kept in {}; "
           "continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",

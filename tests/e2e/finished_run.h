@@ -25,12 +25,15 @@ struct FinishedRun {
   std::string model, optimizer;  // bytes of the files of the last checkpoint
 };
 
+/// What is not finite stands as null in the file; here it equals itself.
+inline double number(const nlohmann::json& value) { return value.is_null() ? -1.0 : value.get<double>(); }
+
 inline FinishedRun read_run(const std::filesystem::path& out, int64_t step) {
   FinishedRun run;
   std::ifstream lines(out / "metrics.jsonl");
   for (std::string line; std::getline(lines, line);) {
     auto json = nlohmann::json::parse(line);
-    run.steps.push_back({json["step"], json["loss"], json["grad_norm"], json["lr"]});
+    run.steps.push_back({json["step"], number(json["loss"]), number(json["grad_norm"]), json["lr"]});
   }
   std::filesystem::path checkpoint = checkpoints_folder(out) / checkpoint_name(step);
   run.model = read_file(checkpoint / "model.safetensors");

@@ -103,6 +103,32 @@ TEST_F(ResumeTest, InBf16WithoutBiasesAndWithAHeadOfItsOwn) {
   expect_resumes(c);
 }
 
+// The first scale overflows, so that the run also skips; then it grows again every few steps, across the break too.
+TEST_F(ResumeTest, InFp16WithItsLossScale) {
+  for (int64_t total_batch : {0, 3 * 2 * 16}) {
+    RunConfig c = config("run");
+    c.train.total_batch = total_batch;
+    c.compile.precision = "fp16";
+    c.compile.loss_scale = 1e7;
+    c.compile.loss_scale_growth_interval = 3;
+    expect_resumes(c);
+    auto steps = read_run(folder_ / "straight", kSteps).steps;
+    EXPECT_EQ(steps.front().grad_norm, -1) << "skipped";
+    EXPECT_GT(std::count_if(steps.begin(), steps.end(), [](auto& s) { return s.grad_norm > 0; }), 8);
+    std::filesystem::remove_all(folder_ / "straight");
+    std::filesystem::remove_all(folder_ / "broken");
+  }
+}
+
+TEST_F(ResumeTest, GoesOnInAnotherPrecisionThanFp16AndBack) {
+  RunConfig c = config("run");
+  for (const char* precision : {"fp16", "fp32", "fp16"}) {
+    c.compile.precision = precision;
+    c.train.steps = c.train.resume && std::filesystem::exists(folder_ / "run") ? c.train.steps + 5 : 5;
+    EXPECT_EQ(run(c).steps, c.train.steps) << precision;
+  }
+}
+
 TEST_F(ResumeTest, WithEverythingOff) {
   RunConfig c = config("run");
   c.model.dropout = 0.1;

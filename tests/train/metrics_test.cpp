@@ -44,6 +44,15 @@ TEST(Metrics, OneObjectALine) {
   EXPECT_EQ(json::parse(format_metrics(metrics))["val_loss"], 4.75);
 }
 
+TEST(Metrics, LossScaleAndSkippedStepsOfFp16) {
+  StepMetrics metrics = metrics_of(3);
+  metrics.loss_scale = 65536;
+  metrics.skipped = 2;
+  json parsed = json::parse(format_metrics(metrics));
+  EXPECT_EQ(parsed["loss_scale"], 65536);
+  EXPECT_EQ(parsed["skipped"], 2);
+}
+
 TEST(Metrics, KeepsEveryBitOfTheLoss) {
   StepMetrics metrics = metrics_of(1);
   metrics.loss = double(4.1234567f);

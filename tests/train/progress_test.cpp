@@ -42,6 +42,15 @@ TEST(StepLine, ValidationFollowsTheLoss) {
   EXPECT_NE(format_step_line(metrics, 1000, 1).find("| loss 4.1234 | val 4.5000 | norm"), std::string::npos);
 }
 
+TEST(StepLine, LossScaleFollowsTheNorm) {
+  StepMetrics metrics = kMetrics;
+  metrics.loss_scale = 65536;
+  metrics.skipped = 0;
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| norm 0.98 | scale 65536 | lr"), std::string::npos);
+  metrics.skipped = 3;
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| scale 65536 | 3 skipped | lr"), std::string::npos);
+}
+
 TEST(StepLine, UnitsFollowTheSize) {
   StepMetrics metrics = kMetrics;
   metrics.ms = 3.214;
