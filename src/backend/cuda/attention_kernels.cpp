@@ -33,6 +33,8 @@ KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node
 
 KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
+  for (size_t i : {1, 3})  // out and dout; autocast gives them the type of qkv
+    if (graph.dtype(node.inputs[i]) != problem.dtype) return make_reference_kernel(context, graph, node);
   if (cudnn_supports(context, problem, AttentionPass::kBackward)) return make_cudnn_attention_grad(context, problem);
   if (KernelPtr kernel = make_blocked_attention_grad(context, problem)) return kernel;
   return make_reference_kernel(context, graph, node);
