@@ -14,6 +14,7 @@
 #include "train/generator.h"
 #include "train/schedule.h"
 #include "train/session.h"
+#include "train/tune.h"
 
 #include <chrono>
 #include <cmath>
@@ -63,7 +64,7 @@ class Trainer {
  public:
   Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
       : folder_(config.data.path), index_(read_shard_index(folder_)), observer_(observer),
-        found_(find_start(config, observer)), config_(settle(config, target, found_)), target_(target),
+        found_(find_start(config, observer)), config_(settle(config, target, found_)), target_(tune(config_, target, backend)),
         backend_(backend),
         tokenizer_(load_tokenizer(config.data.tokenizer.empty() ? config.data.path : config.data.tokenizer)),
         loader_(folder_, index_, index_.train,
@@ -71,7 +72,7 @@ class Trainer {
                  .context = config_.model.context,
                  .vocab_size = config_.model.vocab,
                  .seed = uint64_t(config_.train.seed)}),
-        session_(config_, target, backend, available_memory()) {
+        session_(config_, target_, backend, backend.free_bytes()) {
     if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
     check_budget();
