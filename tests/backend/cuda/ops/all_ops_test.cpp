@@ -17,14 +17,15 @@ struct GpuCase {
 
 void PrintTo(const GpuCase& c, std::ostream* out) { PrintTo(c.op_case, out); }
 
-// The case with its f32 inputs in another type, unless the op does not take that.
+// The case with its f32 inputs in another type (but those that an op wants in f32), unless the op does not take that.
 std::optional<OpCase> in_dtype(OpCase c, DType dtype) {
   if (dtype == DType::kF32) return c;
   if (c.body) return std::nullopt;  // its types are the body's
   bool changed = false;
-  for (CaseInput& input : c.inputs) {
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    CaseInput& input = c.inputs[i];
     if (input.type.dtype == DType::kBF16 || input.type.dtype == DType::kF16) return std::nullopt;
-    if (input.type.dtype != DType::kF32) continue;
+    if (input.type.dtype != DType::kF32 || !(c.op->low_inputs >> i & 1)) continue;
     input.type.dtype = dtype;
     changed = true;
   }
