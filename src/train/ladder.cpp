@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "exec/measure.h"
 #include "exec/stream.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
 #include "train/session.h"
+#include "train/tune.h"
 
 #include <fmt/format.h>
 
@@ -132,28 +132,32 @@ std::string fingerprint(const CompiledStep& step) {
   return text;
 }
 
-double sum_of_prices(const Plan& plan, const Target& target) {
-  double seconds = 0;
-  for (const Launch& launch : plan.launches) seconds += price(plan.graph, launch.node, target).seconds;
-  return seconds;
-}
+// A rung's run, compiled but not begun.
+struct Prepared {
+  RunConfig config;
+  Clock::time_point begin = Clock::now();
+  Target target;
+  CompiledStep compiled;
+  std::string fingerprint;
+  std::string failure;
+};
 
 class Ladder {
  public:
   Ladder(const RunConfig& config, const Target& target, Backend& backend, const LadderOptions& options)
       : config_(config), step_tokens_(config.train.batch * config.model.context * count_micro_batches(config)),
-        target_(target), priced_(target), backend_(backend), options_(options) {}
+        target_(target), backend_(backend), options_(options) {}
 
   RungResult climb(const Rung& rung) {
     RunConfig trial = config_;
     rung.switch_on(trial, kept_arena_bytes_);
-    CompiledStep compiled = compile_step(trial, target_);
-    std::string print = fingerprint(compiled);
-    bool changed = !kept_ || print != kept_print_;
-    RungResult result = changed ? measure(trial, compiled) : *kept_;
+    Prepared prepared = prepare(trial);
+    bool changed = !kept_ || prepared.fingerprint != kept_print_;
+    RungResult result = changed ? measure(prepared) : *kept_;
     // A loss is measured once more before it is believed: something else may have run on the machine meanwhile.
     if (result.ran() && !rung.optional && kept_ && result.ms > slowest_kept_ms()) {
-      RungResult again = measure(trial, compiled);
+      prepared.begin = Clock::now();
+      RungResult again = measure(prepared);
       if (again.ran() && again.ms < result.ms) result = again;
     }
     result.name = rung.name;
@@ -165,8 +169,8 @@ class Ladder {
     if (result.kept || !result.ran()) config_ = trial;
     if (!result.kept) return result;
     kept_ = result;
-    kept_print_ = std::move(print);
-    kept_arena_bytes_ = compiled.step.plan.arena_bytes;
+    kept_print_ = std::move(prepared.fingerprint);
+    kept_arena_bytes_ = prepared.compiled.step.plan.arena_bytes;
     return result;
   }
 
@@ -181,58 +185,60 @@ class Ladder {
     result.speedup_total = first_ms_ / result.ms;
   }
 
-  RungResult measure(const RunConfig& config, const CompiledStep& compiled) {
+  // As a training run begins; kernels that were measured once are known to the rungs after it.
+  Prepared prepare(const RunConfig& config) {
+    Prepared prepared{.config = config, .target = target_};
+    prepared.compiled = compile_step(config, target_);
+    int64_t free = backend_.free_bytes(), needed = prepared.compiled.total_bytes();
+    if (free > 0 && needed > free) {
+      prepared.failure =
+          fmt::format("does not fit (needs {}, {} are free)", format_bytes(double(needed)), format_bytes(double(free)));
+    } else {
+      prepared.target = tune(config, target_, backend_);
+      target_.measured_seconds = prepared.target.measured_seconds;
+      prepared.compiled = compile_step(config, prepared.target);
+    }
+    prepared.fingerprint = fingerprint(prepared.compiled);
+    return prepared;
+  }
+
+  RungResult measure(const Prepared& prepared) {
+    const CompiledStep& compiled = prepared.compiled;
     RungResult result;
     result.precision = compiled.config.compile.precision;
     result.planned_bytes = compiled.total_bytes();
     result.micro_batches = compiled.micro_batches;
     result.peak = peak_of(target_, result.precision);
-    int64_t free = backend_.free_bytes();
-    if (free > 0 && result.planned_bytes > free) {
-      result.failure = fmt::format("does not fit (needs {}, {} are free)", format_bytes(double(result.planned_bytes)),
-                                   format_bytes(double(free)));
-      return result;
-    }
+    result.failure = prepared.failure;
+    if (!result.ran()) return result;
     try {
-      run(config, result);
-      double share = double(step_tokens_) / double(config.train.batch * config.model.context * result.micro_batches);
-      result.predicted_ms = predicted_seconds(compiled) * 1e3 * share;
+      run(prepared, result);
     } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
       result.failure = error.what();
     }
     return result;
   }
 
-  void run(const RunConfig& config, RungResult& result) {
+  void run(const Prepared& prepared, RungResult& result) {
     int64_t before = backend_.used_bytes();
-    auto begin = Clock::now();
-    Trial trial(config, target_, backend_, options_);
-    StepTimes times = trial.time(begin);
+    Trial trial(prepared.config, prepared.target, backend_, options_);
+    StepTimes times = trial.time(prepared.begin);
     const Session& session = trial.session();
     double share = double(step_tokens_) / double(session.tokens_per_step());
     result.first_step_ms = times.first_ms;
     result.ms = times.ms * share;
+    result.predicted_ms = session.compiled().seconds() * 1e3 * share;
     result.tokens_per_second = double(session.tokens_per_step()) / times.ms * 1e3;
     result.gflops = session.flops_per_step() / times.ms * 1e-6;
-    FlopsPerToken flops = flops_per_token(config.model);
+    FlopsPerToken flops = flops_per_token(prepared.config.model);
     result.mfu = result.tokens_per_second * flops.full / result.peak.flops;
     result.mfu_causal = result.tokens_per_second * flops.causal / result.peak.flops;
     result.used_bytes = backend_.used_bytes() - before;
   }
 
-  // On a device the library's kernels are taken as fast as each was measured alone; after the rung's run, whose first
-  // step must not find them ready.
-  double predicted_seconds(const CompiledStep& compiled) {
-    if (!options_.device_clock) return compiled.seconds();
-    measure_library_kernels(priced_, compiled.step.plan, backend_);
-    double seconds = sum_of_prices(compiled.step.plan, priced_) * double(compiled.micro_batches);
-    return compiled.update ? seconds + sum_of_prices(compiled.update->plan, priced_) : seconds;
-  }
-
   RunConfig config_;  // with all that was kept
   int64_t step_tokens_;
-  const Target& target_;
-  Target priced_;  // the same with kernels that were measured
+  Target target_;  // with kernels as they are measured
   Backend& backend_;
   LadderOptions options_;
   std::optional<RungResult> kept_;
