@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "data/data_vocab.h"
@@ -12,7 +13,10 @@
 #include "ops/flop_rate.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
+#include "train/random_batch.h"
+#include "train/session.h"
 #include "train/step_compiler.h"
+#include "train/tune.h"
 
 namespace tokamak {
 
@@ -23,6 +27,7 @@ struct ExplainOptions {
   bool graph = false;
   bool plan = false;
   bool nominal = false;
+  bool measure = false;
   int64_t kernels = 40;
   RunConfig run;
 };
@@ -33,6 +38,7 @@ void visit(FieldList& v, ExplainOptions& c) {
   v("plan", c.plan, "print every launch with the place of its operands in memory");
   v("nominal", c.nominal,
     "predict for a typical machine instead of measuring this one: two cores, or an H200 with --device=cuda");
+  v("measure", c.measure, "run the step kernel by kernel and show what each took");
   v("kernels", c.kernels, "lines of each table of kernels", at_least(1));
   v.config(c.run);
 }
@@ -104,15 +110,37 @@ void print_summary(const CompiledStep& step, const Target& target) {
       step.config.compile.precision, format_bytes(double(step.total_bytes())));
 }
 
+// The step's kernels one by one, in their own order on real intermediate values; the mean of a few steps.
+void measure_kernels(CompiledStep& step, const Machine& machine) {
+  constexpr int kWarmup = 3, kRuns = 5;
+  Session session(step.config, machine.target, *machine.backend, machine.backend->free_bytes());
+  session.initialise();
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < session.micro_batches(); ++i)
+    batches.push_back(random_batch(step.config, uint64_t(i)));
+  for (int i = 0; i < kWarmup; ++i) session.run_step(batches, i, step.config.optimizer.lr);
+  std::vector<double> seconds;
+  for (int i = 0; i < kRuns; ++i) session.step_program().run_timed(seconds);
+  for (size_t i = 0; i < seconds.size(); ++i) step.step.plan.launches[i].measured = seconds[i] / kRuns;
+}
+
 int run_explain(const ExplainOptions& options) {
-  Target target = options.nominal ? nominal_machine(options.run) : open_machine(options.run).target;
-  CompiledStep step = compile_step(with_data_vocab(options.run), target);
+  RunConfig config = with_data_vocab(options.run);
+  Machine machine;
+  if (options.nominal)
+    machine.target = nominal_machine(config);
+  else
+    machine = open_machine(config);
+  if (options.measure && options.nominal) user_error("[explain] expected --measure or --nominal, got both");
+  if (options.measure) machine.target = tune(config, machine.target, *machine.backend);
+  CompiledStep step = compile_step(config, machine.target);
+  if (options.measure) measure_kernels(step, machine);
   print_model(step.config);
-  print_target(target, options.run, step.config);
+  print_target(machine.target, options.run, step.config);
   print_passes("forward pass", step.forward_reports);
   print_program(step.update ? "micro-batch" : "step", step.step, options);
   if (step.update) print_program("update", *step.update, options);
-  print_summary(step, target);
+  print_summary(step, machine.target);
   return 0;
 }
 

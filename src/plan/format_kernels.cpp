@@ -15,7 +15,7 @@ namespace {
 struct Line {
   std::string label, shape;
   Cost cost;  // of all of them
-  double seconds = 0;
+  double seconds = 0, measured = 0;
   int count = 0;
   bool memory_bound = false;
 };
@@ -24,6 +24,7 @@ void add(Line& line, const Launch& launch) {
   line.cost.flops += launch.cost.flops;
   line.cost.bytes += launch.cost.bytes;
   line.seconds += launch.seconds;
+  line.measured += launch.measured;
   line.memory_bound = launch.memory_bound;
   ++line.count;
 }
@@ -38,7 +39,9 @@ std::vector<Line> collect(const Plan& plan) {
     if (is_new) lines.push_back({label, shape});
     add(lines[at->second], launch);
   }
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.seconds > b.seconds; });
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+    return std::max(a.seconds, a.measured) > std::max(b.seconds, b.measured);
+  });
   return lines;
 }
 
@@ -48,24 +51,35 @@ Line fold(const std::vector<Line>& lines, size_t first) {
     rest.cost.flops += lines[i].cost.flops;
     rest.cost.bytes += lines[i].cost.bytes;
     rest.seconds += lines[i].seconds;
+    rest.measured += lines[i].measured;
     rest.count += lines[i].count;
   }
   return rest;
 }
 
+// What was measured, and the rate that it makes: of arithmetic where that limits the kernel, else of memory.
+std::string format_measured(const Line& line) {
+  if (line.measured == 0) return "";
+  std::string rate = line.memory_bound ? format_count(line.cost.bytes / line.measured, "B/s")
+                                       : format_count(line.cost.flops / line.measured, "FLOP/s");
+  return fmt::format(" {:>9.3f} {:>14}", line.measured * 1e3, rate);
+}
+
 std::string format_line(const Line& line, double total, const char* bound) {
   double intensity = line.cost.bytes > 0 ? line.cost.flops / line.cost.bytes : 0;
-  return fmt::format("{:<40} {:<22} {:>5} {:>10} {:>10} {:>9.2f} {:>11.3f} {:<7} {:>5.1f}%\n", line.label, line.shape,
+  return fmt::format("{:<40} {:<22} {:>5} {:>10} {:>10} {:>9.2f} {:>11.3f} {:<7} {:>5.1f}%{}\n", line.label, line.shape,
                      line.count, format_count(line.cost.flops), format_bytes(line.cost.bytes), intensity,
-                     line.seconds * 1e3, bound, total > 0 ? 100 * line.seconds / total : 0);
+                     line.seconds * 1e3, bound, total > 0 ? 100 * line.seconds / total : 0, format_measured(line));
 }
 
 }  // namespace
 
 std::string format_kernels(const Plan& plan, size_t max_lines) {
   std::vector<Line> lines = collect(plan);
-  std::string text = fmt::format("{:<40} {:<22} {:>5} {:>10} {:>10} {:>9} {:>11} {:<7} {:>6}\n", "kernel", "output",
-                                 "count", "FLOPs", "bytes", "FLOP/byte", "predict. ms", "bound", "share");
+  bool measured = !lines.empty() && lines[0].measured > 0;
+  std::string text = fmt::format("{:<40} {:<22} {:>5} {:>10} {:>10} {:>9} {:>11} {:<7} {:>6}{}\n", "kernel", "output",
+                                 "count", "FLOPs", "bytes", "FLOP/byte", "predict. ms", "bound", "share",
+                                 measured ? fmt::format(" {:>9} {:>14}", "meas. ms", "rate") : "");
   // A line for the rest is worth it only when it replaces two or more.
   size_t shown = lines.size() > max_lines + 1 ? max_lines : lines.size();
   for (size_t i = 0; i < shown; ++i)

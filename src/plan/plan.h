@@ -29,6 +29,7 @@ struct Launch {
   Cost cost;
   double seconds = 0;         // predicted on the target
   bool memory_bound = false;  // the prediction is limited by bandwidth
+  double measured = 0;        // seconds on the machine, by whoever ran it; 0: never
 };
 
 /// At the end of the run: storage of `target` (an argument) = value. Only for updates that could not be made in place.

@@ -1,0 +1,23 @@
+// Tokens that stand for data where only speed counts.
+#pragma once
+
+#include "base/random.h"
+#include "config/config.h"
+#include "data/loader.h"
+
+namespace tokamak {
+
+/// A micro-batch of uniform tokens and targets, the same for the same seed.
+inline Batch random_batch(const RunConfig& config, uint64_t seed) {
+  Batch batch;
+  int64_t size = config.train.batch * config.model.context;
+  uint64_t counter = 0;
+  auto draw = [&] { return int32_t(philox4x32(seed, counter++)[0] % uint64_t(config.model.vocab)); };
+  for (int64_t i = 0; i < size; ++i) {
+    batch.tokens.push_back(draw());
+    batch.targets.push_back(draw());
+  }
+  return batch;
+}
+
+}  // namespace tokamak
