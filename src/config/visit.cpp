@@ -61,6 +61,8 @@ void visit(FieldList& v, CompileConfig& c) {
   v("flash_attention", c.flash_attention, "attention that never stores the T x T matrix");
   v("pad_vocab", c.pad_vocab, "pad the vocabulary to a multiple of 128; the loss stays the same");
   v("fused_optimizer", c.fused_optimizer, "AdamW over all parameters as one kernel");
+  v("chunked_classifier", c.chunked_classifier,
+    "logits, loss and gradients a chunk of rows at a time, where the device has the kernel");
   v("async", c.async, "never wait for a value that is only printed");
   v("cuda_graph", c.cuda_graph, "record a step's launches once and replay them, where the device can");
   v("memory_budget_gib", c.memory_budget_gib, "activations are recomputed to fit into this many GiB; 0: no limit",

@@ -22,11 +22,18 @@ struct Target {
   bool matmul_gelu = true;         // and apply GELU to what it writes
   int64_t vocab_multiple = 128;    // what pad_vocab pads to
 
+  // Kernels that only some backends have.
+  bool chunked_classifier = false;  // the op `classifier`
+  bool matmul_gelu_aux = false;     // matmul + bias stored both with and without GELU
+  bool matmul_gelu_grad = false;    // matmul times the derivative of GELU at a stored matrix
+  bool matmul_accumulate = false;   // 16-bit matmul with an f32 result, and matmul added to a matrix in place
+  bool row_column_groups = false;   // row groups that also sum over columns (passes/group_info.h)
+
   // What only measuring tells (train/tune.h); kernels are named by kernel_key (graph/single_node.h).
-  bool tunable = false;                             // there is something to gain
-  std::map<std::string, double> measured_seconds;   // of single kernels
-  std::set<std::string> plain_matmuls;              // faster without an epilogue
-  std::string measurements;                         // file that keeps measured_seconds between runs; empty: none
+  bool tunable = false;                            // there is something to gain
+  std::map<std::string, double> measured_seconds;  // of single kernels
+  std::set<std::string> plain_matmuls;             // faster without an epilogue
+  std::string measurements;                        // file that keeps measured_seconds between runs; empty: none
 };
 
 }  // namespace tokamak

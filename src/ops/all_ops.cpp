@@ -12,6 +12,7 @@ std::span<const OpDef* const> all_ops() {
       &op::attention_decode,
       &op::attention_grad,
       &op::cast,
+      &op::classifier,
       &op::concat,
       &op::constant,
       &op::cross_entropy,

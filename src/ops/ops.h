@@ -14,7 +14,7 @@ extern const OpDef reduce_sum, reduce_max, sum_squares;
 extern const OpDef reshape, transpose, slice, pad, concat;
 extern const OpDef matmul, embedding, embedding_grad;
 extern const OpDef softmax, softmax_grad, layer_norm, layer_norm_grad, layer_norm_grad_params, dropout;
-extern const OpDef cross_entropy, cross_entropy_grad;
+extern const OpDef cross_entropy, cross_entropy_grad, classifier;
 extern const OpDef attention, attention_grad, attention_decode;
 extern const OpDef adamw, multi_adamw;
 extern const OpDef group;

@@ -2,6 +2,7 @@
 #include "passes/apply_recompute.h"
 #include "passes/autocast.h"
 #include "passes/choose_recompute.h"
+#include "passes/chunked_classifier.h"
 #include "passes/decompose_attention.h"
 #include "passes/eliminate_dead.h"
 #include "passes/flash_attention.h"
@@ -33,6 +34,9 @@ constexpr Pass kPasses[] = {
      "removes nodes that no result and no update depends on"},
     {"merge_duplicates", Stage::kStep, Numerics::kExact, always, merge_duplicates,
      "nodes that compute the same from the same values become one"},
+    {"chunked_classifier", Stage::kStep, Numerics::kTolerance,
+     [](C c) { return c.options.chunked_classifier && c.target.chunked_classifier; }, chunked_classifier,
+     "logits, loss and their gradients a chunk of rows at a time: all logits are never stored"},
     {"scatter_in_place", Stage::kStep, Numerics::kTolerance, always, scatter_in_place,
      "adds a tied embedding's gradient onto the classifier's"},
     {"fused_optimizer", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fused_optimizer; }, fused_optimizer,

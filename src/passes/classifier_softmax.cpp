@@ -1,0 +1,25 @@
+#include "passes/classifier_softmax.h"
+
+#include "base/error.h"
+#include "ops/ops.h"
+#include "passes/form_groups.h"
+#include "passes/fuse.h"
+
+namespace tokamak {
+
+Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dtype) {
+  Graph graph("classifier_softmax");
+  GraphBuilder g(graph);
+  ValueId logits = g.input("logits", {dtype, {rows, vocab}}), targets = g.input("targets", {DType::kI32, {rows}});
+  ValueId dloss = g.input("dloss", {DType::kF32, {rows}});
+  Attrs attrs{{"classes", classes}};
+  std::vector<ValueId> loss = g.add(op::cross_entropy, {logits, targets}, attrs);
+  graph.add_result("losses", loss[0]);
+  graph.add_result("dlogits", g.add1(op::cross_entropy_grad, {logits, targets, loss[1], dloss}, attrs));
+  form_groups(graph, {});
+  fuse(graph, {});
+  TOKAMAK_CHECK(graph.nodes().size() == 1, "the classifier's softmax became {} groups", graph.nodes().size());
+  return graph;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,15 @@
+// What a kernel of `classifier` does between its matmuls, as a row group: softmax, loss and their gradient of one
+// chunk.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace tokamak {
+
+/// A graph of one node, a group of kind row: logits (rows, vocab) of `dtype`, targets i32 (rows), dloss f32 (rows) ->
+/// losses f32 (rows), dlogits (rows, vocab) of `dtype`. The kernel is meant to write dlogits over the logits: the body
+/// reads an element's logit for the last time where it writes that element's gradient. Tests:
+/// tests/passes/classifier_softmax_test.cpp
+Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dtype);
+
+}  // namespace tokamak
