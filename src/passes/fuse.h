@@ -17,7 +17,16 @@ namespace tokamak {
 
 bool fuse(Graph& graph, const PassContext& context);
 
-/// The part of fuse that is about matmuls.
+/// The part of fuse that is about matmuls. The body of a group of kind matmul, with mm = matmul(a0, a1), is one of
+///
+///   add(mm, a2)                   a2: a vector, the bias                     target.matmul_bias
+///   gelu(add(mm, a2))                                                        and matmul_gelu
+///   r0 = add(mm, a2), r1 = gelu(r0)   where the sum is read elsewhere too    and matmul_gelu_aux
+///   gelu_grad(a2, mm)             a2: what GELU was applied to               target.matmul_gelu_grad
+///   cast(mm, f32)                                                            target.matmul_accumulate
+///   add(a2, mm), add(a2, cast(mm, f32))   a2: an argument that is updated to the sum, in place     the same
+///
+/// `cast` only where no group reads it: that would cast what it reads by itself.
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context);
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 #include "passes/fuse.h"
 #include "passes/group_core.h"
 
+#include <optional>
 #include <unordered_map>
 
 namespace tokamak {
@@ -13,48 +14,77 @@ bool is_group(const Node& node, std::string_view kind) {
   return node.op == &op::group && node.attrs.get_string("kind") == kind;
 }
 
+// What becomes of a product before it is stored; the forms of a group's body are listed in passes/fuse.h.
+enum class Epilogue : uint8_t { kBias, kBiasGelu, kBiasGeluAux, kGeluGrad, kCast, kAccumulate };
+
+// A matmul and the groups that become its epilogue.
+struct Chain {
+  Epilogue epilogue = Epilogue::kBias;
+  const Node* matmul = nullptr;
+  ValueId operand = kNoValue;    // bias, pre-activation, or what is added to
+  std::vector<int> members;      // nodes that go, the matmul first
+  std::vector<ValueId> results;  // of the members, that the new node makes
+  int at = 0;                    // the member in whose place the new node stands
+};
+
 class EpilogueFuser {
  public:
   EpilogueFuser(const Graph& graph, const Target& target)
-      : graph_(graph), target_(target), users_(find_users(graph)), escaping_(find_escaping(graph)) {}
+      : graph_(graph), target_(target), users_(find_users(graph)), escaping_(find_escaping(graph)),
+        is_member_(graph.nodes().size(), false) {}
 
   bool run() {
-    joined_.assign(graph_.nodes().size(), -1);
-    bool any = false;
-    for (size_t n = 0; n < graph_.nodes().size(); ++n)
-      if (graph_.nodes()[n].op == &op::matmul) any |= match(int(n));
-    return any;
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      if (graph_.nodes()[n].op != &op::matmul || stays_plain(graph_.nodes()[n])) continue;
+      std::optional<Chain> chain = match(int(n));
+      if (!chain) continue;
+      for (int member : chain->members) is_member_[size_t(member)] = true;
+      chains_.emplace(chain->at, std::move(*chain));
+    }
+    return !chains_.empty();
   }
 
   Graph rewrite() const {
     Rewriter rewriter(graph_);
     for (size_t n = 0; n < graph_.nodes().size(); ++n)
-      if (joined_[n] < 0)
+      if (auto chain = chains_.find(int(n)); chain != chains_.end())
+        emit(rewriter, chain->second);
+      else if (!is_member_[n])
         rewriter.copy(graph_.nodes()[n]);
-      else if (size_t(joined_[n]) == n)
-        emit(rewriter, chains_.at(n));
     return rewriter.finish();
   }
 
  private:
-  struct Chain {
-    const Node* matmul;
-    ValueId bias;
-    bool gelu;
-    const Node* last;
-  };
+  const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
+  ValueId output(int n) const { return node(n).outputs[0]; }
+  const ValueType& type(ValueId value) const { return graph_.type(value); }
+
+  bool is_single_flat(int n) const { return is_group(node(n), "flat") && node(n).outputs.size() == 1; }
 
   // The flat group that is the only reader of the value, or -1.
   int only_reader(ValueId value) const {
     const auto& users = users_[size_t(value)];
-    bool alone = users.size() == 1 && !escaping_[size_t(value)];
-    return alone && is_group(graph_.nodes()[size_t(users[0])], "flat") ? users[0] : -1;
+    return users.size() == 1 && !escaping_[size_t(value)] && is_single_flat(users[0]) ? users[0] : -1;
+  }
+
+  // Measured to be faster without an epilogue.
+  bool stays_plain(const Node& matmul) const {
+    return !target_.plain_matmuls.empty() && target_.plain_matmuls.contains(kernel_key(graph_, matmul));
+  }
+
+  std::optional<Chain> match(int n) const {
+    ValueId product = output(n);
+    int reader = only_reader(product);
+    if (reader < 0) return {};
+    if (auto chain = match_bias(n, reader)) return chain;
+    if (auto chain = match_gelu_grad(n, reader)) return chain;
+    return match_accumulation(n, reader);
   }
 
   // The vector that the group adds to every row of `x`, when that is all it does; else kNoValue.
-  ValueId added_bias(const Node& group, ValueId x) const {
-    GroupCore core = core_of_group(graph_, group);
-    if (core.values.size() != 3 || core.results.size() != 1 || core.values[2].op != &op::add) return kNoValue;
+  ValueId added_bias(int group, ValueId x) const {
+    GroupCore core = core_of_group(graph_, node(group));
+    if (core.values.size() != 3 || core.values[2].op != &op::add) return kNoValue;
     for (int side : {0, 1}) {
       const CoreValue &full = core.values[size_t(side)], &bias = core.values[size_t(1 - side)];
       bool fits = full.outer == x && bias.outer != x && bias.outer != kNoValue && core.is_full(full);
@@ -66,45 +96,103 @@ class EpilogueFuser {
     return kNoValue;
   }
 
-  bool is_gelu(const Node& group) const {
-    GroupCore core = core_of_group(graph_, group);
-    return core.values.size() == 2 && core.values[1].op == &op::gelu;
+  bool is_unary(int group, const OpDef& op) const {
+    GroupCore core = core_of_group(graph_, node(group));
+    return core.values.size() == 2 && core.values[1].op == &op;
   }
 
-  // Measured to be faster without an epilogue.
-  bool stays_plain(const Node& matmul) const {
-    return !target_.plain_matmuls.empty() && target_.plain_matmuls.contains(kernel_key(graph_, matmul));
+  std::optional<Chain> match_bias(int n, int add) const {
+    if (!target_.matmul_bias) return {};
+    ValueId product = output(n), sum = output(add), bias = added_bias(add, product);
+    if (bias == kNoValue || type(sum) != type(product)) return {};
+    Chain chain{Epilogue::kBias, &node(n), bias, {n, add}, {sum}, add};
+    auto takes = [&](int reader) { return is_unary(reader, op::gelu) && type(output(reader)) == type(product); };
+    if (int only = only_reader(sum); only >= 0) {
+      if (target_.matmul_gelu && takes(only))
+        chain = {Epilogue::kBiasGelu, &node(n), bias, {n, add, only}, {output(only)}, only};
+      return chain;
+    }
+    // GELU of the same pass: computed again in the backward pass, it must stay there.
+    for (int reader : users_[size_t(sum)])
+      if (target_.matmul_gelu_aux && node(reader).has_tag("backward") == node(n).has_tag("backward") &&
+          is_single_flat(reader) && takes(reader))
+        return Chain{Epilogue::kBiasGeluAux, &node(n), bias, {n, add, reader}, {sum, output(reader)}, add};
+    return chain;
   }
 
-  bool match(int n) {
-    const Node& matmul = graph_.nodes()[size_t(n)];
-    if (stays_plain(matmul)) return false;
-    int add = target_.matmul_bias ? only_reader(matmul.outputs[0]) : -1;
-    if (add < 0) return false;
-    const Node& group = graph_.nodes()[size_t(add)];
-    ValueId bias = added_bias(group, matmul.outputs[0]);
-    if (bias == kNoValue || graph_.type(group.outputs[0]) != graph_.type(matmul.outputs[0])) return false;
-    int last = add, gelu = target_.matmul_gelu ? only_reader(group.outputs[0]) : -1;
-    if (gelu >= 0 && is_gelu(graph_.nodes()[size_t(gelu)]) &&
-        graph_.type(graph_.nodes()[size_t(gelu)].outputs[0]) == graph_.type(matmul.outputs[0]))
-      last = gelu;
-    for (int member : {n, add, last}) joined_[size_t(member)] = last;
-    chains_[size_t(last)] = {&matmul, bias, last != add, &graph_.nodes()[size_t(last)]};
-    return true;
+  // gelu_grad(pre, product) alone.
+  std::optional<Chain> match_gelu_grad(int n, int group) const {
+    if (!target_.matmul_gelu_grad) return {};
+    GroupCore core = core_of_group(graph_, node(group));
+    if (core.values.size() != 3 || core.values[2].op != &op::gelu_grad) return {};
+    const CoreValue& last = core.values[2];
+    ValueId pre = core.values[size_t(last.operands[0])].outer, dy = core.values[size_t(last.operands[1])].outer;
+    ValueId product = output(n);
+    if (dy != product || pre == product || type(pre) != type(product) || type(output(group)) != type(product))
+      return {};
+    return Chain{Epilogue::kGeluGrad, &node(n), pre, {n, group}, {output(group)}, group};
+  }
+
+  // Both forms stand where the matmul does: sums and casts of gradients may come at the end of the graph, and until
+  // there the matmul's operands would stay alive.
+  std::optional<Chain> match_accumulation(int n, int reader) const {
+    if (!target_.matmul_accumulate) return {};
+    if (ValueId sum = added_to(reader, output(n)); sum != kNoValue)
+      return Chain{Epilogue::kAccumulate, &node(n), sum, {n, reader}, {output(reader)}, n};
+    if (!is_unary(reader, op::cast) || type(output(reader)).dtype != DType::kF32) return {};
+    ValueId widened = output(reader);
+    if (int adder = only_reader(widened); adder >= 0)
+      if (ValueId sum = added_to(adder, widened); sum != kNoValue)
+        return Chain{Epilogue::kAccumulate, &node(n), sum, {n, reader, adder}, {output(adder)}, n};
+    // A group would rather read the 16-bit product and cast it on the way.
+    for (int user : users_[size_t(widened)])
+      if (node(user).op == &op::group) return {};
+    return Chain{Epilogue::kCast, &node(n), kNoValue, {n, reader}, {widened}, n};
+  }
+
+  // The argument that the group adds `x` to and that is updated to the sum, when that is all it does; else kNoValue.
+  ValueId added_to(int group, ValueId x) const {
+    GroupCore core = core_of_group(graph_, node(group));
+    if (core.values.size() != 3 || core.values[2].op != &op::add) return kNoValue;
+    ValueId sum = output(group);
+    for (int side : {0, 1}) {
+      ValueId from = core.values[size_t(side)].outer, to = core.values[size_t(1 - side)].outer;
+      if (from != x || to == kNoValue || graph_.producer(to) >= 0 || type(to) != type(sum)) continue;
+      if (graph_.shape(x) != graph_.shape(sum)) continue;
+      for (const Update& update : graph_.updates())
+        if (update.target == to && update.value == sum) return to;
+    }
+    return kNoValue;
+  }
+
+  std::vector<ValueId> make_results(GraphBuilder& g, const Chain& chain, ValueId product, ValueId operand) const {
+    switch (chain.epilogue) {
+      case Epilogue::kBias: return {add(g, product, operand)};
+      case Epilogue::kBiasGelu: return {gelu(g, add(g, product, operand))};
+      case Epilogue::kBiasGeluAux: {
+        ValueId sum = add(g, product, operand);
+        return {sum, gelu(g, sum)};
+      }
+      case Epilogue::kGeluGrad: return {g.add1(op::gelu_grad, {operand, product})};
+      case Epilogue::kCast: return {cast(g, product, DType::kF32)};
+      case Epilogue::kAccumulate: return {add(g, operand, cast(g, product, g.type(operand).dtype))};
+    }
+    return {};
   }
 
   void emit(Rewriter& rewriter, const Chain& chain) const {
     auto body = std::make_shared<Graph>("body");
     GraphBuilder g(*body);
     std::vector<ValueId> inputs = chain.matmul->inputs, arguments;
-    inputs.push_back(chain.bias);
+    if (chain.operand != kNoValue) inputs.push_back(chain.operand);
     for (size_t i = 0; i < inputs.size(); ++i)
       arguments.push_back(g.input("a" + std::to_string(i), graph_.type(inputs[i])));
     if (chain.matmul->has_tag("tf32")) g.set_tags({"tf32"});
-    ValueId y = add(g, g.add1(op::matmul, {arguments[0], arguments[1]}, chain.matmul->attrs), arguments[2]);
-    body->add_result("r0", chain.gelu ? gelu(g, y) : y);
+    ValueId product = g.add1(op::matmul, {arguments[0], arguments[1]}, chain.matmul->attrs);
+    std::vector<ValueId> results = make_results(g, chain, product, arguments.back());
+    for (size_t i = 0; i < results.size(); ++i) body->add_result("r" + std::to_string(i), results[i]);
     rewriter.builder().set_tags(chain.matmul->tags);
-    rewriter.replace(chain.last->outputs,
+    rewriter.replace(chain.results,
                      rewriter.builder().add(op::group, rewriter.map(inputs), {{"kind", std::string("matmul")}}, body));
     rewriter.builder().set_tags({});
   }
@@ -113,8 +201,8 @@ class EpilogueFuser {
   const Target& target_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> escaping_;
-  std::vector<int> joined_;                   // by node: the last node of its chain, or -1
-  std::unordered_map<size_t, Chain> chains_;  // by last node
+  std::vector<bool> is_member_;            // by node: part of a chain
+  std::unordered_map<int, Chain> chains_;  // by the node in whose place they stand
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 //   row      reductions over dim 1, keep=true; results are (rows, cols) or (rows, 1)
 //   column   reductions over dim 0, keep=true, read by nothing in the body; results are those and (rows, cols)
 //
-// A group of kind matmul holds matmul, add of a vector [, gelu], with their own shapes. Tests:
+// A group of kind matmul holds a matmul and its epilogue, with their own shapes; passes/fuse.h lists the forms. Tests:
 // tests/passes/group_info_test.cpp
 #pragma once
 

@@ -1,5 +1,6 @@
 #include "plan/in_place.h"
 
+#include "ops/ops.h"
 #include "plan/storage.h"  // find_roots
 
 namespace tokamak {
@@ -11,7 +12,7 @@ bool is_elementwise(const OpDef& op) { return op.fusion == Fusion::kPointwise &&
 // A flat group is one loop over elements: an input's element i is read before the output's element i is written, if
 //  - only elementwise ops read the input, and none after the output is made (a tile may be written at once),
 //  - nothing in the body is larger than the input (else the loop would come by it again).
-// Row, column and matmul groups read rows again in later phases, after outputs of earlier ones were written.
+// Row and column groups read rows again in later phases, after outputs of earlier ones were written.
 bool reads_before_writing(const Graph& body, ValueId output, ValueId input) {
   int64_t size = num_elements(body.shape(input));
   std::vector<ValueId> roots = find_roots(body);
@@ -27,15 +28,31 @@ bool reads_before_writing(const Graph& body, ValueId output, ValueId input) {
   return written >= 0;
 }
 
-bool is_flat_group(const Node& node) { return node.body && node.attrs.get_string("kind") == "flat"; }
+bool is_group(const Node& node, std::string_view kind) { return node.body && node.attrs.get_string("kind") == kind; }
+
+// A matmul group reads an element of the matrix that it adds the product to where it writes the sum, if nothing else in
+// the body reads the matrix. (Of the same type as the sum, it is no bias that is read for every row.)
+bool is_addend(const Graph& body, ValueId output, ValueId input) {
+  std::vector<ValueId> roots = find_roots(body);
+  int sum = body.producer(roots[size_t(output)]);
+  for (int n = 0; n < int(body.nodes().size()); ++n) {
+    const Node& node = body.nodes()[size_t(n)];
+    if (node.op->fusion == Fusion::kView) continue;
+    for (ValueId read : node.inputs)
+      if (roots[size_t(read)] == input && n != sum) return false;
+  }
+  return sum >= 0 && body.nodes()[size_t(sum)].op == &op::add;
+}
 
 }  // namespace
 
 bool may_overwrite(const Graph& graph, const Node& node, int output, int input) {
   if (graph.type(node.outputs[size_t(output)]) != graph.type(node.inputs[size_t(input)])) return false;
-  if (is_flat_group(node))
-    return reads_before_writing(*node.body, node.body->results()[size_t(output)].value,
-                                node.body->arguments()[size_t(input)].value);
+  if (is_group(node, "flat") || is_group(node, "matmul")) {
+    ValueId result = node.body->results()[size_t(output)].value, argument = node.body->arguments()[size_t(input)].value;
+    bool flat = is_group(node, "flat");
+    return flat ? reads_before_writing(*node.body, result, argument) : is_addend(*node.body, result, argument);
+  }
   if (is_elementwise(*node.op)) return true;  // of any operand, not only the one that in_place names
   return node.op->in_place && node.op->in_place(node, output) == input;
 }

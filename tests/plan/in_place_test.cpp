@@ -123,5 +123,34 @@ TEST(InPlace, OpsThatDoNotPromiseIt) {
   EXPECT_FALSE(may(widening, 0));
 }
 
+Graph matmul_group(std::string_view sum) {
+  return parse_graph(fmt::format(R"(graph g {{
+    input a = %0 : f32[4,4]
+    input b = %1 : f32[4,4]
+    input c = %2 : f32[4,4]
+    %3 = group(%0, %1, %2) {{kind="matmul"}} : f32[4,4] {{
+      graph body {{
+        input a = %0 : f32[4,4]
+        input b = %1 : f32[4,4]
+        input c = %2 : f32[4,4]
+        %3 = matmul(%0, %1) {{trans_a=false, trans_b=false}} : f32[4,4]
+        %4 = {}
+        result y = %4
+      }}
+    }}
+    result y = %3
+  }})",
+                                 sum),
+                     find_op);
+}
+
+TEST(InPlace, MatmulGroupOverWhatItAddsTo) {
+  Graph graph = matmul_group("add(%2, %3) : f32[4,4]");
+  EXPECT_FALSE(may(graph, 0));
+  EXPECT_FALSE(may(graph, 1));
+  EXPECT_TRUE(may(graph, 2));
+  EXPECT_FALSE(may(matmul_group("gelu_grad(%2, %3) : f32[4,4]"), 2));
+}
+
 }  // namespace
 }  // namespace tokamak
