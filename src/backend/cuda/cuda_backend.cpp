@@ -20,7 +20,7 @@ struct Row {
 
 KernelPtr make_any_group_kernel(Context& context, const Graph& graph, const Node& node) {
   if (node.attrs.get_string("kind") == "matmul") return make_matmul_group_kernel(context, graph, node);
-  return make_reference_kernel(context, graph, node);
+  return make_group_kernel(context, graph, node);
 }
 
 constexpr Row kKernels[] = {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tokamak::cuda {
 namespace {
@@ -13,6 +14,10 @@ struct ProgramHolder {
   nvrtcProgram program = nullptr;
   ~ProgramHolder() { nvrtcDestroyProgram(&program); }
 };
+
+// Headers of which device code gets another version.
+constexpr std::pair<const char*, const char*> kReplacedHeaders[] = {
+    {"ops/scalar_float.h", "backend/cuda/kernels/scalar_float.cuh"}};
 
 // C++'s own headers, which scalar_math.h includes; what it needs of them is in kernels/std.cuh.
 constexpr const char* kEmptyHeaders[] = {"bit", "cmath", "cstdint", "cstddef", "array"};
@@ -71,6 +76,10 @@ std::string compile_device_code(const std::string& source, Architecture architec
   for (const EmbeddedSource& header : embedded_sources()) {
     names.push_back(header.name);
     texts.push_back(header.text);
+  }
+  for (auto [name, by] : kReplacedHeaders) {
+    names.push_back(name);
+    texts.push_back(embedded_source(by).data());
   }
   ProgramHolder holder;
   TOKAMAK_CUDA(

@@ -1,0 +1,11 @@
+// Column groups; see group_source.h.
+#pragma once
+
+#include "backend/cuda/codegen/group_body.h"
+#include "backend/cuda/codegen/group_source.h"
+
+namespace tokamak::cuda {
+
+GroupCode generate_column(const GroupBody& body);
+
+}  // namespace tokamak::cuda

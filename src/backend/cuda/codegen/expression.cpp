@@ -1,0 +1,147 @@
+#include "backend/cuda/codegen/expression.h"
+
+#include "backend/cuda/device_types.h"
+#include "base/error.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokamak::cuda {
+namespace {
+
+std::string literal(double value) {
+  if (std::isnan(value)) return "__int_as_float(0x7fc00000)";
+  if (std::isinf(value)) return value > 0 ? "HUGE_VALF" : "-HUGE_VALF";
+  return value < 0 ? fmt::format("({:.9e}f)", float(value)) : fmt::format("{:.9e}f", float(value));
+}
+
+}  // namespace
+
+Expression::Expression(const GroupBody& body, bool flattened) : body_(body), flattened_(flattened) {
+  for (const BodyValue& v : body.values) {
+    Level level = v.along_cols || (flattened && v.along_rows) ? Level::kTile
+                  : v.along_rows                              ? Level::kRow
+                                                              : Level::kScalar;
+    if (v.is(op::constant)) level = Level::kLiteral;
+    if (level == Level::kScalar && v.reduces_cols()) level = Level::kRow;
+    if (level == Level::kScalar)
+      for (int operand : v.operands) level = std::max(level, std::min(levels_[size_t(operand)], Level::kRow));
+    if (level == Level::kLiteral && !v.is(op::constant)) level = Level::kScalar;
+    levels_.push_back(level);
+  }
+}
+
+std::string Expression::name(int value) const {
+  const BodyValue& v = body_.values[size_t(value)];
+  return v.is(op::constant) ? literal(v.node->attrs.get_double("value")) : fmt::format("v{}", value);
+}
+
+std::string Expression::statement(int value) const {
+  const BodyValue& v = body_.values[size_t(value)];
+  return fmt::format("const float v{} = {};  // {}", value, right_side(v), v.node->op->name);
+}
+
+bool Expression::is_column_limit(const BodyValue& v) const {
+  if (!v.is(op::less) || body_.kind != "row") return false;
+  const BodyValue &a = body_.values[size_t(v.operands[0])], &b = body_.values[size_t(v.operands[1])];
+  return a.is(op::iota) && a.along_cols && a.node->attrs.get_int("dim") == 1 && b.is(op::constant) &&
+         b.node->attrs.get_double("value") > double(body_.cols) / 2;
+}
+
+int64_t Expression::unmasked_cols() const {
+  int64_t limit = body_.cols;
+  for (const BodyValue& v : body_.values)
+    if (is_column_limit(v)) {
+      double bound = body_.values[size_t(v.operands[1])].node->attrs.get_double("value");
+      limit = std::min(limit, int64_t(std::min(bound, double(body_.cols))));
+    }
+  return limit;
+}
+
+std::string Expression::iota(const BodyValue& v) const {
+  auto dim = size_t(v.node->attrs.get_int("dim"));
+  if (v.node->attrs.get_ints("shape")[dim] <= 1) return "0.0f";
+  if (!flattened_ && dim == 0) return "float(row)";
+  // Exact up to 2^24, and one addition an element.
+  return body_.size() <= 1 << 24 || (!flattened_ && body_.cols <= 1 << 24) ? "float(column) + float(i)"
+                                                                           : "float(column + i)";
+}
+
+std::string Expression::right_side(const BodyValue& v) const {
+  const Node& node = *v.node;
+  if (v.is(op::iota)) return iota(v);
+  if (v.is(op::random_uniform))
+    return fmt::format("uniform_element(a{}, {}, {}u)", v.argument, v.along_rows ? "row" : "0",
+                       uint64_t(node.attrs.get_int("stream")));
+  auto operand = [&](size_t k) { return name(v.operands[k]); };
+  if (v.is(op::cast)) {
+    if (v.dtype == DType::kF32) return operand(0);
+    if (v.dtype == DType::kI32) return fmt::format("scalar::cast_i32({})", operand(0));
+    return fmt::format("rounded<{}>({})", device_type(v.dtype), operand(0));
+  }
+  TOKAMAK_CHECK(!node.op->scalar.empty(), "[group] '{}' has no scalar function", node.op->name);
+  std::string call = fmt::format("scalar::{}({}", node.op->scalar, operand(0));
+  for (size_t k = 1; k < v.operands.size(); ++k) call += ", " + operand(k);
+  call += ")";
+  return is_column_limit(v) ? fmt::format("whole.value ? 1.0f : {}", call) : call;
+}
+
+std::string Expression::place(int value) const {
+  const BodyValue& v = body_.values[size_t(value)];
+  if (flattened_) return v.along_rows || v.along_cols ? "column" : "0";
+  if (v.along_rows && v.along_cols) return "row * kCols + column";
+  return v.along_rows ? "row" : v.along_cols ? "column" : "0";
+}
+
+std::string Expression::random_vector(int value) const {
+  const BodyValue& v = body_.values[size_t(value)];
+  return fmt::format("float u{0}[kVector]; uniform_vector<kVector>(a{1}, int64_t({2}), {3}u, u{0});", value, v.argument,
+                     place(value), uint64_t(v.node->attrs.get_int("stream")));
+}
+
+void write_vector(Text& text, const GroupBody& body, const Expression& expression, const VectorCode& code) {
+  for (int v : code.values)
+    if (body.values[size_t(v)].is(op::random_uniform) && expression.level(v) == Level::kTile && code.source(v).empty())
+      text.line("{}", expression.random_vector(v));
+  text.unroll();
+  text.open("for (int i = 0; i < kVector; ++i)");
+  for (int v : code.values) {
+    const BodyValue& value = body.values[size_t(v)];
+    if (expression.level(v) != Level::kTile) continue;
+    if (std::string from = code.source(v); !from.empty())
+      text.line("const float v{} = {};", v, from);
+    else if (value.is(op::random_uniform))
+      text.line("const float v{0} = u{0}[i];  // random_uniform", v);
+    else
+      text.line("{}", expression.statement(v));
+  }
+  for (const std::string& action : code.actions) text.line("{}", action);
+  text.close();
+}
+
+std::string parameters(const GroupBody& body) {
+  std::string list;
+  for (size_t a = 0; a < body.arguments.size(); ++a)
+    list += fmt::format("const {}* __restrict__ a{}, ", device_type(body.arguments[a]), a);
+  for (size_t r = 0; r < body.results.size(); ++r)
+    list += fmt::format("{}* __restrict__ r{}, ", device_type(body.results[r].dtype), r);
+  return list + "float* __restrict__ partial";
+}
+
+std::string prelude(const GroupBody& body, int vector, const std::string& note) {
+  const char* index = body.size() < int64_t(1) << 31 ? "uint32_t" : "uint64_t";
+  return fmt::format(
+      "// A {} group over ({}, {}): {}.\n#include \"backend/cuda/kernels/group.cuh\"\n\nusing namespace tokamak;\n"
+      "using Index = {};  // of every element\nconstexpr Index kRows = {}, kCols = {};\n"
+      "constexpr int kVector = {};  // elements of a thread side by side\n",
+      body.kind, body.rows, body.cols, note, index, body.rows, body.cols, vector);
+}
+
+int vector_length(int64_t n, int64_t limit) {
+  int length = 1;
+  while (2 * length <= limit && n % (2 * length) == 0) length *= 2;
+  return length;
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,11 @@
+// Flat groups; see group_source.h.
+#pragma once
+
+#include "backend/cuda/codegen/group_body.h"
+#include "backend/cuda/codegen/group_source.h"
+
+namespace tokamak::cuda {
+
+GroupCode generate_flat(const GroupBody& body);
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,11 @@
+// Row groups; see group_source.h.
+#pragma once
+
+#include "backend/cuda/codegen/group_body.h"
+#include "backend/cuda/codegen/group_source.h"
+
+namespace tokamak::cuda {
+
+GroupCode generate_row(const GroupBody& body, int64_t shared_bytes);
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,76 @@
+#include "backend/cuda/codegen/row_phases.h"
+
+#include "ops/ops.h"
+
+#include <algorithm>
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr size_t kMaxKept = 2;
+
+bool is_dear(const BodyValue& v) {
+  for (const OpDef* op : {&op::exp, &op::log, &op::tanh, &op::pow, &op::gelu, &op::gelu_grad, &op::random_uniform})
+    if (v.is(*op)) return true;
+  return false;
+}
+
+}  // namespace
+
+RowPhases::RowPhases(const GroupBody& body, const Expression& expression, bool keep)
+    : body_(body), expression_(expression) {
+  for (const BodyValue& v : body.values) {
+    int phase = 0;
+    for (int operand : v.operands) phase = std::max(phase, phase_[size_t(operand)]);
+    if (v.reduces_cols()) ++phase;
+    phase_.push_back(phase);
+    count_ = std::max(count_, phase + 1);
+  }
+  if (!keep) return;
+  std::map<int, int> first;
+  for (int p = 0; p < count_; ++p)
+    for (int v : values(p)) {
+      auto [at, fresh] = first.try_emplace(v, p);
+      if (!fresh && is_dear(body.values[size_t(v)]) && kept_.size() < kMaxKept) kept_.try_emplace(v, at->second);
+    }
+}
+
+std::vector<int> RowPhases::reductions(int p) const {
+  std::vector<int> found;
+  for (size_t v = 0; v < phase_.size(); ++v)
+    if (body_.values[v].reduces_cols() && phase_[v] == p + 1) found.push_back(int(v));
+  return found;
+}
+
+std::vector<int> RowPhases::row_sums(int p) const {
+  std::vector<int> found;
+  for (size_t v = 0; v < phase_.size(); ++v)
+    if (body_.values[v].reduces_rows() && phase_[v] == p) found.push_back(int(v));
+  return found;
+}
+
+std::vector<int> RowPhases::stores(int p) const {
+  std::vector<int> found;
+  for (size_t r = 0; r < body_.results.size(); ++r) {
+    const BodyValue& v = body_.values[size_t(body_.results[r].value)];
+    if (!v.reduces_rows() && v.along_cols && phase_[size_t(body_.results[r].value)] == p) found.push_back(int(r));
+  }
+  return found;
+}
+
+std::vector<int> RowPhases::targets(int p) const {
+  std::vector<int> targets;
+  for (int v : reductions(p)) targets.push_back(body_.values[size_t(v)].operands[0]);
+  for (int v : row_sums(p)) targets.push_back(body_.values[size_t(v)].operands[0]);
+  for (int r : stores(p)) targets.push_back(body_.results[size_t(r)].value);
+  return targets;
+}
+
+std::vector<int> RowPhases::values(int p) const {
+  auto stop = [&](int v) { return reads_kept(v, p) || expression_.level(v) != Level::kTile; };
+  std::vector<int> needed = needed_for(body_, targets(p), stop);
+  std::erase_if(needed, [&](int v) { return expression_.level(v) != Level::kTile; });
+  return needed;
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,31 @@
+// How the threads share the rows of a row group.
+#pragma once
+
+#include "backend/cuda/codegen/group_body.h"
+
+namespace tokamak::cuda {
+
+struct RowPlan {
+  /// Where a row's operands are between the phases: in registers, in shared memory, or read again from global memory.
+  enum class Keep : uint8_t { kRegisters, kShared, kNothing };
+  Keep keep = Keep::kRegisters;
+  int vector = 1;        // elements of a thread side by side
+  int team = 32;         // threads of a row: a warp, or a block of warps
+  int vectors = 1;       // of a thread
+  int teams = 1;         // of a block
+  int64_t blocks = 1;    // of the grid
+  int64_t whole = 0;     // the first so many vectors of every thread lie below `unmasked` columns
+  int shared_bytes = 0;  // dynamic
+  int block_threads() const { return team * teams; }
+};
+
+/// `unmasked`: columns below which no element is masked. `sums_rows`: the group has sums over the rows, too.
+RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64_t shared_bytes);
+
+/// Bytes in shared memory of a row of the argument, a multiple of 16.
+int64_t staged_bytes(const GroupBody& body, const BodyValue& argument);
+
+/// Whether the value is an argument with an element of its own for every element of the matrix.
+bool is_row_operand(const GroupBody& body, const BodyValue& value);
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,143 @@
+// What generated kernels of groups (backend/cuda/codegen) are made of: vectors that stay packed until they are used,
+// reductions over the threads of a row in a fixed order, random numbers by the vector.
+#pragma once
+
+#include "backend/cuda/kernels/philox.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+#include "ops/scalar_math.h"
+
+namespace tokamak {
+
+/// N elements as they lie in memory, each a float when it is read.
+template <typename T, int N>
+struct Packed {
+  static constexpr int kLength = kPiece<T, N>;
+  Vector<T, kLength> pieces[N / kLength];
+  __device__ float operator[](int i) const { return to_float(pieces[i / kLength][i % kLength]); }
+};
+
+template <int N, typename T>
+__device__ inline Packed<T, N> load_packed(const T* from) {
+  Packed<T, N> packed;
+#pragma unroll
+  for (int p = 0; p < N / packed.kLength; ++p)
+    packed.pieces[p] = reinterpret_cast<const Vector<T, packed.kLength>*>(from)[p];
+  return packed;
+}
+
+/// Global to shared memory without a detour through registers; wait_for_staged() before the same thread reads it.
+template <int N, typename T>
+__device__ inline void stage(T* to, const T* from) {
+  constexpr int kLength = kPiece<T, N>, kBytes = kLength * int(sizeof(T));
+#pragma unroll
+  for (int p = 0; p < N / kLength; ++p) {
+    if constexpr (kBytes == 16)
+      asm volatile(
+          "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(uint32_t(__cvta_generic_to_shared(to + p * kLength))),
+          "l"(from + p * kLength)
+          : "memory");
+    else
+      reinterpret_cast<Vector<T, kLength>*>(to)[p] = reinterpret_cast<const Vector<T, kLength>*>(from)[p];
+  }
+}
+__device__ inline void wait_for_staged() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+/// The value as it is after being stored as T.
+template <typename T>
+__device__ inline float rounded(float x) {
+  T stored;
+  from_float(x, stored);
+  return to_float(stored);
+}
+
+/// Uniform numbers of the elements first to first + N - 1; first is a multiple of N, a power of two.
+template <int N>
+__device__ inline void uniform_vector(const int32_t* rng, int64_t first, uint64_t stream, float* to) {
+  if constexpr (N < 4) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = uniform_element(rng, first + i, stream);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      float4 u = uniform_block(rng, (first + i) / 4, stream);
+      to[i] = u.x, to[i + 1] = u.y, to[i + 2] = u.z, to[i + 3] = u.w;
+    }
+  }
+}
+
+template <bool kValue>
+struct Bool {
+  static constexpr bool value = kValue;
+};
+
+struct Sum {
+  __device__ static float start() { return 0; }
+  __device__ static float combine(float a, float b) { return a + b; }
+};
+struct Max {
+  __device__ static float start() { return -HUGE_VALF; }
+  __device__ static float combine(float a, float b) { return fmaxf(a, b); }
+};
+
+/// N partial results of one thread as one.
+template <typename How, int N>
+__device__ inline float combine_own(const float* parts) {
+  float sums[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) sums[i] = parts[i];
+#pragma unroll
+  for (int half = N / 2; half > 0; half /= 2)
+#pragma unroll
+    for (int i = 0; i < half; ++i) sums[i] = How::combine(sums[i], sums[i + half]);
+  return sums[0];
+}
+
+/// Over the kTeam threads of a row, a warp or a whole block of warps; all of them get the same bits. `scratch` is one
+/// float for each warp of the block, and no other reduction's within the row.
+template <typename How, int kTeam>
+__device__ inline float combine_team(float x, float* scratch) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) x = How::combine(x, __shfl_xor_sync(0xffffffffu, x, distance));
+  if constexpr (kTeam > 32) {
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = x;
+    __syncthreads();
+    constexpr int kWarps = kTeam / 32;
+    x = int(threadIdx.x % 32) < kWarps ? scratch[threadIdx.x % 32] : How::start();
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) x = How::combine(x, __shfl_xor_sync(0xffffffffu, x, distance));
+  }
+  return x;
+}
+
+/// Over the kDown threads (a power of two) with the same place `x` of kAcross in the block; for y = 0.
+template <typename How, int kAcross, int kDown, int N>
+__device__ inline void combine_down(float* parts, int x, int y, float* scratch) {
+  __syncthreads();  // whoever used the scratch before is done
+  float* own = scratch + (y * kAcross + x) * N;
+#pragma unroll
+  for (int i = 0; i < N; ++i) own[i] = parts[i];
+#pragma unroll
+  for (int half = kDown / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (y < half)
+#pragma unroll
+      for (int i = 0; i < N; ++i) own[i] = How::combine(own[i], own[half * kAcross * N + i]);
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) parts[i] = own[i];
+}
+
+/// One column of the partial results of kCount blocks, `stride` floats apart, in a block of (32, 32) threads; for
+/// threadIdx.y = 0.
+template <typename How, int kCount>
+__device__ inline float combine_partials(const float* partial, int64_t stride, bool valid) {
+  __shared__ float scratch[32 * 32];
+  float total = How::start();
+  if (valid)
+    for (int block = int(threadIdx.y); block < kCount; block += 32)
+      total = How::combine(total, partial[block * stride]);
+  combine_down<How, 32, 32, 1>(&total, int(threadIdx.x), int(threadIdx.y), scratch);
+  return total;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,30 @@
+// exp and tanh in float on the device, in place of ops/scalar_float.h.
+#pragma once
+
+#include "backend/cuda/kernels/std.cuh"
+
+namespace tokamak::scalar {
+
+/// e^x, relative error below 1e-6; 0 below -87.3, infinity above 88.7. 2^t with t = x log2(e), times what the rounding
+/// of t left out: e^(x - t ln2), which is 1 + (x - t ln2) as the difference is small. Where t is infinite or huge that
+/// factor is NaN or nonsense, and the maximum keeps it from spoiling 0 and infinity.
+__device__ inline float exp(float x) {
+  float t = x * 1.44269504f, y;
+  float correction = 1.0f + fmaf(-t, 0.693147181f, x);
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(t));
+  return y * fmaxf(fabsf(correction), 0.5f);
+}
+
+/// tanh, error below 1e-6: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere.
+__device__ inline float tanh(float x) {
+  float a = fabsf(x), z = x * x;
+  float p = fmaf(-5.70498872745e-3f, z, 2.06390887954e-2f);
+  p = fmaf(p, z, -5.37397155531e-2f);
+  p = fmaf(p, z, 1.33314422036e-1f);
+  p = fmaf(p, z, -3.33332819422e-1f);
+  float small = fmaf(x * z, p, x);
+  float large = copysignf(1.0f - __fdividef(2.0f, exp(a + a) + 1.0f), x);
+  return a < 0.625f ? small : large;
+}
+
+}  // namespace tokamak::scalar
