@@ -53,22 +53,37 @@ class BodyCheck {
                   "[group] a value {} does not fit the space ({}, {})", to_string(body_.shape(out)), space_.rows,
                   space_.cols);
     for (ValueId input : node.inputs)
-      if (int p = body_.producer(input); p >= 0 && body_.nodes()[size_t(p)].op->fusion == Fusion::kReduction)
-        TOKAMAK_CHECK(space_.kind == "row", "[group] a reduction of a {} group is read by its body", space_.kind);
+      TOKAMAK_CHECK(!is_reduction(input) || (space_.kind == "row" && !sums_rows(input)),
+                    "[group] a reduction of a {} group is read by its body", space_.kind);
     if (node.op->fusion != Fusion::kReduction) {
       TOKAMAK_CHECK(node.op->fusion == Fusion::kPointwise, "[group] '{}' cannot be part of a group", node.op->name);
       return;
     }
     std::vector<int64_t> dims{space_.kind == "row"};
-    TOKAMAK_CHECK(space_.kind != "flat" && node.attrs.get_ints("dims") == dims && node.attrs.get_bool("keep"),
-                  "[group] a {} group reduces over {}", space_.kind, to_string(node.attrs.get_ints("dims")));
+    bool along = node.attrs.get_ints("dims") == dims || (space_.kind == "row" && sums_rows(out));
+    TOKAMAK_CHECK(space_.kind != "flat" && along && node.attrs.get_bool("keep"), "[group] a {} group reduces over {}",
+                  space_.kind, to_string(node.attrs.get_ints("dims")));
+  }
+
+  const Node* maker(ValueId value) const {
+    int p = body_.producer(value);
+    return p < 0 ? nullptr : &body_.nodes()[size_t(p)];
+  }
+  bool is_reduction(ValueId value) const {
+    const Node* node = maker(value);
+    return node && node->op->fusion == Fusion::kReduction;
+  }
+  bool sums_rows(ValueId value) const {
+    const Node* node = maker(value);
+    return node && node->op == &op::reduce_sum && node->attrs.get_ints("dims") == std::vector<int64_t>{0};
   }
 
   void check_result(ValueId value) const {
     if (int p = body_.producer(value); p >= 0 && body_.nodes()[size_t(p)].op == &op::reshape)
       if (ValueId from = body_.nodes()[size_t(p)].inputs[0]; is_core_[size_t(from)]) value = from;
     TOKAMAK_CHECK(is_core_[size_t(value)], "[group] a result is not computed by the body");
-    bool side = (space_.kind == "row" && fits(value, 1, 0)) || (space_.kind == "column" && fits(value, 0, 1));
+    bool side = (space_.kind == "row" && (fits(value, 1, 0) || (fits(value, 0, 1) && sums_rows(value)))) ||
+                (space_.kind == "column" && fits(value, 0, 1));
     TOKAMAK_CHECK(side || fits(value, 1, 1), "[group] a {} group has a result {}", space_.kind,
                   to_string(body_.shape(value)));
   }

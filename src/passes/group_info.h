@@ -7,7 +7,8 @@
 //   - the argument `rng` (i32[2]) of random_uniform is read as it is.
 //
 //   flat     no reduction; every result is (rows, cols)
-//   row      reductions over dim 1, keep=true; results are (rows, cols) or (rows, 1)
+//   row      reductions over dim 1, keep=true; results are (rows, cols) or (rows, 1). Where the backend has kernels for
+//            it (a GPU), reduce_sum over dim 0 as well, keep=true, read by nothing in the body, with results (1, cols)
 //   column   reductions over dim 0, keep=true, read by nothing in the body; results are those and (rows, cols)
 //
 // A group of kind matmul holds a matmul and its epilogue, with their own shapes; passes/fuse.h lists the forms. Tests:

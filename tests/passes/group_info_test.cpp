@@ -37,6 +37,41 @@ TEST(GroupInfo, RefusesAReductionThatTheKindDoesNotHave) {
   EXPECT_THROW(group_space(row_group("row", "[0]").nodes()[0]), InternalError);
 }
 
+TEST(GroupInfo, ARowGroupMaySumOverItsRows) {
+  auto sums = [](const char* op, const char* last) {
+    return test::parse(R"(graph g {
+      input x = %0 : f32[2,3]
+      %1, %2 = group(%0) {kind="row"} : f32[2,3], f32[1,3] { graph body {
+          input a0 = %0 : f32[2,3]
+          %1 = reduce_sum(%0) {dims=[1], keep=true} : f32[2,1]
+          %2 = sub(%0, %1) : f32[2,3]
+          %3 = )" + std::string(op) +
+                       R"((%2) {dims=[0], keep=true} : f32[1,3]
+          %4 = neg(%3) : f32[1,3]
+          result r0 = %2
+          result r1 = )" +
+                       last + R"(
+        } }
+      result y = %2
+    })");
+  };
+  EXPECT_THROW(group_space(sums("reduce_sum", "%4").nodes()[0]), InternalError);  // read by the body
+  EXPECT_THROW(group_space(sums("reduce_max", "%3").nodes()[0]), InternalError);
+  Graph graph = test::parse(R"(graph g {
+    input x = %0 : f32[2,3]
+    %1, %2 = group(%0) {kind="row"} : f32[2,3], f32[1,3] { graph body {
+        input a0 = %0 : f32[2,3]
+        %1 = reduce_sum(%0) {dims=[1], keep=true} : f32[2,1]
+        %2 = sub(%0, %1) : f32[2,3]
+        %3 = reduce_sum(%2) {dims=[0], keep=true} : f32[1,3]
+        result r0 = %2
+        result r1 = %3
+      } }
+    result y = %2
+  })");
+  EXPECT_EQ(group_space(graph.nodes()[0]).space, (Shape{2, 3}));
+}
+
 TEST(GroupInfo, RefusesAColumnReductionThatTheBodyReads) {
   EXPECT_THROW(group_space(row_group("column", "[0]").nodes()[0]), InternalError);
 }

@@ -15,7 +15,7 @@ using test::GroupCase;
 class Codegen : public ::testing::TestWithParam<GroupCase> {};
 
 TEST_P(Codegen, CompilesForAllSpaces) {
-  for (const Shape& space : test::group_spaces()) {
+  for (const Shape& space : test::group_spaces(GetParam())) {
     Graph graph = test::make_group(GetParam(), space[0], space[1]);
     GroupCode code = generate_group(graph.nodes()[0]);
     std::string binary = compile_device_code(code.source, {9, 0});

@@ -12,7 +12,7 @@ class GpuGroup : public ::testing::TestWithParam<GroupCase> {};
 
 TEST_P(GpuGroup, EqualsInterpreter) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (const Shape& space : group_spaces()) {
+  for (const Shape& space : group_spaces(GetParam())) {
     Graph graph = make_group(GetParam(), space[0], space[1]);
     SCOPED_TRACE(fmt::format("{} over ({}, {})", GetParam().name, space[0], space[1]));
     Tolerance tolerance = tolerance_of(lowest_dtype(*graph.nodes()[0].body));

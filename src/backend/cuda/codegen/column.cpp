@@ -122,14 +122,14 @@ class ColumnWriter {
       if (!body_.values[size_t(body_.results[r].value)].is_reduction()) full.push_back(r);
     for (size_t r : full) {
       text_.line("float y{}[kVector];", r);
-      code.actions.push_back(fmt::format("y{}[i] = {};", r, expression_.name(body_.results[r].value)));
+      code.actions.push_back(fmt::format("y{}[i] = {};", r, expression_.stored(body_.results[r])));
     }
     for (int v : sums_)
       code.actions.push_back(fmt::format("total{0}[i] = {1}::combine(total{0}[i], {2});", v,
                                          combine_name(body_.values[size_t(v)]),
                                          expression_.name(body_.values[size_t(v)].operands[0])));
     write_vector(text_, body_, expression_, code);
-    for (size_t r : full) text_.line("store_floats<kVector>(r{0} + row * kCols + column, y{0});", r);
+    for (size_t r : full) text_.line("store_vector<kVector>(r{0} + row * kCols + column, y{0});", r);
   }
 
   void write_totals() {
@@ -142,11 +142,11 @@ class ColumnWriter {
     text_.line("if (y > 0 || column >= kCols) return;");
     for (size_t s = 0; s < sums_.size(); ++s) {
       if (plan_.ranges > 1)
-        text_.line("store_floats<kVector>(partial + (int64_t(blockIdx.y) * kSums + {}) * kCols + column, total{});", s,
+        text_.line("store_vector<kVector>(partial + (int64_t(blockIdx.y) * kSums + {}) * kCols + column, total{});", s,
                    sums_[s]);
       else
         for (int r : results_of(body_, sums_[s]))
-          text_.line("store_floats<kVector>(r{} + column, total{});", r, sums_[s]);
+          text_.line("store_vector<kVector>(r{} + column, total{});", r, sums_[s]);
     }
   }
 

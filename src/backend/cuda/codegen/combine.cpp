@@ -40,21 +40,24 @@ void add_combine(GroupCode& code, const GroupBody& body, const std::vector<int>&
   code.workspace_bytes = blocks * int64_t(sums.size()) * body.cols * 4;
 }
 
-void write_partial(Text& text, const std::vector<int>& sums) {
-  text.line("__shared__ float totals[kTeams][kCols];");
+void write_partial(Text& text, const std::vector<int>& sums, int teams) {
+  if (teams > 1) text.line("__shared__ float totals[kTeams][kCols];");
   for (size_t s = 0; s < sums.size(); ++s) {
-    text.line("__syncthreads();");
+    std::string partial = fmt::format("partial[(int64_t(blockIdx.x) * kSums + {}) * kCols + column", s);
+    if (teams > 1 && s > 0) text.line("__syncthreads();");
     text.unroll();
     text.open("for (int k = 0; k < kVectors; ++k)");
     text.line("const Index column = (Index(k) * kTeam + lane) * kVector;");
-    text.line("if (column < kCols)");
-    text.line("  for (int i = 0; i < kVector; ++i) totals[team][column + i] = total{}[k][i];", sums[s]);
+    text.line("if (column >= kCols) continue;");
+    text.line("for (int i = 0; i < kVector; ++i) {} = total{}[k][i];",
+              teams > 1 ? "totals[team][column + i]" : partial + " + i]", sums[s]);
     text.close();
+    if (teams == 1) continue;
     text.line("__syncthreads();");
     text.open("for (Index column = threadIdx.x; column < kCols; column += kTeam * kTeams)");
     text.line("float sum = totals[0][column];");
     text.line("for (int t = 1; t < kTeams; ++t) sum += totals[t][column];");
-    text.line("partial[(int64_t(blockIdx.x) * kSums + {}) * kCols + column] = sum;", s);
+    text.line("{}] = sum;", partial);
     text.close();
   }
 }

@@ -12,7 +12,7 @@ namespace tokamak::cuda {
 void add_combine(GroupCode& code, const GroupBody& body, const std::vector<int>& sums, int64_t blocks);
 
 /// At the end of a row kernel: the sums total<v>[kVectors][kVector] of its threads, added over the block's teams.
-void write_partial(Text& text, const std::vector<int>& sums);
+void write_partial(Text& text, const std::vector<int>& sums, int teams);
 
 /// "Sum" or "Max".
 const char* combine_name(const BodyValue& reduction);

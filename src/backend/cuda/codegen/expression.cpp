@@ -37,6 +37,12 @@ std::string Expression::name(int value) const {
   return v.is(op::constant) ? literal(v.node->attrs.get_double("value")) : fmt::format("v{}", value);
 }
 
+std::string Expression::stored(const BodyResult& result) const {
+  const BodyValue& v = body_.values[size_t(result.value)];
+  bool rounds = v.is(op::cast) && v.dtype == result.dtype && v.dtype != DType::kI32;
+  return name(rounds ? v.operands[0] : result.value);
+}
+
 std::string Expression::statement(int value) const {
   const BodyValue& v = body_.values[size_t(value)];
   return fmt::format("const float v{} = {};  // {}", value, right_side(v), v.node->op->name);

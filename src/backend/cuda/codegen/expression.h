@@ -20,6 +20,8 @@ class Expression {
   Level level(int value) const { return levels_[size_t(value)]; }
   /// "v3", or the literal.
   std::string name(int value) const;
+  /// What is stored as the result: the value, or what it rounds where storing rounds alike.
+  std::string stored(const BodyResult& result) const;
   /// "const float v3 = ...;  // gelu" of a value that is no argument, random vector or reduction.
   std::string statement(int value) const;
   /// Index of the first element at hand of an argument or of random numbers, in its own tensor.

@@ -97,7 +97,7 @@ class FlatWriter {
     }
     write_elements();
     for (size_t r = 0; r < body_.results.size(); ++r)
-      text_.line("store_floats<kVector>(r{0} + at * kVector, y{0});", r);
+      text_.line("store_vector<kVector>(r{0} + at * kVector, y{0});", r);
     text_.close();
   }
 
@@ -111,7 +111,7 @@ class FlatWriter {
     };
     for (size_t r = 0; r < body_.results.size(); ++r) {
       text_.line("float y{}[kVector];", r);
-      code.actions.push_back(fmt::format("y{}[i] = {};", r, expression_.name(body_.results[r].value)));
+      code.actions.push_back(fmt::format("y{}[i] = {};", r, expression_.stored(body_.results[r])));
     }
     write_vector(text_, body_, expression_, code);
   }

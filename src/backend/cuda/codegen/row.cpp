@@ -31,13 +31,16 @@ class RowWriter {
 
   GroupCode run() {
     write_constants();
-    text_.open("extern \"C\" __global__ void __launch_bounds__(kTeam * kTeams) row_group({})", parameters(body_));
+    // Sums over the rows stay in registers for long: 512 threads at a time leave 128 to each.
+    const char* at_a_time = sums_ ? ", (kTeam * kTeams < 512 ? 512 / (kTeam * kTeams) : 1)" : "";
+    text_.open("extern \"C\" __global__ void __launch_bounds__(kTeam * kTeams{}) row_group({})", at_a_time,
+               parameters(body_));
     write_start();
     if (sums_) {
       text_.open("for (Index row = first_row; row < kRows; row += Index(kBlocks) * kTeams)");
       write_row();
       text_.close();
-      write_partial(text_, row_sums_);
+      write_partial(text_, row_sums_, plan_.teams);
     } else {
       text_.line("const Index row = first_row;");
       text_.line("if (row >= kRows) return;");
@@ -83,7 +86,7 @@ class RowWriter {
     if (plan_.team > 32 && sums_ && !scratch_of_.empty())
       text_.line("int turn = 0;  // rows take turns with the scratch");
     for (int v = 0; v < count(); ++v)
-      if (expression_.level(v) == Level::kScalar) write_single(v);
+      if (expression_.level(v) == Level::kScalar && !value(v).is_reduction()) write_single(v);
     for (int v : row_sums_) text_.line("float total{}[kVectors][kVector] = {{}};  // {}", v, value(v).node->op->name);
   }
 
@@ -172,7 +175,7 @@ class RowWriter {
     for (int v : sums)
       code.actions.push_back(fmt::format("total{0}[k][i] += {1};", v, expression_.name(value(v).operands[0])));
     for (int r : stores)
-      code.actions.push_back(fmt::format("y{}[i] = {};", r, expression_.name(body_.results[size_t(r)].value)));
+      code.actions.push_back(fmt::format("y{}[i] = {};", r, expression_.stored(body_.results[size_t(r)])));
     for (auto [v, phase] : phases_.kept())
       if (phase == p) code.actions.push_back(fmt::format("kept{0}[k][i] = v{0};", v));
     write_phase_loops(p, code, stores);
@@ -190,7 +193,7 @@ class RowWriter {
       return is_operand(v) && unrolled() ? fmt::format("x{}[k][i]", v) : fmt::format("p{}[i]", v);
     };
     write_vector(text_, body_, expression_, code);
-    for (int r : stores) text_.line("store_floats<kVector>(r{0} + row * kCols + column, y{0});", r);
+    for (int r : stores) text_.line("store_vector<kVector>(r{0} + row * kCols + column, y{0});", r);
     text_.close("};");
     const char* unroll = unrolled() ? "#pragma unroll" : "#pragma unroll 2";
     text_.line("{}", unroll);

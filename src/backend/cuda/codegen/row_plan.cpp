@@ -9,12 +9,12 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr int64_t kMaxElements = 32;       // of a row in the registers of one thread
-constexpr int64_t kMaxOperandWords = 72;   // registers of a thread that hold operands
-constexpr int64_t kMaxTeam = 512;          // threads of a row that keep operands in registers
-constexpr int64_t kBlockThreads = 256;     // of a block with several rows
-constexpr int64_t kSumBlocks = 264;        // of groups with sums over rows: few partial results, enough to fill a GPU
-constexpr int64_t kTwoBlocks = 112 << 10;  // shared memory with which two blocks fit on a multiprocessor
+constexpr int64_t kMaxElements = 32;        // of a row in the registers of one thread
+constexpr int64_t kMaxOperandWords = 72;    // registers of a thread that hold operands
+constexpr int64_t kMaxTeam = 512;           // threads of a row that keep operands in registers
+constexpr int64_t kBlockThreads = 256;      // of a block with several rows
+constexpr int64_t kSumThreads = 132 * 512;  // of a group with sums over rows: what the largest GPUs run at a time
+constexpr int64_t kTwoBlocks = 112 << 10;   // shared memory with which two blocks fit on a multiprocessor
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -57,7 +57,7 @@ RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64
   plan.whole = std::min(unmasked, body.cols) / (team * plan.vector);
   plan.teams = team == kWarp ? int(std::min(kBlockThreads / kWarp, body.rows)) : 1;
   plan.blocks = ceil_div(body.rows, plan.teams);
-  if (sums_rows) plan.blocks = std::min(plan.blocks, kSumBlocks);
+  if (sums_rows) plan.blocks = std::min(plan.blocks, std::max<int64_t>(kSumThreads / plan.block_threads(), 1));
   return plan;
 }
 

@@ -13,7 +13,7 @@ class Text {
   void line(fmt::format_string<Args...> format, Args&&... args) {
     add(fmt::format(format, std::forward<Args>(args)...));
   }
-  void unroll() { text_ += "#pragma unroll\n"; }
+  void unroll() { line("#pragma unroll"); }
   template <typename... Args>
   void open(fmt::format_string<Args...> format, Args&&... args) {
     add(fmt::format(format, std::forward<Args>(args)...) + " {");

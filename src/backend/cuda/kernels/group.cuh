@@ -25,6 +25,38 @@ __device__ inline Packed<T, N> load_packed(const T* from) {
   return packed;
 }
 
+/// Two neighbours, rounded in one instruction; `a` comes first in memory.
+__device__ inline uint32_t pack_pair(float a, float b, bf16) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+  return pair;
+}
+__device__ inline uint32_t pack_pair(float a, float b, f16) {
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+  return pair;
+}
+
+/// N floats as T, stored in pieces of up to 16 bytes.
+template <int N, typename T>
+__device__ inline void store_vector(T* to, const float* from) {
+  if constexpr (sizeof(T) == 4 || N == 1) {
+    store_floats<N>(to, from);
+  } else {
+    constexpr int kPairs = kPiece<T, N> / 2;
+#pragma unroll
+    for (int p = 0; p < N / 2 / kPairs; ++p) {
+      Vector<uint32_t, kPairs> piece;
+#pragma unroll
+      for (int i = 0; i < kPairs; ++i) {
+        const float* pair = from + 2 * (p * kPairs + i);
+        piece[i] = pack_pair(pair[0], pair[1], T());
+      }
+      reinterpret_cast<Vector<uint32_t, kPairs>*>(to)[p] = piece;
+    }
+  }
+}
+
 /// Global to shared memory without a detour through registers; wait_for_staged() before the same thread reads it.
 template <int N, typename T>
 __device__ inline void stage(T* to, const T* from) {
