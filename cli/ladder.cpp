@@ -18,11 +18,19 @@ namespace {
 // What a GPU is given when it fits: beyond it a step of GPT-2 only gets longer.
 constexpr int64_t kLargestBatch = 64;
 
+constexpr Rung kTop[] = {{"as configured", [](RunConfig&, int64_t) {}}};
+
+std::span<const Rung> rungs_for(bool top, bool is_gpu) {
+  if (top) return kTop;
+  return is_gpu ? gpu_rungs() : cpu_rungs();
+}
+
 struct LadderArguments {
   std::string config;
   RunConfig run;
   int64_t steps = LadderOptions().steps;
   int64_t warmup = 0;
+  bool top = false;
   std::string json;
   std::string out;
   GivenOptions given;
@@ -33,6 +41,7 @@ void visit(FieldList& v, LadderArguments& c) {
   v.config(c.run);
   v("steps", c.steps, "timed steps a rung", at_least(1));
   v("warmup", c.warmup, "steps before them; 0: 1 on the CPU, 4 on a GPU", at_least(0));
+  v("top", c.top, "measure only the run as it is configured, not the rungs below it");
   v("json", c.json, "file for the results; empty: none");
   v("out", c.out, "folder for ladder.json and ladder.html, which has a chart; empty: none");
 }
@@ -71,7 +80,7 @@ int run_ladder_command(const LadderArguments& arguments) {
   RunConfig config = with_data_vocab(arguments.run);
   if (!arguments.out.empty()) make_folder(arguments.out);  // a mistake shows now, not after all that measuring
   Machine machine = open_machine(config);
-  std::span<const Rung> rungs = machine.is_gpu ? gpu_rungs() : cpu_rungs();
+  std::span<const Rung> rungs = rungs_for(arguments.top, machine.is_gpu);
   config.train.batch = batch_for(arguments, config, machine, rungs[0]);
   fmt::print("{}\nmodel: {} parameters, {} x {} tokens a step\n\n{}\n", describe(machine),
              format_count(double(count_parameters(config.model))), config.train.batch, config.model.context,

@@ -8,7 +8,8 @@ Graph single_node(const Graph& graph, const Node& node) {
   Graph single("kernel");
   Node copy = node;
   copy.tags.clear();
-  if (node.has_tag("tf32")) copy.tags.push_back("tf32");
+  for (const char* tag : {"any_order", "tf32"})
+    if (node.has_tag(tag)) copy.tags.push_back(tag);
   copy.outputs.clear();
   for (size_t i = 0; i < node.inputs.size(); ++i)
     copy.inputs[i] =

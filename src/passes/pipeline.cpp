@@ -1,4 +1,5 @@
 // The ordered table of all passes; this file is where to read what happens to a graph, and when.
+#include "passes/any_order.h"
 #include "passes/apply_recompute.h"
 #include "passes/autocast.h"
 #include "passes/choose_recompute.h"
@@ -43,6 +44,8 @@ constexpr Pass kPasses[] = {
      "updates all parameters in one kernel"},
     {"autocast", Stage::kStep, Numerics::kTolerance, low_precision, autocast,
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
+    {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
+     "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
     {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == "tf32"; }, tf32,
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"choose_recompute", Stage::kStep, Numerics::kExact, [](C c) { return c.options.memory_budget_gib > 0; },

@@ -14,13 +14,15 @@ void switch_off(RunConfig& config, int64_t) {
   CompileConfig& c = config.compile;
   c.precision = "fp32";
   c.fuse = c.flash_attention = c.pad_vocab = c.fused_optimizer = c.low_residual = c.cuda_graph = false;
+  c.chunked_classifier = false;
   c.memory_budget_gib = 0;
 }
 
 void switch_off_cpu(RunConfig& config, int64_t bytes) {
-  bool low_residual = config.compile.low_residual;
+  CompileConfig asked = config.compile;
   switch_off(config, bytes);
-  config.compile.low_residual = low_residual;
+  config.compile.low_residual = asked.low_residual;
+  config.compile.chunked_classifier = asked.chunked_classifier;
   config.compile.async = false;
 }
 
@@ -31,6 +33,7 @@ void fused_optimizer(RunConfig& c, int64_t) { c.compile.fused_optimizer = true; 
 void no_host_sync(RunConfig& c, int64_t) { c.compile.async = true; }
 void low_residual(RunConfig& c, int64_t) { c.compile.low_residual = true; }
 void cuda_graph(RunConfig& c, int64_t) { c.compile.cuda_graph = true; }
+void chunked_classifier(RunConfig& c, int64_t) { c.compile.chunked_classifier = true; }
 void tf32(RunConfig& c, int64_t) { c.compile.precision = "tf32"; }
 void bf16(RunConfig& c, int64_t) { c.compile.precision = "bf16"; }
 void fp16(RunConfig& c, int64_t) { c.compile.precision = "fp16"; }
@@ -44,6 +47,7 @@ void accumulate(RunConfig& c, int64_t) {
   c.train.total_batch = 4 * tokens;
 }
 
+void any_order(RunConfig& c, int64_t) { c.compile.deterministic = false; }
 void untie_weights(RunConfig& c, int64_t) { c.model.tie_weights = false; }
 
 constexpr Rung kCpuRungs[] = {
@@ -56,16 +60,18 @@ constexpr Rung kGpuRungs[] = {
     {"fp32, op by op", switch_off},
     {"+ TF32", tf32},
     {"+ BF16 autocast", bf16},
+    {"+ padded vocabulary", pad_vocab},
     {"+ compile (fused groups)", fuse},
     {"+ flash attention", flash_attention},
-    {"+ padded vocabulary", pad_vocab},
     {"+ fused optimizer", fused_optimizer},
     {"+ BF16 residual stream", low_residual},
     {"+ CUDA graph", cuda_graph},
+    {"+ chunked classifier", chunked_classifier},
     {"FP16 + loss scaling", fp16, true},
     {"recompute (memory budget)", halve_memory, true},
     {"accumulation x4", accumulate, true},
     {"weight tying off", untie_weights, true},
+    {"sums in any order", any_order, true},
 };
 
 bool divides_total_batch(const RunConfig& config) {

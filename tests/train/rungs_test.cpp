@@ -61,11 +61,13 @@ TEST(GpuRungs, SwitchOnOneThingAfterTheOther) {
       EXPECT_FALSE(config.compile.fuse || config.compile.flash_attention || config.compile.pad_vocab ||
                    config.compile.fused_optimizer || config.compile.cuda_graph);
     } else {
-      int changes =
-          (before.precision != config.compile.precision) + (before.fuse != config.compile.fuse) +
-          (before.flash_attention != config.compile.flash_attention) + (before.pad_vocab != config.compile.pad_vocab) +
-          (before.fused_optimizer != config.compile.fused_optimizer) +
-          (before.low_residual != config.compile.low_residual) + (before.cuda_graph != config.compile.cuda_graph);
+      int changes = (before.precision != config.compile.precision) + (before.fuse != config.compile.fuse) +
+                    (before.flash_attention != config.compile.flash_attention) +
+                    (before.pad_vocab != config.compile.pad_vocab) +
+                    (before.fused_optimizer != config.compile.fused_optimizer) +
+                    (before.low_residual != config.compile.low_residual) +
+                    (before.chunked_classifier != config.compile.chunked_classifier) +
+                    (before.cuda_graph != config.compile.cuda_graph);
       EXPECT_EQ(changes, 1) << rung.name;
     }
     precisions.push_back(config.compile.precision);
@@ -75,7 +77,8 @@ TEST(GpuRungs, SwitchOnOneThingAfterTheOther) {
   EXPECT_EQ(precisions[1], "tf32");
   EXPECT_EQ(precisions[2], "bf16");
   EXPECT_TRUE(config.compile.fuse && config.compile.flash_attention && config.compile.pad_vocab &&
-              config.compile.fused_optimizer && config.compile.low_residual && config.compile.cuda_graph);
+              config.compile.fused_optimizer && config.compile.low_residual && config.compile.chunked_classifier &&
+              config.compile.cuda_graph);
 }
 
 TEST(GpuRungs, OptionalOnes) {

@@ -19,6 +19,7 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
   p.scale = node.attrs.get_double("scale");
   p.dropout = node.attrs.get_double("dropout");
   p.stream = node.attrs.get_int("stream");
+  p.any_order = node.has_tag("any_order");
   return p;
 }
 

@@ -15,6 +15,7 @@ struct AttentionProblem {
   double scale = 1;
   double dropout = 0;
   int64_t stream = 0;  // of dropout's random numbers
+  bool any_order = false;  // of the gradient's sums
 
   int64_t width() const { return heads * head_dim; }
   auto operator<=>(const AttentionProblem&) const = default;

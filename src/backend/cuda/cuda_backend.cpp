@@ -27,6 +27,7 @@ constexpr Row kKernels[] = {
     {&op::attention, make_attention_kernel},
     {&op::attention_decode, make_attention_decode_kernel},
     {&op::attention_grad, make_attention_grad_kernel},
+    {&op::classifier, make_classifier_kernel},
     {&op::concat, make_concat_kernel},
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},

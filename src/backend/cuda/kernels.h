@@ -11,6 +11,7 @@ using KernelPtr = std::unique_ptr<Kernel>;
 KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_attention_decode_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_classifier_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_concat_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node);

@@ -39,6 +39,7 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.cache_bytes = double(info.l2_bytes) / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
   target.tunable = true;
+  target.chunked_classifier = true;
   return target;
 }
 

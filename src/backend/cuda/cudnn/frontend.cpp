@@ -15,9 +15,7 @@ using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Pointers = std::unordered_map<int64_t, void*>;
 
 // On Hopper the deterministic backward keeps dP (T x T per head) in the workspace, where the other one adds dQ in
-// whatever order blocks come by.
-constexpr bool kDeterministic = true;
-// That workspace is bounded by running the batch in parts, which still fill the GPU.
+// whatever order blocks come by. That workspace is bounded by running the batch in parts, which still fill the GPU.
 constexpr int64_t kMaxScoreBytes = int64_t(512) << 20;
 
 // Names of the graph's tensors.
@@ -119,7 +117,7 @@ class Plan {
   void describe_backward() {
     int64_t C = problem_.width();
     fe::graph::SDPA_backward_attributes attributes;
-    attributes.set_name("attention_grad").set_deterministic_algorithm(kDeterministic);
+    attributes.set_name("attention_grad").set_deterministic_algorithm(!problem_.any_order);
     set_common(attributes);
     Tensor q = input(kQ, 3 * C), k = input(kK, 3 * C), v = input(kV, 3 * C);
     Tensor out = input(kOut, C), dout = input(kDout, C), lse = graph_.tensor(fe::graph::Tensor_attributes());
@@ -156,7 +154,7 @@ namespace {
 std::shared_ptr<Plan> find_plan(Context& context, AttentionProblem problem, AttentionPass pass) {
   if (problem.dropout > 0 || (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16)) return nullptr;
   if (!context.cudnn) context.cudnn = std::make_shared<CudnnPlans>(context);
-  if (kDeterministic && pass == AttentionPass::kBackward) problem.batch = backward_batch(problem);
+  if (!problem.any_order && pass == AttentionPass::kBackward) problem.batch = backward_batch(problem);
   problem.stream = 0;  // which only dropout reads
   auto [entry, fresh] = context.cudnn->plans.try_emplace({problem, pass});
   if (fresh) {

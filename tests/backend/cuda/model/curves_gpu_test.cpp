@@ -1,5 +1,7 @@
 // 500 steps on real text: the loss in BF16 and in FP16 stays with the loss in FP32. And FP16's loss scaling: an overflow
 // skips exactly its update.
+#include <fmt/core.h>
+
 #include "data/tokenizer_files.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/support/shared_data.h"

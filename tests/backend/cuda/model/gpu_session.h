@@ -63,8 +63,10 @@ inline void expect_same_bits(const RunTrace& a, const RunTrace& b) {
     ASSERT_EQ(a.losses[i], b.losses[i]) << "loss of step " << i;
     ASSERT_EQ(a.norms[i], b.norms[i]) << "norm of step " << i;
   }
-  for (const auto& [name, bytes] : a.tensors)
-    if (auto other = b.tensors.find(name); other != b.tensors.end()) EXPECT_TRUE(bytes == other->second) << name;
+  for (const auto& [name, bytes] : a.tensors) {
+    ASSERT_TRUE(b.tensors.contains(name)) << name;
+    EXPECT_TRUE(bytes == b.tensors.at(name)) << name;
+  }
 }
 
 }  // namespace tokamak::test

@@ -1,0 +1,84 @@
+#!/bin/bash
+# Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
+#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start peers (default: all but peers)
+# BIN: folder of programs built elsewhere (then nothing is built). PEERS: folder with torch_ladder.py, for `peers`.
+set -u
+out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
+shift
+cd "$(dirname "$0")/.." || exit 1
+mkdir -p "$out"
+parts=${*:-test sanitize ladder steps xl start}
+bin=${BIN:-build/release/bin}
+model=--model.preset=gpt2-124m
+
+if [ -z "${BIN:-}" ]; then
+  { [ -f build/release/build.ninja ] || cmake --preset release; cmake --build --preset release; } > "$out/build.log" 2>&1 ||
+    { tail -40 "$out/build.log"; exit 1; }
+fi
+
+# Each program's tests in four processes, since compiling and comparing on the host take most of the time.
+run_tests() {
+  for program in gpu_test gpu_ops_test gpu_model_test; do
+    for shard in 0 1 2 3; do
+      GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$shard timeout 300 "$bin/$program" --gtest_filter="${FILTER:-*}" \
+        > "$out/$program.$shard.log" 2>&1 || echo "$program shard $shard: exit status $?" &
+    done
+  done
+  wait
+  for program in gpu_test gpu_ops_test gpu_model_test; do
+    echo "$program: $(cat "$out/$program".?.log | grep -c '^\[       OK') passed," \
+      "$(cat "$out/$program".?.log | grep -cE '^\[  FAILED  \].*\([0-9]+ ms\)') failed"
+    cat "$out/$program".?.log | grep -E '^\[  FAILED  \].*ms\)' | cut -c1-110 | sort -u | head -20
+  done
+}
+
+sanitize() {
+  for tool in memcheck racecheck; do
+    timeout 400 compute-sanitizer --tool $tool --error-exitcode 9 "$bin/gpu_model_test" \
+      --gtest_filter='*Sanitized*' > "$out/$tool.log" 2>&1
+    echo "$tool: exit status $?, $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1)"
+  done
+}
+
+ladder() { "$bin/tokamak" ladder --device=cuda $model --train.batch=16 --out="$out/ladder-b16" 2>&1; }
+
+# The top of the ladder at B=64, with its kernels; and within a budget.
+steps() {
+  "$bin/tokamak" ladder --device=cuda $model --train.batch=64 --top --out="$out/top-b64" 2>&1
+  "$bin/tokamak" ladder --device=cuda $model --train.batch=64 --top --compile.memory_budget_gib=9 --out="$out/budget-b64" 2>&1
+  "$bin/tokamak" explain --device=cuda $model --train.batch=64 --measure > "$out/kernels-b64.txt" 2>&1
+}
+
+xl() {
+  for batch in 16 32; do
+    "$bin/tokamak" ladder --device=cuda --model.preset=gpt2-1558m --train.batch=$batch --top --out="$out/xl-b$batch" 2>&1
+  done
+}
+
+# From the start of the process to the end of the first optimizer step, with an empty cache and with a warm one.
+start() {
+  export TOKAMAK_CACHE=$out/cache
+  rm -rf "$TOKAMAK_CACHE"
+  for state in empty warm; do
+    begin=$(date +%s.%N)
+    "$bin/tokamak" ladder --device=cuda $model --train.batch=16 --top --warmup=1 --steps=1 > "$out/start-$state.log" 2>&1
+    echo "start with the cache $state: whole process $(echo "$(date +%s.%N) - $begin" | bc) s; $(grep -i 'first' "$out/start-$state.log" | tail -1)"
+  done
+  unset TOKAMAK_CACHE
+}
+
+peers() {
+  python3 "$PEERS/torch_ladder.py" --batch 16 2>&1 | tee "$out/torch-b16.log"
+  python3 "$PEERS/torch_ladder.py" --batch 64 --only "+fused" 2>&1 | tee "$out/torch-b64.log"
+}
+
+nvidia-smi --query-gpu=name,driver_version,clocks.sm,temperature.gpu --format=csv,noheader
+for part in $parts; do
+  echo "== $part"
+  case $part in
+    test) run_tests ;;
+    sanitize | ladder | steps | xl | start | peers) $part ;;
+    *) echo "no part '$part'" ;;
+  esac
+done
+rm -rf "$out/cache"

@@ -1,0 +1,165 @@
+// The chunked classifier: for every chunk of rows the logits' matmul, one row kernel that turns them into losses and
+// their own gradient, and the two matmuls of the gradients. dW is written by the first chunk and added to by the others.
+#include "backend/cuda/kernels.h"
+#include "base/error.h"
+#include "graph/builder.h"
+#include "graph/op_def.h"
+#include "ops/ops.h"
+#include "passes/classifier_softmax.h"
+
+#include <algorithm>
+
+namespace tokamak::cuda {
+namespace {
+
+struct Sizes {
+  int64_t rows, width, vocab, chunk, classes;
+  DType dtype;  // of x, W and the logits
+};
+
+Sizes sizes_of(const Graph& graph, const Node& node) {
+  const ValueType& x = graph.type(node.inputs[0]);
+  return {x.shape[0],
+          x.shape[1],
+          graph.shape(node.inputs[1])[0],
+          node.attrs.get_int("chunk"),
+          node.attrs.get_int("classes"),
+          x.dtype};
+}
+
+// A kernel of the last node of the graph that `build` writes.
+template <typename Build>
+KernelPtr make_part(Context& context, KernelPtr (*make)(Context&, const Graph&, const Node&), const Build& build) {
+  Graph graph("part");
+  GraphBuilder g(graph);
+  build(g);
+  return make(context, graph, graph.nodes().back());
+}
+
+KernelPtr make_product(Context& context, const ValueType& a, const ValueType& b, bool trans_a, bool trans_b) {
+  return make_part(context, make_matmul_kernel, [&](GraphBuilder& g) {
+    ValueId left = g.input("a", a), right = g.input("b", b);
+    matmul(g, left, right, trans_a, trans_b);
+  });
+}
+
+// dlogits^T x in f32: alone, or added to what stands in dW.
+KernelPtr make_weight_gradient(Context& context, const ValueType& dlogits, const ValueType& x, bool adds) {
+  auto body = std::make_shared<Graph>("body");
+  GraphBuilder b(*body);
+  ValueType dweight{DType::kF32, {dlogits.shape[1], x.shape[1]}};
+  ValueId left = b.input("a0", dlogits), right = b.input("a1", x);
+  ValueId sum = adds ? b.input("a2", dweight) : kNoValue;
+  ValueId product = cast(b, matmul(b, left, right, true, false), DType::kF32);
+  body->add_result("r0", adds ? add(b, sum, product) : product);
+  return make_part(context, make_matmul_group_kernel, [&](GraphBuilder& g) {
+    std::vector<ValueId> inputs{g.input("a", dlogits), g.input("b", x)};
+    if (adds) inputs.push_back(g.input("c", dweight));
+    g.add(op::group, inputs, {{"kind", std::string("matmul")}}, body);
+  });
+}
+
+// The row group between the matmuls: (logits, targets, dloss) -> (losses, dlogits), whatever the order in which the
+// group has its operands.
+class SoftmaxKernel : public Kernel {
+ public:
+  SoftmaxKernel(Context& context, const Graph& graph) : group_(make_group_kernel(context, graph, graph.nodes()[0])) {
+    const Node& node = graph.nodes()[0];
+    for (ValueId input : node.inputs)
+      for (size_t i = 0; i < graph.arguments().size(); ++i)
+        if (graph.arguments()[i].value == input) inputs_.push_back(i);
+    for (ValueId output : node.outputs)
+      for (size_t i = 0; i < graph.results().size(); ++i)
+        if (graph.results()[i].value == output) outputs_.push_back(i);
+    TOKAMAK_CHECK(inputs_.size() == node.inputs.size() && outputs_.size() == node.outputs.size(),
+                  "the classifier's softmax has operands of its own");
+  }
+  int64_t workspace_bytes() const override { return group_->workspace_bytes(); }
+  void use_workspace(void* memory) override { group_->use_workspace(memory); }
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    for (size_t i : inputs_) inputs.push_back(in[i]);
+    for (size_t i : outputs_) outputs.push_back(out[i]);
+    group_->run(inputs, outputs);
+  }
+
+ private:
+  KernelPtr group_;
+  std::vector<size_t> inputs_, outputs_;  // by operand of the group: the place in run()'s
+};
+
+// The kernels for one number of rows.
+struct ChunkKernels {
+  ChunkKernels(Context& context, const Sizes& s, int64_t rows) {
+    ValueType x{s.dtype, {rows, s.width}}, weight{s.dtype, {s.vocab, s.width}}, logits{s.dtype, {rows, s.vocab}};
+    forward = make_product(context, x, weight, false, true);
+    softmax = std::make_unique<SoftmaxKernel>(context, classifier_softmax(rows, s.vocab, s.classes, s.dtype));
+    dx = make_product(context, logits, weight, false, false);
+    first_dweight = make_weight_gradient(context, logits, x, false);
+    next_dweight = make_weight_gradient(context, logits, x, true);
+  }
+  std::vector<Kernel*> all() const {
+    return {forward.get(), softmax.get(), dx.get(), first_dweight.get(), next_dweight.get()};
+  }
+  KernelPtr forward, softmax, dx, first_dweight, next_dweight;
+};
+
+class ClassifierKernel : public Kernel {
+ public:
+  ClassifierKernel(Context& context, const Graph& graph, const Node& node)
+      : s_(sizes_of(graph, node)), chunk_(context, s_, s_.chunk) {
+    if (int64_t rest = s_.rows % s_.chunk; rest > 0) rest_ = std::make_unique<ChunkKernels>(context, s_, rest);
+  }
+
+  int64_t workspace_bytes() const override {
+    int64_t bytes = 0;
+    for (Kernel* kernel : kernels()) bytes = std::max(bytes, kernel->workspace_bytes());
+    return bytes;
+  }
+  void use_workspace(void* memory) override {
+    for (Kernel* kernel : kernels()) kernel->use_workspace(memory);
+  }
+
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    for (int64_t row = 0; row < s_.rows; row += s_.chunk)
+      run_chunk(row + s_.chunk <= s_.rows ? chunk_ : *rest_, row, in, out);
+  }
+
+ private:
+  std::vector<Kernel*> kernels() const {
+    std::vector<Kernel*> all = chunk_.all();
+    if (rest_)
+      for (Kernel* kernel : rest_->all()) all.push_back(kernel);
+    return all;
+  }
+
+  void run_chunk(ChunkKernels& k, int64_t row, std::span<const void* const> in, std::span<void* const> out) const {
+    auto from = [](const void* base, int64_t bytes) { return static_cast<const char*>(base) + bytes; };
+    auto to = [](void* base, int64_t bytes) { return static_cast<char*>(base) + bytes; };
+    int64_t x_bytes = row * s_.width * dtype_bytes(s_.dtype);
+    const void *x = from(in[0], x_bytes), *weight = in[1], *targets = from(in[2], row * 4);
+    const void* dloss = from(in[3], row * 4);
+    void *losses = to(out[0], row * 4), *dx = to(out[1], x_bytes), *dweight = out[2], *logits = out[3];
+    run(*k.forward, {x, weight}, {logits});
+    run(*k.softmax, {logits, targets, dloss}, {losses, logits});
+    run(*k.dx, {logits, weight}, {dx});
+    row == 0 ? run(*k.first_dweight, {logits, x}, {dweight}) : run(*k.next_dweight, {logits, x, dweight}, {dweight});
+  }
+
+  static void run(Kernel& kernel, std::initializer_list<const void*> in, std::initializer_list<void*> out) {
+    kernel.run({in.begin(), in.size()}, {out.begin(), out.size()});
+  }
+
+  Sizes s_;
+  ChunkKernels chunk_;
+  std::unique_ptr<ChunkKernels> rest_;  // of the last rows, when they are fewer
+};
+
+}  // namespace
+
+KernelPtr make_classifier_kernel(Context& context, const Graph& graph, const Node& node) {
+  return std::make_unique<ClassifierKernel>(context, graph, node);
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,62 @@
+// FP16's loss scaling on the device: an overflow skips exactly its update, and training goes on.
+#include "tests/backend/cuda/model/gpu_session.h"
+
+namespace tokamak::test {
+namespace {
+
+StepResult step_of(Session& session, const RunConfig& config, int64_t step) {
+  Batch batch = random_batch(config, uint64_t(step));
+  return session.run_step({&batch, 1}, step, config.optimizer.lr);
+}
+
+void write_scale(Session& session, float scale) { session.store().write("scaler.scale", &scale, sizeof scale); }
+
+float read_float(Session& session, const std::string& name) {
+  float value = 0;
+  session.store().read(name, &value, sizeof value);
+  return value;
+}
+
+TEST(GpuOverflow, SkipsExactlyItsUpdateAndRecovers) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  RunConfig config = small_run();
+  config.compile.precision = "fp16";
+  Session session(config, cuda::measure_target(gpu_backend(), 0), gpu_backend());
+  session.initialise();
+  for (int64_t step = 0; step < 3; ++step) step_of(session, config, step);
+  EXPECT_EQ(read_float(session, "scaler.skipped"), 0);
+  float good_scale = read_float(session, "scaler.scale");
+
+  auto before = read_store(session.store());
+  write_scale(session, 0x1p60f);  // every gradient overflows
+  step_of(session, config, 3);
+  auto after = read_store(session.store());
+  for (const auto& [name, bytes] : before)
+    if (!name.starts_with("scaler.")) EXPECT_TRUE(bytes == after.at(name)) << name << " changed in a skipped step";
+  EXPECT_EQ(read_float(session, "scaler.skipped"), 1);
+  EXPECT_EQ(read_float(session, "scaler.scale"), 0x1p59f);
+
+  write_scale(session, good_scale);
+  StepResult next = step_of(session, config, 4);
+  EXPECT_TRUE(std::isfinite(next.loss) && std::isfinite(next.grad_norm));
+  EXPECT_EQ(read_float(session, "scaler.skipped"), 1);
+  EXPECT_EQ(read_float(session, "step"), 4);  // of five steps, one was none
+}
+
+// What compute-sanitizer runs: every kernel of a training step, small.
+TEST(GpuSanitized, AStepInEveryPrecision) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (const char* precision : {"fp32", "bf16", "fp16"})
+    for (double dropout : {0.0, 0.1}) {
+      RunConfig config = small_run();
+      config.model = {.layers = 1, .heads = 2, .width = 128, .context = 64, .vocab = 203};
+      config.model.dropout = dropout;
+      config.train.batch = 2;
+      config.compile.precision = precision;
+      RunTrace trace = train_small(config, 2);
+      EXPECT_TRUE(std::isfinite(trace.losses.back())) << precision;
+    }
+}
+
+}  // namespace
+}  // namespace tokamak::test
