@@ -27,12 +27,23 @@ bool links_agree(const GroupCore& producer, const GroupCore& consumer) {
   return true;
 }
 
+bool is_reduction(const CoreValue& value) { return value.op && value.op->fusion == Fusion::kReduction; }
+
+// Sums over rows are for results only.
+bool reads_column_sums(const GroupCore& core) {
+  for (const CoreValue& value : core.values)
+    for (int operand : value.operands)
+      if (const CoreValue& read = core.values[size_t(operand)]; is_reduction(read) && sums_rows(core, read))
+        return true;
+  return false;
+}
+
 bool results_fit(const GroupCore& core) {
   for (const CoreResult& result : core.results) {
     const CoreValue& value = core.values[size_t(result.value)];
-    bool reduced = value.op && value.op->fusion == Fusion::kReduction;
+    bool reduced = is_reduction(value) && sums_rows(core, value);
     bool per_row = core.kind == "row" && !value.along_cols && core.size(value) == core.rows;
-    if (!core.is_full(value) && !per_row && !(core.kind == "column" && reduced)) return false;
+    if (!core.is_full(value) && !per_row && !reduced) return false;
   }
   return true;
 }
@@ -62,7 +73,7 @@ std::optional<GroupCore> combine_cores(const GroupCore& producer, const GroupCor
                     const std::string& kind) -> std::optional<GroupCore> {
     if (!p || !c || p->rows != c->rows || p->cols != c->cols || !links_agree(*p, *c)) return {};
     GroupCore joined = join(*p, *c, kind);
-    if (!results_fit(joined)) return {};
+    if (!results_fit(joined) || reads_column_sums(joined)) return {};
     return joined;
   };
   if (producer.kind == "column" || (producer.kind == "row" && consumer.kind == "column")) return {};
@@ -79,6 +90,16 @@ std::optional<GroupCore> combine_cores(const GroupCore& producer, const GroupCor
       return joined;
   }
   return {};
+}
+
+std::optional<GroupCore> combine_row_column(const GroupCore& row, const GroupCore& column) {
+  if (row.kind != "row" || column.kind != "column" || row.rows == 1 || row.cols == 1) return {};
+  if (row.rows != column.rows || row.cols != column.cols || !links_agree(row, column)) return {};
+  for (const CoreValue& value : column.values)
+    if (is_reduction(value) && (value.op != &op::reduce_sum || !sums_rows(column, value))) return {};
+  GroupCore joined = join(row, column, "row");
+  if (!results_fit(joined) || reads_column_sums(joined)) return {};
+  return joined;
 }
 
 bool is_generator(const GroupCore& core) {

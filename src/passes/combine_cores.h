@@ -15,4 +15,8 @@ bool is_generator(const GroupCore& core);
 /// The consumer with the generator's value made inside it; nothing when the index cannot be told there.
 std::optional<GroupCore> inline_generator(const GroupCore& generator, const GroupCore& consumer);
 
+/// A row group and a column group over the same matrix as a row group that also sums over rows; the column group may
+/// read what the row group makes, not the other way round. Nothing where the form does not allow it.
+std::optional<GroupCore> combine_row_column(const GroupCore& row, const GroupCore& column);
+
 }  // namespace tokamak

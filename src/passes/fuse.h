@@ -8,12 +8,17 @@
 //   %1 = group flat { add }, %2 = group row { softmax of %1 }   ->   %1 = group row { add, softmax }
 //   %1 = matmul, %2 = group flat { %1 + bias }                  ->   %1 = group matmul { matmul, add }
 //
+// On targets with kernels for it, sums over the rows then join a row group that has what they read at hand
+// (passes/group_info.h): gradients of gains and biases with the gradient of a norm.
+//
 // Exact: the same ops on the same numbers. Expects groups made by form_groups. Tests: tests/passes/fuse_test.cpp
 #pragma once
 
 #include "passes/pass.h"
 
 namespace tokamak {
+
+class GroupUnits;
 
 bool fuse(Graph& graph, const PassContext& context);
 
@@ -28,5 +33,9 @@ bool fuse(Graph& graph, const PassContext& context);
 ///
 /// `cast` only where no group reads it: that would cast what it reads by itself.
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context);
+
+/// The part of fuse that is about column sums: a column group joins a row group over the same matrix that makes or
+/// reads what it reads. Tests: tests/passes/fuse_columns_test.cpp
+bool fuse_column_sums(GroupUnits& units);
 
 }  // namespace tokamak

@@ -106,7 +106,7 @@ class BodyMaker {
     if (value.op == &op::constant || value.op == &op::iota || value.op == &op::random_uniform)
       attrs.set("shape", shape_of(value));
     if (value.op->fusion == Fusion::kReduction) {
-      attrs.set("dims", std::vector<int64_t>{core_.kind == "row"});
+      attrs.set("dims", std::vector<int64_t>{!sums_rows(core_, value)});
       attrs.set("keep", true);
     }
     std::vector<ValueId> operands;

@@ -42,6 +42,11 @@ struct GroupCore {
   void prune();
 };
 
+/// Whether a reduction sums over dim 0: all of a column group do, and in a row group those that vary along the columns.
+inline bool sums_rows(const GroupCore& core, const CoreValue& reduction) {
+  return core.kind == "column" || (core.kind == "row" && reduction.along_cols);
+}
+
 /// The node as a core when it fits a template; composites are decomposed. `wanted[i]`: output i is read by somebody.
 std::optional<GroupCore> core_of_node(const Graph& graph, const Node& node, const std::vector<bool>& wanted);
 

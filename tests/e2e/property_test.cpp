@@ -35,6 +35,7 @@ Options random_options(std::mt19937& random) {
   o.context.target.vocab_multiple = 8;
   for (const char* pass : {"eliminate_dead", "merge_duplicates", "form_groups"})
     if (std::uniform_int_distribution<int>(0, 9)(random) == 0) c.disable_passes.push_back(pass);
+  o.context.target.chunked_classifier = coin();  // no CPU kernel: runs by its reference
   o.text = fmt::format("fuse {} flash {} pad {} optimizer {} budget {} without", c.fuse, c.flash_attention, c.pad_vocab,
                        c.fused_optimizer, c.memory_budget_gib);
   for (const std::string& pass : c.disable_passes) o.text += " " + pass;

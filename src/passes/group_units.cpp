@@ -1,0 +1,138 @@
+#include "passes/group_units.h"
+
+#include "graph/rewriter.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace tokamak {
+namespace {
+
+constexpr size_t kMaxOperands = 24;  // inputs and outputs of a group
+constexpr int kMaxNodes = 64;        // of a body
+
+}  // namespace
+
+GroupUnits::GroupUnits(const Graph& graph)
+    : graph_(graph), escaping_(find_escaping(graph)), users_(size_t(graph.num_values())),
+      producer_(size_t(graph.num_values()), -1) {
+  for (const Node& node : graph.nodes()) read_node(node);
+  for (int u = size(); u-- > 0;) {
+    units_[size_t(u)].live = has_readers(u);
+    if (units_[size_t(u)].live) link(u);
+  }
+}
+
+// Groups read through reshapes: their bodies do not depend on the shape in which a value arrives.
+ValueId GroupUnits::behind_views(ValueId value) const {
+  for (int p = graph_.producer(value); p >= 0 && graph_.nodes()[size_t(p)].op == &op::reshape;
+       p = graph_.producer(value))
+    value = graph_.nodes()[size_t(p)].inputs[0];
+  return value;
+}
+
+void GroupUnits::read_node(const Node& node) {
+  Unit unit{&node, {}, double(units_.size()), true};
+  if (node.op == &op::group && node.attrs.get_string("kind") != "matmul") {
+    unit.core = core_of_group(graph_, node);
+    for (CoreValue& value : unit.core->values)
+      if (!value.op && !value.raw) value.outer = behind_views(value.outer);
+  }
+  for (ValueId output : node.outputs) producer_[size_t(output)] = size();
+  units_.push_back(std::move(unit));
+}
+
+std::vector<ValueId> GroupUnits::inputs(int u) const {
+  const Unit& unit = units_[size_t(u)];
+  if (unit.core) return unit.core->inputs();
+  std::vector<ValueId> inputs = unit.node->inputs;
+  std::sort(inputs.begin(), inputs.end());
+  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+  return inputs;
+}
+
+std::vector<ValueId> GroupUnits::outputs(int u) const {
+  const Unit& unit = units_[size_t(u)];
+  if (!unit.core) return unit.node->outputs;
+  std::vector<ValueId> outputs;
+  for (const CoreResult& result : unit.core->results) outputs.push_back(result.outer);
+  return outputs;
+}
+
+bool GroupUnits::has_readers(int u) const {
+  std::vector<ValueId> values = outputs(u);
+  return std::any_of(values.begin(), values.end(), [&](ValueId value) { return is_read(value); });
+}
+
+double GroupUnits::last_use(ValueId value) const {
+  double last = escapes(value) ? std::numeric_limits<double>::infinity() : 0;
+  for (int user : users(value)) last = std::max(last, position(user));
+  return last;
+}
+
+void GroupUnits::link(int u) {
+  for (ValueId input : inputs(u)) users_[size_t(input)].push_back(u);
+}
+
+void GroupUnits::unlink(int u) {
+  for (ValueId input : inputs(u)) std::erase(users_[size_t(input)], u);
+}
+
+void GroupUnits::become(int u, GroupCore core, int producer) {
+  unlink(u);
+  core.prune();
+  units_[size_t(u)].core = std::move(core);
+  link(u);
+  if (has_readers(producer)) return;
+  units_[size_t(producer)].live = false;
+  unlink(producer);
+}
+
+void GroupUnits::merge(int gone, int kept, GroupCore core, double position) {
+  unlink(gone);
+  unlink(kept);
+  core.prune();
+  for (const CoreResult& result : core.results) producer_[size_t(result.outer)] = kept;
+  units_[size_t(gone)].live = false;
+  units_[size_t(kept)].core = std::move(core);
+  units_[size_t(kept)].position = position;
+  link(kept);
+}
+
+Graph GroupUnits::rewrite() {
+  std::vector<int> order(units_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return position(a) < position(b); });
+  Rewriter rewriter(graph_);
+  for (int u : order) {
+    Unit& unit = units_[size_t(u)];
+    if (!unit.live) continue;
+    if (!unit.core) {
+      rewriter.copy(*unit.node);
+      continue;
+    }
+    std::erase_if(unit.core->results, [&](const CoreResult& result) { return !is_read(result.outer); });
+    unit.core->prune();
+    append_group(rewriter, graph_, *unit.core, unit.node->tags);
+  }
+  return rewriter.finish();
+}
+
+bool within_limits(const GroupCore& core) {
+  return core.num_nodes() <= kMaxNodes && core.inputs().size() + core.results.size() <= kMaxOperands;
+}
+
+void append_group(Rewriter& rewriter, const Graph& from, const GroupCore& core, const std::vector<std::string>& tags) {
+  std::vector<ValueId> inputs = core.inputs();
+  std::vector<ValueType> types;
+  for (ValueId input : inputs) types.push_back(from.type(input));
+  rewriter.builder().set_tags(tags);
+  std::vector<ValueId> outputs =
+      rewriter.builder().add(op::group, rewriter.map(inputs), {{"kind", core.kind}}, make_body(core, types));
+  rewriter.builder().set_tags({});
+  for (size_t i = 0; i < outputs.size(); ++i) rewriter.replace(core.results[i].outer, outputs[i]);
+}
+
+}  // namespace tokamak

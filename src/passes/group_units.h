@@ -1,0 +1,68 @@
+// A graph while its groups are being merged: what runs as one (a unit), in which order, and who reads what.
+#pragma once
+
+#include "passes/group_core.h"
+
+namespace tokamak {
+
+class Rewriter;
+
+/// A node of the graph, or what became of a group that absorbed others.
+struct Unit {
+  const Node* node = nullptr;
+  std::optional<GroupCore> core;  // of groups of kind flat, row and column
+  double position = 0;            // units run in this order
+  bool live = true;
+};
+
+class GroupUnits {
+ public:
+  /// Units that nobody reads are not live.
+  explicit GroupUnits(const Graph& graph);
+
+  int size() const { return int(units_.size()); }
+  const Unit& operator[](int u) const { return units_[size_t(u)]; }
+  bool is_live_group(int u) const { return units_[size_t(u)].live && units_[size_t(u)].core; }
+  double position(int u) const { return units_[size_t(u)].position; }
+
+  std::vector<ValueId> inputs(int u) const;
+  std::vector<ValueId> outputs(int u) const;
+  /// Live units that read the value.
+  const std::vector<int>& users(ValueId value) const { return users_[size_t(value)]; }
+  /// The unit that makes the value; -1 for arguments.
+  int producer(ValueId value) const { return producer_[size_t(value)]; }
+  bool escapes(ValueId value) const { return escaping_[size_t(value)]; }
+  bool is_read(ValueId value) const { return escapes(value) || !users(value).empty(); }
+  bool has_readers(int u) const;
+  double bytes(ValueId value) const { return double(num_bytes(graph_.type(value))); }
+  /// Position of the last unit that reads the value; infinity when it escapes, 0 without readers.
+  double last_use(ValueId value) const;
+
+  /// The unit computes `core` from now on; `producer`, which it no longer reads, goes when nobody else reads it.
+  void become(int u, GroupCore core, int producer);
+  /// `kept` computes `core`, in which `gone` is part, and runs at `position`.
+  void merge(int gone, int kept, GroupCore core, double position);
+
+  /// The graph of the live units in their order.
+  Graph rewrite();
+
+ private:
+  void read_node(const Node& node);
+  ValueId behind_views(ValueId value) const;
+  void link(int u);
+  void unlink(int u);
+
+  const Graph& graph_;
+  std::vector<bool> escaping_;
+  std::vector<Unit> units_;
+  std::vector<std::vector<int>> users_;  // by value
+  std::vector<int> producer_;            // by value
+};
+
+/// What keeps a group's kernel small: nodes of the body, inputs and outputs.
+bool within_limits(const GroupCore& core);
+
+/// Appends the group to the graph that the rewriter makes; its results stand for core.results.
+void append_group(Rewriter& rewriter, const Graph& from, const GroupCore& core, const std::vector<std::string>& tags);
+
+}  // namespace tokamak
