@@ -32,6 +32,7 @@ bool fuse(Graph& graph, const PassContext& context);
 ///   add(a2, mm), add(a2, cast(mm, f32))   a2: an argument that is updated to the sum, in place     the same
 ///
 /// `cast` only where no group reads it: that would cast what it reads by itself.
+/// A form whose kernel_key is in target.plain_matmuls is left out for the next simpler one.
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context);
 
 /// The part of fuse that is about column sums: a column group joins a row group over the same matrix that makes or

@@ -35,7 +35,7 @@ class EpilogueFuser {
 
   bool run() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-      if (graph_.nodes()[n].op != &op::matmul || stays_plain(graph_.nodes()[n])) continue;
+      if (graph_.nodes()[n].op != &op::matmul) continue;
       std::optional<Chain> chain = match(int(n));
       if (!chain) continue;
       for (int member : chain->members) is_member_[size_t(member)] = true;
@@ -48,7 +48,7 @@ class EpilogueFuser {
     Rewriter rewriter(graph_);
     for (size_t n = 0; n < graph_.nodes().size(); ++n)
       if (auto chain = chains_.find(int(n)); chain != chains_.end())
-        emit(rewriter, chain->second);
+        rewriter.copy(make_group(chain->second));
       else if (!is_member_[n])
         rewriter.copy(graph_.nodes()[n]);
     return rewriter.finish();
@@ -67,18 +67,17 @@ class EpilogueFuser {
     return users.size() == 1 && !escaping_[size_t(value)] && is_single_flat(users[0]) ? users[0] : -1;
   }
 
-  // Measured to be faster without an epilogue.
-  bool stays_plain(const Node& matmul) const {
-    return !target_.plain_matmuls.empty() && target_.plain_matmuls.contains(kernel_key(graph_, matmul));
-  }
-
+  // The form that takes in the most of those that were not measured to cost more than they save.
   std::optional<Chain> match(int n) const {
-    ValueId product = output(n);
-    int reader = only_reader(product);
+    int reader = only_reader(output(n));
     if (reader < 0) return {};
-    if (auto chain = match_bias(n, reader)) return chain;
-    if (auto chain = match_gelu_grad(n, reader)) return chain;
-    return match_accumulation(n, reader);
+    std::vector<Chain> chains = match_bias(n, reader);
+    if (auto chain = match_gelu_grad(n, reader)) chains.push_back(*chain);
+    if (auto chain = match_accumulation(n, reader)) chains.push_back(*chain);
+    for (Chain& chain : chains)
+      if (target_.plain_matmuls.empty() || !target_.plain_matmuls.contains(kernel_key(graph_, make_group(chain))))
+        return std::move(chain);
+    return {};
   }
 
   // The vector that the group adds to every row of `x`, when that is all it does; else kNoValue.
@@ -101,23 +100,22 @@ class EpilogueFuser {
     return core.values.size() == 2 && core.values[1].op == &op;
   }
 
-  std::optional<Chain> match_bias(int n, int add) const {
-    if (!target_.matmul_bias) return {};
-    ValueId product = output(n), sum = output(add), bias = added_bias(add, product);
+  // With GELU first, if there is one, then without.
+  std::vector<Chain> match_bias(int n, int add) const {
+    ValueId product = output(n), sum = output(add), bias = target_.matmul_bias ? added_bias(add, product) : kNoValue;
     if (bias == kNoValue || type(sum) != type(product)) return {};
-    Chain chain{Epilogue::kBias, &node(n), bias, {n, add}, {sum}, add};
+    std::vector<Chain> chains;
     auto takes = [&](int reader) { return is_unary(reader, op::gelu) && type(output(reader)) == type(product); };
-    if (int only = only_reader(sum); only >= 0) {
-      if (target_.matmul_gelu && takes(only))
-        chain = {Epilogue::kBiasGelu, &node(n), bias, {n, add, only}, {output(only)}, only};
-      return chain;
-    }
+    int only = only_reader(sum);
+    if (only >= 0 && target_.matmul_gelu && takes(only))
+      chains.push_back({Epilogue::kBiasGelu, &node(n), bias, {n, add, only}, {output(only)}, only});
     // GELU of the same pass: computed again in the backward pass, it must stay there.
     for (int reader : users_[size_t(sum)])
-      if (target_.matmul_gelu_aux && node(reader).has_tag("backward") == node(n).has_tag("backward") &&
-          is_single_flat(reader) && takes(reader))
-        return Chain{Epilogue::kBiasGeluAux, &node(n), bias, {n, add, reader}, {sum, output(reader)}, add};
-    return chain;
+      if (only < 0 && target_.matmul_gelu_aux && chains.empty() && is_single_flat(reader) && takes(reader) &&
+          node(reader).has_tag("backward") == node(n).has_tag("backward"))
+        chains.push_back({Epilogue::kBiasGeluAux, &node(n), bias, {n, add, reader}, {sum, output(reader)}, add});
+    chains.push_back({Epilogue::kBias, &node(n), bias, {n, add}, {sum}, add});
+    return chains;
   }
 
   // gelu_grad(pre, product) alone.
@@ -180,7 +178,8 @@ class EpilogueFuser {
     return {};
   }
 
-  void emit(Rewriter& rewriter, const Chain& chain) const {
+  // With operands and results of the old graph.
+  Node make_group(const Chain& chain) const {
     auto body = std::make_shared<Graph>("body");
     GraphBuilder g(*body);
     std::vector<ValueId> inputs = chain.matmul->inputs, arguments;
@@ -191,10 +190,7 @@ class EpilogueFuser {
     ValueId product = g.add1(op::matmul, {arguments[0], arguments[1]}, chain.matmul->attrs);
     std::vector<ValueId> results = make_results(g, chain, product, arguments.back());
     for (size_t i = 0; i < results.size(); ++i) body->add_result("r" + std::to_string(i), results[i]);
-    rewriter.builder().set_tags(chain.matmul->tags);
-    rewriter.replace(chain.results,
-                     rewriter.builder().add(op::group, rewriter.map(inputs), {{"kind", std::string("matmul")}}, body));
-    rewriter.builder().set_tags({});
+    return {&op::group, std::move(inputs), chain.results, {{"kind", std::string("matmul")}}, chain.matmul->tags, body};
   }
 
   const Graph& graph_;

@@ -1,5 +1,6 @@
-// What only measuring can tell, found before a run begins: how long the library's kernels take here, and which matmuls
-// are faster without an epilogue. Tests: tests/train/tune_test.cpp.
+// What only measuring can tell, found before a run begins: how long the library's kernels take here, and which matmul
+// groups cost more than the simpler ones and the separate kernels that they stand for. Tests:
+// tests/train/tune_test.cpp.
 #pragma once
 
 #include "backend/backend.h"

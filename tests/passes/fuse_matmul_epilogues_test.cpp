@@ -1,6 +1,7 @@
 // What matmuls take into their group on targets that can do more than bias and GELU.
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
+#include "graph/single_node.h"
 #include "model/gpt.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
@@ -83,6 +84,16 @@ TEST(MatmulEpilogues, KeepWhatGeluIsAppliedTo) {
     result z = %5
   })"));
   EXPECT_EQ(form_of(with_epilogues(kForward, {})), "matmul add -> 1");
+}
+
+// What was measured to cost more than it saves: then the next simpler form.
+TEST(MatmulEpilogues, LeaveOutFormsThatAreRefused) {
+  PassContext context = able();
+  for (const char* expected : {"matmul add -> 1", ""}) {
+    Graph graph = with_epilogues(kForward, context);
+    context.target.plain_matmuls.insert(kernel_key(graph, graph.nodes()[0]));
+    EXPECT_EQ(form_of(with_epilogues(kForward, context)), expected);
+  }
 }
 
 // A GELU that is computed again in the backward pass stays there.
