@@ -37,6 +37,7 @@ std::span<const OpDef* const> all_ops() {
       &op::minimum,
       &op::mul,
       &op::multi_adamw,
+      &op::multi_cast,
       &op::neg,
       &op::pad,
       &op::pow,

@@ -17,6 +17,7 @@ extern const OpDef softmax, softmax_grad, layer_norm, layer_norm_grad, layer_nor
 extern const OpDef cross_entropy, cross_entropy_grad, classifier;
 extern const OpDef attention, attention_grad, attention_decode;
 extern const OpDef adamw, multi_adamw;
+extern const OpDef multi_cast;
 extern const OpDef group;
 }  // namespace op
 
@@ -39,6 +40,8 @@ ValueId sqrt(GraphBuilder& g, ValueId a);
 ValueId rsqrt(GraphBuilder& g, ValueId a);
 ValueId gelu(GraphBuilder& g, ValueId a);
 ValueId cast(GraphBuilder& g, ValueId a, DType to);  // returns `a` itself when it has that type
+/// All values in this float type, in one node.
+std::vector<ValueId> multi_cast(GraphBuilder& g, std::vector<ValueId> values, DType to);
 
 // Generators.
 ValueId constant(GraphBuilder& g, double value, Shape shape = {}, DType dtype = DType::kF32);

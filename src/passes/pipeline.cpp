@@ -10,6 +10,7 @@
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
 #include "passes/fused_optimizer.h"
+#include "passes/merge_casts.h"
 #include "passes/merge_duplicates.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
@@ -52,6 +53,8 @@ constexpr Pass kPasses[] = {
      choose_recompute, "tags activations to compute again instead of keeping, until the step fits the memory budget"},
     {"apply_recompute", Stage::kStep, Numerics::kExact, always, apply_recompute,
      "computes what is tagged #recompute again where the backward pass reads it"},
+    {"merge_casts", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fuse && low_precision(c); }, merge_casts,
+     "makes the bf16 or f16 copies of all weights in one kernel"},
     {"form_groups", Stage::kStep, Numerics::kExact, always, form_groups,
      "gives every pointwise op, reduction and composite its kernel template"},
     {"fuse", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fuse; }, fuse,

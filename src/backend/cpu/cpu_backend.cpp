@@ -32,6 +32,7 @@ constexpr Row kKernels[] = {
     {&op::group, make_any_group_kernel},
     {&op::matmul, make_matmul_kernel},
     {&op::multi_adamw, make_multi_adamw_kernel},
+    {&op::multi_cast, make_multi_cast_kernel},
     {&op::pad, make_pad_kernel},
     {&op::slice, make_slice_kernel},
     {&op::sum_squares, make_sum_squares_kernel},

@@ -21,6 +21,7 @@ KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& no
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_matmul_group_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
 /// Any op, by its reference on the host: slow, and the launch cannot be recorded.
 KernelPtr make_reference_kernel(Context& context, const Graph& graph, const Node& node);

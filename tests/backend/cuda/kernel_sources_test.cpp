@@ -1,6 +1,7 @@
 // The device code of the hand-written kernels compiles without a GPU, for the oldest, a middle and the newest
 // architecture, in all its variants.
 #include "backend/cuda/embedding_kernels.h"
+#include "backend/cuda/multi_cast_kernel.h"
 #include "backend/cuda/nvrtc.h"
 #include "backend/cuda/optimizer_kernels.h"
 #include "backend/cuda/strided_copy.h"
@@ -61,6 +62,8 @@ TEST_P(OfType, EmbeddingGradCompiles) {
       expect_compiles(embedding_grad_source(graph, graph.nodes()[0]), {"sum_rows", "combine_runs"});
     }
 }
+
+TEST_P(OfType, MultiCastCompiles) { expect_compiles(multi_cast_source(GetParam()), {"multi_cast"}); }
 
 INSTANTIATE_TEST_SUITE_P(KernelSources, OfType, ::testing::Values(DType::kF32, DType::kBF16, DType::kF16),
                          [](const auto& info) { return std::string(dtype_name(info.param)); });

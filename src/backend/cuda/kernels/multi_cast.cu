@@ -1,0 +1,41 @@
+// cast of many tensors to one type. The text before this says Target, the type.
+#include "backend/cuda/kernels/tensor_list.cuh"
+#include "backend/cuda/kernels/vectors.cuh"
+
+using namespace tokamak;
+
+constexpr int kThreads = 256;
+constexpr int kAhead = 4;
+
+/// Addresses of one tensor.
+struct Tensor {
+  const void* from;
+  Target* to;
+};
+
+// A thread's vector is 16 bytes of the wider type, so that neighbours read and write without gaps.
+template <typename From>
+__device__ inline void cast_piece(const From* from, Target* to, int64_t count) {
+  constexpr int kVector = 16 / int(sizeof(From) > sizeof(Target) ? sizeof(From) : sizeof(Target));
+  int64_t vectors = count / kVector;
+  for (int64_t i0 = threadIdx.x; i0 < vectors; i0 += kThreads * kAhead) {
+    float x[kAhead][kVector];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k)
+      if (i0 + k * kThreads < vectors) load_floats<kVector>(from + (i0 + k * kThreads) * kVector, x[k]);
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k)
+      if (i0 + k * kThreads < vectors) store_floats<kVector>(to + (i0 + k * kThreads) * kVector, x[k]);
+  }
+  int64_t rest = vectors * kVector + threadIdx.x;
+  if (rest < count) from_float(to_float(from[rest]), to[rest]);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads) multi_cast(const Piece* pieces, const Tensor* tensors) {
+  Piece piece = pieces[blockIdx.x];
+  Tensor tensor = tensors[piece.tensor];
+  with_type(piece.dtype, [&](auto zero) {
+    using From = decltype(zero);
+    cast_piece(static_cast<const From*>(tensor.from) + piece.begin, tensor.to + piece.begin, piece.count);
+  });
+}

@@ -1,0 +1,56 @@
+// multi_cast: over all tensors in one launch.
+#include "backend/cuda/multi_cast_kernel.h"
+
+#include "backend/cuda/device_types.h"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/tensor_list.h"
+
+#include <fmt/core.h>
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr int kThreads = 256;         // as kernels/multi_cast.cu
+constexpr int64_t kPiece = 16 << 10;  // elements of a block
+
+std::vector<ValueType> input_types(const Graph& graph, const Node& node) {
+  std::vector<ValueType> types;
+  for (ValueId input : node.inputs) types.push_back(graph.type(input));
+  return types;
+}
+
+class MultiCastKernel : public Kernel {
+ public:
+  MultiCastKernel(Context& context, const Graph& graph, const Node& node)
+      : context_(context),
+        list_(context, cut_into_pieces(input_types(graph, node), kPiece), 2 * int64_t(node.inputs.size())),
+        function_(context.compiler.add("multi_cast", multi_cast_source(graph.dtype(node.outputs[0])))) {}
+
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    std::vector<const void*> addresses;  // struct Tensor in kernels/multi_cast.cu
+    for (size_t t = 0; t < in.size(); ++t) addresses.insert(addresses.end(), {in[t], out[t]});
+    list_.set_addresses(addresses);
+    function_->launch(context_.queue(), {dim3(list_.pieces()), dim3(kThreads), 0}, list_.piece_table(),
+                      list_.address_table());
+  }
+
+ private:
+  Context& context_;
+  TensorList list_;
+  std::shared_ptr<DeviceFunction> function_;
+};
+
+}  // namespace
+
+std::string multi_cast_source(DType to) {
+  return fmt::format(
+      "#include \"backend/cuda/kernels/storage.cuh\"\nusing Target = {};\n"
+      "#include \"backend/cuda/kernels/multi_cast.cu\"\n",
+      device_type(to));
+}
+
+KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node) {
+  return std::make_unique<MultiCastKernel>(context, graph, node);
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,73 @@
+// multi_cast(x0, x1, ...) {to} -> every tensor in type `to`, of the same shape: cast (ops/pointwise.cpp) of many
+// tensors in one kernel. Inputs and `to` are float types; inputs may be of different ones. bf16 and f16 round to
+// nearest, ties to even.
+#include "ops/interpret.h"
+#include "ops/ops.h"
+
+#include "base/error.h"
+#include "graph/host_tensor.h"
+
+namespace tokamak {
+namespace {
+
+constexpr AttrDef kAttrs[] = {{"to"}};
+
+DType target_of(const Attrs& attrs) { return parse_dtype(attrs.get_string("to")); }
+
+std::vector<ValueType> infer(const NodeSpec& spec) {
+  DType to = target_of(spec.attrs);
+  if (!is_float(to)) user_error("[multi_cast] expected a float type to cast to, got {}", dtype_name(to));
+  std::vector<ValueType> types;
+  for (const ValueType& type : spec.inputs) {
+    if (!is_float(type.dtype)) user_error("[multi_cast] expected float tensors, got {}", to_string(type));
+    types.push_back({to, type.shape});
+  }
+  return types;
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
+  std::vector<ValueId> grads;
+  for (size_t i = 0; i < dy.size(); ++i)
+    grads.push_back(dy[i] == kNoValue ? kNoValue : cast(g, dy[i], g.type(node.inputs[i]).dtype));
+  return grads;
+}
+
+void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  DType to = target_of(node.attrs);
+  for (size_t t = 0; t < in.size(); ++t)
+    for (int64_t i = 0; i < in[t]->size(); ++i) out[t][i] = round_to(to, (*in[t])[i]);
+}
+
+std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  std::vector<ValueId> outputs;
+  for (ValueId x : in) outputs.push_back(cast(g, x, target_of(node.attrs)));
+  return outputs;
+}
+
+// One FLOP for an element, of every tensor.
+Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = default_cost(spec, outputs);
+  cost.flops = 0;
+  for (const ValueType& type : outputs) cost.flops += double(num_elements(type.shape));
+  return cost;
+}
+
+}  // namespace
+
+namespace op {
+constinit const OpDef multi_cast = {.name = "multi_cast",
+                                    .max_inputs = -1,
+                                    .attrs = kAttrs,
+                                    .infer = infer,
+                                    .gradient = gradient,
+                                    .reference = reference,
+                                    .decompose = decompose,
+                                    .cost = cost,
+                                    .autocast = Autocast::kFull};
+}  // namespace op
+
+std::vector<ValueId> multi_cast(GraphBuilder& g, std::vector<ValueId> values, DType to) {
+  return g.add(op::multi_cast, std::move(values), {{"to", std::string(dtype_name(to))}});
+}
+
+}  // namespace tokamak

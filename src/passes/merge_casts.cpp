@@ -1,0 +1,83 @@
+#include "passes/merge_casts.h"
+
+#include "graph/rewriter.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tokamak {
+namespace {
+
+ValueId behind_views(const Graph& graph, ValueId value) {
+  for (int p = graph.producer(value); p >= 0 && graph.nodes()[size_t(p)].op == &op::reshape; p = graph.producer(value))
+    value = graph.nodes()[size_t(p)].inputs[0];
+  return value;
+}
+
+bool has_backward(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return n.has_tag("backward"); });
+}
+
+class CastMerger {
+ public:
+  explicit CastMerger(const Graph& graph) : graph_(graph), rewriter_(graph) {
+    for (const Node& node : graph.nodes())
+      if (ValueId parameter = cast_parameter(node); parameter != kNoValue) {
+        std::vector<ValueId>& all = parameters_[graph.dtype(node.outputs[0])];
+        if (std::find(all.begin(), all.end(), parameter) == all.end()) all.push_back(parameter);
+      }
+    std::erase_if(parameters_, [](const auto& family) { return family.second.size() < 2; });
+  }
+
+  bool any() const { return !parameters_.empty(); }
+
+  Graph rewrite() {
+    for (const Node& node : graph_.nodes()) {
+      ValueId parameter = cast_parameter(node);
+      if (parameter != kNoValue && parameters_.count(graph_.dtype(node.outputs[0])))
+        rewriter_.replace(node.outputs[0], merged(parameter, graph_.type(node.outputs[0])));
+      else
+        rewriter_.copy(node);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  // The parameter that the node casts to a low type, or kNoValue.
+  ValueId cast_parameter(const Node& node) const {
+    if (node.op != &op::cast || node.has_tag("backward") || node.has_tag("recompute")) return kNoValue;
+    DType to = graph_.dtype(node.outputs[0]);
+    if (to != DType::kBF16 && to != DType::kF16) return kNoValue;
+    ValueId source = behind_views(graph_, node.inputs[0]);
+    const Argument* argument = graph_.argument_of(source);
+    return argument && argument->kind == Argument::Kind::kParameter && is_float(graph_.dtype(source)) ? source
+                                                                                                      : kNoValue;
+  }
+
+  // The parameter's copy in the shape that the cast had; the first that is asked for makes all of its type.
+  ValueId merged(ValueId parameter, const ValueType& type) {
+    const std::vector<ValueId>& all = parameters_.at(type.dtype);
+    std::vector<ValueId>& copies = copies_[type.dtype];
+    if (copies.empty()) copies = multi_cast(rewriter_.builder(), rewriter_.map(all), type.dtype);
+    size_t index = size_t(std::find(all.begin(), all.end(), parameter) - all.begin());
+    return reshape(rewriter_.builder(), copies[index], type.shape);
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::map<DType, std::vector<ValueId>> parameters_;  // by the type they are cast to, in order, each once
+  std::map<DType, std::vector<ValueId>> copies_;      // what became of them, in the new graph
+};
+
+}  // namespace
+
+bool merge_casts(Graph& graph, const PassContext&) {
+  if (!has_backward(graph)) return false;
+  CastMerger merger(graph);
+  if (!merger.any()) return false;
+  graph = merger.rewrite();
+  return true;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,59 @@
+// multi_cast over many tensors on the GPU: the same bits as the interpreter.
+#include "graph/builder.h"
+#include "ops/ops.h"
+#include "tests/backend/cuda/gpu_harness.h"
+#include "tests/support/random_tensors.h"
+
+namespace tokamak::test {
+namespace {
+
+// Sizes around vectors, pieces and blocks; f32, or types in turn.
+Graph cast_graph(int tensors, DType to, bool mixed) {
+  constexpr int64_t kSizes[] = {1, 3, 4, 17, 1000, 16383, 16384, 16385, 32768, 40001, 7, 100003};
+  constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+  Graph graph;
+  GraphBuilder g(graph);
+  std::vector<ValueId> inputs;
+  for (int i = 0; i < tensors; ++i) {
+    ValueType type{mixed ? kTypes[i % 3] : DType::kF32, {kSizes[size_t(i) % std::size(kSizes)]}};
+    inputs.push_back(g.input("x" + std::to_string(i), type));
+  }
+  std::vector<ValueId> outputs = multi_cast(g, inputs, to);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("y" + std::to_string(i), outputs[i]);
+  return graph;
+}
+
+TEST(GpuMultiCast, EqualsInterpreter) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (DType to : {DType::kBF16, DType::kF16, DType::kF32})
+    for (bool mixed : {false, true})
+      for (int tensors : {1, 12, 150, 300}) {
+        Graph graph = cast_graph(tensors, to, mixed);
+        expect_matches_interpreter(graph, random_arguments(graph), kExact);
+      }
+}
+
+TEST(GpuMultiCast, KeepsInfinityAndNan) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (DType to : {DType::kBF16, DType::kF16}) {
+    Graph graph = cast_graph(12, to, false);
+    std::vector<HostTensor> arguments = random_arguments(graph);
+    arguments[0][0] = NAN;              // beside the vectors
+    arguments[11][5] = HUGE_VAL;        // in one
+    arguments[11][100002] = -HUGE_VAL;  // after them
+    arguments[8][32767] = float(1e38);  // too large for f16
+    expect_matches_interpreter(graph, arguments, kExact);
+  }
+}
+
+TEST(GpuMultiCast, RepeatsWhenRecorded) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  Graph graph = cast_graph(150, DType::kBF16, false);
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  Interpretation plain = run_on_gpu(graph, arguments, 3), recorded = run_on_gpu(graph, arguments, 3, true);
+  for (size_t i = 0; i < plain.results.size(); ++i)
+    EXPECT_EQ(plain.results[i].data, recorded.results[i].data) << "result " << i;
+}
+
+}  // namespace
+}  // namespace tokamak::test

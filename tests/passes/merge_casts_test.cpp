@@ -1,0 +1,160 @@
+#include "passes/merge_casts.h"
+
+#include "autodiff/differentiate.h"
+#include "autodiff/optimizer.h"
+#include "model/gpt.h"
+#include "passes/live_bytes.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/random_tensors.h"
+
+namespace tokamak {
+namespace {
+
+using test::canonical;
+using test::parse;
+
+// Two casts of matrices with a matmul after each; `%0`, `%1` are what `first` and `second` say they are.
+std::string two_casts(const std::string& first, const std::string& second, const std::string& tag = "") {
+  return "graph g {\n" + first + " = %0 : f32[4,4]\n" + second + R"( = %1 : f32[4,4]
+    input x = %2 : bf16[3,4]
+    %3 = cast(%0) {to="bf16"} : bf16[4,4]
+    %4 = matmul(%2, %3) {trans_a=false, trans_b=false} : bf16[3,4]
+    %5 = cast(%1) {to="bf16"})" +
+         tag + R"( : bf16[4,4]
+    %6 = matmul(%4, %5) {trans_a=false, trans_b=false} : bf16[3,4]
+    %7 = exp(%6) #backward : bf16[3,4]
+    result y = %7
+  })";
+}
+
+void expect_unchanged(const std::string& text) {
+  Graph graph = parse(text);
+  EXPECT_FALSE(merge_casts(graph, {}));
+  EXPECT_EQ(print(graph), canonical(text));
+}
+
+TEST(MergeCasts, MakesOneOfTheCastsOfParameters) {
+  Graph before = parse(two_casts("param p", "param q")), after = before;
+  EXPECT_TRUE(merge_casts(after, {}));
+  verify(after);
+  EXPECT_EQ(print(after), canonical(R"(graph g {
+    param p = %0 : f32[4,4]
+    param q = %1 : f32[4,4]
+    input x = %2 : bf16[3,4]
+    %3, %4 = multi_cast(%0, %1) {to="bf16"} : bf16[4,4], bf16[4,4]
+    %5 = matmul(%2, %3) {trans_a=false, trans_b=false} : bf16[3,4]
+    %6 = matmul(%5, %4) {trans_a=false, trans_b=false} : bf16[3,4]
+    %7 = exp(%6) #backward : bf16[3,4]
+    result y = %7
+  })"));
+  test::expect_same_meaning(before, after);
+}
+
+// Of p there are two shapes but one copy; to f16 there is one cast, which stays; the parameters' updates come later.
+TEST(MergeCasts, LooksThroughViewsAndKeepsTypesApart) {
+  Graph before = parse(R"(graph g {
+    param p = %0 : f32[2,6]
+    param q = %1 : f32[3]
+    %2 = reshape(%0) {shape=[12]} : f32[12]
+    %3 = cast(%2) {to="bf16"} : bf16[12]
+    %4 = cast(%0) {to="bf16"} : bf16[2,6]
+    %5 = cast(%0) {to="f16"} : f16[2,6]
+    %6 = exp(%1) #backward : f32[3]
+    %7 = cast(%1) {to="bf16"} : bf16[3]
+    result a = %3
+    result b = %4
+    result c = %5
+    result d = %7
+    update %1 = %6
+  })");
+  Graph after = before;
+  EXPECT_TRUE(merge_casts(after, {}));
+  verify(after);
+  EXPECT_EQ(test::count_ops(after, "multi_cast"), 1) << print(after);
+  EXPECT_EQ(test::count_ops(after, "cast"), 1) << print(after);
+  EXPECT_EQ(print(after, after.nodes()[1]), R"(%3, %4 = multi_cast(%0, %1) {to="bf16"} : bf16[2,6], bf16[3])");
+  test::expect_same_meaning(before, after);
+}
+
+TEST(MergeCasts, LeavesActivationsAndStatesAlone) {
+  expect_unchanged(two_casts("param p", "input q"));
+  expect_unchanged(two_casts("param p", "state q"));
+  expect_unchanged(R"(graph g {
+    param p = %0 : f32[4]
+    param q = %1 : f32[4]
+    %2 = exp(%0) #backward : f32[4]
+    %3 = cast(%2) {to="bf16"} : bf16[4]
+    %4 = cast(%1) {to="bf16"} : bf16[4]
+    result y = %3
+    result z = %4
+  })");
+}
+
+TEST(MergeCasts, LeavesCastsAloneThatWouldLiveLonger) {
+  expect_unchanged(two_casts("param p", "param q", " #recompute"));
+  expect_unchanged(two_casts("param p", "param q", " #backward"));
+  std::string forward = two_casts("param p", "param q");
+  forward.erase(forward.find(" #backward"), 10);
+  expect_unchanged(forward);
+}
+
+// The cast to f32 of a parameter in a low type does not lower anything.
+TEST(MergeCasts, LeavesWideningCastsAlone) {
+  expect_unchanged(R"(graph g {
+    param p = %0 : bf16[4]
+    param q = %1 : bf16[4]
+    %2 = cast(%0) {to="f32"} : f32[4]
+    %3 = cast(%1) {to="f32"} : f32[4]
+    %4 = add(%2, %3) #backward : f32[4]
+    result y = %4
+  })");
+}
+
+Graph step_of_gpt(const PassContext& context) {
+  ModelConfig model{.layers = 3, .heads = 2, .width = 16, .context = 8, .vocab = 17, .dropout = 0};
+  Graph graph("step");
+  GraphBuilder g(graph);
+  ValueId tokens = g.input("tokens", {DType::kI32, {3, 8}}), targets = g.input("targets", {DType::kI32, {3, 8}});
+  graph.add_result("loss", gpt_loss(g, model, tokens, targets, kNoValue));
+  run_passes(graph, Stage::kForward, context);
+  Gradients gradients;
+  for (const Argument& argument : graph.arguments())
+    if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
+  gradients.grads = differentiate(g, graph.find_result("loss"), gradients.parameters);
+  append_adamw(g, gradients, {}, 1.0);
+  run_passes(graph, Stage::kStep, context);
+  return graph;
+}
+
+PassContext context_of(const char* precision, bool fuse = true) {
+  PassContext context;
+  context.options.precision = precision;
+  context.options.pad_vocab = false;
+  context.options.fuse = fuse;
+  return context;
+}
+
+// The copies of all parameters together are the most that it may cost.
+TEST(MergeCasts, CastsAllWeightsOfAStepAtOnce) {
+  for (const char* precision : {"bf16", "fp16"}) {
+    PassContext merged = context_of(precision), apart = merged;
+    apart.options.disable_passes = {"merge_casts"};
+    Graph after = step_of_gpt(merged), before = step_of_gpt(apart);
+    ASSERT_EQ(test::count_ops(after, "multi_cast"), 1) << print(after);
+    EXPECT_GE(after.nodes()[0].inputs.size() + after.nodes()[1].inputs.size(), 3u * 8);
+    EXPECT_LE(after.nodes().size() + 3 * 8, before.nodes().size() + 1) << print(after);
+    int64_t copies = 0;
+    for (const Node& node : after.nodes())
+      if (node.op->name == "multi_cast")
+        for (ValueId output : node.outputs) copies += num_bytes(after.type(output));
+    EXPECT_LE(peak_live_bytes(after), peak_live_bytes(before) + copies);
+  }
+}
+
+TEST(MergeCasts, IsPartOfFusion) {
+  EXPECT_EQ(test::count_ops(step_of_gpt(context_of("bf16", false)), "multi_cast"), 0);
+  EXPECT_EQ(test::count_ops(step_of_gpt(context_of("fp32")), "multi_cast"), 0);
+}
+
+}  // namespace
+}  // namespace tokamak
