@@ -106,6 +106,20 @@ Case adamw_case(DType grad) {
   return {fmt::format("multi_adamw 124M, gradients {}", dtype_name(grad)), graph, bytes};
 }
 
+Case multi_cast_case() {
+  Graph graph;
+  GraphBuilder g(graph);
+  std::vector<ValueId> inputs;
+  double bytes = 0;
+  for (const Shape& shape : parameters()) {
+    inputs.push_back(g.input(fmt::format("p{}", inputs.size()), f32(shape)));
+    bytes += double(num_elements(shape)) * 6;
+  }
+  std::vector<ValueId> outputs = multi_cast(g, inputs, DType::kBF16);
+  for (size_t o = 0; o < outputs.size(); ++o) graph.add_result(fmt::format("y{}", o), outputs[o]);
+  return {"multi_cast 124M f32 to bf16", graph, bytes};
+}
+
 void set_inputs(Program& program, const Graph& graph) {
   std::vector<int32_t> ids(kTokens, 7);
   for (const char* name : {"lr", "scale", "step"})
@@ -152,6 +166,7 @@ void measure_all() {
   measure(transpose_case("transpose heads back bf16", {64, 12, 1024, 64}, {0, 2, 1, 3}), *backend);
   measure(transpose_case("transpose matrix bf16", {kTokens, kCols}, {1, 0}), *backend);
   measure(sum_squares_case(), *backend);
+  measure(multi_cast_case(), *backend);
   for (DType dtype : {DType::kF32, DType::kBF16}) measure(adamw_case(dtype), *backend);
 }
 
