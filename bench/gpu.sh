@@ -34,7 +34,9 @@ run_tests() {
 
 sanitize() {
   for tool in memcheck racecheck; do
-    timeout 400 compute-sanitizer --tool $tool --error-exitcode 9 "$bin/gpu_model_test" \
+    # cuDNN's kernels synchronise through the copy engine's barriers, which racecheck does not see.
+    timeout 400 compute-sanitizer --tool $tool --kernel-name-exclude kernel_substring=cudnn --error-exitcode 9 \
+      "$bin/gpu_model_test" \
       --gtest_filter='*Sanitized*' > "$out/$tool.log" 2>&1
     echo "$tool: exit status $?, $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1)"
   done
@@ -50,7 +52,7 @@ steps() {
 }
 
 xl() {
-  for batch in 16 32; do
+  for batch in 16 32 40; do
     "$bin/tokamak" ladder --device=cuda --model.preset=gpt2-1558m --train.batch=$batch --top --out="$out/xl-b$batch" 2>&1
   done
 }
@@ -60,9 +62,10 @@ start() {
   export TOKAMAK_CACHE=$out/cache
   rm -rf "$TOKAMAK_CACHE"
   for state in empty warm; do
-    begin=$(date +%s.%N)
+    begin=$(date +%s%N)
     "$bin/tokamak" ladder --device=cuda $model --train.batch=16 --top --warmup=1 --steps=1 > "$out/start-$state.log" 2>&1
-    echo "start with the cache $state: whole process $(echo "$(date +%s.%N) - $begin" | bc) s; $(grep -i 'first' "$out/start-$state.log" | tail -1)"
+    echo "cache $state: two steps and the process around them $((($(date +%s%N) - begin) / 1000000)) ms;" \
+      "session and first step $(awk '/^as configured/ {print $NF}' "$out/start-$state.log")"
   done
   unset TOKAMAK_CACHE
 }

@@ -116,8 +116,7 @@ void measure_kernels(CompiledStep& step, const Machine& machine) {
   Session session(step.config, machine.target, *machine.backend, machine.backend->free_bytes());
   session.initialise();
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < session.micro_batches(); ++i)
-    batches.push_back(random_batch(step.config, uint64_t(i)));
+  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(step.config, uint64_t(i)));
   for (int i = 0; i < kWarmup; ++i) session.run_step(batches, i, step.config.optimizer.lr);
   std::vector<double> seconds;
   for (int i = 0; i < kRuns; ++i) session.step_program().run_timed(seconds);

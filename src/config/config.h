@@ -64,7 +64,7 @@ struct CompileConfig {
   bool chunked_classifier = true;  // logits, loss and their gradients a chunk of rows at a time
   bool async = true;               // never wait for a value that is only printed
   bool cuda_graph = true;          // record a program's launches once and replay them
-  bool deterministic = true;                  // the same bits from run to run
+  bool deterministic = true;       // the same bits from run to run
   double memory_budget_gib = 0;    // activations are recomputed to fit; 0: no limit
   std::vector<std::string> disable_passes;
 };

@@ -12,8 +12,7 @@ Graph single_node(const Graph& graph, const Node& node) {
     if (node.has_tag(tag)) copy.tags.push_back(tag);
   copy.outputs.clear();
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    copy.inputs[i] =
-        single.add_argument(Argument::Kind::kInput, "a" + std::to_string(i), graph.type(node.inputs[i]));
+    copy.inputs[i] = single.add_argument(Argument::Kind::kInput, "a" + std::to_string(i), graph.type(node.inputs[i]));
   std::vector<ValueType> types;
   for (ValueId output : node.outputs) types.push_back(graph.type(output));
   const Node& added = single.add_node(std::move(copy), types);

@@ -1,5 +1,5 @@
-// any_order: lets the gradient of attention add its terms in whatever order they come, which some kernels gain from. Two
-// runs then differ in their last bits. Off unless compile.deterministic is.
+// any_order: lets the gradient of attention add its terms in whatever order they come, which some kernels gain from.
+// Two runs then differ in their last bits. Off unless compile.deterministic is.
 //
 //   %5 = attention_grad(...)   ->   %5 = attention_grad(...) #any_order
 //

@@ -11,8 +11,9 @@
 namespace tokamak {
 namespace {
 
-constexpr double kMostBytes = 1024.0 * 1024 * 1024;
-constexpr double kShareOfBudget = 8;    // of the memory budget, a chunk takes at most one part in so many
+constexpr double kGib = 1024.0 * 1024 * 1024;
+constexpr double kMostBytes = 2 * kGib;
+constexpr double kShareOfBudget = 4;    // of the memory budget, a chunk takes at most one part in so many
 constexpr int64_t kFewestRows = 2048;   // enough to keep a GPU's matmul units busy
 constexpr int64_t kRowsMultiple = 256;  // tiles of those matmuls
 
@@ -91,7 +92,7 @@ class ClassifierMaker {
     const CompileConfig& options = context.options;
     if (options.precision == "bf16" || options.precision == "fp16") element_bytes_ = 2;
     if (options.memory_budget_gib > 0)
-      most_bytes_ = std::min(most_bytes_, options.memory_budget_gib * kMostBytes / kShareOfBudget);
+      most_bytes_ = std::min(most_bytes_, options.memory_budget_gib * kGib / kShareOfBudget);
   }
 
   bool find() {

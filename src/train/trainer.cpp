@@ -64,8 +64,8 @@ class Trainer {
  public:
   Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
       : folder_(config.data.path), index_(read_shard_index(folder_)), observer_(observer),
-        found_(find_start(config, observer)), config_(settle(config, target, found_)), target_(tune(config_, target, backend)),
-        backend_(backend),
+        found_(find_start(config, observer)), config_(settle(config, target, found_)),
+        target_(tune(config_, target, backend)), backend_(backend),
         tokenizer_(load_tokenizer(config.data.tokenizer.empty() ? config.data.path : config.data.tokenizer)),
         loader_(folder_, index_, index_.train,
                 {.batch = config_.train.batch,

@@ -25,8 +25,8 @@ void load_measurements(Target& target) {
   }
 }
 
-// Nor is it an error when it cannot be written. What another process wrote meanwhile stays: choices, and with them bits,
-// follow from the first measurement.
+// Nor is it an error when it cannot be written. What another process wrote meanwhile stays: choices, and with them
+// bits, follow from the first measurement.
 void save_measurements(Target& target) {
   if (target.measurements.empty()) return;
   Target before;

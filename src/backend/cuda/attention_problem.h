@@ -14,7 +14,7 @@ struct AttentionProblem {
   bool causal = true;
   double scale = 1;
   double dropout = 0;
-  int64_t stream = 0;  // of dropout's random numbers
+  int64_t stream = 0;      // of dropout's random numbers
   bool any_order = false;  // of the gradient's sums
 
   int64_t width() const { return heads * head_dim; }

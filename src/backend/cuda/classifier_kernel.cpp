@@ -1,5 +1,6 @@
 // The chunked classifier: for every chunk of rows the logits' matmul, one row kernel that turns them into losses and
-// their own gradient, and the two matmuls of the gradients. dW is written by the first chunk and added to by the others.
+// their own gradient, and the two matmuls of the gradients. dW is written by the first chunk and added to by the
+// others.
 #include "backend/cuda/kernels.h"
 #include "base/error.h"
 #include "graph/builder.h"

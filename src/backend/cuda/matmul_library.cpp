@@ -7,8 +7,8 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int64_t kWorkspaceLimit = int64_t(32) << 20;  // what NVIDIA recommends for compute capability 9.0
-constexpr int kCandidates = 32;
+constexpr int64_t kWorkspaceLimit = int64_t(128) << 20;  // room for the partial sums of a weight gradient
+constexpr int kCandidates = 64;
 
 cublasLtHandle_t create_handle(int ordinal) {
   TOKAMAK_CUDA(cudaSetDevice(ordinal));

@@ -31,8 +31,8 @@ class RowWriter {
 
   GroupCode run() {
     write_constants();
-    // Sums over the rows stay in registers for long: 512 threads at a time leave 128 to each.
-    const char* at_a_time = sums_ ? ", (kTeam * kTeams < 512 ? 512 / (kTeam * kTeams) : 1)" : "";
+    std::string at_a_time =
+        sums_ ? fmt::format(", {}", std::max(RowPlan::kSumThreadsEach / plan_.block_threads(), 1)) : "";
     text_.open("extern \"C\" __global__ void __launch_bounds__(kTeam * kTeams{}) row_group({})", at_a_time,
                parameters(body_));
     write_start();

@@ -9,12 +9,14 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr int64_t kMaxElements = 32;        // of a row in the registers of one thread
-constexpr int64_t kMaxOperandWords = 72;    // registers of a thread that hold operands
-constexpr int64_t kMaxTeam = 512;           // threads of a row that keep operands in registers
-constexpr int64_t kBlockThreads = 256;      // of a block with several rows
-constexpr int64_t kSumThreads = 132 * 512;  // of a group with sums over rows: what the largest GPUs run at a time
-constexpr int64_t kTwoBlocks = 112 << 10;   // shared memory with which two blocks fit on a multiprocessor
+constexpr int64_t kMaxElements = 32;      // of a row in the registers of one thread
+constexpr int64_t kMaxOperandWords = 72;  // registers of a thread that hold operands
+constexpr int64_t kMaxTeam = 512;         // threads of a row that keep operands in registers
+constexpr int64_t kBlockThreads = 256;    // of a block with several rows
+// Of a group with sums over rows: what the largest GPUs run at a time. Each thread then has few columns, whose sums
+// stay in registers, and enough rows are under way to hide the memory's latency.
+constexpr int64_t kSumThreads = 132 * RowPlan::kSumThreadsEach;
+constexpr int64_t kTwoBlocks = 112 << 10;  // shared memory with which two blocks fit on a multiprocessor
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -45,6 +47,7 @@ RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64
     }
   int64_t elements = kMaxElements;
   while (elements > 8 && elements * bytes / 4 > kMaxOperandWords) elements /= 2;
+  if (sums_rows) elements = std::max<int64_t>(plan.vector, ceil_div(body.cols, 1024));
   int64_t team = team_for(vectors, plan.vector, elements);
   if (team > kMaxTeam && !sums_rows) {
     plan.keep = staged <= shared_bytes && staged > 0 ? RowPlan::Keep::kShared : RowPlan::Keep::kNothing;

@@ -8,6 +8,8 @@ namespace tokamak::cuda {
 struct RowPlan {
   /// Where a row's operands are between the phases: in registers, in shared memory, or read again from global memory.
   enum class Keep : uint8_t { kRegisters, kShared, kNothing };
+  /// Threads of a multiprocessor for which a group with sums over rows is made.
+  static constexpr int kSumThreadsEach = 960;
   Keep keep = Keep::kRegisters;
   int vector = 1;        // elements of a thread side by side
   int team = 32;         // threads of a row: a warp, or a block of warps

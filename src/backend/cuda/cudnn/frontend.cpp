@@ -16,7 +16,7 @@ using Pointers = std::unordered_map<int64_t, void*>;
 
 // On Hopper the deterministic backward keeps dP (T x T per head) in the workspace, where the other one adds dQ in
 // whatever order blocks come by. That workspace is bounded by running the batch in parts, which still fill the GPU.
-constexpr int64_t kMaxScoreBytes = int64_t(512) << 20;
+constexpr int64_t kMaxScoreBytes = int64_t(1) << 30;
 
 // Names of the graph's tensors.
 enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv };

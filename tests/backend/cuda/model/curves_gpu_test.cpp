@@ -1,5 +1,5 @@
-// 500 steps on real text: the loss in BF16 and in FP16 stays with the loss in FP32. And FP16's loss scaling: an overflow
-// skips exactly its update.
+// 500 steps on real text: the loss in BF16 and in FP16 stays with the loss in FP32. And FP16's loss scaling: an
+// overflow skips exactly its update.
 #include <fmt/core.h>
 
 #include "data/tokenizer_files.h"
@@ -29,7 +29,7 @@ std::vector<int32_t> tokens_of(const std::string& name, size_t count) {
 
 std::vector<double> losses_of(const std::string& precision, const std::vector<int32_t>& ids) {
   RunConfig config = curve_run(precision);
-  Session session(config, cuda::measure_target(gpu_backend(), 0), gpu_backend());
+  Session session(config, gpu_target(), gpu_backend());
   session.initialise();
   int64_t size = config.train.batch * config.model.context, batches = (int64_t(ids.size()) - 1) / size;
   std::vector<double> losses;

@@ -1,19 +1,19 @@
 // Ten AdamW steps of whole models against PyTorch's fp32 values, on the GPU, in every precision and pass setting.
-#include "tests/backend/cuda/gpu_harness.h"
+#include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/model/golden.h"
 #include "train/session.h"
 
 namespace tokamak::test {
 namespace {
 
-// Of a loss, relative to the first one; of the gradient's norm likewise; of a parameter after the steps, relative to its
-// tensor's maximum (0: not compared: Adam turns the sign of a rounding error into a full step).
+// Of a loss, relative to the first one; of the gradient's norm likewise; of a parameter after the steps, relative to
+// its tensor's maximum (0: not compared: Adam turns the sign of a rounding error into a full step).
 struct Closeness {
   double loss, norm, after;
 };
 Closeness closeness_of(const std::string& precision) {
   if (precision == "fp32") return {1e-5, 5e-5, 2e-4};
-  if (precision == "tf32") return {1e-3, 1e-2, 0};
+  if (precision == "tf32") return {3e-3, 1e-2, 0};
   return {1e-2, 5e-2, 0};
 }
 
@@ -40,9 +40,11 @@ void take_steps(const Golden& golden, const CompileConfig& compile, int64_t micr
   config.model = golden.model();
   config.optimizer = golden.optimizer();
   config.compile = compile;
+  config.compile.loss_scale = 64;  // such small models have gradients too large for the usual one
   config.train.batch = golden.batch() / micro_batches;
   if (micro_batches > 1) config.train.total_batch = golden.batch() * golden.model().context;
-  Session session(config, cuda::measure_target(gpu_backend(), 0), gpu_backend());
+  Session session(config, gpu_target(), gpu_backend());
+  session.initialise();  // the loss scale, too
   for (const ParameterInfo& info : gpt_parameters(golden.model())) {
     std::vector<float> values = golden.floats("param." + info.name);
     session.store().write(info.name, values.data(), int64_t(values.size()) * 4);

@@ -1,11 +1,23 @@
 // A small model trained on the GPU, for tests that compare runs.
 #pragma once
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include "base/random.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "train/session.h"
+#include "train/tune.h"
 
 namespace tokamak::test {
+
+/// The device, with choices by measurement that hold for the whole test program: bits follow from them.
+inline Target gpu_target() {
+  Target target = cuda::measure_target(gpu_backend(), 0);
+  auto file = std::filesystem::temp_directory_path() / fmt::format("tokamak_gpu_measured_{}.json", ::getpid());
+  target.measurements = file.string();
+  return target;
+}
 
 inline RunConfig small_run() {
   RunConfig config;
@@ -42,7 +54,7 @@ inline std::map<std::string, std::vector<std::byte>> read_store(const TensorStor
 }
 
 inline RunTrace train_small(const RunConfig& config, int64_t steps = 8) {
-  Session session(config, cuda::measure_target(gpu_backend(), 0), gpu_backend());
+  Session session(config, tune(config, gpu_target(), gpu_backend()), gpu_backend());
   session.initialise();
   RunTrace trace;
   for (int64_t step = 0; step < steps; ++step) {
