@@ -18,6 +18,7 @@ struct Target {
   double cache_bytes = 32e6;       // last-level cache
   double launch_seconds = 2e-6;    // fixed cost of a kernel
   double attention_flops = 50e9;   // of the attention kernels, forward and backward together
+  double sustained_share = 1;      // of what 16-bit matmuls and attention reach alone: what a long run's power leaves
   bool matmul_bias = true;         // the matmul can add a bias vector,
   bool matmul_gelu = true;         // and apply GELU to what it writes
   int64_t vocab_multiple = 128;    // what pad_vocab pads to
@@ -32,7 +33,7 @@ struct Target {
   // What only measuring tells (train/tune.h); kernels are named by kernel_key (graph/single_node.h).
   bool tunable = false;                            // there is something to gain
   std::map<std::string, double> measured_seconds;  // of single kernels
-  std::set<std::string> plain_matmuls;             // faster without an epilogue
+  std::set<std::string> plain_matmuls;             // matmul groups that cost more than their parts
   std::string measurements;                        // file that keeps measured_seconds between runs; empty: none
 };
 

@@ -21,6 +21,8 @@ double arithmetic_seconds(const Graph& graph, const Node& node, const Target& ta
   return node_cost(graph, node).flops / flop_rate(graph, node, target);
 }
 
+bool is_low_precision(const Graph& graph, const Node& node) { return dtype_bytes(graph.dtype(node.inputs[0])) == 2; }
+
 }  // namespace
 
 Launch price(const Graph& graph, int node, const Target& target) {
@@ -32,7 +34,7 @@ Launch price(const Graph& graph, int node, const Target& target) {
   launch.seconds = std::max(arithmetic, memory) + target.launch_seconds;
   if (!target.measured_seconds.empty())
     if (auto at = target.measured_seconds.find(kernel_key(graph, kernel)); at != target.measured_seconds.end())
-      launch.seconds = at->second;
+      launch.seconds = at->second / (is_low_precision(graph, kernel) ? target.sustained_share : 1);
   return launch;
 }
 

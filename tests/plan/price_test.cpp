@@ -1,3 +1,4 @@
+#include "graph/single_node.h"
 #include "graph/text.h"
 #include "ops/all_ops.h"
 #include "plan/plan.h"
@@ -104,6 +105,22 @@ TEST(Price, PlanIsTheSumOfItsKernels) {
   Plan plan = make_plan(parse_graph(kMatmul, find_op), target());
   ASSERT_EQ(plan.launches.size(), 1u);
   EXPECT_EQ(plan.seconds, plan.launches[0].seconds);
+}
+
+TEST(Price, TakesWhatWasMeasuredAndWhatALongRunLeavesOfIt) {
+  constexpr const char* kLow = R"(graph g {
+    input a = %0 : bf16[100,50]
+    input b = %1 : bf16[50,20]
+    %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : bf16[100,20]
+    result y = %2
+  })";
+  for (bool low : {false, true}) {
+    Graph graph = parse_graph(low ? kLow : kMatmul, find_op);
+    Target t = target();
+    t.sustained_share = 0.5;
+    t.measured_seconds[kernel_key(graph, graph.nodes()[0])] = 3;
+    EXPECT_DOUBLE_EQ(price(graph, 0, t).seconds, low ? 6 : 3);
+  }
 }
 
 }  // namespace

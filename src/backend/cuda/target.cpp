@@ -22,6 +22,7 @@ Rates rates_of(int major, int minor) {
 constexpr double kMatmulShare = 0.7;
 constexpr double kAttentionShare = 0.42;  // forward and backward together, cuDNN
 constexpr double kPointwiseShare = 0.25;  // a function of a few instructions
+constexpr double kSustainedShare = 0.93;  // of a matmul alone, in a step on an H200 at its power limit of 700 W
 constexpr double kGroupShare = 0.93;      // of the bandwidth of a plain copy, what the kernels of groups reach
 
 Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwidth) {
@@ -38,6 +39,7 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.memory_bandwidth = copy_bandwidth * kGroupShare;
   target.cache_bytes = double(info.l2_bytes) / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
+  target.sustained_share = kSustainedShare;
   target.tunable = true;
   target.chunked_classifier = true;
   target.matmul_gelu_grad = target.matmul_accumulate = true;
