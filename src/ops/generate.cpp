@@ -11,7 +11,7 @@ namespace tokamak {
 namespace {
 
 constexpr AttrDef kConstantAttrs[] = {{"dtype"}, {"shape"}, {"value"}};
-constexpr AttrDef kIotaAttrs[] = {{"dim"}, {"shape"}};
+constexpr AttrDef kIotaAttrs[] = {{"dim"}, {"period", false}, {"shape"}};
 constexpr AttrDef kRandomAttrs[] = {{"shape"}, {"stream"}};
 
 std::vector<ValueType> infer_constant(const NodeSpec& spec) {
@@ -30,30 +30,35 @@ std::vector<ValueType> infer_iota(const NodeSpec& spec) {
   const Shape& shape = spec.attrs.get_ints("shape");
   int64_t dim = spec.attrs.get_int("dim");
   if (dim < 0 || dim >= int64_t(shape.size())) user_error("[iota] expected a dim of {}, got {}", to_string(shape), dim);
+  if (int64_t period = spec.attrs.get_int("period", 1); period < 1)
+    user_error("[iota] expected a period of 1 or more, got {}", period);
   return {{DType::kF32, shape}};
 }
 
-// index = (i / inner) % size
-std::pair<int64_t, int64_t> iota_period(const Node& node) {
+// value = (i / inner) % size % period
+struct IotaSteps {
+  int64_t inner = 1, size, period;
+};
+IotaSteps iota_steps(const Node& node) {
   const Shape& shape = node.attrs.get_ints("shape");
   auto dim = size_t(node.attrs.get_int("dim"));
-  int64_t inner = 1;
-  for (size_t d = dim + 1; d < shape.size(); ++d) inner *= shape[d];
-  return {inner, shape[dim]};
+  IotaSteps steps{1, shape[dim], node.attrs.get_int("period", shape[dim])};
+  for (size_t d = dim + 1; d < shape.size(); ++d) steps.inner *= shape[d];
+  return steps;
 }
 
 void iota_reference(const Node& node, std::span<const HostTensor* const>, std::span<HostTensor> out) {
-  auto [inner, size] = iota_period(node);
-  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = double((i / inner) % size);
+  auto [inner, size, period] = iota_steps(node);
+  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = double((i / inner) % size % period);
 }
 
 // Runs of equal or of consecutive indices, so that the division happens once a run.
 void iota_tile(const Node& node, std::span<const TileOperand>, int64_t first, int64_t n, float* out) {
-  auto [inner, size] = iota_period(node);
+  auto [inner, size, period] = iota_steps(node);
   for (int64_t done = 0; done < n;) {
-    int64_t at = first + done, index = (at / inner) % size;
-    int64_t run = std::min(n - done, inner == 1 ? size - index : inner - at % inner);
-    for (int64_t i = 0; i < run; ++i) out[done + i] = float(inner == 1 ? index + i : index);
+    int64_t at = first + done, index = (at / inner) % size, value = index % period;
+    int64_t run = std::min(n - done, inner == 1 ? std::min(size - index, period - value) : inner - at % inner);
+    for (int64_t i = 0; i < run; ++i) out[done + i] = float(inner == 1 ? value + i : value);
     done += run;
   }
 }
@@ -117,8 +122,10 @@ ValueId constant(GraphBuilder& g, double value, Shape shape, DType dtype) {
   return g.add1(op::constant, {},
                 {{"dtype", std::string(dtype_name(dtype))}, {"shape", std::move(shape)}, {"value", value}});
 }
-ValueId iota(GraphBuilder& g, Shape shape, int64_t dim) {
-  return g.add1(op::iota, {}, {{"dim", dim}, {"shape", std::move(shape)}});
+ValueId iota(GraphBuilder& g, Shape shape, int64_t dim, int64_t period) {
+  Attrs attrs{{"dim", dim}, {"shape", std::move(shape)}};
+  if (period > 0) attrs.set("period", period);
+  return g.add1(op::iota, {}, std::move(attrs));
 }
 ValueId random_uniform(GraphBuilder& g, ValueId rng, Shape shape, int64_t stream) {
   return g.add1(op::random_uniform, {rng}, {{"shape", std::move(shape)}, {"stream", stream}});

@@ -57,7 +57,7 @@ void softmax_reference(const Node&, Tensors in, std::span<HostTensor> out) {
 Values softmax_decompose(GraphBuilder& g, const Node&, Inputs in) {
   auto dim = last_dim(g.shape(in[0]));
   ValueId e = exp(g, sub(g, in[0], reduce_max(g, in[0], dim, true)));
-  return {div(g, e, reduce_sum(g, e, dim, true))};
+  return {mul(g, e, div(g, constant(g, 1), reduce_sum(g, e, dim, true)))};  // one division a row
 }
 Values softmax_gradient(GraphBuilder& g, const Node& node, Inputs dy) {
   return {g.add1(op::softmax_grad, {node.outputs[0], dy[0]})};

@@ -45,7 +45,7 @@ std::vector<ValueId> multi_cast(GraphBuilder& g, std::vector<ValueId> values, DT
 
 // Generators.
 ValueId constant(GraphBuilder& g, double value, Shape shape = {}, DType dtype = DType::kF32);
-ValueId iota(GraphBuilder& g, Shape shape, int64_t dim);  // f32 index along dim
+ValueId iota(GraphBuilder& g, Shape shape, int64_t dim, int64_t period = 0);  // f32 index along dim, modulo the period
 /// Uniform in [0, 1); rng is i32[2] = (seed, step); `stream` tells tensors of one step apart.
 ValueId random_uniform(GraphBuilder& g, ValueId rng, Shape shape, int64_t stream);
 

@@ -17,6 +17,8 @@ class Caster {
         low_residual_(options.low_residual) {
     for (const Node& node : graph.nodes())
       if (node.op->autocast == Autocast::kLow) low_operands_.insert(node.inputs.begin(), node.inputs.end());
+    for (const Node& node : graph.nodes())
+      if (node.op == &op::dropout && low_operands_.count(node.outputs[0])) low_operands_.insert(node.inputs[0]);
   }
 
   Graph run() {
@@ -58,8 +60,11 @@ class Caster {
   }
 
   // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.
+  // Probabilities that a matmul reads are kept once, for the gradient as well.
   std::vector<ValueId> stored(const Node& node, std::vector<ValueId> outputs) {
-    if (low_residual_ && node.op == &op::embedding) outputs[0] = as(outputs[0], low_);
+    bool low =
+        node.op == &op::softmax ? low_operands_.count(node.outputs[0]) > 0 : low_residual_ && node.op == &op::embedding;
+    if (low) outputs[0] = as(outputs[0], low_);
     return outputs;
   }
 

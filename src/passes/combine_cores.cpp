@@ -102,11 +102,12 @@ std::optional<GroupCore> combine_row_column(const GroupCore& row, const GroupCor
   return joined;
 }
 
-bool is_generator(const GroupCore& core) {
-  return core.values.size() == 1 && (core.values[0].op == &op::constant || core.values[0].op == &op::iota);
-}
+namespace {
 
-std::optional<GroupCore> inline_generator(const GroupCore& generator, const GroupCore& consumer) {
+constexpr int kGeneratorNodes = 4;
+
+// A constant or an index; the consumer may read an index as another vector as well.
+std::optional<GroupCore> inline_value(const GroupCore& generator, const GroupCore& consumer) {
   const CoreValue& made = generator.values[0];
   GroupCore out{consumer.kind, consumer.rows, consumer.cols, {}, {}};
   std::vector<int> map;
@@ -119,7 +120,7 @@ std::optional<GroupCore> inline_generator(const GroupCore& generator, const Grou
       bool same_space = generator.rows == consumer.rows && generator.cols == consumer.cols && same_sides(made, value);
       bool vectors = made.along_rows != made.along_cols && value.along_rows != value.along_cols;
       if (made.op == &op::iota && !same_space) {
-        if (!vectors) return {};
+        if (!vectors || made.attrs.get_int("dim") != int64_t(made.along_cols)) return {};
         copy.attrs.set("dim", int64_t(value.along_cols));
       }
       value = std::move(copy);
@@ -129,6 +130,59 @@ std::optional<GroupCore> inline_generator(const GroupCore& generator, const Grou
   for (const CoreResult& result : consumer.results)
     out.results.push_back({map[size_t(result.value)], result.outer, result.type});
   return out;
+}
+
+// A core without inputs that the consumer reads as a matrix of its own space.
+std::optional<GroupCore> inline_matrix(const GroupCore& generator, const GroupCore& consumer) {
+  if (generator.rows != consumer.rows || generator.cols != consumer.cols || !links_agree(generator, consumer))
+    return {};
+  GroupCore out = join(generator, consumer, consumer.kind);
+  std::erase_if(out.results, [&](const CoreResult& r) { return r.outer == generator.results[0].outer; });
+  return out;
+}
+
+// The generator once for each of `times` matrices that lie below each other: an index along rows begins again.
+std::optional<GroupCore> repeat_rows(GroupCore generator, int64_t times) {
+  for (CoreValue& value : generator.values) {
+    if (value.op != &op::iota || !value.along_rows || value.attrs.get_int("dim") != 0) continue;
+    int64_t period = value.attrs.get_int("period", generator.rows);
+    if (generator.rows % period != 0) return {};
+    value.attrs.set("period", period);
+  }
+  generator.rows *= times;
+  return generator;
+}
+
+// Every row of the consumer reads the generator's whole matrix, a causal mask for one: the consumer over rows of that
+// matrix's width instead, so that it fits what reduces along them.
+std::optional<GroupCore> cut_rows(const GroupCore& consumer, const GroupCore& generator) {
+  bool matrix = generator.rows > 1 && generator.cols > 1 && consumer.cols == generator.rows * generator.cols;
+  if (consumer.kind != "flat" || !matrix) return {};
+  GroupCore out = consumer;
+  out.rows = consumer.rows * generator.rows;
+  out.cols = generator.cols;
+  for (CoreValue& value : out.values) {
+    bool linked = !value.op && value.outer == generator.results[0].outer;
+    if (value.raw || value.op == &op::iota || (linked && value.along_rows)) return {};
+    if (consumer.size(value) > 1 && !consumer.is_full(value) && !linked) return {};
+    value.along_rows = value.along_cols = consumer.size(value) > 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_generator(const GroupCore& core) {
+  return core.kind == "flat" && core.num_nodes() <= kGeneratorNodes && core.inputs().empty() &&
+         core.results.size() == 1;
+}
+
+std::optional<GroupCore> inline_generator(const GroupCore& generator, const GroupCore& consumer) {
+  if (generator.values.size() == 1) return inline_value(generator, consumer);
+  if (std::optional<GroupCore> same = inline_matrix(generator, consumer)) return same;
+  std::optional<GroupCore> cut = cut_rows(consumer, generator);
+  std::optional<GroupCore> repeated = repeat_rows(generator, consumer.rows);
+  return cut && repeated ? inline_matrix(*repeated, *cut) : std::nullopt;
 }
 
 }  // namespace tokamak

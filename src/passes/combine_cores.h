@@ -9,7 +9,8 @@ namespace tokamak {
 /// no template holds both.
 std::optional<GroupCore> combine_cores(const GroupCore& producer, const GroupCore& consumer);
 
-/// Whether the group only makes numbers from their index (constant, iota): cheaper to make again than to read.
+/// Whether the group only makes numbers from their index (a constant, an iota, a causal mask of two): cheaper to make
+/// again than to read.
 bool is_generator(const GroupCore& core);
 
 /// The consumer with the generator's value made inside it; nothing when the index cannot be told there.

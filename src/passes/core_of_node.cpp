@@ -145,13 +145,20 @@ class CoreMaker {
     for (const auto& [name, attr] : node.attrs)
       if (name != "shape") made.attrs.set(name, attr);
     if (node.op != &op::iota) return true;
-    // The index along a dim is an index along rows or columns only where no other dim shares them.
+    // The index along a dim is an index along rows or columns where it is the innermost of the dims that share them;
+    // for each index of those outside it, it begins again.
     const Shape& shape = node.attrs.get_ints("shape");
     size_t dim = size_t(node.attrs.get_int("dim")), offset = space_.shape.size() - shape.size();
-    bool rows = dim + offset < space_.split;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (d != dim && shape[d] > 1 && (d + offset < space_.split) == rows) return false;
+    bool rows = dim + offset < space_.split, repeats = false;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (d == dim || shape[d] == 1 || (d + offset < space_.split) != rows) continue;
+      if (d > dim) return false;
+      repeats = true;
+    }
     made.attrs.set("dim", int64_t(!rows));
+    if (!repeats) return true;
+    if (shape[dim] % node.attrs.get_int("period", shape[dim]) != 0) return false;
+    made.attrs.set("period", node.attrs.get_int("period", shape[dim]));
     return true;
   }
 

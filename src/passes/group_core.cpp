@@ -59,12 +59,15 @@ std::optional<GroupCore> respace(const GroupCore& core, int64_t rows, int64_t co
   for (CoreValue& value : out.values) {
     int64_t size = core.size(value);
     if (value.raw || size == 1) continue;
-    // An index along one side cannot be told after that side was cut in two.
-    bool splits = value.op == &op::iota && along_rows && along_cols && rows > 1 && cols > 1;
-    if (size != total || splits) return {};
-    if (value.op == &op::iota) value.attrs.set("dim", int64_t(along_cols && cols > 1));
+    if (size != total) return {};
+    bool was_rows = value.along_rows, was_cols = value.along_cols;
     value.along_rows = along_rows && rows > 1;
     value.along_cols = along_cols && cols > 1;
+    if (value.op != &op::iota) continue;
+    // An index along one side cannot be told after that side was cut in two, nor that along one of two sides in a line.
+    bool was_line = was_rows != was_cols && value.attrs.get_int("dim") == int64_t(was_cols);
+    if (!was_line || value.along_rows == value.along_cols) return {};
+    value.attrs.set("dim", int64_t(value.along_cols));
   }
   return out;
 }

@@ -17,6 +17,8 @@ std::vector<OpCase> generate_cases() {
       {"MiddleDim", &op::iota, {}, {{"dim", int64_t(1)}, {"shape", Shape{2, 3, 5}}}, 0},
       {"FirstDim", &op::iota, {}, {{"dim", int64_t(0)}, {"shape", Shape{2, 3, 5}}}, 0},
       {"Long", &op::iota, {}, {{"dim", int64_t(0)}, {"shape", Shape{5000}}}, 0},
+      {"Periodic", &op::iota, {}, {{"dim", int64_t(0)}, {"period", int64_t(5)}, {"shape", Shape{12, 3}}}, 0},
+      {"LongPeriodic", &op::iota, {}, {{"dim", int64_t(0)}, {"period", int64_t(700)}, {"shape", Shape{5000}}}, 0},
       {"Matrix", &op::random_uniform, {rng()}, {{"shape", Shape{7, 9}}, {"stream", int64_t(3)}}, 0},
       {"Long", &op::random_uniform, {rng()}, {{"shape", Shape{5001}}, {"stream", int64_t(0)}}, 0},
       {"Scalar", &op::random_uniform, {rng()}, {{"shape", Shape{}}, {"stream", int64_t(1)}}, 0},
@@ -32,6 +34,17 @@ TEST(Iota, CountsAlongItsDim) {
   EXPECT_EQ(iota(0), (std::vector<double>{0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(iota(1), (std::vector<double>{0, 1, 2, 0, 1, 2}));
   expect_refused({"", &op::iota, {}, {{"dim", int64_t(2)}, {"shape", Shape{2, 3}}}}, "expected a dim of [2,3], got 2");
+}
+
+TEST(Iota, BeginsAgainAfterItsPeriod) {
+  auto iota = [](int64_t dim, int64_t period, Shape shape) {
+    return evaluate({"", &op::iota, {}, {{"dim", dim}, {"period", period}, {"shape", shape}}}, {})[0].data;
+  };
+  EXPECT_EQ(iota(0, 3, {7}), (std::vector<double>{0, 1, 2, 0, 1, 2, 0}));
+  EXPECT_EQ(iota(0, 2, {3, 2}), (std::vector<double>{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(iota(1, 2, {2, 3}), (std::vector<double>{0, 1, 0, 0, 1, 0}));
+  expect_refused({"", &op::iota, {}, {{"dim", int64_t(0)}, {"period", int64_t(0)}, {"shape", Shape{2}}}},
+                 "expected a period of 1 or more, got 0");
 }
 
 TEST(RandomUniform, DependsOnSeedStepAndStreamAlone) {

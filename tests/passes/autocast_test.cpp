@@ -52,6 +52,54 @@ TEST(Autocast, DoesNotFireWithoutMatmuls) {
   EXPECT_FALSE(autocast(graph, {}));
 }
 
+TEST(Autocast, KeepsProbabilitiesThatAMatmulReadsOnce) {
+  Graph before = parse(R"(graph g {
+    input s = %0 : f32[2,4]
+    input v = %1 : f32[4,4]
+    input dy = %2 : f32[2,4]
+    %3 = softmax(%0) : f32[2,4]
+    %4 = matmul(%3, %1) {trans_a=false, trans_b=false} : f32[2,4]
+    %5 = softmax_grad(%3, %2) #backward : f32[2,4]
+    %6 = softmax(%5) : f32[2,4]
+    result y = %4
+    result ds = %6
+  })");
+  Graph after = before;
+  EXPECT_TRUE(autocast(after, {}));
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input s = %0 : f32[2,4]
+    input v = %1 : f32[4,4]
+    input dy = %2 : f32[2,4]
+    %3 = softmax(%0) : f32[2,4]
+    %4 = cast(%3) {to="bf16"} : bf16[2,4]
+    %5 = cast(%1) {to="bf16"} : bf16[4,4]
+    %6 = matmul(%4, %5) {trans_a=false, trans_b=false} : bf16[2,4]
+    %7 = softmax_grad(%4, %2) #backward : bf16[2,4]
+    %8 = softmax(%7) : bf16[2,4]
+    %9 = cast(%6) {to="f32"} : f32[2,4]
+    %10 = cast(%8) {to="f32"} : f32[2,4]
+    result y = %9
+    result ds = %10
+  })"));
+  test::expect_same_meaning(before, after, 0.05);
+}
+
+TEST(Autocast, KeepsProbabilitiesLowBeforeDropout) {
+  Graph graph = parse(R"(graph g {
+    input s = %0 : f32[2,4]
+    input v = %1 : f32[4,4]
+    input rng = %2 : i32[2]
+    %3 = softmax(%0) : f32[2,4]
+    %4 = dropout(%3, %2) {p=0.5, stream=0} : f32[2,4]
+    %5 = matmul(%4, %1) {trans_a=false, trans_b=false} : f32[2,4]
+    result y = %5
+  })");
+  EXPECT_TRUE(autocast(graph, {}));
+  for (const Node& node : graph.nodes())
+    if (node.op->name == "dropout") EXPECT_EQ(graph.dtype(node.inputs[0]), DType::kBF16);
+  EXPECT_EQ(test::count_ops(graph, "cast"), 3) << print(graph);  // p, v and y
+}
+
 TEST(Autocast, ResidualsStayInTheWidestType) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[2,4]

@@ -111,6 +111,12 @@ const Case kCases[] = {
     {"iota", "flat", 3, 4, R"(graph g {
       %0 = iota() {dim=0, shape=[3,4]} : f32[3,4]
       result y = %0 })"},
+    {"iota_of_a_middle_dim", "flat", 6, 4, R"(graph g {
+      %0 = iota() {dim=1, shape=[2,3,4]} : f32[2,3,4]
+      result y = %0 })"},
+    {"iota_with_a_period", "flat", 8, 3, R"(graph g {
+      %0 = iota() {dim=1, period=2, shape=[2,4,3]} : f32[2,4,3]
+      result y = %0 })"},
     {"dropout", "flat", 6, 4, R"(graph g {
       input x = %0 : f32[2,3,4]
       input rng = %1 : i32[2]

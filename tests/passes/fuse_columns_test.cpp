@@ -58,12 +58,14 @@ TEST(FuseColumns, SumOfWhatTheRowGroupReads) {
         %2 = sub(%0, %1) : f32[4,3]
         %3 = exp(%2) : f32[4,3]
         %4 = reduce_sum(%3) {dims=[1], keep=true} : f32[4,1]
-        %5 = div(%3, %4) : f32[4,3]
-        %6 = mul(%0, %0) : f32[4,3]
-        %7 = reduce_sum(%6) {dims=[0], keep=true} : f32[1,3]
-        %8 = reshape(%7) {shape=[3]} : f32[3]
-        result r0 = %5
-        result r1 = %8
+        %5 = constant() {dtype="f32", shape=[1,1], value=1.0} : f32[1,1]
+        %6 = div(%5, %4) : f32[4,1]
+        %7 = mul(%3, %6) : f32[4,3]
+        %8 = mul(%0, %0) : f32[4,3]
+        %9 = reduce_sum(%8) {dims=[0], keep=true} : f32[1,3]
+        %10 = reshape(%9) {shape=[3]} : f32[3]
+        result r0 = %7
+        result r1 = %10
       }
     }
     %3 = matmul(%1, %1) {trans_a=false, trans_b=true} : f32[4,4]

@@ -168,6 +168,79 @@ TEST(Fuse, LossAndItsGradientBecomeOneKernel) {
   EXPECT_EQ(after.nodes().size(), 1u) << print(after);
 }
 
+const char* kCausal = R"(graph g {
+  input s = %0 : bf16[2,3,4,4]
+  input d = %1 : bf16[6,16]
+  %2 = iota() {dim=0, shape=[4,1]} : f32[4,1]
+  %3 = iota() {dim=1, shape=[1,4]} : f32[1,4]
+  %4 = less(%2, %3) : f32[4,4]
+  %5 = constant() {dtype="f32", shape=[], value=-inf} : f32[]
+  %6 = select(%4, %5, %0) : f32[2,3,4,4]
+  %7 = softmax(%6) : f32[2,3,4,4]
+  %8 = cast(%7) {to="bf16"} : bf16[2,3,4,4]
+  %9 = reshape(%8) {shape=[6,16]} : bf16[6,16]
+  %10 = matmul(%9, %9) {trans_a=false, trans_b=true} : bf16[6,6]
+  %11 = matmul(%10, %1) {trans_a=false, trans_b=false} : bf16[6,16]
+  %12 = reshape(%11) {shape=[2,3,4,4]} : bf16[2,3,4,4]
+  %13 = softmax_grad(%8, %12) : bf16[2,3,4,4]
+  %14 = constant() {dtype="f32", shape=[], value=0.0} : f32[]
+  %15 = select(%4, %14, %13) : f32[2,3,4,4]
+  %16 = cast(%15) {to="bf16"} : bf16[2,3,4,4]
+  result y = %10
+  result ds = %16
+})";
+
+TEST(Fuse, CausalMaskIsMadeInsideSoftmaxAndItsGradient) {
+  Graph after = fused(kCausal);
+  EXPECT_EQ(count_groups(after, "row"), 2) << print(after);
+  EXPECT_EQ(count_groups(after, "flat"), 0) << print(after);
+  const Node& softmax = after.nodes()[0];
+  ASSERT_EQ(softmax.inputs.size(), 1u);  // the scores
+  ASSERT_EQ(softmax.outputs.size(), 1u);
+  EXPECT_EQ(group_space(softmax).rows, 24);
+  EXPECT_NE(print(after).find("iota() {dim=0, period=4, shape=[24,1]}"), std::string::npos) << print(after);
+}
+
+TEST(Fuse, AMaskThatIsReadElsewhereStays) {
+  std::string text = kCausal;
+  text.insert(text.rfind('}'), "  result mask = %4\n");
+  Graph after = fused(text);
+  EXPECT_EQ(count_groups(after, "row"), 2) << print(after);
+  EXPECT_EQ(count_groups(after, "flat"), 1) << print(after);
+}
+
+TEST(Fuse, AMaskBesideAVectorIsRead) {
+  // The bias varies along all of (4,4) as well and cannot be told from an index, so the rows stay 16 wide.
+  Graph after = fused(R"(graph g {
+    input s = %0 : f32[6,4,4]
+    input bias = %1 : f32[4,4]
+    %2 = iota() {dim=0, shape=[4,1]} : f32[4,1]
+    %3 = iota() {dim=1, shape=[1,4]} : f32[1,4]
+    %4 = less(%2, %3) : f32[4,4]
+    %5 = add(%0, %1) : f32[6,4,4]
+    %6 = select(%4, %1, %5) : f32[6,4,4]
+    %7 = softmax(%6) : f32[6,4,4]
+    result y = %7
+  })");
+  EXPECT_EQ(count_groups(after, "row"), 1) << print(after);
+  EXPECT_EQ(print(after).find("period"), std::string::npos) << print(after);
+}
+
+TEST(Fuse, AnIndexIsKeptWhereTheMatrixIsCutElsewhere) {
+  Graph after = fused(R"(graph g {
+    input x = %0 : f32[2,3]
+    %1 = iota() {dim=1, shape=[2,3]} : f32[2,3]
+    %2 = add(%1, %0) : f32[2,3]
+    %3 = reshape(%2) {shape=[6]} : f32[6]
+    %4 = iota() {dim=0, shape=[2,3]} : f32[2,3]
+    %5 = reshape(%4) {shape=[6]} : f32[6]
+    %6 = mul(%3, %5) : f32[6]
+    %7 = exp(%6) : f32[6]
+    result y = %7
+  })");
+  EXPECT_EQ(print(after).find("shape=[1,6]} : f32"), std::string::npos) << print(after);
+}
+
 TEST(Fuse, RandomNumbersKeepTheirIndex) {
   Graph after = fused(R"(graph g {
     input x = %0 : f32[2,3,4]

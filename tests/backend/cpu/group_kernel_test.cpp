@@ -125,6 +125,7 @@ TEST_P(GroupKernel, FlatGenerators) {
     body.add_result("across", add(g, a, iota(g, {1, C}, 1)));
     body.add_result("down", add(g, a, iota(g, {R, 1}, 0)));
     body.add_result("both", iota(g, {R, C}, 1));
+    body.add_result("periods", add(g, iota(g, {R, 1}, 0, 3), mul(g, iota(g, {1, C}, 1, 5), a)));
     body.add_result("random", random_uniform(g, rng, {R, C}, 3));
     body.add_result("random_row", add(g, a, random_uniform(g, rng, {1, C}, 4)));
     body.add_result("random_column", add(g, a, random_uniform(g, rng, {R, 1}, 5)));

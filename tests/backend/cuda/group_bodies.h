@@ -95,6 +95,7 @@ inline void generators(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
   body.add_result("across", add(g, a, iota(g, {1, C}, 1)));
   body.add_result("down", add(g, a, iota(g, {R, 1}, 0)));
   body.add_result("both", iota(g, {R, C}, 1));
+  body.add_result("periods", add(g, iota(g, {R, 1}, 0, 3), mul(g, iota(g, {1, C}, 1, 5), a)));
   body.add_result("random", random_uniform(g, rng, {R, C}, 3));
   body.add_result("random_row", add(g, a, random_uniform(g, rng, {1, C}, 4)));
   body.add_result("random_column", add(g, a, random_uniform(g, rng, {R, 1}, 5)));
@@ -125,6 +126,21 @@ inline void softmax_lse(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
   ValueId s = reduce_sum(g, e, {1}, true);
   body.add_result("y", div(g, e, s));
   body.add_result("lse", reshape(g, add(g, log(g, s), top), {R}));
+}
+// Of attention: sequences of 5 lie below each other. Scores are scaled, masked and become probabilities, and back.
+inline ValueId hidden(GraphBuilder& g, int64_t R, int64_t C) {
+  return less(g, iota(g, {R, 1}, 0, 5), iota(g, {1, C}, 1));
+}
+inline void causal_softmax(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
+  ValueId s = mul(g, in(g, "s", {R, C}, kBF16), scalar(g, 0.125));
+  s = select(g, hidden(g, R, C), scalar(g, -std::numeric_limits<double>::infinity()), s);
+  ValueId e = exp(g, sub(g, s, reduce_max(g, s, {1}, true)));
+  body.add_result("p", cast(g, mul(g, e, div(g, scalar(g, 1), reduce_sum(g, e, {1}, true))), kBF16));
+}
+inline void causal_softmax_gradient(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
+  ValueId p = cast(g, in(g, "p", {R, C}, kBF16), kF32), dp = cast(g, in(g, "dp", {R, C}, kBF16), kF32);
+  ValueId ds = cast(g, mul(g, p, sub(g, dp, reduce_sum(g, mul(g, p, dp), {1}, true))), kBF16);
+  body.add_result("ds", cast(g, mul(g, select(g, hidden(g, R, C), scalar(g, 0), ds), scalar(g, 0.125)), kBF16));
 }
 inline ValueId normalized(GraphBuilder& g, Graph& body, ValueId x, int64_t C) {
   ValueId n = scalar(g, 1.0 / double(C));
@@ -239,6 +255,8 @@ inline std::vector<GroupCase> group_cases() {
           {"dropout_layer_norm", "row", bodies::dropout_layer_norm},
           {"row_mixture", "row", bodies::row_mixture},
           {"uniform_reductions", "row", bodies::uniform_reductions},
+          {"causal_softmax", "row", bodies::causal_softmax},
+          {"causal_softmax_gradient", "row", bodies::causal_softmax_gradient},
           {"row_types", "row", bodies::row_types},
           {"cross_entropy_both", "row", bodies::cross_entropy_both},
           {"layer_norm_gradient", "row", bodies::layer_norm_gradient, 8192},

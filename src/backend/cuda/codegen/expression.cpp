@@ -51,8 +51,8 @@ std::string Expression::statement(int value) const {
 bool Expression::is_column_limit(const BodyValue& v) const {
   if (!v.is(op::less) || body_.kind != "row") return false;
   const BodyValue &a = body_.values[size_t(v.operands[0])], &b = body_.values[size_t(v.operands[1])];
-  return a.is(op::iota) && a.along_cols && a.node->attrs.get_int("dim") == 1 && b.is(op::constant) &&
-         b.node->attrs.get_double("value") > double(body_.cols) / 2;
+  return a.is(op::iota) && a.along_cols && a.node->attrs.get_int("dim") == 1 && !a.node->attrs.find("period") &&
+         b.is(op::constant) && b.node->attrs.get_double("value") > double(body_.cols) / 2;
 }
 
 int64_t Expression::unmasked_cols() const {
@@ -67,8 +67,11 @@ int64_t Expression::unmasked_cols() const {
 
 std::string Expression::iota(const BodyValue& v) const {
   auto dim = size_t(v.node->attrs.get_int("dim"));
-  if (v.node->attrs.get_ints("shape")[dim] <= 1) return "0.0f";
-  if (!flattened_ && dim == 0) return "float(row)";
+  int64_t size = v.node->attrs.get_ints("shape")[dim], period = v.node->attrs.get_int("period", size);
+  if (size <= 1) return "0.0f";
+  bool repeats = period < size, by_row = !flattened_ && dim == 0;
+  if (repeats) return fmt::format("float(({}) % Index({}))", by_row ? "row" : "column + i", period);
+  if (by_row) return "float(row)";
   // Exact up to 2^24, and one addition an element.
   return body_.size() <= 1 << 24 || (!flattened_ && body_.cols <= 1 << 24) ? "float(column) + float(i)"
                                                                            : "float(column + i)";
