@@ -10,6 +10,7 @@
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
 #include "passes/fused_optimizer.h"
+#include "passes/join_pads.h"
 #include "passes/merge_casts.h"
 #include "passes/merge_duplicates.h"
 #include "passes/pad_vocab.h"
@@ -32,6 +33,8 @@ constexpr Pass kPasses[] = {
     {"decompose_attention", Stage::kForward, Numerics::kTolerance, always, decompose_attention,
      "writes attention that is not kept whole as matmuls and softmax"},
 
+    {"join_pads", Stage::kStep, Numerics::kTolerance, always, join_pads,
+     "gradients of the slices of one value (q, k and v) are put side by side, not padded with zeros and added"},
     {"eliminate_dead", Stage::kStep, Numerics::kExact, always, eliminate_dead,
      "removes nodes that no result and no update depends on"},
     {"merge_duplicates", Stage::kStep, Numerics::kExact, always, merge_duplicates,
