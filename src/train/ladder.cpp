@@ -125,8 +125,8 @@ class Trial {
 // Everything by which a rung may differ from another: where it is equal, so is the run.
 std::string fingerprint(const CompiledStep& step) {
   const CompileConfig& c = step.config.compile;
-  std::string text = fmt::format("{} async {} cuda_graph {} micro_batches {}\n", c.precision, c.async, c.cuda_graph,
-                                 step.micro_batches);
+  std::string text = fmt::format("{} async {} cuda_graph {} deterministic {} micro_batches {}\n", c.precision, c.async,
+                                 c.cuda_graph, c.deterministic, step.micro_batches);
   text += print_plan(step.step.plan);
   if (step.update) text += print_plan(step.update->plan);
   return text;

@@ -97,6 +97,13 @@ TEST_F(Ladder, OptionalRungsAreNotKept) {
   EXPECT_TRUE(results[2].kept);
 }
 
+// The plan does not show it: only the gradient of attention is another.
+TEST_F(Ladder, SumsInAnyOrderAreMeasured) {
+  constexpr Rung kRungs[] = {
+      {"flash", flash}, {"any order", [](RunConfig& c, int64_t) { c.compile.deterministic = false; }, true}};
+  EXPECT_TRUE(run(kRungs, kPlenty, kByDevice)[1].changed);
+}
+
 TEST_F(Ladder, AccumulationIsShownForAsManyTokens) {
   constexpr Rung kRungs[] = {{"off", all_off}, {"accumulation x4", accumulate, true}};
   auto results = run(kRungs, kPlenty, kByDevice);
