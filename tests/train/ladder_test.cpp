@@ -99,8 +99,8 @@ TEST_F(Ladder, OptionalRungsAreNotKept) {
 
 // The plan does not show it: only the gradient of attention is another.
 TEST_F(Ladder, SumsInAnyOrderAreMeasured) {
-  constexpr Rung kRungs[] = {
-      {"flash", flash}, {"any order", [](RunConfig& c, int64_t) { c.compile.deterministic = false; }, true}};
+  constexpr Rung kRungs[] = {{"flash", flash},
+                             {"any order", [](RunConfig& c, int64_t) { c.compile.deterministic = false; }, true}};
   EXPECT_TRUE(run(kRungs, kPlenty, kByDevice)[1].changed);
 }
 
