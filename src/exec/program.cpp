@@ -107,6 +107,7 @@ void Program::share_workspace() {
   int64_t bytes = 0;
   for (const Bound& launch : launches_) bytes = std::max(bytes, launch.kernel->workspace_bytes());
   if (bytes == 0) return;
+  workspace_bytes_ = bytes;
   workspace_ = backend_.allocate(bytes);
   for (const Bound& launch : launches_) launch.kernel->use_workspace(workspace_->data());
 }

@@ -54,6 +54,8 @@ class Program {
   /// Copies an input in; `bytes` must be its size.
   void set_input(std::string_view name, const void* from, int64_t bytes);
   bool has_input(std::string_view name) const;
+  /// Scratch memory of the kernels, which the plan does not know.
+  int64_t workspace_bytes() const { return workspace_bytes_; }
   /// One run of the plan. A failing kernel's error names its node.
   void run();
   /// A result of the last run.
@@ -85,6 +87,7 @@ class Program {
   Backend& backend_;
   std::shared_ptr<Memory> arena_;
   std::unique_ptr<Memory> workspace_;
+  int64_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
   std::vector<Bound> launches_;

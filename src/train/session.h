@@ -75,6 +75,8 @@ class Session {
   Program& step_program() { return step_; }
   /// Tensor bytes that the session holds: parameters, states, inputs, arena.
   int64_t held_bytes() const;
+  /// Scratch memory of its kernels beside those.
+  int64_t workspace_bytes() const { return step_.workspace_bytes() + (update_ ? update_->workspace_bytes() : 0); }
 
  private:
   ProgramOptions options() const;

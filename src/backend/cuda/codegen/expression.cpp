@@ -93,6 +93,8 @@ std::string Expression::right_side(const BodyValue& v) const {
   std::string call = fmt::format("scalar::{}({}", node.op->scalar, operand(0));
   for (size_t k = 1; k < v.operands.size(); ++k) call += ", " + operand(k);
   call += ")";
+  // As if it had been stored: what a value is must not depend on what it is fused with.
+  if (dtype_bytes(v.dtype) == 2) call = fmt::format("rounded<{}>({})", device_type(v.dtype), call);
   return is_column_limit(v) ? fmt::format("whole.value ? 1.0f : {}", call) : call;
 }
 

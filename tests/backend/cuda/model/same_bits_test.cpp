@@ -41,6 +41,15 @@ TEST_P(SameBits, RecomputedOrKept) {
   expect_same_bits(train_small(config_), train_small(recomputed));
 }
 
+TEST_P(SameBits, RecomputedTwiceAndRecordedOrNot) {
+  config_.model.layers = 8;
+  config_.compile.memory_budget_gib = 0.015;
+  RunTrace first = train_small(config_);
+  expect_same_bits(first, train_small(config_));
+  config_.compile.cuda_graph = false;
+  expect_same_bits(first, train_small(config_));
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, ::testing::Values("fp32", "tf32", "bf16", "fp16"),
                          [](const auto& info) { return std::string(info.param); });
 
