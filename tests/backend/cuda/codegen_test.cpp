@@ -34,6 +34,31 @@ TEST_P(Codegen, CompilesForAllArchitectures) {
     EXPECT_GT(compile_device_code(source, a).size(), 1000u) << source;
 }
 
+std::string source_of(const std::string& name, int64_t rows, int64_t cols) {
+  for (const GroupCase& c : test::group_cases())
+    if (c.name == name) return group_source(test::make_group(c, rows, cols).nodes()[0]);
+  return "";
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+TEST(CodegenRow, WorksOnAVocabularyWithoutComparingEachColumn) {
+  std::string wide = source_of("cross_entropy_both", 16, 50304), narrow = source_of("cross_entropy_both", 16, 512);
+  EXPECT_TRUE(has(wide, "= pick(x") && has(wide, "add_packed(top") && has(wide, "hit.value ? scalar::equal")) << wide;
+  EXPECT_FALSE(has(narrow, "= pick(x") || has(narrow, "hit.value")) << narrow;  // the row is in registers
+}
+
+TEST(CodegenRow, ExponentialsAreCoarseOnlyWhereResultsAre) {
+  EXPECT_FALSE(has(source_of("cross_entropy_both", 16, 512), "scalar::exponential"));
+  EXPECT_FALSE(has(source_of("softmax_lse", 16, 512), "coarse_exp"));  // f32 results
+  EXPECT_FALSE(has(source_of("functions", 16, 512), "coarse_exp"));
+}
+
+TEST(CodegenRow, LoadsAheadWhatFitsInRegisters) {
+  EXPECT_TRUE(has(source_of("layer_norm_gradient_low", 4096, 768), "now = next"));
+  EXPECT_FALSE(has(source_of("layer_norm_gradient", 4096, 768), "now = next"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Bodies, Codegen, ::testing::ValuesIn(test::group_cases()),
                          [](const auto& info) { return info.param.name; });
 

@@ -204,18 +204,32 @@ inline void cross_entropy_both(GraphBuilder& g, Graph& body, int64_t R, int64_t 
   body.add_result("dlogits", cast(g, mul(g, sub(g, exp(g, sub(g, x, lse)), hit), scalar(g, 0.125)), kBF16));
 }
 
-// Gradients of x, gain and bias in one pass.
-inline void layer_norm_gradient(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
-  ValueId dy = in(g, "dy", {R, C}, kBF16), x = in(g, "x", {R, C}), residual = in(g, "residual", {R, C});
+// Gradients of x, gain and bias in one pass; with activations of one type, a row's operands are few enough to be loaded
+// ahead.
+inline void layer_norm_gradients(GraphBuilder& g, Graph& body, int64_t R, int64_t C, DType dtype, bool residual) {
+  ValueId dy = cast(g, in(g, "dy", {R, C}, kBF16), kF32), x = in(g, "x", {R, C}, dtype);
+  if (dtype != kF32) x = cast(g, x, kF32);
   ValueId gain = reshape(g, in(g, "gain", {C}), {1, C});
   ValueId mean = in(g, "mean", {R, 1}), rstd = in(g, "rstd_positive", {R, 1}), n = scalar(g, 1.0 / double(C));
   ValueId d = mul(g, dy, gain), x_hat = mul(g, sub(g, x, mean), rstd);
   ValueId sum = mul(g, reduce_sum(g, d, {1}, true), n), dot = mul(g, reduce_sum(g, mul(g, d, x_hat), {1}, true), n);
   ValueId dx = mul(g, sub(g, sub(g, d, sum), mul(g, x_hat, dot)), rstd);
-  body.add_result("dx", add(g, dx, residual));
+  if (dtype != kF32) dx = cast(g, dx, dtype);
+  body.add_result("dx", residual ? add(g, dx, in(g, "residual", {R, C}, dtype)) : dx);
+  if (dtype != kF32) dx = cast(g, dx, kF32);
   body.add_result("dgain", reshape(g, reduce_sum(g, mul(g, dy, x_hat), {0}, true), {C}));
   body.add_result("dbias", reshape(g, reduce_sum(g, dy, {0}, true), {C}));
   body.add_result("ddx", reduce_sum(g, dx, {0}, true));
+}
+
+inline void layer_norm_gradient(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
+  layer_norm_gradients(g, body, R, C, kF32, true);
+}
+inline void layer_norm_gradient_low(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
+  layer_norm_gradients(g, body, R, C, kBF16, true);
+}
+inline void layer_norm_gradient_alone(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
+  layer_norm_gradients(g, body, R, C, kBF16, false);
 }
 
 inline void column(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
@@ -260,6 +274,8 @@ inline std::vector<GroupCase> group_cases() {
           {"row_types", "row", bodies::row_types},
           {"cross_entropy_both", "row", bodies::cross_entropy_both},
           {"layer_norm_gradient", "row", bodies::layer_norm_gradient, 8192},
+          {"layer_norm_gradient_low", "row", bodies::layer_norm_gradient_low, 8192},
+          {"layer_norm_gradient_alone", "row", bodies::layer_norm_gradient_alone, 8192},
           {"column", "column", bodies::column},
           {"column_types", "column", bodies::column_types},
           {"bias_gradient", "column", bodies::bias_gradient}};

@@ -1,5 +1,6 @@
 #include "backend/cuda/codegen/expression.h"
 
+#include "backend/cuda/codegen/precision.h"
 #include "backend/cuda/device_types.h"
 #include "base/error.h"
 #include "ops/ops.h"
@@ -18,7 +19,8 @@ std::string literal(double value) {
 
 }  // namespace
 
-Expression::Expression(const GroupBody& body, bool flattened) : body_(body), flattened_(flattened) {
+Expression::Expression(const GroupBody& body, bool flattened)
+    : body_(body), flattened_(flattened), coarse_(coarse_exponentials(body)) {
   for (const BodyValue& v : body.values) {
     Level level = v.along_cols || (flattened && v.along_rows) ? Level::kTile
                   : v.along_rows                              ? Level::kRow
@@ -90,7 +92,8 @@ std::string Expression::right_side(const BodyValue& v) const {
     return fmt::format("rounded<{}>({})", device_type(v.dtype), operand(0));
   }
   TOKAMAK_CHECK(!node.op->scalar.empty(), "[group] '{}' has no scalar function", node.op->name);
-  std::string call = fmt::format("scalar::{}({}", node.op->scalar, operand(0));
+  bool coarse = coarse_[size_t(&v - body_.values.data())];
+  std::string call = fmt::format("scalar::{}({}", coarse ? "coarse_exp" : node.op->scalar, operand(0));
   for (size_t k = 1; k < v.operands.size(); ++k) call += ", " + operand(k);
   call += ")";
   // As if it had been stored: what a value is must not depend on what it is fused with.

@@ -31,15 +31,17 @@ class Expression {
   /// The largest column below which every comparison of column numbers with a constant is true; the number of columns
   /// where there is no such comparison.
   int64_t unmasked_cols() const;
+  /// Whether the value is such a comparison.
+  bool is_column_limit(const BodyValue& v) const;
 
  private:
   std::string right_side(const BodyValue& v) const;
   std::string iota(const BodyValue& v) const;
-  bool is_column_limit(const BodyValue& v) const;
 
   const GroupBody& body_;
   bool flattened_;
   std::vector<Level> levels_;
+  std::vector<bool> coarse_;  // exponentials that need not be exact to the last bits
 };
 
 /// Code for one vector of elements: the loop over them, with what it reads.

@@ -17,8 +17,8 @@ bool is_dear(const BodyValue& v) {
 
 }  // namespace
 
-RowPhases::RowPhases(const GroupBody& body, const Expression& expression, bool keep)
-    : body_(body), expression_(expression) {
+RowPhases::RowPhases(const GroupBody& body, const Expression& expression, bool keep, std::function<bool(int)> skipped)
+    : body_(body), expression_(expression), skipped_(std::move(skipped)) {
   for (const BodyValue& v : body.values) {
     int phase = 0;
     for (int operand : v.operands) phase = std::max(phase, phase_[size_t(operand)]);
@@ -60,7 +60,8 @@ std::vector<int> RowPhases::stores(int p) const {
 
 std::vector<int> RowPhases::targets(int p) const {
   std::vector<int> targets;
-  for (int v : reductions(p)) targets.push_back(body_.values[size_t(v)].operands[0]);
+  for (int v : reductions(p))
+    if (!skipped_(v)) targets.push_back(body_.values[size_t(v)].operands[0]);
   for (int v : row_sums(p)) targets.push_back(body_.values[size_t(v)].operands[0]);
   for (int r : stores(p)) targets.push_back(body_.results[size_t(r)].value);
   return targets;

@@ -4,14 +4,16 @@
 
 #include "backend/cuda/codegen/expression.h"
 
+#include <functional>
 #include <map>
 
 namespace tokamak::cuda {
 
 class RowPhases {
  public:
-  /// `keep`: values that are dear to compute are kept for later phases.
-  RowPhases(const GroupBody& body, const Expression& expression, bool keep);
+  /// `keep`: values that are dear to compute are kept for later phases. `skipped` says which reductions need no work on
+  /// elements.
+  RowPhases(const GroupBody& body, const Expression& expression, bool keep, std::function<bool(int)> skipped);
 
   int count() const { return count_; }
   int phase(int value) const { return phase_[size_t(value)]; }
@@ -31,6 +33,7 @@ class RowPhases {
 
   const GroupBody& body_;
   const Expression& expression_;
+  std::function<bool(int)> skipped_;
   std::vector<int> phase_;
   std::map<int, int> kept_;
   int count_ = 1;

@@ -14,8 +14,12 @@ constexpr int64_t kMaxOperandWords = 72;  // registers of a thread that hold ope
 constexpr int64_t kMaxTeam = 512;         // threads of a row that keep operands in registers
 constexpr int64_t kBlockThreads = 256;    // of a block with several rows
 // Of a group with sums over rows: what the largest GPUs run at a time. Each thread then has few columns, whose sums
-// stay in registers, and enough rows are under way to hide the memory's latency.
+// stay in registers, and enough rows are under way to hide the memory's latency. A block's rows leave one partial
+// result, so blocks are large; what its rows leave lies in shared memory for a moment.
 constexpr int64_t kSumThreads = 132 * RowPlan::kSumThreadsEach;
+constexpr int64_t kSumBlockThreads = RowPlan::kSumThreadsEach, kSumSharedBytes = 32 << 10;
+constexpr int64_t kRegisters = 1 << 16;    // of a multiprocessor
+constexpr int64_t kWorkingRegisters = 30;  // of a thread, next to operands and sums
 constexpr int64_t kTwoBlocks = 112 << 10;  // shared memory with which two blocks fit on a multiprocessor
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -24,6 +28,32 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t team_for(int64_t vectors, int64_t vector, int64_t elements) {
   int64_t each = std::max<int64_t>(elements / vector, 1);
   return ceil_div(ceil_div(vectors, each), kWarp) * kWarp;
+}
+
+// Rows of a block at a time.
+int64_t teams_for(const GroupBody& body, int64_t team, bool sums_rows) {
+  int64_t teams = team == kWarp ? kBlockThreads / kWarp : 1;
+  if (sums_rows) teams = std::min(kSumSharedBytes / (4 * body.cols), kSumBlockThreads / team);
+  return std::max<int64_t>(std::min(teams, body.rows), 1);
+}
+
+// Registers of a thread that hold two rows' operands, the sums and, where `columns`, the columns' arguments.
+int64_t held_registers(const GroupBody& body, const RowPlan& plan, bool columns) {
+  int64_t bytes = 0;
+  for (const BodyValue& v : body.values) {
+    if (is_row_operand(body, v))
+      bytes += 2 * dtype_bytes(v.dtype);
+    else if (columns && v.is_argument() && v.along_cols)
+      bytes += dtype_bytes(v.dtype);
+    if (v.reduces_rows()) bytes += 4;
+  }
+  return ceil_div(bytes * plan.vectors * plan.vector, 4);
+}
+
+// Of a thread, where the blocks for which a group with sums over rows is made are on a multiprocessor.
+int64_t registers_of_thread(const RowPlan& plan) {
+  int64_t blocks = std::max<int64_t>(RowPlan::kSumThreadsEach / plan.block_threads(), 1);
+  return kRegisters / (blocks * plan.block_threads()) / 8 * 8;
 }
 
 }  // namespace
@@ -58,9 +88,13 @@ RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64
   plan.team = int(team);
   plan.vectors = int(ceil_div(vectors, team));
   plan.whole = std::min(unmasked, body.cols) / (team * plan.vector);
-  plan.teams = team == kWarp ? int(std::min(kBlockThreads / kWarp, body.rows)) : 1;
+  plan.teams = int(teams_for(body, team, sums_rows));
   plan.blocks = ceil_div(body.rows, plan.teams);
-  if (sums_rows) plan.blocks = std::min(plan.blocks, std::max<int64_t>(kSumThreads / plan.block_threads(), 1));
+  if (!sums_rows) return plan;
+  plan.blocks = std::min(plan.blocks, std::max<int64_t>(kSumThreads / plan.block_threads(), 1));
+  int64_t free = registers_of_thread(plan) - kWorkingRegisters;
+  plan.ahead = held_registers(body, plan, false) <= free;
+  plan.columns = plan.ahead && held_registers(body, plan, true) <= free;
   return plan;
 }
 

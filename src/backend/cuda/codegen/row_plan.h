@@ -9,12 +9,14 @@ struct RowPlan {
   /// Where a row's operands are between the phases: in registers, in shared memory, or read again from global memory.
   enum class Keep : uint8_t { kRegisters, kShared, kNothing };
   /// Threads of a multiprocessor for which a group with sums over rows is made.
-  static constexpr int kSumThreadsEach = 960;
+  static constexpr int kSumThreadsEach = 768;
   Keep keep = Keep::kRegisters;
   int vector = 1;        // elements of a thread side by side
   int team = 32;         // threads of a row: a warp, or a block of warps
   int vectors = 1;       // of a thread
-  int teams = 1;         // of a block
+  int teams = 1;         // of a block, each with a row of its own
+  bool ahead = false;    // a row's operands are loaded while the row before is worked on
+  bool columns = false;  // arguments with one element a column stay in registers from row to row
   int64_t blocks = 1;    // of the grid
   int64_t whole = 0;     // the first so many vectors of every thread lie below `unmasked` columns
   int shared_bytes = 0;  // dynamic

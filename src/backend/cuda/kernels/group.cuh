@@ -25,6 +25,13 @@ __device__ inline Packed<T, N> load_packed(const T* from) {
   return packed;
 }
 
+/// The same address, of which the compiler does not know: what lies there is read again, not held in registers.
+template <typename T>
+__device__ inline const T* again(const T* from) {
+  asm volatile("" : "+l"(from));
+  return from;
+}
+
 /// Two neighbours, rounded in one instruction; `a` comes first in memory.
 __device__ inline uint32_t pack_pair(float a, float b, bf16) {
   uint32_t pair;
@@ -81,6 +88,11 @@ __device__ inline float rounded(float x) {
   from_float(x, stored);
   return to_float(stored);
 }
+/// A pair with 0 before it is the float: one instruction, and a faster one than that for a single number.
+template <>
+__device__ inline float rounded<bf16>(float x) {
+  return __int_as_float(int32_t(pack_pair(0.0f, x, bf16())));
+}
 
 /// Uniform numbers of the elements first to first + N - 1; first is a multiple of N, a power of two.
 template <int N>
@@ -111,6 +123,25 @@ struct Max {
   __device__ static float combine(float a, float b) { return fmaxf(a, b); }
 };
 
+/// The largest of bf16 elements without making them floats, two at a time.
+struct PackedMax {
+  uint32_t pair = 0xff80ff80u;  // -infinity
+  __device__ void add(uint32_t other) { asm("max.bf16x2 %0, %0, %1;" : "+r"(pair) : "r"(other)); }
+  __device__ float value() const {
+    return fmaxf(__int_as_float(int32_t(pair << 16)), __int_as_float(int32_t(pair & 0xffff0000u)));
+  }
+};
+
+template <int N>
+__device__ inline void add_packed(PackedMax& top, const Packed<bf16, N>& packed) {
+#pragma unroll
+  for (int i = 0; i < N; i += 2) {
+    const auto& piece = packed.pieces[i / packed.kLength];
+    int at = i % packed.kLength;
+    top.add(uint32_t(piece[at].bits) | uint32_t(piece[at + 1].bits) << 16);
+  }
+}
+
 /// N partial results of one thread as one.
 template <typename How, int N>
 __device__ inline float combine_own(const float* parts) {
@@ -124,21 +155,55 @@ __device__ inline float combine_own(const float* parts) {
   return sums[0];
 }
 
-/// Over the kTeam threads of a row, a warp or a whole block of warps; all of them get the same bits. `scratch` is one
-/// float for each warp of the block, and no other reduction's within the row.
-template <typename How, int kTeam>
-__device__ inline float combine_team(float x, float* scratch) {
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) x = How::combine(x, __shfl_xor_sync(0xffffffffu, x, distance));
-  if constexpr (kTeam > 32) {
-    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = x;
+/// The kTeam threads of one of a block's kTeams rows wait for each other.
+template <int kTeam, int kTeams>
+__device__ inline void wait_for_team(int team) {
+  if constexpr (kTeams == 1)
     __syncthreads();
-    constexpr int kWarps = kTeam / 32;
-    x = int(threadIdx.x % 32) < kWarps ? scratch[threadIdx.x % 32] : How::start();
+  else
+    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(kTeam) : "memory");
+}
+
+/// Each of the values over the threads of a warp, all values at a time.
+template <typename... How>
+__device__ inline void combine_warp(float* values) {
 #pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) x = How::combine(x, __shfl_xor_sync(0xffffffffu, x, distance));
+  for (int distance = 16; distance > 0; distance /= 2) {
+    int i = 0;
+    ((values[i] = How::combine(values[i], __shfl_xor_sync(0xffffffffu, values[i], distance)), ++i), ...);
   }
-  return x;
+}
+
+/// Each of the values over the kTeam threads of a row, a warp or several, with one wait for all of them; all threads
+/// get the same bits. `scratch` is the team's own: a float for each value of each warp.
+template <int kTeam, int kTeams, typename... How>
+__device__ inline void combine_team(float* values, float* scratch, int team) {
+  combine_warp<How...>(values);
+  if constexpr (kTeam > 32) {
+    constexpr int kWarps = kTeam / 32, kCount = int(sizeof...(How));
+    int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) % kTeam / 32;
+    if (lane == 0)
+      for (int i = 0; i < kCount; ++i) scratch[warp * kCount + i] = values[i];
+    wait_for_team<kTeam, kTeams>(team);
+    if constexpr (kWarps <= 4) {
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        int i = 0;
+        ((values[i] = w == 0 ? scratch[i] : How::combine(values[i], scratch[w * kCount + i]), ++i), ...);
+      }
+    } else {
+      int i = 0;
+      ((values[i] = lane < kWarps ? scratch[lane * kCount + i] : How::start(), ++i), ...);
+      combine_warp<How...>(values);
+    }
+  }
+}
+
+/// The row's element at a place, 0 where there is none.
+template <typename T>
+__device__ inline float pick(const T* row, int length, float place) {
+  bool exists = place >= 0.0f && place < float(length) && float(int(place)) == place;
+  return exists ? to_float(row[int(place)]) : 0.0f;
 }
 
 /// Over the kDown threads (a power of two) with the same place `x` of kAcross in the block; for y = 0.

@@ -15,6 +15,13 @@ __device__ inline float exp(float x) {
   return y * fmaxf(fabsf(correction), 0.5f);
 }
 
+/// e^x in two instructions, relative error below 2e-7 + 6e-8 |x|: t is rounded and nothing makes up for it.
+__device__ inline float coarse_exp(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
+  return y;
+}
+
 /// tanh, error below 1e-6: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere.
 __device__ inline float tanh(float x) {
   float a = fabsf(x), z = x * x;
