@@ -141,7 +141,9 @@ TEST_F(Ladder, ARungThatDoesNotFitIsNamedAndTheNextOnesGoOn) {
   EXPECT_EQ(results[0].planned_bytes, naive);
   EXPECT_NE(results[0].failure.find("does not fit (needs "), std::string::npos) << results[0].failure;
   EXPECT_TRUE(results[1].ran()) << results[1].failure;
-  EXPECT_EQ(results[1].planned_bytes, with_flash) << "it builds on the rung that did not fit";
+  EXPECT_GE(results[1].planned_bytes, with_flash);
+  EXPECT_LT(results[1].planned_bytes, with_flash + with_flash / 2)
+      << "it builds on the rung that did not fit, with its kernels' scratch memory besides";
   EXPECT_DOUBLE_EQ(results[1].speedup_total, 1);
 }
 
