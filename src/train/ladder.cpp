@@ -1,10 +1,10 @@
 #include "train/ladder.h"
 
 #include "base/error.h"
-#include "base/random.h"
 #include "exec/stream.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
+#include "train/random_batch.h"
 #include "train/session.h"
 #include "train/tune.h"
 
@@ -27,16 +27,8 @@ double ms_since(Clock::time_point begin) {
 }
 
 std::vector<Batch> random_batches(const RunConfig& config, int64_t count) {
-  std::vector<Batch> batches(static_cast<size_t>(count));
-  auto size = size_t(config.train.batch * config.model.context);
-  uint64_t counter = 0;
-  for (Batch& batch : batches) {
-    auto draw = [&] { return int32_t(philox4x32(1, counter++)[0] % uint64_t(config.model.vocab)); };
-    for (size_t i = 0; i < size; ++i) {
-      batch.tokens.push_back(draw());
-      batch.targets.push_back(draw());
-    }
-  }
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < count; ++i) batches.push_back(random_batch(config, uint64_t(i)));
   return batches;
 }
 

@@ -1,6 +1,7 @@
 #include "train/utilization.h"
 
 #include "model/gpt.h"
+#include "ops/flop_rate.h"
 
 #include <fmt/format.h>
 
@@ -33,11 +34,6 @@ const DatasheetRow* find_row(std::string_view device) {
   return nullptr;
 }
 
-double target_rate(const Target& target, std::string_view precision) {
-  if (precision == "bf16" || precision == "fp16") return target.bf16_flops;
-  return precision == "tf32" && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
-}
-
 }  // namespace
 
 int64_t count_multiplied_parameters(const ModelConfig& model) {
@@ -55,7 +51,7 @@ FlopsPerToken flops_per_token(const ModelConfig& model) {
 Peak peak_of(const Target& target, std::string_view precision) {
   const DatasheetRow* row = find_row(target.name);
   if (!row) {
-    double rate = target_rate(target, precision);
+    double rate = matmul_rate(target, precision);
     return {rate, fmt::format("{:.3g} TFLOP/s (measured matmul rate, {})", rate * 1e-12, precision)};
   }
   double tera = precision == "fp32" ? row->fp32 : precision == "tf32" ? row->tf32 : row->half;

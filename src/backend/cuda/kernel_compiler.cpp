@@ -107,13 +107,9 @@ std::string KernelCompiler::code_for(const std::string& source) {
   std::filesystem::path path;
   if (!cache_.empty()) {
     path = cache_file(cache_, device_code_key(source, architecture_));
-    if (std::string code = read_cached(path); !code.empty()) {
-      ++loaded_;
-      return code;
-    }
+    if (std::string code = read_cached(path); !code.empty()) return code;
   }
   std::string code = compile_device_code(source, architecture_);
-  ++compiled_;
   if (!path.empty()) write_cached(path, code);
   return code;
 }

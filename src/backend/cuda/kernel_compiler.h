@@ -56,10 +56,6 @@ class KernelCompiler {
   /// The function `name` (extern "C") of `source`. Returns at once; equal sources are compiled once.
   std::shared_ptr<DeviceFunction> add(const std::string& name, const std::string& source);
 
-  /// How many were compiled and how many came from the disk, so far.
-  int compiled() const { return compiled_; }
-  int loaded() const { return loaded_; }
-
  private:
   void work();
   CUmodule build(const std::string& source);
@@ -68,7 +64,6 @@ class KernelCompiler {
   int device_;
   Architecture architecture_;
   std::filesystem::path cache_;
-  std::atomic<int> compiled_ = 0, loaded_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;

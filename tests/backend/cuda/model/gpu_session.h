@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "base/random.h"
 #include "tests/backend/cuda/gpu_harness.h"
+#include "train/random_batch.h"
 #include "train/session.h"
 #include "train/tune.h"
 
@@ -25,16 +25,6 @@ inline RunConfig small_run() {
   config.train.batch = 4;
   config.optimizer.lr = 1e-3;
   return config;
-}
-
-inline Batch random_batch(const RunConfig& config, uint64_t seed) {
-  Batch batch;
-  auto size = config.train.batch * config.model.context;
-  for (int64_t i = 0; i < size; ++i) {
-    batch.tokens.push_back(int32_t(philox4x32(seed, uint64_t(2 * i))[0] % uint64_t(config.model.vocab)));
-    batch.targets.push_back(int32_t(philox4x32(seed, uint64_t(2 * i + 1))[0] % uint64_t(config.model.vocab)));
-  }
-  return batch;
 }
 
 /// What a run leaves: every loss and norm, and the bytes of all parameters and states.
