@@ -1,0 +1,47 @@
+// From what a user names (paths, globs, formats) to sources.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/source.h"
+#include "data/token_array.h"
+
+namespace tokamak {
+
+/// How to read what a name does not tell by its extension.
+struct SourceOptions {
+  std::string format = "auto";        // one of source_formats(); auto: by the file's name
+  std::string text_field = "text";    // of JSON objects, and of a dataset in HDF5 ("" there: the only one)
+  std::string token_type = "uint16";  // of tokens in files that do not say: uint16 or uint32
+  int stdin_fd = 0;                   // what "-" reads
+};
+
+/// A format by its name, as --format takes it.
+struct SourceFormatInfo {
+  std::string_view name;         // text, jsonl, webdataset, lmdb, hdf5, bin, raw, megatron, npy
+  std::string_view description;  // a line for --help
+  std::string_view missing;      // empty if built in; else the package that brings what it needs
+  bool documents = false;        // open_source() reads it
+  bool tokens = false;           // open_tokens() reads it
+};
+
+const std::vector<SourceFormatInfo>& source_formats();
+
+/// The files that a path (a file, a folder, a glob such as data/*.jsonl, or "-") stands for, in the order of their
+/// paths. Folders are searched with their subfolders for files whose names have a format. A UserError if there is none.
+std::vector<std::filesystem::path> find_files(const std::string& input, const SourceOptions& options);
+
+/// The format that a file has by the options or else by its name (compression endings .gz and .zst do not count).
+const SourceFormatInfo& format_of(const std::filesystem::path& path, const SourceOptions& options);
+
+/// Opens one file (or "-") as documents, from its beginning.
+std::unique_ptr<Source> open_source(const std::filesystem::path& path, const SourceOptions& options);
+
+/// Opens files of tokens as one array, each checked against what its format says of it.
+std::unique_ptr<TokenArray> open_tokens(const std::vector<std::filesystem::path>& paths, const SourceOptions& options);
+
+}  // namespace tokamak

@@ -1,0 +1,35 @@
+// Where training data comes from: a container of documents (a file, a folder, an archive, standard input) behind one
+// interface. Each format is a file of data/sources/; data/open_source.h finds the right one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tokamak {
+
+/// One document, as text or as tokens: the other member is empty. Valid until the next call of its source.
+struct Document {
+  std::string_view text;
+  std::span<const int32_t> tokens;
+};
+
+/// A container, gone through once from its beginning. Not for several threads at a time. Constructors and next() throw
+/// UserErrors for what is damaged, truncated or of another shape than its format's; they name the file and the place.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  /// The next document, never an empty one; false at the end.
+  virtual bool next(Document& document) = 0;
+
+  /// What it is, for messages: the path.
+  virtual const std::string& name() const = 0;
+
+  /// Bytes of the container gone through so far and in all, for progress; in all is 0 where it is not known.
+  virtual int64_t bytes_read() const = 0;
+  virtual int64_t total_bytes() const = 0;
+};
+
+}  // namespace tokamak
