@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "data/document_ids.h"
 #include "data/permutation.h"
 
 namespace tokamak {
@@ -50,9 +51,15 @@ class BatchMaker {
       std::copy_n(window_.begin(), length, batch.tokens.begin() + b * options_.context);
       std::copy_n(window_.begin() + 1, length, batch.targets.begin() + b * options_.context);
     }
+    if (options_.end_of_text >= 0) keep_apart(batch);
   }
 
  private:
+  void keep_apart(Batch& batch) const {
+    batch.documents = document_ids(batch.tokens, options_.context, options_.end_of_text);
+    hide_first_tokens(batch.tokens, options_.end_of_text, batch.targets);
+  }
+
   /// A damaged shard must not become an index out of an embedding table.
   void check_window(int64_t sample) const {
     int32_t largest = 0;

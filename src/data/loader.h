@@ -11,19 +11,22 @@
 namespace tokamak {
 
 struct LoaderOptions {
-  int64_t batch = 1;        // B, samples in a batch
-  int64_t context = 1;      // T, tokens in a sample
-  int64_t vocab_size = 0;   // the model's; 0: not checked
-  uint64_t seed = 0;        // of the order of samples
-  bool sequential = false;  // samples in the order of the data, for validation
-  int prefetch = 2;         // batches made ahead by a thread; 0: none, no thread
+  int64_t batch = 1;         // B, samples in a batch
+  int64_t context = 1;       // T, tokens in a sample
+  int64_t vocab_size = 0;    // the model's; 0: not checked
+  uint64_t seed = 0;         // of the order of samples
+  bool sequential = false;   // samples in the order of the data, for validation
+  int prefetch = 2;          // batches made ahead by a thread; 0: none, no thread
+  int32_t end_of_text = -1;  // the token that ends a document, to keep documents apart; -1: they are not
 };
 
-/// B samples. The targets are the tokens one place further on.
+/// B samples. The targets are the tokens one place further on; kNoTarget where documents are kept apart and that token
+/// begins another one (data/document_ids.h).
 struct Batch {
-  int64_t first_sample = 0;      // its number, counted over all epochs
-  std::vector<int32_t> tokens;   // (B, T)
-  std::vector<int32_t> targets;  // (B, T)
+  int64_t first_sample = 0;             // its number, counted over all epochs
+  std::vector<int32_t> tokens;          // (B, T)
+  std::vector<int32_t> targets;         // (B, T)
+  std::vector<int32_t> documents = {};  // (B, T) where documents are kept apart, else empty
 };
 
 /// Cuts a stream of N tokens into W = (N - 1) / T windows of T + 1 tokens, each beginning with the last token of the

@@ -1,0 +1,30 @@
+#include "data/document_ids.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+std::vector<int32_t> document_ids(std::span<const int32_t> tokens, int64_t context, int32_t end_of_text) {
+  TOKAMAK_CHECK(context > 0 && int64_t(tokens.size()) % context == 0, "{} tokens in samples of {}", tokens.size(),
+                context);
+  std::vector<int32_t> documents(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    bool first = i % size_t(context) == 0;
+    documents[i] = first ? 0 : documents[i - 1] + int32_t(tokens[i - 1] == end_of_text);
+  }
+  return documents;
+}
+
+void hide_first_tokens(std::span<const int32_t> tokens, int32_t end_of_text, std::span<int32_t> targets) {
+  TOKAMAK_CHECK(tokens.size() == targets.size(), "{} tokens and {} targets", tokens.size(), targets.size());
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] == end_of_text) targets[i] = kNoTarget;
+}
+
+int64_t count_targets(std::span<const int32_t> targets) {
+  return std::count_if(targets.begin(), targets.end(), [](int32_t target) { return target >= 0; });
+}
+
+}  // namespace tokamak

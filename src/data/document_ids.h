@@ -1,0 +1,26 @@
+// What keeps packed documents apart: which document each position of a sample is in, and which targets do not count.
+// A document ends with its separator (the end-of-text token); the next token begins another one.
+// Tests: tests/data/document_ids_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tokamak {
+
+/// The target of a position that has none: the loss leaves it out.
+inline constexpr int32_t kNoTarget = -1;
+
+/// The number of each position's document within its sample, counted from 0, for tokens of samples of `context` (T)
+/// tokens each: (B, T) -> (B, T). Ascending along each sample. It is what attention must not cross.
+std::vector<int32_t> document_ids(std::span<const int32_t> tokens, int64_t context, int32_t end_of_text);
+
+/// Targets (B, T) are the tokens one place on. Those behind a separator begin another document, which nothing before
+/// them tells of: they become kNoTarget.
+void hide_first_tokens(std::span<const int32_t> tokens, int32_t end_of_text, std::span<int32_t> targets);
+
+/// How many targets are not kNoTarget.
+int64_t count_targets(std::span<const int32_t> targets);
+
+}  // namespace tokamak
