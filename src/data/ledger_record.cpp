@@ -1,0 +1,233 @@
+#include "data/ledger_record.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "base/checksum.h"
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* kFormat = "tokamak-data";
+constexpr int kVersion = 1;
+constexpr const char* kEvents[] = {"start", "checkpoint", "end"};
+
+ordered_json to_object(const DatasetRecord& dataset) {
+  ordered_json files = ordered_json::array();
+  for (const FileFingerprint& file : dataset.files)
+    files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+  return {{"path", dataset.path},
+          {"kind", dataset.kind},
+          {"windows", dataset.share.windows},
+          {"quota", dataset.share.quota},
+          {"window_bytes", dataset.window_bytes},
+          {"files", files}};
+}
+
+ordered_json to_object(const DataRecord& record) {
+  ordered_json datasets = ordered_json::array();
+  for (const DatasetRecord& dataset : record.datasets) datasets.push_back(to_object(dataset));
+  return {{"format", kFormat},
+          {"version", kVersion},
+          {"seed", record.seed},
+          {"context", record.context},
+          {"datasets", datasets}};
+}
+
+[[noreturn]] void refuse(std::string_view where, std::string_view expected, std::string_view got) {
+  user_error("[{}] expected {}, got {}; the file is damaged, or of another version of the program", where, expected,
+             got.substr(0, 200));
+}
+
+DatasetRecord dataset_from(const ordered_json& object) {
+  DatasetRecord dataset{.path = object.at("path").get<std::string>(),
+                        .kind = object.at("kind").get<std::string>(),
+                        .share = {object.at("windows").get<int64_t>(), object.at("quota").get<int64_t>()},
+                        .window_bytes = object.at("window_bytes").get<int64_t>(),
+                        .files = {}};
+  for (const ordered_json& file : object.at("files"))
+    dataset.files.push_back(
+        {file.at("path").get<std::string>(), file.at("bytes").get<int64_t>(), file.at("checksum").get<std::string>()});
+  return dataset;
+}
+
+void check_record(const DataRecord& record, std::string_view where) {
+  int64_t quotas = 0;
+  for (const DatasetRecord& dataset : record.datasets) {
+    if (dataset.share.windows < 1) refuse(where, "at least 1 window", fmt::format("{}", dataset.share.windows));
+    if (dataset.share.quota < 1) refuse(where, "a quota of at least 1", fmt::format("{}", dataset.share.quota));
+    quotas += dataset.share.quota;
+  }
+  if (quotas != kMixtureBlock)
+    refuse(where, fmt::format("quotas with a sum of {}", kMixtureBlock), fmt::format("{}", quotas));
+  if (record.context < 1) refuse(where, "a context of at least 1", fmt::format("{}", record.context));
+}
+
+[[noreturn]] void other_setting(const std::string& began, std::string_view what, const std::string& was,
+                                const std::string& is, std::string_view remedy) {
+  user_error(
+      "[data] expected {} {}, with which the run in {} began, got {}; {}, or start a new run with another --train.out",
+      what, was, began, is, remedy);
+}
+
+void require_same_dataset(const DatasetRecord& was, const DatasetRecord& is, const std::string& began) {
+  if (was.files.size() != is.files.size())
+    other_setting(began, fmt::format("as many files in {} as", is.path), fmt::format("the {}", was.files.size()),
+                  fmt::format("{}", is.files.size()), "name the files that it had");
+  for (size_t i = 0; i < was.files.size(); ++i) {
+    const FileFingerprint &old = was.files[i], &now = is.files[i];
+    if (old.bytes != now.bytes || old.checksum != now.checksum)
+      user_error(
+          "[data] expected {} to be the file that the run in {} began with ({}, {} bytes, {}), got one with {} bytes, "
+          "{}: it has changed since; restore it, or start a new run with another --train.out",
+          now.path, began, old.path, old.bytes, old.checksum, now.bytes, now.checksum);
+  }
+  if (was.kind != is.kind) other_setting(began, "data.path of the kind", was.kind, is.kind, "name the same data");
+  if (was.share.quota != is.share.quota)
+    other_setting(began, fmt::format("a weight of {} that gives", is.path),
+                  fmt::format("{} of {} samples", was.share.quota, kMixtureBlock), fmt::format("{}", is.share.quota),
+                  "give the weights that it had");
+  if (was.share.windows != is.share.windows || was.window_bytes != is.window_bytes)
+    other_setting(began, fmt::format("{} to have", is.path), fmt::format("{} windows", was.share.windows),
+                  fmt::format("{}", is.share.windows), "use the data and the settings that it had");
+}
+
+}  // namespace
+
+SampleOrder DataRecord::order() const {
+  std::vector<MixtureShare> shares;
+  for (const DatasetRecord& dataset : datasets) shares.push_back(dataset.share);
+  return SampleOrder(seed, shares);
+}
+
+std::string to_json(const DataRecord& record) { return to_object(record).dump(2) + "\n"; }
+
+DataRecord data_record_from_json(std::string_view text, std::string_view where) {
+  ordered_json root = ordered_json::parse(text, nullptr, false);
+  if (!root.is_object() || root.value("format", ordered_json()) != kFormat ||
+      root.value("version", ordered_json()) != kVersion)
+    refuse(where, fmt::format("a JSON object of format {}, version {}", kFormat, kVersion), text);
+  DataRecord record;
+  try {
+    record.seed = root.at("seed").get<uint64_t>();
+    record.context = root.at("context").get<int64_t>();
+    for (const ordered_json& dataset : root.at("datasets")) record.datasets.push_back(dataset_from(dataset));
+  } catch (const nlohmann::json::exception& error) {
+    refuse(where, "every field of version 1", error.what());
+  }
+  check_record(record, where);
+  return record;
+}
+
+std::string order_checksum(const DataRecord& record) {
+  DataRecord bare = record;
+  for (DatasetRecord& dataset : bare.datasets) {
+    dataset.path.clear();
+    for (FileFingerprint& file : dataset.files) file.path.clear();
+  }
+  std::string text = to_object(bare).dump();
+  return format_checksum(checksum(std::as_bytes(std::span(text))));
+}
+
+void require_same_data(const DataRecord& was, const DataRecord& is, const std::string& began) {
+  if (was.seed != is.seed)
+    other_setting(began, "train.seed =", fmt::format("{}", was.seed), fmt::format("{}", is.seed), "use that seed");
+  if (was.context != is.context)
+    other_setting(began, "model.context =", fmt::format("{}", was.context), fmt::format("{}", is.context),
+                  "use that context");
+  if (was.datasets.size() != is.datasets.size())
+    other_setting(began, "as many entries of data.path as", fmt::format("the {}", was.datasets.size()),
+                  fmt::format("{}", is.datasets.size()), "name the data that it had");
+  for (size_t i = 0; i < was.datasets.size(); ++i) require_same_dataset(was.datasets[i], is.datasets[i], began);
+}
+
+std::string format_ledger_line(const LedgerLine& line) {
+  ordered_json object = {{"event", kEvents[size_t(line.event)]},
+                         {"step", line.step},
+                         {"sample", line.sample},
+                         {"samples_per_step", line.samples_per_step},
+                         {"reached", line.reached},
+                         {"order", line.order},
+                         {"time", line.time}};
+  return object.dump();
+}
+
+LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
+  ordered_json object = ordered_json::parse(text, nullptr, false);
+  if (!object.is_object()) refuse(where, "a JSON object", text);
+  LedgerLine line;
+  try {
+    auto event = std::find(std::begin(kEvents), std::end(kEvents), object.at("event").get<std::string>());
+    if (event == std::end(kEvents)) refuse(where, "the event start, checkpoint or end", object["event"].dump());
+    line = {.event = LedgerLine::Event(event - std::begin(kEvents)),
+            .step = object.at("step").get<int64_t>(),
+            .sample = object.at("sample").get<int64_t>(),
+            .samples_per_step = object.at("samples_per_step").get<int64_t>(),
+            .reached = object.at("reached").get<int64_t>(),
+            .order = object.at("order").get<std::string>(),
+            .time = object.at("time").get<double>()};
+  } catch (const nlohmann::json::exception& error) {
+    refuse(where, "every field of a line of the ledger", error.what());
+  }
+  if (line.step < 0 || line.sample < 0 || line.samples_per_step < 1 || line.reached < line.step)
+    refuse(where, "numbers of steps and samples", text);
+  return line;
+}
+
+DataRecord read_data_record(const fs::path& run) {
+  fs::path path = run / kDataRecordFile;
+  if (!fs::exists(path))
+    user_error("[data] expected {} in the run folder {}, got none; name a folder that `tokamak train` made (train.out)",
+               kDataRecordFile, run.string());
+  return data_record_from_json(read_file(path), path.string());
+}
+
+std::vector<LedgerLine> read_ledger(const fs::path& run) {
+  fs::path path = run / kLedgerFile;
+  if (!fs::exists(path))
+    user_error("[data] expected {} in the run folder {}, got none; name a folder that `tokamak train` made (train.out)",
+               kLedgerFile, run.string());
+  std::string text = read_file(path);
+  std::vector<LedgerLine> lines;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    lines.push_back(parse_ledger_line(std::string_view(text).substr(begin, end - begin),
+                                      fmt::format("{}:{}", path.string(), lines.size() + 1)));
+  return lines;
+}
+
+LedgerWriter::LedgerWriter(const fs::path& run, const DataRecord& record, bool fresh)
+    : path_(run / kLedgerFile), order_(order_checksum(record)) {
+  if (fresh) {
+    write_file_atomic(path_, "");
+  } else if (fs::exists(path_)) {
+    std::string text = read_file(path_);
+    size_t whole = text.rfind('\n') + 1;  // npos + 1 is 0
+    if (whole != text.size()) write_file_atomic(path_, std::string_view(text).substr(0, whole));
+  }
+  write_file_atomic(run / kDataRecordFile, to_json(record));
+  fd_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!fd_.is_open()) file_error("write", path_, errno);
+}
+
+void LedgerWriter::write(LedgerLine line) {
+  line.order = order_;
+  std::string text = format_ledger_line(line) + "\n";
+  for (size_t done = 0; done < text.size();) {
+    ssize_t count = ::write(fd_.get(), text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) file_error("write", path_, errno);
+    done += size_t(count);
+  }
+  if (::fdatasync(fd_.get()) != 0) file_error("sync", path_, errno);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,134 @@
+#include "data/ledger_record.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tokamak {
+namespace {
+
+using Event = LedgerLine::Event;
+
+DataRecord small_record() {
+  return {.seed = 7,
+          .context = 16,
+          .datasets = {{.path = "web",
+                        .kind = "prepared",
+                        .share = {100, 4000},
+                        .window_bytes = 0,
+                        .files = {{"web/train_000000.bin", 4224, "xxh64:1"}, {"web/train_000001.bin", 99, "xxh64:2"}}},
+                       {.path = "books/*.txt",
+                        .kind = "text",
+                        .share = {50, 96},
+                        .window_bytes = 64,
+                        .files = {{"books/a.txt", 3300, "xxh64:3"}}}}};
+}
+
+TEST(DataRecord, ReadsBack) {
+  DataRecord record = small_record();
+  DataRecord read = data_record_from_json(to_json(record), "data.json");
+  EXPECT_EQ(to_json(read), to_json(record));
+  EXPECT_EQ(read.datasets[1].files, record.datasets[1].files);
+  SampleOrder order = read.order(), expected(7, {{100, 4000}, {50, 96}});
+  for (int64_t sample = 0; sample < 5000; ++sample) ASSERT_EQ(order.at(sample), expected.at(sample));
+}
+
+TEST(DataRecord, RefusesWhatMakesNoSense) {
+  std::string text = to_json(small_record());
+  auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    size_t at = changed.find(from);
+    EXPECT_NE(at, std::string::npos);
+    changed.replace(at, from.size(), to);
+    return [changed] { data_record_from_json(changed, "run/data.json"); };
+  };
+  expect_user_error(with("\"seed\"", "\"sead\""), {"[run/data.json]", "every field", "seed"});
+  expect_user_error(with("4000", "4001"), {"quotas with a sum of 4096", "got 4097"});
+  expect_user_error(with("100", "0"), {"at least 1 window", "got 0"});
+  expect_user_error(with("tokamak-data", "something"), {"format tokamak-data"});
+  expect_user_error([] { data_record_from_json("no JSON", "x"); }, {"JSON object", "no JSON"});
+}
+
+TEST(DataRecord, TheChecksumIsOfAllButPaths) {
+  DataRecord moved = small_record();
+  moved.datasets[0].path = "elsewhere";
+  moved.datasets[0].files[0].path = "elsewhere/train_000000.bin";
+  EXPECT_EQ(order_checksum(moved), order_checksum(small_record()));
+  auto differs = [](auto change) {
+    DataRecord record = small_record();
+    change(record);
+    return order_checksum(record) != order_checksum(small_record());
+  };
+  EXPECT_TRUE(differs([](DataRecord& r) { r.seed = 8; }));
+  EXPECT_TRUE(differs([](DataRecord& r) { r.context = 17; }));
+  EXPECT_TRUE(differs([](DataRecord& r) { r.datasets[0].share = {101, 4000}; }));
+  EXPECT_TRUE(differs([](DataRecord& r) { r.datasets[1].window_bytes = 65; }));
+  EXPECT_TRUE(differs([](DataRecord& r) { r.datasets[1].files[0].checksum = "xxh64:4"; }));
+  EXPECT_TRUE(differs([](DataRecord& r) { std::swap(r.datasets[0], r.datasets[1]); }));
+}
+
+TEST(DataRecord, SaysWhatBecameOfTheData) {
+  DataRecord was = small_record();
+  auto with = [&](auto change) {
+    DataRecord is = small_record();
+    change(is);
+    return [=] { require_same_data(was, is, "run"); };
+  };
+  EXPECT_NO_THROW(with([](DataRecord& r) { r.datasets[0].files[0].path = r.datasets[0].path = "moved"; })());
+  expect_user_error(with([](DataRecord& r) { r.seed = 8; }), {"train.seed = 7", "run", "got 8"});
+  expect_user_error(with([](DataRecord& r) { r.context = 32; }), {"model.context = 16", "got 32"});
+  expect_user_error(with([](DataRecord& r) { r.datasets.pop_back(); }), {"entries of data.path as the 2", "got 1"});
+  expect_user_error(with([](DataRecord& r) { r.datasets[0].files[1].checksum = "xxh64:5"; }),
+                    {"web/train_000001.bin", "xxh64:2", "xxh64:5", "has changed since", "restore it"});
+  expect_user_error(with([](DataRecord& r) { r.datasets[0].files.pop_back(); }), {"files in web as the 2", "got 1"});
+  expect_user_error(with([](DataRecord& r) { r.datasets[0].share.quota = 3999; }),
+                    {"weight of web", "4000 of 4096", "got 3999"});
+  expect_user_error(with([](DataRecord& r) { r.datasets[1].kind = "tokens"; }), {"kind text", "got tokens"});
+}
+
+TEST(Ledger, LinesReadBack) {
+  LedgerLine line{.event = Event::kCheckpoint,
+                  .step = 3,
+                  .sample = 24,
+                  .samples_per_step = 8,
+                  .reached = 5,
+                  .order = "xxh64:00",
+                  .time = 1.5e9};
+  EXPECT_EQ(format_ledger_line(line),
+            R"({"event":"checkpoint","step":3,"sample":24,"samples_per_step":8,"reached":5,"order":"xxh64:00",)"
+            R"("time":1500000000.0})");
+  EXPECT_EQ(parse_ledger_line(format_ledger_line(line), "x"), line);
+  expect_user_error([] { parse_ledger_line("{\"event\":\"pause\"}", "ledger.jsonl:3"); },
+                    {"[ledger.jsonl:3]", "start, checkpoint or end", "pause"});
+  expect_user_error([] { parse_ledger_line("{}", "ledger.jsonl:3"); }, {"event"});
+  line.reached = 2;
+  expect_user_error([&] { parse_ledger_line(format_ledger_line(line), "x"); }, {"numbers of steps and samples"});
+}
+
+TEST(Ledger, AppendsAcrossRestartsAndDropsATornLine) {
+  TemporaryFolder run;
+  DataRecord record = small_record();
+  LedgerLine line{.step = 0, .sample = 0, .samples_per_step = 4};
+  LedgerWriter(run.path(), record, true).write(line);
+  std::string whole = read_file(run / kLedgerFile);
+  write_file_atomic(run / kLedgerFile, whole + "{\"event\":\"chec");
+  EXPECT_EQ(read_ledger(run.path()).size(), 1u);
+  LedgerWriter(run.path(), record, false).write({.step = 2, .sample = 8, .samples_per_step = 4, .reached = 2});
+  std::vector<LedgerLine> lines = read_ledger(run.path());
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1].sample, 8);
+  EXPECT_EQ(lines[1].order, order_checksum(record));
+  EXPECT_EQ(to_json(read_data_record(run.path())), to_json(record));
+  LedgerWriter(run.path(), record, true).write(line);
+  EXPECT_EQ(read_ledger(run.path()).size(), 1u);
+}
+
+TEST(Ledger, NamesTheFolderWithoutOne) {
+  TemporaryFolder run;
+  expect_user_error([&] { read_ledger(run.path()); }, {"ledger.jsonl", run.path().string(), "tokamak train"});
+  expect_user_error([&] { read_data_record(run.path()); }, {"data.json", run.path().string()});
+}
+
+}  // namespace
+}  // namespace tokamak
