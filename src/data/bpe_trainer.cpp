@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <queue>
 #include <vector>
 
@@ -123,6 +124,19 @@ void WordCounts::add(std::string_view text) {
     ++found->second;
     at = end;
   }
+}
+
+void WordCounts::merge(const WordCounts& other) {
+  for (const auto& [word, count] : other.counts_) counts_[word] += count;
+}
+
+void WordCounts::drop_rare(size_t most) {
+  if (counts_.size() <= most) return;
+  std::vector<int64_t> descending;
+  for (const auto& [word, count] : counts_) descending.push_back(count);
+  std::nth_element(descending.begin(), descending.begin() + ptrdiff_t(most), descending.end(), std::greater<>());
+  int64_t dropped = descending[most];  // keeping words of this count would keep too many
+  std::erase_if(counts_, [&](const auto& word) { return word.second <= dropped; });
 }
 
 void check_vocab_size(int64_t vocab_size) {

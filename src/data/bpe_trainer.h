@@ -18,6 +18,12 @@ class WordCounts {
   /// Adds a text; words do not reach from one text into the next.
   void add(std::string_view text);
 
+  /// Adds the counts of another part of the text.
+  void merge(const WordCounts& other);
+
+  /// Forgets the rarest words, all those of one count together, until at most `most` are left.
+  void drop_rare(size_t most);
+
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }

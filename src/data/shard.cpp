@@ -20,6 +20,8 @@ using Header = std::array<int32_t, 256>;  // magic, version, token count, zeros
 
 static_assert(std::endian::native == std::endian::little, "shards are little-endian and mapped as they are");
 
+Header make_header(int64_t tokens, int token_bytes) { return {kMagic, token_bytes == 2 ? 1 : 2, int32_t(tokens)}; }
+
 int bytes_of_version(int32_t version) { return version == 2 ? 4 : 2; }
 
 Header read_header(const MappedFile& file) {
@@ -47,6 +49,18 @@ void widen(const std::byte* from, std::span<int32_t> out) {
     std::memcpy(&value, from + i * sizeof value, sizeof value);
     out[i] = int32_t(value);
   }
+}
+
+/// Stores tokens in their own width; gives the largest of them.
+template <typename Stored>
+int32_t narrow(std::span<const int32_t> ids, std::byte* to) {
+  int32_t most = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    Stored value = Stored(ids[i]);
+    std::memcpy(to + i * sizeof value, &value, sizeof value);
+    most = std::max(most, ids[i]);
+  }
+  return most;
 }
 
 }  // namespace
@@ -86,19 +100,22 @@ ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t tokens, int 
   TOKAMAK_CHECK(tokens <= std::numeric_limits<int32_t>::max(), "{} tokens in one shard", tokens);
   info_.file = path.filename().string();
   info_.tokens = tokens;
-  Header header = {kMagic, token_bytes == 2 ? 1 : 2, int32_t(tokens)};
+  Header header = make_header(tokens, token_bytes);
   auto bytes = std::as_bytes(std::span(header));
   buffer_.assign(bytes.begin(), bytes.end());
 }
 
 void ShardWriter::append(std::span<const int32_t> ids) {
-  for (int32_t id : ids) {
-    auto bytes = std::as_bytes(std::span(&id, 1)).first(size_t(token_bytes_));
-    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-    info_.max_token = std::max<int64_t>(info_.max_token, id);
+  written_ += int64_t(ids.size());
+  for (size_t count; !ids.empty(); ids = ids.subspan(count)) {
+    count = std::min(ids.size(), kBufferBytes / size_t(token_bytes_));
+    size_t used = buffer_.size();
+    buffer_.resize(used + count * size_t(token_bytes_));
+    int32_t most = token_bytes_ == 2 ? narrow<uint16_t>(ids.first(count), buffer_.data() + used)
+                                     : narrow<uint32_t>(ids.first(count), buffer_.data() + used);
+    info_.max_token = std::max<int64_t>(info_.max_token, most);
     if (buffer_.size() >= kBufferBytes) flush();
   }
-  written_ += int64_t(ids.size());
 }
 
 void ShardWriter::flush() {
@@ -108,11 +125,21 @@ void ShardWriter::flush() {
 }
 
 ShardInfo ShardWriter::finish() {
-  TOKAMAK_CHECK(written_ == info_.tokens, "{} of {} tokens written", written_, info_.tokens);
+  TOKAMAK_CHECK(written_ <= info_.tokens, "{} tokens written into a shard of {}", written_, info_.tokens);
   flush();
+  if (written_ < info_.tokens) shorten();
   file_.sync();
   info_.checksum = format_checksum(checksum_.digest());
   return info_;
+}
+
+void ShardWriter::shorten() {
+  info_.tokens = written_;
+  Header header = make_header(written_, token_bytes_);
+  file_.write_at(0, std::as_bytes(std::span(header)));
+  MappedFile written(file_.temporary_path());
+  checksum_ = {};
+  checksum_.update(written.bytes());
 }
 
 }  // namespace tokamak

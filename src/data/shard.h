@@ -47,7 +47,8 @@ class Shard {
   int token_bytes_ = 2;
 };
 
-/// Writes a shard whose token count is known beforehand. It appears under its name with commit(), not before.
+/// Writes a shard of up to `tokens` tokens (with exactly as many it is not read again at the end). It appears under its
+/// name with commit(), not before.
 class ShardWriter {
  public:
   ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes);
@@ -62,6 +63,7 @@ class ShardWriter {
 
  private:
   void flush();
+  void shorten();
 
   AtomicFile file_;
   ShardInfo info_;

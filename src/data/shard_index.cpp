@@ -20,8 +20,14 @@ json to_json(const SplitIndex& split) {
   for (const ShardInfo& shard : split.shards)
     shards.push_back(
         {{"file", shard.file}, {"tokens", shard.tokens}, {"max_token", shard.max_token}, {"checksum", shard.checksum}});
-  return {
-      {"documents", split.documents}, {"text_bytes", split.text_bytes}, {"tokens", split.tokens()}, {"shards", shards}};
+  json sources = json::array();
+  for (const FileFingerprint& file : split.sources)
+    sources.push_back({{"path", file.path}, {"bytes", file.bytes}, {"checksum", file.checksum}});
+  return {{"documents", split.documents},
+          {"text_bytes", split.text_bytes},
+          {"tokens", split.tokens()},
+          {"shards", shards},
+          {"sources", sources}};
 }
 
 /// Reads fields of the index; each error names the file and the field.
@@ -41,17 +47,24 @@ class Reader {
     return value.get<std::string>();
   }
 
+  json list(const json& object, const char* key) const {
+    json value = get(object, key);
+    if (!value.is_array()) refuse(key, "a list", value);
+    return value;
+  }
+
   SplitIndex split(const json& root, const char* key) const {
     json object = get(root, key);
     if (!object.is_object()) refuse(key, "an object", object);
     SplitIndex split;
     split.documents = number(object, "documents");
     split.text_bytes = number(object, "text_bytes");
-    json shards = get(object, "shards");
-    if (!shards.is_array()) refuse("shards", "a list", shards);
-    for (const json& shard : shards)
+    for (const json& shard : list(object, "shards"))
       split.shards.push_back(
           {text(shard, "file"), number(shard, "tokens"), number(shard, "max_token"), text(shard, "checksum")});
+    if (!object.contains("sources")) return split;  // written by an earlier version
+    for (const json& file : list(object, "sources"))
+      split.sources.push_back({text(file, "path"), number(file, "bytes"), text(file, "checksum")});
     return split;
   }
 
@@ -110,7 +123,7 @@ std::string format_shard_index(const ShardIndex& index) {
                {"end_of_text", index.end_of_text},
                {"train", to_json(index.train)},
                {"val", to_json(index.val)}};
-  return root.dump(2) + "\n";
+  return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";  // paths may hold any bytes
 }
 
 void write_shard_index(const ShardIndex& index, const fs::path& folder) {

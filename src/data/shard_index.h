@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/shard.h"
+#include "data/token_array.h"
 
 namespace tokamak {
 
@@ -16,6 +17,7 @@ struct SplitIndex {
   int64_t documents = 0;   // that begin in it
   int64_t text_bytes = 0;  // of the text its tokens stand for; markers count nothing
   std::vector<ShardInfo> shards;
+  std::vector<FileFingerprint> sources = {};  // the files that it was made of, in order; none where nobody knows
 
   int64_t tokens() const;
   int64_t max_token() const;

@@ -53,6 +53,22 @@ TEST(BpeTrainer, StopsWhenNothingOccursTwice) {
   EXPECT_EQ(train_bpe(count({}), 1000).tokens.size(), 257u);
 }
 
+TEST(WordCounts, MergesTheCountsOfParts) {
+  WordCounts whole = count({"a b a", " b c"}), parts = count({"a b a"});
+  parts.merge(count({" b c"}));
+  EXPECT_EQ(parts.counts(), whole.counts());
+}
+
+TEST(WordCounts, DropsTheRarestTogether) {
+  WordCounts words = count({"a a a b b c c d"});  // " a" twice, "a" once
+  words.drop_rare(5);
+  EXPECT_EQ(words.counts().size(), 5u);
+  words.drop_rare(4);  // two of count 1 are too many
+  EXPECT_EQ(words.counts(), (WordCounts::Map{{" a", 2}, {" b", 2}, {" c", 2}}));
+  words.drop_rare(2);
+  EXPECT_TRUE(words.counts().empty());
+}
+
 TEST(BpeTrainer, GivesTheSameVocabularyForAnyOrderOfTheText) {
   Vocabulary one = train_bpe(count({"the cat sat", " on the mat", " that the cat ate"}), 290);
   Vocabulary two = train_bpe(count({" that the cat ate", " on the mat", "the cat sat"}), 290);

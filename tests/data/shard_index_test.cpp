@@ -22,6 +22,15 @@ TEST(ShardIndex, ComesBackAsItWas) {
   EXPECT_EQ(index.val.shards[0].checksum, data.index().val.shards[0].checksum);
 }
 
+TEST(ShardIndex, KeepsTheSourcesOfASplit) {
+  SmallShards data({{0, 1, 2}}, {{9}});
+  ShardIndex index = data.index();
+  index.train.sources = {{"a.txt", 12, "xxh64:0123456789abcdef"}, {"b \"x\".txt", 0, ""}};
+  write_shard_index(index, data.path());
+  EXPECT_EQ(read_shard_index(data.path()).train.sources, index.train.sources);
+  EXPECT_TRUE(read_shard_index(data.path()).val.sources.empty());
+}
+
 TEST(ShardIndex, SaysWhatAFolderLacks) {
   TemporaryFolder folder;
   expect_user_error([&] { read_shard_index(folder.path()); },

@@ -109,11 +109,28 @@ TEST_F(ShardTest, FindsAFlippedBit) {
   expect_user_error([&] { Shard(path()).verify(info); }, {"train_000000.bin", "checksum", info.checksum, "damaged"});
 }
 
+TEST_F(ShardTest, TakesNoMoreThanAnnounced) {
+  ShardWriter writer(path(), 2, 2);
+  writer.append(Ids{1, 2, 3});
+  EXPECT_THROW(writer.finish(), InternalError);
+}
+
+TEST_F(ShardTest, MayStayShorterThanAnnounced) {
+  ShardInfo exact = write({1, 2, 3});
+  std::string content = read_file(path());
+  ShardWriter writer(path(), 1000, 2);
+  writer.append(Ids{1});
+  writer.append(Ids{2, 3});
+  ShardInfo info = writer.finish();
+  writer.commit();
+  EXPECT_EQ(info.tokens, 3);
+  EXPECT_EQ(info.checksum, exact.checksum);
+  EXPECT_EQ(read_file(path()), content);
+}
+
 TEST_F(ShardTest, AppearsOnlyWhenCommitted) {
   ShardWriter writer(path(), 2, 2);
-  writer.append(Ids{1});
-  EXPECT_THROW(writer.finish(), InternalError);  // one token is missing
-  writer.append(Ids{2});
+  writer.append(Ids{1, 2});
   writer.finish();
   EXPECT_FALSE(std::filesystem::exists(path()));
   writer.commit();
