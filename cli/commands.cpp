@@ -6,17 +6,33 @@ namespace tokamak {
 
 std::vector<Command> all_commands() {
   return {
-      prepare_command(), tokenize_command(), train_command(),   generate_command(),
-      eval_command(),    ladder_command(),   explain_command(), docs_command(),
+      prepare_command(), data_inspect_command(), tokenize_command(), train_command(), generate_command(),
+      eval_command(),    ladder_command(),       explain_command(),  docs_command(),
   };
 }
 
-std::string program_help() {
-  std::string text = "usage: tokamak COMMAND [ARGUMENTS] [--key=value ...]\n\n";
+namespace {
+
+/// A line for each command that users should see and whose name begins so.
+std::string command_list(const std::string& begin) {
+  std::string text;
   for (const Command& command : all_commands()) {
-    if (!command.hidden) text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+    if (!command.hidden && command.name.starts_with(begin))
+      text += fmt::format("  {:<14}{}\n", command.name, command.summary);
   }
-  return text + "\n`tokamak COMMAND --help` lists a command's options; `tokamak --version` prints the version.\n";
+  return text;
+}
+
+}  // namespace
+
+std::string group_help(const std::string& group) {
+  std::string list = command_list(group + " ");
+  return list.empty() ? "" : fmt::format("usage: tokamak {} COMMAND [ARGUMENTS] [--key=value ...]\n\n{}", group, list);
+}
+
+std::string program_help() {
+  return "usage: tokamak COMMAND [ARGUMENTS] [--key=value ...]\n\n" + command_list("") +
+         "\n`tokamak COMMAND --help` lists a command's options; `tokamak --version` prints the version.\n";
 }
 
 std::string command_help(const Command& command) {

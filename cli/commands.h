@@ -1,4 +1,5 @@
-// The table of all commands. A new command is a file cli/<name>.cpp, its line here and its line in commands.cpp.
+// The table of all commands. A new command is a file cli/<name>.cpp, its line here and its line in commands.cpp. A name
+// of two words ("data inspect") makes its command one of a group; its file is cli/data_inspect.cpp.
 #pragma once
 
 #include <vector>
@@ -8,6 +9,7 @@
 namespace tokamak {
 
 // One per file cli/<name>.cpp, sorted.
+Command data_inspect_command();
 Command docs_command();
 Command eval_command();
 Command explain_command();
@@ -22,6 +24,9 @@ std::vector<Command> all_commands();
 
 /// What `tokamak --help` prints.
 std::string program_help();
+
+/// What `tokamak GROUP --help` prints, for the first word of commands of two words; empty if there are none.
+std::string group_help(const std::string& group);
 
 /// What `tokamak <command> --help` prints.
 std::string command_help(const Command& command);

@@ -32,6 +32,16 @@ bool take_option(std::vector<std::string>& arguments, std::initializer_list<std:
   return true;
 }
 
+/// A name of two words takes both from the arguments: `tokamak data inspect`.
+std::string take_name(std::vector<std::string>& arguments) {
+  std::string name = arguments.front();
+  arguments.erase(arguments.begin());
+  if (arguments.empty() || arguments.front().starts_with("-") || group_help(name).empty()) return name;
+  name += " " + arguments.front();
+  arguments.erase(arguments.begin());
+  return name;
+}
+
 Command find_command(const std::string& name) {
   std::vector<std::string> known;
   for (Command& command : all_commands()) {
@@ -42,7 +52,13 @@ Command find_command(const std::string& name) {
              did_you_mean(name, known));
 }
 
-int run_command(const std::string& name, std::vector<std::string> arguments) {
+int run_command(std::vector<std::string> arguments) {
+  std::string name = take_name(arguments);
+  if (std::string help = group_help(name); !help.empty()) {
+    bool wanted = take_option(arguments, {"--help", "-h"});
+    fmt::print(wanted ? stdout : stderr, "{}", help);
+    return wanted ? 0 : kUserErrorStatus;
+  }
   Command command = find_command(name);
   if (take_option(arguments, {"--help", "-h"})) {
     fmt::print("{}", command_help(command));
@@ -61,8 +77,11 @@ int run_program(std::vector<std::string> arguments) {
     return kUserErrorStatus;
   }
   std::string name = arguments.front();
-  arguments.erase(arguments.begin());
-  if (name == "help" && !arguments.empty()) return run_command(arguments.front(), {"--help"});
+  if (name == "help" && arguments.size() > 1) {
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+    return run_command(arguments);
+  }
   if (name == "--help" || name == "-h" || name == "help") {
     fmt::print("{}", program_help());
     return 0;
@@ -71,7 +90,7 @@ int run_program(std::vector<std::string> arguments) {
     fmt::print("tokamak {}\n", kVersion);
     return 0;
   }
-  return run_command(name, std::move(arguments));
+  return run_command(std::move(arguments));
 }
 
 /// Between loops libgomp's threads spin for milliseconds, which costs a busy machine dearly and gains nothing on a

@@ -1,0 +1,87 @@
+#include "data/inspect.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/data/small_shards.h"
+#include "tests/support/quick_file.h"
+
+namespace tokamak {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(InspectFolder, CountsWhatIsThere) {
+  SmallShards data({{99, 1, 2}, {3, 99, 7, 8, 9}}, {{99, 50}});
+  int64_t done = 0, total = 0;
+  DataReport report = inspect_folder(data.path(), [&](int64_t d, int64_t t) { done = d, total = t; });
+  EXPECT_EQ(done, 20);
+  EXPECT_EQ(total, 20);
+  EXPECT_EQ(report.damaged(), 0);
+  ASSERT_EQ(report.files.size(), 3u);
+  EXPECT_EQ(report.files[0].bytes, 1024 + 3 * 2);
+  EXPECT_EQ(report.files[2].split, "val");
+  EXPECT_EQ(report.files[2].tokens.least(), 50);
+  TokenStats train = report.tokens("train");
+  EXPECT_EQ(train.tokens(), 8);
+  EXPECT_EQ(train.lengths().documents, 2);  // one of them goes over both shards
+  EXPECT_EQ(train.lengths().longest, 3);
+  EXPECT_EQ(train.lengths().counts[1], 2);
+}
+
+TEST(InspectFolder, FindsEveryDamagedShard) {
+  SmallShards data({{0, 1, 2}, {3, 4}, {5, 6}, {7}, {8}, {9}}, {{10}});
+  auto shard = [&](int i) { return data.path() / data.index().train.shards[size_t(i)].file; };
+  auto change = [&](int i, auto edit) {
+    std::string bytes = read_file(shard(i));
+    edit(bytes);
+    write_file_quickly(shard(i), bytes);
+  };
+  change(0, [](std::string& bytes) { bytes[1026] ^= 4; });     // a bit of a token
+  change(1, [](std::string& bytes) { bytes.pop_back(); });     // cut short
+  change(2, [](std::string& bytes) { bytes[0] ^= 1; });        // the magic number
+  change(3, [](std::string& bytes) { bytes[1000] ^= 0x10; });  // a bit that only the checksum sees
+  fs::remove(shard(4));
+  DataReport report = inspect_folder(data.path());
+  EXPECT_EQ(report.damaged(), 5);
+  const char* expected[] = {"checksum", "cut short", "magic", "checksum", "No such file", "", ""};
+  for (size_t i = 0; i < report.files.size(); ++i) {
+    const FileReport& file = report.files[i];
+    EXPECT_EQ(file.problem.empty(), *expected[i] == '\0') << file.problem;
+    EXPECT_NE(file.problem.find(expected[i]), std::string::npos) << file.problem;
+    EXPECT_TRUE(file.problem.empty() || file.problem.find(file.path.string()) != std::string::npos) << file.problem;
+  }
+  EXPECT_EQ(report.tokens("train").tokens(), 1);
+}
+
+TEST(InspectFolder, ComparesTokensWithIndexAndVocabulary) {
+  SmallShards data({{0, 1, 98}}, {{10}});
+  auto problem_with = [&](auto change) {
+    ShardIndex index = data.index();
+    change(index);
+    write_shard_index(index, data.path());
+    return inspect_folder(data.path()).files[0].problem;
+  };
+  EXPECT_EQ(problem_with([](ShardIndex&) {}), "");
+  EXPECT_NE(problem_with([](ShardIndex& index) { index.vocab_size = 98; }).find("token ids below 98, got 98"),
+            std::string::npos);
+  EXPECT_NE(problem_with([](ShardIndex& index) { index.train.shards[0].max_token = 99; }).find("expected 99 as the"),
+            std::string::npos);
+  EXPECT_NE(problem_with([](ShardIndex& index) { index.train.shards[0].tokens = 4; }).find("the 4 tokens of"),
+            std::string::npos);
+}
+
+TEST(InspectSamples, AreSpreadOverTheData) {
+  SmallShards data({{0, 1, 2}, {3, 4, 5, 6}}, {{7}});
+  DataReport report = inspect_folder(data.path());
+  std::vector<DataSample> samples = sample_tokens(report, 4, 2);
+  ASSERT_EQ(samples.size(), 4u);
+  EXPECT_EQ(samples[0].ids, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(samples[1].ids, (std::vector<int32_t>{2}));  // the shard ends
+  EXPECT_EQ(samples[2].ids, (std::vector<int32_t>{4, 5}));
+  EXPECT_EQ(samples[2].token, 1);
+  EXPECT_EQ(samples[2].path, report.files[1].path);
+  EXPECT_TRUE(sample_tokens(report, 0, 2).empty());
+}
+
+}  // namespace
+}  // namespace tokamak
