@@ -25,7 +25,7 @@ struct PrepareArguments {
 };
 
 void visit(FieldList& v, PrepareArguments& c) {
-  v.positional("input", c.inputs, "text files, folders of .txt, .md and .jsonl files, or - for standard input");
+  v.positional("input", c.inputs, "files, folders, patterns such as data/*.jsonl, or - for standard input");
   v("out", c.out, "folder for the shards, their index and the tokenizer");
   v("vocab", c.vocab, "folder with vocab.bpe and encoder.json, or tokenizer.json; empty: train a tokenizer");
   v("vocab_size", c.vocab_size, "tokens of the tokenizer that is trained", at_least(1));
@@ -34,11 +34,6 @@ void visit(FieldList& v, PrepareArguments& c) {
   v("field", c.field, "field of a JSONL line that holds the text");
   v("val_fraction", c.val_fraction, "part of the tokens that goes to validation, from the end", from_up_to(0, 1));
   v("shard_tokens", c.shard_tokens, "tokens in one shard at most", at_least(1));
-}
-
-SourceFormat source_format(const std::string& name) {
-  if (name == "text") return SourceFormat::kText;
-  return name == "jsonl" ? SourceFormat::kJsonl : SourceFormat::kAuto;
 }
 
 /// Progress on standard error: one line that is rewritten on a terminal, a line for each phase in a log.
@@ -77,8 +72,8 @@ void print_split(const char* name, const SplitIndex& split) {
 
 int run_prepare(const PrepareArguments& arguments) {
   PrepareOptions options;
-  options.sources = {
-      .inputs = arguments.inputs, .format = source_format(arguments.format), .text_field = arguments.field};
+  options.inputs = arguments.inputs;
+  options.sources = {.format = arguments.format, .text_field = arguments.field};
   options.out = arguments.out;
   options.vocab = arguments.vocab;
   options.vocab_size = arguments.vocab_size;

@@ -17,6 +17,8 @@ struct SourceOptions {
   std::string format = "auto";        // one of source_formats(); auto: by the file's name
   std::string text_field = "text";    // of JSON objects, and of a dataset in HDF5 ("" there: the only one)
   std::string token_type = "uint16";  // of tokens in files that do not say: uint16 or uint32
+  std::string separator;              // of text files: a marker such as <|endoftext|> between documents, see text.cpp
+  int64_t part_bytes = 8 << 20;       // larger texts come in parts, see Document
   int stdin_fd = 0;                   // what "-" reads
 };
 
@@ -31,8 +33,9 @@ struct SourceFormatInfo {
 
 const std::vector<SourceFormatInfo>& source_formats();
 
-/// The files that a path (a file, a folder, a glob such as data/*.jsonl, or "-") stands for, in the order of their
-/// paths. Folders are searched with their subfolders for files whose names have a format. A UserError if there is none.
+/// The files that a path (a file, a folder, a pattern such as data/*.jsonl or data/**/*.txt, or "-") stands for, in the
+/// order of their paths. Folders are searched with their subfolders for files whose names have a format; names that
+/// begin with a dot, links to folders and empty files are passed over. A UserError if there is none.
 std::vector<std::filesystem::path> find_files(const std::string& input, const SourceOptions& options);
 
 /// The format that a file has by the options or else by its name (compression endings .gz and .zst do not count).

@@ -33,11 +33,64 @@ void check_options(const PrepareOptions& options) {
   if (options.vocab.empty()) check_vocab_size(options.vocab_size);
 }
 
+/// All documents of all inputs, which can be gone through more than once; standard input is kept in memory for that.
+class Sources {
+ public:
+  Sources(const std::vector<std::string>& inputs, const SourceOptions& options) : options_(options) {
+    if (inputs.empty())
+      user_error("[prepare] expected a text file, a folder, a pattern or - for standard input, got nothing; name one");
+    for (const std::string& input : inputs)
+      for (const fs::path& path : find_files(input, options)) add(path);
+  }
+
+  using Use = std::function<void(std::string_view text, bool is_first_part)>;
+
+  void for_each(const Use& use) const {
+    for (const File& file : files_) {
+      if (fs::is_regular_file(file.path)) read(file.path, use);
+      for (const auto& [text, is_first_part] : file.parts) use(text, is_first_part);
+    }
+  }
+
+  /// Size of all files, for progress.
+  int64_t total_bytes() const { return total_bytes_; }
+
+ private:
+  struct File {
+    fs::path path;
+    std::vector<std::pair<std::string, bool>> parts;  // of what can be read only once
+  };
+
+  void add(const fs::path& path) {
+    File& file = files_.emplace_back(path);
+    if (fs::is_regular_file(path)) {
+      total_bytes_ += int64_t(fs::file_size(path));
+      return;
+    }
+    read(path, [&](std::string_view text, bool is_first_part) { file.parts.emplace_back(text, is_first_part); });
+    if (file.parts.empty())
+      user_error("[prepare] expected text in {}, got nothing; pipe text into it",
+                 path == "-" ? "standard input" : path.string());
+    for (const auto& part : file.parts) total_bytes_ += int64_t(part.first.size());
+  }
+
+  void read(const fs::path& path, const Use& use) const {
+    std::unique_ptr<Source> source = open_source(path, options_);
+    bool is_first_part = true;
+    for (Document document; source->next(document); is_first_part = !document.continues)
+      use(document.text, is_first_part);
+  }
+
+  SourceOptions options_;
+  std::vector<File> files_;
+  int64_t total_bytes_ = 0;
+};
+
 Tokenizer make_tokenizer(const PrepareOptions& options, const Sources& sources, const ProgressFunction& progress) {
   if (!options.vocab.empty()) return load_tokenizer(options.vocab);
   WordCounts words;
   int64_t done = 0;
-  sources.for_each([&](std::string_view document) {
+  sources.for_each([&](std::string_view document, bool) {
     progress({"counting words", done, sources.total_bytes()});
     words.add(document);
     done += int64_t(document.size());
@@ -61,9 +114,11 @@ class Spool {
       size_ += int64_t(ids.size());
       ids.clear();
     };
-    sources.for_each([&](std::string_view document) {
-      starts_.push_back(size_ + int64_t(ids.size()));
-      if (starts_.size() > 1) ids.push_back(tokenizer.end_of_text());
+    sources.for_each([&](std::string_view document, bool is_first_part) {
+      if (is_first_part) {
+        starts_.push_back(size_ + int64_t(ids.size()));
+        if (starts_.size() > 1) ids.push_back(tokenizer.end_of_text());
+      }
       for (size_t at = 0; at < document.size();) {
         size_t next = encoder.append_part(document, at, at + kPartBytes, ids);
         done += int64_t(next - at);
@@ -188,7 +243,7 @@ int64_t split_point(int64_t total, const std::vector<int64_t>& starts, double va
 ShardIndex prepare(const PrepareOptions& options, const ProgressFunction& progress_or_none) {
   ProgressFunction progress = progress_or_none ? progress_or_none : [](const PrepareProgress&) {};
   check_options(options);
-  Sources sources(options.sources);
+  Sources sources(options.inputs, options.sources);
   make_folder(options.out);
   Spool spool(options.out);  // first of all: it shows whether the folder can be written
   Tokenizer tokenizer = make_tokenizer(options, sources, progress);

@@ -5,14 +5,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "data/open_source.h"
 #include "data/shard_index.h"
-#include "data/sources.h"
 
 namespace tokamak {
 
 struct PrepareOptions {
+  std::vector<std::string> inputs;  // as find_files() takes them
   SourceOptions sources;
   std::filesystem::path out = "data";
   std::filesystem::path vocab;         // folder with a tokenizer; empty: one is trained

@@ -9,10 +9,18 @@
 
 namespace tokamak {
 
-/// One document, as text or as tokens: the other member is empty. Valid until the next call of its source.
+/// One document, or a part of one, as text or as tokens: the other member is empty. Valid until the next call of its
+/// source.
+///
+/// A text larger than SourceOptions::part_bytes comes in parts, so that no file has to fit in memory. A part ends
+/// before a blank that follows a printable ASCII character (0x21 to 0x7e). No pre-tokenizer pattern of GPT-2's,
+/// cl100k's or o200k's kind has a word with such a place inside, so the tokens of the parts, one after the other, are
+/// those of the whole. (Only where 8 parts' worth of text has no such place does a part end between two other
+/// characters.)
 struct Document {
   std::string_view text;
   std::span<const int32_t> tokens;
+  bool continues = false;  // the next one is the next part of the same document: no separator token between them
 };
 
 /// A container, gone through once from its beginning. Not for several threads at a time. Constructors and next() throw

@@ -20,7 +20,7 @@ class PrepareTest : public testing::Test {
  protected:
   PrepareOptions options(std::string_view text, const char* name = "text.txt") {
     write_file_atomic(folder_ / name, text);
-    return {.sources = {.inputs = {(folder_ / name).string()}}, .out = folder_ / "data", .vocab_size = 257};
+    return {.inputs = {(folder_ / name).string()}, .out = folder_ / "data", .vocab_size = 257};
   }
 
   std::string decode(const PrepareOptions& options, const SplitIndex& split) {
@@ -148,9 +148,8 @@ TEST_F(PrepareTest, ReportsItsProgress) {
 
 TEST_F(PrepareTest, RealTextHasTheTokensOfTiktoken) {
   TOKAMAK_NEED_SHARED_DATA("gpt2");
-  PrepareOptions options = {.sources = {.inputs = {shared_data("tinyshakespeare.txt").string()}},
-                            .out = folder_ / "data",
-                            .vocab = shared_data("gpt2")};
+  PrepareOptions options = {
+      .inputs = {shared_data("tinyshakespeare.txt").string()}, .out = folder_ / "data", .vocab = shared_data("gpt2")};
   ShardIndex index = prepare(options);
   EXPECT_EQ(index.train.tokens() + index.val.tokens(), 338025);
   EXPECT_EQ(decode(options, index.train) + decode(options, index.val), read_file(shared_data("tinyshakespeare.txt")));

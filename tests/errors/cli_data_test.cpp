@@ -43,12 +43,13 @@ TEST_F(CliData, MissingFile) {
 TEST_F(CliData, EmptyFile) {
   write_file_quickly(folder_ / "empty.txt", "");
   expect_refused(run({"prepare", "empty.txt"}),
-                 {"expected text in empty.txt", "got an empty file", "name another file"});
+                 {"expected text or tokens in empty.txt", "got an empty file", "name another file"});
 }
 
 TEST_F(CliData, EmptyFolder) {
   fs::create_directory(folder_ / "corpus");
-  expect_refused(run({"prepare", "corpus"}), {"expected .txt, .md or .jsonl files", "corpus", "got none"});
+  expect_refused(run({"prepare", "corpus"}),
+                 {"expected files of these names in corpus", "*.txt, *.md, *.jsonl", "got none"});
 }
 
 TEST_F(CliData, AMistakeKeepsEarlierData) {

@@ -15,7 +15,7 @@ PrepareOptions options_for(const TemporaryFolder& input, const fs::path& out, si
   std::string text;
   for (size_t i = 0; text.size() < bytes; ++i) text += char('a' + i * i * i % 23);
   write_file_atomic(input / "text.txt", text);
-  return {.sources = {.inputs = {(input / "text.txt").string()}}, .out = out, .vocab_size = 257};
+  return {.inputs = {(input / "text.txt").string()}, .out = out, .vocab_size = 257};
 }
 
 TEST(DataErrors, FullDiskKeepsWhatWasThere) {

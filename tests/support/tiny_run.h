@@ -28,7 +28,7 @@ inline std::string tiny_text(size_t bytes = 6000, uint64_t seed = 1) {
 inline void make_tiny_data(const std::filesystem::path& folder) {
   write_file_quickly(folder / "text.txt", tiny_text());
   PrepareOptions options;
-  options.sources.inputs = {(folder / "text.txt").string()};
+  options.inputs = {(folder / "text.txt").string()};
   options.out = folder / "data";
   options.vocab_size = 301;
   prepare(options);

@@ -1,0 +1,121 @@
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/open_source.h"
+#include "data/sources/source_format.h"
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Files = std::vector<fs::path>;
+
+bool is_pattern(std::string_view text) { return text.find_first_of("*?[") != text.npos; }
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+/// A folder's entries that are not hidden, in any order.
+Files entries_of(const fs::path& folder) {
+  Files entries;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (!is_hidden(at->path())) entries.push_back(at->path());
+  if (error) file_error("read the folder", folder, error.value());
+  return entries;
+}
+
+/// Folders that lie in a folder; links are not followed, as they may lead in circles.
+bool is_subfolder(const fs::path& path) { return fs::is_directory(path) && !fs::is_symlink(path); }
+
+/// Appends all files below a folder whose names have a format.
+void search_folder(const fs::path& folder, Files& files) {
+  for (const fs::path& entry : entries_of(folder)) {
+    if (is_subfolder(entry)) search_folder(entry, files);
+    if (fs::is_regular_file(entry) && format_by_name(entry)) files.push_back(entry);
+  }
+}
+
+/// Appends what exists of `base` followed by the parts of a path, each of which may be a pattern; "**" stands for any
+/// number of folders, also none.
+void expand(const fs::path& base, std::span<const fs::path> parts, Files& found) {
+  if (parts.empty()) return found.push_back(base);
+  const std::string part = parts[0].string();
+  auto rest = parts.subspan(1);
+  fs::path folder = base.empty() ? "." : base;
+  if (part == "**") {
+    expand(base, rest, found);
+    for (const fs::path& entry : entries_of(folder))
+      if (is_subfolder(entry)) expand(base / entry.filename(), parts, found);
+  } else if (!is_pattern(part)) {
+    if (fs::exists(base / part)) expand(base / part, rest, found);
+  } else {
+    for (const fs::path& entry : entries_of(folder))
+      if (::fnmatch(part.c_str(), entry.filename().c_str(), 0) == 0 && (rest.empty() || fs::is_directory(entry)))
+        expand(base / entry.filename(), rest, found);
+  }
+}
+
+Files expand_pattern(const std::string& pattern) {
+  fs::path path(pattern);
+  Files parts, found;
+  for (const fs::path& part : path.relative_path()) parts.push_back(part);
+  expand(path.root_path(), parts, found);
+  if (found.empty())
+    user_error("[data] expected files that match {}, got none; check the pattern, where ** stands for folders",
+               pattern);
+  return found;
+}
+
+/// The patterns of all formats' names, for a message.
+std::string known_names() {
+  std::string names;
+  for (std::string_view name : format_file_names()) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  return names;
+}
+
+void sort_without_repetitions(Files& files) {
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+}
+
+}  // namespace
+
+Files find_files(const std::string& input, const SourceOptions&) {
+  if (input == "-") return {"-"};
+  if (input.empty()) user_error("[data] expected the path of a file, a folder or a pattern, got an empty one");
+  bool exists = fs::exists(input);
+  if (exists && !fs::is_directory(input)) {
+    if (fs::is_regular_file(input) && fs::file_size(input) == 0)
+      user_error("[data] expected text or tokens in {}, got an empty file; name another file", input);
+    return {input};
+  }
+  if (!exists && !is_pattern(input))
+    user_error("[data] expected a file, a folder or a pattern, got {}, which does not exist; check the path", input);
+
+  Files files;
+  for (const fs::path& path : exists ? Files{input} : expand_pattern(input)) {
+    if (fs::is_directory(path))
+      search_folder(path, files);
+    else
+      files.push_back(path);
+  }
+  sort_without_repetitions(files);
+  if (files.empty())
+    user_error(
+        "[data] expected files of these names in {}: {} (or with .gz or .zst behind it), got none; name another "
+        "folder or the files themselves",
+        input, known_names());
+  size_t count = files.size();
+  std::erase_if(files, [](const fs::path& path) { return fs::is_regular_file(path) && fs::file_size(path) == 0; });
+  if (files.empty())
+    user_error("[data] expected text or tokens in {}, got {} empty files; name another folder", input, count);
+  return files;
+}
+
+}  // namespace tokamak

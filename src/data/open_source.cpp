@@ -1,0 +1,127 @@
+#include "data/open_source.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/join_tokens.h"
+#include "data/sources/source_format.h"
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Every format. Where several fit a file's name, the first that recognizes it is taken.
+const std::vector<SourceFormat>& table() {
+  static const std::vector<SourceFormat> rows = {
+      {.name = "text",
+       .description = "plain text or Markdown; a file is one document",
+       .names = {"*.txt", "*.md"},
+       .documents = &text_documents},
+      {.name = "jsonl",
+       .description = "a JSON object on each line, one field of which is a document",
+       .names = {"*.jsonl", "*.ndjson"},
+       .documents = &jsonl_documents},
+  };
+  return rows;
+}
+
+SourceFormatInfo info_of(const SourceFormat& row) {
+  std::string_view missing;
+  if (row.documents) missing = row.documents->missing;
+  if (row.tokens && missing.empty()) missing = row.tokens->missing;
+  return {row.name, row.description, missing, row.documents != nullptr, row.tokens != nullptr};
+}
+
+/// The rows and what is told of them, in the same order.
+const SourceFormat& row_of(const SourceFormatInfo& info) { return table()[size_t(&info - source_formats().data())]; }
+
+/// A file's name without what only says that it is compressed.
+std::string plain_name(const fs::path& path) {
+  std::string name = path.filename().string();
+  for (const char* ending : {".gz", ".zst"})
+    if (name.ends_with(ending)) name.resize(name.size() - std::string_view(ending).size());
+  return name;
+}
+
+bool fits(const SourceFormat& row, const fs::path& path) {
+  std::string name = plain_name(path);
+  bool by_name = std::any_of(row.names.begin(), row.names.end(),
+                             [&](const char* pattern) { return ::fnmatch(pattern, name.c_str(), 0) == 0; });
+  return by_name && (!row.recognizes || row.recognizes(path));
+}
+
+const SourceFormatInfo* find_by_name(std::string_view name) {
+  for (const SourceFormatInfo& info : source_formats())
+    if (info.name == name) return &info;
+  return nullptr;
+}
+
+[[noreturn]] void missing_error(const fs::path& path, const SourceFormatInfo& info, std::string_view package) {
+  user_error("[data] {}: expected a program that reads {}, got one built without it; install {} and build again",
+             path.string(), info.name, package);
+}
+
+}  // namespace
+
+const std::vector<SourceFormatInfo>& source_formats() {
+  static const std::vector<SourceFormatInfo> infos = [] {
+    std::vector<SourceFormatInfo> all;
+    for (const SourceFormat& row : table()) all.push_back(info_of(row));
+    return all;
+  }();
+  return infos;
+}
+
+std::vector<std::string_view> format_file_names() {
+  std::vector<std::string_view> names;
+  for (const SourceFormat& row : table()) names.insert(names.end(), row.names.begin(), row.names.end());
+  return names;
+}
+
+const SourceFormatInfo* format_by_name(const fs::path& path) {
+  for (const SourceFormatInfo& info : source_formats())
+    if (fits(row_of(info), path)) return &info;
+  return nullptr;
+}
+
+const SourceFormatInfo& format_of(const fs::path& path, const SourceOptions& options) {
+  if (options.format == "auto") {
+    const SourceFormatInfo* info = format_by_name(path);
+    return info ? *info : *find_by_name("text");
+  }
+  if (const SourceFormatInfo* info = find_by_name(options.format)) return *info;
+  std::string names = "auto";
+  for (const SourceFormatInfo& info : source_formats()) names += fmt::format(", {}", info.name);
+  user_error("[data] expected one of {} as format, got {}", names, options.format);
+}
+
+std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& options) {
+  const SourceFormatInfo& info = format_of(path, options);
+  const DocumentReader* reader = row_of(info).documents;
+  if (!reader)
+    user_error("[data] {}: expected a file with documents, got one of tokens only ({}); train on it as it is",
+               path.string(), info.name);
+  if (!reader->open) missing_error(path, info, reader->missing);
+  return reader->open(path, options);
+}
+
+std::unique_ptr<TokenArray> open_tokens(const std::vector<fs::path>& paths, const SourceOptions& options) {
+  TOKAMAK_CHECK(!paths.empty(), "no files to open");
+  std::vector<std::unique_ptr<TokenArray>> arrays;
+  for (const fs::path& path : paths) {
+    const SourceFormatInfo& info = format_of(path, options);
+    const TokenReader* reader = row_of(info).tokens;
+    if (!reader)
+      user_error("[data] {}: expected a file of tokens, got documents ({}); run tokamak prepare on it", path.string(),
+                 info.name);
+    if (!reader->open) missing_error(path, info, reader->missing);
+    arrays.push_back(reader->open(path, options));
+  }
+  return arrays.size() == 1 ? std::move(arrays[0]) : join_tokens(std::move(arrays));
+}
+
+}  // namespace tokamak

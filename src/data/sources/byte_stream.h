@@ -1,0 +1,65 @@
+// Bytes of a file, a pipe or something inside of them, from the beginning to the end, in bounded memory.
+// For examples see tests/data/sources/byte_stream_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "data/open_source.h"
+
+namespace tokamak {
+
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+
+  /// Writes the next bytes to the beginning of `out` (not empty) and says how many; 0 only at the end. UserErrors for
+  /// what cannot be read, is damaged or cut short.
+  virtual size_t read(std::span<char> out) = 0;
+
+  /// For messages: the file, or the archive and its member.
+  virtual const std::string& name() const = 0;
+
+  /// Bytes of the file on the disk that were read so far and in all (0: not known).
+  virtual int64_t bytes_read() const = 0;
+  virtual int64_t total_bytes() const = 0;
+};
+
+/// A file as it is, or standard input ("-").
+std::unique_ptr<ByteStream> open_file_bytes(const std::filesystem::path& path, const SourceOptions& options);
+
+/// What a file (or "-") holds.
+std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path, const SourceOptions& options);
+
+/// The bytes of a stream that were read and not yet used.
+class ByteBuffer {
+ public:
+  explicit ByteBuffer(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
+
+  std::string_view view() const { return std::string_view(bytes_).substr(begin_, end_ - begin_); }
+
+  /// Reads more, behind what is there; false at the end. Invalidates earlier views.
+  bool fill();
+
+  /// Reads until the view has `bytes` or the stream ends.
+  void hold(size_t bytes) {
+    while (view().size() < bytes && fill()) continue;
+  }
+
+  /// Drops the first bytes of the view, which stays valid.
+  void consume(size_t count) { begin_ += count; }
+
+  const ByteStream& stream() const { return *stream_; }
+
+ private:
+  std::unique_ptr<ByteStream> stream_;
+  std::string bytes_;
+  size_t begin_ = 0, end_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace tokamak

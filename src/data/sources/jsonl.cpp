@@ -1,0 +1,88 @@
+#include "data/sources/jsonl.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "data/sources/source_format.h"
+
+namespace tokamak {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int64_t kMostParts = 128;  // in one line
+
+class JsonlSource : public Source {
+ public:
+  JsonlSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
+      : buffer_(std::move(stream)), field_(options.text_field), most_bytes_(size_t(kMostParts * options.part_bytes)) {}
+
+  bool next(Document& document) override {
+    for (std::string_view line; next_line(line);) {
+      if (line.find_first_not_of(" \t\r") == line.npos) continue;
+      text_ = text_of(line);
+      if (text_.empty()) continue;
+      document = {.text = text_};
+      return true;
+    }
+    return false;
+  }
+
+  const std::string& name() const override { return buffer_.stream().name(); }
+  int64_t bytes_read() const override { return buffer_.stream().bytes_read(); }
+  int64_t total_bytes() const override { return buffer_.stream().total_bytes(); }
+
+ private:
+  /// The next line, without its end.
+  bool next_line(std::string_view& line) {
+    buffer_.consume(used_);
+    used_ = 0;
+    ++number_;
+    size_t end = buffer_.view().find('\n');
+    for (size_t searched = 0; end == std::string_view::npos; end = buffer_.view().find('\n', searched)) {
+      searched = buffer_.view().size();
+      if (searched > most_bytes_)
+        user_error("[data] {} line {}: expected at most {} bytes in a line, got more; is it JSONL?", name(), number_,
+                   most_bytes_);
+      if (!buffer_.fill()) break;
+    }
+    line = buffer_.view().substr(0, end);
+    used_ = std::min(line.size() + 1, buffer_.view().size());
+    return used_ > 0;
+  }
+
+  std::string text_of(std::string_view line) const {
+    json object = json::parse(line, nullptr, false);
+    if (!object.is_object())
+      user_error("[data] {} line {}: expected a JSON object, got {}; repair the line, or read the file as text", name(),
+                 number_, line.substr(0, 60));
+    auto field = object.find(field_);
+    if (field == object.end() || !field->is_string())
+      user_error("[data] {} line {}: expected a text field \"{}\", got {}; name the field with --field", name(),
+                 number_, field_, field == object.end() ? "none" : field->dump().substr(0, 60));
+    return std::move(field->get_ref<std::string&>());
+  }
+
+  ByteBuffer buffer_;
+  std::string field_;
+  size_t most_bytes_;
+  size_t used_ = 0;     // bytes of the last line
+  int64_t number_ = 0;  // of the last line
+  std::string text_;
+};
+
+std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOptions& options) {
+  return read_jsonl(open_bytes(path, options), options);
+}
+
+}  // namespace
+
+std::unique_ptr<Source> read_jsonl(std::unique_ptr<ByteStream> stream, const SourceOptions& options) {
+  return std::make_unique<JsonlSource>(std::move(stream), options);
+}
+
+const DocumentReader jsonl_documents = {.open = open};
+
+}  // namespace tokamak

@@ -1,0 +1,46 @@
+// What data/open_source.cpp knows of each format. A format is one file here that defines its readers, and one row of
+// the table in open_source.cpp. A format that needs a library is in optional/, with a file of the same name in absent/
+// whose readers say which package is missing; CMake builds one of the two.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "data/open_source.h"
+
+namespace tokamak {
+
+/// Opens one file as documents.
+struct DocumentReader {
+  std::unique_ptr<Source> (*open)(const std::filesystem::path& path, const SourceOptions& options) = nullptr;
+  std::string_view missing = {};  // the package to install, where the library was absent at build time; then no `open`
+};
+
+/// Opens one file as tokens.
+struct TokenReader {
+  std::unique_ptr<TokenArray> (*open)(const std::filesystem::path& path, const SourceOptions& options) = nullptr;
+  std::string_view missing = {};
+};
+
+/// A row of the table.
+struct SourceFormat {
+  std::string_view name;
+  std::string_view description;
+  std::vector<const char*> names;             // of files, as fnmatch(3) patterns, without .gz and .zst
+  const DocumentReader* documents = nullptr;  // null: the format has none
+  const TokenReader* tokens = nullptr;
+  bool (*recognizes)(const std::filesystem::path& path) = nullptr;  // formats that share a name look into the file
+};
+
+/// The format that a file's name (and, where formats share a name, its content) tells; null if it tells none.
+const SourceFormatInfo* format_by_name(const std::filesystem::path& path);
+
+/// The names that files of all formats have, as patterns, for messages.
+std::vector<std::string_view> format_file_names();
+
+extern const DocumentReader text_documents;
+extern const DocumentReader jsonl_documents;
+
+}  // namespace tokamak

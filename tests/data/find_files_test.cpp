@@ -1,0 +1,59 @@
+#include "tests/data/sources/source_test.h"
+
+namespace tokamak {
+namespace {
+
+class FindFilesTest : public SourceTest {
+ protected:
+  /// What find_files gives for a path below the folder, without the folder's own path.
+  Documents find(const std::string& input) {
+    Documents files;
+    for (const auto& path : find_files((folder_ / input).string(), {}))
+      files.push_back(path.lexically_relative(folder_.path()).string());
+    return files;
+  }
+};
+
+TEST_F(FindFilesTest, AFolderIsReadInTheOrderOfItsPaths) {
+  for (const char* name : {"b.md", "a/z.txt", "a/b/c.txt", "a.txt", "c.jsonl", "other.png", ".hidden.txt", ".git/x.md"})
+    write(name, "x");
+  write("empty.txt", "");
+  Documents expected = {"a/b/c.txt", "a/z.txt", "a.txt", "b.md", "c.jsonl"};
+  EXPECT_EQ(find(""), expected);
+  EXPECT_EQ(find("a"), (Documents{"a/b/c.txt", "a/z.txt"}));
+  EXPECT_EQ(find("other.png"), Documents{"other.png"});  // named by itself
+}
+
+TEST_F(FindFilesTest, Patterns) {
+  for (const char* name : {"a1.txt", "a2.txt", "b1.txt", "a3.md", "x/a1.txt", "x/y/a1.txt", "x/y/b.bin", "z[1].txt"})
+    write(name, "x");
+  EXPECT_EQ(find("a*.txt"), (Documents{"a1.txt", "a2.txt"}));
+  EXPECT_EQ(find("?1.*"), (Documents{"a1.txt", "b1.txt"}));
+  EXPECT_EQ(find("[!a]1.txt"), Documents{"b1.txt"});
+  EXPECT_EQ(find("**/a1.txt"), (Documents{"a1.txt", "x/a1.txt", "x/y/a1.txt"}));
+  EXPECT_EQ(find("x/**/a1.txt"), (Documents{"x/a1.txt", "x/y/a1.txt"}));
+  EXPECT_EQ(find("*/a1.txt"), Documents{"x/a1.txt"});
+  EXPECT_EQ(find("x/**"), (Documents{"x/a1.txt", "x/y/a1.txt"}));
+  EXPECT_EQ(find("**/**/b.bin"), Documents{"x/y/b.bin"});
+  EXPECT_EQ(find("z[1].txt"), Documents{"z[1].txt"});  // a file of that very name
+  EXPECT_EQ(find("*"), (Documents{"a1.txt", "a2.txt", "a3.md", "b1.txt", "x/a1.txt", "x/y/a1.txt", "z[1].txt"}));
+}
+
+TEST_F(FindFilesTest, StandardInputIsItself) {
+  EXPECT_EQ(find_files("-", {}), std::vector<std::filesystem::path>{"-"});
+}
+
+TEST_F(FindFilesTest, RefusesWhatHasNothing) {
+  expect_user_error([&] { find("none"); }, {"none", "does not exist", "check the path"});
+  expect_user_error([&] { find("*.txt"); }, {"*.txt", "got none", "check the pattern"});
+  expect_user_error([&] { find_files("", {}); }, {"empty"});
+  expect_user_error([&] { find(write("empty.txt", "").substr(folder_.path().string().size() + 1)); },
+                    {"empty.txt", "an empty file", "name another file"});
+  expect_user_error([&] { find(""); }, {"got 1 empty files"});
+  TemporaryFolder empty;
+  expect_user_error([&] { find_files(empty.path().string(), {}); },
+                    {"*.txt, *.md, *.jsonl", "got none", empty.path().string()});
+}
+
+}  // namespace
+}  // namespace tokamak

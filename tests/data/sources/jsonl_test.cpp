@@ -1,0 +1,35 @@
+#include "data/sources/jsonl.h"
+
+#include "tests/data/sources/source_test.h"
+
+namespace tokamak {
+namespace {
+
+using JsonlSourceTest = SourceTest;
+
+TEST_F(JsonlSourceTest, HasADocumentOnEachLine) {
+  std::string file =
+      write("a.jsonl", "{\"body\": \"one\\n\\u00e9\", \"text\": 1}\r\n\n{\"body\": \"\"}\n{\"body\": \"two\"}");
+  EXPECT_EQ(read(file, {.text_field = "body"}), (Documents{"one\n\u00e9", "two"}));
+  EXPECT_EQ(read(file, {.format = "text"}).size(), 1u);
+}
+
+TEST_F(JsonlSourceTest, NamesTheLineWithoutTheField) {
+  std::string file = write("a.jsonl", "{\"text\": \"one\"}\n\n{\"body\": \"two\"}\n");
+  expect_user_error([&] { read(file); }, {"a.jsonl line 3", "\"text\"", "none", "--field"});
+  file = write("b.jsonl", "{\"text\": 7}\n");
+  expect_user_error([&] { read(file); }, {"b.jsonl line 1", "got 7"});
+  file = write("c.jsonl", "{\"text\": \"x\"}\n{\"text\": \"cut");
+  expect_user_error([&] { read(file); }, {"c.jsonl line 2", "expected a JSON object"});
+  file = write("d.ndjson", "[1, 2]\n");
+  expect_user_error([&] { read(file); }, {"d.ndjson line 1", "expected a JSON object", "got [1, 2]"});
+}
+
+TEST_F(JsonlSourceTest, RefusesEndlessLines) {
+  std::string file = write("a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"" + std::string(1 << 20, 'x') + "\"}\n");
+  EXPECT_EQ(read(file).size(), 2u);
+  expect_user_error([&] { read(file, {.part_bytes = 100}); }, {"a.jsonl line 2", "at most 12800 bytes"});
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,100 @@
+#include "data/sources/text.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "data/pretokenizer.h"
+#include "tests/data/sources/source_test.h"
+#include "tests/support/shared_data.h"
+
+namespace tokamak {
+namespace {
+
+using TextSourceTest = SourceTest;
+
+Documents parts_of(const std::string& path, const SourceOptions& options) {
+  Documents parts;
+  auto source = open_source(path, options);
+  for (Document document; source->next(document);) parts.emplace_back(document.text);
+  return parts;
+}
+
+TEST_F(TextSourceTest, AFileIsOneDocument) {
+  std::string bytes("no UTF-8: \xff\xfe\0!", 14);
+  EXPECT_EQ(read(write("a.txt", bytes)), Documents{bytes});
+  EXPECT_EQ(read(write("b.md", "# B\n\ntext\n")), Documents{"# B\n\ntext\n"});
+}
+
+TEST_F(TextSourceTest, ReadsStandardInput) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  FileDescriptor reader(ends[0]);
+  ASSERT_EQ(::write(ends[1], "piped", 5), 5);
+  ::close(ends[1]);
+  EXPECT_EQ(read("-", {.stdin_fd = reader.get()}), Documents{"piped"});
+}
+
+TEST_F(TextSourceTest, SplitsAtSeparators) {
+  std::string file = write("a.txt", "<|x|>one\n<|x|>\ntwo <|x|>\r\n<|x|>\n\nthree<|x|>");
+  EXPECT_EQ(read(file, {.separator = "<|x|>"}), (Documents{"one\n", "two ", "\nthree"}));
+  EXPECT_EQ(read(file).size(), 1u);
+  EXPECT_EQ(read(write("b.txt", "<|x|>\n<|x|>"), {.separator = "<|x|>"}), Documents{});
+}
+
+TEST_F(TextSourceTest, SeparatorsDoNotDependOnTheSizeOfParts) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += std::string(size_t(i % 7), 'w') + " x <<" + (i % 3 ? "" : "<s>\n") + "tail ";
+  std::string file = write("a.txt", text);
+  Documents whole = read(file, {.separator = "<<<s>"});
+  EXPECT_GT(whole.size(), 10u);
+  for (int64_t bytes = 1; bytes < 70; ++bytes)
+    EXPECT_EQ(read(file, {.separator = "<<<s>", .part_bytes = bytes}), whole) << "parts of " << bytes;
+}
+
+TEST_F(TextSourceTest, PartsEndWhereWordsEnd) {
+  std::string text = "one  two\n three. \tfour\u00a0 five,  six";
+  EXPECT_EQ(parts_of(write("a.txt", text), {.part_bytes = 9}),
+            (Documents{"one", "  two\n three.", " \tfour\u00a0 five,", "  six"}));
+  std::string word(100, 'w');  // no place: between characters, after 8 parts
+  EXPECT_EQ(parts_of(write("b.txt", word), {.part_bytes = 10}), (Documents{word.substr(0, 80), word.substr(80)}));
+  std::string accents;
+  for (int i = 0; i < 50; ++i) accents += "\u00e9";
+  EXPECT_EQ(parts_of(write("c.txt", "." + accents), {.part_bytes = 10}).at(0).size(), 79u);
+}
+
+TEST_F(TextSourceTest, PartsHaveTheWordsOfTheWhole) {
+  TOKAMAK_NEED_SHARED_DATA("wikitext-2/test.txt");
+  std::string text = read_file(shared_data("wikitext-2/test.txt")).substr(0, 200'000);
+  auto words_of = [](std::string_view part) {
+    Documents words;
+    for (size_t at = 0; at < part.size();) {
+      size_t end = word_end(part, at);
+      words.emplace_back(part.substr(at, end - at));
+      at = end;
+    }
+    return words;
+  };
+  Documents joined;
+  Documents parts = parts_of(write("a.txt", text), {.part_bytes = 50});
+  EXPECT_GT(parts.size(), 3000u);
+  for (const std::string& part : parts)
+    for (std::string& word : words_of(part)) joined.push_back(std::move(word));
+  EXPECT_EQ(joined, words_of(text));
+}
+
+TEST_F(TextSourceTest, TellsHowFarItIs) {
+  std::string file = write("a.txt", std::string(100, 'x'));
+  auto source = open_source(file, {});
+  EXPECT_EQ(source->name(), file);
+  EXPECT_EQ(source->total_bytes(), 100);
+  documents_of(*source);
+  EXPECT_EQ(source->bytes_read(), 100);
+}
+
+TEST_F(TextSourceTest, RefusesWhatCannotBeRead) {
+  expect_user_error([&] { read((folder_ / "none.txt").string()); }, {"none.txt", "No such file", "check the path"});
+  expect_user_error([&] { read(folder_.path().string()); }, {folder_.path().string(), "folder"});
+}
+
+}  // namespace
+}  // namespace tokamak
