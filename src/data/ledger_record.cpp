@@ -157,8 +157,15 @@ std::string format_ledger_line(const LedgerLine& line) {
                          {"samples_per_step", line.samples_per_step},
                          {"reached", line.reached},
                          {"order", line.order},
-                         {"time", line.time}};
+                         {"time", line.time},
+                         {"chain", line.chain}};
   return object.dump();
+}
+
+std::string ledger_chain(std::string_view before, LedgerLine line) {
+  line.chain = before;
+  std::string text = format_ledger_line(line);
+  return format_checksum(checksum(std::as_bytes(std::span(text))));
 }
 
 LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
@@ -174,7 +181,8 @@ LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
             .samples_per_step = object.at("samples_per_step").get<int64_t>(),
             .reached = object.at("reached").get<int64_t>(),
             .order = object.at("order").get<std::string>(),
-            .time = object.at("time").get<double>()};
+            .time = object.at("time").get<double>(),
+            .chain = object.at("chain").get<std::string>()};
   } catch (const nlohmann::json::exception& error) {
     refuse(where, "every field of a line of the ledger", error.what());
   }
@@ -212,6 +220,7 @@ LedgerWriter::LedgerWriter(const fs::path& run, const DataRecord& record, bool f
     std::string text = read_file(path_);
     size_t whole = text.rfind('\n') + 1;  // npos + 1 is 0
     if (whole != text.size()) write_file_atomic(path_, std::string_view(text).substr(0, whole));
+    if (std::vector<LedgerLine> lines = read_ledger(run); !lines.empty()) chain_ = lines.back().chain;
   }
   write_file_atomic(run / kDataRecordFile, to_json(record));
   fd_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
@@ -220,6 +229,7 @@ LedgerWriter::LedgerWriter(const fs::path& run, const DataRecord& record, bool f
 
 void LedgerWriter::write(LedgerLine line) {
   line.order = order_;
+  chain_ = line.chain = ledger_chain(chain_, line);
   std::string text = format_ledger_line(line) + "\n";
   for (size_t done = 0; done < text.size();) {
     ssize_t count = ::write(fd_.get(), text.data() + done, text.size() - done);

@@ -62,6 +62,7 @@ struct LedgerLine {
                         // to it were lost and are done again. Else the same as `step`.
   std::string order;    // order_checksum() of the data
   double time = 0;      // seconds since the epoch
+  std::string chain;    // ledger_chain() of the line before and this one
 
   bool operator==(const LedgerLine&) const = default;
 };
@@ -69,6 +70,10 @@ struct LedgerLine {
 /// One line of JSON, without its newline, and back. A UserError names `where` (file and line).
 std::string format_ledger_line(const LedgerLine& line);
 LedgerLine parse_ledger_line(std::string_view text, std::string_view where);
+
+/// Ties a line to all lines before it: the checksum of their chain (of the first line: empty) and of the line's other
+/// fields. A line that is missing, there twice or changed later breaks it.
+std::string ledger_chain(std::string_view before, LedgerLine line);
 
 /// Names inside the run folder.
 inline constexpr const char* kDataRecordFile = "data.json";
@@ -85,12 +90,13 @@ class LedgerWriter {
   /// Writes data.json. `fresh`: the ledger starts empty; else it goes on, without a torn last line.
   LedgerWriter(const std::filesystem::path& run, const DataRecord& record, bool fresh);
 
-  /// Hands the line to the system whole and syncs it; sets its `order`.
+  /// Hands the line to the system whole and syncs it; sets its `order` and `chain`.
   void write(LedgerLine line);
 
  private:
   std::filesystem::path path_;
   std::string order_;
+  std::string chain_;  // of the last line
   FileDescriptor fd_;
 };
 

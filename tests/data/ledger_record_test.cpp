@@ -94,10 +94,11 @@ TEST(Ledger, LinesReadBack) {
                   .samples_per_step = 8,
                   .reached = 5,
                   .order = "xxh64:00",
-                  .time = 1.5e9};
+                  .time = 1.5e9,
+                  .chain = "xxh64:01"};
   EXPECT_EQ(format_ledger_line(line),
             R"({"event":"checkpoint","step":3,"sample":24,"samples_per_step":8,"reached":5,"order":"xxh64:00",)"
-            R"("time":1500000000.0})");
+            R"("time":1500000000.0,"chain":"xxh64:01"})");
   EXPECT_EQ(parse_ledger_line(format_ledger_line(line), "x"), line);
   expect_user_error([] { parse_ledger_line("{\"event\":\"pause\"}", "ledger.jsonl:3"); },
                     {"[ledger.jsonl:3]", "start, checkpoint or end", "pause"});
@@ -119,9 +120,30 @@ TEST(Ledger, AppendsAcrossRestartsAndDropsATornLine) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[1].sample, 8);
   EXPECT_EQ(lines[1].order, order_checksum(record));
+  EXPECT_EQ(lines[0].chain, ledger_chain("", lines[0]));
+  EXPECT_EQ(lines[1].chain, ledger_chain(lines[0].chain, lines[1]));
   EXPECT_EQ(to_json(read_data_record(run.path())), to_json(record));
   LedgerWriter(run.path(), record, true).write(line);
   EXPECT_EQ(read_ledger(run.path()).size(), 1u);
+}
+
+TEST(Ledger, TheChainIsOfEveryField) {
+  LedgerLine line{.step = 3, .sample = 24, .samples_per_step = 8, .reached = 5, .order = "a", .time = 1, .chain = ""};
+  std::string chain = ledger_chain("before", line);
+  auto differs = [&](auto change) {
+    LedgerLine other = line;
+    change(other);
+    return ledger_chain("before", other) != chain;
+  };
+  EXPECT_NE(ledger_chain("", line), chain);
+  EXPECT_FALSE(differs([](LedgerLine& l) { l.chain = "its own value does not count"; }));
+  EXPECT_TRUE(differs([](LedgerLine& l) { l.event = Event::kEnd; }));
+  EXPECT_TRUE(differs([](LedgerLine& l) { l.step = 4; }));
+  EXPECT_TRUE(differs([](LedgerLine& l) { l.sample = 25; }));
+  EXPECT_TRUE(differs([](LedgerLine& l) { l.samples_per_step = 9; }));
+  EXPECT_TRUE(differs([](LedgerLine& l) { l.reached = 6; }));
+  EXPECT_TRUE(differs([](LedgerLine& l) { l.order = "b"; }));
+  EXPECT_TRUE(differs([](LedgerLine& l) { l.time = 2; }));
 }
 
 TEST(Ledger, NamesTheFolderWithoutOne) {
