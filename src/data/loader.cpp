@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "data/document_ids.h"
+#include "data/document_starts.h"
 #include "data/permutation.h"
 
 namespace tokamak {
@@ -56,7 +56,7 @@ class BatchMaker {
 
  private:
   void keep_apart(Batch& batch) const {
-    batch.documents = document_ids(batch.tokens, options_.context, options_.end_of_text);
+    batch.documents = document_starts(batch.tokens, options_.context, options_.end_of_text);
     hide_first_tokens(batch.tokens, options_.end_of_text, batch.targets);
   }
 

@@ -21,12 +21,12 @@ struct LoaderOptions {
 };
 
 /// B samples. The targets are the tokens one place further on; kNoTarget where documents are kept apart and that token
-/// begins another one (data/document_ids.h).
+/// begins another one (data/document_starts.h).
 struct Batch {
   int64_t first_sample = 0;             // its number, counted over all epochs
   std::vector<int32_t> tokens;          // (B, T)
   std::vector<int32_t> targets;         // (B, T)
-  std::vector<int32_t> documents = {};  // (B, T) where documents are kept apart, else empty
+  std::vector<int32_t> documents = {};  // (B, T) document_starts(); empty where they are not kept apart
 };
 
 /// Cuts a stream of N tokens into W = (N - 1) / T windows of T + 1 tokens, each beginning with the last token of the

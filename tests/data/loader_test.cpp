@@ -111,7 +111,7 @@ TEST_F(LoaderTest, KeepsDocumentsApartWhenAsked) {
   EXPECT_TRUE(loader({.batch = 2, .context = 6, .sequential = true}).next().documents.empty());
   Batch batch = loader({.batch = 2, .context = 6, .sequential = true, .end_of_text = 8}).next();
   EXPECT_EQ(batch.tokens, counting(0, 12));
-  EXPECT_EQ(batch.documents, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(batch.documents, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3}));
   EXPECT_EQ(batch.targets, (std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, -1, 10, 11, 12}));
 }
 

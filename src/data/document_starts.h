@@ -1,6 +1,6 @@
-// What keeps packed documents apart: which document each position of a sample is in, and which targets do not count.
+// What keeps packed documents apart: where each position's document begins, and which targets do not count.
 // A document ends with its separator (the end-of-text token); the next token begins another one.
-// Tests: tests/data/document_ids_test.cpp.
+// Tests: tests/data/document_starts_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace tokamak {
 /// The target of a position that has none: the loss leaves it out.
 inline constexpr int32_t kNoTarget = -1;
 
-/// The number of each position's document within its sample, counted from 0, for tokens of samples of `context` (T)
-/// tokens each: (B, T) -> (B, T). Ascending along each sample. It is what attention must not cross.
-std::vector<int32_t> document_ids(std::span<const int32_t> tokens, int64_t context, int32_t end_of_text);
+/// For each position the place within its sample at which its document begins (0 for one that began earlier), for
+/// tokens of samples of `context` (T) tokens each: (B, T) -> (B, T). Ascending along each sample. A position may attend
+/// to what lies from there on; two positions are in one document when they have the same start.
+std::vector<int32_t> document_starts(std::span<const int32_t> tokens, int64_t context, int32_t end_of_text);
 
 /// Targets (B, T) are the tokens one place on. Those behind a separator begin another document, which nothing before
 /// them tells of: they become kNoTarget.

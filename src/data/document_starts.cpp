@@ -1,4 +1,4 @@
-#include "data/document_ids.h"
+#include "data/document_starts.h"
 
 #include <algorithm>
 
@@ -6,15 +6,15 @@
 
 namespace tokamak {
 
-std::vector<int32_t> document_ids(std::span<const int32_t> tokens, int64_t context, int32_t end_of_text) {
+std::vector<int32_t> document_starts(std::span<const int32_t> tokens, int64_t context, int32_t end_of_text) {
   TOKAMAK_CHECK(context > 0 && int64_t(tokens.size()) % context == 0, "{} tokens in samples of {}", tokens.size(),
                 context);
-  std::vector<int32_t> documents(tokens.size());
+  std::vector<int32_t> starts(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
-    bool first = i % size_t(context) == 0;
-    documents[i] = first ? 0 : documents[i - 1] + int32_t(tokens[i - 1] == end_of_text);
+    size_t place = i % size_t(context);
+    starts[i] = place == 0 ? 0 : tokens[i - 1] == end_of_text ? int32_t(place) : starts[i - 1];
   }
-  return documents;
+  return starts;
 }
 
 void hide_first_tokens(std::span<const int32_t> tokens, int32_t end_of_text, std::span<int32_t> targets) {

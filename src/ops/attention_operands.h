@@ -1,0 +1,26 @@
+// Where attention and attention_grad nodes have their optional operands: behind the tensors come rng (i32[2], with
+// dropout) and documents (i32[B,T], ascending along T: a position attends only to positions of its own document).
+#pragma once
+
+#include "graph/op_def.h"
+
+namespace tokamak {
+
+/// Places among the node's inputs; -1: the node has none.
+struct AttentionOperands {
+  int rng = -1, documents = -1;
+};
+
+/// Of a node, or of the parts of one that is being made: its op, attributes and number of inputs.
+AttentionOperands attention_operands(const OpDef& op, const Attrs& attrs, size_t inputs);
+inline AttentionOperands attention_operands(const Node& node) {
+  return attention_operands(*node.op, node.attrs, node.inputs.size());
+}
+
+/// The operand at this place, null where there is none.
+template <typename T>
+const T* operand(std::span<const T* const> inputs, int place) {
+  return place < 0 ? nullptr : inputs[size_t(place)];
+}
+
+}  // namespace tokamak
