@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -41,6 +42,15 @@ FileDescriptor open_file(const fs::path& path, int flags, std::string_view actio
   while (fd < 0 && errno == EINTR);
   if (fd < 0) file_error(action, path, errno);
   return FileDescriptor(fd);
+}
+
+void write_all(int fd, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) file_error("write", path, errno);
+    bytes.remove_prefix(size_t(count));
+  }
 }
 
 void sync_descriptor(int fd, const fs::path& path) {
@@ -105,12 +115,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   TOKAMAK_CHECK(fd_.is_open(), "write to {} after its commit", path_.string());
-  while (!bytes.empty()) {
-    ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) file_error("write", path_, errno);
-    bytes = bytes.subspan(size_t(count));
-  }
+  write_all(fd_.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path_);
 }
 
 void AtomicFile::write_at(size_t offset, std::span<const std::byte> bytes) {
@@ -160,6 +165,20 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
   AtomicFile file(path);
   file.write(content);
   file.commit();
+}
+
+void write_shared_file(const fs::path& path, std::string_view content) {
+  // Processes on several machines may share the folder, so that a process id would not do.
+  std::random_device random;
+  fs::path temporary = path.string() + fmt::format(".{:08x}{:08x}.tmp", random(), random());
+  try {
+    FileDescriptor fd = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, "write");
+    write_all(fd.get(), content, path);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) file_error("write", path, errno);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
 }
 
 void make_folder(const fs::path& path) {

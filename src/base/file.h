@@ -84,6 +84,10 @@ std::string read_all(int fd, std::string_view name);
 /// Writes a whole file as AtomicFile does.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
+/// Writes a whole file that several processes may write at once, such as one of a cache: each writes under a name of
+/// its own and the last to finish stays. Not synced: a power cut may leave a damaged file, which readers must notice.
+void write_shared_file(const std::filesystem::path& path, std::string_view content);
+
 /// Makes a folder with its parents; it is fine when it exists already.
 void make_folder(const std::filesystem::path& path);
 

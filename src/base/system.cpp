@@ -1,6 +1,11 @@
 #include "base/system.h"
 
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -21,6 +26,20 @@ int64_t read_kib(const char* path, const std::string& key) {
 }
 
 }  // namespace
+
+double process_seconds() {
+  std::ifstream file("/proc/self/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  // The name, which may hold anything, ends with the last parenthesis; what follows begins with the third field.
+  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));
+  constexpr int kBefore = 19;  // fields between the name and the time at which the process began, the 22nd
+  std::string skipped;
+  for (int i = 0; i < kBefore; ++i) fields >> skipped;
+  double ticks = 0;
+  timespec now{};
+  if (!(fields >> ticks) || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  return double(now.tv_sec) + double(now.tv_nsec) * 1e-9 - ticks / double(::sysconf(_SC_CLK_TCK));
+}
 
 int64_t available_memory() { return read_kib("/proc/meminfo", "MemAvailable:"); }
 int64_t resident_bytes() { return read_kib("/proc/self/status", "VmRSS:"); }

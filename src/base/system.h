@@ -12,4 +12,7 @@ int64_t available_memory();
 int64_t resident_bytes();
 int64_t peak_resident_bytes();
 
+/// Seconds since the process began, to a hundredth; 0 where that is unknown.
+double process_seconds();
+
 }  // namespace tokamak

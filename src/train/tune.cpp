@@ -35,7 +35,7 @@ void save_measurements(Target& target) {
   for (const auto& [key, seconds] : before.measured_seconds) target.measured_seconds[key] = seconds;
   try {
     make_folder(std::filesystem::path(target.measurements).parent_path());
-    write_file_atomic(target.measurements, json(target.measured_seconds).dump(1));
+    write_shared_file(target.measurements, json(target.measured_seconds).dump(1));
   } catch (const UserError&) {
   }
 }

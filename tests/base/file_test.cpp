@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
@@ -45,6 +47,27 @@ TEST(AtomicFile, SaysWhereItCannotWrite) {
   TemporaryFolder folder;
   expect_user_error([&] { AtomicFile file(folder / "no/such/file"); },
                     {"cannot write", "no/such/file", "No such file", "check the path"});
+}
+
+TEST(SharedFile, IsWholeThoughSeveralWriteIt) {
+  TemporaryFolder folder;
+  constexpr int kWriters = 4, kTimes = 20;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w)
+    writers.emplace_back([&, w] {
+      for (int i = 0; i < kTimes; ++i) {
+        write_shared_file(folder / "a.txt", std::string(100'000, char('a' + w)));
+        std::string read = read_file(folder / "a.txt");
+        EXPECT_EQ(read, std::string(100'000, read.empty() ? ' ' : read[0]));
+      }
+    });
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);  // nothing is left over
+}
+
+TEST(SharedFile, SaysWhereItCannotWrite) {
+  TemporaryFolder folder;
+  expect_user_error([&] { write_shared_file(folder / "no/such/file", "x"); }, {"cannot write", "no/such/file"});
 }
 
 TEST(MappedFile, HoldsTheContent) {

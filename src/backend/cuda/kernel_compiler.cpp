@@ -33,7 +33,7 @@ void write_cached(const std::filesystem::path& path, const std::string& code) {
   uint64_t sum = checksum(std::as_bytes(std::span(code)));
   try {
     make_folder(path.parent_path());
-    write_file_atomic(path, std::string(reinterpret_cast<const char*>(&sum), sizeof sum) + code);
+    write_shared_file(path, std::string(reinterpret_cast<const char*>(&sum), sizeof sum) + code);
   } catch (const UserError&) {
   }
 }

@@ -101,7 +101,7 @@ void MatmulCache::save() {
   for (const auto& [problem, choice] : std::exchange(unsaved_, {})) all[problem] = choice;
   try {
     make_folder(path_.parent_path());
-    write_file_atomic(path_, print_matmul_choices(machine_, all));
+    write_shared_file(path_, print_matmul_choices(machine_, all));
   } catch (const UserError&) {
   }
 }
