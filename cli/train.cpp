@@ -3,9 +3,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "base/signals.h"
+#include "base/system.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "model/gpt.h"
@@ -33,7 +35,15 @@ int terminal_width() {
 // Lines for logs; on a terminal a bar under them as well.
 class Console : public TrainObserver {
  public:
+  explicit Console(const StartClock& before) : before_(before) {}
+
   void message(const std::string& text) override { line(text); }
+
+  void started(const std::vector<StartPhase>& phases) override {
+    std::vector<StartPhase> all = before_.phases();
+    all.insert(all.end(), phases.begin(), phases.end());
+    line(format_start(all));
+  }
 
   void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) override {
     line(format_step_line(metrics, total_steps, eta_seconds));
@@ -57,6 +67,7 @@ class Console : public TrainObserver {
   }
 
  private:
+  const StartClock& before_;  // what came before train()
   bool terminal_ = ::isatty(STDOUT_FILENO) == 1;
   bool bar_ = false;
 };
@@ -72,10 +83,19 @@ void print_end(Console& console, const TrainSummary& summary, const RunConfig& r
   console.line(fmt::format("validation loss {:.4f}{}", *summary.val_loss, bits));
 }
 
+// Begins where the process began.
+StartClock clock_of_process() {
+  std::chrono::duration<double> since(process_seconds());
+  StartClock clock(StartClock::Clock::now() - std::chrono::duration_cast<StartClock::Clock::duration>(since));
+  clock.lap("program");
+  return clock;
+}
+
 int run_train(const TrainArguments& arguments) {
+  StartClock start = clock_of_process();
   StopSignal stop;
-  Console console;
-  Machine machine = open_machine(arguments.run);
+  Console console(start);
+  Machine machine = start.time("device", [&] { return open_machine(arguments.run); });
   console.line(describe(machine));
   TrainSummary summary =
       train(arguments.run, machine.target, *machine.backend, console, [&] { return stop.requested(); });

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "graph/builder.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model);
 int64_t count_parameters(const ModelConfig& model);
 
 /// Values of one parameter in fp32, a function of (seed, position in gpt_parameters, element) alone.
+void init_parameter(const ParameterInfo& info, int64_t index, int64_t seed, std::span<float> values);
 std::vector<float> init_parameter(const ParameterInfo& info, int64_t index, int64_t seed);
 
 /// Appends parameters and forward pass: tokens i32 (B, T), targets i32 (B, T), rng i32[2] (only read with dropout)

@@ -57,10 +57,19 @@ Session::Session(const RunConfig& config, const Target& target, Backend& backend
 ProgramOptions Session::options() const { return {.arena = arena_, .record = config().compile.cuda_graph}; }
 
 void Session::initialise() {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    std::vector<float> values = init_parameter(parameters_[i], int64_t(i), config().train.seed);
-    store_.write(parameters_[i].name, values.data(), int64_t(values.size()) * 4);
+  InitialValues values(parameters_, config().train.seed);
+  initialise(values);
+}
+
+void Session::initialise(InitialValues& initial) {
+  for (const ParameterInfo& parameter : parameters_) {
+    InitialValues::Values values = initial.take();
+    store_.write(parameter.name, values.data.get(), values.count * int64_t(sizeof(float)));
   }
+  initialise_states();
+}
+
+void Session::initialise_states() {
   auto scale = float(config().compile.loss_scale);
   if (scales_loss()) store_.write("scaler.scale", &scale, sizeof scale);
 }

@@ -3,7 +3,7 @@
 
 #include "data/loader.h"
 #include "exec/program.h"
-#include "model/gpt.h"
+#include "train/initial_values.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {
@@ -60,6 +60,10 @@ class Session {
 
   /// GPT-2's initialisation from train.seed; optimizer states zero, the loss scale compile.loss_scale.
   void initialise();
+  /// The same with values that someone draws already.
+  void initialise(InitialValues& values);
+  /// The states alone, for parameters that come from elsewhere.
+  void initialise_states();
 
   /// One optimizer step over micro_batches() batches; `step` counts from 0 and seeds dropout.
   StepResult run_step(std::span<const Batch> batches, int64_t step, double lr);

@@ -64,15 +64,16 @@ class Trainer {
  public:
   Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
       : folder_(config.data.path), index_(read_shard_index(folder_)), observer_(observer),
-        found_(find_start(config, observer)), config_(settle(config, target, found_)),
-        target_(tune(config_, target, backend)), backend_(backend),
+        found_(find_start(config, observer)), config_(settle(config, target, found_)), backend_(backend),
         tokenizer_(load_tokenizer(config.data.tokenizer.empty() ? config.data.path : config.data.tokenizer)),
         loader_(folder_, index_, index_.train,
                 {.batch = config_.train.batch,
                  .context = config_.model.context,
                  .vocab_size = config_.model.vocab,
                  .seed = uint64_t(config_.train.seed)}),
-        session_(config_, target_, backend, backend.free_bytes()) {
+        initial_(begin_initial_values()),
+        target_(start_.time("tuning", [&] { return tune(config_, target, backend); })),
+        session_(start_.time("compiling", [&] { return Session(config_, target_, backend, backend.free_bytes()); })) {
     if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
     check_budget();
@@ -82,6 +83,7 @@ class Trainer {
     write_file_atomic(std::filesystem::path(config_.train.out) / "config.json", to_json(config_));
     metrics_ = std::make_unique<MetricsWriter>(std::filesystem::path(config_.train.out) / "metrics.jsonl",
                                                step_ > 0 ? std::optional(step_) : std::nullopt);
+    start_.lap("files");
   }
 
   TrainSummary run(const std::function<bool()>& stop) {
@@ -123,9 +125,20 @@ class Trainer {
                                     config_.model.context, index_.val.tokens()));
   }
 
+  std::unique_ptr<InitialValues> begin_initial_values() {
+    start_.lap("data");
+    if (found_) return nullptr;
+    return std::make_unique<InitialValues>(gpt_parameters(config_.model), config_.train.seed);
+  }
+
   void start_or_resume() {
-    on_stream([this] { session_.initialise(); });
-    if (!found_) return;
+    if (!found_) {
+      on_stream([this] { session_.initialise(*initial_); });
+      initial_.reset();
+      start_.lap("weights");
+      return;
+    }
+    on_stream([this] { session_.initialise_states(); });
     load_parameters(found_->path, session_.store(), session_.parameters());
     load_optimizer(found_->path, session_.store(), session_.parameters());
     if (found_->state.tokenizer != tokenizer_fingerprint(tokenizer_))
@@ -138,6 +151,7 @@ class Trainer {
     loader_.seek(found_->state.data_position);
     consumed_ = found_->state.data_position;
     observer_.message(fmt::format("resuming after step {} from {}", step_, found_->path.string()));
+    start_.lap("checkpoint");
   }
 
   // Whatever computes runs on the stream's thread: OpenMP keeps a team for every thread that ever ran a loop, and with
@@ -163,7 +177,7 @@ class Trainer {
       auto start = Clock::now();
       pending_.push_back(
           {session_.submit_step(*batches, step, lr), start, {.step = step + 1, .lr = lr, .data_wait_ms = wait}});
-      finish_steps(kStepsAhead);
+      finish_steps(first_end_ ? kStepsAhead : 0);  // what the first step tells is not held back by the second
     });
   }
 
@@ -182,6 +196,7 @@ class Trainer {
       last_end_ = now;
       pending_.pop_front();
       std::lock_guard lock(mutex_);
+      if (!first_end_) first_end_ = now;
       finished_.push_back(metrics);
     }
   }
@@ -201,7 +216,18 @@ class Trainer {
     for (StepMetrics& metrics : take_finished()) report(metrics);
   }
 
+  // Once, when the first step of this start has run.
+  void report_start() {
+    {
+      std::lock_guard lock(mutex_);
+      start_.lap("first step", *first_end_);
+    }
+    observer_.started(start_.phases());
+    started_ = true;
+  }
+
   void report(StepMetrics& metrics) {
+    if (!started_) report_start();
     metrics.tokens_per_second = double(session_.tokens_per_step()) / metrics.ms * 1e3;
     metrics.gflops = session_.flops_per_step() / metrics.ms * 1e-6;
     double peak = matmul_rate(target_, session_.config().compile.precision);
@@ -269,15 +295,18 @@ class Trainer {
     observer_.saved(step_, path);
   }
 
+  StartClock start_;
+  bool started_ = false;  // and observer_ knows
   std::filesystem::path folder_;
   ShardIndex index_;
   TrainObserver& observer_;
   std::optional<FoundCheckpoint> found_;  // where it goes on
   RunConfig config_;                      // vocabulary and precision settled
-  Target target_;
   Backend& backend_;
   Tokenizer tokenizer_;
   Loader loader_;
+  std::unique_ptr<InitialValues> initial_;  // while they are needed
+  Target target_;
   Session session_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Generator> generator_;
@@ -295,6 +324,7 @@ class Trainer {
   };
   std::deque<Pending> pending_;  // of the stream's thread
   Clock::time_point last_end_;
+  std::optional<Clock::time_point> first_end_;  // of the first step; written with the lock, by the stream's thread
   std::mutex mutex_;
   std::vector<StepMetrics> finished_;
   Stream stream_;  // last: its thread uses the others
