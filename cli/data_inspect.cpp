@@ -20,15 +20,27 @@ using nlohmann::ordered_json;
 struct InspectArguments {
   std::vector<std::string> paths;
   std::string tokenizer;
+  std::string format = SourceOptions().format;
+  std::string field = SourceOptions().text_field;
+  std::string token_type = SourceOptions().token_type;
   int64_t samples = 3;
   int64_t tokens = 48;
   bool json = false;
   int64_t threads = 0;
 };
 
+std::vector<std::string> format_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const SourceFormatInfo& info : source_formats()) names.emplace_back(info.name);
+  return names;
+}
+
 void visit(FieldList& v, InspectArguments& c) {
-  v.positional("path", c.paths, "folders made by `tokamak prepare`");
+  v.positional("path", c.paths, "folders made by `tokamak prepare`; files, folders or patterns of tokens or text");
   v("tokenizer", c.tokenizer, "folder with the tokenizer that decodes samples; empty: that of a prepared folder");
+  v("format", c.format, "of files; auto goes by the file's name", one_of(format_names()));
+  v("field", c.field, "field of a JSON object that holds the text, or name of the dataset in HDF5");
+  v("token_type", c.token_type, "of tokens in files that do not say it", one_of({"uint16", "uint32"}));
   v("samples", c.samples, "pieces of each path to show", at_least(0));
   v("tokens", c.tokens, "tokens of each sample", at_least(1));
   v("json", c.json, "print one JSON object per path, for programs");
@@ -46,15 +58,41 @@ std::string show(const DataSample& sample, const std::optional<Tokenizer>& token
   return quote(tokenizer->decode(sample.ids));
 }
 
-std::optional<Tokenizer> find_tokenizer(const InspectArguments& arguments, const DataReport& report) {
+bool is_prepared(const std::filesystem::path& path) { return std::filesystem::exists(path / kIndexFile); }
+
+std::optional<Tokenizer> find_tokenizer(const InspectArguments& arguments, const std::string& path) {
   if (!arguments.tokenizer.empty()) return load_tokenizer(arguments.tokenizer);
-  if (report.index && has_tokenizer(report.path)) return load_tokenizer(report.path);
+  if (is_prepared(path) && has_tokenizer(path)) return load_tokenizer(path);
   return std::nullopt;
 }
 
-void print_lengths(const LengthHistogram& lengths) {
+DataReport inspect(const InspectArguments& arguments, const std::string& path,
+                   const std::optional<Tokenizer>& tokenizer) {
+  ProgressLine line;
+  auto progress = [&](int64_t done, int64_t total) { line.show("reading " + path, done, total); };
+  if (is_prepared(path)) return inspect_folder(path, progress);
+  SourceOptions options{.format = arguments.format, .text_field = arguments.field, .token_type = arguments.token_type};
+  std::optional<int32_t> separator;
+  if (tokenizer) separator = tokenizer->end_of_text();
+  return inspect_files(path, options, separator, progress);
+}
+
+/// Of a report whose files have them: all documents, and what their lengths count.
+LengthHistogram token_lengths(const DataReport& report) {
+  LengthHistogram lengths;
+  for (const char* split : {"train", "val", ""}) lengths.append(report.tokens(split).lengths());
+  return lengths;
+}
+
+LengthHistogram text_lengths(const DataReport& report) {
+  LengthHistogram lengths;
+  for (const FileReport& file : report.files) lengths.append(file.documents);
+  return lengths;
+}
+
+void print_lengths(const LengthHistogram& lengths, const char* unit) {
   if (lengths.documents == 0) return;
-  fmt::print("  documents by tokens (longest {}):\n", lengths.longest);
+  fmt::print("  documents by {} (longest {}):\n", unit, lengths.longest);
   for (size_t bin = 0; bin < lengths.counts.size(); ++bin) {
     if (lengths.counts[bin] == 0) continue;
     int64_t least = int64_t(1) << bin;
@@ -71,25 +109,42 @@ void print_split(const char* name, const SplitIndex& split) {
              split.text_bytes, ratio);
 }
 
-void print_file(const FileReport& file) {
-  std::string name = file.path.filename().string();
+/// What was counted in a good file.
+std::string describe(const FileReport& file) {
+  std::string text;
+  if (file.tokens.tokens() > 0 || file.seekable)
+    text += fmt::format(", {} tokens, ids {} to {}", file.tokens.tokens(), file.tokens.least(), file.tokens.most());
+  if (file.documents.documents > 0)
+    text += fmt::format(", {} document{}", file.documents.documents, file.documents.documents == 1 ? "" : "s");
+  if (file.text_bytes > 0) text += fmt::format(", {} bytes of text", file.text_bytes);
+  if (!file.checksum.empty()) text += ", " + file.checksum;
+  return text;
+}
+
+void print_file(const FileReport& file, const std::string& folder) {
+  // A path is long: below the folder that was named, its end is enough.
+  std::string name = file.path.string();
+  if (name.starts_with(folder + "/")) name.erase(0, folder.size() + 1);
   if (file.problem.empty())
-    fmt::print("  {:<24}{:>12} tokens, ids {} to {}, {}: good\n", name, file.tokens.tokens(), file.tokens.least(),
-               file.tokens.most(), file.checksum);
+    fmt::print("  {}: {}, {} bytes{}: good\n", name, file.format, file.bytes, describe(file));
   else
-    fmt::print("  {:<24}DAMAGED: {}\n", name, file.problem);
+    fmt::print("  {}: DAMAGED: {}\n", name, file.problem);
+  if (!file.beginning.empty()) fmt::print("    begins {}\n", quote(file.beginning));
 }
 
 void print_text(const DataReport& report, const std::vector<DataSample>& samples,
                 const std::optional<Tokenizer>& tokenizer) {
-  fmt::print("{}: vocabulary of {}, token {} ends a document\n", report.path, report.index->vocab_size,
-             report.index->end_of_text);
-  print_split("train", report.index->train);
-  print_split("val", report.index->val);
-  for (const FileReport& file : report.files) print_file(file);
-  LengthHistogram lengths = report.tokens("train").lengths();
-  lengths.append(report.tokens("val").lengths());
-  print_lengths(lengths);
+  if (report.index) {
+    fmt::print("{}: vocabulary of {}, token {} ends a document\n", report.path, report.index->vocab_size,
+               report.index->end_of_text);
+    print_split("train", report.index->train);
+    print_split("val", report.index->val);
+  } else {
+    fmt::print("{}: {} file{}\n", report.path, report.files.size(), report.files.size() == 1 ? "" : "s");
+  }
+  for (const FileReport& file : report.files) print_file(file, report.path);
+  print_lengths(token_lengths(report), "tokens");
+  print_lengths(text_lengths(report), "bytes");
   for (const DataSample& sample : samples)
     fmt::print("  {} from token {}: {}\n", sample.path.filename().string(), sample.token, show(sample, tokenizer));
 }
@@ -117,21 +172,32 @@ ordered_json to_json(const FileReport& file) {
     json["problem"] = file.problem;
     return json;
   }
-  json["tokens"] = file.tokens.tokens();
-  json["least_token"] = file.tokens.least();
-  json["most_token"] = file.tokens.most();
+  if (file.tokens.tokens() > 0 || file.seekable) {
+    json["tokens"] = file.tokens.tokens();
+    json["least_token"] = file.tokens.least();
+    json["most_token"] = file.tokens.most();
+  }
+  if (file.documents.documents > 0) json["document_lengths"] = to_json(file.documents);
+  if (file.text_bytes > 0) json["text_bytes"] = file.text_bytes;
+  if (!file.beginning.empty()) json["beginning"] = file.beginning;
   return json;
 }
 
-void print_json(const DataReport& report, const std::vector<DataSample>& samples,
-                const std::optional<Tokenizer>& tokenizer) {
+ordered_json to_json(const DataReport& report) {
   ordered_json json = {{"path", report.path}, {"damaged_files", report.damaged()}};
+  if (!report.index) return json;
   json["vocab_size"] = report.index->vocab_size;
   json["end_of_text"] = report.index->end_of_text;
   for (const char* name : {"train", "val"}) {
     json[name] = to_json(name == std::string("train") ? report.index->train : report.index->val);
     json[name]["document_lengths"] = to_json(report.tokens(name).lengths());
   }
+  return json;
+}
+
+void print_json(const DataReport& report, const std::vector<DataSample>& samples,
+                const std::optional<Tokenizer>& tokenizer) {
+  ordered_json json = to_json(report);
   for (const FileReport& file : report.files) json["files"].push_back(to_json(file));
   for (const DataSample& sample : samples) {
     ordered_json shown = {{"path", sample.path.string()}, {"token", sample.token}, {"ids", sample.ids}};
@@ -145,12 +211,8 @@ int run_inspect(const InspectArguments& arguments) {
   if (arguments.threads > 0) set_num_threads(int(arguments.threads));
   int64_t files = 0, damaged = 0;
   for (const std::string& path : arguments.paths) {
-    DataReport report;
-    {
-      ProgressLine line;
-      report = inspect_folder(path, [&](int64_t done, int64_t total) { line.show("reading " + path, done, total); });
-    }
-    std::optional<Tokenizer> tokenizer = find_tokenizer(arguments, report);
+    std::optional<Tokenizer> tokenizer = find_tokenizer(arguments, path);
+    DataReport report = inspect(arguments, path, tokenizer);
     std::vector<DataSample> samples = sample_tokens(report, arguments.samples, arguments.tokens);
     (arguments.json ? print_json : print_text)(report, samples, tokenizer);
     files += int64_t(report.files.size());
@@ -158,9 +220,8 @@ int run_inspect(const InspectArguments& arguments) {
   }
   std::fflush(stdout);
   if (damaged > 0)
-    user_error(
-        "[inspect] expected {} good file{}, got {} damaged (named above); copy them again or run `prepare` again",
-        files, files == 1 ? "" : "s", damaged);
+    user_error("[inspect] expected {} good file{}, got {} damaged (named above); copy them again, or make them again",
+               files, files == 1 ? "" : "s", damaged);
   return 0;
 }
 
@@ -171,7 +232,8 @@ Command data_inspect_command() {
                                         "counts, checksums and samples of data, and what of it is damaged",
                                         "Reads every byte. The exit status is 1 when something is damaged.\n\n"
                                         "  tokamak data inspect data\n"
-                                        "  tokamak data inspect data --samples=10 --tokens=100",
+                                        "  tokamak data inspect data --samples=10 --tokens=100\n"
+                                        "  tokamak data inspect corpus/*.jsonl fineweb_*.bin --tokenizer=gpt2",
                                         run_inspect);
 }
 

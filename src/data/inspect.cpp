@@ -1,7 +1,9 @@
 #include "data/inspect.h"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
+#include <utility>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -13,6 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kPieceTokens = int64_t(1) << 18;
+constexpr size_t kBeginningBytes = 400;
 
 /// Adds up what several threads have done.
 class SharedProgress {
@@ -33,12 +36,14 @@ class SharedProgress {
   int64_t done_ = 0;
 };
 
-TokenStats shard_stats(const Shard& shard, int32_t separator) {
+/// Of the tokens [begin, end) of a Shard or a TokenArray.
+template <typename Tokens>
+TokenStats stats_of(const Tokens& tokens, int64_t begin, int64_t end, const std::optional<int32_t>& separator) {
   TokenStats stats(separator);
   std::vector<int32_t> piece;
-  for (int64_t at = 0; at < shard.size(); at += kPieceTokens) {
-    piece.resize(size_t(std::min(kPieceTokens, shard.size() - at)));
-    shard.read(at, piece);
+  for (int64_t at = begin; at < end; at += kPieceTokens) {
+    piece.resize(size_t(std::min(kPieceTokens, end - at)));
+    tokens.read(at, piece);
     stats.add(piece);
   }
   return stats;
@@ -50,7 +55,7 @@ TokenStats check_shard(const Shard& shard, const ShardInfo& info, const ShardInd
     user_error("[shard] {}: expected the {} tokens of {}, got {}; shard and index do not belong together", name,
                info.tokens, kIndexFile, shard.size());
   shard.verify(info);
-  TokenStats stats = shard_stats(shard, int32_t(index.end_of_text));
+  TokenStats stats = stats_of(shard, 0, shard.size(), int32_t(index.end_of_text));
   if (stats.most() >= index.vocab_size || stats.least() < 0)
     user_error("[shard] {}: expected token ids below {}, got {}; shard and vocabulary do not belong together", name,
                index.vocab_size, stats.least() < 0 ? stats.least() : stats.most());
@@ -73,6 +78,79 @@ void note_problem(FileReport& file, Read read) {
   }
 }
 
+/// All tokens of an array, on all cores; tells of them in bytes of a file of `bytes`.
+TokenStats array_stats(const TokenArray& array, const std::optional<int32_t>& separator, int64_t bytes,
+                       SharedProgress& progress) {
+  int64_t pieces = (array.size() + kPieceTokens - 1) / kPieceTokens;
+  std::vector<TokenStats> stats(static_cast<size_t>(num_threads()), TokenStats(separator));
+  std::exception_ptr error;
+  std::mutex mutex;
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end, int thread) {
+    try {
+      for (int64_t piece = begin; piece < end; ++piece) {
+        int64_t from = piece * kPieceTokens, to = std::min(from + kPieceTokens, array.size());
+        stats[size_t(thread)].append(stats_of(array, from, to, separator));
+        progress.add(bytes * (to - from) / array.size());
+      }
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      error = std::current_exception();
+    }
+  });
+  if (error) std::rethrow_exception(error);
+  TokenStats all(separator);
+  for (const TokenStats& part : stats) all.append(part);
+  return all;
+}
+
+/// One checksum of the fingerprints of all files behind an array: mostly that of the one file.
+std::string joined_checksum(const std::vector<FileFingerprint>& files) {
+  if (files.size() == 1) return files[0].checksum;
+  std::string text;
+  for (const FileFingerprint& file : files) text += file.checksum;
+  return format_checksum(checksum(std::as_bytes(std::span(text))));
+}
+
+void read_documents(Source& source, FileReport& file, SharedProgress& progress) {
+  int64_t length = 0, told = 0;
+  for (Document document; source.next(document);) {
+    if (file.documents.documents == 0 && file.beginning.size() < kBeginningBytes)
+      file.beginning += document.text.substr(0, kBeginningBytes - file.beginning.size());
+    file.text_bytes += int64_t(document.text.size());
+    file.tokens.add(document.tokens);
+    length += int64_t(document.text.size() + document.tokens.size());
+    if (document.continues) continue;
+    file.documents.add(std::exchange(length, 0));
+    progress.add(source.bytes_read() - std::exchange(told, source.bytes_read()));
+  }
+  file.documents.add(length);
+}
+
+/// Some formats hold tokens or text: which of them, only their content says.
+std::unique_ptr<TokenArray> try_tokens(const fs::path& path, const SourceFormatInfo& format,
+                                       const SourceOptions& options) {
+  if (!format.tokens) return nullptr;
+  if (!format.documents) return open_tokens({path}, options);
+  try {
+    return open_tokens({path}, options);
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
+void inspect_file(FileReport& file, const SourceOptions& options, const std::optional<int32_t>& separator,
+                  SharedProgress& progress) {
+  const SourceFormatInfo& format = format_of(file.path, options);
+  file.format = format.name;
+  if (std::unique_ptr<TokenArray> array = try_tokens(file.path, format, options)) {
+    file.seekable = true;
+    file.checksum = joined_checksum(array->fingerprints());
+    file.tokens = array_stats(*array, separator, file.bytes, progress);
+  } else {
+    read_documents(*open_source(file.path, options), file, progress);
+  }
+}
+
 }  // namespace
 
 int64_t DataReport::damaged() const {
@@ -80,16 +158,15 @@ int64_t DataReport::damaged() const {
 }
 
 TokenStats DataReport::tokens(std::string_view split) const {
-  std::optional<int32_t> separator;
-  if (index) separator = int32_t(index->end_of_text);
-  TokenStats all(separator);
+  TokenStats all;
   for (const FileReport& file : files)
     if (file.split == split && file.problem.empty()) all.append(file.tokens);
   return all;
 }
 
 DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
-  DataReport report{.path = folder.string(), .index = read_shard_index(folder), .files = {}};
+  DataReport report{.path = folder.string(), .index = read_shard_index(folder), .options = {}, .files = {}};
+  report.options.format = "bin";
   const ShardIndex& index = *report.index;
   std::vector<const ShardInfo*> infos;
   auto list = [&](const char* name, const SplitIndex& split) {
@@ -108,23 +185,47 @@ DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
       FileReport& file = report.files[size_t(i)];
       const ShardInfo& info = *infos[size_t(i)];
       note_problem(file, [&] { file.tokens = check_shard(Shard(file.path), info, index); });
+      file.seekable = file.problem.empty();
       progress.add(info.tokens * token_bytes);
     }
   });
   return report;
 }
 
+DataReport inspect_files(const std::string& input, const SourceOptions& options,
+                         const std::optional<int32_t>& separator, const InspectProgress& tell) {
+  DataReport report{.path = input, .index = {}, .options = options, .files = {}};
+  int64_t total = 0;
+  for (const fs::path& path : find_files(input, options)) {
+    std::error_code error;
+    auto bytes = fs::file_size(path, error);
+    total += error ? 0 : int64_t(bytes);
+    report.files.push_back({.path = path});
+  }
+  SharedProgress progress(tell, total);
+  for (FileReport& file : report.files) note_problem(file, [&] { inspect_file(file, options, separator, progress); });
+  return report;
+}
+
 std::vector<DataSample> sample_tokens(const DataReport& report, int64_t count, int64_t tokens) {
+  std::vector<const FileReport*> files;
   int64_t all = 0;
-  for (const FileReport& file : report.files) all += file.tokens.tokens();
+  for (const FileReport& file : report.files) {
+    if (!file.seekable || !file.problem.empty()) continue;
+    files.push_back(&file);
+    all += file.tokens.tokens();
+  }
   std::vector<DataSample> samples;
-  for (int64_t i = 0; i < count && all > 0; ++i) {
+  for (int64_t i = 0; i < std::min(count, all); ++i) {
     int64_t at = all / count * i;
-    auto file = report.files.begin();
-    while (at >= file->tokens.tokens()) at -= (file++)->tokens.tokens();
-    DataSample& sample = samples.emplace_back(DataSample{file->path, at, {}});
-    sample.ids.resize(size_t(std::min(tokens, file->tokens.tokens() - at)));
-    Shard(file->path).read(at, sample.ids);
+    auto file = files.begin();
+    while (at >= (*file)->tokens.tokens()) at -= (*file++)->tokens.tokens();
+    DataSample& sample = samples.emplace_back(DataSample{(*file)->path, at, {}});
+    sample.ids.resize(size_t(std::min(tokens, (*file)->tokens.tokens() - at)));
+    if (report.index)
+      Shard(sample.path).read(at, sample.ids);
+    else
+      open_tokens({sample.path}, report.options)->read(at, sample.ids);
   }
   return samples;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/open_source.h"
 #include "data/shard_index.h"
 #include "data/token_stats.h"
 
@@ -21,17 +22,22 @@ using InspectProgress = std::function<void(int64_t done, int64_t total)>;
 /// One file.
 struct FileReport {
   std::filesystem::path path;
-  std::string split;     // train or val, of a prepared folder
-  std::string format;    // one of source_formats()
-  int64_t bytes = 0;     // 0 if it cannot be opened
-  std::string checksum;  // of a shard: of the whole file; of others: the fingerprint
-  TokenStats tokens;     // of files of tokens
-  std::string problem;   // what is wrong with it; empty: nothing
+  std::string split;          // train or val, of a prepared folder
+  std::string format;         // one of source_formats()
+  int64_t bytes = 0;          // of the file; 0 if it cannot be opened
+  std::string checksum;       // of a shard: of the whole file; of other tokens: the fingerprint
+  bool seekable = false;      // training can read its tokens from any place
+  TokenStats tokens;          // of files of tokens
+  LengthHistogram documents;  // of text, in bytes, and of documents that come as tokens, in tokens
+  int64_t text_bytes = 0;     // of the documents' text
+  std::string beginning;      // of the first document's text, some hundred bytes
+  std::string problem;        // what is wrong with it; empty: nothing
 };
 
 struct DataReport {
   std::string path;                 // as the user named it
   std::optional<ShardIndex> index;  // of a prepared folder
+  SourceOptions options;            // how its files were read
   std::vector<FileReport> files;
 
   int64_t damaged() const;                          // files
@@ -41,6 +47,11 @@ struct DataReport {
 /// Reads every shard of a folder and compares it with the index. A UserError only if the index itself is not good.
 DataReport inspect_folder(const std::filesystem::path& folder, const InspectProgress& progress = {});
 
+/// Reads files of tokens and of documents: `input` is a file, a folder or a pattern, see find_files(). `separator` is
+/// the token that ends a document, where that is known. A UserError only if there is no such file.
+DataReport inspect_files(const std::string& input, const SourceOptions& options,
+                         const std::optional<int32_t>& separator, const InspectProgress& progress = {});
+
 /// A piece of the data to look at.
 struct DataSample {
   std::filesystem::path path;
@@ -48,7 +59,8 @@ struct DataSample {
   std::vector<int32_t> ids;
 };
 
-/// `count` pieces of at most `tokens` tokens, at equal distances over all good files; the first is the beginning.
+/// `count` pieces of at most `tokens` tokens, at equal distances over all good seekable files; the first is the
+/// beginning.
 std::vector<DataSample> sample_tokens(const DataReport& report, int64_t count, int64_t tokens);
 
 }  // namespace tokamak

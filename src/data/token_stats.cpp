@@ -51,9 +51,8 @@ void TokenStats::append(const TokenStats& next) {
 
 LengthHistogram TokenStats::lengths() const {
   LengthHistogram all = inner_;
-  if (!separator_) return all;
   all.add(head_);
-  if (separators_ > 0) all.add(tail_);
+  all.add(tail_);
   return all;
 }
 

@@ -47,8 +47,8 @@ class TokenStats {
   int32_t least_ = std::numeric_limits<int32_t>::max();
   int32_t most_ = std::numeric_limits<int32_t>::min();
   int64_t separators_ = 0;
-  int64_t head_ = 0;  // tokens before the first separator
-  int64_t tail_ = 0;  // tokens after the last one, if there is any
+  int64_t head_ = 0;  // with a separator: tokens before the first one
+  int64_t tail_ = 0;  // and after the last one
   LengthHistogram inner_;
 };
 

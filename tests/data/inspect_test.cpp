@@ -83,5 +83,46 @@ TEST(InspectSamples, AreSpreadOverTheData) {
   EXPECT_TRUE(sample_tokens(report, 0, 2).empty());
 }
 
+TEST(InspectFiles, CountsDocumentsOfText) {
+  TemporaryFolder folder;
+  write_file_quickly(folder / "a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"\"}\n{\"text\": \"three\"}\n");
+  write_file_quickly(folder / "b.txt", std::string(1000, 'b'));
+  DataReport report = inspect_files(folder.path().string(), {}, std::nullopt);
+  EXPECT_EQ(report.damaged(), 0);
+  ASSERT_EQ(report.files.size(), 2u);
+  EXPECT_EQ(report.files[0].format, "jsonl");
+  EXPECT_EQ(report.files[0].documents.documents, 2);
+  EXPECT_EQ(report.files[0].documents.longest, 5);
+  EXPECT_EQ(report.files[0].text_bytes, 8);
+  EXPECT_EQ(report.files[0].beginning, "one");
+  EXPECT_EQ(report.files[1].documents.documents, 1);
+  EXPECT_EQ(report.files[1].beginning, std::string(400, 'b'));
+  EXPECT_TRUE(sample_tokens(report, 3, 4).empty());
+}
+
+TEST(InspectFiles, PartsOfADocumentAreOneDocument) {
+  TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "word" + std::to_string(i) + " ";
+  write_file_quickly(folder / "a.txt", text);
+  DataReport report = inspect_files((folder / "a.txt").string(), {.part_bytes = 100}, std::nullopt);
+  EXPECT_EQ(report.files.at(0).documents.documents, 1);
+  EXPECT_EQ(report.files.at(0).documents.longest, int64_t(text.size()));
+  EXPECT_EQ(report.files.at(0).text_bytes, int64_t(text.size()));
+  EXPECT_EQ(report.files.at(0).beginning, text.substr(0, 400));
+}
+
+TEST(InspectFiles, GoesOnBehindADamagedOne) {
+  TemporaryFolder folder;
+  write_file_quickly(folder / "a.jsonl", "{\"text\": \"one\"}\n{\"text\": 5}\n");
+  write_file_quickly(folder / "b.jsonl", "{\"text\": \"good\"}\n");
+  DataReport report = inspect_files((folder / "*.jsonl").string(), {}, std::nullopt);
+  ASSERT_EQ(report.files.size(), 2u);
+  EXPECT_EQ(report.damaged(), 1);
+  EXPECT_NE(report.files[0].problem.find("a.jsonl"), std::string::npos) << report.files[0].problem;
+  EXPECT_EQ(report.files[0].documents.documents, 1);
+  EXPECT_EQ(report.files[1].documents.documents, 1);
+}
+
 }  // namespace
 }  // namespace tokamak
