@@ -23,3 +23,4 @@ endif()
 include(TokamakParallel)  # TOKAMAK_PARALLEL: what parallel loops run on
 include(TokamakMatmul)    # TOKAMAK_MATMUL: what multiplies matrices on the CPU
 include(TokamakCuda)      # TOKAMAK_CUDA: whether the NVIDIA backend is built
+include(TokamakSources)   # TOKAMAK_ZLIB, ...: which data formats are built

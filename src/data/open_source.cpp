@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/join_tokens.h"
+#include "data/sources/compression.h"
 #include "data/sources/source_format.h"
 
 namespace tokamak {
@@ -25,6 +26,10 @@ const std::vector<SourceFormat>& table() {
        .description = "a JSON object on each line, one field of which is a document",
        .names = {"*.jsonl", "*.ndjson"},
        .documents = &jsonl_documents},
+      {.name = "webdataset",
+       .description = "a tar archive (WebDataset); its text, JSON and JSONL members are documents",
+       .names = {"*.tar", "*.tgz"},
+       .documents = &webdataset_documents},
   };
   return rows;
 }
@@ -39,16 +44,8 @@ SourceFormatInfo info_of(const SourceFormat& row) {
 /// The rows and what is told of them, in the same order.
 const SourceFormat& row_of(const SourceFormatInfo& info) { return table()[size_t(&info - source_formats().data())]; }
 
-/// A file's name without what only says that it is compressed.
-std::string plain_name(const fs::path& path) {
-  std::string name = path.filename().string();
-  for (const char* ending : {".gz", ".zst"})
-    if (name.ends_with(ending)) name.resize(name.size() - std::string_view(ending).size());
-  return name;
-}
-
 bool fits(const SourceFormat& row, const fs::path& path) {
-  std::string name = plain_name(path);
+  std::string name(without_compression_ending(path.filename().string()));
   bool by_name = std::any_of(row.names.begin(), row.names.end(),
                              [&](const char* pattern) { return ::fnmatch(pattern, name.c_str(), 0) == 0; });
   return by_name && (!row.recognizes || row.recognizes(path));

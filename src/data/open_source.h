@@ -18,8 +18,9 @@ struct SourceOptions {
   std::string text_field = "text";    // of JSON objects, and of a dataset in HDF5 ("" there: the only one)
   std::string token_type = "uint16";  // of tokens in files that do not say: uint16 or uint32
   std::string separator;              // of text files: a marker such as <|endoftext|> between documents, see text.cpp
-  int64_t part_bytes = 8 << 20;       // larger texts come in parts, see Document
-  int stdin_fd = 0;                   // what "-" reads
+  std::vector<std::string> members = {"*.txt", "*.md", "*.json", "*.jsonl"};  // of archives, that hold text
+  int64_t part_bytes = 8 << 20;  // larger texts come in parts, see Document
+  int stdin_fd = 0;              // what "-" reads
 };
 
 /// A format by its name, as --format takes it.

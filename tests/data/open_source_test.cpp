@@ -31,6 +31,18 @@ TEST_F(OpenSourceTest, EveryFormatSaysWhatItIs) {
   }
 }
 
+TEST_F(OpenSourceTest, NamesThePackageOfAnAbsentLibrary) {
+  int absent = 0;
+  for (const SourceFormatInfo& info : source_formats()) {
+    if (info.missing.empty() || !info.documents) continue;
+    ++absent;
+    expect_user_error(
+        [&] { read(write("a", "x"), {.format = std::string(info.name)}); },
+        {"expected a program that reads", std::string(info.name), "install " + std::string(info.missing)});
+  }
+  if (absent == 0) GTEST_SKIP() << "all libraries are built in";
+}
+
 TEST_F(OpenSourceTest, TextIsNotTokens) {
   expect_user_error([&] { open_tokens({write("a.txt", "x")}, {}); }, {"a.txt", "expected a file of tokens", "prepare"});
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/sources/compression.h"
 
 namespace tokamak {
 
@@ -49,17 +50,13 @@ class FileBytes : public ByteStream {
   int64_t read_ = 0, total_ = 0;
 };
 
-constexpr size_t kReadBytes = size_t(256) << 10;
+constexpr size_t kReadBytes = size_t(64) << 10;
 
 }  // namespace
 
-std::unique_ptr<ByteStream> open_file_bytes(const fs::path& path, const SourceOptions& options) {
-  if (path == "-") return std::make_unique<FileBytes>(options.stdin_fd);
-  return std::make_unique<FileBytes>(path);
-}
-
 std::unique_ptr<ByteStream> open_bytes(const fs::path& path, const SourceOptions& options) {
-  return open_file_bytes(path, options);
+  if (path == "-") return decompress(std::make_unique<FileBytes>(options.stdin_fd));
+  return decompress(std::make_unique<FileBytes>(path));
 }
 
 bool ByteBuffer::fill() {

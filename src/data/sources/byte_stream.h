@@ -29,10 +29,7 @@ class ByteStream {
   virtual int64_t total_bytes() const = 0;
 };
 
-/// A file as it is, or standard input ("-").
-std::unique_ptr<ByteStream> open_file_bytes(const std::filesystem::path& path, const SourceOptions& options);
-
-/// What a file (or "-") holds.
+/// What a file or standard input ("-") holds, decompressed if it is compressed (see compression.h).
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path, const SourceOptions& options);
 
 /// The bytes of a stream that were read and not yet used.
@@ -51,7 +48,13 @@ class ByteBuffer {
   }
 
   /// Drops the first bytes of the view, which stays valid.
-  void consume(size_t count) { begin_ += count; }
+  void consume(size_t count) {
+    begin_ += count;
+    position_ += int64_t(count);
+  }
+
+  /// Bytes consumed so far: where the view begins in the stream.
+  int64_t position() const { return position_; }
 
   const ByteStream& stream() const { return *stream_; }
 
@@ -59,6 +62,7 @@ class ByteBuffer {
   std::unique_ptr<ByteStream> stream_;
   std::string bytes_;
   size_t begin_ = 0, end_ = 0;
+  int64_t position_ = 0;
   bool ended_ = false;
 };
 

@@ -1,28 +1,29 @@
 #include "data/sources/jsonl.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
+#include "data/sources/json_field.h"
 #include "data/sources/source_format.h"
 
 namespace tokamak {
 
-using nlohmann::json;
-
 namespace {
 
-constexpr int64_t kMostParts = 128;  // in one line
+constexpr int64_t kMostParts = 128;  // in one object
+
+size_t most_bytes(const SourceOptions& options) { return size_t(kMostParts * options.part_bytes); }
 
 class JsonlSource : public Source {
  public:
   JsonlSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : buffer_(std::move(stream)), field_(options.text_field), most_bytes_(size_t(kMostParts * options.part_bytes)) {}
+      : buffer_(std::move(stream)), field_(options.text_field), most_bytes_(most_bytes(options)) {}
 
   bool next(Document& document) override {
     for (std::string_view line; next_line(line);) {
       if (line.find_first_not_of(" \t\r") == line.npos) continue;
-      text_ = text_of(line);
+      text_ = json_text_field(line, field_, fmt::format("{} line {}", name(), number_));
       if (text_.empty()) continue;
       document = {.text = text_};
       return true;
@@ -53,23 +54,39 @@ class JsonlSource : public Source {
     return used_ > 0;
   }
 
-  std::string text_of(std::string_view line) const {
-    json object = json::parse(line, nullptr, false);
-    if (!object.is_object())
-      user_error("[data] {} line {}: expected a JSON object, got {}; repair the line, or read the file as text", name(),
-                 number_, line.substr(0, 60));
-    auto field = object.find(field_);
-    if (field == object.end() || !field->is_string())
-      user_error("[data] {} line {}: expected a text field \"{}\", got {}; name the field with --field", name(),
-                 number_, field_, field == object.end() ? "none" : field->dump().substr(0, 60));
-    return std::move(field->get_ref<std::string&>());
-  }
-
   ByteBuffer buffer_;
   std::string field_;
   size_t most_bytes_;
   size_t used_ = 0;     // bytes of the last line
   int64_t number_ = 0;  // of the last line
+  std::string text_;
+};
+
+/// The whole stream is one object.
+class JsonSource : public Source {
+ public:
+  JsonSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
+      : buffer_(std::move(stream)), field_(options.text_field), most_bytes_(most_bytes(options)) {}
+
+  bool next(Document& document) override {
+    if (std::exchange(done_, true)) return false;
+    buffer_.hold(most_bytes_ + 1);
+    if (buffer_.view().size() > most_bytes_)
+      user_error("[data] {}: expected a JSON object of at most {} bytes, got more", name(), most_bytes_);
+    text_ = json_text_field(buffer_.view(), field_, name());
+    document = {.text = text_};
+    return !text_.empty();
+  }
+
+  const std::string& name() const override { return buffer_.stream().name(); }
+  int64_t bytes_read() const override { return buffer_.stream().bytes_read(); }
+  int64_t total_bytes() const override { return buffer_.stream().total_bytes(); }
+
+ private:
+  ByteBuffer buffer_;
+  std::string field_;
+  size_t most_bytes_;
+  bool done_ = false;
   std::string text_;
 };
 
@@ -81,6 +98,10 @@ std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOpti
 
 std::unique_ptr<Source> read_jsonl(std::unique_ptr<ByteStream> stream, const SourceOptions& options) {
   return std::make_unique<JsonlSource>(std::move(stream), options);
+}
+
+std::unique_ptr<Source> read_json(std::unique_ptr<ByteStream> stream, const SourceOptions& options) {
+  return std::make_unique<JsonSource>(std::move(stream), options);
 }
 
 const DocumentReader jsonl_documents = {.open = open};

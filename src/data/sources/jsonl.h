@@ -8,8 +8,11 @@
 
 namespace tokamak {
 
-/// An object is held in memory whole; a line of more than 128 parts (1 GiB) is a UserError. Blank lines and empty texts
+/// An object is held in memory whole; one of more than 128 parts (1 GiB) is a UserError. Blank lines and empty texts
 /// are passed over. UserErrors name the line.
 std::unique_ptr<Source> read_jsonl(std::unique_ptr<ByteStream> stream, const SourceOptions& options);
+
+/// The same for a stream that is one object, on any number of lines.
+std::unique_ptr<Source> read_json(std::unique_ptr<ByteStream> stream, const SourceOptions& options);
 
 }  // namespace tokamak

@@ -42,5 +42,6 @@ std::vector<std::string_view> format_file_names();
 
 extern const DocumentReader text_documents;
 extern const DocumentReader jsonl_documents;
+extern const DocumentReader webdataset_documents;
 
 }  // namespace tokamak

@@ -19,6 +19,7 @@ class SourceTest : public testing::Test {
  protected:
   std::string write(const std::string& name, std::string_view content) {
     std::filesystem::create_directories((folder_ / name).parent_path());
+    std::filesystem::remove(folder_ / name);  // some file systems sync a file that is overwritten
     write_file_quickly(folder_ / name, content);
     return (folder_ / name).string();
   }

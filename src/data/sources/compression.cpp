@@ -1,0 +1,83 @@
+#include "data/sources/compression.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+bool is_gzip(std::string_view begin) { return begin.starts_with("\x1f\x8b"); }
+
+/// A frame of Zstandard, or one to be passed over (RFC 8878, 3.1): their magic numbers are little-endian.
+bool is_zstd(std::string_view begin) {
+  return begin.starts_with("\x28\xb5\x2f\xfd") ||
+         (begin.size() >= 4 && (begin[0] & 0xf0) == 0x50 && begin.substr(1, 3) == "\x2a\x4d\x18");
+}
+
+struct Compression {
+  std::string_view name, ending;
+  bool (*recognizes)(std::string_view begin);
+  const Decompressor* decompressor;
+};
+
+constexpr Compression kCompressions[] = {
+    {"gzip", ".gz", is_gzip, &gzip_decompressor},
+    {"zstd", ".zst", is_zstd, &zstd_decompressor},
+};
+constexpr size_t kMagicBytes = 4;
+
+/// What is left in a buffer and after it.
+class BufferedBytes : public ByteStream {
+ public:
+  explicit BufferedBytes(ByteBuffer buffer) : buffer_(std::move(buffer)) {}
+
+  size_t read(std::span<char> out) override {
+    if (buffer_.view().empty()) buffer_.fill();
+    size_t count = std::min(out.size(), buffer_.view().size());
+    std::memcpy(out.data(), buffer_.view().data(), count);
+    buffer_.consume(count);
+    return count;
+  }
+
+  const std::string& name() const override { return buffer_.stream().name(); }
+  int64_t bytes_read() const override { return buffer_.stream().bytes_read(); }
+  int64_t total_bytes() const override { return buffer_.stream().total_bytes(); }
+
+ private:
+  ByteBuffer buffer_;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteStream> decompress(std::unique_ptr<ByteStream> stream) {
+  std::string name = stream->name();
+  ByteBuffer buffer(std::move(stream));
+  buffer.hold(kMagicBytes);
+  for (const Compression& one : kCompressions) {
+    if (!one.recognizes(buffer.view())) {
+      if (name.ends_with(one.ending)) damaged_error(buffer, one.name, "it does not begin as such a file does");
+      continue;
+    }
+    if (!one.decompressor->open)
+      user_error("[data] {}: expected a program that reads {}, got one built without it; install {} and build again",
+                 name, one.name, one.decompressor->missing);
+    return one.decompressor->open(std::move(buffer));
+  }
+  return std::make_unique<BufferedBytes>(std::move(buffer));
+}
+
+std::string_view without_compression_ending(std::string_view name) {
+  for (const Compression& one : kCompressions)
+    if (name.ends_with(one.ending)) return name.substr(0, name.size() - one.ending.size());
+  return name;
+}
+
+void damaged_error(const ByteBuffer& in, std::string_view compression, std::string_view reason) {
+  user_error("[data] {}: expected {} data, got damage at byte {}: {}; copy or download the file again",
+             in.stream().name(), compression, in.position(), reason);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,32 @@
+// Compressed streams of bytes. Which compression it is, a file's first bytes tell, so that pipes are understood too; a
+// file named .gz or .zst that begins otherwise is damaged. For examples see tests/data/sources/compression_test.cpp.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "data/sources/byte_stream.h"
+
+namespace tokamak {
+
+/// Opens the decompressed bytes of what `in` holds from its view on, to the end of the file; several streams may follow
+/// each other. Memory is bounded and checksums are checked. UserErrors for damage and for a file that is cut short name
+/// the place in the file.
+struct Decompressor {
+  std::unique_ptr<ByteStream> (*open)(ByteBuffer in) = nullptr;
+  std::string_view missing = {};  // the package to install, where the library was absent at build time; then no `open`
+};
+
+extern const Decompressor gzip_decompressor;
+extern const Decompressor zstd_decompressor;
+
+/// The decompressed bytes of a stream, or its bytes as they are if it is not compressed.
+std::unique_ptr<ByteStream> decompress(std::unique_ptr<ByteStream> stream);
+
+/// A file's name without an ending that only says that it is compressed.
+std::string_view without_compression_ending(std::string_view name);
+
+/// Throws the UserError for damage at a place of the compressed file.
+[[noreturn]] void damaged_error(const ByteBuffer& in, std::string_view compression, std::string_view reason);
+
+}  // namespace tokamak

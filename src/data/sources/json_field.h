@@ -1,0 +1,13 @@
+// The one thing that training wants of a JSON object: the text in one of its fields.
+// For examples see tests/data/sources/jsonl_test.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tokamak {
+
+/// The string under `field` in the JSON object that `object` is. UserErrors begin with `place` ("a.jsonl line 3").
+std::string json_text_field(std::string_view object, const std::string& field, const std::string& place);
+
+}  // namespace tokamak

@@ -1,0 +1,58 @@
+#include "tests/data/sources/damage.h"
+#include "tests/data/sources/source_test.h"
+#include "tests/data/sources/tar_bytes.h"
+
+namespace tokamak {
+namespace {
+
+using WebDatasetTest = SourceTest;
+
+TEST_F(WebDatasetTest, ReadsItsMembersInOrder) {
+  std::string bytes = tar_member("shard/", "", '5') + tar_member("shard/b.txt", "B") +
+                      tar_member("shard/b.png", std::string(1000, '\0')) + tar_member("shard/a.md", "A") +
+                      tar_member("shard/empty.txt", "") + tar_member("a.json", "{\n \"text\": \"J\"\n}\n") +
+                      tar_member("c.jsonl", "{\"text\": \"1\"}\n{\"text\": \"2\"}") + tar_member("l.txt", "", '2') +
+                      tar_member("._b.txt", "notes of a file system") + tar_end();
+  EXPECT_EQ(read(write("a.tar", bytes)), (Documents{"B", "A", "J", "1", "2"}));
+  EXPECT_EQ(read(write("a.tar", bytes), {.members = {"a.*"}}), (Documents{"A", "J"}));
+  EXPECT_EQ(read(write("none.tar", tar_end())), Documents{});
+}
+
+TEST_F(WebDatasetTest, LongMembersComeInParts) {
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += fmt::format(" {}", i);
+  std::string bytes = tar_member("a.txt", text) + tar_member("b.txt", "B") + tar_end();
+  EXPECT_EQ(read(write("a.tar", bytes), {.part_bytes = 5000}), (Documents{text, "B"}));
+}
+
+TEST_F(WebDatasetTest, ReadsArchivesOneAfterTheOther) {
+  std::string bytes = tar_member("a.txt", "A") + tar_end() + tar_member("b.txt", "B") + tar_end();
+  EXPECT_EQ(read(write("a.tar", bytes)), (Documents{"A", "B"}));
+}
+
+TEST_F(WebDatasetTest, ACutIsAlwaysFound) {
+  std::string bytes = tar_member("a.txt", "one") + tar_member("x.cls", std::string(512, '\0')) +
+                      tar_member("b.json", "{\"text\": \"two\"}") + tar_member("c.txt", std::string(20, 'c')) +
+                      tar_end();
+  Documents whole = {"one", "two", std::string(20, 'c')};
+  auto read_damaged = [&](const std::string& damaged) { return read(write("a.tar", damaged)); };
+  ASSERT_EQ(read_damaged(bytes), whole);
+  EXPECT_GE(expect_no_silent_loss(bytes, whole, "a.tar", read_damaged), int(bytes.size()) - 1024);
+}
+
+TEST_F(WebDatasetTest, NamesTheDamagedMember) {
+  auto read_bytes = [&](const std::string& damaged) { return [&, damaged] { read(write("a.tar", damaged)); }; };
+  std::string one = tar_member("one.txt", std::string(2000, 'x')), two = tar_member("two.txt", "2");
+  expect_user_error(read_bytes((one + two).substr(0, 1500)), {"a.tar", "member one.txt", "runcated", "again"});
+  expect_user_error(read_bytes(one + two), {"a.tar", "member two.txt", "mark of the end is missing"});
+  expect_user_error(read_bytes("no archive at all, and not compressed either"), {"a.tar", "at its beginning"});
+  two[100] ^= 1;
+  expect_user_error(read_bytes(one + two + tar_end()), {"a.tar", "behind member one.txt", "Damaged tar"});
+  expect_user_error(read_bytes(tar_member("k.json", "{\"caption\": 1}") + tar_end()),
+                    {"a.tar member k.json", "text field \"text\"", "got none"});
+  expect_user_error(read_bytes(tar_member("k.jsonl", "{\"text\": \"1\"}\n{") + tar_end()),
+                    {"a.tar member k.jsonl line 2", "expected a JSON object"});
+}
+
+}  // namespace
+}  // namespace tokamak
