@@ -27,7 +27,9 @@ struct PrepareArguments {
 void visit(FieldList& v, PrepareArguments& c) {
   v.positional("input", c.inputs, "files, folders, patterns such as data/*.jsonl, or - for standard input");
   v("out", c.out, "folder for the shards, their index and the tokenizer");
-  v("vocab", c.vocab, "folder with vocab.bpe and encoder.json, or tokenizer.json; empty: train a tokenizer");
+  v("vocab", c.vocab,
+    "tokenizer: folder with tokenizer.json or vocab.bpe and encoder.json, or FILE.tiktoken (FILE@cl100k for other "
+    "names); empty: train one");
   v("vocab_size", c.vocab_size, "tokens of the tokenizer that is trained", at_least(1));
   v("format", c.format, "auto goes by the file's name; a text file is one document, so is each line of JSONL",
     one_of({"auto", "text", "jsonl"}));

@@ -29,7 +29,7 @@ struct TokenizeOptions {
 };
 
 void visit(FieldList& v, TokenizeOptions& c) {
-  v("vocab", c.vocab, "folder with vocab.bpe and encoder.json, or tokenizer.json (a data folder has them)");
+  v("vocab", c.vocab, "tokenizer: a data folder, or as for prepare");
   v("decode", c.decode, "ids to text");
   v("lines", c.lines, "each line is a text of its own, as a JSON string, or a JSON array of ids");
   v("binary", c.binary, "ids are little-endian uint16, or uint32 for vocabularies above 65536, instead of JSON");

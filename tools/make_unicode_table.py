@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/data/unicode_table.cpp: which code points are letters, numbers and white space.
+"""Writes src/data/unicode_table.cpp: the class of every code point.
 
 Usage: make_unicode_table.py > src/data/unicode_table.cpp
 
@@ -14,7 +14,11 @@ UNICODE_VERSION = "16.0.0"
 WHITE_SPACE = [(0x9, 0xD), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A),
                (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000)]
 
-CLASSES = {"L": "kLetter", "N": "kNumber"}
+# In the order of CharClass; categories that are not here are kOther.
+CLASSES = ["Other", "Mark", "Upper", "Lower", "Letter", "Number", "Space"]
+CATEGORIES = {"Lu": "Upper", "Lt": "Upper", "Ll": "Lower", "Lm": "Letter", "Lo": "Letter"}
+MAJOR_CATEGORIES = {"M": "Mark", "N": "Number"}
+BLOCK = 256  # code points
 
 
 def unicode_data():
@@ -32,39 +36,44 @@ def unicode_data():
 
 
 def class_of(data, code):
+    """The digit of a code point's class."""
     if any(first <= code <= last for first, last in WHITE_SPACE):
-        return "kSpace"
-    return CLASSES.get(data.category(chr(code))[0])
+        return str(CLASSES.index("Space"))
+    category = data.category(chr(code))
+    return str(CLASSES.index(CATEGORIES.get(category) or MAJOR_CATEGORIES.get(category[0], "Other")))
 
 
-def ranges(data):
-    """Maximal runs of code points of one class, as (first, last, class); code points of no class are left out."""
-    result = []
-    for code in range(0x110000):
-        kind = class_of(data, code)
-        if kind is None:
-            continue
-        if result and result[-1][1] == code - 1 and result[-1][2] == kind:
-            result[-1] = (result[-1][0], code, kind)
-        else:
-            result.append((code, code, kind))
-    return result
+def print_rows(items, separator, indent="    "):
+    line = indent
+    for item in items:
+        if len(line) + len(item) + len(separator) > 120:
+            print(line.rstrip())
+            line = indent
+        line += item + separator
+    print(line.rstrip())
 
 
 def main():
-    rows = [f"{{0x{first:X}, 0x{last:X}, {kind}}}," for first, last, kind in ranges(unicode_data())]
+    data = unicode_data()
+    blocks, block_of = [], []
+    for first in range(0, 0x110000, BLOCK):
+        block = "".join(class_of(data, code) for code in range(first, first + BLOCK))
+        if block not in blocks:
+            blocks.append(block)
+        block_of.append(str(blocks.index(block)))
     print(f"// Made by tools/make_unicode_table.py from Unicode {UNICODE_VERSION}; do not edit.")
-    print('#include "data/unicode_table.h"\n\nnamespace tokamak {\n\nusing enum CharClass;\n')
+    print('#include "data/unicode_table.h"\n\nnamespace tokamak {\n\nnamespace {\n')
     print("// clang-format off")
-    print("constexpr UnicodeRange kRanges[] = {")
-    line = "   "
-    for row in rows:
-        if len(line) + 1 + len(row) > 120:
-            print(line)
-            line = "   "
-        line += " " + row
-    print(line + "\n};\n// clang-format on\n")
-    print("std::span<const UnicodeRange> unicode_ranges() { return kRanges; }\n\n}  // namespace tokamak")
+    print(f"// The class of each code point of a block, as a digit.\nconstexpr char kBlocks[][{BLOCK + 1}] = {{")
+    for block in blocks:
+        print_rows([f'"{block[at:at + 64]}"' for at in range(0, BLOCK, 64)], " ")
+        print("    ,")
+    print(f"}};\n\n// The block of each {BLOCK} code points.\nconstexpr uint8_t kBlockOf[] = {{")
+    print_rows(block_of, ",")
+    print("};\n// clang-format on\n\n}  // namespace\n")
+    print("CharClass char_class(uint32_t code) {")
+    print(f"  if (code > 0x10FFFF) return CharClass::kOther;")
+    print(f"  return CharClass(kBlocks[kBlockOf[code / {BLOCK}]][code % {BLOCK}] - '0');\n}}\n\n}}  // namespace tokamak")
 
 
 if __name__ == "__main__":

@@ -20,15 +20,16 @@ uint64_t pair_key(int32_t left, int32_t right) { return uint64_t(uint32_t(left))
 
 }  // namespace
 
-BpeMerges::BpeMerges(std::span<const Merge> merges) {
+BpeMerges::BpeMerges(std::span<const Merge> merges, bool tied) {
   size_t capacity = std::bit_ceil(std::max<size_t>(16, 2 * merges.size()));
   shift_ = 64 - std::countr_zero(capacity);
   slots_.assign(capacity, {kEmpty, kNoRank, -1});
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    uint64_t pair = pair_key(merges[rank].left, merges[rank].right);
+  for (size_t i = 0, rank = 0; i < merges.size(); ++i) {
+    if (!tied || i == 0 || merges[i].result != merges[i - 1].result) rank = i;
+    uint64_t pair = pair_key(merges[i].left, merges[i].right);
     size_t at = pair * 0x9E3779B97F4A7C15u >> shift_;
     while (slots_[at].pair != kEmpty && slots_[at].pair != pair) at = (at + 1) & (capacity - 1);
-    if (slots_[at].pair == kEmpty) slots_[at] = {pair, int32_t(rank), merges[rank].result};
+    if (slots_[at].pair == kEmpty) slots_[at] = {pair, int32_t(rank), merges[i].result};
   }
 }
 

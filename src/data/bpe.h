@@ -13,7 +13,9 @@ namespace tokamak {
 class BpeMerges {
  public:
   BpeMerges() = default;
-  explicit BpeMerges(std::span<const Merge> merges);
+
+  /// `tied`: neighbours in the list with one result have one rank.
+  explicit BpeMerges(std::span<const Merge> merges, bool tied = false);
 
   /// Merges one word in place: `symbols` comes in as the ids of its bytes. Time n log n in its length.
   void apply(std::vector<int32_t>& symbols) const;

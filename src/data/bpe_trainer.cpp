@@ -116,6 +116,7 @@ class Trainer {
 }  // namespace
 
 void WordCounts::add(std::string_view text) {
+  WordEnd word_end = pretokenizer_info(Pretokenizer::kGpt2).word_end;
   for (size_t at = 0; at < text.size();) {
     size_t end = word_end(text, at);
     std::string_view word = text.substr(at, end - at);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/byte_alphabet.h"
 #include "data/gpt2_vocabulary.h"
+#include "data/pretokenizer.h"
 #include "data/vocabulary_builder.h"
 
 namespace tokamak {
@@ -13,10 +14,15 @@ namespace {
 
 using nlohmann::json;
 
+// Ours: Hugging Face's library does not know it and skips it.
+constexpr const char* kTiedMerges = "tied_merges";
+
 [[noreturn]] void refuse(std::string_view name, std::string_view field, std::string_view expected, const json& got) {
   user_error(
-      "[tokenizer] {}: expected {} in {}, got {}; only byte-level BPE with GPT-2's pre-tokenization is supported", name,
-      expected, field, got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+      "[tokenizer] {}: expected {} in {}, got {}; only byte-level BPE is supported, with text cut into words as {} "
+      "do",
+      name, expected, field, got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80),
+      pretokenizer_names());
 }
 
 json field(const json& object, const char* key) { return object.is_object() ? object.value(key, json()) : json(); }
@@ -32,16 +38,50 @@ void check_settings(const json& root, std::string_view name) {
   const json& model = root["model"];
   json type = field(model, "type");
   if (!type.is_null() && type != "BPE") refuse(name, "model.type", "\"BPE\"", type);
-  for (const char* key :
-       {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges"})
+  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
     expect_off(name, model, "model", key);
   json normalizer = field(root, "normalizer");
   if (!normalizer.is_null()) refuse(name, "normalizer", "null", normalizer);
-  json cutter = field(root, "pre_tokenizer");
-  if (field(cutter, "type") != "ByteLevel") refuse(name, "pre_tokenizer.type", "\"ByteLevel\"", cutter);
-  expect_off(name, cutter, "pre_tokenizer", "add_prefix_space");
-  json use_regex = field(cutter, "use_regex");
-  if (!use_regex.is_null() && use_regex != true) refuse(name, "pre_tokenizer.use_regex", "true", use_regex);
+}
+
+void check_byte_level(const json& step, std::string_view name, bool use_regex) {
+  if (field(step, "type") != "ByteLevel") refuse(name, "pre_tokenizer", "the type \"ByteLevel\"", step);
+  expect_off(name, step, "pre_tokenizer", "add_prefix_space");
+  json given = field(step, "use_regex");  // true where it is absent
+  if ((given.is_null() || given == true) != use_regex)
+    refuse(name, "pre_tokenizer.use_regex", use_regex ? "true" : "false", given);
+}
+
+/// Either ByteLevel, which cuts as GPT-2 does, or a Split with one of the known expressions and then ByteLevel.
+Pretokenizer find_pretokenizer(const json& cutter, std::string_view name) {
+  if (field(cutter, "type") != "Sequence") {
+    check_byte_level(cutter, name, true);
+    return Pretokenizer::kGpt2;
+  }
+  json steps = field(cutter, "pretokenizers");
+  if (!steps.is_array() || steps.size() != 2 || field(steps[0], "type") != "Split")
+    refuse(name, "pre_tokenizer", "a Split and a ByteLevel", steps);
+  check_byte_level(steps[1], name, false);
+  // Every character is in a match, so that taking the matches out as words is the same as isolating them.
+  json behavior = field(steps[0], "behavior"), invert = field(steps[0], "invert");
+  bool isolated = behavior == "Isolated" && invert != true, kept = behavior == "Removed" && invert == true;
+  if (!isolated && !kept) refuse(name, "pre_tokenizer.behavior", "\"Isolated\"", steps[0]);
+  json expression = field(field(steps[0], "pattern"), "Regex");
+  auto found =
+      expression.is_string() ? pretokenizer_by_expression(expression.get_ref<const std::string&>()) : std::nullopt;
+  if (!found) refuse(name, "pre_tokenizer.pattern.Regex", "a known expression", expression);
+  return *found;
+}
+
+json format_pretokenizer(Pretokenizer pretokenizer) {
+  json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  if (pretokenizer == Pretokenizer::kGpt2) return byte_level;
+  byte_level["use_regex"] = false;
+  json split = {{"type", "Split"},
+                {"pattern", {{"Regex", pretokenizer_info(pretokenizer).expression}}},
+                {"behavior", "Isolated"},
+                {"invert", false}};
+  return {{"type", "Sequence"}, {"pretokenizers", {split, byte_level}}};
 }
 
 void add_model(const json& model, std::string_view name, VocabularyBuilder& builder) {
@@ -73,7 +113,9 @@ Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view
         "as Hugging Face's tokenizers library writes it",
         name);
   check_settings(root, name);
+  Pretokenizer pretokenizer = find_pretokenizer(field(root, "pre_tokenizer"), name);
   VocabularyBuilder builder(name);
+  if (field(root["model"], "ignore_merges") == true) builder.set_whole_words();
   add_model(root["model"], name, builder);
   json added = field(root, "added_tokens");
   if (!added.is_null() && !added.is_array()) refuse(name, "added_tokens", "a list", added);
@@ -82,7 +124,10 @@ Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view
     if (!content.is_string() || !id.is_number_integer()) refuse(name, "added_tokens", "content and id", token);
     builder.add_special(content.get<std::string>(), id.get<int64_t>());
   }
-  return builder.build();
+  Vocabulary vocabulary = builder.build();
+  vocabulary.pretokenizer = pretokenizer;
+  vocabulary.tied_merges = field(root["model"], kTiedMerges) == true;
+  return vocabulary;
 }
 
 std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
@@ -106,13 +151,19 @@ std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
                 {"end_of_word_suffix", nullptr},
                 {"fuse_unk", false},
                 {"byte_fallback", false},
-                {"ignore_merges", false},
+                {"ignore_merges", vocabulary.whole_words},
                 {"vocab", json::parse(format_gpt2_tokens(vocabulary))},
                 {"merges", merges}};
-  json root = {
-      {"version", "1.0"},      {"truncation", nullptr},       {"padding", nullptr},           {"added_tokens", added},
-      {"normalizer", nullptr}, {"pre_tokenizer", byte_level}, {"post_processor", byte_level}, {"decoder", byte_level},
-      {"model", model}};
+  if (vocabulary.tied_merges) model[kTiedMerges] = true;
+  json root = {{"version", "1.0"},
+               {"truncation", nullptr},
+               {"padding", nullptr},
+               {"added_tokens", added},
+               {"normalizer", nullptr},
+               {"pre_tokenizer", format_pretokenizer(vocabulary.pretokenizer)},
+               {"post_processor", byte_level},
+               {"decoder", byte_level},
+               {"model", model}};
   return root.dump(1);
 }
 

@@ -1,29 +1,39 @@
-// Cuts text into the words that byte-level BPE merges within, exactly as GPT-2's regular expression does:
-//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// For examples see tests/data/pretokenizer_test.cpp.
+// Cuts text into the words that byte-level BPE merges within, exactly as the regular expressions of known tokenizers
+// do, without a regex engine. For examples see tests/data/pretokenizer_test.cpp.
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
-#include "data/unicode_table.h"
+#include "data/vocabulary.h"
 
 namespace tokamak {
 
-/// The end of the word that starts at `begin` (< text.size()). Words are never empty and follow each other without
-/// gaps. A byte that is not part of valid UTF-8 counts as a character of class kOther.
-size_t word_end(std::string_view text, size_t begin);
+/// Gives the end of the word that starts at `begin` (< text.size()). Words are never empty and follow each other
+/// without gaps. A byte that is not part of valid UTF-8 counts as a character of class kOther.
+using WordEnd = size_t (*)(std::string_view text, size_t begin);
 
-/// The class of a code point.
-CharClass char_class(uint32_t code_point);
-
-/// A character of text: its class and its length in bytes.
-struct Character {
-  CharClass kind;
-  size_t length;
+/// What is known of a pretokenizer. All of them agree in one thing: a plain space after a character that is not white
+/// space begins a word, whatever stands before and after, so that text may be cut there and its parts encoded alone.
+struct PretokenizerInfo {
+  Pretokenizer id;
+  std::string_view name;  // as users give it: "cl100k"
+  WordEnd word_end;
+  std::string_view expression;                  // in the tokenizer.json that we write; its dialect is Oniguruma's
+  std::span<const std::string_view> spellings;  // other expressions there that give the same words
 };
 
-/// The character that starts at `at` (< text.size()): valid UTF-8, or one byte of class kOther.
-Character character_at(std::string_view text, size_t at);
+std::span<const PretokenizerInfo> pretokenizers();
+const PretokenizerInfo& pretokenizer_info(Pretokenizer pretokenizer);
+
+/// "gpt2, cl100k, ...", for messages.
+std::string pretokenizer_names();
+
+/// The one of this name, or of this expression in a tokenizer.json; nothing if there is none.
+std::optional<Pretokenizer> pretokenizer_by_name(std::string_view name);
+std::optional<Pretokenizer> pretokenizer_by_expression(std::string_view expression);
 
 }  // namespace tokamak

@@ -5,16 +5,17 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "data/pretokenizer.h"
 
 namespace tokamak {
 
-Tokenizer::Tokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges) {
+Tokenizer::Tokenizer(Vocabulary vocabulary)
+    : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges, vocabulary_.tied_merges) {
   byte_ids_.fill(-1);
   std::vector<bool> is_special(vocabulary_.tokens.size());
   for (int32_t id : vocabulary_.special) {
     is_special[size_t(id)] = true;
-    if (vocabulary_.tokens[size_t(id)] == kEndOfText) end_of_text_ = id;
+    const std::string& token = vocabulary_.tokens[size_t(id)];
+    if (token == kEndOfText || (token == kLlama3EndOfText && !end_of_text_)) end_of_text_ = id;
   }
   for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
     const std::string& token = vocabulary_.tokens[id];
@@ -27,11 +28,32 @@ Tokenizer::Tokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary))
           "byte-level vocabulary: use GPT-2's or one made by `prepare`",
           byte);
   }
+  words_ = one_token_words(is_special);
+}
+
+/// Most words are one token, and looking a word up is faster than merging it; but merging decides, where the vocabulary
+/// does not say otherwise: a token need not be what its own bytes merge into.
+WordTable Tokenizer::one_token_words(const std::vector<bool>& is_special) const {
+  WordTable words(vocabulary_.tokens.size());
+  std::vector<int32_t> ids;
+  for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
+    const std::string& token = vocabulary_.tokens[id];
+    if (is_special[id] || token.empty()) continue;
+    if (!vocabulary_.whole_words) merge_bytes(token, ids);
+    if (vocabulary_.whole_words || ids == std::vector{int32_t(id)}) words.add(token, int32_t(id));
+  }
+  return words;
+}
+
+void Tokenizer::merge_bytes(std::string_view word, std::vector<int32_t>& ids) const {
+  ids.clear();
+  for (char c : word) ids.push_back(byte_ids_[uint8_t(c)]);
+  merges_.apply(ids);
 }
 
 int32_t Tokenizer::end_of_text() const {
   if (!end_of_text_)
-    user_error("[tokenizer] expected a token {} in the vocabulary, got none; add it as a special token", kEndOfText);
+    user_error("[tokenizer] expected a marker {} in the vocabulary, got none; add it as a special token", kEndOfText);
   return *end_of_text_;
 }
 
@@ -54,17 +76,31 @@ std::string Tokenizer::decode(std::span<const int32_t> ids) const {
 }
 
 Encoder::Encoder(const Tokenizer& tokenizer, size_t text_bytes)
-    : tokenizer_(tokenizer), cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 4, 14)) {}
+    : tokenizer_(tokenizer), word_end_(pretokenizer_info(tokenizer.vocabulary().pretokenizer).word_end),
+      cased_(tokenizer.vocabulary().pretokenizer == Pretokenizer::kO200k),
+      cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 4, 14)) {}
 
 void Encoder::append(std::string_view text, std::vector<int32_t>& ids) { append_part(text, 0, text.size(), ids); }
 
 size_t Encoder::append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids) {
+  if (cache_.empty()) cache_.resize(size_t(1) << cache_bits_);
   size_t at = begin;
   while (at < std::min(limit, text.size())) {
-    size_t end = word_end(text, at);
+    if (text.size() - at >= kBlockBytes) {
+      WordBlock block = load_block(&text[at]);
+      size_t length = ascii_word_length(block);
+      WordBlock key = word_key(block, length);
+      if (length > 0 && (!cased_ || ends_there_when_cased(block, length))) {
+        append_key(key, text.substr(at, length), ids);
+        at += length;
+        continue;
+      }
+    }
+    size_t end = word_end_(text, at);
     append_word(text.substr(at, end - at), ids);
     at = end;
   }
+  flush(ids);
   return at;
 }
 
@@ -96,39 +132,61 @@ void Encoder::append_with_special(std::string_view text, std::vector<int32_t>& i
   append(text.substr(begin), ids);
 }
 
-void Encoder::append_word(std::string_view word, std::vector<int32_t>& ids) {
-  if (word.size() == 1) {
-    ids.push_back(tokenizer_.byte_ids_[uint8_t(word[0])]);
-    return;
-  }
-  if (word.size() > kCachedBytes) {
-    merge(word);
+void Encoder::flush(std::vector<int32_t>& ids) {
+  ids.insert(ids.end(), output_.ids.begin(), output_.ids.begin() + ptrdiff_t(output_.count));
+  output_.count = 0;
+}
+
+inline void Encoder::append_key(WordBlock key, std::string_view word, std::vector<int32_t>& ids) {
+  constexpr uint64_t kMix = 0x9E3779B97F4A7C15u;
+  uint64_t hash = (key.low ^ (key.high * 0xC2B2AE3D27D4EB4Fu)) * kMix;
+  size_t place = (hash ^ hash >> 32) * kMix >> (64 - cache_bits_);
+  CachedWord& cached = cache_[place];
+  if ((cached.key.low != key.low || cached.key.high != key.high) && !fill(cached, key, word)) {
+    flush(ids);
     ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());
     return;
   }
-  if (cache_.empty()) cache_.resize(size_t(1) << cache_bits_);
-  std::array<uint64_t, 2> bytes = {};
-  std::memcpy(bytes.data(), word.data(), word.size());
-  uint64_t hash = (bytes[0] ^ (bytes[1] * 0xC2B2AE3D27D4EB4Fu) ^ word.size()) * 0x9E3779B97F4A7C15u;
-  CachedWord& cached = cache_[(hash ^ hash >> 32) * 0x9E3779B97F4A7C15u >> (64 - cache_bits_)];
-  if (cached.length != word.size() || cached.bytes != bytes) {
-    merge(word);
-    if (word_ids_.size() > kCachedIds) {
-      ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());
-      return;
-    }
-    cached.bytes = bytes;
-    cached.length = uint8_t(word.size());
-    cached.count = uint8_t(word_ids_.size());
-    std::copy(word_ids_.begin(), word_ids_.end(), cached.ids.begin());
-  }
-  ids.insert(ids.end(), cached.ids.begin(), cached.ids.begin() + cached.count);
+  if (output_.count + kMoreIds > Output::kSize) flush(ids);
+  int32_t* out = output_.ids.data() + output_.count;
+  std::copy(cached.ids.begin(), cached.ids.end(), out);  // all, as a fixed number is faster to copy
+  if (cached.count > kInlineIds) std::copy(more_ids_[place].begin(), more_ids_[place].end(), out);
+  output_.count += cached.count;
 }
 
-void Encoder::merge(std::string_view word) {
-  word_ids_.clear();
-  for (char c : word) word_ids_.push_back(tokenizer_.byte_ids_[uint8_t(c)]);
-  tokenizer_.merges_.apply(word_ids_);
+void Encoder::append_word(std::string_view word, std::vector<int32_t>& ids) {
+  if (word.size() <= kMaxKeyBytes) {
+    char bytes[kBlockBytes] = {};
+    word.copy(bytes, kMaxKeyBytes);
+    append_key(word_key(load_block(bytes), word.size()), word, ids);
+    return;
+  }
+  encode_word(word);
+  flush(ids);
+  ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());
+}
+
+/// Remembers a word; false if it has too many ids, which then are in word_ids_ only.
+bool Encoder::fill(CachedWord& cached, WordBlock key, std::string_view word) {
+  encode_word(word);
+  if (word_ids_.size() > kMoreIds) return false;
+  cached.key = key;
+  cached.count = uint32_t(word_ids_.size());
+  if (cached.count <= kInlineIds) {
+    std::copy(word_ids_.begin(), word_ids_.end(), cached.ids.begin());
+  } else {
+    if (more_ids_.empty()) more_ids_.resize(cache_.size());
+    std::copy(word_ids_.begin(), word_ids_.end(), more_ids_[size_t(&cached - cache_.data())].begin());
+  }
+  return true;
+}
+
+void Encoder::encode_word(std::string_view word) {
+  if (int32_t id = tokenizer_.words_.find(word); id >= 0) {
+    word_ids_.assign(1, id);
+  } else {
+    tokenizer_.merge_bytes(word, word_ids_);
+  }
 }
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-// Byte-level BPE: text to token ids and back, exactly as tiktoken's gpt2 does for the same vocabulary.
+// Byte-level BPE: text to token ids and back, exactly as tiktoken does for the same vocabulary and pattern.
 // Any bytes are accepted (text that is not UTF-8 too), and decoding gives them back unchanged.
 // Files of vocabularies are in data/tokenizer_files.h. For examples see tests/data/tokenizer_test.cpp.
 #pragma once
@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "data/bpe.h"
+#include "data/pretokenizer.h"
 #include "data/vocabulary.h"
+#include "data/word_block.h"
+#include "data/word_table.h"
 
 namespace tokamak {
 
@@ -24,7 +27,8 @@ class Tokenizer {
   int32_t vocab_size() const { return int32_t(vocabulary_.tokens.size()); }
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
-  /// The id of <|endoftext|>; a UserError if the vocabulary has none.
+  /// The id of the marker between documents (<|endoftext|>, or Llama 3's <|end_of_text|>); a UserError if the
+  /// vocabulary has none.
   int32_t end_of_text() const;
 
   /// Text to ids. Markers such as <|endoftext|> in the text are ordinary text unless `allow_special` is set.
@@ -36,8 +40,12 @@ class Tokenizer {
  private:
   friend class Encoder;
 
+  WordTable one_token_words(const std::vector<bool>& is_special) const;
+  void merge_bytes(std::string_view word, std::vector<int32_t>& ids) const;
+
   Vocabulary vocabulary_;
   BpeMerges merges_;
+  WordTable words_;  // words that become one token
   std::array<int32_t, 256> byte_ids_;
   std::optional<int32_t> end_of_text_;
 };
@@ -59,23 +67,36 @@ class Encoder {
   void append_with_special(std::string_view text, std::vector<int32_t>& ids);
 
  private:
-  static constexpr size_t kCachedBytes = 16;
-  static constexpr size_t kCachedIds = 6;
+  static constexpr size_t kInlineIds = 3, kMoreIds = 12;
 
+  /// 32 bytes, two to a cache line. Most words are one token, few have more than three.
   struct CachedWord {
-    std::array<uint64_t, 2> bytes = {};  // zero-padded
-    std::array<int32_t, kCachedIds> ids;
-    uint8_t length = 0;  // 0: empty
-    uint8_t count = 0;
+    WordBlock key = {0, 0};                    // with a length of 0 if empty
+    std::array<int32_t, kInlineIds> ids = {};  // or in more_ids_
+    uint32_t count = 0;
   };
 
+  /// Room for ids before they go to the caller's vector.
+  struct Output {
+    static constexpr size_t kSize = 4096;
+    std::array<int32_t, kSize> ids;
+    size_t count = 0;
+  };
+
+  void append_key(WordBlock key, std::string_view word, std::vector<int32_t>& ids);
   void append_word(std::string_view word, std::vector<int32_t>& ids);
-  void merge(std::string_view word);
+  bool fill(CachedWord& cached, WordBlock key, std::string_view word);
+  void encode_word(std::string_view word);
+  void flush(std::vector<int32_t>& ids);
 
   const Tokenizer& tokenizer_;
+  WordEnd word_end_;
+  bool cased_;  // the pretokenizer looks at the case of letters
   int cache_bits_;
-  std::vector<CachedWord> cache_;  // direct-mapped, allocated with the first word that needs it
+  std::vector<CachedWord> cache_;                        // direct-mapped, allocated with the first word that needs it
+  std::vector<std::array<int32_t, kMoreIds>> more_ids_;  // of each cached word, allocated with the first that needs it
   std::vector<int32_t> word_ids_;
+  Output output_;
 };
 
 }  // namespace tokamak

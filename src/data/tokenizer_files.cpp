@@ -1,9 +1,13 @@
 #include "data/tokenizer_files.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "data/gpt2_vocabulary.h"
 #include "data/hugging_face_vocabulary.h"
+#include "data/tiktoken_vocabulary.h"
 
 namespace tokamak {
 
@@ -12,6 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kHuggingFaceFile = "tokenizer.json";
+constexpr const char* kTiktokenExtension = ".tiktoken";
 
 struct FilePair {
   const char* merges;
@@ -25,28 +30,63 @@ const FilePair* find_gpt2_files(const fs::path& folder) {
   return nullptr;
 }
 
+/// The tiktoken files of a folder, by name.
+std::vector<fs::path> find_tiktoken_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == kTiktokenExtension) files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+Tokenizer load_tiktoken(const fs::path& file, std::string_view encoding) {
+  TiktokenEncoding known = tiktoken_encoding(encoding, file.string());
+  return Tokenizer(parse_tiktoken_vocabulary(read_file(file), file.string(), known));
+}
+
+Tokenizer load_file(const fs::path& file) {
+  if (file.extension() == kTiktokenExtension) return load_tiktoken(file, file.stem().string());
+  return Tokenizer(parse_hugging_face_vocabulary(read_file(file), file.string()));
+}
+
+/// Loads "FILE@ENCODING".
+std::optional<Tokenizer> load_with_encoding(const fs::path& path) {
+  std::string text = path.string();
+  size_t at = text.rfind('@');
+  if (at == text.npos || !fs::is_regular_file(text.substr(0, at))) return std::nullopt;
+  return load_tiktoken(text.substr(0, at), text.substr(at + 1));
+}
+
 }  // namespace
 
 bool has_tokenizer(const fs::path& folder) {
-  return find_gpt2_files(folder) != nullptr || fs::exists(folder / kHuggingFaceFile);
+  return find_gpt2_files(folder) != nullptr || fs::exists(folder / kHuggingFaceFile) ||
+         !find_tiktoken_files(folder).empty();
 }
 
 Tokenizer load_tokenizer(const fs::path& path) {
-  if (fs::is_regular_file(path)) return Tokenizer(parse_hugging_face_vocabulary(read_file(path), path.string()));
-  if (!fs::is_directory(path))
+  if (fs::is_regular_file(path)) return load_file(path);
+  if (!fs::is_directory(path)) {
+    if (auto tokenizer = load_with_encoding(path)) return std::move(*tokenizer);
     user_error("[tokenizer] expected a folder with vocabulary files, got {}, which does not exist; check the path",
                path.string());
+  }
+  if (fs::exists(path / kHuggingFaceFile)) return load_file(path / kHuggingFaceFile);
   if (const FilePair* files = find_gpt2_files(path)) {
     fs::path merges = path / files->merges, tokens = path / files->tokens;
     return Tokenizer(parse_gpt2_vocabulary(read_file(merges), merges.string(), read_file(tokens), tokens.string()));
   }
-  fs::path file = path / kHuggingFaceFile;
-  if (!fs::exists(file))
+  std::vector<fs::path> tiktoken_files = find_tiktoken_files(path);
+  if (tiktoken_files.size() > 1)
+    user_error("[tokenizer] expected one .tiktoken file in {}, got {} and {}; name the one to use", path.string(),
+               tiktoken_files[0].filename().string(), tiktoken_files[1].filename().string());
+  if (tiktoken_files.empty())
     user_error(
-        "[tokenizer] expected vocab.bpe with encoder.json, merges.txt with vocab.json, or tokenizer.json in {}, "
-        "got none of them; name the folder that has them, or let `prepare` train a vocabulary",
+        "[tokenizer] expected tokenizer.json, vocab.bpe with encoder.json, merges.txt with vocab.json, or a .tiktoken "
+        "file in {}, got none of them; name the folder that has them, or let `prepare` train a vocabulary",
         path.string());
-  return Tokenizer(parse_hugging_face_vocabulary(read_file(file), file.string()));
+  return load_file(tiktoken_files[0]);
 }
 
 std::vector<AtomicFile> stage_tokenizer(const Vocabulary& vocabulary, const fs::path& folder) {
@@ -56,8 +96,11 @@ std::vector<AtomicFile> stage_tokenizer(const Vocabulary& vocabulary, const fs::
     file.write(content);
     file.sync();
   };
-  stage(kGpt2Files[0].merges, format_gpt2_merges(vocabulary));
-  stage(kGpt2Files[0].tokens, format_gpt2_tokens(vocabulary));
+  bool as_gpt2 = vocabulary.pretokenizer == Pretokenizer::kGpt2 && !vocabulary.whole_words && !vocabulary.tied_merges;
+  if (as_gpt2) {
+    stage(kGpt2Files[0].merges, format_gpt2_merges(vocabulary));
+    stage(kGpt2Files[0].tokens, format_gpt2_tokens(vocabulary));
+  }
   stage(kHuggingFaceFile, format_hugging_face_vocabulary(vocabulary));
   return files;
 }

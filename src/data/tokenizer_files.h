@@ -1,5 +1,5 @@
-// Vocabulary files: GPT-2's pair (vocab.bpe + encoder.json, also under the names merges.txt + vocab.json) and
-// Hugging Face's tokenizer.json of the same kind, byte-level BPE with GPT-2's way of cutting text.
+// Vocabulary files: Hugging Face's tokenizer.json (data/hugging_face_vocabulary.h), GPT-2's pair (vocab.bpe +
+// encoder.json, also under the names merges.txt + vocab.json), and tiktoken's *.tiktoken (data/tiktoken_vocabulary.h).
 #pragma once
 
 #include <filesystem>
@@ -10,17 +10,19 @@
 
 namespace tokamak {
 
-/// Loads the tokenizer of a folder that holds one of the forms above (or of a tokenizer.json itself). UserErrors name
-/// the file and, for other kinds of tokenizer, the field that differs.
+/// Loads the tokenizer of a folder that holds one of the forms above (looked for in this order), of a tokenizer.json,
+/// or of a tiktoken file. The latter's encoding is its name, as in cl100k_base.tiktoken, or stands behind an '@':
+/// "my.tiktoken@cl100k". UserErrors name the file and, for other kinds of tokenizer, the field that differs.
 Tokenizer load_tokenizer(const std::filesystem::path& path);
 
 /// True if `load_tokenizer` would find files in this folder.
 bool has_tokenizer(const std::filesystem::path& folder);
 
-/// Writes both forms into an existing folder under temporary names; they appear with each file's commit().
+/// Writes the vocabulary into an existing folder under temporary names: tokenizer.json and, where it says all, GPT-2's
+/// pair. They appear with each file's commit(). load_tokenizer(folder) then gives the same ids for every text.
 std::vector<AtomicFile> stage_tokenizer(const Vocabulary& vocabulary, const std::filesystem::path& folder);
 
-/// Writes both forms into an existing folder, each file atomically.
+/// The same, each file made visible at once.
 void save_tokenizer(const Vocabulary& vocabulary, const std::filesystem::path& folder);
 
 }  // namespace tokamak

@@ -9,6 +9,15 @@ namespace tokamak {
 
 /// The marker between documents.
 inline constexpr const char* kEndOfText = "<|endoftext|>";
+inline constexpr const char* kLlama3EndOfText = "<|end_of_text|>";
+
+/// How text is cut into words (data/pretokenizer.h).
+enum class Pretokenizer : uint8_t {
+  kGpt2,    // and r50k, p50k
+  kCl100k,  // GPT-4's, as tiktoken has it
+  kLlama3,  // GPT-4's in its older form: white space at the end of a text is cut after its last line break
+  kO200k,   // GPT-4o's
+};
 
 /// Two neighbouring tokens that become one; earlier merges go first.
 struct Merge {
@@ -21,6 +30,9 @@ struct Vocabulary {
   std::vector<std::string> tokens;  // the bytes of each id
   std::vector<Merge> merges;        // in the order of their rank
   std::vector<int32_t> special;     // ids of markers such as <|endoftext|>, which no merge makes
+  Pretokenizer pretokenizer = Pretokenizer::kGpt2;
+  bool whole_words = false;  // a word that is a token becomes that token, whatever merges would make of it
+  bool tied_merges = false;  // neighbours in `merges` with one result have one rank, so that the leftmost goes first
 };
 
 }  // namespace tokamak

@@ -1,5 +1,6 @@
 #include "data/vocabulary_builder.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -34,7 +35,12 @@ void VocabularyBuilder::store(std::string_view spelling, int64_t id, bool specia
 
 void VocabularyBuilder::add_token(std::string_view spelling, int64_t id) {
   store(spelling, id, false);
-  ids_[std::string(spelling)] = int32_t(id);
+  auto [known, is_new] = ids_.emplace(spelling, int32_t(id));
+  if (!is_new && known->second != id)
+    user_error(
+        "[tokenizer] {}: expected each token once, got '{}' with the ids {} and {}; the file is damaged: fetch it "
+        "again",
+        name_, spelling, known->second, id);
 }
 
 void VocabularyBuilder::add_special(std::string_view text, int64_t id) { store(text, id, true); }
@@ -67,17 +73,24 @@ Vocabulary VocabularyBuilder::build() {
   Vocabulary vocabulary;
   std::vector<bool> made(spellings_.size());
   for (const Merge& merge : merges_) made[size_t(merge.result)] = true;
+  int32_t last_token = -1;
+  for (const auto& [spelling, id] : ids_) last_token = std::max(last_token, id);
   for (size_t id = 0; id < spellings_.size(); ++id) {
-    const std::string& spelling = spellings_[id];
+    std::string& spelling = spellings_[id];
+    if (spelling.empty() && int32_t(id) > last_token) {
+      spelling = fmt::format("<|reserved_{}|>", id);
+      special_[id] = true;
+    }
     if (spelling.empty())
       user_error("[tokenizer] {}: expected a token for each id from 0 to {}, got none for id {}", name_,
                  spellings_.size() - 1, id);
     std::optional<std::string> bytes = unspell_bytes(spelling);
-    bool special = special_[id] || !bytes || (bytes->size() != 1 && !made[id]);
+    bool special = special_[id] || !bytes || (bytes->size() != 1 && !made[id] && !whole_words_);
     if (special) vocabulary.special.push_back(int32_t(id));
     vocabulary.tokens.push_back(special ? spelling : *bytes);
   }
   vocabulary.merges = std::move(merges_);
+  vocabulary.whole_words = whole_words_;
   return vocabulary;
 }
 

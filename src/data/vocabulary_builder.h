@@ -12,7 +12,7 @@
 namespace tokamak {
 
 /// The parts that all file forms have, in GPT-2's spelling (data/byte_alphabet.h). Tokens that are neither a byte nor
-/// made by a merge are taken as markers.
+/// made by a merge are taken as markers, unless words that are tokens need no merges.
 class VocabularyBuilder {
  public:
   /// `name` is the file, for messages.
@@ -28,6 +28,13 @@ class VocabularyBuilder {
   void add_merge(std::string_view pair);
   void add_merge(std::string_view left, std::string_view right);
 
+  /// One more than the largest id so far.
+  int32_t size() const { return int32_t(spellings_.size()); }
+
+  /// Takes words that are tokens as they are (Vocabulary::whole_words).
+  void set_whole_words() { whole_words_ = true; }
+
+  /// Ids above all tokens that are not taken by a marker become markers <|reserved_ID|>: models leave such room.
   Vocabulary build();
 
  private:
@@ -39,6 +46,7 @@ class VocabularyBuilder {
   std::vector<std::string> spellings_;  // by id; empty: none yet
   std::vector<bool> special_;
   std::vector<Merge> merges_;
+  bool whole_words_ = false;
 };
 
 }  // namespace tokamak

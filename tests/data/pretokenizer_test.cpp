@@ -5,15 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
+#include "base/random.h"
+#include "data/characters.h"
+#include "data/word_block.h"
+#include "tests/data/tiny_regex.h"
+#include "tests/support/shared_data.h"
+
 namespace tokamak {
 namespace {
 
 using Words = std::vector<std::string>;
 
-Words cut(std::string_view text) {
+Words cut(std::string_view text, Pretokenizer pretokenizer = Pretokenizer::kGpt2) {
   Words words;
   for (size_t at = 0; at < text.size();) {
-    size_t end = word_end(text, at);
+    size_t end = pretokenizer_info(pretokenizer).word_end(text, at);
     words.emplace_back(text.substr(at, end - at));
     at = end;
   }
@@ -42,21 +49,114 @@ TEST(Pretokenizer, LeavesTheLastSpaceOfARunToTheNextWord) {
   EXPECT_EQ(cut(" "), (Words{" "}));
 }
 
-TEST(Pretokenizer, KnowsUnicodeClasses) {
-  EXPECT_EQ(char_class(0x00E9), CharClass::kLetter);
-  EXPECT_EQ(char_class(0x4E2D), CharClass::kLetter);
-  EXPECT_EQ(char_class(0x31350), CharClass::kLetter);  // came with Unicode 15
-  EXPECT_EQ(char_class(0x00BD), CharClass::kNumber);
-  EXPECT_EQ(char_class(0x0664), CharClass::kNumber);
-  EXPECT_EQ(char_class(0x3000), CharClass::kSpace);
-  EXPECT_EQ(char_class(0x0085), CharClass::kSpace);
-  EXPECT_EQ(char_class(0x001C), CharClass::kOther);  // Python calls it a space, Unicode does not
-  EXPECT_EQ(char_class(0x0301), CharClass::kOther);  // combining marks are no letters
-  EXPECT_EQ(char_class(0x10FFFF), CharClass::kOther);
-  EXPECT_EQ(cut("\u00e9t\u00e9\u3000\u4e2d\u6587\u00bd"), (Words{"\u00e9t\u00e9", "\u3000", "\u4e2d\u6587", "\u00bd"}));
+TEST(Pretokenizer, Cl100kCutsNumbersAndLines) {
+  auto cl100k = [](std::string_view text) { return cut(text, Pretokenizer::kCl100k); };
+  EXPECT_EQ(cl100k("12345 67"), (Words{"123", "45", " ", "67"}));
+  EXPECT_EQ(cl100k("DON'T \"it'S"), (Words{"DON", "'T", " \"", "it", "'S"}));
+  EXPECT_EQ(cl100k("f(x){\n\n  return\n}"), (Words{"f", "(x", "){\n\n", " ", " return", "\n", "}"}));
+  EXPECT_EQ(cl100k("a \n\n b\n  "), (Words{"a", " \n\n", " b", "\n  "}));
+  EXPECT_EQ(cut("a \n\n b\n  ", Pretokenizer::kLlama3), (Words{"a", " \n\n", " b", "\n", "  "}));
 }
 
-TEST(Pretokenizer, TakesBrokenUtf8AsSingleBytes) {
+TEST(Pretokenizer, O200kCutsAtCapitals) {
+  auto o200k = [](std::string_view text) { return cut(text, Pretokenizer::kO200k); };
+  EXPECT_EQ(o200k("camelCase HTTPServer it's O'Neil"), (Words{"camel", "Case", " HTTPServer", " it's", " O", "'Neil"}));
+  EXPECT_EQ(o200k("and/or//\n\nA"), (Words{"and", "/or", "//\n\n", "A"}));
+  EXPECT_EQ(o200k("\u4e2dAB"), (Words{"\u4e2d", "AB"}));
+}
+
+// Every expression that we know, as a slow matcher reads it, on texts of characters that matter.
+TEST(Pretokenizer, AgreesWithAMatcherOfItsExpressions) {
+  const Words kPieces = {"a",      "s",      "t",      "ll",     "ve",     "re",     "S",      "T",      "LL",
+                         "A",      "B",      "'",      "'",      " ",      " ",      " ",      "\n",     "\r",
+                         ".",      "/",      "-",      "1",      "23",     "\t",     "\u00e9", "\u00c9", "\u01c5",
+                         "\u02b0", "\u4e2d", "\u0301", "\u0664", "\u00a0", "\u2028", "\u017f", "\x80",   "'"};
+  for (const PretokenizerInfo& info : pretokenizers()) {
+    Words expressions(info.spellings.begin(), info.spellings.end());
+    expressions.emplace_back(info.expression);
+    for (const std::string& expression : expressions) {
+      TinyRegex regex(expression);
+      for (uint64_t seed = 0; seed < 4000; ++seed) {
+        std::string text;
+        for (uint64_t i = 0; i < 1 + seed % 9; ++i) text += kPieces[philox4x32(seed, i)[0] % kPieces.size()];
+        for (size_t at = 0; at < text.size();) {
+          size_t end = info.word_end(text, at);
+          ASSERT_EQ(end, regex.match(text, at)) << info.name << " at " << at << " of '" << text << "'";
+          at = end;
+        }
+      }
+    }
+  }
+}
+
+// tiktoken's own spelling of cl100k, which means something else to Hugging Face's library.
+TEST(Pretokenizer, Cl100kIsWhatTiktokenHas) {
+  TinyRegex regex(
+      R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)");
+  for (std::string text : {"I'M 12345.\r\n\r\nx\t\ty \n z\n \n ", "\u3000a\u3000\u3000b '\u017f ''s", "!?\n1\n"})
+    for (size_t at = 0; at < text.size(); at = regex.match(text, at))
+      ASSERT_EQ(pretokenizer_info(Pretokenizer::kCl100k).word_end(text, at), regex.match(text, at)) << text << at;
+}
+
+// The quick look at ASCII words finds nothing but words.
+TEST(Pretokenizer, AsciiWordsAreWords) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 20000; ++seed) {
+    std::string text(kBlockBytes + 4, ' ');
+    for (size_t i = 0; i < text.size(); ++i) {
+      uint32_t bits = philox4x32(seed, i)[0];
+      text[i] =
+          (bits >> 8) % 12 > 0 && i > 0 ? char('A' + (bits >> 16) % 26 + (bits & 32)) : " '\n.[`{@\xC3z"[bits % 10];
+    }
+    WordBlock block = load_block(text.data());
+    if (size_t length = ascii_word_length(block)) {
+      ++found;
+      for (Pretokenizer id : {Pretokenizer::kGpt2, Pretokenizer::kCl100k, Pretokenizer::kLlama3})
+        ASSERT_EQ(pretokenizer_info(id).word_end(text, 0), length) << text;
+      if (ends_there_when_cased(block, length)) {
+        ASSERT_EQ(pretokenizer_info(Pretokenizer::kO200k).word_end(text, 0), length) << text;
+      }
+    }
+  }
+  EXPECT_GT(found, 1000);
+}
+
+TEST(Pretokenizer, IsFoundByNameAndExpression) {
+  EXPECT_EQ(pretokenizer_by_name("o200k"), Pretokenizer::kO200k);
+  EXPECT_EQ(pretokenizer_by_name("x"), std::nullopt);
+  EXPECT_EQ(pretokenizer_by_expression("\\w+"), std::nullopt);
+  for (const PretokenizerInfo& info : pretokenizers()) {
+    EXPECT_EQ(&pretokenizer_info(info.id), &info);
+    EXPECT_EQ(pretokenizer_by_expression(info.expression), info.id);
+    for (std::string_view spelling : info.spellings) EXPECT_EQ(pretokenizer_by_expression(spelling), info.id);
+  }
+}
+
+TEST(Characters, HaveUnicodeClasses) {
+  using enum CharClass;
+  EXPECT_EQ(char_class(0x00E9), kLower);
+  EXPECT_EQ(char_class(0x00C9), kUpper);
+  EXPECT_EQ(char_class(0x01C5), kUpper);  // a title-case letter
+  EXPECT_EQ(char_class(0x02B0), kLetter);
+  EXPECT_EQ(char_class(0x4E2D), kLetter);
+  EXPECT_EQ(char_class(0x31350), kLetter);  // came with Unicode 15
+  EXPECT_EQ(char_class(0x00BD), kNumber);
+  EXPECT_EQ(char_class(0x0664), kNumber);
+  EXPECT_EQ(char_class(0x3000), kSpace);
+  EXPECT_EQ(char_class(0x0085), kSpace);
+  EXPECT_EQ(char_class(0x001C), kOther);  // Python calls it a space, Unicode does not
+  EXPECT_EQ(char_class(0x0301), kMark);
+  EXPECT_EQ(char_class(0xE0100), kMark);
+  EXPECT_EQ(char_class(0x10FFFF), kOther);
+  EXPECT_EQ(char_class(0x110000), kOther);
+  EXPECT_EQ(cut("\u00e9t\u00e9\u3000\u4e2d\u6587\u00bd"), (Words{"\u00e9t\u00e9", "\u3000", "\u4e2d\u6587", "\u00bd"}));
+  for (uint32_t code = 0; code < 0x80; ++code) {
+    char byte = char(code);
+    EXPECT_EQ(character_at({&byte, 1}, 0).kind, char_class(code)) << code;
+  }
+}
+
+TEST(Characters, TakeBrokenUtf8AsSingleBytes) {
   for (std::string broken :
        {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\xF4\x90\x80\x80"}) {
     Character first = character_at(broken, 0);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "data/pretokenizer.h"
 #include "tests/data/small_vocabulary.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
@@ -30,8 +31,8 @@ TEST(TokenizerFiles, BothFormsComeBackAsTheyWere) {
   save_tokenizer(sample(), folder.path());
   EXPECT_TRUE(has_tokenizer(folder.path()));
   expect_same(load_tokenizer(folder.path()).vocabulary(), sample());
-  fs::remove(folder / "vocab.bpe");
-  expect_same(load_tokenizer(folder.path()).vocabulary(), sample());  // now from tokenizer.json
+  fs::remove(folder / "tokenizer.json");
+  expect_same(load_tokenizer(folder.path()).vocabulary(), sample());  // now from GPT-2's pair
 }
 
 TEST(TokenizerFiles, KnowsHuggingFacesNamesOfGpt2sFiles) {
@@ -86,18 +87,96 @@ TEST_F(HuggingFace, RefusesOtherKinds) {
 }
 
 TEST_F(HuggingFace, RefusesOtherPreTokenizers) {
+  root_["pre_tokenizer"] = {{"type", "Whitespace"}};
+  expect_refused({"pre_tokenizer", "ByteLevel", "Whitespace", "gpt2, cl100k, llama3, o200k"});
   root_["pre_tokenizer"] = {{"type", "Sequence"}};
-  expect_refused({"pre_tokenizer", "ByteLevel", "Sequence"});
+  expect_refused({"pre_tokenizer", "a Split and a ByteLevel", "null"});
   root_["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}};
   expect_refused({"add_prefix_space", "null", "true"});
+  root_["pre_tokenizer"] = {{"type", "ByteLevel"}, {"use_regex", false}};
+  expect_refused({"use_regex", "true", "false"});
+}
+
+/// The pre_tokenizer of Llama 3's and its kind.
+json split_sequence(std::string_view expression) {
+  json split = {{"type", "Split"}, {"pattern", {{"Regex", expression}}}, {"behavior", "Isolated"}, {"invert", false}};
+  json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  return {{"type", "Sequence"}, {"pretokenizers", {split, byte_level}}};
+}
+
+TEST_F(HuggingFace, TakesSplitsByKnownExpressions) {
+  for (const PretokenizerInfo& info : pretokenizers()) {
+    root_["pre_tokenizer"] = split_sequence(info.expression);
+    EXPECT_EQ(load().pretokenizer, info.id);
+    root_["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Removed";  // as GPT-4's conversions have it
+    root_["pre_tokenizer"]["pretokenizers"][0]["invert"] = true;
+    EXPECT_EQ(load().pretokenizer, info.id);
+    for (std::string_view spelling : info.spellings) {
+      root_["pre_tokenizer"] = split_sequence(spelling);
+      EXPECT_EQ(load().pretokenizer, info.id);
+    }
+  }
+}
+
+TEST_F(HuggingFace, RefusesOtherSplits) {
+  root_["pre_tokenizer"] = split_sequence("\\w+");
+  expect_refused({"pre_tokenizer.pattern.Regex", "a known expression", "w+"});
+  root_["pre_tokenizer"] = split_sequence(pretokenizer_info(Pretokenizer::kLlama3).expression);
+  json good = root_["pre_tokenizer"];
+  root_["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext";
+  expect_refused({"pre_tokenizer.behavior", "Isolated", "MergedWithNext"});
+  root_["pre_tokenizer"] = good;
+  root_["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {{"String", " "}};
+  expect_refused({"pre_tokenizer.pattern.Regex", "null"});
+  root_["pre_tokenizer"] = good;
+  root_["pre_tokenizer"]["pretokenizers"][1].erase("use_regex");
+  expect_refused({"use_regex", "false", "null"});
+  root_["pre_tokenizer"] = good;
+  root_["pre_tokenizer"]["pretokenizers"].push_back({{"type", "Digits"}});
+  expect_refused({"a Split and a ByteLevel", "Isolated"});
+}
+
+TEST_F(HuggingFace, IgnoreMergesTakesWholeWords) {
+  root_["model"]["vocab"]["cde"] = 260;  // no merge makes it
+  EXPECT_EQ(load().special.back(), 260);
+  root_["model"]["ignore_merges"] = true;
+  Vocabulary vocabulary = load();
+  EXPECT_TRUE(vocabulary.whole_words);
+  EXPECT_EQ(vocabulary.special.back(), 259);
+  Tokenizer tokenizer(vocabulary);
+  EXPECT_EQ(tokenizer.encode("cde"), std::vector<int32_t>{260});
+  EXPECT_EQ(tokenizer.encode("cdex"), (std::vector<int32_t>{'c', 'd', 'e', 'x'}));
+}
+
+TEST_F(HuggingFace, FillsIdsAboveTheTokens) {
+  root_["added_tokens"].push_back({{"id", 262}, {"content", "<x>"}});
+  Vocabulary vocabulary = load();
+  EXPECT_EQ(vocabulary.special, (std::vector<int32_t>{259, 260, 261, 262}));
+  EXPECT_EQ(vocabulary.tokens[261], "<|reserved_261|>");
+}
+
+TEST_F(HuggingFace, ComesBackWithAllThatDecidesIds) {
+  for (const PretokenizerInfo& info : pretokenizers()) {
+    TemporaryFolder folder;
+    Vocabulary vocabulary = sample();
+    vocabulary.pretokenizer = info.id;
+    vocabulary.whole_words = vocabulary.tied_merges = true;
+    save_tokenizer(sample(), folder.path());    // an earlier one, whose files
+    save_tokenizer(vocabulary, folder.path());  // must not be what is loaded
+    Vocabulary loaded = load_tokenizer(folder.path()).vocabulary();
+    expect_same(loaded, vocabulary);
+    EXPECT_EQ(loaded.pretokenizer, info.id);
+    EXPECT_TRUE(loaded.whole_words);
+    EXPECT_TRUE(loaded.tied_merges);
+  }
 }
 
 TEST_F(HuggingFace, RefusesSettingsThatWouldChangeTheIds) {
   root_["normalizer"] = {{"type", "NFC"}};
   expect_refused({"normalizer", "NFC"});
   root_["normalizer"] = nullptr;
-  root_["model"]["ignore_merges"] = true;
-  expect_refused({"model.ignore_merges"});
+  root_["model"]["byte_fallback"] = true;
+  expect_refused({"model.byte_fallback"});
 }
 
 TEST_F(HuggingFace, RefusesDamagedParts) {

@@ -83,12 +83,37 @@ TEST(Tokenizer, RefusesAVocabularyWithoutAllBytes) {
   expect_user_error([&] { Tokenizer tokenizer(vocabulary); }, {"256 bytes", "byte 97"});
 }
 
+// A token that the merges never make of its bytes: (ab, c) is not reached, as (b, c) goes first.
+TEST(Tokenizer, MergesDecideWhereWholeWordsDoNot) {
+  Vocabulary vocabulary = small_vocabulary({{"b", "c"}, {"a", "b"}, {"ab", "c"}});
+  EXPECT_EQ(Tokenizer(vocabulary).encode("abc abc"), (Ids{'a', 256, ' ', 'a', 256}));
+  vocabulary.whole_words = true;
+  EXPECT_EQ(Tokenizer(vocabulary).encode("abc abc"), (Ids{258, ' ', 'a', 256}));
+}
+
+TEST(Tokenizer, KnowsLlama3sEndOfText) {
+  Vocabulary vocabulary = small_vocabulary({});
+  vocabulary.tokens.back() = "<|end_of_text|>";
+  EXPECT_EQ(Tokenizer(vocabulary).end_of_text(), 256);
+}
+
 TEST(Tokenizer, SaysWhenThereIsNoEndOfText) {
   Vocabulary vocabulary = small_vocabulary({});
   vocabulary.tokens.pop_back();
   vocabulary.special.clear();
   Tokenizer tokenizer(vocabulary);
   expect_user_error([&] { tokenizer.end_of_text(); }, {"<|endoftext|>", "got none"});
+}
+
+// Two ways to make a 9 of 1 2 1: with ties the leftmost, else the earlier in the list.
+TEST(BpeMerges, TiedMergesGoFromTheLeft) {
+  std::vector<Merge> merges = {{2, 1, 9}, {1, 2, 9}};
+  Ids symbols = {1, 2, 1};
+  BpeMerges(merges).apply(symbols);
+  EXPECT_EQ(symbols, (Ids{1, 9}));
+  symbols = {1, 2, 1};
+  BpeMerges(merges, true).apply(symbols);
+  EXPECT_EQ(symbols, (Ids{9, 1}));
 }
 
 // The heap of long words against merging the slow, obvious way.

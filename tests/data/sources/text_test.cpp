@@ -65,21 +65,23 @@ TEST_F(TextSourceTest, PartsEndWhereWordsEnd) {
 TEST_F(TextSourceTest, PartsHaveTheWordsOfTheWhole) {
   TOKAMAK_NEED_SHARED_DATA("wikitext-2/test.txt");
   std::string text = read_file(shared_data("wikitext-2/test.txt")).substr(0, 200'000);
-  auto words_of = [](std::string_view part) {
-    Documents words;
-    for (size_t at = 0; at < part.size();) {
-      size_t end = word_end(part, at);
-      words.emplace_back(part.substr(at, end - at));
-      at = end;
-    }
-    return words;
-  };
-  Documents joined;
-  Documents parts = parts_of(write("a.txt", text), {.part_bytes = 50});
-  EXPECT_GT(parts.size(), 3000u);
-  for (const std::string& part : parts)
-    for (std::string& word : words_of(part)) joined.push_back(std::move(word));
-  EXPECT_EQ(joined, words_of(text));
+  for (const PretokenizerInfo& pretokenizer : pretokenizers()) {
+    auto words_of = [&](std::string_view part) {
+      Documents words;
+      for (size_t at = 0; at < part.size();) {
+        size_t end = pretokenizer.word_end(part, at);
+        words.emplace_back(part.substr(at, end - at));
+        at = end;
+      }
+      return words;
+    };
+    Documents joined;
+    Documents parts = parts_of(write("a.txt", text), {.part_bytes = 50});
+    EXPECT_GT(parts.size(), 3000u);
+    for (const std::string& part : parts)
+      for (std::string& word : words_of(part)) joined.push_back(std::move(word));
+    EXPECT_EQ(joined, words_of(text)) << pretokenizer.name;
+  }
 }
 
 TEST_F(TextSourceTest, TellsHowFarItIs) {
