@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 
 #include "base/error.h"
@@ -114,6 +115,11 @@ int main(int argc, char** argv) {
     return run_program({argv + 1, argv + argc});
   } catch (const UserError& error) {
     fmt::print(stderr, "error: {}\n", error.what());
+    return kUserErrorStatus;
+  } catch (const std::filesystem::filesystem_error& error) {
+    // Of files that are merely looked at: a folder that must not be entered, a link that leads in circles.
+    fmt::print(stderr, "error: [file] cannot use {}: {}; check the path and its permissions\n", error.path1().string(),
+               error.code().message());
     return kUserErrorStatus;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr,

@@ -46,6 +46,13 @@ TEST_F(CliData, EmptyFile) {
                  {"expected text or tokens in empty.txt", "got an empty file", "name another file"});
 }
 
+TEST_F(CliData, LinkThatLeadsInCircles) {
+  fs::create_symlink("loop.txt", folder_ / "loop.txt");
+  for (const char* command : {"prepare", "train"})
+    expect_refused(command == std::string("train") ? train({"--data.path=loop.txt"}) : run({"prepare", "loop.txt"}),
+                   {"[file] cannot use loop.txt", "Too many levels of symbolic links", "check the path"});
+}
+
 TEST_F(CliData, EmptyFolder) {
   fs::create_directory(folder_ / "corpus");
   expect_refused(run({"prepare", "corpus"}),
