@@ -1,11 +1,14 @@
 // attention: softmax(scale q k^T + causal mask) v per head, from the packed projection as it lies; its gradient; and
 // the step of generation with a cache. Kept whole it gets a kernel that never stores T x T (Dao et al.,
-// "FlashAttention", 2022); decompose() is the naive form. Legend: B batch, T time, C width, H heads, D = C / H.
+// "FlashAttention", 2022); decompose() is the naive form. With documents, i32 (B, T) that gives the first position of
+// each one's document, a position attends to its own document alone. Legend: B batch, T time, C width, H heads, D = C /
+// H.
 #include "ops/ops.h"
 
 #include "base/error.h"
 #include "base/random.h"
 #include "graph/host_tensor.h"
+#include "ops/attention_operands.h"
 
 #include <cmath>
 #include <limits>
@@ -55,39 +58,67 @@ double dropout_factor(const Node& node, const HostTensor* rng, const Dims& d, in
   return u < float(p) ? 0 : 1 / (1 - p);
 }
 
+// What one query may see: the keys [begin, end) of its own document, up to itself when causal.
+struct Keys {
+  int64_t begin, end;
+};
+Keys visible_keys(const Node& node, const HostTensor* documents, const Dims& d, int64_t b, int64_t i) {
+  bool causal = node.attrs.get_bool("causal");
+  if (!documents) return {0, causal ? i + 1 : d.T};
+  const double* first = &documents->data[size_t(b * d.T)];
+  Keys keys{int64_t(first[i]), i + 1};
+  while (!causal && keys.end < d.T && first[keys.end] <= double(i)) ++keys.end;
+  return keys;
+}
+
 double score(const Packed& x, double scale, int64_t b, int64_t h, int64_t i, int64_t j) {
   double sum = 0;
   for (int64_t c = 0; c < x.d.D; ++c) sum += x.q(b, i, h, c) * x.k(b, j, h, c);
   return sum * scale;
 }
 
+// Optional operands of both ops.
+void check_operands(const NodeSpec& spec, const Dims& d) {
+  size_t least = size_t(spec.op.min_inputs) + (spec.attrs.get_double("dropout") > 0);
+  if (spec.inputs.size() < least || spec.inputs.size() > least + 1)
+    user_error("[{}] expected {} inputs with dropout {}, got {}; documents would be one more", spec.op.name, least,
+               spec.attrs.get_double("dropout"), spec.inputs.size());
+  AttentionOperands at = attention_operands(spec.op, spec.attrs, spec.inputs.size());
+  auto require = [&](int place, const char* name, const Shape& shape) {
+    ValueType expected{DType::kI32, shape};
+    if (place >= 0 && spec.inputs[size_t(place)] != expected)
+      user_error("[{}] expected {} to be {}, got {}", spec.op.name, name, to_string(expected),
+                 to_string(spec.inputs[size_t(place)]));
+  };
+  require(at.rng, "rng", {2});
+  require(at.documents, "documents", {d.B, d.T});
+}
+
 std::vector<ValueType> infer(const NodeSpec& spec) {
   Dims d = checked_dims(spec);
-  bool dropout = spec.attrs.get_double("dropout") > 0;
-  if (dropout != (spec.inputs.size() == 2))
-    user_error("[attention] expected {} inputs with dropout {}, got {}", dropout ? 2 : 1,
-               spec.attrs.get_double("dropout"), spec.inputs.size());
+  check_operands(spec, d);
   return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
 }
 
 void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
   Packed x{*in[0], d};
+  AttentionOperands at = attention_operands(*node.op, node.attrs, in.size());
+  const HostTensor *rng = operand(in, at.rng), *documents = operand(in, at.documents);
   double scale = node.attrs.get_double("scale");
   std::vector<double> s(static_cast<size_t>(d.T));
   for (int64_t b = 0; b < d.B; ++b)
     for (int64_t h = 0; h < d.H; ++h)
       for (int64_t i = 0; i < d.T; ++i) {
-        int64_t end = node.attrs.get_bool("causal") ? i + 1 : d.T;
+        auto [begin, end] = visible_keys(node, documents, d, b, i);
         double top = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (int64_t j = 0; j < end; ++j) top = std::max(top, s[size_t(j)] = score(x, scale, b, h, i, j));
-        for (int64_t j = 0; j < end; ++j) sum += std::exp(s[size_t(j)] - top);
+        for (int64_t j = begin; j < end; ++j) top = std::max(top, s[size_t(j)] = score(x, scale, b, h, i, j));
+        for (int64_t j = begin; j < end; ++j) sum += std::exp(s[size_t(j)] - top);
         double lse = top + std::log(sum);
         out[1][(b * d.H + h) * d.T + i] = lse;
         for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] = 0;
-        for (int64_t j = 0; j < end; ++j) {
-          double p =
-              std::exp(s[size_t(j)] - lse) * dropout_factor(node, in.size() > 1 ? in[1] : nullptr, d, b, h, i, j);
+        for (int64_t j = begin; j < end; ++j) {
+          double p = std::exp(s[size_t(j)] - lse) * dropout_factor(node, rng, d, b, h, i, j);
           for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] += p * x.v(b, j, h, c);
         }
       }
@@ -96,7 +127,7 @@ void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
 std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   TOKAMAK_CHECK(dy[1] == kNoValue, "attention has no gradient for its second output");
   std::vector<ValueId> inputs{node.inputs[0], node.outputs[0], node.outputs[1], dy[0]};
-  if (node.inputs.size() == 2) inputs.push_back(node.inputs[1]);
+  inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());  // rng, documents
   std::vector<ValueId> grads{g.add1(op::attention_grad, std::move(inputs), node.attrs)};
   grads.resize(node.inputs.size(), kNoValue);
   return grads;
@@ -112,6 +143,17 @@ std::vector<ValueId> split_heads(GraphBuilder& g, ValueId qkv, const Dims& d) {
   return parts;
 }
 
+// Scores (B, H, T, T) of pairs in two documents become minus infinity: of keys before the query's document and, unless
+// the causal mask has those, the other way round. Every head has the starts, so that the mask is made inside softmax.
+ValueId hide_other_documents(GraphBuilder& g, ValueId scores, ValueId documents, const Dims& d, bool causal) {
+  std::vector<ValueId> heads(size_t(d.H), reshape(g, documents, {d.B, 1, d.T, 1}));
+  ValueId starts = d.H == 1 ? heads[0] : concat(g, heads, 1);    // (B, H, T, 1)
+  ValueId before = less(g, iota(g, {1, 1, 1, d.T}, 3), starts);  // (B, H, T, T)
+  ValueId hidden = constant(g, -std::numeric_limits<double>::infinity());
+  scores = select(g, before, hidden, scores);
+  return causal ? scores : select(g, transpose(g, before, {0, 1, 3, 2}), hidden, scores);
+}
+
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   Dims d = checked_dims({*node.op, {g.type(in[0])}, node.attrs});
   auto qkv = split_heads(g, in[0], d);
@@ -120,15 +162,19 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
     ValueId hidden = less(g, iota(g, {d.T, 1}, 0), iota(g, {1, d.T}, 1));
     s = select(g, hidden, constant(g, -std::numeric_limits<double>::infinity()), s);
   }
+  AttentionOperands at = attention_operands(*node.op, node.attrs, in.size());
+  if (at.documents >= 0) s = hide_other_documents(g, s, in[size_t(at.documents)], d, node.attrs.get_bool("causal"));
   ValueId p = softmax(g, s);
-  if (in.size() > 1) p = dropout(g, p, in[1], node.attrs.get_double("dropout"), node.attrs.get_int("stream"));
+  if (at.rng >= 0)
+    p = dropout(g, p, in[size_t(at.rng)], node.attrs.get_double("dropout"), node.attrs.get_int("stream"));
   ValueId out = transpose(g, matmul(g, cast(g, p, g.type(in[0]).dtype), qkv[2]), {0, 2, 1, 3});
   ValueId top = reduce_max(g, s, {3}, true);
   ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, s, top)), {3}, true)), top);
   return {reshape(g, out, {d.B, d.T, d.C}), reshape(g, lse, {d.B, d.H, d.T})};
 }
 
-// 2 matmuls of 2 T T D FLOPs a head forward, 5 backward; half of that when causal.
+// 2 matmuls of 2 T T D FLOPs a head forward, 5 backward; half of that when causal. With documents that is the most:
+// their lengths are data.
 Cost attention_cost(const NodeSpec& spec, std::span<const ValueType> outputs, double matmuls) {
   const Shape& qkv = spec.inputs[0].shape;
   Cost cost = default_cost(spec, outputs);
@@ -139,12 +185,15 @@ Cost attention_cost(const NodeSpec& spec, std::span<const ValueType> outputs, do
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return attention_cost(spec, outputs, 2); }
 Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return attention_cost(spec, outputs, 5); }
 
-// attention_grad(qkv, out, lse, dout[, rng]) -> dqkv
+// attention_grad(qkv, out, lse, dout[, rng][, documents]) -> dqkv
 std::vector<ValueType> infer_grad(const NodeSpec& spec) {
   Dims d = checked_dims(spec);
   if (spec.inputs[1].shape != Shape{d.B, d.T, d.C} || spec.inputs[3].shape != spec.inputs[1].shape)
     user_error("[attention_grad] expected out and dout (B, T, C), got {} and {}", to_string(spec.inputs[1]),
                to_string(spec.inputs[3]));
+  if (ValueType lse{DType::kF32, {d.B, d.H, d.T}}; spec.inputs[2] != lse)
+    user_error("[attention_grad] expected lse to be {}, got {}", to_string(lse), to_string(spec.inputs[2]));
+  check_operands(spec, d);
   return {spec.inputs[0]};
 }
 
@@ -152,7 +201,8 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
   Packed x{*in[0], d};
   const HostTensor &y = *in[1], &lse = *in[2], &dy = *in[3];
-  const HostTensor* rng = in.size() > 4 ? in[4] : nullptr;
+  AttentionOperands at = attention_operands(*node.op, node.attrs, in.size());
+  const HostTensor *rng = operand(in, at.rng), *documents = operand(in, at.documents);
   double scale = node.attrs.get_double("scale");
   for (int64_t b = 0; b < d.B; ++b)
     for (int64_t h = 0; h < d.H; ++h)
@@ -160,8 +210,8 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
         auto row = [&](int64_t c) { return (b * d.T + i) * d.C + h * d.D + c; };
         double delta = 0;
         for (int64_t c = 0; c < d.D; ++c) delta += y[row(c)] * dy[row(c)];
-        int64_t end = node.attrs.get_bool("causal") ? i + 1 : d.T;
-        for (int64_t j = 0; j < end; ++j) {
+        auto [begin, end] = visible_keys(node, documents, d, b, i);
+        for (int64_t j = begin; j < end; ++j) {
           double p = std::exp(score(x, scale, b, h, i, j) - lse[(b * d.H + h) * d.T + i]);
           double keep = dropout_factor(node, rng, d, b, h, i, j), dp = 0;
           for (int64_t c = 0; c < d.D; ++c) dp += dy[row(c)] * x.v(b, j, h, c);
@@ -225,7 +275,7 @@ Cost decode_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 namespace op {
 constinit const OpDef attention = {.name = "attention",
                                    .min_inputs = 1,
-                                   .max_inputs = 2,
+                                   .max_inputs = 3,
                                    .attrs = kAttrs,
                                    .infer = infer,
                                    .gradient = gradient,
@@ -235,7 +285,7 @@ constinit const OpDef attention = {.name = "attention",
                                    .autocast = Autocast::kLow};
 constinit const OpDef attention_grad = {.name = "attention_grad",
                                         .min_inputs = 4,
-                                        .max_inputs = 5,
+                                        .max_inputs = 6,
                                         .attrs = kAttrs,
                                         .infer = infer_grad,
                                         .no_gradient = "second derivatives are not needed",
@@ -256,9 +306,18 @@ constinit const OpDef attention_decode = {.name = "attention_decode",
                                           .in_place = [](const Node&, int output) { return output == 1 ? 1 : -1; }};
 }  // namespace op
 
-ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, ValueId rng) {
+AttentionOperands attention_operands(const OpDef& op, const Attrs& attrs, size_t inputs) {
+  int next = op.min_inputs;
+  AttentionOperands at;
+  if (attrs.get_double("dropout") > 0) at.rng = next++;
+  if (size_t(next) < inputs) at.documents = next;
+  return at;
+}
+
+ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, ValueId rng, ValueId documents) {
   std::vector<ValueId> inputs{qkv};
   if (o.dropout > 0) inputs.push_back(rng);
+  if (documents != kNoValue) inputs.push_back(documents);
   return g.add(
       op::attention, std::move(inputs),
       {{"causal", o.causal}, {"dropout", o.dropout}, {"heads", o.heads}, {"scale", o.scale}, {"stream", o.stream}})[0];

@@ -1,5 +1,5 @@
 // Where attention and attention_grad nodes have their optional operands: behind the tensors come rng (i32[2], with
-// dropout) and documents (i32[B,T], ascending along T: a position attends only to positions of its own document).
+// dropout) and documents (i32[B,T]): for each position the first of its document, to which it must not look before.
 #pragma once
 
 #include "graph/op_def.h"

@@ -80,8 +80,10 @@ struct AttentionOptions {
   double dropout = 0;  // of the probabilities; then rng must be given
   int64_t stream = 0;
 };
-/// Packed projection qkv (B, T, 3C), q|k|v each heads x D -> (B, T, C).
-ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& options, ValueId rng = kNoValue);
+/// Packed projection qkv (B, T, 3C), q|k|v each heads x D -> (B, T, C). With documents i32 (B, T), which gives for each
+/// position the first one of its document, a position attends to its own document alone.
+ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& options, ValueId rng = kNoValue,
+                  ValueId documents = kNoValue);
 /// For generation: qkv (B, t, 3C) of the next t tokens, cache (B, Tmax, 2C), position i32[] -> out (B, t, C), new
 /// cache.
 std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,

@@ -148,7 +148,10 @@ class RandomModel {
     int64_t heads = 1 + below(3), C = heads * (1 + below(5));
     AttentionOptions options{
         .heads = heads, .causal = below(3) > 0, .scale = 0.5, .dropout = below(3) ? 0.0 : 0.25, .stream = stream_++};
-    return attention(g_, tanh(g_, parameter({1 + below(2), random_size(), 3 * C})), options, rng_);
+    int64_t B = 1 + below(2), T = random_size();
+    ValueId qkv = tanh(g_, parameter({B, T, 3 * C})), documents = kNoValue;
+    if (below(2)) documents = g_.input(fmt::format("documents{}", parameters_), {DType::kI32, {B, T}});
+    return attention(g_, qkv, options, rng_, documents);
   }
 
   // The mean of a value, or the cross entropy of a classifier on it.

@@ -22,6 +22,11 @@ std::vector<CaseInput> grad_inputs(int64_t B, int64_t T, int64_t C, int64_t head
 std::vector<OpCase> attention_cases() {
   std::vector<CaseInput> with_rng = grad_inputs(2, 5, 6, 2);
   with_rng.push_back(rng());
+  std::vector<CaseInput> with_documents = grad_inputs(2, 7, 6, 2), with_both = with_rng;
+  with_documents.push_back(documents({2, 7}, 3));
+  with_both.push_back(documents({2, 5}, 3));
+  std::vector<CaseInput> long_documents = grad_inputs(2, 230, 8, 2);
+  long_documents.push_back(documents({2, 230}, 3));
   return {
       {"Causal", &op::attention, {f32({2, 5, 18})}, attrs(2, true)},
       {"Full", &op::attention, {f32({2, 5, 18})}, attrs(3, false)},
@@ -32,10 +37,22 @@ std::vector<OpCase> attention_cases() {
       {"LongFull", &op::attention, {f32({1, 131, 12})}, attrs(1, false)},
       {"Peaked", &op::attention, {f32({1, 20, 12}, -9, 9)}, attrs(2, true), 1e-4},
       {"Bf16", &op::attention, {bf16({2, 9, 24})}, attrs(2, true), 2e-2},
+      {"Documents", &op::attention, {f32({2, 7, 18}), documents({2, 7}, 3)}, attrs(2, true)},
+      {"DocumentsFull", &op::attention, {f32({2, 7, 18}), documents({2, 7}, 3)}, attrs(3, false)},
+      {"DocumentsDropout", &op::attention, {f32({2, 7, 18}), rng(), documents({2, 7}, 3)}, attrs(2, true, 0.3)},
+      {"DocumentsShort", &op::attention, {f32({1, 90, 6}), documents({1, 90}, 60)}, attrs(1, true)},
+      {"DocumentsLong", &op::attention, {f32({2, 230, 12}), documents({2, 230}, 3)}, attrs(2, true)},
+      {"DocumentsLongFull", &op::attention, {f32({2, 230, 12}), documents({2, 230}, 3)}, attrs(2, false)},
+      {"DocumentsBf16", &op::attention, {bf16({2, 9, 24}), documents({2, 9}, 3)}, attrs(2, true), 2e-2},
       {"Causal", &op::attention_grad, grad_inputs(2, 5, 6, 2), attrs(2, true)},
       {"Full", &op::attention_grad, grad_inputs(2, 5, 6, 3), attrs(3, false)},
       {"Dropout", &op::attention_grad, with_rng, attrs(2, true, 0.3)},
       {"Long", &op::attention_grad, grad_inputs(1, 150, 8, 2), attrs(2, true), 1e-4},
+      {"Documents", &op::attention_grad, with_documents, attrs(2, true)},
+      {"DocumentsFull", &op::attention_grad, with_documents, attrs(2, false)},
+      {"DocumentsDropout", &op::attention_grad, with_both, attrs(2, true, 0.3)},
+      {"DocumentsLong", &op::attention_grad, long_documents, attrs(2, true), 1e-4},
+      {"DocumentsLongFull", &op::attention_grad, long_documents, attrs(2, false), 1e-4},
       {"First", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({}, 0, 1)}, decode_attrs(2)},
       {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({}, 4, 5)}, decode_attrs(3)},
       {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({}, 5, 6)}, decode_attrs(1)},
@@ -52,6 +69,14 @@ TEST(Attention, RefusesWrongShapes) {
   expect_refused({"", &op::attention, {f32({5, 18})}, attrs(1, true)}, "got f32[5,18]");
   expect_refused({"", &op::attention, {f32({2, 5, 18})}, attrs(2, true, 0.5)},
                  "expected 2 inputs with dropout 0.5, got 1");
+  expect_refused({"", &op::attention, {f32({2, 5, 18}), rng(), documents({2, 5}, 2)}, attrs(2, true)},
+                 "expected 1 inputs with dropout 0, got 3; documents would be one more");
+  expect_refused({"", &op::attention, {f32({2, 5, 18}), documents({2, 4}, 2)}, attrs(2, true)},
+                 "expected documents to be i32[2,5], got i32[2,4]");
+  expect_refused({"", &op::attention, {f32({2, 5, 18}), documents({2, 5}, 2)}, attrs(2, true, 0.5)},
+                 "expected rng to be i32[2], got i32[2,5]");
+  expect_refused({"", &op::attention_grad, grad_inputs(2, 5, 6, 2), attrs(3, true)},
+                 "expected lse to be f32[2,3,5], got f32[2,2,5]");
   expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 2, 12}), i32({}, 0, 1)}, decode_attrs(2)},
                  "expected a cache (2, 3 or more, 12), got [2,2,12]");
 }
@@ -65,6 +90,22 @@ TEST(Attention, LooksOnlyBack) {
   HostTensor after = interpret(graph, arguments).results[0];
   for (int64_t i = 0; i < 3 * 2; ++i) EXPECT_EQ(before[i], after[i]);
   EXPECT_NE(before[6], after[6]);
+}
+
+TEST(Attention, LooksOnlyIntoItsOwnDocument) {
+  for (bool causal : {true, false}) {
+    OpCase c{"", &op::attention, {f32({1, 5, 6}), documents({1, 5}, 2)}, attrs(1, causal)};
+    std::vector<HostTensor> arguments = case_arguments(c);
+    arguments[1].data = {0, 0, 0, 3, 3};
+    Graph graph = case_graph(c);
+    HostTensor before = interpret(graph, arguments).results[0];
+    for (int64_t i = 0; i < 6; ++i) arguments[0][2 * 6 + i] += 1;  // the last token of the first document
+    HostTensor after = interpret(graph, arguments).results[0];
+    for (int64_t t = 0; t < 5; ++t) {
+      bool sees = causal ? t == 2 : t <= 2;
+      EXPECT_EQ(before[2 * t] == after[2 * t], !sees) << "causal " << causal << ", position " << t;
+    }
+  }
 }
 
 // One token at a time, and a few at once, give what the whole sequence gives.

@@ -17,6 +17,7 @@ namespace tokamak::test {
 struct CaseInput {
   ValueType type;
   double low = -1, high = 1;
+  bool starts = false;  // the numbers become starts of documents, one for each number
 };
 
 inline CaseInput f32(Shape shape, double low = -1, double high = 1) {
@@ -27,6 +28,10 @@ inline CaseInput bf16(Shape shape, double low = -1, double high = 1) {
 }
 inline CaseInput i32(Shape shape, double low, double high) { return {{DType::kI32, std::move(shape)}, low, high}; }
 inline CaseInput rng() { return i32({2}, 0, 1e6); }
+/// (B, T): up to `count` documents a sample.
+inline CaseInput documents(Shape shape, int64_t count) {
+  return {{DType::kI32, std::move(shape)}, 0, double(count), true};
+}
 
 struct OpCase {
   std::string name;

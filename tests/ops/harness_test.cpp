@@ -28,6 +28,7 @@ HostTensor random_input(const CaseInput& input, uint64_t seed) {
     double u = input.low + (input.high - input.low) * double(uniform_float(philox4x32(seed, uint64_t(i))[0]));
     tensor[i] = is_float(input.type.dtype) ? round_to(input.type.dtype, double(float(u))) : std::floor(u);
   }
+  if (input.starts) make_starts(tensor);
   return tensor;
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace tokamak::test {
 
@@ -24,14 +25,28 @@ inline HostTensor random_tensor(const ValueType& type, uint64_t seed, int64_t be
   return tensor;
 }
 
+/// Random numbers (B, T) become where the document of each position begins: with as many documents as other numbers.
+inline void make_starts(HostTensor& tensor) {
+  int64_t T = tensor.shape().back();
+  for (auto row = tensor.data.begin(); row != tensor.data.end(); row += T) {
+    std::sort(row, row + T);
+    double before = NAN, first = 0;
+    for (int64_t t = 0; t < T; ++t) {
+      if (row[t] != before) first = double(t);
+      before = std::exchange(row[t], first);
+    }
+  }
+}
+
 /// One tensor for each argument of the graph, in order. The same seed gives arguments of one index the same elements.
-/// Names that end in "_positive" get elements in (0.5, 1.5].
+/// Names that end in "_positive" get elements in (0.5, 1.5]; "documents..." are starts of documents.
 inline std::vector<HostTensor> random_arguments(const Graph& graph, uint64_t seed = 1, int64_t below = 4) {
   std::vector<HostTensor> tensors;
   for (const Argument& argument : graph.arguments()) {
     tensors.push_back(random_tensor(graph.type(argument.value), seed * 1000 + tensors.size(), below));
     if (argument.name.ends_with("_positive"))
       for (double& v : tensors.back().data) v = std::fabs(v) / 2 + 0.75;
+    if (argument.name.starts_with("documents")) make_starts(tensors.back());
   }
   return tensors;
 }

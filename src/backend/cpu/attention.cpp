@@ -37,7 +37,8 @@ class Forward {
 
   // Packs the head at `qkv` (its q columns at row 0).
   template <typename T>
-  void load_head(const T* qkv) {
+  void load_head(const T* qkv, const Visibility& visible) {
+    visible_ = visible;
     int64_t C = shape_.width();
     pack_columns(z_, qkv + C, 3 * C, x_.keys);
     pack_head(z_, qkv + 2 * C, 3 * C, 1, x_.values);
@@ -51,8 +52,8 @@ class Forward {
     std::fill_n(x_.sums, count * z_.padded_dim, 0.0f);
     std::fill_n(x_.top, count, -std::numeric_limits<float>::infinity());
     std::fill_n(x_.total, count, 0.0f);
-    int64_t last_key = shape_.causal ? end : z_.time;
-    for (int64_t key = 0; key < last_key; key += kKeys) add_keys(head, begin, end, key);
+    Range keys = visible_.keys(begin, end);
+    for (int64_t key = keys.begin / kKeys * kKeys; key < keys.end; key += kKeys) add_keys(head, begin, end, key);
     for (int64_t r = 0; r < count; ++r) {
       Vec inverse = broadcast(1 / x_.total[r]);
       for (float* p = row(r); p < row(r + 1); p += kLanes) store(p, load(p) * inverse);
@@ -79,8 +80,13 @@ class Forward {
   // Scores of query i (row r of the block) become probabilities relative to the running maximum.
   void softmax_row(int64_t head, int64_t i, int64_t key, int64_t r) {
     float* s = x_.scores + r * kKeys;
-    int64_t visible = visible_keys(shape_, i, key);
-    std::fill(s + visible, s + kKeys, -std::numeric_limits<float>::infinity());
+    Range seen = visible_.in_block(i, key);
+    if (seen.begin >= seen.end) {  // another document's: there is no softmax of nothing
+      std::fill_n(s, kKeys, 0.0f);
+      return;
+    }
+    std::fill(s, s + seen.begin, -std::numeric_limits<float>::infinity());
+    std::fill(s + seen.end, s + kKeys, -std::numeric_limits<float>::infinity());
     Vec highest = load(s);
     for (int64_t j = kLanes; j < kKeys; j += kLanes) highest = max(highest, load(s + j));
     float before = x_.top[r], now = std::max(before, reduce_max(highest));
@@ -108,6 +114,7 @@ class Forward {
   const AttentionDropout& dropout_;
   HeadSizes z_;
   Buffers x_;
+  Visibility visible_{};
 };
 
 }  // namespace
@@ -117,8 +124,9 @@ size_t attention_workspace_bytes(const AttentionShape& shape, int threads) {
 }
 
 template <typename T>
-void attention(const AttentionShape& s, const AttentionDropout& dropout, const T* qkv, T* out, float* lse,
-               void* workspace) {
+void attention(const AttentionShape& s, const AttentionDropout& dropout, const int32_t* documents, const T* qkv, T* out,
+               float* lse, void* workspace) {
+  DocumentRanges ranges(s, documents);
   int64_t C = s.width(), blocks = (s.time + kQueries - 1) / kQueries;
   int64_t floats = Buffers(HeadSizes(s), nullptr).floats;
   parallel_for(s.batch * s.heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
@@ -127,7 +135,7 @@ void attention(const AttentionShape& s, const AttentionDropout& dropout, const T
     for (int64_t item = first; item < last; ++item) {
       int64_t head = item / blocks, b = head / s.heads, h = head % s.heads;
       const T* q = qkv + b * s.time * 3 * C + h * s.head_dim;
-      if (head != loaded) forward.load_head(q);
+      if (head != loaded) forward.load_head(q, ranges.sample(b));
       loaded = head;
       int64_t begin = balanced_block(item % blocks, blocks) * kQueries;
       forward.run_block(q, head, begin, std::min(begin + kQueries, s.time), out + b * s.time * C + h * s.head_dim,
@@ -136,7 +144,9 @@ void attention(const AttentionShape& s, const AttentionDropout& dropout, const T
   });
 }
 
-template void attention<float>(const AttentionShape&, const AttentionDropout&, const float*, float*, float*, void*);
-template void attention<Bf16>(const AttentionShape&, const AttentionDropout&, const Bf16*, Bf16*, float*, void*);
+template void attention<float>(const AttentionShape&, const AttentionDropout&, const int32_t*, const float*, float*,
+                               float*, void*);
+template void attention<Bf16>(const AttentionShape&, const AttentionDropout&, const int32_t*, const Bf16*, Bf16*,
+                              float*, void*);
 
 }  // namespace tokamak::cpu

@@ -1,6 +1,8 @@
 // Attention that never stores T x T: blocks of queries against blocks of keys, with an online softmax (Dao et al.,
 // "FlashAttention", 2022). Works on the packed projection as it lies, in f32 or bf16 storage with f32 maths.
-// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v.
+// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v. documents (B, T), unless
+// it is null, gives the first position of each one's document: a position attends to its own document alone, and blocks
+// that are wholly in others are skipped.
 // Deterministic: every output element is written by one thread, in one order for any number of threads.
 // Tests: tests/backend/cpu/attention_test.cpp.
 #pragma once
@@ -32,13 +34,13 @@ size_t attention_grad_workspace_bytes(const AttentionShape& shape, int threads);
 /// out (B, T, C) = softmax(scale q k^T) v per head, and lse (B, H, T), the log of each softmax's normaliser.
 /// T is float or Bf16 here and below.
 template <typename T>
-void attention(const AttentionShape& shape, const AttentionDropout& dropout, const T* qkv, T* out, float* lse,
-               void* workspace);
+void attention(const AttentionShape& shape, const AttentionDropout& dropout, const int32_t* documents, const T* qkv,
+               T* out, float* lse, void* workspace);
 
 /// dqkv (B, T, 3C) from dout (B, T, C); out and lse are those of the forward pass.
 template <typename T>
-void attention_grad(const AttentionShape& shape, const AttentionDropout& dropout, const T* qkv, const T* out,
-                    const float* lse, const T* dout, T* dqkv, void* workspace);
+void attention_grad(const AttentionShape& shape, const AttentionDropout& dropout, const int32_t* documents,
+                    const T* qkv, const T* out, const float* lse, const T* dout, T* dqkv, void* workspace);
 
 /// A step of generation: appends the k and v of the `time` new tokens in qkv to cache (B, capacity, 2C), k | v, behind
 /// the `position` tokens that lie there, and attends causally over all of them. Needs no workspace and no dropout.

@@ -6,6 +6,7 @@
 #include "base/random.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace tokamak::cpu {
 
@@ -72,10 +73,59 @@ void unpack_rows(const HeadSizes& z, const float* from, int64_t begin, int64_t e
     for (int64_t d = 0; d < z.dim; ++d) to[t * ld + d] = from_float<T>(from[d]);
 }
 
-/// How many of the keys [key, key + kKeys) query i may see.
-inline int64_t visible_keys(const AttentionShape& s, int64_t i, int64_t key) {
-  return std::clamp<int64_t>((s.causal ? i + 1 : s.time) - key, 0, kKeys);
-}
+/// A half-open run of positions.
+struct Range {
+  int64_t begin, end;
+};
+
+/// Which keys the queries of one sample see. Pointers are to its T positions; null: they are one document.
+struct Visibility {
+  int64_t time;
+  bool causal;
+  const int32_t *document_begin = nullptr, *document_end = nullptr;
+
+  Range document(int64_t t) const {
+    return document_begin ? Range{document_begin[t], document_end[t]} : Range{0, time};
+  }
+  /// Of one query, and of all queries [begin, end) together.
+  Range keys(int64_t query) const { return keys(query, query + 1); }
+  Range keys(int64_t begin, int64_t end) const { return {document(begin).begin, causal ? end : document(end - 1).end}; }
+  /// All queries that see some of the keys [begin, end).
+  Range queries(int64_t begin, int64_t end) const {
+    return {causal ? begin : document(begin).begin, document(end - 1).end};
+  }
+  /// The keys of a query as places in the block of keys [key, key + kKeys); empty where it sees none of them.
+  Range in_block(int64_t query, int64_t key) const {
+    Range seen = keys(query);
+    return {std::clamp<int64_t>(seen.begin - key, 0, kKeys), std::clamp<int64_t>(seen.end - key, 0, kKeys)};
+  }
+};
+
+/// Where the document of every position begins (given) and ends.
+class DocumentRanges {
+ public:
+  DocumentRanges(const AttentionShape& s, const int32_t* documents)
+      : time_(s.time), causal_(s.causal), begins_(documents) {
+    if (!documents) return;
+    ends_.resize(size_t(s.batch * s.time));
+    for (int64_t b = 0; b < s.batch; ++b)
+      for (int64_t t = s.time - 1; t >= 0; --t) {
+        size_t i = size_t(b * s.time + t);
+        ends_[i] = t + 1 < s.time && documents[i + 1] <= t ? ends_[i + 1] : int32_t(t + 1);
+      }
+  }
+
+  Visibility sample(int64_t b) const {
+    if (!begins_) return {time_, causal_};
+    return {time_, causal_, begins_ + b * time_, &ends_[size_t(b * time_)]};
+  }
+
+ private:
+  int64_t time_;
+  bool causal_;
+  const int32_t* begins_;      // (B, T)
+  std::vector<int32_t> ends_;  // (B, T), empty without documents
+};
 
 /// Factors (0 or 1 / (1 - p)) of probabilities e .. e + kKeys - 1.
 inline void dropout_factors(const AttentionDropout& dropout, int64_t e, float* factors) {

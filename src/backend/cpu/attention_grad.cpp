@@ -35,6 +35,7 @@ struct Head {
   const T *qkv = nullptr, *out = nullptr, *dout = nullptr;
   T* dqkv = nullptr;
   const float* lse = nullptr;
+  Visibility visible{};
 };
 
 template <typename T>
@@ -70,7 +71,8 @@ class Backward {
     int64_t depth = std::min(kKeys, z_.time - key), n = z_.padded_dim;
     std::fill_n(x_.dkeys, kKeys * n, 0.0f);
     std::fill_n(x_.dvalues, kKeys * n, 0.0f);
-    for (int64_t begin = shape_.causal ? key / kQueries * kQueries : 0; begin < z_.time; begin += kQueries) {
+    Range queries = head_.visible.queries(key, key + depth);
+    for (int64_t begin = queries.begin / kQueries * kQueries; begin < queries.end; begin += kQueries) {
       Rows rows = score_block(begin, key);
       gemm_tile(depth, n, rows.count, {x_.probabilities, 1, kKeys}, x_.dout + rows.first * n, n, x_.dvalues, n, true);
       gemm_tile(depth, n, rows.count, {x_.dscores, 1, kKeys}, x_.queries + rows.first * n, n, x_.dkeys, n, true);
@@ -84,7 +86,8 @@ class Backward {
   void run_queries(int64_t begin) {
     int64_t end = std::min(begin + kQueries, z_.time);
     std::fill_n(x_.dqueries + begin * z_.padded_dim, (end - begin) * z_.padded_dim, 0.0f);
-    for (int64_t key = 0; key < (shape_.causal ? end : z_.time); key += kKeys)
+    Range keys = head_.visible.keys(begin, end);
+    for (int64_t key = keys.begin / kKeys * kKeys; key < keys.end; key += kKeys)
       add_dqueries(score_block(begin, key), key);
     write_dqueries(begin, end);
   }
@@ -117,9 +120,11 @@ class Backward {
       store(p + j, probability * factor);
       store(ds + j, probability * (grad * factor - delta));
     }
-    int64_t visible = visible_keys(shape_, i, key);
-    std::fill(p + visible, p + kKeys, 0.0f);
-    std::fill(ds + visible, ds + kKeys, 0.0f);
+    Range seen = head_.visible.in_block(i, key);
+    for (float* row : {p, ds}) {
+      std::fill(row, row + seen.begin, 0.0f);
+      std::fill(row + seen.end, row + kKeys, 0.0f);
+    }
   }
 
   void add_dqueries(Rows rows, int64_t key) {
@@ -149,8 +154,9 @@ size_t attention_grad_workspace_bytes(const AttentionShape& shape, int threads) 
 }
 
 template <typename T>
-void attention_grad(const AttentionShape& s, const AttentionDropout& dropout, const T* qkv, const T* out,
-                    const float* lse, const T* dout, T* dqkv, void* workspace) {
+void attention_grad(const AttentionShape& s, const AttentionDropout& dropout, const int32_t* documents, const T* qkv,
+                    const T* out, const float* lse, const T* dout, T* dqkv, void* workspace) {
+  DocumentRanges ranges(s, documents);
   int64_t C = s.width(), heads = s.batch * s.heads, floats = Buffers(HeadSizes(s), nullptr).floats;
   auto head = [&](int64_t i) {
     int64_t row = i / s.heads * s.time, column = i % s.heads * s.head_dim;
@@ -159,7 +165,8 @@ void attention_grad(const AttentionShape& s, const AttentionDropout& dropout, co
                    out + row * C + column,
                    dout + row * C + column,
                    dqkv + row * 3 * C + column,
-                   lse + i * s.time};
+                   lse + i * s.time,
+                   ranges.sample(i / s.heads)};
   };
   // run(backward, block) for `blocks` blocks of every head.
   auto for_blocks = [&](int64_t blocks, auto run) {
@@ -181,9 +188,9 @@ void attention_grad(const AttentionShape& s, const AttentionDropout& dropout, co
   for_blocks(count(kQueries), [](Backward<T>& backward, int64_t block) { backward.run_queries(block * kQueries); });
 }
 
-template void attention_grad<float>(const AttentionShape&, const AttentionDropout&, const float*, const float*,
-                                    const float*, const float*, float*, void*);
-template void attention_grad<Bf16>(const AttentionShape&, const AttentionDropout&, const Bf16*, const Bf16*,
-                                   const float*, const Bf16*, Bf16*, void*);
+template void attention_grad<float>(const AttentionShape&, const AttentionDropout&, const int32_t*, const float*,
+                                    const float*, const float*, const float*, float*, void*);
+template void attention_grad<Bf16>(const AttentionShape&, const AttentionDropout&, const int32_t*, const Bf16*,
+                                   const Bf16*, const float*, const Bf16*, Bf16*, void*);
 
 }  // namespace tokamak::cpu

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "graph/op_def.h"
+#include "ops/attention_operands.h"
 
 #include <cstring>
 
@@ -38,6 +39,8 @@ AttentionDropout dropout_of(const Node& node, const void* rng) {
   return dropout;
 }
 
+const int32_t* documents_of(const void* operand) { return static_cast<const int32_t*>(operand); }
+
 template <typename T>
 class AttentionKernel : public Kernel {
  public:
@@ -47,9 +50,9 @@ class AttentionKernel : public Kernel {
   void use_workspace(void* memory) override { workspace_ = memory; }
 
   void run(Inputs in, Outputs out) override {
-    AttentionDropout dropout = dropout_of(node_, in.size() > 1 ? in[1] : nullptr);
-    attention(shape_, dropout, static_cast<const T*>(in[0]), static_cast<T*>(out[0]), static_cast<float*>(out[1]),
-              workspace_);
+    AttentionOperands at = attention_operands(node_);
+    attention(shape_, dropout_of(node_, operand(in, at.rng)), documents_of(operand(in, at.documents)),
+              static_cast<const T*>(in[0]), static_cast<T*>(out[0]), static_cast<float*>(out[1]), workspace_);
   }
 
  private:
@@ -67,9 +70,10 @@ class AttentionGradKernel : public Kernel {
   void use_workspace(void* memory) override { workspace_ = memory; }
 
   void run(Inputs in, Outputs out) override {
-    AttentionDropout dropout = dropout_of(node_, in.size() > 4 ? in[4] : nullptr);
-    attention_grad(shape_, dropout, static_cast<const T*>(in[0]), static_cast<const T*>(in[1]),
-                   static_cast<const float*>(in[2]), static_cast<const T*>(in[3]), static_cast<T*>(out[0]), workspace_);
+    AttentionOperands at = attention_operands(node_);
+    attention_grad(shape_, dropout_of(node_, operand(in, at.rng)), documents_of(operand(in, at.documents)),
+                   static_cast<const T*>(in[0]), static_cast<const T*>(in[1]), static_cast<const float*>(in[2]),
+                   static_cast<const T*>(in[3]), static_cast<T*>(out[0]), workspace_);
   }
 
  private:

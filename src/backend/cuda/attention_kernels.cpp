@@ -1,8 +1,9 @@
-// Attention: by cuDNN where it has a plan, else by the blocked kernels, and by the reference where a head is too large
-// for those.
+// Attention: by cuDNN where it has a plan, else (and always with documents) by the blocked kernels, and by the
+// reference where a head is too large for those.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/cudnn_attention.h"
 #include "graph/op_def.h"
+#include "ops/attention_operands.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -20,6 +21,7 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
   p.dropout = node.attrs.get_double("dropout");
   p.stream = node.attrs.get_int("stream");
   p.any_order = node.has_tag("any_order");
+  p.documents = attention_operands(node).documents >= 0;
   return p;
 }
 
@@ -27,7 +29,8 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
 
 KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
-  if (cudnn_supports(context, problem, AttentionPass::kForward)) return make_cudnn_attention(context, problem);
+  if (!problem.documents && cudnn_supports(context, problem, AttentionPass::kForward))
+    return make_cudnn_attention(context, problem);
   if (KernelPtr kernel = make_blocked_attention(context, problem)) return kernel;
   return make_reference_kernel(context, graph, node);
 }
@@ -36,7 +39,8 @@ KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const
   AttentionProblem problem = attention_problem(graph, node);
   for (size_t i : {1, 3})  // out and dout; autocast gives them the type of qkv
     if (graph.dtype(node.inputs[i]) != problem.dtype) return make_reference_kernel(context, graph, node);
-  if (cudnn_supports(context, problem, AttentionPass::kBackward)) return make_cudnn_attention_grad(context, problem);
+  if (!problem.documents && cudnn_supports(context, problem, AttentionPass::kBackward))
+    return make_cudnn_attention_grad(context, problem);
   if (KernelPtr kernel = make_blocked_attention_grad(context, problem)) return kernel;
   return make_reference_kernel(context, graph, node);
 }

@@ -13,6 +13,7 @@ struct AttentionArguments {
   float scale, dropout;
   uint64_t stream;
   const void* rng;
+  const void* documents;
 };
 
 int64_t blocks_for(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -28,8 +29,8 @@ constexpr int kForwardTiles = 2, kBackwardTiles = 4;
 std::string constants(const AttentionProblem& p, int block) {
   return fmt::format(
       "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
-      "constexpr int kHeadDim = {}, kBlock = {};\nconstexpr bool kCausal = {}, kDropout = {};\n}}\n",
-      device_type(p.dtype), p.head_dim, block, p.causal, p.dropout > 0);
+      "constexpr int kHeadDim = {}, kBlock = {};\nconstexpr bool kCausal = {}, kDropout = {}, kDocuments = {};\n}}\n",
+      device_type(p.dtype), p.head_dim, block, p.causal, p.dropout > 0, p.documents);
 }
 
 class BlockedKernel : public Kernel {
@@ -39,9 +40,11 @@ class BlockedKernel : public Kernel {
         shared_bytes_(int(shared_bytes(problem.head_dim, block, tiles))) {}
 
  protected:
-  AttentionArguments arguments(const void* rng) const {
-    return {int32_t(problem_.time),  int32_t(problem_.heads),   float(problem_.scale),
-            float(problem_.dropout), uint64_t(problem_.stream), rng};
+  // The optional operands are behind the first `tensors`.
+  AttentionArguments arguments(std::span<const void* const> in, size_t tensors) const {
+    const AttentionProblem& p = problem_;
+    const void *rng = p.dropout > 0 ? in[tensors] : nullptr, *documents = p.documents ? in.back() : nullptr;
+    return {int32_t(p.time), int32_t(p.heads), float(p.scale), float(p.dropout), uint64_t(p.stream), rng, documents};
   }
   // A block of 16 x 16 threads per tile of rows.
   LaunchShape per_tile() const {
@@ -68,7 +71,7 @@ class ForwardKernel : public BlockedKernel {
         function_(compile("attention", attention_source(problem, block))) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
-    function_->launch(queue(), per_tile(), in[0], out[0], out[1], arguments(in.size() > 1 ? in[1] : nullptr));
+    function_->launch(queue(), per_tile(), in[0], out[0], out[1], arguments(in, 1));
   }
 
  private:
@@ -90,7 +93,7 @@ class BackwardKernel : public BlockedKernel {
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const void *qkv = in[0], *y = in[1], *lse = in[2], *dy = in[3], *delta = workspace_;
-    AttentionArguments a = arguments(in.size() > 4 ? in[4] : nullptr);
+    AttentionArguments a = arguments(in, 4);
     delta_->launch(queue(), {dim3(unsigned(blocks_for(rows(), 8))), dim3(256)}, y, dy, workspace_, rows(), a);
     grad_q_->launch(queue(), per_tile(), qkv, lse, dy, delta, out[0], a);
     grad_kv_->launch(queue(), per_tile(), qkv, lse, dy, delta, out[0], a);

@@ -1,5 +1,5 @@
-// Attention by the project's own kernels (kernels/attention*.cu): any time, dropout, f32, bf16 and f16, with sums in
-// f32. Slower than cuDNN's. T x T is never stored. Tests: tests/backend/cuda/attention_test.cpp.
+// Attention by the project's own kernels (kernels/attention*.cu): any time, dropout, documents, f32, bf16 and f16, with
+// sums in f32. Slower than cuDNN's. T x T is never stored. Tests: tests/backend/cuda/attention_test.cpp.
 #pragma once
 
 #include "backend/cuda/attention_problem.h"
@@ -18,9 +18,10 @@ std::string attention_source(const AttentionProblem& problem, int block);
 std::string attention_grad_source(const AttentionProblem& problem, int block);
 std::string attention_decode_source(DType dtype, DType cache, int64_t head_dim);
 
-/// inputs: qkv[, rng], outputs: out (B, T, C), lse (B, H, T). Null when head_dim is too large for the device.
+/// inputs: qkv[, rng][, documents], outputs: out (B, T, C), lse (B, H, T). Null when head_dim is too large for the
+/// device.
 KernelPtr make_blocked_attention(Context& context, const AttentionProblem& problem);
-/// inputs: qkv, out, lse, dout[, rng], outputs: dqkv (B, T, 3C). Null as above.
+/// inputs: qkv, out, lse, dout[, rng][, documents], outputs: dqkv (B, T, 3C). Null as above.
 KernelPtr make_blocked_attention_grad(Context& context, const AttentionProblem& problem);
 
 }  // namespace tokamak::cuda

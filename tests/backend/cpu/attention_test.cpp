@@ -14,11 +14,13 @@ namespace tokamak::cpu {
 namespace {
 
 using Doubles = std::vector<double>;
+using Documents = std::vector<int32_t>;  // (B, T), where each position's begins; empty: none
 
 // The slow obvious twins, in double; index helpers use the legend of attention.h.
 struct Reference {
   AttentionShape s;
   AttentionDropout dropout;
+  Documents documents = {};
 
   int64_t B = s.batch, T = s.time, H = s.heads, D = s.head_dim, C = s.width();
   size_t at(int which, int64_t b, int64_t t, int64_t h, int64_t d) const {
@@ -37,7 +39,10 @@ struct Reference {
     for (int64_t d = 0; d < D; ++d) sum += x[at(0, b, i, h, d)] * x[at(1, b, j, h, d)];
     return sum * double(s.scale);
   }
-  int64_t end(int64_t i) const { return s.causal ? i + 1 : T; }
+  bool sees(int64_t b, int64_t i, int64_t j) const {
+    if (s.causal && j > i) return false;
+    return documents.empty() || documents[size_t(b * T + i)] == documents[size_t(b * T + j)];
+  }
 
   template <typename F>
   void for_queries(F f) const {
@@ -51,9 +56,10 @@ struct Reference {
     lse.assign(size_t(B * H * T), 0);
     for_queries([&](int64_t b, int64_t h, int64_t i) {
       double total = 0;
-      for (int64_t j = 0; j < end(i); ++j) total += std::exp(score(x, b, h, i, j));
+      for (int64_t j = 0; j < T; ++j) total += sees(b, i, j) ? std::exp(score(x, b, h, i, j)) : 0;
       lse[size_t((b * H + h) * T + i)] = std::log(total);
-      for (int64_t j = 0; j < end(i); ++j) {
+      for (int64_t j = 0; j < T; ++j) {
+        if (!sees(b, i, j)) continue;
         double p = std::exp(score(x, b, h, i, j)) / total * factor(b, h, i, j);
         for (int64_t d = 0; d < D; ++d) out[row(b, i, h, d)] += p * x[at(2, b, j, h, d)];
       }
@@ -65,7 +71,8 @@ struct Reference {
     for_queries([&](int64_t b, int64_t h, int64_t i) {
       double delta = 0;
       for (int64_t d = 0; d < D; ++d) delta += out[row(b, i, h, d)] * dout[row(b, i, h, d)];
-      for (int64_t j = 0; j < end(i); ++j) {
+      for (int64_t j = 0; j < T; ++j) {
+        if (!sees(b, i, j)) continue;
         double p = std::exp(score(x, b, h, i, j) - lse[size_t((b * H + h) * T + i)]), f = factor(b, h, i, j), dp = 0;
         for (int64_t d = 0; d < D; ++d) dp += dout[row(b, i, h, d)] * x[at(2, b, j, h, d)];
         double ds = p * (dp * f - delta) * double(s.scale);
@@ -108,7 +115,7 @@ struct Passes {
   std::vector<T> qkv, out, dout, dqkv;
   std::vector<float> lse;
 
-  Passes(const AttentionShape& s, const AttentionDropout& dropout) {
+  Passes(const AttentionShape& s, const AttentionDropout& dropout, const Documents& documents = {}) {
     int64_t n = s.batch * s.time * s.width();
     qkv = random_values<T>(3 * n, 1);
     dout = random_values<T>(n, 2);
@@ -116,26 +123,42 @@ struct Passes {
     dqkv.resize(size_t(3 * n));
     lse.resize(size_t(s.batch * s.heads * s.time));
     std::vector<char> workspace(attention_workspace_bytes(s, num_threads()));
-    attention(s, dropout, qkv.data(), out.data(), lse.data(), workspace.data());
+    const int32_t* ids = documents.empty() ? nullptr : documents.data();
+    attention(s, dropout, ids, qkv.data(), out.data(), lse.data(), workspace.data());
     workspace.assign(attention_grad_workspace_bytes(s, num_threads()), 0);
-    attention_grad(s, dropout, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), workspace.data());
+    attention_grad(s, dropout, ids, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), workspace.data());
   }
 };
 
 template <typename T>
-void expect_agrees(const AttentionShape& s, const AttentionDropout& dropout) {
-  Passes<T> run(s, dropout);
-  Reference reference{s, dropout};
+void expect_agrees(const AttentionShape& s, const AttentionDropout& dropout, const Documents& documents = {}) {
+  Passes<T> run(s, dropout, documents);
+  Reference reference{s, dropout, documents};
   Doubles out, lse;
   reference.forward(doubles(run.qkv), out, lse);
-  std::string what = fmt::format("B {} T {} H {} D {} causal {} dropout {}", s.batch, s.time, s.heads, s.head_dim,
-                                 s.causal, dropout.p);
+  std::string what = fmt::format("B {} T {} H {} D {} causal {} dropout {}{}", s.batch, s.time, s.heads, s.head_dim,
+                                 s.causal, dropout.p, documents.empty() ? "" : " documents");
   bool wide = sizeof(T) == 4;
   expect_near(run.out, out, wide ? 2e-5 : 5e-3, "out " + what);
   expect_near(run.lse, lse, 1e-5, "lse " + what);
   // The reference gradient starts from the stored out, as the kernel does.
   expect_near(run.dqkv, reference.backward(doubles(run.qkv), doubles(run.out), doubles(run.lse), doubles(run.dout)),
               wide ? 5e-5 : 6e-3, "dqkv " + what);
+}
+
+// Documents of 1 to `longest` tokens, other ones in each sample.
+Documents random_documents(const AttentionShape& s, int64_t longest, unsigned seed) {
+  std::mt19937 random(seed);
+  Documents starts;
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t t = 0, first = 0, left = 0; t < s.time; ++t, --left) {
+      if (left == 0) {
+        first = t;
+        left = 1 + int64_t(random() % uint64_t(longest));
+      }
+      starts.push_back(int32_t(first));
+    }
+  return starts;
 }
 
 // Restores the thread count, so that one test does not change another.
@@ -160,11 +183,59 @@ TEST_F(Attention, AgreesWithTheReferenceInBf16) {
       for (float p : {0.0f, 0.1f}) expect_agrees<Bf16>({1, time, 2, dim, true, 0.125f}, {p, 42, 1});
 }
 
+// Documents far shorter and longer than a block of queries or of keys, in one head and in more than there are threads.
+TEST_F(Attention, AgreesWithTheReferenceWithinDocuments) {
+  for (int64_t time : {1, 65, 200, 420})
+    for (int64_t longest : {1, 7, 60, 300})
+      for (int64_t heads : {1, 3})
+        for (bool causal : {true, false}) {
+          AttentionShape shape{2, time, heads, 20, causal, 0.3f};
+          expect_agrees<float>(shape, {}, random_documents(shape, longest, unsigned(time)));
+        }
+  AttentionShape shape{2, 300, 2, 32, true, 0.2f};
+  expect_agrees<float>(shape, {0.2f, 42, 1}, random_documents(shape, 90, 1));
+  expect_agrees<Bf16>(shape, {0.1f, 42, 1}, random_documents(shape, 90, 2));
+}
+
+// A document has the same output and gradients wherever it stands, and whatever stands around it.
+TEST_F(Attention, DocumentsDoNotSeeEachOther) {
+  AttentionShape shape{1, 250, 2, 16, true, 0.3f};
+  Documents documents(250, 0);
+  std::fill(documents.begin() + 110, documents.end(), 110);
+  Passes<float> packed(shape, {}, documents);
+  int64_t C = shape.width();
+  for (auto [begin, end] : {std::pair<int64_t, int64_t>{0, 110}, {110, 250}}) {
+    AttentionShape alone = shape;
+    alone.time = end - begin;
+    auto part = [&](const std::vector<float>& x, int64_t width) {
+      return std::vector<float>(x.begin() + begin * width, x.begin() + end * width);
+    };
+    std::vector<float> qkv = part(packed.qkv, 3 * C), dout = part(packed.dout, C), out(dout.size()), dqkv(qkv.size());
+    std::vector<float> lse(size_t(alone.time * alone.heads));
+    std::vector<char> workspace(attention_grad_workspace_bytes(alone, num_threads()));
+    attention(alone, {}, nullptr, qkv.data(), out.data(), lse.data(), workspace.data());
+    attention_grad(alone, {}, nullptr, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), workspace.data());
+    expect_near(part(packed.out, C), doubles(out), 1e-5, "out");
+    expect_near(part(packed.dqkv, 3 * C), doubles(dqkv), 1e-5, "dqkv");
+  }
+}
+
+TEST_F(Attention, OneDocumentHasTheBitsOfNone) {
+  for (bool causal : {true, false}) {
+    AttentionShape shape{2, 200, 3, 16, causal, 0.3f};
+    Passes<float> none(shape, {}), one(shape, {}, Documents(400, 0));
+    EXPECT_EQ(none.out, one.out);
+    EXPECT_EQ(none.lse, one.lse);
+    EXPECT_EQ(none.dqkv, one.dqkv);
+  }
+}
+
 TEST_F(Attention, GradientAgreesWithFiniteDifferences) {
   AttentionShape shape{1, 70, 2, 16, true, 0.25f};
   AttentionDropout dropout{0.1f, 5, 3};
-  Passes<float> run(shape, dropout);
-  Reference reference{shape, dropout};
+  Documents documents = random_documents(shape, 50, 1);
+  Passes<float> run(shape, dropout, documents);
+  Reference reference{shape, dropout, documents};
   auto loss = [&](const Doubles& x) {
     Doubles out, lse;
     reference.forward(x, out, lse);
@@ -190,14 +261,16 @@ TEST_F(Attention, LargeScoresStayFinite) {
 TEST_F(Attention, BitsDoNotDependOnTheThreads) {
   for (int64_t heads : {1, 4}) {  // fewer heads than threads takes the other path of the gradient
     AttentionShape shape{1, 300, heads, 24, true, 0.2f};
-    set_num_threads(1);
-    Passes<float> one(shape, {0.1f, 9, 9});
-    for (int threads : {2, 3, 2}) {
-      set_num_threads(threads);
-      Passes<float> many(shape, {0.1f, 9, 9});
-      EXPECT_EQ(one.out, many.out);
-      EXPECT_EQ(one.lse, many.lse);
-      EXPECT_EQ(one.dqkv, many.dqkv);
+    for (const Documents& documents : {Documents{}, random_documents(shape, 90, 3)}) {
+      set_num_threads(1);
+      Passes<float> one(shape, {0.1f, 9, 9}, documents);
+      for (int threads : {2, 3, 2}) {
+        set_num_threads(threads);
+        Passes<float> many(shape, {0.1f, 9, 9}, documents);
+        EXPECT_EQ(one.out, many.out);
+        EXPECT_EQ(one.lse, many.lse);
+        EXPECT_EQ(one.dqkv, many.dqkv);
+      }
     }
   }
 }

@@ -64,8 +64,8 @@ class KernelRun {
 };
 
 std::string name_of(const AttentionProblem& p) {
-  return fmt::format("B={} T={} H={} D={} {} causal={} dropout={}", p.batch, p.time, p.heads, p.head_dim,
-                     dtype_name(p.dtype), p.causal, p.dropout);
+  return fmt::format("B={} T={} H={} D={} {} causal={} dropout={} documents={}", p.batch, p.time, p.heads, p.head_dim,
+                     dtype_name(p.dtype), p.causal, p.dropout, p.documents);
 }
 
 Attrs attrs_of(const AttentionProblem& p) {
@@ -85,12 +85,16 @@ struct Example {
     rng[0] = 5, rng[1] = 7;
     forward_in = {random_tensor(qkv_type, 1)};
     for (double& x : forward_in[0].data) x = round_to(p.dtype, 2 * x);  // so that the softmax is not flat
+    HostTensor documents = random_tensor({DType::kI32, {p.batch, p.time}}, 3, 4);
+    make_starts(documents);
     if (p.dropout > 0) forward_in.push_back(rng);
+    if (p.documents) forward_in.push_back(documents);
     forward_out = {HostTensor(out_type), HostTensor(lse_type)};
     run_reference(op::attention, forward_in, forward_out);
     backward_in = {forward_in[0], forward_out[0], forward_out[1], dout};
     for (double& y : backward_in[1].data) y = round_to(p.dtype, y);
     if (p.dropout > 0) backward_in.push_back(rng);
+    if (p.documents) backward_in.push_back(documents);
     backward_out = {HostTensor(qkv_type)};
     run_reference(op::attention_grad, backward_in, backward_out);
   }
@@ -117,8 +121,8 @@ struct Example {
 };
 
 AttentionProblem problem(int64_t B, int64_t T, int64_t H, int64_t D, DType dtype, bool causal = true,
-                         double dropout = 0) {
-  return {B, T, H, D, dtype, causal, 1 / std::sqrt(double(D)), dropout, 3};
+                         double dropout = 0, bool documents = false) {
+  return {B, T, H, D, dtype, causal, 1 / std::sqrt(double(D)), dropout, 3, false, documents};
 }
 
 constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
@@ -132,6 +136,11 @@ std::vector<AttentionProblem> own_problems() {
     for (int64_t T : {1, 7, 64, 65, 200}) all.push_back(problem(1, T, 3, 32, dtype));
     for (int64_t D : {1, 5, 20, 80, 96, 128, 256})
       all.push_back(problem(1, 70, 2, D, dtype, D != 80, D == 20 ? 0.3 : 0));
+    // Documents of a few tokens up to several blocks; whole blocks of them are skipped.
+    for (bool causal : {true, false}) {
+      for (int64_t T : {1, 7, 65, 200, 600}) all.push_back(problem(2, T, 2, 64, dtype, causal, 0, true));
+      all.push_back(problem(1, 150, 2, 20, dtype, causal, 0.2, true));
+    }
   }
   return all;
 }
@@ -194,16 +203,18 @@ TEST(GpuAttention, CudnnRunsALargeBatchInParts) {
 
 TEST(GpuAttention, GradientIsDeterministic) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (AttentionProblem p : {problem(4, 1024, 12, 64, DType::kBF16), problem(2, 300, 4, 64, DType::kF16, true, 0.1)}) {
+  for (AttentionProblem p : {problem(4, 1024, 12, 64, DType::kBF16), problem(2, 300, 4, 64, DType::kF16, true, 0.1),
+                             problem(4, 1024, 12, 64, DType::kBF16, true, 0, true)}) {
     ValueType qkv{p.dtype, {p.batch, p.time, 3 * p.width()}}, out{p.dtype, {p.batch, p.time, p.width()}};
     Graph graph;
     GraphBuilder g(graph);
     ValueId x = g.input("qkv", qkv), rng = g.input("rng", {DType::kI32, {2}}), dy = g.input("dout", out);
+    ValueId documents = g.input("documents", {DType::kI32, {p.batch, p.time}});
     std::vector<ValueId> in{x};
     if (p.dropout > 0) in.push_back(rng);
+    if (p.documents) in.push_back(documents);
     std::vector<ValueId> y = g.add(op::attention, in, attrs_of(p));
-    in = {x, y[0], y[1], dy};
-    if (p.dropout > 0) in.push_back(rng);
+    in.insert(in.begin() + 1, {y[0], y[1], dy});
     graph.add_result("dqkv", g.add1(op::attention_grad, in, attrs_of(p)));
     std::vector<HostTensor> arguments = random_arguments(graph);
     std::vector<std::byte> first = to_storage(run_on_gpu(graph, arguments).results[0]);
@@ -292,8 +303,11 @@ TEST_P(AttentionSource, Compiles) {
     AttentionProblem p = problem(1, 100, 2, D, GetParam(), D != 5, D == 64 ? 0.1 : 0);
     int block = cuda::attention_block(D, 99 << 10);  // the least that a supported device has
     ASSERT_GE(block, 16);
-    expect_compiles(attention_source(p, block), "attention", D == 64);
-    expect_compiles(attention_grad_source(p, block), "attention_grad_kv", D == 64);
+    for (bool documents : {false, true}) {
+      p.documents = documents;
+      expect_compiles(attention_source(p, block), "attention", D == 64 && !documents);
+      expect_compiles(attention_grad_source(p, block), "attention_grad_kv", D == 64 && !documents);
+    }
     expect_compiles(cuda::attention_decode_source(GetParam(), DType::kF32, D), "attend_to_cache", D == 64);
   }
 }

@@ -4,17 +4,21 @@
 
 namespace tokamak {
 
+// The score of what a query does not see: minus infinity.
+__device__ inline float hidden_score() { return __int_as_float(0xff800000); }
+
 // Takes a block of scores into the softmax of its rows: the scores become probabilities relative to the new `top`, and
-// what was summed under the old one is scaled down.
+// what was summed under the old one is scaled down. A row that has seen nothing yet has no `top` to be relative to.
 __device__ inline void add_to_softmax(Scores& x, float* top, float* sum, Rows& out) {
 #pragma unroll
   for (int r = 0; r < kPerThread; ++r) {
     float largest = top[r];
     for (int s = 0; s < kPerThread; ++s) largest = fmaxf(largest, x[r][s]);
     for (int m = 8; m > 0; m /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, m));
-    float shrink = expf(top[r] - largest), added = 0;
+    float shift = kDocuments && largest == hidden_score() ? 0 : largest;
+    float shrink = expf(top[r] - shift), added = 0;
     for (int s = 0; s < kPerThread; ++s) {
-      x[r][s] = expf(x[r][s] - largest);
+      x[r][s] = expf(x[r][s] - shift);
       added += x[r][s];
     }
     for (int m = 8; m > 0; m /= 2) added += __shfl_xor_sync(0xffffffffu, added, m);
@@ -34,15 +38,14 @@ extern "C" __global__ void __launch_bounds__(256)
   extern __shared__ float4 shared[];
   float *q = &shared[0].x, *kv = q + kTile, *p = kv + kTile;
   const Head head(a);
-  const float kHidden = __int_as_float(0xff800000);  // -infinity
-  int block = int(gridDim.x - 1 - blockIdx.x);       // causal: the longest rows first
+  int block = int(gridDim.x - 1 - blockIdx.x);  // causal: the longest rows first
   int first = block * kBlock, last = kCausal ? block : (a.time - 1) / kBlock;
   float top[kPerThread], sum[kPerThread];
-  for (int r = 0; r < kPerThread; ++r) top[r] = kHidden, sum[r] = 0;
+  for (int r = 0; r < kPerThread; ++r) top[r] = hidden_score(), sum[r] = 0;
   Rows rows;
   clear(rows);
   load_tile(q, qkv + head.q, head.packed, first, a.time);
-  for (int keys = 0; keys <= last; ++keys) {
+  for (int keys = first_keys(a, first); keys <= last; ++keys) {
     __syncthreads();
     load_tile(kv, qkv + head.k, head.packed, keys * kBlock, a.time);
     __syncthreads();
@@ -52,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int r = 0; r < kPerThread; ++r)
       for (int s = 0; s < kPerThread; ++s) {
         int i = min(first + int(threadIdx.y) + 16 * r, a.time - 1), j = keys * kBlock + int(threadIdx.x) + 16 * s;
-        x[r][s] = sees(a, i, j) ? x[r][s] * a.scale : kHidden;
+        x[r][s] = sees(a, i, j) ? x[r][s] * a.scale : hidden_score();
       }
     add_to_softmax(x, top, sum, rows);
     for (int r = 0; r < kPerThread; ++r)

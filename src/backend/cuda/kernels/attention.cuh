@@ -1,7 +1,7 @@
 // What the kernels of attention share: tiles of kBlock rows of one head in shared memory, as floats, and the products
 // of two tiles. A block has 16 x 16 threads; thread (tx, ty) holds rows ty + 16 r of a result, and of those the columns
 // tx + 16 s of scores and 4 (tx + 16 g) .. + 3 of a tile.
-// The text before this says Element, kHeadDim, kBlock (a multiple of 16), kCausal and kDropout.
+// The text before this says Element, kHeadDim, kBlock (a multiple of 16), kCausal, kDropout and kDocuments.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i queries, j keys.
 #pragma once
 
@@ -25,6 +25,7 @@ struct Arguments {
   float scale, dropout;
   uint64_t stream;
   const int32_t* rng;
+  const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
 };
 
 /// Where the block's head, (blockIdx.z, blockIdx.y) of (B, H), begins in the tensors, in elements.
@@ -143,10 +144,19 @@ __device__ inline void clear(Rows& rows) {
       for (int e = 0; e < 4; ++e) rows[r][g][e] = 0;
 }
 
+/// Where the document of position i begins, in the block's sample; 0 without documents.
+__device__ inline int document_of(const Arguments& a, int i) {
+  return kDocuments ? __ldg(a.documents + int64_t(blockIdx.z) * a.time + i) : 0;
+}
+
 /// Whether query i sees key j.
 __device__ inline bool sees(const Arguments& a, int i, int j) {
-  return i < a.time && j < a.time && (!kCausal || j <= i);
+  if (i >= a.time || j >= a.time || (kCausal && j > i)) return false;
+  return !kDocuments || (j >= document_of(a, i) && (kCausal || i >= document_of(a, j)));
 }
+
+/// The first block of keys that the queries from `first` on see.
+__device__ inline int first_keys(const Arguments& a, int first) { return document_of(a, first) / kBlock; }
 
 /// 0 where dropout drops the probability of (i, j), else 1 / (1 - p). Same numbering as ops/attention.cpp.
 __device__ inline float keep_factor(const Arguments& a, int64_t first_lse, int i, int j) {

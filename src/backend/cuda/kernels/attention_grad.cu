@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(256)
   clear(dq);
   load_tile(q, qkv + head.q, head.packed, first, a.time);
   load_tile(dy, dout + head.out, head.width, first, a.time);
-  for (int keys = 0; keys <= last; ++keys) {
+  for (int keys = first_keys(a, first); keys <= last; ++keys) {
     __syncthreads();
     load_tile(k, qkv + head.k, head.packed, keys * kBlock, a.time);
     load_tile(v, qkv + head.v, head.packed, keys * kBlock, a.time);
@@ -91,7 +91,9 @@ extern "C" __global__ void __launch_bounds__(256)
   clear(dk), clear(dv);
   load_tile(k, qkv + head.k, head.packed, first, a.time);
   load_tile(v, qkv + head.v, head.packed, first, a.time);
-  for (int queries = kCausal ? block : 0; queries <= (a.time - 1) / kBlock; ++queries) {
+  for (int queries = kCausal ? block : first_keys(a, first); queries <= (a.time - 1) / kBlock; ++queries) {
+    // Documents of these and of all later queries begin behind the keys.
+    if (kDocuments && document_of(a, queries * kBlock) >= first + kBlock) break;
     __syncthreads();
     load_tile(q, qkv + head.q, head.packed, queries * kBlock, a.time);
     load_tile(dy, dout + head.out, head.width, queries * kBlock, a.time);
