@@ -102,6 +102,27 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+FileReader::FileReader(const fs::path& path) : path_(path), fd_(open_file(path, O_RDONLY, "read")) {
+  struct stat info;
+  if (::fstat(fd_.get(), &info) != 0) file_error("read", path, errno);
+  if (S_ISDIR(info.st_mode)) file_error("read", path, EISDIR);
+  size_ = info.st_size;
+}
+
+void FileReader::read(int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    ssize_t count = ::pread(fd_.get(), out.data(), out.size(), off_t(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) file_error("read", path_, errno);
+    if (count == 0)
+      user_error(
+          "[file] {}: expected {} bytes from byte {} on, got the end of the file; it is cut short: copy it again",
+          path_.string(), out.size(), offset);
+    offset += count;
+    out = out.subspan(size_t(count));
+  }
+}
+
 AtomicFile::AtomicFile(fs::path path)
     : path_(std::move(path)), temporary_(path_.string() + ".tmp"),
       fd_(open_file(temporary_, O_RDWR | O_CREAT | O_TRUNC, "write")) {}

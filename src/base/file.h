@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -42,6 +43,24 @@ class MappedFile {
  private:
   std::filesystem::path path_;
   std::span<const std::byte> bytes_;
+};
+
+/// A file that is read from any place, by several threads at once. Not mapped: pages that were touched once would count
+/// as memory of the process, and a file cut short meanwhile would kill it.
+class FileReader {
+ public:
+  explicit FileReader(const std::filesystem::path& path);
+
+  int64_t size() const { return size_; }  // bytes, when it was opened
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Fills `out` with the bytes from `offset` on; a UserError if the file ends before.
+  void read(int64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor fd_;
+  int64_t size_ = 0;
 };
 
 /// A new file that appears under its name only when it is complete: bytes go to `path`.tmp, commit() syncs and renames.

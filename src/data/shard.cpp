@@ -18,37 +18,34 @@ constexpr int64_t kMaxUint16Vocabulary = 65536;
 
 using Header = std::array<int32_t, 256>;  // magic, version, token count, zeros
 
-static_assert(std::endian::native == std::endian::little, "shards are little-endian and mapped as they are");
+static_assert(std::endian::native == std::endian::little, "headers are little-endian and read as they are");
 
 Header make_header(int64_t tokens, int token_bytes) { return {kMagic, token_bytes == 2 ? 1 : 2, int32_t(tokens)}; }
 
-int bytes_of_version(int32_t version) { return version == 2 ? 4 : 2; }
+/// A kind of shard: the first two numbers of its header tell it.
+struct Kind {
+  int32_t magic;
+  int32_t version;
+  TokenType type;
+};
 
-Header read_header(const MappedFile& file) {
-  Header header;
-  std::string name = file.path().string();
-  if (file.bytes().size() < sizeof header)
-    user_error(
-        "[shard] {}: expected a header of {} bytes, got a file of {} bytes; the shard is cut short: run `prepare` "
-        "again",
-        name, sizeof header, file.bytes().size());
-  std::memcpy(header.data(), file.bytes().data(), sizeof header);
-  if (header[0] != kMagic)
-    user_error("[shard] {}: expected the magic number {}, got {}; this is not a token shard: make one with `prepare`",
-               name, kMagic, header[0]);
-  if (header[1] != 1 && header[1] != 2)
-    user_error("[shard] {}: expected version 1 (uint16 tokens) or 2 (uint32 tokens), got {}; run `prepare` again", name,
-               header[1]);
-  return header;
+constexpr Kind kKinds[] = {{kMagic, 1, kUint16}, {kMagic, 2, kUint32}, {20240801, 7, kUint32}};
+
+bool has_magic(int32_t magic) {
+  return std::any_of(std::begin(kKinds), std::end(kKinds), [&](const Kind& kind) { return kind.magic == magic; });
 }
 
-template <typename Stored>
-void widen(const std::byte* from, std::span<int32_t> out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    Stored value;
-    std::memcpy(&value, from + i * sizeof value, sizeof value);
-    out[i] = int32_t(value);
-  }
+TokenType type_of(const Header& header, std::string_view name) {
+  for (const Kind& kind : kKinds)
+    if (header[0] == kind.magic && header[1] == kind.version) return kind.type;
+  if (!has_magic(header[0]))
+    user_error(
+        "[shard] {}: expected the magic number {}, got {}; this is not a token shard. Tokens without a header "
+        "(nanoGPT) are format raw; with an .idx file beside them (Megatron), megatron. `tokamak prepare` makes shards",
+        name, kMagic, header[0]);
+  std::string versions = header[0] == kMagic ? "version 1 (uint16 tokens) or 2 (uint32 tokens)" : "version 7";
+  user_error("[shard] {}: expected {}, got {}; the shard is damaged: copy it again or run `prepare` again", name,
+             versions, header[1]);
 }
 
 /// Stores tokens in their own width; gives the largest of them.
@@ -67,27 +64,41 @@ int32_t narrow(std::span<const int32_t> ids, std::byte* to) {
 
 int shard_token_bytes(int64_t vocab_size) { return vocab_size <= kMaxUint16Vocabulary ? 2 : 4; }
 
-Shard::Shard(const std::filesystem::path& path) : file_(path) {
-  Header header = read_header(file_);
-  size_ = header[2];
-  token_bytes_ = bytes_of_version(header[1]);
-  size_t expected = sizeof(Header) + size_t(std::max<int64_t>(size_, 0)) * size_t(token_bytes_);
-  if (size_ < 0 || file_.bytes().size() != expected)
-    user_error(
-        "[shard] {}: expected {} bytes for the {} tokens of its header, got {} bytes; the shard is damaged or cut "
-        "short: run `prepare` again",
-        path.string(), expected, size_, file_.bytes().size());
+bool is_shard(std::span<const std::byte> bytes) {
+  int32_t magic = 0;
+  if (bytes.size() >= sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
+  return has_magic(magic);
 }
 
-void Shard::read(int64_t begin, std::span<int32_t> out) const {
-  TOKAMAK_CHECK(begin >= 0 && begin + int64_t(out.size()) <= size_, "tokens {} to {} of {} in {}", begin,
-                begin + int64_t(out.size()), size_, path().string());
-  const std::byte* from = file_.bytes().data() + sizeof(Header) + size_t(begin) * size_t(token_bytes_);
-  token_bytes_ == 2 ? widen<uint16_t>(from, out) : widen<uint32_t>(from, out);
+ShardHeader parse_shard_header(std::span<const std::byte> bytes, int64_t file_bytes, std::string_view name) {
+  Header header;
+  if (bytes.size() < sizeof header)
+    user_error(
+        "[shard] {}: expected a header of {} bytes, got a file of {} bytes; the shard is cut short: copy it again or "
+        "run `prepare` again",
+        name, sizeof header, file_bytes);
+  std::memcpy(header.data(), bytes.data(), sizeof header);
+  TokenType type = type_of(header, name);
+  int64_t tokens = header[2];
+  int64_t expected = int64_t(sizeof header) + std::max<int64_t>(tokens, 0) * type.bytes;
+  if (tokens < 0 || file_bytes != expected)
+    user_error(
+        "[shard] {}: expected {} bytes for the {} tokens of its header, got {} bytes; the shard is damaged or cut "
+        "short: copy it again or run `prepare` again",
+        name, expected, tokens, file_bytes);
+  return {type, {int64_t(sizeof header), tokens}};
+}
+
+FileTokens open_shard(const std::filesystem::path& path) {
+  FileReader file = open_token_file(path);
+  std::vector<std::byte> bytes(size_t(std::min<int64_t>(file.size(), sizeof(Header))));
+  file.read(0, bytes);
+  ShardHeader header = parse_shard_header(bytes, file.size(), path.string());
+  return FileTokens(std::move(file), header.type, {header.run});
 }
 
 void Shard::verify(const ShardInfo& info) const {
-  std::string got = format_checksum(checksum(file_.bytes()));
+  std::string got = format_checksum(checksum(MappedFile(path()).bytes()));
   if (got != info.checksum)
     user_error(
         "[shard] {}: expected the checksum {} of its index, got {}; the shard is damaged: copy it again or run "

@@ -1,6 +1,7 @@
 // Token shards: llm.c's .bin format, readable by and from it. A header of 256 little-endian int32 (magic 20240520,
 // version, token count, zeros), then the tokens: uint16 in version 1, uint32 in version 2 (ours, for vocabularies above
-// 65,536). For examples see tests/data/shard_test.cpp.
+// 65,536). Read, not written: llm.c's form for Llama 3 (magic 20240801, version 7, uint32), as its
+// dev/data/data_common.py writes it. For examples see tests/data/shard_test.cpp.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 
 #include "base/checksum.h"
 #include "base/file.h"
+#include "data/sources/file_tokens.h"
 
 namespace tokamak {
 
@@ -26,25 +28,39 @@ struct ShardInfo {
 /// Bytes that one token of a vocabulary takes in a shard: 2 or 4.
 int shard_token_bytes(int64_t vocab_size);
 
-/// A shard, mapped. Opening checks magic, version, and the length against the count.
+/// What a shard's header says.
+struct ShardHeader {
+  TokenType type;
+  TokenRun run;
+};
+
+/// True if these first bytes of a file are a shard's.
+bool is_shard(std::span<const std::byte> bytes);
+
+/// Reads a shard's header from the first bytes of a file of `file_bytes`; `name` is for messages. UserErrors: another
+/// magic or version, a length that does not fit the count.
+ShardHeader parse_shard_header(std::span<const std::byte> bytes, int64_t file_bytes, std::string_view name);
+
+/// Opens a shard as tokens.
+FileTokens open_shard(const std::filesystem::path& path);
+
+/// A shard of a data folder. Opening checks magic, version, and the length against the count.
 class Shard {
  public:
-  explicit Shard(const std::filesystem::path& path);
+  explicit Shard(const std::filesystem::path& path) : tokens_(open_shard(path)) {}
 
-  int64_t size() const { return size_; }  // tokens
-  int token_bytes() const { return token_bytes_; }
-  const std::filesystem::path& path() const { return file_.path(); }
+  int64_t size() const { return tokens_.size(); }  // tokens
+  int token_bytes() const { return tokens_.type().bytes; }
+  const std::filesystem::path& path() const { return tokens_.path(); }
 
   /// Copies the tokens from `begin` on, out.size() of them; they must exist.
-  void read(int64_t begin, std::span<int32_t> out) const;
+  void read(int64_t begin, std::span<int32_t> out) const { tokens_.read(begin, out); }
 
   /// Reads the whole file and compares it with what the index says; a UserError if they differ.
   void verify(const ShardInfo& info) const;
 
  private:
-  MappedFile file_;
-  int64_t size_ = 0;
-  int token_bytes_ = 2;
+  FileTokens tokens_;
 };
 
 /// Writes a shard of up to `tokens` tokens (with exactly as many it is not read again at the end). It appears under its

@@ -25,7 +25,7 @@ TEST_F(FindFilesTest, AFolderIsReadInTheOrderOfItsPaths) {
 }
 
 TEST_F(FindFilesTest, Patterns) {
-  for (const char* name : {"a1.txt", "a2.txt", "b1.txt", "a3.md", "x/a1.txt", "x/y/a1.txt", "x/y/b.bin", "z[1].txt"})
+  for (const char* name : {"a1.txt", "a2.txt", "b1.txt", "a3.md", "x/a1.txt", "x/y/a1.txt", "x/y/b.dat", "z[1].txt"})
     write(name, "x");
   EXPECT_EQ(find("a*.txt"), (Documents{"a1.txt", "a2.txt"}));
   EXPECT_EQ(find("?1.*"), (Documents{"a1.txt", "b1.txt"}));
@@ -34,7 +34,7 @@ TEST_F(FindFilesTest, Patterns) {
   EXPECT_EQ(find("x/**/a1.txt"), (Documents{"x/a1.txt", "x/y/a1.txt"}));
   EXPECT_EQ(find("*/a1.txt"), Documents{"x/a1.txt"});
   EXPECT_EQ(find("x/**"), (Documents{"x/a1.txt", "x/y/a1.txt"}));
-  EXPECT_EQ(find("**/**/b.bin"), Documents{"x/y/b.bin"});
+  EXPECT_EQ(find("**/**/b.dat"), Documents{"x/y/b.dat"});
   EXPECT_EQ(find("z[1].txt"), Documents{"z[1].txt"});  // a file of that very name
   EXPECT_EQ(find("*"), (Documents{"a1.txt", "a2.txt", "a3.md", "b1.txt", "x/a1.txt", "x/y/a1.txt", "z[1].txt"}));
 }

@@ -43,5 +43,18 @@ std::vector<std::string_view> format_file_names();
 extern const DocumentReader text_documents;
 extern const DocumentReader jsonl_documents;
 extern const DocumentReader webdataset_documents;
+extern const DocumentReader megatron_documents;
+extern const DocumentReader bin_documents;
+extern const DocumentReader raw_documents;
+extern const DocumentReader npy_documents;
+
+extern const TokenReader tar_tokens;
+extern const TokenReader megatron_tokens;
+extern const TokenReader bin_tokens;
+extern const TokenReader raw_tokens;
+extern const TokenReader npy_tokens;
+
+/// True of X.bin with an X.idx beside it.
+bool is_megatron(const std::filesystem::path& path);
 
 }  // namespace tokamak

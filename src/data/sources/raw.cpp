@@ -1,0 +1,37 @@
+// nanoGPT's form: token ids and nothing else, little-endian, of the type that the options say.
+#include "base/error.h"
+#include "data/shard.h"  // is_shard
+#include "data/sources/source_format.h"
+#include "data/sources/token_source.h"
+
+namespace tokamak {
+
+namespace {
+
+std::unique_ptr<TokenArray> open_raw(const std::filesystem::path& path, const SourceOptions& options) {
+  TokenType type = parse_token_type(options.token_type);
+  FileReader file = open_token_file(path);
+  std::vector<std::byte> head(size_t(std::min<int64_t>(file.size(), 4)));
+  file.read(0, head);
+  if (is_shard(head))
+    user_error("[raw] {}: expected tokens without a header, got a token shard with one; its format is bin",
+               path.string());
+  if (file.size() % type.bytes != 0)
+    user_error(
+        "[raw] {}: expected a multiple of {} bytes for {} tokens, got {} bytes; the file is cut short or its "
+        "tokens are of another type",
+        path.string(), type.bytes, type_name(type), file.size());
+  TokenRun whole = {0, file.size() / type.bytes};
+  return std::make_unique<FileTokens>(std::move(file), type, std::vector{whole});
+}
+
+std::unique_ptr<Source> open_raw_source(const std::filesystem::path& path, const SourceOptions& options) {
+  return token_source(path, open_raw(path, options), options);
+}
+
+}  // namespace
+
+const TokenReader raw_tokens = {.open = open_raw};
+const DocumentReader raw_documents = {.open = open_raw_source};
+
+}  // namespace tokamak

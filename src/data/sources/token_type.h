@@ -1,0 +1,35 @@
+// How token ids lie in files: little-endian integers of 8 to 64 bits. Tests: tests/data/sources/token_type_test.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tokamak {
+
+struct TokenType {
+  int bytes = 2;  // 1, 2, 4 or 8
+  bool is_signed = false;
+
+  bool operator==(const TokenType&) const = default;
+};
+
+inline constexpr TokenType kUint16 = {2, false};
+inline constexpr TokenType kUint32 = {4, false};
+
+/// "uint16", "int64" and the like.
+std::string type_name(TokenType type);
+
+/// The type that the option data.token_type names: uint16 or uint32; a UserError for others.
+TokenType parse_token_type(std::string_view name);
+
+/// Widens out.size() stored ids to int32. Returns the place of the first that is no token id, which is negative or
+/// above 2^31 - 1; out.size() if all are.
+size_t widen_tokens(TokenType type, const std::byte* from, std::span<int32_t> out);
+
+/// The same for ids from `path` whose first one is number `begin` there: a UserError that names file, place and value.
+void widen_checked(TokenType type, const std::byte* from, std::span<int32_t> out, std::string_view path, int64_t begin);
+
+}  // namespace tokamak
