@@ -6,7 +6,7 @@ setup = $(if $(filter skip,$(SETUP)),@true,@$(SETUP) $(1))
 # The tests' targets leave their JUnit report there, for .ci/run.
 test = ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/build/$(1)/tests.xml
 
-.PHONY: help build quickstart test test-asan test-tsan bench docs format lint tidy clean
+.PHONY: help build quickstart test test-asan test-tsan test-fuzz bench docs format lint tidy clean
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -35,6 +35,12 @@ test-asan:  ## the fast tests under AddressSanitizer and UBSan
 
 test-tsan:  ## the tests with threads under ThreadSanitizer
 	@$(MAKE) --no-print-directory sanitized-tsan
+
+# Without clang there is nothing to run; that is said, not hidden.
+test-fuzz:  ## each parser of files on random input for some seconds (libFuzzer, with AddressSanitizer)
+	$(call setup,build test fuzz)
+	@if command -v clang++ >/dev/null 2>&1; then $(MAKE) --no-print-directory sanitized-fuzz; \
+	 else echo "fuzz: SKIPPED, clang++ is not installed (apt-get install clang)"; fi
 
 sanitized-%:
 	$(call setup,build test)

@@ -1,6 +1,8 @@
 # Options and the flags that every target of the project shares.
 option(TOKAMAK_BUILD_TESTS "Build the tests" ON)
 option(TOKAMAK_BUILD_BENCH "Build the micro-benchmarks (Google Benchmark)" OFF)
+option(TOKAMAK_FUZZ "Build the fuzzing targets of tests/fuzz (needs clang's libFuzzer)" OFF)
+set(TOKAMAK_FUZZ_SECONDS "10" CACHE STRING "How long each fuzzing target runs as a test")
 option(TOKAMAK_WERROR "Treat warnings as errors" OFF)
 set(TOKAMAK_ARCH "native" CACHE STRING "Value of -march for the CPU the program will run on; empty for the compiler's default")
 set(TOKAMAK_SANITIZE "" CACHE STRING "Sanitizers to build with: address, thread or empty")
@@ -35,6 +37,13 @@ elseif(TOKAMAK_SANITIZE STREQUAL "thread")
   set(sanitize -fsanitize=thread)
 elseif(TOKAMAK_SANITIZE)
   message(FATAL_ERROR "TOKAMAK_SANITIZE: expected address, thread or empty, got '${TOKAMAK_SANITIZE}'")
+endif()
+if(TOKAMAK_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "TOKAMAK_FUZZ needs clang's libFuzzer, got ${CMAKE_CXX_COMPILER_ID}. "
+                        "Install clang and use the preset: apt-get install clang && cmake --preset fuzz")
+  endif()
+  list(APPEND sanitize -fsanitize=fuzzer-no-link)  # tells the fuzzer which branches an input takes
 endif()
 target_compile_options(tokamak_flags INTERFACE ${sanitize})
 target_link_options(tokamak_flags INTERFACE ${sanitize})

@@ -62,7 +62,8 @@ class Sources {
   };
 
   void add(const fs::path& path) {
-    File& file = files_.emplace_back(path);
+    files_.push_back({path, {}});
+    File& file = files_.back();
     if (fs::is_regular_file(path)) {
       total_bytes_ += int64_t(fs::file_size(path));
       return;
