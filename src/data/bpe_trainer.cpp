@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "data/byte_alphabet.h"
-#include "data/pretokenizer.h"
+#include "data/key_counts.h"
+#include "data/scan_words.h"
 
 namespace tokamak {
 
@@ -17,6 +18,11 @@ namespace {
 constexpr int64_t kMinCount = 2;
 
 uint64_t pair_key(int32_t left, int32_t right) { return uint64_t(uint32_t(left)) << 32 | uint32_t(right); }
+
+/// Left and right each fill only a few of the lower bits of their halves.
+struct PairHash {
+  size_t operator()(uint64_t pair) const { return pair * 0x9E3779B97F4A7C15u >> 20; }
+};
 
 class Trainer {
  public:
@@ -28,8 +34,9 @@ class Trainer {
       for (char c : bytes) word.symbols.push_back(byte_ids[uint8_t(c)]);
     }
     for (size_t i = 0; i < words_.size(); ++i) {
-      count_pairs(words_[i], +1);
-      for (size_t at = 0; at + 1 < words_[i].symbols.size(); ++at) remember_place(words_[i], at, i);
+      const auto& [symbols, count] = words_[i];
+      for (size_t at = 0; at + 1 < symbols.size(); ++at)
+        add_pair(pair_key(symbols[at], symbols[at + 1]), count, uint32_t(i));
     }
     for (const auto& [pair, info] : pairs_) heap_.push({info.count, pair});
   }
@@ -53,32 +60,14 @@ class Trainer {
   }
 
   void merge(uint64_t pair, int32_t result) {
-    int32_t left = int32_t(pair >> 32), right = int32_t(uint32_t(pair));
     std::vector<uint32_t> places = std::move(pairs_[pair].words);
-    std::vector<uint64_t> grown;
-    for (uint32_t place : places) {
-      Word& word = words_[place];
-      count_pairs(word, -1);
-      auto& symbols = word.symbols;
-      size_t kept = 0;
-      for (size_t at = 0; at < symbols.size(); ++at) {
-        bool found = at + 1 < symbols.size() && symbols[at] == left && symbols[at + 1] == right;
-        symbols[kept++] = found ? result : symbols[at];
-        at += found;
-      }
-      symbols.resize(kept);
-      count_pairs(word, +1);
-      for (size_t at = 0; at + 1 < symbols.size(); ++at) {
-        if (symbols[at] != result && symbols[at + 1] != result) continue;
-        remember_place(word, at, place);
-        grown.push_back(pair_key(symbols[at], symbols[at + 1]));
-      }
-    }
+    grown_.clear();
+    for (uint32_t place : places) merge_in_word(place, pair, result);
     pairs_.erase(pair);
     // Only pairs with the new token can have become more frequent.
-    std::sort(grown.begin(), grown.end());
-    grown.erase(std::unique(grown.begin(), grown.end()), grown.end());
-    for (uint64_t key : grown) heap_.push({pairs_[key].count, key});
+    std::sort(grown_.begin(), grown_.end());
+    grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
+    for (uint64_t key : grown_) heap_.push({pairs_[key].count, key});
   }
 
  private:
@@ -98,33 +87,57 @@ class Trainer {
     }
   };
 
-  void count_pairs(const Word& word, int64_t sign) {
-    for (size_t at = 0; at + 1 < word.symbols.size(); ++at)
-      pairs_[pair_key(word.symbols[at], word.symbols[at + 1])].count += sign * word.count;
+  /// Counts a pair of a word and remembers where it is.
+  void add_pair(uint64_t pair, int64_t count, uint32_t place) {
+    Pair& info = pairs_[pair];
+    info.count += count;
+    if (info.words.empty() || info.words.back() != place) info.words.push_back(place);
   }
 
-  void remember_place(const Word& word, size_t at, size_t place) {
-    auto& places = pairs_[pair_key(word.symbols[at], word.symbols[at + 1])].words;
-    if (places.empty() || places.back() != place) places.push_back(uint32_t(place));
+  /// Merges a pair wherever it is in a word, and counts only what changes: its neighbours.
+  void merge_in_word(uint32_t place, uint64_t pair, int32_t result) {
+    auto& [symbols, count] = words_[place];
+    size_t kept = 0;
+    for (size_t at = 0; at < symbols.size(); ++at) {
+      if (at + 1 == symbols.size() || pair_key(symbols[at], symbols[at + 1]) != pair) {
+        symbols[kept++] = symbols[at];
+        continue;
+      }
+      auto replace = [&](uint64_t before, uint64_t after) {
+        pairs_[before].count -= count;
+        add_pair(after, count, place);
+        grown_.push_back(after);
+      };
+      if (kept > 0) replace(pair_key(symbols[kept - 1], symbols[at]), pair_key(symbols[kept - 1], result));
+      if (at + 2 < symbols.size())
+        replace(pair_key(symbols[at + 1], symbols[at + 2]), pair_key(result, symbols[at + 2]));
+      symbols[kept++] = result;
+      ++at;
+    }
+    symbols.resize(kept);
   }
 
   std::vector<Word> words_;
-  std::unordered_map<uint64_t, Pair> pairs_;
+  std::unordered_map<uint64_t, Pair, PairHash> pairs_;
   std::priority_queue<Candidate> heap_;
+  std::vector<uint64_t> grown_;  // pairs that the current merge made more frequent
 };
 
 }  // namespace
 
 void WordCounts::add(std::string_view text) {
-  WordEnd word_end = pretokenizer_info(Pretokenizer::kGpt2).word_end;
-  for (size_t at = 0; at < text.size();) {
-    size_t end = word_end(text, at);
-    std::string_view word = text.substr(at, end - at);
-    auto found = counts_.find(word);
-    if (found == counts_.end()) found = counts_.emplace(word, 0).first;
-    ++found->second;
-    at = end;
-  }
+  KeyCounts short_words(text.size() / 16);
+  scan_words(Pretokenizer::kGpt2, text, 0, text.size(),
+             [&](std::string_view word, WordBlock key) { key_length(key) > 0 ? short_words.add(key) : add(word, 1); });
+  short_words.for_each([&](WordBlock key, int64_t count) {
+    add({reinterpret_cast<const char*>(&key), key_length(key)}, count);
+  });
+}
+
+void WordCounts::add(std::string_view word, int64_t count) {
+  auto found = counts_.find(word);
+  if (found == counts_.end()) found = counts_.emplace(word, 0).first;
+  found->second += count;
 }
 
 void WordCounts::merge(const WordCounts& other) {

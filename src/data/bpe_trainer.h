@@ -32,6 +32,8 @@ class WordCounts {
   const Map& counts() const { return counts_; }
 
  private:
+  void add(std::string_view word, int64_t count);
+
   Map counts_;
 };
 

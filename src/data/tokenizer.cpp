@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/scan_words.h"
 
 namespace tokamak {
 
@@ -76,32 +77,18 @@ std::string Tokenizer::decode(std::span<const int32_t> ids) const {
 }
 
 Encoder::Encoder(const Tokenizer& tokenizer, size_t text_bytes)
-    : tokenizer_(tokenizer), word_end_(pretokenizer_info(tokenizer.vocabulary().pretokenizer).word_end),
-      cased_(tokenizer.vocabulary().pretokenizer == Pretokenizer::kO200k),
-      cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 4, 14)) {}
+    : tokenizer_(tokenizer), cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 4, 14)) {}
 
 void Encoder::append(std::string_view text, std::vector<int32_t>& ids) { append_part(text, 0, text.size(), ids); }
 
 size_t Encoder::append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids) {
   if (cache_.empty()) cache_.resize(size_t(1) << cache_bits_);
-  size_t at = begin;
-  while (at < std::min(limit, text.size())) {
-    if (text.size() - at >= kBlockBytes) {
-      WordBlock block = load_block(&text[at]);
-      size_t length = ascii_word_length(block);
-      WordBlock key = word_key(block, length);
-      if (length > 0 && (!cased_ || ends_there_when_cased(block, length))) {
-        append_key(key, text.substr(at, length), ids);
-        at += length;
-        continue;
-      }
-    }
-    size_t end = word_end_(text, at);
-    append_word(text.substr(at, end - at), ids);
-    at = end;
-  }
+  auto append = [&](std::string_view word, WordBlock key) {
+    key_length(key) > 0 ? append_key(key, word, ids) : append_long_word(word, ids);
+  };
+  size_t end = scan_words(tokenizer_.vocabulary_.pretokenizer, text, begin, limit, append);
   flush(ids);
-  return at;
+  return end;
 }
 
 void Encoder::append_with_special(std::string_view text, std::vector<int32_t>& ids) {
@@ -138,11 +125,9 @@ void Encoder::flush(std::vector<int32_t>& ids) {
 }
 
 inline void Encoder::append_key(WordBlock key, std::string_view word, std::vector<int32_t>& ids) {
-  constexpr uint64_t kMix = 0x9E3779B97F4A7C15u;
-  uint64_t hash = (key.low ^ (key.high * 0xC2B2AE3D27D4EB4Fu)) * kMix;
-  size_t place = (hash ^ hash >> 32) * kMix >> (64 - cache_bits_);
+  size_t place = hash_key(key) >> (64 - cache_bits_);
   CachedWord& cached = cache_[place];
-  if ((cached.key.low != key.low || cached.key.high != key.high) && !fill(cached, key, word)) {
+  if (cached.key != key && !fill(cached, key, word)) {
     flush(ids);
     ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());
     return;
@@ -154,13 +139,7 @@ inline void Encoder::append_key(WordBlock key, std::string_view word, std::vecto
   output_.count += cached.count;
 }
 
-void Encoder::append_word(std::string_view word, std::vector<int32_t>& ids) {
-  if (word.size() <= kMaxKeyBytes) {
-    char bytes[kBlockBytes] = {};
-    word.copy(bytes, kMaxKeyBytes);
-    append_key(word_key(load_block(bytes), word.size()), word, ids);
-    return;
-  }
+void Encoder::append_long_word(std::string_view word, std::vector<int32_t>& ids) {
   encode_word(word);
   flush(ids);
   ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "data/bpe.h"
-#include "data/pretokenizer.h"
 #include "data/vocabulary.h"
 #include "data/word_block.h"
 #include "data/word_table.h"
@@ -84,14 +83,12 @@ class Encoder {
   };
 
   void append_key(WordBlock key, std::string_view word, std::vector<int32_t>& ids);
-  void append_word(std::string_view word, std::vector<int32_t>& ids);
+  void append_long_word(std::string_view word, std::vector<int32_t>& ids);
   bool fill(CachedWord& cached, WordBlock key, std::string_view word);
   void encode_word(std::string_view word);
   void flush(std::vector<int32_t>& ids);
 
   const Tokenizer& tokenizer_;
-  WordEnd word_end_;
-  bool cased_;  // the pretokenizer looks at the case of letters
   int cache_bits_;
   std::vector<CachedWord> cache_;                        // direct-mapped, allocated with the first word that needs it
   std::vector<std::array<int32_t, kMoreIds>> more_ids_;  // of each cached word, allocated with the first that needs it

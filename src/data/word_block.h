@@ -5,21 +5,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace tokamak {
 
 /// The first 16 bytes of a text; the first is the lowest.
 struct WordBlock {
   uint64_t low, high;
+  bool operator==(const WordBlock&) const = default;
 };
 
 inline constexpr size_t kBlockBytes = sizeof(WordBlock);
 inline constexpr size_t kMaxKeyBytes = kBlockBytes - 1;
 
-inline WordBlock load_block(const char* bytes) {
+/// The block that a text begins with; zeros follow a shorter one.
+inline WordBlock load_block(std::string_view text) {
   static_assert(std::endian::native == std::endian::little, "words are compared as little-endian numbers");
-  WordBlock block;
-  std::memcpy(&block, bytes, kBlockBytes);
+  WordBlock block = {0, 0};
+  if (text.size() >= kBlockBytes) {
+    std::memcpy(&block, text.data(), kBlockBytes);
+  } else {
+    std::memcpy(&block, text.data(), text.size());
+  }
   return block;
 }
 
@@ -35,6 +42,16 @@ inline WordBlock word_key(WordBlock block, size_t length) {
   uint64_t high_mask = length <= 8 ? 0 : (uint64_t(1) << 8 * (length - 8)) - 1;
   return {block.low & low_mask, (block.high & high_mask) | uint64_t(length) << 56};
 }
+
+/// A number that is spread over all 64 bits; the upper ones are the best.
+inline uint64_t hash_key(WordBlock key) {
+  constexpr uint64_t kMix = 0x9E3779B97F4A7C15u;
+  uint64_t hash = (key.low ^ (key.high * 0xC2B2AE3D27D4EB4Fu)) * kMix;
+  return (hash ^ hash >> 32) * kMix;
+}
+
+/// The length of a key's word.
+inline size_t key_length(WordBlock key) { return size_t(key.high >> 56); }
 
 /// The highest bit of each byte that is not an ASCII letter.
 inline uint64_t non_letters(uint64_t bytes) {

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <thread>
 
 #include "base/file.h"
+#include "base/random.h"
 #include "data/byte_alphabet.h"
+#include "data/pretokenizer.h"
 #include "data/tokenizer.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/shared_data.h"
@@ -73,6 +76,83 @@ TEST(BpeTrainer, GivesTheSameVocabularyForAnyOrderOfTheText) {
   Vocabulary one = train_bpe(count({"the cat sat", " on the mat", " that the cat ate"}), 290);
   Vocabulary two = train_bpe(count({" that the cat ate", " on the mat", "the cat sat"}), 290);
   EXPECT_EQ(one.tokens, two.tokens);
+}
+
+/// The definition: count all neighbours, join those that are the most frequent, begin again.
+std::vector<std::pair<int32_t, int32_t>> slow_merges(const WordCounts& words, size_t most) {
+  std::array<int32_t, 256> ids;
+  for (size_t id = 0; id < 256; ++id) ids[byte_alphabet_order()[id]] = int32_t(id);
+  std::vector<std::pair<std::vector<int32_t>, int64_t>> all;
+  for (const auto& [word, count] : words.counts()) {
+    all.push_back({{}, count});
+    for (char c : word) all.back().first.push_back(ids[uint8_t(c)]);
+  }
+  std::vector<std::pair<int32_t, int32_t>> merges;
+  for (int32_t result = 256; merges.size() < most; ++result) {
+    std::map<std::pair<int32_t, int32_t>, int64_t> pairs;
+    for (const auto& [symbols, count] : all)
+      for (size_t i = 0; i + 1 < symbols.size(); ++i) pairs[{symbols[i], symbols[i + 1]}] += count;
+    auto best = std::ranges::max_element(pairs, {}, [](const auto& pair) { return pair.second; });
+    if (best == pairs.end() || best->second < 2) break;
+    merges.push_back(best->first);
+    for (auto& [symbols, count] : all)
+      for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+        if (std::pair(symbols[i], symbols[i + 1]) != merges.back()) continue;
+        symbols[i] = result;
+        symbols.erase(symbols.begin() + ptrdiff_t(i) + 1);
+      }
+  }
+  return merges;
+}
+
+TEST(BpeTrainer, AgreesWithItsDefinition) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    WordCounts words;
+    for (uint64_t i = 0; i < 30; ++i) {  // runs of two or three letters, in which pairs overlap
+      std::string word;
+      for (uint64_t at = 0; at < 1 + i % 14; ++at) word += char('a' + philox4x32(seed, i, at)[0] % (2 + seed % 2));
+      words.add(word);
+    }
+    std::vector<std::pair<int32_t, int32_t>> merges;
+    for (const Merge& merge : train_bpe(words, 357).merges) merges.emplace_back(merge.left, merge.right);
+    ASSERT_EQ(merges, slow_merges(words, 100)) << seed;
+  }
+}
+
+TEST(BpeTrainer, CountsWordsAsTheyAreCut) {
+  std::string text;
+  for (uint64_t i = 0; i < 60000; ++i) {
+    uint32_t bits = philox4x32(i, 7)[0];
+    text += std::string(" ") + char('a' + bits % 26) + char('a' + (bits >> 8) % 26) +
+            std::string((bits >> 16) % 9 * 2, 'x');
+    if (bits >> 24 == 0) text += " \n\u00e9t\u00e9 123'll..";
+  }
+  WordCounts::Map slow;
+  for (size_t at = 0, end; at < text.size(); at = end) {
+    end = pretokenizer_info(Pretokenizer::kGpt2).word_end(text, at);
+    ++slow[text.substr(at, end - at)];
+  }
+  EXPECT_EQ(count({text}).counts(), slow);
+  EXPECT_GT(slow.size(), 5000u);
+}
+
+// Counted in parts by several threads, whichever ends first.
+TEST(BpeTrainer, GivesTheSameVocabularyForAnyNumberOfThreads) {
+  TOKAMAK_NEED_SHARED_DATA("tinyshakespeare.txt");
+  std::string text = read_file(shared_data("tinyshakespeare.txt")).substr(0, 300'000);
+  Vocabulary whole = train_bpe(count({text}), 1000);
+  for (size_t threads : {2, 3, 7}) {
+    std::vector<WordCounts> parts(threads);
+    std::vector<std::thread> running;
+    for (size_t i = 0, begin = 0; i < threads; ++i) {
+      size_t end = i + 1 < threads ? text.find("e th", text.size() * (i + 1) / threads) + 1 : text.size();
+      running.emplace_back([&, i, begin, end] { parts[i].add(std::string_view(text).substr(begin, end - begin)); });
+      begin = end;
+    }
+    for (std::thread& thread : running) thread.join();
+    for (size_t i = threads - 1; i > 0; --i) parts[0].merge(parts[i]);
+    EXPECT_EQ(train_bpe(parts[0], 1000).tokens, whole.tokens) << threads;
+  }
 }
 
 TEST(BpeTrainer, RefusesAVocabularyTooSmallForTheBytes) {

@@ -108,7 +108,7 @@ TEST(Pretokenizer, AsciiWordsAreWords) {
       text[i] =
           (bits >> 8) % 12 > 0 && i > 0 ? char('A' + (bits >> 16) % 26 + (bits & 32)) : " '\n.[`{@\xC3z"[bits % 10];
     }
-    WordBlock block = load_block(text.data());
+    WordBlock block = load_block(text);
     if (size_t length = ascii_word_length(block)) {
       ++found;
       for (Pretokenizer id : {Pretokenizer::kGpt2, Pretokenizer::kCl100k, Pretokenizer::kLlama3})
