@@ -52,6 +52,23 @@ const std::vector<SourceFormat>& table() {
        .names = {"*.npy"},
        .documents = &npy_documents,
        .tokens = &npy_tokens},
+      {.name = "hdf5",
+       .description = "a dataset of an HDF5 file: strings are documents, integers tokens",
+       .names = {"*.h5", "*.hdf5"},
+       .documents = &hdf5_documents,
+       .tokens = &hdf5_tokens},
+      {.name = "lmdb",
+       .description =
+           "an LMDB database, in the order of its keys: values are text or JSON objects, or tokens to train on",
+       .names = {"*.mdb", "*.lmdb"},
+       .documents = &lmdb_documents,
+       .tokens = &lmdb_tokens,
+       .recognizes = [](const fs::path& path) { return path.filename() != "lock.mdb"; }},
+      {.name = "lmdb-tokens",
+       .description = "an LMDB database whose values are tokens, each a document; only where it is named",
+       .names = {},
+       .documents = &lmdb_token_documents,
+       .tokens = &lmdb_tokens},
   };
   return rows;
 }

@@ -47,12 +47,17 @@ extern const DocumentReader megatron_documents;
 extern const DocumentReader bin_documents;
 extern const DocumentReader raw_documents;
 extern const DocumentReader npy_documents;
+extern const DocumentReader hdf5_documents;
+extern const DocumentReader lmdb_documents;
+extern const DocumentReader lmdb_token_documents;
 
 extern const TokenReader tar_tokens;
 extern const TokenReader megatron_tokens;
 extern const TokenReader bin_tokens;
 extern const TokenReader raw_tokens;
 extern const TokenReader npy_tokens;
+extern const TokenReader hdf5_tokens;
+extern const TokenReader lmdb_tokens;
 
 /// True of X.bin with an X.idx beside it.
 bool is_megatron(const std::filesystem::path& path);

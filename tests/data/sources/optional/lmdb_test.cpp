@@ -1,0 +1,130 @@
+#include <fmt/core.h>
+#include <lmdb.h>
+
+#include <thread>
+
+#include "tests/data/sources/token_test.h"
+
+namespace tokamak {
+namespace {
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+/// Writes a database into one file.
+void write_lmdb(const std::string& path, const Entries& entries, const char* database = nullptr, unsigned flags = 0) {
+  std::filesystem::remove(path);
+  MDB_env* env = nullptr;
+  MDB_txn* txn = nullptr;
+  MDB_dbi dbi = 0;
+  mdb_env_create(&env);
+  mdb_env_set_maxdbs(env, 2);
+  mdb_env_set_mapsize(env, size_t(64) << 20);
+  ASSERT_EQ(mdb_env_open(env, path.c_str(), MDB_NOSUBDIR | MDB_NOSYNC, 0644), 0);
+  ASSERT_EQ(mdb_txn_begin(env, nullptr, 0, &txn), 0);
+  ASSERT_EQ(mdb_dbi_open(txn, database, MDB_CREATE | flags, &dbi), 0);
+  for (const auto& [key, value] : entries) {
+    MDB_val k = {key.size(), const_cast<char*>(key.data())}, v = {value.size(), const_cast<char*>(value.data())};
+    ASSERT_EQ(mdb_put(txn, dbi, &k, &v, 0), 0);
+  }
+  ASSERT_EQ(mdb_txn_commit(txn), 0);
+  mdb_env_close(env);
+}
+
+class LmdbTest : public TokenTest {
+ protected:
+  std::string write_entries(const Entries& entries, const std::string& name = "a.mdb") {
+    write_lmdb((folder_ / name).string(), entries);
+    return (folder_ / name).string();
+  }
+
+  /// Values of the given lengths, of uint16 tokens in order.
+  std::string write_ids(const Ids& ids, const std::vector<size_t>& lengths) {
+    Entries entries;
+    size_t begin = 0;
+    for (size_t i = 0; begin < ids.size(); ++i) {
+      size_t end = std::min(ids.size(), begin + lengths[i % lengths.size()]);
+      Ids part(ids.begin() + long(begin), ids.begin() + long(end));
+      entries.emplace_back(fmt::format("{:08}", entries.size()), packed_ids<uint16_t>(part));
+      begin = end;
+    }
+    return write_entries(entries);
+  }
+};
+
+TEST_F(LmdbTest, ReadsTokens) {
+  expect_tokens({write_ids(some_ids(5), {1, 2})}, some_ids(5));
+  Ids ids = some_ids(400'000);
+  for (const auto& lengths : std::vector<std::vector<size_t>>{{1025}, {1, 0, 5000, 70'000}, {400'000}})
+    expect_tokens({write_ids(ids, lengths)}, ids);
+  expect_tokens({write_entries({})}, {});
+}
+
+TEST_F(LmdbTest, ReadsUint32AndFolders) {
+  std::filesystem::create_directory(folder_ / "db.lmdb");
+  std::string path = write_entries({{"a", packed_ids<uint32_t>({100'000, 2})}}, "db.lmdb/data.mdb");
+  write("db.lmdb/lock.mdb", "a lock");
+  EXPECT_EQ(find_files((folder_ / "db.lmdb").string(), {}), std::vector<std::filesystem::path>{path});
+  expect_tokens({path}, {100'000, 2}, {.token_type = "uint32"});
+  EXPECT_EQ(open_tokens({folder_ / "db.lmdb"}, {.token_type = "uint32"})->size(), 2);
+}
+
+TEST_F(LmdbTest, SeveralThreadsReadAtOnce) {
+  Ids ids = some_ids(300'000);
+  auto tokens = open_tokens({write_ids(ids, {1000, 37})}, {});
+  auto read_some = [&](size_t first) {
+    for (size_t begin = first; begin + 1025 < ids.size(); begin += 2003) {
+      Ids out(1025);
+      tokens->read(int64_t(begin), out);
+      EXPECT_TRUE(std::equal(out.begin(), out.end(), ids.begin() + long(begin)));
+    }
+  };
+  std::thread one(read_some, 0), two(read_some, 1001);
+  one.join();
+  two.join();
+}
+
+TEST_F(LmdbTest, TextsAreDocumentsInTheOrderOfKeys) {
+  std::string large(20'000, 'x');
+  std::string path = write_entries({{"b", "two"}, {"a", "one"}, {"c", ""}, {"d", large}, {"e", "{braces} inside"}});
+  EXPECT_EQ(read(path), Documents({"one", "two", large, "{braces} inside"}));
+  EXPECT_EQ(read(write_entries({{"a", ""}})), Documents());
+  EXPECT_EQ(read(write_entries({})), Documents());
+}
+
+TEST_F(LmdbTest, ObjectsAreDocumentsByTheirField) {
+  std::string path =
+      write_entries({{"1", R"({"text": "one", "id": 1})"}, {"2", R"({"text": ""})"}, {"3", R"({"text": "three"})"}});
+  EXPECT_EQ(read(path), Documents({"one", "three"}));
+  expect_user_error([&] { read(path, {.text_field = "body"}); }, {"a.mdb key 1", "body"});
+  expect_user_error([&] { read(write_entries({{"1", R"({"text": "one"})"}, {"2", "plain"}})); }, {"a.mdb key 2"});
+}
+
+TEST_F(LmdbTest, TokensAreDocumentsWhereTheyAreNamed) {
+  std::string path = write_entries({{"1", packed_ids<uint16_t>({1, 2})}, {"2", ""}, {"3", packed_ids<uint16_t>({3})}});
+  EXPECT_EQ(token_documents(path, {.format = "lmdb-tokens"}), std::vector<Ids>({{1, 2}, {3}}));
+  expect_user_error([&] { read(path); }, {"a.mdb key 1", "zero bytes", "lmdb-tokens"});
+}
+
+TEST_F(LmdbTest, RefusesOtherShapes) {
+  expect_refused(write_entries({{"a", "12"}, {std::string("\0\1", 2), "123"}}),
+                 {"a.mdb", "multiple of 2 bytes", "got 3 bytes under the key 0x0001"});
+  std::string path = (folder_ / "a.mdb").string();
+  write_lmdb(path, {{"a", "12"}}, "train");
+  expect_refused(path, {"a.mdb", "main database", "named databases", "train"});
+  write_lmdb(path, {{"a", "12"}, {"a", "13"}}, nullptr, MDB_DUPSORT);
+  expect_refused(path, {"a.mdb", "one value for each key"});
+  expect_refused(path, {"uint16 or uint32", "int8"}, {.token_type = "int8"});
+  auto tokens = open_tokens({write_entries({{"a", packed<uint32_t>({1, 0xffffffff})}})}, {.token_type = "uint32"});
+  Ids out(2);
+  expect_user_error([&] { tokens->read(0, out); }, {"a.mdb", "got 4294967295 as token 1"});
+}
+
+TEST_F(LmdbTest, RefusesOtherFiles) {
+  expect_refused(write("a.mdb", std::string(10'000, 'x')), {"a.mdb", "expected an LMDB database", "cannot read"});
+  expect_refused(folder_ / "missing.mdb", {"missing.mdb", "No such file"});
+}
+
+TEST_F(LmdbTest, RefusesEveryCut) { expect_cuts_refused(write_ids(some_ids(5000), {1000})); }
+
+}  // namespace
+}  // namespace tokamak
