@@ -10,6 +10,7 @@ namespace tokamak {
 
 // One per file cli/<name>.cpp, sorted.
 Command data_inspect_command();
+Command data_ledger_command();
 Command docs_command();
 Command eval_command();
 Command explain_command();

@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
+#include "cli/quote.h"
 #include "data/inspect.h"
 #include "data/tokenizer_files.h"
 
@@ -45,11 +46,6 @@ void visit(FieldList& v, InspectArguments& c) {
   v("tokens", c.tokens, "tokens of each sample", at_least(1));
   v("json", c.json, "print one JSON object per path, for programs");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
-}
-
-/// Text on one line, as JSON quotes it; bytes that are no UTF-8 show as U+FFFD.
-std::string quote(const std::string& text) {
-  return ordered_json(text).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 /// A sample as text, or as ids without a tokenizer.
@@ -113,7 +109,8 @@ void print_split(const char* name, const SplitIndex& split) {
 std::string describe(const FileReport& file) {
   std::string text;
   if (file.tokens.tokens() > 0 || file.seekable)
-    text += fmt::format(", {} tokens, ids {} to {}", file.tokens.tokens(), file.tokens.least(), file.tokens.most());
+    text += fmt::format(", {} tokens{}{}, ids {} to {}", file.tokens.tokens(), file.stored_as.empty() ? "" : " as ",
+                        file.stored_as, file.tokens.least(), file.tokens.most());
   if (file.documents.documents > 0)
     text += fmt::format(", {} document{}", file.documents.documents, file.documents.documents == 1 ? "" : "s");
   if (file.text_bytes > 0) text += fmt::format(", {} bytes of text", file.text_bytes);
@@ -174,6 +171,7 @@ ordered_json to_json(const FileReport& file) {
   }
   if (file.tokens.tokens() > 0 || file.seekable) {
     json["tokens"] = file.tokens.tokens();
+    if (!file.stored_as.empty()) json["stored_as"] = file.stored_as;
     json["least_token"] = file.tokens.least();
     json["most_token"] = file.tokens.most();
   }
@@ -204,7 +202,7 @@ void print_json(const DataReport& report, const std::vector<DataSample>& samples
     if (tokenizer) shown["text"] = tokenizer->decode(sample.ids);
     json["samples"].push_back(shown);
   }
-  fmt::print("{}\n", json.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  fmt::print("{}\n", dump(json));
 }
 
 int run_inspect(const InspectArguments& arguments) {

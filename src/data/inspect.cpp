@@ -144,6 +144,7 @@ void inspect_file(FileReport& file, const SourceOptions& options, const std::opt
   file.format = format.name;
   if (std::unique_ptr<TokenArray> array = try_tokens(file.path, format, options)) {
     file.seekable = true;
+    file.stored_as = array->stored_as();
     file.checksum = joined_checksum(array->fingerprints());
     file.tokens = array_stats(*array, separator, file.bytes, progress);
   } else {
@@ -185,6 +186,7 @@ DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
       FileReport& file = report.files[size_t(i)];
       const ShardInfo& info = *infos[size_t(i)];
       note_problem(file, [&] { file.tokens = check_shard(Shard(file.path), info, index); });
+      file.stored_as = token_bytes == 2 ? "uint16" : "uint32";
       file.seekable = file.problem.empty();
       progress.add(info.tokens * token_bytes);
     }
@@ -222,10 +224,7 @@ std::vector<DataSample> sample_tokens(const DataReport& report, int64_t count, i
     while (at >= (*file)->tokens.tokens()) at -= (*file++)->tokens.tokens();
     DataSample& sample = samples.emplace_back(DataSample{(*file)->path, at, {}});
     sample.ids.resize(size_t(std::min(tokens, (*file)->tokens.tokens() - at)));
-    if (report.index)
-      Shard(sample.path).read(at, sample.ids);
-    else
-      open_tokens({sample.path}, report.options)->read(at, sample.ids);
+    open_tokens({sample.path}, report.options)->read(at, sample.ids);
   }
   return samples;
 }

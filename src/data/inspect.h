@@ -26,6 +26,7 @@ struct FileReport {
   std::string format;         // one of source_formats()
   int64_t bytes = 0;          // of the file; 0 if it cannot be opened
   std::string checksum;       // of a shard: of the whole file; of other tokens: the fingerprint
+  std::string stored_as;      // of tokens: uint16 and the like; empty where it is not known
   bool seekable = false;      // training can read its tokens from any place
   TokenStats tokens;          // of files of tokens
   LengthHistogram documents;  // of text, in bytes, and of documents that come as tokens, in tokens

@@ -82,4 +82,14 @@ struct UseOptions {
 /// its windows were used q + 1 times and the others q times.
 std::vector<DatasetUse> count_uses(const Ledger& ledger, const DataRecord& record, const UseOptions& options = {});
 
+/// What became of a file that the run used.
+struct FileState {
+  FileFingerprint was;
+  bool found = false;
+  std::string problem;  // how it differs from what it was; empty: it does not, as far as its fingerprint tells
+};
+
+/// Looks at every file of the record where it was then.
+std::vector<FileState> compare_files(const DataRecord& record);
+
 }  // namespace tokamak

@@ -38,6 +38,9 @@ class TokenArray {
   };
   virtual Place place(int64_t at) const = 0;
 
+  /// How a token is stored, such as uint16; empty where there is no one answer.
+  virtual std::string stored_as() const { return {}; }
+
   /// The files behind it, in order.
   virtual std::vector<FileFingerprint> fingerprints() const = 0;
 };

@@ -100,6 +100,42 @@ TEST(InspectFiles, CountsDocumentsOfText) {
   EXPECT_TRUE(sample_tokens(report, 3, 4).empty());
 }
 
+TEST(InspectFiles, CountsTokens) {
+  SmallShards data({{99, 1, 2, 3}, {4, 99, 5}}, {});
+  DataReport report = inspect_files((data.path() / "train_*.bin").string(), {}, 99);
+  EXPECT_EQ(report.damaged(), 0) << report.files[0].problem;
+  ASSERT_EQ(report.files.size(), 2u);
+  EXPECT_EQ(report.files[0].format, "bin");
+  EXPECT_EQ(report.files[0].stored_as, "uint16");
+  EXPECT_TRUE(report.files[0].checksum.starts_with("xxh64:"));
+  TokenStats tokens = report.tokens("");
+  EXPECT_EQ(tokens.tokens(), 7);
+  EXPECT_EQ(tokens.most(), 99);
+  EXPECT_EQ(tokens.lengths().documents, 2);  // 1 2 3 4 and 5
+  EXPECT_EQ(tokens.lengths().longest, 4);
+  std::vector<DataSample> samples = sample_tokens(report, 2, 3);
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[1].ids, (std::vector<int32_t>{3}));
+}
+
+// Large enough to be cut among threads.
+TEST(InspectFiles, CountsTokensOnAllCores) {
+  std::vector<int32_t> ids(1'500'000);
+  TokenStats expected(7);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = int32_t(i * i % 65521);
+  expected.add(ids);
+  SmallShards data({ids}, {}, 65521);
+  int64_t done = 0, total = 0;
+  DataReport report = inspect_files((data.path() / "train_000000.bin").string(), {}, 7,
+                                    [&](int64_t d, int64_t t) { done = d, total = t; });
+  TokenStats tokens = report.tokens("");
+  EXPECT_EQ(tokens.tokens(), 1'500'000);
+  EXPECT_EQ(tokens.separators(), expected.separators());
+  EXPECT_EQ(tokens.lengths().counts, expected.lengths().counts);
+  EXPECT_EQ(total, 3'000'000 + 1024);
+  EXPECT_NEAR(double(done), double(total), 10);
+}
+
 TEST(InspectFiles, PartsOfADocumentAreOneDocument) {
   TemporaryFolder folder;
   std::string text;
