@@ -14,6 +14,13 @@ TEST_F(JsonlSourceTest, HasADocumentOnEachLine) {
   EXPECT_EQ(read(file, {.format = "text"}).size(), 1u);
 }
 
+TEST_F(JsonlSourceTest, LinesDoNotDependOnHowBytesCome) {
+  std::string lines = "{\"text\": \"one\"}\n\n{\"text\": \"two\"}\r\n{\"text\": \"three\"}";
+  for (size_t at_once = 1; at_once < 20; ++at_once)
+    EXPECT_EQ(documents_of(*read_jsonl(std::make_unique<DrippingBytes>(lines, at_once), {})),
+              (Documents{"one", "two", "three"}));
+}
+
 TEST_F(JsonlSourceTest, NamesTheLineWithoutTheField) {
   std::string file = write("a.jsonl", "{\"text\": \"one\"}\n\n{\"body\": \"two\"}\n");
   expect_user_error([&] { read(file); }, {"a.jsonl line 3", "\"text\"", "none", "--field"});

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <random>
+
 #include "base/file.h"
 #include "data/pretokenizer.h"
 #include "tests/data/sources/source_test.h"
@@ -42,13 +44,19 @@ TEST_F(TextSourceTest, SplitsAtSeparators) {
 }
 
 TEST_F(TextSourceTest, SeparatorsDoNotDependOnTheSizeOfParts) {
-  std::string text;
-  for (int i = 0; i < 40; ++i) text += std::string(size_t(i % 7), 'w') + " x <<" + (i % 3 ? "" : "<s>\n") + "tail ";
-  std::string file = write("a.txt", text);
-  Documents whole = read(file, {.separator = "<<<s>"});
-  EXPECT_GT(whole.size(), 10u);
-  for (int64_t bytes = 1; bytes < 70; ++bytes)
-    EXPECT_EQ(read(file, {.separator = "<<<s>", .part_bytes = bytes}), whole) << "parts of " << bytes;
+  for (const std::string separator : {"<<<s>", " <s> "}) {
+    std::string text;
+    for (int i = 0; i < 40; ++i)
+      text += std::string(size_t(i % 23), 'w') + (i % 2 ? " x <<" : "") + (i % 3 ? "" : separator) +
+              (i % 5 ? "\n" : "tail");
+    SourceOptions options = {.separator = separator};
+    Documents whole = documents_of(*read_text(std::make_unique<DrippingBytes>(text, text.size()), options));
+    EXPECT_GT(whole.size(), 10u);
+    for (options.part_bytes = 1; options.part_bytes < 70; ++options.part_bytes)
+      for (size_t at_once : {1, 2, 5, 10'000})
+        EXPECT_EQ(documents_of(*read_text(std::make_unique<DrippingBytes>(text, at_once), options)), whole)
+            << "parts of " << options.part_bytes << " bytes, " << at_once << " at once";
+  }
 }
 
 TEST_F(TextSourceTest, PartsEndWhereWordsEnd) {
@@ -62,26 +70,49 @@ TEST_F(TextSourceTest, PartsEndWhereWordsEnd) {
   EXPECT_EQ(parts_of(write("c.txt", "." + accents), {.part_bytes = 10}).at(0).size(), 79u);
 }
 
+Documents words_of(std::string_view text, const PretokenizerInfo& pretokenizer) {
+  Documents words;
+  for (size_t at = 0, end = 0; at < text.size(); at = end) {
+    end = pretokenizer.word_end(text, at);
+    words.emplace_back(text.substr(at, end - at));
+  }
+  return words;
+}
+
+/// The words of the parts, one after the other, are those of the whole, whatever cuts text into words.
+void expect_words_kept(const std::string& text, const Documents& parts) {
+  for (const PretokenizerInfo& pretokenizer : pretokenizers()) {
+    Documents joined;
+    for (const std::string& part : parts)
+      for (std::string& word : words_of(part, pretokenizer)) joined.push_back(std::move(word));
+    EXPECT_EQ(joined, words_of(text, pretokenizer)) << pretokenizer.name << ": " << text;
+  }
+}
+
 TEST_F(TextSourceTest, PartsHaveTheWordsOfTheWhole) {
   TOKAMAK_NEED_SHARED_DATA("wikitext-2/test.txt");
   std::string text = read_file(shared_data("wikitext-2/test.txt")).substr(0, 200'000);
-  for (const PretokenizerInfo& pretokenizer : pretokenizers()) {
-    auto words_of = [&](std::string_view part) {
-      Documents words;
-      for (size_t at = 0; at < part.size();) {
-        size_t end = pretokenizer.word_end(part, at);
-        words.emplace_back(part.substr(at, end - at));
-        at = end;
-      }
-      return words;
-    };
-    Documents joined;
-    Documents parts = parts_of(write("a.txt", text), {.part_bytes = 50});
-    EXPECT_GT(parts.size(), 3000u);
-    for (const std::string& part : parts)
-      for (std::string& word : words_of(part)) joined.push_back(std::move(word));
-    EXPECT_EQ(joined, words_of(text)) << pretokenizer.name;
+  Documents parts = parts_of(write("a.txt", text), {.part_bytes = 50});
+  EXPECT_GT(parts.size(), 3000u);
+  expect_words_kept(text, parts);
+}
+
+TEST(LastCut, CutsNoWord) {
+  constexpr std::string_view kPieces[] = {" ", " ", "\n", "\r", "\t", "\x1c", "\u00a0", "\u3000", "\u4e2d", "\u00e9",
+                                          "a", "Z", "1",  ".",  "'s", "'",    "/",      "!",      "\u0301", "\xff"};
+  std::mt19937 random(1);
+  int cuts = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text;
+    for (size_t i = 0; i < 12; ++i) text += kPieces[random() % std::size(kPieces)];
+    size_t at = last_cut(text);
+    ASSERT_LT(at, text.size());
+    if (at == 0) continue;
+    ++cuts;
+    expect_words_kept(text, {text.substr(0, at), text.substr(at)});
+    if (HasFailure()) return;
   }
+  EXPECT_GT(cuts, 5000);
 }
 
 TEST_F(TextSourceTest, TellsHowFarItIs) {

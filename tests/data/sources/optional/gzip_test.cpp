@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "data/sources/compression.h"
+#include "data/sources/text.h"
 #include "tests/data/sources/damage.h"
 #include "tests/data/sources/source_test.h"
 #include "tests/support/shared_data.h"
@@ -30,6 +32,13 @@ TEST_F(GzipTest, ReadsSeveralMembersAsOne) {
   std::string first = noise(100'000), second = noise(70'001);
   std::string bytes = gzip_bytes(first) + gzip_bytes("") + gzip_bytes(second) + std::string(512, '\0');
   EXPECT_EQ(read(write("a.txt.gz", bytes)), Documents{first + second});
+}
+
+TEST_F(GzipTest, ReadsWhatComesSlowly) {
+  std::string bytes = gzip_bytes("one ") + gzip_bytes("two");
+  for (size_t at_once : {1, 2, 7})
+    EXPECT_EQ(documents_of(*read_text(decompress(std::make_unique<DrippingBytes>(bytes, at_once)), {})),
+              Documents{"one two"});
 }
 
 TEST_F(GzipTest, LongTextsComeInParts) {
