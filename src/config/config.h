@@ -21,8 +21,9 @@ struct ModelConfig {
 };
 
 struct DataConfig {
-  std::string path = "data";  // folder made by `tokamak prepare`
-  std::string tokenizer;      // folder with the tokenizer files; empty: the data folder
+  std::string path = "data";    // folder made by `tokamak prepare`
+  std::string tokenizer;        // folder with the tokenizer files; empty: the data folder
+  bool mask_documents = false;  // attention and loss do not cross from one document of a sample into another
 };
 
 struct OptimizerConfig {

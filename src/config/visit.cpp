@@ -21,6 +21,7 @@ void visit(FieldList& v, ModelConfig& c) {
 void visit(FieldList& v, DataConfig& c) {
   v("path", c.path, "folder of token shards made by `tokamak prepare`");
   v("tokenizer", c.tokenizer, "folder of the tokenizer's files; empty: the data folder");
+  v("mask_documents", c.mask_documents, "attention and loss stay within each document of a sample");
 }
 
 void visit(FieldList& v, OptimizerConfig& c) {

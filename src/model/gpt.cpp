@@ -69,30 +69,38 @@ class GptBuilder {
 
 }  // namespace
 
-ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng) {
+PackedDocuments add_document_inputs(GraphBuilder& g, int64_t B, int64_t T) {
+  return {g.input("documents", {DType::kI32, {B, T}}), g.input("loss_weight", {DType::kF32, {}})};
+}
+
+ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng, ValueId documents) {
   GptBuilder gpt(g, model, rng);
   int64_t T = g.shape(tokens)[1];
   if (T > model.context)
     user_error("[gpt] expected sequences of at most model.context = {} tokens, got {}", model.context, T);
   ValueId positions = slice(g, gpt.parameter("wpe.weight"), 0, 0, T);  // (T, C)
   return gpt.logits(tokens, positions,
-                    [&](int64_t, ValueId qkv) { return attention(g, qkv, gpt.attention_options(), rng); });
+                    [&](int64_t, ValueId qkv) { return attention(g, qkv, gpt.attention_options(), rng, documents); });
 }
 
-ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId targets, ValueId rng) {
-  ValueId logits = gpt_logits(g, model, tokens, rng);
+ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId targets, ValueId rng,
+                 const PackedDocuments& documents) {
+  ValueId logits = gpt_logits(g, model, tokens, rng, documents.starts);
   int64_t rows = g.shape(logits)[0];
   ValueId losses = cross_entropy(g, logits, reshape(g, targets, {rows}), model.vocab);  // (B*T)
-  return mul(g, reduce_sum(g, losses, {0}, false), constant(g, 1.0 / double(rows)));
+  bool weighted = documents.loss_weight != kNoValue;
+  ValueId weight = weighted ? documents.loss_weight : constant(g, 1.0 / double(rows));
+  return mul(g, reduce_sum(g, losses, {0}, false), weight);
 }
 
-Graph gpt_eval_graph(const ModelConfig& model, int64_t B, int64_t T) {
+Graph gpt_eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents) {
   ModelConfig config = model;
   config.dropout = 0;
   Graph graph("eval");
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
-  graph.add_result("loss", gpt_loss(g, config, tokens, targets, kNoValue));
+  PackedDocuments documents = mask_documents ? add_document_inputs(g, B, T) : PackedDocuments{};
+  graph.add_result("loss", gpt_loss(g, config, tokens, targets, kNoValue, documents));
   return graph;
 }
 

@@ -28,18 +28,31 @@ int64_t count_parameters(const ModelConfig& model);
 void init_parameter(const ParameterInfo& info, int64_t index, int64_t seed, std::span<float> values);
 std::vector<float> init_parameter(const ParameterInfo& info, int64_t index, int64_t seed);
 
-/// Appends parameters and forward pass: tokens i32 (B, T), targets i32 (B, T), rng i32[2] (only read with dropout)
-/// -> mean loss f32[].
-ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId targets, ValueId rng);
+/// What keeps the documents that are packed into a sample apart (data/document_starts.h). Positions go on counting over
+/// them: only what attention and the loss see of the others is masked.
+struct PackedDocuments {
+  ValueId starts = kNoValue;       // i32 (B, T): for each position the first of its document
+  ValueId loss_weight = kNoValue;  // f32[]: 1 / how many targets count; those that do not are negative
+};
 
-/// tokens (B, T) -> logits (B*T, V).
-ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng);
+/// Appends the inputs "documents" and "loss_weight".
+PackedDocuments add_document_inputs(GraphBuilder& g, int64_t B, int64_t T);
+
+/// Appends parameters and forward pass: tokens i32 (B, T), targets i32 (B, T), rng i32[2] (only read with dropout)
+/// -> f32[]: the mean loss, or with documents the sum of the losses times their weight.
+ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId targets, ValueId rng,
+                 const PackedDocuments& documents = {});
+
+/// tokens (B, T) -> logits (B*T, V). `documents`: as PackedDocuments::starts.
+ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng,
+                   ValueId documents = kNoValue);
 
 /// Inference graph for generation: inputs tokens (B, t), positions i32 (t), position i32[]; states cache.<layer>
 /// (B, context, 2C), updated; result "logits" (B*t, V).
 Graph gpt_decode_graph(const ModelConfig& model, int64_t B, int64_t t);
 
-/// Inference graph of the loss: inputs tokens and targets (B, T); result "loss".
-Graph gpt_eval_graph(const ModelConfig& model, int64_t B, int64_t T);
+/// Inference graph of the loss: inputs tokens and targets (B, T), and with mask_documents those of add_document_inputs;
+/// result "loss".
+Graph gpt_eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents = false);
 
 }  // namespace tokamak

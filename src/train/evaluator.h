@@ -13,7 +13,7 @@ struct Evaluation {
   double loss = 0;           // mean, nats a token
   double perplexity = 0;     // e^loss
   double bits_per_byte = 0;  // loss in bits x tokens / bytes of the split's text; 0 when the bytes are unknown
-  int64_t tokens = 0;        // that it was measured on
+  int64_t tokens = 0;        // that it was measured on: the targets that count
 };
 
 class Evaluator {
@@ -23,7 +23,7 @@ class Evaluator {
   Evaluator(const std::filesystem::path& folder, const ShardIndex& index, const SplitIndex& split,
             const RunConfig& config, int64_t batches);
 
-  /// `loss_of` gives the mean loss of one batch.
+  /// `loss_of` gives the mean loss of one batch's targets that count.
   Evaluation evaluate(const std::function<double(const Batch&)>& loss_of);
 
  private:

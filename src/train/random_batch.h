@@ -7,7 +7,8 @@
 
 namespace tokamak {
 
-/// A micro-batch of uniform tokens and targets, the same for the same seed.
+/// A micro-batch of uniform tokens and targets, the same for the same seed. Where documents are kept apart each sample
+/// is one, which costs attention most.
 inline Batch random_batch(const RunConfig& config, uint64_t seed) {
   Batch batch;
   int64_t size = config.train.batch * config.model.context;
@@ -17,6 +18,7 @@ inline Batch random_batch(const RunConfig& config, uint64_t seed) {
     batch.tokens.push_back(draw());
     batch.targets.push_back(draw());
   }
+  if (config.data.mask_documents) batch.documents.assign(size_t(size), 0);
   return batch;
 }
 

@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include "base/error.h"
+#include "data/document_starts.h"
 #include "plan/memory.h"
 
 #include <algorithm>
@@ -22,19 +23,33 @@ int64_t largest_arena(const CompiledStep& step) {
   return std::max(step.step.plan.arena_bytes, step.update ? step.update->plan.arena_bytes : 0);
 }
 
-void set_batch(Program& program, const Batch& batch) {
+// With documents, `loss_weight` is what the sum of the batch's losses is multiplied by.
+void set_batch(Program& program, const Batch& batch, double loss_weight) {
   program.set_input("tokens", batch.tokens.data(), int64_t(batch.tokens.size()) * 4);
   program.set_input("targets", batch.targets.data(), int64_t(batch.targets.size()) * 4);
+  if (!program.has_input("documents")) return;
+  TOKAMAK_CHECK(batch.documents.size() == batch.tokens.size(), "the batch does not say where its documents begin");
+  auto weight = float(loss_weight);
+  program.set_input("documents", batch.documents.data(), int64_t(batch.documents.size()) * 4);
+  program.set_input("loss_weight", &weight, sizeof weight);
+}
+
+// With which the mean over the batches is the mean over all their targets that count; 0 when none does.
+double loss_weight(std::span<const Batch> batches) {
+  int64_t counted = 0;
+  for (const Batch& batch : batches) counted += count_targets(batch.targets);
+  return counted > 0 ? double(batches.size()) / double(counted) : 0;
 }
 
 }  // namespace
 
 LossProgram::LossProgram(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store,
                          std::shared_ptr<Memory> arena, int64_t arena_bytes)
-    : LossProgram(
-          compile_inference(gpt_eval_graph(config.model, config.train.batch, config.model.context), config, target)
-              .plan,
-          backend, store, std::move(arena), arena_bytes) {}
+    : LossProgram(compile_inference(gpt_eval_graph(config.model, config.train.batch, config.model.context,
+                                                   config.data.mask_documents),
+                                    config, target)
+                      .plan,
+                  backend, store, std::move(arena), arena_bytes) {}
 
 LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
                          int64_t arena_bytes)
@@ -42,7 +57,7 @@ LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::s
       program_(plan, backend, store, {.arena = plan.arena_bytes > arena_bytes ? nullptr : arena}) {}
 
 double LossProgram::run(const Batch& batch) {
-  set_batch(program_, batch);
+  set_batch(program_, batch, loss_weight({&batch, 1}));
   program_.run();
   return double(program_.get_scalar("loss"));
 }
@@ -96,8 +111,9 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
   TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
   PendingStep pending;
   auto rate = float(lr);
+  double weight = config().data.mask_documents ? loss_weight(batches) : 0;
   for (size_t i = 0; i < batches.size(); ++i) {
-    set_batch(step_, batches[i]);
+    set_batch(step_, batches[i], weight);
     int32_t rng[2] = {int32_t(config().train.seed), int32_t(step * micro_batches() + int64_t(i))};
     if (step_.has_input("rng")) step_.set_input("rng", rng, sizeof rng);
     if (!update_) step_.set_input("lr", &rate, sizeof rate);

@@ -9,7 +9,7 @@
 namespace tokamak {
 
 struct StepResult {
-  double loss = 0;                   // mean over the micro-batches
+  double loss = 0;                   // mean over the step's targets that count
   double grad_norm = 0;              // before clipping; of a step that was skipped for an overflow: not finite
   std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
   std::optional<int64_t> skipped;    // and how many steps were skipped so far
@@ -73,7 +73,7 @@ class Session {
   int64_t tokens_per_step() const;
   double flops_per_step() const;
 
-  /// Mean loss of one batch, without dropout and without touching anything.
+  /// Mean loss of one batch's targets that count, without dropout and without touching anything.
   double evaluate(const Batch& batch);
 
   Program& step_program() { return step_; }

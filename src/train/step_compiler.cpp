@@ -19,7 +19,8 @@ Graph build_forward(const RunConfig& config) {
   int64_t B = config.train.batch, T = config.model.context;
   ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
   ValueId rng = config.model.dropout > 0 ? g.input("rng", {DType::kI32, {2}}) : kNoValue;
-  graph.add_result("loss", gpt_loss(g, config.model, tokens, targets, rng));
+  PackedDocuments documents = config.data.mask_documents ? add_document_inputs(g, B, T) : PackedDocuments{};
+  graph.add_result("loss", gpt_loss(g, config.model, tokens, targets, rng, documents));
   return graph;
 }
 

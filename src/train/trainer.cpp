@@ -70,7 +70,8 @@ class Trainer {
                 {.batch = config_.train.batch,
                  .context = config_.model.context,
                  .vocab_size = config_.model.vocab,
-                 .seed = uint64_t(config_.train.seed)}),
+                 .seed = uint64_t(config_.train.seed),
+                 .end_of_text = config_.data.mask_documents ? int32_t(index_.end_of_text) : -1}),
         initial_(begin_initial_values()),
         target_(start_.time("tuning", [&] { return tune(config_, target, backend); })),
         session_(start_.time("compiling", [&] { return Session(config_, target_, backend, backend.free_bytes()); })) {

@@ -1,8 +1,8 @@
 // Whole models against PyTorch: logits, loss, every gradient and ten AdamW steps, on the interpreter and on the CPU
 // backend under every setting of the passes. The first tensor that differs is named, in the order of the forward pass.
 #include "tests/model/golden.h"
+#include "tests/model/gradient_graph.h"
 
-#include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
 #include "ops/ops.h"
 #include "tests/support/run_on_cpu.h"
@@ -18,62 +18,6 @@ struct Tolerance {
 constexpr Tolerance kInterpreter{2e-6, 5e-6, 2e-5, 1e-7};
 constexpr Tolerance kFloat{5e-6, 1e-5, 1e-4, 1e-6};
 constexpr Tolerance kLow{3e-2, 8e-2, 0, 1e-2};
-
-struct Setting {
-  std::string name;
-  CompileConfig compile;
-  int64_t micro_batches = 1;
-};
-
-CompileConfig options(bool fuse, bool flash, bool pad, bool optimizer, const std::string& precision = "fp32") {
-  CompileConfig c;
-  c.fuse = fuse;
-  c.flash_attention = flash;
-  c.pad_vocab = pad;
-  c.fused_optimizer = optimizer;
-  c.precision = precision;
-  return c;
-}
-
-CompileConfig without(std::vector<std::string> passes) {
-  CompileConfig c = options(false, false, false, false);
-  c.disable_passes = std::move(passes);
-  return c;
-}
-
-std::vector<Setting> settings() {
-  return {
-      {"AllOn", options(true, true, true, true)},
-      {"AllOff", options(false, false, false, false)},
-      {"NoPassAtAll", without({"eliminate_dead", "merge_duplicates", "form_groups", "decompose_attention"})},
-      {"FuseOnly", options(true, false, false, false)},
-      {"FlashOnly", options(false, true, false, false)},
-      {"PadOnly", options(false, false, true, false)},
-      {"FusedOptimizerOnly", options(false, false, false, true)},
-      {"NoFlash", options(true, false, true, true)},
-      {"Accumulated", options(true, true, true, true), 2},
-      {"AccumulatedAllOff", options(false, false, false, false), 2},
-  };
-}
-
-// Forward, gradients as results grad.<name>; with logits as a result where they are asked for.
-Graph gradient_graph(const ModelConfig& model, int64_t B, const CompileConfig* compile) {
-  Graph graph("gradients");
-  GraphBuilder g(graph);
-  ValueId tokens = g.input("tokens", {DType::kI32, {B, model.context}});
-  ValueId targets = g.input("targets", {DType::kI32, {B, model.context}});
-  graph.add_result("loss", gpt_loss(g, model, tokens, targets, kNoValue));
-  if (compile) run_passes(graph, Stage::kForward, {Target{}, *compile});
-  GraphBuilder backward(graph);
-  std::vector<ValueId> parameters;
-  for (const Argument& argument : graph.arguments())
-    if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
-  std::vector<ValueId> grads = differentiate(backward, graph.find_result("loss"), parameters);
-  for (size_t i = 0; i < grads.size(); ++i)
-    graph.add_result("grad." + graph.argument_of(parameters[i])->name, grads[i]);
-  if (compile) run_passes(graph, Stage::kStep, {Target{}, *compile});
-  return graph;
-}
 
 // Batch 0 and the parameters, padded with zeros to what the graph has.
 std::vector<HostTensor> arguments_of(const Golden& golden, const Graph& graph) {

@@ -111,6 +111,7 @@ struct Step {
   bool tied = true;
   bool scaled = false;
   const char* precision = "fp32";
+  bool documents = false;
 };
 
 Graph step_of_gpt(const Step& step, bool chunked) {
@@ -122,7 +123,8 @@ Graph step_of_gpt(const Step& step, bool chunked) {
   Graph graph("step");
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {2, 6}}), targets = g.input("targets", {DType::kI32, {2, 6}});
-  graph.add_result("loss", gpt_loss(g, model, tokens, targets, kNoValue));
+  PackedDocuments documents = step.documents ? add_document_inputs(g, 2, 6) : PackedDocuments{};
+  graph.add_result("loss", gpt_loss(g, model, tokens, targets, kNoValue, documents));
   run_passes(graph, Stage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())
@@ -185,7 +187,9 @@ TEST_P(ChunkedStep, GetsTheEmbeddingsGradientInPlace) {
 INSTANTIATE_TEST_SUITE_P(Steps, ChunkedStep,
                          testing::Values(Step{"Tied"}, Step{"Untied", false}, Step{"Scaled", true, true},
                                          Step{"Bf16", true, false, "bf16"}, Step{"Bf16Untied", false, false, "bf16"},
-                                         Step{"Fp16", true, true, "fp16"}, Step{"Tf32", true, false, "tf32"}),
+                                         Step{"Fp16", true, true, "fp16"}, Step{"Tf32", true, false, "tf32"},
+                                         Step{"Documents", true, false, "fp32", true},
+                                         Step{"DocumentsScaled", true, true, "fp16", true}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ChunkedClassifier, LeavesInferenceAlone) {

@@ -111,7 +111,7 @@ class InputStage {
   }
 
  private:
-  static constexpr size_t kSlots = 8;  // two steps' worth of inputs
+  static constexpr size_t kSlots = 12;  // two steps' worth of inputs
   struct Slot {
     std::unique_ptr<PinnedBuffer> buffer;
     EventHandle done;

@@ -1,0 +1,70 @@
+// Graphs of a model's loss and gradients under every setting of the passes.
+#pragma once
+
+#include "autodiff/differentiate.h"
+#include "model/gpt.h"
+#include "passes/pass.h"
+
+#include <string>
+#include <vector>
+
+namespace tokamak::test {
+
+struct Setting {
+  std::string name;
+  CompileConfig compile;
+  int64_t micro_batches = 1;
+};
+
+inline CompileConfig options(bool fuse, bool flash, bool pad, bool optimizer, const std::string& precision = "fp32") {
+  CompileConfig c;
+  c.fuse = fuse;
+  c.flash_attention = flash;
+  c.pad_vocab = pad;
+  c.fused_optimizer = optimizer;
+  c.precision = precision;
+  return c;
+}
+
+inline CompileConfig without(std::vector<std::string> passes) {
+  CompileConfig c = options(false, false, false, false);
+  c.disable_passes = std::move(passes);
+  return c;
+}
+
+inline std::vector<Setting> settings() {
+  return {
+      {"AllOn", options(true, true, true, true)},
+      {"AllOff", options(false, false, false, false)},
+      {"NoPassAtAll", without({"eliminate_dead", "merge_duplicates", "form_groups", "decompose_attention"})},
+      {"FuseOnly", options(true, false, false, false)},
+      {"FlashOnly", options(false, true, false, false)},
+      {"PadOnly", options(false, false, true, false)},
+      {"FusedOptimizerOnly", options(false, false, false, true)},
+      {"NoFlash", options(true, false, true, true)},
+      {"Accumulated", options(true, true, true, true), 2},
+      {"AccumulatedAllOff", options(false, false, false, false), 2},
+  };
+}
+
+/// Results loss and grad.<name>; null: without passes. With documents the inputs of add_document_inputs as well.
+inline Graph gradient_graph(const ModelConfig& model, int64_t B, const CompileConfig* compile, bool documents = false) {
+  Graph graph("gradients");
+  GraphBuilder g(graph);
+  ValueId tokens = g.input("tokens", {DType::kI32, {B, model.context}});
+  ValueId targets = g.input("targets", {DType::kI32, {B, model.context}});
+  PackedDocuments packed = documents ? add_document_inputs(g, B, model.context) : PackedDocuments{};
+  graph.add_result("loss", gpt_loss(g, model, tokens, targets, kNoValue, packed));
+  if (compile) run_passes(graph, Stage::kForward, {Target{}, *compile});
+  GraphBuilder backward(graph);
+  std::vector<ValueId> parameters;
+  for (const Argument& argument : graph.arguments())
+    if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
+  std::vector<ValueId> grads = differentiate(backward, graph.find_result("loss"), parameters);
+  for (size_t i = 0; i < grads.size(); ++i)
+    graph.add_result("grad." + graph.argument_of(parameters[i])->name, grads[i]);
+  if (compile) run_passes(graph, Stage::kStep, {Target{}, *compile});
+  return graph;
+}
+
+}  // namespace tokamak::test
