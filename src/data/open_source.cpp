@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/error.h"
 #include "data/join_tokens.h"
@@ -96,6 +97,32 @@ const SourceFormatInfo* find_by_name(std::string_view name) {
   return nullptr;
 }
 
+bool is_named_compressed(const fs::path& path) {
+  std::string name = path.filename().string();
+  return without_compression_ending(name).size() < name.size();
+}
+
+/// For what is read from any place, not from the beginning to the end.
+void check_not_compressed(const fs::path& path, const SourceFormatInfo& info) {
+  if (is_named_compressed(path))
+    user_error("[data] {}: expected a file of format {} as it is, got a compressed one; decompress it first",
+               path.string(), info.name);
+}
+
+/// A file that is text only for want of a better name must not be an archive or a program.
+void check_not_binary(const fs::path& path) {
+  if (!fs::is_regular_file(path) || is_named_compressed(path)) return;
+  std::string begin(4096, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), std::streamsize(begin.size()));
+  begin.resize(size_t(file.gcount()));
+  if (begin.find('\0') != begin.npos)
+    user_error(
+        "[data] {}: expected text in a file of no known name, got bytes of zero; convert it, or name its format "
+        "(UTF-16 is to become UTF-8)",
+        path.string());
+}
+
 [[noreturn]] void missing_error(const fs::path& path, const SourceFormatInfo& info, std::string_view package) {
   user_error("[data] {}: expected a program that reads {}, got one built without it; install {} and build again",
              path.string(), info.name, package);
@@ -142,6 +169,8 @@ std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& o
     user_error("[data] {}: expected a file with documents, got one of tokens only ({}); train on it as it is",
                path.string(), info.name);
   if (!reader->open) missing_error(path, info, reader->missing);
+  if (!reader->streams) check_not_compressed(path, info);
+  if (options.format == "auto" && !format_by_name(path)) check_not_binary(path);
   return reader->open(path, options);
 }
 
@@ -155,6 +184,7 @@ std::unique_ptr<TokenArray> open_tokens(const std::vector<fs::path>& paths, cons
       user_error("[data] {}: expected a file of tokens, got documents ({}); run tokamak prepare on it", path.string(),
                  info.name);
     if (!reader->open) missing_error(path, info, reader->missing);
+    check_not_compressed(path, info);
     arrays.push_back(reader->open(path, options));
   }
   return arrays.size() == 1 ? std::move(arrays[0]) : join_tokens(std::move(arrays));

@@ -43,6 +43,20 @@ TEST_F(OpenSourceTest, NamesThePackageOfAnAbsentLibrary) {
   if (absent == 0) GTEST_SKIP() << "all libraries are built in";
 }
 
+TEST_F(OpenSourceTest, RefusesWhatIsNoTextOfNoKnownName) {
+  std::string binary("PAR1\x15\0\x15\0", 8);
+  expect_user_error([&] { read(write("a.parquet", binary)); }, {"a.parquet", "expected text", "convert it"});
+  EXPECT_EQ(read(write("a.txt", binary)), Documents{binary});
+  EXPECT_EQ(read(write("a.parquet", binary), {.format = "text"}), Documents{binary});
+  EXPECT_EQ(read(write("a.log", "caf\xe9")), Documents{"caf\xe9"});
+}
+
+TEST_F(OpenSourceTest, RefusesCompressedTokens) {
+  std::string file = write("a.npy.gz", "\x1f\x8b");
+  expect_user_error([&] { read(file); }, {"a.npy.gz", "format npy", "decompress it"});
+  expect_user_error([&] { open_tokens({file}, {}); }, {"a.npy.gz", "format npy", "decompress it"});
+}
+
 TEST_F(OpenSourceTest, TextIsNotTokens) {
   expect_user_error([&] { open_tokens({write("a.txt", "x")}, {}); }, {"a.txt", "expected a file of tokens", "prepare"});
 }

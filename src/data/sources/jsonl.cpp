@@ -104,6 +104,6 @@ std::unique_ptr<Source> read_json(std::unique_ptr<ByteStream> stream, const Sour
   return std::make_unique<JsonSource>(std::move(stream), options);
 }
 
-const DocumentReader jsonl_documents = {.open = open};
+const DocumentReader jsonl_documents = {.open = open, .streams = true};
 
 }  // namespace tokamak

@@ -88,6 +88,6 @@ size_t last_cut(std::string_view text) {
   return 0;
 }
 
-const DocumentReader text_documents = {.open = open};
+const DocumentReader text_documents = {.open = open, .streams = true};
 
 }  // namespace tokamak

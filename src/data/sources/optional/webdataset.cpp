@@ -163,6 +163,6 @@ std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOpti
 
 }  // namespace
 
-const DocumentReader webdataset_documents = {.open = open};
+const DocumentReader webdataset_documents = {.open = open, .streams = true};
 
 }  // namespace tokamak

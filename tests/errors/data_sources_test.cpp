@@ -1,0 +1,52 @@
+// Mistakes with what data comes from, through the program itself.
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_refused.h"
+#include "tests/support/quick_file.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tokamak {
+namespace {
+
+class DataSources : public testing::Test {
+ protected:
+  void expect_prepare_refused(const std::vector<std::string>& arguments, std::initializer_list<std::string> pieces) {
+    std::vector<std::string> all = {"prepare"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    expect_refused(run_program(folder_.path(), all), pieces);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "data" / "index.json"));
+  }
+
+  void write(const std::string& name, std::string_view content) { write_file_quickly(folder_ / name, content); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(DataSources, PatternThatMatchesNothing) {
+  write("a.txt", "text");
+  expect_prepare_refused({"*.jsonl"}, {"files that match *.jsonl", "got none", "check the pattern"});
+}
+
+TEST_F(DataSources, FileThatOnlyClaimsToBeCompressed) {
+  write("a.txt.gz", "not compressed at all");
+  expect_prepare_refused({"a.txt.gz"}, {"a.txt.gz", "expected gzip data", "does not begin", "again"});
+}
+
+TEST_F(DataSources, BinaryFile) {
+  write("model.pt", std::string("PK\3\4\0\0\0\0", 8));
+  expect_prepare_refused({"model.pt"}, {"model.pt", "expected text", "convert it"});
+}
+
+TEST_F(DataSources, LineThatIsNoJson) {
+  write("a.jsonl", "{\"text\": \"one\"}\nplain text\n");
+  expect_prepare_refused({"a.jsonl"}, {"a.jsonl line 2", "expected a JSON object", "got plain text"});
+}
+
+TEST_F(DataSources, TarCutShort) {
+  write("a.tar", std::string(700, 'x'));
+  expect_prepare_refused({"a.tar"}, {"a.tar", "expected"});
+}
+
+}  // namespace
+}  // namespace tokamak
