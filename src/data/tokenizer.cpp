@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "data/scan_words.h"
@@ -77,7 +77,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids) const {
 }
 
 Encoder::Encoder(const Tokenizer& tokenizer, size_t text_bytes)
-    : tokenizer_(tokenizer), cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 4, 14)) {}
+    : tokenizer_(tokenizer), cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 3, 14)) {}
 
 void Encoder::append(std::string_view text, std::vector<int32_t>& ids) { append_part(text, 0, text.size(), ids); }
 
@@ -125,43 +125,54 @@ void Encoder::flush(std::vector<int32_t>& ids) {
 }
 
 inline void Encoder::append_key(WordBlock key, std::string_view word, std::vector<int32_t>& ids) {
-  size_t place = hash_key(key) >> (64 - cache_bits_);
-  CachedWord& cached = cache_[place];
-  if (cached.key != key && !fill(cached, key, word)) {
-    flush(ids);
-    ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());
-    return;
+  CacheSet& set = cache_[hash_key(key) >> (64 - cache_bits_)];
+  if (set.recent.key != key) {
+    if (set.older.key == key) {
+      std::swap(set.recent, set.older);
+    } else if (!fill(set, key, word)) {
+      flush(ids);
+      ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());
+      return;
+    }
   }
   if (output_.count + kMoreIds > Output::kSize) flush(ids);
+  const CachedWord& cached = set.recent;
   int32_t* out = output_.ids.data() + output_.count;
   std::copy(cached.ids.begin(), cached.ids.end(), out);  // all, as a fixed number is faster to copy
-  if (cached.count > kInlineIds) std::copy(more_ids_[place].begin(), more_ids_[place].end(), out);
+  if (cached.count > kInlineIds) std::ranges::copy(more_ids_[size_t(cached.ids[0])], out);
   output_.count += cached.count;
 }
 
 void Encoder::append_long_word(std::string_view word, std::vector<int32_t>& ids) {
-  encode_word(word);
+  encode_word(word, {0, 0});
   flush(ids);
   ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());
 }
 
-/// Remembers a word; false if it has too many ids, which then are in word_ids_ only.
-bool Encoder::fill(CachedWord& cached, WordBlock key, std::string_view word) {
-  encode_word(word);
+/// Remembers a word in place of the older one; false if it has too many ids, which then are in word_ids_ only.
+bool Encoder::fill(CacheSet& set, WordBlock key, std::string_view word) {
+  encode_word(word, key);
   if (word_ids_.size() > kMoreIds) return false;
-  cached.key = key;
-  cached.count = uint32_t(word_ids_.size());
-  if (cached.count <= kInlineIds) {
-    std::copy(word_ids_.begin(), word_ids_.end(), cached.ids.begin());
-  } else {
-    if (more_ids_.empty()) more_ids_.resize(cache_.size());
-    std::copy(word_ids_.begin(), word_ids_.end(), more_ids_[size_t(&cached - cache_.data())].begin());
+  CachedWord evicted = std::exchange(set.older, set.recent);
+  set.recent = {key, {}, uint32_t(word_ids_.size())};
+  if (evicted.count > kInlineIds) free_more_ids_.push_back(evicted.ids[0]);
+  if (word_ids_.size() <= kInlineIds) {
+    std::ranges::copy(word_ids_, set.recent.ids.begin());
+    return true;
   }
+  if (free_more_ids_.empty()) {
+    free_more_ids_.push_back(int32_t(more_ids_.size()));
+    more_ids_.emplace_back();
+  }
+  set.recent.ids[0] = free_more_ids_.back();
+  free_more_ids_.pop_back();
+  std::ranges::copy(word_ids_, more_ids_[size_t(set.recent.ids[0])].begin());
   return true;
 }
 
-void Encoder::encode_word(std::string_view word) {
-  if (int32_t id = tokenizer_.words_.find(word); id >= 0) {
+/// Leaves a word's ids in word_ids_.
+void Encoder::encode_word(std::string_view word, WordBlock key) {
+  if (int32_t id = tokenizer_.words_.find(word, key); id >= 0) {
     word_ids_.assign(1, id);
   } else {
     tokenizer_.merge_bytes(word, word_ids_);

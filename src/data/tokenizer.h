@@ -68,11 +68,16 @@ class Encoder {
  private:
   static constexpr size_t kInlineIds = 3, kMoreIds = 12;
 
-  /// 32 bytes, two to a cache line. Most words are one token, few have more than three.
+  /// Most words are one token, few have more than three.
   struct CachedWord {
-    WordBlock key = {0, 0};                    // with a length of 0 if empty
-    std::array<int32_t, kInlineIds> ids = {};  // or in more_ids_
+    WordBlock key = {0, 0};                    // of length 0 if empty
+    std::array<int32_t, kInlineIds> ids = {};  // or the first is a place in more_ids_
     uint32_t count = 0;
+  };
+
+  /// The words of one hash, in one cache line.
+  struct alignas(64) CacheSet {
+    CachedWord recent, older;
   };
 
   /// Room for ids before they go to the caller's vector.
@@ -84,14 +89,15 @@ class Encoder {
 
   void append_key(WordBlock key, std::string_view word, std::vector<int32_t>& ids);
   void append_long_word(std::string_view word, std::vector<int32_t>& ids);
-  bool fill(CachedWord& cached, WordBlock key, std::string_view word);
-  void encode_word(std::string_view word);
+  bool fill(CacheSet& set, WordBlock key, std::string_view word);
+  void encode_word(std::string_view word, WordBlock key);
   void flush(std::vector<int32_t>& ids);
 
   const Tokenizer& tokenizer_;
   int cache_bits_;
-  std::vector<CachedWord> cache_;                        // direct-mapped, allocated with the first word that needs it
-  std::vector<std::array<int32_t, kMoreIds>> more_ids_;  // of each cached word, allocated with the first that needs it
+  std::vector<CacheSet> cache_;  // allocated with the first text
+  std::vector<std::array<int32_t, kMoreIds>> more_ids_;
+  std::vector<int32_t> free_more_ids_;  // places there that no word has any more
   std::vector<int32_t> word_ids_;
   Output output_;
 };

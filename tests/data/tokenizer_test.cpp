@@ -60,6 +60,21 @@ TEST(Tokenizer, AnEncoderGivesTheSameIdsEveryTime) {
   }
 }
 
+// Words that drive each other out of a small cache, with few ids and many, and come back.
+TEST(Tokenizer, AnEncoderForgetsAndFindsAgain) {
+  Tokenizer tokenizer(small_vocabulary({{"a", "b"}, {" ", "a"}, {"c", "d"}, {"cd", "cd"}}));
+  Encoder encoder(tokenizer, 1);
+  for (uint64_t round = 0; round < 300; ++round) {
+    std::string word(1 + philox4x32(round, 1)[0] % 20, ' ');
+    for (size_t i = 0; i < word.size(); ++i) word[i] = char('a' + philox4x32(round % 60, i, 2)[0] % 4);
+    Ids ids, expected;
+    encoder.append(word, ids);
+    for (char c : word) expected.push_back(c);
+    BpeMerges(tokenizer.vocabulary().merges).apply(expected);
+    ASSERT_EQ(ids, expected) << word;
+  }
+}
+
 TEST(Tokenizer, TakesTheLongestMarkerOfThoseThatStartFirst) {
   Vocabulary vocabulary = small_vocabulary({});
   int32_t end = int32_t(vocabulary.tokens.size()) - 1;
