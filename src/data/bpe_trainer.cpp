@@ -96,7 +96,8 @@ class Trainer {
 
   /// Merges a pair wherever it is in a word, and counts only what changes: its neighbours.
   void merge_in_word(uint32_t place, uint64_t pair, int32_t result) {
-    auto& [symbols, count] = words_[place];
+    std::vector<int32_t>& symbols = words_[place].symbols;
+    int64_t count = words_[place].count;
     size_t kept = 0;
     for (size_t at = 0; at < symbols.size(); ++at) {
       if (at + 1 == symbols.size() || pair_key(symbols[at], symbols[at + 1]) != pair) {
