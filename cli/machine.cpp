@@ -43,8 +43,7 @@ Machine open_cpu(const RunConfig& config) {
 std::string measurements_file(const Machine& machine) {
   std::filesystem::path cache = cuda::default_cache();
   if (cache.empty()) return {};
-  std::string what = machine.target.name + machine.versions;
-  return cache / fmt::format("measured-{:016x}.json", checksum(std::as_bytes(std::span(what))));
+  return cache / fmt::format("tuned-{:016x}.json", checksum(std::as_bytes(std::span(machine.target.machine))));
 }
 
 Machine open_gpu(const RunConfig& config, int ordinal) {
@@ -54,6 +53,7 @@ Machine open_gpu(const RunConfig& config, int ordinal) {
   machine.versions = cuda::describe_device(ordinal).versions;
   machine.backend = cuda::make_backend(ordinal, cuda::default_cache());
   machine.target = cuda::measure_target(*machine.backend, ordinal);
+  machine.target.machine = machine.target.name + ", " + machine.versions;
   machine.target.measurements = measurements_file(machine);
   return machine;
 }

@@ -57,6 +57,18 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
   virtual std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) = 0;
+  /// Begins in the background what compile() of the node will need, where that takes long and nothing is measured in
+  /// it.
+  virtual void compile_ahead(const Graph& /*graph*/, const Node& /*node*/) {}
+  /// To be called when kernels were compiled, before they run for good: gives back memory that the choice of their
+  /// algorithms took, and writes the choices down.
+  virtual void end_choices() {}
+  /// The algorithms that were chosen by measurement for the kernels compiled so far, as text.
+  virtual std::string choices() const { return {}; }
+  /// Takes over what choices() gave in an earlier process; it comes before any cache. False for text that is damaged or
+  /// of another kind of device or library.
+  virtual bool adopt_choices(const std::string& text) { return text.empty(); }
+
   virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;   // host to backend; `from` is free on return
   virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;  // backend to host; waits for what came before
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;

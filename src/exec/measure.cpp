@@ -11,7 +11,8 @@ namespace tokamak {
 namespace {
 
 constexpr int kRuns = 5;
-constexpr int64_t kPatternElements = 1 << 18;
+constexpr int64_t kPatternElements = (1 << 18) + 352;  // no multiple of a matrix's row, so that rows differ
+constexpr int64_t kAlignment = 256;
 
 // Uniform in [-1, 1); zeros, which are valid wherever integers are, for integers.
 std::vector<std::byte> random_pattern(DType dtype) {
@@ -21,52 +22,60 @@ std::vector<std::byte> random_pattern(DType dtype) {
   return to_storage(tensor);
 }
 
-// The pattern again and again over the whole memory, doubled on the device.
-std::unique_ptr<Memory> make_operand(Backend& backend, const ValueType& type) {
-  int64_t bytes = num_bytes(type);
-  auto memory = backend.allocate(bytes);
-  std::vector<std::byte> pattern = random_pattern(type.dtype);
-  auto* data = static_cast<std::byte*>(memory->data());
-  int64_t filled = std::min(bytes, int64_t(pattern.size()));
-  backend.copy_in(data, pattern.data(), filled);
-  for (; filled < bytes; filled *= 2) backend.copy(data + filled, data, std::min(filled, bytes - filled));
-  return memory;
-}
-
 bool is_library_kernel(const Node& node) {
   return node.op->autocast == Autocast::kLow || (node.body && node.attrs.get_string("kind") == "matmul");
 }
 
+int64_t padded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
 }  // namespace
 
-double measure_node(Backend& backend, const Graph& graph, const Node& node) {
+// The pattern again and again over the whole operand, doubled on the device.
+void NodeMeter::fill(std::byte* to, const ValueType& type) {
+  std::vector<std::byte>& pattern = patterns_[type.dtype];
+  if (pattern.empty()) pattern = random_pattern(type.dtype);
+  int64_t bytes = num_bytes(type), filled = std::min(bytes, int64_t(pattern.size()));
+  backend_.copy_in(to, pattern.data(), filled);
+  for (; filled < bytes; filled *= 2) backend_.copy(to + filled, to, std::min(filled, bytes - filled));
+}
+
+double NodeMeter::seconds(const Graph& graph, const Node& node) {
   Graph single = single_node(graph, node);
   const Node& alone = single.nodes()[0];
-  std::vector<std::unique_ptr<Memory>> memory;
+  std::unique_ptr<Kernel> kernel = backend_.compile(single, alone);
+  int64_t total = padded(kernel->workspace_bytes());
+  for (const auto* values : {&alone.inputs, &alone.outputs})
+    for (ValueId value : *values) total += padded(num_bytes(single.type(value)));
+  if (total > bytes_) {
+    bytes_ = 0;
+    operands_.reset();  // before there is more
+    operands_ = backend_.allocate(total);
+    bytes_ = total;
+  }
+  auto* at = static_cast<std::byte*>(operands_->data());
+  auto take = [&](int64_t bytes) { return std::exchange(at, at + padded(bytes)); };
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  for (ValueId input : alone.inputs)
-    inputs.push_back(memory.emplace_back(make_operand(backend, single.type(input)))->data());
-  for (ValueId output : alone.outputs)
-    outputs.push_back(memory.emplace_back(backend.allocate(num_bytes(single.type(output))))->data());
-  std::unique_ptr<Kernel> kernel = backend.compile(single, alone);
-  std::unique_ptr<Memory> workspace = backend.allocate(kernel->workspace_bytes());
-  kernel->use_workspace(workspace->data());
+  for (ValueId input : alone.inputs) {
+    fill(at, single.type(input));
+    inputs.push_back(take(num_bytes(single.type(input))));
+  }
+  for (ValueId output : alone.outputs) outputs.push_back(take(num_bytes(single.type(output))));
+  kernel->use_workspace(at);
   auto run = [&] { kernel->run(inputs, outputs); };
   run();
   std::vector<double> seconds;
-  for (int i = 0; i < kRuns; ++i) seconds.push_back(backend.time(run));
+  for (int i = 0; i < kRuns; ++i) seconds.push_back(backend_.time(run));
   std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
   return seconds[kRuns / 2];
 }
 
-void measure_library_kernels(Target& target, const Plan& plan, Backend& backend) {
-  for (const Launch& launch : plan.launches) {
-    const Node& node = plan.graph.nodes()[size_t(launch.node)];
-    if (!is_library_kernel(node)) continue;
-    auto [at, fresh] = target.measured_seconds.try_emplace(kernel_key(plan.graph, node), 0.0);
-    if (fresh) at->second = measure_node(backend, plan.graph, node);
-  }
+std::map<std::string, int> library_kernels(const Plan& plan) {
+  std::map<std::string, int> found;
+  for (const Launch& launch : plan.launches)
+    if (const Node& node = plan.graph.nodes()[size_t(launch.node)]; is_library_kernel(node))
+      found.try_emplace(kernel_key(plan.graph, node), launch.node);
+  return found;
 }
 
 }  // namespace tokamak

@@ -4,13 +4,29 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 
+#include <map>
+#include <string>
+
 namespace tokamak {
 
-/// Seconds of the node's kernel alone, on random operands: the median of a few runs after one that warms up.
-double measure_node(Backend& backend, const Graph& graph, const Node& node);
+/// Times single nodes. Memory for their operands is kept from one to the next.
+class NodeMeter {
+ public:
+  explicit NodeMeter(Backend& backend) : backend_(backend) {}
 
-/// Adds to target.measured_seconds the kernels of the plan whose speed is a library's affair (matmuls, attention), as
-/// far as they are not there yet.
-void measure_library_kernels(Target& target, const Plan& plan, Backend& backend);
+  /// Seconds of the node's kernel alone, on random operands: the median of a few runs after one that warms up.
+  double seconds(const Graph& graph, const Node& node);
+
+ private:
+  void fill(std::byte* to, const ValueType& type);
+
+  Backend& backend_;
+  std::unique_ptr<Memory> operands_;
+  int64_t bytes_ = 0;  // of operands_
+  std::map<DType, std::vector<std::byte>> patterns_;
+};
+
+/// The plan's kernels whose speed is a library's affair (matmuls, attention): by kernel_key, the first node of each.
+std::map<std::string, int> library_kernels(const Plan& plan);
 
 }  // namespace tokamak

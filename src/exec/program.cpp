@@ -89,6 +89,7 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
   }
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
   for (const Launch& launch : plan_.launches) bind(launch);
+  backend_.end_choices();
   share_workspace();
 }
 

@@ -34,7 +34,9 @@ struct Target {
   bool tunable = false;                            // there is something to gain
   std::map<std::string, double> measured_seconds;  // of single kernels
   std::set<std::string> plain_matmuls;             // matmul groups that cost more than their parts
-  std::string measurements;                        // file that keeps measured_seconds between runs; empty: none
+  std::string tuned_for;                           // the step that plain_matmuls was chosen for, in a word
+  std::string machine;                             // what measurements hold for: device and versions of the libraries
+  std::string measurements;                        // file that keeps them between runs; empty: none
 };
 
 }  // namespace tokamak

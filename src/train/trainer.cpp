@@ -72,8 +72,7 @@ class Trainer {
                  .vocab_size = config_.model.vocab,
                  .seed = uint64_t(config_.train.seed),
                  .end_of_text = config_.data.mask_documents ? int32_t(index_.end_of_text) : -1}),
-        initial_(begin_initial_values()),
-        target_(start_.time("tuning", [&] { return tune(config_, target, backend); })),
+        initial_(begin_initial_values()), target_(start_.time("tuning", [&] { return tune_here(target); })),
         session_(start_.time("compiling", [&] { return Session(config_, target_, backend, backend.free_bytes()); })) {
     if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
@@ -130,6 +129,29 @@ class Trainer {
     start_.lap("data");
     if (found_) return nullptr;
     return std::make_unique<InitialValues>(gpt_parameters(config_.model), config_.train.seed);
+  }
+
+  std::filesystem::path choices_file() const { return std::filesystem::path(config_.train.out) / "choices.json"; }
+
+  // A run that goes on chooses as it did, whatever became of the cache.
+  Target tune_here(const Target& target) {
+    std::error_code error;
+    if (found_ && target.tunable && std::filesystem::exists(choices_file(), error))
+      choices_ = read_file(choices_file());
+    if (!choices_.empty() && !adopt_choices(choices_, target, backend_))
+      observer_.message(
+          fmt::format("warning: {} holds what was chosen for another kind of GPU or other libraries; they "
+                      "choose anew here, and the last bits of the run may differ from now on",
+                      choices_file().string()));
+    return tune(config_, target, backend_, Measure::kChoices, choices_);
+  }
+
+  // Beside the checkpoints, which are what a run goes on from.
+  void save_choices() {
+    std::string choices = run_choices(target_, backend_);
+    if (choices == choices_) return;
+    write_file_atomic(choices_file(), choices);
+    choices_ = choices;
   }
 
   void start_or_resume() {
@@ -288,6 +310,7 @@ class Trainer {
   }
 
   void save() {
+    save_choices();
     CheckpointState state{
         step_, tokens_, consumed_, config_.train.seed, to_json(config_), tokenizer_fingerprint(tokenizer_)};
     auto path = save_checkpoint(config_.train.out, state, session_.store(), session_.parameters(),
@@ -307,6 +330,7 @@ class Trainer {
   Tokenizer tokenizer_;
   Loader loader_;
   std::unique_ptr<InitialValues> initial_;  // while they are needed
+  std::string choices_;                     // as in choices_file()
   Target target_;
   Session session_;
   std::unique_ptr<Evaluator> evaluator_;

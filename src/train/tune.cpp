@@ -1,44 +1,23 @@
 #include "train/tune.h"
 
-#include "base/error.h"
-#include "base/file.h"
+#include "base/checksum.h"
 #include "exec/measure.h"
 #include "graph/single_node.h"
+#include "graph/text.h"
 #include "train/step_compiler.h"
+#include "train/tuning_record.h"
 
 #include <nlohmann/json.hpp>
 
-#include <set>
+#include <algorithm>
+#include <optional>
 
 namespace tokamak {
 namespace {
 
 using nlohmann::json;
 
-// A file that cannot be read or is damaged is like none: everything is measured again.
-void load_measurements(Target& target) {
-  if (target.measurements.empty() || !std::filesystem::exists(target.measurements)) return;
-  try {
-    json known = json::parse(read_file(target.measurements));
-    for (const auto& [key, seconds] : known.items()) target.measured_seconds.emplace(key, seconds.get<double>());
-  } catch (const std::exception&) {
-  }
-}
-
-// Nor is it an error when it cannot be written. What another process wrote meanwhile stays: choices, and with them
-// bits, follow from the first measurement.
-void save_measurements(Target& target) {
-  if (target.measurements.empty()) return;
-  Target before;
-  before.measurements = target.measurements;
-  load_measurements(before);
-  for (const auto& [key, seconds] : before.measured_seconds) target.measured_seconds[key] = seconds;
-  try {
-    make_folder(std::filesystem::path(target.measurements).parent_path());
-    write_shared_file(target.measurements, json(target.measured_seconds).dump(1));
-  } catch (const UserError&) {
-  }
-}
+constexpr double kGain = 1 - 1e-6;  // less is the rounding of a sum
 
 // The plan's matmul groups, in order.
 std::vector<std::string> matmul_groups(const Plan& plan) {
@@ -52,73 +31,163 @@ std::vector<std::string> matmul_groups(const Plan& plan) {
   return keys;
 }
 
+std::string name_of(const Plan& plan) {
+  std::string text = print(plan.graph);
+  return format_checksum(checksum(std::as_bytes(std::span(text))));
+}
+
 class Tuner {
  public:
-  Tuner(const RunConfig& config, Target target, Backend& backend)
-      : config_(config), target_(std::move(target)), backend_(backend) {
+  Tuner(const RunConfig& config, Target target, Backend& backend, Measure measure)
+      : config_(config), target_(std::move(target)), backend_(backend), measure_(measure), meter_(backend) {
     config_.compile.memory_budget_gib = 0;  // recomputing must not change a bit, so it must not change a choice
+    target_.plain_matmuls.clear();
   }
 
-  Target run() {
-    load_measurements(target_);
-    size_t known = target_.measured_seconds.size();
-    best_ = predict(target_.plain_matmuls);
+  Target run(const TuningRecord& kept) {
+    TuningRecord known = kept;
+    known.merge(load_tuning(target_.measurements));
+    target_.measured_seconds.insert(known.seconds.begin(), known.seconds.end());
+    size_t measured = target_.measured_seconds.size();
+    best_ = form({});
+    target_.tuned_for = name_of(best_.plan);
+    auto chosen = known.plain_matmuls.find(target_.tuned_for);
+    bool is_new = chosen == known.plain_matmuls.end();
+    if (is_new) {
+      compile_ahead(best_.plan);
+      choose();
+    } else if (!chosen->second.empty()) {
+      best_ = form(chosen->second);
+    }
+    target_.plain_matmuls = best_.refused;
+    if (measure_ == Measure::kAll) measure_all(best_);
+    if (is_new || target_.measured_seconds.size() > measured)
+      save_tuning(target_.measurements, {target_.measured_seconds, {{target_.tuned_for, target_.plain_matmuls}}});
+    backend_.end_choices();
+    return std::move(target_);
+  }
+
+ private:
+  // A way to compute the step.
+  struct Form {
+    Plan plan;
+    std::vector<std::string> groups;       // its matmul groups
+    std::map<std::string, int> libraries;  // see library_kernels
+    std::set<std::string> refused;         // groups that it does without
+  };
+
+  Form form(const std::set<std::string>& refused) const {
+    Target trial = target_;
+    trial.plain_matmuls = refused;
+    Form form{compile_step(config_, trial).step.plan, {}, {}, refused};
+    form.groups = matmul_groups(form.plan);
+    form.libraries = library_kernels(form.plan);
+    return form;
+  }
+
+  void choose() {
     std::set<std::string> tried;
     for (size_t i = 0; i < best_.groups.size();)
       if (std::string group = best_.groups[i]; tried.insert(group).second && try_without(group))
         i = 0;  // another plan, with simpler groups perhaps
       else
         ++i;
-    if (target_.measured_seconds.size() > known) save_measurements(target_);
-    return std::move(target_);
   }
-
- private:
-  struct Prediction {
-    double seconds = 0;               // of a step
-    std::vector<std::string> groups;  // its matmul groups
-  };
 
   // Without the group its matmul becomes a simpler one or a plain one; goes on to the plain one where that is no gain.
   bool try_without(const std::string& group) {
-    std::set<std::string> refused = target_.plain_matmuls;
+    std::set<std::string> refused = best_.refused;
     for (std::vector<std::string> more{group}; !more.empty();) {
       refused.insert(more.begin(), more.end());
-      Prediction trial = predict(refused);
+      Form trial = form(refused);
+      measure_differences(trial);
       more.clear();
       for (const std::string& key : trial.groups)
         if (std::find(best_.groups.begin(), best_.groups.end(), key) == best_.groups.end()) more.push_back(key);
-      if (trial.seconds >= best_.seconds) continue;
+      if (seconds(trial) >= kGain * seconds(best_)) continue;
       best_ = std::move(trial);
-      target_.plain_matmuls = std::move(refused);
+      compile_ahead(best_.plan);
       return true;
     }
     return false;
   }
 
-  // Everything in the step is measured that has to be.
-  Prediction predict(const std::set<std::string>& refused) {
-    Target trial = target_;
-    trial.plain_matmuls = refused;
-    Plan plan = compile_step(config_, trial).step.plan;
-    measure_library_kernels(target_, plan, backend_);
-    trial.measured_seconds = target_.measured_seconds;
-    Prediction prediction{0, matmul_groups(plan)};
-    for (const Launch& launch : plan.launches) prediction.seconds += price(plan.graph, launch.node, trial).seconds;
-    return prediction;
+  double seconds(const Form& form) const {
+    double sum = 0;
+    for (const Launch& launch : form.plan.launches) sum += price(form.plan.graph, launch.node, target_).seconds;
+    return sum;
+  }
+
+  // What both have costs the same in both.
+  void measure_differences(const Form& trial) {
+    for (const auto& [key, node] : best_.libraries)
+      if (!trial.libraries.contains(key)) measure(best_.plan, key, node);
+    for (const auto& [key, node] : trial.libraries)
+      if (!best_.libraries.contains(key)) measure(trial.plan, key, node);
+  }
+
+  void measure_all(const Form& form) {
+    for (const auto& [key, node] : form.libraries) measure(form.plan, key, node);
+  }
+
+  void measure(const Plan& plan, const std::string& key, int node) {
+    auto [at, fresh] = target_.measured_seconds.try_emplace(key, 0.0);
+    if (fresh) at->second = meter_.seconds(plan.graph, plan.graph.nodes()[size_t(node)]);
+  }
+
+  // What a backend does in the background for kernels that it is asked for goes on while others are measured.
+  void compile_ahead(const Plan& plan) {
+    for (const Launch& launch : plan.launches) {
+      const Node& node = plan.graph.nodes()[size_t(launch.node)];
+      if (compiled_.insert(kernel_key(plan.graph, node)).second) backend_.compile_ahead(plan.graph, node);
+    }
   }
 
   RunConfig config_;
   Target target_;
   Backend& backend_;
-  Prediction best_;
+  Measure measure_;
+  NodeMeter meter_;
+  Form best_;
+  std::set<std::string> compiled_;
 };
+
+// What run_choices has of a run; empty when it is of another machine.
+struct KeptChoices {
+  TuningRecord tuning;
+  std::string backend;
+};
+
+std::optional<KeptChoices> read_choices(std::string_view kept, const Target& target) {
+  try {
+    json file = json::parse(kept);
+    if (file.at("machine") != target.machine) return std::nullopt;
+    return KeptChoices{parse_tuning(file.at("tuning").dump()), file.at("backend").get<std::string>()};
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
 
 }  // namespace
 
-Target tune(const RunConfig& config, Target target, Backend& backend) {
+Target tune(const RunConfig& config, Target target, Backend& backend, Measure measure, std::string_view kept) {
   if (!target.tunable) return target;
-  return Tuner(config, std::move(target), backend).run();
+  TuningRecord record;
+  if (std::optional<KeptChoices> choices = read_choices(kept, target)) record = choices->tuning;
+  return Tuner(config, std::move(target), backend, measure).run(record);
+}
+
+std::string run_choices(const Target& tuned, const Backend& backend) {
+  if (tuned.tuned_for.empty()) return {};
+  TuningRecord record{{}, {{tuned.tuned_for, tuned.plain_matmuls}}};
+  json file = {
+      {"machine", tuned.machine}, {"tuning", json::parse(print_tuning(record))}, {"backend", backend.choices()}};
+  return file.dump(1) + "\n";
+}
+
+bool adopt_choices(std::string_view kept, const Target& target, Backend& backend) {
+  std::optional<KeptChoices> choices = read_choices(kept, target);
+  return choices && backend.adopt_choices(choices->backend);
 }
 
 }  // namespace tokamak

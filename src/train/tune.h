@@ -6,10 +6,29 @@
 #include "backend/backend.h"
 #include "config/config.h"
 
+#include <string_view>
+
 namespace tokamak {
 
+enum class Measure : uint8_t {
+  kChoices,  // what a choice between forms depends on
+  kAll       // every kernel of a library, for predictions
+};
+
 /// The target with measured_seconds and plain_matmuls for this run. What target.measurements (a file) remembers is not
-/// measured again. A target that is not tunable comes back as it is.
-Target tune(const RunConfig& config, Target target, Backend& backend);
+/// measured again, and a choice that was made once for the same step stays. `kept`, what run_choices gave for this run
+/// at an earlier start, comes before that file. While it measures, the backend compiles the step's other kernels in the
+/// background. A target that is not tunable comes back as it is.
+Target tune(const RunConfig& config, Target target, Backend& backend, Measure measure = Measure::kAll,
+            std::string_view kept = {});
+
+/// Everything that was chosen by measurement for a tuned target and the kernels that the backend has compiled, as text
+/// for `tune` and adopt_choices: with it a later start gives the same bits, though the caches be cleared. Empty when
+/// nothing was.
+std::string run_choices(const Target& tuned, const Backend& backend);
+
+/// Hands the backend its part of run_choices, before it compiles anything. False when they are of another kind of GPU
+/// or of other libraries, or damaged; then nothing was taken over.
+bool adopt_choices(std::string_view kept, const Target& target, Backend& backend);
 
 }  // namespace tokamak

@@ -1,12 +1,17 @@
 #include "train/tune.h"
 
 #include "backend/cpu/cpu_backend.h"
+#include "exec/measure.h"
 #include "graph/op_def.h"
+#include "ops/ops.h"
+#include "tests/support/temporary_folder.h"
 #include "train/step_compiler.h"
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -37,11 +42,23 @@ class PricedDevice : public Backend {
   void copy_in(void* to, const void* from, int64_t bytes) override { cpu_->copy_in(to, from, bytes); }
   void copy_out(void* to, const void* from, int64_t bytes) override { cpu_->copy_out(to, from, bytes); }
   void copy(void* to, const void* from, int64_t bytes) override { cpu_->copy(to, from, bytes); }
-  double time(const std::function<void()>&) override { return seconds_.contains(form_) ? seconds_[form_] : 1e-3; }
+  double time(const std::function<void()>&) override {
+    timed.insert(form_);
+    return seconds_.contains(form_) ? seconds_[form_] : 1e-3;
+  }
+  void compile_ahead(const Graph&, const Node& node) override { ahead.insert(form_of(node)); }
+  void end_choices() override { ++ended; }
+  std::string choices() const override { return "algorithm 7"; }
+  bool adopt_choices(const std::string& text) override {
+    adopted = text;
+    return true;
+  }
   int64_t used_bytes() const override { return 0; }
   int64_t free_bytes() const override { return 0; }
 
-  int compiled = 0;
+  int compiled = 0, ended = 0;
+  std::set<std::string> timed, ahead;  // forms
+  std::string adopted;
 
  private:
   std::map<std::string, double> seconds_;
@@ -96,11 +113,107 @@ TEST(Tune, TakesThePlainMatmulWhereTheSimplerFormIsNoBetter) {
   EXPECT_EQ(tuned_forms({{"matmul+gelu_grad", 1.0}})["matmul+gelu_grad"], 0);
 }
 
+const std::map<std::string, double> kSlowGelu{{"matmul+gelu_grad", 1.0}};
+
+TEST(Tune, ForChoicesMeasuresOnlyWhatTheyDependOn) {
+  PricedDevice some(kSlowGelu), all(kSlowGelu);
+  Target chosen = tune(tiny(), tunable(), some, Measure::kChoices), known = tune(tiny(), tunable(), all);
+  EXPECT_EQ(chosen.plain_matmuls, known.plain_matmuls);
+  EXPECT_FALSE(chosen.plain_matmuls.empty());
+  EXPECT_TRUE(some.timed.contains("matmul+gelu_grad") && some.timed.contains("matmul"));
+  EXPECT_FALSE(some.timed.contains("attention"));
+  EXPECT_TRUE(all.timed.contains("attention"));
+  EXPECT_LT(chosen.measured_seconds.size(), known.measured_seconds.size());
+  EXPECT_EQ(some.ended, 1);
+}
+
+TEST(Tune, HasTheOtherKernelsCompiledMeanwhile) {
+  PricedDevice device({});
+  tune(tiny(), tunable(), device);
+  EXPECT_TRUE(device.ahead.contains("embedding"));
+  EXPECT_TRUE(device.ahead.contains("multi_adamw"));
+}
+
+TEST(Tune, RemembersChoicesThroughAFile) {
+  TemporaryFolder folder;
+  Target target = tunable();
+  target.measurements = (folder / "tuned.json").string();
+  PricedDevice first(kSlowGelu), second({}), third({});
+  Target tuned = tune(tiny(), target, first);
+  // Neither prices that changed meanwhile nor another bandwidth make another choice.
+  target.memory_bandwidth /= 100;
+  Target again = tune(tiny(), target, second);
+  EXPECT_EQ(again.plain_matmuls, tuned.plain_matmuls);
+  EXPECT_EQ(again.measured_seconds, tuned.measured_seconds);
+  EXPECT_EQ(second.compiled, 0);
+  // Another step is another matter.
+  RunConfig other = tiny();
+  other.train.batch *= 2;
+  target.memory_bandwidth *= 100;
+  EXPECT_NE(tune(other, target, third).tuned_for, tuned.tuned_for);
+  EXPECT_GT(third.compiled, 0);
+}
+
+TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
+  Target target = tunable();
+  target.machine = "GPU 1, library 2";
+  PricedDevice first(kSlowGelu), second({}), third({});
+  Target tuned = tune(tiny(), target, first, Measure::kChoices);
+  std::string kept = run_choices(tuned, first);
+  EXPECT_TRUE(adopt_choices(kept, target, second));
+  EXPECT_EQ(second.adopted, "algorithm 7");
+  EXPECT_EQ(tune(tiny(), target, second, Measure::kChoices, kept).plain_matmuls, tuned.plain_matmuls);
+  EXPECT_EQ(second.compiled, 0);
+  target.machine = "GPU 1, library 3";
+  EXPECT_FALSE(adopt_choices(kept, target, third));
+  EXPECT_EQ(third.adopted, "");
+  EXPECT_TRUE(tune(tiny(), target, third, Measure::kChoices, kept).plain_matmuls.empty());
+  EXPECT_FALSE(adopt_choices(kept.substr(0, kept.size() / 2), target, third));
+}
+
 TEST(Tune, LeavesOtherTargetsAlone) {
   PricedDevice device({});
-  Target target;
-  EXPECT_TRUE(tune(tiny(), target, device).measured_seconds.empty());
+  Target target, tuned = tune(tiny(), target, device);
+  EXPECT_TRUE(tuned.measured_seconds.empty());
   EXPECT_EQ(device.compiled, 0);
+  EXPECT_EQ(run_choices(tuned, device), "");
+}
+
+// Keeps what it is given to read, and writes all of its scratch memory first.
+class ReadingKernel : public Kernel {
+ public:
+  explicit ReadingKernel(std::vector<float>& seen) : seen_(seen) {}
+  int64_t workspace_bytes() const override { return 1000; }
+  void use_workspace(void* at) override { scratch_ = at; }
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    std::memset(scratch_, 0, 1000);
+    std::memcpy(seen_.data(), in[0], seen_.size() * sizeof(float));
+    std::memcpy(out[0], in[0], seen_.size() * sizeof(float));
+  }
+
+ private:
+  std::vector<float>& seen_;
+  void* scratch_ = nullptr;
+};
+
+class ReadingDevice : public PricedDevice {
+ public:
+  ReadingDevice() : PricedDevice(std::map<std::string, double>()) {}
+  std::unique_ptr<Kernel> compile(const Graph&, const Node&) override { return std::make_unique<ReadingKernel>(seen); }
+  std::vector<float> seen = std::vector<float>(300'000);
+};
+
+TEST(NodeMeter, GivesKernelsRandomOperandsAndScratchMemory) {
+  Graph graph("one");
+  GraphBuilder g(graph);
+  graph.add_result("r", gelu(g, g.input("x", {DType::kF32, {300'000}})));
+  ReadingDevice device;
+  NodeMeter meter(device);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(meter.seconds(graph, graph.nodes()[0]), 1e-3);
+  double sum = 0, square = 0;
+  for (float v : device.seen) sum += v, square += double(v) * v;
+  EXPECT_NEAR(sum / 300'000, 0, 0.01);
+  EXPECT_NEAR(square / 300'000, 1.0 / 3, 0.01);
 }
 
 }  // namespace

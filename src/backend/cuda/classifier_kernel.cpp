@@ -90,18 +90,25 @@ class SoftmaxKernel : public Kernel {
   std::vector<size_t> inputs_, outputs_;  // by operand of the group: the place in run()'s
 };
 
-// The kernels for one number of rows.
+KernelPtr make_softmax(Context& context, const Sizes& s, int64_t rows) {
+  return std::make_unique<SoftmaxKernel>(context, classifier_softmax(rows, s.vocab, s.classes, s.dtype));
+}
+
+// The kernels for one number of rows; those of the weight's gradient only where there is a chunk that needs them.
 struct ChunkKernels {
-  ChunkKernels(Context& context, const Sizes& s, int64_t rows) {
+  ChunkKernels(Context& context, const Sizes& s, int64_t rows, bool has_first, bool has_next) {
     ValueType x{s.dtype, {rows, s.width}}, weight{s.dtype, {s.vocab, s.width}}, logits{s.dtype, {rows, s.vocab}};
+    softmax = make_softmax(context, s, rows);  // compiled while the matmuls are chosen
     forward = make_product(context, x, weight, false, true);
-    softmax = std::make_unique<SoftmaxKernel>(context, classifier_softmax(rows, s.vocab, s.classes, s.dtype));
     dx = make_product(context, logits, weight, false, false);
-    first_dweight = make_weight_gradient(context, logits, x, false);
-    next_dweight = make_weight_gradient(context, logits, x, true);
+    if (has_first) first_dweight = make_weight_gradient(context, logits, x, false);
+    if (has_next) next_dweight = make_weight_gradient(context, logits, x, true);
   }
   std::vector<Kernel*> all() const {
-    return {forward.get(), softmax.get(), dx.get(), first_dweight.get(), next_dweight.get()};
+    std::vector<Kernel*> kernels;
+    for (const KernelPtr* kernel : {&forward, &softmax, &dx, &first_dweight, &next_dweight})
+      if (*kernel) kernels.push_back(kernel->get());
+    return kernels;
   }
   KernelPtr forward, softmax, dx, first_dweight, next_dweight;
 };
@@ -109,8 +116,9 @@ struct ChunkKernels {
 class ClassifierKernel : public Kernel {
  public:
   ClassifierKernel(Context& context, const Graph& graph, const Node& node)
-      : s_(sizes_of(graph, node)), chunk_(context, s_, s_.chunk) {
-    if (int64_t rest = s_.rows % s_.chunk; rest > 0) rest_ = std::make_unique<ChunkKernels>(context, s_, rest);
+      : s_(sizes_of(graph, node)), chunk_(context, s_, s_.chunk, true, s_.rows >= 2 * s_.chunk) {
+    int64_t rest = s_.rows % s_.chunk;
+    if (rest > 0) rest_ = std::make_unique<ChunkKernels>(context, s_, rest, false, true);
   }
 
   int64_t workspace_bytes() const override {
@@ -161,6 +169,12 @@ class ClassifierKernel : public Kernel {
 
 KernelPtr make_classifier_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<ClassifierKernel>(context, graph, node);
+}
+
+void compile_classifier_ahead(Context& context, const Graph& graph, const Node& node) {
+  Sizes s = sizes_of(graph, node);
+  make_softmax(context, s, s.chunk);
+  if (int64_t rest = s.rows % s.chunk; rest > 0) make_softmax(context, s, rest);
 }
 
 }  // namespace tokamak::cuda

@@ -20,7 +20,6 @@ struct Context {
   std::shared_ptr<CudnnPlans> cudnn;  // made by the first kernel that needs it
 
   std::unique_ptr<MatmulLibrary> matmul_library;
-  bool time_matmuls = true;  // choose algorithms of matmuls by timing them; else the library's favourite
 
   cudaStream_t queue() const { return stream.get(); }
   MatmulLibrary& matmuls() const { return *matmul_library; }

@@ -1,10 +1,12 @@
 #include "backend/cuda/cuda_backend.h"
 
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/matmul_library.h"
 #include "base/error.h"
 #include "graph/op_def.h"
 #include "ops/ops.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -40,6 +42,11 @@ constexpr Row kKernels[] = {
     {&op::sum_squares, make_sum_squares_kernel},
     {&op::transpose, make_transpose_kernel},
 };
+
+// Ops whose kernels are only device code, which is compiled in the background from the moment that they are made.
+constexpr const OpDef* kOnlyDeviceCode[] = {
+    &op::concat,     &op::embedding, &op::embedding_grad, &op::group,       &op::multi_adamw,
+    &op::multi_cast, &op::pad,       &op::slice,          &op::sum_squares, &op::transpose};
 
 class DeviceMemory : public Memory {
  public:
@@ -136,6 +143,20 @@ class CudaBackend : public Backend {
       if (row.op == node.op) return row.make(context_, graph, node);
     return make_reference_kernel(context_, graph, node);
   }
+
+  void compile_ahead(const Graph& graph, const Node& node) override {
+    try {
+      if (node.op == &op::classifier) return compile_classifier_ahead(context_, graph, node);
+      if (std::find(std::begin(kOnlyDeviceCode), std::end(kOnlyDeviceCode), node.op) == std::end(kOnlyDeviceCode))
+        return;
+      if (node.op != &op::group || node.attrs.get_string("kind") != "matmul") compile(graph, node);
+    } catch (const std::exception&) {
+      // It fails again, with the node's name, when the kernel itself is compiled.
+    }
+  }
+  void end_choices() override { context_.matmuls().end_tuning(); }
+  std::string choices() const override { return context_.matmuls().choices(); }
+  bool adopt_choices(const std::string& text) override { return context_.matmuls().adopt_choices(text); }
 
   void copy_in(void* to, const void* from, int64_t bytes) override {
     if (bytes <= kStagedBytes) return stage_.copy_in(to, from, bytes, context_.queue());

@@ -12,6 +12,8 @@ KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node
 KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_attention_decode_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_classifier_kernel(Context& context, const Graph& graph, const Node& node);
+/// Begins to compile its device code.
+void compile_classifier_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_concat_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node);

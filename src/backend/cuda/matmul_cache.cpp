@@ -85,14 +85,26 @@ MatmulChoices MatmulCache::read() const {
   }
 }
 
-const MatmulChoice* MatmulCache::find(const std::string& problem) const {
+const MatmulChoice* MatmulCache::find(const std::string& problem) {
   auto at = choices_.find(problem);
-  return at == choices_.end() ? nullptr : &at->second;
+  if (at == choices_.end()) return nullptr;
+  used_[problem] = at->second;
+  return &at->second;
 }
 
 void MatmulCache::put(const std::string& problem, const MatmulChoice& choice) {
   choices_[problem] = choice;
   unsaved_[problem] = choice;
+  used_[problem] = choice;
+}
+
+std::string MatmulCache::print_used() const { return print_matmul_choices(machine_, used_); }
+
+bool MatmulCache::adopt(std::string_view text) {
+  std::optional<MatmulChoices> adopted = parse_matmul_choices(machine_, text);
+  if (!adopted) return false;
+  for (const auto& [problem, choice] : *adopted) choices_[problem] = choice;
+  return true;
 }
 
 void MatmulCache::save() {

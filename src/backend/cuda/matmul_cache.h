@@ -35,11 +35,17 @@ class MatmulCache {
   /// Reads matmul-<device>-<version>.json of the folder; empty: keeps choices in memory only.
   MatmulCache(const std::filesystem::path& folder, MatmulMachine machine);
 
-  const MatmulChoice* find(const std::string& problem) const;
+  /// What is found counts as used.
+  const MatmulChoice* find(const std::string& problem);
   void put(const std::string& problem, const MatmulChoice& choice);
   /// Writes what is new, next to what other processes have written meanwhile. A cache that cannot be written costs time
   /// at the next start, no more.
   void save();
+
+  /// The choices that were put and found so far, as print_matmul_choices does.
+  std::string print_used() const;
+  /// Takes such choices over, before all others; they are not saved. False when the text is not of this machine.
+  bool adopt(std::string_view text);
 
   const std::filesystem::path& path() const { return path_; }  // empty: none
 
@@ -48,7 +54,7 @@ class MatmulCache {
 
   MatmulMachine machine_;
   std::filesystem::path path_;
-  MatmulChoices choices_, unsaved_;
+  MatmulChoices choices_, unsaved_, used_;
 };
 
 }  // namespace tokamak::cuda

@@ -10,16 +10,13 @@ namespace {
 class MatmulKernel : public Kernel {
  public:
   MatmulKernel(Context& context, const MatmulNode& node)
-      : context_(context), node_(node), call_(node.problem),
-        algorithm_(context.matmuls().choose(call_, context.time_matmuls)) {}
+      : context_(context), node_(node), call_(node.problem), algorithm_(context.matmuls().choose(call_)) {}
 
   int64_t workspace_bytes() const override { return algorithm_.workspace_bytes; }
   void use_workspace(void* memory) override { workspace_ = memory; }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
-    MatmulLibrary& library = context_.matmuls();
-    library.end_tuning();
-    call_.run(library.handle(), operands(in, out), algorithm_, workspace_, context_.queue());
+    call_.run(context_.matmuls().handle(), operands(in, out), algorithm_, workspace_, context_.queue());
   }
 
  private:

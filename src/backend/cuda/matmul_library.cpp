@@ -8,7 +8,7 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kWorkspaceLimit = int64_t(128) << 20;  // room for the partial sums of a weight gradient
-constexpr int kCandidates = 64;
+constexpr int kCandidates = 32;
 
 cublasLtHandle_t create_handle(int ordinal) {
   TOKAMAK_CUDA(cudaSetDevice(ordinal));
@@ -27,7 +27,7 @@ MatmulChoice to_choice(const TimedAlgorithm& timed) {
 }  // namespace
 
 MatmulLibrary::MatmulLibrary(const DeviceInfo& device, cudaStream_t stream, const std::filesystem::path& cache)
-    : stream_(stream), handle_(std::async(std::launch::async, create_handle, device.ordinal).share()),
+    : handle_(std::async(std::launch::async, create_handle, device.ordinal).share()),
       cache_(cache, {device.name, uint64_t(cublasLtGetVersion())}), tuner_(stream) {}
 
 MatmulLibrary::~MatmulLibrary() {
@@ -41,21 +41,18 @@ MatmulLibrary::~MatmulLibrary() {
 
 bool MatmulLibrary::supports(const MatmulCall& call) { return !call.candidates(handle(), kWorkspaceLimit, 1).empty(); }
 
-MatmulAlgorithm MatmulLibrary::choose(MatmulCall& call, bool timed) {
-  std::pair<std::string, bool> key{call.problem().key(), timed};
-  auto at = chosen_.find(key);
-  if (at == chosen_.end()) at = chosen_.emplace(key, make_choice(call, timed)).first;
+MatmulAlgorithm MatmulLibrary::choose(MatmulCall& call) {
+  auto at = chosen_.find(call.problem().key());
+  if (at == chosen_.end()) at = chosen_.emplace(call.problem().key(), make_choice(call)).first;
   return at->second;
 }
 
-MatmulAlgorithm MatmulLibrary::make_choice(MatmulCall& call, bool timed) {
-  if (timed)
-    if (std::optional<MatmulAlgorithm> algorithm = remembered(call)) return *algorithm;
-  std::vector<MatmulAlgorithm> candidates = call.candidates(handle(), kWorkspaceLimit, timed ? kCandidates : 1);
+MatmulAlgorithm MatmulLibrary::make_choice(MatmulCall& call) {
+  if (std::optional<MatmulAlgorithm> algorithm = remembered(call)) return *algorithm;
+  std::vector<MatmulAlgorithm> candidates = call.candidates(handle(), kWorkspaceLimit, kCandidates);
   if (candidates.empty())
     throw_cuda_error("cublasLtMatmulAlgoGetHeuristic",
                      fmt::format("cuBLASLt {} has no algorithm for {}", cublasLtGetVersion(), call.problem().key()));
-  if (!timed) return candidates[0];
   // Not written down when there is no memory to time on: the next start may have it.
   std::optional<TimedAlgorithm> fastest = tuner_.fastest(handle(), call, candidates);
   if (!fastest) return candidates[0];
@@ -74,10 +71,7 @@ std::optional<MatmulAlgorithm> MatmulLibrary::remembered(const MatmulCall& call)
 
 void MatmulLibrary::end_tuning() {
   cache_.save();
-  if (!tuner_.holds_memory()) return;
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  TOKAMAK_CUDA(cudaStreamIsCapturing(stream_, &capture));
-  if (capture == cudaStreamCaptureStatusNone) tuner_.release();
+  tuner_.release();
 }
 
 }  // namespace tokamak::cuda

@@ -1,5 +1,5 @@
 // cuBLASLt and the choice of its algorithms. A choice is made once per problem: read from the disk, else timed, else
-// (timing switched off, or no memory for it) the library's favourite.
+// (no memory for that) the library's favourite.
 #pragma once
 
 #include "backend/cuda/matmul_cache.h"
@@ -24,23 +24,24 @@ class MatmulLibrary {
   /// Whether the library has an algorithm for the problem on this device.
   bool supports(const MatmulCall& call);
 
-  /// Throws CudaError that names the problem when the library does not support it. With `timed` false, always the
-  /// library's favourite, whatever the cache says.
-  MatmulAlgorithm choose(MatmulCall& call, bool timed);
+  /// Throws CudaError that names the problem when the library does not support it.
+  MatmulAlgorithm choose(MatmulCall& call);
 
-  /// To be called when choices have been made, before the first run: frees the operands that were timed on and writes
-  /// the choices down. Does nothing when there is nothing to do, or while the stream is being recorded.
+  /// To be called when choices have been made: frees the operands that were timed on and writes the choices down.
   void end_tuning();
+
+  /// See Backend.
+  std::string choices() const { return cache_.print_used(); }
+  bool adopt_choices(const std::string& text) { return cache_.adopt(text); }
 
  private:
   std::optional<MatmulAlgorithm> remembered(const MatmulCall& call);
-  MatmulAlgorithm make_choice(MatmulCall& call, bool timed);
+  MatmulAlgorithm make_choice(MatmulCall& call);
 
-  cudaStream_t stream_;
   std::shared_future<cublasLtHandle_t> handle_;
   MatmulCache cache_;
   MatmulTuner tuner_;
-  std::map<std::pair<std::string, bool>, MatmulAlgorithm> chosen_;  // by problem and `timed`
+  std::map<std::string, MatmulAlgorithm> chosen_;  // by problem
 };
 
 }  // namespace tokamak::cuda

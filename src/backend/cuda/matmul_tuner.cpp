@@ -10,10 +10,8 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr double kSlower = 1.25;                // this much above the best is out of the race
-constexpr size_t kAtLeast = 3, kFinalists = 4;  // candidates
-constexpr int kRounds = 5;                      // of the finalists
-constexpr double kTrySeconds = 40e-3, kFinalSeconds = 30e-3;
+constexpr double kSlower = 1.25;                     // this much above the best is out of the race
+constexpr size_t kAtLeast = 3, kFinalists = 4;       // candidates
 constexpr int64_t kSpareBytes = int64_t(256) << 20;  // of the device's memory, left to others
 constexpr int64_t kPieceAlignment = 256;
 
@@ -40,6 +38,19 @@ std::vector<uint16_t> random_halves() {
   for (uint16_t& half : halves) half = uint16_t(0x3e00 | (random() & 0x81ff));
   return halves;
 }
+
+// The time between two places of the stream.
+struct Interval {
+  EventHandle begin{true}, end{true};
+
+  // After waiting.
+  double seconds() {
+    end.wait();
+    float milliseconds = 0;
+    TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
+    return double(milliseconds) * 1e-3;
+  }
+};
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -77,20 +88,21 @@ std::optional<TimedAlgorithm> MatmulTuner::fastest(cublasLtHandle_t handle, Matm
   return result;
 }
 
-// A candidate's first run may load its code, and is late for that: one that looks slow gets a second chance.
+// A candidate's first run may load its code. The timed one is enqueued while that is under way, so that nothing the
+// host does falls between the two events.
 std::vector<MatmulTuner::Trial> MatmulTuner::try_all(cublasLtHandle_t handle, MatmulCall& call,
                                                      const std::vector<MatmulAlgorithm>& candidates) {
   std::vector<Trial> trials;
-  double best = std::numeric_limits<double>::infinity();
+  Interval timed;
   Stopwatch watch;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    if (trials.size() >= kAtLeast && watch.seconds() > kTrySeconds) break;
+    if (trials.size() >= kAtLeast && watch.seconds() > effort_.try_seconds) break;
     try {
-      double seconds = time_once(handle, call, candidates[i]);
-      if (trials.empty() || seconds > kSlower * best)
-        seconds = std::min(seconds, time_once(handle, call, candidates[i]));
-      best = std::min(best, seconds);
-      trials.push_back({i, &candidates[i], seconds});
+      run(handle, call, candidates[i]);
+      timed.begin.record(stream_);
+      run(handle, call, candidates[i]);
+      timed.end.record(stream_);
+      trials.push_back({i, &candidates[i], timed.seconds()});
     } catch (const CudaError&) {
       // The library refuses some of its own suggestions when it comes to it.
     }
@@ -98,25 +110,27 @@ std::vector<MatmulTuner::Trial> MatmulTuner::try_all(cublasLtHandle_t handle, Ma
   return trials;
 }
 
-// In turns, so that a change of the clock meets all alike.
+// In turns, so that a change of the clock meets all alike; nobody waits in between.
 void MatmulTuner::try_finalists(cublasLtHandle_t handle, MatmulCall& call, std::vector<Trial>& finalists) {
   if (finalists.size() < 2) return;
-  std::vector<std::vector<double>> seconds(finalists.size());
-  Stopwatch watch;
-  for (int round = 0; round < kRounds && (round == 0 || watch.seconds() < kFinalSeconds); ++round)
-    for (size_t i = 0; i < finalists.size(); ++i)
-      seconds[i].push_back(time_once(handle, call, *finalists[i].algorithm));
-  for (size_t i = 0; i < finalists.size(); ++i) finalists[i].seconds = median(seconds[i]);
+  double round = 0;
+  for (const Trial& trial : finalists) round += trial.seconds;
+  int rounds = std::clamp(int(effort_.final_seconds / round), 1, effort_.rounds);
+  std::vector<Interval> timed(finalists.size() * size_t(rounds));
+  for (size_t i = 0; i < timed.size(); ++i) {
+    timed[i].begin.record(stream_);
+    run(handle, call, *finalists[i % finalists.size()].algorithm);
+    timed[i].end.record(stream_);
+  }
+  for (size_t f = 0; f < finalists.size(); ++f) {
+    std::vector<double> seconds;
+    for (size_t i = f; i < timed.size(); i += finalists.size()) seconds.push_back(timed[i].seconds());
+    finalists[f].seconds = median(seconds);
+  }
 }
 
-double MatmulTuner::time_once(cublasLtHandle_t handle, MatmulCall& call, const MatmulAlgorithm& algorithm) {
-  begin_.record(stream_);
+void MatmulTuner::run(cublasLtHandle_t handle, MatmulCall& call, const MatmulAlgorithm& algorithm) {
   call.run(handle, operands_, algorithm, workspace_, stream_);
-  end_.record(stream_);
-  end_.wait();
-  float milliseconds = 0;
-  TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()));
-  return double(milliseconds) * 1e-3;
 }
 
 bool MatmulTuner::lay_out(const MatmulProblem& p, int64_t workspace_bytes) {

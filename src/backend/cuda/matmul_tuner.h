@@ -14,17 +14,23 @@ struct TimedAlgorithm {
   size_t tried = 0;              // candidates
 };
 
+/// How long the search for one problem may take.
+struct TuningEffort {
+  double try_seconds = 20e-3;    // of one timed run for each candidate, three candidates at least,
+  double final_seconds = 10e-3;  // and of more for the fastest of them, one run each at least
+  int rounds = 5;                // of those, at most
+};
+
 class MatmulTuner {
  public:
-  explicit MatmulTuner(cudaStream_t stream) : stream_(stream) {}
+  explicit MatmulTuner(cudaStream_t stream, TuningEffort effort = {}) : stream_(stream), effort_(effort) {}
 
-  /// The fastest of the candidates on random operands; nothing when the device has no room for those. Takes 70 ms or
-  /// less, a few runs of a matmul that is longer than that. Waits for the stream.
+  /// The fastest of the candidates on random operands; nothing when the device has no room for those. Waits for the
+  /// stream.
   std::optional<TimedAlgorithm> fastest(cublasLtHandle_t handle, MatmulCall& call,
                                         const std::vector<MatmulAlgorithm>& candidates);
 
   /// Operands are kept from problem to problem; this gives their memory back.
-  bool holds_memory() const { return scratch_.bytes() > 0; }
   void release() { scratch_ = DeviceBuffer(); }
 
  private:
@@ -32,12 +38,12 @@ class MatmulTuner {
 
   bool lay_out(const MatmulProblem& problem, int64_t workspace_bytes);
   void fill(int64_t bytes);
-  double time_once(cublasLtHandle_t handle, MatmulCall& call, const MatmulAlgorithm& algorithm);
+  void run(cublasLtHandle_t handle, MatmulCall& call, const MatmulAlgorithm& algorithm);
   std::vector<Trial> try_all(cublasLtHandle_t handle, MatmulCall& call, const std::vector<MatmulAlgorithm>& candidates);
   void try_finalists(cublasLtHandle_t handle, MatmulCall& call, std::vector<Trial>& finalists);
 
   cudaStream_t stream_;
-  EventHandle begin_{true}, end_{true};
+  TuningEffort effort_;
   DeviceBuffer scratch_;
   MatmulOperands operands_;
   void* workspace_ = nullptr;

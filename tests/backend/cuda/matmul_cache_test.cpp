@@ -80,6 +80,33 @@ TEST(matmul_cache, two_processes_keep_each_others_choices) {
   EXPECT_NE(both.find("f16 2x2x2 nn"), nullptr);
 }
 
+TEST(matmul_cache, hands_on_what_was_used_and_nothing_else) {
+  TemporaryFolder folder;
+  MatmulCache first(folder.path(), kMachine);
+  for (const auto& [problem, made] : kChoices) first.put(problem, made);
+  first.save();
+  MatmulCache cache(folder.path(), kMachine);
+  cache.find("bf16 8x8x8 nn");
+  cache.put("f16 2x2x2 nn", choice(1, 1));
+  MatmulChoices used = *parse_matmul_choices(kMachine, cache.print_used());
+  EXPECT_EQ(used, (MatmulChoices{{"bf16 8x8x8 nn", kChoices.at("bf16 8x8x8 nn")}, {"f16 2x2x2 nn", choice(1, 1)}}));
+}
+
+TEST(matmul_cache, adopted_choices_come_first_and_stay_out_of_the_file) {
+  TemporaryFolder folder;
+  MatmulCache first(folder.path(), kMachine);
+  first.put("bf16 8x8x8 nn", choice(9, 1));
+  first.save();
+  MatmulCache cache(folder.path(), kMachine);
+  EXPECT_FALSE(cache.adopt(print_matmul_choices({"NVIDIA Test 2", 130100}, kChoices)));
+  EXPECT_EQ(*cache.find("bf16 8x8x8 nn"), choice(9, 1));
+  EXPECT_TRUE(cache.adopt(print_matmul_choices(kMachine, kChoices)));
+  EXPECT_EQ(*cache.find("bf16 8x8x8 nn"), kChoices.at("bf16 8x8x8 nn"));
+  cache.put("f16 2x2x2 nn", choice(1, 1));
+  cache.save();
+  EXPECT_EQ(*MatmulCache(folder.path(), kMachine).find("bf16 8x8x8 nn"), choice(9, 1));
+}
+
 TEST(matmul_cache, works_without_a_folder_or_a_disk_to_write_to) {
   MatmulCache memory({}, kMachine), unwritable("/proc/no_such_folder", kMachine);
   for (MatmulCache* cache : {&memory, &unwritable}) {

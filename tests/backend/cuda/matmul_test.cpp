@@ -177,27 +177,41 @@ TEST(gpu_matmul, choices_are_kept_on_disk) {
   cuda::MatmulNode node = cuda::read_matmul_group(graph.nodes()[0]);
   cuda::MatmulCall call(node.problem);
   cuda::StreamHandle stream;
-  auto chosen = [&](bool timed) {
+  std::string used;
+  auto chosen = [&](const std::string& adopted = {}) {
     cuda::MatmulLibrary library(device, stream.get(), folder.path());
-    cublasLtMatmulAlgo_t algorithm = library.choose(call, timed).algorithm;
+    EXPECT_TRUE(adopted.empty() || library.adopt_choices(adopted));
+    cublasLtMatmulAlgo_t algorithm = library.choose(call).algorithm;
     library.end_tuning();
+    used = library.choices();
     return std::vector<uint64_t>(std::begin(algorithm.data), std::end(algorithm.data));
   };
-  chosen(false);
   cuda::MatmulMachine machine{device.name, uint64_t(cublasLtGetVersion())};
-  EXPECT_EQ(cuda::MatmulCache(folder.path(), machine).find(node.problem.key()), nullptr);
-  std::vector<uint64_t> first = chosen(true);
+  std::vector<uint64_t> first = chosen();
   cuda::MatmulCache cache(folder.path(), machine);
   const cuda::MatmulChoice* kept = cache.find(node.problem.key());
   ASSERT_NE(kept, nullptr);
   EXPECT_GT(kept->seconds, 0);
-  EXPECT_EQ(chosen(true), first);
+  EXPECT_EQ(chosen(), first);
+  // An earlier run's choice comes before the cache's.
+  cuda::MatmulChoices other = *cuda::parse_matmul_choices(machine, used);
+  EXPECT_EQ(other.size(), 1u);
+  std::vector<cuda::MatmulAlgorithm> candidates;
+  {
+    cuda::MatmulLibrary library(device, stream.get(), {});
+    candidates = call.candidates(library.handle(), int64_t(128) << 20, 2);
+  }
+  for (const cuda::MatmulAlgorithm& candidate : candidates) {
+    std::vector<uint64_t> words(std::begin(candidate.algorithm.data), std::end(candidate.algorithm.data));
+    std::copy(words.begin(), words.end(), other.begin()->second.algorithm.begin());
+    EXPECT_EQ(chosen(cuda::print_matmul_choices(machine, other)), words);
+  }
   // A choice that the library does not know: made anew.
   cuda::MatmulChoice damaged = *kept;
   damaged.algorithm.fill(0xdeadbeefdeadbeefull);
   cache.put(node.problem.key(), damaged);
   cache.save();
-  EXPECT_NE(chosen(true), std::vector<uint64_t>(8, 0xdeadbeefdeadbeefull));
+  EXPECT_NE(chosen(), std::vector<uint64_t>(8, 0xdeadbeefdeadbeefull));
 }
 
 // All that was timed on is given back, and the largest operands of GPT-2 124M fit or are not timed.
@@ -211,7 +225,7 @@ TEST(gpu_matmul, timing_leaves_no_memory_behind) {
     problem.m = m, problem.n = 50304, problem.k = 768;
     problem.trans_b = true;
     cuda::MatmulCall call(problem);
-    library.choose(call, true);
+    library.choose(call);
     library.end_tuning();
   };
   choose(1024);  // loads code, which stays
@@ -223,28 +237,37 @@ TEST(gpu_matmul, timing_leaves_no_memory_behind) {
   choose(int64_t(1) << 21);  // 211 GB of result: the library's favourite
 }
 
-// Every matmul of a step in full size; prints what timing gains and takes.
+// Every matmul of a step in full size: the short search that a start affords loses little against a long one. Prints
+// both.
 TEST(gpu_matmul, times_the_matmuls_of_a_whole_step) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   cuda::StreamHandle stream;
   cuda::MatmulLibrary library(cuda::describe_device(0), stream.get(), {});
   cuda::MatmulTuner tuner(stream.get());
+  cuda::MatmulTuner patient(stream.get(), {.try_seconds = 1, .final_seconds = 0.1, .rounds = 20});
   library.handle();
-  double total = 0;
+  double took = 0, seconds = 0, least = 0;
   for (const auto& [key, problem] : matmuls_of_step("bf16")) {
     cuda::MatmulCall call(problem);
     auto start = std::chrono::steady_clock::now();
-    std::vector<cuda::MatmulAlgorithm> candidates = call.candidates(library.handle(), int64_t(32) << 20, 32);
+    std::vector<cuda::MatmulAlgorithm> candidates = call.candidates(library.handle(), int64_t(128) << 20, 32);
     ASSERT_FALSE(candidates.empty()) << key;
     std::optional<cuda::TimedAlgorithm> best = tuner.fastest(library.handle(), call, candidates);
-    double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    total += took;
+    double ms = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    std::vector<cuda::MatmulAlgorithm> all = call.candidates(library.handle(), int64_t(128) << 20, 64);
     if (!best) continue;  // a small GPU
     EXPECT_GE(best->tried, 1u) << key;
-    std::printf("%-36s favourite %7.3f ms, best %7.3f ms, %2zu of %2zu tried in %5.1f ms\n", key.c_str(),
-                best->favourite_seconds * 1e3, best->seconds * 1e3, best->tried, candidates.size(), took * 1e3);
+    // Both winners once more, side by side.
+    std::optional<cuda::TimedAlgorithm> long_best = patient.fastest(library.handle(), call, all);
+    ASSERT_TRUE(long_best) << key;
+    double again = patient.fastest(library.handle(), call, {best->algorithm})->seconds;
+    took += ms, seconds += again, least += long_best->seconds;
+    std::printf("%-36s favourite %7.3f ms, best of %2zu in %5.1f ms %7.3f ms, best of %2zu %7.3f ms\n", key.c_str(),
+                best->favourite_seconds * 1e3, best->tried, ms, again * 1e3, long_best->tried,
+                long_best->seconds * 1e3);
   }
-  std::printf("in all %.1f ms\n", total * 1e3);
+  std::printf("in all: %.1f ms for a choice of %.3f ms; a long search finds %.3f ms\n", took, seconds * 1e3,
+              least * 1e3);
 }
 
 // What a whole program does: recorded and replayed, with an update that adds to a state.
