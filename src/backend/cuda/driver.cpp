@@ -24,6 +24,7 @@ Driver open_driver() {
   find(library, "cuModuleGetFunction", d.cuModuleGetFunction);
   find(library, "cuFuncSetAttribute", d.cuFuncSetAttribute);
   find(library, "cuLaunchKernel", d.cuLaunchKernel);
+  find(library, "cuTensorMapEncodeTiled", d.cuTensorMapEncodeTiled);
   find(library, "cuGetErrorName", d.cuGetErrorName);
   find(library, "cuGetErrorString", d.cuGetErrorString);
   return d;

@@ -12,6 +12,7 @@ struct Driver {
   decltype(&::cuModuleGetFunction) cuModuleGetFunction;
   decltype(&::cuFuncSetAttribute) cuFuncSetAttribute;
   decltype(&::cuLaunchKernel) cuLaunchKernel;
+  decltype(&::cuTensorMapEncodeTiled) cuTensorMapEncodeTiled;
   decltype(&::cuGetErrorName) cuGetErrorName;
   decltype(&::cuGetErrorString) cuGetErrorString;
 };

@@ -36,7 +36,9 @@ bool makes_machine_code(Architecture a) {
 }
 
 std::vector<std::string> options(Architecture a) {
-  std::string arch = fmt::format("--gpu-architecture=sm_{}{}", a.major, a.minor);
+  // Hopper's tensor cores are only in the instruction set of exactly that chip, which is the one at hand.
+  bool hopper = a.major == 9 && a.minor == 0;
+  std::string arch = fmt::format("--gpu-architecture=sm_{}{}{}", a.major, a.minor, hopper ? "a" : "");
   if (!makes_machine_code(a)) {
     std::vector<int> known = supported_architectures();
     arch = fmt::format("--gpu-architecture=compute_{}", *std::max_element(known.begin(), known.end()));

@@ -1,6 +1,7 @@
 // Attention on the GPU, by cuDNN and by the project's own kernels, against the op's reference.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/cudnn_attention.h"
+#include "backend/cuda/hopper_attention.h"
 #include "graph/builder.h"
 #include "ops/ops.h"
 #include "tests/backend/cuda/gpu_harness.h"
@@ -165,6 +166,37 @@ TEST(GpuAttention, CudnnEqualsReference) {
       }
 }
 
+bool has_hopper() {
+  if (!has_gpu()) return false;
+  cuda::DeviceInfo info = cuda::describe_device(0);
+  return info.major == 9 && info.minor == 0;
+}
+
+// One tile and several, whole and half ones of queries, fewer heads than multiprocessors and more.
+TEST(GpuAttention, HopperKernelsEqualReference) {
+  if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0 here";
+  for (DType dtype : {DType::kBF16, DType::kF16})
+    for (bool causal : {true, false})
+      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}}) {
+        AttentionProblem p = problem(B, T, H, 64, dtype, causal);
+        ASSERT_TRUE(hopper_supports(p, {9, 0}));
+        Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+      }
+}
+
+TEST(HopperAttention, SaysWhatItSupports) {
+  AttentionProblem p = problem(2, 256, 4, 64, DType::kBF16);
+  EXPECT_TRUE(hopper_supports(p, {9, 0}));
+  for (cuda::Architecture other : {cuda::Architecture{8, 0}, {10, 0}, {12, 0}}) EXPECT_FALSE(hopper_supports(p, other));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kF32), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 200, 4, 64, DType::kBF16), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 128, DType::kBF16), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.1), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
+  EXPECT_FALSE(hopper_fills(p, 132));
+  EXPECT_TRUE(hopper_fills(problem(6, 256, 11, 64, DType::kBF16), 132));
+}
+
 // What cuDNN cannot do as the op says it: other random numbers, f32, and heads that are no multiple of 8.
 TEST(GpuAttention, CudnnLeavesTheRest) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
@@ -203,8 +235,9 @@ TEST(GpuAttention, CudnnRunsALargeBatchInParts) {
 
 TEST(GpuAttention, GradientIsDeterministic) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (AttentionProblem p : {problem(4, 1024, 12, 64, DType::kBF16), problem(2, 300, 4, 64, DType::kF16, true, 0.1),
-                             problem(4, 1024, 12, 64, DType::kBF16, true, 0, true)}) {
+  for (AttentionProblem p :
+       {problem(4, 1024, 12, 64, DType::kBF16), problem(16, 512, 12, 64, DType::kBF16),
+        problem(2, 300, 4, 64, DType::kF16, true, 0.1), problem(4, 1024, 12, 64, DType::kBF16, true, 0, true)}) {
     ValueType qkv{p.dtype, {p.batch, p.time, 3 * p.width()}}, out{p.dtype, {p.batch, p.time, p.width()}};
     Graph graph;
     GraphBuilder g(graph);
@@ -313,6 +346,16 @@ TEST_P(AttentionSource, Compiles) {
 }
 INSTANTIATE_TEST_SUITE_P(nvrtc, AttentionSource, ::testing::ValuesIn(kFloats),
                          [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+TEST_P(AttentionSource, CompilesForHopper) {
+  if (GetParam() == DType::kF32) return;
+  for (bool causal : {true, false}) {
+    AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal);
+    EXPECT_NE(cuda::compile_device_code(hopper_attention_source(p), {9, 0}).find("attention"), std::string::npos);
+    EXPECT_NE(cuda::compile_device_code(hopper_attention_grad_source(p), {9, 0}).find("attention_rows"),
+              std::string::npos);
+  }
+}
 
 TEST(AttentionBlock, FitsSharedMemory) {
   EXPECT_EQ(cuda::attention_block(64, 227 << 10), 64);

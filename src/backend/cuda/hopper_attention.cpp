@@ -1,0 +1,146 @@
+#include "backend/cuda/hopper_attention.h"
+
+#include "backend/cuda/device_types.h"
+#include "backend/cuda/driver.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr int kHeadDim = 64, kWarpRows = 16;
+
+// As in kernels/attention_hopper.cu.
+constexpr int kQueries = 256, kKeys = 64;
+struct ForwardArguments {
+  float* lse;
+  int32_t batch, time, heads;
+  float scale;
+};
+// Six stages of k and v, two of q, the output, barriers.
+constexpr int kForwardSharedBytes = (6 * 2 * kKeys + 2 * kQueries + kQueries) * kHeadDim * 2 + 16 * 8;
+
+// As in kernels/attention_grad_hopper.cu.
+constexpr int kTile = 128;
+struct GradArguments {
+  float* rows;
+  float* dq_sum;
+  int32_t batch, time, heads;
+  float scale;
+};
+// Two stages of q, dout, k, v and dS, each 128 x 64 or 128 x 128; dQ as floats; two stages of two floats a row;
+// barriers.
+constexpr int kGradSharedBytes =
+    2 * (4 * kTile * kHeadDim + kTile * kTile) * 2 + kTile * kHeadDim * 4 + 2 * 2 * kTile * 4 + 10 * 8;
+
+std::string constants(const AttentionProblem& p) {
+  return fmt::format(
+      "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
+      "constexpr bool kCausal = {};\n}}\n",
+      device_type(p.dtype), p.causal);
+}
+
+// (batch, time, columns) of 16-bit elements as boxes of `rows` by 64, swizzled as the tensor cores want them.
+CUtensorMap tensor_map(const void* base, const AttentionProblem& p, int64_t columns, int rows) {
+  CUtensorMap map;
+  cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(p.time), cuuint64_t(p.batch)};
+  cuuint64_t strides[] = {sizes[0] * 2, sizes[0] * sizes[1] * 2};  // bytes, of all but the first
+  cuuint32_t box[] = {kHeadDim, cuuint32_t(rows), 1}, each[] = {1, 1, 1};
+  auto type = p.dtype == DType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  TOKAMAK_CUDA(driver().cuTensorMapEncodeTiled(&map, type, 3, const_cast<void*>(base), sizes, strides, box, each,
+                                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  return map;
+}
+
+// Each block works on one head after the other.
+int64_t block_count(const Context& context, const AttentionProblem& p) {
+  return std::min<int64_t>(p.batch * p.heads, context.info.multiprocessors);
+}
+
+class ForwardKernel : public Kernel {
+ public:
+  ForwardKernel(Context& context, const AttentionProblem& problem)
+      : context_(context), problem_(problem),
+        attention_(context.compiler.add("attention", hopper_attention_source(problem))) {}
+
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    const AttentionProblem& p = problem_;
+    ForwardArguments a{static_cast<float*>(out[1]), int32_t(p.batch), int32_t(p.time), int32_t(p.heads),
+                       float(p.scale)};
+    attention_->launch(context_.queue(), {dim3(unsigned(block_count(context_, p))), dim3(640), kForwardSharedBytes},
+                       tensor_map(in[0], p, 3 * p.width(), kQueries), tensor_map(in[0], p, 3 * p.width(), kKeys),
+                       tensor_map(out[0], p, p.width(), kWarpRows), a);
+  }
+
+ private:
+  Context& context_;
+  AttentionProblem problem_;
+  std::shared_ptr<DeviceFunction> attention_;
+};
+
+class GradKernel : public Kernel {
+ public:
+  GradKernel(Context& context, const AttentionProblem& problem) : context_(context), problem_(problem) {
+    std::string source = hopper_attention_grad_source(problem);
+    rows_ = context.compiler.add("attention_rows", source);
+    grad_ = context.compiler.add("attention_grad", source);
+  }
+
+  int64_t workspace_bytes() const override {
+    return row_bytes() + block_count(context_, problem_) * problem_.time * kHeadDim * int64_t(sizeof(float));
+  }
+  void use_workspace(void* workspace) override { workspace_ = static_cast<std::byte*>(workspace); }
+
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    const AttentionProblem& p = problem_;
+    GradArguments a{reinterpret_cast<float*>(workspace_),
+                    reinterpret_cast<float*>(workspace_ + row_bytes()),
+                    int32_t(p.batch),
+                    int32_t(p.time),
+                    int32_t(p.heads),
+                    float(p.scale)};
+    unsigned row_blocks = unsigned(p.batch * p.heads * p.time / 32);
+    rows_->launch(context_.queue(), {dim3(row_blocks), dim3(256)}, in[1], in[3], in[2], a);
+    grad_->launch(context_.queue(), {dim3(unsigned(block_count(context_, p))), dim3(384), kGradSharedBytes},
+                  tensor_map(in[0], p, 3 * p.width(), kTile), tensor_map(in[3], p, p.width(), kTile),
+                  tensor_map(out[0], p, 3 * p.width(), kWarpRows), a);
+  }
+
+ private:
+  int64_t row_bytes() const { return problem_.batch * problem_.heads * problem_.time * 2 * int64_t(sizeof(float)); }
+
+  Context& context_;
+  AttentionProblem problem_;
+  std::shared_ptr<DeviceFunction> rows_, grad_;
+  std::byte* workspace_ = nullptr;
+};
+
+}  // namespace
+
+bool hopper_supports(const AttentionProblem& p, Architecture a) {
+  bool hopper = a.major == 9 && a.minor == 0, low = p.dtype == DType::kBF16 || p.dtype == DType::kF16;
+  return hopper && low && p.head_dim == kHeadDim && p.time % kTile == 0 && p.dropout == 0 && !p.documents;
+}
+
+bool hopper_fills(const AttentionProblem& p, int multiprocessors) {
+  return 2 * p.batch * p.heads >= multiprocessors;  // half of them do as much as cuDNN's kernels on all
+}
+
+std::string hopper_attention_source(const AttentionProblem& problem) {
+  return constants(problem) + std::string(embedded_source("backend/cuda/kernels/attention_hopper.cu"));
+}
+std::string hopper_attention_grad_source(const AttentionProblem& problem) {
+  return constants(problem) + std::string(embedded_source("backend/cuda/kernels/attention_grad_hopper.cu"));
+}
+
+KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem) {
+  return std::make_unique<ForwardKernel>(context, problem);
+}
+KernelPtr make_hopper_attention_grad(Context& context, const AttentionProblem& problem) {
+  return std::make_unique<GradKernel>(context, problem);
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,352 @@
+// The gradient of attention on Hopper's tensor cores, for heads of 64 and whole tiles of 128 rows. With P the
+// probabilities, computed again from q, k and lse:  dV = P^T dout,  dP = dout v^T,  dS = P (dP - delta),
+// dQ = scale dS k,  dK = scale dS^T q,  where delta = sum of out * dout over a row (Dao et al., "FlashAttention", 2022;
+// Shah et al., "FlashAttention-3", 2024, for the division of labour).
+//
+// A block works on one head after the other, and in a head on one tile of keys after the other, going through the tiles
+// of queries. One thread of the first warp group copies tiles ahead. The two others hold S^T, dP^T, dK and dV of 64 keys
+// each in registers. What a tile adds to dQ is multiplied while S^T of the next one is, and summed over the tiles of keys
+// in memory that only this block touches and that stays in L2. Each warp adds to its own part of that sum, one tile after
+// the other: so the result has the same bits in every run.
+//
+// The text before this says Element (bf16 or f16) and kCausal.
+// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
+// keys.
+#include "backend/cuda/kernels/attention_hopper.cuh"
+
+namespace tokamak {
+
+constexpr int kTile = 128;  // rows, of queries and of keys
+constexpr int kStages = 2;  // tiles in shared memory, of queries and of keys
+constexpr int kWarps = 8;   // that compute
+constexpr int kWarpFloats = kWarpRows * kHeadDim;
+
+struct Queries {
+  Element q[kTile * kHeadDim], dout[kTile * kHeadDim];
+};
+struct Keys {
+  Element k[kTile * kHeadDim], v[kTile * kHeadDim];
+};
+struct RowStates {
+  float lse[kTile], delta[kTile];  // lse in units of log 2
+};
+
+struct Shared {
+  Queries queries[kStages];
+  Keys keys[kStages];
+  Element ds[kStages][2][kTile * 64];  // dS^T, for 64 queries each; rows are keys
+  float staged[kWarps][kWarpFloats];   // of dQ, on its way to global memory
+  RowStates rows[kStages];
+  uint64_t queries_full[kStages], queries_empty[kStages], keys_full[kStages], keys_empty[kStages], ds_full[kStages];
+};
+
+/// As GradArguments in backend/cuda/hopper_attention.cpp.
+struct Arguments {
+  float* rows;    // lse log2(e), then delta, each (B, H, T)
+  float* dq_sum;  // (blocks, T, D), in an order of its own
+  int32_t batch, time, heads;
+  float scale;
+};
+
+__device__ inline int first_step(int j) { return kCausal ? j : 0; }
+/// Steps go through the queries forwards and backwards in turn, so that what was used last is used next.
+__device__ inline int queries_of(int step, int j, int tiles) { return j % 2 ? tiles - 1 + first_step(j) - step : step; }
+
+/// One thread copies what the warps that compute need, in their order.
+__device__ inline void produce(Shared& s, const TensorMap& qkv, const TensorMap& dout, const Arguments& a) {
+  Turn<kStages> query, key;
+  int tiles = a.time / kTile, width = a.heads * kHeadDim;
+  int64_t row_count = int64_t(a.batch) * a.heads * a.time;
+  uint64_t once = used_once(), normally = used_normally();
+  for (int index = blockIdx.x; index < a.batch * a.heads; index += gridDim.x) {
+    Head head(index, a.heads);
+    int column = head.h * kHeadDim;
+    for (int j = 0; j < tiles; ++j) {
+      Keys& keys = s.keys[key.stage];
+      uint64_t* full = &s.keys_full[key.stage];
+      wait(&s.keys_empty[key.stage], key.parity ^ 1);
+      arrive_expecting(full, sizeof(Keys));
+      load_box(keys.k, qkv, width + column, j * kTile, head.b, full, once);
+      load_box(keys.v, qkv, 2 * width + column, j * kTile, head.b, full, once);
+      key.next();
+      for (int step = first_step(j); step < tiles; ++step) {
+        int i = queries_of(step, j, tiles);
+        Queries& queries = s.queries[query.stage];
+        RowStates& states = s.rows[query.stage];
+        const float* rows = a.rows + int64_t(index) * a.time + i * kTile;
+        full = &s.queries_full[query.stage];
+        wait(&s.queries_empty[query.stage], query.parity ^ 1);
+        arrive_expecting(full, sizeof(Queries) + sizeof(RowStates));
+        load_box(queries.q, qkv, column, i * kTile, head.b, full, normally);
+        load_bytes(states.lse, rows, sizeof(states.lse), full);
+        load_box(queries.dout, dout, column, i * kTile, head.b, full, normally);
+        load_bytes(states.delta, rows + row_count, sizeof(states.delta), full);
+        query.next();
+      }
+    }
+  }
+}
+
+/// S^T becomes P^T. On the diagonal a key counts for the queries that do not come before it.
+__device__ inline void to_probabilities(float (&s)[64], const float* lse, float scale, const Worker& w, bool diagonal) {
+#pragma unroll
+  for (int n = 0; n < 16; ++n) {
+    float2 l = *reinterpret_cast<const float2*>(lse + 8 * n + w.column);
+    s[4 * n] = exp2_fast(fmaf(s[4 * n], scale, -l.x));
+    s[4 * n + 1] = exp2_fast(fmaf(s[4 * n + 1], scale, -l.y));
+    s[4 * n + 2] = exp2_fast(fmaf(s[4 * n + 2], scale, -l.x));
+    s[4 * n + 3] = exp2_fast(fmaf(s[4 * n + 3], scale, -l.y));
+  }
+  if (!diagonal) return;
+  int ahead = w.group * 64 + w.row - w.column;  // of the key over the query, for n = 0
+#pragma unroll
+  for (int n = 0; n < 16; ++n) {
+    if (ahead > 8 * n) s[4 * n] = 0;
+    if (ahead > 8 * n + 1) s[4 * n + 1] = 0;
+    if (ahead + 8 > 8 * n) s[4 * n + 2] = 0;
+    if (ahead + 8 > 8 * n + 1) s[4 * n + 3] = 0;
+  }
+}
+
+/// dS^T = P^T (dP^T - delta). P and dS are pairs of elements, as products take them from registers.
+__device__ inline void to_score_gradients(const uint32_t (&p)[32], const float (&dp)[64], const float* delta,
+                                          const Worker& w, uint32_t (&ds)[32]) {
+#pragma unroll
+  for (int n = 0; n < 16; ++n) {
+    float2 d = *reinterpret_cast<const float2*>(delta + 8 * n + w.column);
+    float2 low = unpack(p[2 * n], Element()), high = unpack(p[2 * n + 1], Element());
+    ds[2 * n] = pack(low.x * (dp[4 * n] - d.x), low.y * (dp[4 * n + 1] - d.y), Element());
+    ds[2 * n + 1] = pack(high.x * (dp[4 * n + 2] - d.x), high.y * (dp[4 * n + 3] - d.y), Element());
+  }
+}
+
+/// dS^T to shared memory, for the product that sums over the keys of both warp groups.
+__device__ inline void share_score_gradients(Element (&to)[2][kTile * 64], const uint32_t (&ds)[32], const Worker& w) {
+  int key = w.warp_row() + w.lane % 16;
+  uint32_t row = shared_address(to[0]) + key * 128;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    int chunk = (2 * k % 8 + w.lane / 16) ^ (key % 8);
+    store_matrices(row + k / 4 * (kTile * 128) + chunk * 16, ds[4 * k], ds[4 * k + 1], ds[4 * k + 2], ds[4 * k + 3]);
+  }
+}
+
+__device__ inline void load_sum(const float* at, float (&x)[4]) {
+  asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+               : "l"(at)
+               : "memory");
+}
+
+/// A tile whose part of dQ is still to come.
+struct Pending {
+  bool any = false;
+  bool first, last;  // of the tiles of keys that these queries see
+  bool turning;      // the queries are those of the tile before
+  int stage;         // of its keys
+  int i, column, b;
+};
+
+/// Begins dQ = dS k for 64 queries.
+__device__ inline void multiply_query_gradients(Shared& s, const Pending& tile, int buffer, const Worker& w,
+                                                float (&dq)[32]) {
+  uint64_t ds = matrix(s.ds[buffer][w.group]), k = matrix(s.keys[tile.stage].k);
+  hold(dq);
+  begin_products();
+#pragma unroll
+  for (int x = 0; x < 8; ++x) multiply_columns(dq, ds + x * kDownRows, k + x * kDownRows, x > 0, Element());
+  commit_products();
+}
+
+/// Adds dQ to the warp's part of the sum; the last tile's goes with it to dqkv.
+__device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, const Pending& tile, float (&dq)[32],
+                                           float* sums, float scale, const Worker& w) {
+  float* sum = sums + tile.i * kWarps * kWarpFloats;
+  float* staged = s.staged[w.group * 4 + w.warp];
+  if (w.lane == 0) {
+    // Additions to the same place must not overtake each other; only when turning is the one before of this place.
+    wait_copies_read();
+    if (tile.last || tile.turning)
+      wait_copies<0>();
+    else
+      wait_copies<1>();
+  }
+  __syncwarp();
+  if (tile.last) {
+    if (!tile.first) {
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+        float x[4];
+        load_sum(sum + n * 128 + w.lane * 4, x);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) dq[4 * n + e] += x[e];
+      }
+    }
+    return write_rows(dqkv, staged, dq, scale, tile.column, tile.i * kTile + w.warp_row(), tile.b, w);
+  }
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+    *reinterpret_cast<float4*>(staged + n * 128 + w.lane * 4) = {dq[4 * n], dq[4 * n + 1], dq[4 * n + 2],
+                                                                 dq[4 * n + 3]};
+  publish_stores();
+  __syncwarp();
+  if (w.lane != 0) return;
+  if (tile.first)
+    store_bytes(sum, staged, kWarpFloats * 4, used_again());
+  else
+    add_floats(sum, staged, kWarpFloats * 4, used_again());
+  commit_copies();
+}
+
+/// dK, then dV leave through the warp's rows of v, which no product reads any more; k is still in use.
+__device__ inline void write_key_gradients(const TensorMap& dqkv, Element* v, const float (&dk)[32],
+                                           const float (&dv)[32], float scale, int column, int width, int j, int b,
+                                           const Worker& w) {
+  sync_warp_group(1 + w.group);
+  int row = j * kTile + w.warp_row();
+  Element* staged = v + w.warp_row() * kHeadDim;
+  write_rows(dqkv, staged, dk, scale, width + column, row, b, w);
+  if (w.lane == 0) wait_copies_read();
+  __syncwarp();
+  write_rows(dqkv, staged, dv, 1, 2 * width + column, row, b, w);
+}
+
+/// Begins four products of 16 along the rows of a and b: S^T = k q^T and dP^T = v dout^T.
+__device__ inline void multiply_tiles(float (&d)[64], uint64_t a, uint64_t b) {
+  hold(d);
+  begin_products();
+#pragma unroll
+  for (int x = 0; x < 4; ++x) multiply_rows(d, a + x * kAlongRows, b + x * kAlongRows, x > 0, Element());
+  commit_products();
+}
+
+/// Begins d = a b or d += a b, a (64, 128) in registers, b (128, 64): dV and dK.
+__device__ inline void multiply_pairs(float (&d)[32], const uint32_t (&a)[32], uint64_t b, bool add) {
+  hold(d);
+  begin_products();
+#pragma unroll
+  for (int x = 0; x < 8; ++x) multiply_columns(d, a + 4 * x, b + x * kDownRows, add || x > 0, Element());
+  commit_products();
+}
+
+__device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments& a) {
+  Worker w;
+  Turn<kStages> query, key, ds_turn;
+  Pending pending{};
+  int tiles = a.time / kTile, width = a.heads * kHeadDim, ds_parity = 0;
+  float exponent = a.scale * kLog2E;
+  float* sums = a.dq_sum + (int64_t(blockIdx.x) * tiles * kWarps + w.group * 4 + w.warp) * kWarpFloats;
+  for (int index = blockIdx.x; index < a.batch * a.heads; index += gridDim.x) {
+    Head head(index, a.heads);
+    int column = head.h * kHeadDim;
+    for (int j = 0; j < tiles; ++j) {
+      float dk[32], dv[32];
+      Keys& keys = s.keys[key.stage];
+      wait(&s.keys_full[key.stage], key.parity);
+      uint64_t k = matrix(keys.k + w.group * 64 * kHeadDim), v = matrix(keys.v + w.group * 64 * kHeadDim);
+      for (int step = first_step(j); step < tiles; ++step) {
+        int i = queries_of(step, j, tiles);
+        bool fresh = step == first_step(j), last = kCausal ? i == j : j + 1 == tiles;
+        uint64_t q = matrix(s.queries[query.stage].q), dout = matrix(s.queries[query.stage].dout);
+        const RowStates& states = s.rows[query.stage];
+        float p[64], dp[64], dq[32];
+        uint32_t p_pairs[32], ds[32];
+        wait(&s.queries_full[query.stage], query.parity);
+        if (pending.any) wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
+        multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
+        multiply_tiles(p, k, q);
+        wait_products<1>();
+        hold(dq);
+        if (pending.any) add_query_gradients(s, dqkv, pending, dq, sums, a.scale, w);
+        multiply_tiles(dp, v, dout);
+        wait_products<1>();
+        hold(p);
+        to_probabilities(p, states.lse, exponent, w, kCausal && i == j);
+#pragma unroll
+        for (int x = 0; x < 32; ++x) p_pairs[x] = pack(p[2 * x], p[2 * x + 1], Element());
+        wait_products<0>();
+        hold(dp);
+        multiply_pairs(dv, p_pairs, dout, !fresh);
+        to_score_gradients(p_pairs, dp, states.delta, w, ds);
+        share_score_gradients(s.ds[ds_turn.stage], ds, w);
+        publish_stores();
+        __syncwarp();
+        if (w.lane == 0) arrive(&s.ds_full[ds_turn.stage]);
+        multiply_pairs(dk, ds, q, !fresh);
+        wait_products<0>();
+        hold(dv);
+        hold(dk);
+        __syncwarp();
+        if (w.lane == 0) {
+          arrive(&s.queries_empty[query.stage]);
+          if (fresh && pending.any) {  // and the keys before these, through which dK and dV have left
+            wait_copies_read();
+            arrive(&s.keys_empty[pending.stage]);
+          }
+        }
+        pending = {true, j == 0, last, fresh, key.stage, i, column, head.b};
+        ds_parity = ds_turn.parity;
+        ds_turn.next();
+        query.next();
+      }
+      write_key_gradients(dqkv, keys.v, dk, dv, a.scale, column, width, j, head.b, w);
+      key.next();
+    }
+  }
+  float dq[32];
+  wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
+  multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
+  wait_products<0>();
+  hold(dq);
+  add_query_gradients(s, dqkv, pending, dq, sums, a.scale, w);
+  if (w.lane == 0) wait_copies<0>();
+}
+
+}  // namespace tokamak
+
+// What the scores of a row need. Eight lanes a row of out (B, T, H, D). Grid: enough blocks of 32 rows.
+extern "C" __global__ void __launch_bounds__(256)
+    attention_rows(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
+                   const float* __restrict__ lse, tokamak::Arguments a) {
+  using namespace tokamak;
+  using Eight = Vector<Element, 8>;
+  int64_t row = int64_t(blockIdx.x) * 32 + threadIdx.x / 8, count = int64_t(a.batch) * a.heads * a.time;
+  if (row >= count) return;  // count is a multiple of 32
+  int64_t at = row * kHeadDim + threadIdx.x % 8 * 8;
+  Eight y = *reinterpret_cast<const Eight*>(out + at), dy = *reinterpret_cast<const Eight*>(dout + at);
+  float sum = 0;
+  for (int e = 0; e < 8; ++e) sum = fmaf(to_float(y[e]), to_float(dy[e]), sum);
+  for (int m = 4; m > 0; m /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, m);
+  if (threadIdx.x % 8 != 0) return;
+  int64_t h = row % a.heads, t = row / a.heads % a.time, b = row / a.heads / a.time;
+  int64_t to = (b * a.heads + h) * a.time + t;
+  a.rows[to] = lse[to] * kLog2E;
+  a.rows[count + to] = sum;
+}
+
+// Grid: at most B * H blocks. The boxes of qkv and dout are (128, 64), those of dqkv (16, 64).
+extern "C" __global__ void __launch_bounds__(384, 1)
+    attention_grad(const __grid_constant__ tokamak::TensorMap qkv, const __grid_constant__ tokamak::TensorMap dout,
+                   const __grid_constant__ tokamak::TensorMap dqkv, tokamak::Arguments a) {
+  using namespace tokamak;
+  extern __shared__ __align__(1024) uint8_t memory[];
+  Shared& s = *reinterpret_cast<Shared*>(memory);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kStages; ++i) {
+      init_barrier(&s.queries_full[i], 1);
+      init_barrier(&s.keys_full[i], 1);
+      init_barrier(&s.queries_empty[i], kWarps);
+      init_barrier(&s.keys_empty[i], kWarps);
+      init_barrier(&s.ds_full[i], kWarps);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    give_registers<40>();
+    if (threadIdx.x == 0) produce(s, qkv, dout, a);
+  } else {
+    take_registers<232>();
+    compute(s, dqkv, a);
+  }
+}

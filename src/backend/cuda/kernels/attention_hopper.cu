@@ -1,0 +1,255 @@
+// Attention on Hopper's tensor cores, for heads of 64, with online softmax (Dao et al., "FlashAttention", 2022; Shah et
+// al., "FlashAttention-3", 2024, for the division of labour).
+//
+// A block works on one head after the other, and in a head on one tile of 256 queries after the other, going through tiles
+// of 64 keys. One thread of the first warp group copies tiles ahead. The four others hold 64 queries each: the scores of
+// the next tile and the output of this one are multiplied while the softmax is computed, across the borders of queries and
+// heads. A warp group leaves out the tiles of keys that its queries do not see.
+#include "backend/cuda/kernels/attention_hopper.cuh"
+
+namespace tokamak {
+
+constexpr int kGroups = 4, kWarps = 4 * kGroups;  // that compute
+constexpr int kKeys = 64, kQueries = 64 * kGroups;  // rows of a tile
+constexpr int kKeyStages = 6, kQueryStages = 2;
+
+struct Keys {
+  Element k[kKeys * kHeadDim], v[kKeys * kHeadDim];
+};
+
+struct Shared {
+  Keys keys[kKeyStages];
+  Element queries[kQueryStages][kQueries * kHeadDim];
+  Element staged[kWarps][kWarpRows * kHeadDim];  // of the output, on its way to global memory
+  uint64_t keys_full[kKeyStages], keys_empty[kKeyStages], queries_full[kQueryStages], queries_empty[kQueryStages];
+};
+
+/// As ForwardArguments in backend/cuda/hopper_attention.cpp.
+struct Arguments {
+  float* lse;  // (B, H, T)
+  int32_t batch, time, heads;
+  float scale;
+  __device__ int query_tiles() const { return (time + kQueries - 1) / kQueries; }
+  /// The last tile of keys that the queries of `group` see.
+  __device__ int last_key(int i, int group) const {
+    int all = time / kKeys - 1;
+    return kCausal ? min(i * kGroups + group, all) : all;
+  }
+};
+
+/// One thread copies what the warps that compute need, in their order.
+__device__ inline void produce(Shared& s, const TensorMap& q, const TensorMap& kv, const Arguments& a) {
+  Turn<kQueryStages> query;
+  Turn<kKeyStages> key;
+  int width = a.heads * kHeadDim;
+  uint64_t once = used_once(), normally = used_normally();
+  for (int index = blockIdx.x; index < a.batch * a.heads; index += gridDim.x) {
+    Head head(index, a.heads);
+    int column = head.h * kHeadDim;
+    for (int i = 0; i < a.query_tiles(); ++i) {
+      uint64_t* full = &s.queries_full[query.stage];
+      wait(&s.queries_empty[query.stage], query.parity ^ 1);
+      arrive_expecting(full, sizeof(s.queries[0]));
+      load_box(s.queries[query.stage], q, column, i * kQueries, head.b, full, once);
+      query.next();
+      for (int j = 0; j <= a.last_key(i, kGroups - 1); ++j) {
+        Keys& keys = s.keys[key.stage];
+        full = &s.keys_full[key.stage];
+        wait(&s.keys_empty[key.stage], key.parity ^ 1);
+        arrive_expecting(full, sizeof(Keys));
+        load_box(keys.k, kv, width + column, j * kKeys, head.b, full, normally);
+        load_box(keys.v, kv, 2 * width + column, j * kKeys, head.b, full, normally);
+        key.next();
+      }
+    }
+  }
+}
+
+/// A tile of scores of a warp group: which it is, and where its operands lie.
+struct Tile {
+  int index, i, j;  // of the head, of its queries and keys
+  Turn<kQueryStages> query;
+  Turn<kKeyStages> key;
+
+  __device__ bool first() const { return j == 0; }
+};
+
+/// Goes on to the group's next tile; those between that it does not see are given back.
+__device__ inline void advance(Tile& tile, Shared& s, const Arguments& a, const Worker& w) {
+  tile.key.next();
+  if (++tile.j <= a.last_key(tile.i, w.group)) return;
+  for (; tile.j <= a.last_key(tile.i, kGroups - 1); ++tile.j) {
+    wait(&s.keys_full[tile.key.stage], tile.key.parity);
+    if (w.lane == 0) arrive(&s.keys_empty[tile.key.stage]);
+    tile.key.next();
+  }
+  tile.j = 0;
+  tile.query.next();
+  if (++tile.i < a.query_tiles()) return;
+  tile.i = 0;
+  tile.index += gridDim.x;
+}
+
+__device__ inline float minus_infinity() { return -HUGE_VALF; }
+
+/// Of the two rows of scores that a thread holds.
+struct SoftmaxState {
+  float max[2], sum[2];  // of the scores; of the thread's part of the probabilities, relative to max
+};
+
+__device__ inline SoftmaxState fresh_state() { return {{minus_infinity(), minus_infinity()}, {0, 0}}; }
+
+__device__ inline float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+__device__ inline float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+/// On the diagonal: a query does not see the keys after it.
+__device__ inline void hide_later_keys(float (&s)[32], const Worker& w) {
+  int ahead = w.column - w.row;  // of the key over the query, for n = 0
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      if (ahead + 8 * n + e % 2 - e / 2 * 8 > 0) s[4 * n + e] = minus_infinity();
+}
+
+/// Scores become probabilities relative to the rows' maxima so far; `rescale` is what earlier ones shrink by.
+__device__ inline void to_probabilities(float (&s)[32], float exponent, SoftmaxState& state, float (&rescale)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float most[2] = {fmaxf(s[2 * r], s[2 * r + 1]), fmaxf(s[4 + 2 * r], s[5 + 2 * r])}, sum[2] = {0, 0};
+#pragma unroll
+    for (int n = 2; n < 8; ++n) most[n % 2] = fmaxf(most[n % 2], fmaxf(s[4 * n + 2 * r], s[4 * n + 2 * r + 1]));
+    float all = fmaxf(state.max[r], quad_max(fmaxf(most[0], most[1])));
+    rescale[r] = exp2_fast((state.max[r] - all) * exponent);
+    state.max[r] = all;
+    float offset = -all * exponent;
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float& x = s[4 * n + 2 * r + e];
+        x = exp2_fast(fmaf(x, exponent, offset));
+        sum[e] += x;
+      }
+    state.sum[r] = fmaf(state.sum[r], rescale[r], sum[0] + sum[1]);
+  }
+}
+
+/// What a warp writes when all keys of its queries are through.
+__device__ inline void write_output(Shared& s, const TensorMap& out, const Arguments& a, const Tile& tile,
+                                    const SoftmaxState& state, float (&o)[32], const Worker& w) {
+  Head head(tile.index, a.heads);
+  int row = tile.i * kQueries + w.warp_row();
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float sum = quad_sum(state.sum[r]), inverse = 1 / sum;
+#pragma unroll
+    for (int n = 0; n < 8; ++n) o[4 * n + 2 * r] *= inverse, o[4 * n + 2 * r + 1] *= inverse;
+    int t = row + w.lane / 4 + 8 * r;
+    if (w.lane % 4 == 0 && t < a.time)
+      a.lse[int64_t(tile.index) * a.time + t] = fmaf(state.max[r], a.scale, logf(sum));
+  }
+  void* staged = s.staged[w.group * 4 + w.warp];
+  if (w.lane == 0) wait_copies_read();
+  __syncwarp();
+  write_rows(out, staged, o, 1, head.h * kHeadDim, row, head.b, w);
+}
+
+__device__ inline void wait_for(Shared& s, const Tile& tile) {
+  if (tile.first()) wait(&s.queries_full[tile.query.stage], tile.query.parity);
+  wait(&s.keys_full[tile.key.stage], tile.key.parity);
+}
+
+/// Begins S = q k^T for 64 queries.
+__device__ inline void multiply_scores(Shared& s, const Tile& tile, const Worker& w, float (&scores)[32]) {
+  uint64_t q = matrix(s.queries[tile.query.stage] + w.group * 64 * kHeadDim), k = matrix(s.keys[tile.key.stage].k);
+#pragma unroll
+  for (int x = 0; x < 4; ++x) multiply_rows(scores, q + x * kAlongRows, k + x * kAlongRows, x > 0, Element());
+  commit_products();
+}
+
+__device__ inline void compute(Shared& s, const TensorMap& out, const Arguments& a) {
+  Worker w;
+  Tile tile{int(blockIdx.x), 0, 0, {}, {}};
+  SoftmaxState state = fresh_state(), done = state;
+  float exponent = a.scale * kLog2E;
+  float scores[32], o[32], rescale[2];
+  uint32_t p[16];
+  wait_for(s, tile);
+  hold(scores);
+  begin_products();
+  multiply_scores(s, tile, w, scores);
+  wait_products<0>();
+  hold(scores);
+  if (kCausal && w.group == 0) hide_later_keys(scores, w);
+  to_probabilities(scores, exponent, state, rescale);
+  while (true) {
+    Tile next = tile;
+    advance(next, s, a, w);
+    bool more = next.index < a.batch * a.heads;
+#pragma unroll
+    for (int x = 0; x < 16; ++x) p[x] = pack(scores[2 * x], scores[2 * x + 1], Element());
+    if (more) wait_for(s, next);  // without more, scores of anything are multiplied and left
+    hold(scores);
+    hold(o);
+    begin_products();
+    multiply_scores(s, next, w, scores);
+    uint64_t v = matrix(s.keys[tile.key.stage].v);
+#pragma unroll
+    for (int x = 0; x < 4; ++x) multiply_columns(o, p + 4 * x, v + x * kDownRows, !tile.first() || x > 0, Element());
+    commit_products();
+    wait_products<1>();
+    hold(scores);
+    if (next.first()) done = state, state = fresh_state();
+    if (kCausal && next.j == next.i * kGroups + w.group) hide_later_keys(scores, w);
+    to_probabilities(scores, exponent, state, rescale);
+    wait_products<0>();
+    hold(o);
+    __syncwarp();
+    if (w.lane == 0) {
+      arrive(&s.keys_empty[tile.key.stage]);
+      if (next.first()) arrive(&s.queries_empty[tile.query.stage]);
+    }
+    if (next.first()) write_output(s, out, a, tile, done, o, w);
+    if (!more) break;
+    if (__any_sync(0xffffffffu, rescale[0] < 1 || rescale[1] < 1)) {
+#pragma unroll
+      for (int n = 0; n < 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) o[4 * n + e] *= rescale[e / 2];
+    }
+    tile = next;
+  }
+  if (w.lane == 0) wait_copies<0>();
+}
+
+}  // namespace tokamak
+
+// Grid: at most B * H blocks. The boxes are (256, 64) of q, (64, 64) of k and v, (16, 64) of out.
+extern "C" __global__ void __launch_bounds__(640, 1)
+    attention(const __grid_constant__ tokamak::TensorMap q, const __grid_constant__ tokamak::TensorMap kv,
+              const __grid_constant__ tokamak::TensorMap out, tokamak::Arguments a) {
+  using namespace tokamak;
+  extern __shared__ __align__(1024) uint8_t memory[];
+  Shared& s = *reinterpret_cast<Shared*>(memory);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kKeyStages; ++i) init_barrier(&s.keys_full[i], 1), init_barrier(&s.keys_empty[i], kWarps);
+    for (int i = 0; i < kQueryStages; ++i)
+      init_barrier(&s.queries_full[i], 1), init_barrier(&s.queries_empty[i], kWarps);
+    publish_barriers();
+  }
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    give_registers<32>();
+    if (threadIdx.x == 0) produce(s, q, kv, a);
+  } else {
+    take_registers<112>();
+    compute(s, out, a);
+  }
+}

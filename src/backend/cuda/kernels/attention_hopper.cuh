@@ -1,0 +1,76 @@
+// What attention and its gradient on Hopper's tensor cores share: heads of 64, rings of tiles in shared memory, and
+// rows on their way to global memory.
+// The text before this says Element (bf16 or f16) and kCausal.
+// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
+// keys.
+#pragma once
+
+#include "backend/cuda/kernels/hopper.cuh"
+
+namespace tokamak {
+
+constexpr int kHeadDim = 64;   // columns of a tile
+constexpr int kWarpRows = 16;  // rows of a product (64, N) that a warp holds
+constexpr float kLog2E = 1.4426950408889634f;
+
+/// Where a ring of stages stands.
+template <int kStages>
+struct Turn {
+  int stage = 0, parity = 0;
+  __device__ void next() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+};
+
+struct Head {
+  int b, h;
+  __device__ Head(int index, int heads) : b(index / heads), h(index % heads) {}
+};
+
+/// A thread that computes: its warp group and its place in a product (64, N), of which it holds rows `row` and row + 8,
+/// columns 8 n + column and the next one.
+struct Worker {
+  int group, warp, lane, row, column;
+  __device__ Worker() {
+    // From lane 0, so that the compiler knows these to be the same in a warp.
+    int all_warps = __shfl_sync(0xffffffffu, int(threadIdx.x / 32), 0);
+    group = all_warps / 4 - 1;
+    warp = all_warps % 4;
+    lane = threadIdx.x % 32;
+    row = warp * kWarpRows + lane / 4;
+    column = lane % 4 * 2;
+  }
+  /// The first row of its warp in a tile of which each warp group has 64 rows.
+  __device__ int warp_row() const { return group * 64 + warp * kWarpRows; }
+};
+
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// The warp's 16 rows of a product (64, D) times `factor`, as the copy engine takes them.
+__device__ inline void stage_rows(void* to, const float (&x)[32], float factor, const Worker& w) {
+  uint32_t row = shared_address(to) + w.lane % 16 * 128;
+#pragma unroll
+  for (int n = 0; n < 8; n += 2) {
+    const float* y = x + 4 * n;
+    store_matrices(row + ((n + w.lane / 16) ^ (w.lane % 8)) * 16, pack(y[0] * factor, y[1] * factor, Element()),
+                   pack(y[2] * factor, y[3] * factor, Element()), pack(y[4] * factor, y[5] * factor, Element()),
+                   pack(y[6] * factor, y[7] * factor, Element()));
+  }
+}
+
+/// Rows of a tensor, through shared memory that `staged` may be written again.
+__device__ inline void write_rows(const TensorMap& tensor, void* staged, const float (&x)[32], float factor, int column,
+                                  int row, int b, const Worker& w) {
+  stage_rows(staged, x, factor, w);
+  publish_stores();
+  __syncwarp();
+  if (w.lane != 0) return;
+  store_box(tensor, staged, column, row, b, used_once());
+  commit_copies();
+}
+
+}  // namespace tokamak
