@@ -29,6 +29,7 @@ struct Command {
   std::string name;
   std::string summary;                          // one line, shown in the list of commands
   std::string details;                          // a paragraph or an example for --help; may be empty
+  std::string build_notes;                      // for --help only: what this build lacks; usually empty
   std::function<int(Arguments)> run;            // reads the arguments and runs; the result is the exit status
   std::function<void(Arguments)> print_config;  // empty when the command takes no run configuration
   std::function<std::string()> usage;

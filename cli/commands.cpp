@@ -38,6 +38,7 @@ std::string program_help() {
 std::string command_help(const Command& command) {
   std::string text = fmt::format("usage: tokamak {} {}\n\n{}\n", command.name, command.usage(), command.summary);
   if (!command.details.empty()) text += fmt::format("\n{}\n", command.details);
+  if (!command.build_notes.empty()) text += fmt::format("\n{}\n", command.build_notes);
   std::string options = command.help();
   if (!options.empty()) text += "\n" + options;
   if (command.print_config) {

@@ -1,112 +1,121 @@
-// `tokamak prepare`: text to token shards.
+// `tokamak prepare`: documents to token shards.
 #include "data/prepare.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 
+#include "base/signals.h"
 #include "cli/commands.h"
+#include "cli/progress_line.h"
 
 namespace tokamak {
 
 namespace {
 
 struct PrepareArguments {
-  std::vector<std::string> inputs;
-  std::string out = "data";
+  PrepareOptions options;
+  std::string out = options.out.string();
   std::string vocab;
-  int64_t vocab_size = PrepareOptions().vocab_size;
-  std::string format = "auto";
-  std::string field = "text";
-  double val_fraction = PrepareOptions().val_fraction;
-  int64_t shard_tokens = PrepareOptions().shard_tokens;
+  int64_t threads = 0;
 };
 
+std::vector<std::string> format_choices() {
+  std::vector<std::string> names = {"auto"};
+  for (const SourceFormatInfo& format : source_formats()) names.emplace_back(format.name);
+  return names;
+}
+
 void visit(FieldList& v, PrepareArguments& c) {
-  v.positional("input", c.inputs, "files, folders, patterns such as data/*.jsonl, or - for standard input");
+  PrepareOptions& o = c.options;
+  v.positional("input", o.inputs,
+               "files, folders, patterns such as 'data/**/*.jsonl', or - for standard input, in that order");
   v("out", c.out, "folder for the shards, their index and the tokenizer");
   v("vocab", c.vocab,
     "tokenizer: folder with tokenizer.json or vocab.bpe and encoder.json, or FILE.tiktoken (FILE@cl100k for other "
     "names); empty: train one");
-  v("vocab_size", c.vocab_size, "tokens of the tokenizer that is trained", at_least(1));
-  v("format", c.format, "auto goes by the file's name; a text file is one document, so is each line of JSONL",
-    one_of({"auto", "text", "jsonl"}));
-  v("field", c.field, "field of a JSONL line that holds the text");
-  v("val_fraction", c.val_fraction, "part of the tokens that goes to validation, from the end", from_up_to(0, 1));
-  v("shard_tokens", c.shard_tokens, "tokens in one shard at most", at_least(1));
+  v("vocab_size", o.vocab_size, "tokens of the tokenizer that is trained", at_least(1));
+  v("vocab_bytes", o.vocab_bytes, "text to train it on, from the beginning of each file; 0: all", at_least(0));
+  v("format", o.sources.format, "what the files are; auto: what their names say", one_of(format_choices()));
+  v("field", o.sources.text_field, "field of JSON objects, or dataset of an HDF5 file, that holds the text");
+  v("token_type", o.sources.token_type, "type of tokens in files that do not say", one_of({"uint16", "uint32"}));
+  v("separator", o.sources.separator, "a marker such as <|endoftext|> between documents of one text file");
+  v("members", o.sources.members, "which members of archives are documents, as patterns of their names");
+  v("val_fraction", o.val_fraction, "part of the tokens that goes to validation, from the end", from_up_to(0, 1));
+  v("shard_tokens", o.shard_tokens, "tokens in one shard at most", at_least(1));
+  v("threads", c.threads, "threads that encode; 0: all cores", between(0, 1024));
 }
 
-/// Progress on standard error: one line that is rewritten on a terminal, a line for each phase in a log.
-class ProgressLine {
- public:
-  ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
-  ~ProgressLine() {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
-  }
-
-  void show(const PrepareProgress& progress) {
-    bool new_phase = progress.phase != phase_;
-    auto now = std::chrono::steady_clock::now();
-    if (!new_phase && (!terminal_ || now - shown_ < std::chrono::milliseconds(100))) return;
-    phase_ = progress.phase;
-    shown_ = now;
-    std::string share = progress.total > 0 ? fmt::format(" {}%", progress.done * 100 / progress.total) : "";
-    if (terminal_) {
-      fmt::print(stderr, "\r\x1b[K{}{}", phase_, share);
-      std::fflush(stderr);
-    } else {
-      fmt::print(stderr, "{}\n", phase_);
-    }
-  }
-
- private:
-  bool terminal_;
-  std::string phase_;
-  std::chrono::steady_clock::time_point shown_;
-};
-
-void print_split(const char* name, const SplitIndex& split) {
-  fmt::print("  {:<6}{:>14} tokens {:>10} documents {:>15} bytes of text {:>6} shard{}\n", name, split.tokens(),
-             split.documents, split.text_bytes, split.shards.size(), split.shards.size() == 1 ? "" : "s");
+void print_table(const std::string& out, const ShardIndex& index) {
+  fmt::print("  {:<6}{:>16}{:>14}{:>18}{:>8}{:>8}\n", "split", "tokens", "documents", "bytes of text", "shards",
+             "files");
+  auto row = [](const char* name, int64_t tokens, const SplitIndex& split) {
+    fmt::print("  {:<6}{:>16}{:>14}{:>18}{:>8}{:>8}\n", name, tokens, split.documents, split.text_bytes,
+               split.shards.size(), split.sources.size());
+  };
+  row("train", index.train.tokens(), index.train);
+  row("val", index.val.tokens(), index.val);
+  int64_t tokens = index.train.tokens() + index.val.tokens();
+  int64_t bytes = index.train.text_bytes + index.val.text_bytes;
+  fmt::print("  {:.3f} bytes of text per token; `tokamak data inspect {}` shows more\n", double(bytes) / double(tokens),
+             out);
 }
 
 int run_prepare(const PrepareArguments& arguments) {
-  PrepareOptions options;
-  options.inputs = arguments.inputs;
-  options.sources = {.format = arguments.format, .text_field = arguments.field};
+  PrepareOptions options = arguments.options;
   options.out = arguments.out;
   options.vocab = arguments.vocab;
-  options.vocab_size = arguments.vocab_size;
-  options.val_fraction = arguments.val_fraction;
-  options.shard_tokens = arguments.shard_tokens;
+  options.threads = int(arguments.threads);
   ShardIndex index;
   {
+    StopSignal stop;
     ProgressLine line;
-    index = prepare(options, [&](const PrepareProgress& progress) { line.show(progress); });
+    auto show = [&](const PrepareProgress& progress) {
+      std::string phase(progress.phase);
+      progress.files ? line.show(phase, progress.done, progress.total)
+                     : line.show_bytes(phase, progress.done, progress.total);
+    };
+    index = prepare(options, {.progress = show,
+                              .note = [&](const std::string& note) { line.note(note); },
+                              .stop = [&] { return stop.requested(); }});
   }
   bool trained = arguments.vocab.empty();
   fmt::print("{}: vocabulary of {} ({})\n", arguments.out, index.vocab_size, trained ? "trained" : arguments.vocab);
-  print_split("train", index.train);
-  print_split("val", index.val);
-  int64_t tokens = index.train.tokens() + index.val.tokens();
-  fmt::print("  {:.3f} bytes of text per token\n",
-             double(index.train.text_bytes + index.val.text_bytes) / double(tokens));
-  if (trained && index.vocab_size < arguments.vocab_size)
+  print_table(arguments.out, index);
+  if (trained && index.vocab_size < options.vocab_size)
     fmt::print("  The vocabulary is smaller than the {} asked for: no pair of tokens is left that occurs twice.\n",
-               arguments.vocab_size);
+               options.vocab_size);
   return 0;
+}
+
+std::string list_formats() {
+  std::string list = "Formats, by --format or by a file's name; text may be compressed (.gz, .zst):\n";
+  for (const SourceFormatInfo& format : source_formats())
+    list += fmt::format("\n- {}: {}", format.name, format.description);
+  return list;
+}
+
+std::string list_missing_formats() {
+  std::string list;
+  for (const SourceFormatInfo& format : source_formats())
+    if (!format.missing.empty())
+      list += fmt::format("{}  {} needs {}", list.empty() ? "Not in this build:\n" : "\n", format.name, format.missing);
+  return list;
 }
 
 }  // namespace
 
 Command prepare_command() {
-  return make_command<PrepareArguments>("prepare",
-                                        "turn text into token shards; trains a tokenizer where none is given",
-                                        "  tokamak prepare book.txt --out=data --vocab-size=4096\n"
-                                        "  tokamak prepare corpus/ more.jsonl --field=body --vocab=gpt2 --out=data",
-                                        run_prepare);
+  Command command = make_command<PrepareArguments>(
+      "prepare", "turn documents into token shards; trains a tokenizer where none is given",
+      "  tokamak prepare book.txt --out=data --vocab-size=4096\n"
+      "  tokamak prepare corpus/ 'more/*.jsonl.zst' --field=body --vocab=gpt2 --out=data\n\n"
+      "Inputs may be larger than memory. After Ctrl-C, a full disk or a crash the same command goes on from the last\n"
+      "complete shard; the folder's earlier data stays in use until the new one is complete.\n\n" +
+          list_formats(),
+      run_prepare);
+  command.build_notes = list_missing_formats();
+  return command;
 }
 
 }  // namespace tokamak

@@ -1,14 +1,24 @@
 #include "data/prepare.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <set>
+#include <optional>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "data/bpe_trainer.h"
+#include "base/ordered_pipeline.h"
+#include "base/parallel.h"
+#include "data/hugging_face_vocabulary.h"
+#include "data/prepare_encoder.h"
+#include "data/prepare_folder.h"
+#include "data/prepare_journal.h"
+#include "data/prepare_pipes.h"
+#include "data/prepare_shards.h"
+#include "data/prepare_words.h"
 #include "data/tokenizer_files.h"
 
 namespace tokamak {
@@ -17,12 +27,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using ProgressFunction = std::function<void(const PrepareProgress&)>;
-
-constexpr size_t kPartBytes = size_t(1) << 20;  // of text, between two reports
-constexpr int64_t kPartTokens = int64_t(1) << 18;
+// In the folder of unfinished work.
+constexpr const char* kTokenizerFolder = "tokenizer";
+constexpr const char* kPipesFolder = "pipes";
 
 void check_options(const PrepareOptions& options) {
+  if (options.inputs.empty())
+    user_error("[prepare] expected a file, a folder, a pattern or - for standard input, got nothing; name one");
   if (!(options.val_fraction >= 0 && options.val_fraction < 1))
     user_error("[prepare] expected a validation fraction of at least 0 and below 1, got {}; the usual is 0.05",
                options.val_fraction);
@@ -33,198 +44,256 @@ void check_options(const PrepareOptions& options) {
   if (options.vocab.empty()) check_vocab_size(options.vocab_size);
 }
 
-/// All documents of all inputs, which can be gone through more than once; standard input is kept in memory for that.
-class Sources {
+/// Nothing is left out or zero.
+PrepareOptions complete(PrepareOptions options) {
+  if (options.threads < 1) options.threads = num_threads();
+  options.sources.part_bytes = std::min(options.sources.part_bytes, options.batch_bytes);
+  return options;
+}
+
+PrepareHooks complete(PrepareHooks hooks) {
+  if (!hooks.progress) hooks.progress = [](const PrepareProgress&) {};
+  if (!hooks.note) hooks.note = [](const std::string&) {};
+  if (!hooks.stop) hooks.stop = [] { return false; };
+  return hooks;
+}
+
+std::vector<fs::path> find_inputs(const PrepareOptions& options) {
+  std::vector<fs::path> files;
+  for (const std::string& input : options.inputs) {
+    std::vector<fs::path> found = find_files(input, options.sources);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+/// One call of prepare().
+class Preparation {
  public:
-  Sources(const std::vector<std::string>& inputs, const SourceOptions& options) : options_(options) {
-    if (inputs.empty())
-      user_error("[prepare] expected a text file, a folder, a pattern or - for standard input, got nothing; name one");
-    for (const std::string& input : inputs)
-      for (const fs::path& path : find_files(input, options)) add(path);
+  Preparation(const PrepareOptions& options, const PrepareHooks& hooks)
+      : options_(complete(options)), hooks_(complete(hooks)), inputs_(find_inputs(options_)) {
+    if (!options_.vocab.empty()) tokenizer_.emplace(load_tokenizer(options_.vocab));
+    make_plan();
+    folder_.emplace(options_.out);
   }
 
-  using Use = std::function<void(std::string_view text, bool is_first_part)>;
-
-  void for_each(const Use& use) const {
-    for (const File& file : files_) {
-      if (fs::is_regular_file(file.path)) read(file.path, use);
-      for (const auto& [text, is_first_part] : file.parts) use(text, is_first_part);
+  ShardIndex run() {
+    if (finish_earlier()) return read_shard_index(options_.out);
+    try {
+      find_place();
+      make_tokenizer();
+      PrepareShards shards(folder_->path(), journal_, *tokenizer_, options_.shard_tokens);
+      encode(shards);
+      check_inputs();
+      ShardIndex index = cut(shards);
+      publish(journal_);
+      folder_->remove();
+      return index;
+    } catch (const UserError& error) {
+      std::string kept = what_is_kept();
+      if (kept.empty()) folder_->remove();
+      throw UserError(error.what() + kept);
     }
   }
 
-  /// Size of all files, for progress.
-  int64_t total_bytes() const { return total_bytes_; }
-
  private:
-  struct File {
-    fs::path path;
-    std::vector<std::pair<std::string, bool>> parts;  // of what can be read only once
-  };
+  void make_plan();
+  bool finish_earlier();
+  void find_place();
+  bool has_shards(const PrepareJournal& journal) const;
+  void make_tokenizer();
+  void encode(PrepareShards& shards);
+  void check_inputs();
+  ShardIndex cut(PrepareShards& shards);
+  void publish(const PrepareJournal& journal) {
+    folder_->publish(journal, [&] { hooks_.progress({"moving the files to their places", 0, 0}); });
+  }
+  std::string what_is_kept() const;
 
-  void add(const fs::path& path) {
-    files_.push_back({path, {}});
-    File& file = files_.back();
-    if (fs::is_regular_file(path)) {
-      total_bytes_ += int64_t(fs::file_size(path));
+  void progress(std::string_view phase, int64_t done) { hooks_.progress({phase, done, total_bytes_}); }
+  void stop_if_wanted() const {
+    if (hooks_.stop()) user_error("[prepare] stopped before the end");
+  }
+
+  PrepareOptions options_;
+  PrepareHooks hooks_;
+  std::vector<fs::path> inputs_;
+  std::optional<Tokenizer> tokenizer_;
+  PreparePlan plan_;
+  bool repeatable_ = true;   // all inputs can be read again from the beginning
+  int64_t total_bytes_ = 0;  // of the inputs; 0: not known
+  std::optional<PrepareFolder> folder_;
+  PrepareJournal journal_;
+  bool has_tokenizer_ = false;  // in the folder of unfinished work
+};
+
+void Preparation::make_plan() {
+  auto number = [](auto value) { return fmt::format("{}", value); };
+  plan_.options = {{"--format", options_.sources.format},
+                   {"--field", options_.sources.text_field},
+                   {"--token-type", options_.sources.token_type},
+                   {"--separator", options_.sources.separator},
+                   {"--members", fmt::format("{}", fmt::join(options_.sources.members, ","))},
+                   {"--val-fraction", number(options_.val_fraction)},
+                   {"--shard-tokens", number(options_.shard_tokens)},
+                   {"the size of batches", number(options_.batch_bytes)}};
+  if (tokenizer_) {
+    std::string text = format_hugging_face_vocabulary(tokenizer_->vocabulary());
+    plan_.options["the vocabulary"] = format_checksum(checksum(std::as_bytes(std::span(text))));
+  } else {
+    plan_.options["the vocabulary"] = "a trained one";
+    plan_.options["--vocab-size"] = number(options_.vocab_size);
+    plan_.options["--vocab-bytes"] = number(options_.vocab_bytes);
+    plan_.options["--vocab-words"] = number(options_.vocab_words);
+  }
+  for (const fs::path& file : inputs_) {
+    hooks_.progress({"looking at the input", int64_t(plan_.inputs.size()), int64_t(inputs_.size()), true});
+    plan_.inputs.push_back(plan_input(file));
+    repeatable_ = repeatable_ && can_be_read_again(file);
+    total_bytes_ += input_size(file);
+  }
+  for (const fs::path& file : inputs_)  // what tells where the documents of its tokens begin
+    if (format_of(file, options_.sources).name == "megatron")
+      plan_.inputs.push_back(plan_input(fs::path(file).replace_extension(".idx")));
+  if (!repeatable_) total_bytes_ = 0;
+}
+
+/// An earlier run may have been interrupted while its files moved to their places. True if its result is ours.
+bool Preparation::finish_earlier() {
+  auto journal = read_journal(folder_->path());
+  if (!journal || journal->moves.empty()) return false;
+  auto plan = read_plan(folder_->path());
+  publish(*journal);
+  folder_->clear();
+  if (!plan || !repeatable_ || !plan_difference(*plan, plan_).empty()) return false;
+  folder_->remove();
+  hooks_.note("the earlier run was complete but for the names of its files; they have them now");
+  return true;
+}
+
+/// Goes on from what an earlier run has left, or begins anew.
+void Preparation::find_place() {
+  auto plan = read_plan(folder_->path());
+  auto journal = read_journal(folder_->path());
+  if (plan && journal) {
+    std::string difference = plan_difference(*plan, plan_);
+    if (!repeatable_) difference = "the input cannot be read a second time";
+    if (difference.empty() && !has_shards(*journal)) difference = "some of its shards are gone or cut short";
+    if (difference.empty()) {
+      journal_ = *journal;
+      has_tokenizer_ = true;
+      if (!journal_.shards.empty())
+        hooks_.note(fmt::format("going on after the {} complete shard{} of an earlier run", journal_.shards.size(),
+                                journal_.shards.size() == 1 ? "" : "s"));
       return;
     }
-    read(path, [&](std::string_view text, bool is_first_part) { file.parts.emplace_back(text, is_first_part); });
-    if (file.parts.empty())
-      user_error("[prepare] expected text in {}, got nothing; pipe text into it",
-                 path == "-" ? "standard input" : path.string());
-    for (const auto& part : file.parts) total_bytes_ += int64_t(part.first.size());
+    hooks_.note(fmt::format("not going on with the earlier run in {}, as {}; beginning anew", folder_->path().string(),
+                            difference));
   }
+  folder_->clear();
+  write_plan(plan_, folder_->path());
+}
 
-  void read(const fs::path& path, const Use& use) const {
-    std::unique_ptr<Source> source = open_source(path, options_);
-    bool is_first_part = true;
-    for (Document document; source->next(document); is_first_part = !document.continues)
-      use(document.text, is_first_part);
+bool Preparation::has_shards(const PrepareJournal& journal) const {
+  try {
+    TokenStream(folder_->path(), {.shards = journal.shards});
+    return true;
+  } catch (const UserError&) {
+    return false;
   }
+}
 
-  SourceOptions options_;
-  std::vector<File> files_;
-  int64_t total_bytes_ = 0;
-};
+void Preparation::make_tokenizer() {
+  fs::path place = folder_->path() / kTokenizerFolder;
+  if (has_tokenizer_) {
+    if (!tokenizer_) tokenizer_.emplace(load_tokenizer(place));
+    return;
+  }
+  if (!tokenizer_) {
+    if (!repeatable_) inputs_ = store_pipes(inputs_, options_, folder_->path() / kPipesFolder, hooks_);
+    WordCounts words = count_words(inputs_, options_, hooks_);
+    hooks_.progress({"training the tokenizer", 0, 0});
+    tokenizer_.emplace(train_bpe(words, options_.vocab_size));
+  }
+  make_folder(place);
+  save_tokenizer(tokenizer_->vocabulary(), place);
+  write_journal(journal_, folder_->path());
+  has_tokenizer_ = true;
+}
 
-Tokenizer make_tokenizer(const PrepareOptions& options, const Sources& sources, const ProgressFunction& progress) {
-  if (!options.vocab.empty()) return load_tokenizer(options.vocab);
-  WordCounts words;
-  int64_t done = 0;
-  sources.for_each([&](std::string_view document, bool) {
-    progress({"counting words", done, sources.total_bytes()});
-    words.add(document);
-    done += int64_t(document.size());
+void Preparation::encode(PrepareShards& shards) {
+  PrepareReader reader(
+      inputs_,
+      {.sources = options_.sources, .separator = tokenizer_->end_of_text(), .batch_bytes = options_.batch_bytes},
+      journal_.place);
+  std::vector<PrepareEncoder> encoders(size_t(options_.threads), PrepareEncoder(*tokenizer_, inputs_));
+  OrderedPipeline<PrepareBatch> pipeline(
+      options_.threads, [&](PrepareBatch& batch) { return reader.fill(batch); },
+      [&](PrepareBatch& batch, int thread) { encoders[size_t(thread)].encode(batch); });
+  for (PrepareBatch batch; pipeline.next(batch);) {
+    shards.append(batch);
+    progress("encoding", batch.bytes_read);
+    stop_if_wanted();
+  }
+  shards.finish();
+  if (shards.tokens() == 0)
+    user_error(
+        "[prepare] expected text in the documents, got only empty ones; check the input and the name of the field");
+}
+
+/// What was read must be what the plan says, or going on later would mix two inputs.
+void Preparation::check_inputs() {
+  PreparePlan now = plan_;
+  for (PreparePlan::Input& input : now.inputs) input = plan_input(input.file.path);
+  std::string difference = plan_difference(plan_, now);
+  if (!difference.empty())
+    user_error("[prepare] expected input that stays as it is, but {} since the start; run the same command again",
+               difference);
+}
+
+ShardIndex Preparation::cut(PrepareShards& shards) {
+  ShardIndex index;
+  index.vocab_size = tokenizer_->vocab_size();
+  index.end_of_text = tokenizer_->end_of_text();
+  int64_t split = split_point(shards.tokens(), shards.documents(), options_.val_fraction);
+  journal_ = shards.journal();
+  journal_.moves = cut_splits(folder_->path(), shards, split, options_.shard_tokens, index, [&] {
+    hooks_.progress({"cutting off the validation split", 0, 0});
+    stop_if_wanted();
   });
-  progress({"training the tokenizer", 0, 0});
-  return Tokenizer(train_bpe(words, options.vocab_size));
+  std::span<const int64_t> begins = shards.files();
+  for (size_t i = 0; i < begins.size(); ++i) {
+    int64_t end = i + 1 < begins.size() ? begins[i + 1] : shards.tokens();
+    if (begins[i] < std::min(end, split)) index.train.sources.push_back(plan_.inputs[i].file);
+    if (std::max(begins[i], split) < end) index.val.sources.push_back(plan_.inputs[i].file);
+  }
+  fs::path tokenizer = folder_->path() / kTokenizerFolder;
+  for (const auto& entry : fs::directory_iterator(tokenizer)) {
+    std::string name = entry.path().filename().string();
+    journal_.moves.push_back({fs::path(kTokenizerFolder) / name, name});
+  }
+  write_shard_index(index, folder_->path());
+  journal_.moves.push_back({kIndexFile, kIndexFile});
+  write_journal(journal_, folder_->path());
+  return index;
 }
 
-/// All tokens of all documents in a temporary file of int32 that goes with the object, because where validation begins
-/// is known only at the end.
-class Spool {
- public:
-  explicit Spool(const fs::path& folder) : file_(folder / "tokens") {}
-
-  void fill(const Tokenizer& tokenizer, const Sources& sources, const ProgressFunction& progress) {
-    Encoder encoder(tokenizer);
-    std::vector<int32_t> ids;
-    int64_t done = 0;
-    auto flush = [&] {
-      file_.write(std::as_bytes(std::span(ids)));
-      size_ += int64_t(ids.size());
-      ids.clear();
-    };
-    sources.for_each([&](std::string_view document, bool is_first_part) {
-      if (is_first_part) {
-        starts_.push_back(size_ + int64_t(ids.size()));
-        if (starts_.size() > 1) ids.push_back(tokenizer.end_of_text());
-      }
-      for (size_t at = 0; at < document.size();) {
-        size_t next = encoder.append_part(document, at, at + kPartBytes, ids);
-        done += int64_t(next - at);
-        at = next;
-        if (int64_t(ids.size()) < kPartTokens) continue;
-        flush();
-        progress({"encoding", done, sources.total_bytes()});
-      }
-    });
-    flush();
-    tokens_ = MappedFile(file_.temporary_path());
-  }
-
-  int64_t size() const { return size_; }
-  const std::vector<int64_t>& starts() const { return starts_; }
-  std::span<const int32_t> tokens() const {
-    return {reinterpret_cast<const int32_t*>(tokens_.bytes().data()), size_t(size_)};
-  }
-
- private:
-  AtomicFile file_;  // never committed
-  MappedFile tokens_;
-  int64_t size_ = 0;
-  std::vector<int64_t> starts_;  // of documents, each (but the first) with the marker before it
-};
-
-/// Bytes of text that each token stands for; none for markers.
-std::vector<int64_t> text_lengths(const Vocabulary& vocabulary) {
-  std::vector<int64_t> lengths;
-  for (const std::string& token : vocabulary.tokens) lengths.push_back(int64_t(token.size()));
-  for (int32_t id : vocabulary.special) lengths[size_t(id)] = 0;
-  return lengths;
+/// What the next run can use, as a sentence for the end of a message; empty if nothing.
+std::string Preparation::what_is_kept() const {
+  auto journal = read_journal(folder_->path());
+  if (!journal || !repeatable_) return "";
+  std::string where = folder_->path().string();
+  if (size_t count = journal->shards.size(); count > 0)
+    return fmt::format("\n  The same command goes on from here: {} complete shard{} of tokens {} kept in {}.", count,
+                       count == 1 ? "" : "s", count == 1 ? "is" : "are", where);
+  if (options_.vocab.empty())
+    return fmt::format("\n  The same command goes on from here: the trained tokenizer is kept in {}.", where);
+  return "";
 }
-
-/// Writes shards under temporary names and collects what makes them visible.
-class OutputFolder {
- public:
-  OutputFolder(const PrepareOptions& options, const Tokenizer& tokenizer, const ProgressFunction& progress)
-      : options_(options), tokenizer_(tokenizer), lengths_(text_lengths(tokenizer.vocabulary())), progress_(progress) {}
-
-  SplitIndex write_split(const char* name, std::span<const int32_t> tokens) {
-    SplitIndex split;
-    while (!tokens.empty()) {
-      auto part = tokens.first(std::min(tokens.size(), size_t(options_.shard_tokens)));
-      fs::path path = options_.out / fmt::format("{}_{:06}.bin", name, split.shards.size());
-      ShardWriter& writer =
-          shards_.emplace_back(path, int64_t(part.size()), shard_token_bytes(tokenizer_.vocab_size()));
-      for (size_t at = 0; at < part.size(); at += size_t(kPartTokens)) {
-        auto ids = part.subspan(at, std::min(part.size() - at, size_t(kPartTokens)));
-        writer.append(ids);
-        for (int32_t id : ids) split.text_bytes += lengths_[size_t(id)];
-        written_ += int64_t(ids.size());
-        progress_({"writing shards", written_, 0});
-      }
-      split.shards.push_back(writer.finish());
-      tokens = tokens.subspan(part.size());
-    }
-    return split;
-  }
-
-  /// Gives all files their names, the index last. From here on only a crash can leave the folder without an index.
-  void publish(const ShardIndex& index) {
-    std::vector<AtomicFile> tokenizer = stage_tokenizer(tokenizer_.vocabulary(), options_.out);
-    AtomicFile index_file(options_.out / kIndexFile);
-    index_file.write(format_shard_index(index));
-    index_file.sync();
-    std::set<std::string> unused = old_shards();
-    std::error_code error;
-    if (fs::remove(options_.out / kIndexFile, error); error)
-      file_error("replace", options_.out / kIndexFile, error.value());
-    for (AtomicFile& file : tokenizer) file.commit();
-    for (ShardWriter& shard : shards_) shard.commit();
-    index_file.commit();
-    for (const SplitIndex* split : {&index.train, &index.val})
-      for (const ShardInfo& shard : split->shards) unused.erase(shard.file);
-    for (const std::string& file : unused) fs::remove(options_.out / file, error);  // failing costs only space
-  }
-
- private:
-  /// The shards of an earlier run in this folder.
-  std::set<std::string> old_shards() const {
-    std::set<std::string> files;
-    if (!fs::exists(options_.out / kIndexFile)) return files;
-    try {
-      ShardIndex old = read_shard_index(options_.out);
-      for (const SplitIndex* split : {&old.train, &old.val})
-        for (const ShardInfo& shard : split->shards)
-          if (fs::path(shard.file).filename() == shard.file) files.insert(shard.file);
-    } catch (const UserError&) {
-      // A damaged index names nothing that could be removed safely.
-    }
-    return files;
-  }
-
-  const PrepareOptions& options_;
-  const Tokenizer& tokenizer_;
-  std::vector<int64_t> lengths_;
-  const ProgressFunction& progress_;
-  std::vector<ShardWriter> shards_;
-  int64_t written_ = 0;
-};
 
 }  // namespace
 
-int64_t split_point(int64_t total, const std::vector<int64_t>& starts, double val_fraction) {
+int64_t split_point(int64_t total, std::span<const int64_t> starts, double val_fraction) {
   int64_t val = int64_t(std::llround(double(total) * val_fraction));
   if (val == 0) return total;
   int64_t mark = total - val;
@@ -241,31 +310,9 @@ int64_t split_point(int64_t total, const std::vector<int64_t>& starts, double va
   return best;
 }
 
-ShardIndex prepare(const PrepareOptions& options, const ProgressFunction& progress_or_none) {
-  ProgressFunction progress = progress_or_none ? progress_or_none : [](const PrepareProgress&) {};
+ShardIndex prepare(const PrepareOptions& options, const PrepareHooks& hooks) {
   check_options(options);
-  Sources sources(options.inputs, options.sources);
-  make_folder(options.out);
-  Spool spool(options.out);  // first of all: it shows whether the folder can be written
-  Tokenizer tokenizer = make_tokenizer(options, sources, progress);
-
-  ShardIndex index;
-  index.vocab_size = tokenizer.vocab_size();
-  index.end_of_text = tokenizer.end_of_text();
-  spool.fill(tokenizer, sources, progress);
-  if (spool.size() == 0)
-    user_error(
-        "[prepare] expected text in the documents, got only empty ones; check the input and the name of the field");
-
-  int64_t split = split_point(spool.size(), spool.starts(), options.val_fraction);
-  OutputFolder output(options, tokenizer, progress);
-  index.train = output.write_split("train", spool.tokens().first(size_t(split)));
-  index.val = output.write_split("val", spool.tokens().subspan(size_t(split)));
-  index.train.documents =
-      std::lower_bound(spool.starts().begin(), spool.starts().end(), split) - spool.starts().begin();
-  index.val.documents = int64_t(spool.starts().size()) - index.train.documents;
-  output.publish(index);
-  return index;
+  return Preparation(options, hooks).run();
 }
 
 }  // namespace tokamak

@@ -1,10 +1,12 @@
-// `tokamak prepare` as a function: text to token shards with a train and a validation split, and the tokenizer beside
-// them. For examples see tests/data/prepare_test.cpp.
+// `tokamak prepare` as a function: documents to token shards with a train and a validation split, and the tokenizer
+// beside them. Documents stream through: memory does not grow with the input, and the work is done by all threads with
+// the same result for any number of them. For examples see tests/data/prepare_test.cpp.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,29 +20,48 @@ struct PrepareOptions {
   std::vector<std::string> inputs;  // as find_files() takes them
   SourceOptions sources;
   std::filesystem::path out = "data";
-  std::filesystem::path vocab;         // folder with a tokenizer; empty: one is trained
-  int64_t vocab_size = 4096;           // of the trained one
-  double val_fraction = 0.05;          // of all tokens, at least 0 and below 1
-  int64_t shard_tokens = 100'000'000;  // tokens in one shard at most
+  std::filesystem::path vocab;             // a tokenizer as load_tokenizer() takes it; empty: one is trained
+  int64_t vocab_size = 4096;               // of the trained one
+  int64_t vocab_bytes = int64_t(1) << 30;  // of text that it is trained on, from the beginnings of all files; 0: all
+  int64_t vocab_words = int64_t(8) << 20;  // different words that are counted for it; the rarest are forgotten
+  double val_fraction = 0.05;              // of all tokens, at least 0 and below 1
+  int64_t shard_tokens = 100'000'000;      // tokens in one shard at most
+  int threads = 0;                         // 0: all cores
+  int64_t batch_bytes = int64_t(1) << 20;  // of documents that a thread works on at a time
 };
 
 /// How far it is; given now and then.
 struct PrepareProgress {
   std::string_view phase;  // what is being done
-  int64_t done = 0;        // bytes, or tokens when writing
+  int64_t done = 0;        // bytes of the input, or files of it
   int64_t total = 0;       // 0: not known
+  bool files = false;      // that are counted
 };
 
-/// Reads the documents, trains a tokenizer if none is given, and writes train_*.bin, val_*.bin, the tokenizer's files
-/// and index.json, which it returns. Documents are separated by <|endoftext|>. Validation gets the last `val_fraction`
-/// of the tokens, beginning at the document border nearest to it, or inside a document if none is near. Files appear
-/// under their names only when all are written, index.json last. A full disk, a folder that cannot be written and every
-/// fault of the input is a UserError; what was in the folder before stays usable.
-ShardIndex prepare(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress = {});
+/// What the caller hears and says while it goes on; each may be left out.
+struct PrepareHooks {
+  std::function<void(const PrepareProgress&)> progress;
+  std::function<void(const std::string&)> note;  // a sentence that the user should see
+  std::function<bool()> stop;                    // true: to end soon, with a UserError that says how to go on
+};
 
-/// The token at which validation begins, for `total` tokens of documents that begin at `starts` (ascending, the first
-/// is 0): total - val_fraction * total, moved to the nearest document border if that changes the size of the
-/// validation part by half at most.
-int64_t split_point(int64_t total, const std::vector<int64_t>& starts, double val_fraction);
+/// The folder inside the output folder that holds what is not finished.
+inline constexpr const char* kUnfinishedFolder = "prepare.unfinished";
+
+/// Reads the documents, trains a tokenizer if none is given, and writes train_*.bin, val_*.bin, the tokenizer's files
+/// and index.json, which it returns. Documents are separated by <|endoftext|>; documents of tokens are copied, and are
+/// not separated twice. Validation gets the last `val_fraction` of the tokens, beginning at the document border nearest
+/// to it, or inside a document if none is near.
+///
+/// Everything grows in the folder kUnfinishedFolder, and a data set that was in the output folder stays usable until it
+/// is replaced, at the very end. When it is interrupted, in whatever way, the same call goes on after the last complete
+/// shard and gives the same bytes; other options or changed files begin anew. A full disk, a folder that cannot be
+/// written and every fault of the input is a UserError.
+ShardIndex prepare(const PrepareOptions& options, const PrepareHooks& hooks = {});
+
+/// The token at which validation begins, for `total` tokens of documents that begin at `starts` (ascending):
+/// total - val_fraction * total, moved to the nearest document border if that changes the size of the validation part
+/// by half at most.
+int64_t split_point(int64_t total, std::span<const int64_t> starts, double val_fraction);
 
 }  // namespace tokamak

@@ -89,6 +89,10 @@ Tokenizer load_tokenizer(const fs::path& path) {
   return load_file(tiktoken_files[0]);
 }
 
+std::vector<std::string> tokenizer_file_names() {
+  return {kGpt2Files[0].merges, kGpt2Files[0].tokens, kHuggingFaceFile};
+}
+
 std::vector<AtomicFile> stage_tokenizer(const Vocabulary& vocabulary, const fs::path& folder) {
   std::vector<AtomicFile> files;
   auto stage = [&](const char* name, const std::string& content) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "base/file.h"
@@ -22,7 +23,10 @@ bool has_tokenizer(const std::filesystem::path& folder);
 /// pair. They appear with each file's commit(). load_tokenizer(folder) then gives the same ids for every text.
 std::vector<AtomicFile> stage_tokenizer(const Vocabulary& vocabulary, const std::filesystem::path& folder);
 
-/// The same, each file made visible at once.
+/// The names that stage_tokenizer() may give its files; which of them it writes depends on the vocabulary.
+std::vector<std::string> tokenizer_file_names();
+
+/// The same as stage_tokenizer(), each file made visible at once.
 void save_tokenizer(const Vocabulary& vocabulary, const std::filesystem::path& folder);
 
 }  // namespace tokamak

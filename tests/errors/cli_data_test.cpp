@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "base/file.h"
+#include "data/prepare_folder.h"
 #include "data/shard_index.h"
 #include "data/tokenizer_files.h"
 #include "tests/support/expect_refused.h"
@@ -66,6 +67,30 @@ TEST_F(CliData, AMistakeKeepsEarlierData) {
   expect_refused(run({"prepare", "bad.jsonl"}), {"bad.jsonl", "2", "text"});
   EXPECT_EQ(read_file(folder_ / "data" / "index.json"), index);
   EXPECT_EQ(train({"--train.steps=1"}).status, 0);
+}
+
+TEST_F(CliData, UnknownFormat) {
+  expect_refused(run({"prepare", "x.parquet", "--format=parquet"}), {"--format", "auto, text, jsonl", "parquet"});
+}
+
+TEST_F(CliData, TokensNeedTheirVocabulary) {
+  test::make_tiny_data(folder_.path());
+  expect_refused(run({"prepare", "data/train_000000.bin", "--out=copy"}),
+                 {"train_000000.bin", "expected text to train a tokenizer on, got tokens", "--vocab"});
+  write_file_quickly(folder_ / "small.txt", "a a a");
+  ASSERT_EQ(run({"prepare", "small.txt", "--vocab-size=257", "--out=small"}).status, 0);
+  expect_refused(run({"prepare", "data/train_000000.bin", "--vocab=small", "--out=copy"}),
+                 {"train_000000.bin", "expected token ids from 0 to 256", "--vocab"});
+  EXPECT_FALSE(fs::exists(folder_ / "copy"));
+  ProgramResult copied = run({"prepare", "data/train_000000.bin", "--vocab=data", "--out=copy", "--val-fraction=0"});
+  EXPECT_EQ(copied.status, 0) << copied.err;
+  EXPECT_EQ(read_file(folder_ / "copy/train_000000.bin"), read_file(folder_ / "data/train_000000.bin"));
+}
+
+TEST_F(CliData, TwoRunsInOneFolder) {
+  test::make_tiny_data(folder_.path());
+  PrepareFolder other(folder_ / "data");
+  expect_refused(run({"prepare", "text.txt"}), {"expected data for this run alone", "another `prepare`", "--out"});
 }
 
 TEST_F(CliData, TextThatIsNotUtf8IsBytes) {

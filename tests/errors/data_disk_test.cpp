@@ -23,14 +23,35 @@ TEST(DataErrors, FullDiskKeepsWhatWasThere) {
   if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
   TemporaryFolder input;
   ShardIndex index = prepare(options_for(input, disk.path() / "data", 10'000));
-  // 200 KB of text: too much already for the temporary tokens. 40 KB: they fit, but the shards do not.
-  for (size_t bytes : {200'000, 40'000}) {
+  // 200 KB of text: too much for the shards. 60 KB: they fit, but not what is cut anew for the two splits.
+  for (size_t bytes : {200'000, 60'000}) {
     expect_user_error([&] { prepare(options_for(input, disk.path() / "data", bytes)); },
                       {"cannot write", "No space left", "free some space"});
     TokenStream(disk.path() / "data", read_shard_index(disk.path() / "data").train).verify();
     EXPECT_EQ(format_shard_index(read_shard_index(disk.path() / "data")), format_shard_index(index));
-    for (const auto& entry : fs::directory_iterator(disk.path() / "data")) EXPECT_NE(entry.path().extension(), ".tmp");
+    for (const auto& entry : fs::recursive_directory_iterator(disk.path() / "data"))
+      EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
   }
+}
+
+TEST(DataErrors, FullDiskGoesOnWhenThereIsSpace) {
+  MountedFolder disk("size=512k");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
+  TemporaryFolder input;
+  PrepareOptions options = options_for(input, disk.path() / "data", 60'000);
+  options.shard_tokens = 5000;
+  write_file_atomic(disk.path() / "filler", std::string(420'000, 'x'));
+  expect_user_error([&] { prepare(options); },
+                    {"No space left", "The same command goes on from here", "complete shard", kUnfinishedFolder});
+  EXPECT_FALSE(fs::exists(disk.path() / "data" / kIndexFile));
+  fs::remove(disk.path() / "filler");
+  std::string note;
+  ShardIndex index = prepare(options, {.note = [&](const std::string& text) { note = text; }});
+  EXPECT_NE(note.find("going on after"), std::string::npos) << note;
+  options.out = input / "straight";
+  EXPECT_EQ(format_shard_index(prepare(options)), format_shard_index(index));
+  TokenStream(disk.path() / "data", index.train).verify();
+  EXPECT_FALSE(fs::exists(disk.path() / "data" / kUnfinishedFolder));
 }
 
 TEST(DataErrors, ReadOnlyFolder) {
@@ -40,7 +61,8 @@ TEST(DataErrors, ReadOnlyFolder) {
   TemporaryFolder input;
   expect_user_error([&] { prepare(options_for(input, disk.path() / "data", 1000)); },
                     {"cannot make the folder", "Read-only file system", "choose another path"});
-  expect_user_error([&] { prepare(options_for(input, disk.path(), 1000)); }, {"cannot write", "read-only"});
+  expect_user_error([&] { prepare(options_for(input, disk.path(), 1000)); },
+                    {"cannot make the folder", kUnfinishedFolder, "read-only"});
 }
 
 TEST(DataErrors, OutputIsAFile) {

@@ -1,4 +1,4 @@
-// A folder for one test, removed with everything in it at the end.
+// A folder for one test, removed with everything in it at the end. MemoryFolder is one where syncing costs nothing.
 #pragma once
 
 #include <unistd.h>
@@ -12,8 +12,8 @@ namespace tokamak {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tokamak_test_XXXXXX").string();
+  explicit TemporaryFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "tokamak_test_XXXXXX").string();
     if (!::mkdtemp(name.data())) throw std::runtime_error("cannot make a temporary folder");
     path_ = name;
   }
@@ -29,6 +29,13 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+};
+
+/// For tests that write and sync thousands of files; on the disk where there is no file system in memory.
+class MemoryFolder : public TemporaryFolder {
+ public:
+  MemoryFolder()
+      : TemporaryFolder(::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : std::filesystem::temp_directory_path()) {}
 };
 
 }  // namespace tokamak

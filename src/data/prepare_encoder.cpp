@@ -1,0 +1,38 @@
+#include "data/prepare_encoder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+void PrepareEncoder::encode(PrepareBatch& batch) {
+  std::string_view text = batch.text;
+  std::span<const int32_t> given = batch.given;
+  std::vector<int32_t>& ids = batch.ids;
+  for (PrepareBatch::Part& part : batch.parts) {
+    size_t begin = ids.size();
+    if (part.separator) ids.push_back(separator_);
+    encoder_.append(text.substr(0, part.text_bytes), ids);
+    text.remove_prefix(part.text_bytes);
+    auto tokens = given.first(part.given);
+    check(tokens, part);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+    given = given.subspan(part.given);
+    // Reading begins inside a part only where an earlier run was interrupted.
+    auto first = ids.begin() + ptrdiff_t(begin);
+    ids.erase(first, first + ptrdiff_t(std::min(size_t(part.place.tokens), ids.size() - begin)));
+    part.ids = ids.size() - begin;
+  }
+}
+
+void PrepareEncoder::check(std::span<const int32_t> given, const PrepareBatch::Part& part) const {
+  for (int32_t id : given)
+    if (id < 0 || id >= vocab_size_)
+      user_error(
+          "[prepare] {}: expected token ids from 0 to {}, as the vocabulary has them, got {}; name the tokenizer that "
+          "made this file with --vocab",
+          files_[size_t(part.place.file)].string(), vocab_size_ - 1, id);
+}
+
+}  // namespace tokamak

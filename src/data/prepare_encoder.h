@@ -1,0 +1,32 @@
+// What a thread of `prepare` does with a batch: text becomes tokens, tokens are checked. Tests:
+// tests/data/prepare_encoder_test.cpp.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "data/prepare_reader.h"
+#include "data/tokenizer.h"
+
+namespace tokamak {
+
+/// One per thread; tokenizer and files must outlive it.
+class PrepareEncoder {
+ public:
+  /// `files` are for messages.
+  PrepareEncoder(const Tokenizer& tokenizer, const std::vector<std::filesystem::path>& files)
+      : files_(files), encoder_(tokenizer), separator_(tokenizer.end_of_text()), vocab_size_(tokenizer.vocab_size()) {}
+
+  /// Fills in the batch's ids. A UserError for a given token outside the vocabulary names the file.
+  void encode(PrepareBatch& batch);
+
+ private:
+  void check(std::span<const int32_t> given, const PrepareBatch::Part& part) const;
+
+  const std::vector<std::filesystem::path>& files_;
+  Encoder encoder_;
+  int32_t separator_;
+  int32_t vocab_size_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,133 @@
+#include "data/prepare_shards.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kPartTokens = int64_t(1) << 18;
+
+std::vector<int32_t> text_lengths(const Vocabulary& vocabulary) {
+  std::vector<int32_t> lengths;
+  for (const std::string& token : vocabulary.tokens) lengths.push_back(int32_t(token.size()));
+  for (int32_t id : vocabulary.special) lengths[size_t(id)] = 0;
+  return lengths;
+}
+
+std::string shard_name(const char* split, size_t number) { return fmt::format("{}_{:06}.bin", split, number); }
+
+int64_t count_before(std::span<const int64_t> ascending, int64_t end) {
+  return std::lower_bound(ascending.begin(), ascending.end(), end) - ascending.begin();
+}
+
+}  // namespace
+
+PrepareShards::PrepareShards(fs::path folder, PrepareJournal journal, const Tokenizer& tokenizer, int64_t shard_tokens)
+    : folder_(std::move(folder)), journal_(std::move(journal)), lengths_(text_lengths(tokenizer.vocabulary())),
+      separator_(tokenizer.end_of_text()), token_bytes_(shard_token_bytes(tokenizer.vocab_size())),
+      shard_tokens_(shard_tokens), documents_(folder_ / "documents.int64", journal_.documents),
+      files_(folder_ / "files.int64", journal_.files) {
+  for (const ShardInfo& shard : journal_.shards) tokens_ += shard.tokens;
+}
+
+int64_t PrepareShards::text_bytes(std::span<const int32_t> ids) const {
+  int64_t bytes = 0;
+  for (int32_t id : ids) bytes += lengths_[size_t(id)];
+  return bytes;
+}
+
+void PrepareShards::append(const PrepareBatch& batch) {
+  std::span<const int32_t> ids = batch.ids;
+  for (const PrepareBatch::Part& part : batch.parts) {
+    while (files_.size() <= part.place.file) files_.append(tokens_);
+    journal_.place = part.place;
+    for (auto left = ids.first(part.ids); !left.empty();) {
+      auto taken = left.first(std::min(left.size(), size_t(shard_tokens_ - in_shard_)));
+      write(taken);
+      left = left.subspan(taken.size());
+      journal_.place.tokens += int64_t(taken.size());
+      if (in_shard_ == shard_tokens_) close_shard();
+    }
+    ids = ids.subspan(part.ids);
+  }
+}
+
+void PrepareShards::write(std::span<const int32_t> ids) {
+  if (!writer_) writer_.emplace(folder_ / shard_name("tokens", journal_.shards.size()), shard_tokens_, token_bytes_);
+  if (tokens_ == 0 && ids[0] != separator_) documents_.append(0);
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] == separator_) documents_.append(tokens_ + int64_t(i));
+  writer_->append(ids);
+  journal_.text_bytes += text_bytes(ids);
+  tokens_ += int64_t(ids.size());
+  in_shard_ += int64_t(ids.size());
+}
+
+void PrepareShards::close_shard() {
+  journal_.shards.push_back(writer_->finish());
+  writer_->commit();
+  writer_.reset();
+  in_shard_ = 0;
+  documents_.sync();
+  files_.sync();
+  journal_.documents = documents_.size();
+  journal_.files = files_.size();
+  write_journal(journal_, folder_);
+}
+
+void PrepareShards::finish() {
+  if (writer_) close_shard();
+}
+
+std::vector<PrepareJournal::Move> cut_splits(const fs::path& folder, PrepareShards& shards, int64_t split,
+                                             int64_t shard_tokens, ShardIndex& index,
+                                             const std::function<void()>& pause) {
+  const PrepareJournal& journal = shards.journal();
+  TokenStream tokens(folder, {.shards = journal.shards});
+  std::vector<PrepareJournal::Move> moves;
+  auto add = [&](SplitIndex& to, const char* name, ShardInfo info) {
+    std::string from = std::exchange(info.file, shard_name(name, to.shards.size()));
+    moves.push_back({from, info.file});
+    to.shards.push_back(info);
+  };
+  /// Copies tokens into new shards; gives the bytes of their text.
+  auto copy = [&](SplitIndex& to, const char* name, int64_t begin, int64_t end) {
+    int64_t bytes = 0;
+    std::vector<int32_t> ids;
+    while (begin < end) {
+      int64_t shard_end = std::min(end, begin + shard_tokens);
+      ShardWriter writer(folder / shard_name(name, to.shards.size()), shard_end - begin,
+                         shard_token_bytes(index.vocab_size));
+      for (; begin < shard_end; begin += int64_t(ids.size())) {
+        ids.resize(size_t(std::min(kPartTokens, shard_end - begin)));
+        tokens.read(begin, ids);
+        writer.append(ids);
+        bytes += shards.text_bytes(ids);
+        pause();
+      }
+      add(to, name, writer.finish());
+      writer.commit();
+    }
+    return bytes;
+  };
+  int64_t whole = 0;  // tokens in shards that stay as they are
+  for (const ShardInfo& shard : journal.shards) {
+    if (whole + shard.tokens > split) break;
+    add(index.train, "train", shard);
+    whole += shard.tokens;
+  }
+  copy(index.train, "train", whole, split);
+  index.val.text_bytes = copy(index.val, "val", split, tokens.size());
+  index.train.text_bytes = journal.text_bytes - index.val.text_bytes;
+  index.train.documents = count_before(shards.documents(), split);
+  index.val.documents = journal.documents - index.train.documents;
+  return moves;
+}
+
+}  // namespace tokamak
