@@ -3,8 +3,10 @@
 
 #include <limits>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
+#include "data/data_tokenizer.h"
 #include "train/evaluator.h"
 #include "train/session.h"
 
@@ -13,7 +15,7 @@ namespace {
 
 struct EvalArguments {
   std::string run = "run";
-  std::string data;
+  std::vector<std::string> data;
   std::string split = "val";
   int64_t batches = 0;
   std::string device = "auto";
@@ -22,11 +24,25 @@ struct EvalArguments {
 
 void visit(FieldList& v, EvalArguments& c) {
   v.positional("run", c.run, "run folder or checkpoint", false);
-  v("data", c.data, "data folder; empty: the run's");
+  v("data", c.data, "other data than the run's, in the forms of data.path");
   v("split", c.split, "which part of the data", one_of({"val", "train"}));
   v("batches", c.batches, "how many batches from its beginning; 0: all", at_least(0));
   v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
+}
+
+std::shared_ptr<const Corpus> open_corpus(const EvalArguments& arguments, const RunConfig& config,
+                                          std::shared_ptr<const Tokenizer> tokenizer) {
+  bool train = arguments.split == "train";
+  std::optional<Corpus> corpus =
+      train ? open_training_data(config, tokenizer).sequential() : open_validation_data(config, tokenizer);
+  if (!corpus)
+    user_error(
+        "[eval] expected validation data of more than {} tokens (model.context), got none in {}; name some with "
+        "--data, "
+        "or take --split=train",
+        config.model.context, config.data.path.front());
+  return std::make_shared<const Corpus>(std::move(*corpus));
 }
 
 int run_eval(const EvalArguments& arguments) {
@@ -34,17 +50,19 @@ int run_eval(const EvalArguments& arguments) {
   RunConfig config = model.config;
   config.threads = arguments.threads;
   config.device = arguments.device;
-  if (!arguments.data.empty()) config.data.path = arguments.data;
-  ShardIndex index = read_shard_index(config.data.path);
+  // Files are what they are named for; a folder made by `prepare` has both parts.
+  if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
+  std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
+  std::shared_ptr<const Corpus> corpus = open_corpus(arguments, config, tokenizer);
   int64_t batches = arguments.batches > 0 ? arguments.batches : std::numeric_limits<int64_t>::max();
-  Evaluator evaluator(config.data.path, index, arguments.split == "val" ? index.val : index.train, config, batches);
+  Evaluator evaluator(corpus, tokenizer.get(), config, batches);
   Machine machine = open_machine(config);
   TensorStore store(*machine.backend);
   LossProgram program(config, machine.target, *machine.backend, store);
   load_parameters(model.checkpoint.path, store, gpt_parameters(config.model));
   Evaluation evaluation = evaluator.evaluate([&](const Batch& batch) { return program.run(batch); });
   fmt::print("{} (step {}), {} of {}: {} tokens\n", model.checkpoint.path.string(), model.checkpoint.state.step,
-             arguments.split, config.data.path, evaluation.tokens);
+             arguments.split, corpus->datasets().front()->path(), evaluation.tokens);
   fmt::print("loss {:.4f}  perplexity {:.3f}", evaluation.loss, evaluation.perplexity);
   if (evaluation.bits_per_byte > 0) fmt::print("  bits per byte {:.4f}", evaluation.bits_per_byte);
   fmt::print("\n");

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
-#include "data/data_vocab.h"
+#include "data/data_tokenizer.h"
 #include "graph/text.h"
 #include "model/gpt.h"
 #include "ops/flop_rate.h"

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
+#include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
 #include "train/generator.h"
 #include "train/trainer.h"
@@ -75,18 +76,33 @@ class Printer {
   std::string pending_;
 };
 
-int run_generate(const GenerateArguments& arguments) {
-  OpenedModel model = open_model(arguments.run);
-  model.config.threads = arguments.threads;
-  model.config.device = arguments.device;
-  const DataConfig& data = model.config.data;
-  std::string vocab = !arguments.vocab.empty() ? arguments.vocab : !data.tokenizer.empty() ? data.tokenizer : data.path;
-  Tokenizer tokenizer = load_tokenizer(vocab);
-  if (tokenizer_fingerprint(tokenizer) != model.checkpoint.state.tokenizer)
+Tokenizer open_tokenizer(const GenerateArguments& arguments, const OpenedModel& model) {
+  DataConfig data = model.config.data;
+  std::string vocab = arguments.vocab.empty() ? data.path.front() : arguments.vocab;
+  std::shared_ptr<const Tokenizer> tokenizer =
+      arguments.vocab.empty() ? load_data_tokenizer(data) : std::make_shared<const Tokenizer>(load_tokenizer(vocab));
+  if (!tokenizer)
+    user_error(
+        "[generate] expected the run's tokenizer in {}, got none; check the path, or name the folder with its files: "
+        "--vocab=DIR",
+        vocab);
+  // A run on files of tokens knows of no tokenizer; then only the size can be compared.
+  const std::string& expected = model.checkpoint.state.tokenizer;
+  bool same = expected.empty() ? tokenizer->vocab_size() <= model.config.model.vocab
+                               : tokenizer_fingerprint(*tokenizer) == expected;
+  if (!same)
     user_error(
         "[generate] expected the tokenizer that {} was trained with, got another one in {}; name the folder of "
         "that one: --vocab=DIR",
         model.checkpoint.path.string(), vocab);
+  return *tokenizer;
+}
+
+int run_generate(const GenerateArguments& arguments) {
+  OpenedModel model = open_model(arguments.run);
+  model.config.threads = arguments.threads;
+  model.config.device = arguments.device;
+  Tokenizer tokenizer = open_tokenizer(arguments, model);
   Machine machine = open_machine(model.config);
   TensorStore store(*machine.backend);
   auto parameters = gpt_parameters(model.config.model);

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
-#include "data/data_vocab.h"
+#include "data/data_tokenizer.h"
 #include "model/gpt.h"
 #include "train/ladder_html.h"
 #include "train/progress.h"

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -78,6 +79,11 @@ void print_end(Console& console, const TrainSummary& summary, const RunConfig& r
                              summary.steps, summary.total_steps, run.train.out));
     return;
   }
+  if (summary.data_wait > kShownDataWait)
+    console.line(
+        fmt::format("{:.1f}% of the time went into waiting for data; more --data.workers, or data prepared with "
+                    "`tokamak prepare`, may help",
+                    std::min(100 * summary.data_wait, 100.0)));
   if (!summary.val_loss) return;
   std::string bits = summary.bits_per_byte ? fmt::format(", {:.4f} bits per byte", *summary.bits_per_byte) : "";
   console.line(fmt::format("validation loss {:.4f}{}", *summary.val_loss, bits));

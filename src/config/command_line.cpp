@@ -17,16 +17,6 @@ bool parse_number(std::string_view text, T& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-std::vector<std::string> split_commas(std::string_view text) {
-  std::vector<std::string> items;
-  while (!text.empty()) {
-    size_t comma = std::min(text.find(','), text.size());
-    items.emplace_back(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return items;
-}
-
 /// Text as a value of the field's type; text that is none stays text, so that set() reports what came.
 struct ParseText {
   std::string_view text;
@@ -48,7 +38,7 @@ struct ParseText {
     return std::string(text);
   }
   Value operator()(std::string*) const { return std::string(text); }
-  Value operator()(std::vector<std::string>*) const { return split_commas(text); }
+  Value operator()(std::vector<std::string>*) const { return split_list(text); }
 };
 
 class ArgumentParser {

@@ -143,10 +143,22 @@ std::string expectation(const Field& field) {
   return std::visit(TypeInWords(), field.target) + range_in_words(field.rule);
 }
 
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    size_t comma = std::min(text.find(','), text.size());
+    items.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return items;
+}
+
 void set(const Field& field, const Value& value, std::string_view where) {
   Value wanted = value;
   auto* whole = std::get_if<int64_t>(&value);
   if (whole && std::holds_alternative<double*>(field.target)) wanted = double(*whole);
+  auto* text = std::get_if<std::string>(&value);
+  if (text && std::holds_alternative<std::vector<std::string>*>(field.target)) wanted = split_list(*text);
   auto store = [&]<class T>(T* target) {
     const T* typed = std::get_if<T>(&wanted);
     if (!typed || !obeys(field.rule, wanted)) unexpected(field, value, where);

@@ -123,8 +123,11 @@ Value get(const Field& field);
 /// What the field accepts, in words: "a whole number of at least 1", "fp32, bf16 or auto".
 std::string expectation(const Field& field);
 
+/// The items of a list that is written as one text, with commas between them.
+std::vector<std::string> split_list(std::string_view text);
+
 /// Sets the field. A value of the wrong type or outside the rule is a UserError "[where] expected ..., got ...".
-/// Whole numbers are accepted where a number is expected.
+/// Whole numbers are accepted where a number is expected, and text where a list is expected (see split_list).
 void set(const Field& field, const Value& value, std::string_view where);
 
 /// Throws the UserError of set() when the field's present value breaks its rule.

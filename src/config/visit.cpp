@@ -19,9 +19,16 @@ void visit(FieldList& v, ModelConfig& c) {
 }
 
 void visit(FieldList& v, DataConfig& c) {
-  v("path", c.path, "folder of token shards made by `tokamak prepare`");
+  v("path", c.path, "a folder of `tokamak prepare`, files of tokens or text; several: web@0.7,books/*.txt@0.3");
+  v("val_path", c.val_path, "validation data in the same forms; empty: what `tokamak prepare` kept for it");
   v("tokenizer", c.tokenizer, "folder of the tokenizer's files; empty: the data folder");
   v("mask_documents", c.mask_documents, "attention and loss stay within each document of a sample");
+  v("format", c.format, "format of files in data.path; auto: by their names");
+  v("token_type", c.token_type, "type of tokens in files that do not say", one_of({"uint16", "uint32"}));
+  v("field", c.field, "name of the tokens in a container that holds several arrays; empty: the only one");
+  v("end_of_text", c.end_of_text, "id of the token between documents; -1: the data's or the tokenizer's",
+    between(-1, 1 << 24));
+  v("workers", c.workers, "threads that read and encode ahead; 0: none", between(0, 256));
 }
 
 void visit(FieldList& v, OptimizerConfig& c) {

@@ -31,7 +31,7 @@ struct DatasetFacts {
   std::optional<int32_t> end_of_text;  // the marker between documents
 };
 
-/// Reads windows; one for each thread. It must not outlive its dataset.
+/// Reads windows; one for each thread.
 class WindowReader {
  public:
   virtual ~WindowReader() = default;

@@ -95,6 +95,8 @@ int64_t SplitIndex::max_token() const {
   return max;
 }
 
+bool is_prepared(const fs::path& path) { return fs::exists(path / kIndexFile); }
+
 ShardIndex read_shard_index(const fs::path& folder) {
   fs::path path = folder / kIndexFile;
   if (!fs::exists(path))
@@ -142,10 +144,20 @@ TokenStream::TokenStream(const fs::path& folder, const SplitIndex& split) : info
   }
 }
 
+size_t TokenStream::shard_of(int64_t at) const {
+  return size_t(std::upper_bound(begins_.begin(), begins_.end(), at) - begins_.begin()) - 1;
+}
+
+TokenStream::Place TokenStream::place(int64_t at) const {
+  TOKAMAK_CHECK(at >= 0 && at < size(), "token {} of {}", at, size());
+  size_t shard = shard_of(at);
+  return {shards_[shard], at - begins_[shard]};
+}
+
 void TokenStream::read(int64_t begin, std::span<int32_t> out) const {
   TOKAMAK_CHECK(begin >= 0 && begin + int64_t(out.size()) <= size(), "tokens {} to {} of {}", begin,
                 begin + int64_t(out.size()), size());
-  size_t at = size_t(std::upper_bound(begins_.begin(), begins_.end(), begin) - begins_.begin()) - 1;
+  size_t at = shard_of(begin);
   while (!out.empty()) {
     size_t count = std::min(out.size(), size_t(begins_[at + 1] - begin));
     shards_[at].read(begin - begins_[at], out.first(count));

@@ -33,6 +33,9 @@ struct ShardIndex {
 /// The name of the index inside a data folder.
 inline constexpr const char* kIndexFile = "index.json";
 
+/// Whether `path` is a folder with an index, that is, a finished one.
+bool is_prepared(const std::filesystem::path& path);
+
 /// Reads and checks a data folder's index; UserErrors name the file and the field.
 ShardIndex read_shard_index(const std::filesystem::path& folder);
 
@@ -53,10 +56,21 @@ class TokenStream {
   /// Copies the tokens from `begin` on, across shards, out.size() of them; they must exist.
   void read(int64_t begin, std::span<int32_t> out) const;
 
+  /// The shard that token `at` lies in, and the token's number inside it.
+  struct Place {
+    const Shard& shard;
+    int64_t token = 0;
+  };
+  Place place(int64_t at) const;
+
+  const std::vector<Shard>& shards() const { return shards_; }
+
   /// Reads every shard whole and compares checksums.
   void verify() const;
 
  private:
+  size_t shard_of(int64_t at) const;
+
   std::vector<ShardInfo> infos_;
   std::vector<Shard> shards_;
   std::vector<int64_t> begins_;  // of each shard, and the end

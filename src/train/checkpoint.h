@@ -20,7 +20,8 @@ struct CheckpointState {
   int64_t data_position = 0;  // the loader's: number of the next sample
   int64_t seed = 0;
   std::string config_json;  // a JSON object; reading gives it back with other white space
-  std::string tokenizer;    // fingerprint
+  std::string tokenizer;    // fingerprint; empty: trained without one
+  std::string data_json;    // a DataRecord (data/ledger_record.h); empty in checkpoints of older versions
 };
 
 struct FoundCheckpoint {

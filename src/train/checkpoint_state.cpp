@@ -42,10 +42,12 @@ ordered_json to_json(const CheckpointRecord& record) {
   for (const FileRecord& file : record.files) files[file.name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
   ordered_json config = ordered_json::parse(state.config_json, nullptr, false);
   TOKAMAK_CHECK(config.is_object(), "the configuration is no JSON object: {}", state.config_json);
-  return {{"format", kFormat},  {"version", kVersion},          {"serial", record.serial},
-          {"step", state.step}, {"tokens", state.tokens},       {"data_position", state.data_position},
-          {"seed", state.seed}, {"tokenizer", state.tokenizer}, {"files", files},
-          {"config", config}};
+  ordered_json root = {{"format", kFormat},  {"version", kVersion},          {"serial", record.serial},
+                       {"step", state.step}, {"tokens", state.tokens},       {"data_position", state.data_position},
+                       {"seed", state.seed}, {"tokenizer", state.tokenizer}, {"files", files},
+                       {"config", config}};
+  if (!state.data_json.empty()) root["data"] = ordered_json::parse(state.data_json);
+  return root;
 }
 
 CheckpointRecord from_json(const ordered_json& root) {
@@ -56,7 +58,8 @@ CheckpointRecord from_json(const ordered_json& root) {
                   .data_position = root.at("data_position").get<int64_t>(),
                   .seed = root.at("seed").get<int64_t>(),
                   .config_json = root.at("config").dump(),
-                  .tokenizer = root.at("tokenizer").get<std::string>()};
+                  .tokenizer = root.at("tokenizer").get<std::string>(),
+                  .data_json = root.contains("data") ? root["data"].dump() : ""};
   for (const auto& [name, file] : root.at("files").items())
     record.files.push_back({name, file.at("bytes").get<int64_t>(), file.at("checksum").get<std::string>()});
   return record;

@@ -7,16 +7,14 @@
 
 namespace tokamak {
 
-Evaluator::Evaluator(const std::filesystem::path& folder, const ShardIndex& index, const SplitIndex& split,
-                     const RunConfig& config, int64_t batches)
-    : loader_(folder, index, split,
-              {.batch = config.train.batch,
-               .context = config.model.context,
-               .vocab_size = config.model.vocab,
-               .sequential = true,
-               .end_of_text = config.data.mask_documents ? int32_t(index.end_of_text) : -1}),
-      batches_(std::clamp(loader_.windows() / config.train.batch, int64_t(1), std::max<int64_t>(batches, 1))),
-      tokens_per_byte_(split.text_bytes > 0 ? double(split.tokens()) / double(split.text_bytes) : 0) {}
+Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config,
+                     int64_t batches)
+    : loader_(corpus, {.batch = config.train.batch,
+                       .vocab_size = config.model.vocab,
+                       .end_of_text = mask_token(config, *corpus, tokenizer),
+                       .workers = std::min<int64_t>(config.data.workers, 1)}),
+      batches_(std::clamp(corpus->windows() / config.train.batch, int64_t(1), std::max<int64_t>(batches, 1))),
+      tokens_per_byte_(corpus->tokens_per_byte()) {}
 
 Evaluation Evaluator::evaluate(const std::function<double(const Batch&)>& loss_of) {
   Evaluation out;

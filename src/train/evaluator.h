@@ -4,7 +4,6 @@
 #include "config/config.h"
 #include "data/loader.h"
 
-#include <filesystem>
 #include <functional>
 
 namespace tokamak {
@@ -18,10 +17,9 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  /// `batches` of train.batch samples, or as many whole ones as the split has (at least one). UserError when it has not
-  /// one.
-  Evaluator(const std::filesystem::path& folder, const ShardIndex& index, const SplitIndex& split,
-            const RunConfig& config, int64_t batches);
+  /// `batches` of train.batch samples, or as many whole ones as the data has (at least one).
+  /// `tokenizer` may be null.
+  Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config, int64_t batches);
 
   /// `loss_of` gives the mean loss of one batch's targets that count.
   Evaluation evaluate(const std::function<double(const Batch&)>& loss_of);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace tokamak {
@@ -16,18 +17,23 @@ using nlohmann::ordered_json;
 
 namespace {
 
-// Whether the line is whole and of a step that the run keeps. Without a step it is no line of ours: not ours to drop.
-bool keep_line(std::string_view line, int64_t last_step) {
-  ordered_json object = ordered_json::parse(line, nullptr, false);
-  if (!object.is_object()) return false;
-  return !object.contains("step") || !object["step"].is_number_integer() || object["step"].get<int64_t>() <= last_step;
-}
+struct KeptLines {
+  std::string text;
+  int64_t reached = 0;  // the largest step of all lines
+};
 
-std::string keep_lines(std::string_view text, int64_t last_step) {
-  std::string kept;
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1)
-    if (keep_line(text.substr(begin, end - begin), last_step)) kept += text.substr(begin, end + 1 - begin);
-  return kept;  // what follows the last newline is torn
+// Drops lines of later steps, and what is torn. A whole line without a step is no line of ours: not ours to drop.
+KeptLines keep_lines(std::string_view text, int64_t last_step) {
+  KeptLines kept;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
+    ordered_json object = ordered_json::parse(text.substr(begin, end - begin), nullptr, false);
+    if (!object.is_object()) continue;
+    bool has_step = object.contains("step") && object["step"].is_number_integer();
+    int64_t step = has_step ? object["step"].get<int64_t>() : 0;
+    kept.reached = std::max(kept.reached, step);
+    if (step <= last_step) kept.text += text.substr(begin, end + 1 - begin);
+  }
+  return kept;
 }
 
 }  // namespace
@@ -53,8 +59,10 @@ MetricsWriter::MetricsWriter(const fs::path& path, std::optional<int64_t> resume
   if (!resumed_step) {
     write_file_atomic(path, "");
   } else if (fs::exists(path)) {
-    std::string text = read_file(path), kept = keep_lines(text, *resumed_step);
-    if (kept != text) write_file_atomic(path, kept);
+    std::string text = read_file(path);
+    KeptLines kept = keep_lines(text, *resumed_step);
+    reached_ = kept.reached;
+    if (kept.text != text) write_file_atomic(path, kept.text);
   }
   fd_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!fd_.is_open()) file_error("write", path, errno);

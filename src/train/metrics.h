@@ -40,9 +40,13 @@ class MetricsWriter {
   /// written.
   void write(const StepMetrics& metrics);
 
+  /// The last step that the file told of when it was opened, whether or not its line was dropped; 0: none.
+  int64_t reached() const { return reached_; }
+
  private:
   std::filesystem::path path_;
   FileDescriptor fd_;
+  int64_t reached_ = 0;
 };
 
 }  // namespace tokamak

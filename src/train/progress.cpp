@@ -56,6 +56,8 @@ std::string format_step_line(const StepMetrics& m, int64_t total_steps, double e
   if (m.skipped.value_or(0) > 0) parts.push_back(fmt::format("{} skipped", *m.skipped));
   parts.push_back(fmt::format("lr {:.1e}", m.lr));
   parts.push_back(format_ms(m.ms));
+  if (double share = m.data_wait_ms / m.ms; share > kShownDataWait)
+    parts.push_back(fmt::format("data wait {:.0f}%", std::min(100 * share, 100.0)));
   parts.push_back(format_count(m.tokens_per_second) + " tok/s");
   parts.push_back(format_rate(m.gflops, m.percent_of_peak));
   if (eta_seconds >= 0) parts.push_back(format_eta(eta_seconds));

@@ -7,9 +7,12 @@
 
 namespace tokamak {
 
+/// The share of a step's time above which waiting for data is worth a word.
+inline constexpr double kShownDataWait = 0.01;
+
 /// `step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 512 ms | 8.0k tok/s | 212 GFLOP/s (71% of peak) | ETA
 /// 7m32s`, with `| val 4.2345` after the loss when the step was evaluated. No ETA when `eta_seconds` is negative
-/// (unknown).
+/// (unknown). `| data wait 5%` after the time where that is more than kShownDataWait of it.
 std::string format_step_line(const StepMetrics& metrics, int64_t total_steps, double eta_seconds);
 
 /// ` 12% [====>          ] 120/1000 | loss 4.1234 | 8.0k tok/s | ETA 7m32s`: exactly `width` columns of ASCII, so that

@@ -1,17 +1,16 @@
 #include "train/trainer.h"
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/system.h"
 #include "config/json.h"
-#include "data/data_vocab.h"
-#include "data/tokenizer_files.h"
+#include "data/data_tokenizer.h"
 #include "exec/stream.h"
 #include "ops/flop_rate.h"
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
 #include "train/generator.h"
+#include "train/run_data.h"
 #include "train/schedule.h"
 #include "train/session.h"
 #include "train/tune.h"
@@ -63,16 +62,9 @@ constexpr double kLowestLossScale = 1e-4;
 class Trainer {
  public:
   Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
-      : folder_(config.data.path), index_(read_shard_index(folder_)), observer_(observer),
-        found_(find_start(config, observer)), config_(settle(config, target, found_)), backend_(backend),
-        tokenizer_(load_tokenizer(config.data.tokenizer.empty() ? config.data.path : config.data.tokenizer)),
-        loader_(folder_, index_, index_.train,
-                {.batch = config_.train.batch,
-                 .context = config_.model.context,
-                 .vocab_size = config_.model.vocab,
-                 .seed = uint64_t(config_.train.seed),
-                 .end_of_text = config_.data.mask_documents ? int32_t(index_.end_of_text) : -1}),
-        initial_(begin_initial_values()), target_(start_.time("tuning", [&] { return tune_here(target); })),
+      : observer_(observer), found_(find_start(config, observer)), config_(settle(config, target, found_)),
+        backend_(backend), data_(config_, found_ ? &*found_ : nullptr), initial_(begin_initial_values()),
+        target_(start_.time("tuning", [&] { return tune_here(target); })),
         session_(start_.time("compiling", [&] { return Session(config_, target_, backend, backend.free_bytes()); })) {
     if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
@@ -83,13 +75,14 @@ class Trainer {
     write_file_atomic(std::filesystem::path(config_.train.out) / "config.json", to_json(config_));
     metrics_ = std::make_unique<MetricsWriter>(std::filesystem::path(config_.train.out) / "metrics.jsonl",
                                                step_ > 0 ? std::optional(step_) : std::nullopt);
+    if (step_ < config_.train.steps) data_.started(step_, consumed_, metrics_->reached());
     start_.lap("files");
   }
 
   TrainSummary run(const std::function<bool()>& stop) {
     int64_t total = config_.train.steps;
-    bool stopped = false;
-    if (step_ >= total)
+    bool stopped = false, trained = step_ < total;
+    if (!trained)
       observer_.message(
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", step_, total));
     while (step_ < total && !stopped) {
@@ -102,7 +95,9 @@ class Trainer {
           : report_finished();
     }
     if (saved_step_ != step_ && step_ > 0) save();
-    return {step_, total, stopped && step_ < total, val_loss_, bits_per_byte_};
+    if (trained) data_.ended(step_, consumed_);
+    double waited = total_ms_ > 0 ? waited_ms_ / total_ms_ : 0;
+    return {step_, total, stopped && step_ < total, val_loss_, bits_per_byte_, waited};
   }
 
  private:
@@ -118,11 +113,13 @@ class Trainer {
   }
 
   void make_evaluator() {
-    if (index_.val.tokens() > config_.model.context)
-      evaluator_ = std::make_unique<Evaluator>(folder_, index_, index_.val, config_, config_.train.eval_batches);
+    if (std::shared_ptr<const Corpus> corpus = data_.open_validation())
+      evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), config_, config_.train.eval_batches);
     else
-      observer_.message(fmt::format("no validation: it needs more than {} tokens (model.context), the data has {}",
-                                    config_.model.context, index_.val.tokens()));
+      observer_.message(
+          fmt::format("no validation: it needs data.val_path, or data prepared with a validation part of more than {} "
+                      "tokens (model.context)",
+                      config_.model.context));
   }
 
   std::unique_ptr<InitialValues> begin_initial_values() {
@@ -164,14 +161,8 @@ class Trainer {
     on_stream([this] { session_.initialise_states(); });
     load_parameters(found_->path, session_.store(), session_.parameters());
     load_optimizer(found_->path, session_.store(), session_.parameters());
-    if (found_->state.tokenizer != tokenizer_fingerprint(tokenizer_))
-      user_error(
-          "[train] expected the vocabulary that {} was trained with, got another one in {}; use the same data "
-          "folder, or another --train.out",
-          found_->path.string(), folder_.string());
     step_ = saved_step_ = found_->state.step;
     tokens_ = found_->state.tokens;
-    loader_.seek(found_->state.data_position);
     consumed_ = found_->state.data_position;
     observer_.message(fmt::format("resuming after step {} from {}", step_, found_->path.string()));
     start_.lap("checkpoint");
@@ -190,11 +181,11 @@ class Trainer {
   void submit_step() {
     auto begin = Clock::now();
     auto batches = std::make_shared<std::vector<Batch>>();
-    for (int64_t i = 0; i < session_.micro_batches(); ++i) batches->push_back(loader_.next());
+    for (int64_t i = 0; i < session_.micro_batches(); ++i) batches->push_back(data_.loader().next());
     double wait = milliseconds_since(begin);
     int64_t step = step_++;
     double lr = learning_rate(step, config_.optimizer, config_.train.steps);
-    consumed_ = loader_.position();
+    consumed_ = data_.loader().position();
     tokens_ += session_.tokens_per_step();
     stream_.submit([this, batches, step, lr, wait] {
       auto start = Clock::now();
@@ -256,6 +247,8 @@ class Trainer {
     double peak = matmul_rate(target_, session_.config().compile.precision);
     metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / peak;
     metrics.wall_seconds = wall_seconds();
+    total_ms_ += metrics.ms;
+    waited_ms_ += metrics.data_wait_ms;
     average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
     metrics_->write(metrics);
     bool shown = metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0;
@@ -300,35 +293,34 @@ class Trainer {
 
   void show_sample() {
     if (!generator_) generator_ = std::make_unique<Generator>(config_, target_, backend_, session_.store());
-    int32_t start = tokenizer_.end_of_text();
+    int32_t start = data_.tokenizer()->end_of_text();
     std::vector<int32_t> tokens;
     on_stream([&] {
       tokens = generator_->generate({&start, 1}, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
                                     config_.train.seed);
     });
-    observer_.sample(step_, tokenizer_.decode(tokens));
+    observer_.sample(step_, data_.tokenizer()->decode(tokens));
   }
 
   void save() {
     save_choices();
     CheckpointState state{
-        step_, tokens_, consumed_, config_.train.seed, to_json(config_), tokenizer_fingerprint(tokenizer_)};
+        .step = step_, .tokens = tokens_, .seed = config_.train.seed, .config_json = to_json(config_)};
+    data_.describe(state, consumed_);
     auto path = save_checkpoint(config_.train.out, state, session_.store(), session_.parameters(),
                                 config_.train.keep_checkpoints);
     saved_step_ = step_;
+    data_.saved(step_, consumed_);
     observer_.saved(step_, path);
   }
 
   StartClock start_;
   bool started_ = false;  // and observer_ knows
-  std::filesystem::path folder_;
-  ShardIndex index_;
   TrainObserver& observer_;
   std::optional<FoundCheckpoint> found_;  // where it goes on
   RunConfig config_;                      // vocabulary and precision settled
   Backend& backend_;
-  Tokenizer tokenizer_;
-  Loader loader_;
+  RunData data_;
   std::unique_ptr<InitialValues> initial_;  // while they are needed
   std::string choices_;                     // as in choices_file()
   Target target_;
@@ -341,6 +333,7 @@ class Trainer {
   int64_t tokens_ = 0;
   int64_t consumed_ = 0;  // samples taken from the loader
   double average_ms_ = 0;
+  double total_ms_ = 0, waited_ms_ = 0;  // of all steps, and waiting for data in them
   std::optional<double> val_loss_, bits_per_byte_;
   struct Pending {
     PendingStep step;
@@ -356,15 +349,6 @@ class Trainer {
 };
 
 }  // namespace
-
-std::string tokenizer_fingerprint(const Tokenizer& tokenizer) {
-  Checksum sum;
-  for (const std::string& token : tokenizer.vocabulary().tokens) {
-    sum.update(std::as_bytes(std::span(token)));
-    sum.update(std::as_bytes(std::span("\n", 1)));
-  }
-  return format_checksum(sum.digest());
-}
 
 TrainSummary train(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop) {

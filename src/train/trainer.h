@@ -3,7 +3,6 @@
 
 #include "backend/backend.h"
 #include "config/config.h"
-#include "data/tokenizer.h"
 #include "train/metrics.h"
 #include "train/start_phases.h"
 
@@ -30,10 +29,8 @@ struct TrainSummary {
   bool stopped = false;  // by `stop`
   std::optional<double> val_loss;
   std::optional<double> bits_per_byte;
+  double data_wait = 0;  // share of the steps' time that was spent waiting for data, from 0 to 1
 };
-
-/// Differs for tokenizers that differ; checkpoints hold it, to tell whether a run goes on with its vocabulary.
-std::string tokenizer_fingerprint(const Tokenizer& tokenizer);
 
 /// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good
 /// checkpoint of train.out if train.resume is set. Throws UserError for bad data or settings, before any work is lost.

@@ -2,32 +2,45 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
-#include <numeric>
+#include <thread>
 
-#include "tests/data/small_shards.h"
+#include "data/document_starts.h"
+#include "tests/data/small_corpus.h"
 #include "tests/support/expect_error.h"
 
 namespace tokamak {
 namespace {
 
-std::vector<int32_t> counting(int32_t from, int32_t count) {
-  std::vector<int32_t> ids(static_cast<size_t>(count));
-  std::iota(ids.begin(), ids.end(), from);
-  return ids;
+/// 91 tokens: with T = 6, 15 windows that begin at multiples of 6.
+std::shared_ptr<const Corpus> small_corpus(uint64_t seed = 1) { return counting_corpus({91}, {1}, 6, seed); }
+
+/// The slow way: each sample alone, by its number.
+std::vector<int32_t> sample_tokens(const Corpus& corpus, int64_t sample) {
+  SampleOrder order = corpus.order();
+  SamplePlace place = order.at(sample);
+  std::vector<int32_t> tokens(size_t(corpus.context()) + 1);
+  corpus.datasets()[size_t(place.dataset)]->reader()->read(place.window, tokens);
+  return tokens;
 }
 
-/// 0..90 in three shards: with T = 6, 15 windows that begin at multiples of 6.
-class LoaderTest : public testing::Test {
- protected:
-  Loader loader(LoaderOptions options) { return Loader(data_.path(), data_.index(), data_.index().train, options); }
+void expect_samples(const Corpus& corpus, const Batch& batch, int64_t first, int64_t count) {
+  ASSERT_EQ(batch.first_sample, first);
+  ASSERT_EQ(int64_t(batch.tokens.size()), count * corpus.context());
+  for (int64_t b = 0; b < count; ++b) {
+    std::vector<int32_t> expected = sample_tokens(corpus, first + b);
+    for (int64_t t = 0; t < corpus.context(); ++t) {
+      size_t at = size_t(b * corpus.context() + t);
+      ASSERT_EQ(batch.tokens[at], expected[size_t(t)]) << "sample " << first + b;
+      ASSERT_EQ(batch.targets[at], expected[size_t(t) + 1]) << "sample " << first + b;
+    }
+  }
+}
 
-  SmallShards data_{{counting(0, 40), counting(40, 1), counting(41, 50)}, {counting(0, 4)}};
-};
-
-TEST_F(LoaderTest, TargetsAreTheNextTokens) {
-  Loader loader = this->loader({.batch = 4, .context = 6, .seed = 1});
-  EXPECT_EQ(loader.windows(), 15);
+TEST(Loader, TargetsAreTheNextTokens) {
+  Loader loader(small_corpus(), {.batch = 4});
+  EXPECT_EQ(loader.corpus().windows(), 15);
   for (int step = 0; step < 10; ++step) {
     Batch batch = loader.next();
     ASSERT_EQ(batch.tokens.size(), 24u);
@@ -39,8 +52,8 @@ TEST_F(LoaderTest, TargetsAreTheNextTokens) {
   }
 }
 
-TEST_F(LoaderTest, EachEpochHasEachWindowOnceInAnOrderOfItsOwn) {
-  Loader loader = this->loader({.batch = 5, .context = 6, .seed = 1});
+TEST(Loader, EachEpochHasEachWindowOnceInAnOrderOfItsOwn) {
+  Loader loader(small_corpus(), {.batch = 5});
   std::vector<std::vector<int32_t>> epochs;
   for (int epoch = 0; epoch < 4; ++epoch) {
     auto& firsts = epochs.emplace_back();
@@ -56,17 +69,9 @@ TEST_F(LoaderTest, EachEpochHasEachWindowOnceInAnOrderOfItsOwn) {
   EXPECT_NE(epochs[1], epochs[2]);
 }
 
-TEST_F(LoaderTest, BatchSizeDoesNotChangeTheOrder) {
-  Loader by_one = loader({.batch = 1, .context = 6, .seed = 9});
-  Loader by_seven = loader({.batch = 7, .context = 6, .seed = 9});
-  for (int step = 0; step < 6; ++step) {
-    Batch seven = by_seven.next();
-    for (size_t b = 0; b < 7; ++b) EXPECT_EQ(by_one.next().tokens[0], seven.tokens[6 * b]);
-  }
-}
-
-TEST_F(LoaderTest, SequentialModeKeepsTheOrderOfTheData) {
-  Loader loader = this->loader({.batch = 4, .context = 6, .sequential = true});
+TEST(Loader, SequentialModeKeepsTheOrderOfTheData) {
+  auto corpus = std::make_shared<const Corpus>(small_corpus()->sequential());
+  Loader loader(corpus, {.batch = 4});
   for (int32_t sample = 0; sample < 32; sample += 4) {
     Batch batch = loader.next();
     EXPECT_EQ(batch.first_sample, sample);
@@ -74,83 +79,130 @@ TEST_F(LoaderTest, SequentialModeKeepsTheOrderOfTheData) {
   }
 }
 
-TEST_F(LoaderTest, SeekGoesOnAsIfNothingHadHappened) {
-  Loader straight = loader({.batch = 2, .context = 6, .seed = 3});
-  std::map<int64_t, Batch> batches;
-  for (int step = 0; step < 40; ++step) {
-    int64_t position = straight.position();
-    batches[position] = straight.next();
-    EXPECT_EQ(batches[position].first_sample, position);
-  }
-  Loader jumping = loader({.batch = 2, .context = 6, .seed = 3, .prefetch = 4});
-  for (int64_t sample : {20, 4, 4, 76, 0, 38, 36}) {
-    jumping.seek(sample);
-    for (int step = 0; step < 2; ++step) {
-      int64_t position = jumping.position();
-      Batch batch = jumping.next();
-      EXPECT_EQ(batch.first_sample, position);
-      EXPECT_EQ(batch.tokens, batches[position].tokens);
-      EXPECT_EQ(batch.targets, batches[position].targets);
+// Whatever reads it, it is the same sequence: workers, batch size, processes, and how far they read ahead.
+TEST(Loader, TheUnionInOrderIsOneSequence) {
+  auto corpus = counting_corpus({9001, 500, 70'000}, {0.5, 0.2, 0.3}, 8, 3);
+  for (int64_t workers : {0, 1, 2, 5}) {
+    for (int64_t world : {1, 2, 3, 8}) {
+      for (int64_t batch : {1, 4, 7}) {
+        std::vector<Loader> loaders;
+        for (int64_t rank = 0; rank < world; ++rank)
+          loaders.emplace_back(
+              corpus,
+              LoaderOptions{.batch = batch, .rank = rank, .world = world, .workers = workers, .prefetch = 1 + rank});
+        for (int64_t sample = 0; sample < 300; sample += batch) {
+          Loader& loader = loaders[size_t(sample / batch % world)];
+          Batch made = loader.next();
+          expect_samples(*corpus, made, sample, batch);
+          ASSERT_EQ(loader.position() % (batch * world), 0);
+        }
+      }
     }
   }
 }
 
-TEST_F(LoaderTest, PrefetchingDoesNotChangeTheBatches) {
-  Loader plain = loader({.batch = 3, .context = 6, .seed = 5, .prefetch = 0});
-  Loader ahead = loader({.batch = 3, .context = 6, .seed = 5, .prefetch = 8});
-  Batch one, two;
-  for (int step = 0; step < 200; ++step) {
-    plain.next(one);
-    ahead.next(two);
-    ASSERT_EQ(one.tokens, two.tokens);
-    ASSERT_EQ(one.first_sample, two.first_sample);
+// A run on 3 processes goes on with 2 of other batches, then with 1: no sample is left out or comes twice.
+TEST(Loader, ProcessesAndBatchesMayChangeAtAnyPosition) {
+  auto corpus = counting_corpus({9001, 500}, {0.9, 0.1}, 8);
+  std::map<int64_t, int> used;
+  int64_t position = 0;
+  struct {
+    int64_t world, batch, steps;
+  } segments[] = {{3, 5, 7}, {2, 8, 4}, {1, 1, 20}, {4, 3, 5}};
+  for (auto [world, batch, steps] : segments) {
+    int64_t begin = position;
+    for (int64_t rank = 0; rank < world; ++rank) {
+      Loader loader(corpus, {.batch = batch, .rank = rank, .world = world, .workers = 2});
+      loader.seek(begin);
+      for (int64_t step = 0; step < steps; ++step) {
+        Batch made = loader.next();
+        expect_samples(*corpus, made, made.first_sample, batch);
+        for (int64_t b = 0; b < batch; ++b) ++used[made.first_sample + b];
+      }
+      position = loader.position();
+    }
+  }
+  ASSERT_EQ(int64_t(used.size()), position);
+  for (auto [sample, count] : used) ASSERT_EQ(count, 1) << sample;
+  EXPECT_EQ(used.rbegin()->first, position - 1);
+}
+
+TEST(Loader, SeekGoesOnAsIfNothingHadHappened) {
+  auto corpus = small_corpus(3);
+  for (int64_t workers : {0, 1, 3}) {
+    Loader loader(corpus, {.batch = 2, .workers = workers});
+    for (int64_t sample : {20, 4, 4, 76, 0, 38, 36}) {
+      loader.seek(sample);
+      for (int step = 0; step < 2; ++step) {
+        ASSERT_EQ(loader.position(), sample + 2 * step);
+        expect_samples(*corpus, loader.next(), sample + 2 * step, 2);
+      }
+    }
   }
 }
 
-TEST_F(LoaderTest, KeepsDocumentsApartWhenAsked) {
-  EXPECT_TRUE(loader({.batch = 2, .context = 6, .sequential = true}).next().documents.empty());
-  Batch batch = loader({.batch = 2, .context = 6, .sequential = true, .end_of_text = 8}).next();
-  EXPECT_EQ(batch.tokens, counting(0, 12));
-  EXPECT_EQ(batch.documents, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3}));
-  EXPECT_EQ(batch.targets, (std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, -1, 10, 11, 12}));
+/// Counts reads; every third window takes a while, so that threads overtake each other.
+class SlowTokens : public CountingTokens {
+ public:
+  using CountingTokens::CountingTokens;
+  void read(int64_t begin, std::span<int32_t> out) const override {
+    ++reads;
+    if (begin / 6 % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CountingTokens::read(begin, out);
+  }
+  mutable std::atomic<int64_t> reads = 0;
+};
+
+TEST(Loader, KeepsTheOrderWhenThreadsOvertakeEachOtherAndReadsAheadOnlySoFar) {
+  auto tokens = std::make_shared<SlowTokens>(0, 6001);
+  auto corpus = std::make_shared<const Corpus>(Corpus::Datasets{make_token_dataset("slow", tokens, 6)},
+                                               std::vector<double>{1}, 6, 1);
+  SampleOrder order = corpus->order();
+  Loader loader(corpus, {.batch = 1, .workers = 4, .prefetch = 5});
+  for (int64_t sample = 0; sample < 100; ++sample) {
+    Batch batch = loader.next();
+    ASSERT_EQ(batch.first_sample, sample);
+    ASSERT_EQ(batch.tokens[0], order.at(sample).window * 6);
+    ASSERT_LE(tokens->reads, sample + 1 + 5);
+  }
 }
 
-TEST_F(LoaderTest, EndsAtAnyMoment) {
+TEST(Loader, KeepsDocumentsApartWhenAsked) {
+  auto corpus = std::make_shared<const Corpus>(small_corpus()->sequential());
+  EXPECT_TRUE(Loader(corpus, {.batch = 2}).next().documents.empty());
+  Batch batch = Loader(corpus, {.batch = 2, .end_of_text = 8}).next();
+  EXPECT_EQ(batch.targets, (std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, kNoTarget, 10, 11, 12}));
+  EXPECT_EQ(batch.documents, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3}));
+}
+
+TEST(Loader, EndsAtAnyMoment) {
   for (int batches = 0; batches < 20; ++batches) {
-    Loader loader = this->loader({.batch = 1, .context = 6, .prefetch = 3});
+    Loader loader(small_corpus(), {.batch = 1, .workers = batches % 3, .prefetch = 3});
     for (int i = 0; i < batches % 4; ++i) loader.next();
     Loader moved = std::move(loader);
     moved.next();
   }
 }
 
-TEST_F(LoaderTest, SaysHowManyTokensAreMissing) {
-  auto val = [&](int64_t context) {
-    return Loader(data_.path(), data_.index(), data_.index().val, {.batch = 1, .context = context});
-  };
-  expect_user_error([&] { val(4); }, {"at least 5 tokens", "got 4", "lower model.context to 3"});
-  EXPECT_EQ(val(3).windows(), 1);
-}
-
-TEST_F(LoaderTest, RefusesAVocabularyTooSmallForTheData) {
-  expect_user_error([&] { loader({.batch = 1, .context = 6, .vocab_size = 99}); },
-                    {"vocabulary is too small for the data", "at least 100", "got 99", "model.vocab"});
-  EXPECT_NO_THROW(loader({.batch = 1, .context = 6, .vocab_size = 100}));
-  ShardIndex index = data_.index();
-  index.vocab_size = 50;  // an index that says less than its shards hold
-  expect_user_error([&] { Loader(data_.path(), index, index.train, {.context = 6, .vocab_size = 60}); },
-                    {"at least 91", "got 60"});
-}
-
-// What the thread meets must come out of next().
-TEST_F(LoaderTest, FindsIdsThatTheIndexDoesNotKnowOf) {
-  ShardIndex index = data_.index();
-  index.vocab_size = 50;
-  for (ShardInfo& shard : index.train.shards) shard.max_token = 49;
-  for (int prefetch : {0, 2}) {
-    Loader loader(data_.path(), index, index.train, {.context = 90, .vocab_size = 50, .prefetch = prefetch});
-    expect_user_error([&] { loader.next(); }, {"ids below 50", "got 90", "damaged"});
+// What a thread meets must come out of next(), at the batch that it belongs to and not before.
+TEST(Loader, FindsIdsThatTheModelLacks) {
+  auto corpus = std::make_shared<const Corpus>(small_corpus()->sequential());
+  for (int64_t workers : {0, 1, 3}) {
+    Loader loader(corpus, {.batch = 1, .vocab_size = 51, .workers = workers});
+    for (int i = 0; i < 8; ++i) loader.next();
+    for (int again = 0; again < 2; ++again)
+      expect_user_error([&] { loader.next(); }, {"memory: token 54", "ids below 51", "got 54", "damaged"});
+    loader.seek(3);
+    EXPECT_EQ(loader.next().tokens[0], 18);
   }
+}
+
+TEST(Loader, NegativeIdsAreRefused) {
+  auto corpus = std::make_shared<const Corpus>(
+      Corpus::Datasets{make_token_dataset("d", std::make_shared<CountingTokens>(-3, 50, "x.bin"), 6)},
+      std::vector<double>{1}, 6, 1);
+  Loader loader(std::make_shared<const Corpus>(corpus->sequential()), {.vocab_size = 1000});
+  expect_user_error([&] { loader.next(); }, {"x.bin: token 2", "ids below 1000"});
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST_F(CliCheckpoint, GenerateWithoutATokenizer) {
                  {"tokenizer.json", "hollow", "got none", "name the folder"});
   fs::rename(folder_ / "data", folder_ / "moved");
   expect_refused(run({"generate", "run", "--prompt=the"}),
-                 {"[tokenizer]", "got data, which does not exist", "check the path"});
+                 {"[generate]", "run's tokenizer in data, got none", "check the path", "--vocab=DIR"});
   EXPECT_EQ(run({"generate", "run", "--prompt=the", "--vocab=moved", "--tokens=3"}).status, 0);
 }
 

@@ -121,7 +121,7 @@ TEST_F(CliData, SequenceLongerThanTheData) {
 }
 
 TEST_F(CliData, FolderThatIsNotPrepared) {
-  expect_refused(train({"--data.path=nowhere"}), {"expected index.json", "nowhere", "tokamak prepare"});
+  expect_refused(train({"--data.path=nowhere"}), {"got nowhere", "does not exist", "tokamak prepare"});
 }
 
 TEST_F(CliData, ShardWithAWrongMagic) {

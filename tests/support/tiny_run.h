@@ -37,7 +37,7 @@ inline void make_tiny_data(const std::filesystem::path& folder) {
 inline RunConfig tiny_config(const std::filesystem::path& folder) {
   RunConfig config;
   config.model = {.layers = 2, .heads = 2, .width = 32, .context = 16, .vocab = 0};
-  config.data.path = (folder / "data").string();
+  config.data.path = {(folder / "data").string()};
   config.optimizer.warmup_steps = 3;
   config.train = {.out = (folder / "run").string(), .steps = 20, .batch = 2, .eval_every = 0, .checkpoint_every = 0};
   config.compile.precision = "fp32";

@@ -1,0 +1,57 @@
+#include "data/data_path.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+std::optional<double> parse_number(std::string_view text) {
+  double number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+DataPath parse_entry(const std::string& entry, const std::string& key) {
+  DataPath path{entry, std::nullopt};
+  if (size_t at = entry.rfind('@'); at != std::string::npos) {
+    path.weight = parse_number(std::string_view(entry).substr(at + 1));
+    if (path.weight) path.path = entry.substr(0, at);
+  }
+  if (path.path.empty()) user_error("[{}] expected the path of data, got '{}'; name a folder or a file", key, entry);
+  if (path.weight && !(*path.weight > 0 && std::isfinite(*path.weight)))
+    user_error("[{}] expected a weight above 0 behind '@', got '{}'; leave the entry out if it is not wanted", key,
+               entry);
+  return path;
+}
+
+}  // namespace
+
+std::vector<DataPath> parse_data_paths(const std::vector<std::string>& entries, const std::string& key) {
+  if (entries.empty()) user_error("[{}] expected the path of data, got nothing; name a folder or a file", key);
+  std::vector<DataPath> paths;
+  for (const std::string& entry : entries) paths.push_back(parse_entry(entry, key));
+  auto with = std::count_if(paths.begin(), paths.end(), [](const DataPath& path) { return path.weight.has_value(); });
+  if (with != 0 && with != int64_t(paths.size()))
+    user_error(
+        "[{}] expected weights for all {} entries or for none (then each counts by its size), got them for {}; write "
+        "path@weight for each",
+        key, paths.size(), with);
+  return paths;
+}
+
+void require_exists(const std::string& path) {
+  if (std::filesystem::exists(path) || path.find_first_of("*?[") != path.npos) return;
+  user_error(
+      "[data] expected a folder made by `tokamak prepare`, files of tokens or text as data, got {}, which does not "
+      "exist; check the path, or make the folder with `tokamak prepare`",
+      path);
+}
+
+}  // namespace tokamak

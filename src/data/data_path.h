@@ -1,0 +1,24 @@
+// An entry of data.path: what the data is, and its weight in the mixture. Tests: tests/data/data_path_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+struct DataPath {
+  std::string path;              // a folder, a file or a pattern
+  std::optional<double> weight;  // what stands behind '@'
+
+  bool operator==(const DataPath&) const = default;
+};
+
+/// Reads entries such as `web@0.7`. An '@' that no number follows belongs to the path. UserErrors, which name `key`: no
+/// entry, an empty one, a weight that is not above 0, weights for some entries but not for others.
+std::vector<DataPath> parse_data_paths(const std::vector<std::string>& entries, const std::string& key);
+
+/// A UserError if a path that is no pattern names nothing.
+void require_exists(const std::string& path);
+
+}  // namespace tokamak

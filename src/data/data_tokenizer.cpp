@@ -1,0 +1,69 @@
+#include "data/data_tokenizer.h"
+
+#include <algorithm>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "data/data_path.h"
+#include "data/shard_index.h"
+#include "data/tokenizer_files.h"
+
+namespace tokamak {
+
+namespace {
+
+/// The folders made by `prepare` among the entries of data.path and data.val_path.
+std::vector<std::string> prepared_folders(const DataConfig& config) {
+  std::vector<DataPath> paths = parse_data_paths(config.path, "data.path");
+  if (!config.val_path.empty())
+    for (DataPath& path : parse_data_paths(config.val_path, "data.val_path")) paths.push_back(path);
+  std::vector<std::string> folders;
+  for (const DataPath& path : paths)
+    if (is_prepared(path.path)) folders.push_back(path.path);
+  return folders;
+}
+
+}  // namespace
+
+std::string tokenizer_fingerprint(const Tokenizer& tokenizer) {
+  Checksum sum;
+  for (const std::string& token : tokenizer.vocabulary().tokens) {
+    sum.update(std::as_bytes(std::span(token)));
+    sum.update(std::as_bytes(std::span("\n", 1)));
+  }
+  return format_checksum(sum.digest());
+}
+
+std::shared_ptr<const Tokenizer> load_data_tokenizer(const DataConfig& config) {
+  std::vector<std::string> folders = prepared_folders(config);
+  std::erase_if(folders, [](const std::string& folder) { return !has_tokenizer(folder); });
+  std::string first = !config.tokenizer.empty() ? config.tokenizer : !folders.empty() ? folders[0] : "";
+  if (first.empty()) return nullptr;
+  auto tokenizer = std::make_shared<const Tokenizer>(load_tokenizer(first));
+  for (const std::string& folder : folders) {
+    if (folder == first || tokenizer_fingerprint(load_tokenizer(folder)) == tokenizer_fingerprint(*tokenizer)) continue;
+    user_error(
+        "[data] expected one vocabulary for all data, got different ones in {} and {}; prepare one of them again with "
+        "--vocab={}",
+        first, folder, first);
+  }
+  return tokenizer;
+}
+
+RunConfig with_data_vocab(RunConfig config) {
+  if (config.model.vocab != 0) return config;
+  for (const DataPath& path : parse_data_paths(config.data.path, "data.path")) require_exists(path.path);
+  for (const std::string& folder : prepared_folders(config.data))
+    config.model.vocab = std::max(config.model.vocab, read_shard_index(folder).vocab_size);
+  if (config.model.vocab != 0) return config;
+  if (auto tokenizer = load_data_tokenizer(config.data))
+    config.model.vocab = tokenizer->vocab_size();
+  else
+    user_error(
+        "[model.vocab] expected the size of the vocabulary, got 0, and {} does not tell it; give --model.vocab, or the "
+        "vocabulary's files with --data.tokenizer, or name a folder made by `tokamak prepare`",
+        config.data.path.front());
+  return config;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,23 @@
+// The tokenizer of a run's data. Tests: tests/data/corpus_test.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "config/config.h"
+#include "data/tokenizer.h"
+
+namespace tokamak {
+
+/// Differs for tokenizers that differ; checkpoints hold it, to tell whether a run goes on with its vocabulary.
+std::string tokenizer_fingerprint(const Tokenizer& tokenizer);
+
+/// The tokenizer of data.tokenizer, or else of the first folder made by `prepare` among the entries of data.path; null
+/// if there is neither. UserError when folders of the mixture were made with different ones.
+std::shared_ptr<const Tokenizer> load_data_tokenizer(const DataConfig& config);
+
+/// The configuration with model.vocab filled in where it is 0: the vocabulary of the data, else of its tokenizer.
+/// UserError when neither is known.
+RunConfig with_data_vocab(RunConfig config);
+
+}  // namespace tokamak

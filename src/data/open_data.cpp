@@ -1,0 +1,143 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/corpus.h"
+#include "data/data_path.h"
+#include "data/open_source.h"
+#include "data/text_dataset.h"
+#include "data/token_dataset.h"
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_compressed(const fs::path& path) { return path.extension() == ".gz" || path.extension() == ".zst"; }
+
+/// Opens the entries of one key.
+class Opener {
+ public:
+  Opener(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer)
+      : context_(config.model.context), tokenizer_(std::move(tokenizer)) {
+    options_.format = config.data.format;
+    options_.token_type = config.data.token_type;
+    options_.text_field = config.data.field;
+  }
+
+  std::shared_ptr<const Dataset> open_files(const std::string& path, int64_t window_bytes) const {
+    std::vector<fs::path> files = find(path);
+    bool text = is_text(path, files.front());
+    for (const fs::path& file : files) {
+      if (is_text(path, file) == text) continue;
+      user_error("[data] expected files of tokens or of text in {}, got both: {} and {}; name them as two entries",
+                 path, files.front().string(), file.string());
+    }
+    if (!text) return make_token_dataset(path, open_tokens(files, options_), context_);
+    if (!tokenizer_)
+      user_error(
+          "[data] expected a tokenizer for the text of {}, got none; name the folder of its files with "
+          "--data.tokenizer, or make a vocabulary with `tokamak prepare`",
+          path);
+    return open_text_dataset({path, files, context_, window_bytes}, tokenizer_);
+  }
+
+ private:
+  std::vector<fs::path> find(const std::string& path) const {
+    require_exists(path);
+    std::vector<fs::path> files = find_files(path, options_);
+    // Folders of shards hold validation data as well, and an unfinished one is not data.
+    if (fs::is_directory(path))
+      for (const fs::path& file : files)
+        if (format_of(file, options_).tokens)
+          user_error(
+              "[data] expected {} in the folder {}, or only text, got {} ({}) without it; run `tokamak prepare` (or "
+              "let "
+              "one that was stopped finish), or name the files of tokens themselves, such as {}",
+              kIndexFile, path, file.string(), format_of(file, options_).name, (fs::path(path) / "*train*").string());
+    return files;
+  }
+
+  bool is_text(const std::string& path, const fs::path& file) const {
+    const SourceFormatInfo& format = format_of(file, options_);
+    if (format.tokens) return false;
+    if (format.name == "text" && !is_compressed(file)) return true;
+    user_error(
+        "[data] expected a folder made by `tokamak prepare`, tokens or plain text as data, got {} ({}{}), in which no "
+        "place can be found without reading all before it; run `tokamak prepare {}` and train on the folder it makes",
+        file.string(), format.name, is_compressed(file) ? ", compressed" : "", path);
+  }
+
+  int64_t context_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  SourceOptions options_;
+};
+
+void check_vocabulary(const Corpus& corpus, int64_t vocab) {
+  int64_t needed = corpus.needed_vocab();
+  if (needed > vocab)
+    user_error(
+        "[data] the model's vocabulary is too small for the data: expected at least {}, got {}; set model.vocab to "
+        "{} (or 0 for the data's), or prepare the data with a smaller vocabulary",
+        needed, vocab, needed);
+}
+
+/// Without weights each dataset counts by its size, as if they were one.
+std::vector<double> weights_of(const std::vector<DataPath>& paths, const Corpus::Datasets& datasets) {
+  std::vector<double> weights;
+  for (size_t i = 0; i < paths.size(); ++i) weights.push_back(paths[i].weight.value_or(double(datasets[i]->windows())));
+  return weights;
+}
+
+const SplitIndex& validation_split(const ShardIndex& index, bool named) {
+  return named && index.val.tokens() == 0 ? index.train : index.val;
+}
+
+}  // namespace
+
+Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+                          const DataRecord* began) {
+  Opener opener(config, std::move(tokenizer));
+  std::vector<DataPath> paths = parse_data_paths(config.data.path, "data.path");
+  Corpus::Datasets datasets;
+  for (const DataPath& path : paths) {
+    if (is_prepared(path.path)) {
+      ShardIndex index = read_shard_index(path.path);
+      datasets.push_back(open_prepared(path.path, index, index.train, config.model.context));
+    } else {
+      size_t i = datasets.size();
+      datasets.push_back(
+          opener.open_files(path.path, began && i < began->datasets.size() ? began->datasets[i].window_bytes : 0));
+    }
+  }
+  Corpus corpus(datasets, weights_of(paths, datasets), config.model.context, uint64_t(config.train.seed));
+  check_vocabulary(corpus, config.model.vocab);
+  return corpus;
+}
+
+std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  Opener opener(config, std::move(tokenizer));
+  bool named = !config.data.val_path.empty();
+  std::vector<DataPath> paths =
+      named ? parse_data_paths(config.data.val_path, "data.val_path") : parse_data_paths(config.data.path, "data.path");
+  std::vector<DataPath> kept;
+  Corpus::Datasets datasets;
+  for (const DataPath& path : paths) {
+    if (is_prepared(path.path)) {
+      ShardIndex index = read_shard_index(path.path);
+      const SplitIndex& split = validation_split(index, named);
+      if (!named && split.tokens() <= config.model.context) continue;
+      datasets.push_back(open_prepared(path.path, index, split, config.model.context));
+    } else {
+      if (!named) continue;
+      datasets.push_back(opener.open_files(path.path, 0));
+    }
+    kept.push_back(path);
+  }
+  if (datasets.empty()) return std::nullopt;
+  Corpus corpus(datasets, weights_of(kept, datasets), config.model.context, uint64_t(config.train.seed));
+  check_vocabulary(corpus, config.model.vocab);
+  return corpus.sequential();
+}
+
+}  // namespace tokamak

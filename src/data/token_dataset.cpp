@@ -1,0 +1,100 @@
+#include "data/token_dataset.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/fingerprint.h"
+
+namespace tokamak {
+
+namespace {
+
+class TokenWindows : public WindowReader {
+ public:
+  TokenWindows(std::shared_ptr<const TokenArray> tokens, int64_t context)
+      : tokens_(std::move(tokens)), context_(context) {}
+
+  void read(int64_t window, std::span<int32_t> out) override { tokens_->read(window * context_, out); }
+
+  std::vector<FileRange> place(int64_t window) override {
+    std::vector<FileRange> ranges;
+    for (int64_t at = window * context_, end = at + context_ + 1; at < end;) {
+      TokenArray::Place place = tokens_->place(at);
+      ranges.push_back({place.path, place.token, std::min(place.left, end - at)});
+      at += ranges.back().length;
+    }
+    return ranges;
+  }
+
+ private:
+  std::shared_ptr<const TokenArray> tokens_;
+  int64_t context_;
+};
+
+class TokenDataset : public Dataset {
+ public:
+  TokenDataset(std::string path, const char* kind, std::shared_ptr<const TokenArray> tokens, int64_t context,
+               DatasetFacts facts)
+      : path_(std::move(path)), kind_(kind), tokens_(std::move(tokens)), context_(context), facts_(facts) {
+    facts_.tokens = tokens_->size();
+    if (facts_.tokens < context + 1)
+      user_error(
+          "[data] {}: expected at least {} tokens (model.context + 1), got {}; lower model.context to {} or less, or "
+          "prepare more text",
+          path_, context + 1, facts_.tokens, std::max<int64_t>(facts_.tokens - 1, 0));
+  }
+
+  const std::string& path() const override { return path_; }
+  const char* kind() const override { return kind_; }
+  int64_t windows() const override { return (facts_.tokens - 1) / context_; }
+  std::unique_ptr<WindowReader> reader() const override { return std::make_unique<TokenWindows>(tokens_, context_); }
+  DatasetFacts facts() const override { return facts_; }
+  std::vector<FileFingerprint> fingerprints() const override { return tokens_->fingerprints(); }
+
+ private:
+  std::string path_;
+  const char* kind_;
+  std::shared_ptr<const TokenArray> tokens_;
+  int64_t context_;
+  DatasetFacts facts_;
+};
+
+/// The shards of a split.
+class ShardTokens : public TokenArray {
+ public:
+  explicit ShardTokens(TokenStream stream) : stream_(std::move(stream)) {}
+
+  int64_t size() const override { return stream_.size(); }
+  void read(int64_t begin, std::span<int32_t> out) const override { stream_.read(begin, out); }
+  Place place(int64_t at) const override {
+    TokenStream::Place place = stream_.place(at);
+    return {place.shard.path().string(), place.token, place.shard.size() - place.token};
+  }
+  std::vector<FileFingerprint> fingerprints() const override {
+    std::vector<FileFingerprint> prints;
+    for (const Shard& shard : stream_.shards()) prints.push_back(fingerprint_file(shard.path()));
+    return prints;
+  }
+
+ private:
+  TokenStream stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_prepared(const std::filesystem::path& folder, const ShardIndex& index,
+                                       const SplitIndex& split, int64_t context) {
+  DatasetFacts facts{.text_bytes = split.text_bytes,
+                     .vocab_size = index.vocab_size,
+                     .max_token = split.max_token(),
+                     .end_of_text = int32_t(index.end_of_text)};
+  return std::make_unique<TokenDataset>(folder.string(), "prepared",
+                                        std::make_shared<ShardTokens>(TokenStream(folder, split)), context, facts);
+}
+
+std::unique_ptr<Dataset> make_token_dataset(std::string path, std::shared_ptr<const TokenArray> tokens,
+                                            int64_t context) {
+  return std::make_unique<TokenDataset>(std::move(path), "tokens", std::move(tokens), context, DatasetFacts());
+}
+
+}  // namespace tokamak

@@ -1,0 +1,103 @@
+#include "train/run_data.h"
+
+#include "base/error.h"
+#include "data/data_tokenizer.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tokamak {
+namespace {
+
+using Event = LedgerLine::Event;
+
+std::string fingerprint_of(const Tokenizer* tokenizer) { return tokenizer ? tokenizer_fingerprint(*tokenizer) : ""; }
+
+std::shared_ptr<const Tokenizer> load_checked_tokenizer(const RunConfig& config, const FoundCheckpoint* found) {
+  std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
+  if (found && found->state.tokenizer != fingerprint_of(tokenizer.get()))
+    user_error(
+        "[train] expected the vocabulary that {} was trained with, got {} in {}; use the same data folder, or another "
+        "--train.out",
+        found->path.string(), tokenizer ? "another one" : "none",
+        !config.data.tokenizer.empty() ? config.data.tokenizer : config.data.path.front());
+  if (!tokenizer && config.train.sample_every > 0)
+    user_error(
+        "[train] expected a tokenizer for samples of text (train.sample_every = {}), got data without one; name the "
+        "folder of its files with --data.tokenizer, or set --train.sample_every=0",
+        config.train.sample_every);
+  return tokenizer;
+}
+
+std::optional<DataRecord> record_of(const FoundCheckpoint* found) {
+  if (!found || found->state.data_json.empty()) return std::nullopt;
+  return data_record_from_json(found->state.data_json, (found->path / "state.json").string());
+}
+
+std::shared_ptr<const Corpus> open_corpus(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+                                          const std::optional<DataRecord>& began) {
+  return std::make_shared<const Corpus>(open_training_data(config, std::move(tokenizer), began ? &*began : nullptr));
+}
+
+DataRecord check_record(DataRecord record, const std::optional<DataRecord>& began, const std::string& out) {
+  if (began) require_same_data(*began, record, out);
+  return record;
+}
+
+int64_t micro_batches(const RunConfig& config) {
+  return std::max<int64_t>(config.train.total_batch / (config.train.batch * config.model.context), 1);
+}
+
+// Two steps' batches, and one more for each thread that may be slower than the others.
+LoaderOptions loader_options(const RunConfig& config, const Corpus& corpus, const Tokenizer* tokenizer) {
+  return {.batch = config.train.batch,
+          .vocab_size = config.model.vocab,
+          .end_of_text = mask_token(config, corpus, tokenizer),
+          .workers = config.data.workers,
+          .prefetch = 2 * micro_batches(config) + config.data.workers};
+}
+
+}  // namespace
+
+RunData::RunData(const RunConfig& config, const FoundCheckpoint* found)
+    : config_(config), tokenizer_(load_checked_tokenizer(config, found)),
+      corpus_(open_corpus(config, tokenizer_, record_of(found))),
+      record_(check_record(corpus_->record(), record_of(found), config.train.out)), record_json_(to_json(record_)),
+      samples_per_step_(micro_batches(config) * config.train.batch),
+      loader_(corpus_, loader_options(config, *corpus_, tokenizer_.get())) {
+  if (found) loader_.seek(found->state.data_position);
+}
+
+std::shared_ptr<const Corpus> RunData::open_validation() const {
+  std::optional<Corpus> corpus = open_validation_data(config_, tokenizer_);
+  return corpus ? std::make_shared<const Corpus>(std::move(*corpus)) : nullptr;
+}
+
+void RunData::describe(CheckpointState& state, int64_t position) const {
+  state.data_position = position;
+  state.data_json = record_json_;
+  state.tokenizer = fingerprint_of(tokenizer_.get());
+}
+
+void RunData::started(int64_t step, int64_t sample, int64_t reached) {
+  ledger_ = std::make_unique<LedgerWriter>(config_.train.out, record_, step == 0);
+  write(Event::kStart, step, sample, reached);
+}
+
+void RunData::saved(int64_t step, int64_t sample) { write(Event::kCheckpoint, step, sample, step); }
+
+void RunData::ended(int64_t step, int64_t sample) { write(Event::kEnd, step, sample, step); }
+
+void RunData::write(Event event, int64_t step, int64_t sample, int64_t reached) {
+  double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  ledger_->write({.event = event,
+                  .step = step,
+                  .sample = sample,
+                  .samples_per_step = samples_per_step_,
+                  .reached = std::max(reached, step),
+                  .order = {},
+                  .time = now,
+                  .chain = {}});
+}
+
+}  // namespace tokamak
