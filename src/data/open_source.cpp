@@ -105,7 +105,7 @@ bool is_named_compressed(const fs::path& path) {
 /// For what is read from any place, not from the beginning to the end.
 void check_not_compressed(const fs::path& path, const SourceFormatInfo& info) {
   if (is_named_compressed(path))
-    user_error("[data] {}: expected a file of format {} as it is, got a compressed one; decompress it first",
+    user_error("[data] {}: expected an uncompressed file, as {} is read from any place in it; unpack it first",
                path.string(), info.name);
 }
 

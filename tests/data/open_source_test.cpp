@@ -53,8 +53,9 @@ TEST_F(OpenSourceTest, RefusesWhatIsNoTextOfNoKnownName) {
 
 TEST_F(OpenSourceTest, RefusesCompressedTokens) {
   std::string file = write("a.npy.gz", "\x1f\x8b");
-  expect_user_error([&] { read(file); }, {"a.npy.gz", "format npy", "decompress it"});
-  expect_user_error([&] { open_tokens({file}, {}); }, {"a.npy.gz", "format npy", "decompress it"});
+  expect_user_error([&] { read(file); }, {"a.npy.gz", "expected an uncompressed file, as npy", "unpack it"});
+  expect_user_error([&] { open_tokens({file}, {}); },
+                    {"a.npy.gz", "expected an uncompressed file, as npy", "unpack it"});
 }
 
 TEST_F(OpenSourceTest, TextIsNotTokens) {
