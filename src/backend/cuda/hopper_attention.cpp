@@ -16,6 +16,7 @@ constexpr int kHeadDim = 64, kWarpRows = 16;
 constexpr int kQueries = 256, kKeys = 64;
 struct ForwardArguments {
   float* lse;
+  const void* documents;
   int32_t batch, time, heads;
   float scale;
 };
@@ -27,6 +28,7 @@ constexpr int kTile = 128;
 struct GradArguments {
   float* rows;
   float* dq_sum;
+  const void* documents;
   int32_t batch, time, heads;
   float scale;
 };
@@ -38,8 +40,8 @@ constexpr int kGradSharedBytes =
 std::string constants(const AttentionProblem& p) {
   return fmt::format(
       "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
-      "constexpr bool kCausal = {};\n}}\n",
-      device_type(p.dtype), p.causal);
+      "constexpr bool kCausal = {}, kDocuments = {};\n}}\n",
+      device_type(p.dtype), p.causal, p.documents);
 }
 
 // (batch, time, columns) of 16-bit elements as boxes of `rows` by 64, swizzled as the tensor cores want them.
@@ -60,6 +62,11 @@ int64_t block_count(const Context& context, const AttentionProblem& p) {
   return std::min<int64_t>(p.batch * p.heads, context.info.multiprocessors);
 }
 
+// The last input, where there are documents.
+const void* documents(const AttentionProblem& p, std::span<const void* const> in) {
+  return p.documents ? in.back() : nullptr;
+}
+
 class ForwardKernel : public Kernel {
  public:
   ForwardKernel(Context& context, const AttentionProblem& problem)
@@ -68,7 +75,11 @@ class ForwardKernel : public Kernel {
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const AttentionProblem& p = problem_;
-    ForwardArguments a{static_cast<float*>(out[1]), int32_t(p.batch), int32_t(p.time), int32_t(p.heads),
+    ForwardArguments a{static_cast<float*>(out[1]),
+                       documents(p, in),
+                       int32_t(p.batch),
+                       int32_t(p.time),
+                       int32_t(p.heads),
                        float(p.scale)};
     attention_->launch(context_.queue(), {dim3(unsigned(block_count(context_, p))), dim3(640), kForwardSharedBytes},
                        tensor_map(in[0], p, 3 * p.width(), kQueries), tensor_map(in[0], p, 3 * p.width(), kKeys),
@@ -98,6 +109,7 @@ class GradKernel : public Kernel {
     const AttentionProblem& p = problem_;
     GradArguments a{reinterpret_cast<float*>(workspace_),
                     reinterpret_cast<float*>(workspace_ + row_bytes()),
+                    documents(p, in),
                     int32_t(p.batch),
                     int32_t(p.time),
                     int32_t(p.heads),
@@ -122,7 +134,7 @@ class GradKernel : public Kernel {
 
 bool hopper_supports(const AttentionProblem& p, Architecture a) {
   bool hopper = a.major == 9 && a.minor == 0, low = p.dtype == DType::kBF16 || p.dtype == DType::kF16;
-  return hopper && low && p.head_dim == kHeadDim && p.time % kTile == 0 && p.dropout == 0 && !p.documents;
+  return hopper && low && p.head_dim == kHeadDim && p.time % kTile == 0 && p.dropout == 0 && (p.causal || !p.documents);
 }
 
 bool hopper_fills(const AttentionProblem& p, int multiprocessors) {

@@ -1,6 +1,6 @@
 // Attention by Hopper's tensor cores (kernels/attention_hopper.cu, kernels/attention_grad_hopper.cu): bf16 and f16,
-// heads of 64, times that are multiples of 128, without dropout and documents. Deterministic, and faster than cuDNN's;
-// T x T is never stored. Tests: tests/backend/cuda/attention_test.cpp.
+// heads of 64, times that are multiples of 128, without dropout; documents only with causal attention. Deterministic,
+// and faster than cuDNN's; T x T is never stored. Tests: tests/backend/cuda/attention_test.cpp.
 #pragma once
 
 #include "backend/cuda/attention_problem.h"
@@ -20,9 +20,9 @@ bool hopper_fills(const AttentionProblem& problem, int multiprocessors);
 std::string hopper_attention_source(const AttentionProblem& problem);
 std::string hopper_attention_grad_source(const AttentionProblem& problem);
 
-/// inputs: qkv, outputs: out (B, T, C), lse (B, H, T). hopper_supports() must hold, here and below.
+/// inputs: qkv[, documents], outputs: out (B, T, C), lse (B, H, T). hopper_supports() must hold, here and below.
 KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem);
-/// inputs: qkv, out, lse, dout, outputs: dqkv (B, T, 3C).
+/// inputs: qkv, out, lse, dout[, documents], outputs: dqkv (B, T, 3C).
 KernelPtr make_hopper_attention_grad(Context& context, const AttentionProblem& problem);
 
 }  // namespace tokamak::cuda

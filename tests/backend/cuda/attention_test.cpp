@@ -177,11 +177,12 @@ TEST(GpuAttention, HopperKernelsEqualReference) {
   if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0 here";
   for (DType dtype : {DType::kBF16, DType::kF16})
     for (bool causal : {true, false})
-      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}}) {
-        AttentionProblem p = problem(B, T, H, 64, dtype, causal);
-        ASSERT_TRUE(hopper_supports(p, {9, 0}));
-        Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
-      }
+      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}})
+        for (bool documents : {false, true}) {
+          AttentionProblem p = problem(B, T, H, 64, dtype, causal, 0, documents && causal);
+          ASSERT_TRUE(hopper_supports(p, {9, 0}));
+          Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+        }
 }
 
 TEST(HopperAttention, SaysWhatItSupports) {
@@ -192,7 +193,8 @@ TEST(HopperAttention, SaysWhatItSupports) {
   EXPECT_FALSE(hopper_supports(problem(2, 200, 4, 64, DType::kBF16), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 128, DType::kBF16), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.1), {9, 0}));
-  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
+  EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, false, 0, true), {9, 0}));
   EXPECT_FALSE(hopper_fills(p, 132));
   EXPECT_TRUE(hopper_fills(problem(6, 256, 11, 64, DType::kBF16), 132));
 }
@@ -237,7 +239,8 @@ TEST(GpuAttention, GradientIsDeterministic) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   for (AttentionProblem p :
        {problem(4, 1024, 12, 64, DType::kBF16), problem(16, 512, 12, 64, DType::kBF16),
-        problem(2, 300, 4, 64, DType::kF16, true, 0.1), problem(4, 1024, 12, 64, DType::kBF16, true, 0, true)}) {
+        problem(16, 512, 12, 64, DType::kF16, true, 0, true), problem(2, 300, 4, 64, DType::kF16, true, 0.1),
+        problem(4, 1024, 12, 64, DType::kBF16, true, 0, true)}) {
     ValueType qkv{p.dtype, {p.batch, p.time, 3 * p.width()}}, out{p.dtype, {p.batch, p.time, p.width()}};
     Graph graph;
     GraphBuilder g(graph);
@@ -349,8 +352,8 @@ INSTANTIATE_TEST_SUITE_P(nvrtc, AttentionSource, ::testing::ValuesIn(kFloats),
 
 TEST_P(AttentionSource, CompilesForHopper) {
   if (GetParam() == DType::kF32) return;
-  for (bool causal : {true, false}) {
-    AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal);
+  for (auto [causal, documents] : {std::pair{true, false}, {false, false}, {true, true}}) {
+    AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal, 0, documents);
     EXPECT_NE(cuda::compile_device_code(hopper_attention_source(p), {9, 0}).find("attention"), std::string::npos);
     EXPECT_NE(cuda::compile_device_code(hopper_attention_grad_source(p), {9, 0}).find("attention_rows"),
               std::string::npos);

@@ -9,7 +9,7 @@
 // in memory that only this block touches and that stays in L2. Each warp adds to its own part of that sum, one tile after
 // the other: so the result has the same bits in every run.
 //
-// The text before this says Element (bf16 or f16) and kCausal.
+// The text before this says Element (bf16 or f16), kCausal and kDocuments (only with kCausal).
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys.
 #include "backend/cuda/kernels/attention_hopper.cuh"
@@ -44,13 +44,26 @@ struct Shared {
 struct Arguments {
   float* rows;    // lse log2(e), then delta, each (B, H, T)
   float* dq_sum;  // (blocks, T, D), in an order of its own
+  const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
   float scale;
 };
 
-__device__ inline int first_step(int j) { return kCausal ? j : 0; }
-/// Steps go through the queries forwards and backwards in turn, so that what was used last is used next.
-__device__ inline int queries_of(int step, int j, int tiles) { return j % 2 ? tiles - 1 + first_step(j) - step : step; }
+/// The tiles of queries that see keys of tile j: begin .. end - 1, by the documents of the head's sample.
+struct Steps {
+  int begin, end;
+  bool backwards;  // in turn, so that what was used last is used next
+  __device__ Steps(int j, int tiles, const int32_t* documents)
+      : begin(kCausal ? j : 0), end(kDocuments ? j + 1 : tiles), backwards(j % 2) {
+    while (end < tiles && __ldg(documents + end * kTile) < (j + 1) * kTile) ++end;
+  }
+  __device__ int queries(int step) const { return backwards ? end - 1 + begin - step : step; }
+};
+
+/// Whether tile j is the first one of keys that queries i see.
+__device__ inline bool is_first(int i, int j, const int32_t* documents) {
+  return j == (kDocuments ? __ldg(documents + i * kTile) / kTile : 0);
+}
 
 /// One thread copies what the warps that compute need, in their order.
 __device__ inline void produce(Shared& s, const TensorMap& qkv, const TensorMap& dout, const Arguments& a) {
@@ -69,8 +82,9 @@ __device__ inline void produce(Shared& s, const TensorMap& qkv, const TensorMap&
       load_box(keys.k, qkv, width + column, j * kTile, head.b, full, once);
       load_box(keys.v, qkv, 2 * width + column, j * kTile, head.b, full, once);
       key.next();
-      for (int step = first_step(j); step < tiles; ++step) {
-        int i = queries_of(step, j, tiles);
+      Steps steps(j, tiles, a.documents + int64_t(head.b) * a.time);
+      for (int step = steps.begin; step < steps.end; ++step) {
+        int i = steps.queries(step);
         Queries& queries = s.queries[query.stage];
         RowStates& states = s.rows[query.stage];
         const float* rows = a.rows + int64_t(index) * a.time + i * kTile;
@@ -105,6 +119,21 @@ __device__ inline void to_probabilities(float (&s)[64], const float* lse, float 
     if (ahead > 8 * n + 1) s[4 * n + 1] = 0;
     if (ahead + 8 > 8 * n) s[4 * n + 2] = 0;
     if (ahead + 8 > 8 * n + 1) s[4 * n + 3] = 0;
+  }
+}
+
+/// A key does not count for queries of later documents.
+__device__ inline void hide_other_documents(float (&p)[64], const int32_t* documents, int i, int j, const Worker& w) {
+  const int32_t* begins = documents + i * kTile;
+  if (__ldg(begins + kTile - 1) <= j * kTile) return;
+  int key = j * kTile + w.warp_row() + w.lane / 4;
+#pragma unroll
+  for (int n = 0; n < 16; ++n) {
+    int2 begin = __ldg(reinterpret_cast<const int2*>(begins + 8 * n + w.column));
+    if (key < begin.x) p[4 * n] = 0;
+    if (key < begin.y) p[4 * n + 1] = 0;
+    if (key + 8 < begin.x) p[4 * n + 2] = 0;
+    if (key + 8 < begin.y) p[4 * n + 3] = 0;
   }
 }
 
@@ -239,14 +268,16 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   for (int index = blockIdx.x; index < a.batch * a.heads; index += gridDim.x) {
     Head head(index, a.heads);
     int column = head.h * kHeadDim;
+    const int32_t* documents = a.documents + int64_t(head.b) * a.time;
     for (int j = 0; j < tiles; ++j) {
+      Steps steps(j, tiles, documents);
       float dk[32], dv[32];
       Keys& keys = s.keys[key.stage];
       wait(&s.keys_full[key.stage], key.parity);
       uint64_t k = matrix(keys.k + w.group * 64 * kHeadDim), v = matrix(keys.v + w.group * 64 * kHeadDim);
-      for (int step = first_step(j); step < tiles; ++step) {
-        int i = queries_of(step, j, tiles);
-        bool fresh = step == first_step(j), last = kCausal ? i == j : j + 1 == tiles;
+      for (int step = steps.begin; step < steps.end; ++step) {
+        int i = steps.queries(step);
+        bool fresh = step == steps.begin, last = kCausal ? i == j : j + 1 == tiles;
         uint64_t q = matrix(s.queries[query.stage].q), dout = matrix(s.queries[query.stage].dout);
         const RowStates& states = s.rows[query.stage];
         float p[64], dp[64], dq[32];
@@ -262,6 +293,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         wait_products<1>();
         hold(p);
         to_probabilities(p, states.lse, exponent, w, kCausal && i == j);
+        if (kDocuments) hide_other_documents(p, documents, i, j, w);
 #pragma unroll
         for (int x = 0; x < 32; ++x) p_pairs[x] = pack(p[2 * x], p[2 * x + 1], Element());
         wait_products<0>();
@@ -284,7 +316,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
             arrive(&s.keys_empty[pending.stage]);
           }
         }
-        pending = {true, j == 0, last, fresh, key.stage, i, column, head.b};
+        pending = {true, is_first(i, j, documents), last, fresh, key.stage, i, column, head.b};
         ds_parity = ds_turn.parity;
         ds_turn.next();
         query.next();

@@ -26,10 +26,14 @@ struct Shared {
 
 /// As ForwardArguments in backend/cuda/hopper_attention.cpp.
 struct Arguments {
-  float* lse;  // (B, H, T)
+  float* lse;                // (B, H, T)
+  const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
   float scale;
   __device__ int query_tiles() const { return (time + kQueries - 1) / kQueries; }
+  __device__ int document(int b, int t) const { return __ldg(documents + int64_t(b) * time + min(t, time - 1)); }
+  /// The first tile of keys that any of the queries sees.
+  __device__ int first_key(int b, int i) const { return kDocuments ? document(b, i * kQueries) / kKeys : 0; }
   /// The last tile of keys that the queries of `group` see.
   __device__ int last_key(int i, int group) const {
     int all = time / kKeys - 1;
@@ -52,7 +56,7 @@ __device__ inline void produce(Shared& s, const TensorMap& q, const TensorMap& k
       arrive_expecting(full, sizeof(s.queries[0]));
       load_box(s.queries[query.stage], q, column, i * kQueries, head.b, full, once);
       query.next();
-      for (int j = 0; j <= a.last_key(i, kGroups - 1); ++j) {
+      for (int j = a.first_key(head.b, i); j <= a.last_key(i, kGroups - 1); ++j) {
         Keys& keys = s.keys[key.stage];
         full = &s.keys_full[key.stage];
         wait(&s.keys_empty[key.stage], key.parity ^ 1);
@@ -68,10 +72,11 @@ __device__ inline void produce(Shared& s, const TensorMap& q, const TensorMap& k
 /// A tile of scores of a warp group: which it is, and where its operands lie.
 struct Tile {
   int index, i, j;  // of the head, of its queries and keys
+  int begin;        // the first j
   Turn<kQueryStages> query;
   Turn<kKeyStages> key;
 
-  __device__ bool first() const { return j == 0; }
+  __device__ bool first() const { return j == begin; }
 };
 
 /// Goes on to the group's next tile; those between that it does not see are given back.
@@ -83,11 +88,13 @@ __device__ inline void advance(Tile& tile, Shared& s, const Arguments& a, const 
     if (w.lane == 0) arrive(&s.keys_empty[tile.key.stage]);
     tile.key.next();
   }
-  tile.j = 0;
   tile.query.next();
-  if (++tile.i < a.query_tiles()) return;
-  tile.i = 0;
-  tile.index += gridDim.x;
+  if (++tile.i == a.query_tiles()) {
+    tile.i = 0;
+    tile.index += gridDim.x;
+  }
+  bool more = tile.index < a.batch * a.heads;
+  tile.begin = tile.j = more ? a.first_key(tile.index / a.heads, tile.i) : 0;
 }
 
 __device__ inline float minus_infinity() { return -HUGE_VALF; }
@@ -116,6 +123,27 @@ __device__ inline void hide_later_keys(float (&s)[32], const Worker& w) {
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       if (ahead + 8 * n + e % 2 - e / 2 * 8 > 0) s[4 * n + e] = minus_infinity();
+}
+
+/// The positions at which the documents of the thread's two queries begin.
+struct Documents {
+  int begin[2];
+  __device__ Documents(const Arguments& a, const Tile& tile, const Worker& w) {
+    for (int r = 0; r < 2; ++r)
+      begin[r] = kDocuments ? a.document(tile.index / a.heads, tile.i * kQueries + w.group * 64 + w.row + 8 * r) : 0;
+  }
+};
+
+/// Keys before a query's document get a score so low that their probabilities vanish once one that it sees comes. Not
+/// minus infinity: a whole tile may be hidden from a query.
+__device__ inline void hide_other_documents(float (&s)[32], const Documents& documents, int j, const Worker& w) {
+  int key = j * kKeys + w.column;
+  if (key >= documents.begin[1]) return;  // the later query's begins later, if at all
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      if (key + 8 * n + e % 2 < documents.begin[e / 2]) s[4 * n + e] = -1e6f;
 }
 
 /// Scores become probabilities relative to the rows' maxima so far; `rescale` is what earlier ones shrink by.
@@ -176,7 +204,8 @@ __device__ inline void multiply_scores(Shared& s, const Tile& tile, const Worker
 
 __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments& a) {
   Worker w;
-  Tile tile{int(blockIdx.x), 0, 0, {}, {}};
+  Tile tile{int(blockIdx.x), 0, 0, 0, {}, {}};  // position 0 begins a document
+  Documents documents(a, tile, w);
   SoftmaxState state = fresh_state(), done = state;
   float exponent = a.scale * kLog2E;
   float scores[32], o[32], rescale[2];
@@ -187,6 +216,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
   multiply_scores(s, tile, w, scores);
   wait_products<0>();
   hold(scores);
+  if (kDocuments) hide_other_documents(scores, documents, 0, w);
   if (kCausal && w.group == 0) hide_later_keys(scores, w);
   to_probabilities(scores, exponent, state, rescale);
   while (true) {
@@ -206,7 +236,12 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
     commit_products();
     wait_products<1>();
     hold(scores);
-    if (next.first()) done = state, state = fresh_state();
+    if (next.first()) {
+      done = state;
+      state = fresh_state();
+      if (more) documents = Documents(a, next, w);
+    }
+    if (kDocuments) hide_other_documents(scores, documents, next.j, w);
     if (kCausal && next.j == next.i * kGroups + w.group) hide_later_keys(scores, w);
     to_probabilities(scores, exponent, state, rescale);
     wait_products<0>();
