@@ -22,7 +22,10 @@ struct ParseText {
   std::string_view text;
 
   Value operator()(bool*) const {
-    if (text == "true" || text == "false") return text == "true";
+    for (std::string_view yes : {"true", "on", "yes", "1"})
+      if (text == yes) return true;
+    for (std::string_view no : {"false", "off", "no", "0"})
+      if (text == no) return false;
     return std::string(text);
   }
   Value operator()(int64_t*) const {

@@ -32,15 +32,25 @@ auto with_node(const Graph& graph, int node, const Work& work) {
 }  // namespace
 
 void* TensorStore::get(const std::string& name, const ValueType& type) {
-  auto [at, fresh] = tensors_.try_emplace(name);
-  Tensor& tensor = at->second;
-  if (fresh) {
-    tensor.type = type;
-    tensor.memory = backend_.allocate(num_bytes(type));
-  }
+  make({{name, type}});
+  const Tensor& tensor = find(name);
   TOKAMAK_CHECK(tensor.type == type, "tensor '{}' is {} and was asked for as {}", name, to_string(tensor.type),
                 to_string(type));
-  return tensor.memory->data();
+  return tensor.data();
+}
+
+void TensorStore::make(const std::vector<std::pair<std::string, ValueType>>& tensors) {
+  std::map<std::string, Tensor> made;
+  int64_t total = 0;
+  for (const auto& [name, type] : tensors) {
+    if (tensors_.contains(name) || made.contains(name)) continue;
+    made[name] = {type, nullptr, total};
+    total += (num_bytes(type) + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  }
+  if (made.empty()) return;
+  std::shared_ptr<Memory> memory = backend_.allocate(total);
+  for (auto& [name, tensor] : made) tensor.memory = memory;
+  tensors_.merge(made);
 }
 
 const TensorStore::Tensor& TensorStore::find(const std::string& name) const {
@@ -66,18 +76,22 @@ int64_t TensorStore::bytes() const {
 void TensorStore::write(const std::string& name, const void* from, int64_t bytes) {
   const Tensor& tensor = find(name);
   TOKAMAK_CHECK(bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
-  backend_.copy_in(tensor.memory->data(), from, bytes);
+  backend_.copy_in(tensor.data(), from, bytes);
 }
 
 void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
   const Tensor& tensor = find(name);
   TOKAMAK_CHECK(bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
-  backend_.copy_out(to, tensor.memory->data(), bytes);
+  backend_.copy_out(to, tensor.data(), bytes);
 }
 
 Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options)
     : plan_(std::move(plan)), backend_(backend), arena_(std::move(options.arena)), record_(options.record) {
   const Graph& graph = plan_.graph;
+  std::vector<std::pair<std::string, ValueType>> kept;
+  for (const Argument& argument : graph.arguments())
+    if (argument.kind != Argument::Kind::kInput) kept.emplace_back(argument.name, graph.type(argument.value));
+  store.make(kept);
   for (const Argument& argument : graph.arguments()) {
     const ValueType& type = graph.type(argument.value);
     if (argument.kind != Argument::Kind::kInput) {

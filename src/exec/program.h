@@ -17,6 +17,8 @@ class TensorStore {
 
   /// The storage of that name; made, zeroed, at the first call. Throws InternalError when it exists with another type.
   void* get(const std::string& name, const ValueType& type);
+  /// Makes those that do not exist yet in one piece of memory: a GPU gives each piece two MiB or a multiple of that.
+  void make(const std::vector<std::pair<std::string, ValueType>>& tensors);
   bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
   const ValueType& type(const std::string& name) const;
   std::vector<std::string> names() const;
@@ -29,7 +31,9 @@ class TensorStore {
  private:
   struct Tensor {
     ValueType type;
-    std::unique_ptr<Memory> memory;
+    std::shared_ptr<Memory> memory;  // shared with others
+    int64_t offset = 0;
+    void* data() const { return static_cast<char*>(memory->data()) + offset; }
   };
   const Tensor& find(const std::string& name) const;
 

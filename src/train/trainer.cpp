@@ -10,6 +10,7 @@
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
 #include "train/generator.h"
+#include "train/progress.h"
 #include "train/run_data.h"
 #include "train/schedule.h"
 #include "train/session.h"
@@ -251,6 +252,8 @@ class Trainer {
     waited_ms_ += metrics.data_wait_ms;
     average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
     metrics_->write(metrics);
+    if (std::string warning = overflow_warning(metrics, config_.optimizer.clip); !warning.empty())
+      observer_.message(warning);
     bool shown = metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0;
     if (shown)
       observer_.step(metrics, config_.train.steps, double(config_.train.steps - metrics.step) * average_ms_ * 1e-3);

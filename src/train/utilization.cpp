@@ -52,7 +52,7 @@ Peak peak_of(const Target& target, std::string_view precision) {
   const DatasheetRow* row = find_row(target.name);
   if (!row) {
     double rate = matmul_rate(target, precision);
-    return {rate, fmt::format("{:.3g} TFLOP/s (measured matmul rate, {})", rate * 1e-12, precision)};
+    return {rate, fmt::format("{:.3g} TFLOP/s (matmul rate, {})", rate * 1e-12, precision)};
   }
   double tera = precision == "fp32" ? row->fp32 : precision == "tf32" ? row->tf32 : row->half;
   return {tera * 1e12, fmt::format("{:.4g} TFLOP/s ({} datasheet, {} dense)", tera, row->name, precision)};

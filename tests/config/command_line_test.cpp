@@ -85,6 +85,9 @@ TEST(CommandLine, MistakesSayWhatWasExpected) {
   expect_user_error([] { read({"--model.layers=1e30"}); }, {"expected a whole number"});
   expect_user_error([] { read({"--model.layers"}); }, {"got nothing; write --model.layers=VALUE"});
   expect_user_error([] { read({"--model.layers", "--quiet"}); }, {"got nothing"});
+  for (const char* yes : {"true", "on", "yes", "1"}) EXPECT_TRUE(read({std::string("--quiet=") + yes}).quiet) << yes;
+  for (const char* no : {"false", "off", "no", "0"})
+    EXPECT_FALSE(read({"--quiet", std::string("--quiet=") + no}).quiet) << no;
   expect_user_error([] { read({"--quiet=maybe"}); }, {"[--quiet] expected true or false"});
   expect_user_error([] { read({"-k"}); }, {"expected an option such as --key=value"});
   expect_user_error([] { read({"--show=none"}); }, {"[--show] expected all or kernels"});

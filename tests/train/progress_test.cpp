@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace tokamak {
 namespace {
 
@@ -90,6 +92,17 @@ TEST(ProgressBar, IsFullAtTheEndAndNotBefore) {
   metrics.step = 9999;
   EXPECT_NE(format_progress_bar(metrics, 10000, 1, 80).find(" 99% ["), std::string::npos);
   EXPECT_NE(format_progress_bar(metrics, 10000, 1, 80).find('>'), std::string::npos);
+}
+
+TEST(OverflowWarning, IsOnlyForStepsThatClippingMadeZero) {
+  StepMetrics metrics{.step = 12, .grad_norm = std::numeric_limits<double>::infinity()};
+  std::string warning = overflow_warning(metrics, 1);
+  for (const char* piece : {"step 12", "optimizer.clip = 1", "changed nothing", "--optimizer.lr"})
+    EXPECT_NE(warning.find(piece), std::string::npos) << warning;
+  EXPECT_EQ(overflow_warning(metrics, 0), "");  // without clipping the loss tells at the next step
+  metrics.loss_scale = 1024;
+  EXPECT_EQ(overflow_warning(metrics, 1), "");
+  EXPECT_EQ(overflow_warning({.step = 12, .grad_norm = 1e30}, 1), "");
 }
 
 TEST(FormatDuration, TwoUnitsAtMost) {
