@@ -10,8 +10,8 @@
 
 namespace tokamak {
 
-/// One per thread; tokenizer and files must outlive it.
-class PrepareEncoder {
+/// One per thread, so no cache line may be shared with the next; tokenizer and files must outlive it.
+class alignas(64) PrepareEncoder {
  public:
   /// `files` are for messages.
   PrepareEncoder(const Tokenizer& tokenizer, const std::vector<std::filesystem::path>& files)
