@@ -67,6 +67,15 @@ start() {
     echo "cache $state: two steps and the process around them $((($(date +%s%N) - begin) / 1000000)) ms;" \
       "session and first step $(awk '/^as configured/ {print $NF}' "$out/start-$state.log")"
   done
+  # The same of training, with where the time went: `train` prints it.
+  rm -rf "$TOKAMAK_CACHE"
+  for i in $(seq 40000); do echo "a line of text, the $i-th of many."; done > "$out/start.txt"
+  "$bin/tokamak" prepare "$out/start.txt" --out="$out/start-data" --vocab_size=300 > "$out/start-prepare.log" 2>&1
+  for state in empty warm; do
+    "$bin/tokamak" train --device=cuda $model --model.vocab=50257 --train.batch=16 --train.steps=3 --train.eval_every=0 \
+      --data.path="$out/start-data" --train.out="$out/start-run-$state" > "$out/start-train-$state.log" 2>&1
+    echo "cache $state: $(grep '^start:' "$out/start-train-$state.log")"
+  done
   unset TOKAMAK_CACHE
 }
 
