@@ -248,8 +248,10 @@ class Trainer {
     double peak = matmul_rate(target_, session_.config().compile.precision);
     metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / peak;
     metrics.wall_seconds = wall_seconds();
-    total_ms_ += metrics.ms;
-    waited_ms_ += metrics.data_wait_ms;
+    if (average_ms_ > 0) {  // not the first step, which waits for files to be opened
+      total_ms_ += metrics.ms;
+      waited_ms_ += metrics.data_wait_ms;
+    }
     average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
     metrics_->write(metrics);
     if (std::string warning = overflow_warning(metrics, config_.optimizer.clip); !warning.empty())
@@ -336,7 +338,7 @@ class Trainer {
   int64_t tokens_ = 0;
   int64_t consumed_ = 0;  // samples taken from the loader
   double average_ms_ = 0;
-  double total_ms_ = 0, waited_ms_ = 0;  // of all steps, and waiting for data in them
+  double total_ms_ = 0, waited_ms_ = 0;  // of all steps but the first, and waiting for data in them
   std::optional<double> val_loss_, bits_per_byte_;
   struct Pending {
     PendingStep step;

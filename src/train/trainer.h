@@ -29,7 +29,7 @@ struct TrainSummary {
   bool stopped = false;  // by `stop`
   std::optional<double> val_loss;
   std::optional<double> bits_per_byte;
-  double data_wait = 0;  // share of the steps' time that was spent waiting for data, from 0 to 1
+  double data_wait = 0;  // share of the time of steps, but the first, spent waiting for data
 };
 
 /// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good
