@@ -87,6 +87,7 @@ TEST_F(TextDatasetTest, WindowsAreTokensOfTheWholeText) {
   add(words(4000, 3));
   for (int64_t context : {1, 8, 100, 3000}) expect_windows(context, 0);
   for (int64_t window_bytes : {1, 13, 1000}) expect_windows(20, window_bytes);  // far too few bytes, and far too many
+  expect_windows(1000, 50);  // in many pieces, none of which may cut a word
 }
 
 TEST_F(TextDatasetTest, BytesPerWindowAreMeasured) {
