@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "cli/commands.h"
 #include "cli/version.h"
 #include "config/suggest.h"
@@ -111,6 +112,7 @@ void print_config(const std::vector<Field>& fields) { fmt::print("{}", print_tom
 int main(int argc, char** argv) {
   using namespace tokamak;
   let_threads_sleep(argv);
+  raise_open_file_limit();
   try {
     return run_program({argv + 1, argv + argc});
   } catch (const UserError& error) {

@@ -1,5 +1,6 @@
 #include "base/system.h"
 
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,5 +45,12 @@ double process_seconds() {
 int64_t available_memory() { return read_kib("/proc/meminfo", "MemAvailable:"); }
 int64_t resident_bytes() { return read_kib("/proc/self/status", "VmRSS:"); }
 int64_t peak_resident_bytes() { return read_kib("/proc/self/status", "VmHWM:"); }
+
+void raise_open_file_limit() {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 }  // namespace tokamak

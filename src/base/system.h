@@ -1,4 +1,4 @@
-// Facts about the machine that the process runs on.
+// Facts about the machine that the process runs on, and what the process may use of it.
 #pragma once
 
 #include <cstdint>
@@ -14,5 +14,9 @@ int64_t peak_resident_bytes();
 
 /// Seconds since the process began, to a hundredth; 0 where that is unknown.
 double process_seconds();
+
+/// Lets the process open as many files as its hard limit allows: the usual soft limit of 1024 is less than large data
+/// has shards. Changes nothing where the system refuses.
+void raise_open_file_limit();
 
 }  // namespace tokamak

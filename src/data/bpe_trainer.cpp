@@ -104,7 +104,7 @@ class Trainer {
         symbols[kept++] = symbols[at];
         continue;
       }
-      auto replace = [&](uint64_t before, uint64_t after) {
+      auto replace = [&, count = count](uint64_t before, uint64_t after) {  // clang 14 captures no binding by itself
         pairs_[before].count -= count;
         add_pair(after, count, place);
         grown_.push_back(after);

@@ -18,7 +18,7 @@ struct SourceOptions {
   std::string text_field = "text";    // of JSON objects, and of a dataset in HDF5 ("" there: the only one)
   std::string token_type = "uint16";  // of tokens in files that do not say: uint16 or uint32
   std::string separator;              // of text files: a marker such as <|endoftext|> between documents, see text.cpp
-  std::vector<std::string> members = {"*.txt", "*.md", "*.json", "*.jsonl"};  // of archives, that hold text
+  std::vector<std::string> members = {"*.txt", "*.md", "*.json", "*.jsonl", "*.npy"};  // of archives
   int64_t part_bytes = 8 << 20;  // larger texts come in parts, see Document
   int stdin_fd = 0;              // what "-" reads
 };

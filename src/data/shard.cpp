@@ -90,7 +90,7 @@ ShardHeader parse_shard_header(std::span<const std::byte> bytes, int64_t file_by
 }
 
 FileTokens open_shard(const std::filesystem::path& path) {
-  FileReader file = open_token_file(path);
+  FileReader file(path);
   std::vector<std::byte> bytes(size_t(std::min<int64_t>(file.size(), sizeof(Header))));
   file.read(0, bytes);
   ShardHeader header = parse_shard_header(bytes, file.size(), path.string());

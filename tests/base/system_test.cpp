@@ -1,6 +1,7 @@
 #include "base/system.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <time.h>
 
 namespace tokamak {
@@ -13,6 +14,17 @@ TEST(System, KnowsWhenTheProcessBegan) {
   timespec while_away{0, 30'000'000};
   ::nanosleep(&while_away, nullptr);
   EXPECT_GT(process_seconds(), first + 0.02);
+}
+
+TEST(System, RaisesTheLimitOfOpenFiles) {
+  rlimit before, after;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = {16, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  raise_open_file_limit();
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_EQ(after.rlim_cur, before.rlim_max);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

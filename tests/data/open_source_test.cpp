@@ -52,10 +52,10 @@ TEST_F(OpenSourceTest, RefusesWhatIsNoTextOfNoKnownName) {
 }
 
 TEST_F(OpenSourceTest, RefusesCompressedTokens) {
-  std::string file = write("a.npy.gz", "\x1f\x8b");
-  expect_user_error([&] { read(file); }, {"a.npy.gz", "expected an uncompressed file, as npy", "unpack it"});
+  std::string file = write("a.bin.gz", "\x1f\x8b");
+  expect_user_error([&] { read(file); }, {"a.bin.gz", "expected an uncompressed file, as bin", "unpack it"});
   expect_user_error([&] { open_tokens({file}, {}); },
-                    {"a.npy.gz", "expected an uncompressed file, as npy", "unpack it"});
+                    {"a.bin.gz", "expected an uncompressed file, as bin", "unpack it"});
 }
 
 TEST_F(OpenSourceTest, TextIsNotTokens) {

@@ -8,14 +8,6 @@
 
 namespace tokamak {
 
-FileReader open_token_file(const std::filesystem::path& path) {
-  for (const char* ending : {".gz", ".tgz", ".zst"})
-    if (path.extension() == ending)
-      user_error("[data] {}: expected an uncompressed file, as tokens are read from any place in it; unpack it first",
-                 path.string());
-  return FileReader(path);
-}
-
 FileTokens::FileTokens(FileReader file, TokenType type, const std::vector<TokenRun>& runs,
                        std::vector<std::filesystem::path> companions)
     : file_(std::move(file)), type_(type), companions_(std::move(companions)) {

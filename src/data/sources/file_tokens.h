@@ -11,9 +11,6 @@
 
 namespace tokamak {
 
-/// Opens a file for tokens; a UserError if its name says that it is compressed, as then no place can be found in it.
-FileReader open_token_file(const std::filesystem::path& path);
-
 /// Where tokens lie in a file, one after the other.
 struct TokenRun {
   int64_t offset = 0;  // bytes from the beginning of the file

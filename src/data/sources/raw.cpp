@@ -10,7 +10,7 @@ namespace {
 
 std::unique_ptr<TokenArray> open_raw(const std::filesystem::path& path, const SourceOptions& options) {
   TokenType type = parse_token_type(options.token_type);
-  FileReader file = open_token_file(path);
+  FileReader file(path);
   std::vector<std::byte> head(size_t(std::min<int64_t>(file.size(), 4)));
   file.read(0, head);
   if (is_shard(head))

@@ -84,24 +84,28 @@ class TarReader {
   }
 
  private:
-  /// Reads the header at at_; false at the end marker, which is two blocks of zeros.
+  /// Reads the header at at_; false at the end of the file behind an end marker, which is two blocks of zeros. Another
+  /// archive may follow it.
   bool read_header(Block& block) {
     read_block(block);
-    if (!is_zero(block)) {
-      if (!checksum_fits(block))
+    if (is_zero(block)) {
+      read_block(block);
+      if (!is_zero(block))
         user_error(
-            "[tar] {}: expected the header of a member at byte {}, got something else; this is not a tar "
-            "archive, or it is damaged",
+            "[tar] {}: expected the second block of zeros of the end marker at byte {}, got something else; it "
+            "is damaged",
             name_, at_ - kBlock);
-      return true;
+      while (is_zero(block)) {
+        if (at_ > file_.size() - kBlock) return false;
+        read_block(block);
+      }
     }
-    read_block(block);
-    if (!is_zero(block))
+    if (!checksum_fits(block))
       user_error(
-          "[tar] {}: expected the second block of zeros of the end marker at byte {}, got something else; it "
-          "is damaged",
+          "[tar] {}: expected the header of a member at byte {}, got something else; this is not a tar archive, "
+          "or it is damaged",
           name_, at_ - kBlock);
-    return false;
+    return true;
   }
 
   void read_block(Block& block) {

@@ -1,17 +1,15 @@
-#include "data/sources/tar_tokens.h"
-
+// WebDataset archives to train on: the .npy members of an uncompressed tar are tokens, other members are passed over.
 #include "base/error.h"
 #include "data/sources/npy.h"
 #include "data/sources/source_format.h"
 #include "data/sources/tar_members.h"
-#include "data/sources/token_source.h"
 
 namespace tokamak {
 
 namespace {
 
-std::unique_ptr<FileTokens> open_tar(const std::filesystem::path& path) {
-  FileReader file = open_token_file(path);
+std::unique_ptr<TokenArray> open_tar(const std::filesystem::path& path, const SourceOptions&) {
+  FileReader file(path);
   std::vector<TokenRun> runs;
   TokenType type;
   int64_t members = 0;
@@ -34,22 +32,8 @@ std::unique_ptr<FileTokens> open_tar(const std::filesystem::path& path) {
   return std::make_unique<FileTokens>(std::move(file), type, runs);
 }
 
-std::unique_ptr<TokenArray> open_tar_tokens(const std::filesystem::path& path, const SourceOptions&) {
-  return open_tar(path);
-}
-
 }  // namespace
 
-std::unique_ptr<Source> open_tar_token_source(const std::filesystem::path& path, const SourceOptions& options) {
-  std::unique_ptr<FileTokens> tokens = open_tar(path);
-  auto next = [begins = tokens->begins(), at = size_t(0)]() mutable -> std::optional<int64_t> {
-    if (at + 1 == begins.size()) return {};
-    ++at;
-    return begins[at] - begins[at - 1];
-  };
-  return token_source(path, std::move(tokens), std::move(next), options);
-}
-
-const TokenReader tar_tokens = {.open = open_tar_tokens};
+const TokenReader tar_tokens = {.open = open_tar};
 
 }  // namespace tokamak

@@ -81,11 +81,6 @@ TEST_F(BinTest, RefusesWhatCannotBeRead) {
   ASSERT_TRUE(!is_root || ::seteuid(0) == 0);
 }
 
-TEST_F(BinTest, RefusesCompressedFiles) {
-  for (const char* name : {"a.bin.gz", "a.npy.zst", "a.tar.gz", "a.tgz"})
-    expect_refused(write(name, "x"), {name, "expected an uncompressed file", "unpack"});
-}
-
 TEST_F(BinTest, AFileCutShortWhileInUseIsAnError) {
   auto path = write("a.bin", shard(20240520, 1, 3, packed_ids<uint16_t>({1, 2, 3})));
   auto tokens = open_tokens({path}, {});

@@ -32,7 +32,11 @@ TEST_F(NpyTest, IsOneDocumentForPrepare) {
 }
 
 TEST_F(NpyTest, RefusesEveryCut) {
-  expect_cuts_refused(write("a.npy", npy_uint16({7, 8, 9})));
+  std::string path = write("a.npy", npy_uint16({7, 8, 9}));
+  expect_cuts_refused(path);
+  std::string whole = read_file(path);
+  for (size_t bytes = 0; bytes < whole.size(); ++bytes)
+    EXPECT_THROW(token_documents(write("cut.npy", whole.substr(0, bytes))), UserError) << bytes;
   expect_refused(write("long.npy", npy_uint16({7, 8, 9}) + "x"), {"long.npy", "expected 3 elements of 2 bytes"});
 }
 

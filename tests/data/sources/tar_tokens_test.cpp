@@ -1,5 +1,3 @@
-#include "data/sources/tar_tokens.h"
-
 #include <fmt/core.h>
 
 #include "data/sources/tar_members.h"
@@ -68,18 +66,6 @@ TEST_F(TarTokensTest, ReadsNpyMembers) {
   }());
 }
 
-TEST_F(TarTokensTest, MembersAreDocuments) {
-  std::string path = write("a.tar", tar_member("a.npy", npy_uint16({1, 2})) + tar_member("b.npy", npy_uint16({})) +
-                                        tar_member("c.npy", npy_uint16({3})) + kEnd);
-  auto source = open_tar_token_source(path, {});
-  Document document;
-  ASSERT_TRUE(source->next(document));
-  EXPECT_EQ(Ids(document.tokens.begin(), document.tokens.end()), Ids({1, 2}));
-  ASSERT_TRUE(source->next(document));
-  EXPECT_EQ(Ids(document.tokens.begin(), document.tokens.end()), Ids({3}));
-  EXPECT_FALSE(source->next(document));
-}
-
 TEST_F(TarTokensTest, UnderstandsLongNamesAndLargeSizes) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(names(tar_header("name", "00000000003", '0', "prefix") + padded("abc") + kEnd), Names{"prefix/name:3"});
@@ -96,6 +82,13 @@ TEST_F(TarTokensTest, UnderstandsLongNamesAndLargeSizes) {
   EXPECT_EQ(names(tar_header("a", "     3 ") + padded("abc") + kEnd), Names{"a:3"});
   EXPECT_EQ(names(tar_header("link", "00000000007", '2') + tar_member("a", "") + kEnd), Names{"a:0"});
   EXPECT_EQ(names(kEnd), Names{});
+  EXPECT_EQ(names(kEnd + kEnd + tar_member("a", "x") + kEnd), Names{"a:1"});
+}
+
+TEST_F(TarTokensTest, ReadsArchivesOneAfterTheOther) {
+  std::string one = tar_member("a.npy", npy_uint16({1, 2})) + kEnd, two = tar_member("b.npy", npy_uint16({3})) + kEnd;
+  expect_tokens({write("a.tar", one + kEnd + two)}, {1, 2, 3});
+  expect_refused(write("a.tar", one + two.substr(0, 600)), {"a.tar", "cut short"});
 }
 
 TEST_F(TarTokensTest, RefusesDamage) {

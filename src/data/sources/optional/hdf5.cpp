@@ -77,7 +77,7 @@ class Hdf5Tokens final : public TokenArray {
 std::unique_ptr<TokenArray> open_integers(Hdf5Dataset dataset, TokenType type) {
   std::optional<TokenRun> run = find_run(dataset);
   if (!run) return std::make_unique<Hdf5Tokens>(std::move(dataset), type);
-  FileReader file = open_token_file(dataset.path());
+  FileReader file(dataset.path());
   if (run->offset > file.size() || run->tokens > (file.size() - run->offset) / type.bytes)
     user_error("[hdf5] {}: expected {} tokens from byte {} on, got a file of {} bytes; it is cut short: copy it again",
                dataset.name(), run->tokens, run->offset, file.size());

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "data/sources/jsonl.h"
+#include "data/sources/npy.h"
 #include "data/sources/source_format.h"
 #include "data/sources/text.h"
 
@@ -147,6 +148,7 @@ class WebDatasetSource : public Source {
   std::unique_ptr<Source> open_member() {
     auto bytes = std::make_unique<MemberBytes>(reader_);
     std::string_view name = reader_.member();
+    if (name.ends_with(".npy")) return read_npy(std::move(bytes), options_);
     if (name.ends_with(".json")) return read_json(std::move(bytes), options_);
     if (name.ends_with(".jsonl") || name.ends_with(".ndjson")) return read_jsonl(std::move(bytes), options_);
     return read_text(std::move(bytes), options_);

@@ -1,11 +1,12 @@
 #include "tests/data/sources/damage.h"
 #include "tests/data/sources/source_test.h"
 #include "tests/data/sources/tar_bytes.h"
+#include "tests/data/sources/token_test.h"
 
 namespace tokamak {
 namespace {
 
-using WebDatasetTest = SourceTest;
+using WebDatasetTest = TokenTest;
 
 TEST_F(WebDatasetTest, ReadsItsMembersInOrder) {
   std::string bytes = tar_member("shard/", "", '5') + tar_member("shard/b.txt", "B") +
@@ -23,6 +24,22 @@ TEST_F(WebDatasetTest, LongMembersComeInParts) {
   for (int i = 0; i < 300'000; ++i) text += fmt::format(" {}", i);
   std::string bytes = tar_member("a.txt", text) + tar_member("b.txt", "B") + tar_end();
   EXPECT_EQ(read(write("a.tar", bytes), {.part_bytes = 5000}), (Documents{text, "B"}));
+}
+
+TEST_F(WebDatasetTest, NpyMembersAreDocumentsOfTokens) {
+  Ids ids = some_ids(5000);
+  std::string bytes = tar_member("a.npy", npy_uint16(ids)) + tar_member("b.npy", npy_uint16({})) +
+                      tar_member("c.npy", npy_file("'<i8'", "(2,)", packed<int64_t>({7, 70'000}))) + tar_end();
+  std::string path = write("a.tar", bytes);
+  EXPECT_EQ(token_documents(path), std::vector<Ids>({ids, {7, 70'000}}));
+  EXPECT_EQ(token_documents(path, {.part_bytes = 400}), std::vector<Ids>({ids, {7, 70'000}}));
+  auto refused = [&](const std::string& npy, std::initializer_list<std::string> pieces) {
+    expect_user_error([&] { token_documents(write("a.tar", tar_member("a.npy", npy) + tar_end())); }, pieces);
+  };
+  std::string one = npy_uint16({1, 2, 3});
+  refused(one.substr(0, one.size() - 1), {"a.tar member a.npy", "3 elements of 2 bytes", "the end before"});
+  refused(one + "x", {"a.tar member a.npy", "3 elements", "more"});
+  refused("text", {"a.tar member a.npy", "magic"});
 }
 
 TEST_F(WebDatasetTest, ReadsArchivesOneAfterTheOther) {
