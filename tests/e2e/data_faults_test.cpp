@@ -1,0 +1,218 @@
+// Every way in which data can be damaged or change, through the program: no message is missing, nothing half-written
+// counts, and what is good afterwards is what an undisturbed program makes.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "data/shard_index.h"
+#include "tests/data/sources/tar_bytes.h"
+#include "tests/support/expect_refused.h"
+#include "tests/support/mounted_folder.h"
+#include "tests/support/tiny_run.h"
+
+namespace tokamak {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int32_t kTokens = 2000;
+
+/// A shard as llm.c writes it, of tokens that count up to `vocab`.
+std::string shard_bytes(int32_t vocab = 300) {
+  TemporaryFolder folder;
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < kTokens; ++i) ids.push_back(i * 7 % vocab);
+  ShardWriter writer(folder / "x.bin", kTokens, 2);
+  writer.append(ids);
+  writer.finish();
+  writer.commit();
+  return read_file(folder / "x.bin");
+}
+
+class DataFaults : public testing::Test {
+ protected:
+  ProgramResult run(const std::vector<std::string>& arguments) { return run_program(folder_.path(), arguments); }
+  ProgramResult train(std::vector<std::string> more = {}) { return run(test::tiny_arguments("train", more)); }
+  ProgramResult train_on(const std::string& path, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--data.path=" + path, "--model.vocab=300", "--train.steps=5"});
+    return train(more);
+  }
+
+  /// A file that no command may take: `inspect` calls it damaged, and training on it and preparing it are refused. Each
+  /// says `pieces`. Nothing is left that looks like a result.
+  void expect_unusable(const std::string& file, std::initializer_list<std::string> pieces, bool trains = true) {
+    SCOPED_TRACE(file);
+    expect_refused(run({"prepare", file, "--vocab=data", "--out=other"}), pieces);
+    EXPECT_FALSE(fs::exists(folder_ / "other" / kIndexFile));
+    if (trains) expect_refused(train_on(file), pieces);
+    EXPECT_FALSE(fs::exists(folder_ / "run" / "checkpoints"));
+    ProgramResult inspected = run({"data", "inspect", file});
+    EXPECT_EQ(inspected.status, 1) << inspected.out;
+    for (const std::string& piece : pieces)
+      EXPECT_NE(inspected.out.find(piece), std::string::npos) << inspected.out << inspected.err << "\nlacks: " << piece;
+  }
+
+  void write(const std::string& name, const std::string& bytes) { write_file_quickly(folder_ / name, bytes); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(DataFaults, WrongMagic) {
+  test::make_tiny_data(folder_.path());
+  std::string bytes = shard_bytes();
+  bytes[1] ^= 0x40;
+  write("x.bin", bytes);
+  expect_unusable("x.bin", {"x.bin", "expected", "magic number", "20240520"});
+}
+
+TEST_F(DataFaults, TruncatedShard) {
+  test::make_tiny_data(folder_.path());
+  write("x.bin", shard_bytes().substr(0, 3000));
+  expect_unusable("x.bin", {"x.bin", "expected", "5024 bytes", "got", "3000"});
+  write("y.bin", shard_bytes().substr(0, 100));
+  expect_unusable("y.bin", {"y.bin", "expected", "got", "100"});
+}
+
+TEST_F(DataFaults, FlippedBit) {
+  test::make_tiny_data(folder_.path());
+  std::string shard = "data/train_000000.bin", bytes = read_file(folder_ / shard);
+  bytes[bytes.size() / 2] ^= 1;
+  write(shard, bytes);
+  ProgramResult inspected = run({"data", "inspect", "data"});
+  EXPECT_EQ(inspected.status, 1);
+  EXPECT_NE(inspected.out.find("DAMAGED: [shard] " + shard + ": expected the checksum xxh64:"), std::string::npos)
+      << inspected.out;
+}
+
+TEST_F(DataFaults, TokenBeyondTheVocabulary) {
+  test::make_tiny_data(folder_.path());
+  write("x.bin", shard_bytes(400));
+  expect_refused(train_on("x.bin"), {"x.bin", "token ids below 300", "got 3"});
+  expect_refused(run({"prepare", "x.bin", "--vocab=data", "--out=other"}), {"x.bin", "expected", "301", "got"});
+  EXPECT_FALSE(fs::exists(folder_ / "other" / kIndexFile));
+  // In a prepared folder no good checksum hides it.
+  ShardIndex index = read_shard_index(folder_ / "data");
+  index.vocab_size = index.train.shards[0].max_token;
+  write_shard_index(index, folder_ / "data");
+  ProgramResult inspected = run({"data", "inspect", "data"});
+  EXPECT_EQ(inspected.status, 1);
+  EXPECT_NE(inspected.out.find("expected token ids below"), std::string::npos) << inspected.out;
+}
+
+TEST_F(DataFaults, TarCutInTheMiddle) {
+  test::make_tiny_data(folder_.path());
+  std::string tar = tar_member("a.txt", test::tiny_text(700)) + tar_member("b.txt", test::tiny_text(9000)) + tar_end();
+  write("x.tar", tar);
+  ProgramResult good = run({"prepare", "x.tar", "--vocab=data", "--out=good"});
+  if (good.err.find("built without it") != std::string::npos) GTEST_SKIP() << good.err;
+  EXPECT_EQ(good.status, 0) << good.err;
+  write("x.tar", tar.substr(0, tar.size() / 2));
+  expect_unusable("x.tar", {"x.tar", "expected", "b.txt"});
+  write("x.tar", tar);  // whole, but training cannot seek in an archive of text: it says what to do
+  expect_refused(train_on("x.tar"), {"x.tar", "tokamak prepare"});
+}
+
+TEST_F(DataFaults, NotWhatTheNameSays) {
+  test::make_tiny_data(folder_.path());
+  for (const char* name : {"x.h5", "x.npy"}) {
+    write(name, test::tiny_text(5000));
+    if (run({"data", "inspect", name}).out.find("built without it") != std::string::npos) continue;
+    expect_unusable(name, {name, "expected", "got"});
+  }
+}
+
+TEST_F(DataFaults, FilesThatCannotBeRead) {
+  test::make_tiny_data(folder_.path());
+  fs::create_directory(folder_ / "x.bin");  // a folder where a file should be
+  expect_refused(train_on("x.bin"), {"x.bin", "expected"});
+  fs::create_symlink("nowhere", folder_ / "y.bin");
+  expect_refused(train_on("y.bin"), {"y.bin", "does not exist", "check the path"});
+  expect_refused(run({"data", "inspect", "y.bin"}), {"y.bin", "does not exist", "check the path"});
+  fs::remove(folder_ / "data" / "train_000000.bin");
+  fs::create_directory(folder_ / "data" / "train_000000.bin");
+  expect_refused(train(), {"data/train_000000.bin", "Is a directory", "name a file"});
+  ProgramResult inspected = run({"data", "inspect", "data"});
+  EXPECT_EQ(inspected.status, 1);
+  EXPECT_NE(inspected.out.find("Is a directory"), std::string::npos) << inspected.out;
+}
+
+TEST_F(DataFaults, DiskFullWhilePreparing) {
+  write("text.txt", test::tiny_text(900'000));
+  std::vector<std::string> options = {"prepare", "text.txt", "--vocab-size=300", "--shard-tokens=20000", "--threads=2"};
+  auto prepare_into = [&](const fs::path& out) {
+    std::vector<std::string> arguments = options;
+    arguments.push_back("--out=" + out.string());
+    return run(arguments);
+  };
+  ASSERT_EQ(prepare_into(folder_ / "straight").status, 0);
+  MountedFolder disk("size=300k");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a tmpfs is not allowed here";
+  fs::path out = disk.path() / "data";
+  expect_refused(prepare_into(out), {"No space left", "free some space", "run again"});
+  EXPECT_FALSE(fs::exists(out / kIndexFile));
+  expect_refused(train({"--data.path=" + out.string(), "--model.vocab=300"}), {"index.json", "tokamak prepare"});
+  // More space: the same command goes on, and the result is that of an undisturbed run.
+  ASSERT_EQ(::mount("tmpfs", disk.path().c_str(), "tmpfs", MS_REMOUNT, "size=10m"), 0);
+  ProgramResult rest = prepare_into(out);
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_NE((rest.out + rest.err).find("going on"), std::string::npos) << rest.out << rest.err;
+  for (const auto& entry : fs::directory_iterator(folder_ / "straight"))
+    EXPECT_TRUE(read_file(entry.path()) == read_file(out / entry.path().filename())) << entry.path();
+  EXPECT_EQ(run({"data", "inspect", out.string()}).status, 0);
+}
+
+TEST_F(DataFaults, PreparingKilledAndContinued) {
+  write("text.txt", test::tiny_text(6'000'000));
+  std::vector<std::string> options = {"prepare", "text.txt", "--vocab-size=300", "--shard-tokens=20000",
+                                      "--out=straight"};
+  ASSERT_EQ(run(options).status, 0);
+  options.back() = "--out=broken";
+  int killed = 0;
+  for (int i = 0; i < 20 && killed < 3; ++i) {
+    RunningProgram program(folder_.path(), options);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 + 150 * i));
+    program.send(SIGKILL);
+    if (program.wait().status == 0) break;
+    ++killed;
+    EXPECT_FALSE(fs::exists(folder_ / "broken" / kIndexFile));
+  }
+  EXPECT_GE(killed, 1);
+  ProgramResult rest = run(options);
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  for (const auto& entry : fs::directory_iterator(folder_ / "straight"))
+    EXPECT_TRUE(read_file(entry.path()) == read_file(folder_ / "broken" / entry.path().filename())) << entry.path();
+}
+
+TEST_F(DataFaults, SourceChangedSinceTheRunBegan) {
+  test::make_tiny_data(folder_.path());
+  write("x.bin", shard_bytes());
+  struct Case {
+    const char* path;  // of data.path
+    const char* file;
+    std::vector<std::string> more;
+  };
+  std::vector<Case> cases = {{"data", "data/train_000000.bin", {"--train.out=run1"}},
+                             {"x.bin", "x.bin", {"--train.out=run2"}},
+                             {"text.txt", "text.txt", {"--train.out=run3", "--data.tokenizer=data"}}};
+  for (Case& c : cases) {
+    SCOPED_TRACE(c.path);
+    c.more.insert(c.more.end(), {std::string("--data.path=") + c.path, "--model.vocab=301"});
+    auto steps = [&](const char* count) {
+      std::vector<std::string> more = c.more;
+      more.push_back(std::string("--train.steps=") + count);
+      return train(more);
+    };
+    ASSERT_EQ(steps("5").status, 0);
+    std::string good = read_file(folder_ / c.file), bytes = good;
+    bytes[bytes.size() / 2] ^= 1;
+    write(c.file, bytes);
+    expect_refused(steps("10"), {c.file, "has changed since", "restore it", "--train.out"});
+    write(c.file, good);
+    ProgramResult result = steps("10");
+    EXPECT_EQ(result.status, 0) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace tokamak
