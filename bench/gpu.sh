@@ -40,6 +40,10 @@ sanitize() {
       --gtest_filter='*Sanitized*' > "$out/$tool.log" 2>&1
     echo "$tool: exit status $?, $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1)"
   done
+  # So do the project's own kernels for Hopper's tensor cores: memcheck only.
+  timeout 200 compute-sanitizer --tool memcheck --error-exitcode 9 "$bin/gpu_test" --gtest_filter='*Sanitized*' \
+    > "$out/memcheck-attention.log" 2>&1
+  echo "memcheck of attention: exit status $?, $(grep 'ERROR SUMMARY' "$out/memcheck-attention.log" | tail -1)"
 }
 
 ladder() { "$bin/tokamak" ladder --device=cuda $model --train.batch=16 --out="$out/ladder-b16" 2>&1; }
@@ -57,25 +61,26 @@ xl() {
   done
 }
 
-# From the start of the process to the end of the first optimizer step, with an empty cache and with a warm one.
+# From the start of the process to the end of the first optimizer step, with an empty cache and with a warm one; then the
+# time that a real run waits for its data. DATA: a folder with gpt2/ and wikitext-2/train.txt.
 start() {
   export TOKAMAK_CACHE=$out/cache
   rm -rf "$TOKAMAK_CACHE"
-  for state in empty warm; do
+  "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
+    --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
+  train="$bin/tokamak train --device=cuda $model --data.path=$out/data --train.eval_every=0 --train.checkpoint_every=0"
+  for state in empty warm warm; do
     begin=$(date +%s%N)
-    "$bin/tokamak" ladder --device=cuda $model --train.batch=16 --top --warmup=1 --steps=1 > "$out/start-$state.log" 2>&1
-    echo "cache $state: two steps and the process around them $((($(date +%s%N) - begin) / 1000000)) ms;" \
-      "session and first step $(awk '/^as configured/ {print $NF}' "$out/start-$state.log")"
+    rm -rf "$out/run"
+    $train --train.batch=16 --train.steps=1 --train.out="$out/run" > "$out/start-$state.log" 2>&1
+    echo "cache $state: $((($(date -r "$out/run/metrics.jsonl" +%s%N) - begin) / 1000000)) ms to the first line of metrics;" \
+      "$(grep '^start' "$out/start-$state.log")"
   done
-  # The same of training, with where the time went: `train` prints it.
-  rm -rf "$TOKAMAK_CACHE"
-  for i in $(seq 40000); do echo "a line of text, the $i-th of many."; done > "$out/start.txt"
-  "$bin/tokamak" prepare "$out/start.txt" --out="$out/start-data" --vocab_size=300 > "$out/start-prepare.log" 2>&1
-  for state in empty warm; do
-    "$bin/tokamak" train --device=cuda $model --model.vocab=50257 --train.batch=16 --train.steps=3 --train.eval_every=0 \
-      --data.path="$out/start-data" --train.out="$out/start-run-$state" > "$out/start-train-$state.log" 2>&1
-    echo "cache $state: $(grep '^start:' "$out/start-train-$state.log")"
-  done
+  rm -rf "$out/run"
+  $train --train.batch=64 --train.steps=200 --train.out="$out/run" > "$out/run.log" 2>&1
+  awk -F'"data_wait_ms":' '/data_wait_ms/ { split($2, x, ","); sum += x[1]; n++; if (x[1] > most) most = x[1] }
+    END { printf "data wait of %d steps: %.4f ms on average, %.4f at most\n", n, sum / n, most }' "$out/run/metrics.jsonl"
+  rm -rf "$out/run" "$out/data"
   unset TOKAMAK_CACHE
 }
 

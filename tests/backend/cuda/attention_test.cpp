@@ -185,6 +185,15 @@ TEST(GpuAttention, HopperKernelsEqualReference) {
         }
 }
 
+// Small, for compute-sanitizer (bench/gpu.sh sanitize).
+TEST(GpuSanitized, HopperAttention) {
+  if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0 here";
+  for (bool documents : {false, true}) {
+    AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, 0, documents);
+    Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+  }
+}
+
 TEST(HopperAttention, SaysWhatItSupports) {
   AttentionProblem p = problem(2, 256, 4, 64, DType::kBF16);
   EXPECT_TRUE(hopper_supports(p, {9, 0}));
