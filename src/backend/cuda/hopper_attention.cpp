@@ -1,6 +1,5 @@
 #include "backend/cuda/hopper_attention.h"
 
-#include "backend/cuda/device_types.h"
 #include "backend/cuda/driver.h"
 
 #include <fmt/core.h>
@@ -39,9 +38,9 @@ constexpr int kGradSharedBytes =
 
 std::string constants(const AttentionProblem& p) {
   return fmt::format(
-      "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
-      "constexpr bool kCausal = {}, kDocuments = {};\n}}\n",
-      device_type(p.dtype), p.causal, p.documents);
+      "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
+      "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2};\n}}\n",
+      dtype_name(p.dtype), p.causal, p.documents);
 }
 
 // (batch, time, columns) of 16-bit elements as boxes of `rows` by 64, swizzled as the tensor cores want them.

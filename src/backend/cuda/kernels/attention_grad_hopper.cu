@@ -9,7 +9,7 @@
 // in memory that only this block touches and that stays in L2. Each warp adds to its own part of that sum, one tile after
 // the other: so the result has the same bits in every run.
 //
-// The text before this says Element (bf16 or f16), kCausal and kDocuments (only with kCausal).
+// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal and kDocuments (only with kCausal).
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys.
 #include "backend/cuda/kernels/attention_hopper.cuh"
@@ -183,7 +183,7 @@ __device__ inline void multiply_query_gradients(Shared& s, const Pending& tile, 
   hold(dq);
   begin_products();
 #pragma unroll
-  for (int x = 0; x < 8; ++x) multiply_columns(dq, ds + x * kDownRows, k + x * kDownRows, x > 0, Element());
+  for (int x = 0; x < 8; ++x) multiply_columns(dq, ds + x * kDownRows, k + x * kDownRows, x > 0);
   commit_products();
 }
 
@@ -245,7 +245,7 @@ __device__ inline void multiply_tiles(float (&d)[64], uint64_t a, uint64_t b) {
   hold(d);
   begin_products();
 #pragma unroll
-  for (int x = 0; x < 4; ++x) multiply_rows(d, a + x * kAlongRows, b + x * kAlongRows, x > 0, Element());
+  for (int x = 0; x < 4; ++x) multiply_rows(d, a + x * kAlongRows, b + x * kAlongRows, x > 0);
   commit_products();
 }
 
@@ -254,7 +254,7 @@ __device__ inline void multiply_pairs(float (&d)[32], const uint32_t (&a)[32], u
   hold(d);
   begin_products();
 #pragma unroll
-  for (int x = 0; x < 8; ++x) multiply_columns(d, a + 4 * x, b + x * kDownRows, add || x > 0, Element());
+  for (int x = 0; x < 8; ++x) multiply_columns(d, a + 4 * x, b + x * kDownRows, add || x > 0);
   commit_products();
 }
 

@@ -198,7 +198,7 @@ __device__ inline void wait_for(Shared& s, const Tile& tile) {
 __device__ inline void multiply_scores(Shared& s, const Tile& tile, const Worker& w, float (&scores)[32]) {
   uint64_t q = matrix(s.queries[tile.query.stage] + w.group * 64 * kHeadDim), k = matrix(s.keys[tile.key.stage].k);
 #pragma unroll
-  for (int x = 0; x < 4; ++x) multiply_rows(scores, q + x * kAlongRows, k + x * kAlongRows, x > 0, Element());
+  for (int x = 0; x < 4; ++x) multiply_rows(scores, q + x * kAlongRows, k + x * kAlongRows, x > 0);
   commit_products();
 }
 
@@ -232,7 +232,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
     multiply_scores(s, next, w, scores);
     uint64_t v = matrix(s.keys[tile.key.stage].v);
 #pragma unroll
-    for (int x = 0; x < 4; ++x) multiply_columns(o, p + 4 * x, v + x * kDownRows, !tile.first() || x > 0, Element());
+    for (int x = 0; x < 4; ++x) multiply_columns(o, p + 4 * x, v + x * kDownRows, !tile.first() || x > 0);
     commit_products();
     wait_products<1>();
     hold(scores);
