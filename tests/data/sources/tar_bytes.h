@@ -23,6 +23,14 @@ inline std::string tar_member(const std::string& name, const std::string& conten
   return std::string(header, 512) + content + std::string((512 - content.size() % 512) % 512, '\0');
 }
 
+/// A record of an extended header (a member of type 'x'): "LENGTH KEY=VALUE\n", where LENGTH counts the whole record.
+inline std::string pax_record(const std::string& key, const std::string& value) {
+  std::string rest = " " + key + "=" + value + "\n";
+  size_t length = rest.size() + 1;
+  while (std::to_string(length).size() + rest.size() != length) ++length;
+  return std::to_string(length) + rest;
+}
+
 inline std::string tar_end() { return std::string(1024, '\0'); }
 
 }  // namespace tokamak

@@ -45,16 +45,31 @@ class TarReader {
       const char* path = archive_entry_pathname(entry);
       if (!path) path = archive_entry_pathname_utf8(entry);
       member_ = path ? path : "(without a name)";
+      left_ = {};
+      member_bytes_ = 0;
       if (archive_entry_filetype(entry) == AE_IFREG && !archive_entry_hardlink(entry)) return true;
     }
     return false;
   }
 
-  /// The next bytes of the member.
+  /// The next bytes of the member; 0 at its end. archive_read_data is not used, as it fills holes with zeros: a header
+  /// of a few bytes can ask for petabytes of them.
   size_t read(std::span<char> out) {
-    la_ssize_t count = archive_read_data(archive_.get(), out.data(), out.size());
-    if (count < 0) fail();
-    return size_t(count);
+    while (left_.empty()) {
+      const void* data = nullptr;
+      size_t bytes = 0;
+      la_int64_t offset = member_bytes_;
+      bool ended = check(archive_read_data_block(archive_.get(), &data, &bytes, &offset)) == ARCHIVE_EOF;
+      if (offset != member_bytes_)
+        user_error("[tar] {}: expected plain files, got the sparse one {}; pack it without --sparse", stream_->name(),
+                   member_);
+      if (ended) return 0;
+      left_ = {static_cast<const char*>(data), bytes};
+      member_bytes_ += int64_t(bytes);
+    }
+    size_t count = left_.copy(out.data(), out.size());
+    left_.remove_prefix(count);
+    return count;
   }
 
   const std::string& member() const { return member_; }
@@ -99,6 +114,8 @@ class TarReader {
   std::exception_ptr failure_;
   std::unique_ptr<archive, Free> archive_;
   std::string member_;
+  std::string_view left_;     // of the member's last block, which is libarchive's
+  int64_t member_bytes_ = 0;  // in the blocks so far
   bool ended_ = false;
 };
 

@@ -57,6 +57,18 @@ TEST_F(WebDatasetTest, ACutIsAlwaysFound) {
   EXPECT_GE(expect_no_silent_loss(bytes, whole, "a.tar", read_damaged), int(bytes.size()) - 1024);
 }
 
+// libarchive would fill a hole of any size with zeros.
+TEST_F(WebDatasetTest, SparseMembersAreRefused) {
+  auto sparse = [](const std::string& size, const std::string& map) {
+    std::string records = pax_record("GNU.sparse.size", size) + pax_record("GNU.sparse.map", map);
+    return tar_member("x", records, 'x') + tar_member("s.txt", "12345", '0') + tar_end();
+  };
+  for (const char* map : {"4000000000000000,5", "0,2,4000000000000000,3", "0,5"})
+    expect_user_error([&] { read(write("a.tar", sparse("4000000000000005", map))); },
+                      {"a.tar", "sparse one s.txt", "--sparse"});
+  EXPECT_EQ(read(write("a.tar", sparse("5", "0,2,2,3"))), Documents{"12345"}) << "no hole: a plain file";
+}
+
 TEST_F(WebDatasetTest, NamesTheDamagedMember) {
   auto read_bytes = [&](const std::string& damaged) { return [&, damaged] { read(write("a.tar", damaged)); }; };
   std::string one = tar_member("one.txt", std::string(2000, 'x')), two = tar_member("two.txt", "2");
