@@ -49,10 +49,10 @@ sanitized-%:
 	@$(call test,$*)
 
 bench:  ## the speed measurements of bench/
-	$(call setup,build bench)
-	@$(MAKE) --no-print-directory build/bench/build.ninja
-	@cmake --build --preset bench
-	@for program in build/bench/bin/bench_*; do echo "== $$program"; $$program || exit 1; done
+	$(call setup,build test)
+	@$(MAKE) --no-print-directory build/release/build.ninja
+	@cmake --build --preset release
+	@for program in build/release/bin/bench_*; do echo "== $$program"; $$program || exit 1; done
 
 docs: build  ## write docs/cli.md from the program
 	@build/release/bin/tokamak docs > build/cli.md && cp build/cli.md docs/cli.md

@@ -14,6 +14,8 @@ using namespace tokamak;
 
 namespace {
 
+constexpr const int32_t* kOneDocument = nullptr;  // nothing is masked between documents
+
 template <typename T>
 void print_row(const char* type, int64_t head_dim, float dropout, double sgemm) {
   cpu::AttentionShape s{4, 1024, 768 / head_dim, head_dim, true, 1 / std::sqrt(float(head_dim))};
@@ -26,9 +28,10 @@ void print_row(const char* type, int64_t head_dim, float dropout, double sgemm) 
   std::vector<char> workspace(std::max(cpu::attention_workspace_bytes(s, num_threads()),
                                        cpu::attention_grad_workspace_bytes(s, num_threads())));
   double forward =
-      cpu::best_seconds(0.4, [&] { cpu::attention(s, drop, qkv.data(), out.data(), lse.data(), workspace.data()); });
+      cpu::best_seconds(0.4, [&] { cpu::attention(s, drop, kOneDocument, qkv.data(), out.data(), lse.data(), workspace.data()); });
   double backward = cpu::best_seconds(0.4, [&] {
-    cpu::attention_grad(s, drop, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), workspace.data());
+    cpu::attention_grad(s, drop, kOneDocument, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(),
+                        workspace.data());
   });
   double flops = 4.0 * double(s.batch * s.heads * s.time * s.time * s.head_dim) / 2;
   fmt::print("{:<5}{:>5}{:>5}{:>9.1f}{:>10.1f} ms{:>8.0f}{:>6.0f}%{:>10.1f} ms{:>8.0f}{:>6.0f}%\n", type, head_dim,

@@ -16,9 +16,6 @@ if(TOKAMAK_BUILD_TESTS)
   tokamak_require(GTest libgtest-dev)
   include(GoogleTest)
 endif()
-if(TOKAMAK_BUILD_BENCH)
-  tokamak_require(benchmark libbenchmark-dev)
-endif()
 
 include(TokamakParallel)  # TOKAMAK_PARALLEL: what parallel loops run on
 include(TokamakMatmul)    # TOKAMAK_MATMUL: what multiplies matrices on the CPU
