@@ -27,8 +27,8 @@ void print_row(const char* type, int64_t head_dim, float dropout, double sgemm) 
   std::vector<float> lse(size_t(s.batch * s.heads * s.time));
   std::vector<char> workspace(std::max(cpu::attention_workspace_bytes(s, num_threads()),
                                        cpu::attention_grad_workspace_bytes(s, num_threads())));
-  double forward =
-      cpu::best_seconds(0.4, [&] { cpu::attention(s, drop, kOneDocument, qkv.data(), out.data(), lse.data(), workspace.data()); });
+  double forward = cpu::best_seconds(
+      0.4, [&] { cpu::attention(s, drop, kOneDocument, qkv.data(), out.data(), lse.data(), workspace.data()); });
   double backward = cpu::best_seconds(0.4, [&] {
     cpu::attention_grad(s, drop, kOneDocument, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(),
                         workspace.data());
