@@ -1,6 +1,6 @@
 # Options and the flags that every target of the project shares.
-option(TOKAMAK_BUILD_TESTS "Build the tests" ON)
-option(TOKAMAK_BUILD_BENCH "Build the speed measurements of bench/" ON)
+option(TOKAMAK_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(TOKAMAK_BUILD_BENCH "Build the speed measurements of bench/" ${PROJECT_IS_TOP_LEVEL})
 option(TOKAMAK_FUZZ "Build the fuzzing targets of tests/fuzz (needs clang's libFuzzer)" OFF)
 set(TOKAMAK_FUZZ_SECONDS "10" CACHE STRING "How long each fuzzing target runs as a test")
 option(TOKAMAK_WERROR "Treat warnings as errors" OFF)
