@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <new>
 
+#include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 #include "base/system.h"
 #include "cli/commands.h"
@@ -89,7 +90,7 @@ int run_program(std::vector<std::string> arguments) {
     return 0;
   }
   if (name == "--version") {
-    fmt::print("tokamak {}\n", kVersion);
+    fmt::print("tokamak {}\nCUDA: {}\n", kVersion, cuda::library_versions());
     return 0;
   }
   return run_command(std::move(arguments));

@@ -1,5 +1,8 @@
-# TOKAMAK_CUDNN names the file of src/backend/cuda/cudnn/ that is built: frontend where cuDNN and the headers of
-# cudnn-frontend are found, else absent; tokamak_cudnn carries what it links.
+# TOKAMAK_CUDNN: whether attention may go through cuDNN. cudnn_files names the files of src/backend/cuda/cudnn/ that are
+# built: frontend and library where cuDNN and the headers of cudnn-frontend are found, else absent; tokamak_cudnn carries
+# what they need.
+set(TOKAMAK_CUDNN "auto" CACHE STRING "Attention by cuDNN: on, off or auto (when it and cudnn-frontend are found)")
+set_property(CACHE TOKAMAK_CUDNN PROPERTY STRINGS auto on off)
 set(TOKAMAK_CUDNN_FRONTEND "" CACHE PATH "Folder with cudnn_frontend.h of NVIDIA's cudnn-frontend; its headers need it to be called include")
 
 # Python's packages (nvidia-cudnn-cu12, -cu13) bring the library as well.
@@ -21,7 +24,9 @@ find_path(TOKAMAK_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
 mark_as_advanced(TOKAMAK_PYTHON TOKAMAK_CUDNN_INCLUDE TOKAMAK_CUDNN_LIBRARY TOKAMAK_CUDNN_FRONTEND_INCLUDE)
 
 set(cudnn_missing)
-if(NOT TOKAMAK_CUDNN_INCLUDE OR NOT TOKAMAK_CUDNN_LIBRARY)
+if(TOKAMAK_CUDNN STREQUAL "off")
+  set(cudnn_missing "TOKAMAK_CUDNN=off")
+elseif(NOT TOKAMAK_CUDNN_INCLUDE OR NOT TOKAMAK_CUDNN_LIBRARY)
   set(cudnn_missing "no cuDNN 9 was found")
 elseif(NOT TOKAMAK_CUDNN_FRONTEND_INCLUDE)
   set(cudnn_missing "no cudnn_frontend.h was found (run tools/setup.sh build, or set TOKAMAK_CUDNN_FRONTEND)")
@@ -35,13 +40,17 @@ else()
 endif()
 
 add_library(tokamak_cudnn INTERFACE)
-if(cudnn_missing)
-  set(TOKAMAK_CUDNN absent)
+if(cudnn_missing AND TOKAMAK_CUDNN STREQUAL "on")
+  message(FATAL_ERROR "TOKAMAK_CUDNN=on, but ${cudnn_missing}.")
+elseif(cudnn_missing)
+  set(cudnn_files absent)
   message(STATUS "Attention on CUDA: own kernels, slower than cuDNN's, as ${cudnn_missing}")
 else()
-  set(TOKAMAK_CUDNN frontend)
+  set(cudnn_files frontend library)
   target_include_directories(tokamak_cudnn SYSTEM INTERFACE ${TOKAMAK_CUDNN_INCLUDE} ${TOKAMAK_CUDNN_FRONTEND_INCLUDE})
   target_compile_definitions(tokamak_cudnn INTERFACE CUDNN_FRONTEND_SKIP_JSON_LIB)
-  target_link_libraries(tokamak_cudnn INTERFACE ${TOKAMAK_CUDNN_LIBRARY})
+  # Only for its folder and for what cudnn/library.cpp lacks: with all of it the program starts without cuDNN, too.
+  target_link_options(tokamak_cudnn INTERFACE LINKER:--as-needed)
+  target_link_libraries(tokamak_cudnn INTERFACE ${TOKAMAK_CUDNN_LIBRARY} ${CMAKE_DL_LIBS})
   message(STATUS "Attention on CUDA: cuDNN (${TOKAMAK_CUDNN_LIBRARY})")
 endif()

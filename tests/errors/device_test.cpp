@@ -1,6 +1,9 @@
 // Mistakes in --device, through the program itself.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
 
@@ -30,6 +33,25 @@ TEST_F(Device, ThereIsNoSuchGpu) {
   for (const char* advice : {"nvidia-smi lists them", "use --device=cpu"})
     says_what_to_do = says_what_to_do || result.err.find(advice) != std::string::npos;
   EXPECT_TRUE(says_what_to_do) << result.err;
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+TEST_F(Device, VersionNamesTheLibrariesOrWhatIsMissing) {
+  ProgramResult result = run_program(folder_.path(), {"--version"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out.rfind("tokamak ", 0), 0u) << result.out;
+  EXPECT_TRUE(has(result.out, "\nCUDA: runtime ") || has(result.out, "\nCUDA: not built in; install")) << result.out;
+}
+
+// A library that does not open stands before the one that may be there.
+TEST_F(Device, StartsWhereCudnnDoesNotOpen) {
+  std::ofstream(folder_ / "libcudnn.so.9").flush();
+  ::setenv("LD_LIBRARY_PATH", folder_.path().c_str(), 1);
+  ProgramResult result = run_program(folder_.path(), {"--version"});
+  ::unsetenv("LD_LIBRARY_PATH");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "no cuDNN (") || has(result.out, "CUDA: not built in")) << result.out;
 }
 
 }  // namespace

@@ -23,6 +23,9 @@ struct DeviceInfo {
 /// Whether this program was built with CUDA.
 bool is_built();
 
+/// Of the libraries that the program uses, or what it takes to have them. Asks no device.
+std::string library_versions();
+
 /// Number of usable GPUs; 0 where there is no driver.
 int device_count();
 

@@ -12,7 +12,10 @@ namespace tokamak::cuda {
 
 enum class AttentionPass : uint8_t { kForward, kBackward };
 
-/// "cuDNN 9.19.0", or "" in a program built without it.
+/// Whether the program was built with cuDNN and finds its library.
+bool has_cudnn();
+
+/// "cuDNN 9.19.0"; without it, that and why.
 std::string cudnn_version();
 
 /// Whether cuDNN has a plan for the problem on this device; that plan is then kept in the context. cuDNN itself is

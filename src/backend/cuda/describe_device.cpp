@@ -13,15 +13,9 @@ constexpr int kOldestMajor = 8;  // bf16 and asynchronous copies
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
 std::string list_versions() {
-  int driver = 0, runtime = 0, nvrtc_major = 0, nvrtc_minor = 0;
+  int driver = 0;
   cudaDriverGetVersion(&driver);
-  cudaRuntimeGetVersion(&runtime);
-  nvrtcVersion(&nvrtc_major, &nvrtc_minor);
-  size_t blas = cublasLtGetVersion();
-  std::string cudnn = cudnn_version();
-  return fmt::format("driver for CUDA {}, runtime {}, NVRTC {}.{}, cuBLASLt {}.{}.{}, {}", version(driver),
-                     version(runtime), nvrtc_major, nvrtc_minor, blas / 10000, blas % 10000 / 100, blas % 100,
-                     cudnn.empty() ? "no cuDNN" : cudnn);
+  return fmt::format("driver for CUDA {}, {}", version(driver), library_versions());
 }
 
 int64_t attribute(cudaDeviceAttr name, int ordinal) {
@@ -33,6 +27,15 @@ int64_t attribute(cudaDeviceAttr name, int ordinal) {
 }  // namespace
 
 bool is_built() { return true; }
+
+std::string library_versions() {
+  int runtime = 0, nvrtc_major = 0, nvrtc_minor = 0;
+  cudaRuntimeGetVersion(&runtime);
+  nvrtcVersion(&nvrtc_major, &nvrtc_minor);
+  size_t blas = cublasLtGetVersion();
+  return fmt::format("runtime {}, NVRTC {}.{}, cuBLASLt {}.{}.{}, {}", version(runtime), nvrtc_major, nvrtc_minor,
+                     blas / 10000, blas % 10000 / 100, blas % 100, cudnn_version());
+}
 
 int device_count() {
   int count = 0;

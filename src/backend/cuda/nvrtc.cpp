@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace tokamak::cuda {
 namespace {
@@ -30,22 +31,19 @@ std::vector<int> supported_architectures() {
   return archs;
 }
 
-bool makes_machine_code(Architecture a) {
+CodeForm code_form_here(Architecture device) {
   static const std::vector<int> known = supported_architectures();
-  return std::find(known.begin(), known.end(), a.major * 10 + a.minor) != known.end();
+  return code_form(device, known);
 }
 
-std::vector<std::string> options(Architecture a) {
-  // Hopper's tensor cores are only in the instruction set of exactly that chip, which is the one at hand.
-  bool hopper = a.major == 9 && a.minor == 0;
-  std::string arch = fmt::format("--gpu-architecture=sm_{}{}{}", a.major, a.minor, hopper ? "a" : "");
-  if (!makes_machine_code(a)) {
-    std::vector<int> known = supported_architectures();
-    arch = fmt::format("--gpu-architecture=compute_{}", *std::max_element(known.begin(), known.end()));
-  }
+std::vector<std::string> options(const CodeForm& form) {
   // No contraction of a * b + c: a value must not depend on what it is fused with. Kernels that want it say fmaf.
-  return {arch,           "--std=c++20",      "--device-as-default-execution-space",
-          "--fmad=false", "--prec-div=false", "--prec-sqrt=false",
+  return {"--gpu-architecture=" + form.architecture,
+          "--std=c++20",
+          "--device-as-default-execution-space",
+          "--fmad=false",
+          "--prec-div=false",
+          "--prec-sqrt=false",
           "--ftz=true"};
 }
 
@@ -67,6 +65,16 @@ std::string code_of(nvrtcProgram program, bool machine_code) {
 
 }  // namespace
 
+CodeForm code_form(Architecture device, std::span<const int> known) {
+  int number = device.major * 10 + device.minor, newest = 0;
+  for (int architecture : known)
+    if (architecture <= number) newest = std::max(newest, architecture);
+  TOKAMAK_CHECK(newest > 0, "NVRTC knows no architecture as old as {}.{}", device.major, device.minor);
+  if (newest != number) return {fmt::format("compute_{}", newest), false};
+  // Hopper's tensor cores are only in the instruction set of exactly that chip, which is the one at hand.
+  return {fmt::format("sm_{}{}", number, number == 90 ? "a" : ""), true};
+}
+
 std::string_view embedded_source(std::string_view name) {
   for (const EmbeddedSource& source : embedded_sources())
     if (source.name == name) return source.text;
@@ -86,20 +94,21 @@ std::string compile_device_code(const std::string& source, Architecture architec
   ProgramHolder holder;
   TOKAMAK_CUDA(
       nvrtcCreateProgram(&holder.program, source.c_str(), "kernel.cu", int(names.size()), texts.data(), names.data()));
-  std::vector<std::string> flags = options(architecture);
+  CodeForm form = code_form_here(architecture);
+  std::vector<std::string> flags = options(form);
   std::vector<const char*> pointers;
   for (const std::string& flag : flags) pointers.push_back(flag.c_str());
   nvrtcResult status = nvrtcCompileProgram(holder.program, int(pointers.size()), pointers.data());
   TOKAMAK_CHECK(status == NVRTC_SUCCESS, "device code does not compile: {}\n{}\n{}", describe(status),
                 log_of(holder.program), source);
-  return code_of(holder.program, makes_machine_code(architecture));
+  return code_of(holder.program, form.machine_code);
 }
 
 std::string device_code_key(const std::string& source, Architecture architecture) {
   int major = 0, minor = 0;
   TOKAMAK_CUDA(nvrtcVersion(&major, &minor));
   std::string key = fmt::format("nvrtc {}.{}\n", major, minor);
-  for (const std::string& option : options(architecture)) key += option + "\n";
+  for (const std::string& option : options(code_form_here(architecture))) key += option + "\n";
   for (const EmbeddedSource& header : embedded_sources()) key += header.text;
   return key + source;
 }

@@ -2,9 +2,9 @@
 // (backend/cuda/kernels/*.cuh, ops/scalar_math.h) at hand under their names. Needs no GPU.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace tokamak::cuda {
 
@@ -12,8 +12,19 @@ struct Architecture {
   int major = 9, minor = 0;
 };
 
-/// Machine code for the architecture, or PTX where the compiler is older than the device. Throws InternalError with the
-/// compiler's log and the source when the text does not compile.
+/// What the compiler is asked to make.
+struct CodeForm {
+  std::string architecture;  // "sm_80": machine code; "compute_90": PTX, which the driver translates
+  bool machine_code = true;
+};
+
+/// For a device and the architectures that the compiler knows (80 is 8.0): machine code where it knows the device, else
+/// PTX of the newest architecture that it knows and that the device, being newer, can run. Throws InternalError when
+/// all are newer than the device.
+CodeForm code_form(Architecture device, std::span<const int> known);
+
+/// Machine code or PTX for the device, as code_form() has it. Throws InternalError with the compiler's log and the
+/// source when the text does not compile.
 std::string compile_device_code(const std::string& source, Architecture architecture);
 
 /// Whatever decides what compile_device_code gives: texts, options, compiler version. For naming cached results.

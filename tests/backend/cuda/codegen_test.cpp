@@ -1,16 +1,29 @@
-// The texts of generated kernels compile without a GPU, for the oldest, a middle and the newest architecture.
+// The texts of generated kernels compile without a GPU: in all sizes for one architecture, in one for all, and those of
+// a training step in every precision for the oldest and the newest.
 #include "backend/cuda/codegen/group_source.h"
 
-#include "backend/cuda/nvrtc.h"
+#include "backend/cuda/cuda_backend.h"
+#include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/group_bodies.h"
+#include "train/step_compiler.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace tokamak::cuda {
 namespace {
 
 using test::GroupCase;
+
+constexpr int64_t kLeastSharedBytes = 99 << 10;  // of a block, on the supported devices: 8.6, 8.9 and 12.0
+
+std::vector<std::string> functions_of(const GroupCode& code) {
+  std::vector<std::string> functions;
+  for (const GroupLaunch& launch : code.launches) functions.push_back(launch.function);
+  return functions;
+}
 
 class Codegen : public ::testing::TestWithParam<GroupCase> {};
 
@@ -29,10 +42,45 @@ TEST_P(Codegen, CompilesForAllSpaces) {
 }
 
 TEST_P(Codegen, CompilesForAllArchitectures) {
-  std::string source = group_source(test::make_group(GetParam(), 128, 768).nodes()[0]);
-  for (Architecture a : {Architecture{8, 0}, {12, 0}})
-    EXPECT_GT(compile_device_code(source, a).size(), 1000u) << source;
+  GroupCode code = generate_group(test::make_group(GetParam(), 128, 768).nodes()[0], kLeastSharedBytes);
+  test::expect_compiles(code.source, functions_of(code), test::all_architectures());
 }
+
+// Rows that lie in shared memory: no more of it than the device has.
+TEST_P(Codegen, StaysWithinSharedMemory) {
+  for (int64_t shared_bytes : {kLeastSharedBytes, int64_t(163) << 10, int64_t(227) << 10})
+    for (const Shape& space : test::group_spaces(GetParam())) {
+      Graph graph = test::make_group(GetParam(), space[0], space[1]);
+      for (const GroupLaunch& launch : generate_group(graph.nodes()[0], shared_bytes).launches)
+        EXPECT_LE(launch.shared_bytes, shared_bytes) << space[0] << " x " << space[1];
+    }
+}
+
+// The groups of the training step of a small GPT with dropout; equal texts once.
+std::set<std::string> texts_of_a_step(const std::string& precision) {
+  RunConfig config;
+  config.model.layers = 1, config.model.heads = 2, config.model.width = 128, config.model.context = 64;
+  config.model.vocab = 300, config.model.dropout = 0.1;
+  config.train.batch = 2;
+  config.compile.precision = precision;
+  std::set<std::string> texts;
+  Plan plan = compile_step(config, nominal_target()).step.plan;
+  for (const Node& node : plan.graph.nodes())
+    if (node.op == &op::group && node.attrs.get_string("kind") != "matmul")
+      texts.insert(generate_group(node, kLeastSharedBytes).source);
+  return texts;
+}
+
+class CodegenStep : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CodegenStep, CompilesForTheOldestAndTheNewestArchitecture) {
+  std::set<std::string> texts = texts_of_a_step(GetParam());
+  EXPECT_GT(texts.size(), 5u);
+  for (const std::string& text : texts) test::expect_compiles(text, {}, {{8, 0}, {12, 0}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, CodegenStep, ::testing::Values("fp32", "bf16", "fp16"),
+                         [](const auto& info) { return info.param; });
 
 std::string source_of(const std::string& name, int64_t rows, int64_t cols) {
   for (const GroupCase& c : test::group_cases())

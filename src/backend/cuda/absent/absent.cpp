@@ -14,6 +14,7 @@ namespace {
 }  // namespace
 
 bool is_built() { return false; }
+std::string library_versions() { return "not built in; install the CUDA toolkit (12.4 or newer) and build again"; }
 int device_count() { return 0; }
 DeviceInfo describe_device(int) { fail(); }
 std::filesystem::path default_cache() { return {}; }

@@ -12,7 +12,8 @@ namespace {
 
 }  // namespace
 
-std::string cudnn_version() { return {}; }
+bool has_cudnn() { return false; }
+std::string cudnn_version() { return "no cuDNN (not built in), so attention by own kernels"; }
 bool cudnn_supports(Context&, const AttentionProblem&, AttentionPass) { return false; }
 KernelPtr make_cudnn_attention(Context&, const AttentionProblem&) { fail(); }
 KernelPtr make_cudnn_attention_grad(Context&, const AttentionProblem&) { fail(); }

@@ -1,6 +1,7 @@
 // Attention through cuDNN's graph API. The front-end's headers are heavy: this is the only file that includes them.
 #include "backend/cuda/cudnn_attention.h"
 
+#include "backend/cuda/cudnn/library.h"
 #include "base/error.h"
 
 #include <cudnn_frontend.h>
@@ -152,6 +153,7 @@ struct CudnnPlans {
 namespace {
 
 std::shared_ptr<Plan> find_plan(Context& context, AttentionProblem problem, AttentionPass pass) {
+  if (!cudnn_opens()) return nullptr;
   if (problem.dropout > 0 || (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16)) return nullptr;
   if (!context.cudnn) context.cudnn = std::make_shared<CudnnPlans>(context);
   if (!problem.any_order && pass == AttentionPass::kBackward) problem.batch = backward_batch(problem);
@@ -232,7 +234,10 @@ class BackwardKernel : public CudnnAttentionKernel {
 
 }  // namespace
 
+bool has_cudnn() { return cudnn_opens(); }
+
 std::string cudnn_version() {
+  if (!cudnn_opens()) return "no cuDNN (libcudnn.so.9 is not found), so attention by own kernels";
   size_t v = cudnnGetVersion();  // 91900
   return fmt::format("cuDNN {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }

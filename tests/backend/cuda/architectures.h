@@ -1,0 +1,37 @@
+// Every architecture for which device code is made, and compiling for them, which needs no GPU.
+#pragma once
+
+#include "backend/cuda/nvrtc.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+namespace tokamak::test {
+
+/// Of A100, RTX 30, RTX 40, H100, B200 and RTX 50. A compiler that is older than one of them makes PTX for it.
+inline std::vector<cuda::Architecture> all_architectures() {
+  return {{8, 0}, {8, 6}, {8, 9}, {9, 0}, {10, 0}, {12, 0}};
+}
+
+/// That of the other variants of a text that compiles everywhere.
+inline std::vector<cuda::Architecture> one_architecture() { return {{9, 0}}; }
+
+/// The text compiles, at the same time for all of them, and has the functions.
+inline void expect_compiles(const std::string& source, const std::vector<std::string>& functions,
+                            const std::vector<cuda::Architecture>& architectures) {
+  std::vector<std::future<std::string>> codes;
+  for (cuda::Architecture a : architectures)
+    codes.push_back(std::async(std::launch::async, [&source, a] { return cuda::compile_device_code(source, a); }));
+  for (size_t i = 0; i < codes.size(); ++i) {
+    std::string code = codes[i].get();
+    for (const std::string& function : functions)
+      EXPECT_NE(code.find(function), std::string::npos)
+          << function << " for " << architectures[i].major << '.' << architectures[i].minor << " of\n"
+          << source;
+  }
+}
+
+}  // namespace tokamak::test
