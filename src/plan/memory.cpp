@@ -72,16 +72,15 @@ std::string format_memory(const Plan& plan) {
   return text;
 }
 
-void require_fits(const Plan& plan, int64_t available_bytes) {
+void require_fits(const Plan& plan, int64_t available_bytes, const std::function<std::string()>& advice) {
   if (plan.total_bytes() <= available_bytes) return;
   user_error(
       "[memory] expected a plan of at most {}, got a peak of {} (parameters {}, states {}, inputs {}, intermediates "
-      "{}); the largest tensors are {}; use a smaller --train.batch, set --compile.memory_budget_gib to recompute "
-      "activations, or shorten --model.context",
+      "{}); the largest tensors are {}; {}",
       format_bytes(double(available_bytes)), format_bytes(double(plan.total_bytes())),
       format_bytes(double(plan.parameter_bytes)), format_bytes(double(plan.state_bytes)),
       format_bytes(double(plan.input_bytes)), format_bytes(double(plan.arena_bytes)),
-      list_largest(find_peak(plan), ", "));
+      list_largest(find_peak(plan), ", "), advice());
 }
 
 }  // namespace tokamak

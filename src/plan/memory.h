@@ -3,6 +3,7 @@
 
 #include "plan/plan.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ MemoryPeak find_peak(const Plan& plan, size_t count = 5);
 /// Lines: bytes by kind, and the largest tensors alive at the peak.
 std::string format_memory(const Plan& plan);
 
-/// Throws UserError that names the planned peak, what there is, the largest tensors and what to change.
-void require_fits(const Plan& plan, int64_t available_bytes);
+/// Throws UserError that names the planned peak, what there is and the largest tensors, and ends with the advice, which
+/// is asked for only then.
+void require_fits(const Plan& plan, int64_t available_bytes, const std::function<std::string()>& advice);
 
 /// Name of a value for people: see NamedTensor.
 std::string value_name(const Graph& graph, ValueId value);

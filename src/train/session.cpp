@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "data/document_starts.h"
 #include "plan/memory.h"
+#include "train/memory_advice.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +16,8 @@ CompiledStep compile_checked(const RunConfig& config, const Target& target, int6
   if (available_bytes <= 0) return compiled;
   // What the update program has beyond the step's is gone for the step.
   int64_t others = compiled.total_bytes() - compiled.step.plan.total_bytes();
-  require_fits(compiled.step.plan, available_bytes - others);
+  require_fits(compiled.step.plan, available_bytes - others,
+               [&] { return memory_advice(config, target, available_bytes); });
   return compiled;
 }
 

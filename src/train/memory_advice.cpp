@@ -1,0 +1,104 @@
+#include "train/memory_advice.h"
+
+#include "plan/units.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+constexpr double kGiB = double(int64_t(1) << 30);
+
+// The tokens of the step stay what they are.
+RunConfig with_batch(RunConfig config, int64_t batch) {
+  if (config.train.total_batch == 0) config.train.total_batch = config.train.batch * config.model.context;
+  config.train.batch = batch;
+  return config;
+}
+
+// Intermediate values get what everything else leaves.
+RunConfig with_budget(RunConfig config, const Target& target, int64_t available_bytes) {
+  CompiledStep step = compile_step(config, target);
+  int64_t others = step.total_bytes() - step.step.plan.arena_bytes;
+  // In hundredths, as it is written in the message.
+  config.compile.memory_budget_gib = std::floor(double(available_bytes - others) / kGiB * 100) / 100;
+  return config;
+}
+
+std::vector<int64_t> smaller_divisors(int64_t n) {
+  std::vector<int64_t> divisors;
+  for (int64_t parts = 2; parts <= n; ++parts)
+    if (n % parts == 0) divisors.push_back(n / parts);
+  return divisors;
+}
+
+class Search {
+ public:
+  Search(const RunConfig& config, const Target& target, int64_t available_bytes)
+      : config_(config), target_(target), available_(available_bytes) {}
+
+  std::vector<MemoryRemedy> find() {
+    std::vector<int64_t> batches = smaller_divisors(config_.train.batch);  // largest first
+    auto batch = std::partition_point(batches.begin(), batches.end(),
+                                      [&](int64_t b) { return bytes_of(with_batch(config_, b)) > available_; });
+    if (batch != batches.end()) add_if_fits(with_batch(config_, *batch));
+    add_if_fits(with_budget(config_, target_, available_));
+    if (found_.empty() && !batches.empty()) add_if_fits(with_budget(with_batch(config_, 1), target_, available_));
+    return std::move(found_);
+  }
+
+ private:
+  int64_t bytes_of(const RunConfig& config) const { return compile_step(config, target_).total_bytes(); }
+
+  void add_if_fits(const RunConfig& config) {
+    if (config.compile.memory_budget_gib < 0) return;
+    MemoryRemedy remedy{config, settings_of(config), effect_of(config), bytes_of(config)};
+    if (remedy.bytes <= available_) found_.push_back(std::move(remedy));
+  }
+
+  bool splits(const RunConfig& config) const { return config.train.batch != config_.train.batch; }
+  bool recomputes(const RunConfig& config) const {
+    return config.compile.memory_budget_gib != config_.compile.memory_budget_gib;
+  }
+  std::string settings_of(const RunConfig& config) const {
+    std::string text;
+    if (splits(config))
+      text = fmt::format("--train.batch={} --train.total_batch={}", config.train.batch, config.train.total_batch);
+    if (recomputes(config))
+      text += fmt::format("{}--compile.memory_budget_gib={:.2f}", text.empty() ? "" : " ",
+                          config.compile.memory_budget_gib);
+    return text;
+  }
+  std::string effect_of(const RunConfig& config) const {
+    std::string text;
+    if (splits(config)) text = fmt::format("the same step in {} parts", count_micro_batches(config));
+    if (recomputes(config)) text += fmt::format("{}activations are computed again", text.empty() ? "" : ", ");
+    return text;
+  }
+
+  const RunConfig& config_;
+  const Target& target_;
+  int64_t available_;
+  std::vector<MemoryRemedy> found_;
+};
+
+}  // namespace
+
+std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Target& target, int64_t available_bytes) {
+  return Search(config, target, available_bytes).find();
+}
+
+std::string memory_advice(const RunConfig& config, const Target& target, int64_t available_bytes) {
+  std::string text;
+  for (const MemoryRemedy& remedy : find_memory_remedies(config, target, available_bytes))
+    text += fmt::format("{}{} ({}: {})", text.empty() ? "it fits with " : ", or with ", remedy.settings, remedy.effect,
+                        format_bytes(double(remedy.bytes)));
+  if (!text.empty()) return text;
+  return "neither a smaller --train.batch with --train.total_batch nor --compile.memory_budget_gib makes it fit: use a "
+         "smaller model, or shorten --model.context";
+}
+
+}  // namespace tokamak

@@ -1,0 +1,27 @@
+// Which settings make a training step fit a memory for which it is too large. Pure: nothing is allocated, but the step
+// is compiled several times. Tests: tests/train/memory_advice_test.cpp.
+#pragma once
+
+#include "train/step_compiler.h"
+
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+/// The same optimizer step in another way that fits.
+struct MemoryRemedy {
+  RunConfig config;
+  std::string settings;  // on the command line: "--train.batch=4 --train.total_batch=16384"
+  std::string effect;    // "the same step in 4 parts"
+  int64_t bytes = 0;     // planned peak
+};
+
+/// The largest micro-batch that fits; recomputation within the memory that is left; where neither is enough, both.
+/// Empty where that is not enough either.
+std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Target& target, int64_t available_bytes);
+
+/// The same in words, to end an error with.
+std::string memory_advice(const RunConfig& config, const Target& target, int64_t available_bytes);
+
+}  // namespace tokamak
