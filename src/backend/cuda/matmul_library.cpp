@@ -52,7 +52,9 @@ MatmulAlgorithm MatmulLibrary::make_choice(MatmulCall& call) {
   std::vector<MatmulAlgorithm> candidates = call.candidates(handle(), kWorkspaceLimit, kCandidates);
   if (candidates.empty())
     throw_cuda_error("cublasLtMatmulAlgoGetHeuristic",
-                     fmt::format("cuBLASLt {} has no algorithm for {}", cublasLtGetVersion(), call.problem().key()));
+                     fmt::format("cuBLASLt {} has no algorithm for {}; for a GPU newer than that, build with a newer "
+                                 "CUDA toolkit",
+                                 cublasLtGetVersion(), call.problem().key()));
   // Not written down when there is no memory to time on: the next start may have it.
   std::optional<TimedAlgorithm> fastest = tuner_.fastest(handle(), call, candidates);
   if (!fastest) return candidates[0];
