@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -114,6 +115,7 @@ int main(int argc, char** argv) {
   using namespace tokamak;
   let_threads_sleep(argv);
   raise_open_file_limit();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit (ulimit -f) is an error with a message
   try {
     return run_program({argv + 1, argv + argc});
   } catch (const UserError& error) {

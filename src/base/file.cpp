@@ -28,6 +28,7 @@ const char* advice(int error_number) {
     case EROFS: return "the file system is read-only: choose another path";
     case ENOSPC:
     case EDQUOT: return "the disk or the quota is full: free some space or choose another path, then run again";
+    case EFBIG: return "the file would grow beyond the limit for files: raise it (ulimit -f), then run again";
     case EISDIR: return "it is a folder: name a file";
     case ENOTDIR: return "a part of the path is not a folder: check the path";
     case EMFILE:

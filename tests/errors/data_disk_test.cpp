@@ -1,10 +1,13 @@
 // `prepare` onto a disk that is full and into a folder that cannot be written.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "base/file.h"
 #include "data/prepare.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/expect_refused.h"
 #include "tests/support/mounted_folder.h"
+#include "tests/support/run_program.h"
 
 namespace tokamak {
 namespace {
@@ -52,6 +55,19 @@ TEST(DataErrors, FullDiskGoesOnWhenThereIsSpace) {
   EXPECT_EQ(format_shard_index(prepare(options)), format_shard_index(index));
   TokenStream(disk.path() / "data", index.train).verify();
   EXPECT_FALSE(fs::exists(disk.path() / "data" / kUnfinishedFolder));
+}
+
+TEST(DataErrors, LimitForTheSizeOfFiles) {
+  TemporaryFolder folder;
+  options_for(folder, folder / "data", 60'000);
+  rlimit old;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  rlimit low = {.rlim_cur = 10'000, .rlim_max = old.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+  ProgramResult result = run_program(folder.path(), {"prepare", "text.txt", "--vocab-size=257"});
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  expect_refused(result, {"cannot write", "File too large", "ulimit -f"});
+  EXPECT_FALSE(fs::exists(folder / "data" / kIndexFile));
 }
 
 TEST(DataErrors, ReadOnlyFolder) {
