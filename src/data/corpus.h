@@ -43,8 +43,6 @@ class Corpus {
   SampleOrder order_;
 };
 
-enum class Split { kTrain, kVal };
-
 /// Opens data.path for training. Text needs a tokenizer; null: there is none. `began`: the data that the run began
 /// with, whose bytes per window of text are kept. UserErrors name the entry: not there, of a form that cannot be
 /// trained on directly, too short, tokens that model.vocab lacks.

@@ -45,6 +45,7 @@ class Opener {
  private:
   std::vector<fs::path> find(const std::string& path) const {
     require_exists(path);
+    if (fs::path database = fs::path(path) / "data.mdb"; fs::exists(database)) return {database};  // a folder of LMDB's
     std::vector<fs::path> files = find_files(path, options_);
     // Folders of shards hold validation data as well, and an unfinished one is not data.
     if (fs::is_directory(path))
@@ -61,7 +62,10 @@ class Opener {
   bool is_text(const std::string& path, const fs::path& file) const {
     const SourceFormatInfo& format = format_of(file, options_);
     if (format.tokens) return false;
-    if (format.name == "text" && !is_compressed(file)) return true;
+    if (format.name == "text" && !is_compressed(file)) {
+      require_text(file, options_);
+      return true;
+    }
     user_error(
         "[data] expected a folder made by `tokamak prepare`, tokens or plain text as data, got {} ({}{}), in which no "
         "place can be found without reading all before it; run `tokamak prepare {}` and train on the folder it makes",

@@ -109,20 +109,6 @@ void check_not_compressed(const fs::path& path, const SourceFormatInfo& info) {
                path.string(), info.name);
 }
 
-/// A file that is text only for want of a better name must not be an archive or a program.
-void check_not_binary(const fs::path& path) {
-  if (!fs::is_regular_file(path) || is_named_compressed(path)) return;
-  std::string begin(4096, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), std::streamsize(begin.size()));
-  begin.resize(size_t(file.gcount()));
-  if (begin.find('\0') != begin.npos)
-    user_error(
-        "[data] {}: expected text in a file of no known name, got bytes of zero; convert it, or name its format "
-        "(UTF-16 is to become UTF-8)",
-        path.string());
-}
-
 [[noreturn]] void missing_error(const fs::path& path, const SourceFormatInfo& info, std::string_view package) {
   user_error("[data] {}: expected a program that reads {}, got one built without it; install {} and build again",
              path.string(), info.name, package);
@@ -162,6 +148,20 @@ const SourceFormatInfo& format_of(const fs::path& path, const SourceOptions& opt
   user_error("[data] expected one of {} as format, got {}", names, options.format);
 }
 
+void require_text(const fs::path& path, const SourceOptions& options) {
+  if (options.format != "auto" || format_by_name(path) || !fs::is_regular_file(path) || is_named_compressed(path))
+    return;
+  std::string begin(4096, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), std::streamsize(begin.size()));
+  begin.resize(size_t(file.gcount()));
+  if (begin.find('\0') != begin.npos)
+    user_error(
+        "[data] {}: expected text in a file of no known name, got bytes of zero; convert it, or name its format "
+        "(UTF-16 is to become UTF-8)",
+        path.string());
+}
+
 std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& options) {
   const SourceFormatInfo& info = format_of(path, options);
   const DocumentReader* reader = row_of(info).documents;
@@ -170,7 +170,7 @@ std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& o
                path.string(), info.name);
   if (!reader->open) missing_error(path, info, reader->missing);
   if (!reader->streams) check_not_compressed(path, info);
-  if (options.format == "auto" && !format_by_name(path)) check_not_binary(path);
+  require_text(path, options);
   return reader->open(path, options);
 }
 

@@ -88,6 +88,12 @@ TEST_F(CorpusTest, TextKeepsTheWindowsThatTheRunBeganWith) {
   EXPECT_EQ(open_training_data(config_, tokenizer_, &began).datasets()[0]->window_bytes(), 123);
 }
 
+TEST_F(CorpusTest, TextOfNoKnownNameIsNotBinary) {
+  EXPECT_GT(train({write("a.text", std::string(500, 'x'))}).windows(), 0);
+  expect_user_error([&] { train({write("a.idx", std::string("MMIDIDX\0", 8) + std::string(500, 'x'))}); },
+                    {"a.idx", "expected text", "bytes of zero", "name its format"});
+}
+
 TEST_F(CorpusTest, ValidationIsWhatPrepareKept) {
   SmallShards with = shards(100, 20), without = shards(100, 8);
   std::optional<Corpus> corpus = validation({with.path().string(), without.path().string()}, {});

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "data/corpus.h"
 #include "tests/data/sources/token_test.h"
 
 namespace tokamak {
@@ -66,6 +67,15 @@ TEST_F(LmdbTest, ReadsUint32AndFolders) {
   EXPECT_EQ(find_files((folder_ / "db.lmdb").string(), {}), std::vector<std::filesystem::path>{path});
   expect_tokens({path}, {100'000, 2}, {.token_type = "uint32"});
   EXPECT_EQ(open_tokens({folder_ / "db.lmdb"}, {.token_type = "uint32"})->size(), 2);
+}
+
+TEST_F(LmdbTest, TrainsOnAFolder) {
+  std::filesystem::create_directory(folder_ / "db");
+  write_lmdb((folder_ / "db/data.mdb").string(), {{"a", packed_ids<uint16_t>(some_ids(17))}});
+  RunConfig config;
+  config.model = {.context = 4, .vocab = 1 << 16};
+  config.data.path = {(folder_ / "db").string()};
+  EXPECT_EQ(open_training_data(config, nullptr).windows(), 4);
 }
 
 TEST_F(LmdbTest, SeveralThreadsReadAtOnce) {
