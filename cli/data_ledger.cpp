@@ -49,6 +49,13 @@ struct OpenedLedger {
   Ledger ledger;
 };
 
+SavedState saved_state(const FoundCheckpoint& found) {
+  SavedState saved{.step = found.state.step, .sample = found.state.data_position};
+  if (!found.state.data_json.empty())
+    saved.order = order_checksum(data_record_from_json(found.state.data_json, (found.path / "state.json").string()));
+  return saved;
+}
+
 OpenedLedger open_ledger(const std::string& run) {
   OpenedLedger opened{.record = read_data_record(run), .ledger = {}};
   std::vector<LedgerLine> lines = read_ledger(run);
@@ -56,7 +63,7 @@ OpenedLedger open_ledger(const std::string& run) {
   std::optional<FoundCheckpoint> found = find_checkpoint(run, &warnings);
   for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
   std::optional<SavedState> saved;
-  if (found) saved = SavedState{found->state.step, found->state.data_position};
+  if (found) saved = saved_state(*found);
   opened.ledger = replay_ledger(lines, opened.record, saved);
   return opened;
 }

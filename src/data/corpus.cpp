@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/checksum.h"
 #include "base/error.h"
 
 namespace tokamak {
@@ -16,6 +17,17 @@ std::vector<MixtureShare> shares_of(const Corpus::Datasets& datasets, const std:
 }
 
 }  // namespace
+
+std::string content_checksum(const Dataset& dataset, int64_t context) {
+  int64_t count = std::min<int64_t>(dataset.windows(), 16);
+  std::unique_ptr<WindowReader> reader = dataset.reader();
+  std::vector<int32_t> tokens(size_t(count * (context + 1)));
+  for (int64_t i = 0; i < count; ++i) {
+    auto window = int64_t(__int128(dataset.windows() - 1) * i / std::max<int64_t>(count - 1, 1));
+    reader->read(window, std::span(tokens).subspan(size_t(i * (context + 1)), size_t(context + 1)));
+  }
+  return format_checksum(checksum(std::as_bytes(std::span(tokens))));
+}
 
 Corpus::Corpus(Datasets datasets, const std::vector<double>& weights, int64_t context, uint64_t seed)
     : datasets_(std::move(datasets)), context_(context), order_(seed, shares_of(datasets_, weights)) {}
@@ -36,8 +48,8 @@ DataRecord Corpus::record() const {
   DataRecord record{.seed = order_.seed(), .context = context_, .datasets = {}};
   for (size_t i = 0; i < datasets_.size(); ++i) {
     const Dataset& dataset = *datasets_[i];
-    record.datasets.push_back(
-        {dataset.path(), dataset.kind(), order_.shares()[i], dataset.window_bytes(), dataset.fingerprints()});
+    record.datasets.push_back({dataset.path(), dataset.kind(), order_.shares()[i], dataset.window_bytes(),
+                               dataset.fingerprints(), content_checksum(dataset, context_)});
   }
   return record;
 }

@@ -62,4 +62,7 @@ class Dataset {
   virtual std::vector<FileFingerprint> fingerprints() const = 0;
 };
 
+/// Of the tokens of up to 16 windows, from the first to the last: what the files mean as they are read now.
+std::string content_checksum(const Dataset& dataset, int64_t context);
+
 }  // namespace tokamak

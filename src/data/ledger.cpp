@@ -34,8 +34,8 @@ class Replay {
  private:
   template <typename... Args>
   void problem(fmt::format_string<Args...> format, Args&&... args) {
-    ledger_.problems.push_back(
-        fmt::format("{}:{} {}", kLedgerFile, number_, fmt::format(format, std::forward<Args>(args)...)));
+    std::string line = number_ > 0 ? fmt::format("{}:{}", kLedgerFile, number_) : kLedgerFile;
+    ledger_.problems.push_back(line + " " + fmt::format(format, std::forward<Args>(args)...));
   }
 
   void check_chain(const LedgerLine& line) {
@@ -81,7 +81,10 @@ class Replay {
 
   void compare(const SavedState& saved) {
     if (ledger_.segments.empty())
-      return problem("is needed for the {} steps of the checkpoint: there is none", saved.step);
+      return problem("has no line that begins a run, but the newest checkpoint is of step {}", saved.step);
+    if (!saved.order.empty() && saved.order != order_)
+      problem("and {} are of data of another order ({}) than the newest checkpoint was trained on ({}): another run's",
+              kDataRecordFile, order_, saved.order);
     int64_t done = last().end_step;
     if (ledger_.ended && saved.step > done)
       problem("is the last line and ends after step {}, but the newest checkpoint is of step {}", done, saved.step);

@@ -34,6 +34,7 @@ struct LostSteps {
 struct SavedState {
   int64_t step = 0;
   int64_t sample = 0;
+  std::string order = {};  // order_checksum() of the data in it; empty: not known
 };
 
 struct Ledger {

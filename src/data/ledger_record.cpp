@@ -25,12 +25,14 @@ ordered_json to_object(const DatasetRecord& dataset) {
   ordered_json files = ordered_json::array();
   for (const FileFingerprint& file : dataset.files)
     files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"checksum", file.checksum}});
-  return {{"path", dataset.path},
-          {"kind", dataset.kind},
-          {"windows", dataset.share.windows},
-          {"quota", dataset.share.quota},
-          {"window_bytes", dataset.window_bytes},
-          {"files", files}};
+  ordered_json object = {{"path", dataset.path},
+                         {"kind", dataset.kind},
+                         {"windows", dataset.share.windows},
+                         {"quota", dataset.share.quota},
+                         {"window_bytes", dataset.window_bytes},
+                         {"files", files}};
+  if (!dataset.tokens.empty()) object["tokens"] = dataset.tokens;
+  return object;
 }
 
 ordered_json to_object(const DataRecord& record) {
@@ -53,7 +55,8 @@ DatasetRecord dataset_from(const ordered_json& object) {
                         .kind = object.at("kind").get<std::string>(),
                         .share = {object.at("windows").get<int64_t>(), object.at("quota").get<int64_t>()},
                         .window_bytes = object.at("window_bytes").get<int64_t>(),
-                        .files = {}};
+                        .files = {},
+                        .tokens = object.value("tokens", "")};
   for (const ordered_json& file : object.at("files"))
     dataset.files.push_back(
         {file.at("path").get<std::string>(), file.at("bytes").get<int64_t>(), file.at("checksum").get<std::string>()});
@@ -99,6 +102,10 @@ void require_same_dataset(const DatasetRecord& was, const DatasetRecord& is, con
   if (was.share.windows != is.share.windows || was.window_bytes != is.window_bytes)
     other_setting(began, fmt::format("{} to have", is.path), fmt::format("{} windows", was.share.windows),
                   fmt::format("{}", is.share.windows), "use the data and the settings that it had");
+  if (!was.tokens.empty() && !is.tokens.empty() && was.tokens != is.tokens)
+    other_setting(began, fmt::format("{} to give the tokens of checksum", is.path), was.tokens, is.tokens,
+                  "its files are the same, so use the data.field, data.format, data.token_type and data.tokenizer that "
+                  "it had");
 }
 
 }  // namespace

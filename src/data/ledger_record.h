@@ -23,6 +23,7 @@ struct DatasetRecord {
   MixtureShare share;        // windows of an epoch, samples of a block
   int64_t window_bytes = 0;  // of a text dataset: S; window w begins at byte w * S; else 0
   std::vector<FileFingerprint> files;
+  std::string tokens;  // content_checksum(): the same files read in another way differ in it; empty in old records
 };
 
 /// What fixes which tokens a sample number means: all of the order's parameters.

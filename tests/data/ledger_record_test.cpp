@@ -65,6 +65,7 @@ TEST(DataRecord, TheChecksumIsOfAllButPaths) {
   EXPECT_TRUE(differs([](DataRecord& r) { r.datasets[0].share = {101, 4000}; }));
   EXPECT_TRUE(differs([](DataRecord& r) { r.datasets[1].window_bytes = 65; }));
   EXPECT_TRUE(differs([](DataRecord& r) { r.datasets[1].files[0].checksum = "xxh64:4"; }));
+  EXPECT_TRUE(differs([](DataRecord& r) { r.datasets[1].tokens = "xxh64:4"; }));
   EXPECT_TRUE(differs([](DataRecord& r) { std::swap(r.datasets[0], r.datasets[1]); }));
 }
 

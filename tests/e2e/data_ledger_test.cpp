@@ -119,6 +119,15 @@ TEST_F(DataLedger, ShowsTheSamplesOfAStep) {
   EXPECT_EQ(ledger_json()["files"][0]["found"], false);
 }
 
+TEST_F(DataLedger, FindsFilesOfAnotherRun) {
+  train({"--train.steps=10"});
+  train({"--train.steps=10", "--train.out=other", "--train.seed=5"});
+  for (const char* name : {kLedgerFile, kDataRecordFile})
+    std::filesystem::copy_file(folder_ / "other" / name, folder_ / "run" / name,
+                               std::filesystem::copy_options::overwrite_existing);
+  expect_refused(ledger(), {"[ledger]", "than the newest checkpoint was trained on", "another run's"});
+}
+
 TEST_F(DataLedger, FindsWhatWasChanged) {
   train({"--train.steps=10", "--train.checkpoint_every=5"});
   train({"--train.steps=20", "--train.checkpoint_every=5"});

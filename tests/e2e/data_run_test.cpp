@@ -13,6 +13,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
+#include "train/run_data.h"
 #include "train/trainer.h"
 
 namespace tokamak {
@@ -180,6 +181,23 @@ TEST_F(DataRunTest, ChangedDataIsFoundBeforeAnyWork) {
   write_file_quickly(shard, tokens);
   EXPECT_EQ(read_file(folder_ / "run/ledger.jsonl"), before);
   EXPECT_EQ(run(config).steps, 20);
+}
+
+// The lines of a ledger that began without checksums of tokens stay those of its order.
+TEST_F(DataRunTest, ARecordWithoutTokensStaysSo) {
+  RunConfig config = mixture("run");
+  config.model.vocab = 301;
+  FoundCheckpoint found{.path = folder_ / "run", .state = {}};
+  RunData(config, nullptr).describe(found.state, 0);
+  DataRecord record = data_record_from_json(found.state.data_json, "test");
+  for (DatasetRecord& dataset : record.datasets) {
+    EXPECT_FALSE(dataset.tokens.empty());
+    dataset.tokens.clear();
+  }
+  found.state.data_json = to_json(record);
+  CheckpointState state;
+  RunData(config, &found).describe(state, 0);
+  EXPECT_EQ(state.data_json, found.state.data_json);
 }
 
 TEST_F(DataRunTest, OtherSettingsThatWouldChangeTheOrder) {

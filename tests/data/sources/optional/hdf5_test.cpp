@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "data/corpus.h"
 #include "tests/data/sources/token_test.h"
 
 namespace tokamak {
@@ -68,6 +69,29 @@ class Hdf5Test : public TokenTest {
     return path();
   }
 };
+
+// The same file, and as many tokens.
+TEST_F(Hdf5Test, ARunDoesNotGoOnWithAnotherField) {
+  Ids ids = some_ids(1000), others = ids;
+  std::reverse(others.begin(), others.end());
+  {
+    Writer writer(path());
+    writer.add_ids("a", ids);
+    writer.add_ids("b", others);
+  }
+  RunConfig config;
+  config.model = {.context = 4, .vocab = 1 << 16};
+  config.data.path = {path()};
+  auto record_of = [&](const std::string& field) {
+    config.data.field = field;
+    return open_training_data(config, nullptr).record();
+  };
+  DataRecord began = record_of("a");
+  EXPECT_EQ(began.datasets[0].files, record_of("b").datasets[0].files);
+  EXPECT_NO_THROW(require_same_data(began, record_of("a"), "run"));
+  expect_user_error([&] { require_same_data(began, record_of("b"), "run"); },
+                    {path(), "to give the tokens", "data.field", "another --train.out"});
+}
 
 TEST_F(Hdf5Test, ReadsTokensInEveryLayout) {
   Ids ids = some_ids(20'000);
