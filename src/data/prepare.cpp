@@ -238,7 +238,8 @@ void Preparation::encode(PrepareShards& shards) {
   shards.finish();
   if (shards.tokens() == 0)
     user_error(
-        "[prepare] expected text in the documents, got only empty ones; check the input and the name of the field");
+        "[prepare] expected text in the documents, got only empty ones; check the input, the name of the "
+        "field and, of archives, --members");
 }
 
 /// What was read must be what the plan says, or going on later would mix two inputs.

@@ -83,8 +83,10 @@ std::string json_text_field(std::string_view object, const std::string& field, c
     user_error("[data] {}: expected a JSON object, got {}; repair it, or read the file as text", place,
                object.substr(0, kShown));
   if (!finder.has_text())
-    user_error("[data] {}: expected a text field \"{}\", got {}; name the field with --field", place, field,
-               finder.has_other() ? json::parse(object).at(field).dump().substr(0, kShown) : "none");
+    user_error(
+        "[data] {}: expected a text field \"{}\", got {}; name the field with --field, "
+        "or leave such members of an archive out with --members",
+        place, field, finder.has_other() ? json::parse(object).at(field).dump().substr(0, kShown) : "none");
   return std::move(finder.text());
 }
 
