@@ -62,6 +62,10 @@ std::vector<fs::path> find_inputs(const PrepareOptions& options) {
   std::vector<fs::path> files;
   for (const std::string& input : options.inputs) {
     std::vector<fs::path> found = find_files(input, options.sources);
+    std::erase_if(found, [&](const fs::path& file) { return is_output_of_prepare(file, options.out); });
+    if (found.empty())
+      user_error("[prepare] expected input in {}, got only what `prepare` itself wrote into {}; name another --out",
+                 input, options.out.string());
     files.insert(files.end(), found.begin(), found.end());
   }
   return files;

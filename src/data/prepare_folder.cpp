@@ -1,8 +1,10 @@
 #include "data/prepare_folder.h"
 
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <set>
 
@@ -43,7 +45,18 @@ std::set<std::string> shard_names(const fs::path& folder) {
   return names;
 }
 
+bool is_shard_name(const std::string& name) {
+  return ::fnmatch("train_[0-9]*.bin", name.c_str(), 0) == 0 || ::fnmatch("val_[0-9]*.bin", name.c_str(), 0) == 0;
+}
+
 }  // namespace
+
+bool is_output_of_prepare(const fs::path& file, const fs::path& out) {
+  bool unfinished = std::find(file.begin(), file.end(), kUnfinishedFolder) != file.end();
+  if (!unfinished && !is_shard_name(file.filename().string())) return false;
+  fs::path inside = fs::weakly_canonical(file).lexically_relative(fs::weakly_canonical(out));
+  return !inside.empty() && (inside == inside.filename() || *inside.begin() == kUnfinishedFolder);
+}
 
 PrepareFolder::PrepareFolder(const fs::path& out)
     : out_(out), path_(out / kUnfinishedFolder), made_out_(!fs::exists(out)) {

@@ -10,6 +10,10 @@
 
 namespace tokamak {
 
+/// Whether a file is a shard or unfinished work of `prepare` in the output folder `out`: no input, though a folder that
+/// is searched may hold it.
+bool is_output_of_prepare(const std::filesystem::path& file, const std::filesystem::path& out);
+
 class PrepareFolder {
  public:
   /// Makes both folders; a UserError if another process works there.

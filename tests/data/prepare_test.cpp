@@ -34,6 +34,22 @@ class PrepareTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
+// The second time the folder also holds the shards of the first, and work that was left unfinished.
+TEST_F(PrepareTest, TheOutputIsNoInput) {
+  PrepareOptions options = this->options("some text of some length, and more of it");
+  options.inputs = {folder_.path().string()};
+  for (const fs::path& out : {folder_ / "data", folder_.path()}) {
+    options.out = out;
+    std::string once = format_shard_index(prepare(options));
+    fs::create_directories(out / kUnfinishedFolder);
+    fs::copy_file(out / "train_000000.bin", out / kUnfinishedFolder / "tokens_000000.bin");
+    EXPECT_EQ(format_shard_index(prepare(options)), once);
+    if (out != folder_.path()) fs::remove_all(out);
+  }
+  options.inputs = {(folder_ / "*.bin").string()};
+  expect_user_error([&] { prepare(options); }, {"*.bin", "itself wrote into", "another --out"});
+}
+
 TEST_F(PrepareTest, CutsTheTailOfASingleDocument) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += char('a' + i % 26);
