@@ -54,8 +54,6 @@ std::string show(const DataSample& sample, const std::optional<Tokenizer>& token
   return quote(tokenizer->decode(sample.ids));
 }
 
-bool is_prepared(const std::filesystem::path& path) { return std::filesystem::exists(path / kIndexFile); }
-
 std::optional<Tokenizer> find_tokenizer(const InspectArguments& arguments, const std::string& path) {
   if (!arguments.tokenizer.empty()) return load_tokenizer(arguments.tokenizer);
   if (is_prepared(path) && has_tokenizer(path)) return load_tokenizer(path);

@@ -48,3 +48,17 @@ function(tokamak_test name)
                        # Tests share their cores, and threads that spin would block each other.
                        ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()
+
+# tokamak_optional_test(NAME FILE LIBRARIES...): one more file of NAME's test program, where all these libraries of data
+# formats are there (cmake/TokamakSources.cmake).
+function(tokamak_optional_test name file)
+  foreach(library IN LISTS ARGN)
+    if(NOT TARGET tokamak_source_${library})
+      return()
+    endif()
+  endforeach()
+  target_sources(${name}_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  foreach(library IN LISTS ARGN)
+    target_link_libraries(${name}_test PRIVATE tokamak_source_${library})
+  endforeach()
+endfunction()

@@ -95,7 +95,7 @@ int64_t SplitIndex::max_token() const {
   return max;
 }
 
-bool is_prepared(const fs::path& path) { return fs::exists(path / kIndexFile); }
+bool is_prepared(const fs::path& path) { return fs::is_directory(path) && fs::exists(path / kIndexFile); }
 
 ShardIndex read_shard_index(const fs::path& folder) {
   fs::path path = folder / kIndexFile;

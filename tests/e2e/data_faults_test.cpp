@@ -7,14 +7,15 @@
 
 #include "data/shard_index.h"
 #include "tests/data/sources/tar_bytes.h"
-#include "tests/support/expect_refused.h"
+#include "tests/e2e/data_faults.h"
 #include "tests/support/mounted_folder.h"
-#include "tests/support/tiny_run.h"
+#include "tests/support/permissions.h"
 
 namespace tokamak {
 namespace {
 
 namespace fs = std::filesystem;
+using test::DataFaults;
 
 constexpr int32_t kTokens = 2000;
 
@@ -29,34 +30,6 @@ std::string shard_bytes(int32_t vocab = 300) {
   writer.commit();
   return read_file(folder / "x.bin");
 }
-
-class DataFaults : public testing::Test {
- protected:
-  ProgramResult run(const std::vector<std::string>& arguments) { return run_program(folder_.path(), arguments); }
-  ProgramResult train(std::vector<std::string> more = {}) { return run(test::tiny_arguments("train", more)); }
-  ProgramResult train_on(const std::string& path, std::vector<std::string> more = {}) {
-    more.insert(more.end(), {"--data.path=" + path, "--model.vocab=300", "--train.steps=5"});
-    return train(more);
-  }
-
-  /// A file that no command may take: `inspect` calls it damaged, and training on it and preparing it are refused. Each
-  /// says `pieces`. Nothing is left that looks like a result.
-  void expect_unusable(const std::string& file, std::initializer_list<std::string> pieces, bool trains = true) {
-    SCOPED_TRACE(file);
-    expect_refused(run({"prepare", file, "--vocab=data", "--out=other"}), pieces);
-    EXPECT_FALSE(fs::exists(folder_ / "other" / kIndexFile));
-    if (trains) expect_refused(train_on(file), pieces);
-    EXPECT_FALSE(fs::exists(folder_ / "run" / "checkpoints"));
-    ProgramResult inspected = run({"data", "inspect", file});
-    EXPECT_EQ(inspected.status, 1) << inspected.out;
-    for (const std::string& piece : pieces)
-      EXPECT_NE(inspected.out.find(piece), std::string::npos) << inspected.out << inspected.err << "\nlacks: " << piece;
-  }
-
-  void write(const std::string& name, const std::string& bytes) { write_file_quickly(folder_ / name, bytes); }
-
-  TemporaryFolder folder_;
-};
 
 TEST_F(DataFaults, WrongMagic) {
   test::make_tiny_data(folder_.path());
@@ -135,6 +108,40 @@ TEST_F(DataFaults, FilesThatCannotBeRead) {
   ProgramResult inspected = run({"data", "inspect", "data"});
   EXPECT_EQ(inspected.status, 1);
   EXPECT_NE(inspected.out.find("Is a directory"), std::string::npos) << inspected.out;
+}
+
+TEST_F(DataFaults, FilesThatMayNotBeRead) {
+  test::make_tiny_data(folder_.path());
+  write("x.bin", shard_bytes());
+  write("x.txt", test::tiny_text());
+  write("x.txt.gz", "whatever it holds");
+  fs::create_directory(folder_ / "closed");
+  write("closed/x.bin", shard_bytes());
+  for (const char* name : {"x.bin", "x.txt", "x.txt.gz", "closed"}) fs::permissions(folder_ / name, fs::perms::none);
+  auto check = [&] {
+    expect_unusable("x.bin", {"cannot read x.bin: Permission denied", "change its permissions"});
+    expect_unusable("x.txt", {"cannot read x.txt: Permission denied", "change its permissions"}, false);
+    expect_unusable("x.txt.gz", {"cannot read x.txt.gz: Permission denied", "change its permissions"}, false);
+    expect_refused(train_on("x.txt", {"--data.tokenizer=data", "--model.vocab=0"}),
+                   {"cannot read x.txt: Permission denied", "change its permissions"});
+    for (const char* path : {"closed/x.bin", "closed/*.bin"}) {
+      expect_refused(train_on(path), {"closed/", ".bin: Permission denied", "check the path and its permissions"});
+      expect_refused(run({"data", "inspect", path}), {"closed/", ".bin: Permission denied"});
+      expect_refused(run({"prepare", path, "--vocab=data", "--out=other"}), {"closed/", ".bin: Permission denied"});
+    }
+    for (const char* name : {"index.json", "tokenizer.json", "train_000000.bin"}) {
+      fs::permissions(folder_ / "data" / name, fs::perms::none);
+      expect_refused(train(), {std::string("cannot read data/") + name + ": Permission denied"});
+      ProgramResult inspected = run({"data", "inspect", "data"});
+      EXPECT_EQ(inspected.status, 1);
+      EXPECT_NE((inspected.out + inspected.err).find(std::string("cannot read data/") + name), std::string::npos);
+      fs::permissions(folder_ / "data" / name, fs::perms::owner_read);
+    }
+    EXPECT_EQ(train({"--train.steps=1"}).status, 0);
+  };
+  bool checked = with_permissions_obeyed(check);
+  fs::permissions(folder_ / "closed", fs::perms::owner_all);
+  if (!checked) GTEST_SKIP() << "root may not give up reading everything here";
 }
 
 TEST_F(DataFaults, DiskFullWhilePreparing) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <thread>
 
 #include "base/file.h"
 #include "tests/data/sources/source_test.h"
@@ -60,6 +61,20 @@ class TokenTest : public SourceTest {
       }
     }
     EXPECT_GE(tokens->fingerprints().size(), paths.size());
+  }
+
+  /// Two threads read windows of an array of these ids at once.
+  static void expect_threads_agree(const TokenArray& tokens, const Ids& ids) {
+    auto read_some = [&](size_t first) {
+      for (size_t begin = first; begin + 1025 < ids.size(); begin += 2003) {
+        Ids out(1025);
+        tokens.read(int64_t(begin), out);
+        EXPECT_TRUE(std::equal(out.begin(), out.end(), ids.begin() + long(begin)));
+      }
+    };
+    std::thread one(read_some, 0), two(read_some, 1001);
+    one.join();
+    two.join();
   }
 
   /// All documents of a source of tokens, each with its parts joined.

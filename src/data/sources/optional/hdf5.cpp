@@ -30,6 +30,13 @@ bool is_text(const Hdf5Dataset& dataset) {
   return H5Tget_class(dataset.type().id()) == H5T_STRING;
 }
 
+[[noreturn]] void refuse_type(const Hdf5Dataset& dataset, const char* expected) {
+  Hdf5Lock lock;
+  bool floats = H5Tget_class(dataset.type().id()) == H5T_FLOAT;
+  user_error("[hdf5] {}: expected {}, got {}; save it as uint16 or uint32, or name another dataset as the field",
+             dataset.name(), expected, floats ? "floating-point numbers" : "elements of another type");
+}
+
 /// Where the tokens lie, if they lie in the file as they are, one after the other.
 std::optional<TokenRun> find_run(const Hdf5Dataset& dataset) {
   Hdf5Lock lock;
@@ -87,9 +94,9 @@ std::unique_ptr<TokenArray> open_integers(Hdf5Dataset dataset, TokenType type) {
 std::unique_ptr<TokenArray> open_tokens_of(const fs::path& path, const SourceOptions& options) {
   Hdf5Dataset dataset(path, options.text_field);
   std::optional<TokenType> type = integer_type(dataset);
-  if (!type)
-    user_error("[hdf5] {}: expected integers of 8 to 64 bits, got {}", dataset.name(),
-               is_text(dataset) ? "text; run tokamak prepare on it" : "elements of another type");
+  if (!type && is_text(dataset))
+    user_error("[hdf5] {}: expected integers of 8 to 64 bits, got text; run `tokamak prepare` on it", dataset.name());
+  if (!type) refuse_type(dataset, "integers of 8 to 64 bits");
   return open_integers(std::move(dataset), *type);
 }
 
@@ -173,7 +180,7 @@ std::unique_ptr<Source> open_documents_of(const fs::path& path, const SourceOpti
   Hdf5Dataset dataset(path, options.text_field);
   if (is_text(dataset)) return std::make_unique<Hdf5Texts>(std::move(dataset));
   std::optional<TokenType> type = integer_type(dataset);
-  if (!type) user_error("[hdf5] {}: expected strings or integers, got elements of another type", dataset.name());
+  if (!type) refuse_type(dataset, "strings, or integers of 8 to 64 bits");
   return token_source(path, open_integers(std::move(dataset), *type), options);
 }
 

@@ -133,9 +133,11 @@ Hdf5Handle Hdf5Dataset::open_dataset(const std::string& field) const {
     user_error("[hdf5] {}: expected datasets, got a file that cannot be searched ({}); it is damaged: copy it again",
                path_.string(), hdf5_reason());
   if (found.names.size() == 1) return open_for_access(found.names[0]);
-  if (found.names.empty()) user_error("[hdf5] {}: expected a dataset, got a file without one", path_.string());
-  user_error("[hdf5] {}: expected a dataset '{}', or only one, got {}; name one of them as the field: {}",
-             path_.string(), field, found.names.size(), join(found.names));
+  if (found.names.empty())
+    user_error("[hdf5] {}: expected a dataset, got a file without one; name another file", path_.string());
+  std::string wanted = field.empty() ? "only one dataset" : fmt::format("a dataset '{}', or only one", field);
+  user_error("[hdf5] {}: expected {}, got {}; name one of them as the field: {}", path_.string(), wanted,
+             found.names.size(), join(found.names));
 }
 
 Hdf5Handle Hdf5Dataset::open_for_access(const std::string& dataset) const {

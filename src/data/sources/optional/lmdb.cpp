@@ -25,10 +25,20 @@ constexpr int64_t kMarkTokens = 64 << 10;
 int64_t tokens_of(const LmdbFile& file, const LmdbEntry& entry, TokenType type) {
   if (entry.value.size() % size_t(type.bytes) != 0)
     user_error(
-        "[lmdb] {}: expected values of {} tokens, so a multiple of {} bytes, got {} bytes under the key {}; its "
-        "values are of another type, or no tokens",
+        "[lmdb] {}: expected values of {} tokens, so a multiple of {} bytes, got {} bytes under the key {}; name the "
+        "type of its tokens, or, if its values are text, run `tokamak prepare` on it",
         file.path().string(), type_name(type), type.bytes, entry.value.size(), show_key(entry.key));
   return int64_t(entry.value.size()) / type.bytes;
+}
+
+/// Text of even length would pass for uint16, and its ids for those of a large vocabulary. So many bytes that are all
+/// printable are no tokens.
+void check_not_text(const LmdbFile& file, const LmdbEntry& entry, TokenType type) {
+  constexpr size_t kEnough = 32;
+  auto is_printable = [](char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r'); };
+  if (entry.value.size() < kEnough || !std::all_of(entry.value.begin(), entry.value.end(), is_printable)) return;
+  user_error("[lmdb] {}: expected values of {} tokens, got text under the key {}; run `tokamak prepare` on it",
+             file.path().string(), type_name(type), show_key(entry.key));
 }
 
 class LmdbTokens final : public TokenArray {
@@ -37,7 +47,9 @@ class LmdbTokens final : public TokenArray {
     LmdbCursor cursor = file_.cursor();
     LmdbEntry entry;
     int64_t next_mark = 0;
-    for (bool more = cursor.first(entry); more; more = cursor.next(entry)) {
+    bool more = cursor.first(entry);
+    if (more) check_not_text(file_, entry, type_);
+    for (; more; more = cursor.next(entry)) {
       int64_t count = tokens_of(file_, entry, type_);
       if (size_ >= next_mark && count > 0) {
         marks_.push_back({size_, entry.key});

@@ -95,7 +95,11 @@ void LmdbFile::check_shape() {
   if (status != 0) refuse(path_.string(), status);
   entries_ = int64_t(stat.ms_entries);
   if (flags & MDB_DUPSORT)
-    user_error("[lmdb] {}: expected one value for each key, got a database with several (MDB_DUPSORT)", path_.string());
+    user_error(
+        "[lmdb] {}: expected one value for each key, got a database with several (MDB_DUPSORT); copy them into one "
+        "with "
+        "a key for each",
+        path_.string());
   LmdbEntry entry;
   if (!cursor().first(entry)) return;
   std::string name(entry.key);

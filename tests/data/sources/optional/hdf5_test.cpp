@@ -1,71 +1,16 @@
-#include <hdf5.h>
-
-#include <thread>
-
 #include "data/corpus.h"
+#include "tests/data/sources/optional/hdf5_writer.h"
 #include "tests/data/sources/token_test.h"
 
 namespace tokamak {
 namespace {
 
-/// What a written dataset is like.
-struct Layout {
-  hsize_t chunk = 0;  // elements; 0: contiguous
-  bool gzip = false;
-  H5Z_filter_t filter = 0;  // another one
-};
-
-/// An HDF5 file that is being written; only one test thread uses the library meanwhile.
-class Writer {
- public:
-  explicit Writer(const std::string& path) : file_(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)) {}
-  ~Writer() { H5Fclose(file_); }
-
-  void add(const std::string& name, hid_t stored, hid_t memory, const std::vector<hsize_t>& shape, const void* data,
-           Layout layout = {}) {
-    hid_t space = H5Screate_simple(int(shape.size()), shape.data(), nullptr);
-    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), link = H5Pcreate(H5P_LINK_CREATE);
-    H5Pset_create_intermediate_group(link, 1);
-    if (layout.chunk > 0) H5Pset_chunk(creation, 1, &layout.chunk);
-    if (layout.gzip) H5Pset_deflate(creation, 1);
-    if (layout.filter) H5Pset_filter(creation, layout.filter, 0, 0, nullptr);
-    hid_t dataset = H5Dcreate2(file_, name.c_str(), stored, space, link, creation, H5P_DEFAULT);
-    herr_t status = data ? H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) : 0;
-    EXPECT_GE(status, 0);
-    for (hid_t list : {creation, link}) H5Pclose(list);
-    H5Dclose(dataset);
-    H5Sclose(space);
-  }
-
-  void add_ids(const std::string& name, const Ids& ids, hid_t stored = H5T_STD_U16LE, Layout layout = {}) {
-    add(name, stored, H5T_NATIVE_INT32, {ids.size()}, ids.data(), layout);
-  }
-
-  void add_texts(const std::string& name, const std::vector<const char*>& texts) {
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, H5T_VARIABLE);
-    add(name, type, type, {texts.size()}, texts.data());
-    H5Tclose(type);
-  }
-
-  void add_fixed_texts(const std::string& name, const std::string& cells, size_t width, H5T_str_t padding) {
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, width);
-    H5Tset_strpad(type, padding);
-    add(name, type, type, {cells.size() / width}, cells.data());
-    H5Tclose(type);
-  }
-
- private:
-  hid_t file_;
-};
-
 class Hdf5Test : public TokenTest {
  protected:
   std::string path(const std::string& name = "a.h5") const { return (folder_ / name).string(); }
 
-  std::string write_ids(const Ids& ids, hid_t stored = H5T_STD_U16LE, Layout layout = {}) {
-    Writer(path()).add_ids("tokens", ids, stored, layout);
+  std::string write_ids(const Ids& ids, hid_t stored = H5T_STD_U16LE, Hdf5Layout layout = {}) {
+    Hdf5Writer(path()).add_ids("tokens", ids, stored, layout);
     return path();
   }
 };
@@ -75,7 +20,7 @@ TEST_F(Hdf5Test, ARunDoesNotGoOnWithAnotherField) {
   Ids ids = some_ids(1000), others = ids;
   std::reverse(others.begin(), others.end());
   {
-    Writer writer(path());
+    Hdf5Writer writer(path());
     writer.add_ids("a", ids);
     writer.add_ids("b", others);
   }
@@ -95,7 +40,8 @@ TEST_F(Hdf5Test, ARunDoesNotGoOnWithAnotherField) {
 
 TEST_F(Hdf5Test, ReadsTokensInEveryLayout) {
   Ids ids = some_ids(20'000);
-  for (Layout layout : {Layout{}, Layout{.chunk = 1000}, Layout{.chunk = 1500, .gzip = true}, Layout{.chunk = 20'000}})
+  for (Hdf5Layout layout :
+       {Hdf5Layout{}, Hdf5Layout{.chunk = 1000}, Hdf5Layout{.chunk = 1500, .gzip = true}, Hdf5Layout{.chunk = 20'000}})
     expect_tokens({write_ids(ids, H5T_STD_U16LE, layout)}, ids);
 }
 
@@ -111,21 +57,12 @@ TEST_F(Hdf5Test, ReadsEveryType) {
 TEST_F(Hdf5Test, SeveralThreadsReadAtOnce) {
   Ids ids = some_ids(50'000);
   auto tokens = open_tokens({write_ids(ids, H5T_STD_U16LE, {.chunk = 1000, .gzip = true})}, {});
-  auto read_some = [&](size_t first) {
-    for (size_t begin = first; begin + 1025 < ids.size(); begin += 2003) {
-      Ids out(1025);
-      tokens->read(int64_t(begin), out);
-      EXPECT_TRUE(std::equal(out.begin(), out.end(), ids.begin() + long(begin)));
-    }
-  };
-  std::thread one(read_some, 0), two(read_some, 1001);
-  one.join();
-  two.join();
+  expect_threads_agree(*tokens, ids);
 }
 
 TEST_F(Hdf5Test, FindsTheDataset) {
   {
-    Writer writer(path());
+    Hdf5Writer writer(path());
     writer.add_ids("train/ids", {1, 2, 3});
     writer.add_ids("val", {4, 5});
   }
@@ -137,9 +74,9 @@ TEST_F(Hdf5Test, FindsTheDataset) {
 }
 
 TEST_F(Hdf5Test, StringsAreDocuments) {
-  Writer(path("v.h5")).add_texts("text", {"one", "", "two\nlines", "", "f\xc3\xbcnf"});
+  Hdf5Writer(path("v.h5")).add_texts("text", {"one", "", "two\nlines", "", "f\xc3\xbcnf"});
   EXPECT_EQ(read(path("v.h5")), Documents({"one", "two\nlines", "f\xc3\xbcnf"}));
-  Writer(path("n.h5"))
+  Hdf5Writer(path("n.h5"))
       .add_fixed_texts("x",
                        std::string("ab\0z"
                                    "abcd"
@@ -148,7 +85,7 @@ TEST_F(Hdf5Test, StringsAreDocuments) {
                                    16),
                        4, H5T_STR_NULLTERM);
   EXPECT_EQ(read(path("n.h5")), Documents({"ab", "abcd", "a"}));
-  Writer(path("p.h5"))
+  Hdf5Writer(path("p.h5"))
       .add_fixed_texts("x",
                        std::string("ab\0z"
                                    "a\0\0\0"
@@ -156,7 +93,7 @@ TEST_F(Hdf5Test, StringsAreDocuments) {
                                    12),
                        4, H5T_STR_NULLPAD);
   EXPECT_EQ(read(path("p.h5")), Documents({std::string("ab\0z", 4), "a"}));
-  Writer(path("s.h5")).add_fixed_texts("x", "ab  a b     ", 4, H5T_STR_SPACEPAD);
+  Hdf5Writer(path("s.h5")).add_fixed_texts("x", "ab  a b     ", 4, H5T_STR_SPACEPAD);
   EXPECT_EQ(read(path("s.h5")), Documents({"ab", "a b"}));
 }
 
@@ -165,7 +102,7 @@ TEST_F(Hdf5Test, ManyStrings) {
   for (int i = 0; i < 1000; ++i) texts.push_back(std::string(size_t(i % 300 + 1), char('a' + i % 26)));
   std::vector<const char*> pointers;
   for (const std::string& text : texts) pointers.push_back(text.c_str());
-  Writer(path()).add_texts("text", pointers);
+  Hdf5Writer(path()).add_texts("text", pointers);
   EXPECT_EQ(read(path()), texts);
   auto source = open_source(path(), {});
   Document document;
@@ -179,24 +116,24 @@ TEST_F(Hdf5Test, TokensAreADocumentForPrepare) {
 
 TEST_F(Hdf5Test, RefusesOtherShapes) {
   Ids ids = {1, 2, 3, 4};
-  Writer(path("2d.h5")).add("x", H5T_STD_U16LE, H5T_NATIVE_INT32, {2, 2}, ids.data());
+  Hdf5Writer(path("2d.h5")).add("x", H5T_STD_U16LE, H5T_NATIVE_INT32, {2, 2}, ids.data());
   expect_refused(path("2d.h5"), {"2d.h5, dataset /x", "one dimension, got 2"});
   double value = 1;
-  Writer(path("f.h5")).add("x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, {1}, &value);
-  expect_refused(path("f.h5"), {"f.h5, dataset /x", "integers", "another type"});
-  expect_user_error([&] { read(path("f.h5")); }, {"f.h5, dataset /x", "strings or integers"});
-  Writer(path("t.h5")).add_texts("text", {"one"});
+  Hdf5Writer(path("f.h5")).add("x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, {1}, &value);
+  expect_refused(path("f.h5"), {"f.h5, dataset /x", "integers", "floating-point numbers", "uint16 or uint32"});
+  expect_user_error([&] { read(path("f.h5")); }, {"f.h5, dataset /x", "strings, or integers"});
+  Hdf5Writer(path("t.h5")).add_texts("text", {"one"});
   expect_refused(path("t.h5"), {"t.h5, dataset /text", "integers", "text", "prepare"});
-  { Writer nothing(path("none.h5")); }
+  { Hdf5Writer nothing(path("none.h5")); }
   expect_refused(path("none.h5"), {"none.h5", "without one"});
-  Writer(path("n.h5")).add_ids("x", {5, -5}, H5T_STD_I32LE);
+  Hdf5Writer(path("n.h5")).add_ids("x", {5, -5}, H5T_STD_I32LE);
   auto tokens = open_tokens({path("n.h5")}, {});
   Ids out(2);
   expect_user_error([&] { tokens->read(0, out); }, {"n.h5", "got -5 as token 1"});
 }
 
 TEST_F(Hdf5Test, WhatWasNeverWrittenIsZero) {
-  Writer(path()).add("x", H5T_STD_U16LE, H5T_NATIVE_INT32, {3}, nullptr);
+  Hdf5Writer(path()).add("x", H5T_STD_U16LE, H5T_NATIVE_INT32, {3}, nullptr);
   expect_tokens({path()}, {0, 0, 0});
 }
 

@@ -1,46 +1,22 @@
 #include <fmt/core.h>
-#include <lmdb.h>
-
-#include <thread>
 
 #include "data/corpus.h"
+#include "tests/data/sources/optional/lmdb_writer.h"
 #include "tests/data/sources/token_test.h"
 
 namespace tokamak {
 namespace {
 
-using Entries = std::vector<std::pair<std::string, std::string>>;
-
-/// Writes a database into one file.
-void write_lmdb(const std::string& path, const Entries& entries, const char* database = nullptr, unsigned flags = 0) {
-  std::filesystem::remove(path);
-  MDB_env* env = nullptr;
-  MDB_txn* txn = nullptr;
-  MDB_dbi dbi = 0;
-  mdb_env_create(&env);
-  mdb_env_set_maxdbs(env, 2);
-  mdb_env_set_mapsize(env, size_t(64) << 20);
-  ASSERT_EQ(mdb_env_open(env, path.c_str(), MDB_NOSUBDIR | MDB_NOSYNC, 0644), 0);
-  ASSERT_EQ(mdb_txn_begin(env, nullptr, 0, &txn), 0);
-  ASSERT_EQ(mdb_dbi_open(txn, database, MDB_CREATE | flags, &dbi), 0);
-  for (const auto& [key, value] : entries) {
-    MDB_val k = {key.size(), const_cast<char*>(key.data())}, v = {value.size(), const_cast<char*>(value.data())};
-    ASSERT_EQ(mdb_put(txn, dbi, &k, &v, 0), 0);
-  }
-  ASSERT_EQ(mdb_txn_commit(txn), 0);
-  mdb_env_close(env);
-}
-
 class LmdbTest : public TokenTest {
  protected:
-  std::string write_entries(const Entries& entries, const std::string& name = "a.mdb") {
+  std::string write_entries(const LmdbEntries& entries, const std::string& name = "a.mdb") {
     write_lmdb((folder_ / name).string(), entries);
     return (folder_ / name).string();
   }
 
   /// Values of the given lengths, of uint16 tokens in order.
   std::string write_ids(const Ids& ids, const std::vector<size_t>& lengths) {
-    Entries entries;
+    LmdbEntries entries;
     size_t begin = 0;
     for (size_t i = 0; begin < ids.size(); ++i) {
       size_t end = std::min(ids.size(), begin + lengths[i % lengths.size()]);
@@ -81,16 +57,7 @@ TEST_F(LmdbTest, TrainsOnAFolder) {
 TEST_F(LmdbTest, SeveralThreadsReadAtOnce) {
   Ids ids = some_ids(300'000);
   auto tokens = open_tokens({write_ids(ids, {1000, 37})}, {});
-  auto read_some = [&](size_t first) {
-    for (size_t begin = first; begin + 1025 < ids.size(); begin += 2003) {
-      Ids out(1025);
-      tokens->read(int64_t(begin), out);
-      EXPECT_TRUE(std::equal(out.begin(), out.end(), ids.begin() + long(begin)));
-    }
-  };
-  std::thread one(read_some, 0), two(read_some, 1001);
-  one.join();
-  two.join();
+  expect_threads_agree(*tokens, ids);
 }
 
 TEST_F(LmdbTest, TextsAreDocumentsInTheOrderOfKeys) {
@@ -124,6 +91,8 @@ TEST_F(LmdbTest, RefusesOtherShapes) {
   write_lmdb(path, {{"a", "12"}, {"a", "13"}}, nullptr, MDB_DUPSORT);
   expect_refused(path, {"a.mdb", "one value for each key"});
   expect_refused(path, {"uint16 or uint32", "int8"}, {.token_type = "int8"});
+  expect_refused(write_entries({{"a", std::string(32, 'x')}}), {"a.mdb", "got text under the key a", "prepare"});
+  expect_tokens({write_entries({{"a", std::string(30, 'x')}})}, Ids(15, 0x7878));
   auto tokens = open_tokens({write_entries({{"a", packed<uint32_t>({1, 0xffffffff})}})}, {.token_type = "uint32"});
   Ids out(2);
   expect_user_error([&] { tokens->read(0, out); }, {"a.mdb", "got 4294967295 as token 1"});
