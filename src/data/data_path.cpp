@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/shard_index.h"
 
 namespace tokamak {
 
@@ -46,7 +47,15 @@ std::vector<DataPath> parse_data_paths(const std::vector<std::string>& entries, 
   return paths;
 }
 
+std::vector<DataPath> all_data_paths(const DataConfig& config) {
+  std::vector<DataPath> paths = parse_data_paths(config.path, "data.path");
+  if (!config.val_path.empty())
+    for (DataPath& path : parse_data_paths(config.val_path, "data.val_path")) paths.push_back(std::move(path));
+  return paths;
+}
+
 void require_exists(const std::string& path) {
+  require_finished(path);
   if (std::filesystem::exists(path) || path.find_first_of("*?[") != path.npos) return;
   user_error(
       "[data] expected a folder made by `tokamak prepare`, files of tokens or text as data, got {}, which does not "

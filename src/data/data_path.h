@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "config/config.h"
+
 namespace tokamak {
 
 struct DataPath {
@@ -18,7 +20,10 @@ struct DataPath {
 /// entry, an empty one, a weight that is not above 0, weights for some entries but not for others.
 std::vector<DataPath> parse_data_paths(const std::vector<std::string>& entries, const std::string& key);
 
-/// A UserError if a path that is no pattern names nothing.
+/// The entries of data.path, then those of data.val_path.
+std::vector<DataPath> all_data_paths(const DataConfig& config);
+
+/// A UserError if a path that is no pattern names nothing, or a folder that `prepare` has not finished.
 void require_exists(const std::string& path);
 
 }  // namespace tokamak

@@ -14,11 +14,8 @@ namespace {
 
 /// The folders made by `prepare` among the entries of data.path and data.val_path.
 std::vector<std::string> prepared_folders(const DataConfig& config) {
-  std::vector<DataPath> paths = parse_data_paths(config.path, "data.path");
-  if (!config.val_path.empty())
-    for (DataPath& path : parse_data_paths(config.val_path, "data.val_path")) paths.push_back(path);
   std::vector<std::string> folders;
-  for (const DataPath& path : paths)
+  for (const DataPath& path : all_data_paths(config))
     if (is_prepared(path.path)) folders.push_back(path.path);
   return folders;
 }

@@ -198,6 +198,7 @@ DataReport inspect_files(const std::string& input, const SourceOptions& options,
                          const std::optional<int32_t>& separator, const InspectProgress& tell) {
   DataReport report{.path = input, .index = {}, .options = options, .files = {}};
   int64_t total = 0;
+  require_finished(input);
   for (const fs::path& path : find_files(input, options)) {
     std::error_code error;
     auto bytes = fs::file_size(path, error);

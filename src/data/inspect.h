@@ -49,7 +49,8 @@ struct DataReport {
 DataReport inspect_folder(const std::filesystem::path& folder, const InspectProgress& progress = {});
 
 /// Reads files of tokens and of documents: `input` is a file, a folder or a pattern, see find_files(). `separator` is
-/// the token that ends a document, where that is known. A UserError only if there is no such file.
+/// the token that ends a document, where that is known. A UserError only if there is no such file, or a folder that
+/// `prepare` has not finished.
 DataReport inspect_files(const std::string& input, const SourceOptions& options,
                          const std::optional<int32_t>& separator, const InspectProgress& progress = {});
 

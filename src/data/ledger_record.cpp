@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "data/shard_index.h"
 
 namespace tokamak {
 
@@ -199,6 +200,7 @@ LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
 }
 
 DataRecord read_data_record(const fs::path& run) {
+  require_finished(run);  // of data, named by mistake
   fs::path path = run / kDataRecordFile;
   if (!fs::exists(path))
     user_error("[data] expected {} in the run folder {}, got none; name a folder that `tokamak train` made (train.out)",

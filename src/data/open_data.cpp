@@ -47,14 +47,13 @@ class Opener {
     require_exists(path);
     if (fs::path database = fs::path(path) / "data.mdb"; fs::exists(database)) return {database};  // a folder of LMDB's
     std::vector<fs::path> files = find_files(path, options_);
-    // Folders of shards hold validation data as well, and an unfinished one is not data.
+    // Folders of shards hold validation data as well.
     if (fs::is_directory(path))
       for (const fs::path& file : files)
         if (format_of(file, options_).tokens)
           user_error(
-              "[data] expected {} in the folder {}, or only text, got {} ({}) without it; run `tokamak prepare` (or "
-              "let "
-              "one that was stopped finish), or name the files of tokens themselves, such as {}",
+              "[data] expected {} in the folder {}, or only text, got {} ({}) without it; run `tokamak prepare`, or "
+              "name the files of tokens themselves, such as {}",
               kIndexFile, path, file.string(), format_of(file, options_).name, (fs::path(path) / "*train*").string());
     return files;
   }

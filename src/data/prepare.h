@@ -45,9 +45,6 @@ struct PrepareHooks {
   std::function<bool()> stop;                    // true: to end soon, with a UserError that says how to go on
 };
 
-/// The folder inside the output folder that holds what is not finished.
-inline constexpr const char* kUnfinishedFolder = "prepare.unfinished";
-
 /// Reads the documents, trains a tokenizer if none is given, and writes train_*.bin, val_*.bin, the tokenizer's files
 /// and index.json, which it returns. Documents are separated by <|endoftext|>; documents of tokens are copied, and are
 /// not separated twice. Validation gets the last `val_fraction` of the tokens, beginning at the document border nearest

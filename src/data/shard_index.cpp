@@ -97,13 +97,20 @@ int64_t SplitIndex::max_token() const {
 
 bool is_prepared(const fs::path& path) { return fs::is_directory(path) && fs::exists(path / kIndexFile); }
 
+void require_finished(const fs::path& path) {
+  if (is_prepared(path) || !fs::is_directory(path / kUnfinishedFolder)) return;
+  user_error(
+      "[data] {}: expected data that is finished, got {} without {}: `tokamak prepare` was interrupted there, or is "
+      "still at work; run the same `tokamak prepare` command again, which goes on from there",
+      path.string(), kUnfinishedFolder, kIndexFile);
+}
+
 ShardIndex read_shard_index(const fs::path& folder) {
+  require_finished(folder);
   fs::path path = folder / kIndexFile;
   if (!fs::exists(path))
-    user_error(
-        "[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare` (or let one that "
-        "was stopped finish)",
-        kIndexFile, folder.string());
+    user_error("[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare`", kIndexFile,
+               folder.string());
   json root = json::parse(read_file(path), nullptr, false);
   Reader reader(path);
   if (!root.is_object())

@@ -33,8 +33,14 @@ struct ShardIndex {
 /// The name of the index inside a data folder.
 inline constexpr const char* kIndexFile = "index.json";
 
+/// The folder inside it that holds what `prepare` has not finished.
+inline constexpr const char* kUnfinishedFolder = "prepare.unfinished";
+
 /// Whether `path` is a folder with an index, that is, a finished one.
 bool is_prepared(const std::filesystem::path& path);
+
+/// A UserError if `path` is a folder where `prepare` has begun, but there is no finished data yet.
+void require_finished(const std::filesystem::path& path);
 
 /// Reads and checks a data folder's index; UserErrors name the file and the field.
 ShardIndex read_shard_index(const std::filesystem::path& folder);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "data/gpt2_vocabulary.h"
 #include "data/hugging_face_vocabulary.h"
+#include "data/shard_index.h"
 #include "data/tiktoken_vocabulary.h"
 
 namespace tokamak {
@@ -81,6 +82,7 @@ Tokenizer load_tokenizer(const fs::path& path) {
   if (tiktoken_files.size() > 1)
     user_error("[tokenizer] expected one .tiktoken file in {}, got {} and {}; name the one to use", path.string(),
                tiktoken_files[0].filename().string(), tiktoken_files[1].filename().string());
+  if (tiktoken_files.empty()) require_finished(path);
   if (tiktoken_files.empty())
     user_error(
         "[tokenizer] expected tokenizer.json, vocab.bpe with encoder.json, merges.txt with vocab.json, or a .tiktoken "

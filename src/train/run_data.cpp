@@ -1,6 +1,7 @@
 #include "train/run_data.h"
 
 #include "base/error.h"
+#include "data/data_path.h"
 #include "data/data_tokenizer.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@ using Event = LedgerLine::Event;
 std::string fingerprint_of(const Tokenizer* tokenizer) { return tokenizer ? tokenizer_fingerprint(*tokenizer) : ""; }
 
 std::shared_ptr<const Tokenizer> load_checked_tokenizer(const RunConfig& config, const FoundCheckpoint* found) {
+  for (const DataPath& path : all_data_paths(config.data)) require_exists(path.path);
   std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
   if (found && found->state.tokenizer != fingerprint_of(tokenizer.get()))
     user_error(

@@ -158,7 +158,7 @@ TEST_F(DataFaults, DiskFullWhilePreparing) {
   fs::path out = disk.path() / "data";
   expect_refused(prepare_into(out), {"No space left", "free some space", "run again"});
   EXPECT_FALSE(fs::exists(out / kIndexFile));
-  expect_refused(train({"--data.path=" + out.string(), "--model.vocab=300"}), {"index.json", "tokamak prepare"});
+  expect_refused(train({"--data.path=" + out.string()}), {out.string(), "interrupted", "same `tokamak prepare`"});
   // More space: the same command goes on, and the result is that of an undisturbed run.
   ASSERT_EQ(::mount("tmpfs", disk.path().c_str(), "tmpfs", MS_REMOUNT, "size=10m"), 0);
   ProgramResult rest = prepare_into(out);
@@ -167,6 +167,28 @@ TEST_F(DataFaults, DiskFullWhilePreparing) {
   for (const auto& entry : fs::directory_iterator(folder_ / "straight"))
     EXPECT_TRUE(read_file(entry.path()) == read_file(out / entry.path().filename())) << entry.path();
   EXPECT_EQ(run({"data", "inspect", out.string()}).status, 0);
+}
+
+// What looks at data says so whatever else it lacks for want of it: the vocabulary, the tokenizer.
+TEST_F(DataFaults, PreparingInterrupted) {
+  test::make_tiny_data(folder_.path());
+  fs::create_directories(folder_ / "begun" / kUnfinishedFolder);
+  std::initializer_list<std::string> pieces = {"begun: expected data that is finished", "got prepare.unfinished",
+                                               "was interrupted", "run the same `tokamak prepare` command again"};
+  std::vector<std::vector<std::string>> settings = {
+      {"--data.path=begun"},
+      {"--data.path=begun", "--model.vocab=301"},
+      {"--data.path=begun", "--model.vocab=301", "--train.sample_every=5"},
+      {"--data.path=data@1,begun@1"},
+      {"--data.path=text.txt", "--data.tokenizer=begun"},
+      {"--data.path=data", "--data.val_path=begun"}};
+  for (const auto& more : settings) expect_refused(train(more), pieces);
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+  for (const char* command : {"inspect", "ledger"}) expect_refused(run({"data", command, "begun"}), pieces);
+  expect_refused(run({"prepare", "text.txt", "--vocab=begun", "--out=other"}), pieces);
+  // A data set that is being replaced is there until the new one is.
+  fs::create_directories(folder_ / "data" / kUnfinishedFolder);
+  EXPECT_EQ(run({"data", "inspect", "data"}).status, 0);
 }
 
 TEST_F(DataFaults, PreparingKilledAndContinued) {
