@@ -16,6 +16,7 @@ namespace {
 struct EvalArguments {
   std::string run = "run";
   std::vector<std::string> data;
+  std::string tokenizer;
   std::string split = "val";
   int64_t batches = 0;
   std::string device = "auto";
@@ -25,6 +26,7 @@ struct EvalArguments {
 void visit(FieldList& v, EvalArguments& c) {
   v.positional("run", c.run, "run folder or checkpoint", false);
   v("data", c.data, "other data than the run's, in the forms of data.path");
+  v("tokenizer", c.tokenizer, "folder with the data's tokenizer; empty: its own, or that of the run's data");
   v("split", c.split, "which part of the data", one_of({"val", "train"}));
   v("batches", c.batches, "how many batches from its beginning; 0: all", at_least(0));
   v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
@@ -45,6 +47,12 @@ std::shared_ptr<const Corpus> open_corpus(const EvalArguments& arguments, const 
   return std::make_shared<const Corpus>(std::move(*corpus));
 }
 
+// Of the data to evaluate on, else of the run's own: both have the model's vocabulary.
+std::shared_ptr<const Tokenizer> find_tokenizer(const DataConfig& data, const DataConfig& own) {
+  std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(data);
+  return tokenizer ? tokenizer : load_data_tokenizer(own);
+}
+
 int run_eval(const EvalArguments& arguments) {
   OpenedModel model = open_model(arguments.run);
   RunConfig config = model.config;
@@ -52,7 +60,8 @@ int run_eval(const EvalArguments& arguments) {
   config.device = arguments.device;
   // Files are what they are named for; a folder made by `prepare` has both parts.
   if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
-  std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
+  if (!arguments.tokenizer.empty()) config.data.tokenizer = arguments.tokenizer;
+  std::shared_ptr<const Tokenizer> tokenizer = find_tokenizer(config.data, model.config.data);
   std::shared_ptr<const Corpus> corpus = open_corpus(arguments, config, tokenizer);
   int64_t batches = arguments.batches > 0 ? arguments.batches : std::numeric_limits<int64_t>::max();
   Evaluator evaluator(corpus, tokenizer.get(), config, batches);
@@ -66,6 +75,7 @@ int run_eval(const EvalArguments& arguments) {
   fmt::print("loss {:.4f}  perplexity {:.3f}", evaluation.loss, evaluation.perplexity);
   if (evaluation.bits_per_byte > 0) fmt::print("  bits per byte {:.4f}", evaluation.bits_per_byte);
   fmt::print("\n");
+  if (!evaluation.unknown.empty()) fmt::print("{}\n", evaluation.unknown);
   return 0;
 }
 

@@ -13,13 +13,6 @@ namespace {
 
 constexpr int64_t kPartTokens = int64_t(1) << 18;
 
-std::vector<int32_t> text_lengths(const Vocabulary& vocabulary) {
-  std::vector<int32_t> lengths;
-  for (const std::string& token : vocabulary.tokens) lengths.push_back(int32_t(token.size()));
-  for (int32_t id : vocabulary.special) lengths[size_t(id)] = 0;
-  return lengths;
-}
-
 std::string shard_name(const char* split, size_t number) { return fmt::format("{}_{:06}.bin", split, number); }
 
 int64_t count_before(std::span<const int64_t> ascending, int64_t end) {

@@ -35,4 +35,12 @@ struct Vocabulary {
   bool tied_merges = false;  // neighbours in `merges` with one result have one rank, so that the leftmost goes first
 };
 
+/// The bytes of text that each id stands for; markers count nothing.
+inline std::vector<int32_t> text_lengths(const Vocabulary& vocabulary) {
+  std::vector<int32_t> lengths;
+  for (const std::string& token : vocabulary.tokens) lengths.push_back(int32_t(token.size()));
+  for (int32_t id : vocabulary.special) lengths[size_t(id)] = 0;
+  return lengths;
+}
+
 }  // namespace tokamak

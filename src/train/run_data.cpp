@@ -17,7 +17,8 @@ std::string fingerprint_of(const Tokenizer* tokenizer) { return tokenizer ? toke
 std::shared_ptr<const Tokenizer> load_checked_tokenizer(const RunConfig& config, const FoundCheckpoint* found) {
   for (const DataPath& path : all_data_paths(config.data)) require_exists(path.path);
   std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
-  if (found && found->state.tokenizer != fingerprint_of(tokenizer.get()))
+  // A run that began without a tokenizer may get one later.
+  if (found && !found->state.tokenizer.empty() && found->state.tokenizer != fingerprint_of(tokenizer.get()))
     user_error(
         "[train] expected the vocabulary that {} was trained with, got {} in {}; use the same data folder, or another "
         "--train.out",

@@ -289,6 +289,7 @@ class Trainer {
           [&] { evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); }); });
       val_loss_ = evaluation.loss;
       if (evaluation.bits_per_byte > 0) bits_per_byte_ = evaluation.bits_per_byte;
+      if (!evaluation.unknown.empty() && !std::exchange(told_unknown_, true)) observer_.message(evaluation.unknown);
       if (!metrics.empty()) metrics.back().val_loss = evaluation.loss;
     }
     if (!metrics.empty()) report(metrics.back());
@@ -340,6 +341,7 @@ class Trainer {
   double average_ms_ = 0;
   double total_ms_ = 0, waited_ms_ = 0;  // of all steps but the first, and waiting for data in them
   std::optional<double> val_loss_, bits_per_byte_;
+  bool told_unknown_ = false;  // why there are no bits per byte
   struct Pending {
     PendingStep step;
     Clock::time_point begin;

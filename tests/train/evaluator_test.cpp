@@ -1,0 +1,101 @@
+#include "train/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/data_tokenizer.h"
+#include "data/tokenizer_files.h"
+#include "tests/data/small_shards.h"
+#include "tests/support/tiny_run.h"
+
+namespace tokamak {
+namespace {
+
+constexpr double kLoss = 2.5;  // nats a token, whatever the batch
+
+class EvaluatorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    test::make_tiny_data(folder_.path());
+    config_ = test::tiny_config(folder_.path());
+    config_.model.vocab = 301;
+    config_.data.path = {(folder_ / "text.txt").string()};
+    config_.data.tokenizer = (folder_ / "data").string();
+  }
+
+  /// Of data.val_path.
+  Evaluation evaluate(const std::string& val_path, int64_t batches = 1000) {
+    config_.data.val_path = {val_path};
+    auto tokenizer = load_data_tokenizer(config_.data);
+    auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
+    return Evaluator(corpus, tokenizer.get(), config_, batches).evaluate([](const Batch&) { return kLoss; });
+  }
+
+  std::string shard(const char* split) const { return (folder_ / "data" / split).string() + "_000000.bin"; }
+
+  /// Of the first `count` tokens of a shard, decoded.
+  double tokens_per_byte(const std::string& path, size_t count) const {
+    std::vector<int32_t> ids(count);
+    open_tokens({path}, {})->read(0, ids);
+    Tokenizer tokenizer = load_tokenizer(folder_ / "data");
+    std::erase(ids, tokenizer.end_of_text());
+    return double(count) / double(tokenizer.decode(ids).size());
+  }
+
+  TemporaryFolder folder_;
+  RunConfig config_;
+};
+
+TEST_F(EvaluatorTest, FilesOfTokensAreCountedWithTheTokenizer) {
+  Evaluation some = evaluate(shard("train"), 3);  // 3 batches of 2 samples of 16 tokens
+  EXPECT_EQ(some.unknown, "");
+  EXPECT_DOUBLE_EQ(some.bits_per_byte, kLoss / std::log(2) * tokens_per_byte(shard("train"), 3 * 2 * 16));
+  // The samples' own text, not an average.
+  EXPECT_NE(some.bits_per_byte, evaluate(shard("train")).bits_per_byte);
+}
+
+TEST_F(EvaluatorTest, AgreesWithWhatThePreparedFolderTells) {
+  Evaluation prepared = evaluate((folder_ / "data").string()), tokens = evaluate(shard("val"));
+  EXPECT_GT(prepared.bits_per_byte, 0);
+  EXPECT_NEAR(tokens.bits_per_byte, prepared.bits_per_byte, 0.1 * prepared.bits_per_byte);  // not of the last tokens
+  Evaluation text = evaluate((folder_ / "text.txt").string()), train = evaluate(shard("train"));
+  EXPECT_NEAR(text.bits_per_byte, train.bits_per_byte, 0.02 * train.bits_per_byte);
+}
+
+TEST_F(EvaluatorTest, MarkersAndHiddenTargetsDoNotMatter) {
+  std::string path = (folder_ / "many.bin").string();
+  std::vector<int32_t> ids(129);
+  open_tokens({shard("train")}, {})->read(0, ids);
+  for (size_t i = 0; i < ids.size(); i += 7) ids[i] = load_tokenizer(folder_ / "data").end_of_text();
+  ShardWriter writer(path, int64_t(ids.size()), 2);
+  writer.append(ids);
+  writer.finish();
+  writer.commit();
+  Evaluation plain = evaluate(path);
+  EXPECT_DOUBLE_EQ(plain.bits_per_byte, kLoss / std::log(2) * tokens_per_byte(path, 128));
+  config_.data.mask_documents = true;
+  Evaluation masked = evaluate(path);
+  EXPECT_LT(masked.tokens, plain.tokens);
+  EXPECT_DOUBLE_EQ(masked.bits_per_byte, plain.bits_per_byte);
+}
+
+TEST_F(EvaluatorTest, SaysWhyTheyAreMissing) {
+  config_.data.path = {shard("train")};
+  config_.data.tokenizer.clear();
+  Evaluation without = evaluate(shard("val"));
+  EXPECT_EQ(without.bits_per_byte, 0);
+  EXPECT_NEAR(without.loss, kLoss, 1e-12);
+  for (const std::string& piece : {std::string("no bits per byte: without a tokenizer"), shard("val"),
+                                   std::string("--data.tokenizer"), std::string("--tokenizer")})
+    EXPECT_NE(without.unknown.find(piece), std::string::npos) << without.unknown;
+  SmallShards foreign({}, {std::vector<int32_t>(100, 350)}, 400);
+  config_.model.vocab = 400;
+  config_.data.tokenizer = (folder_ / "data").string();
+  Evaluation other = evaluate((foreign.path() / "val_000000.bin").string());
+  EXPECT_EQ(other.bits_per_byte, 0);
+  EXPECT_NE(other.unknown.find("has the token 350, and the tokenizer only 301"), std::string::npos) << other.unknown;
+}
+
+}  // namespace
+}  // namespace tokamak
