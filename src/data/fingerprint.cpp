@@ -39,4 +39,11 @@ FileFingerprint fingerprint_file(const std::filesystem::path& path) {
   return {path.string(), size, format_checksum(sum.digest())};
 }
 
+std::vector<FileFingerprint> fingerprints_from(const JsonFields& fields, const char* key) {
+  std::vector<FileFingerprint> files;
+  for (const JsonFields& file : fields.objects(key))
+    files.push_back({file.text("path"), file.number("bytes"), file.text("checksum")});
+  return files;
+}
+
 }  // namespace tokamak

@@ -9,6 +9,8 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "data/fingerprint.h"
+#include "data/json_fields.h"
 #include "data/shard_index.h"
 
 namespace tokamak {
@@ -46,34 +48,25 @@ ordered_json to_object(const DataRecord& record) {
           {"datasets", datasets}};
 }
 
-[[noreturn]] void refuse(std::string_view where, std::string_view expected, std::string_view got) {
-  user_error("[{}] expected {}, got {}; the file is damaged, or of another version of the program", where, expected,
-             got.substr(0, 200));
-}
+constexpr const char* kRemedy = "the file is damaged, or of another version of the program";
 
-DatasetRecord dataset_from(const ordered_json& object) {
-  DatasetRecord dataset{.path = object.at("path").get<std::string>(),
-                        .kind = object.at("kind").get<std::string>(),
-                        .share = {object.at("windows").get<int64_t>(), object.at("quota").get<int64_t>()},
-                        .window_bytes = object.at("window_bytes").get<int64_t>(),
-                        .files = {},
-                        .tokens = object.value("tokens", "")};
-  for (const ordered_json& file : object.at("files"))
-    dataset.files.push_back(
-        {file.at("path").get<std::string>(), file.at("bytes").get<int64_t>(), file.at("checksum").get<std::string>()});
+DatasetRecord dataset_from(const JsonFields& fields) {
+  DatasetRecord dataset{.path = fields.text("path"),
+                        .kind = fields.text("kind"),
+                        .share = {fields.number("windows"), fields.number("quota")},
+                        .window_bytes = fields.number("window_bytes"),
+                        .files = fingerprints_from(fields, "files"),
+                        .tokens = fields.has("tokens") ? fields.text("tokens") : ""};
+  if (dataset.share.windows < 1) fields.refuse("windows", "at least 1");
+  if (dataset.share.quota < 1) fields.refuse("quota", "at least 1");
   return dataset;
 }
 
-void check_record(const DataRecord& record, std::string_view where) {
-  int64_t quotas = 0;
-  for (const DatasetRecord& dataset : record.datasets) {
-    if (dataset.share.windows < 1) refuse(where, "at least 1 window", fmt::format("{}", dataset.share.windows));
-    if (dataset.share.quota < 1) refuse(where, "a quota of at least 1", fmt::format("{}", dataset.share.quota));
-    quotas += dataset.share.quota;
-  }
-  if (quotas != kMixtureBlock)
-    refuse(where, fmt::format("quotas with a sum of {}", kMixtureBlock), fmt::format("{}", quotas));
-  if (record.context < 1) refuse(where, "a context of at least 1", fmt::format("{}", record.context));
+void check_quotas(const DataRecord& record, std::string_view where) {
+  int64_t sum = 0;
+  for (const DatasetRecord& dataset : record.datasets) sum += dataset.share.quota;
+  if (sum != kMixtureBlock)
+    user_error("[data] {}: expected quotas with a sum of {}, got {}; {}", where, kMixtureBlock, sum, kRemedy);
 }
 
 [[noreturn]] void other_setting(const std::string& began, std::string_view what, const std::string& was,
@@ -120,19 +113,12 @@ SampleOrder DataRecord::order() const {
 std::string to_json(const DataRecord& record) { return to_object(record).dump(2) + "\n"; }
 
 DataRecord data_record_from_json(std::string_view text, std::string_view where) {
-  ordered_json root = ordered_json::parse(text, nullptr, false);
-  if (!root.is_object() || root.value("format", ordered_json()) != kFormat ||
-      root.value("version", ordered_json()) != kVersion)
-    refuse(where, fmt::format("a JSON object of format {}, version {}", kFormat, kVersion), text);
-  DataRecord record;
-  try {
-    record.seed = root.at("seed").get<uint64_t>();
-    record.context = root.at("context").get<int64_t>();
-    for (const ordered_json& dataset : root.at("datasets")) record.datasets.push_back(dataset_from(dataset));
-  } catch (const nlohmann::json::exception& error) {
-    refuse(where, "every field of version 1", error.what());
-  }
-  check_record(record, where);
+  JsonFields fields(text, where, kRemedy);
+  fields.require_format(kFormat, kVersion);
+  DataRecord record{.seed = uint64_t(fields.number("seed")), .context = fields.number("context"), .datasets = {}};
+  if (record.context < 1) fields.refuse("context", "at least 1");
+  for (const JsonFields& dataset : fields.objects("datasets")) record.datasets.push_back(dataset_from(dataset));
+  check_quotas(record, where);
   return record;
 }
 
@@ -177,25 +163,19 @@ std::string ledger_chain(std::string_view before, LedgerLine line) {
 }
 
 LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
-  ordered_json object = ordered_json::parse(text, nullptr, false);
-  if (!object.is_object()) refuse(where, "a JSON object", text);
-  LedgerLine line;
-  try {
-    auto event = std::find(std::begin(kEvents), std::end(kEvents), object.at("event").get<std::string>());
-    if (event == std::end(kEvents)) refuse(where, "the event start, checkpoint or end", object["event"].dump());
-    line = {.event = LedgerLine::Event(event - std::begin(kEvents)),
-            .step = object.at("step").get<int64_t>(),
-            .sample = object.at("sample").get<int64_t>(),
-            .samples_per_step = object.at("samples_per_step").get<int64_t>(),
-            .reached = object.at("reached").get<int64_t>(),
-            .order = object.at("order").get<std::string>(),
-            .time = object.at("time").get<double>(),
-            .chain = object.at("chain").get<std::string>()};
-  } catch (const nlohmann::json::exception& error) {
-    refuse(where, "every field of a line of the ledger", error.what());
-  }
-  if (line.step < 0 || line.sample < 0 || line.samples_per_step < 1 || line.reached < line.step)
-    refuse(where, "numbers of steps and samples", text);
+  JsonFields fields(text, where, kRemedy);
+  auto event = std::find(std::begin(kEvents), std::end(kEvents), fields.text("event"));
+  if (event == std::end(kEvents)) fields.refuse("event", "start, checkpoint or end");
+  LedgerLine line{.event = LedgerLine::Event(event - std::begin(kEvents)),
+                  .step = fields.number("step"),
+                  .sample = fields.number("sample"),
+                  .samples_per_step = fields.number("samples_per_step"),
+                  .reached = fields.number("reached"),
+                  .order = fields.text("order"),
+                  .time = fields.real("time"),
+                  .chain = fields.text("chain")};
+  if (line.samples_per_step < 1) fields.refuse("samples_per_step", "at least 1");
+  if (line.reached < line.step) fields.refuse("reached", fmt::format("at least {} (`step`)", line.step));
   return line;
 }
 

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "data/fingerprint.h"
+#include "data/json_fields.h"
 
 namespace tokamak {
 
@@ -30,56 +32,16 @@ json to_json(const SplitIndex& split) {
           {"sources", sources}};
 }
 
-/// Reads fields of the index; each error names the file and the field.
-class Reader {
- public:
-  explicit Reader(const fs::path& path) : name_(path.string()) {}
-
-  int64_t number(const json& object, const char* key) const {
-    json value = get(object, key);
-    if (!value.is_number_integer() || value.get<int64_t>() < 0) refuse(key, "a whole number, at least 0", value);
-    return value.get<int64_t>();
-  }
-
-  std::string text(const json& object, const char* key) const {
-    json value = get(object, key);
-    if (!value.is_string()) refuse(key, "a string", value);
-    return value.get<std::string>();
-  }
-
-  json list(const json& object, const char* key) const {
-    json value = get(object, key);
-    if (!value.is_array()) refuse(key, "a list", value);
-    return value;
-  }
-
-  SplitIndex split(const json& root, const char* key) const {
-    json object = get(root, key);
-    if (!object.is_object()) refuse(key, "an object", object);
-    SplitIndex split;
-    split.documents = number(object, "documents");
-    split.text_bytes = number(object, "text_bytes");
-    for (const json& shard : list(object, "shards"))
-      split.shards.push_back(
-          {text(shard, "file"), number(shard, "tokens"), number(shard, "max_token"), text(shard, "checksum")});
-    if (!object.contains("sources")) return split;  // written by an earlier version
-    for (const json& file : list(object, "sources"))
-      split.sources.push_back({text(file, "path"), number(file, "bytes"), text(file, "checksum")});
-    return split;
-  }
-
-  [[noreturn]] void refuse(const char* key, const char* expected, const json& got) const {
-    user_error("[data] {}: expected {} as `{}`, got {}; the index is damaged: run `prepare` again", name_, expected,
-               key, got.is_null() ? "nothing" : got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
-  }
-
- private:
-  static json get(const json& object, const char* key) {
-    return object.is_object() ? object.value(key, json()) : json();
-  }
-
-  std::string name_;
-};
+SplitIndex split_from(const JsonFields& fields) {
+  SplitIndex split;
+  split.documents = fields.number("documents");
+  split.text_bytes = fields.number("text_bytes");
+  for (const JsonFields& shard : fields.objects("shards"))
+    split.shards.push_back(
+        {shard.text("file"), shard.number("tokens"), shard.number("max_token"), shard.text("checksum")});
+  if (fields.has("sources")) split.sources = fingerprints_from(fields, "sources");  // an earlier version had none
+  return split;
+}
 
 }  // namespace
 
@@ -111,17 +73,13 @@ ShardIndex read_shard_index(const fs::path& folder) {
   if (!fs::exists(path))
     user_error("[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare`", kIndexFile,
                folder.string());
-  json root = json::parse(read_file(path), nullptr, false);
-  Reader reader(path);
-  if (!root.is_object())
-    reader.refuse("index", "a JSON object", root.is_discarded() ? json("text that is no JSON") : root);
-  if (reader.text(root, "format") != kFormat) reader.refuse("format", kFormat, root["format"]);
-  if (reader.number(root, "version") != kVersion) reader.refuse("version", "1", root["version"]);
+  JsonFields fields(read_file(path), path.string(), "the index is damaged: run `prepare` again");
+  fields.require_format(kFormat, kVersion);
   ShardIndex index;
-  index.vocab_size = reader.number(root, "vocab_size");
-  index.end_of_text = reader.number(root, "end_of_text");
-  index.train = reader.split(root, "train");
-  index.val = reader.split(root, "val");
+  index.vocab_size = fields.number("vocab_size");
+  index.end_of_text = fields.number("end_of_text");
+  index.train = split_from(fields.object("train"));
+  index.val = split_from(fields.object("val"));
   return index;
 }
 

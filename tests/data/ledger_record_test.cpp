@@ -43,10 +43,10 @@ TEST(DataRecord, RefusesWhatMakesNoSense) {
     changed.replace(at, from.size(), to);
     return [changed] { data_record_from_json(changed, "run/data.json"); };
   };
-  expect_user_error(with("\"seed\"", "\"sead\""), {"[run/data.json]", "every field", "seed"});
+  expect_user_error(with("\"seed\"", "\"sead\""), {"run/data.json", "`seed`", "nothing", "damaged"});
   expect_user_error(with("4000", "4001"), {"quotas with a sum of 4096", "got 4097"});
-  expect_user_error(with("100", "0"), {"at least 1 window", "got 0"});
-  expect_user_error(with("tokamak-data", "something"), {"format tokamak-data"});
+  expect_user_error(with("100", "0"), {"at least 1 as `windows`", "got 0"});
+  expect_user_error(with("tokamak-data", "something"), {"tokamak-data as `format`", "something"});
   expect_user_error([] { data_record_from_json("no JSON", "x"); }, {"JSON object", "no JSON"});
 }
 
@@ -102,10 +102,11 @@ TEST(Ledger, LinesReadBack) {
             R"("time":1500000000.0,"chain":"xxh64:01"})");
   EXPECT_EQ(parse_ledger_line(format_ledger_line(line), "x"), line);
   expect_user_error([] { parse_ledger_line("{\"event\":\"pause\"}", "ledger.jsonl:3"); },
-                    {"[ledger.jsonl:3]", "start, checkpoint or end", "pause"});
+                    {"ledger.jsonl:3", "start, checkpoint or end", "pause"});
   expect_user_error([] { parse_ledger_line("{}", "ledger.jsonl:3"); }, {"event"});
   line.reached = 2;
-  expect_user_error([&] { parse_ledger_line(format_ledger_line(line), "x"); }, {"numbers of steps and samples"});
+  expect_user_error([&] { parse_ledger_line(format_ledger_line(line), "x"); },
+                    {"at least 3 (`step`) as `reached`", "got 2"});
 }
 
 TEST(Ledger, AppendsAcrossRestartsAndDropsATornLine) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/sources/source_format.h"
+#include "data/word_border.h"
 
 namespace tokamak {
 
@@ -61,8 +62,8 @@ class TextSource : public Source {
       if (!separator_.empty()) text = text.substr(0, text.find(separator_));
       if (text.size() <= limit) return {.text = text};
       size_t cut = last_cut(text.substr(0, limit + 1));
-      if (cut == 0 && limit >= kMostParts * part_bytes_) cut = character_border(text, limit);
-      if (cut > 0) return {.text = text.substr(0, cut), .continues = true};
+      if (cut == text.npos && limit >= kMostParts * part_bytes_) cut = character_border(text, limit);
+      if (cut != text.npos) return {.text = text.substr(0, cut), .continues = true};
     }
   }
 
@@ -80,12 +81,6 @@ std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOpti
 
 std::unique_ptr<Source> read_text(std::unique_ptr<ByteStream> stream, const SourceOptions& options) {
   return std::make_unique<TextSource>(std::move(stream), options);
-}
-
-size_t last_cut(std::string_view text) {
-  for (size_t at = text.size(); at-- > 1;)
-    if (text[at] == ' ' && text[at - 1] > ' ' && text[at - 1] < '\x7f') return at;
-  return 0;
 }
 
 const DocumentReader text_documents = {.open = open, .streams = true};

@@ -10,8 +10,4 @@ namespace tokamak {
 
 std::unique_ptr<Source> read_text(std::unique_ptr<ByteStream> stream, const SourceOptions& options);
 
-/// Where a part of `text` may end so that no word of a pre-tokenizer is cut (see Document): the last such place;
-/// 0 if there is none.
-size_t last_cut(std::string_view text);
-
 }  // namespace tokamak

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "data/pretokenizer.h"
+#include "data/word_border.h"
 #include "tests/data/sources/source_test.h"
 #include "tests/support/shared_data.h"
 
@@ -106,8 +107,8 @@ TEST(LastCut, CutsNoWord) {
     std::string text;
     for (size_t i = 0; i < 12; ++i) text += kPieces[random() % std::size(kPieces)];
     size_t at = last_cut(text);
+    if (at == text.npos) continue;
     ASSERT_LT(at, text.size());
-    if (at == 0) continue;
     ++cuts;
     expect_words_kept(text, {text.substr(0, at), text.substr(at)});
     if (HasFailure()) return;

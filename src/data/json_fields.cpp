@@ -1,0 +1,80 @@
+#include "data/json_fields.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr size_t kShown = 80;  // bytes of what came, in messages
+
+std::string show(const ordered_json& value) {
+  if (value.is_null()) return "nothing";
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace).substr(0, kShown);
+}
+
+}  // namespace
+
+JsonFields::JsonFields(std::string_view text, std::string_view place, std::string_view remedy)
+    : object_(std::make_shared<const ordered_json>(ordered_json::parse(text, nullptr, false))), place_(place),
+      remedy_(remedy) {
+  if (!object_->is_object())
+    user_error("[data] {}: expected a JSON object, got {}; {}", place, text.substr(0, kShown), remedy);
+}
+
+JsonFields::JsonFields(const JsonFields& parent, const ordered_json& object)
+    : object_(parent.object_, &object), place_(parent.place_), remedy_(parent.remedy_) {}
+
+const ordered_json& JsonFields::at(const char* key) const {
+  static const ordered_json nothing;
+  auto found = object_->find(key);
+  return found == object_->end() ? nothing : *found;
+}
+
+void JsonFields::refuse(const char* key, std::string_view expected) const {
+  user_error("[data] {}: expected {} as `{}`, got {}; {}", place_, expected, key, show(at(key)), remedy_);
+}
+
+void JsonFields::require_format(std::string_view format, int64_t version) const {
+  if (text("format") != format) refuse("format", format);
+  if (number("version") != version) refuse("version", std::to_string(version));
+}
+
+bool JsonFields::has(const char* key) const { return object_->contains(key); }
+
+int64_t JsonFields::number(const char* key) const {
+  const ordered_json& value = at(key);
+  if (!value.is_number_integer() || value.get<int64_t>() < 0) refuse(key, "a whole number, at least 0");
+  return value.get<int64_t>();
+}
+
+double JsonFields::real(const char* key) const {
+  if (!at(key).is_number()) refuse(key, "a number");
+  return at(key).get<double>();
+}
+
+std::string JsonFields::text(const char* key) const {
+  if (!at(key).is_string()) refuse(key, "a string");
+  return at(key).get<std::string>();
+}
+
+JsonFields JsonFields::object(const char* key) const {
+  if (!at(key).is_object()) refuse(key, "an object");
+  return {*this, at(key)};
+}
+
+std::vector<JsonFields> JsonFields::objects(const char* key) const {
+  std::vector<JsonFields> objects;
+  if (!at(key).is_array()) refuse(key, "a list of objects");
+  for (const ordered_json& value : at(key)) {
+    if (!value.is_object()) refuse(key, "a list of objects");
+    objects.push_back({*this, value});
+  }
+  return objects;
+}
+
+}  // namespace tokamak
