@@ -35,11 +35,6 @@ ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType typ
   return value;
 }
 
-void Graph::set_argument_kind(ValueId value, Argument::Kind kind) {
-  for (Argument& argument : arguments_)
-    if (argument.value == value) argument.kind = kind;
-}
-
 const Node& Graph::add_node(Node node, const std::vector<ValueType>& output_types) {
   node.outputs.clear();
   for (const ValueType& type : output_types) {

@@ -68,7 +68,6 @@ class Graph {
   ValueId find_result(std::string_view name) const;
 
   ValueId add_argument(Argument::Kind kind, std::string name, ValueType type);
-  void set_argument_kind(ValueId value, Argument::Kind kind);
   /// Appends a node whose output types are given (builders get them from the op's infer).
   const Node& add_node(Node node, const std::vector<ValueType>& output_types);
   void add_result(std::string name, ValueId value) { results_.push_back({std::move(name), value}); }
