@@ -55,6 +55,8 @@ class Readback {
 class Backend {
  public:
   virtual ~Backend() = default;
+  /// To be called first in every other thread than the backend's maker that calls the backend or its kernels.
+  virtual void use_in_this_thread() {}
   virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
   virtual std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) = 0;
   /// Begins in the background what compile() of the node will need, where that takes long and nothing is measured in

@@ -81,6 +81,7 @@ class Trial {
     StepTimes times;
     Stream stream;
     stream.submit([this] {
+      backend_.use_in_this_thread();
       session_.initialise();
       run_step(0);
     });

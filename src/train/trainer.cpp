@@ -69,6 +69,7 @@ class Trainer {
         session_(start_.time("compiling", [&] { return Session(config_, target_, backend, backend.free_bytes()); })) {
     if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
+    stream_.submit([this] { backend_.use_in_this_thread(); });
     check_budget();
     make_folder(config_.train.out);
     if (config_.train.eval_every > 0) make_evaluator();

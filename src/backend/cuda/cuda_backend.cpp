@@ -134,6 +134,8 @@ class CudaBackend : public Backend {
     others_ = taken_bytes();
   }
 
+  void use_in_this_thread() override { TOKAMAK_CUDA(cudaSetDevice(context_.info.ordinal)); }
+
   std::unique_ptr<Memory> allocate(int64_t bytes) override {
     return std::make_unique<DeviceMemory>(bytes, context_.queue());
   }
