@@ -58,7 +58,7 @@ class Program {
   /// Copies an input in; `bytes` must be its size.
   void set_input(std::string_view name, const void* from, int64_t bytes);
   bool has_input(std::string_view name) const;
-  /// Scratch memory of the kernels, which the plan does not know.
+  /// Scratch memory of the kernels, as they were made; plan().scratch_bytes is what was expected of them.
   int64_t workspace_bytes() const { return workspace_bytes_; }
   /// One run of the plan. A failing kernel's error names its node.
   void run();

@@ -1,11 +1,16 @@
 // The machine a program is made for, as plain data: passes and the planner read it, none of them asks a device.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 
 namespace tokamak {
+
+class Graph;
+struct Node;
 
 struct Target {
   std::string name = "cpu";
@@ -29,6 +34,9 @@ struct Target {
   bool matmul_gelu_grad = false;    // matmul times the derivative of GELU at a stored matrix
   bool matmul_accumulate = false;   // 16-bit matmul with an f32 result, and matmul added to a matrix in place
   bool row_column_groups = false;   // row groups that also sum over columns (passes/group_info.h)
+
+  // Bytes of scratch memory that a node's kernel takes beside its operands, without asking a device; empty: none.
+  std::function<int64_t(const Graph&, const Node&)> scratch_bytes;
 
   // What only measuring tells (train/tune.h); kernels are named by kernel_key (graph/single_node.h).
   bool tunable = false;                            // there is something to gain

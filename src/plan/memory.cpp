@@ -66,7 +66,7 @@ std::string format_memory(const Plan& plan) {
   };
   std::string text = line("parameters", plan.parameter_bytes) + line("states", plan.state_bytes) +
                      line("inputs", plan.input_bytes) + line("intermediates", plan.arena_bytes) +
-                     line("total", plan.total_bytes());
+                     line("scratch", plan.scratch_bytes) + line("total", plan.total_bytes());
   MemoryPeak peak = find_peak(plan);
   if (!peak.largest.empty()) text += "largest at the peak:\n  " + list_largest(peak, "\n  ") + "\n";
   return text;
@@ -76,11 +76,11 @@ void require_fits(const Plan& plan, int64_t available_bytes, const std::function
   if (plan.total_bytes() <= available_bytes) return;
   user_error(
       "[memory] expected a plan of at most {}, got a peak of {} (parameters {}, states {}, inputs {}, intermediates "
-      "{}); the largest tensors are {}; {}",
+      "{}, scratch memory of kernels {}); the largest tensors are {}; {}",
       format_bytes(double(available_bytes)), format_bytes(double(plan.total_bytes())),
       format_bytes(double(plan.parameter_bytes)), format_bytes(double(plan.state_bytes)),
       format_bytes(double(plan.input_bytes)), format_bytes(double(plan.arena_bytes)),
-      list_largest(find_peak(plan), ", "), advice());
+      format_bytes(double(plan.scratch_bytes)), list_largest(find_peak(plan), ", "), advice());
 }
 
 }  // namespace tokamak

@@ -43,6 +43,8 @@ Plan make_plan(Graph graph, const Target& target) {
     if (plan.graph.nodes()[n].op->fusion == Fusion::kView) continue;
     plan.launches.push_back(price(plan.graph, int(n), target));
     plan.seconds += plan.launches.back().seconds;
+    if (target.scratch_bytes)
+      plan.scratch_bytes = std::max(plan.scratch_bytes, target.scratch_bytes(plan.graph, plan.graph.nodes()[n]));
   }
   return plan;
 }

@@ -50,9 +50,10 @@ struct Plan {
   int64_t parameter_bytes = 0;  // storage of the arguments, by kind
   int64_t state_bytes = 0;
   int64_t input_bytes = 0;
-  double seconds = 0;  // predicted for the whole run
+  int64_t scratch_bytes = 0;  // of the kernels, which share it: the most that one of them takes
+  double seconds = 0;         // predicted for the whole run
 
-  int64_t total_bytes() const { return arena_bytes + parameter_bytes + state_bytes + input_bytes; }
+  int64_t total_bytes() const { return arena_bytes + parameter_bytes + state_bytes + input_bytes + scratch_bytes; }
 };
 
 /// Orders (as the graph does), places and prices everything. Offsets are multiples of kArenaAlignment. Results stay

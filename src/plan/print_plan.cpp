@@ -20,8 +20,9 @@ std::string located(const Plan& plan, const std::vector<ValueId>& values) {
 }  // namespace
 
 std::string print_plan(const Plan& plan) {
-  std::string text = fmt::format("plan {}: arena {}, parameters {}, states {}, inputs {}\n", plan.graph.name(),
-                                 plan.arena_bytes, plan.parameter_bytes, plan.state_bytes, plan.input_bytes);
+  std::string text =
+      fmt::format("plan {}: arena {}, parameters {}, states {}, inputs {}, scratch {}\n", plan.graph.name(),
+                  plan.arena_bytes, plan.parameter_bytes, plan.state_bytes, plan.input_bytes, plan.scratch_bytes);
   for (const Launch& launch : plan.launches) {
     const Node& node = plan.graph.nodes()[size_t(launch.node)];
     text += fmt::format("{} {}({}) -> {}\n", launch.node, kernel_label(node), located(plan, node.inputs),

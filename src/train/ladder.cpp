@@ -227,7 +227,7 @@ class Ladder {
     result.mfu = result.tokens_per_second * flops.full / result.peak.flops;
     result.mfu_causal = result.tokens_per_second * flops.causal / result.peak.flops;
     result.used_bytes = backend_.used_bytes() - before;
-    result.planned_bytes += session.workspace_bytes();
+    result.planned_bytes += session.workspace_bytes() - session.compiled().scratch_bytes();  // as it was chosen
   }
 
   RunConfig config_;  // with all that was kept

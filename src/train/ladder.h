@@ -26,7 +26,7 @@ struct RungResult {
   double mfu_causal = 0;     // with the half of attention that the mask lets through
   Peak peak;
   double gflops = 0;          // of the kernels as planned
-  int64_t planned_bytes = 0;  // parameters, states, inputs, arena; of a rung that ran, its kernels' scratch memory too
+  int64_t planned_bytes = 0;  // CompiledStep::total_bytes; of a rung that ran, scratch memory as its kernels took it
   int64_t used_bytes = 0;     // growth of what the process has of the device's memory
   double first_step_ms = 0;   // compiling, allocating and the first step
   int64_t micro_batches = 1;  // of an optimizer step

@@ -1,5 +1,6 @@
 #include "train/memory_advice.h"
 
+#include "plan/memory.h"
 #include "plan/units.h"
 
 #include <fmt/core.h>
@@ -99,6 +100,13 @@ std::string memory_advice(const RunConfig& config, const Target& target, int64_t
   if (!text.empty()) return text;
   return "neither a smaller --train.batch with --train.total_batch nor --compile.memory_budget_gib makes it fit: use a "
          "smaller model, or shorten --model.context";
+}
+
+void require_fits(const CompiledStep& step, const RunConfig& config, const Target& target, int64_t available_bytes) {
+  // What the update program has beyond the step's is gone for the step.
+  int64_t others = step.total_bytes() - step.step.plan.total_bytes();
+  require_fits(step.step.plan, available_bytes - others,
+               [&] { return memory_advice(config, target, available_bytes); });
 }
 
 }  // namespace tokamak

@@ -24,4 +24,7 @@ std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Ta
 /// The same in words, to end an error with.
 std::string memory_advice(const RunConfig& config, const Target& target, int64_t available_bytes);
 
+/// Throws UserError, with that at its end, when the step that was compiled for these needs more.
+void require_fits(const CompiledStep& step, const RunConfig& config, const Target& target, int64_t available_bytes);
+
 }  // namespace tokamak

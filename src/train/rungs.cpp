@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// Kept free of the plan: workspaces, kernels and what other programs take meanwhile.
+// Kept free of the plan: kernels, libraries and what other programs take meanwhile.
 constexpr double kUsableShare = 0.9;
 
 void switch_off(RunConfig& config, int64_t) {

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "data/document_starts.h"
-#include "plan/memory.h"
 #include "train/memory_advice.h"
 
 #include <algorithm>
@@ -13,11 +12,7 @@ namespace {
 
 CompiledStep compile_checked(const RunConfig& config, const Target& target, int64_t available_bytes) {
   CompiledStep compiled = compile_step(config, target);
-  if (available_bytes <= 0) return compiled;
-  // What the update program has beyond the step's is gone for the step.
-  int64_t others = compiled.total_bytes() - compiled.step.plan.total_bytes();
-  require_fits(compiled.step.plan, available_bytes - others,
-               [&] { return memory_advice(config, target, available_bytes); });
+  if (available_bytes > 0) require_fits(compiled, config, target, available_bytes);
   return compiled;
 }
 

@@ -55,12 +55,16 @@ double CompiledStep::seconds() const {
   return update ? step.plan.seconds * double(micro_batches) + update->plan.seconds : step.plan.seconds;
 }
 
+int64_t CompiledStep::scratch_bytes() const {
+  return step.plan.scratch_bytes + (update ? update->plan.scratch_bytes : 0);
+}
+
 int64_t CompiledStep::total_bytes() const {
   if (!update) return step.plan.total_bytes();
   // Parameters and grad.<name> states are in both programs; the update has all others as well.
   int64_t arguments = update->plan.parameter_bytes + update->plan.state_bytes;
   return std::max(step.plan.arena_bytes, update->plan.arena_bytes) + arguments + step.plan.input_bytes +
-         update->plan.input_bytes;
+         update->plan.input_bytes + scratch_bytes();
 }
 
 int64_t count_micro_batches(const RunConfig& config) {

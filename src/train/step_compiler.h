@@ -25,8 +25,9 @@ struct CompiledStep {
   std::optional<CompiledGraph> update;  // with accumulation: clipping and AdamW
   int64_t micro_batches = 1;
 
-  double seconds() const;       // predicted for an optimizer step
-  int64_t total_bytes() const;  // parameters, states, inputs and the larger arena
+  double seconds() const;         // predicted for an optimizer step
+  int64_t scratch_bytes() const;  // of both programs, which do not share it
+  int64_t total_bytes() const;    // parameters, states, inputs, the larger arena and scratch memory
 };
 
 /// Tokens of one optimizer step / tokens of one micro-batch; UserError when they do not divide.

@@ -4,7 +4,7 @@
 #include "exec/measure.h"
 #include "graph/single_node.h"
 #include "graph/text.h"
-#include "train/step_compiler.h"
+#include "train/memory_advice.h"
 #include "train/tuning_record.h"
 
 #include <nlohmann/json.hpp>
@@ -172,6 +172,7 @@ std::optional<KeptChoices> read_choices(std::string_view kept, const Target& tar
 
 Target tune(const RunConfig& config, Target target, Backend& backend, Measure measure, std::string_view kept) {
   if (!target.tunable) return target;
+  if (int64_t free = backend.free_bytes(); free > 0) require_fits(compile_step(config, target), config, target, free);
   TuningRecord record;
   if (std::optional<KeptChoices> choices = read_choices(kept, target)) record = choices->tuning;
   return Tuner(config, std::move(target), backend, measure).run(record);

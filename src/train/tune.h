@@ -18,7 +18,8 @@ enum class Measure : uint8_t {
 /// The target with measured_seconds and plain_matmuls for this run. What target.measurements (a file) remembers is not
 /// measured again, and a choice that was made once for the same step stays. `kept`, what run_choices gave for this run
 /// at an earlier start, comes before that file. While it measures, the backend compiles the step's other kernels in the
-/// background. A target that is not tunable comes back as it is.
+/// background. A target that is not tunable comes back as it is. Throws UserError, before anything is compiled or
+/// measured, when the run needs more memory than the backend has.
 Target tune(const RunConfig& config, Target target, Backend& backend, Measure measure = Measure::kAll,
             std::string_view kept = {});
 

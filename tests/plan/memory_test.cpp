@@ -41,6 +41,21 @@ TEST(Memory, FormattedByKind) {
     EXPECT_NE(text.find(piece), std::string::npos) << piece << " in\n" << text;
 }
 
+// What the kernels share is as much as one of them needs.
+TEST(Memory, ScratchOfKernelsCounts) {
+  Target target;
+  target.scratch_bytes = [](const Graph& graph, const Node& node) {
+    return num_bytes(graph.type(node.outputs[0])) / 2;  // 64 KiB of the largest
+  };
+  Plan with = make_plan(parse_graph(kText, find_op), target);
+  EXPECT_EQ(plan().scratch_bytes, 0);
+  EXPECT_EQ(with.scratch_bytes, 64 * 1024);
+  EXPECT_EQ(with.total_bytes(), plan().total_bytes() + 64 * 1024);
+  EXPECT_NE(format_memory(with).find("scratch          64.00 KiB"), std::string::npos) << format_memory(with);
+  expect_user_error([&] { require_fits(with, plan().total_bytes(), [] { return std::string(); }); },
+                    {"scratch memory of kernels 64.00 KiB"});
+}
+
 TEST(Memory, FitsExactly) {
   EXPECT_NO_THROW(require_fits(plan(), plan().total_bytes(), [] {
     ADD_FAILURE() << "nothing to advise";

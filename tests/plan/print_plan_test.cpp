@@ -35,7 +35,7 @@ Plan plan_of(std::string_view text) { return make_plan(parse_graph(text, find_op
 
 TEST(PrintPlan, Exact) {
   EXPECT_EQ(print_plan(plan_of(kStep)),
-            "plan step: arena 768, parameters 64, states 256, inputs 256\n"
+            "plan step: arena 768, parameters 64, states 256, inputs 256, scratch 0\n"
             "0 flat[mul exp*2](%0@x, %1@w) -> %3@0\n"
             "2 neg(%4@0) -> %5@0\n"
             "3 neg(%2@s) -> %6@256\n"

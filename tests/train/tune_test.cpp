@@ -4,6 +4,7 @@
 #include "exec/measure.h"
 #include "graph/op_def.h"
 #include "ops/ops.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "train/step_compiler.h"
 
@@ -54,8 +55,9 @@ class PricedDevice : public Backend {
     return true;
   }
   int64_t used_bytes() const override { return 0; }
-  int64_t free_bytes() const override { return 0; }
+  int64_t free_bytes() const override { return free; }
 
+  int64_t free = 0;  // 0: unknown
   int compiled = 0, ended = 0;
   std::set<std::string> timed, ahead;  // forms
   std::string adopted;
@@ -169,6 +171,18 @@ TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
   EXPECT_EQ(third.adopted, "");
   EXPECT_TRUE(tune(tiny(), target, third, Measure::kChoices, kept).plain_matmuls.empty());
   EXPECT_FALSE(adopt_choices(kept.substr(0, kept.size() / 2), target, third));
+}
+
+TEST(Tune, RefusesWhatDoesNotFitBeforeItCompilesAnything) {
+  Target target = tunable();
+  target.scratch_bytes = [](const Graph&, const Node&) { return int64_t(1) << 30; };
+  PricedDevice device({});
+  device.free = compile_step(tiny(), target).total_bytes() - 1;
+  expect_user_error([&] { tune(tiny(), target, device); }, {"[memory]", "scratch memory of kernels 1.00 GiB"});
+  EXPECT_EQ(device.compiled, 0);
+  EXPECT_TRUE(device.timed.empty() && device.ahead.empty());
+  ++device.free;
+  EXPECT_NO_THROW(tune(tiny(), target, device));
 }
 
 TEST(Tune, LeavesOtherTargetsAlone) {

@@ -111,6 +111,11 @@ std::unique_ptr<Kernel> make(const Graph& graph, const Node& node) {
   return make_reference_kernel(graph, node);
 }
 
+bool has_kernel(const Graph& graph, const Node& node) {
+  DType dtype = graph.dtype(node.inputs[0]);
+  return dtype == DType::kF32 || dtype == DType::kBF16;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node) {
@@ -121,6 +126,13 @@ std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Nod
 }
 std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const Node& node) {
   return make<AttentionDecodeKernel>(graph, node);
+}
+
+int64_t attention_scratch(const Graph& graph, const Node& node, int threads) {
+  return has_kernel(graph, node) ? int64_t(attention_workspace_bytes(shape_of(graph, node), threads)) : 0;
+}
+int64_t attention_grad_scratch(const Graph& graph, const Node& node, int threads) {
+  return has_kernel(graph, node) ? int64_t(attention_grad_workspace_bytes(shape_of(graph, node), threads)) : 0;
 }
 
 }  // namespace tokamak::cpu

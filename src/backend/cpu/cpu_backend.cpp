@@ -16,21 +16,23 @@ namespace tokamak::cpu {
 namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const Graph&, const Node&);
+using Scratch = int64_t (*)(const Graph&, const Node&, int threads);
 
 struct Row {
   const OpDef* op;
   Maker make;
+  Scratch scratch = nullptr;  // null: none
 };
 
 constexpr Row kKernels[] = {
-    {&op::attention, make_attention_kernel},
+    {&op::attention, make_attention_kernel, attention_scratch},
     {&op::attention_decode, make_attention_decode_kernel},
-    {&op::attention_grad, make_attention_grad_kernel},
+    {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch},
     {&op::concat, make_concat_kernel},
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},
-    {&op::group, make_any_group_kernel},
-    {&op::matmul, make_matmul_kernel},
+    {&op::group, make_any_group_kernel, any_group_scratch},
+    {&op::matmul, make_matmul_kernel, matmul_scratch},
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::multi_cast, make_multi_cast_kernel},
     {&op::pad, make_pad_kernel},
@@ -38,6 +40,12 @@ constexpr Row kKernels[] = {
     {&op::sum_squares, make_sum_squares_kernel},
     {&op::transpose, make_transpose_kernel},
 };
+
+const Row* find_row(const Node& node) {
+  for (const Row& row : kKernels)
+    if (row.op == node.op) return &row;
+  return nullptr;
+}
 
 // Pages straight from the system, in large ones where it has them, given back at once when freed. All threads touch
 // their part first, as they will in the loops that use it: on a machine with several memory nodes it lies near them.
@@ -72,9 +80,8 @@ class CpuBackend : public Backend {
   std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<HostMemory>(bytes); }
 
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override {
-    for (const Row& row : kKernels)
-      if (row.op == node.op) return row.make(graph, node);
-    return make_reference_kernel(graph, node);
+    const Row* row = find_row(node);
+    return row ? row->make(graph, node) : make_reference_kernel(graph, node);
   }
 
   void copy_in(void* to, const void* from, int64_t bytes) override { copy(to, from, bytes); }
@@ -87,6 +94,11 @@ class CpuBackend : public Backend {
 };
 
 }  // namespace
+
+int64_t scratch_bytes(const Graph& graph, const Node& node, int threads) {
+  const Row* row = find_row(node);
+  return row && row->scratch ? row->scratch(graph, node, threads) : 0;
+}
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }
 

@@ -1,4 +1,4 @@
-// Makers of the CPU kernels, one per op that is not a group; kernel_table.cpp says which op has which.
+// Makers of the CPU kernels, listed in cpu_backend.cpp.
 #pragma once
 
 #include "backend/backend.h"
@@ -21,6 +21,14 @@ std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const N
 
 /// Groups of all kinds; of kind matmul: the matmul with its epilogue.
 std::unique_ptr<Kernel> make_any_group_kernel(const Graph& graph, const Node& node);
+
+/// What workspace_bytes() of the node's kernel is with `threads` threads, without making it.
+int64_t matmul_scratch(const Graph& graph, const Node& node, int threads);
+int64_t attention_scratch(const Graph& graph, const Node& node, int threads);
+int64_t attention_grad_scratch(const Graph& graph, const Node& node, int threads);
+int64_t any_group_scratch(const Graph& graph, const Node& node, int threads);
+/// The same of any node.
+int64_t scratch_bytes(const Graph& graph, const Node& node, int threads);
 
 /// Any op, through its reference kernel: slow, for what has no kernel of its own.
 std::unique_ptr<Kernel> make_reference_kernel(const Graph& graph, const Node& node);

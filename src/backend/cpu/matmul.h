@@ -41,6 +41,8 @@ class Matmul {
 
   /// Bytes that run() needs as workspace; 0: none.
   size_t workspace_bytes() const;
+  /// The same of a product that is not prepared; 0 where the library does not know it.
+  static size_t workspace_bytes(const MatmulShape& shape, const MatmulOptions& options);
 
   /// Name of the kernel that will run, for explain.
   std::string implementation() const;

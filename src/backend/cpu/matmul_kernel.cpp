@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tokamak::cpu {
 namespace {
@@ -24,17 +25,23 @@ MatmulShape shape_of(const Graph& graph, const Node& node) {
   return shape;
 }
 
+// A product and where its operands are.
+struct MatmulNode {
+  MatmulShape shape;
+  MatmulOptions options;
+  int a = 0, b = 1, bias = -1;  // positions among the inputs; -1: none
+  DType bias_dtype = DType::kF32;
+};
+
 class MatmulKernel : public Kernel {
  public:
-  // Positions of a, b and the bias (-1: none) among the inputs, and the type in which the bias lies there.
-  MatmulKernel(const MatmulShape& shape, const MatmulOptions& options, int a, int b, int bias = -1,
-               DType bias_dtype = DType::kF32)
-      : matmul_(shape, options), a_(a), b_(b), bias_(bias), bias_dtype_(bias_dtype) {
-    if (bias_dtype != DType::kF32) bias_f32_.resize(size_t(shape.n));
+  explicit MatmulKernel(const MatmulNode& node) : matmul_(node.shape, node.options), at_(node) {
+    if (node.bias_dtype != DType::kF32) bias_f32_.resize(size_t(node.shape.n));
   }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
-    matmul_.run(in[size_t(a_)], in[size_t(b_)], bias_ < 0 ? nullptr : bias(in[size_t(bias_)]), out[0], workspace_);
+    matmul_.run(in[size_t(at_.a)], in[size_t(at_.b)], at_.bias < 0 ? nullptr : bias(in[size_t(at_.bias)]), out[0],
+                workspace_);
   }
 
   int64_t workspace_bytes() const override { return int64_t(matmul_.workspace_bytes()); }
@@ -43,14 +50,13 @@ class MatmulKernel : public Kernel {
  private:
   // The library adds biases in fp32.
   const float* bias(const void* from) {
-    if (bias_dtype_ == DType::kF32) return static_cast<const float*>(from);
-    load(bias_dtype_, from, 0, int64_t(bias_f32_.size()), bias_f32_.data());
+    if (at_.bias_dtype == DType::kF32) return static_cast<const float*>(from);
+    load(at_.bias_dtype, from, 0, int64_t(bias_f32_.size()), bias_f32_.data());
     return bias_f32_.data();
   }
 
   Matmul matmul_;
-  int a_, b_, bias_;
-  DType bias_dtype_;
+  MatmulNode at_;
   std::vector<float> bias_f32_;
   void* workspace_ = nullptr;
 };
@@ -73,45 +79,59 @@ int bias_index(const Graph& body, const Node& add) {
   return index;
 }
 
-std::unique_ptr<Kernel> make_matmul_group(const Node& group) {
+MatmulNode read_matmul_group(const Node& group) {
   const Graph& body = *group.body;
-  MatmulShape shape;
-  MatmulOptions options;
-  int a = -1, b = -1, bias = -1;
+  MatmulNode read;
   for (const Node& node : body.nodes()) {
     if (node.op == &op::matmul) {
-      shape = shape_of(body, node);
-      options.input = body.dtype(node.inputs[0]);
-      a = argument_index(body, node.inputs[0]);
-      b = argument_index(body, node.inputs[1]);
+      read.shape = shape_of(body, node);
+      read.options.input = body.dtype(node.inputs[0]);
+      read.a = argument_index(body, node.inputs[0]);
+      read.b = argument_index(body, node.inputs[1]);
     } else if (node.op == &op::add) {
-      bias = bias_index(body, node);
-      options.bias = true;
+      read.bias = bias_index(body, node);
+      read.options.bias = true;
     } else if (node.op == &op::gelu) {
-      options.gelu = true;
+      read.options.gelu = true;
     } else {
       TOKAMAK_CHECK(node.op->fusion == Fusion::kView, "the CPU's matmul has no epilogue '{}'", node.op->name);
     }
   }
-  options.output = body.dtype(body.results()[0].value);
-  DType bias_dtype = bias < 0 ? DType::kF32 : body.dtype(body.arguments()[size_t(bias)].value);
-  return std::make_unique<MatmulKernel>(shape, options, a, b, bias, bias_dtype);
+  read.options.output = body.dtype(body.results()[0].value);
+  if (read.bias >= 0) read.bias_dtype = body.dtype(body.arguments()[size_t(read.bias)].value);
+  return read;
+}
+
+bool is_matmul_group(const Node& node) { return node.body && node.attrs.get_string("kind") == "matmul"; }
+
+// A matmul node or group of kind matmul; nothing where the reference has to do it.
+std::optional<MatmulNode> read_matmul(const Graph& graph, const Node& node) {
+  if (graph.dtype(node.inputs[0]) == DType::kF16) return std::nullopt;
+  if (node.body) return read_matmul_group(node);
+  MatmulNode read{.shape = shape_of(graph, node), .options = {}};
+  read.options.input = graph.dtype(node.inputs[0]);
+  read.options.output = graph.dtype(node.outputs[0]);
+  return read;
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node) {
-  MatmulOptions options;
-  options.input = graph.dtype(node.inputs[0]);
-  options.output = graph.dtype(node.outputs[0]);
-  if (options.input == DType::kF16) return make_reference_kernel(graph, node);
-  return std::make_unique<MatmulKernel>(shape_of(graph, node), options, 0, 1);
+  std::optional<MatmulNode> read = read_matmul(graph, node);
+  return read ? std::make_unique<MatmulKernel>(*read) : make_reference_kernel(graph, node);
 }
 
 std::unique_ptr<Kernel> make_any_group_kernel(const Graph& graph, const Node& node) {
-  if (node.attrs.get_string("kind") == "matmul")
-    return graph.dtype(node.inputs[0]) == DType::kF16 ? make_reference_kernel(graph, node) : make_matmul_group(node);
-  return make_group_kernel(graph, node);
+  return is_matmul_group(node) ? make_matmul_kernel(graph, node) : make_group_kernel(graph, node);
+}
+
+int64_t matmul_scratch(const Graph& graph, const Node& node, int) {
+  std::optional<MatmulNode> read = read_matmul(graph, node);
+  return read ? int64_t(Matmul::workspace_bytes(read->shape, read->options)) : 0;
+}
+
+int64_t any_group_scratch(const Graph& graph, const Node& node, int threads) {
+  return is_matmul_group(node) ? matmul_scratch(graph, node, threads) : 0;
 }
 
 }  // namespace tokamak::cpu

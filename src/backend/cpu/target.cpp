@@ -1,4 +1,5 @@
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/measure.h"
 #include "base/parallel.h"
 #include "graph/op_def.h"
@@ -26,6 +27,12 @@ double tile_rate(const OpDef& op) {
   return double(kElements * kRuns) / seconds;
 }
 
+void set_scratch(Target& target) {
+  target.scratch_bytes = [threads = target.units](const Graph& graph, const Node& node) {
+    return scratch_bytes(graph, node, threads);
+  };
+}
+
 }  // namespace
 
 Target measure_target() {
@@ -41,6 +48,7 @@ Target measure_target() {
   target.attention_flops = kAttentionShare * peaks.f32_flops;
   // A mix of cheap and dear functions, as in norms and GELU.
   target.pointwise_flops = double(num_threads()) * 2 / (1 / tile_rate(op::mul) + 1 / tile_rate(op::exp));
+  set_scratch(target);
   return target;
 }
 
@@ -53,6 +61,7 @@ Target nominal_target() {
   target.memory_bandwidth = 25e9;
   target.pointwise_flops = 10e9;
   target.attention_flops = kAttentionShare * target.f32_flops;
+  set_scratch(target);
   return target;
 }
 

@@ -27,31 +27,61 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
   return p;
 }
 
+enum class Family : uint8_t { kHopper, kCudnn, kBlocked, kReference };
+
+// `cudnn`, whether cuDNN can do it, is asked only where that matters.
+template <typename Cudnn>
+Family choose(const DeviceInfo& info, const AttentionProblem& problem, const Cudnn& cudnn) {
+  bool hopper = hopper_supports(problem, {info.major, info.minor});
+  if (hopper && hopper_fills(problem, info.multiprocessors)) return Family::kHopper;
+  if (!problem.documents && cudnn()) return Family::kCudnn;
+  if (hopper) return Family::kHopper;
+  return attention_block(problem.head_dim, info.shared_bytes) > 0 ? Family::kBlocked : Family::kReference;
+}
+
+template <typename Cudnn>
+Family choose_grad(const DeviceInfo& info, const Graph& graph, const Node& node, const AttentionProblem& problem,
+                   const Cudnn& cudnn) {
+  for (size_t i : {1, 3})  // out and dout; autocast gives them the type of qkv
+    if (graph.dtype(node.inputs[i]) != problem.dtype) return Family::kReference;
+  return choose(info, problem, cudnn);
+}
+
 }  // namespace
 
 KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
-  bool hopper = hopper_supports(problem, {context.info.major, context.info.minor});
-  if (hopper && hopper_fills(problem, context.info.multiprocessors)) return make_hopper_attention(context, problem);
-  if (!problem.documents && cudnn_supports(context, problem, AttentionPass::kForward))
-    return make_cudnn_attention(context, problem);
-  if (hopper) return make_hopper_attention(context, problem);
-  if (KernelPtr kernel = make_blocked_attention(context, problem)) return kernel;
+  auto cudnn = [&] { return cudnn_supports(context, problem, AttentionPass::kForward); };
+  switch (choose(context.info, problem, cudnn)) {
+    case Family::kHopper: return make_hopper_attention(context, problem);
+    case Family::kCudnn: return make_cudnn_attention(context, problem);
+    case Family::kBlocked: return make_blocked_attention(context, problem);
+    case Family::kReference: break;
+  }
   return make_reference_kernel(context, graph, node);
 }
 
 KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
-  for (size_t i : {1, 3})  // out and dout; autocast gives them the type of qkv
-    if (graph.dtype(node.inputs[i]) != problem.dtype) return make_reference_kernel(context, graph, node);
-  bool hopper = hopper_supports(problem, {context.info.major, context.info.minor});
-  if (hopper && hopper_fills(problem, context.info.multiprocessors))
-    return make_hopper_attention_grad(context, problem);
-  if (!problem.documents && cudnn_supports(context, problem, AttentionPass::kBackward))
-    return make_cudnn_attention_grad(context, problem);
-  if (hopper) return make_hopper_attention_grad(context, problem);
-  if (KernelPtr kernel = make_blocked_attention_grad(context, problem)) return kernel;
+  auto cudnn = [&] { return cudnn_supports(context, problem, AttentionPass::kBackward); };
+  switch (choose_grad(context.info, graph, node, problem, cudnn)) {
+    case Family::kHopper: return make_hopper_attention_grad(context, problem);
+    case Family::kCudnn: return make_cudnn_attention_grad(context, problem);
+    case Family::kBlocked: return make_blocked_attention_grad(context, problem);
+    case Family::kReference: break;
+  }
   return make_reference_kernel(context, graph, node);
+}
+
+int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  switch (choose_grad(info, graph, node, problem, [&] { return cudnn_may_support(problem); })) {
+    case Family::kHopper: return hopper_grad_scratch_bytes(problem, info.multiprocessors);
+    case Family::kCudnn: return cudnn_grad_scratch_bytes(problem);
+    case Family::kBlocked: return blocked_grad_scratch_bytes(problem);
+    case Family::kReference: break;
+  }
+  return 0;
 }
 
 }  // namespace tokamak::cuda

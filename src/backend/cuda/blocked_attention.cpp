@@ -24,6 +24,8 @@ int64_t shared_bytes(int64_t head_dim, int64_t block, int64_t tiles) {
   return (tiles * block * stride + block * (block + 4)) * 4;
 }
 
+int64_t row_count(const AttentionProblem& p) { return p.batch * p.heads * p.time; }
+
 constexpr int kForwardTiles = 2, kBackwardTiles = 4;
 
 std::string constants(const AttentionProblem& p, int block) {
@@ -88,7 +90,7 @@ class BackwardKernel : public BlockedKernel {
     grad_kv_ = compile("attention_grad_kv", source);
   }
 
-  int64_t workspace_bytes() const override { return rows() * int64_t(sizeof(float)); }
+  int64_t workspace_bytes() const override { return blocked_grad_scratch_bytes(problem()); }
   void use_workspace(void* workspace) override { workspace_ = workspace; }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
@@ -100,7 +102,7 @@ class BackwardKernel : public BlockedKernel {
   }
 
  private:
-  int64_t rows() const { return problem().batch * problem().heads * problem().time; }
+  int64_t rows() const { return row_count(problem()); }
 
   std::shared_ptr<DeviceFunction> delta_, grad_q_, grad_kv_;
   void* workspace_ = nullptr;
@@ -112,6 +114,10 @@ int attention_block(int64_t head_dim, int64_t limit) {
   for (int block : {64, 32, 16})
     if (shared_bytes(head_dim, block, kBackwardTiles) <= limit) return block;
   return 0;
+}
+
+int64_t blocked_grad_scratch_bytes(const AttentionProblem& problem) {
+  return row_count(problem) * int64_t(sizeof(float));
 }
 
 std::string attention_source(const AttentionProblem& problem, int block) {

@@ -12,6 +12,9 @@ namespace tokamak::cuda {
 /// Rows of a tile, for `shared_bytes` of shared memory per block: 64, 32 or 16; 0 when head_dim is too large.
 int attention_block(int64_t head_dim, int64_t shared_bytes);
 
+/// Scratch memory of the gradient.
+int64_t blocked_grad_scratch_bytes(const AttentionProblem& problem);
+
 /// Device code of the functions attention; attention_delta, attention_grad_q and attention_grad_kv; append_to_cache and
 /// attend_to_cache.
 std::string attention_source(const AttentionProblem& problem, int block);

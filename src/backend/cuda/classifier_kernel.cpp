@@ -28,24 +28,17 @@ Sizes sizes_of(const Graph& graph, const Node& node) {
           x.dtype};
 }
 
-// A kernel of the last node of the graph that `build` writes.
-template <typename Build>
-KernelPtr make_part(Context& context, KernelPtr (*make)(Context&, const Graph&, const Node&), const Build& build) {
+// Graphs whose last node is a kernel of the classifier.
+Graph product(const ValueType& a, const ValueType& b, bool trans_a, bool trans_b) {
   Graph graph("part");
   GraphBuilder g(graph);
-  build(g);
-  return make(context, graph, graph.nodes().back());
-}
-
-KernelPtr make_product(Context& context, const ValueType& a, const ValueType& b, bool trans_a, bool trans_b) {
-  return make_part(context, make_matmul_kernel, [&](GraphBuilder& g) {
-    ValueId left = g.input("a", a), right = g.input("b", b);
-    matmul(g, left, right, trans_a, trans_b);
-  });
+  ValueId left = g.input("a", a), right = g.input("b", b);
+  matmul(g, left, right, trans_a, trans_b);
+  return graph;
 }
 
 // dlogits^T x in f32: alone, or added to what stands in dW.
-KernelPtr make_weight_gradient(Context& context, const ValueType& dlogits, const ValueType& x, bool adds) {
+Graph weight_gradient(const ValueType& dlogits, const ValueType& x, bool adds) {
   auto body = std::make_shared<Graph>("body");
   GraphBuilder b(*body);
   ValueType dweight{DType::kF32, {dlogits.shape[1], x.shape[1]}};
@@ -53,11 +46,12 @@ KernelPtr make_weight_gradient(Context& context, const ValueType& dlogits, const
   ValueId sum = adds ? b.input("a2", dweight) : kNoValue;
   ValueId product = cast(b, matmul(b, left, right, true, false), DType::kF32);
   body->add_result("r0", adds ? add(b, sum, product) : product);
-  return make_part(context, make_matmul_group_kernel, [&](GraphBuilder& g) {
-    std::vector<ValueId> inputs{g.input("a", dlogits), g.input("b", x)};
-    if (adds) inputs.push_back(g.input("c", dweight));
-    g.add(op::group, inputs, {{"kind", std::string("matmul")}}, body);
-  });
+  Graph graph("part");
+  GraphBuilder g(graph);
+  std::vector<ValueId> inputs{g.input("a", dlogits), g.input("b", x)};
+  if (adds) inputs.push_back(g.input("c", dweight));
+  g.add(op::group, inputs, {{"kind", std::string("matmul")}}, body);
+  return graph;
 }
 
 // The row group between the matmuls: (logits, targets, dloss) -> (losses, dlogits), whatever the order in which the
@@ -90,19 +84,31 @@ class SoftmaxKernel : public Kernel {
   std::vector<size_t> inputs_, outputs_;  // by operand of the group: the place in run()'s
 };
 
-KernelPtr make_softmax(Context& context, const Sizes& s, int64_t rows) {
-  return std::make_unique<SoftmaxKernel>(context, classifier_softmax(rows, s.vocab, s.classes, s.dtype));
-}
+Graph softmax_graph(const Sizes& s, int64_t rows) { return classifier_softmax(rows, s.vocab, s.classes, s.dtype); }
+
+// The kernels of a chunk with so many rows, as graphs.
+struct ChunkGraphs {
+  ChunkGraphs(const Sizes& s, int64_t rows) {
+    ValueType x{s.dtype, {rows, s.width}}, weight{s.dtype, {s.vocab, s.width}}, logits{s.dtype, {rows, s.vocab}};
+    softmax = softmax_graph(s, rows);
+    forward = product(x, weight, false, true);
+    dx = product(logits, weight, false, false);
+    first_dweight = weight_gradient(logits, x, false);
+    next_dweight = weight_gradient(logits, x, true);
+  }
+  Graph forward, softmax, dx, first_dweight, next_dweight;
+};
 
 // The kernels for one number of rows; those of the weight's gradient only where there is a chunk that needs them.
 struct ChunkKernels {
   ChunkKernels(Context& context, const Sizes& s, int64_t rows, bool has_first, bool has_next) {
-    ValueType x{s.dtype, {rows, s.width}}, weight{s.dtype, {s.vocab, s.width}}, logits{s.dtype, {rows, s.vocab}};
-    softmax = make_softmax(context, s, rows);  // compiled while the matmuls are chosen
-    forward = make_product(context, x, weight, false, true);
-    dx = make_product(context, logits, weight, false, false);
-    if (has_first) first_dweight = make_weight_gradient(context, logits, x, false);
-    if (has_next) next_dweight = make_weight_gradient(context, logits, x, true);
+    ChunkGraphs graphs(s, rows);
+    auto make = [&](const Graph& graph) { return make_matmul_kernel(context, graph, graph.nodes().back()); };
+    softmax = std::make_unique<SoftmaxKernel>(context, graphs.softmax);  // compiled while the matmuls are chosen
+    forward = make(graphs.forward);
+    dx = make(graphs.dx);
+    if (has_first) first_dweight = make(graphs.first_dweight);
+    if (has_next) next_dweight = make(graphs.next_dweight);
   }
   std::vector<Kernel*> all() const {
     std::vector<Kernel*> kernels;
@@ -173,8 +179,20 @@ KernelPtr make_classifier_kernel(Context& context, const Graph& graph, const Nod
 
 void compile_classifier_ahead(Context& context, const Graph& graph, const Node& node) {
   Sizes s = sizes_of(graph, node);
-  make_softmax(context, s, s.chunk);
-  if (int64_t rest = s.rows % s.chunk; rest > 0) make_softmax(context, s, rest);
+  SoftmaxKernel(context, softmax_graph(s, s.chunk));
+  if (int64_t rest = s.rows % s.chunk; rest > 0) SoftmaxKernel(context, softmax_graph(s, rest));
+}
+
+int64_t classifier_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  Sizes s = sizes_of(graph, node);
+  int64_t bytes = 0;
+  for (int64_t rows : {s.chunk, s.rows % s.chunk}) {
+    if (rows == 0) continue;
+    ChunkGraphs graphs(s, rows);
+    for (const Graph* part : {&graphs.forward, &graphs.softmax, &graphs.dx, &graphs.first_dweight})
+      bytes = std::max(bytes, scratch_bytes(info, *part, part->nodes().back()));
+  }
+  return bytes;
 }
 
 }  // namespace tokamak::cuda

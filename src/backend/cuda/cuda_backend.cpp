@@ -14,34 +14,46 @@ namespace tokamak::cuda {
 namespace {
 
 using Maker = KernelPtr (*)(Context&, const Graph&, const Node&);
+using Scratch = int64_t (*)(const DeviceInfo&, const Graph&, const Node&);
 
 struct Row {
   const OpDef* op;
   Maker make;
+  Scratch scratch = nullptr;  // null: none
 };
 
 KernelPtr make_any_group_kernel(Context& context, const Graph& graph, const Node& node) {
-  if (node.attrs.get_string("kind") == "matmul") return make_matmul_group_kernel(context, graph, node);
+  if (node.attrs.get_string("kind") == "matmul") return make_matmul_kernel(context, graph, node);
   return make_group_kernel(context, graph, node);
+}
+
+int64_t any_group_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  return (node.attrs.get_string("kind") == "matmul" ? matmul_scratch : group_scratch)(info, graph, node);
 }
 
 constexpr Row kKernels[] = {
     {&op::attention, make_attention_kernel},
     {&op::attention_decode, make_attention_decode_kernel},
-    {&op::attention_grad, make_attention_grad_kernel},
-    {&op::classifier, make_classifier_kernel},
+    {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch},
+    {&op::classifier, make_classifier_kernel, classifier_scratch},
     {&op::concat, make_concat_kernel},
     {&op::embedding, make_embedding_kernel},
-    {&op::embedding_grad, make_embedding_grad_kernel},
-    {&op::group, make_any_group_kernel},
-    {&op::matmul, make_matmul_kernel},
+    {&op::embedding_grad, make_embedding_grad_kernel, embedding_grad_scratch},
+    {&op::group, make_any_group_kernel, any_group_scratch},
+    {&op::matmul, make_matmul_kernel, matmul_scratch},
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::multi_cast, make_multi_cast_kernel},
     {&op::pad, make_pad_kernel},
     {&op::slice, make_slice_kernel},
-    {&op::sum_squares, make_sum_squares_kernel},
+    {&op::sum_squares, make_sum_squares_kernel, sum_squares_scratch},
     {&op::transpose, make_transpose_kernel},
 };
+
+const Row* find_row(const Node& node) {
+  for (const Row& row : kKernels)
+    if (row.op == node.op) return &row;
+  return nullptr;
+}
 
 // Ops whose kernels are only device code, which is compiled in the background from the moment that they are made.
 constexpr const OpDef* kOnlyDeviceCode[] = {
@@ -141,9 +153,8 @@ class CudaBackend : public Backend {
   }
 
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override {
-    for (const Row& row : kKernels)
-      if (row.op == node.op) return row.make(context_, graph, node);
-    return make_reference_kernel(context_, graph, node);
+    const Row* row = find_row(node);
+    return row ? row->make(context_, graph, node) : make_reference_kernel(context_, graph, node);
   }
 
   void compile_ahead(const Graph& graph, const Node& node) override {
@@ -200,6 +211,11 @@ class CudaBackend : public Backend {
 };
 
 }  // namespace
+
+int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  const Row* row = find_row(node);
+  return row && row->scratch ? row->scratch(info, graph, node) : 0;
+}
 
 std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache) {
   DeviceInfo info = describe_device(ordinal);

@@ -23,6 +23,16 @@ std::string cudnn_version();
 /// at all or fails in making a plan that it says it supports.
 bool cudnn_supports(Context& context, const AttentionProblem& problem, AttentionPass pass);
 
+/// Whether it may have one, as far as that is known without a device.
+bool cudnn_may_support(const AttentionProblem& problem);
+
+/// Sequences that the gradient works on at a time. On Hopper the deterministic one keeps dP (T x T per head) in scratch
+/// memory, where the other one adds dQ in whatever order blocks come by; it is bounded by running the batch in parts,
+/// which still fill the GPU.
+int64_t cudnn_grad_batch(const AttentionProblem& problem);
+/// Scratch memory that the gradient took on an H200 (cuDNN 9.14).
+int64_t cudnn_grad_scratch_bytes(const AttentionProblem& problem);
+
 /// inputs: qkv, outputs: out (B, T, C), lse (B, H, T). cudnn_supports() must hold, here and below.
 KernelPtr make_cudnn_attention(Context& context, const AttentionProblem& problem);
 /// inputs: qkv, out, lse, dout, outputs: dqkv (B, T, 3C). Two runs give the same bits, unless

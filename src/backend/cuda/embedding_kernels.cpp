@@ -33,6 +33,23 @@ int64_t unit_bytes(const Graph& graph, const Node& node) {
   return std::gcd(int64_t(16), table.shape[1] * dtype_bytes(table.dtype));
 }
 
+// Of embedding_grad's scratch memory: pairs of (key, position) twice, counts of digits, partial sums of rows.
+struct GradLayout {
+  int64_t second_at = 0, counts_at = 0, partial_at = 0;
+  int64_t bytes = 0;
+};
+
+GradLayout lay_out(const EmbeddingSize& size) {
+  constexpr int64_t kPairBytes = 8;  // Keyed
+  GradLayout layout;
+  auto take = [&](int64_t bytes) { return std::exchange(layout.bytes, layout.bytes + (bytes + 63) / 64 * 64); };
+  take(size.ids * kPairBytes);
+  layout.second_at = take(size.ids * kPairBytes);
+  layout.counts_at = take((1 << kDigitBits) * blocks_for(size.ids, kSortBlock) * 4);
+  layout.partial_at = take(blocks_for(size.ids, kWindow) * 2 * size.cols * 4);
+  return layout;
+}
+
 class EmbeddingKernel : public Kernel {
  public:
   EmbeddingKernel(Context& context, const Graph& graph, const Node& node)
@@ -55,7 +72,7 @@ class EmbeddingGradKernel : public Kernel {
  public:
   EmbeddingGradKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), size_(embedding_size(graph, node)), split_(split_columns(graph, node)),
-        bytes_(num_bytes(graph.type(node.outputs[0]))) {
+        layout_(lay_out(size_)), bytes_(num_bytes(graph.type(node.outputs[0]))) {
     TOKAMAK_CHECK(size_.ids < INT32_MAX - kSortBlock, "{} ids at a time", size_.ids);
     std::string sort = radix_sort_source(size_.ids, size_.rows), sum = embedding_grad_source(graph, node);
     count_digits_ = context.compiler.add("count_digits", sort);
@@ -63,10 +80,9 @@ class EmbeddingGradKernel : public Kernel {
     place_by_digit_ = context.compiler.add("place_by_digit", sort);
     sum_rows_ = context.compiler.add("sum_rows", sum);
     combine_runs_ = context.compiler.add("combine_runs", sum);
-    lay_out();
   }
 
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t workspace_bytes() const override { return layout_.bytes; }
   void use_workspace(void* at) override { workspace_ = static_cast<char*>(at); }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
@@ -75,7 +91,7 @@ class EmbeddingGradKernel : public Kernel {
     else if (in[2] != out[0])
       TOKAMAK_CUDA(cudaMemcpyAsync(out[0], in[2], size_t(bytes_), cudaMemcpyDeviceToDevice, context_.queue()));
     const void* sorted = sort(in[1]);
-    void* partial = workspace_ + partial_at_;
+    void* partial = workspace_ + layout_.partial_at;
     unsigned windows = unsigned(blocks_for(size_.ids, kWindow));
     unsigned slabs = unsigned(blocks_for(size_.cols, int64_t(split_.threads) * split_.vector));
     sum_rows_->launch(context_.queue(), {dim3(windows, slabs), dim3(unsigned(split_.threads)), 0}, in[0], sorted,
@@ -86,22 +102,10 @@ class EmbeddingGradKernel : public Kernel {
   }
 
  private:
-  static constexpr int64_t kPairBytes = 8;  // Keyed
-
-  void lay_out() {
-    auto take = [&](int64_t bytes) {
-      return std::exchange(workspace_bytes_, workspace_bytes_ + (bytes + 63) / 64 * 64);
-    };
-    take(size_.ids * kPairBytes);
-    second_at_ = take(size_.ids * kPairBytes);
-    counts_at_ = take((1 << kDigitBits) * blocks_for(size_.ids, kSortBlock) * 4);
-    partial_at_ = take(blocks_for(size_.ids, kWindow) * 2 * size_.cols * 4);
-  }
-
   // Where the sorted pairs of (key, position) are.
   const void* sort(const void* ids) {
     int bits = std::bit_width(uint64_t(size_.rows));  // keys are up to `rows`, which marks ids that are out of range
-    void *from = workspace_, *to = workspace_ + second_at_, *counts = workspace_ + counts_at_;
+    void *from = workspace_, *to = workspace_ + layout_.second_at, *counts = workspace_ + layout_.counts_at;
     LaunchShape all{dim3(unsigned(blocks_for(size_.ids, kSortBlock))), dim3(kSortBlock), 0};
     for (int shift = 0; shift < bits; shift += kDigitBits) {
       int first = shift == 0;
@@ -116,9 +120,9 @@ class EmbeddingGradKernel : public Kernel {
   Context& context_;
   EmbeddingSize size_;
   ColumnSplit split_;
+  GradLayout layout_;
   int64_t bytes_;
   std::shared_ptr<DeviceFunction> count_digits_, scan_counts_, place_by_digit_, sum_rows_, combine_runs_;
-  int64_t workspace_bytes_ = 0, second_at_ = 0, counts_at_ = 0, partial_at_ = 0;
   char* workspace_ = nullptr;
 };
 
@@ -175,6 +179,10 @@ KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node
 }
 KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<EmbeddingGradKernel>(context, graph, node);
+}
+
+int64_t embedding_grad_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {
+  return lay_out(embedding_size(graph, node)).bytes;
 }
 
 }  // namespace tokamak::cuda

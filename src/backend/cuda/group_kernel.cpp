@@ -44,4 +44,8 @@ KernelPtr make_group_kernel(Context& context, const Graph&, const Node& node) {
   return std::make_unique<GroupKernel>(context, generate_group(node, context.info.shared_bytes));
 }
 
+int64_t group_scratch(const DeviceInfo& info, const Graph&, const Node& node) {
+  return group_workspace_bytes(node, info.shared_bytes);
+}
+
 }  // namespace tokamak::cuda

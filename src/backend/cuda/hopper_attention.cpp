@@ -57,9 +57,12 @@ CUtensorMap tensor_map(const void* base, const AttentionProblem& p, int64_t colu
 }
 
 // Each block works on one head after the other.
-int64_t block_count(const Context& context, const AttentionProblem& p) {
-  return std::min<int64_t>(p.batch * p.heads, context.info.multiprocessors);
+int64_t block_count(int multiprocessors, const AttentionProblem& p) {
+  return std::min<int64_t>(p.batch * p.heads, multiprocessors);
 }
+
+// Of two floats for each row of every head.
+int64_t row_bytes(const AttentionProblem& p) { return p.batch * p.heads * p.time * 2 * int64_t(sizeof(float)); }
 
 // The last input, where there are documents.
 const void* documents(const AttentionProblem& p, std::span<const void* const> in) {
@@ -80,7 +83,8 @@ class ForwardKernel : public Kernel {
                        int32_t(p.time),
                        int32_t(p.heads),
                        float(p.scale)};
-    attention_->launch(context_.queue(), {dim3(unsigned(block_count(context_, p))), dim3(640), kForwardSharedBytes},
+    int64_t blocks = block_count(context_.info.multiprocessors, p);
+    attention_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(640), kForwardSharedBytes},
                        tensor_map(in[0], p, 3 * p.width(), kQueries), tensor_map(in[0], p, 3 * p.width(), kKeys),
                        tensor_map(out[0], p, p.width(), kWarpRows), a);
   }
@@ -100,14 +104,14 @@ class GradKernel : public Kernel {
   }
 
   int64_t workspace_bytes() const override {
-    return row_bytes() + block_count(context_, problem_) * problem_.time * kHeadDim * int64_t(sizeof(float));
+    return hopper_grad_scratch_bytes(problem_, context_.info.multiprocessors);
   }
   void use_workspace(void* workspace) override { workspace_ = static_cast<std::byte*>(workspace); }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const AttentionProblem& p = problem_;
     GradArguments a{reinterpret_cast<float*>(workspace_),
-                    reinterpret_cast<float*>(workspace_ + row_bytes()),
+                    reinterpret_cast<float*>(workspace_ + row_bytes(p)),
                     documents(p, in),
                     int32_t(p.batch),
                     int32_t(p.time),
@@ -115,14 +119,13 @@ class GradKernel : public Kernel {
                     float(p.scale)};
     unsigned row_blocks = unsigned(p.batch * p.heads * p.time / 32);
     rows_->launch(context_.queue(), {dim3(row_blocks), dim3(256)}, in[1], in[3], in[2], a);
-    grad_->launch(context_.queue(), {dim3(unsigned(block_count(context_, p))), dim3(384), kGradSharedBytes},
+    int64_t blocks = block_count(context_.info.multiprocessors, p);
+    grad_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(384), kGradSharedBytes},
                   tensor_map(in[0], p, 3 * p.width(), kTile), tensor_map(in[3], p, p.width(), kTile),
                   tensor_map(out[0], p, 3 * p.width(), kWarpRows), a);
   }
 
  private:
-  int64_t row_bytes() const { return problem_.batch * problem_.heads * problem_.time * 2 * int64_t(sizeof(float)); }
-
   Context& context_;
   AttentionProblem problem_;
   std::shared_ptr<DeviceFunction> rows_, grad_;
@@ -138,6 +141,10 @@ bool hopper_supports(const AttentionProblem& p, Architecture a) {
 
 bool hopper_fills(const AttentionProblem& p, int multiprocessors) {
   return 2 * p.batch * p.heads >= multiprocessors;  // half of them do as much as cuDNN's kernels on all
+}
+
+int64_t hopper_grad_scratch_bytes(const AttentionProblem& p, int multiprocessors) {
+  return row_bytes(p) + block_count(multiprocessors, p) * p.time * kHeadDim * int64_t(sizeof(float));
 }
 
 std::string hopper_attention_source(const AttentionProblem& problem) {

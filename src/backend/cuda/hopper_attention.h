@@ -16,6 +16,9 @@ bool hopper_supports(const AttentionProblem& problem, Architecture architecture)
 /// Whether there are also enough heads to keep the device's multiprocessors busy, as each works on a head of its own.
 bool hopper_fills(const AttentionProblem& problem, int multiprocessors);
 
+/// Scratch memory of the gradient on a device with so many multiprocessors.
+int64_t hopper_grad_scratch_bytes(const AttentionProblem& problem, int multiprocessors);
+
 /// Device code of the functions attention; attention_rows and attention_grad.
 std::string hopper_attention_source(const AttentionProblem& problem);
 std::string hopper_attention_grad_source(const AttentionProblem& problem);

@@ -21,7 +21,6 @@ KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const
 KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& node);
 /// matmul nodes, and groups of kind matmul.
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node);
-KernelPtr make_matmul_group_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
@@ -30,5 +29,18 @@ KernelPtr make_reference_kernel(Context& context, const Graph& graph, const Node
 KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node& node);
+
+/// What workspace_bytes() of the node's kernel will be, told without a device. What libraries decide is expected from
+/// what they did: cuDNN's gradient as seen on Hopper, cuBLASLt's matmuls at most as they were seen.
+int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
+int64_t classifier_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
+int64_t embedding_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
+/// Groups of kind flat, row and column.
+int64_t group_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
+/// matmul nodes, and groups of kind matmul.
+int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
+int64_t sum_squares_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
+/// Any node.
+int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node);
 
 }  // namespace tokamak::cuda

@@ -39,14 +39,18 @@ class MatmulKernel : public Kernel {
   void* workspace_ = nullptr;
 };
 
+MatmulNode read(const Graph& graph, const Node& node) {
+  return node.body ? read_matmul_group(node) : read_matmul(graph, node);
+}
+
 }  // namespace
 
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node) {
-  return std::make_unique<MatmulKernel>(context, read_matmul(graph, node));
+  return std::make_unique<MatmulKernel>(context, read(graph, node));
 }
 
-KernelPtr make_matmul_group_kernel(Context& context, const Graph&, const Node& node) {
-  return std::make_unique<MatmulKernel>(context, read_matmul_group(node));
+int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  return expected_workspace_bytes(read(graph, node).problem, info.multiprocessors);
 }
 
 }  // namespace tokamak::cuda

@@ -26,6 +26,14 @@ MatmulChoice to_choice(const TimedAlgorithm& timed) {
 
 }  // namespace
 
+int64_t expected_workspace_bytes(const MatmulProblem& p, int multiprocessors) {
+  constexpr int64_t kTileRows = 128, kTileColumns = 256, kWaves = 3, kTerms = 256;  // of a part of the sum, at least
+  int64_t tiles = p.batch * ((p.m + kTileRows - 1) / kTileRows) * ((p.n + kTileColumns - 1) / kTileColumns);
+  int64_t parts = std::min(kWaves * multiprocessors / std::max<int64_t>(tiles, 1), p.k / kTerms);
+  if (parts < 2) return 0;
+  return std::min(parts * p.batch * p.m * p.n * int64_t(sizeof(float)), kWorkspaceLimit);
+}
+
 MatmulLibrary::MatmulLibrary(const DeviceInfo& device, cudaStream_t stream, const std::filesystem::path& cache)
     : handle_(std::async(std::launch::async, create_handle, device.ordinal).share()),
       cache_(cache, {device.name, uint64_t(cublasLtGetVersion())}), tuner_(stream) {}

@@ -10,6 +10,10 @@
 
 namespace tokamak::cuda {
 
+/// Workspace that the algorithm for a problem may take, a rule of thumb: partial sums in f32 where the output has few
+/// tiles, as many as give three waves of blocks work. On an H200 the library took up to two and a half.
+int64_t expected_workspace_bytes(const MatmulProblem& problem, int multiprocessors);
+
 class MatmulLibrary {
  public:
   /// Begins to load the library in the background. `cache`: folder of the choices; empty: none.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kThreads = 256;            // as kernels/sum_squares.cu and kernels/multi_adamw.cu
 constexpr int64_t kSumPiece = 32 << 10;  // elements of a block: few enough to fill the device evenly
+constexpr int64_t kPartialBytes = 4;     // a block's sum
 constexpr int64_t kUpdatePiece = 8 << 10;
 
 std::vector<ValueType> types_of(const Graph& graph, std::span<const ValueId> values) {
@@ -21,15 +22,18 @@ std::vector<ValueType> types_of(const Graph& graph, std::span<const ValueId> val
   return types;
 }
 
+std::vector<Piece> sum_pieces(const Graph& graph, const Node& node) {
+  return cut_into_pieces(types_of(graph, node.inputs), kSumPiece);
+}
+
 class SumSquaresKernel : public Kernel {
  public:
   SumSquaresKernel(Context& context, const Graph& graph, const Node& node)
-      : context_(context),
-        list_(context, cut_into_pieces(types_of(graph, node.inputs), kSumPiece), int64_t(node.inputs.size())),
+      : context_(context), list_(context, sum_pieces(graph, node), int64_t(node.inputs.size())),
         sum_pieces_(context.compiler.add("sum_pieces", sum_squares_source())),
         sum_partials_(context.compiler.add("sum_partials", sum_squares_source())) {}
 
-  int64_t workspace_bytes() const override { return int64_t(list_.pieces()) * 4; }
+  int64_t workspace_bytes() const override { return int64_t(list_.pieces()) * kPartialBytes; }
   void use_workspace(void* at) override { partial_ = at; }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
@@ -114,6 +118,9 @@ std::string multi_adamw_source(const Attrs& attrs) {
 
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<SumSquaresKernel>(context, graph, node);
+}
+int64_t sum_squares_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {
+  return int64_t(sum_pieces(graph, node).size()) * kPartialBytes;
 }
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<MultiAdamwKernel>(context, graph, node);

@@ -1,6 +1,7 @@
 // What a GPU can do: rates of its units from its compute capability, bandwidth as measured.
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/kernels.h"
 
 #include <algorithm>
 
@@ -47,6 +48,7 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   // then have other bits, and recomputing activations must not change any. It would gain 0.3% of a step.
   target.matmul_gelu = target.matmul_gelu_aux = false;
   target.row_column_groups = true;
+  target.scratch_bytes = [info](const Graph& graph, const Node& node) { return scratch_bytes(info, graph, node); };
   return target;
 }
 
@@ -71,6 +73,7 @@ double clock_hertz(int ordinal) {
 Target nominal_target() {
   DeviceInfo h200{.name = "NVIDIA H200 (nominal)", .major = 9, .minor = 0, .multiprocessors = 132};
   h200.l2_bytes = int64_t(60) << 20;
+  h200.shared_bytes = 227 << 10;
   return target_of(h200, 1.83e9, 4.27e12);
 }
 

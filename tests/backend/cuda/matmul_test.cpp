@@ -134,8 +134,7 @@ TEST(gpu_matmul, tf32_only_where_it_is_asked_for) {
 // The kernel alone: `operands` are the node's inputs and then its outputs.
 std::vector<std::byte> run_kernel(cuda::Context& context, const Graph& graph, const std::vector<void*>& operands) {
   const Node& node = graph.nodes()[0];
-  cuda::KernelPtr kernel =
-      node.body ? make_matmul_group_kernel(context, graph, node) : make_matmul_kernel(context, graph, node);
+  cuda::KernelPtr kernel = make_matmul_kernel(context, graph, node);
   cuda::DeviceBuffer workspace(kernel->workspace_bytes());
   kernel->use_workspace(workspace.get());
   std::vector<const void*> in(operands.begin(), operands.begin() + long(node.inputs.size()));

@@ -9,9 +9,8 @@ namespace tokamak::test {
 namespace {
 
 // Device code compiled in the background and a library, launched by a thread of its own.
-TEST(GpuSecond, WorksOnAStreamsThread) {
-  if (cuda::device_count() < 2) GTEST_SKIP() << "there are no two GPUs here";
-  auto backend = cuda::make_backend(1, std::filesystem::temp_directory_path() / "tokamak_gpu_tests");
+void run_on_a_stream(int ordinal) {
+  auto backend = cuda::make_backend(ordinal, std::filesystem::temp_directory_path() / "tokamak_gpu_tests");
   Graph graph("g");
   GraphBuilder g(graph);
   ValueId x = g.input("x", {DType::kF32, {64, 64}});
@@ -32,9 +31,14 @@ TEST(GpuSecond, WorksOnAStreamsThread) {
       TOKAMAK_CUDA(cudaGetDevice(&device));
     });
   stream.wait();
-  EXPECT_EQ(device, 1);
+  EXPECT_EQ(device, ordinal);
   for (float value : y) ASSERT_EQ(value, 64);
   EXPECT_GT(backend->used_bytes(), 0);
+}
+
+TEST(GpuSecond, WorksOnAStreamsThread) {
+  if (cuda::device_count() < 2) GTEST_SKIP() << "there are no two GPUs here";
+  run_on_a_stream(1);
   TOKAMAK_CUDA(cudaSetDevice(0));  // as the tests after it expect
 }
 

@@ -17,6 +17,7 @@ struct Matmul::Impl {
   int64_t floats_a() const { return options.input == DType::kF32 ? 0 : rows_a() * shape.lda; }
   int64_t floats_b() const { return options.input == DType::kF32 ? 0 : rows_b() * shape.ldb; }
   int64_t floats_c() const { return options.output == DType::kF32 ? 0 : shape.m * shape.ldc; }
+  size_t workspace_bytes() const { return size_t(floats_a() + floats_b() + floats_c()) * sizeof(float); }
 };
 
 namespace {
@@ -40,9 +41,10 @@ Matmul::~Matmul() = default;
 Matmul::Matmul(Matmul&&) noexcept = default;
 Matmul& Matmul::operator=(Matmul&&) noexcept = default;
 
-size_t Matmul::workspace_bytes() const {
-  return size_t(impl_->floats_a() + impl_->floats_b() + impl_->floats_c()) * sizeof(float);
+size_t Matmul::workspace_bytes(const MatmulShape& shape, const MatmulOptions& options) {
+  return Matmul::Impl{shape.filled(), options}.workspace_bytes();
 }
+size_t Matmul::workspace_bytes() const { return impl_->workspace_bytes(); }
 std::string Matmul::implementation() const { return "cblas sgemm"; }
 
 void Matmul::run(const void* a, const void* b, const float* bias, void* c, void* workspace) const {

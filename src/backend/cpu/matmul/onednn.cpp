@@ -63,7 +63,6 @@ dnnl::matmul::primitive_desc describe(const MatmulShape& s, const MatmulOptions&
 // One primitive's part of the product, with where its operands begin (in elements).
 struct Piece {
   dnnl::matmul::primitive_desc desc;
-  dnnl::matmul primitive;
   int64_t a, b, bias, c;
 };
 
@@ -85,7 +84,7 @@ PieceSizes piece_sizes(const MatmulShape& s, const MatmulOptions& o) {
   return {even(s.n, kColumns), s.trans_a ? s.k : even(s.k, kDepth)};
 }
 
-std::vector<Piece> make_pieces(const MatmulShape& s, const MatmulOptions& o, const dnnl::engine& engine) {
+std::vector<Piece> describe_pieces(const MatmulShape& s, const MatmulOptions& o, const dnnl::engine& engine) {
   PieceSizes size = piece_sizes(s, o);
   std::vector<Piece> pieces;
   for (int64_t n = 0; n < s.n; n += size.n)
@@ -98,27 +97,42 @@ std::vector<Piece> make_pieces(const MatmulShape& s, const MatmulOptions& o, con
       options.accumulate = o.accumulate || !first;
       options.bias = o.bias && last;
       options.gelu = o.gelu && last;  // of the whole sum: oneDNN adds C before it
-      auto desc = describe(part, options, engine);
-      pieces.push_back({desc, dnnl::matmul(desc), s.trans_a ? k * s.lda : k, s.trans_b ? n * s.ldb + k : k * s.ldb + n,
-                        options.bias ? n : -1, n});
+      pieces.push_back({describe(part, options, engine), s.trans_a ? k * s.lda : k,
+                        s.trans_b ? n * s.ldb + k : k * s.ldb + n, options.bias ? n : -1, n});
     }
   return pieces;
 }
 
+size_t scratchpad_bytes(const std::vector<Piece>& pieces) {
+  size_t bytes = 0;
+  for (const Piece& piece : pieces) bytes = std::max(bytes, piece.desc.scratchpad_desc().get_size());
+  return bytes;
+}
+
+dnnl::engine cpu_engine() { return {dnnl::engine::kind::cpu, 0}; }
+
 }  // namespace
 
 struct Matmul::Impl {
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::engine engine = cpu_engine();
   int64_t input_bytes, output_bytes;
   std::vector<Piece> pieces;
-  size_t workspace = 0;
+  std::vector<dnnl::matmul> primitives;  // by piece
 
   Impl(const MatmulShape& shape, const MatmulOptions& options)
       : input_bytes(dtype_bytes(options.input)), output_bytes(dtype_bytes(options.output)),
-        pieces(make_pieces(shape, options, engine)) {
-    for (const Piece& piece : pieces) workspace = std::max(workspace, piece.desc.scratchpad_desc().get_size());
+        pieces(describe_pieces(shape, options, engine)) {
+    for (const Piece& piece : pieces) primitives.emplace_back(piece.desc);
   }
 };
+
+size_t Matmul::workspace_bytes(const MatmulShape& shape, const MatmulOptions& options) {
+  try {
+    return scratchpad_bytes(describe_pieces(shape.filled(), options, cpu_engine()));
+  } catch (const dnnl::error&) {
+    return 0;  // preparing the product says what is wrong
+  }
+}
 
 Matmul::Matmul(const MatmulShape& shape, const MatmulOptions& options) {
   TOKAMAK_CHECK(!(options.gelu && options.accumulate), "a matmul cannot accumulate through GELU");
@@ -133,7 +147,7 @@ Matmul::~Matmul() = default;
 Matmul::Matmul(Matmul&&) noexcept = default;
 Matmul& Matmul::operator=(Matmul&&) noexcept = default;
 
-size_t Matmul::workspace_bytes() const { return impl_->workspace; }
+size_t Matmul::workspace_bytes() const { return scratchpad_bytes(impl_->pieces); }
 
 std::string Matmul::implementation() const {
   return fmt::format("onednn {} in {} pieces", impl_->pieces[0].desc.impl_info_str(), impl_->pieces.size());
@@ -145,14 +159,15 @@ void Matmul::run(const void* a, const void* b, const float* bias, void* c, void*
   auto at = [&](const memory::desc& desc, const void* data, int64_t bytes) {
     return memory(desc, impl_->engine, static_cast<char*>(const_cast<void*>(data)) + bytes);
   };
-  for (const Piece& piece : impl_->pieces) {
+  for (size_t i = 0; i < impl_->pieces.size(); ++i) {
+    const Piece& piece = impl_->pieces[i];
     const auto& desc = piece.desc;
     std::unordered_map<int, memory> args{{DNNL_ARG_SRC, at(desc.src_desc(), a, piece.a * impl_->input_bytes)},
                                          {DNNL_ARG_WEIGHTS, at(desc.weights_desc(), b, piece.b * impl_->input_bytes)},
                                          {DNNL_ARG_DST, at(desc.dst_desc(), c, piece.c * impl_->output_bytes)},
                                          {DNNL_ARG_SCRATCHPAD, at(desc.scratchpad_desc(), workspace, 0)}};
     if (piece.bias >= 0) args.emplace(DNNL_ARG_BIAS, at(desc.bias_desc(), bias + piece.bias, 0));
-    piece.primitive.execute(stream, args);
+    impl_->primitives[i].execute(stream, args);
   }
   stream.wait();
 }

@@ -18,6 +18,7 @@ Matmul::~Matmul() = default;
 Matmul::Matmul(Matmul&&) noexcept = default;
 Matmul& Matmul::operator=(Matmul&&) noexcept = default;
 
+size_t Matmul::workspace_bytes(const MatmulShape&, const MatmulOptions&) { return 0; }
 size_t Matmul::workspace_bytes() const { return 0; }
 std::string Matmul::implementation() const { return "reference loops"; }
 

@@ -161,4 +161,9 @@ class ColumnWriter {
 
 GroupCode generate_column(const GroupBody& body) { return ColumnWriter(body).run(); }
 
+int64_t column_workspace_bytes(const GroupBody& body) {
+  int64_t ranges = plan_columns(body).ranges;
+  return ranges > 1 ? partial_bytes(body, ranges) : 0;
+}
+
 }  // namespace tokamak::cuda

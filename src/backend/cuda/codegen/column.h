@@ -7,5 +7,6 @@
 namespace tokamak::cuda {
 
 GroupCode generate_column(const GroupBody& body);
+int64_t column_workspace_bytes(const GroupBody& body);
 
 }  // namespace tokamak::cuda

@@ -3,6 +3,8 @@
 #include "backend/cuda/codegen/expression.h"
 #include "ops/ops.h"
 
+#include <algorithm>
+
 namespace tokamak::cuda {
 
 const char* combine_name(const BodyValue& reduction) { return reduction.is(op::reduce_max) ? "Max" : "Sum"; }
@@ -12,6 +14,11 @@ std::vector<int> results_of(const GroupBody& body, int value) {
   for (size_t r = 0; r < body.results.size(); ++r)
     if (body.results[r].value == value) found.push_back(int(r));
   return found;
+}
+
+int64_t partial_bytes(const GroupBody& body, int64_t blocks) {
+  auto sums = std::count_if(body.values.begin(), body.values.end(), [](const auto& v) { return v.reduces_rows(); });
+  return blocks * int64_t(sums) * body.cols * int64_t(sizeof(float));
 }
 
 void add_combine(GroupCode& code, const GroupBody& body, const std::vector<int>& sums, int64_t blocks) {
@@ -37,7 +44,7 @@ void add_combine(GroupCode& code, const GroupBody& body, const std::vector<int>&
                            .blocks_y = int64_t(sums.size()),
                            .threads_x = 32,
                            .threads_y = 32});
-  code.workspace_bytes = blocks * int64_t(sums.size()) * body.cols * 4;
+  code.workspace_bytes = partial_bytes(body, blocks);
 }
 
 void write_partial(Text& text, const std::vector<int>& sums, int teams) {

@@ -8,6 +8,9 @@
 
 namespace tokamak::cuda {
 
+/// Bytes of those partial sums.
+int64_t partial_bytes(const GroupBody& body, int64_t blocks);
+
 /// Appends the function `combine`, its launch and the workspace. `sums`: the reductions.
 void add_combine(GroupCode& code, const GroupBody& body, const std::vector<int>& sums, int64_t blocks);
 

@@ -13,6 +13,12 @@ GroupCode generate_group(const Node& group, int64_t shared_bytes) {
   return generate_column(body);
 }
 
+int64_t group_workspace_bytes(const Node& group, int64_t shared_bytes) {
+  if (group.attrs.get_string("kind") == "flat") return 0;
+  GroupBody body = read_group(group);
+  return body.kind == "row" ? row_workspace_bytes(body, shared_bytes) : column_workspace_bytes(body);
+}
+
 std::string group_source(const Node& group) { return generate_group(group).source; }
 
 }  // namespace tokamak::cuda

@@ -198,4 +198,8 @@ void RowWriter::write_choice(int p, int hot) {
 
 GroupCode generate_row(const GroupBody& body, int64_t shared_bytes) { return RowWriter(body, shared_bytes).run(); }
 
+int64_t row_workspace_bytes(const GroupBody& body, int64_t shared_bytes) {
+  return sums_rows(body) ? partial_bytes(body, plan_rows(body, 0, true, shared_bytes).blocks) : 0;
+}
+
 }  // namespace tokamak::cuda

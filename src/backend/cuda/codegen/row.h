@@ -7,5 +7,6 @@
 namespace tokamak::cuda {
 
 GroupCode generate_row(const GroupBody& body, int64_t shared_bytes);
+int64_t row_workspace_bytes(const GroupBody& body, int64_t shared_bytes);
 
 }  // namespace tokamak::cuda

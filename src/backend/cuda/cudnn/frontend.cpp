@@ -15,10 +15,6 @@ namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Pointers = std::unordered_map<int64_t, void*>;
 
-// On Hopper the deterministic backward keeps dP (T x T per head) in the workspace, where the other one adds dQ in
-// whatever order blocks come by. That workspace is bounded by running the batch in parts, which still fill the GPU.
-constexpr int64_t kMaxScoreBytes = int64_t(1) << 30;
-
 // Names of the graph's tensors.
 enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv };
 
@@ -134,13 +130,6 @@ class Plan {
   int64_t workspace_bytes_ = 0;
 };
 
-// The largest part of the batch that divides it and whose scores fit the bound.
-int64_t backward_batch(const AttentionProblem& p) {
-  int64_t batch = p.batch, sequence_bytes = p.heads * p.time * p.time * 2;
-  while (batch > 1 && (p.batch % batch != 0 || batch * sequence_bytes > kMaxScoreBytes)) --batch;
-  return batch;
-}
-
 }  // namespace
 
 // Layers with equal problems share a plan; null: not supported.
@@ -153,10 +142,9 @@ struct CudnnPlans {
 namespace {
 
 std::shared_ptr<Plan> find_plan(Context& context, AttentionProblem problem, AttentionPass pass) {
-  if (!cudnn_opens()) return nullptr;
-  if (problem.dropout > 0 || (problem.dtype != DType::kBF16 && problem.dtype != DType::kF16)) return nullptr;
+  if (!cudnn_may_support(problem)) return nullptr;
   if (!context.cudnn) context.cudnn = std::make_shared<CudnnPlans>(context);
-  if (!problem.any_order && pass == AttentionPass::kBackward) problem.batch = backward_batch(problem);
+  if (pass == AttentionPass::kBackward) problem.batch = cudnn_grad_batch(problem);
   problem.stream = 0;  // which only dropout reads
   auto [entry, fresh] = context.cudnn->plans.try_emplace({problem, pass});
   if (fresh) {

@@ -1,0 +1,48 @@
+// Scratch memory of a step's kernels on the device, against what the plan expected.
+#include "tests/backend/cuda/model/gpu_session.h"
+
+namespace tokamak::test {
+namespace {
+
+// Libraries choose on the device; what cuBLASLt may take at most is the only bound.
+TEST(GpuScratch, ASessionTakesNoMoreThanPlannedOrAllowed) {
+  constexpr int64_t kAllowed = int64_t(128) << 20;
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (const char* precision : {"fp32", "tf32", "bf16", "fp16"})
+    for (bool fuse : {true, false})
+      for (int64_t width : {128, 768}) {
+        RunConfig config = small_run();
+        config.model.width = width;
+        config.model.heads = width / 64;
+        config.train.batch = 128;  // enough heads for Hopper's own kernels
+        config.compile.precision = precision;
+        config.compile.fuse = fuse;
+        Session session(config, gpu_target(), gpu_backend());
+        int64_t planned = session.compiled().scratch_bytes(), taken = session.workspace_bytes();
+        std::string what = fmt::format("{}_width_{}_fuse_{}", precision, width, fuse);
+        EXPECT_LE(taken, std::max(planned, kAllowed)) << what;
+        RecordProperty(what, fmt::format("planned {}, taken {}", planned, taken));
+      }
+}
+
+TEST(GpuScratch, EveryKernelButLibrariesIsPlannedExactly) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (const char* precision : {"fp32", "bf16"}) {
+    RunConfig config = small_run();
+    config.compile.precision = precision;
+    config.compile.chunked_classifier = false;
+    Target target = gpu_target();
+    CompiledStep step = compile_step(config, target);
+    for (const Launch& launch : step.step.plan.launches) {
+      const Graph& graph = step.step.plan.graph;
+      const Node& node = graph.nodes()[size_t(launch.node)];
+      bool matmul = node.op->name == "matmul" || (node.body && node.attrs.get_string("kind") == "matmul");
+      if (matmul || node.op->name == "attention_grad" || node.op->name == "attention") continue;
+      EXPECT_EQ(gpu_backend().compile(graph, node)->workspace_bytes(), target.scratch_bytes(graph, node))
+          << precision << ' ' << node.op->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::test
