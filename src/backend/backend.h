@@ -62,6 +62,9 @@ class Backend {
   /// Begins in the background what compile() of the node will need, where that takes long and nothing is measured in
   /// it.
   virtual void compile_ahead(const Graph& /*graph*/, const Node& /*node*/) {}
+  /// A step that is going to be compiled, or one like it, and the seconds that each of its nodes is predicted to take
+  /// (0: those of no kernel): a search for a kernel's algorithm takes the longer the more of the step is in it.
+  virtual void expect(const Graph& /*step*/, std::span<const double> /*seconds*/) {}
   /// To be called when kernels were compiled, before they run for good: gives back memory that the choice of their
   /// algorithms took, and writes the choices down.
   virtual void end_choices() {}

@@ -76,13 +76,20 @@ class Tuner {
     std::set<std::string> refused;         // groups that it does without
   };
 
-  Form form(const std::set<std::string>& refused) const {
+  Form form(const std::set<std::string>& refused) {
     Target trial = target_;
     trial.plain_matmuls = refused;
     Form form{compile_step(config_, trial).step.plan, {}, {}, refused};
     form.groups = matmul_groups(form.plan);
     form.libraries = library_kernels(form.plan);
+    expect(form.plan);
     return form;
+  }
+
+  void expect(const Plan& plan) {
+    std::vector<double> seconds(plan.graph.nodes().size());
+    for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
+    backend_.expect(plan.graph, seconds);
   }
 
   void choose() {

@@ -37,6 +37,7 @@ class PricedDevice : public Backend {
   std::unique_ptr<Memory> allocate(int64_t bytes) override { return cpu_->allocate(bytes); }
   std::unique_ptr<Kernel> compile(const Graph&, const Node& node) override {
     form_ = form_of(node);
+    if (!expected.contains(form_)) ++unexpected;
     ++compiled;
     return std::make_unique<NoKernel>();
   }
@@ -48,6 +49,11 @@ class PricedDevice : public Backend {
     return seconds_.contains(form_) ? seconds_[form_] : 1e-3;
   }
   void compile_ahead(const Graph&, const Node& node) override { ahead.insert(form_of(node)); }
+  void expect(const Graph& step, std::span<const double> seconds) override {
+    ASSERT_EQ(seconds.size(), step.nodes().size());
+    for (size_t n = 0; n < seconds.size(); ++n)
+      if (seconds[n] > 0) expected.insert(form_of(step.nodes()[n]));
+  }
   void end_choices() override { ++ended; }
   std::string choices() const override { return "algorithm 7"; }
   bool adopt_choices(const std::string& text) override {
@@ -58,8 +64,8 @@ class PricedDevice : public Backend {
   int64_t free_bytes() const override { return free; }
 
   int64_t free = 0;  // 0: unknown
-  int compiled = 0, ended = 0;
-  std::set<std::string> timed, ahead;  // forms
+  int compiled = 0, ended = 0, unexpected = 0;
+  std::set<std::string> timed, ahead, expected;  // forms
   std::string adopted;
 
  private:
@@ -136,6 +142,15 @@ TEST(Tune, HasTheOtherKernelsCompiledMeanwhile) {
   EXPECT_TRUE(device.ahead.contains("multi_adamw"));
 }
 
+// How long a device searches for an algorithm depends on it.
+TEST(Tune, SaysWhatAStepIsMadeOfBeforeItCompilesAnyOfIt) {
+  PricedDevice device(kSlowGelu);
+  tune(tiny(), tunable(), device);
+  EXPECT_GT(device.compiled, 0);
+  EXPECT_EQ(device.unexpected, 0);
+  EXPECT_TRUE(device.expected.contains("matmul+gelu_grad") && device.expected.contains("matmul")) << "both forms";
+}
+
 TEST(Tune, RemembersChoicesThroughAFile) {
   TemporaryFolder folder;
   Target target = tunable();
@@ -148,6 +163,7 @@ TEST(Tune, RemembersChoicesThroughAFile) {
   EXPECT_EQ(again.plain_matmuls, tuned.plain_matmuls);
   EXPECT_EQ(again.measured_seconds, tuned.measured_seconds);
   EXPECT_EQ(second.compiled, 0);
+  EXPECT_TRUE(second.expected.contains("matmul")) << "its algorithms may be unknown";
   // Another step is another matter.
   RunConfig other = tiny();
   other.train.batch *= 2;

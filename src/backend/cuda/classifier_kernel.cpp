@@ -1,11 +1,9 @@
 // The chunked classifier: for every chunk of rows the logits' matmul, one row kernel that turns them into losses and
 // their own gradient, and the two matmuls of the gradients. dW is written by the first chunk and added to by the
 // others.
+#include "backend/cuda/classifier_parts.h"
 #include "backend/cuda/kernels.h"
 #include "base/error.h"
-#include "graph/builder.h"
-#include "graph/op_def.h"
-#include "ops/ops.h"
 #include "passes/classifier_softmax.h"
 
 #include <algorithm>
@@ -13,45 +11,8 @@
 namespace tokamak::cuda {
 namespace {
 
-struct Sizes {
-  int64_t rows, width, vocab, chunk, classes;
-  DType dtype;  // of x, W and the logits
-};
-
-Sizes sizes_of(const Graph& graph, const Node& node) {
-  const ValueType& x = graph.type(node.inputs[0]);
-  return {x.shape[0],
-          x.shape[1],
-          graph.shape(node.inputs[1])[0],
-          node.attrs.get_int("chunk"),
-          node.attrs.get_int("classes"),
-          x.dtype};
-}
-
-// Graphs whose last node is a kernel of the classifier.
-Graph product(const ValueType& a, const ValueType& b, bool trans_a, bool trans_b) {
-  Graph graph("part");
-  GraphBuilder g(graph);
-  ValueId left = g.input("a", a), right = g.input("b", b);
-  matmul(g, left, right, trans_a, trans_b);
-  return graph;
-}
-
-// dlogits^T x in f32: alone, or added to what stands in dW.
-Graph weight_gradient(const ValueType& dlogits, const ValueType& x, bool adds) {
-  auto body = std::make_shared<Graph>("body");
-  GraphBuilder b(*body);
-  ValueType dweight{DType::kF32, {dlogits.shape[1], x.shape[1]}};
-  ValueId left = b.input("a0", dlogits), right = b.input("a1", x);
-  ValueId sum = adds ? b.input("a2", dweight) : kNoValue;
-  ValueId product = cast(b, matmul(b, left, right, true, false), DType::kF32);
-  body->add_result("r0", adds ? add(b, sum, product) : product);
-  Graph graph("part");
-  GraphBuilder g(graph);
-  std::vector<ValueId> inputs{g.input("a", dlogits), g.input("b", x)};
-  if (adds) inputs.push_back(g.input("c", dweight));
-  g.add(op::group, inputs, {{"kind", std::string("matmul")}}, body);
-  return graph;
+KernelPtr make_part(Context& context, const Graph& graph) {
+  return make_matmul_kernel(context, graph, graph.nodes().back());
 }
 
 // The row group between the matmuls: (logits, targets, dloss) -> (losses, dlogits), whatever the order in which the
@@ -84,31 +45,22 @@ class SoftmaxKernel : public Kernel {
   std::vector<size_t> inputs_, outputs_;  // by operand of the group: the place in run()'s
 };
 
-Graph softmax_graph(const Sizes& s, int64_t rows) { return classifier_softmax(rows, s.vocab, s.classes, s.dtype); }
+Graph softmax_graph(const ClassifierSizes& s, int64_t rows) {
+  return classifier_softmax(rows, s.vocab, s.classes, s.dtype);
+}
 
-// The kernels of a chunk with so many rows, as graphs.
-struct ChunkGraphs {
-  ChunkGraphs(const Sizes& s, int64_t rows) {
-    ValueType x{s.dtype, {rows, s.width}}, weight{s.dtype, {s.vocab, s.width}}, logits{s.dtype, {rows, s.vocab}};
-    softmax = softmax_graph(s, rows);
-    forward = product(x, weight, false, true);
-    dx = product(logits, weight, false, false);
-    first_dweight = weight_gradient(logits, x, false);
-    next_dweight = weight_gradient(logits, x, true);
-  }
-  Graph forward, softmax, dx, first_dweight, next_dweight;
-};
+KernelPtr make_softmax(Context& context, const ClassifierSizes& s, int64_t rows) {
+  return std::make_unique<SoftmaxKernel>(context, softmax_graph(s, rows));
+}
 
 // The kernels for one number of rows; those of the weight's gradient only where there is a chunk that needs them.
 struct ChunkKernels {
-  ChunkKernels(Context& context, const Sizes& s, int64_t rows, bool has_first, bool has_next) {
-    ChunkGraphs graphs(s, rows);
-    auto make = [&](const Graph& graph) { return make_matmul_kernel(context, graph, graph.nodes().back()); };
-    softmax = std::make_unique<SoftmaxKernel>(context, graphs.softmax);  // compiled while the matmuls are chosen
-    forward = make(graphs.forward);
-    dx = make(graphs.dx);
-    if (has_first) first_dweight = make(graphs.first_dweight);
-    if (has_next) next_dweight = make(graphs.next_dweight);
+  ChunkKernels(Context& context, const ClassifierSizes& s, int64_t rows, bool has_first, bool has_next) {
+    softmax = make_softmax(context, s, rows);  // compiled while the matmuls are chosen
+    forward = make_part(context, classifier_logits(s, rows));
+    dx = make_part(context, classifier_dx(s, rows));
+    if (has_first) first_dweight = make_part(context, classifier_dweight(s, rows, false));
+    if (has_next) next_dweight = make_part(context, classifier_dweight(s, rows, true));
   }
   std::vector<Kernel*> all() const {
     std::vector<Kernel*> kernels;
@@ -122,7 +74,7 @@ struct ChunkKernels {
 class ClassifierKernel : public Kernel {
  public:
   ClassifierKernel(Context& context, const Graph& graph, const Node& node)
-      : s_(sizes_of(graph, node)), chunk_(context, s_, s_.chunk, true, s_.rows >= 2 * s_.chunk) {
+      : s_(read_classifier(graph, node)), chunk_(context, s_, s_.chunk, true, s_.rows >= 2 * s_.chunk) {
     int64_t rest = s_.rows % s_.chunk;
     if (rest > 0) rest_ = std::make_unique<ChunkKernels>(context, s_, rest, false, true);
   }
@@ -166,7 +118,7 @@ class ClassifierKernel : public Kernel {
     kernel.run({in.begin(), in.size()}, {out.begin(), out.size()});
   }
 
-  Sizes s_;
+  ClassifierSizes s_;
   ChunkKernels chunk_;
   std::unique_ptr<ChunkKernels> rest_;  // of the last rows, when they are fewer
 };
@@ -178,19 +130,19 @@ KernelPtr make_classifier_kernel(Context& context, const Graph& graph, const Nod
 }
 
 void compile_classifier_ahead(Context& context, const Graph& graph, const Node& node) {
-  Sizes s = sizes_of(graph, node);
-  SoftmaxKernel(context, softmax_graph(s, s.chunk));
-  if (int64_t rest = s.rows % s.chunk; rest > 0) SoftmaxKernel(context, softmax_graph(s, rest));
+  ClassifierSizes s = read_classifier(graph, node);
+  make_softmax(context, s, s.chunk);
+  if (int64_t rest = s.rows % s.chunk; rest > 0) make_softmax(context, s, rest);
 }
 
 int64_t classifier_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
-  Sizes s = sizes_of(graph, node);
+  ClassifierSizes s = read_classifier(graph, node);
   int64_t bytes = 0;
   for (int64_t rows : {s.chunk, s.rows % s.chunk}) {
     if (rows == 0) continue;
-    ChunkGraphs graphs(s, rows);
-    for (const Graph* part : {&graphs.forward, &graphs.softmax, &graphs.dx, &graphs.first_dweight})
-      bytes = std::max(bytes, scratch_bytes(info, *part, part->nodes().back()));
+    for (const Graph& part : {classifier_logits(s, rows), softmax_graph(s, rows), classifier_dx(s, rows),
+                              classifier_dweight(s, rows, false)})
+      bytes = std::max(bytes, scratch_bytes(info, part, part.nodes().back()));
   }
   return bytes;
 }

@@ -45,7 +45,11 @@ std::filesystem::path file_of(const std::filesystem::path& folder, const MatmulM
 std::string print_matmul_choices(const MatmulMachine& machine, const MatmulChoices& choices) {
   ordered_json problems = ordered_json::object();
   for (const auto& [problem, choice] : choices)
-    problems[problem] = {{"algorithm", to_hex(choice.algorithm)}, {"seconds", choice.seconds}};
+    problems[problem] = {{"algorithm", to_hex(choice.algorithm)},
+                         {"seconds", choice.seconds},
+                         {"tflops", choice.tflops},
+                         {"runner_up_tflops", choice.runner_up_tflops},
+                         {"tried", choice.tried}};
   ordered_json file = {
       {"format", kFormat}, {"device", machine.device}, {"cublaslt", machine.library_version}, {"matmuls", problems}};
   return file.dump(1) + "\n";
@@ -61,7 +65,8 @@ std::optional<MatmulChoices> parse_matmul_choices(const MatmulMachine& machine, 
     for (const auto& [problem, entry] : file.at("matmuls").items()) {
       auto algorithm = from_hex(entry.at("algorithm").get<std::string>());
       if (!algorithm) return std::nullopt;
-      choices[problem] = {*algorithm, entry.at("seconds").get<double>()};
+      choices[problem] = {*algorithm, entry.at("seconds").get<double>(), entry.value("tflops", 0.0),
+                          entry.value("runner_up_tflops", 0.0), entry.value("tried", int64_t(0))};
     }
     return choices;
   } catch (const ordered_json::exception&) {

@@ -15,6 +15,9 @@ namespace tokamak::cuda {
 struct MatmulChoice {
   std::array<uint64_t, 8> algorithm{};  // the content of a cublasLtMatmulAlgo_t
   double seconds = 0;                   // as measured
+  double tflops = 0;                    // TFLOP/s; what follows is for readers of the file only
+  double runner_up_tflops = 0;          // of the next best; 0: there was none
+  int64_t tried = 0;                    // candidates
   bool operator==(const MatmulChoice&) const = default;
 };
 

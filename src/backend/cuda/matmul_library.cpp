@@ -8,7 +8,8 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kWorkspaceLimit = int64_t(128) << 20;  // room for the partial sums of a weight gradient
-constexpr int kCandidates = 32;
+// Loading code is for the searches after it as well: beside what the runs of each may take, all have this.
+constexpr double kLoadingSeconds = 0.1;
 
 cublasLtHandle_t create_handle(int ordinal) {
   TOKAMAK_CUDA(cudaSetDevice(ordinal));
@@ -17,10 +18,14 @@ cublasLtHandle_t create_handle(int ordinal) {
   return handle;
 }
 
-MatmulChoice to_choice(const TimedAlgorithm& timed) {
+MatmulChoice to_choice(const MatmulProblem& problem, const MatmulAlgorithm& best, const SearchResult& found) {
+  auto tflops = [&](double seconds) { return seconds > 0 ? problem.flops() / seconds * 1e-12 : 0; };
   MatmulChoice choice;
-  std::copy_n(timed.algorithm.algorithm.data, choice.algorithm.size(), choice.algorithm.begin());
-  choice.seconds = timed.seconds;
+  std::copy_n(best.algorithm.data, choice.algorithm.size(), choice.algorithm.begin());
+  choice.seconds = found.seconds;
+  choice.tflops = tflops(found.seconds);
+  choice.runner_up_tflops = tflops(found.runner_up_seconds);
+  choice.tried = int64_t(found.tried);
   return choice;
 }
 
@@ -36,7 +41,7 @@ int64_t expected_workspace_bytes(const MatmulProblem& p, int multiprocessors) {
 
 MatmulLibrary::MatmulLibrary(const DeviceInfo& device, cudaStream_t stream, const std::filesystem::path& cache)
     : handle_(std::async(std::launch::async, create_handle, device.ordinal).share()),
-      cache_(cache, {device.name, uint64_t(cublasLtGetVersion())}), tuner_(stream) {}
+      cache_(cache, {device.name, uint64_t(cublasLtGetVersion())}), tuner_(stream), loading_left_(kLoadingSeconds) {}
 
 MatmulLibrary::~MatmulLibrary() {
   cache_.save();
@@ -57,17 +62,31 @@ MatmulAlgorithm MatmulLibrary::choose(MatmulCall& call) {
 
 MatmulAlgorithm MatmulLibrary::make_choice(MatmulCall& call) {
   if (std::optional<MatmulAlgorithm> algorithm = remembered(call)) return *algorithm;
-  std::vector<MatmulAlgorithm> candidates = call.candidates(handle(), kWorkspaceLimit, kCandidates);
+  std::string problem = call.problem().key();
+  SearchEffort limits = effort(problem);
+  std::vector<MatmulAlgorithm> candidates = call.candidates(handle(), kWorkspaceLimit, int(limits.candidates));
   if (candidates.empty())
     throw_cuda_error("cublasLtMatmulAlgoGetHeuristic",
                      fmt::format("cuBLASLt {} has no algorithm for {}; for a GPU newer than that, build with a newer "
                                  "CUDA toolkit",
-                                 cublasLtGetVersion(), call.problem().key()));
+                                 cublasLtGetVersion(), problem));
   // Not written down when there is no memory to time on: the next start may have it.
-  std::optional<TimedAlgorithm> fastest = tuner_.fastest(handle(), call, candidates);
-  if (!fastest) return candidates[0];
-  cache_.put(call.problem().key(), to_choice(*fastest));
-  return fastest->algorithm;
+  std::optional<SearchResult> found = tuner_.fastest(handle(), call, candidates, limits);
+  if (!found) return candidates[0];
+  loading_left_ = std::max(0.0, loading_left_ - found->loading_seconds);
+  cache_.put(problem, to_choice(call.problem(), candidates[found->best], *found));
+  return candidates[found->best];
+}
+
+void MatmulLibrary::expect(const std::map<std::string, double>& shares) {
+  for (const auto& [problem, share] : shares) shares_[problem] = share;
+}
+
+SearchEffort MatmulLibrary::effort(const std::string& problem) const {
+  auto share = shares_.find(problem);
+  SearchEffort effort = share == shares_.end() ? SearchEffort() : effort_for(share->second);
+  effort.loading_seconds = loading_left_ / 2;  // something is left to the next
+  return effort;
 }
 
 std::optional<MatmulAlgorithm> MatmulLibrary::remembered(const MatmulCall& call) {

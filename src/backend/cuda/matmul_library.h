@@ -31,6 +31,9 @@ class MatmulLibrary {
   /// Throws CudaError that names the problem when the library does not support it.
   MatmulAlgorithm choose(MatmulCall& call);
 
+  /// Shares of a step's time by problem: how long the search for each may take. Others get a search of middle length.
+  void expect(const std::map<std::string, double>& shares);
+
   /// To be called when choices have been made: frees the operands that were timed on and writes the choices down.
   void end_tuning();
 
@@ -41,11 +44,14 @@ class MatmulLibrary {
  private:
   std::optional<MatmulAlgorithm> remembered(const MatmulCall& call);
   MatmulAlgorithm make_choice(MatmulCall& call);
+  SearchEffort effort(const std::string& problem) const;
 
   std::shared_future<cublasLtHandle_t> handle_;
   MatmulCache cache_;
   MatmulTuner tuner_;
-  std::map<std::string, MatmulAlgorithm> chosen_;  // by problem
+  double loading_left_;                   // seconds that searches may still take for loading code
+  std::map<std::string, double> shares_;  // by problem
+  std::map<std::string, MatmulAlgorithm> chosen_;
 };
 
 }  // namespace tokamak::cuda

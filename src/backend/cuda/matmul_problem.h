@@ -35,6 +35,7 @@ struct MatmulProblem {
   /// "bf16 65536x2304x768 nt +bias", M x N x K: what a choice is remembered by, and what users are shown.
   std::string key() const;
 
+  double flops() const { return 2.0 * double(batch) * double(m) * double(n) * double(k); }
   int64_t a_bytes() const { return batch * m * k * dtype_bytes(input); }
   int64_t b_bytes() const { return batch * k * n * dtype_bytes(input); }
   int64_t output_bytes() const { return batch * m * n * dtype_bytes(output); }

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <limits>
 #include <random>
 
 namespace tokamak::cuda {
 namespace {
 
-constexpr double kSlower = 1.25;                     // this much above the best is out of the race
-constexpr size_t kAtLeast = 3, kFinalists = 4;       // candidates
+constexpr double kLoads = 100e-6;                    // seconds: a launch that takes the host this long loads code
+constexpr int64_t kMostOperands = 16;                // sets of them
 constexpr int64_t kSpareBytes = int64_t(256) << 20;  // of the device's memory, left to others
 constexpr int64_t kPieceAlignment = 256;
 
@@ -29,6 +30,15 @@ int64_t free_bytes() {
   return int64_t(free);
 }
 
+int64_t l2_bytes() {
+  int device = 0, bytes = 0;
+  TOKAMAK_CUDA(cudaGetDevice(&device));
+  TOKAMAK_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device));
+  return bytes;
+}
+
+int64_t padded(int64_t bytes) { return (bytes + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment; }
+
 // Halves with random sign and mantissa, between 1/8 and 2 as bf16 and between 1.5 and 2 as f16; two are an f32 like
 // the upper one. Zeros would be timed wrongly: they draw less power, and the clock rises. The length is no multiple of
 // a matrix's row, so that rows differ.
@@ -39,118 +49,109 @@ std::vector<uint16_t> random_halves() {
   return halves;
 }
 
-// The time between two places of the stream.
-struct Interval {
-  EventHandle begin{true}, end{true};
+// The operands of one matmul as pieces of one block of memory; an addend is added to in place.
+class OperandPieces {
+ public:
+  explicit OperandPieces(const MatmulProblem& p)
+      : a_(0), b_(padded(p.a_bytes())), output_(b_ + padded(p.b_bytes())), bias_(output_ + padded(p.output_bytes())),
+        aux_(bias_ + padded(p.bias_bytes())), total_(aux_ + padded(p.aux_bytes())) {}
 
-  // After waiting.
-  double seconds() {
-    end.wait();
-    float milliseconds = 0;
-    TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
-    return double(milliseconds) * 1e-3;
+  int64_t total() const { return total_; }  // bytes
+  MatmulOperands at(char* base) const {
+    return {base + a_, base + b_, base + output_, base + output_, base + bias_, base + aux_};
   }
+
+ private:
+  int64_t a_, b_, output_, bias_, aux_, total_;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+// One run of a candidate, begun. What it takes is known after waiting for it.
+class PendingRun {
+ public:
+  // The first run of a candidate may load its code, and the device waits for the host: it is run again, behind that
+  // one, so that nothing the host does falls between the two events.
+  template <typename Launch>
+  PendingRun(cudaStream_t stream, const Launch& launch) {
+    try {
+      if (double host = enqueue(stream, launch); host > kLoads) {
+        loading_ = host;
+        enqueue(stream, launch);
+      }
+    } catch (const CudaError&) {  // the library refuses some of its own suggestions when it comes to it
+      refused_ = true;
+    }
+  }
+
+  CandidateRun wait() {
+    if (refused_) return {std::numeric_limits<double>::infinity(), loading_};
+    end_.wait();
+    float milliseconds = 0;
+    TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()));
+    return {double(milliseconds) * 1e-3, loading_};
+  }
+
+ private:
+  // Seconds of the host.
+  template <typename Launch>
+  double enqueue(cudaStream_t stream, const Launch& launch) {
+    begin_.record(stream);
+    Stopwatch watch;
+    launch();
+    double host = watch.seconds();
+    end_.record(stream);
+    return host;
+  }
+
+  EventHandle begin_{true}, end_{true};
+  double loading_ = 0;
+  bool refused_ = false;
+};
 
 }  // namespace
 
-struct MatmulTuner::Trial {
-  size_t candidate;
-  const MatmulAlgorithm* algorithm;
-  double seconds;
-};
+MatmulTuner::MatmulTuner(cudaStream_t stream) : stream_(stream) {}
 
-std::optional<TimedAlgorithm> MatmulTuner::fastest(cublasLtHandle_t handle, MatmulCall& call,
-                                                   const std::vector<MatmulAlgorithm>& candidates) {
-  int64_t workspace = 0;
-  for (const MatmulAlgorithm& candidate : candidates) workspace = std::max(workspace, candidate.workspace_bytes);
-  if (!lay_out(call.problem(), workspace)) return std::nullopt;
-  std::vector<Trial> trials = try_all(handle, call, candidates);
-  if (trials.empty()) return std::nullopt;
-  TimedAlgorithm result;
-  result.favourite_seconds = trials[0].seconds;
-  result.tried = trials.size();
-  auto faster = [](const Trial& x, const Trial& y) {
-    return x.seconds != y.seconds ? x.seconds < y.seconds : x.candidate < y.candidate;
-  };
-  std::sort(trials.begin(), trials.end(), faster);
-  std::erase_if(trials, [limit = kSlower * trials[0].seconds](const Trial& t) { return t.seconds > limit; });
-  if (trials.size() > kFinalists) trials.resize(kFinalists);
-  try_finalists(handle, call, trials);
-  const Trial& best = *std::min_element(trials.begin(), trials.end(), faster);
-  result.algorithm = *best.algorithm;
-  result.seconds = best.seconds;
-  return result;
+std::optional<SearchResult> MatmulTuner::fastest(cublasLtHandle_t handle, MatmulCall& call,
+                                                 const std::vector<MatmulAlgorithm>& candidates,
+                                                 const SearchEffort& effort) {
+  std::vector<int64_t> workspaces;
+  for (const MatmulAlgorithm& candidate : candidates) workspaces.push_back(candidate.workspace_bytes);
+  if (workspaces.empty() || !lay_out(call.problem(), *std::max_element(workspaces.begin(), workspaces.end())))
+    return std::nullopt;
+  size_t turn = 0;
+  return find_fastest(workspaces, effort, [&](const std::vector<size_t>& turns) {
+    std::deque<PendingRun> pending;
+    for (size_t candidate : turns)
+      pending.emplace_back(stream_, [&] {
+        call.run(handle, operands_[turn++ % operands_.size()], candidates[candidate], workspace_, stream_);
+      });
+    std::vector<CandidateRun> runs;
+    for (PendingRun& run : pending) runs.push_back(run.wait());
+    return runs;
+  });
 }
 
-// A candidate's first run may load its code. The timed one is enqueued while that is under way, so that nothing the
-// host does falls between the two events.
-std::vector<MatmulTuner::Trial> MatmulTuner::try_all(cublasLtHandle_t handle, MatmulCall& call,
-                                                     const std::vector<MatmulAlgorithm>& candidates) {
-  std::vector<Trial> trials;
-  Interval timed;
-  Stopwatch watch;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (trials.size() >= kAtLeast && watch.seconds() > effort_.try_seconds) break;
-    try {
-      run(handle, call, candidates[i]);
-      timed.begin.record(stream_);
-      run(handle, call, candidates[i]);
-      timed.end.record(stream_);
-      trials.push_back({i, &candidates[i], timed.seconds()});
-    } catch (const CudaError&) {
-      // The library refuses some of its own suggestions when it comes to it.
-    }
-  }
-  return trials;
-}
-
-// In turns, so that a change of the clock meets all alike; nobody waits in between.
-void MatmulTuner::try_finalists(cublasLtHandle_t handle, MatmulCall& call, std::vector<Trial>& finalists) {
-  if (finalists.size() < 2) return;
-  double round = 0;
-  for (const Trial& trial : finalists) round += trial.seconds;
-  int rounds = std::clamp(int(effort_.final_seconds / round), 1, effort_.rounds);
-  std::vector<Interval> timed(finalists.size() * size_t(rounds));
-  for (size_t i = 0; i < timed.size(); ++i) {
-    timed[i].begin.record(stream_);
-    run(handle, call, *finalists[i % finalists.size()].algorithm);
-    timed[i].end.record(stream_);
-  }
-  for (size_t f = 0; f < finalists.size(); ++f) {
-    std::vector<double> seconds;
-    for (size_t i = f; i < timed.size(); i += finalists.size()) seconds.push_back(timed[i].seconds());
-    finalists[f].seconds = median(seconds);
-  }
-}
-
-void MatmulTuner::run(cublasLtHandle_t handle, MatmulCall& call, const MatmulAlgorithm& algorithm) {
-  call.run(handle, operands_, algorithm, workspace_, stream_);
-}
-
+// As many sets of operands as it takes for one to have left the L2 cache before it is used again: in a step other
+// kernels run in between, too.
 bool MatmulTuner::lay_out(const MatmulProblem& p, int64_t workspace_bytes) {
-  int64_t total = 0;
-  auto piece = [&](int64_t bytes) {
-    int64_t at = total;
-    total += (bytes + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
-    return at;
-  };
-  int64_t a = piece(p.a_bytes()), b = piece(p.b_bytes()), output = piece(p.output_bytes());
-  int64_t bias = piece(p.bias_bytes()), aux = piece(p.aux_bytes()), workspace = piece(workspace_bytes);
-  if (scratch_.bytes() < total) {
-    release();
-    if (total > free_bytes() - kSpareBytes) return false;
-    scratch_ = DeviceBuffer(total);
-  }
+  OperandPieces pieces(p);
+  if (cache_bytes_ == 0) cache_bytes_ = l2_bytes();
+  int64_t sets = std::clamp<int64_t>(2 * cache_bytes_ / std::max<int64_t>(pieces.total(), 1) + 1, 1, kMostOperands);
+  int64_t total = sets * pieces.total() + padded(workspace_bytes);
+  if (!reserve(total)) return false;
   fill(total);  // also over what the last problem left
   char* base = static_cast<char*>(scratch_.get());
-  operands_ = {base + a, base + b, base + output, base + output, base + bias, base + aux};
-  workspace_ = base + workspace;
+  operands_.clear();
+  for (int64_t i = 0; i < sets; ++i) operands_.push_back(pieces.at(base + i * pieces.total()));
+  workspace_ = base + sets * pieces.total();
+  return true;
+}
+
+bool MatmulTuner::reserve(int64_t bytes) {
+  if (scratch_.bytes() >= bytes) return true;
+  release();
+  if (bytes > free_bytes() - kSpareBytes) return false;
+  scratch_ = DeviceBuffer(bytes);
   return true;
 }
 

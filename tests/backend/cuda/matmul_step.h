@@ -3,6 +3,7 @@
 
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/matmul_problem.h"
+#include "backend/cuda/matmul_shares.h"
 #include "ops/ops.h"
 #include "train/step_compiler.h"
 
@@ -11,22 +12,30 @@
 
 namespace tokamak::test {
 
+struct StepMatmuls {
+  std::map<std::string, cuda::MatmulProblem> problems;
+  std::map<std::string, double> shares;  // see matmul_shares
+};
+
 /// Those of GPT-2 124M at batch 64 by key. Reading throws where a pass made a group of a form that the GPU lacks.
-inline std::map<std::string, cuda::MatmulProblem> matmuls_of_step(const std::string& precision) {
+inline StepMatmuls matmuls_of_step(const std::string& precision) {
   RunConfig config;
   config.train.batch = 64;
   config.compile.precision = precision;
   config.compile.chunked_classifier = false;  // its matmuls are inside
   CompiledStep step = compile_step(config, cuda::nominal_target());
-  const Graph& graph = step.step.plan.graph;
-  std::map<std::string, cuda::MatmulProblem> problems;
-  for (const Node& node : graph.nodes()) {
+  const Plan& plan = step.step.plan;
+  StepMatmuls found;
+  std::vector<double> seconds(plan.graph.nodes().size());
+  for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
+  found.shares = cuda::matmul_shares(plan.graph, seconds);
+  for (const Node& node : plan.graph.nodes()) {
     bool group = node.op == &op::group && node.attrs.get_string("kind") == "matmul";
     if (node.op != &op::matmul && !group) continue;
-    cuda::MatmulNode read = group ? cuda::read_matmul_group(node) : cuda::read_matmul(graph, node);
-    problems[read.problem.key()] = read.problem;
+    cuda::MatmulNode read = group ? cuda::read_matmul_group(node) : cuda::read_matmul(plan.graph, node);
+    found.problems[read.problem.key()] = read.problem;
   }
-  return problems;
+  return found;
 }
 
 }  // namespace tokamak::test

@@ -243,27 +243,35 @@ TEST(gpu_matmul, times_the_matmuls_of_a_whole_step) {
   cuda::StreamHandle stream;
   cuda::MatmulLibrary library(cuda::describe_device(0), stream.get(), {});
   cuda::MatmulTuner tuner(stream.get());
-  cuda::MatmulTuner patient(stream.get(), {.try_seconds = 1, .final_seconds = 0.1, .rounds = 20});
+  const cuda::SearchEffort patient{.candidates = 128, .seconds = 1, .loading_seconds = 1};
   library.handle();
   double took = 0, seconds = 0, least = 0;
-  for (const auto& [key, problem] : matmuls_of_step("bf16")) {
+  StepMatmuls step = matmuls_of_step("bf16");
+  for (const auto& [key, problem] : step.problems) {
     cuda::MatmulCall call(problem);
+    auto candidates = [&](const cuda::SearchEffort& effort) {
+      return call.candidates(library.handle(), int64_t(128) << 20, int(effort.candidates));
+    };
     auto start = std::chrono::steady_clock::now();
-    std::vector<cuda::MatmulAlgorithm> candidates = call.candidates(library.handle(), int64_t(128) << 20, 32);
-    ASSERT_FALSE(candidates.empty()) << key;
-    std::optional<cuda::TimedAlgorithm> best = tuner.fastest(library.handle(), call, candidates);
+    cuda::SearchEffort effort = cuda::effort_for(step.shares.at(key));
+    std::vector<cuda::MatmulAlgorithm> some = candidates(effort), all = candidates(patient);
+    ASSERT_FALSE(some.empty()) << key;
+    std::optional<cuda::SearchResult> found = tuner.fastest(library.handle(), call, some, effort);
     double ms = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::vector<cuda::MatmulAlgorithm> all = call.candidates(library.handle(), int64_t(128) << 20, 64);
-    if (!best) continue;  // a small GPU
-    EXPECT_GE(best->tried, 1u) << key;
+    if (!found) continue;  // a small GPU
+    EXPECT_GE(found->tried, 1u) << key;
+    std::optional<cuda::SearchResult> best = tuner.fastest(library.handle(), call, all, patient);
+    ASSERT_TRUE(best) << key;
     // Both winners once more, side by side.
-    std::optional<cuda::TimedAlgorithm> long_best = patient.fastest(library.handle(), call, all);
-    ASSERT_TRUE(long_best) << key;
-    double again = patient.fastest(library.handle(), call, {best->algorithm})->seconds;
-    took += ms, seconds += again, least += long_best->seconds;
-    std::printf("%-36s favourite %7.3f ms, best of %2zu in %5.1f ms %7.3f ms, best of %2zu %7.3f ms\n", key.c_str(),
-                best->favourite_seconds * 1e3, best->tried, ms, again * 1e3, long_best->tried,
-                long_best->seconds * 1e3);
+    auto pair = {some[found->best], all[best->best]};
+    std::optional<cuda::SearchResult> final = tuner.fastest(library.handle(), call, pair, patient);
+    ASSERT_TRUE(final) << key;
+    double other = final->runner_up_seconds > 0 ? final->runner_up_seconds : final->seconds;
+    double again = final->best == 0 ? final->seconds : other, long_again = final->best == 0 ? other : final->seconds;
+    took += ms, seconds += again, least += long_again;
+    std::printf("%-36s first %7.3f ms, best of %2zu in %5.1f ms %7.3f ms (%.0f ms of loading), best of %3zu %7.3f ms\n",
+                key.c_str(), found->first_seconds * 1e3, found->tried, ms, again * 1e3, found->loading_seconds * 1e3,
+                best->tried, long_again * 1e3);
   }
   std::printf("in all: %.1f ms for a choice of %.3f ms; a long search finds %.3f ms\n", took, seconds * 1e3,
               least * 1e3);
