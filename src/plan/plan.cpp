@@ -2,6 +2,8 @@
 
 #include "plan/arena.h"
 #include "plan/storage.h"
+#include "plan/stream_order.h"
+#include "plan/streams.h"
 
 #include <algorithm>
 
@@ -19,8 +21,16 @@ void count_arguments(Plan& plan) {
   }
 }
 
-void place_values(Plan& plan) {
-  StorageMap storage = map_storage(plan.graph);
+void price_launches(Plan& plan, const Target& target) {
+  for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
+    if (plan.graph.nodes()[n].op->fusion == Fusion::kView) continue;
+    plan.launches.push_back(price(plan.graph, int(n), target));
+    plan.seconds += plan.launches.back().seconds;
+  }
+}
+
+void place_values(Plan& plan, const StreamSchedule& schedule) {
+  StorageMap storage = map_storage(plan.graph, schedule);
   plan.blocks = std::move(storage.blocks);
   plan.copies = std::move(storage.copies);
   plan.arena_bytes = place_blocks(plan.blocks);
@@ -32,20 +42,29 @@ void place_values(Plan& plan) {
   }
 }
 
+// Kernels of one stream share theirs.
+void count_scratch(Plan& plan, const Target& target) {
+  if (!target.scratch_bytes) return;
+  int64_t most[2] = {};
+  for (const Launch& launch : plan.launches) {
+    int64_t& bytes = most[launch.stream];
+    bytes = std::max(bytes, target.scratch_bytes(plan.graph, plan.graph.nodes()[size_t(launch.node)]));
+  }
+  plan.scratch_bytes = most[0] + most[1];
+}
+
 }  // namespace
 
-Plan make_plan(Graph graph, const Target& target) {
+Plan make_plan(Graph graph, const Target& target, int streams) {
   Plan plan;
   plan.graph = separate_updates(std::move(graph));
-  place_values(plan);
+  price_launches(plan, target);
+  StreamSchedule schedule = schedule_streams(plan.graph, plan.launches, streams);
+  place_values(plan, schedule);
   count_arguments(plan);
-  for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
-    if (plan.graph.nodes()[n].op->fusion == Fusion::kView) continue;
-    plan.launches.push_back(price(plan.graph, int(n), target));
-    plan.seconds += plan.launches.back().seconds;
-    if (target.scratch_bytes)
-      plan.scratch_bytes = std::max(plan.scratch_bytes, target.scratch_bytes(plan.graph, plan.graph.nodes()[n]));
-  }
+  order_streams(plan, schedule);
+  verify_streams(plan);
+  count_scratch(plan, target);
   return plan;
 }
 

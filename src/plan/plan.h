@@ -30,6 +30,8 @@ struct Launch {
   double seconds = 0;         // predicted on the target
   bool memory_bound = false;  // the prediction is limited by bandwidth
   double measured = 0;        // seconds on the machine, by whoever ran it; 0: never
+  int stream = 0;             // 0, or 1: beside the launches of stream 0
+  int after = -1;             // index of the last launch of the other stream that must be done before; -1: none
 };
 
 /// At the end of the run: storage of `target` (an argument) = value. Only for updates that could not be made in place.
@@ -43,15 +45,15 @@ struct Plan {
   Graph graph;                      // as given, plus what separate_updates appends (plan/storage.h)
   std::vector<Location> locations;  // by value
   std::vector<Block> blocks;        // of the arena
-  std::vector<Launch> launches;     // in order of execution
+  std::vector<Launch> launches;     // in order of execution; on two streams still an order that is right on one
   std::vector<CopyBack> copies;
   int64_t arena_bytes = 0;      // = the peak of all intermediate values, alignment included
   int64_t live_bytes = 0;       // lower bound of arena_bytes: the most that is alive at one time
   int64_t parameter_bytes = 0;  // storage of the arguments, by kind
   int64_t state_bytes = 0;
   int64_t input_bytes = 0;
-  int64_t scratch_bytes = 0;  // of the kernels, which share it: the most that one of them takes
-  double seconds = 0;         // predicted for the whole run
+  int64_t scratch_bytes = 0;    // of the kernels: the most that one of them takes, for each stream
+  double seconds = 0;           // predicted for the whole run: the sum of its launches, also where two streams overlap
 
   int64_t total_bytes() const { return arena_bytes + parameter_bytes + state_bytes + input_bytes + scratch_bytes; }
 };
@@ -59,8 +61,8 @@ struct Plan {
 /// Orders (as the graph does), places and prices everything. Offsets are multiples of kArenaAlignment. Results stay
 /// alive to the end. An argument's storage is written only by its own update, after the last reader of its old value. A
 /// result or an update that is the old value of an updated argument gets a copy appended to the graph, and every update
-/// its own constant.
-Plan make_plan(Graph graph, const Target& target);
+/// its own constant. With `streams` = 2 some launches go on stream 1 (plan/streams.h), which ends with the run.
+Plan make_plan(Graph graph, const Target& target, int streams = 1);
 
 /// Predicted seconds of one kernel: the larger of arithmetic and memory time, plus the launch.
 Launch price(const Graph& graph, int node, const Target& target);

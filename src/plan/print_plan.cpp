@@ -17,6 +17,12 @@ std::string located(const Plan& plan, const std::vector<ValueId>& values) {
   return list;
 }
 
+std::string ordered(const Plan& plan, const Launch& launch) {
+  std::string text = launch.stream == 0 ? "" : fmt::format(" on stream {}", launch.stream);
+  if (launch.after >= 0) text += fmt::format(" after {}", plan.launches[size_t(launch.after)].node);
+  return text;
+}
+
 }  // namespace
 
 std::string print_plan(const Plan& plan) {
@@ -25,8 +31,8 @@ std::string print_plan(const Plan& plan) {
                   plan.arena_bytes, plan.parameter_bytes, plan.state_bytes, plan.input_bytes, plan.scratch_bytes);
   for (const Launch& launch : plan.launches) {
     const Node& node = plan.graph.nodes()[size_t(launch.node)];
-    text += fmt::format("{} {}({}) -> {}\n", launch.node, kernel_label(node), located(plan, node.inputs),
-                        located(plan, node.outputs));
+    text += fmt::format("{} {}({}) -> {}{}\n", launch.node, kernel_label(node), located(plan, node.inputs),
+                        located(plan, node.outputs), ordered(plan, launch));
   }
   for (const CopyBack& copy : plan.copies)
     text += fmt::format("copy {} = {}\n", located(plan, copy.target), located(plan, copy.value));

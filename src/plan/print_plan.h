@@ -9,7 +9,8 @@
 namespace tokamak {
 
 /// Sizes, launches in order with the location of every operand, copies at the end. Values have the numbers of the
-/// graph; %7@64 lies 64 bytes into the arena, %1@name in the storage of that argument.
+/// graph; %7@64 lies 64 bytes into the arena, %1@name in the storage of that argument. A launch beside the others says
+/// so, "on stream 1"; "after 7" is the node of the other stream that it waits for.
 ///
 ///   plan step: arena 128, parameters 64, states 0, inputs 4
 ///   0 mul(%0@x, %1@w) -> %2@0

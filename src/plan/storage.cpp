@@ -13,8 +13,9 @@ bool is_view(const Node& node) { return node.op->fusion == Fusion::kView; }
 
 class StorageMapper {
  public:
-  explicit StorageMapper(const Graph& graph)
-      : graph_(graph), roots_(find_roots(graph)), last_use_(roots_.size(), -1), target_of_(roots_.size(), kNoValue) {
+  StorageMapper(const Graph& graph, const StreamSchedule& schedule)
+      : graph_(graph), schedule_(schedule), roots_(find_roots(graph)), last_use_(roots_.size(), -1),
+        beside_(roots_.size(), -1), target_of_(roots_.size(), kNoValue) {
     map_.block_of.assign(roots_.size(), -1);
     map_.argument_of.assign(roots_.size(), kNoValue);
     for (const Argument& argument : graph.arguments()) map_.argument_of[size_t(argument.value)] = argument.value;
@@ -43,11 +44,23 @@ class StorageMapper {
     int end = int(graph_.nodes().size());
     for (int n = 0; n < end; ++n)
       if (!is_view(graph_.nodes()[size_t(n)]))
-        for (ValueId input : graph_.nodes()[size_t(n)].inputs) last_use_[size_t(root(input))] = n;
+        for (ValueId input : graph_.nodes()[size_t(n)].inputs) use(root(input), n);
     for (const Result& result : graph_.results()) last_use_[size_t(root(result.value))] = end;
     for (const Update& update : graph_.updates())
       if (root(update.value) != update.target) last_use_[size_t(root(update.value))] = end;
   }
+
+  void use(ValueId value, int n) {
+    last_use_[size_t(value)] = n;
+    if (schedule_.stream[size_t(n)] == 1) beside_[size_t(value)] = std::max(beside_[size_t(value)], done(n));
+  }
+
+  // With what node the last of those that write and read the output of node n is done.
+  int last_taken(ValueId output, int n) const {
+    return std::max({done(n), last_use_[size_t(output)], beside_[size_t(output)]});
+  }
+
+  int done(int n) const { return schedule_.done[size_t(n)]; }
 
   void place_outputs(int n) {
     const Node& node = graph_.nodes()[size_t(n)];
@@ -57,8 +70,7 @@ class StorageMapper {
       if (place_in_argument(n, int(i))) continue;
       if (place_in_block(n, int(i), taken)) continue;
       map_.block_of[size_t(output)] = int(map_.blocks.size());
-      int last = std::max(n, last_use_[size_t(output)]);  // what nobody reads is still written
-      map_.blocks.push_back({-1, num_bytes(graph_.type(output)), n, last, {output}});
+      map_.blocks.push_back({-1, num_bytes(graph_.type(output)), n, last_taken(output, n), {output}});
     }
   }
 
@@ -78,17 +90,23 @@ class StorageMapper {
     for (ValueId input : node.inputs) {
       ValueId dying = root(input);
       int block = map_.block_of[size_t(dying)];
-      if (block < 0 || last_use_[size_t(dying)] != n) continue;
+      if (block < 0 || last_use_[size_t(dying)] != n || may_be_read_beside(dying, n)) continue;
       if (std::find(taken.begin(), taken.end(), dying) != taken.end()) continue;
       if (!may_overwrite_all(node, output, dying)) continue;
       ValueId value = node.outputs[size_t(output)];
       map_.block_of[size_t(value)] = block;
       map_.blocks[size_t(block)].values.push_back(value);
-      map_.blocks[size_t(block)].last = std::max(n, last_use_[size_t(value)]);
+      int& last = map_.blocks[size_t(block)].last;
+      last = std::max(last, last_taken(value, n));
       taken.push_back(dying);
       return true;
     }
     return false;
+  }
+
+  // By a launch of stream 1 that is not done when node n of stream 0 runs. Waiting for it would be right, but slow.
+  bool may_be_read_beside(ValueId value, int n) const {
+    return schedule_.stream[size_t(n)] == 0 && beside_[size_t(value)] >= n;
   }
 
   // Every operand of the node that shows the bytes of `dying` must allow it, not only one.
@@ -99,8 +117,10 @@ class StorageMapper {
   }
 
   const Graph& graph_;
+  const StreamSchedule& schedule_;
   std::vector<ValueId> roots_;
   std::vector<int> last_use_;       // by root
+  std::vector<int> beside_;         // by root: with what node its readers on stream 1 are done
   std::vector<ValueId> target_of_;  // by root: the argument that it is the update of
   StorageMap map_;
 };
@@ -185,7 +205,9 @@ std::vector<ValueId> find_roots(const Graph& graph) {
   return roots;
 }
 
-StorageMap map_storage(const Graph& graph) { return StorageMapper(graph).run(); }
+StorageMap map_storage(const Graph& graph, const StreamSchedule& schedule) {
+  return StorageMapper(graph, schedule).run();
+}
 
 Graph separate_updates(Graph graph) {
   Separation separation(graph);

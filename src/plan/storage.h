@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "plan/streams.h"
 
 namespace tokamak {
 
@@ -15,7 +16,7 @@ struct StorageMap {
   std::vector<CopyBack> copies;
 };
 
-StorageMap map_storage(const Graph& graph);
+StorageMap map_storage(const Graph& graph, const StreamSchedule& schedule);
 
 /// For every value the one whose bytes it shows: itself, or for a view what its input shows.
 std::vector<ValueId> find_roots(const Graph& graph);

@@ -5,86 +5,34 @@
 #include "plan/in_place.h"
 #include "plan/storage.h"
 #include "tests/plan/random_graph.h"
+#include "tests/plan/tagged_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
 namespace tokamak {
 namespace {
 
 Plan plan_of(std::string_view text) { return make_plan(parse_graph(text, find_op), Target{}); }
 
-// A memory in which every byte range remembers whose value it holds. Running a plan on it shows whether every kernel
-// finds what it should: the rules of sharing are not used, only what is left in memory.
-class TaggedMemory {
- public:
-  explicit TaggedMemory(const Plan& plan) : plan_(plan), arena_(size_t(plan.arena_bytes), kNoValue) {
-    for (const Argument& argument : plan.graph.arguments()) arguments_[argument.value] = argument.value;
-  }
-
-  void write(ValueId storage_of, ValueId tag) {
-    const Location& at = plan_.locations[size_t(storage_of)];
-    if (at.argument != kNoValue) {
-      arguments_[at.argument] = tag;
-      return;
-    }
-    int64_t bytes = num_bytes(plan_.graph.type(storage_of));
-    ASSERT_GE(at.offset, 0);
-    ASSERT_LE(at.offset + bytes, plan_.arena_bytes);
-    std::fill_n(arena_.begin() + at.offset, bytes, tag);
-  }
-
-  bool holds(ValueId storage_of, ValueId tag) const {
-    const Location& at = plan_.locations[size_t(storage_of)];
-    if (at.argument != kNoValue) return arguments_.at(at.argument) == tag;
-    auto begin = arena_.begin() + at.offset;
-    return std::all_of(begin, begin + num_bytes(plan_.graph.type(storage_of)), [&](ValueId t) { return t == tag; });
-  }
-
- private:
-  const Plan& plan_;
-  std::vector<ValueId> arena_;
-  std::map<ValueId, ValueId> arguments_;
-};
-
-bool share_bytes(const Plan& plan, ValueId a, ValueId b) {
-  const Location &x = plan.locations[size_t(a)], &y = plan.locations[size_t(b)];
-  if (x.argument != kNoValue || y.argument != kNoValue) return x.argument == y.argument;
-  return x.offset < y.offset + num_bytes(plan.graph.type(b)) && y.offset < x.offset + num_bytes(plan.graph.type(a));
-}
-
 void run_on_tags(const Plan& plan) {
   std::vector<ValueId> roots = find_roots(plan.graph);
-  auto root = [&](ValueId value) { return roots[size_t(value)]; };
-  TaggedMemory memory(plan);
+  testing::TaggedMemory memory(plan);
   for (const Launch& launch : plan.launches) {
     const Node& node = plan.graph.nodes()[size_t(launch.node)];
     for (ValueId input : node.inputs)
-      ASSERT_TRUE(memory.holds(input, root(input))) << "node " << launch.node << " reads %" << input;
+      ASSERT_TRUE(memory.holds(input, roots[size_t(input)])) << "node " << launch.node << " reads %" << input;
     for (ValueId output : node.outputs) memory.write(output, output);
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       ASSERT_TRUE(memory.holds(node.outputs[o], node.outputs[o])) << "outputs of node " << launch.node << " overlap";
       for (size_t i = 0; i < node.inputs.size(); ++i)
-        ASSERT_TRUE(!share_bytes(plan, node.outputs[o], node.inputs[i]) ||
+        ASSERT_TRUE(!testing::share_bytes(plan, node.outputs[o], node.inputs[i]) ||
                     may_overwrite(plan.graph, node, int(o), int(i)))
             << "node " << launch.node;
     }
   }
-  for (const CopyBack& copy : plan.copies) {
-    ASSERT_TRUE(memory.holds(copy.value, root(copy.value)));
-    memory.write(copy.target, root(copy.value));
-  }
-  for (const Update& update : plan.graph.updates())
-    ASSERT_TRUE(memory.holds(update.target, root(update.value))) << "update of %" << update.target;
-  for (const Result& result : plan.graph.results())
-    ASSERT_TRUE(memory.holds(result.value, root(result.value))) << "result " << result.name;
-  for (const Argument& argument : plan.graph.arguments()) {
-    bool updated = std::any_of(plan.graph.updates().begin(), plan.graph.updates().end(),
-                               [&](const Update& update) { return update.target == argument.value; });
-    ASSERT_TRUE(updated || memory.holds(argument.value, argument.value)) << argument.name << " was overwritten";
-  }
+  testing::expect_end(plan, memory);
 }
 
 TEST(Plan, RandomGraphsFindTheirValuesInMemory) {
