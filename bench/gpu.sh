@@ -48,9 +48,10 @@ sanitize() {
 
 ladder() { "$bin/tokamak" ladder --device=cuda $model --train.batch=16 --out="$out/ladder-b16" 2>&1; }
 
-# The top of the ladder at B=64, with its kernels; and within a budget.
+# The top of the ladder at B=64, with its kernels; on two streams; and within a budget.
 steps() {
   "$bin/tokamak" ladder --device=cuda $model --train.batch=64 --top --out="$out/top-b64" 2>&1
+  "$bin/tokamak" ladder --device=cuda $model --train.batch=64 --top --compile.streams=2 --out="$out/streams-b64" 2>&1
   "$bin/tokamak" ladder --device=cuda $model --train.batch=64 --top --compile.memory_budget_gib=9 --out="$out/budget-b64" 2>&1
   "$bin/tokamak" explain --device=cuda $model --train.batch=64 --measure > "$out/kernels-b64.txt" 2>&1
 }

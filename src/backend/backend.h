@@ -16,7 +16,8 @@ namespace tokamak {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  /// Scratch memory that run() needs; one piece serves all kernels of a program, which run one after the other.
+  /// Scratch memory that run() needs; one piece serves all kernels of a program's stream, which run one after the
+  /// other.
   virtual int64_t workspace_bytes() const { return 0; }
   /// Called once, before the first run, with workspace_bytes() or more.
   virtual void use_workspace(void*) {}
@@ -50,8 +51,19 @@ class Readback {
   virtual std::span<const std::byte> wait() = 0;
 };
 
+/// A point in the work of one stream, for another stream to wait for. It does nothing on a backend with one queue.
+class StreamEvent {
+ public:
+  virtual ~StreamEvent() = default;
+  /// What was asked for on `stream` so far comes before the event; forgets the record before.
+  virtual void record(int /*stream*/) {}
+  /// What is asked for on `stream` from now on waits for the last record.
+  virtual void wait(int /*stream*/) {}
+};
+
 /// Work is done in the order in which it is asked for. A backend with a queue of its own (a GPU) returns before the
-/// work is done, except where it says that it waits.
+/// work is done, except where it says that it waits. It may have a second queue, stream 1, for kernels alone: what
+/// orders that and stream 0, on which everything else is done, are events.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -59,6 +71,11 @@ class Backend {
   virtual void use_in_this_thread() {}
   virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
   virtual std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) = 0;
+  /// The same for a kernel that runs on stream 0 or 1.
+  virtual std::unique_ptr<Kernel> compile_on(int /*stream*/, const Graph& graph, const Node& node) {
+    return compile(graph, node);
+  }
+  virtual std::unique_ptr<StreamEvent> make_event() { return std::make_unique<StreamEvent>(); }
   /// Begins in the background what compile() of the node will need, where that takes long and nothing is measured in
   /// it.
   virtual void compile_ahead(const Graph& /*graph*/, const Node& /*node*/) {}
@@ -79,7 +96,7 @@ class Backend {
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   /// A copy to the host of what stands there when the work before is done; does not wait.
   virtual std::unique_ptr<Readback> read_later(const void* from, int64_t bytes);
-  /// Waits for all work.
+  /// Waits for all work of stream 0.
   virtual void synchronize() {}
   /// What `work` launches, recorded instead of run; null when the backend cannot or need not.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) { return nullptr; }

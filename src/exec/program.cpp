@@ -104,27 +104,40 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
   for (const Launch& launch : plan_.launches) bind(launch);
   backend_.end_choices();
-  share_workspace();
+  make_events();
+  for (int stream : {0, 1}) share_workspace(stream);
 }
 
 void Program::bind(const Launch& launch) {
   const Graph& graph = plan_.graph;
   const Node& node = graph.nodes()[size_t(launch.node)];
-  Bound bound{launch.node, {}, {}, {}};
-  bound.kernel = with_node(graph, launch.node, [&] { return backend_.compile(graph, node); });
+  Bound bound{.node = launch.node, .stream = launch.stream, .after = launch.after};
+  bound.kernel = with_node(graph, launch.node, [&] { return backend_.compile_on(launch.stream, graph, node); });
   record_ = record_ && bound.kernel->recordable();
   for (ValueId input : node.inputs) bound.inputs.push_back(address(input));
   for (ValueId output : node.outputs) bound.outputs.push_back(address(output));
   launches_.push_back(std::move(bound));
 }
 
-void Program::share_workspace() {
+void Program::make_events() {
+  for (const Bound& launch : launches_) {
+    if (launch.stream == 1 && !begin_) begin_ = backend_.make_event(), end_ = backend_.make_event();
+    if (launch.after < 0) continue;
+    std::unique_ptr<StreamEvent>& done = launches_[size_t(launch.after)].done;
+    if (!done) done = backend_.make_event();
+  }
+}
+
+// Kernels of one stream run one after the other.
+void Program::share_workspace(int stream) {
   int64_t bytes = 0;
-  for (const Bound& launch : launches_) bytes = std::max(bytes, launch.kernel->workspace_bytes());
+  for (const Bound& launch : launches_)
+    if (launch.stream == stream) bytes = std::max(bytes, launch.kernel->workspace_bytes());
   if (bytes == 0) return;
-  workspace_bytes_ = bytes;
-  workspace_ = backend_.allocate(bytes);
-  for (const Bound& launch : launches_) launch.kernel->use_workspace(workspace_->data());
+  workspace_bytes_ += bytes;
+  workspaces_[stream] = backend_.allocate(bytes);
+  for (const Bound& launch : launches_)
+    if (launch.stream == stream) launch.kernel->use_workspace(workspaces_[stream]->data());
 }
 
 void* Program::address(ValueId value) const {
@@ -143,12 +156,32 @@ void Program::set_input(std::string_view name, const void* from, int64_t bytes) 
 }
 
 void Program::launch(Bound& bound) {
-  with_node(plan_.graph, bound.node, [&] { bound.kernel->run(bound.inputs, bound.outputs); });
+  with_node(plan_.graph, bound.node, [&] {
+    if (bound.after >= 0) launches_[size_t(bound.after)].done->wait(bound.stream);
+    bound.kernel->run(bound.inputs, bound.outputs);
+    if (bound.done) bound.done->record(bound.stream);
+  });
 }
 
 void Program::launch_all() {
+  fork();
   for (Bound& bound : launches_) launch(bound);
+  join();
   copy_back();
+}
+
+// Stream 1 begins after all that was asked for before the run (inputs, for one) ...
+void Program::fork() {
+  if (!begin_) return;
+  begin_->record(0);
+  begin_->wait(1);
+}
+
+// ... and has ended before what comes after it: a recording has to come back to the stream that it began on, too.
+void Program::join() {
+  if (!end_) return;
+  end_->record(1);
+  end_->wait(0);
 }
 
 // The first run may still prepare things that a recording cannot hold.
@@ -160,7 +193,12 @@ void Program::run() {
 
 void Program::run_timed(std::vector<double>& seconds) {
   seconds.resize(launches_.size(), 0.0);
-  for (size_t i = 0; i < launches_.size(); ++i) seconds[i] += backend_.time([&] { launch(launches_[i]); });
+  auto launch_alone = [this](Bound& bound) {
+    if (bound.stream == 1) fork();
+    launch(bound);
+    if (bound.stream == 1) join();
+  };
+  for (size_t i = 0; i < launches_.size(); ++i) seconds[i] += backend_.time([&] { launch_alone(launches_[i]); });
   copy_back();
 }
 

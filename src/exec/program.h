@@ -1,5 +1,5 @@
 // Binds a Plan to a backend and runs it: allocates the arena once, compiles every kernel once, then launches what the
-// plan says in the order it says. Tests: tests/exec.
+// plan says in the order it says. Tests: tests/train/streams_test.cpp, and all that run a plan.
 #pragma once
 
 #include "backend/backend.h"
@@ -77,24 +77,31 @@ class Program {
     std::unique_ptr<Kernel> kernel;
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
+    int stream = 0;
+    int after = -1;                     // launch of the other stream that comes before
+    std::unique_ptr<StreamEvent> done;  // where a launch of the other stream comes after this one
   };
 
   void bind(const Launch& launch);
-  void share_workspace();
+  void make_events();
+  void share_workspace(int stream);
   void* address(ValueId value) const;
   ValueId result(std::string_view name, int64_t bytes) const;
   void launch(Bound& bound);
   void launch_all();
+  void fork();
+  void join();
   void copy_back();
 
   Plan plan_;
   Backend& backend_;
   std::shared_ptr<Memory> arena_;
-  std::unique_ptr<Memory> workspace_;
+  std::unique_ptr<Memory> workspaces_[2];  // by stream
   int64_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
   std::vector<Bound> launches_;
+  std::unique_ptr<StreamEvent> begin_, end_;  // of the work on stream 1, when there is any
   bool record_;
   int64_t runs_ = 0;
   std::unique_ptr<Recording> recording_;

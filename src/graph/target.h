@@ -37,6 +37,7 @@ struct Target {
 
   // Bytes of scratch memory that a node's kernel takes beside its operands, without asking a device; empty: none.
   std::function<int64_t(const Graph&, const Node&)> scratch_bytes;
+  int streams = 1;  // of work, which the device runs side by side
 
   // What only measuring tells (train/tune.h); kernels are named by kernel_key (graph/single_node.h).
   bool tunable = false;                            // there is something to gain

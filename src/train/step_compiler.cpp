@@ -45,7 +45,7 @@ CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassO
   CompiledGraph compiled;
   compiled.before = graph;
   compiled.reports = run_passes(graph, Stage::kStep, context, observer);
-  compiled.plan = make_plan(std::move(graph), context.target);
+  compiled.plan = make_plan(std::move(graph), context.target, int(context.options.streams));
   return compiled;
 }
 
@@ -86,6 +86,7 @@ RunConfig resolve(RunConfig config, const Target& target) {
     precision = target.bf16_flops > kWorthwhileGain * f32 ? "bf16" : has_gain ? "tf32" : "fp32";
   }
   if (precision == "tf32" && target.tf32_flops <= 0) precision = "fp32";
+  config.compile.streams = std::min<int64_t>(config.compile.streams, target.streams);
   return config;
 }
 

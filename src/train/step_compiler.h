@@ -33,7 +33,8 @@ struct CompiledStep {
 /// Tokens of one optimizer step / tokens of one micro-batch; UserError when they do not divide.
 int64_t count_micro_batches(const RunConfig& config);
 
-/// `auto` becomes what is fastest on the target; tf32 becomes fp32 on a target without units for it.
+/// `auto` becomes what is fastest on the target; tf32 becomes fp32 on a target without units for it, and there are no
+/// more streams than the target has.
 RunConfig resolve(RunConfig config, const Target& target);
 
 CompiledStep compile_step(const RunConfig& config, const Target& target, const PassObserver& observer = {});

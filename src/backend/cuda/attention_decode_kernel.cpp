@@ -21,8 +21,8 @@ class DecodeKernel : public Kernel {
         heads_(node.attrs.get_int("heads")), scale_(node.attrs.get_double("scale")) {
     int64_t head_dim = qkv_.shape[2] / 3 / heads_;
     std::string source = attention_decode_source(qkv_.dtype, cache_.dtype, head_dim);
-    append_ = context.compiler.add("append_to_cache", source);
-    attend_ = context.compiler.add("attend_to_cache", source);
+    append_ = context.compiler->add("append_to_cache", source);
+    attend_ = context.compiler->add("attend_to_cache", source);
   }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {

@@ -54,7 +54,7 @@ class BlockedKernel : public Kernel {
     return {grid, dim3(16, 16), shared_bytes_};
   }
   std::shared_ptr<DeviceFunction> compile(const char* name, const std::string& source) const {
-    return context_.compiler.add(name, source);
+    return context_.compiler->add(name, source);
   }
   const AttentionProblem& problem() const { return problem_; }
   cudaStream_t queue() const { return context_.queue(); }

@@ -6,8 +6,13 @@ namespace tokamak::cuda {
 
 Context::Context(const DeviceInfo& device, const std::filesystem::path& folder)
     : info(device), cache(folder),
-      compiler(device.ordinal, {device.major, device.minor}, folder.empty() ? folder : folder / "kernels"),
-      matmul_library(std::make_unique<MatmulLibrary>(info, stream.get(), cache)) {}
+      compiler(std::make_shared<KernelCompiler>(device.ordinal, Architecture{device.major, device.minor},
+                                                folder.empty() ? folder : folder / "kernels")),
+      matmul_library(std::make_shared<MatmulLibrary>(info, stream.get(), cache)) {}
+
+Context::Context(const DeviceInfo& device, const std::filesystem::path& folder,
+                 std::shared_ptr<KernelCompiler> device_code, std::shared_ptr<MatmulLibrary> matmuls)
+    : info(device), cache(folder), compiler(std::move(device_code)), matmul_library(std::move(matmuls)) {}
 
 Context::~Context() = default;
 

@@ -1,4 +1,4 @@
-// What the kernels of one backend share.
+// What the kernels of one stream share, much of it with those of the other.
 #pragma once
 
 #include "backend/cuda/device.h"
@@ -11,15 +11,18 @@ class MatmulLibrary;
 
 struct Context {
   Context(const DeviceInfo& device, const std::filesystem::path& cache);
+  /// For a second stream, which shares these with the first.
+  Context(const DeviceInfo& device, const std::filesystem::path& cache, std::shared_ptr<KernelCompiler> compiler,
+          std::shared_ptr<MatmulLibrary> matmuls);
   ~Context();
 
   DeviceInfo info;
   StreamHandle stream;
   std::filesystem::path cache;  // empty: none
-  KernelCompiler compiler;
+  std::shared_ptr<KernelCompiler> compiler;
   std::shared_ptr<CudnnPlans> cudnn;  // made by the first kernel that needs it
 
-  std::unique_ptr<MatmulLibrary> matmul_library;
+  std::shared_ptr<MatmulLibrary> matmul_library;
 
   cudaStream_t queue() const { return stream.get(); }
   MatmulLibrary& matmuls() const { return *matmul_library; }

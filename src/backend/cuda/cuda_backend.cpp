@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 namespace tokamak::cuda {
@@ -117,6 +118,17 @@ class GraphRecording : public Recording {
   cudaGraphExec_t instance_ = nullptr;
 };
 
+class CudaEvent : public StreamEvent {
+ public:
+  CudaEvent(cudaStream_t first, cudaStream_t second) : queues_{first, second} {}
+  void record(int stream) override { event_.record(queues_[stream]); }
+  void wait(int stream) override { TOKAMAK_CUDA(cudaStreamWaitEvent(queues_[stream], event_.get(), 0)); }
+
+ private:
+  cudaStream_t queues_[2];
+  EventHandle event_;
+};
+
 // Inputs go through pinned memory, so that the copy waits in the queue and not the host.
 class InputStage {
  public:
@@ -153,9 +165,16 @@ class CudaBackend : public Backend {
     return std::make_unique<DeviceMemory>(bytes, context_.queue());
   }
 
-  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override {
+  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override { return compile_on(0, graph, node); }
+
+  std::unique_ptr<Kernel> compile_on(int stream, const Graph& graph, const Node& node) override {
+    Context& context = stream == 0 ? context_ : beside();
     const Row* row = find_row(node);
-    return row ? row->make(context_, graph, node) : make_reference_kernel(context_, graph, node);
+    return row ? row->make(context, graph, node) : make_reference_kernel(context, graph, node);
+  }
+
+  std::unique_ptr<StreamEvent> make_event() override {
+    return std::make_unique<CudaEvent>(context_.queue(), beside().queue());
   }
 
   void compile_ahead(const Graph& graph, const Node& node) override {
@@ -213,7 +232,13 @@ class CudaBackend : public Backend {
     return int64_t(total - free);
   }
 
+  Context& beside() {
+    if (!beside_) beside_.emplace(context_.info, context_.cache, context_.compiler, context_.matmul_library);
+    return *beside_;
+  }
+
   Context context_;
+  std::optional<Context> beside_;  // of stream 1; made by the first program that uses it
   InputStage stage_;
   int64_t others_ = 0;  // taken before this backend was: the CUDA context, other processes
 };

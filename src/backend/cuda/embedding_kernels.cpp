@@ -53,7 +53,7 @@ GradLayout lay_out(const EmbeddingSize& size) {
 class EmbeddingKernel : public Kernel {
  public:
   EmbeddingKernel(Context& context, const Graph& graph, const Node& node)
-      : context_(context), function_(context.compiler.add("embedding", embedding_source(graph, node))) {
+      : context_(context), function_(context.compiler->add("embedding", embedding_source(graph, node))) {
     int64_t units = num_bytes(graph.type(node.outputs[0])) / unit_bytes(graph, node);
     blocks_ = blocks_for(units, kThreads * kUnitsPerThread);
   }
@@ -75,11 +75,11 @@ class EmbeddingGradKernel : public Kernel {
         layout_(lay_out(size_)), bytes_(num_bytes(graph.type(node.outputs[0]))) {
     TOKAMAK_CHECK(size_.ids < INT32_MAX - kSortBlock, "{} ids at a time", size_.ids);
     std::string sort = radix_sort_source(size_.ids, size_.rows), sum = embedding_grad_source(graph, node);
-    count_digits_ = context.compiler.add("count_digits", sort);
-    scan_counts_ = context.compiler.add("scan_counts", sort);
-    place_by_digit_ = context.compiler.add("place_by_digit", sort);
-    sum_rows_ = context.compiler.add("sum_rows", sum);
-    combine_runs_ = context.compiler.add("combine_runs", sum);
+    count_digits_ = context.compiler->add("count_digits", sort);
+    scan_counts_ = context.compiler->add("scan_counts", sort);
+    place_by_digit_ = context.compiler->add("place_by_digit", sort);
+    sum_rows_ = context.compiler->add("sum_rows", sum);
+    combine_runs_ = context.compiler->add("combine_runs", sum);
   }
 
   int64_t workspace_bytes() const override { return layout_.bytes; }

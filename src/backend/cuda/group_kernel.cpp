@@ -10,7 +10,7 @@ class GroupKernel : public Kernel {
   GroupKernel(Context& context, const GroupCode& code)
       : context_(context), launches_(code.launches), workspace_bytes_(code.workspace_bytes) {
     for (const GroupLaunch& launch : launches_)
-      functions_.push_back(context.compiler.add(launch.function, code.source));
+      functions_.push_back(context.compiler->add(launch.function, code.source));
   }
 
   int64_t workspace_bytes() const override { return workspace_bytes_; }

@@ -73,7 +73,7 @@ class ForwardKernel : public Kernel {
  public:
   ForwardKernel(Context& context, const AttentionProblem& problem)
       : context_(context), problem_(problem),
-        attention_(context.compiler.add("attention", hopper_attention_source(problem))) {}
+        attention_(context.compiler->add("attention", hopper_attention_source(problem))) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const AttentionProblem& p = problem_;
@@ -99,8 +99,8 @@ class GradKernel : public Kernel {
  public:
   GradKernel(Context& context, const AttentionProblem& problem) : context_(context), problem_(problem) {
     std::string source = hopper_attention_grad_source(problem);
-    rows_ = context.compiler.add("attention_rows", source);
-    grad_ = context.compiler.add("attention_grad", source);
+    rows_ = context.compiler->add("attention_rows", source);
+    grad_ = context.compiler->add("attention_grad", source);
   }
 
   int64_t workspace_bytes() const override {

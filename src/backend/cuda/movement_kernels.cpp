@@ -10,7 +10,7 @@ class CopyLaunch {
   CopyLaunch(Context& context, const StridedCopy& copy) : context_(&context) {
     CopyKernel kernel = make_copy_kernel(copy);
     shape_ = kernel.shape;
-    function_ = context.compiler.add(kernel.name, kernel.source);
+    function_ = context.compiler->add(kernel.name, kernel.source);
   }
   void run(const void* from, void* to) const { function_->launch(context_->queue(), shape_, from, to); }
 

@@ -24,7 +24,7 @@ class MultiCastKernel : public Kernel {
   MultiCastKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context),
         list_(context, cut_into_pieces(input_types(graph, node), kPiece), 2 * int64_t(node.inputs.size())),
-        function_(context.compiler.add("multi_cast", multi_cast_source(graph.dtype(node.outputs[0])))) {}
+        function_(context.compiler->add("multi_cast", multi_cast_source(graph.dtype(node.outputs[0])))) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     std::vector<const void*> addresses;  // struct Tensor in kernels/multi_cast.cu

@@ -30,8 +30,8 @@ class SumSquaresKernel : public Kernel {
  public:
   SumSquaresKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), list_(context, sum_pieces(graph, node), int64_t(node.inputs.size())),
-        sum_pieces_(context.compiler.add("sum_pieces", sum_squares_source())),
-        sum_partials_(context.compiler.add("sum_partials", sum_squares_source())) {}
+        sum_pieces_(context.compiler->add("sum_pieces", sum_squares_source())),
+        sum_partials_(context.compiler->add("sum_partials", sum_squares_source())) {}
 
   int64_t workspace_bytes() const override { return int64_t(list_.pieces()) * kPartialBytes; }
   void use_workspace(void* at) override { partial_ = at; }
@@ -64,7 +64,7 @@ class MultiAdamwKernel : public Kernel {
       : context_(context), tensors_(node.attrs.get_ints("decayed").size()),
         list_(context, cut_into_pieces(gradient_types(graph, node), kUpdatePiece), int64_t(tensors_) * kOperands),
         decayed_(int64_t(tensors_) * 4),
-        function_(context.compiler.add("multi_adamw", multi_adamw_source(node.attrs))) {
+        function_(context.compiler->add("multi_adamw", multi_adamw_source(node.attrs))) {
     for (size_t i = 3; i < node.inputs.size(); ++i)
       TOKAMAK_CHECK((i - 3) % 4 == 1 || graph.dtype(node.inputs[i]) == DType::kF32,
                     "multi_adamw keeps its state in f32");

@@ -49,6 +49,7 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.matmul_gelu = target.matmul_gelu_aux = false;
   target.row_column_groups = true;
   target.scratch_bytes = [info](const Graph& graph, const Node& node) { return scratch_bytes(info, graph, node); };
+  target.streams = 2;
   return target;
 }
 

@@ -33,7 +33,7 @@ std::string addresses_source() {
 TensorList::TensorList(Context& context, const std::vector<Piece>& pieces, int64_t addresses)
     : context_(context), pieces_(unsigned(pieces.size())), piece_table_(int64_t(pieces.size() * sizeof(Piece))),
       address_table_(addresses * int64_t(sizeof(void*))),
-      write_(context.compiler.add("write_addresses", addresses_source())) {
+      write_(context.compiler->add("write_addresses", addresses_source())) {
   TOKAMAK_CUDA(cudaMemcpyAsync(piece_table_.get(), pieces.data(), pieces.size() * sizeof(Piece), cudaMemcpyHostToDevice,
                                context.queue()));
   TOKAMAK_CUDA(cudaStreamSynchronize(context.queue()));

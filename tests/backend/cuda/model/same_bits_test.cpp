@@ -1,4 +1,5 @@
-// What must not change a single bit: running again, recording launches, recomputing activations, stopping and resuming.
+// What must not change a single bit: running again, recording launches, a second stream, recomputing activations,
+// stopping and resuming.
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/temporary_folder.h"
@@ -29,6 +30,23 @@ TEST_P(SameBits, RecordedOrNot) {
   RunConfig eager = config_;
   eager.compile.cuda_graph = false;
   expect_same_bits(train_small(config_), train_small(eager));
+}
+
+TEST_P(SameBits, OneStreamOrTwoRecordedOrNot) {
+  RunTrace one = train_small(config_);
+  config_.compile.streams = 2;
+  expect_same_bits(one, train_small(config_));
+  config_.compile.cuda_graph = false;
+  expect_same_bits(one, train_small(config_));
+}
+
+TEST_P(SameBits, OneStreamOrTwoWithAccumulationAndRecomputation) {
+  config_.model.layers = 8;
+  config_.train.total_batch = 3 * config_.train.batch * config_.model.context;
+  config_.compile.memory_budget_gib = 0.015;
+  RunTrace one = train_small(config_);
+  config_.compile.streams = 2;
+  expect_same_bits(one, train_small(config_));
 }
 
 TEST_P(SameBits, RecomputedOrKept) {

@@ -1,0 +1,164 @@
+// A second stream, over all rungs of the ladders: what its plans order, and that it changes no bit.
+#include "plan/print_plan.h"
+#include "plan/stream_order.h"
+#include "tests/plan/two_streams.h"
+#include "tests/train/shuffled_device.h"
+#include "train/random_batch.h"
+#include "train/rungs.h"
+#include "train/session.h"
+
+#include <map>
+
+namespace tokamak::test {
+namespace {
+
+struct NamedRun {
+  const char* rung;
+  RunConfig config;
+};
+
+RunConfig tiny(int64_t streams) {
+  RunConfig config;
+  config.model = {.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 61};
+  config.train.batch = 2;
+  config.optimizer.lr = 1e-3;
+  config.compile.streams = streams;
+  return config;
+}
+
+// As the ladder climbs: each rung on top of those before it, and the optional ones on top of the last.
+std::vector<NamedRun> climb(std::span<const Rung> rungs, RunConfig config, const Target& target) {
+  std::vector<NamedRun> runs;
+  for (const Rung& rung : rungs) {
+    RunConfig trial = config;
+    rung.switch_on(trial, compile_step(config, target).step.plan.arena_bytes);
+    runs.push_back({rung.name, trial});
+    if (!rung.optional) config = trial;
+  }
+  return runs;
+}
+
+// Has every kernel that some backend has, and two streams.
+Target full_target() {
+  Target target;
+  target.tf32_flops = 2 * target.f32_flops;
+  target.chunked_classifier = target.matmul_gelu_aux = target.matmul_gelu_grad = target.matmul_accumulate = true;
+  target.row_column_groups = true;
+  target.streams = 2;
+  return target;
+}
+
+Target cpu_target() {
+  Target target = cpu::nominal_target();
+  target.streams = 2;
+  return target;
+}
+
+int launches_beside(const Plan& plan) {
+  int count = 0;
+  for (const Launch& launch : plan.launches) count += launch.stream;
+  return count;
+}
+
+// What a run leaves: every loss and norm, then the bytes of all parameters and states.
+struct Trace {
+  std::vector<double> numbers;
+  std::map<std::string, std::vector<std::byte>> tensors;
+  bool operator==(const Trace&) const = default;
+};
+
+Trace train_on(Backend& backend, const RunConfig& config, int64_t steps = 2) {
+  Session session(config, cpu_target(), backend);
+  session.initialise();
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(config, uint64_t(i)));
+  Trace trace;
+  for (int64_t step = 0; step < steps; ++step) {
+    StepResult result = session.run_step(batches, step, config.optimizer.lr);
+    trace.numbers.insert(trace.numbers.end(), {result.loss, result.grad_norm});
+  }
+  for (const std::string& name : session.store().names()) {
+    std::vector<std::byte>& bytes = trace.tensors[name];
+    bytes.resize(size_t(num_bytes(session.store().type(name))));
+    session.store().read(name, bytes.data(), int64_t(bytes.size()));
+  }
+  return trace;
+}
+
+class Streams : public ::testing::TestWithParam<bool> {
+ protected:
+  std::span<const Rung> rungs() const { return GetParam() ? gpu_rungs() : cpu_rungs(); }
+};
+
+TEST_P(Streams, EveryOrderThatThePlanAllowsIsRight) {
+  for (const NamedRun& run : climb(rungs(), tiny(2), full_target())) {
+    SCOPED_TRACE(run.rung);
+    CompiledStep step = compile_step(run.config, full_target());
+    EXPECT_GT(launches_beside(step.step.plan), 10);
+    verify_streams(step.step.plan);
+    for (uint32_t order = 0; order < 5; ++order) testing::TwoStreams(step.step.plan, order).run();
+    if (HasFatalFailure()) return;
+  }
+}
+
+// The gradients' chain stays on stream 0, and waits for stream 1 seldom before the update.
+TEST_P(Streams, OnlyGradientsOfParametersGoBeside) {
+  for (const NamedRun& run : climb(rungs(), tiny(2), full_target())) {
+    SCOPED_TRACE(run.rung);
+    Plan plan = compile_step(run.config, full_target()).step.plan;
+    for (const Launch& launch : plan.launches) {
+      const Node& node = plan.graph.nodes()[size_t(launch.node)];
+      if (launch.stream == 1) EXPECT_TRUE(node.has_tag("backward")) << kernel_label(node);
+      if (node.op->name == "attention_grad" || node.op->name == "classifier") EXPECT_EQ(launch.stream, 0);
+    }
+  }
+}
+
+TEST_P(Streams, NoBitChanges) {
+  std::unique_ptr<Backend> cpu = cpu::make_backend();
+  ShuffledDevice device(7);
+  std::vector<NamedRun> one = climb(rungs(), tiny(1), cpu_target()), two = climb(rungs(), tiny(2), cpu_target());
+  for (size_t i = 0; i < one.size(); ++i) {
+    SCOPED_TRACE(one[i].rung);
+    Trace expected = train_on(*cpu, one[i].config);
+    EXPECT_TRUE(train_on(*cpu, two[i].config) == expected) << "in the order of launches";
+    EXPECT_TRUE(train_on(device, two[i].config) == expected) << "in another order";
+  }
+  EXPECT_GT(device.kernels_beside, 100);
+  EXPECT_GT(device.swaps, 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ladders, Streams, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "gpu" : "cpu"); });
+
+TEST(StreamsOption, NotMoreThanTheTargetHas) {
+  Target target = full_target();
+  EXPECT_EQ(resolve(tiny(2), target).compile.streams, 2);
+  EXPECT_EQ(resolve(tiny(1), target).compile.streams, 1);
+  target.streams = 1;
+  EXPECT_EQ(resolve(tiny(2), target).compile.streams, 1);
+  EXPECT_EQ(launches_beside(compile_step(tiny(2), target).step.plan), 0);
+}
+
+TEST(StreamsOption, IsOff) { EXPECT_EQ(RunConfig().compile.streams, 1); }
+
+// Kernel by kernel, as `explain --measure` does it.
+TEST(StreamsOption, TimedLaunchesFollowTheEvents) {
+  std::unique_ptr<Backend> cpu = cpu::make_backend();
+  ShuffledDevice device(3);
+  std::vector<std::vector<double>> losses;
+  for (Backend* backend : {cpu.get(), static_cast<Backend*>(&device)}) {
+    Session session(tiny(2), cpu_target(), *backend);
+    session.initialise();
+    std::vector<Batch> batches = {random_batch(tiny(2), 0)};
+    session.run_step(batches, 0, 1e-3);
+    std::vector<double> seconds;
+    session.step_program().run_timed(seconds);
+    EXPECT_EQ(seconds.size(), session.compiled().step.plan.launches.size());
+    losses.push_back({session.step_program().get_scalar("loss"), session.run_step(batches, 2, 1e-3).loss});
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
+}  // namespace
+}  // namespace tokamak::test
