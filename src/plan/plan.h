@@ -52,8 +52,8 @@ struct Plan {
   int64_t parameter_bytes = 0;  // storage of the arguments, by kind
   int64_t state_bytes = 0;
   int64_t input_bytes = 0;
-  int64_t scratch_bytes = 0;    // of the kernels: the most that one of them takes, for each stream
-  double seconds = 0;           // predicted for the whole run: the sum of its launches, also where two streams overlap
+  int64_t scratch_bytes = 0;  // of the kernels: the most that one of them takes, for each stream
+  double seconds = 0;         // predicted for the whole run: the sum of its launches, also where two streams overlap
 
   int64_t total_bytes() const { return arena_bytes + parameter_bytes + state_bytes + input_bytes + scratch_bytes; }
 };

@@ -25,12 +25,13 @@ RunConfig load(std::string_view text) {
 Value another_value(const Field& field) {
   if (!field.rule.choices.empty()) return field.rule.choices.back();
   struct {
+    const Rule& rule;
     Value operator()(bool* b) const { return !*b; }
-    Value operator()(int64_t* n) const { return *n + 3; }
+    Value operator()(int64_t* n) const { return *n + (double(*n + 3) <= rule.most ? 3 : 1); }
     Value operator()(double* x) const { return *x * 0.7 + 0.1 / 3; }
     Value operator()(std::string*) const { return std::string("a \"b\" \\ c\n\t\x01 d \xc3\xa9"); }
     Value operator()(std::vector<std::string>*) const { return std::vector<std::string>{"x", "", "y \"z\""}; }
-  } change;
+  } change{field.rule};
   return std::visit(change, field.target);
 }
 

@@ -155,9 +155,10 @@ TEST_F(DocumentMask, LeavesNoTraceWhenOff) {
   Graph graph = gradient_graph(golden_.model(), kSamples, nullptr);
   EXPECT_EQ(graph.find_argument("documents"), kNoValue);
   EXPECT_EQ(graph.find_argument("loss_weight"), kNoValue);
-  for (const Node& node : graph.nodes())
-    if (node.op == &op::attention || node.op == &op::attention_grad)
-      EXPECT_EQ(node.inputs.size(), size_t(node.op->min_inputs));
+  for (const Node& node : graph.nodes()) {
+    if (node.op != &op::attention && node.op != &op::attention_grad) continue;
+    EXPECT_EQ(node.inputs.size(), size_t(node.op->min_inputs));
+  }
 }
 
 }  // namespace

@@ -95,8 +95,10 @@ TEST(Autocast, KeepsProbabilitiesLowBeforeDropout) {
     result y = %5
   })");
   EXPECT_TRUE(autocast(graph, {}));
-  for (const Node& node : graph.nodes())
-    if (node.op->name == "dropout") EXPECT_EQ(graph.dtype(node.inputs[0]), DType::kBF16);
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "dropout") continue;
+    EXPECT_EQ(graph.dtype(node.inputs[0]), DType::kBF16);
+  }
   EXPECT_EQ(test::count_ops(graph, "cast"), 3) << print(graph);  // p, v and y
 }
 

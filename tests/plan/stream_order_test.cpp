@@ -41,7 +41,7 @@ Plan random_plan(uint32_t seed) {
 
 TEST(StreamOrder, Printed) {
   EXPECT_EQ(print_plan(two_streams(kStep)),
-            "plan g: arena 128, parameters 0, states 128, inputs 64\n"
+            "plan g: arena 128, parameters 0, states 128, inputs 64, scratch 0\n"
             "0 exp(%0@x) -> %3@0\n"
             "1 neg(%3@0) -> %4@s on stream 1 after 0\n"
             "2 tanh(%3@0) -> %5@64\n"
