@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/error.h"
 #include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
@@ -61,7 +62,17 @@ void print_table(const std::string& out, const ShardIndex& index) {
              out);
 }
 
+// A size that would be ignored without a word.
+void check_vocabulary(const PrepareArguments& arguments) {
+  if (!arguments.vocab.empty() && arguments.options.vocab_size != PrepareOptions().vocab_size)
+    user_error(
+        "[prepare] expected --vocab, a tokenizer that has its size, or --vocab-size, for one that is trained; got both "
+        "{} and {}; leave one of them out",
+        arguments.vocab, arguments.options.vocab_size);
+}
+
 int run_prepare(const PrepareArguments& arguments) {
+  check_vocabulary(arguments);
   PrepareOptions options = arguments.options;
   options.out = arguments.out;
   options.vocab = arguments.vocab;

@@ -149,7 +149,8 @@ const SourceFormatInfo& format_of(const fs::path& path, const SourceOptions& opt
 }
 
 void require_text(const fs::path& path, const SourceOptions& options) {
-  if (options.format != "auto" || format_by_name(path) || !fs::is_regular_file(path) || is_named_compressed(path))
+  if (options.format != "auto" || format_of(path, options).name != "text" || !fs::is_regular_file(path) ||
+      is_named_compressed(path))
     return;
   std::string begin(4096, '\0');
   std::ifstream file(path, std::ios::binary);
@@ -157,8 +158,7 @@ void require_text(const fs::path& path, const SourceOptions& options) {
   begin.resize(size_t(file.gcount()));
   if (begin.find('\0') != begin.npos)
     user_error(
-        "[data] {}: expected text in a file of no known name, got bytes of zero; convert it, or name its format "
-        "(UTF-16 is to become UTF-8)",
+        "[data] {}: expected text, got bytes of zero; convert it (UTF-16 is to become UTF-8), or name its format",
         path.string());
 }
 

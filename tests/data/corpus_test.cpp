@@ -88,7 +88,9 @@ TEST_F(CorpusTest, TextKeepsTheWindowsThatTheRunBeganWith) {
   EXPECT_EQ(open_training_data(config_, tokenizer_, &began).datasets()[0]->window_bytes(), 123);
 }
 
-TEST_F(CorpusTest, TextOfNoKnownNameIsNotBinary) {
+TEST_F(CorpusTest, BytesOfZeroAreNoText) {
+  expect_user_error([&] { train({write("a.txt", std::string("a\0b\0", 4) + std::string(500, 'x'))}); },
+                    {"a.txt", "expected text", "UTF-16", "name its format"});
   EXPECT_GT(train({write("a.text", std::string(500, 'x'))}).windows(), 0);
   expect_user_error([&] { train({write("a.idx", std::string("MMIDIDX\0", 8) + std::string(500, 'x'))}); },
                     {"a.idx", "expected text", "bytes of zero", "name its format"});

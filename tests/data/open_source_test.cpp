@@ -43,10 +43,10 @@ TEST_F(OpenSourceTest, NamesThePackageOfAnAbsentLibrary) {
   if (absent == 0) GTEST_SKIP() << "all libraries are built in";
 }
 
-TEST_F(OpenSourceTest, RefusesWhatIsNoTextOfNoKnownName) {
+TEST_F(OpenSourceTest, RefusesWhatIsNoText) {
   std::string binary("PAR1\x15\0\x15\0", 8);
   expect_user_error([&] { read(write("a.parquet", binary)); }, {"a.parquet", "expected text", "convert it"});
-  EXPECT_EQ(read(write("a.txt", binary)), Documents{binary});
+  expect_user_error([&] { read(write("a.txt", binary)); }, {"a.txt", "expected text", "bytes of zero", "format"});
   EXPECT_EQ(read(write("a.parquet", binary), {.format = "text"}), Documents{binary});
   EXPECT_EQ(read(write("a.log", "caf\xe9")), Documents{"caf\xe9"});
 }

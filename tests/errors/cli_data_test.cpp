@@ -73,6 +73,10 @@ TEST_F(CliData, UnknownFormat) {
   expect_refused(run({"prepare", "x.parquet", "--format=parquet"}), {"--format", "auto, text, jsonl", "parquet"});
 }
 
+TEST_F(CliData, AVocabularyHasItsSize) {
+  expect_refused(run({"prepare", "x.txt", "--vocab=gpt2", "--vocab-size=300"}), {"--vocab-size", "gpt2 and 300"});
+}
+
 TEST_F(CliData, TokensNeedTheirVocabulary) {
   test::make_tiny_data(folder_.path());
   expect_refused(run({"prepare", "data/train_000000.bin", "--out=copy"}),

@@ -23,7 +23,7 @@ Documents parts_of(const std::string& path, const SourceOptions& options) {
 }
 
 TEST_F(TextSourceTest, AFileIsOneDocument) {
-  std::string bytes("no UTF-8: \xff\xfe\0!", 14);
+  std::string bytes = "no UTF-8: \xff\xfe!";
   EXPECT_EQ(read(write("a.txt", bytes)), Documents{bytes});
   EXPECT_EQ(read(write("b.md", "# B\n\ntext\n")), Documents{"# B\n\ntext\n"});
 }
