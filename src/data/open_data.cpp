@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_compressed(const fs::path& path) { return path.extension() == ".gz" || path.extension() == ".zst"; }
+bool is_named_compressed(const fs::path& path) { return path.extension() == ".gz" || path.extension() == ".zst"; }
 
 /// Opens the entries of one key.
 class Opener {
@@ -61,14 +61,14 @@ class Opener {
   bool is_text(const std::string& path, const fs::path& file) const {
     const SourceFormatInfo& format = format_of(file, options_);
     if (format.tokens) return false;
-    if (format.name == "text" && !is_compressed(file)) {
+    if (format.name == "text" && !is_named_compressed(file)) {
       require_text(file, options_);
       return true;
     }
     user_error(
         "[data] expected a folder made by `tokamak prepare`, tokens or plain text as data, got {} ({}{}), in which no "
         "place can be found without reading all before it; run `tokamak prepare {}` and train on the folder it makes",
-        file.string(), format.name, is_compressed(file) ? ", compressed" : "", path);
+        file.string(), format.name, is_named_compressed(file) ? ", compressed" : "", path);
   }
 
   int64_t context_;

@@ -109,6 +109,16 @@ void check_not_compressed(const fs::path& path, const SourceFormatInfo& info) {
                path.string(), info.name);
 }
 
+/// What a file begins with; nothing of a pipe, which cannot be read twice.
+std::string read_begin(const fs::path& path) {
+  if (!fs::is_regular_file(path)) return {};
+  std::string begin(4096, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), std::streamsize(begin.size()));
+  begin.resize(size_t(file.gcount()));
+  return begin;
+}
+
 [[noreturn]] void missing_error(const fs::path& path, const SourceFormatInfo& info, std::string_view package) {
   user_error("[data] {}: expected a program that reads {}, got one built without it; install {} and build again",
              path.string(), info.name, package);
@@ -149,17 +159,12 @@ const SourceFormatInfo& format_of(const fs::path& path, const SourceOptions& opt
 }
 
 void require_text(const fs::path& path, const SourceOptions& options) {
-  if (options.format != "auto" || format_of(path, options).name != "text" || !fs::is_regular_file(path) ||
-      is_named_compressed(path))
-    return;
-  std::string begin(4096, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), std::streamsize(begin.size()));
-  begin.resize(size_t(file.gcount()));
-  if (begin.find('\0') != begin.npos)
-    user_error(
-        "[data] {}: expected text, got bytes of zero; convert it (UTF-16 is to become UTF-8), or name its format",
-        path.string());
+  if (options.format != "auto" || format_of(path, options).name != "text") return;
+  std::string begin = read_begin(path);
+  bool compressed = is_compressed(begin);
+  if (compressed || begin.find('\0') != begin.npos)
+    user_error("[data] {}: expected text, got {}; convert it (UTF-16 is to become UTF-8), or name its format",
+               path.string(), compressed ? "compressed bytes" : "bytes of zero");
 }
 
 std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& options) {
@@ -170,7 +175,7 @@ std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& o
                path.string(), info.name);
   if (!reader->open) missing_error(path, info, reader->missing);
   if (!reader->streams) check_not_compressed(path, info);
-  require_text(path, options);
+  if (!is_named_compressed(path) && !is_compressed(read_begin(path))) require_text(path, options);
   return reader->open(path, options);
 }
 

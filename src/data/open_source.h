@@ -42,8 +42,8 @@ std::vector<std::filesystem::path> find_files(const std::string& input, const So
 /// The format that a file has by the options or else by its name (compression endings .gz and .zst do not count).
 const SourceFormatInfo& format_of(const std::filesystem::path& path, const SourceOptions& options);
 
-/// A UserError if a file that is text by its name, or for want of a better one, has bytes of zero: it is UTF-16, an
-/// archive or a program. Not if the format was named.
+/// A UserError if a file that is text by its name, or for want of a better one, is compressed or has bytes of zero: it
+/// is UTF-16, an archive or a program. Not if the format was named.
 void require_text(const std::filesystem::path& path, const SourceOptions& options);
 
 /// Opens one file (or "-") as documents, from its beginning.

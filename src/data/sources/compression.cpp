@@ -52,6 +52,11 @@ class BufferedBytes : public ByteStream {
 
 }  // namespace
 
+bool is_compressed(std::string_view begin) {
+  return std::any_of(std::begin(kCompressions), std::end(kCompressions),
+                     [&](const Compression& one) { return one.recognizes(begin); });
+}
+
 std::unique_ptr<ByteStream> decompress(std::unique_ptr<ByteStream> stream) {
   std::string name = stream->name();
   ByteBuffer buffer(std::move(stream));

@@ -23,6 +23,9 @@ extern const Decompressor zstd_decompressor;
 /// The decompressed bytes of a stream, or its bytes as they are if it is not compressed.
 std::unique_ptr<ByteStream> decompress(std::unique_ptr<ByteStream> stream);
 
+/// Whether what a file begins with is that of a compressed one.
+bool is_compressed(std::string_view begin);
+
 /// A file's name without an ending that only says that it is compressed.
 std::string_view without_compression_ending(std::string_view name);
 
