@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <thread>
 
 #include "data/shard_index.h"
 #include "tests/data/sources/tar_bytes.h"
@@ -189,28 +188,6 @@ TEST_F(DataFaults, PreparingInterrupted) {
   // A data set that is being replaced is there until the new one is.
   fs::create_directories(folder_ / "data" / kUnfinishedFolder);
   EXPECT_EQ(run({"data", "inspect", "data"}).status, 0);
-}
-
-TEST_F(DataFaults, PreparingKilledAndContinued) {
-  write("text.txt", test::tiny_text(6'000'000));
-  std::vector<std::string> options = {"prepare", "text.txt", "--vocab-size=300", "--shard-tokens=20000",
-                                      "--out=straight"};
-  ASSERT_EQ(run(options).status, 0);
-  options.back() = "--out=broken";
-  int killed = 0;
-  for (int i = 0; i < 20 && killed < 3; ++i) {
-    RunningProgram program(folder_.path(), options);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100 + 150 * i));
-    program.send(SIGKILL);
-    if (program.wait().status == 0) break;
-    ++killed;
-    EXPECT_FALSE(fs::exists(folder_ / "broken" / kIndexFile));
-  }
-  EXPECT_GE(killed, 1);
-  ProgramResult rest = run(options);
-  ASSERT_EQ(rest.status, 0) << rest.err;
-  for (const auto& entry : fs::directory_iterator(folder_ / "straight"))
-    EXPECT_TRUE(read_file(entry.path()) == read_file(folder_ / "broken" / entry.path().filename())) << entry.path();
 }
 
 TEST_F(DataFaults, SourceChangedSinceTheRunBegan) {
