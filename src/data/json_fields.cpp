@@ -1,5 +1,6 @@
 #include "data/json_fields.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -46,9 +47,10 @@ void JsonFields::require_format(std::string_view format, int64_t version) const 
 
 bool JsonFields::has(const char* key) const { return object_->contains(key); }
 
-int64_t JsonFields::number(const char* key) const {
+int64_t JsonFields::number(const char* key, int64_t most) const {
   const ordered_json& value = at(key);
   if (!value.is_number_integer() || value.get<int64_t>() < 0) refuse(key, "a whole number, at least 0");
+  if (value.get<int64_t>() > most) refuse(key, fmt::format("a whole number, at most {}", most));
   return value.get<int64_t>();
 }
 

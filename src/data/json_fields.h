@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -23,7 +24,8 @@ class JsonFields {
   bool has(const char* key) const;
 
   /// UserErrors for a field that is missing or of another type.
-  int64_t number(const char* key) const;  // whole, at least 0
+  /// Whole, from 0 to `most`.
+  int64_t number(const char* key, int64_t most = std::numeric_limits<int64_t>::max()) const;
   double real(const char* key) const;
   std::string text(const char* key) const;
   JsonFields object(const char* key) const;

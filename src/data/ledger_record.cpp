@@ -48,12 +48,15 @@ ordered_json to_object(const DataRecord& record) {
           {"datasets", datasets}};
 }
 
+// More than any run has, and few enough that no sum of them overflows.
+constexpr int64_t kMostSteps = int64_t(1) << 38, kMostSamples = int64_t(1) << 60;
+
 constexpr const char* kRemedy = "the file is damaged, or of another version of the program";
 
 DatasetRecord dataset_from(const JsonFields& fields) {
   DatasetRecord dataset{.path = fields.text("path"),
                         .kind = fields.text("kind"),
-                        .share = {fields.number("windows"), fields.number("quota")},
+                        .share = {fields.number("windows"), fields.number("quota", kMixtureBlock)},
                         .window_bytes = fields.number("window_bytes"),
                         .files = fingerprints_from(fields, "files"),
                         .tokens = fields.has("tokens") ? fields.text("tokens") : ""};
@@ -167,10 +170,10 @@ LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
   auto event = std::find(std::begin(kEvents), std::end(kEvents), fields.text("event"));
   if (event == std::end(kEvents)) fields.refuse("event", "start, checkpoint or end");
   LedgerLine line{.event = LedgerLine::Event(event - std::begin(kEvents)),
-                  .step = fields.number("step"),
-                  .sample = fields.number("sample"),
-                  .samples_per_step = fields.number("samples_per_step"),
-                  .reached = fields.number("reached"),
+                  .step = fields.number("step", kMostSteps),
+                  .sample = fields.number("sample", kMostSamples),
+                  .samples_per_step = fields.number("samples_per_step", kMostSamples / kMostSteps),
+                  .reached = fields.number("reached", kMostSteps),
                   .order = fields.text("order"),
                   .time = fields.real("time"),
                   .chain = fields.text("chain")};

@@ -34,6 +34,8 @@ TEST(JsonFields, NamesWhatIsWrong) {
                     {"[data] a.json:3: expected a whole number, at least 0 as `n`, got -7; copy it again"});
   expect_user_error([&] { all.number("big"); }, {"`big`, got 18446744073709551615"});
   expect_user_error([&] { all.number("r"); }, {"`r`, got 0.5"});
+  EXPECT_EQ(fields(R"({"n": 7})").number("n", 7), 7);
+  expect_user_error([&] { fields(R"({"n": 8})").number("n", 7); }, {"a whole number, at most 7 as `n`, got 8"});
   expect_user_error([&] { all.real("t"); }, {"a number as `t`, got \"x\""});
   expect_user_error([&] { all.text("n"); }, {"a string as `n`, got -7"});
   expect_user_error([&] { all.text("missing"); }, {"`missing`, got nothing"});
