@@ -4,6 +4,7 @@
 #include "data/corpus.h"
 #include "data/data_path.h"
 #include "data/open_source.h"
+#include "data/sources/compression.h"
 #include "data/text_dataset.h"
 #include "data/token_dataset.h"
 
@@ -12,8 +13,6 @@ namespace tokamak {
 namespace fs = std::filesystem;
 
 namespace {
-
-bool is_named_compressed(const fs::path& path) { return path.extension() == ".gz" || path.extension() == ".zst"; }
 
 /// Opens the entries of one key.
 class Opener {

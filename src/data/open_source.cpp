@@ -97,11 +97,6 @@ const SourceFormatInfo* find_by_name(std::string_view name) {
   return nullptr;
 }
 
-bool is_named_compressed(const fs::path& path) {
-  std::string name = path.filename().string();
-  return without_compression_ending(name).size() < name.size();
-}
-
 /// For what is read from any place, not from the beginning to the end.
 void check_not_compressed(const fs::path& path, const SourceFormatInfo& info) {
   if (is_named_compressed(path))
@@ -117,6 +112,17 @@ std::string read_begin(const fs::path& path) {
   file.read(begin.data(), std::streamsize(begin.size()));
   begin.resize(size_t(file.gcount()));
   return begin;
+}
+
+bool is_text(const fs::path& path, const SourceOptions& options) {
+  return options.format == "auto" && format_of(path, options).name == "text";
+}
+
+void refuse_zeros(const fs::path& path, std::string_view begin) {
+  if (begin.find('\0') != begin.npos)
+    user_error(
+        "[data] {}: expected text, got bytes of zero; convert it (UTF-16 is to become UTF-8), or name its format",
+        path.string());
 }
 
 [[noreturn]] void missing_error(const fs::path& path, const SourceFormatInfo& info, std::string_view package) {
@@ -159,12 +165,12 @@ const SourceFormatInfo& format_of(const fs::path& path, const SourceOptions& opt
 }
 
 void require_text(const fs::path& path, const SourceOptions& options) {
-  if (options.format != "auto" || format_of(path, options).name != "text") return;
+  if (!is_text(path, options)) return;
   std::string begin = read_begin(path);
-  bool compressed = is_compressed(begin);
-  if (compressed || begin.find('\0') != begin.npos)
-    user_error("[data] {}: expected text, got {}; convert it (UTF-16 is to become UTF-8), or name its format",
-               path.string(), compressed ? "compressed bytes" : "bytes of zero");
+  if (is_compressed(begin))
+    user_error("[data] {}: expected text, got compressed bytes; unpack it, or run `tokamak prepare` on it",
+               path.string());
+  refuse_zeros(path, begin);
 }
 
 std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& options) {
@@ -175,7 +181,8 @@ std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& o
                path.string(), info.name);
   if (!reader->open) missing_error(path, info, reader->missing);
   if (!reader->streams) check_not_compressed(path, info);
-  if (!is_named_compressed(path) && !is_compressed(read_begin(path))) require_text(path, options);
+  if (is_text(path, options) && !is_named_compressed(path))
+    if (std::string begin = read_begin(path); !is_compressed(begin)) refuse_zeros(path, begin);
   return reader->open(path, options);
 }
 

@@ -80,6 +80,11 @@ std::string_view without_compression_ending(std::string_view name) {
   return name;
 }
 
+bool is_named_compressed(const std::filesystem::path& path) {
+  std::string name = path.filename().string();
+  return without_compression_ending(name).size() < name.size();
+}
+
 void damaged_error(const ByteBuffer& in, std::string_view compression, std::string_view reason) {
   user_error("[data] {}: expected {} data, got damage at byte {}: {}; copy or download the file again",
              in.stream().name(), compression, in.position(), reason);

@@ -2,6 +2,7 @@
 // file named .gz or .zst that begins otherwise is damaged. For examples see tests/data/sources/compression_test.cpp.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string_view>
 
@@ -28,6 +29,9 @@ bool is_compressed(std::string_view begin);
 
 /// A file's name without an ending that only says that it is compressed.
 std::string_view without_compression_ending(std::string_view name);
+
+/// Whether a file's name has such an ending.
+bool is_named_compressed(const std::filesystem::path& path);
 
 /// Throws the UserError for damage at a place of the compressed file.
 [[noreturn]] void damaged_error(const ByteBuffer& in, std::string_view compression, std::string_view reason);
