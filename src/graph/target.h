@@ -29,11 +29,16 @@ struct Target {
   int64_t vocab_multiple = 128;    // what pad_vocab pads to
 
   // Kernels that only some backends have.
-  bool chunked_classifier = false;  // the op `classifier`
-  bool matmul_gelu_aux = false;     // matmul + bias stored both with and without GELU
-  bool matmul_gelu_grad = false;    // matmul times the derivative of GELU at a stored matrix
-  bool matmul_accumulate = false;   // 16-bit matmul with an f32 result, and matmul added to a matrix in place
-  bool row_column_groups = false;   // row groups that also sum over columns (passes/group_info.h)
+  bool chunked_classifier = false;     // the op `classifier`
+  bool matmul_gelu_aux = false;        // matmul + bias stored both with and without GELU
+  bool matmul_gelu_grad = false;       // matmul times the derivative of GELU at a stored matrix,
+  bool matmul_gelu_grad_sums = false;  // and the sums of that over its rows, in f32
+  bool matmul_accumulate = false;      // 16-bit matmul with an f32 result, and matmul added to a matrix in place
+  bool row_column_groups = false;      // row groups that also sum over columns (passes/group_info.h)
+
+  // Whether there is a kernel for a matmul group that the flags above allow; empty: for each. Recomputing activations
+  // may give a product another form of bias and GELU, so all of them must give the same bits.
+  std::function<bool(const Graph&, const Node&)> takes_matmul;
 
   // Bytes of scratch memory that a node's kernel takes beside its operands, without asking a device; empty: none.
   std::function<int64_t(const Graph&, const Node&)> scratch_bytes;

@@ -26,13 +26,16 @@ bool fuse(Graph& graph, const PassContext& context);
 ///
 ///   add(mm, a2)                   a2: a vector, the bias                     target.matmul_bias
 ///   gelu(add(mm, a2))                                                        and matmul_gelu
-///   r0 = add(mm, a2), r1 = gelu(r0)   where the sum is read elsewhere too    and matmul_gelu_aux
+///   r0 = add(mm, a2), r1 = gelu(r0)                                          and matmul_gelu_aux
 ///   gelu_grad(a2, mm)             a2: what GELU was applied to               target.matmul_gelu_grad
+///   r0 = gelu_grad(a2, mm), r1 = the sums of its rows, in f32                and matmul_gelu_grad_sums
 ///   cast(mm, f32)                                                            target.matmul_accumulate
 ///   add(a2, mm), add(a2, cast(mm, f32))   a2: an argument that is updated to the sum, in place     the same
 ///
 /// `cast` only where no group reads it: that would cast what it reads by itself.
-/// A form whose kernel_key is in target.plain_matmuls is left out for the next simpler one.
+/// A form that target.takes_matmul refuses, or whose kernel_key is in target.plain_matmuls, is left out for the next
+/// simpler one. The sum is stored beside its GELU also where nothing else reads it and there is no gelu(add(mm, a2)):
+/// so it is in the forward pass when the backward pass computes it again, which must give the same bits.
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context);
 
 /// The part of fuse that is about column sums: a column group joins a row group over the same matrix that makes or

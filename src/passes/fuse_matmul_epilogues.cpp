@@ -4,6 +4,8 @@
 #include "passes/fuse.h"
 #include "passes/group_core.h"
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -15,7 +17,7 @@ bool is_group(const Node& node, std::string_view kind) {
 }
 
 // What becomes of a product before it is stored; the forms of a group's body are listed in passes/fuse.h.
-enum class Epilogue : uint8_t { kBias, kBiasGelu, kBiasGeluAux, kGeluGrad, kCast, kAccumulate };
+enum class Epilogue : uint8_t { kBias, kBiasGelu, kBiasGeluAux, kGeluGrad, kGeluGradSums, kCast, kAccumulate };
 
 // A matmul and the groups that become its epilogue.
 struct Chain {
@@ -67,16 +69,21 @@ class EpilogueFuser {
     return users.size() == 1 && !escaping_[size_t(value)] && is_single_flat(users[0]) ? users[0] : -1;
   }
 
-  // The form that takes in the most of those that were not measured to cost more than they save.
+  // Whether there is a kernel for the group that was not measured to cost more than it saves.
+  bool pays(const Node& group) const {
+    if (target_.takes_matmul && !target_.takes_matmul(graph_, group)) return false;
+    return target_.plain_matmuls.empty() || !target_.plain_matmuls.contains(kernel_key(graph_, group));
+  }
+
+  // The form that takes in the most of those that pay.
   std::optional<Chain> match(int n) const {
     int reader = only_reader(output(n));
     if (reader < 0) return {};
     std::vector<Chain> chains = match_bias(n, reader);
-    if (auto chain = match_gelu_grad(n, reader)) chains.push_back(*chain);
+    if (chains.empty()) chains = match_gelu_grad(n, reader);
     if (auto chain = match_accumulation(n, reader)) chains.push_back(*chain);
     for (Chain& chain : chains)
-      if (target_.plain_matmuls.empty() || !target_.plain_matmuls.contains(kernel_key(graph_, make_group(chain))))
-        return std::move(chain);
+      if (pays(make_group(chain))) return std::move(chain);
     return {};
   }
 
@@ -110,16 +117,18 @@ class EpilogueFuser {
     if (only >= 0 && target_.matmul_gelu && takes(only))
       chains.push_back({Epilogue::kBiasGelu, &node(n), bias, {n, add, only}, {output(only)}, only});
     // GELU of the same pass: computed again in the backward pass, it must stay there.
-    for (int reader : users_[size_t(sum)])
-      if (only < 0 && target_.matmul_gelu_aux && chains.empty() && is_single_flat(reader) && takes(reader) &&
-          node(reader).has_tag("backward") == node(n).has_tag("backward"))
-        chains.push_back({Epilogue::kBiasGeluAux, &node(n), bias, {n, add, reader}, {sum, output(reader)}, add});
+    const auto& readers = users_[size_t(sum)];
+    auto with_sum = std::find_if(readers.begin(), readers.end(), [&](int reader) {
+      return is_single_flat(reader) && takes(reader) && node(reader).has_tag("backward") == node(n).has_tag("backward");
+    });
+    if (target_.matmul_gelu_aux && with_sum != readers.end())
+      chains.push_back({Epilogue::kBiasGeluAux, &node(n), bias, {n, add, *with_sum}, {sum, output(*with_sum)}, add});
     chains.push_back({Epilogue::kBias, &node(n), bias, {n, add}, {sum}, add});
     return chains;
   }
 
-  // gelu_grad(pre, product) alone.
-  std::optional<Chain> match_gelu_grad(int n, int group) const {
+  // gelu_grad(pre, product) alone, and before that with the sums of its rows.
+  std::vector<Chain> match_gelu_grad(int n, int group) const {
     if (!target_.matmul_gelu_grad) return {};
     GroupCore core = core_of_group(graph_, node(group));
     if (core.values.size() != 3 || core.values[2].op != &op::gelu_grad) return {};
@@ -128,7 +137,27 @@ class EpilogueFuser {
     ValueId product = output(n);
     if (dy != product || pre == product || type(pre) != type(product) || type(output(group)) != type(product))
       return {};
-    return Chain{Epilogue::kGeluGrad, &node(n), pre, {n, group}, {output(group)}, group};
+    std::vector<Chain> chains;
+    ValueId gradient = output(group);
+    const auto& readers = users_[size_t(gradient)];
+    auto sums =
+        std::find_if(readers.begin(), readers.end(), [&](int reader) { return sums_rows_of(reader, gradient); });
+    if (target_.matmul_gelu_grad_sums && sums != readers.end())
+      chains.push_back({Epilogue::kGeluGradSums, &node(n), pre, {n, group, *sums}, {gradient, output(*sums)}, group});
+    chains.push_back({Epilogue::kGeluGrad, &node(n), pre, {n, group}, {gradient}, group});
+    return chains;
+  }
+
+  // Whether all that the group does is to add up the rows of `x`, in f32.
+  bool sums_rows_of(int group, ValueId x) const {
+    if (!is_group(node(group), "column")) return false;
+    GroupCore core = core_of_group(graph_, node(group));
+    size_t last = core.values.size() - 1;
+    const CoreValue& first = core.values[0];
+    bool widens = last == 2 && core.values[1].op == &op::cast && core.values[1].dtype == DType::kF32;
+    return (last == 1 || widens) && core.values[last].op == &op::reduce_sum && first.outer == x &&
+           core.is_full(first) && core.cols == graph_.shape(x).back() && core.results.size() == 1 &&
+           size_t(core.results[0].value) == last;
   }
 
   // Both forms stand where the matmul does: sums and casts of gradients may come at the end of the graph, and until
@@ -163,6 +192,13 @@ class EpilogueFuser {
     return kNoValue;
   }
 
+  // Over all dims but the last.
+  static ValueId sum_rows(GraphBuilder& g, ValueId x, const Shape& shape) {
+    std::vector<int64_t> dims(g.shape(x).size() - 1);
+    std::iota(dims.begin(), dims.end(), 0);
+    return reshape(g, reduce_sum(g, cast(g, x, DType::kF32), std::move(dims), true), shape);
+  }
+
   std::vector<ValueId> make_results(GraphBuilder& g, const Chain& chain, ValueId product, ValueId operand) const {
     switch (chain.epilogue) {
       case Epilogue::kBias: return {add(g, product, operand)};
@@ -172,6 +208,10 @@ class EpilogueFuser {
         return {sum, gelu(g, sum)};
       }
       case Epilogue::kGeluGrad: return {g.add1(op::gelu_grad, {operand, product})};
+      case Epilogue::kGeluGradSums: {
+        ValueId gradient = g.add1(op::gelu_grad, {operand, product});
+        return {gradient, sum_rows(g, gradient, graph_.shape(chain.results[1]))};
+      }
       case Epilogue::kCast: return {cast(g, product, DType::kF32)};
       case Epilogue::kAccumulate: return {add(g, operand, cast(g, product, g.type(operand).dtype))};
     }

@@ -29,6 +29,7 @@ PassContext random_context(uint32_t seed) {
   target.matmul_gelu_grad = coin();
   target.matmul_accumulate = coin();
   target.row_column_groups = coin();
+  target.matmul_gelu_grad_sums = coin();
   return context;
 }
 

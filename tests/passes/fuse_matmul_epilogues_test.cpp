@@ -16,6 +16,7 @@ namespace {
 PassContext able() {
   PassContext context;
   context.target.matmul_gelu_aux = context.target.matmul_gelu_grad = context.target.matmul_accumulate = true;
+  context.target.matmul_gelu_grad_sums = true;
   return context;
 }
 
@@ -86,14 +87,41 @@ TEST(MatmulEpilogues, KeepWhatGeluIsAppliedTo) {
   EXPECT_EQ(form_of(with_epilogues(kForward, {})), "matmul add -> 1");
 }
 
-// What was measured to cost more than it saves: then the next simpler form.
-TEST(MatmulEpilogues, LeaveOutFormsThatAreRefused) {
+// The forms that are left when one after the other is measured to cost more than it saves.
+std::vector<std::string> simpler_forms(const char* text) {
   PassContext context = able();
-  for (const char* expected : {"matmul add -> 1", ""}) {
-    Graph graph = with_epilogues(kForward, context);
+  std::vector<std::string> forms;
+  do {
+    Graph graph = with_epilogues(text, context);
+    forms.push_back(form_of(graph));
     context.target.plain_matmuls.insert(kernel_key(graph, graph.nodes()[0]));
-    EXPECT_EQ(form_of(with_epilogues(kForward, context)), expected);
-  }
+  } while (!forms.back().empty() && forms.size() < 5);
+  return forms;
+}
+
+TEST(MatmulEpilogues, LeaveOutFormsThatAreRefused) {
+  EXPECT_EQ(simpler_forms(kForward), (std::vector<std::string>{"matmul add gelu -> 2", "matmul add -> 1", ""}));
+}
+
+TEST(MatmulEpilogues, LeaveOutFormsWithoutAKernel) {
+  PassContext context = able();
+  context.target.takes_matmul = [](const Graph& graph, const Node& group) {
+    EXPECT_EQ(graph.shape(group.inputs[2]), Shape{5});
+    return group.outputs.size() == 1;
+  };
+  EXPECT_EQ(form_of(with_epilogues(kForward, context)), "matmul add -> 1");
+  context.target.takes_matmul = [](const Graph&, const Node&) { return false; };
+  EXPECT_EQ(form_of(with_epilogues(kForward, context)), "");
+}
+
+// As in the forward pass when the sum is computed again: with the same kernel in both passes it has the same bits.
+TEST(MatmulEpilogues, StoreWhatOnlyGeluReadsWhereThereIsNoOtherKernel) {
+  std::string text = kForward;
+  text.replace(text.find("sqrt(%4) #backward"), 18, "sqrt(%5)");
+  EXPECT_EQ(form_of(with_epilogues(text)), "matmul add gelu -> 1");
+  PassContext context = able();
+  context.target.matmul_gelu = false;
+  EXPECT_EQ(form_of(with_epilogues(text, context)), "matmul add gelu -> 2");
 }
 
 // A GELU that is computed again in the backward pass stays there.
@@ -120,6 +148,82 @@ TEST(MatmulEpilogues, TakeTheDerivativeOfGelu) {
   EXPECT_EQ(form_of(with_epilogues(read)), "");
   swapped.replace(swapped.find("gelu_grad(%0, %3)"), 17, "gelu_grad(%3, %0)");
   EXPECT_EQ(form_of(with_epilogues(swapped)), "");
+}
+
+// As after a linear layer with a bias; `dtype` of all but the sums.
+std::string bias_gradient(const std::string& dtype, const std::string& sums) {
+  return fmt::format(R"(graph g {{
+    input pre = %0 : {0}[2,3,5]
+    input dy = %1 : {0}[2,3,4]
+    param w = %2 : {0}[5,4]
+    %3 = matmul(%1, %2) {{trans_a=false, trans_b=true}} : {0}[2,3,5]
+    %4 = gelu_grad(%0, %3) : {0}[2,3,5]
+    %5 = matmul(%4, %2) {{trans_a=false, trans_b=false}} : {0}[2,3,4]
+    %6 = {1}
+    result dx = %5
+    result db = %6
+  }})",
+                     dtype, sums);
+}
+
+constexpr const char* kSums = "reduce_sum(%4) {dims=[0,1], keep=true} : f32[1,1,5]";
+
+TEST(MatmulEpilogues, SumTheRowsOfTheDerivative) {
+  Graph after = with_epilogues(bias_gradient("bf16", kSums));
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input pre = %0 : bf16[2,3,5]
+    input dy = %1 : bf16[2,3,4]
+    param w = %2 : bf16[5,4]
+    %3, %4 = group(%1, %2, %0) {kind="matmul"} : bf16[2,3,5], f32[1,1,5] {
+      graph body {
+        input a0 = %0 : bf16[2,3,4]
+        input a1 = %1 : bf16[5,4]
+        input a2 = %2 : bf16[2,3,5]
+        %3 = matmul(%0, %1) {trans_a=false, trans_b=true} : bf16[2,3,5]
+        %4 = gelu_grad(%2, %3) : bf16[2,3,5]
+        %5 = cast(%4) {to="f32"} : f32[2,3,5]
+        %6 = reduce_sum(%5) {dims=[0,1], keep=true} : f32[1,1,5]
+        result r0 = %4
+        result r1 = %6
+      }
+    }
+    %5 = matmul(%3, %2) {trans_a=false, trans_b=false} : bf16[2,3,4]
+    result dx = %5
+    result db = %4
+  })"));
+  EXPECT_EQ(form_of(with_epilogues(bias_gradient("f32", kSums))), "matmul gelu_grad reduce_sum -> 2");
+  std::string vector = bias_gradient("bf16", "reduce_sum(%4) {dims=[0,1], keep=false} : f32[5]");
+  EXPECT_EQ(form_of(with_epilogues(vector)), "matmul gelu_grad cast reduce_sum reshape -> 2");
+}
+
+TEST(MatmulEpilogues, SumNothingElseWithTheDerivative) {
+  const std::string alone = "matmul gelu_grad -> 1";
+  PassContext context = able();
+  context.target.matmul_gelu_grad_sums = false;
+  EXPECT_EQ(form_of(with_epilogues(bias_gradient("bf16", kSums), context)), alone);
+  for (const char* other :
+       {"reduce_sum(%4) {dims=[0], keep=true} : f32[1,3,5]", "reduce_sum(%4) {dims=[1,2], keep=true} : f32[2,1,1]",
+        "reduce_sum(%4) {dims=[0,1,2], keep=true} : f32[1,1,1]", "reduce_max(%4) {dims=[0,1], keep=true} : f32[1,1,5]"})
+    EXPECT_EQ(form_of(with_epilogues(bias_gradient("bf16", other))), alone) << other;
+  EXPECT_EQ(form_of(with_epilogues(bias_gradient("f32", R"(group(%4) {kind="column"} : f32[1,5] {
+    graph body {
+      input a0 = %0 : f32[2,3,5]
+      %1 = reshape(%0) {shape=[6,5]} : f32[6,5]
+      %2 = exp(%1) : f32[6,5]
+      %3 = reduce_sum(%2) {dims=[0], keep=true} : f32[1,5]
+      result r0 = %3
+    }
+  })"))),
+            alone);
+}
+
+TEST(MatmulEpilogues, LeaveTheSumsOutFirst) {
+  std::string text = bias_gradient("bf16", kSums);
+  std::vector<std::string> expected{"matmul gelu_grad cast reduce_sum -> 2", "matmul gelu_grad -> 1", ""};
+  EXPECT_EQ(simpler_forms(text.c_str()), expected);
+  PassContext context = able();
+  context.target.takes_matmul = [](const Graph&, const Node& group) { return group.outputs.size() == 1; };
+  EXPECT_EQ(form_of(with_epilogues(text, context)), "matmul gelu_grad -> 1");
 }
 
 std::string accumulation(const std::string& dtype, const std::string& sum, const std::string& update) {
@@ -161,10 +265,8 @@ TEST(MatmulEpilogues, GiveF32WhereNoGroupWouldReadTheProduct) {
   EXPECT_EQ(form_of(with_epilogues(accumulation("bf16", grouped, "%6"))), "");
 }
 
-// A micro-batch of GPT-2 in bf16: every matrix's gradient is added up by its matmul, but for the tied one.
-TEST(MatmulEpilogues, OfAWholeMicroBatch) {
-  PassContext context = able();
-  context.options.precision = "bf16";
+// A micro-batch of GPT-2 that adds to gradients, before the passes over the step.
+Graph micro_batch(const PassContext& context) {
   ModelConfig model{.layers = 2, .heads = 2, .width = 4, .context = 6, .vocab = 11};
   Graph graph("step");
   GraphBuilder g(graph);
@@ -176,7 +278,19 @@ TEST(MatmulEpilogues, OfAWholeMicroBatch) {
     if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
   gradients.grads = differentiate(g, graph.find_result("loss"), gradients.parameters);
   append_accumulation(g, gradients);
-  Graph before = graph;
+  return graph;
+}
+
+PassContext able_in_bf16() {
+  PassContext context = able();
+  context.options.precision = "bf16";
+  return context;
+}
+
+// Every matrix's gradient is added up by its matmul, but for the tied one.
+TEST(MatmulEpilogues, OfAWholeMicroBatch) {
+  PassContext context = able_in_bf16();
+  Graph before = micro_batch(context), graph = before;
   run_passes(graph, Stage::kStep, context);
   std::map<std::string, int> forms;
   for (const Node& node : graph.nodes()) {
@@ -187,8 +301,36 @@ TEST(MatmulEpilogues, OfAWholeMicroBatch) {
   }
   EXPECT_EQ(forms["matmul cast add "], 2 * 4);
   EXPECT_EQ(forms["matmul add gelu "], 2);
-  EXPECT_EQ(forms["matmul gelu_grad "], 2);
+  EXPECT_EQ(forms["matmul gelu_grad cast reduce_sum "], 2);
+  EXPECT_EQ(forms["matmul gelu_grad "], 0);
   test::expect_same_meaning(before, graph, 0.1);
+}
+
+// The keys of all matmuls, each with how many of them are in the backward pass.
+std::map<std::string, int> matmuls_of(const Graph& graph) {
+  std::map<std::string, int> found;
+  for (const Node& node : graph.nodes())
+    if (node.op->name == "matmul" || (node.body && node.attrs.get_string("kind") == "matmul"))
+      found[kernel_key(graph, node)] += node.has_tag("backward");
+  return found;
+}
+
+// To a memory budget products with bias and GELU are computed again: by the kernels that computed them before.
+TEST(MatmulEpilogues, RecomputationBringsNoOtherKernel) {
+  PassContext context = able_in_bf16();
+  context.target.matmul_gelu = false;
+  Graph kept = micro_batch(context), recomputed = kept;
+  run_passes(kept, Stage::kStep, context);
+  context.options.memory_budget_gib = 1e-9;
+  run_passes(recomputed, Stage::kStep, context);
+  std::map<std::string, int> before = matmuls_of(kept), after = matmuls_of(recomputed);
+  int again = 0;
+  for (const auto& [key, backward] : after) {
+    ASSERT_TRUE(before.contains(key)) << key;
+    if (key.find("gelu(") != key.npos) again += backward;
+  }
+  EXPECT_EQ(again, 2);
+  test::expect_same_meaning(kept, recomputed);
 }
 
 }  // namespace

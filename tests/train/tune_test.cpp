@@ -88,15 +88,18 @@ RunConfig tiny() {
   return config;
 }
 
-// How often each form of matmul is in the step of the tuned target.
-std::map<std::string, int> tuned_forms(std::map<std::string, double> seconds) {
-  PricedDevice device(std::move(seconds));
-  Target target = tune(tiny(), tunable(), device);
+// How often each form of matmul is in the step of the target.
+std::map<std::string, int> matmul_forms(const Target& target) {
   std::map<std::string, int> forms;
   CompiledStep step = compile_step(tiny(), target);
   for (const Node& node : step.step.plan.graph.nodes())
     if (std::string form = form_of(node); form.starts_with("matmul")) ++forms[form];
   return forms;
+}
+
+std::map<std::string, int> tuned_forms(std::map<std::string, double> seconds) {
+  PricedDevice device(std::move(seconds));
+  return matmul_forms(tune(tiny(), tunable(), device));
 }
 
 TEST(Tune, KeepsEpiloguesThatCostNothing) {
@@ -119,6 +122,21 @@ TEST(Tune, TakesThePlainMatmulWhereTheSimplerFormIsNoBetter) {
   EXPECT_EQ(forms["matmul+add"], 0);
   EXPECT_EQ(forms["matmul+gelu_grad"], 2);
   EXPECT_EQ(tuned_forms({{"matmul+gelu_grad", 1.0}})["matmul+gelu_grad"], 0);
+}
+
+TEST(Tune, LeavesOutTheSumsOfAGradientFirst) {
+  const std::string sums = "matmul+gelu_grad+reduce_sum+aux", alone = "matmul+gelu_grad";
+  auto forms_of = [](std::map<std::string, double> seconds) {
+    PricedDevice device(std::move(seconds));
+    Target target = tunable();
+    target.matmul_gelu_grad_sums = true;
+    return matmul_forms(tune(tiny(), target, device));
+  };
+  auto fast = forms_of({}), slow = forms_of({{sums, 1.0}}), slower = forms_of({{sums, 1.0}, {alone, 1.0}});
+  EXPECT_EQ(fast[sums], 2);
+  EXPECT_EQ(slow[sums], 0);
+  EXPECT_EQ(slow[alone], 2);
+  EXPECT_EQ(slower[sums] + slower[alone], 0);
 }
 
 const std::map<std::string, double> kSlowGelu{{"matmul+gelu_grad", 1.0}};

@@ -4,6 +4,7 @@
 #include "ops/matmul_dims.h"
 #include "ops/ops.h"
 
+#include <numeric>
 #include <utility>
 
 namespace tokamak::cuda {
@@ -16,6 +17,7 @@ std::string_view suffix(MatmulEpilogue epilogue) {
     case MatmulEpilogue::kBiasGelu: return " +bias+gelu";
     case MatmulEpilogue::kBiasGeluAux: return " +bias+gelu+aux";
     case MatmulEpilogue::kGeluGrad: return " +gelu_grad";
+    case MatmulEpilogue::kGeluGradSums: return " +gelu_grad+sums";
   }
   return "";
 }
@@ -62,6 +64,8 @@ class GroupReader {
       taken = take_gelu_grad(node);
     else if (node.op == &op::cast)
       taken = take_cast(node);
+    else if (node.op == &op::reduce_sum)
+      taken = take_sums(node);
     TOKAMAK_CHECK(taken, "the GPU's matmul cannot take '{}' here", node.op->name);
     current_ = node.outputs[0];
   }
@@ -107,12 +111,26 @@ class GroupReader {
     if (!fits || !plain_epilogue()) return false;
     out_.problem.epilogue = MatmulEpilogue::kGeluGrad;
     out_.aux_input = pre;
+    gradient_ = origin(node.outputs[0]);
+    return true;
+  }
+
+  // Of the gradient, or of what a cast to f32 made of it.
+  bool take_sums(const Node& node) {
+    const Shape& shape = body_.shape(node.inputs[0]);
+    std::vector<int64_t> all_but_last(shape.empty() ? 0 : shape.size() - 1);
+    std::iota(all_but_last.begin(), all_but_last.end(), 0);
+    bool fits = out_.problem.epilogue == MatmulEpilogue::kGeluGrad && is_current(node.inputs[0]);
+    if (!fits || shape.empty() || shape.back() != out_.problem.n || node.attrs.get_ints("dims") != all_but_last)
+      return false;
+    out_.problem.epilogue = MatmulEpilogue::kGeluGradSums;
     return true;
   }
 
   bool take_cast(const Node& node) {
-    bool fits = is_current(node.inputs[0]) && origin(current_) == product_ && plain_epilogue();
-    if (!fits || body_.dtype(node.outputs[0]) != DType::kF32) return false;
+    if (!is_current(node.inputs[0]) || body_.dtype(node.outputs[0]) != DType::kF32) return false;
+    if (origin(current_) == gradient_) return true;  // to be summed
+    if (origin(current_) != product_ || !plain_epilogue()) return false;
     out_.problem.output = DType::kF32;
     return true;
   }
@@ -120,11 +138,17 @@ class GroupReader {
   void read_results() {
     const auto& results = body_.results();
     auto is = [&](size_t i, ValueId value) { return origin(results[i].value) == origin(value); };
-    bool two = results.size() == 2 && out_.problem.epilogue == MatmulEpilogue::kBiasGelu;
-    if (two && is(0, under_gelu_) && is(1, current_)) {
+    if (out_.problem.epilogue == MatmulEpilogue::kBiasGelu && results.size() == 2 && is(0, under_gelu_) &&
+        is(1, current_)) {
       out_.problem.epilogue = MatmulEpilogue::kBiasGeluAux;
       out_.aux_output = 0;
       out_.output = 1;
+      return;
+    }
+    if (out_.problem.epilogue == MatmulEpilogue::kGeluGradSums) {
+      TOKAMAK_CHECK(results.size() == 2 && is(0, gradient_) && is(1, current_),
+                    "a matmul with sums of a gradient has other results than both");
+      out_.sums_output = 1;
       return;
     }
     TOKAMAK_CHECK(results.size() == 1 && is(0, current_), "the results of the GPU's matmul are those of '{}'",
@@ -171,7 +195,7 @@ class GroupReader {
   const Node& group_;
   const Graph& body_;
   MatmulNode out_;
-  ValueId product_ = kNoValue, current_ = kNoValue, under_gelu_ = kNoValue;
+  ValueId product_ = kNoValue, current_ = kNoValue, under_gelu_ = kNoValue, gradient_ = kNoValue;
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
-// What cuBLASLt is asked for, as plain data: from a matmul node, or from a group of kind matmul, whose body is one of
+// What a kernel for matmuls is asked for, as plain data: from a matmul node, or from a group of kind matmul, whose body
+// is one of
 //
 //   add(mm, bias)                   bias: a vector of N
 //   gelu(add(mm, bias))             one result, or two: the sum (what GELU is applied to) and then its GELU
-//   gelu_grad(pre, mm)              pre: an argument of the product's shape
+//   gelu_grad(pre, mm)              pre: an argument of the product's shape; one result, or two: that, and the sums of
+//                                   it over the batch and M, in f32
 //   cast(mm, f32)                   16-bit operands, f32 result
 //   add(c, mm), add(c, cast(mm, f32))   c: an argument of the result's type; in place where the result lies there
 //
@@ -17,10 +19,11 @@ namespace tokamak::cuda {
 /// What is done with the product before it is stored.
 enum class MatmulEpilogue : uint8_t {
   kNone,
-  kBias,         // + vector of N
-  kBiasGelu,     // GELU (tanh form) of that
-  kBiasGeluAux,  // and the sum stored as well
-  kGeluGrad      // times the derivative of GELU at a stored matrix
+  kBias,          // + vector of N
+  kBiasGelu,      // GELU (tanh form) of that
+  kBiasGeluAux,   // and the sum stored as well
+  kGeluGrad,      // times the derivative of GELU at a stored matrix
+  kGeluGradSums,  // and the sums of that over the batch and M; cuBLASLt has no such matmul
 };
 
 /// `batch` times op(a) (M, K) times op(b) (K, N); row-major, dense, one after the other.
@@ -40,11 +43,15 @@ struct MatmulProblem {
   int64_t b_bytes() const { return batch * k * n * dtype_bytes(input); }
   int64_t output_bytes() const { return batch * m * n * dtype_bytes(output); }
   int64_t aux_bytes() const {
-    return epilogue == MatmulEpilogue::kBiasGeluAux || epilogue == MatmulEpilogue::kGeluGrad ? output_bytes() : 0;
+    bool stored = epilogue == MatmulEpilogue::kBiasGeluAux || is_gelu_grad();
+    return stored ? output_bytes() : 0;
   }
   int64_t bias_bytes() const {
-    bool biased = epilogue != MatmulEpilogue::kNone && epilogue != MatmulEpilogue::kGeluGrad;
+    bool biased = epilogue != MatmulEpilogue::kNone && !is_gelu_grad();
     return biased ? n * dtype_bytes(output) : 0;
+  }
+  bool is_gelu_grad() const {
+    return epilogue == MatmulEpilogue::kGeluGrad || epilogue == MatmulEpilogue::kGeluGradSums;
   }
 };
 
@@ -52,10 +59,11 @@ struct MatmulProblem {
 struct MatmulNode {
   MatmulProblem problem;
   int a = 0, b = 1;
-  int bias = -1;        // input
-  int addend = -1;      // input: `c`
-  int aux_input = -1;   // input: `pre` of gelu_grad
-  int aux_output = -1;  // output: the sum under GELU
+  int bias = -1;         // input
+  int addend = -1;       // input: `c`
+  int aux_input = -1;    // input: `pre` of gelu_grad
+  int aux_output = -1;   // output: the sum under GELU
+  int sums_output = -1;  // output: the sums over the batch and M, N of f32
   int output = 0;
 };
 

@@ -9,8 +9,19 @@
 
 namespace tokamak::test {
 
-enum class MatmulForm { kPlain, kBias, kBiasGelu, kBiasGeluAux, kGeluGrad, kCast, kAccumulate, kAccumulateCast };
+enum class MatmulForm {
+  kPlain,
+  kBias,
+  kBiasGelu,
+  kBiasGeluAux,
+  kGeluGrad,
+  kGeluGradSums,
+  kCast,
+  kAccumulate,
+  kAccumulateCast
+};
 
+/// Those that cuBLASLt has.
 inline constexpr MatmulForm kMatmulForms[] = {
     MatmulForm::kPlain,    MatmulForm::kBias, MatmulForm::kBiasGelu,   MatmulForm::kBiasGeluAux,
     MatmulForm::kGeluGrad, MatmulForm::kCast, MatmulForm::kAccumulate, MatmulForm::kAccumulateCast};
@@ -31,7 +42,8 @@ inline bool exists(const MatmulCase& c) {
 
 /// What a form reads besides a and b (kPlain and kCast: not used).
 inline ValueType extra_operand(const MatmulCase& c, const Shape& product) {
-  if (c.form == MatmulForm::kGeluGrad || c.form == MatmulForm::kAccumulate) return {c.dtype, product};
+  if (c.form == MatmulForm::kGeluGrad || c.form == MatmulForm::kGeluGradSums || c.form == MatmulForm::kAccumulate)
+    return {c.dtype, product};
   if (c.form == MatmulForm::kAccumulateCast) return {DType::kF32, product};
   return {c.dtype, {c.n}};
 }
@@ -48,6 +60,11 @@ inline std::vector<ValueId> matmul_body(GraphBuilder& g, const MatmulCase& c, co
       return {sum, gelu(g, sum)};
     }
     case MatmulForm::kGeluGrad: return {g.add1(op::gelu_grad, {in[2], mm})};
+    case MatmulForm::kGeluGradSums: {
+      ValueId gradient = g.add1(op::gelu_grad, {in[2], mm});
+      std::vector<int64_t> rows = c.batch > 1 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
+      return {gradient, reduce_sum(g, cast(g, gradient, DType::kF32), rows, true)};
+    }
     case MatmulForm::kCast: return {cast(g, mm, DType::kF32)};
     case MatmulForm::kAccumulate: return {add(g, in[2], mm)};
     case MatmulForm::kAccumulateCast: return {add(g, in[2], cast(g, mm, DType::kF32))};

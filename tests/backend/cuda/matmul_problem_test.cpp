@@ -32,6 +32,7 @@ TEST(matmul_problem, every_form_has_a_key_of_its_own) {
   EXPECT_EQ(key_of(MatmulForm::kBiasGelu), "bf16 16x24x32 nt +bias+gelu");
   EXPECT_EQ(key_of(MatmulForm::kBiasGeluAux), "bf16 16x24x32 nt +bias+gelu+aux");
   EXPECT_EQ(key_of(MatmulForm::kGeluGrad), "bf16 16x24x32 nt +gelu_grad");
+  EXPECT_EQ(key_of(MatmulForm::kGeluGradSums), "bf16 16x24x32 nt +gelu_grad+sums");
   EXPECT_EQ(key_of(MatmulForm::kCast), "bf16>f32 16x24x32 nt");
   EXPECT_EQ(key_of(MatmulForm::kAccumulate), "bf16 16x24x32 nt +c");
   EXPECT_EQ(key_of(MatmulForm::kAccumulateCast), "bf16>f32 16x24x32 nt +c");
@@ -55,9 +56,27 @@ TEST(matmul_problem, finds_the_operands) {
   MatmulNode grad = read(MatmulCase{MatmulForm::kGeluGrad, DType::kBF16, 1, 8, 8, 8});
   EXPECT_EQ(grad.aux_input, 2);
   EXPECT_EQ(grad.output, 0);
+  EXPECT_EQ(grad.sums_output, -1);
+  MatmulNode sums = read(MatmulCase{MatmulForm::kGeluGradSums, DType::kBF16, 1, 8, 8, 8});
+  EXPECT_EQ(sums.aux_input, 2);
+  EXPECT_EQ(sums.output, 0);
+  EXPECT_EQ(sums.sums_output, 1);
   MatmulNode sum = read(MatmulCase{MatmulForm::kAccumulateCast, DType::kBF16, 1, 8, 8, 8});
   EXPECT_EQ(sum.addend, 2);
   EXPECT_EQ(sum.bias, -1);
+}
+
+TEST(matmul_problem, knows_the_bytes_beside_the_product) {
+  auto problem = [](MatmulForm form) { return read(MatmulCase{form, DType::kBF16, 3, 16, 24, 32}).problem; };
+  for (MatmulForm form : {MatmulForm::kGeluGrad, MatmulForm::kGeluGradSums}) {
+    EXPECT_EQ(problem(form).aux_bytes(), 3 * 16 * 24 * 2);
+    EXPECT_EQ(problem(form).bias_bytes(), 0);
+    EXPECT_EQ(problem(form).output_bytes(), 3 * 16 * 24 * 2);
+  }
+  EXPECT_EQ(problem(MatmulForm::kBiasGeluAux).aux_bytes(), 3 * 16 * 24 * 2);
+  EXPECT_EQ(problem(MatmulForm::kBiasGeluAux).bias_bytes(), 24 * 2);
+  EXPECT_EQ(problem(MatmulForm::kBias).aux_bytes(), 0);
+  EXPECT_EQ(problem(MatmulForm::kPlain).bias_bytes(), 0);
 }
 
 // The sum may lie where the vector does, which a bias may not.
@@ -69,19 +88,35 @@ TEST(matmul_problem, a_vector_added_to_one_row_is_an_addend) {
   EXPECT_EQ(read(MatmulCase{MatmulForm::kBiasGelu, DType::kF32, 1, 1, 8, 8}).bias, 2);
 }
 
-// A group of kind matmul with inputs a f32[4,8], b f32[8,6] and c.
-Graph group_of(const ValueType& c, const std::function<ValueId(GraphBuilder&, ValueId, ValueId)>& epilogue) {
+using Epilogue = std::function<ValueId(GraphBuilder&, ValueId, ValueId)>;
+using Results = std::vector<ValueId>;
+
+// A group of kind matmul with inputs a [4,8], b [8,6] and c, of c's type, and the results of the epilogue.
+Graph group_with(const ValueType& c, const std::function<Results(GraphBuilder&, ValueId, ValueId)>& epilogue) {
   auto body = std::make_shared<Graph>("body");
   GraphBuilder inner(*body);
-  std::vector<ValueType> types{{DType::kF32, {4, 8}}, {DType::kF32, {8, 6}}, c};
+  std::vector<ValueType> types{{c.dtype, {4, 8}}, {c.dtype, {8, 6}}, c};
   std::vector<ValueId> in, outer;
   for (size_t i = 0; i < 3; ++i) in.push_back(inner.input("a" + std::to_string(i), types[i]));
-  body->add_result("r0", epilogue(inner, matmul(inner, in[0], in[1], false, false), in[2]));
+  for (ValueId result : epilogue(inner, matmul(inner, in[0], in[1], false, false), in[2]))
+    body->add_result("r" + std::to_string(body->results().size()), result);
   Graph graph("graph");
   GraphBuilder g(graph);
   for (size_t i = 0; i < 3; ++i) outer.push_back(g.input("x" + std::to_string(i), types[i]));
   graph.add_result("y", g.add(op::group, outer, {{"kind", std::string("matmul")}}, body)[0]);
   return graph;
+}
+
+Graph group_of(const ValueType& c, const Epilogue& epilogue) {
+  return group_with(c, [&](GraphBuilder& g, ValueId mm, ValueId c) { return Results{epilogue(g, mm, c)}; });
+}
+
+// Results: gelu_grad(c, mm) and what becomes of it.
+Graph gradient_with(DType dtype, const std::function<ValueId(GraphBuilder&, ValueId)>& sums) {
+  return group_with({dtype, {4, 6}}, [&](GraphBuilder& g, ValueId mm, ValueId c) {
+    ValueId gradient = g.add1(op::gelu_grad, {c, mm});
+    return Results{gradient, sums(g, gradient)};
+  });
 }
 
 TEST(matmul_problem, sees_through_reshapes) {
@@ -93,6 +128,12 @@ TEST(matmul_problem, sees_through_reshapes) {
     return add(g, reshape(g, mm, {2, 2, 6}), reshape(g, c, {6}));
   });
   EXPECT_EQ(read(vector).problem.key(), "f32 4x6x8 nn +bias");
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    Graph sums = gradient_with(dtype, [](GraphBuilder& g, ValueId x) {
+      return reshape(g, reduce_sum(g, cast(g, reshape(g, x, {2, 2, 6}), DType::kF32), {0, 1}, false), {1, 6});
+    });
+    EXPECT_EQ(read(sums).problem.key(), fmt::format("{} 4x6x8 nn +gelu_grad+sums", dtype_name(dtype)));
+  }
 }
 
 void expect_refused(const Graph& graph, const std::string& op) {
@@ -129,6 +170,32 @@ TEST(matmul_problem, refuses_what_the_library_cannot_do_and_names_the_op) {
                  "add");
 }
 
+TEST(matmul_problem, refuses_other_sums_of_a_gradient) {
+  auto sum = [](std::vector<int64_t> dims) {
+    return [dims](GraphBuilder& g, ValueId x) { return reduce_sum(g, x, dims, true); };
+  };
+  EXPECT_NO_THROW(read(gradient_with(DType::kF32, sum({0}))));
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{1}, {0, 1}})
+    expect_refused(gradient_with(DType::kF32, sum(dims)), "reduce_sum");
+  // Columns of another length, and sums of sums.
+  expect_refused(gradient_with(DType::kF32,
+                               [&](GraphBuilder& g, ValueId x) {
+                                 return sum({0})(g, reshape(g, x, {2, 12}));
+                               }),
+                 "reduce_sum");
+  expect_refused(gradient_with(DType::kF32, [&](GraphBuilder& g, ValueId x) { return sum({0})(g, sum({0})(g, x)); }),
+                 "reduce_sum");
+  expect_refused(group_of({DType::kF32, {6}}, [&](GraphBuilder& g, ValueId mm, ValueId) { return sum({0})(g, mm); }),
+                 "reduce_sum");
+  // The sums alone, and a gradient that is widened for nothing.
+  Graph alone = group_of({DType::kF32, {4, 6}}, [&](GraphBuilder& g, ValueId mm, ValueId c) {
+    return sum({0})(g, g.add1(op::gelu_grad, {c, mm}));
+  });
+  EXPECT_THROW(read(alone), InternalError);
+  EXPECT_THROW(read(gradient_with(DType::kBF16, [](GraphBuilder& g, ValueId x) { return cast(g, x, DType::kF32); })),
+               InternalError);
+}
+
 TEST(matmul_problem, reads_every_matmul_of_a_training_step) {
   for (const char* precision : {"fp32", "tf32", "bf16", "fp16"}) {
     auto problems = test::matmuls_of_step(precision).problems;
@@ -148,6 +215,11 @@ TEST(matmul_problem, the_library_takes_the_description_of_every_form) {
         if (!test::exists(c) || (batch > 1 && form == MatmulForm::kBias)) continue;
         EXPECT_NO_THROW(MatmulCall{read(c).problem}) << read(c).problem.key();
       }
+}
+
+TEST(matmul_problem, the_library_has_no_sums) {
+  EXPECT_THROW(MatmulCall{read(MatmulCase{MatmulForm::kGeluGradSums, DType::kBF16, 1, 16, 24, 32}).problem},
+               InternalError);
 }
 
 }  // namespace
