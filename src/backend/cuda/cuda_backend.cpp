@@ -182,7 +182,9 @@ class CudaBackend : public Backend {
       if (node.op == &op::classifier) return compile_classifier_ahead(context_, graph, node);
       if (std::find(std::begin(kOnlyDeviceCode), std::end(kOnlyDeviceCode), node.op) == std::end(kOnlyDeviceCode))
         return;
-      if (node.op != &op::group || node.attrs.get_string("kind") != "matmul") compile(graph, node);
+      if (node.op == &op::group && node.attrs.get_string("kind") == "matmul")
+        return compile_matmul_ahead(context_, graph, node);
+      compile(graph, node);
     } catch (const std::exception&) {
       // It fails again, with the node's name, when the kernel itself is compiled.
     }

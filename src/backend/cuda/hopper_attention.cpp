@@ -1,6 +1,6 @@
 #include "backend/cuda/hopper_attention.h"
 
-#include "backend/cuda/driver.h"
+#include "backend/cuda/tensor_map.h"
 
 #include <fmt/core.h>
 
@@ -43,17 +43,9 @@ std::string constants(const AttentionProblem& p) {
       dtype_name(p.dtype), p.causal, p.documents);
 }
 
-// (batch, time, columns) of 16-bit elements as boxes of `rows` by 64, swizzled as the tensor cores want them.
-CUtensorMap tensor_map(const void* base, const AttentionProblem& p, int64_t columns, int rows) {
-  CUtensorMap map;
-  cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(p.time), cuuint64_t(p.batch)};
-  cuuint64_t strides[] = {sizes[0] * 2, sizes[0] * sizes[1] * 2};  // bytes, of all but the first
-  cuuint32_t box[] = {kHeadDim, cuuint32_t(rows), 1}, each[] = {1, 1, 1};
-  auto type = p.dtype == DType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  TOKAMAK_CUDA(driver().cuTensorMapEncodeTiled(&map, type, 3, const_cast<void*>(base), sizes, strides, box, each,
-                                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
-  return map;
+// (batch, time, columns) as boxes of `rows` by 64.
+CUtensorMap rows_of_heads(const void* base, const AttentionProblem& p, int64_t columns, int rows) {
+  return tensor_map(base, p.dtype, {columns, p.time, p.batch}, {kHeadDim, rows, 1});
 }
 
 // Each block works on one head after the other.
@@ -85,8 +77,8 @@ class ForwardKernel : public Kernel {
                        float(p.scale)};
     int64_t blocks = block_count(context_.info.multiprocessors, p);
     attention_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(640), kForwardSharedBytes},
-                       tensor_map(in[0], p, 3 * p.width(), kQueries), tensor_map(in[0], p, 3 * p.width(), kKeys),
-                       tensor_map(out[0], p, p.width(), kWarpRows), a);
+                       rows_of_heads(in[0], p, 3 * p.width(), kQueries), rows_of_heads(in[0], p, 3 * p.width(), kKeys),
+                       rows_of_heads(out[0], p, p.width(), kWarpRows), a);
   }
 
  private:
@@ -121,8 +113,8 @@ class GradKernel : public Kernel {
     rows_->launch(context_.queue(), {dim3(row_blocks), dim3(256)}, in[1], in[3], in[2], a);
     int64_t blocks = block_count(context_.info.multiprocessors, p);
     grad_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(384), kGradSharedBytes},
-                  tensor_map(in[0], p, 3 * p.width(), kTile), tensor_map(in[3], p, p.width(), kTile),
-                  tensor_map(out[0], p, 3 * p.width(), kWarpRows), a);
+                  rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_heads(in[3], p, p.width(), kTile),
+                  rows_of_heads(out[0], p, 3 * p.width(), kWarpRows), a);
   }
 
  private:

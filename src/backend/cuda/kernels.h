@@ -21,6 +21,8 @@ KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const
 KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& node);
 /// matmul nodes, and groups of kind matmul.
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node);
+/// Begins to compile its device code, where there is any.
+void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
@@ -29,6 +31,10 @@ KernelPtr make_reference_kernel(Context& context, const Graph& graph, const Node
 KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node& node);
+
+/// Whether a group of kind matmul has a kernel that computes what its parts would. cuBLASLt applies GELU to the sum
+/// before it is rounded: computed again, from the rounded sum, it would have other bits.
+bool takes_matmul(const DeviceInfo& info, const Node& group);
 
 /// What workspace_bytes() of the node's kernel will be, told without a device. What libraries decide is expected from
 /// what they did: cuDNN's gradient as seen on Hopper, cuBLASLt's matmuls at most as they were seen.

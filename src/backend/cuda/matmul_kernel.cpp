@@ -1,4 +1,5 @@
-// matmul nodes, and groups of kind matmul, by cuBLASLt.
+// matmul nodes, and groups of kind matmul: by an own kernel where there is one, else by cuBLASLt.
+#include "backend/cuda/hopper_matmul.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
 #include "base/error.h"
@@ -43,14 +44,37 @@ MatmulNode read(const Graph& graph, const Node& node) {
   return node.body ? read_matmul_group(node) : read_matmul(graph, node);
 }
 
+bool is_own(const DeviceInfo& info, const MatmulProblem& problem) {
+  return hopper_supports(problem, {info.major, info.minor});
+}
+
 }  // namespace
 
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node) {
-  return std::make_unique<MatmulKernel>(context, read(graph, node));
+  MatmulNode matmul = read(graph, node);
+  if (is_own(context.info, matmul.problem)) return make_hopper_matmul(context, matmul);
+  return std::make_unique<MatmulKernel>(context, matmul);
+}
+
+void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node) {
+  MatmulNode matmul = read(graph, node);
+  if (is_own(context.info, matmul.problem)) make_hopper_matmul(context, matmul);
 }
 
 int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
-  return expected_workspace_bytes(read(graph, node).problem, info.multiprocessors);
+  MatmulProblem problem = read(graph, node).problem;
+  if (is_own(info, problem)) return hopper_scratch_bytes(problem);
+  return expected_workspace_bytes(problem, info.multiprocessors);
+}
+
+bool takes_matmul(const DeviceInfo& info, const Node& group) {
+  MatmulProblem problem = read_matmul_group(group).problem;
+  switch (problem.epilogue) {
+    case MatmulEpilogue::kBiasGeluAux:
+    case MatmulEpilogue::kGeluGradSums: return is_own(info, problem);
+    case MatmulEpilogue::kBiasGelu: return false;
+    default: return true;
+  }
 }
 
 }  // namespace tokamak::cuda

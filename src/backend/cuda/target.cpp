@@ -23,7 +23,7 @@ Rates rates_of(int major, int minor) {
 constexpr double kMatmulShare = 0.7;
 constexpr double kAttentionShare = 0.42;  // forward and backward together, cuDNN
 constexpr double kPointwiseShare = 0.25;  // a function of a few instructions
-constexpr double kSustainedShare = 0.93;  // of a matmul alone, in a step on an H200 at its power limit of 700 W
+constexpr double kSustainedShare = 0.95;  // of a matmul alone, in a step on an H200 at its power limit of 700 W
 constexpr double kGroupShare = 0.93;      // of the bandwidth of a plain copy, what the kernels of groups reach
 
 Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwidth) {
@@ -43,10 +43,12 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.sustained_share = kSustainedShare;
   target.tunable = true;
   target.chunked_classifier = true;
-  target.matmul_gelu_grad = target.matmul_accumulate = true;
-  // cuBLASLt applies GELU to the sum before it is rounded. A GELU that is computed again, from the rounded sum, would
-  // then have other bits, and recomputing activations must not change any. It would gain 0.3% of a step.
-  target.matmul_gelu = target.matmul_gelu_aux = false;
+  // With the stored sum alone: whether it is stored depends on what is computed again, and that must not choose
+  // kernels.
+  target.matmul_gelu = false;
+  target.matmul_accumulate = target.matmul_gelu_aux = true;
+  target.matmul_gelu_grad = target.matmul_gelu_grad_sums = true;
+  target.takes_matmul = [info](const Graph&, const Node& group) { return takes_matmul(info, group); };
   target.row_column_groups = true;
   target.scratch_bytes = [info](const Graph& graph, const Node& node) { return scratch_bytes(info, graph, node); };
   target.streams = 2;

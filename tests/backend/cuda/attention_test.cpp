@@ -167,15 +167,9 @@ TEST(GpuAttention, CudnnEqualsReference) {
       }
 }
 
-bool has_hopper() {
-  if (!has_gpu()) return false;
-  cuda::DeviceInfo info = cuda::describe_device(0);
-  return info.major == 9 && info.minor == 0;
-}
-
 // One tile and several, whole and half ones of queries, fewer heads than multiprocessors and more.
 TEST(GpuAttention, HopperKernelsEqualReference) {
-  if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0 here";
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   for (DType dtype : {DType::kBF16, DType::kF16})
     for (bool causal : {true, false})
       for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}})
@@ -188,7 +182,7 @@ TEST(GpuAttention, HopperKernelsEqualReference) {
 
 // Small, for compute-sanitizer (bench/gpu.sh sanitize).
 TEST(GpuSanitized, HopperAttention) {
-  if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0 here";
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   for (bool documents : {false, true}) {
     AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, 0, documents);
     Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));

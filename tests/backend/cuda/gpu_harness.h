@@ -23,6 +23,15 @@ inline constexpr const char* kNoGpu = "there is no GPU here";
 
 inline bool has_gpu() { return cuda::device_count() > 0; }
 
+/// For kernels that use what only compute capability 9.0 has.
+inline constexpr const char* kNoHopper = "no GPU of compute capability 9.0 here";
+
+inline bool has_hopper() {
+  if (!has_gpu()) return false;
+  cuda::DeviceInfo info = cuda::describe_device(0);
+  return info.major == 9 && info.minor == 0;
+}
+
 /// A backend on device 0, made once for the test program; all test programs share a cache of compiled kernels.
 inline Backend& gpu_backend() {
   static const std::unique_ptr<Backend> backend =

@@ -1,4 +1,5 @@
 #include "backend/cuda/matmul_problem.h"
+#include "backend/cuda/hopper_matmul.h"
 
 #include "backend/cuda/matmul_call.h"
 #include "base/error.h"
@@ -201,7 +202,10 @@ TEST(matmul_problem, reads_every_matmul_of_a_training_step) {
     auto problems = test::matmuls_of_step(precision).problems;
     EXPECT_GE(problems.size(), 14u) << precision;
     EXPECT_LE(problems.size(), 24u) << precision;
-    for (const auto& [key, problem] : problems) EXPECT_NO_THROW(MatmulCall{problem}) << key;
+    for (const auto& [key, problem] : problems) {
+      if (hopper_supports(problem, {9, 0})) continue;  // by an own kernel
+      EXPECT_NO_THROW(MatmulCall{problem}) << key;
+    }
   }
   EXPECT_TRUE(test::matmuls_of_step("bf16").problems.count("bf16 65536x50304x768 nt")) << "the head";
 }

@@ -9,39 +9,12 @@
 
 namespace tokamak {
 
-constexpr int kHeadDim = 64;   // columns of a tile
-constexpr int kWarpRows = 16;  // rows of a product (64, N) that a warp holds
+constexpr int kHeadDim = 64;  // columns of a tile
 constexpr float kLog2E = 1.4426950408889634f;
-
-/// Where a ring of stages stands.
-template <int kStages>
-struct Turn {
-  int stage = 0, parity = 0;
-  __device__ void next() {
-    if (++stage == kStages) stage = 0, parity ^= 1;
-  }
-};
 
 struct Head {
   int b, h;
   __device__ Head(int index, int heads) : b(index / heads), h(index % heads) {}
-};
-
-/// A thread that computes: its warp group and its place in a product (64, N), of which it holds rows `row` and row + 8,
-/// columns 8 n + column and the next one.
-struct Worker {
-  int group, warp, lane, row, column;
-  __device__ Worker() {
-    // From lane 0, so that the compiler knows these to be the same in a warp.
-    int all_warps = __shfl_sync(0xffffffffu, int(threadIdx.x / 32), 0);
-    group = all_warps / 4 - 1;
-    warp = all_warps % 4;
-    lane = threadIdx.x % 32;
-    row = warp * kWarpRows + lane / 4;
-    column = lane % 4 * 2;
-  }
-  /// The first row of its warp in a tile of which each warp group has 64 rows.
-  __device__ int warp_row() const { return group * 64 + warp * kWarpRows; }
 };
 
 __device__ inline float exp2_fast(float x) {

@@ -1,11 +1,39 @@
-// What Hopper's tensor cores and copy engine need: barriers in shared memory, bulk copies, and products of a warp group
-// (wgmma). PTX ISA, sections "mbarrier", "cp.async.bulk", "wgmma". For compute capability 9.0 (sm_90a) only.
+// What Hopper's tensor cores and copy engine need: barriers in shared memory, also those of other blocks of a cluster,
+// bulk copies, and products of a warp group (wgmma). PTX ISA, sections "mbarrier", "cp.async.bulk", "wgmma". For compute capability 9.0 (sm_90a) only.
 // The text before this says Element, bf16 or f16, and TOKAMAK_ELEMENT, its name in PTX as a string.
 #pragma once
 
 #include "backend/cuda/kernels/storage.cuh"
 
 namespace tokamak {
+
+constexpr int kWarpRows = 16;  // rows of a product (64, N) that a warp holds
+
+/// Where a ring of stages stands.
+template <int kStages>
+struct Turn {
+  int stage = 0, parity = 0;
+  __device__ void next() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+};
+
+/// A thread that computes: its warp group (-1 for the first of the block) and its place in a product (64, N), of which
+/// it holds rows `row` and row + 8, columns 8 n + column and the next one.
+struct Worker {
+  int group, warp, lane, row, column;
+  __device__ Worker() {
+    // From lane 0, so that the compiler knows these to be the same in a warp.
+    int all_warps = __shfl_sync(0xffffffffu, int(threadIdx.x / 32), 0);
+    group = all_warps / 4 - 1;
+    warp = all_warps % 4;
+    lane = threadIdx.x % 32;
+    row = warp * kWarpRows + lane / 4;
+    column = lane % 4 * 2;
+  }
+  /// The first row of its warp in a tile of which each warp group has 64 rows.
+  __device__ int warp_row() const { return group * 64 + warp * kWarpRows; }
+};
 
 /// A CUtensorMap, made on the host.
 struct alignas(64) TensorMap {
@@ -27,6 +55,17 @@ __device__ inline void arrive(uint64_t* barrier) {
 __device__ inline void arrive_expecting(uint64_t* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
+}
+/// Arrives at the same barrier of a block of the cluster.
+__device__ inline void arrive_at(uint64_t* barrier, int block) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(shared_address(barrier)),
+      "r"(block)
+      : "memory");
 }
 /// Waits until the phase of this parity is over.
 __device__ inline void wait(uint64_t* barrier, int parity) {
@@ -67,6 +106,15 @@ __device__ inline void load_box(void* to, const TensorMap& map, int x, int y, in
       "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)), "l"(policy)
       : "memory");
 }
+/// The same, to the same place in all blocks of the cluster in `blocks` (a bit each), and to each one's barrier.
+__device__ inline void load_box_to(uint16_t blocks, void* to, const TensorMap& map, int x, int y, int z,
+                                   uint64_t* barrier, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)), "h"(blocks), "l"(policy)
+      : "memory");
+}
 /// Copies contiguous bytes, a multiple of 16, to shared memory.
 __device__ inline void load_bytes(void* to, const void* from, int bytes, uint64_t* barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
@@ -101,7 +149,10 @@ __device__ inline void wait_copies() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
 }
 /// Until they have read shared memory, so that it can be written again.
-__device__ inline void wait_copies_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+template <int kPending = 0>
+__device__ inline void wait_copies_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
 
 /// Ordinary stores of this thread to shared memory become visible to the tensor cores and to the copy engine.
 __device__ inline void publish_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
@@ -115,6 +166,17 @@ __device__ inline void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+/// This block's place in its cluster.
+__device__ inline int block_in_cluster() {
+  int rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// Among all threads of the cluster.
+__device__ inline void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 /// Among the 128 threads of a warp group; barrier 0 is __syncthreads().
 __device__ inline void sync_warp_group(int barrier) { asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory"); }
 
@@ -123,6 +185,14 @@ __device__ inline void sync_warp_group(int barrier) { asm volatile("bar.sync %0,
 __device__ inline void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
                "r"(c), "r"(d)
+               : "memory");
+}
+
+/// The other way: loads what store_matrices has stored.
+__device__ inline void load_matrices(uint32_t address, uint32_t& a, uint32_t& b, uint32_t& c, uint32_t& d) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+               : "r"(address)
                : "memory");
 }
 
@@ -148,10 +218,11 @@ __device__ inline float2 unpack(uint32_t pair, f16) {
 
 /// A matrix in shared memory for wgmma: rows of 64 elements (128 bytes), swizzled as a tensor map's SWIZZLE_128B does,
 /// 8 rows after 8 rows; begins at a multiple of 1024 bytes. Rows may be the product's rows or columns (then the sum
-/// runs along them) or the sum's index (transposed).
-__device__ inline uint64_t matrix(const void* at) {
-  constexpr uint64_t kSwizzle128 = uint64_t(1) << 62, kEightRows = uint64_t(1024 >> 4) << 32, kUnused = 1 << 16;
-  return kSwizzle128 | kEightRows | kUnused | (shared_address(at) >> 4 & 0x3fff);
+/// runs along them) or the sum's index (transposed). Of a transposed one with more than 64 columns, matrices of 64 come
+/// one after the other, each of `bytes`.
+__device__ inline uint64_t matrix(const void* at, int bytes = 16) {
+  constexpr uint64_t kSwizzle128 = uint64_t(1) << 62, kEightRows = uint64_t(1024 >> 4) << 32;
+  return kSwizzle128 | kEightRows | uint64_t(bytes >> 4) << 16 | (shared_address(at) >> 4 & 0x3fff);
 }
 /// Steps of 16 along the sum: along rows, and from row to row.
 constexpr uint64_t kAlongRows = 32 >> 4, kDownRows = 16 * 128 >> 4;
@@ -242,6 +313,35 @@ __device__ inline void multiply_rows(float (&d)[32], uint64_t a, uint64_t b, boo
         "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
         "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
       : "l"(a), "l"(b), "r"(int(add)));
+}
+
+/// a (64, 16), sums along rows, and b, whose sums run along rows (192, 16) or from row to row (16, 192): d (64, 192).
+template <bool kDownB>
+__device__ inline void multiply(float (&d)[96], uint64_t a, uint64_t b, bool add) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n192k16.f32." TOKAMAK_ELEMENT "." TOKAMAK_ELEMENT " {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+      "}, %96, %97, p, 1, 1, 0, %99;\n}"
+      :
+        "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+        "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+        "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+        "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+        "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+        "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+        "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+        "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+      : "l"(a), "l"(b), "r"(int(add)), "n"(int(kDownB)));
 }
 
 }  // namespace tokamak

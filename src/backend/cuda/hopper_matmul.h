@@ -1,0 +1,27 @@
+// Matmuls with GELU, or its derivative, by Hopper's tensor cores (kernels/matmul_hopper.cu): bf16 and f16. cuBLASLt
+// does the same in an epilogue that costs more than a kernel of its own would, and cannot sum over rows beside it; GELU
+// here is of the rounded sum, as in a kernel of its own, so that it may be computed again. Deterministic. Tests:
+// tests/backend/cuda/hopper_matmul_test.cpp
+#pragma once
+
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/matmul_problem.h"
+
+#include <string>
+
+namespace tokamak::cuda {
+
+/// Whether there is a kernel for the problem on a device of this compute capability: GELU with its argument stored, or
+/// its derivative; a as (M, K); N and K multiples of 8.
+bool hopper_supports(const MatmulProblem& problem, Architecture architecture);
+
+/// Scratch memory: the sums of every 32 rows, where sums are wanted.
+int64_t hopper_scratch_bytes(const MatmulProblem& problem);
+
+/// Device code of the functions matmul and sum_rows.
+std::string hopper_matmul_source(const MatmulProblem& problem);
+
+/// hopper_supports() must hold.
+KernelPtr make_hopper_matmul(Context& context, const MatmulNode& node);
+
+}  // namespace tokamak::cuda
