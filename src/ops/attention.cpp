@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "graph/host_tensor.h"
 #include "ops/attention_operands.h"
+#include "ops/interpret.h"  // round_to
 
 #include <cmath>
 #include <limits>
@@ -19,6 +20,7 @@ namespace {
 using Tensors = std::span<const HostTensor* const>;
 
 constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"}, {"scale"}, {"stream"}};
+constexpr AttrDef kGradAttrs[] = {{"causal"}, {"dropout"}, {"heads"}, {"scale"}, {"stream"}, {"sums", false}};
 constexpr AttrDef kDecodeAttrs[] = {{"heads"}, {"scale"}};
 
 struct Dims {
@@ -183,9 +185,15 @@ Cost attention_cost(const NodeSpec& spec, std::span<const ValueType> outputs, do
   return cost;
 }
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return attention_cost(spec, outputs, 2); }
-Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return attention_cost(spec, outputs, 5); }
+bool gives_sums(const Attrs& attrs) { return attrs.get_bool("sums", false); }
 
-// attention_grad(qkv, out, lse, dout[, rng][, documents]) -> dqkv
+Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = attention_cost(spec, outputs, 5);
+  if (gives_sums(spec.attrs)) cost.flops += double(num_elements(outputs[0].shape));
+  return cost;
+}
+
+// attention_grad(qkv, out, lse, dout[, rng][, documents]) -> dqkv[, its sums over B and T: f32 (3C)]
 std::vector<ValueType> infer_grad(const NodeSpec& spec) {
   Dims d = checked_dims(spec);
   if (spec.inputs[1].shape != Shape{d.B, d.T, d.C} || spec.inputs[3].shape != spec.inputs[1].shape)
@@ -194,7 +202,13 @@ std::vector<ValueType> infer_grad(const NodeSpec& spec) {
   if (ValueType lse{DType::kF32, {d.B, d.H, d.T}}; spec.inputs[2] != lse)
     user_error("[attention_grad] expected lse to be {}, got {}", to_string(lse), to_string(spec.inputs[2]));
   check_operands(spec, d);
+  if (gives_sums(spec.attrs)) return {spec.inputs[0], {DType::kF32, {3 * d.C}}};
   return {spec.inputs[0]};
+}
+
+// Of the values as they are stored.
+void sum_columns(const HostTensor& x, HostTensor& sums) {
+  for (int64_t i = 0; i < x.size(); ++i) sums[i % sums.size()] += round_to(x.type.dtype, x[i]);
 }
 
 void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
@@ -223,6 +237,7 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
           }
         }
       }
+  if (gives_sums(node.attrs)) sum_columns(out[0], out[1]);
 }
 
 // attention_decode(qkv (B, t, 3C), cache (B, Tmax, 2C), position i32[]) -> out (B, t, C), cache
@@ -286,7 +301,7 @@ constinit const OpDef attention = {.name = "attention",
 constinit const OpDef attention_grad = {.name = "attention_grad",
                                         .min_inputs = 4,
                                         .max_inputs = 6,
-                                        .attrs = kAttrs,
+                                        .attrs = kGradAttrs,
                                         .infer = infer_grad,
                                         .no_gradient = "second derivatives are not needed",
                                         .reference = grad_reference,

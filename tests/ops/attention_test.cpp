@@ -10,11 +10,19 @@ namespace {
 Attrs attrs(int64_t heads, bool causal, double dropout = 0) {
   return {{"causal", causal}, {"dropout", dropout}, {"heads", heads}, {"scale", 0.6}, {"stream", int64_t(4)}};
 }
+Attrs sums_attrs(int64_t heads) {
+  Attrs all = attrs(heads, true);
+  all.set("sums", true);
+  return all;
+}
 Attrs decode_attrs(int64_t heads) { return {{"heads", heads}, {"scale", 0.6}}; }
 
 // lse as the forward pass would give it does not matter here: the formula is the same for any.
 std::vector<CaseInput> grad_inputs(int64_t B, int64_t T, int64_t C, int64_t heads) {
   return {f32({B, T, 3 * C}), f32({B, T, C}), f32({B, heads, T}, 1, 3), f32({B, T, C})};
+}
+std::vector<CaseInput> bf16_grad_inputs(int64_t B, int64_t T, int64_t C, int64_t heads) {
+  return {bf16({B, T, 3 * C}), bf16({B, T, C}), f32({B, heads, T}, 1, 3), bf16({B, T, C})};
 }
 
 }  // namespace
@@ -53,6 +61,9 @@ std::vector<OpCase> attention_cases() {
       {"DocumentsDropout", &op::attention_grad, with_both, attrs(2, true, 0.3)},
       {"DocumentsLong", &op::attention_grad, long_documents, attrs(2, true), 1e-4},
       {"DocumentsLongFull", &op::attention_grad, long_documents, attrs(2, false), 1e-4},
+      {"Sums", &op::attention_grad, grad_inputs(2, 5, 6, 2), sums_attrs(2)},
+      {"SumsBf16", &op::attention_grad, bf16_grad_inputs(2, 9, 8, 2), sums_attrs(2), 2e-2},
+      {"SumsDocuments", &op::attention_grad, with_documents, sums_attrs(2)},
       {"First", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({}, 0, 1)}, decode_attrs(2)},
       {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({}, 4, 5)}, decode_attrs(3)},
       {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({}, 5, 6)}, decode_attrs(1)},
@@ -105,6 +116,23 @@ TEST(Attention, LooksOnlyIntoItsOwnDocument) {
       bool sees = causal ? t == 2 : t <= 2;
       EXPECT_EQ(before[2 * t] == after[2 * t], !sees) << "causal " << causal << ", position " << t;
     }
+  }
+}
+
+// Of the values as they are stored, and beside them as they are without the sums.
+TEST(AttentionGrad, SumsWhatItStores) {
+  OpCase plain{"", &op::attention_grad, bf16_grad_inputs(2, 9, 8, 2), attrs(2, true)}, with = plain;
+  with.attrs = sums_attrs(2);
+  std::vector<HostTensor> arguments = case_arguments(plain);
+  HostTensor dqkv = interpret(case_graph(plain), arguments).results[0];
+  std::vector<HostTensor> both = interpret(case_graph(with), arguments).results;
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].data, dqkv.data);
+  ASSERT_EQ(to_string(both[1].type), "f32[24]");
+  for (int64_t c = 0; c < 24; ++c) {
+    double sum = 0;
+    for (int64_t row = 0; row < 2 * 9; ++row) sum += dqkv[row * 24 + c];
+    EXPECT_DOUBLE_EQ(both[1][c], sum) << "column " << c;
   }
 }
 

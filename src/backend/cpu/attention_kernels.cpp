@@ -122,6 +122,7 @@ std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& no
   return make<AttentionKernel>(graph, node);
 }
 std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Node& node) {
+  if (node.outputs.size() > 1) return make_reference_kernel(graph, node);
   return make<AttentionGradKernel>(graph, node);
 }
 std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const Node& node) {
@@ -132,7 +133,8 @@ int64_t attention_scratch(const Graph& graph, const Node& node, int threads) {
   return has_kernel(graph, node) ? int64_t(attention_workspace_bytes(shape_of(graph, node), threads)) : 0;
 }
 int64_t attention_grad_scratch(const Graph& graph, const Node& node, int threads) {
-  return has_kernel(graph, node) ? int64_t(attention_grad_workspace_bytes(shape_of(graph, node), threads)) : 0;
+  bool own = has_kernel(graph, node) && node.outputs.size() == 1;
+  return own ? int64_t(attention_grad_workspace_bytes(shape_of(graph, node), threads)) : 0;
 }
 
 }  // namespace tokamak::cpu
