@@ -1,6 +1,7 @@
 // The ordered table of all passes; this file is where to read what happens to a graph, and when.
 #include "passes/any_order.h"
 #include "passes/apply_recompute.h"
+#include "passes/attention_sums.h"
 #include "passes/autocast.h"
 #include "passes/choose_recompute.h"
 #include "passes/chunked_classifier.h"
@@ -58,6 +59,9 @@ constexpr Pass kPasses[] = {
      "computes what is tagged #recompute again where the backward pass reads it"},
     {"merge_casts", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fuse && low_precision(c); }, merge_casts,
      "makes the bf16 or f16 copies of all weights in one kernel"},
+    {"attention_sums", Stage::kStep, Numerics::kTolerance,
+     [](C c) { return c.options.fuse && c.target.attention_sums; }, attention_sums,
+     "attention's gradient also gives the gradient of the bias of q, k and v, where the target has a kernel for it"},
     {"form_groups", Stage::kStep, Numerics::kExact, always, form_groups,
      "gives every pointwise op, reduction and composite its kernel template"},
     {"fuse", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fuse; }, fuse,

@@ -30,6 +30,7 @@ PassContext random_context(uint32_t seed) {
   target.matmul_accumulate = coin();
   target.row_column_groups = coin();
   target.matmul_gelu_grad_sums = coin();
+  if (coin()) target.attention_sums = [](const Graph&, const Node&) { return true; };
   return context;
 }
 
@@ -50,7 +51,7 @@ bool same(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
 }
 
 TEST(DevicePasses, KeepTheMeaningOfRandomGraphs) {
-  int classifiers = 0, row_columns = 0;
+  int classifiers = 0, row_columns = 0, attention_sums = 0;
   for (uint32_t i = 0; i < kGraphs; ++i) {
     Graph before = RandomModel(kBaseSeed + i).make(), after = before;
     PassContext context = random_context(i);
@@ -62,12 +63,15 @@ TEST(DevicePasses, KeepTheMeaningOfRandomGraphs) {
                                                                           << print(before) << "became\n"
                                                                           << print(after);
     classifiers += count_ops(after, "classifier");
-    for (const Node& node : after.nodes())
+    for (const Node& node : after.nodes()) {
+      attention_sums += node.attrs.get_bool("sums", false);
       if (node.body && node.attrs.get_string("kind") == "row")
         for (const Node& inner : node.body->nodes())
           row_columns += inner.op->name == "reduce_sum" && inner.attrs.get_ints("dims")[0] == 0;
+    }
   }
   EXPECT_GT(row_columns, 20);
+  EXPECT_GT(attention_sums, 20);
   RecordProperty("classifiers", classifiers);
 }
 

@@ -150,6 +150,7 @@ class RandomModel {
         .heads = heads, .causal = below(3) > 0, .scale = 0.5, .dropout = below(3) ? 0.0 : 0.25, .stream = stream_++};
     int64_t B = 1 + below(2), T = random_size();
     ValueId qkv = tanh(g_, parameter({B, T, 3 * C})), documents = kNoValue;
+    if (below(2)) qkv = add(g_, qkv, parameter({3 * C}));
     if (below(2)) documents = g_.input(fmt::format("documents{}", parameters_), {DType::kI32, {B, T}});
     return attention(g_, qkv, options, rng_, documents);
   }

@@ -45,6 +45,7 @@ Target full_target() {
   target.tf32_flops = 2 * target.f32_flops;
   target.chunked_classifier = target.matmul_gelu_aux = target.matmul_gelu_grad = target.matmul_accumulate = true;
   target.matmul_gelu_grad_sums = target.row_column_groups = true;
+  target.attention_sums = [](const Graph&, const Node&) { return true; };
   target.streams = 2;
   return target;
 }

@@ -24,6 +24,7 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
   p.stream = node.attrs.get_int("stream");
   p.any_order = node.has_tag("any_order");
   p.documents = attention_operands(node).documents >= 0;
+  p.sums = node.attrs.get_bool("sums", false);
   return p;
 }
 
@@ -44,7 +45,8 @@ Family choose_grad(const DeviceInfo& info, const Graph& graph, const Node& node,
                    const Cudnn& cudnn) {
   for (size_t i : {1, 3})  // out and dout; autocast gives them the type of qkv
     if (graph.dtype(node.inputs[i]) != problem.dtype) return Family::kReference;
-  return choose(info, problem, cudnn);
+  Family family = choose(info, problem, cudnn);
+  return problem.sums && family != Family::kHopper ? Family::kReference : family;
 }
 
 }  // namespace
@@ -71,6 +73,12 @@ KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const
     case Family::kReference: break;
   }
   return make_reference_kernel(context, graph, node);
+}
+
+bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  auto cudnn = [&] { return cudnn_may_support(problem); };
+  return choose_grad(info, graph, node, problem, cudnn) == Family::kHopper;
 }
 
 int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {

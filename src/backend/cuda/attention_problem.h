@@ -17,6 +17,7 @@ struct AttentionProblem {
   int64_t stream = 0;      // of dropout's random numbers
   bool any_order = false;  // of the gradient's sums
   bool documents = false;  // the last input gives the first position of each one's document
+  bool sums = false;       // the gradient gives its sums over batch and time as well
 
   int64_t width() const { return heads * head_dim; }
   auto operator<=>(const AttentionProblem&) const = default;

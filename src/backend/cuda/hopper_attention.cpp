@@ -23,13 +23,14 @@ struct ForwardArguments {
 constexpr int kForwardSharedBytes = (6 * 2 * kKeys + 2 * kQueries + kQueries) * kHeadDim * 2 + 16 * 8;
 
 // As in kernels/attention_grad_hopper.cu.
-constexpr int kTile = 128;
+constexpr int kTile = 128, kGradWarps = 8;
 struct GradArguments {
   float* rows;
   float* dq_sum;
   const void* documents;
   int32_t batch, time, heads;
   float scale;
+  float* column_sums;
 };
 // Two stages of q, dout, k, v and dS, each 128 x 64 or 128 x 128; dQ as floats; two stages of two floats a row;
 // barriers.
@@ -39,14 +40,16 @@ constexpr int kGradSharedBytes =
 std::string constants(const AttentionProblem& p) {
   return fmt::format(
       "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
-      "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2};\n}}\n",
-      dtype_name(p.dtype), p.causal, p.documents);
+      "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kSums = {3};\n}}\n",
+      dtype_name(p.dtype), p.causal, p.documents, p.sums);
 }
 
 // (batch, time, columns) as boxes of `rows` by 64.
 CUtensorMap rows_of_heads(const void* base, const AttentionProblem& p, int64_t columns, int rows) {
   return tensor_map(base, p.dtype, {columns, p.time, p.batch}, {kHeadDim, rows, 1});
 }
+
+constexpr int kSumThreads = 16 * kHeadDim;  // as in kernels/attention_column_sums.cu
 
 // Each block works on one head after the other.
 int64_t block_count(int multiprocessors, const AttentionProblem& p) {
@@ -55,6 +58,11 @@ int64_t block_count(int multiprocessors, const AttentionProblem& p) {
 
 // Of two floats for each row of every head.
 int64_t row_bytes(const AttentionProblem& p) { return p.batch * p.heads * p.time * 2 * int64_t(sizeof(float)); }
+
+// Of sums of dQ, dK and dV by the warps that compute a head.
+int64_t column_sum_bytes(const AttentionProblem& p) {
+  return p.sums ? p.batch * p.heads * kGradWarps * 3 * kHeadDim * int64_t(sizeof(float)) : 0;
+}
 
 // The last input, where there are documents.
 const void* documents(const AttentionProblem& p, std::span<const void* const> in) {
@@ -93,6 +101,7 @@ class GradKernel : public Kernel {
     std::string source = hopper_attention_grad_source(problem);
     rows_ = context.compiler->add("attention_rows", source);
     grad_ = context.compiler->add("attention_grad", source);
+    if (problem.sums) add_sums_ = context.compiler->add("attention_column_sums", hopper_attention_column_sums_source());
   }
 
   int64_t workspace_bytes() const override {
@@ -103,24 +112,28 @@ class GradKernel : public Kernel {
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const AttentionProblem& p = problem_;
     GradArguments a{reinterpret_cast<float*>(workspace_),
-                    reinterpret_cast<float*>(workspace_ + row_bytes(p)),
+                    reinterpret_cast<float*>(workspace_ + row_bytes(p) + column_sum_bytes(p)),
                     documents(p, in),
                     int32_t(p.batch),
                     int32_t(p.time),
                     int32_t(p.heads),
-                    float(p.scale)};
+                    float(p.scale),
+                    reinterpret_cast<float*>(workspace_ + row_bytes(p))};
     unsigned row_blocks = unsigned(p.batch * p.heads * p.time / 32);
     rows_->launch(context_.queue(), {dim3(row_blocks), dim3(256)}, in[1], in[3], in[2], a);
     int64_t blocks = block_count(context_.info.multiprocessors, p);
     grad_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(384), kGradSharedBytes},
                   rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_heads(in[3], p, p.width(), kTile),
                   rows_of_heads(out[0], p, 3 * p.width(), kWarpRows), a);
+    if (p.sums)
+      add_sums_->launch(context_.queue(), {dim3(unsigned(p.heads), 3), dim3(kSumThreads)}, a.column_sums,
+                        static_cast<float*>(out[1]), a.batch, a.heads, int32_t(kGradWarps));
   }
 
  private:
   Context& context_;
   AttentionProblem problem_;
-  std::shared_ptr<DeviceFunction> rows_, grad_;
+  std::shared_ptr<DeviceFunction> rows_, grad_, add_sums_;
   std::byte* workspace_ = nullptr;
 };
 
@@ -136,7 +149,8 @@ bool hopper_fills(const AttentionProblem& p, int multiprocessors) {
 }
 
 int64_t hopper_grad_scratch_bytes(const AttentionProblem& p, int multiprocessors) {
-  return row_bytes(p) + block_count(multiprocessors, p) * p.time * kHeadDim * int64_t(sizeof(float));
+  return row_bytes(p) + column_sum_bytes(p) +
+         block_count(multiprocessors, p) * p.time * kHeadDim * int64_t(sizeof(float));
 }
 
 std::string hopper_attention_source(const AttentionProblem& problem) {
@@ -144,6 +158,9 @@ std::string hopper_attention_source(const AttentionProblem& problem) {
 }
 std::string hopper_attention_grad_source(const AttentionProblem& problem) {
   return constants(problem) + std::string(embedded_source("backend/cuda/kernels/attention_grad_hopper.cu"));
+}
+std::string hopper_attention_column_sums_source() {
+  return std::string(embedded_source("backend/cuda/kernels/attention_column_sums.cu"));
 }
 
 KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem) {

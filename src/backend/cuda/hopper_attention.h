@@ -1,6 +1,6 @@
 // Attention by Hopper's tensor cores (kernels/attention_hopper.cu, kernels/attention_grad_hopper.cu): bf16 and f16,
 // heads of 64, times that are multiples of 128, without dropout; documents only with causal attention. Deterministic,
-// and faster than cuDNN's; T x T is never stored. Tests: tests/backend/cuda/attention_test.cpp.
+// and faster than cuDNN's; T x T is never stored. Tests: tests/backend/cuda/hopper_attention_test.cpp.
 #pragma once
 
 #include "backend/cuda/attention_problem.h"
@@ -19,13 +19,14 @@ bool hopper_fills(const AttentionProblem& problem, int multiprocessors);
 /// Scratch memory of the gradient on a device with so many multiprocessors.
 int64_t hopper_grad_scratch_bytes(const AttentionProblem& problem, int multiprocessors);
 
-/// Device code of the functions attention; attention_rows and attention_grad.
+/// Device code of the functions attention; attention_rows and attention_grad; attention_column_sums.
 std::string hopper_attention_source(const AttentionProblem& problem);
 std::string hopper_attention_grad_source(const AttentionProblem& problem);
+std::string hopper_attention_column_sums_source();
 
 /// inputs: qkv[, documents], outputs: out (B, T, C), lse (B, H, T). hopper_supports() must hold, here and below.
 KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem);
-/// inputs: qkv, out, lse, dout[, documents], outputs: dqkv (B, T, 3C).
+/// inputs: qkv, out, lse, dout[, documents], outputs: dqkv (B, T, 3C)[, its sums over B and T (3C)].
 KernelPtr make_hopper_attention_grad(Context& context, const AttentionProblem& problem);
 
 }  // namespace tokamak::cuda

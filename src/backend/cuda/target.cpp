@@ -50,6 +50,9 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.matmul_gelu_grad = target.matmul_gelu_grad_sums = true;
   target.takes_matmul = [info](const Graph&, const Node& group) { return takes_matmul(info, group); };
   target.row_column_groups = true;
+  target.attention_sums = [info](const Graph& graph, const Node& node) {
+    return attention_grad_gives_sums(info, graph, node);
+  };
   target.scratch_bytes = [info](const Graph& graph, const Node& node) { return scratch_bytes(info, graph, node); };
   target.streams = 2;
   return target;

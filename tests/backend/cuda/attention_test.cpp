@@ -1,14 +1,10 @@
-// Attention on the GPU, by cuDNN and by the project's own kernels, against the op's reference.
+// Attention on the GPU, by cuDNN and by the blocked kernels, against the op's reference.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/cudnn_attention.h"
-#include "backend/cuda/hopper_attention.h"
 #include "graph/builder.h"
 #include "ops/ops.h"
 #include "tests/backend/cuda/architectures.h"
-#include "tests/backend/cuda/gpu_harness.h"
-#include "tests/support/random_tensors.h"
-
-#include <fmt/core.h>
+#include "tests/backend/cuda/attention_harness.h"
 
 #include <array>
 
@@ -16,116 +12,6 @@ namespace tokamak::test {
 namespace {
 
 using cuda::AttentionPass;
-using cuda::AttentionProblem;
-using cuda::KernelPtr;
-
-cuda::Context& gpu_context() {
-  static cuda::Context context(cuda::describe_device(0), std::filesystem::temp_directory_path() / "tokamak_gpu_tests");
-  return context;
-}
-
-// Runs a kernel on its own; every byte that it does not write stays NaN.
-class KernelRun {
- public:
-  explicit KernelRun(KernelPtr kernel, int fill = 0xff)
-      : kernel_(std::move(kernel)), workspace_(kernel_->workspace_bytes()) {
-    TOKAMAK_CUDA(cudaMemset(workspace_.get(), fill, size_t(workspace_.bytes())));
-    kernel_->use_workspace(workspace_.get());
-  }
-  int64_t workspace_bytes() const { return workspace_.bytes(); }
-
-  std::vector<HostTensor> operator()(const std::vector<HostTensor>& inputs, const std::vector<ValueType>& outputs) {
-    std::vector<cuda::DeviceBuffer> buffers;
-    std::vector<const void*> in;
-    std::vector<void*> out;
-    for (const HostTensor& input : inputs) {
-      std::vector<std::byte> bytes = to_storage(input);
-      buffers.emplace_back(int64_t(bytes.size()));
-      TOKAMAK_CUDA(cudaMemcpy(buffers.back().get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
-      in.push_back(buffers.back().get());
-    }
-    for (const ValueType& type : outputs) {
-      buffers.emplace_back(num_bytes(type));
-      TOKAMAK_CUDA(cudaMemset(buffers.back().get(), 0xff, size_t(num_bytes(type))));
-      out.push_back(buffers.back().get());
-    }
-    TOKAMAK_CUDA(cudaDeviceSynchronize());
-    kernel_->run(in, out);
-    TOKAMAK_CUDA(cudaStreamSynchronize(gpu_context().queue()));
-    std::vector<HostTensor> results;
-    for (size_t i = 0; i < outputs.size(); ++i)
-      results.push_back(read_tensor(outputs[i], [&](void* to, int64_t bytes) {
-        TOKAMAK_CUDA(cudaMemcpy(to, out[i], size_t(bytes), cudaMemcpyDeviceToHost));
-      }));
-    return results;
-  }
-
- private:
-  KernelPtr kernel_;
-  cuda::DeviceBuffer workspace_;
-};
-
-std::string name_of(const AttentionProblem& p) {
-  return fmt::format("B={} T={} H={} D={} {} causal={} dropout={} documents={}", p.batch, p.time, p.heads, p.head_dim,
-                     dtype_name(p.dtype), p.causal, p.dropout, p.documents);
-}
-
-Attrs attrs_of(const AttentionProblem& p) {
-  return {{"causal", p.causal}, {"dropout", p.dropout}, {"heads", p.heads}, {"scale", p.scale}, {"stream", p.stream}};
-}
-
-// A problem's tensors: random qkv and dout, and what the reference makes of them.
-struct Example {
-  AttentionProblem problem;
-  ValueType qkv_type, out_type, lse_type;
-  std::vector<HostTensor> forward_in, forward_out, backward_in, backward_out;
-
-  explicit Example(const AttentionProblem& p)
-      : problem(p), qkv_type{p.dtype, {p.batch, p.time, 3 * p.width()}},
-        out_type{p.dtype, {p.batch, p.time, p.width()}}, lse_type{DType::kF32, {p.batch, p.heads, p.time}} {
-    HostTensor rng({DType::kI32, {2}}), dout = random_tensor(out_type, 2);
-    rng[0] = 5, rng[1] = 7;
-    forward_in = {random_tensor(qkv_type, 1)};
-    for (double& x : forward_in[0].data) x = round_to(p.dtype, 2 * x);  // so that the softmax is not flat
-    HostTensor documents = random_tensor({DType::kI32, {p.batch, p.time}}, 3, 4);
-    make_starts(documents);
-    if (p.dropout > 0) forward_in.push_back(rng);
-    if (p.documents) forward_in.push_back(documents);
-    forward_out = {HostTensor(out_type), HostTensor(lse_type)};
-    run_reference(op::attention, forward_in, forward_out);
-    backward_in = {forward_in[0], forward_out[0], forward_out[1], dout};
-    for (double& y : backward_in[1].data) y = round_to(p.dtype, y);
-    if (p.dropout > 0) backward_in.push_back(rng);
-    if (p.documents) backward_in.push_back(documents);
-    backward_out = {HostTensor(qkv_type)};
-    run_reference(op::attention_grad, backward_in, backward_out);
-  }
-
-  void run_reference(const OpDef& op, const std::vector<HostTensor>& in, std::vector<HostTensor>& out) const {
-    Node node;
-    node.op = &op;
-    node.attrs = attrs_of(problem);
-    std::vector<const HostTensor*> pointers;
-    for (const HostTensor& tensor : in) pointers.push_back(&tensor);
-    op.reference(node, pointers, out);
-  }
-
-  void check(KernelPtr kernel, KernelPtr grad) const {
-    ASSERT_TRUE(kernel && grad) << name_of(problem);
-    Tolerance tolerance = tolerance_of(problem.dtype);
-    std::vector<HostTensor> out = KernelRun(std::move(kernel))(forward_in, {out_type, lse_type});
-    expect_near(out[0], forward_out[0], tolerance, "out, " + name_of(problem));
-    expect_near(out[1], forward_out[1], problem.dtype == DType::kF32 ? kF32Tolerance : kF16Tolerance,
-                "lse, " + name_of(problem));
-    out = KernelRun(std::move(grad))(backward_in, {qkv_type});
-    expect_near(out[0], backward_out[0], tolerance, "dqkv, " + name_of(problem));
-  }
-};
-
-AttentionProblem problem(int64_t B, int64_t T, int64_t H, int64_t D, DType dtype, bool causal = true,
-                         double dropout = 0, bool documents = false) {
-  return {B, T, H, D, dtype, causal, 1 / std::sqrt(double(D)), dropout, 3, false, documents};
-}
 
 constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
@@ -167,42 +53,6 @@ TEST(GpuAttention, CudnnEqualsReference) {
       }
 }
 
-// One tile and several, whole and half ones of queries, fewer heads than multiprocessors and more.
-TEST(GpuAttention, HopperKernelsEqualReference) {
-  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  for (DType dtype : {DType::kBF16, DType::kF16})
-    for (bool causal : {true, false})
-      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}})
-        for (bool documents : {false, true}) {
-          AttentionProblem p = problem(B, T, H, 64, dtype, causal, 0, documents && causal);
-          ASSERT_TRUE(hopper_supports(p, {9, 0}));
-          Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
-        }
-}
-
-// Small, for compute-sanitizer (bench/gpu.sh sanitize).
-TEST(GpuSanitized, HopperAttention) {
-  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  for (bool documents : {false, true}) {
-    AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, 0, documents);
-    Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
-  }
-}
-
-TEST(HopperAttention, SaysWhatItSupports) {
-  AttentionProblem p = problem(2, 256, 4, 64, DType::kBF16);
-  EXPECT_TRUE(hopper_supports(p, {9, 0}));
-  for (cuda::Architecture a : all_architectures()) EXPECT_EQ(hopper_supports(p, a), a.major == 9) << a.major;
-  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kF32), {9, 0}));
-  EXPECT_FALSE(hopper_supports(problem(2, 200, 4, 64, DType::kBF16), {9, 0}));
-  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 128, DType::kBF16), {9, 0}));
-  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.1), {9, 0}));
-  EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
-  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, false, 0, true), {9, 0}));
-  EXPECT_FALSE(hopper_fills(p, 132));
-  EXPECT_TRUE(hopper_fills(problem(6, 256, 11, 64, DType::kBF16), 132));
-}
-
 // What cuDNN cannot do as the op says it: other random numbers, f32, and heads that are no multiple of 8.
 TEST(GpuAttention, CudnnLeavesTheRest) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
@@ -241,10 +91,16 @@ TEST(GpuAttention, CudnnRunsALargeBatchInParts) {
 
 TEST(GpuAttention, GradientIsDeterministic) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (AttentionProblem p :
-       {problem(4, 1024, 12, 64, DType::kBF16), problem(16, 512, 12, 64, DType::kBF16),
-        problem(16, 512, 12, 64, DType::kF16, true, 0, true), problem(2, 300, 4, 64, DType::kF16, true, 0.1),
-        problem(4, 1024, 12, 64, DType::kBF16, true, 0, true)}) {
+  std::vector<AttentionProblem> problems{problem(4, 1024, 12, 64, DType::kBF16), problem(16, 512, 12, 64, DType::kBF16),
+                                         problem(16, 512, 12, 64, DType::kF16, true, 0, true),
+                                         problem(2, 300, 4, 64, DType::kF16, true, 0.1),
+                                         problem(4, 1024, 12, 64, DType::kBF16, true, 0, true)};
+  if (has_hopper())
+    for (bool documents : {false, true}) {
+      problems.push_back(problem(16, 512, 12, 64, DType::kBF16, true, 0, documents));
+      problems.back().sums = true;
+    }
+  for (const AttentionProblem& p : problems) {
     ValueType qkv{p.dtype, {p.batch, p.time, 3 * p.width()}}, out{p.dtype, {p.batch, p.time, p.width()}};
     Graph graph;
     GraphBuilder g(graph);
@@ -253,13 +109,20 @@ TEST(GpuAttention, GradientIsDeterministic) {
     std::vector<ValueId> in{x};
     if (p.dropout > 0) in.push_back(rng);
     if (p.documents) in.push_back(documents);
-    std::vector<ValueId> y = g.add(op::attention, in, attrs_of(p));
+    AttentionProblem forward = p;
+    forward.sums = false;
+    std::vector<ValueId> y = g.add(op::attention, in, attrs_of(forward));
     in.insert(in.begin() + 1, {y[0], y[1], dy});
-    graph.add_result("dqkv", g.add1(op::attention_grad, in, attrs_of(p)));
+    for (ValueId grad : g.add(op::attention_grad, in, attrs_of(p))) graph.add_result(fmt::format("{}", grad), grad);
     std::vector<HostTensor> arguments = random_arguments(graph);
-    std::vector<std::byte> first = to_storage(run_on_gpu(graph, arguments).results[0]);
-    for (bool record : {false, true})
-      EXPECT_EQ(to_storage(run_on_gpu(graph, arguments, 4, record).results[0]), first) << name_of(p);
+    auto run = [&](int times, bool record) {
+      std::vector<std::vector<std::byte>> bits;
+      for (const HostTensor& result : run_on_gpu(graph, arguments, times, record).results)
+        bits.push_back(to_storage(result));
+      return bits;
+    };
+    auto first = run(1, false);
+    for (bool record : {false, true}) EXPECT_TRUE(run(4, record) == first) << name_of(p);
   }
 }
 
@@ -348,15 +211,6 @@ TEST_P(AttentionSource, Compiles) {
 }
 INSTANTIATE_TEST_SUITE_P(nvrtc, AttentionSource, ::testing::ValuesIn(kFloats),
                          [](const auto& info) { return std::string(dtype_name(info.param)); });
-
-TEST_P(AttentionSource, CompilesForHopper) {
-  if (GetParam() == DType::kF32) return;
-  for (auto [causal, documents] : {std::pair{true, false}, {false, false}, {true, true}}) {
-    AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal, 0, documents);
-    expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
-    expect_compiles(hopper_attention_grad_source(p), {"attention_rows", "attention_grad"}, {{9, 0}});
-  }
-}
 
 TEST(AttentionBlock, FitsSharedMemory) {
   EXPECT_EQ(cuda::attention_block(64, 227 << 10), 64);

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace tokamak::cuda {
 namespace {
 
@@ -66,10 +68,14 @@ TEST(CudnnScratch, KnowsWhatCudnnNeverTakes) {
 TEST(OwnAttentionScratch, ByHand) {
   EXPECT_EQ(hopper_grad_scratch_bytes(problem(64, 1024, 12, 64), 132), 8 * 64 * 12 * 1024 + 132 * 1024 * 256);
   EXPECT_EQ(hopper_grad_scratch_bytes(problem(1, 1024, 12, 64), 132), 8 * 12 * 1024 + 12 * 1024 * 256);
+  AttentionProblem with_sums = problem(1, 1024, 12, 64);
+  with_sums.sums = true;
+  EXPECT_EQ(hopper_grad_scratch_bytes(with_sums, 132), 8 * 12 * 1024 + 12 * 1024 * 256 + 12 * 8 * 3 * 256);
   EXPECT_EQ(blocked_grad_scratch_bytes(problem(2, 8192, 4, 64)), 2 * 4 * 8192 * 4);
 }
 
-int64_t of_attention_grad(DeviceInfo info, int64_t batch, DType dtype, double dropout = 0) {
+// A node attention_grad of GPT-2 124M.
+Graph attention_grad(int64_t batch, DType dtype, double dropout = 0, bool sums = false) {
   Graph graph("grad");
   GraphBuilder g(graph);
   ValueType qkv{dtype, {batch, 1024, 3 * 768}}, out{dtype, {batch, 1024, 768}};
@@ -77,7 +83,13 @@ int64_t of_attention_grad(DeviceInfo info, int64_t batch, DType dtype, double dr
                           g.input("dout", out)};
   if (dropout > 0) in.push_back(g.input("rng", {DType::kI32, {2}}));
   Attrs attrs{{"heads", int64_t(12)}, {"causal", true}, {"scale", 0.125}, {"dropout", dropout}, {"stream", int64_t(0)}};
+  if (sums) attrs.set("sums", true);
   g.add(op::attention_grad, in, attrs);
+  return graph;
+}
+
+int64_t of_attention_grad(const DeviceInfo& info, int64_t batch, DType dtype, double dropout = 0, bool sums = false) {
+  Graph graph = attention_grad(batch, dtype, dropout, sums);
   return scratch_bytes(info, graph, graph.nodes()[0]);
 }
 
@@ -90,8 +102,44 @@ TEST(AttentionScratch, IsOfTheKernelsThatAreChosen) {
   DeviceInfo a100 = h200();
   a100.major = 8;
   EXPECT_EQ(of_attention_grad(a100, 16, DType::kBF16), has_cudnn() ? cudnn_grad_scratch_bytes(p) : blocked);
+  EXPECT_EQ(of_attention_grad(a100, 16, DType::kBF16, 0, true), 0) << "sums by the reference on the host";
+  p.sums = true;
+  EXPECT_EQ(of_attention_grad(h200(), 16, DType::kBF16, 0, true), hopper_grad_scratch_bytes(p, 132));
   a100.shared_bytes = 1024;  // too little for a tile: the reference on the host
   EXPECT_EQ(of_attention_grad(a100, 16, DType::kF32), 0);
+}
+
+// By the kernels for Hopper alone, where they are chosen.
+TEST(AttentionSums, AreForSomeNodes) {
+  auto gives = [](const DeviceInfo& info, const Graph& graph) {
+    return attention_grad_gives_sums(info, graph, graph.nodes()[0]);
+  };
+  DeviceInfo a100 = h200();
+  a100.major = 8;
+  for (DType low : {DType::kBF16, DType::kF16}) {
+    EXPECT_TRUE(gives(h200(), attention_grad(16, low)));
+    EXPECT_FALSE(gives(a100, attention_grad(16, low)));
+    EXPECT_FALSE(gives(h200(), attention_grad(16, low, 0.1)));
+    EXPECT_EQ(gives(h200(), attention_grad(2, low)), !has_cudnn()) << "too few heads to fill the device";
+  }
+  EXPECT_FALSE(gives(h200(), attention_grad(16, DType::kF32)));
+}
+
+// The gradient of the bias of q, k and v needs no pass over dqkv of its own.
+TEST(AttentionSums, AreInTheStepOfAnH200) {
+  auto count = [](const char* precision, std::vector<std::string> disabled) {
+    RunConfig config;
+    config.train.batch = 16;
+    config.compile.precision = precision;
+    config.compile.disable_passes = std::move(disabled);
+    Graph graph = compile_step(config, nominal_target()).step.plan.graph;
+    return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                         [](const Node& node) { return node.attrs.get_bool("sums", false); });
+  };
+  EXPECT_EQ(count("bf16", {}), 12);
+  EXPECT_EQ(count("fp16", {}), 12);
+  EXPECT_EQ(count("bf16", {"attention_sums"}), 0);
+  EXPECT_EQ(count("fp32", {}), 0);
 }
 
 // Weight gradients are cut into parts; what fills the device by itself, or has a short sum, is not.

@@ -9,7 +9,11 @@
 // in memory that only this block touches and that stays in L2. Each warp adds to its own part of that sum, one tile after
 // the other: so the result has the same bits in every run.
 //
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal and kDocuments (only with kCausal).
+// With kSums it also sums dqkv down its columns: each warp those of a head's dQ, dK and dV over the rows that it writes.
+// kernels/attention_column_sums.cu adds these.
+//
+// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal) and
+// kSums.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys.
 #include "backend/cuda/kernels/attention_hopper.cuh"
@@ -20,6 +24,8 @@ constexpr int kTile = 128;  // rows, of queries and of keys
 constexpr int kStages = 2;  // tiles in shared memory, of queries and of keys
 constexpr int kWarps = 8;   // that compute
 constexpr int kWarpFloats = kWarpRows * kHeadDim;
+// Of a thread of the first warp group, and of one of the two others: together as many as three have at the start.
+constexpr int kCopyRegisters = kSums ? 24 : 40, kComputeRegisters = kSums ? 240 : 232;
 
 struct Queries {
   Element q[kTile * kHeadDim], dout[kTile * kHeadDim];
@@ -47,6 +53,7 @@ struct Arguments {
   const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
   float scale;
+  float* column_sums;  // (B, H, kWarps, 3, D), with kSums
 };
 
 /// The tiles of queries that see keys of tile j: begin .. end - 1, by the documents of the head's sample.
@@ -167,6 +174,18 @@ __device__ inline void load_sum(const float* at, float (&x)[4]) {
                : "memory");
 }
 
+/// Sums of columns 2 lane and 2 lane + 1 of a head's dQ, dK and dV over the rows that the warp has written.
+struct ColumnSums {
+  float2 q{}, k{}, v{};
+};
+
+/// The sums of a head's dQ (which = 0), dK (1) or dV (2) leave, and begin again.
+__device__ inline void store_sums(const Arguments& a, int b, int h, int which, float2& sum, const Worker& w) {
+  int64_t row = ((int64_t(b) * a.heads + h) * kWarps + w.group * 4 + w.warp) * 3 + which;
+  reinterpret_cast<float2*>(a.column_sums + row * kHeadDim)[w.lane] = sum;
+  sum = {};
+}
+
 /// A tile whose part of dQ is still to come.
 struct Pending {
   bool any = false;
@@ -189,7 +208,7 @@ __device__ inline void multiply_query_gradients(Shared& s, const Pending& tile, 
 
 /// Adds dQ to the warp's part of the sum; the last tile's goes with it to dqkv.
 __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, const Pending& tile, float (&dq)[32],
-                                           float* sums, float scale, const Worker& w) {
+                                           float* sums, float scale, const Worker& w, ColumnSums& columns) {
   float* sum = sums + tile.i * kWarps * kWarpFloats;
   float* staged = s.staged[w.group * 4 + w.warp];
   if (w.lane == 0) {
@@ -211,7 +230,9 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
         for (int e = 0; e < 4; ++e) dq[4 * n + e] += x[e];
       }
     }
-    return write_rows(dqkv, staged, dq, scale, tile.column, tile.i * kTile + w.warp_row(), tile.b, w);
+    write_rows(dqkv, staged, dq, scale, tile.column, tile.i * kTile + w.warp_row(), tile.b, w);
+    if (kSums) add_to_columns(columns.q, staged, w);
+    return;
   }
 #pragma unroll
   for (int n = 0; n < 8; ++n)
@@ -230,14 +251,16 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
 /// dK, then dV leave through the warp's rows of v, which no product reads any more; k is still in use.
 __device__ inline void write_key_gradients(const TensorMap& dqkv, Element* v, const float (&dk)[32],
                                            const float (&dv)[32], float scale, int column, int width, int j, int b,
-                                           const Worker& w) {
+                                           const Worker& w, ColumnSums& columns) {
   sync_warp_group(1 + w.group);
   int row = j * kTile + w.warp_row();
   Element* staged = v + w.warp_row() * kHeadDim;
   write_rows(dqkv, staged, dk, scale, width + column, row, b, w);
+  if (kSums) add_to_columns(columns.k, staged, w);
   if (w.lane == 0) wait_copies_read();
   __syncwarp();
   write_rows(dqkv, staged, dv, 1, 2 * width + column, row, b, w);
+  if (kSums) add_to_columns(columns.v, staged, w);
 }
 
 /// Begins four products of 16 along the rows of a and b: S^T = k q^T and dP^T = v dout^T.
@@ -262,6 +285,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   Worker w;
   Turn<kStages> query, key, ds_turn;
   Pending pending{};
+  ColumnSums columns;
   int tiles = a.time / kTile, width = a.heads * kHeadDim, ds_parity = 0;
   float exponent = a.scale * kLog2E;
   float* sums = a.dq_sum + (int64_t(blockIdx.x) * tiles * kWarps + w.group * 4 + w.warp) * kWarpFloats;
@@ -288,7 +312,9 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         multiply_tiles(p, k, q);
         wait_products<1>();
         hold(dq);
-        if (pending.any) add_query_gradients(s, dqkv, pending, dq, sums, a.scale, w);
+        if (pending.any) add_query_gradients(s, dqkv, pending, dq, sums, a.scale, w, columns);
+        if (kSums && pending.any && fresh && j == 0)  // the head before has ended
+          store_sums(a, pending.b, pending.column / kHeadDim, 0, columns.q, w);
         multiply_tiles(dp, v, dout);
         wait_products<1>();
         hold(p);
@@ -321,8 +347,12 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         ds_turn.next();
         query.next();
       }
-      write_key_gradients(dqkv, keys.v, dk, dv, a.scale, column, width, j, head.b, w);
+      write_key_gradients(dqkv, keys.v, dk, dv, a.scale, column, width, j, head.b, w, columns);
       key.next();
+    }
+    if (kSums) {
+      store_sums(a, head.b, head.h, 1, columns.k, w);
+      store_sums(a, head.b, head.h, 2, columns.v, w);
     }
   }
   float dq[32];
@@ -330,7 +360,8 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
   wait_products<0>();
   hold(dq);
-  add_query_gradients(s, dqkv, pending, dq, sums, a.scale, w);
+  add_query_gradients(s, dqkv, pending, dq, sums, a.scale, w, columns);
+  if (kSums) store_sums(a, pending.b, pending.column / kHeadDim, 0, columns.q, w);
   if (w.lane == 0) wait_copies<0>();
 }
 
@@ -375,10 +406,10 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    give_registers<40>();
+    give_registers<kCopyRegisters>();
     if (threadIdx.x == 0) produce(s, qkv, dout, a);
   } else {
-    take_registers<232>();
+    take_registers<kComputeRegisters>();
     compute(s, dqkv, a);
   }
 }

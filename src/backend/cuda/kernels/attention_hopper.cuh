@@ -35,6 +35,18 @@ __device__ inline void stage_rows(void* to, const float (&x)[32], float factor, 
   }
 }
 
+/// Adds the 16 rows that stage_rows has left, rounded as they are, down columns 2 lane and 2 lane + 1.
+__device__ inline void add_to_columns(float2& sum, const void* staged, const Worker& w) {
+  const auto* bytes = static_cast<const uint8_t*>(staged);
+#pragma unroll
+  for (int row = 0; row < kWarpRows; ++row) {
+    int at = row * 128 + ((w.lane * 4) ^ (row % 8 * 16));
+    float2 x = unpack(*reinterpret_cast<const uint32_t*>(bytes + at), Element());
+    sum.x += x.x;
+    sum.y += x.y;
+  }
+}
+
 /// Rows of a tensor, through shared memory that `staged` may be written again.
 __device__ inline void write_rows(const TensorMap& tensor, void* staged, const float (&x)[32], float factor, int column,
                                   int row, int b, const Worker& w) {

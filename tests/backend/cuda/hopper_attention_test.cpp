@@ -1,0 +1,109 @@
+// Attention on Hopper's tensor cores against the op's reference, and the sums that its gradient gives.
+#include "backend/cuda/hopper_attention.h"
+
+#include "tests/backend/cuda/architectures.h"
+#include "tests/backend/cuda/attention_harness.h"
+
+#include <array>
+
+namespace tokamak::test {
+namespace {
+
+// One tile and several, whole and half ones of queries, fewer heads than multiprocessors and more.
+TEST(GpuAttention, HopperKernelsEqualReference) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  for (DType dtype : {DType::kBF16, DType::kF16})
+    for (bool causal : {true, false})
+      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}})
+        for (bool documents : {false, true}) {
+          AttentionProblem p = problem(B, T, H, 64, dtype, causal, 0, documents && causal);
+          ASSERT_TRUE(hopper_supports(p, {9, 0}));
+          Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+        }
+}
+
+// What the gradient reads: random qkv, dout and documents, and what the forward kernel makes of them.
+std::vector<HostTensor> hopper_backward_inputs(const AttentionProblem& p) {
+  ValueType out{p.dtype, {p.batch, p.time, p.width()}}, lse{DType::kF32, {p.batch, p.heads, p.time}};
+  HostTensor documents = random_tensor({DType::kI32, {p.batch, p.time}}, 3, 4);
+  make_starts(documents);
+  std::vector<HostTensor> in{random_tensor({p.dtype, {p.batch, p.time, 3 * p.width()}}, 1)};
+  if (p.documents) in.push_back(documents);
+  std::vector<HostTensor> forward = KernelRun(make_hopper_attention(gpu_context(), p))(in, {out, lse});
+  in.insert(in.begin() + 1, {forward[0], forward[1], random_tensor(out, 2)});
+  return in;
+}
+
+// f32 sums down the columns of x, by what f32 loses at most.
+void expect_column_sums(const HostTensor& sums, const HostTensor& x, const std::string& what) {
+  int64_t columns = sums.size();
+  std::vector<double> expected(size_t(columns), 0.0), absolute = expected;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    expected[size_t(i % columns)] += x[i];
+    absolute[size_t(i % columns)] += std::fabs(x[i]);
+  }
+  for (int64_t c = 0; c < columns; ++c)
+    ASSERT_NEAR(sums[c], expected[size_t(c)], 1e-6 * absolute[size_t(c)]) << what << ", column " << c;
+}
+
+// dqkv keeps its bits, and its sums are those of what is stored.
+void check_hopper_sums(AttentionProblem p) {
+  std::vector<HostTensor> in = hopper_backward_inputs(p);
+  ValueType qkv = in[0].type, sums{DType::kF32, {3 * p.width()}};
+  HostTensor alone = KernelRun(make_hopper_attention_grad(gpu_context(), p))(in, {qkv})[0];
+  p.sums = true;
+  std::vector<HostTensor> both = KernelRun(make_hopper_attention_grad(gpu_context(), p))(in, {qkv, sums});
+  EXPECT_TRUE(both[0].data == alone.data) << name_of(p);
+  expect_column_sums(both[1], alone, name_of(p));
+}
+
+TEST(GpuAttention, HopperSumsWhatItWrites) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  for (DType dtype : {DType::kBF16, DType::kF16})
+    for (auto [causal, documents] : {std::pair{true, false}, {false, false}, {true, true}})
+      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}, {12, 512, 12}})
+        check_hopper_sums(problem(B, T, H, 64, dtype, causal, 0, documents));
+}
+
+// Small, for compute-sanitizer (bench/gpu.sh sanitize).
+TEST(GpuSanitized, HopperAttention) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  for (bool documents : {false, true}) {
+    AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, 0, documents);
+    check_hopper_sums(p);
+    Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+  }
+}
+
+TEST(HopperAttention, SaysWhatItSupports) {
+  AttentionProblem p = problem(2, 256, 4, 64, DType::kBF16);
+  EXPECT_TRUE(hopper_supports(p, {9, 0}));
+  for (cuda::Architecture a : all_architectures()) EXPECT_EQ(hopper_supports(p, a), a.major == 9) << a.major;
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kF32), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 200, 4, 64, DType::kBF16), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 128, DType::kBF16), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.1), {9, 0}));
+  EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, false, 0, true), {9, 0}));
+  EXPECT_FALSE(hopper_fills(p, 132));
+  EXPECT_TRUE(hopper_fills(problem(6, 256, 11, 64, DType::kBF16), 132));
+}
+
+class HopperSource : public ::testing::TestWithParam<DType> {};
+
+TEST_P(HopperSource, Compiles) {
+  for (auto [causal, documents] : {std::pair{true, false}, {false, false}, {true, true}}) {
+    AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal, 0, documents);
+    expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
+    for (bool sums : {false, true}) {
+      p.sums = sums;
+      expect_compiles(hopper_attention_grad_source(p), {"attention_rows", "attention_grad"}, {{9, 0}});
+    }
+  }
+  expect_compiles(cuda::hopper_attention_column_sums_source(), {"attention_column_sums"}, {{9, 0}});
+}
+INSTANTIATE_TEST_SUITE_P(nvrtc, HopperSource, ::testing::Values(DType::kBF16, DType::kF16),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+}  // namespace
+}  // namespace tokamak::test
