@@ -32,8 +32,8 @@ KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& no
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node& node);
 
-/// Whether a group of kind matmul has a kernel that computes what its parts would. cuBLASLt applies GELU to the sum
-/// before it is rounded: computed again, from the rounded sum, it would have other bits.
+/// Whether a group of kind matmul has a kernel that computes what its parts would, and is likely to pay. cuBLASLt
+/// applies GELU to the sum before it is rounded: computed again, from the rounded sum, it would have other bits.
 bool takes_matmul(const DeviceInfo& info, const Node& group);
 /// Whether the kernel of an attention_grad node has a form that gives the sums of what it writes (attribute `sums`).
 bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node);

@@ -68,10 +68,11 @@ int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& n
 }
 
 bool takes_matmul(const DeviceInfo& info, const Node& group) {
+  constexpr int64_t kFewRows = 128;  // such as those of generation, which leave most of a tile empty
   MatmulProblem problem = read_matmul_group(group).problem;
   switch (problem.epilogue) {
     case MatmulEpilogue::kBiasGeluAux:
-    case MatmulEpilogue::kGeluGradSums: return is_own(info, problem);
+    case MatmulEpilogue::kGeluGradSums: return is_own(info, problem) && problem.m >= kFewRows;
     case MatmulEpilogue::kBiasGelu: return false;
     default: return true;
   }

@@ -38,11 +38,13 @@ TEST(HopperMatmul, SaysWhatItSupports) {
 // Recomputation gives the same bits only with these; cuBLASLt's are other ones.
 TEST(HopperMatmul, GeluIsLeftToItsOwnKernelElsewhere) {
   for (MatmulForm form : kForms)
-    for (int major : {8, 9, 10}) {
-      Graph graph = matmul_graph({form, DType::kBF16, 1, 40, 72, 264});
-      cuda::DeviceInfo info{.name = "GPU", .major = major, .minor = 0, .multiprocessors = 132, .versions = {}};
-      EXPECT_EQ(cuda::takes_matmul(info, graph.nodes()[0]), major == 9 || form == MatmulForm::kGeluGrad);
-    }
+    for (int major : {8, 9, 10})
+      for (int64_t rows : {1, 128}) {
+        Graph graph = matmul_graph({form, DType::kBF16, 1, rows, 72, 264});
+        cuda::DeviceInfo info{.name = "GPU", .major = major, .minor = 0, .multiprocessors = 132, .versions = {}};
+        bool own = major == 9 && rows >= 128;
+        EXPECT_EQ(cuda::takes_matmul(info, graph.nodes()[0]), own || form == MatmulForm::kGeluGrad) << major;
+      }
 }
 
 // By hand: a row for each 32 rows of whole clusters.
