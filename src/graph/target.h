@@ -40,7 +40,7 @@ struct Target {
   // may give a product another form of bias and GELU, so all of them must give the same bits.
   std::function<bool(const Graph&, const Node&)> takes_matmul;
 
-  // Whether an attention_grad node's kernel can also sum what it writes (attribute `sums`); empty: none can.
+  // Whether an attention_grad node's kernel can also give dqkv's sums (attribute `sums`); empty: none can.
   std::function<bool(const Graph&, const Node&)> attention_sums;
 
   // Bytes of scratch memory that a node's kernel takes beside its operands, without asking a device; empty: none.

@@ -194,6 +194,9 @@ Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }
 
 // attention_grad(qkv, out, lse, dout[, rng][, documents]) -> dqkv[, its sums over B and T: f32 (3C)]
+// The sums are the gradient of a bias on qkv. Where out and lse are attention's, those of dk are zero but for rounding,
+// as a bias on k adds the same to all scores of a query; and those of dv are dout's, without dropout. A kernel may make
+// use of that.
 std::vector<ValueType> infer_grad(const NodeSpec& spec) {
   Dims d = checked_dims(spec);
   if (spec.inputs[1].shape != Shape{d.B, d.T, d.C} || spec.inputs[3].shape != spec.inputs[1].shape)

@@ -30,7 +30,7 @@ struct GradArguments {
   const void* documents;
   int32_t batch, time, heads;
   float scale;
-  float* column_sums;
+  float* dq_columns;
 };
 // Two stages of q, dout, k, v and dS, each 128 x 64 or 128 x 128; dQ as floats; two stages of two floats a row;
 // barriers.
@@ -56,13 +56,12 @@ int64_t block_count(int multiprocessors, const AttentionProblem& p) {
   return std::min<int64_t>(p.batch * p.heads, multiprocessors);
 }
 
-// Of two floats for each row of every head.
-int64_t row_bytes(const AttentionProblem& p) { return p.batch * p.heads * p.time * 2 * int64_t(sizeof(float)); }
+// Two for each row of every head.
+int64_t row_floats(const AttentionProblem& p) { return p.batch * p.heads * p.time * 2; }
 
-// Of sums of dQ, dK and dV by the warps that compute a head.
-int64_t column_sum_bytes(const AttentionProblem& p) {
-  return p.sums ? p.batch * p.heads * kGradWarps * 3 * kHeadDim * int64_t(sizeof(float)) : 0;
-}
+// Rows of partial sums: of dQ by each warp that computes a sample's heads, of dout over tiles.
+int64_t dq_terms(const AttentionProblem& p) { return p.sums ? p.batch * kGradWarps : 0; }
+int64_t dout_terms(const AttentionProblem& p) { return p.sums ? p.batch * p.time / kTile : 0; }
 
 // The last input, where there are documents.
 const void* documents(const AttentionProblem& p, std::span<const void* const> in) {
@@ -99,7 +98,7 @@ class GradKernel : public Kernel {
  public:
   GradKernel(Context& context, const AttentionProblem& problem) : context_(context), problem_(problem) {
     std::string source = hopper_attention_grad_source(problem);
-    rows_ = context.compiler->add("attention_rows", source);
+    rows_ = context.compiler->add(problem.sums ? "attention_rows_and_sums" : "attention_rows", source);
     grad_ = context.compiler->add("attention_grad", source);
     if (problem.sums) add_sums_ = context.compiler->add("attention_column_sums", hopper_attention_column_sums_source());
   }
@@ -111,23 +110,25 @@ class GradKernel : public Kernel {
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const AttentionProblem& p = problem_;
-    GradArguments a{reinterpret_cast<float*>(workspace_),
-                    reinterpret_cast<float*>(workspace_ + row_bytes(p) + column_sum_bytes(p)),
-                    documents(p, in),
-                    int32_t(p.batch),
-                    int32_t(p.time),
-                    int32_t(p.heads),
-                    float(p.scale),
-                    reinterpret_cast<float*>(workspace_ + row_bytes(p))};
-    unsigned row_blocks = unsigned(p.batch * p.heads * p.time / 32);
-    rows_->launch(context_.queue(), {dim3(row_blocks), dim3(256)}, in[1], in[3], in[2], a);
+    float* rows = reinterpret_cast<float*>(workspace_);
+    float* dq_columns = rows + row_floats(p);
+    float* dout_columns = dq_columns + dq_terms(p) * p.width();
+    float* dq_sum = dout_columns + dout_terms(p) * p.width();
+    GradArguments a{rows,           dq_sum,    documents(p, in), int32_t(p.batch), int32_t(p.time), int32_t(p.heads),
+                    float(p.scale), dq_columns};
+    int64_t row_count = p.batch * p.heads * p.time;
+    if (p.sums)
+      rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, in[1], in[3], in[2], a,
+                    dout_columns);
+    else
+      rows_->launch(context_.queue(), {dim3(unsigned(row_count / 32)), dim3(256)}, in[1], in[3], in[2], a);
     int64_t blocks = block_count(context_.info.multiprocessors, p);
     grad_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(384), kGradSharedBytes},
                   rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_heads(in[3], p, p.width(), kTile),
                   rows_of_heads(out[0], p, 3 * p.width(), kWarpRows), a);
     if (p.sums)
-      add_sums_->launch(context_.queue(), {dim3(unsigned(p.heads), 3), dim3(kSumThreads)}, a.column_sums,
-                        static_cast<float*>(out[1]), a.batch, a.heads, int32_t(kGradWarps));
+      add_sums_->launch(context_.queue(), {dim3(unsigned(p.heads), 3), dim3(kSumThreads)}, dq_columns, dout_columns,
+                        static_cast<float*>(out[1]), int32_t(dq_terms(p)), int32_t(dout_terms(p)));
   }
 
  private:
@@ -149,8 +150,9 @@ bool hopper_fills(const AttentionProblem& p, int multiprocessors) {
 }
 
 int64_t hopper_grad_scratch_bytes(const AttentionProblem& p, int multiprocessors) {
-  return row_bytes(p) + column_sum_bytes(p) +
-         block_count(multiprocessors, p) * p.time * kHeadDim * int64_t(sizeof(float));
+  int64_t columns = (dq_terms(p) + dout_terms(p)) * p.width();
+  int64_t dq_sum = block_count(multiprocessors, p) * p.time * kHeadDim;
+  return (row_floats(p) + columns + dq_sum) * int64_t(sizeof(float));
 }
 
 std::string hopper_attention_source(const AttentionProblem& problem) {

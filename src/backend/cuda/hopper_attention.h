@@ -19,14 +19,16 @@ bool hopper_fills(const AttentionProblem& problem, int multiprocessors);
 /// Scratch memory of the gradient on a device with so many multiprocessors.
 int64_t hopper_grad_scratch_bytes(const AttentionProblem& problem, int multiprocessors);
 
-/// Device code of the functions attention; attention_rows and attention_grad; attention_column_sums.
+/// Device code of the functions attention; attention_rows, attention_rows_and_sums and attention_grad;
+/// attention_column_sums.
 std::string hopper_attention_source(const AttentionProblem& problem);
 std::string hopper_attention_grad_source(const AttentionProblem& problem);
 std::string hopper_attention_column_sums_source();
 
 /// inputs: qkv[, documents], outputs: out (B, T, C), lse (B, H, T). hopper_supports() must hold, here and below.
 KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem);
-/// inputs: qkv, out, lse, dout[, documents], outputs: dqkv (B, T, 3C)[, its sums over B and T (3C)].
+/// inputs: qkv, out, lse, dout[, documents], outputs: dqkv (B, T, 3C)[, its sums over B and T (3C)]. Where it
+/// gives these, those of dV are the sums of dout, and those of dK are 0 (kernels/attention_column_sums.cu says why).
 KernelPtr make_hopper_attention_grad(Context& context, const AttentionProblem& problem);
 
 }  // namespace tokamak::cuda

@@ -35,7 +35,7 @@ KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node
 /// Whether a group of kind matmul has a kernel that computes what its parts would, and is likely to pay. cuBLASLt
 /// applies GELU to the sum before it is rounded: computed again, from the rounded sum, it would have other bits.
 bool takes_matmul(const DeviceInfo& info, const Node& group);
-/// Whether the kernel of an attention_grad node has a form that gives the sums of what it writes (attribute `sums`).
+/// Whether the kernel of an attention_grad node has a form that also gives the sums of dqkv (attribute `sums`).
 bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node);
 
 /// What workspace_bytes() of the node's kernel will be, told without a device. What libraries decide is expected from

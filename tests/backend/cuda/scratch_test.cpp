@@ -70,7 +70,9 @@ TEST(OwnAttentionScratch, ByHand) {
   EXPECT_EQ(hopper_grad_scratch_bytes(problem(1, 1024, 12, 64), 132), 8 * 12 * 1024 + 12 * 1024 * 256);
   AttentionProblem with_sums = problem(1, 1024, 12, 64);
   with_sums.sums = true;
-  EXPECT_EQ(hopper_grad_scratch_bytes(with_sums, 132), 8 * 12 * 1024 + 12 * 1024 * 256 + 12 * 8 * 3 * 256);
+  EXPECT_EQ(hopper_grad_scratch_bytes(with_sums, 132), 8 * 12 * 1024 + 12 * 1024 * 256 + (8 + 8) * 12 * 256);
+  with_sums = problem(64, 1024, 12, 64), with_sums.sums = true;
+  EXPECT_EQ(hopper_grad_scratch_bytes(with_sums, 132), 8 * 64 * 12 * 1024 + 132 * 1024 * 256 + 64 * (8 + 8) * 12 * 256);
   EXPECT_EQ(blocked_grad_scratch_bytes(problem(2, 8192, 4, 64)), 2 * 4 * 8192 * 4);
 }
 

@@ -9,8 +9,8 @@
 // in memory that only this block touches and that stays in L2. Each warp adds to its own part of that sum, one tile after
 // the other: so the result has the same bits in every run.
 //
-// With kSums it also sums dqkv down its columns: each warp those of a head's dQ, dK and dV over the rows that it writes.
-// kernels/attention_column_sums.cu adds these.
+// With kSums it also gives what kernels/attention_column_sums.cu makes sums of dqkv over B and T of: each warp the sums of
+// a head's dQ over the rows that it writes, and attention_rows_and_sums, in place of attention_rows, those of dout.
 //
 // The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal) and
 // kSums.
@@ -25,7 +25,9 @@ constexpr int kStages = 2;  // tiles in shared memory, of queries and of keys
 constexpr int kWarps = 8;   // that compute
 constexpr int kWarpFloats = kWarpRows * kHeadDim;
 // Of a thread of the first warp group, and of one of the two others: together as many as three have at the start.
-constexpr int kCopyRegisters = kSums ? 24 : 40, kComputeRegisters = kSums ? 240 : 232;
+// Sums of dQ without the causal mask would spill.
+constexpr bool kMore = kSums && !kCausal;
+constexpr int kCopyRegisters = kMore ? 24 : 40, kComputeRegisters = kMore ? 240 : 232;
 
 struct Queries {
   Element q[kTile * kHeadDim], dout[kTile * kHeadDim];
@@ -53,7 +55,7 @@ struct Arguments {
   const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
   float scale;
-  float* column_sums;  // (B, H, kWarps, 3, D), with kSums
+  float* dq_columns;  // (B, kWarps, H, D), with kSums
 };
 
 /// The tiles of queries that see keys of tile j: begin .. end - 1, by the documents of the head's sample.
@@ -174,18 +176,6 @@ __device__ inline void load_sum(const float* at, float (&x)[4]) {
                : "memory");
 }
 
-/// Sums of columns 2 lane and 2 lane + 1 of a head's dQ, dK and dV over the rows that the warp has written.
-struct ColumnSums {
-  float2 q{}, k{}, v{};
-};
-
-/// The sums of a head's dQ (which = 0), dK (1) or dV (2) leave, and begin again.
-__device__ inline void store_sums(const Arguments& a, int b, int h, int which, float2& sum, const Worker& w) {
-  int64_t row = ((int64_t(b) * a.heads + h) * kWarps + w.group * 4 + w.warp) * 3 + which;
-  reinterpret_cast<float2*>(a.column_sums + row * kHeadDim)[w.lane] = sum;
-  sum = {};
-}
-
 /// A tile whose part of dQ is still to come.
 struct Pending {
   bool any = false;
@@ -193,7 +183,15 @@ struct Pending {
   bool turning;      // the queries are those of the tile before
   int stage;         // of its keys
   int i, column, b;
+  bool ends;  // the head
 };
+
+/// What the warp has summed of a head's dQ leaves, and begins again.
+__device__ inline void store_columns(const Arguments& a, const Pending& tile, float2& columns, const Worker& w) {
+  int64_t row = int64_t(tile.b) * kWarps + w.group * 4 + w.warp;
+  reinterpret_cast<float2*>(a.dq_columns + row * a.heads * kHeadDim + tile.column)[w.lane] = columns;
+  columns = {};
+}
 
 /// Begins dQ = dS k for 64 queries.
 __device__ inline void multiply_query_gradients(Shared& s, const Pending& tile, int buffer, const Worker& w,
@@ -206,9 +204,10 @@ __device__ inline void multiply_query_gradients(Shared& s, const Pending& tile, 
   commit_products();
 }
 
-/// Adds dQ to the warp's part of the sum; the last tile's goes with it to dqkv.
+/// Adds dQ to the warp's part of the sum; the last tile's goes with it to dqkv, and is summed over the warp's rows in
+/// columns 2 lane and 2 lane + 1.
 __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, const Pending& tile, float (&dq)[32],
-                                           float* sums, float scale, const Worker& w, ColumnSums& columns) {
+                                           float* sums, const Arguments& a, const Worker& w, float2& columns) {
   float* sum = sums + tile.i * kWarps * kWarpFloats;
   float* staged = s.staged[w.group * 4 + w.warp];
   if (w.lane == 0) {
@@ -230,8 +229,9 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
         for (int e = 0; e < 4; ++e) dq[4 * n + e] += x[e];
       }
     }
-    write_rows(dqkv, staged, dq, scale, tile.column, tile.i * kTile + w.warp_row(), tile.b, w);
-    if (kSums) add_to_columns(columns.q, staged, w);
+    write_rows(dqkv, staged, dq, a.scale, tile.column, tile.i * kTile + w.warp_row(), tile.b, w);
+    if (kSums) add_to_columns(columns, staged, w);
+    if (kSums && tile.ends) store_columns(a, tile, columns, w);
     return;
   }
 #pragma unroll
@@ -251,16 +251,14 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
 /// dK, then dV leave through the warp's rows of v, which no product reads any more; k is still in use.
 __device__ inline void write_key_gradients(const TensorMap& dqkv, Element* v, const float (&dk)[32],
                                            const float (&dv)[32], float scale, int column, int width, int j, int b,
-                                           const Worker& w, ColumnSums& columns) {
+                                           const Worker& w) {
   sync_warp_group(1 + w.group);
   int row = j * kTile + w.warp_row();
   Element* staged = v + w.warp_row() * kHeadDim;
   write_rows(dqkv, staged, dk, scale, width + column, row, b, w);
-  if (kSums) add_to_columns(columns.k, staged, w);
   if (w.lane == 0) wait_copies_read();
   __syncwarp();
   write_rows(dqkv, staged, dv, 1, 2 * width + column, row, b, w);
-  if (kSums) add_to_columns(columns.v, staged, w);
 }
 
 /// Begins four products of 16 along the rows of a and b: S^T = k q^T and dP^T = v dout^T.
@@ -285,7 +283,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   Worker w;
   Turn<kStages> query, key, ds_turn;
   Pending pending{};
-  ColumnSums columns;
+  float2 columns{};
   int tiles = a.time / kTile, width = a.heads * kHeadDim, ds_parity = 0;
   float exponent = a.scale * kLog2E;
   float* sums = a.dq_sum + (int64_t(blockIdx.x) * tiles * kWarps + w.group * 4 + w.warp) * kWarpFloats;
@@ -312,9 +310,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         multiply_tiles(p, k, q);
         wait_products<1>();
         hold(dq);
-        if (pending.any) add_query_gradients(s, dqkv, pending, dq, sums, a.scale, w, columns);
-        if (kSums && pending.any && fresh && j == 0)  // the head before has ended
-          store_sums(a, pending.b, pending.column / kHeadDim, 0, columns.q, w);
+        if (pending.any) add_query_gradients(s, dqkv, pending, dq, sums, a, w, columns);
         multiply_tiles(dp, v, dout);
         wait_products<1>();
         hold(p);
@@ -342,17 +338,14 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
             arrive(&s.keys_empty[pending.stage]);
           }
         }
-        pending = {true, is_first(i, j, documents), last, fresh, key.stage, i, column, head.b};
+        pending = {true, is_first(i, j, documents), last, fresh, key.stage, i, column, head.b,
+                   j + 1 == tiles && step + 1 == steps.end};
         ds_parity = ds_turn.parity;
         ds_turn.next();
         query.next();
       }
-      write_key_gradients(dqkv, keys.v, dk, dv, a.scale, column, width, j, head.b, w, columns);
+      write_key_gradients(dqkv, keys.v, dk, dv, a.scale, column, width, j, head.b, w);
       key.next();
-    }
-    if (kSums) {
-      store_sums(a, head.b, head.h, 1, columns.k, w);
-      store_sums(a, head.b, head.h, 2, columns.v, w);
     }
   }
   float dq[32];
@@ -360,9 +353,35 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
   wait_products<0>();
   hold(dq);
-  add_query_gradients(s, dqkv, pending, dq, sums, a.scale, w, columns);
-  if (kSums) store_sums(a, pending.b, pending.column / kHeadDim, 0, columns.q, w);
+  add_query_gradients(s, dqkv, pending, dq, sums, a, w, columns);
   if (w.lane == 0) wait_copies<0>();
+}
+
+using Eight = Vector<Element, 8>;
+
+/// delta of a row of which each of eight lanes has eight columns.
+__device__ inline float row_product(const Eight& out, const Eight& dout) {
+  float sum = 0;
+  for (int e = 0; e < 8; ++e) sum = fmaf(to_float(out[e]), to_float(dout[e]), sum);
+  for (int m = 4; m > 0; m /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, m);
+  return sum;
+}
+
+/// Columns of D that the threads of a block of 256 have summed, eight for each of eight lanes.
+__device__ inline void add_over_block(float (&columns)[8], float* to) {
+  constexpr int kRowWarps = 8;
+  __shared__ float sums[kRowWarps][kHeadDim];
+  int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    for (int m = 8; m < 32; m *= 2) columns[e] += __shfl_xor_sync(0xffffffffu, columns[e], m);
+    if (lane < 8) sums[threadIdx.x / 32][lane * 8 + e] = columns[e];
+  }
+  __syncthreads();
+  if (threadIdx.x >= kHeadDim) return;
+  float sum = 0;
+  for (int warp = 0; warp < kRowWarps; ++warp) sum += sums[warp][threadIdx.x];
+  to[threadIdx.x] = sum;
 }
 
 }  // namespace tokamak
@@ -372,19 +391,47 @@ extern "C" __global__ void __launch_bounds__(256)
     attention_rows(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
                    const float* __restrict__ lse, tokamak::Arguments a) {
   using namespace tokamak;
-  using Eight = Vector<Element, 8>;
   int64_t row = int64_t(blockIdx.x) * 32 + threadIdx.x / 8, count = int64_t(a.batch) * a.heads * a.time;
   if (row >= count) return;  // count is a multiple of 32
   int64_t at = row * kHeadDim + threadIdx.x % 8 * 8;
   Eight y = *reinterpret_cast<const Eight*>(out + at), dy = *reinterpret_cast<const Eight*>(dout + at);
-  float sum = 0;
-  for (int e = 0; e < 8; ++e) sum = fmaf(to_float(y[e]), to_float(dy[e]), sum);
-  for (int m = 4; m > 0; m /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, m);
+  float sum = row_product(y, dy);
   if (threadIdx.x % 8 != 0) return;
   int64_t h = row % a.heads, t = row / a.heads % a.time, b = row / a.heads / a.time;
   int64_t to = (b * a.heads + h) * a.time + t;
   a.rows[to] = lse[to] * kLog2E;
   a.rows[count + to] = sum;
+}
+
+// The same, and the sums of dout over tiles of positions: dout_columns is (B * T / 128, H, D). A block works on the rows
+// that one head has in a tile, eight lanes on each of four. Grid: B * T / 128 * H blocks.
+extern "C" __global__ void __launch_bounds__(256)
+    attention_rows_and_sums(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
+                            const float* __restrict__ lse, tokamak::Arguments a, float* __restrict__ dout_columns) {
+  using namespace tokamak;
+  constexpr int kRows = kTile / 32;
+  int slot = int(threadIdx.x) / 8, vector = int(threadIdx.x) % 8, tiles = a.time / kTile;
+  int tile = int(blockIdx.x) / a.heads, h = int(blockIdx.x) % a.heads, b = tile / tiles;
+  int64_t from = ((int64_t(tile) * kTile + slot) * a.heads + h) * kHeadDim + vector * 8;
+  int64_t to = (int64_t(b) * a.heads + h) * a.time + tile % tiles * kTile;
+  int64_t count = int64_t(a.batch) * a.heads * a.time;
+  float row_lse = threadIdx.x < kTile ? lse[to + threadIdx.x] : 0;
+  Eight y[kRows], dy[kRows];  // loaded before the first is needed
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    int64_t at = from + int64_t(i) * 32 * a.heads * kHeadDim;
+    y[i] = *reinterpret_cast<const Eight*>(out + at);
+    dy[i] = *reinterpret_cast<const Eight*>(dout + at);
+  }
+  float columns[8] = {};
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    float delta = row_product(y[i], dy[i]);
+    if (vector == 0) a.rows[count + to + i * 32 + slot] = delta;
+    for (int e = 0; e < 8; ++e) columns[e] += to_float(dy[i][e]);
+  }
+  if (threadIdx.x < kTile) a.rows[to + threadIdx.x] = row_lse * kLog2E;
+  add_over_block(columns, dout_columns + int64_t(blockIdx.x) * kHeadDim);
 }
 
 // Grid: at most B * H blocks. The boxes of qkv and dout are (128, 64), those of dqkv (16, 64).
