@@ -73,8 +73,7 @@ void visit(FieldList& v, CompileConfig& c) {
     "logits, loss and gradients a chunk of rows at a time, where the device has the kernel");
   v("async", c.async, "never wait for a value that is only printed");
   v("cuda_graph", c.cuda_graph, "record a step's launches once and replay them, where the device can");
-  v("streams", c.streams, "2: gradients of parameters beside the others, where the device can",
-    between(1, 2));
+  v("streams", c.streams, "2: gradients of parameters beside the others, where the device can", between(1, 2));
   v("deterministic", c.deterministic, "the same bits from run to run; off: attention's gradient is faster on a GPU");
   v("memory_budget_gib", c.memory_budget_gib, "activations are recomputed to fit into this many GiB; 0: no limit",
     at_least(0));
