@@ -22,6 +22,12 @@ struct ForwardArguments {
 // Six stages of k and v, two of q, the output, barriers.
 constexpr int kForwardSharedBytes = (6 * 2 * kKeys + 2 * kQueries + kQueries) * kHeadDim * 2 + 16 * 8;
 
+// As Rows in kernels/attention_rows.cu.
+struct RowArguments {
+  float* rows;
+  int32_t batch, time, heads;
+};
+
 // As in kernels/attention_grad_hopper.cu.
 constexpr int kTile = 128, kGradWarps = 8;
 struct GradArguments {
@@ -97,9 +103,9 @@ class ForwardKernel : public Kernel {
 class GradKernel : public Kernel {
  public:
   GradKernel(Context& context, const AttentionProblem& problem) : context_(context), problem_(problem) {
-    std::string source = hopper_attention_grad_source(problem);
-    rows_ = context.compiler->add(problem.sums ? "attention_rows_and_sums" : "attention_rows", source);
-    grad_ = context.compiler->add("attention_grad", source);
+    rows_ = context.compiler->add(problem.sums ? "attention_rows_and_sums" : "attention_rows",
+                                  hopper_attention_rows_source(problem));
+    grad_ = context.compiler->add("attention_grad", hopper_attention_grad_source(problem));
     if (problem.sums) add_sums_ = context.compiler->add("attention_column_sums", hopper_attention_column_sums_source());
   }
 
@@ -116,12 +122,13 @@ class GradKernel : public Kernel {
     float* dq_sum = dout_columns + dout_terms(p) * p.width();
     GradArguments a{rows,           dq_sum,    documents(p, in), int32_t(p.batch), int32_t(p.time), int32_t(p.heads),
                     float(p.scale), dq_columns};
+    RowArguments r{rows, a.batch, a.time, a.heads};
     int64_t row_count = p.batch * p.heads * p.time;
     if (p.sums)
-      rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, in[1], in[3], in[2], a,
+      rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, in[1], in[3], in[2], r,
                     dout_columns);
     else
-      rows_->launch(context_.queue(), {dim3(unsigned(row_count / 32)), dim3(256)}, in[1], in[3], in[2], a);
+      rows_->launch(context_.queue(), {dim3(unsigned(row_count / 32)), dim3(256)}, in[1], in[3], in[2], r);
     int64_t blocks = block_count(context_.info.multiprocessors, p);
     grad_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(384), kGradSharedBytes},
                   rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_heads(in[3], p, p.width(), kTile),
@@ -157,6 +164,9 @@ int64_t hopper_grad_scratch_bytes(const AttentionProblem& p, int multiprocessors
 
 std::string hopper_attention_source(const AttentionProblem& problem) {
   return constants(problem) + std::string(embedded_source("backend/cuda/kernels/attention_hopper.cu"));
+}
+std::string hopper_attention_rows_source(const AttentionProblem& problem) {
+  return constants(problem) + std::string(embedded_source("backend/cuda/kernels/attention_rows.cu"));
 }
 std::string hopper_attention_grad_source(const AttentionProblem& problem) {
   return constants(problem) + std::string(embedded_source("backend/cuda/kernels/attention_grad_hopper.cu"));

@@ -19,9 +19,10 @@ bool hopper_fills(const AttentionProblem& problem, int multiprocessors);
 /// Scratch memory of the gradient on a device with so many multiprocessors.
 int64_t hopper_grad_scratch_bytes(const AttentionProblem& problem, int multiprocessors);
 
-/// Device code of the functions attention; attention_rows, attention_rows_and_sums and attention_grad;
+/// Device code of the functions attention; attention_rows and attention_rows_and_sums; attention_grad;
 /// attention_column_sums.
 std::string hopper_attention_source(const AttentionProblem& problem);
+std::string hopper_attention_rows_source(const AttentionProblem& problem);
 std::string hopper_attention_grad_source(const AttentionProblem& problem);
 std::string hopper_attention_column_sums_source();
 

@@ -10,7 +10,7 @@
 // the other: so the result has the same bits in every run.
 //
 // With kSums it also gives what kernels/attention_column_sums.cu makes sums of dqkv over B and T of: each warp the sums of
-// a head's dQ over the rows that it writes, and attention_rows_and_sums, in place of attention_rows, those of dout.
+// a head's dQ over the rows that it writes.
 //
 // The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal) and
 // kSums.
@@ -50,7 +50,7 @@ struct Shared {
 
 /// As GradArguments in backend/cuda/hopper_attention.cpp.
 struct Arguments {
-  float* rows;    // lse log2(e), then delta, each (B, H, T)
+  float* rows;    // lse log2(e), then delta, each (B, H, T): kernels/attention_rows.cu
   float* dq_sum;  // (blocks, T, D), in an order of its own
   const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
@@ -357,82 +357,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   if (w.lane == 0) wait_copies<0>();
 }
 
-using Eight = Vector<Element, 8>;
-
-/// delta of a row of which each of eight lanes has eight columns.
-__device__ inline float row_product(const Eight& out, const Eight& dout) {
-  float sum = 0;
-  for (int e = 0; e < 8; ++e) sum = fmaf(to_float(out[e]), to_float(dout[e]), sum);
-  for (int m = 4; m > 0; m /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, m);
-  return sum;
-}
-
-/// Columns of D that the threads of a block of 256 have summed, eight for each of eight lanes.
-__device__ inline void add_over_block(float (&columns)[8], float* to) {
-  constexpr int kRowWarps = 8;
-  __shared__ float sums[kRowWarps][kHeadDim];
-  int lane = int(threadIdx.x) % 32;
-#pragma unroll
-  for (int e = 0; e < 8; ++e) {
-    for (int m = 8; m < 32; m *= 2) columns[e] += __shfl_xor_sync(0xffffffffu, columns[e], m);
-    if (lane < 8) sums[threadIdx.x / 32][lane * 8 + e] = columns[e];
-  }
-  __syncthreads();
-  if (threadIdx.x >= kHeadDim) return;
-  float sum = 0;
-  for (int warp = 0; warp < kRowWarps; ++warp) sum += sums[warp][threadIdx.x];
-  to[threadIdx.x] = sum;
-}
-
 }  // namespace tokamak
-
-// What the scores of a row need. Eight lanes a row of out (B, T, H, D). Grid: enough blocks of 32 rows.
-extern "C" __global__ void __launch_bounds__(256)
-    attention_rows(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
-                   const float* __restrict__ lse, tokamak::Arguments a) {
-  using namespace tokamak;
-  int64_t row = int64_t(blockIdx.x) * 32 + threadIdx.x / 8, count = int64_t(a.batch) * a.heads * a.time;
-  if (row >= count) return;  // count is a multiple of 32
-  int64_t at = row * kHeadDim + threadIdx.x % 8 * 8;
-  Eight y = *reinterpret_cast<const Eight*>(out + at), dy = *reinterpret_cast<const Eight*>(dout + at);
-  float sum = row_product(y, dy);
-  if (threadIdx.x % 8 != 0) return;
-  int64_t h = row % a.heads, t = row / a.heads % a.time, b = row / a.heads / a.time;
-  int64_t to = (b * a.heads + h) * a.time + t;
-  a.rows[to] = lse[to] * kLog2E;
-  a.rows[count + to] = sum;
-}
-
-// The same, and the sums of dout over tiles of positions: dout_columns is (B * T / 128, H, D). A block works on the rows
-// that one head has in a tile, eight lanes on each of four. Grid: B * T / 128 * H blocks.
-extern "C" __global__ void __launch_bounds__(256)
-    attention_rows_and_sums(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
-                            const float* __restrict__ lse, tokamak::Arguments a, float* __restrict__ dout_columns) {
-  using namespace tokamak;
-  constexpr int kRows = kTile / 32;
-  int slot = int(threadIdx.x) / 8, vector = int(threadIdx.x) % 8, tiles = a.time / kTile;
-  int tile = int(blockIdx.x) / a.heads, h = int(blockIdx.x) % a.heads, b = tile / tiles;
-  int64_t from = ((int64_t(tile) * kTile + slot) * a.heads + h) * kHeadDim + vector * 8;
-  int64_t to = (int64_t(b) * a.heads + h) * a.time + tile % tiles * kTile;
-  int64_t count = int64_t(a.batch) * a.heads * a.time;
-  float row_lse = threadIdx.x < kTile ? lse[to + threadIdx.x] : 0;
-  Eight y[kRows], dy[kRows];  // loaded before the first is needed
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    int64_t at = from + int64_t(i) * 32 * a.heads * kHeadDim;
-    y[i] = *reinterpret_cast<const Eight*>(out + at);
-    dy[i] = *reinterpret_cast<const Eight*>(dout + at);
-  }
-  float columns[8] = {};
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    float delta = row_product(y[i], dy[i]);
-    if (vector == 0) a.rows[count + to + i * 32 + slot] = delta;
-    for (int e = 0; e < 8; ++e) columns[e] += to_float(dy[i][e]);
-  }
-  if (threadIdx.x < kTile) a.rows[to + threadIdx.x] = row_lse * kLog2E;
-  add_over_block(columns, dout_columns + int64_t(blockIdx.x) * kHeadDim);
-}
 
 // Grid: at most B * H blocks. The boxes of qkv and dout are (128, 64), those of dqkv (16, 64).
 extern "C" __global__ void __launch_bounds__(384, 1)
