@@ -294,6 +294,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
     for (int j = 0; j < tiles; ++j) {
       Steps steps(j, tiles, documents);
       float dk[32], dv[32];
+      define(dk), define(dv);
       Keys& keys = s.keys[key.stage];
       wait(&s.keys_full[key.stage], key.parity);
       uint64_t k = matrix(keys.k + w.group * 64 * kHeadDim), v = matrix(keys.v + w.group * 64 * kHeadDim);
@@ -303,6 +304,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         uint64_t q = matrix(s.queries[query.stage].q), dout = matrix(s.queries[query.stage].dout);
         const RowStates& states = s.rows[query.stage];
         float p[64], dp[64], dq[32];
+        define(p), define(dp), define(dq);
         uint32_t p_pairs[32], ds[32];
         wait(&s.queries_full[query.stage], query.parity);
         if (pending.any) wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
@@ -349,6 +351,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
     }
   }
   float dq[32];
+  define(dq);
   wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
   multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
   wait_products<0>();

@@ -209,6 +209,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
   SoftmaxState state = fresh_state(), done = state;
   float exponent = a.scale * kLog2E;
   float scores[32], o[32], rescale[2];
+  define(scores), define(o);
   uint32_t p[16];
   wait_for(s, tile);
   hold(scores);

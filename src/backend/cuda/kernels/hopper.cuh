@@ -235,6 +235,14 @@ __device__ inline void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
+/// Before CUDA 12.9 the compiler lets products wait for each other where their accumulators were not defined before.
+constexpr bool kDefines = __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1209;
+template <int N>
+__device__ inline void define(float (&d)[N]) {
+#pragma unroll
+  for (int i = 0; i < N && kDefines; ++i) d[i] = 0;
+}
+
 /// Keeps the compiler from moving accumulators while products are under way.
 template <int N>
 __device__ inline void hold(float (&d)[N]) {

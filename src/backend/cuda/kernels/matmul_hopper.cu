@@ -150,6 +150,7 @@ __device__ inline void multiply_tiles(Shared& s, const Arguments& a, const Tiles
   Turn<1> place;
   for (int tile = tiles.first(); tile < tiles.count; tile += tiles.stride()) {
     float p[kTileN / 2];
+    define(p);
     multiply_tile(s, turn, tiles, w, p);
     wait(&s.taken[w.group][w.warp], place.parity ^ 1);
 #pragma unroll
