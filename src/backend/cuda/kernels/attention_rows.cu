@@ -60,8 +60,8 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // The same, and the sums of dout over tiles of positions, for kernels/attention_column_sums.cu: dout_columns is
-// (B * T / 128, H, D). A block works on the rows
-// that one head has in a tile, eight lanes on each of four. Grid: B * T / 128 * H blocks.
+// (B * T / 128, H, D). A block works on the rows that one head has in a tile, eight lanes on each of four. Grid:
+// B * T / 128 * H blocks.
 extern "C" __global__ void __launch_bounds__(256)
     attention_rows_and_sums(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
                             const float* __restrict__ lse, tokamak::Rows a, float* __restrict__ dout_columns) {

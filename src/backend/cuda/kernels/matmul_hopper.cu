@@ -20,10 +20,10 @@
 namespace tokamak {
 
 constexpr int kTileM = 128, kTileN = 192, kTileK = 64;
-constexpr int kStages = 4;   // tiles of A and B in shared memory
-constexpr int kBlocks = 2;   // of a cluster
-constexpr int kGroups = 2;   // of warps that multiply
-constexpr int kWarps = 4;    // of a group
+constexpr int kStages = 4;    // tiles of A and B in shared memory
+constexpr int kBlocks = 2;    // of a cluster
+constexpr int kGroups = 2;    // of warps that multiply
+constexpr int kWarps = 4;     // of a group
 constexpr int kColumns = 64;  // of a chunk
 constexpr int kChunks = kTileN / kColumns;
 
