@@ -62,7 +62,7 @@ Command make_command(std::string name, std::string summary, std::string details,
     read(options, arguments);
     return function(options);
   };
-  if constexpr (requires(Options options) { options.run; }) {
+  if constexpr (requires(Options options) { validate(options.run); }) {
     command.print_config = [read](Arguments arguments) {
       Options options;
       read(options, arguments);

@@ -25,6 +25,11 @@ std::string command_list(const std::string& begin) {
 
 }  // namespace
 
+std::string_view config_note() {
+  return "The order is defaults < configuration file < command line; a preset counts as given where it stands.\n"
+         "`--print-config` prints the result as a configuration file and ends.\n";
+}
+
 std::string group_help(const std::string& group) {
   std::string list = command_list(group + " ");
   return list.empty() ? "" : fmt::format("usage: tokamak {} COMMAND [ARGUMENTS] [--key=value ...]\n\n{}", group, list);
@@ -41,11 +46,7 @@ std::string command_help(const Command& command) {
   if (!command.build_notes.empty()) text += fmt::format("\n{}\n", command.build_notes);
   std::string options = command.help();
   if (!options.empty()) text += "\n" + options;
-  if (command.print_config) {
-    text +=
-        "\nThe order is defaults < configuration file < command line; a preset counts as given where it stands.\n"
-        "`--print-config` prints the result as a configuration file and ends.\n";
-  }
+  if (command.print_config) text += fmt::format("\n{}", config_note());
   return text;
 }
 

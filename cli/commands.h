@@ -2,6 +2,7 @@
 // of two words ("data inspect") makes its command one of a group; its file is cli/data_inspect.cpp.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
@@ -22,6 +23,9 @@ Command train_command();
 
 /// Every command, in the order in which a new user meets them.
 std::vector<Command> all_commands();
+
+/// How defaults, file and command line give the run's configuration.
+std::string_view config_note();
 
 /// What `tokamak --help` prints.
 std::string program_help();

@@ -11,16 +11,33 @@ struct DocsOptions {};
 
 void visit(FieldList&, DocsOptions&) {}
 
+// Examples, which --help indents by two, as Markdown's code.
+std::string with_code_lines(std::string text) {
+  if (text.starts_with("  ")) text.insert(0, "  ");
+  for (size_t at = text.find("\n  "); at != std::string::npos; at = text.find("\n  ", at + 5))
+    text.insert(at + 1, "  ");
+  return text;
+}
+
+void print_command(const Command& command) {
+  fmt::print("\n## tokamak {}\n\n{}\n\n```\ntokamak {} {}\n```\n", command.name, command.summary, command.name,
+             command.usage());
+  if (!command.details.empty()) fmt::print("\n{}\n", with_code_lines(command.details));
+  std::string options = command.markdown();
+  if (!options.empty()) fmt::print("\n{}", options);
+  if (command.print_config) fmt::print("\nIt takes all keys of [the configuration](#the-configuration).\n");
+}
+
 int run_docs(const DocsOptions&) {
   fmt::print("# Commands\n\nWritten by `tokamak docs` from the option structs; do not edit.\n");
-  for (const Command& command : all_commands()) {
-    if (command.hidden) continue;
-    fmt::print("\n## tokamak {}\n\n{}\n\n```\ntokamak {} {}\n```\n", command.name, command.summary, command.name,
-               command.usage());
-    if (!command.details.empty()) fmt::print("\n{}\n", command.details);
-    std::string options = command.markdown();
-    if (!options.empty()) fmt::print("\n{}", options);
-  }
+  for (const Command& command : all_commands())
+    if (!command.hidden) print_command(command);
+  RunConfig defaults;
+  fmt::print(
+      "\n## The configuration\n\n"
+      "Of `train`, `ladder` and `explain`: keys of a run file, or options. `--model.layers=6` is `layers = 6` under\n"
+      "`[model]` in the file. {}\n{}",
+      config_note(), help_markdown(fields_of(defaults)));
   return 0;
 }
 

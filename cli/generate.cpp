@@ -130,7 +130,7 @@ int run_generate(const GenerateArguments& arguments) {
 
 Command generate_command() {
   return make_command<GenerateArguments>("generate", "sample text from a checkpoint",
-                                         "tokamak generate run --prompt=\"In the beginning\" --tokens=100",
+                                         "  tokamak generate run --prompt=\"In the beginning\" --tokens=100",
                                          run_generate);
 }
 

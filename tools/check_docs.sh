@@ -1,6 +1,16 @@
 #!/bin/sh
-# tools/check_docs.sh PROGRAM: fails when docs/cli.md is not what the program writes. CTest runs it as e2e.docs_are_current.
+# tools/check_docs.sh PROGRAM: fails when what the documents show is not what the program prints. CTest runs it as
+# e2e.docs_are_current.
 cd "$(dirname "$0")/.." || exit 1
-"$1" docs | diff -u docs/cli.md - && exit 0
-echo "docs/cli.md is not what the program says; run: make docs" >&2
-exit 1
+status=0
+fail() {
+  echo "$1" >&2
+  status=1
+}
+
+"$1" docs | diff -u docs/cli.md - || fail "docs/cli.md is not what the program says; run: make docs"
+
+twice=$(grep -o '^| `--[a-z]*\.[a-z_]*`' docs/cli.md | sort | uniq -d)
+[ -z "$twice" ] || fail "docs/cli.md has keys of the configuration more than once: $twice"
+
+exit $status

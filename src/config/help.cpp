@@ -97,7 +97,7 @@ std::string help_markdown(const std::vector<Field>& fields) {
   std::string section;
   bool begun = false;
   for (const Field& field : fields) {
-    if (field.is_positional()) continue;
+    if (field.is_positional() || field.kind == FieldKind::kConfig) continue;
     if (!begun || section_of(field) != section) {
       section = section_of(field);
       if (!text.empty()) text += "\n";

@@ -14,7 +14,8 @@ std::string usage(const std::vector<Field>& fields);
 /// Arguments and options by section, one or two lines each, with the present values as defaults.
 std::string help_text(const std::vector<Field>& fields);
 
-/// The same as Markdown tables.
+/// The same as Markdown tables, without the fields under config(): many commands take those, and docs/cli.md has them
+/// once.
 std::string help_markdown(const std::vector<Field>& fields);
 
 }  // namespace tokamak

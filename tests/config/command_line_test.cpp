@@ -120,7 +120,7 @@ TEST(CommandLine, RequiredArgumentsAreMissed) {
 TEST(Help, NamesEveryFieldWithItsDefault) {
   TestOptions options;
   std::vector<Field> fields = fields_of(options);
-  std::string text = help_text(fields), markdown = help_markdown(fields);
+  std::string text = help_text(fields), markdown = help_markdown(fields) + help_markdown(fields_of(options.run));
   for (const Field& field : fields) {
     std::string name = field.is_positional() ? "" : "--" + field.key;
     EXPECT_NE(text.find(name), std::string::npos) << field.key;
@@ -129,6 +129,14 @@ TEST(Help, NamesEveryFieldWithItsDefault) {
   }
   EXPECT_NE(text.find("(auto, fp32, tf32, bf16, fp16) [\"auto\"]"), std::string::npos) << text;
   EXPECT_EQ(usage(fields), "[CONFIG] [INPUTS...] [--key=value ...]");
+}
+
+TEST(Help, MarkdownOfACommandLeavesOutTheConfiguration) {
+  TestOptions options;
+  std::string markdown = help_markdown(fields_of(options));
+  EXPECT_NE(markdown.find("`--top_k`"), std::string::npos);
+  for (const Field& field : fields_of(options.run))
+    EXPECT_EQ(markdown.find("`--" + field.key + "`"), std::string::npos) << field.key;
 }
 
 }  // namespace

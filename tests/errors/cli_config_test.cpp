@@ -92,6 +92,12 @@ TEST_F(CliConfig, GenerateOutsideItsRange) {
   expect_refused(run_program(folder_.path(), {"generate", "--top_p=1.5"}), {"[--top_p]", "1.5"});
 }
 
+// A command without a run configuration has none to print.
+TEST_F(CliConfig, PrintConfigOfACommandWithoutOne) {
+  expect_refused(run_program(folder_.path(), {"generate", "--print-config"}),
+                 {"[--print-config]", "expected a known key"});
+}
+
 // 1.5 billion parameters at a batch of half a million tokens: refused by the plan, with nothing of it allocated.
 TEST_F(CliConfig, AModelTooLargeForTheMemory) {
   test::make_tiny_data(folder_.path());
