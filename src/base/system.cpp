@@ -44,7 +44,6 @@ double process_seconds() {
 
 int64_t available_memory() { return read_kib("/proc/meminfo", "MemAvailable:"); }
 int64_t resident_bytes() { return read_kib("/proc/self/status", "VmRSS:"); }
-int64_t peak_resident_bytes() { return read_kib("/proc/self/status", "VmHWM:"); }
 
 void raise_open_file_limit() {
   rlimit limit;
