@@ -5,7 +5,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "exec/stream.h"
+#include "exec/task_queue.h"
 
 #include <charconv>
 
@@ -31,10 +31,8 @@ int parse_device(const std::string& device) {
 Machine open_cpu(const RunConfig& config) {
   set_num_threads(int(config.threads));
   Machine machine;
-  Stream stream;  // whose thread takes its OpenMP team with it when it ends; a second team would slow the work that
-                  // follows
-  stream.submit([&] { machine.target = cpu::measure_target(); });
-  stream.wait();
+  // On a thread that takes its OpenMP team with it when it ends; a second team would slow the work that follows.
+  TaskQueue().run([&] { machine.target = cpu::measure_target(); });
   machine.backend = cpu::make_backend();
   return machine;
 }

@@ -1,7 +1,7 @@
 #include "train/ladder.h"
 
 #include "base/error.h"
-#include "exec/stream.h"
+#include "exec/task_queue.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
 #include "train/random_batch.h"
@@ -53,7 +53,7 @@ class Trial {
   Session& session() { return session_; }
 
   StepTimes time(Clock::time_point begin) {
-    return options_.device_clock ? time_by_device(begin) : time_on_stream(begin);
+    return options_.device_clock ? time_by_device(begin) : time_on_queue(begin);
   }
 
  private:
@@ -76,36 +76,35 @@ class Trial {
     return times;
   }
 
-  // All of it on one stream, as in training; see Trainer::on_stream.
-  StepTimes time_on_stream(Clock::time_point begin) {
+  // All of it on one thread, as in training; see Trainer::compute.
+  StepTimes time_on_queue(Clock::time_point begin) {
     StepTimes times;
-    Stream stream;
-    stream.submit([this] {
+    TaskQueue queue;
+    queue.run([this] {
       backend_.use_in_this_thread();
       session_.initialise();
       run_step(0);
     });
-    stream.wait();
     times.first_ms = ms_since(begin);
-    for (int64_t i = 1; i < options_.warmup; ++i) stream.submit([this, i] { run_step(i); });
-    stream.wait();
-    times.ms = time_queue(stream);
+    for (int64_t i = 1; i < options_.warmup; ++i) queue.submit([this, i] { run_step(i); });
+    queue.wait();
+    times.ms = time_steps(queue);
     return times;
   }
 
   // Milliseconds of a step. Without waiting in between there are no single steps to time: the whole queue is.
-  double time_queue(Stream& stream) {
+  double time_steps(TaskQueue& queue) {
     bool async = session_.config().compile.async;
     std::vector<double> times;
     auto begin = Clock::now();
     for (int64_t i = 0; i < options_.steps; ++i) {
       auto step_begin = Clock::now();
-      stream.submit([this, i] { run_step(options_.warmup + i); });
+      queue.submit([this, i] { run_step(options_.warmup + i); });
       if (async) continue;
-      stream.wait();
+      queue.wait();
       times.push_back(ms_since(step_begin));
     }
-    stream.wait();
+    queue.wait();
     return async ? ms_since(begin) / double(options_.steps) : median(times);
   }
 

@@ -42,8 +42,8 @@ struct RungResult {
 struct LadderOptions {
   int64_t steps = 10;
   int64_t warmup = 1;
-  /// Times every step by the backend's own clock, as a device with a queue needs; else steps run on a stream thread and
-  /// the host's clock is read.
+  /// Times every step by the backend's own clock, as a device with a queue needs; else steps run on a queue's thread
+  /// and the host's clock is read.
   bool device_clock = false;
 };
 

@@ -5,7 +5,7 @@
 #include "base/system.h"
 #include "config/json.h"
 #include "data/data_tokenizer.h"
-#include "exec/stream.h"
+#include "exec/task_queue.h"
 #include "ops/flop_rate.h"
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
@@ -69,7 +69,7 @@ class Trainer {
         session_(start_.time("compiling", [&] { return Session(config_, target_, backend, backend.free_bytes()); })) {
     if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
-    stream_.submit([this] { backend_.use_in_this_thread(); });
+    queue_.submit([this] { backend_.use_in_this_thread(); });
     check_budget();
     make_folder(config_.train.out);
     if (config_.train.eval_every > 0) make_evaluator();
@@ -155,12 +155,12 @@ class Trainer {
 
   void start_or_resume() {
     if (!found_) {
-      on_stream([this] { session_.initialise(*initial_); });
+      compute([this] { session_.initialise(*initial_); });
       initial_.reset();
       start_.lap("weights");
       return;
     }
-    on_stream([this] { session_.initialise_states(); });
+    compute([this] { session_.initialise_states(); });
     load_parameters(found_->path, session_.store(), session_.parameters());
     load_optimizer(found_->path, session_.store(), session_.parameters());
     step_ = saved_step_ = found_->state.step;
@@ -170,16 +170,13 @@ class Trainer {
     start_.lap("checkpoint");
   }
 
-  // Whatever computes runs on the stream's thread: OpenMP keeps a team for every thread that ever ran a loop, and with
+  // Whatever computes runs on the queue's thread: OpenMP keeps a team for every thread that ever ran a loop, and with
   // more threads than cores it puts them to sleep between kernels (a step of a small model took ten times as long).
-  void on_stream(std::function<void()> task) {
-    stream_.submit(std::move(task));
-    stream_.wait();
-  }
+  void compute(std::function<void()> task) { queue_.run(std::move(task)); }
 
   bool due(int64_t every) const { return every > 0 && step_ % every == 0; }
 
-  // Hands one step to the stream; its metrics appear in finished_ when it has run.
+  // Hands one step to the queue; its metrics appear in finished_ when it has run.
   void submit_step() {
     auto begin = Clock::now();
     auto batches = std::make_shared<std::vector<Batch>>();
@@ -189,7 +186,7 @@ class Trainer {
     double lr = learning_rate(step, config_.optimizer, config_.train.steps);
     consumed_ = data_.loader().position();
     tokens_ += session_.tokens_per_step();
-    stream_.submit([this, batches, step, lr, wait] {
+    queue_.submit([this, batches, step, lr, wait] {
       auto start = Clock::now();
       pending_.push_back(
           {session_.submit_step(*batches, step, lr), start, {.step = step + 1, .lr = lr, .data_wait_ms = wait}});
@@ -197,7 +194,7 @@ class Trainer {
     });
   }
 
-  // On the stream's thread: waits until at most `ahead` steps are under way, and takes in what is ready.
+  // On the queue's thread: waits until at most `ahead` steps are under way, and takes in what is ready.
   void finish_steps(size_t ahead) {
     while (pending_.size() > ahead || (!pending_.empty() && pending_.front().step.ready())) {
       Pending& oldest = pending_.front();
@@ -218,7 +215,7 @@ class Trainer {
   }
 
   void finish_all() {
-    on_stream([this] { finish_steps(0); });
+    compute([this] { finish_steps(0); });
   }
 
   std::vector<StepMetrics> take_finished() {
@@ -228,7 +225,7 @@ class Trainer {
 
   // What has run so far, without waiting.
   void report_finished() {
-    stream_.check();
+    queue_.check();
     for (StepMetrics& metrics : take_finished()) report(metrics);
   }
 
@@ -286,8 +283,7 @@ class Trainer {
     for (size_t i = 0; i + 1 < metrics.size(); ++i) report(metrics[i]);
     if (evaluator_ && (finished || due(config_.train.eval_every))) {
       Evaluation evaluation;
-      on_stream(
-          [&] { evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); }); });
+      compute([&] { evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); }); });
       val_loss_ = evaluation.loss;
       if (evaluation.bits_per_byte > 0) bits_per_byte_ = evaluation.bits_per_byte;
       if (!evaluation.unknown.empty() && !std::exchange(told_unknown_, true)) observer_.message(evaluation.unknown);
@@ -302,7 +298,7 @@ class Trainer {
     if (!generator_) generator_ = std::make_unique<Generator>(config_, target_, backend_, session_.store());
     int32_t start = data_.tokenizer()->end_of_text();
     std::vector<int32_t> tokens;
-    on_stream([&] {
+    compute([&] {
       tokens = generator_->generate({&start, 1}, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
                                     config_.train.seed);
     });
@@ -348,12 +344,12 @@ class Trainer {
     Clock::time_point begin;
     StepMetrics metrics;  // what is known before the step has run
   };
-  std::deque<Pending> pending_;  // of the stream's thread
+  std::deque<Pending> pending_;  // of the queue's thread
   Clock::time_point last_end_;
-  std::optional<Clock::time_point> first_end_;  // of the first step; written with the lock, by the stream's thread
+  std::optional<Clock::time_point> first_end_;  // of the first step; written with the lock, by the queue's thread
   std::mutex mutex_;
   std::vector<StepMetrics> finished_;
-  Stream stream_;  // last: its thread uses the others
+  TaskQueue queue_;  // last: its thread uses the others
 };
 
 }  // namespace

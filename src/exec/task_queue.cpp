@@ -1,12 +1,12 @@
-#include "exec/stream.h"
+#include "exec/task_queue.h"
 
 #include "base/parallel.h"
 
 namespace tokamak {
 
-Stream::Stream(size_t depth) : depth_(depth), thread_([this] { work(); }) {}
+TaskQueue::TaskQueue(size_t depth) : depth_(depth), thread_([this] { work(); }) {}
 
-Stream::~Stream() {
+TaskQueue::~TaskQueue() {
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
@@ -15,7 +15,7 @@ Stream::~Stream() {
   thread_.join();
 }
 
-void Stream::submit(std::function<void()> task) {
+void TaskQueue::submit(std::function<void()> task) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return tasks_.size() < depth_ || error_; });
   if (error_) std::rethrow_exception(error_);
@@ -23,18 +23,23 @@ void Stream::submit(std::function<void()> task) {
   changed_.notify_all();
 }
 
-void Stream::wait() {
+void TaskQueue::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return (tasks_.empty() && !busy_) || error_; });
   if (error_) std::rethrow_exception(error_);
 }
 
-void Stream::check() {
+void TaskQueue::run(std::function<void()> task) {
+  submit(std::move(task));
+  wait();
+}
+
+void TaskQueue::check() {
   std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
 }
 
-void Stream::work() {
+void TaskQueue::work() {
   set_num_threads(num_threads());  // libraries called from here count threads for each caller by itself
   std::unique_lock lock(mutex_);
   while (true) {
@@ -43,6 +48,7 @@ void Stream::work() {
     std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
     busy_ = true;
+    changed_.notify_all();  // there is room for one more
     lock.unlock();
     std::exception_ptr error;
     try {

@@ -1,5 +1,5 @@
-// Runs tasks one after the other on a thread of its own, so that the host goes on while a step runs: what a CUDA stream
-// is to the GPU. Tests: tests/exec/stream_test.cpp.
+// Runs tasks one after the other on a thread of its own, so that the host goes on while a step runs.
+// Tests: tests/exec/task_queue_test.cpp.
 #pragma once
 
 #include <condition_variable>
@@ -11,18 +11,21 @@
 
 namespace tokamak {
 
-class Stream {
+class TaskQueue {
  public:
   /// At most `depth` tasks wait; submit() blocks while that many do.
-  explicit Stream(size_t depth = 2);
+  explicit TaskQueue(size_t depth = 2);
   /// Waits for all tasks.
-  ~Stream();
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  ~TaskQueue();
+  TaskQueue(const TaskQueue&) = delete;
+  TaskQueue& operator=(const TaskQueue&) = delete;
 
+  /// Throws what a task before has thrown, as wait() does.
   void submit(std::function<void()> task);
   /// Waits until everything submitted has run; throws what a task has thrown (tasks after it are dropped).
   void wait();
+  /// submit() and wait().
+  void run(std::function<void()> task);
   /// Throws what a task has thrown, without waiting.
   void check();
 
