@@ -49,30 +49,30 @@ std::vector<Case> cases() {
   };
 }
 
-void measure(const Case& c, const Target& target, Backend& backend) {
+void measure(const Case& c, const Platform& platform, Backend& backend) {
   Graph graph(c.name);
   GraphBuilder g(graph);
   std::vector<ValueId> inputs;
   for (int i = 0; i < c.inputs; ++i) inputs.push_back(g.input(fmt::format("x{}", i), {DType::kF32, {kRows, kCols}}));
   auto outputs = c.build(g, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result(fmt::format("y{}", i), outputs[i]);
-  run_passes(graph, Stage::kStep, {target, {}});
+  run_passes(graph, Stage::kStep, {platform, {}});
   TensorStore store(backend);
-  Program program(make_plan(std::move(graph), target), backend, store);
+  Program program(make_plan(std::move(graph), platform), backend, store);
   double bytes = 0;
   for (const Launch& launch : program.plan().launches) bytes += launch.cost.bytes;
   double seconds = cpu::best_seconds(0.3, [&] { program.run(); });
   fmt::print("{:<26} {:>8} {:>9.2f} {:>8.1f} {:>7.0f}%\n", c.name, program.plan().launches.size(), seconds * 1e3,
-             bytes / seconds * 1e-9, 100 * bytes / seconds / target.memory_bandwidth);
+             bytes / seconds * 1e-9, 100 * bytes / seconds / platform.target.memory_bandwidth);
 }
 
 }  // namespace
 }  // namespace tokamak
 
 int main() {
-  tokamak::Target target = tokamak::cpu::measure_target();
+  tokamak::Platform platform = tokamak::cpu::measure_platform();
   auto backend = tokamak::cpu::make_backend();
-  fmt::print("{}: memory {:.1f} GB/s (a = b + s * c)\n", target.name, target.memory_bandwidth * 1e-9);
+  fmt::print("{}: memory {:.1f} GB/s (a = b + s * c)\n", platform.target.name, platform.target.memory_bandwidth * 1e-9);
   fmt::print("{:<26} {:>8} {:>9} {:>8} {:>8}\n", "group, 32768 x 768", "kernels", "ms", "GB/s", "of memory");
-  for (const auto& c : tokamak::cases()) tokamak::measure(c, target, *backend);
+  for (const auto& c : tokamak::cases()) tokamak::measure(c, platform, *backend);
 }

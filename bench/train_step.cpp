@@ -62,9 +62,10 @@ void print_kernels(const Plan& plan, const std::vector<double>& seconds, double 
 }
 
 void run(RunConfig config, int steps) {
-  Target target = cpu::measure_target();
+  Platform platform = cpu::measure_platform();
+  const Target& target = platform.target;
   auto begin = Clock::now();
-  CompiledStep compiled = compile_step(config, target);
+  CompiledStep compiled = compile_step(config, platform);
   double compile_seconds = seconds_since(begin);
   auto backend = cpu::make_backend();
   begin = Clock::now();
@@ -73,7 +74,7 @@ void run(RunConfig config, int steps) {
   double kernel_seconds = seconds_since(begin);
   int64_t before = resident_bytes();
   begin = Clock::now();
-  Session session(config, target, *backend, available_memory());
+  Session session(config, platform, *backend, available_memory());
   double start_seconds = seconds_since(begin);
   session.initialise();
   Batch batch = random_batch(config);

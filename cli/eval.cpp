@@ -67,7 +67,7 @@ int run_eval(const EvalArguments& arguments) {
   Evaluator evaluator(corpus, tokenizer.get(), config, batches);
   Machine machine = open_machine(config);
   TensorStore store(*machine.backend);
-  LossProgram program(config, machine.target, *machine.backend, store);
+  LossProgram program(config, machine.platform, *machine.backend, store);
   load_parameters(model.checkpoint.path, store, gpt_parameters(config.model));
   Evaluation evaluation = evaluator.evaluate([&](const Batch& batch) { return program.run(batch); });
   fmt::print("{} (step {}), {} of {}: {} tokens\n", model.checkpoint.path.string(), model.checkpoint.state.step,

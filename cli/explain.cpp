@@ -113,7 +113,7 @@ void print_summary(const CompiledStep& step, const Target& target) {
 // The step's kernels one by one, in their own order on real intermediate values; the mean of a few steps.
 void measure_kernels(CompiledStep& step, const Machine& machine) {
   constexpr int kWarmup = 3, kRuns = 5;
-  Session session(step.config, machine.target, *machine.backend, machine.backend->free_bytes());
+  Session session(step.config, machine.platform, *machine.backend, machine.backend->free_bytes());
   session.initialise();
   std::vector<Batch> batches;
   for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(step.config, uint64_t(i)));
@@ -127,19 +127,19 @@ int run_explain(const ExplainOptions& options) {
   RunConfig config = with_data_vocab(options.run);
   Machine machine;
   if (options.nominal)
-    machine.target = nominal_machine(config);
+    machine.platform = nominal_machine(config);
   else
     machine = open_machine(config);
   if (options.measure && options.nominal) user_error("[explain] expected --measure or --nominal, got both");
-  if (options.measure) machine.target = tune(config, machine.target, *machine.backend);
-  CompiledStep step = compile_step(config, machine.target);
+  if (options.measure) machine.platform = tune(config, machine.platform, *machine.backend);
+  CompiledStep step = compile_step(config, machine.platform);
   if (options.measure) measure_kernels(step, machine);
   print_model(step.config);
-  print_target(machine.target, options.run, step.config);
+  print_target(machine.platform.target, options.run, step.config);
   print_passes("forward pass", step.forward_reports);
   print_program(step.update ? "micro-batch" : "step", step.step, options);
   if (step.update) print_program("update", *step.update, options);
-  print_summary(step, machine.target);
+  print_summary(step, machine.platform.target);
   return 0;
 }
 

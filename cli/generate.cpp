@@ -108,7 +108,7 @@ int run_generate(const GenerateArguments& arguments) {
   auto parameters = gpt_parameters(model.config.model);
   for (const ParameterInfo& info : parameters) store.get(info.name, {DType::kF32, info.shape});
   load_parameters(model.checkpoint.path, store, parameters);
-  Generator generator(model.config, machine.target, *machine.backend, store);
+  Generator generator(model.config, machine.platform, *machine.backend, store);
 
   std::vector<int32_t> prompt = tokenizer.encode(arguments.prompt);
   if (prompt.empty()) prompt = {tokenizer.end_of_text()};

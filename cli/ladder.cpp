@@ -55,7 +55,7 @@ LadderOptions options_for(const LadderArguments& arguments, const Machine& machi
 int64_t batch_for(const LadderArguments& arguments, const RunConfig& config, const Machine& machine,
                   const Rung& first) {
   if (arguments.given.has("train.batch")) return config.train.batch;
-  return choose_batch(config, machine.target, first, machine.backend->free_bytes(),
+  return choose_batch(config, machine.platform, first, machine.backend->free_bytes(),
                       machine.is_gpu ? kLargestBatch : config.train.batch);
 }
 
@@ -87,11 +87,11 @@ int run_ladder_command(const LadderArguments& arguments) {
              format_ladder_header());
   std::fflush(stdout);
   LadderReport report{.config = config,
-                      .target = machine.target,
+                      .target = machine.platform.target,
                       .versions = machine.versions,
                       .command = command_line(arguments.given.arguments),
                       .date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))};
-  report.rungs = run_ladder(config, machine.target, *machine.backend, rungs, options_for(arguments, machine),
+  report.rungs = run_ladder(config, machine.platform, *machine.backend, rungs, options_for(arguments, machine),
                             [](const RungResult& rung) {
                               fmt::print("{}\n", format_rung(rung));
                               std::fflush(stdout);

@@ -32,7 +32,7 @@ Machine open_cpu(const RunConfig& config) {
   set_num_threads(int(config.threads));
   Machine machine;
   // On a thread that takes its OpenMP team with it when it ends; a second team would slow the work that follows.
-  TaskQueue().run([&] { machine.target = cpu::measure_target(); });
+  TaskQueue().run([&] { machine.platform = cpu::measure_platform(); });
   machine.backend = cpu::make_backend();
   return machine;
 }
@@ -41,7 +41,7 @@ Machine open_cpu(const RunConfig& config) {
 std::string measurements_file(const Machine& machine) {
   std::filesystem::path cache = cuda::default_cache();
   if (cache.empty()) return {};
-  return cache / fmt::format("tuned-{:016x}.json", checksum(std::as_bytes(std::span(machine.target.machine))));
+  return cache / fmt::format("tuned-{:016x}.json", checksum(std::as_bytes(std::span(machine.platform.tuning.machine))));
 }
 
 Machine open_gpu(const RunConfig& config, int ordinal) {
@@ -50,9 +50,9 @@ Machine open_gpu(const RunConfig& config, int ordinal) {
   machine.is_gpu = true;
   machine.versions = cuda::describe_device(ordinal).versions;
   machine.backend = cuda::make_backend(ordinal, cuda::default_cache());
-  machine.target = cuda::measure_target(*machine.backend, ordinal);
-  machine.target.machine = machine.target.name + ", " + machine.versions;
-  machine.target.measurements = measurements_file(machine);
+  machine.platform = cuda::measure_platform(*machine.backend, ordinal);
+  machine.platform.tuning.machine = machine.platform.target.name + ", " + machine.versions;
+  machine.platform.tuning.measurements = measurements_file(machine);
   return machine;
 }
 
@@ -63,12 +63,12 @@ Machine open_machine(const RunConfig& config) {
   return ordinal == kCpu ? open_cpu(config) : open_gpu(config, ordinal);
 }
 
-Target nominal_machine(const RunConfig& config) {
-  return config.device.starts_with("cuda") ? cuda::nominal_target() : cpu::nominal_target();
+Platform nominal_machine(const RunConfig& config) {
+  return config.device.starts_with("cuda") ? cuda::nominal_platform() : cpu::nominal_platform();
 }
 
 std::string describe(const Machine& machine) {
-  const Target& target = machine.target;
+  const Target& target = machine.platform.target;
   std::string rates = fmt::format("{:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s", target.f32_flops * 1e-9,
                                   target.bf16_flops * 1e-9, target.memory_bandwidth * 1e-9);
   if (!machine.is_gpu) return fmt::format("{}: {} threads, {}", target.name, target.units, rates);

@@ -3,11 +3,12 @@
 
 #include "backend/backend.h"
 #include "config/config.h"
+#include "graph/platform.h"
 
 namespace tokamak {
 
 struct Machine {
-  Target target;
+  Platform platform;
   std::unique_ptr<Backend> backend;
   bool is_gpu = false;
   std::string versions;  // of driver and libraries; empty for the CPU
@@ -18,7 +19,7 @@ struct Machine {
 Machine open_machine(const RunConfig& config);
 
 /// The same without opening anything or measuring: typical rates of the kind of machine that config.device names.
-Target nominal_machine(const RunConfig& config);
+Platform nominal_machine(const RunConfig& config);
 
 /// Name, rates and versions in a line.
 std::string describe(const Machine& machine);

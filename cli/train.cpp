@@ -104,7 +104,7 @@ int run_train(const TrainArguments& arguments) {
   Machine machine = start.time("device", [&] { return open_machine(arguments.run); });
   console.line(describe(machine));
   TrainSummary summary =
-      train(arguments.run, machine.target, *machine.backend, console, [&] { return stop.requested(); });
+      train(arguments.run, machine.platform, *machine.backend, console, [&] { return stop.requested(); });
   print_end(console, summary, arguments.run);
   return 0;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "graph/graph.h"
-#include "graph/target.h"
 
 #include <functional>
 #include <memory>

@@ -1,16 +1,12 @@
 // The machine a program is made for, as plain data: passes and the planner read it, none of them asks a device.
+// Tests: tests/graph/target_test.cpp.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <set>
 #include <string>
+#include <string_view>
 
 namespace tokamak {
-
-class Graph;
-struct Node;
 
 struct Target {
   std::string name = "cpu";
@@ -35,25 +31,15 @@ struct Target {
   bool matmul_gelu_grad_sums = false;  // and the sums of that over its rows, in f32
   bool matmul_accumulate = false;      // 16-bit matmul with an f32 result, and matmul added to a matrix in place
   bool row_column_groups = false;      // row groups that also sum over columns (passes/group_info.h)
+  int streams = 1;                     // of work, which the device runs side by side
 
-  // Whether there is a kernel for a matmul group that the flags above allow; empty: for each. Recomputing activations
-  // may give a product another form of bias and GELU, so all of them must give the same bits.
-  std::function<bool(const Graph&, const Node&)> takes_matmul;
-
-  // Whether an attention_grad node's kernel can also give dqkv's sums (attribute `sums`); empty: none can.
-  std::function<bool(const Graph&, const Node&)> attention_sums;
-
-  // Bytes of scratch memory that a node's kernel takes beside its operands, without asking a device; empty: none.
-  std::function<int64_t(const Graph&, const Node&)> scratch_bytes;
-  int streams = 1;  // of work, which the device runs side by side
-
-  // What only measuring tells (train/tune.h); kernels are named by kernel_key (graph/single_node.h).
-  bool tunable = false;                            // there is something to gain
-  std::map<std::string, double> measured_seconds;  // of single kernels
-  std::set<std::string> plain_matmuls;             // matmul groups that cost more than their parts
-  std::string tuned_for;                           // the step that plain_matmuls was chosen for, in a word
-  std::string machine;                             // what measurements hold for: device and versions of the libraries
-  std::string measurements;                        // file that keeps them between runs; empty: none
+  bool operator==(const Target&) const = default;
 };
+
+/// One line of JSON, from which parse_target makes an equal target.
+std::string print(const Target& target);
+
+/// Throws UserError unless the text has every member and no other.
+Target parse_target(std::string_view text);
 
 }  // namespace tokamak

@@ -33,7 +33,7 @@ bool fuse(Graph& graph, const PassContext& context);
 ///   add(a2, mm), add(a2, cast(mm, f32))   a2: an argument that is updated to the sum, in place     the same
 ///
 /// `cast` only where no group reads it: that would cast what it reads by itself.
-/// A form that target.takes_matmul refuses, or whose kernel_key is in target.plain_matmuls, is left out for the next
+/// A form that kernels->takes_matmul refuses, or whose kernel_key is in tuning.plain_matmuls, is left out for the next
 /// simpler one. The sum is stored beside its GELU also where nothing else reads it and there is no gelu(add(mm, a2)):
 /// so it is in the forward pass when the backward pass computes it again, which must give the same bits.
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context);

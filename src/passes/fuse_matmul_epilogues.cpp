@@ -31,9 +31,9 @@ struct Chain {
 
 class EpilogueFuser {
  public:
-  EpilogueFuser(const Graph& graph, const Target& target)
-      : graph_(graph), target_(target), users_(find_users(graph)), escaping_(find_escaping(graph)),
-        is_member_(graph.nodes().size(), false) {}
+  EpilogueFuser(const Graph& graph, const Platform& platform)
+      : graph_(graph), platform_(platform), target_(platform.target), users_(find_users(graph)),
+        escaping_(find_escaping(graph)), is_member_(graph.nodes().size(), false) {}
 
   bool run() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
@@ -71,8 +71,9 @@ class EpilogueFuser {
 
   // Whether there is a kernel for the group that was not measured to cost more than it saves.
   bool pays(const Node& group) const {
-    if (target_.takes_matmul && !target_.takes_matmul(graph_, group)) return false;
-    return target_.plain_matmuls.empty() || !target_.plain_matmuls.contains(kernel_key(graph_, group));
+    if (!platform_.kernels->takes_matmul(graph_, group)) return false;
+    const std::set<std::string>& plain = platform_.tuning.plain_matmuls;
+    return plain.empty() || !plain.contains(kernel_key(graph_, group));
   }
 
   // The form that takes in the most of those that pay.
@@ -234,6 +235,7 @@ class EpilogueFuser {
   }
 
   const Graph& graph_;
+  const Platform& platform_;
   const Target& target_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> escaping_;
@@ -244,7 +246,7 @@ class EpilogueFuser {
 }  // namespace
 
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context) {
-  EpilogueFuser fuser(graph, context.target);
+  EpilogueFuser fuser(graph, context);
   if (!fuser.run()) return false;
   graph = fuser.rewrite();
   return true;

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 #include "graph/graph.h"
-#include "graph/target.h"
+#include "graph/platform.h"
 
 #include <functional>
 #include <span>
@@ -12,8 +12,7 @@
 
 namespace tokamak {
 
-struct PassContext {
-  Target target;
+struct PassContext : Platform {
   CompileConfig options;
 };
 

@@ -21,10 +21,10 @@ void count_arguments(Plan& plan) {
   }
 }
 
-void price_launches(Plan& plan, const Target& target) {
+void price_launches(Plan& plan, const Platform& platform) {
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
     if (plan.graph.nodes()[n].op->fusion == Fusion::kView) continue;
-    plan.launches.push_back(price(plan.graph, int(n), target));
+    plan.launches.push_back(price(plan.graph, int(n), platform));
     plan.seconds += plan.launches.back().seconds;
   }
 }
@@ -43,28 +43,27 @@ void place_values(Plan& plan, const StreamSchedule& schedule) {
 }
 
 // Kernels of one stream share theirs.
-void count_scratch(Plan& plan, const Target& target) {
-  if (!target.scratch_bytes) return;
+void count_scratch(Plan& plan, const KernelSet& kernels) {
   int64_t most[2] = {};
   for (const Launch& launch : plan.launches) {
     int64_t& bytes = most[launch.stream];
-    bytes = std::max(bytes, target.scratch_bytes(plan.graph, plan.graph.nodes()[size_t(launch.node)]));
+    bytes = std::max(bytes, kernels.scratch_bytes(plan.graph, plan.graph.nodes()[size_t(launch.node)]));
   }
   plan.scratch_bytes = most[0] + most[1];
 }
 
 }  // namespace
 
-Plan make_plan(Graph graph, const Target& target, int streams) {
+Plan make_plan(Graph graph, const Platform& platform, int streams) {
   Plan plan;
   plan.graph = separate_updates(std::move(graph));
-  price_launches(plan, target);
+  price_launches(plan, platform);
   StreamSchedule schedule = schedule_streams(plan.graph, plan.launches, streams);
   place_values(plan, schedule);
   count_arguments(plan);
   order_streams(plan, schedule);
   verify_streams(plan);
-  count_scratch(plan, target);
+  count_scratch(plan, *platform.kernels);
   return plan;
 }
 

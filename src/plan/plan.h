@@ -1,10 +1,10 @@
 // The plan: where every value lives and in which order which kernels run, known before anything is allocated. A pure
-// function of graph and target. Tests: tests/plan.
+// function of graph and platform. Tests: tests/plan.
 #pragma once
 
 #include "graph/graph.h"
 #include "graph/op_def.h"
-#include "graph/target.h"
+#include "graph/platform.h"
 
 namespace tokamak {
 
@@ -62,10 +62,10 @@ struct Plan {
 /// alive to the end. An argument's storage is written only by its own update, after the last reader of its old value. A
 /// result or an update that is the old value of an updated argument gets a copy appended to the graph, and every update
 /// its own constant. With `streams` = 2 some launches go on stream 1 (plan/streams.h), which ends with the run.
-Plan make_plan(Graph graph, const Target& target, int streams = 1);
+Plan make_plan(Graph graph, const Platform& platform, int streams = 1);
 
-/// Predicted seconds of one kernel: the larger of arithmetic and memory time, plus the launch.
-Launch price(const Graph& graph, int node, const Target& target);
+/// Predicted seconds of one kernel: as it was measured, else the larger of arithmetic and memory time, plus the launch.
+Launch price(const Graph& graph, int node, const Platform& platform);
 
 inline constexpr int64_t kArenaAlignment = 64;  // a cache line, and the widest vector load
 

@@ -25,15 +25,16 @@ bool is_low_precision(const Graph& graph, const Node& node) { return dtype_bytes
 
 }  // namespace
 
-Launch price(const Graph& graph, int node, const Target& target) {
+Launch price(const Graph& graph, int node, const Platform& platform) {
+  const Target& target = platform.target;
   const Node& kernel = graph.nodes()[size_t(node)];
   Launch launch{node, node_cost(graph, kernel)};
   double bandwidth = target.memory_bandwidth * (launch.cost.bytes <= target.cache_bytes ? kCacheSpeedup : 1);
   double arithmetic = arithmetic_seconds(graph, kernel, target), memory = launch.cost.bytes / bandwidth;
   launch.memory_bound = memory > arithmetic;
   launch.seconds = std::max(arithmetic, memory) + target.launch_seconds;
-  if (!target.measured_seconds.empty())
-    if (auto at = target.measured_seconds.find(kernel_key(graph, kernel)); at != target.measured_seconds.end())
+  if (const auto& measured = platform.tuning.measured_seconds; !measured.empty())
+    if (auto at = measured.find(kernel_key(graph, kernel)); at != measured.end())
       launch.seconds = at->second / (is_low_precision(graph, kernel) ? target.sustained_share : 1);
   return launch;
 }

@@ -11,19 +11,19 @@ namespace {
 
 constexpr int64_t kChunk = 32;
 
-Plan decode_plan(RunConfig config, const Target& target, const TensorStore& store, int64_t t) {
+Plan decode_plan(RunConfig config, const Platform& platform, const TensorStore& store, int64_t t) {
   config.model.vocab = store.type("wte.weight").shape[0];
-  return compile_inference(gpt_decode_graph(config.model, 1, t), config, target).plan;
+  return compile_inference(gpt_decode_graph(config.model, 1, t), config, platform).plan;
 }
 
 int64_t chunk_size(const RunConfig& config) { return std::min(kChunk, config.model.context); }
 
 }  // namespace
 
-Generator::Generator(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store)
+Generator::Generator(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store)
     : context_(config.model.context), vocab_(config.model.vocab),
-      chunk_(decode_plan(config, target, store, chunk_size(config)), backend, store),
-      single_(decode_plan(config, target, store, 1), backend, store) {}
+      chunk_(decode_plan(config, platform, store, chunk_size(config)), backend, store),
+      single_(decode_plan(config, platform, store, 1), backend, store) {}
 
 void Generator::feed_with(Program& program, std::span<const int32_t> tokens) {
   std::vector<int32_t> positions(tokens.size());

@@ -12,7 +12,7 @@ namespace tokamak {
 class Generator {
  public:
   /// Takes the parameters that `store` holds (the vocabulary may be padded there); adds its caches to it.
-  Generator(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store);
+  Generator(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store);
 
   /// Continues `prompt` (one token or more) by `count` tokens, each handed to on_token as it is chosen; on_token
   /// returns false to stop. When the context is full, the newer half of it is kept. The same seed gives the same

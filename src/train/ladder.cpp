@@ -46,8 +46,8 @@ struct StepTimes {
 // One rung's session and what it is fed.
 class Trial {
  public:
-  Trial(const RunConfig& config, const Target& target, Backend& backend, const LadderOptions& options)
-      : backend_(backend), options_(options), session_(config, target, backend),
+  Trial(const RunConfig& config, const Platform& platform, Backend& backend, const LadderOptions& options)
+      : backend_(backend), options_(options), session_(config, platform, backend),
         batches_(random_batches(config, session_.micro_batches())) {}
 
   Session& session() { return session_; }
@@ -128,7 +128,7 @@ std::string fingerprint(const CompiledStep& step) {
 struct Prepared {
   RunConfig config;
   Clock::time_point begin = Clock::now();
-  Target target;
+  Platform platform;
   CompiledStep compiled;
   std::string fingerprint;
   std::string failure;
@@ -136,9 +136,9 @@ struct Prepared {
 
 class Ladder {
  public:
-  Ladder(const RunConfig& config, const Target& target, Backend& backend, const LadderOptions& options)
+  Ladder(const RunConfig& config, const Platform& platform, Backend& backend, const LadderOptions& options)
       : config_(config), step_tokens_(config.train.batch * config.model.context * count_micro_batches(config)),
-        target_(target), backend_(backend), options_(options) {}
+        platform_(platform), backend_(backend), options_(options) {}
 
   RungResult climb(const Rung& rung) {
     RunConfig trial = config_;
@@ -181,16 +181,16 @@ class Ladder {
   Prepared prepare(const RunConfig& config) {
     Prepared prepared;
     prepared.config = config;
-    prepared.target = target_;
-    prepared.compiled = compile_step(config, target_);
+    prepared.platform = platform_;
+    prepared.compiled = compile_step(config, platform_);
     int64_t free = backend_.free_bytes(), needed = prepared.compiled.total_bytes();
     if (free > 0 && needed > free) {
       prepared.failure =
           fmt::format("does not fit (needs {}, {} are free)", format_bytes(double(needed)), format_bytes(double(free)));
     } else {
-      prepared.target = tune(config, target_, backend_);
-      target_.measured_seconds = prepared.target.measured_seconds;
-      prepared.compiled = compile_step(config, prepared.target);
+      prepared.platform = tune(config, platform_, backend_);
+      platform_.tuning.measured_seconds = prepared.platform.tuning.measured_seconds;
+      prepared.compiled = compile_step(config, prepared.platform);
     }
     prepared.fingerprint = fingerprint(prepared.compiled);
     return prepared;
@@ -202,7 +202,7 @@ class Ladder {
     result.precision = compiled.config.compile.precision;
     result.planned_bytes = compiled.total_bytes();
     result.micro_batches = compiled.micro_batches;
-    result.peak = peak_of(target_, result.precision);
+    result.peak = peak_of(platform_.target, result.precision);
     result.failure = prepared.failure;
     if (!result.ran()) return result;
     try {
@@ -215,7 +215,7 @@ class Ladder {
 
   void run(const Prepared& prepared, RungResult& result) {
     int64_t before = backend_.used_bytes();
-    Trial trial(prepared.config, prepared.target, backend_, options_);
+    Trial trial(prepared.config, prepared.platform, backend_, options_);
     StepTimes times = trial.time(prepared.begin);
     const Session& session = trial.session();
     double share = double(step_tokens_) / double(session.tokens_per_step());
@@ -233,7 +233,7 @@ class Ladder {
 
   RunConfig config_;  // with all that was kept
   int64_t step_tokens_;
-  Target target_;  // with kernels as they are measured
+  Platform platform_;  // with kernels as they are measured
   Backend& backend_;
   LadderOptions options_;
   std::optional<RungResult> kept_;
@@ -244,10 +244,10 @@ class Ladder {
 
 }  // namespace
 
-std::vector<RungResult> run_ladder(const RunConfig& config, const Target& target, Backend& backend,
+std::vector<RungResult> run_ladder(const RunConfig& config, const Platform& platform, Backend& backend,
                                    std::span<const Rung> rungs, const LadderOptions& options,
                                    const std::function<void(const RungResult&)>& report) {
-  Ladder ladder(config, target, backend, options);
+  Ladder ladder(config, platform, backend, options);
   std::vector<RungResult> results;
   for (const Rung& rung : rungs) {
     results.push_back(ladder.climb(rung));

@@ -49,7 +49,7 @@ struct LadderOptions {
 
 /// Runs the rungs of `config` on random tokens. `report` is called after each. A rung that needs more memory than there
 /// is is reported with its `failure`; the rungs after it still build on its change.
-std::vector<RungResult> run_ladder(const RunConfig& config, const Target& target, Backend& backend,
+std::vector<RungResult> run_ladder(const RunConfig& config, const Platform& platform, Backend& backend,
                                    std::span<const Rung> rungs, const LadderOptions& options,
                                    const std::function<void(const RungResult&)>& report);
 

@@ -21,8 +21,8 @@ RunConfig with_batch(RunConfig config, int64_t batch) {
 }
 
 // Intermediate values get what everything else leaves.
-RunConfig with_budget(RunConfig config, const Target& target, int64_t available_bytes) {
-  CompiledStep step = compile_step(config, target);
+RunConfig with_budget(RunConfig config, const Platform& platform, int64_t available_bytes) {
+  CompiledStep step = compile_step(config, platform);
   int64_t others = step.total_bytes() - step.step.plan.arena_bytes;
   // In hundredths, as it is written in the message.
   config.compile.memory_budget_gib = std::floor(double(available_bytes - others) / kGiB * 100) / 100;
@@ -38,21 +38,21 @@ std::vector<int64_t> smaller_divisors(int64_t n) {
 
 class Search {
  public:
-  Search(const RunConfig& config, const Target& target, int64_t available_bytes)
-      : config_(config), target_(target), available_(available_bytes) {}
+  Search(const RunConfig& config, const Platform& platform, int64_t available_bytes)
+      : config_(config), platform_(platform), available_(available_bytes) {}
 
   std::vector<MemoryRemedy> find() {
     std::vector<int64_t> batches = smaller_divisors(config_.train.batch);  // largest first
     auto batch = std::partition_point(batches.begin(), batches.end(),
                                       [&](int64_t b) { return bytes_of(with_batch(config_, b)) > available_; });
     if (batch != batches.end()) add_if_fits(with_batch(config_, *batch));
-    add_if_fits(with_budget(config_, target_, available_));
-    if (found_.empty() && !batches.empty()) add_if_fits(with_budget(with_batch(config_, 1), target_, available_));
+    add_if_fits(with_budget(config_, platform_, available_));
+    if (found_.empty() && !batches.empty()) add_if_fits(with_budget(with_batch(config_, 1), platform_, available_));
     return std::move(found_);
   }
 
  private:
-  int64_t bytes_of(const RunConfig& config) const { return compile_step(config, target_).total_bytes(); }
+  int64_t bytes_of(const RunConfig& config) const { return compile_step(config, platform_).total_bytes(); }
 
   void add_if_fits(const RunConfig& config) {
     if (config.compile.memory_budget_gib < 0) return;
@@ -81,20 +81,21 @@ class Search {
   }
 
   const RunConfig& config_;
-  const Target& target_;
+  const Platform& platform_;
   int64_t available_;
   std::vector<MemoryRemedy> found_;
 };
 
 }  // namespace
 
-std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Target& target, int64_t available_bytes) {
-  return Search(config, target, available_bytes).find();
+std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Platform& platform,
+                                               int64_t available_bytes) {
+  return Search(config, platform, available_bytes).find();
 }
 
-std::string memory_advice(const RunConfig& config, const Target& target, int64_t available_bytes) {
+std::string memory_advice(const RunConfig& config, const Platform& platform, int64_t available_bytes) {
   std::string text;
-  for (const MemoryRemedy& remedy : find_memory_remedies(config, target, available_bytes))
+  for (const MemoryRemedy& remedy : find_memory_remedies(config, platform, available_bytes))
     text += fmt::format("{}{} ({}: {})", text.empty() ? "it fits with " : ", or with ", remedy.settings, remedy.effect,
                         format_bytes(double(remedy.bytes)));
   if (!text.empty()) return text;
@@ -102,11 +103,12 @@ std::string memory_advice(const RunConfig& config, const Target& target, int64_t
          "smaller model, or shorten --model.context";
 }
 
-void require_fits(const CompiledStep& step, const RunConfig& config, const Target& target, int64_t available_bytes) {
+void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform,
+                  int64_t available_bytes) {
   // What the update program has beyond the step's is gone for the step.
   int64_t others = step.total_bytes() - step.step.plan.total_bytes();
   require_fits(step.step.plan, available_bytes - others,
-               [&] { return memory_advice(config, target, available_bytes); });
+               [&] { return memory_advice(config, platform, available_bytes); });
 }
 
 }  // namespace tokamak

@@ -19,12 +19,13 @@ struct MemoryRemedy {
 
 /// The largest micro-batch that fits; recomputation within the memory that is left; where neither is enough, both.
 /// Empty where that is not enough either.
-std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Target& target, int64_t available_bytes);
+std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Platform& platform,
+                                               int64_t available_bytes);
 
 /// The same in words, to end an error with.
-std::string memory_advice(const RunConfig& config, const Target& target, int64_t available_bytes);
+std::string memory_advice(const RunConfig& config, const Platform& platform, int64_t available_bytes);
 
 /// Throws UserError, with that at its end, when the step that was compiled for these needs more.
-void require_fits(const CompiledStep& step, const RunConfig& config, const Target& target, int64_t available_bytes);
+void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform, int64_t available_bytes);
 
 }  // namespace tokamak

@@ -83,13 +83,13 @@ bool divides_total_batch(const RunConfig& config) {
 std::span<const Rung> cpu_rungs() { return kCpuRungs; }
 std::span<const Rung> gpu_rungs() { return kGpuRungs; }
 
-int64_t choose_batch(RunConfig config, const Target& target, const Rung& rung, int64_t free_bytes, int64_t most) {
+int64_t choose_batch(RunConfig config, const Platform& platform, const Rung& rung, int64_t free_bytes, int64_t most) {
   rung.switch_on(config, 0);
   for (auto batch = int64_t(std::bit_floor(uint64_t(most))); batch > 1; batch /= 2) {
     config.train.batch = batch;
     if (!divides_total_batch(config)) continue;
     if (free_bytes <= 0) return batch;
-    if (double(compile_step(config, target).total_bytes()) <= double(free_bytes) * kUsableShare) return batch;
+    if (double(compile_step(config, platform).total_bytes()) <= double(free_bytes) * kUsableShare) return batch;
   }
   return 1;
 }

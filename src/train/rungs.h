@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/config.h"
-#include "graph/target.h"
+#include "graph/platform.h"
 
 #include <cstdint>
 #include <span>
@@ -25,6 +25,6 @@ std::span<const Rung> gpu_rungs();
 /// The largest batch of `most`, `most` / 2, ... 1 with which the plan of `rung` leaves a tenth of `free_bytes` free and
 /// train.total_batch is made of whole micro-batches; 1 where none does. `free_bytes` 0: unknown, everything fits.
 /// `most` is rounded down to a power of two.
-int64_t choose_batch(RunConfig config, const Target& target, const Rung& rung, int64_t free_bytes, int64_t most);
+int64_t choose_batch(RunConfig config, const Platform& platform, const Rung& rung, int64_t free_bytes, int64_t most);
 
 }  // namespace tokamak

@@ -10,9 +10,9 @@
 namespace tokamak {
 namespace {
 
-CompiledStep compile_checked(const RunConfig& config, const Target& target, int64_t available_bytes) {
-  CompiledStep compiled = compile_step(config, target);
-  if (available_bytes > 0) require_fits(compiled, config, target, available_bytes);
+CompiledStep compile_checked(const RunConfig& config, const Platform& platform, int64_t available_bytes) {
+  CompiledStep compiled = compile_step(config, platform);
+  if (available_bytes > 0) require_fits(compiled, config, platform, available_bytes);
   return compiled;
 }
 
@@ -40,11 +40,11 @@ double loss_weight(std::span<const Batch> batches) {
 
 }  // namespace
 
-LossProgram::LossProgram(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store,
+LossProgram::LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
                          std::shared_ptr<Memory> arena, int64_t arena_bytes)
     : LossProgram(compile_inference(gpt_eval_graph(config.model, config.train.batch, config.model.context,
                                                    config.data.mask_documents),
-                                    config, target)
+                                    config, platform)
                       .plan,
                   backend, store, std::move(arena), arena_bytes) {}
 
@@ -59,8 +59,8 @@ double LossProgram::run(const Batch& batch) {
   return double(program_.get_scalar("loss"));
 }
 
-Session::Session(const RunConfig& config, const Target& target, Backend& backend, int64_t available_bytes)
-    : target_(target), backend_(backend), compiled_(compile_checked(config, target, available_bytes)),
+Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes)
+    : platform_(platform), backend_(backend), compiled_(compile_checked(config, platform, available_bytes)),
       parameters_(gpt_parameters(config.model)), store_(backend), arena_bytes_(largest_arena(compiled_)),
       arena_(backend.allocate(arena_bytes_)), step_(compiled_.step.plan, backend, store_, options()) {
   if (compiled_.update) update_ = std::make_unique<Program>(compiled_.update->plan, backend, store_, options());
@@ -131,7 +131,7 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
 }
 
 double Session::evaluate(const Batch& batch) {
-  if (!eval_) eval_ = std::make_unique<LossProgram>(config(), target_, backend_, store_, arena_, arena_bytes_);
+  if (!eval_) eval_ = std::make_unique<LossProgram>(config(), platform_, backend_, store_, arena_, arena_bytes_);
   return eval_->run(batch);
 }
 

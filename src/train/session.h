@@ -33,7 +33,7 @@ class PendingStep {
 class LossProgram {
  public:
   /// Parameters are those of `store`; the arena may be lent when it is large enough (null: its own).
-  LossProgram(const RunConfig& config, const Target& target, Backend& backend, TensorStore& store,
+  LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
               std::shared_ptr<Memory> arena = nullptr, int64_t arena_bytes = 0);
 
   double run(const Batch& batch);
@@ -50,7 +50,7 @@ class Session {
  public:
   /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are
   /// fewer than planned.
-  Session(const RunConfig& config, const Target& target, Backend& backend, int64_t available_bytes = 0);
+  Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes = 0);
 
   const CompiledStep& compiled() const { return compiled_; }
   const RunConfig& config() const { return compiled_.config; }
@@ -86,7 +86,7 @@ class Session {
   ProgramOptions options() const;
   bool scales_loss() const { return config().compile.precision == "fp16"; }
 
-  Target target_;
+  Platform platform_;
   Backend& backend_;
   CompiledStep compiled_;
   std::vector<ParameterInfo> parameters_;

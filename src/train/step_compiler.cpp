@@ -45,7 +45,7 @@ CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassO
   CompiledGraph compiled;
   compiled.before = graph;
   compiled.reports = run_passes(graph, Stage::kStep, context, observer);
-  compiled.plan = make_plan(std::move(graph), context.target, int(context.options.streams));
+  compiled.plan = make_plan(std::move(graph), context, int(context.options.streams));
   return compiled;
 }
 
@@ -90,11 +90,11 @@ RunConfig resolve(RunConfig config, const Target& target) {
   return config;
 }
 
-CompiledStep compile_step(const RunConfig& asked, const Target& target, const PassObserver& observer) {
+CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
   CompiledStep out;
-  out.config = resolve(asked, target);
+  out.config = resolve(asked, platform.target);
   out.micro_batches = count_micro_batches(out.config);
-  PassContext context{target, out.config.compile};
+  PassContext context{platform, out.config.compile};
 
   Graph graph = build_forward(out.config);
   out.forward = graph;
@@ -118,8 +118,8 @@ CompiledStep compile_step(const RunConfig& asked, const Target& target, const Pa
   return out;
 }
 
-CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Target& target) {
-  PassContext context{target, resolve(config, target).compile};
+CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform) {
+  PassContext context{platform, resolve(config, platform.target).compile};
   run_passes(graph, Stage::kForward, context);
   return compile_graph(std::move(graph), context, {});
 }

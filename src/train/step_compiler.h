@@ -37,9 +37,9 @@ int64_t count_micro_batches(const RunConfig& config);
 /// more streams than the target has.
 RunConfig resolve(RunConfig config, const Target& target);
 
-CompiledStep compile_step(const RunConfig& config, const Target& target, const PassObserver& observer = {});
+CompiledStep compile_step(const RunConfig& config, const Platform& platform, const PassObserver& observer = {});
 
 /// Inference graphs through the same passes (precision, fusion, padding).
-CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Target& target);
+CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform);
 
 }  // namespace tokamak

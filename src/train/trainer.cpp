@@ -62,11 +62,11 @@ constexpr double kLowestLossScale = 1e-4;
 
 class Trainer {
  public:
-  Trainer(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer)
-      : observer_(observer), found_(find_start(config, observer)), config_(settle(config, target, found_)),
+  Trainer(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer)
+      : observer_(observer), found_(find_start(config, observer)), config_(settle(config, platform.target, found_)),
         backend_(backend), data_(config_, found_ ? &*found_ : nullptr), initial_(begin_initial_values()),
-        target_(start_.time("tuning", [&] { return tune_here(target); })),
-        session_(start_.time("compiling", [&] { return Session(config_, target_, backend, backend.free_bytes()); })) {
+        platform_(start_.time("tuning", [&] { return tune_here(platform); })),
+        session_(start_.time("compiling", [&] { return Session(config_, platform_, backend, backend.free_bytes()); })) {
     if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
     queue_.submit([this] { backend_.use_in_this_thread(); });
@@ -133,21 +133,21 @@ class Trainer {
   std::filesystem::path choices_file() const { return std::filesystem::path(config_.train.out) / "choices.json"; }
 
   // A run that goes on chooses as it did, whatever became of the cache.
-  Target tune_here(const Target& target) {
+  Platform tune_here(const Platform& platform) {
     std::error_code error;
-    if (found_ && target.tunable && std::filesystem::exists(choices_file(), error))
+    if (found_ && platform.tuning.tunable && std::filesystem::exists(choices_file(), error))
       choices_ = read_file(choices_file());
-    if (!choices_.empty() && !adopt_choices(choices_, target, backend_))
+    if (!choices_.empty() && !adopt_choices(choices_, platform.tuning, backend_))
       observer_.message(
           fmt::format("warning: {} holds what was chosen for another kind of GPU or other libraries; they "
                       "choose anew here, and the last bits of the run may differ from now on",
                       choices_file().string()));
-    return tune(config_, target, backend_, Measure::kChoices, choices_);
+    return tune(config_, platform, backend_, Measure::kChoices, choices_);
   }
 
   // Beside the checkpoints, which are what a run goes on from.
   void save_choices() {
-    std::string choices = run_choices(target_, backend_);
+    std::string choices = run_choices(platform_.tuning, backend_);
     if (choices == choices_) return;
     write_file_atomic(choices_file(), choices);
     choices_ = choices;
@@ -243,7 +243,7 @@ class Trainer {
     if (!started_) report_start();
     metrics.tokens_per_second = double(session_.tokens_per_step()) / metrics.ms * 1e3;
     metrics.gflops = session_.flops_per_step() / metrics.ms * 1e-6;
-    double peak = matmul_rate(target_, session_.config().compile.precision);
+    double peak = matmul_rate(platform_.target, session_.config().compile.precision);
     metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / peak;
     metrics.wall_seconds = wall_seconds();
     if (average_ms_ > 0) {  // not the first step, which waits for files to be opened
@@ -295,7 +295,7 @@ class Trainer {
   }
 
   void show_sample() {
-    if (!generator_) generator_ = std::make_unique<Generator>(config_, target_, backend_, session_.store());
+    if (!generator_) generator_ = std::make_unique<Generator>(config_, platform_, backend_, session_.store());
     int32_t start = data_.tokenizer()->end_of_text();
     std::vector<int32_t> tokens;
     compute([&] {
@@ -326,7 +326,7 @@ class Trainer {
   RunData data_;
   std::unique_ptr<InitialValues> initial_;  // while they are needed
   std::string choices_;                     // as in choices_file()
-  Target target_;
+  Platform platform_;
   Session session_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Generator> generator_;
@@ -354,9 +354,9 @@ class Trainer {
 
 }  // namespace
 
-TrainSummary train(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer,
+TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop) {
-  return Trainer(config, target, backend, observer).run(stop);
+  return Trainer(config, platform, backend, observer).run(stop);
 }
 
 }  // namespace tokamak

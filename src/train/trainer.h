@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "config/config.h"
+#include "graph/platform.h"
 #include "train/metrics.h"
 #include "train/start_phases.h"
 
@@ -34,7 +35,7 @@ struct TrainSummary {
 
 /// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good
 /// checkpoint of train.out if train.resume is set. Throws UserError for bad data or settings, before any work is lost.
-TrainSummary train(const RunConfig& config, const Target& target, Backend& backend, TrainObserver& observer,
+TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop);
 
 }  // namespace tokamak

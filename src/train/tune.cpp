@@ -38,20 +38,20 @@ std::string name_of(const Plan& plan) {
 
 class Tuner {
  public:
-  Tuner(const RunConfig& config, Target target, Backend& backend, Measure measure)
-      : config_(config), target_(std::move(target)), backend_(backend), measure_(measure), meter_(backend) {
+  Tuner(const RunConfig& config, Platform platform, Backend& backend, Measure measure)
+      : config_(config), platform_(std::move(platform)), backend_(backend), measure_(measure), meter_(backend) {
     config_.compile.memory_budget_gib = 0;  // recomputing must not change a bit, so it must not change a choice
-    target_.plain_matmuls.clear();
+    tuning().plain_matmuls.clear();
   }
 
-  Target run(const TuningRecord& kept) {
+  Platform run(const TuningRecord& kept) {
     TuningRecord known = kept;
-    known.merge(load_tuning(target_.measurements));
-    target_.measured_seconds.insert(known.seconds.begin(), known.seconds.end());
-    size_t measured = target_.measured_seconds.size();
+    known.merge(load_tuning(tuning().measurements));
+    tuning().measured_seconds.insert(known.seconds.begin(), known.seconds.end());
+    size_t measured = tuning().measured_seconds.size();
     best_ = form({});
-    target_.tuned_for = name_of(best_.plan);
-    auto chosen = known.plain_matmuls.find(target_.tuned_for);
+    tuning().tuned_for = name_of(best_.plan);
+    auto chosen = known.plain_matmuls.find(tuning().tuned_for);
     bool is_new = chosen == known.plain_matmuls.end();
     if (is_new) {
       compile_ahead(best_.plan);
@@ -59,12 +59,12 @@ class Tuner {
     } else if (!chosen->second.empty()) {
       best_ = form(chosen->second);
     }
-    target_.plain_matmuls = best_.refused;
+    tuning().plain_matmuls = best_.refused;
     if (measure_ == Measure::kAll) measure_all(best_);
-    if (is_new || target_.measured_seconds.size() > measured)
-      save_tuning(target_.measurements, {target_.measured_seconds, {{target_.tuned_for, target_.plain_matmuls}}});
+    if (is_new || tuning().measured_seconds.size() > measured)
+      save_tuning(tuning().measurements, {tuning().measured_seconds, {{tuning().tuned_for, tuning().plain_matmuls}}});
     backend_.end_choices();
-    return std::move(target_);
+    return std::move(platform_);
   }
 
  private:
@@ -76,9 +76,11 @@ class Tuner {
     std::set<std::string> refused;         // groups that it does without
   };
 
+  Tuning& tuning() { return platform_.tuning; }
+
   Form form(const std::set<std::string>& refused) {
-    Target trial = target_;
-    trial.plain_matmuls = refused;
+    Platform trial = platform_;
+    trial.tuning.plain_matmuls = refused;
     Form form{compile_step(config_, trial).step.plan, {}, {}, refused};
     form.groups = matmul_groups(form.plan);
     form.libraries = library_kernels(form.plan);
@@ -121,7 +123,7 @@ class Tuner {
 
   double seconds(const Form& form) const {
     double sum = 0;
-    for (const Launch& launch : form.plan.launches) sum += price(form.plan.graph, launch.node, target_).seconds;
+    for (const Launch& launch : form.plan.launches) sum += price(form.plan.graph, launch.node, platform_).seconds;
     return sum;
   }
 
@@ -138,7 +140,7 @@ class Tuner {
   }
 
   void measure(const Plan& plan, const std::string& key, int node) {
-    auto [at, fresh] = target_.measured_seconds.try_emplace(key, 0.0);
+    auto [at, fresh] = tuning().measured_seconds.try_emplace(key, 0.0);
     if (fresh) at->second = meter_.seconds(plan.graph, plan.graph.nodes()[size_t(node)]);
   }
 
@@ -151,7 +153,7 @@ class Tuner {
   }
 
   RunConfig config_;
-  Target target_;
+  Platform platform_;
   Backend& backend_;
   Measure measure_;
   NodeMeter meter_;
@@ -165,10 +167,10 @@ struct KeptChoices {
   std::string backend;
 };
 
-std::optional<KeptChoices> read_choices(std::string_view kept, const Target& target) {
+std::optional<KeptChoices> read_choices(std::string_view kept, const Tuning& tuning) {
   try {
     json file = json::parse(kept);
-    if (file.at("machine") != target.machine) return std::nullopt;
+    if (file.at("machine") != tuning.machine) return std::nullopt;
     return KeptChoices{parse_tuning(file.at("tuning").dump()), file.at("backend").get<std::string>()};
   } catch (const json::exception&) {
     return std::nullopt;
@@ -177,24 +179,25 @@ std::optional<KeptChoices> read_choices(std::string_view kept, const Target& tar
 
 }  // namespace
 
-Target tune(const RunConfig& config, Target target, Backend& backend, Measure measure, std::string_view kept) {
-  if (!target.tunable) return target;
-  if (int64_t free = backend.free_bytes(); free > 0) require_fits(compile_step(config, target), config, target, free);
+Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure, std::string_view kept) {
+  if (!platform.tuning.tunable) return platform;
+  if (int64_t free = backend.free_bytes(); free > 0)
+    require_fits(compile_step(config, platform), config, platform, free);
   TuningRecord record;
-  if (std::optional<KeptChoices> choices = read_choices(kept, target)) record = choices->tuning;
-  return Tuner(config, std::move(target), backend, measure).run(record);
+  if (std::optional<KeptChoices> choices = read_choices(kept, platform.tuning)) record = choices->tuning;
+  return Tuner(config, std::move(platform), backend, measure).run(record);
 }
 
-std::string run_choices(const Target& tuned, const Backend& backend) {
-  if (tuned.tuned_for.empty()) return {};
-  TuningRecord record{{}, {{tuned.tuned_for, tuned.plain_matmuls}}};
+std::string run_choices(const Tuning& tuning, const Backend& backend) {
+  if (tuning.tuned_for.empty()) return {};
+  TuningRecord record{{}, {{tuning.tuned_for, tuning.plain_matmuls}}};
   json file = {
-      {"machine", tuned.machine}, {"tuning", json::parse(print_tuning(record))}, {"backend", backend.choices()}};
+      {"machine", tuning.machine}, {"tuning", json::parse(print_tuning(record))}, {"backend", backend.choices()}};
   return file.dump(1) + "\n";
 }
 
-bool adopt_choices(std::string_view kept, const Target& target, Backend& backend) {
-  std::optional<KeptChoices> choices = read_choices(kept, target);
+bool adopt_choices(std::string_view kept, const Tuning& tuning, Backend& backend) {
+  std::optional<KeptChoices> choices = read_choices(kept, tuning);
   return choices && backend.adopt_choices(choices->backend);
 }
 

@@ -56,7 +56,7 @@ class DataRunTest : public testing::Test {
 
   TrainSummary run(const RunConfig& config, int64_t stop_after = 0) {
     int64_t asked = 0;
-    return train(config, cpu::nominal_target(), *backend_, listener_, [&] { return ++asked == stop_after; });
+    return train(config, cpu::nominal_platform(), *backend_, listener_, [&] { return ++asked == stop_after; });
   }
 
   TemporaryFolder folder_;

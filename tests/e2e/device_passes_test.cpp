@@ -2,6 +2,7 @@
 // after: what those passes make of a graph means the same, wherever it runs.
 #include "passes/pass.h"
 #include "tests/e2e/random_model.h"
+#include "tests/support/fake_kernels.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -30,7 +31,7 @@ PassContext random_context(uint32_t seed) {
   target.matmul_accumulate = coin();
   target.row_column_groups = coin();
   target.matmul_gelu_grad_sums = coin();
-  if (coin()) target.attention_sums = [](const Graph&, const Node&) { return true; };
+  if (coin()) context.kernels = fake_kernels({.attention_sums = [](const Graph&, const Node&) { return true; }});
   return context;
 }
 

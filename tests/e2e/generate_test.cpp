@@ -24,7 +24,7 @@ class GenerateTest : public testing::Test {
     config_.train.batch = 1;
     config_.compile.precision = "fp32";
     config_.compile.pad_vocab = pad_vocab;
-    session_ = std::make_unique<Session>(config_, target_, *backend_);
+    session_ = std::make_unique<Session>(config_, platform_, *backend_);
     // GPT-2's small initial weights make all logits alike; larger ones make a choice that depends on the whole text.
     for (size_t i = 0; i < session_->parameters().size(); ++i) {
       const ParameterInfo& info = session_->parameters()[i];
@@ -33,7 +33,7 @@ class GenerateTest : public testing::Test {
         for (float& value : values) value *= 10;
       session_->store().write(info.name, values.data(), int64_t(values.size()) * 4);
     }
-    generator_ = std::make_unique<Generator>(config_, target_, *backend_, session_->store());
+    generator_ = std::make_unique<Generator>(config_, platform_, *backend_, session_->store());
   }
 
   /// The likeliest token after `window`, from the whole of it.
@@ -73,13 +73,13 @@ class GenerateTest : public testing::Test {
     Graph graph("full");
     GraphBuilder g(graph);
     graph.add_result("logits", gpt_logits(g, model, g.input("tokens", {DType::kI32, {1, length}}), kNoValue));
-    program = std::make_unique<Program>(compile_inference(std::move(graph), config_, target_).plan, *backend_,
+    program = std::make_unique<Program>(compile_inference(std::move(graph), config_, platform_).plan, *backend_,
                                         session_->store());
     return *program;
   }
 
   RunConfig config_;
-  Target target_ = cpu::nominal_target();
+  Platform platform_ = cpu::nominal_platform();
   std::unique_ptr<Backend> backend_ = cpu::make_backend();
   std::unique_ptr<Session> session_;
   std::unique_ptr<Generator> generator_;

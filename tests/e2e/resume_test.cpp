@@ -48,9 +48,10 @@ class ResumeTest : public testing::Test {
   }
 
   /// Trains until `stop_after` steps were submitted here (0: to the end).
-  TrainSummary run(const RunConfig& config, int64_t stop_after = 0, const Target& target = cpu::nominal_target()) {
+  TrainSummary run(const RunConfig& config, int64_t stop_after = 0,
+                   const Platform& platform = cpu::nominal_platform()) {
     int64_t asked = 0;
-    return train(config, target, *backend_, observer_, [&] { return ++asked == stop_after; });
+    return train(config, platform, *backend_, observer_, [&] { return ++asked == stop_after; });
   }
 
   /// 20 steps straight, and 10 + 10 in another folder.
@@ -189,9 +190,9 @@ TEST_F(ResumeTest, WatchingChangesNothing) {
 TEST_F(ResumeTest, AutomaticPrecisionStaysWhatItWas) {
   RunConfig straight = config("straight"), broken = config("broken");
   straight.compile.precision = broken.compile.precision = "auto";
-  Target likes_bf16 = cpu::nominal_target(), likes_fp32 = likes_bf16;
-  likes_bf16.bf16_flops = 2 * likes_bf16.f32_flops;
-  likes_fp32.bf16_flops = likes_fp32.f32_flops / 2;
+  Platform likes_bf16 = cpu::nominal_platform(), likes_fp32 = likes_bf16;
+  likes_bf16.target.bf16_flops = 2 * likes_bf16.target.f32_flops;
+  likes_fp32.target.bf16_flops = likes_fp32.target.f32_flops / 2;
   run(straight, 0, likes_bf16);
   run(broken, 10, likes_bf16);
   run(broken, 0, likes_fp32);

@@ -163,7 +163,7 @@ RunConfig run_config(const Golden& golden, const Setting& setting) {
 
 void take_steps(const Golden& golden, const Setting& setting) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(run_config(golden, setting), Target{}, *backend);
+  Session session(run_config(golden, setting), {}, *backend);
   for (const ParameterInfo& info : gpt_parameters(golden.model())) {
     std::vector<float> values = golden.floats("param." + info.name);
     session.store().write(info.name, values.data(), int64_t(values.size()) * 4);

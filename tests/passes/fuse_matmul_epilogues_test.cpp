@@ -5,6 +5,7 @@
 #include "model/gpt.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
+#include "tests/support/fake_kernels.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -94,7 +95,7 @@ std::vector<std::string> simpler_forms(const char* text) {
   do {
     Graph graph = with_epilogues(text, context);
     forms.push_back(form_of(graph));
-    context.target.plain_matmuls.insert(kernel_key(graph, graph.nodes()[0]));
+    context.tuning.plain_matmuls.insert(kernel_key(graph, graph.nodes()[0]));
   } while (!forms.back().empty() && forms.size() < 5);
   return forms;
 }
@@ -105,12 +106,12 @@ TEST(MatmulEpilogues, LeaveOutFormsThatAreRefused) {
 
 TEST(MatmulEpilogues, LeaveOutFormsWithoutAKernel) {
   PassContext context = able();
-  context.target.takes_matmul = [](const Graph& graph, const Node& group) {
+  context.kernels = test::fake_kernels({.takes_matmul = [](const Graph& graph, const Node& group) {
     EXPECT_EQ(graph.shape(group.inputs[2]), Shape{5});
     return group.outputs.size() == 1;
-  };
+  }});
   EXPECT_EQ(form_of(with_epilogues(kForward, context)), "matmul add -> 1");
-  context.target.takes_matmul = [](const Graph&, const Node&) { return false; };
+  context.kernels = test::fake_kernels({.takes_matmul = [](const Graph&, const Node&) { return false; }});
   EXPECT_EQ(form_of(with_epilogues(kForward, context)), "");
 }
 
@@ -222,7 +223,8 @@ TEST(MatmulEpilogues, LeaveTheSumsOutFirst) {
   std::vector<std::string> expected{"matmul gelu_grad cast reduce_sum -> 2", "matmul gelu_grad -> 1", ""};
   EXPECT_EQ(simpler_forms(text.c_str()), expected);
   PassContext context = able();
-  context.target.takes_matmul = [](const Graph&, const Node& group) { return group.outputs.size() == 1; };
+  context.kernels =
+      test::fake_kernels({.takes_matmul = [](const Graph&, const Node& group) { return group.outputs.size() == 1; }});
   EXPECT_EQ(form_of(with_epilogues(text, context)), "matmul gelu_grad -> 1");
 }
 

@@ -4,6 +4,7 @@
 #include "ops/all_ops.h"
 #include "plan/units.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/fake_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ constexpr const char* kText = R"(graph g {
   result loss = %4
 })";
 
-Plan plan() { return make_plan(parse_graph(kText, find_op), Target{}); }
+Plan plan() { return make_plan(parse_graph(kText, find_op), {}); }
 
 TEST(Memory, PeakNamesTheLargestTensors) {
   MemoryPeak peak = find_peak(plan());
@@ -43,11 +44,10 @@ TEST(Memory, FormattedByKind) {
 
 // What the kernels share is as much as one of them needs.
 TEST(Memory, ScratchOfKernelsCounts) {
-  Target target;
-  target.scratch_bytes = [](const Graph& graph, const Node& node) {
+  auto kernels = test::fake_kernels({.scratch_bytes = [](const Graph& graph, const Node& node) {
     return num_bytes(graph.type(node.outputs[0])) / 2;  // 64 KiB of the largest
-  };
-  Plan with = make_plan(parse_graph(kText, find_op), target);
+  }});
+  Plan with = make_plan(parse_graph(kText, find_op), {Target(), kernels});
   EXPECT_EQ(plan().scratch_bytes, 0);
   EXPECT_EQ(with.scratch_bytes, 64 * 1024);
   EXPECT_EQ(with.total_bytes(), plan().total_bytes() + 64 * 1024);

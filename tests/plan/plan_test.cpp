@@ -14,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-Plan plan_of(std::string_view text) { return make_plan(parse_graph(text, find_op), Target{}); }
+Plan plan_of(std::string_view text) { return make_plan(parse_graph(text, find_op), {}); }
 
 void run_on_tags(const Plan& plan) {
   std::vector<ValueId> roots = find_roots(plan.graph);
@@ -39,7 +39,7 @@ TEST(Plan, RandomGraphsFindTheirValuesInMemory) {
   int taken_over = 0, in_arguments = 0;
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(seed);
-    Plan plan = make_plan(testing::RandomGraph(seed).make(5 + int(seed % 40)), Target{});
+    Plan plan = make_plan(testing::RandomGraph(seed).make(5 + int(seed % 40)), {});
     run_on_tags(plan);
     if (HasFatalFailure()) return;
     for (const Block& block : plan.blocks) taken_over += int(block.values.size()) - 1;
@@ -77,7 +77,7 @@ int64_t alive_bytes(const Plan& plan) {
 TEST(Plan, ArenaHoldsAtLeastWhatIsAlive) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
-    Plan plan = make_plan(testing::RandomGraph(seed).make(30), Target{});
+    Plan plan = make_plan(testing::RandomGraph(seed).make(30), {});
     EXPECT_GE(plan.live_bytes, alive_bytes(plan));
     EXPECT_GE(plan.arena_bytes, plan.live_bytes);
     EXPECT_LE(double(plan.arena_bytes), 1.5 * double(plan.live_bytes));

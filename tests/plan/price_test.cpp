@@ -116,10 +116,10 @@ TEST(Price, TakesWhatWasMeasuredAndWhatALongRunLeavesOfIt) {
   })";
   for (bool low : {false, true}) {
     Graph graph = parse_graph(low ? kLow : kMatmul, find_op);
-    Target t = target();
-    t.sustained_share = 0.5;
-    t.measured_seconds[kernel_key(graph, graph.nodes()[0])] = 3;
-    EXPECT_DOUBLE_EQ(price(graph, 0, t).seconds, low ? 6 : 3);
+    Platform platform = target();
+    platform.target.sustained_share = 0.5;
+    platform.tuning.measured_seconds[kernel_key(graph, graph.nodes()[0])] = 3;
+    EXPECT_DOUBLE_EQ(price(graph, 0, platform).seconds, low ? 6 : 3);
   }
 }
 

@@ -31,7 +31,7 @@ constexpr const char* kStep = R"(graph step {
   update %2 = %6
 })";
 
-Plan plan_of(std::string_view text) { return make_plan(parse_graph(text, find_op), Target{}); }
+Plan plan_of(std::string_view text) { return make_plan(parse_graph(text, find_op), {}); }
 
 TEST(PrintPlan, Exact) {
   EXPECT_EQ(print_plan(plan_of(kStep)),

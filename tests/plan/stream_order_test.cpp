@@ -28,7 +28,7 @@ constexpr const char* kStep = R"(graph g {
   update %2 = %6
 })";
 
-Plan two_streams(std::string_view text) { return make_plan(parse_graph(text, find_op), Target{}, 2); }
+Plan two_streams(std::string_view text) { return make_plan(parse_graph(text, find_op), {}, 2); }
 
 // Nodes of the backward pass at random, as many as on the other side.
 Plan random_plan(uint32_t seed) {
@@ -36,7 +36,7 @@ Plan random_plan(uint32_t seed) {
   Graph graph = testing::RandomGraph(seed).make(5 + int(seed % 40));
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     if (random() % 2) graph.add_tag(n, "backward");
-  return make_plan(std::move(graph), Target{}, 2);
+  return make_plan(std::move(graph), {}, 2);
 }
 
 TEST(StreamOrder, Printed) {

@@ -32,9 +32,7 @@ constexpr const char* kLayers = R"(graph g {
   update %3 = %15
 })";
 
-Plan plan_of(std::string_view text, int streams = 2) {
-  return make_plan(parse_graph(text, find_op), Target{}, streams);
-}
+Plan plan_of(std::string_view text, int streams = 2) { return make_plan(parse_graph(text, find_op), {}, streams); }
 
 std::vector<int> nodes_beside(const Plan& plan) {
   std::vector<int> nodes;

@@ -4,7 +4,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "exec/program.h"
 #include "graph/host_tensor.h"
-#include "graph/target.h"
+#include "graph/platform.h"
 #include "ops/interpret.h"
 #include "plan/plan.h"
 
@@ -49,7 +49,7 @@ inline Interpretation run_on_cpu(Graph graph, const std::vector<HostTensor>& arg
   std::vector<Argument> names = graph.arguments();
   std::unique_ptr<Backend> backend = cpu::make_backend();
   TensorStore store(*backend);
-  Program program(make_plan(std::move(graph), Target{}), *backend, store);
+  Program program(make_plan(std::move(graph), {}), *backend, store);
   const Graph& planned = program.plan().graph;
   for (size_t i = 0; i < names.size(); ++i) {
     std::vector<std::byte> bytes = to_bytes(arguments[i]);

@@ -92,10 +92,10 @@ TEST(DeviceThread, TrainingTellsTheBackend) {
   config.train.sample_tokens = 2;
   CountingThreads first, second;
   Silent observer;
-  train(config, cpu::nominal_target(), first, observer, [] { return false; });
+  train(config, cpu::nominal_platform(), first, observer, [] { return false; });
   expect_all_told(first);
   config.train.steps = 6;  // from a checkpoint
-  train(config, cpu::nominal_target(), second, observer, [] { return false; });
+  train(config, cpu::nominal_platform(), second, observer, [] { return false; });
   expect_all_told(second);
 }
 
@@ -104,7 +104,7 @@ TEST(DeviceThread, TheLadderTellsTheBackend) {
   config.model = {.layers = 1, .heads = 2, .width = 32, .context = 16, .vocab = 301};
   config.train.batch = 2;
   CountingThreads backend;
-  run_ladder(config, cpu::nominal_target(), backend, cpu_rungs().first(1), {.steps = 2}, {});
+  run_ladder(config, cpu::nominal_platform(), backend, cpu_rungs().first(1), {.steps = 2}, {});
   expect_all_told(backend);
 }
 

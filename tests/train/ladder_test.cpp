@@ -50,7 +50,7 @@ RunConfig tiny() {
 
 std::vector<RungResult> run(std::span<const Rung> rungs, int64_t free_bytes, const LadderOptions& options) {
   SmallMachine backend(free_bytes);
-  return run_ladder(tiny(), cpu::nominal_target(), backend, rungs, options, {});
+  return run_ladder(tiny(), cpu::nominal_platform(), backend, rungs, options, {});
 }
 
 // On one thread: such small steps would mostly wait for threads that other programs keep from running.
@@ -69,7 +69,7 @@ TEST_F(Ladder, TimesStepsByTheDevicesClock) {
   EXPECT_DOUBLE_EQ(r.ms, 250);
   EXPECT_DOUBLE_EQ(r.tokens_per_second, 2 * 64 / 0.25);
   FlopsPerToken flops = flops_per_token(tiny().model);
-  double peak = cpu::nominal_target().f32_flops;
+  double peak = cpu::nominal_platform().target.f32_flops;
   EXPECT_DOUBLE_EQ(r.mfu, r.tokens_per_second * flops.full / peak);
   EXPECT_DOUBLE_EQ(r.mfu_causal, r.tokens_per_second * flops.causal / peak);
   EXPECT_LT(r.mfu_causal, r.mfu);
@@ -81,7 +81,7 @@ TEST_F(Ladder, TimesStepsByTheDevicesClock) {
 TEST_F(Ladder, OnTheCpuTheHostsClockIsRead) {
   constexpr Rung kRungs[] = {{"off", all_off}};
   SmallMachine backend(kPlenty);
-  auto results = run_ladder(tiny(), cpu::nominal_target(), backend, kRungs, {.steps = 2}, {});
+  auto results = run_ladder(tiny(), cpu::nominal_platform(), backend, kRungs, {.steps = 2}, {});
   EXPECT_EQ(backend.timed, 0);
   EXPECT_GT(results[0].ms, 0);
 }
@@ -130,9 +130,9 @@ TEST_F(Ladder, EveryRungOfTheGpuRuns) {
 TEST_F(Ladder, ARungThatDoesNotFitIsNamedAndTheNextOnesGoOn) {
   RunConfig config = tiny();
   all_off(config, 0);
-  int64_t naive = compile_step(config, cpu::nominal_target()).total_bytes();
+  int64_t naive = compile_step(config, cpu::nominal_platform()).total_bytes();
   flash(config, 0);
-  CompiledStep flash_step = compile_step(config, cpu::nominal_target());
+  CompiledStep flash_step = compile_step(config, cpu::nominal_platform());
   int64_t with_flash = flash_step.total_bytes() - flash_step.scratch_bytes();
   ASSERT_LT(with_flash, naive);
   constexpr Rung kRungs[] = {{"off", all_off}, {"+ flash attention", flash}};

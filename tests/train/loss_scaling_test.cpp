@@ -38,7 +38,7 @@ std::vector<Batch> batches_of(const Session& session) {
 
 std::vector<StepResult> run(const RunConfig& config, int64_t steps) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(config, cpu::nominal_target(), *backend);
+  Session session(config, cpu::nominal_platform(), *backend);
   session.initialise();
   std::vector<StepResult> results;
   for (int64_t step = 0; step < steps; ++step) results.push_back(session.run_step(batches_of(session), step, 1e-2));
@@ -96,7 +96,7 @@ TEST(Fp16, SkippedStepsAreNoDivergence) {
   config.compile.loss_scale = 1e7;
   Silent observer;
   auto backend = cpu::make_backend();
-  train(config, cpu::nominal_target(), *backend, observer, [] { return false; });
+  train(config, cpu::nominal_platform(), *backend, observer, [] { return false; });
   EXPECT_EQ(observer.last.step, config.train.steps);
   EXPECT_GT(observer.last.skipped.value_or(0), 0);
   EXPECT_TRUE(std::isfinite(observer.last.grad_norm));
@@ -113,7 +113,7 @@ TEST(Fp16, ARunThatOnlyOverflowsEndsWithAnError) {
   config.train.steps = 200;
   Silent observer;
   auto backend = cpu::make_backend();
-  expect_user_error([&] { train(config, cpu::nominal_target(), *backend, observer, [] { return false; }); },
+  expect_user_error([&] { train(config, cpu::nominal_platform(), *backend, observer, [] { return false; }); },
                     {"overflow even at a loss scale of", "--compile.precision=bf16"});
 }
 
@@ -125,7 +125,7 @@ TEST(Tf32, MeansFp32WithoutUnitsForIt) {
   config.compile.precision = "tf32";
   Silent observer;
   auto backend = cpu::make_backend();
-  train(config, cpu::nominal_target(), *backend, observer, [] { return false; });
+  train(config, cpu::nominal_platform(), *backend, observer, [] { return false; });
   EXPECT_NE(observer.messages.find("compile.precision = tf32 means fp32 here"), std::string::npos);
 }
 

@@ -20,11 +20,7 @@ RunConfig small_run() {
   return config;
 }
 
-Target small_gpu() {
-  Target target;
-  target.name = "small GPU";
-  return target;
-}
+Target small_gpu() { return {.name = "small GPU"}; }
 
 int64_t bytes_of(const RunConfig& config) { return compile_step(config, small_gpu()).total_bytes(); }
 

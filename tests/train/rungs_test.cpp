@@ -20,11 +20,11 @@ RunConfig tiny() {
 int64_t first_rung_bytes(RunConfig config, int64_t batch) {
   config.train.batch = batch;
   gpu_rungs()[0].switch_on(config, 0);
-  return compile_step(config, cpu::nominal_target()).total_bytes();
+  return compile_step(config, cpu::nominal_platform()).total_bytes();
 }
 
 int64_t choose(const RunConfig& config, int64_t free_bytes, int64_t most = 64) {
-  return choose_batch(config, cpu::nominal_target(), gpu_rungs()[0], free_bytes, most);
+  return choose_batch(config, cpu::nominal_platform(), gpu_rungs()[0], free_bytes, most);
 }
 
 TEST(ChooseBatch, TheLargestThatFitsWithATenthLeft) {

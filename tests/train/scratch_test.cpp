@@ -18,14 +18,14 @@ RunConfig small() {
   return config;
 }
 
-// On as many threads as the target has.
+// On as many threads as the platform has.
 class Scratch : public testing::Test {
  protected:
-  void SetUp() override { set_num_threads(target_.units); }
+  void SetUp() override { set_num_threads(platform_.target.units); }
   void TearDown() override { set_num_threads(0); }
 
   void expect_as_planned(const RunConfig& config, std::string_view what) {
-    CompiledStep step = compile_step(config, target_);
+    CompiledStep step = compile_step(config, platform_);
     EXPECT_EQ(step.step.plan.scratch_bytes, taken(step.step.plan)) << what;
     if (step.update) {
       EXPECT_EQ(step.update->plan.scratch_bytes, taken(step.update->plan)) << what;
@@ -39,7 +39,7 @@ class Scratch : public testing::Test {
     return Program(plan, *backend, store).workspace_bytes();
   }
 
-  Target target_ = cpu::nominal_target();
+  Platform platform_ = cpu::nominal_platform();
 };
 
 TEST_F(Scratch, IsAsPlannedOnEveryRung) {
@@ -47,7 +47,7 @@ TEST_F(Scratch, IsAsPlannedOnEveryRung) {
   for (const Rung& rung : cpu_rungs()) {
     rung.switch_on(config, 0);
     expect_as_planned(config, rung.name);
-    EXPECT_GT(compile_step(config, target_).scratch_bytes(), 0) << rung.name;
+    EXPECT_GT(compile_step(config, platform_).scratch_bytes(), 0) << rung.name;
   }
 }
 
@@ -65,16 +65,15 @@ TEST_F(Scratch, IsAsPlannedOfOtherRuns) {
 
 TEST_F(Scratch, IsAsPlannedOfEvaluation) {
   RunConfig config = small();
-  Plan plan = compile_inference(gpt_eval_graph(config.model, 2, config.model.context, false), config, target_).plan;
+  Plan plan = compile_inference(gpt_eval_graph(config.model, 2, config.model.context, false), config, platform_).plan;
   EXPECT_EQ(plan.scratch_bytes, taken(plan));
 }
 
 TEST_F(Scratch, IsPartOfTheTotalOfBothPrograms) {
   RunConfig config = small();
   config.train.total_batch = 4 * config.train.batch * config.model.context;
-  Target without = target_;
-  without.scratch_bytes = nullptr;
-  CompiledStep step = compile_step(config, target_), bare = compile_step(config, without);
+  Platform without(platform_.target);
+  CompiledStep step = compile_step(config, platform_), bare = compile_step(config, without);
   EXPECT_EQ(bare.scratch_bytes(), 0);
   EXPECT_EQ(step.total_bytes(), bare.total_bytes() + step.scratch_bytes());
 }

@@ -2,6 +2,7 @@
 #include "plan/print_plan.h"
 #include "plan/stream_order.h"
 #include "tests/plan/two_streams.h"
+#include "tests/support/fake_kernels.h"
 #include "tests/train/shuffled_device.h"
 #include "train/random_batch.h"
 #include "train/rungs.h"
@@ -28,11 +29,11 @@ RunConfig tiny(int64_t streams) {
 }
 
 // As the ladder climbs: each rung on top of those before it, and the optional ones on top of the last.
-std::vector<NamedRun> climb(std::span<const Rung> rungs, RunConfig config, const Target& target) {
+std::vector<NamedRun> climb(std::span<const Rung> rungs, RunConfig config, const Platform& platform) {
   std::vector<NamedRun> runs;
   for (const Rung& rung : rungs) {
     RunConfig trial = config;
-    rung.switch_on(trial, compile_step(config, target).step.plan.arena_bytes);
+    rung.switch_on(trial, compile_step(config, platform).step.plan.arena_bytes);
     runs.push_back({std::string(rung.name), trial});
     if (!rung.optional) config = trial;
   }
@@ -40,20 +41,19 @@ std::vector<NamedRun> climb(std::span<const Rung> rungs, RunConfig config, const
 }
 
 // Has every kernel that some backend has, and two streams.
-Target full_target() {
+Platform full_platform() {
   Target target;
   target.tf32_flops = 2 * target.f32_flops;
   target.chunked_classifier = target.matmul_gelu_aux = target.matmul_gelu_grad = target.matmul_accumulate = true;
   target.matmul_gelu_grad_sums = target.row_column_groups = true;
-  target.attention_sums = [](const Graph&, const Node&) { return true; };
   target.streams = 2;
-  return target;
+  return {target, fake_kernels({.attention_sums = [](const Graph&, const Node&) { return true; }})};
 }
 
-Target cpu_target() {
-  Target target = cpu::nominal_target();
-  target.streams = 2;
-  return target;
+Platform cpu_platform() {
+  Platform platform = cpu::nominal_platform();
+  platform.target.streams = 2;
+  return platform;
 }
 
 int launches_beside(const Plan& plan) {
@@ -70,7 +70,7 @@ struct Trace {
 };
 
 Trace train_on(Backend& backend, const RunConfig& config, int64_t steps = 2) {
-  Session session(config, cpu_target(), backend);
+  Session session(config, cpu_platform(), backend);
   session.initialise();
   std::vector<Batch> batches;
   for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(config, uint64_t(i)));
@@ -93,9 +93,9 @@ class Streams : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(Streams, EveryOrderThatThePlanAllowsIsRight) {
-  for (const NamedRun& run : climb(rungs(), tiny(2), full_target())) {
+  for (const NamedRun& run : climb(rungs(), tiny(2), full_platform())) {
     SCOPED_TRACE(run.rung);
-    CompiledStep step = compile_step(run.config, full_target());
+    CompiledStep step = compile_step(run.config, full_platform());
     EXPECT_GE(launches_beside(step.step.plan), 10);
     verify_streams(step.step.plan);
     for (uint32_t order = 0; order < 3; ++order) testing::TwoStreams(step.step.plan, order).run();
@@ -104,9 +104,9 @@ TEST_P(Streams, EveryOrderThatThePlanAllowsIsRight) {
 }
 
 TEST_P(Streams, OnlyGradientsOfParametersGoBeside) {
-  for (const NamedRun& run : climb(rungs(), tiny(2), full_target())) {
+  for (const NamedRun& run : climb(rungs(), tiny(2), full_platform())) {
     SCOPED_TRACE(run.rung);
-    Plan plan = compile_step(run.config, full_target()).step.plan;
+    Plan plan = compile_step(run.config, full_platform()).step.plan;
     for (const Launch& launch : plan.launches) {
       const Node& node = plan.graph.nodes()[size_t(launch.node)];
       bool in_chain = node.op->name == "attention_grad" || node.op->name == "classifier";
@@ -118,7 +118,7 @@ TEST_P(Streams, OnlyGradientsOfParametersGoBeside) {
 TEST_P(Streams, NoBitChanges) {
   std::unique_ptr<Backend> cpu = cpu::make_backend();
   int beside = 0, swaps = 0;
-  std::vector<NamedRun> one = climb(rungs(), tiny(1), cpu_target()), two = climb(rungs(), tiny(2), cpu_target());
+  std::vector<NamedRun> one = climb(rungs(), tiny(1), cpu_platform()), two = climb(rungs(), tiny(2), cpu_platform());
   for (size_t i = 0; i < one.size(); ++i) {
     SCOPED_TRACE(one[i].rung);
     Trace expected = train_on(*cpu, one[i].config);
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Ladders, Streams, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "gpu" : "cpu"); });
 
 TEST(StreamsOption, NotMoreThanTheTargetHas) {
-  Target target = full_target();
+  Target target = full_platform().target;
   EXPECT_EQ(resolve(tiny(2), target).compile.streams, 2);
   EXPECT_EQ(resolve(tiny(1), target).compile.streams, 1);
   target.streams = 1;
@@ -151,7 +151,7 @@ TEST(StreamsOption, TimedLaunchesFollowTheEvents) {
   ShuffledDevice device(3);
   std::vector<std::vector<double>> losses;
   for (Backend* backend : {cpu.get(), static_cast<Backend*>(&device)}) {
-    Session session(tiny(2), cpu_target(), *backend);
+    Session session(tiny(2), cpu_platform(), *backend);
     session.initialise();
     std::vector<Batch> batches = {random_batch(tiny(2), 0)};
     session.run_step(batches, 0, 1e-3);

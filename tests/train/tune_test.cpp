@@ -5,6 +5,7 @@
 #include "graph/op_def.h"
 #include "ops/ops.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/fake_kernels.h"
 #include "tests/support/temporary_folder.h"
 #include "train/step_compiler.h"
 
@@ -74,10 +75,10 @@ class PricedDevice : public Backend {
   std::unique_ptr<Backend> cpu_ = cpu::make_backend();
 };
 
-Target tunable() {
-  Target target;
-  target.tunable = target.matmul_gelu_aux = target.matmul_gelu_grad = true;
-  return target;
+Platform tunable() {
+  Platform platform;
+  platform.target.matmul_gelu_aux = platform.target.matmul_gelu_grad = platform.tuning.tunable = true;
+  return platform;
 }
 
 RunConfig tiny() {
@@ -88,10 +89,10 @@ RunConfig tiny() {
   return config;
 }
 
-// How often each form of matmul is in the step of the target.
-std::map<std::string, int> matmul_forms(const Target& target) {
+// How often each form of matmul is in the step of the platform.
+std::map<std::string, int> matmul_forms(const Platform& platform) {
   std::map<std::string, int> forms;
-  CompiledStep step = compile_step(tiny(), target);
+  CompiledStep step = compile_step(tiny(), platform);
   for (const Node& node : step.step.plan.graph.nodes())
     if (std::string form = form_of(node); form.starts_with("matmul")) ++forms[form];
   return forms;
@@ -128,9 +129,9 @@ TEST(Tune, LeavesOutTheSumsOfAGradientFirst) {
   const std::string sums = "matmul+gelu_grad+reduce_sum+aux", alone = "matmul+gelu_grad";
   auto forms_of = [](std::map<std::string, double> seconds) {
     PricedDevice device(std::move(seconds));
-    Target target = tunable();
-    target.matmul_gelu_grad_sums = true;
-    return matmul_forms(tune(tiny(), target, device));
+    Platform platform = tunable();
+    platform.target.matmul_gelu_grad_sums = true;
+    return matmul_forms(tune(tiny(), platform, device));
   };
   auto fast = forms_of({}), slow = forms_of({{sums, 1.0}}), slower = forms_of({{sums, 1.0}, {alone, 1.0}});
   EXPECT_EQ(fast[sums], 2);
@@ -143,7 +144,7 @@ const std::map<std::string, double> kSlowGelu{{"matmul+gelu_grad", 1.0}};
 
 TEST(Tune, ForChoicesMeasuresOnlyWhatTheyDependOn) {
   PricedDevice some(kSlowGelu), all(kSlowGelu);
-  Target chosen = tune(tiny(), tunable(), some, Measure::kChoices), known = tune(tiny(), tunable(), all);
+  Tuning chosen = tune(tiny(), tunable(), some, Measure::kChoices).tuning, known = tune(tiny(), tunable(), all).tuning;
   EXPECT_EQ(chosen.plain_matmuls, known.plain_matmuls);
   EXPECT_FALSE(chosen.plain_matmuls.empty());
   EXPECT_TRUE(some.timed.contains("matmul+gelu_grad") && some.timed.contains("matmul"));
@@ -171,13 +172,13 @@ TEST(Tune, SaysWhatAStepIsMadeOfBeforeItCompilesAnyOfIt) {
 
 TEST(Tune, RemembersChoicesThroughAFile) {
   TemporaryFolder folder;
-  Target target = tunable();
-  target.measurements = (folder / "tuned.json").string();
+  Platform platform = tunable();
+  platform.tuning.measurements = (folder / "tuned.json").string();
   PricedDevice first(kSlowGelu), second({}), third({});
-  Target tuned = tune(tiny(), target, first);
+  Tuning tuned = tune(tiny(), platform, first).tuning;
   // Neither prices that changed meanwhile nor another bandwidth make another choice.
-  target.memory_bandwidth /= 100;
-  Target again = tune(tiny(), target, second);
+  platform.target.memory_bandwidth /= 100;
+  Tuning again = tune(tiny(), platform, second).tuning;
   EXPECT_EQ(again.plain_matmuls, tuned.plain_matmuls);
   EXPECT_EQ(again.measured_seconds, tuned.measured_seconds);
   EXPECT_EQ(second.compiled, 0);
@@ -185,43 +186,43 @@ TEST(Tune, RemembersChoicesThroughAFile) {
   // Another step is another matter.
   RunConfig other = tiny();
   other.train.batch *= 2;
-  target.memory_bandwidth *= 100;
-  EXPECT_NE(tune(other, target, third).tuned_for, tuned.tuned_for);
+  platform.target.memory_bandwidth *= 100;
+  EXPECT_NE(tune(other, platform, third).tuning.tuned_for, tuned.tuned_for);
   EXPECT_GT(third.compiled, 0);
 }
 
 TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
-  Target target = tunable();
-  target.machine = "GPU 1, library 2";
+  Platform platform = tunable();
+  platform.tuning.machine = "GPU 1, library 2";
   PricedDevice first(kSlowGelu), second({}), third({});
-  Target tuned = tune(tiny(), target, first, Measure::kChoices);
+  Tuning tuned = tune(tiny(), platform, first, Measure::kChoices).tuning;
   std::string kept = run_choices(tuned, first);
-  EXPECT_TRUE(adopt_choices(kept, target, second));
+  EXPECT_TRUE(adopt_choices(kept, platform.tuning, second));
   EXPECT_EQ(second.adopted, "algorithm 7");
-  EXPECT_EQ(tune(tiny(), target, second, Measure::kChoices, kept).plain_matmuls, tuned.plain_matmuls);
+  EXPECT_EQ(tune(tiny(), platform, second, Measure::kChoices, kept).tuning.plain_matmuls, tuned.plain_matmuls);
   EXPECT_EQ(second.compiled, 0);
-  target.machine = "GPU 1, library 3";
-  EXPECT_FALSE(adopt_choices(kept, target, third));
+  platform.tuning.machine = "GPU 1, library 3";
+  EXPECT_FALSE(adopt_choices(kept, platform.tuning, third));
   EXPECT_EQ(third.adopted, "");
-  EXPECT_TRUE(tune(tiny(), target, third, Measure::kChoices, kept).plain_matmuls.empty());
-  EXPECT_FALSE(adopt_choices(kept.substr(0, kept.size() / 2), target, third));
+  EXPECT_TRUE(tune(tiny(), platform, third, Measure::kChoices, kept).tuning.plain_matmuls.empty());
+  EXPECT_FALSE(adopt_choices(kept.substr(0, kept.size() / 2), platform.tuning, third));
 }
 
 TEST(Tune, RefusesWhatDoesNotFitBeforeItCompilesAnything) {
-  Target target = tunable();
-  target.scratch_bytes = [](const Graph&, const Node&) { return int64_t(1) << 30; };
+  Platform platform = tunable();
+  platform.kernels = test::fake_kernels({.scratch_bytes = [](const Graph&, const Node&) { return int64_t(1) << 30; }});
   PricedDevice device({});
-  device.free = compile_step(tiny(), target).total_bytes() - 1;
-  expect_user_error([&] { tune(tiny(), target, device); }, {"[memory]", "scratch memory of kernels 1.00 GiB"});
+  device.free = compile_step(tiny(), platform).total_bytes() - 1;
+  expect_user_error([&] { tune(tiny(), platform, device); }, {"[memory]", "scratch memory of kernels 1.00 GiB"});
   EXPECT_EQ(device.compiled, 0);
   EXPECT_TRUE(device.timed.empty() && device.ahead.empty());
   ++device.free;
-  EXPECT_NO_THROW(tune(tiny(), target, device));
+  EXPECT_NO_THROW(tune(tiny(), platform, device));
 }
 
-TEST(Tune, LeavesOtherTargetsAlone) {
+TEST(Tune, LeavesOtherPlatformsAlone) {
   PricedDevice device({});
-  Target target, tuned = tune(tiny(), target, device);
+  Tuning tuned = tune(tiny(), {}, device).tuning;
   EXPECT_TRUE(tuned.measured_seconds.empty());
   EXPECT_EQ(device.compiled, 0);
   EXPECT_EQ(run_choices(tuned, device), "");

@@ -2,15 +2,16 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "graph/platform.h"
 
 namespace tokamak::cpu {
 
 std::unique_ptr<Backend> make_backend();
 
-/// Rates of this machine, measured now (about half a second).
-Target measure_target();
+/// This machine, its rates measured now (about half a second).
+Platform measure_platform();
 
 /// A typical two-core machine: for planning and explaining without measuring.
-Target nominal_target();
+Platform nominal_platform();
 
 }  // namespace tokamak::cpu

@@ -27,15 +27,26 @@ double tile_rate(const OpDef& op) {
   return double(kElements * kRuns) / seconds;
 }
 
-void set_scratch(Target& target) {
-  target.scratch_bytes = [threads = target.units](const Graph& graph, const Node& node) {
-    return scratch_bytes(graph, node, threads);
-  };
+// Scratch memory follows from the number of threads.
+class CpuKernels : public KernelSet {
+ public:
+  explicit CpuKernels(int threads) : threads_(threads) {}
+  int64_t scratch_bytes(const Graph& graph, const Node& node) const override {
+    return cpu::scratch_bytes(graph, node, threads_);
+  }
+
+ private:
+  int threads_;
+};
+
+Platform platform_of(Target target) {
+  auto kernels = std::make_shared<CpuKernels>(target.units);
+  return {std::move(target), std::move(kernels)};
 }
 
 }  // namespace
 
-Target measure_target() {
+Platform measure_platform() {
   MachinePeaks peaks = measure_machine();
   Target target;
   target.name = peaks.cpu;
@@ -48,11 +59,10 @@ Target measure_target() {
   target.attention_flops = kAttentionShare * peaks.f32_flops;
   // A mix of cheap and dear functions, as in norms and GELU.
   target.pointwise_flops = double(num_threads()) * 2 / (1 / tile_rate(op::mul) + 1 / tile_rate(op::exp));
-  set_scratch(target);
-  return target;
+  return platform_of(std::move(target));
 }
 
-Target nominal_target() {
+Platform nominal_platform() {
   Target target;
   target.name = "two cores with AVX-512 (nominal)";
   target.units = 2;
@@ -61,8 +71,7 @@ Target nominal_target() {
   target.memory_bandwidth = 25e9;
   target.pointwise_flops = 10e9;
   target.attention_flops = kAttentionShare * target.f32_flops;
-  set_scratch(target);
-  return target;
+  return platform_of(std::move(target));
 }
 
 }  // namespace tokamak::cpu

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "graph/platform.h"
 
 #include <filesystem>
 
@@ -39,10 +40,10 @@ std::filesystem::path default_cache();
 /// Works on one GPU. Throws UserError as describe_device does. An empty `cache` keeps nothing on disk.
 std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache);
 
-/// Rates of the device that the backend works on; the bandwidth is measured now (a few milliseconds).
-Target measure_target(Backend& backend, int ordinal);
+/// The device that the backend works on; its bandwidth is measured now (a few milliseconds).
+Platform measure_platform(Backend& backend, int ordinal);
 
 /// An H200: for planning and explaining without a GPU.
-Target nominal_target();
+Platform nominal_platform();
 
 }  // namespace tokamak::cuda

@@ -26,6 +26,21 @@ constexpr double kPointwiseShare = 0.25;  // a function of a few instructions
 constexpr double kSustainedShare = 0.95;  // of a matmul alone, in a step on an H200 at its power limit of 700 W
 constexpr double kGroupShare = 0.93;      // of the bandwidth of a plain copy, what the kernels of groups reach
 
+class CudaKernels : public KernelSet {
+ public:
+  explicit CudaKernels(const DeviceInfo& info) : info_(info) {}
+  bool takes_matmul(const Graph&, const Node& group) const override { return cuda::takes_matmul(info_, group); }
+  bool attention_sums(const Graph& graph, const Node& node) const override {
+    return attention_grad_gives_sums(info_, graph, node);
+  }
+  int64_t scratch_bytes(const Graph& graph, const Node& node) const override {
+    return cuda::scratch_bytes(info_, graph, node);
+  }
+
+ private:
+  DeviceInfo info_;
+};
+
 Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwidth) {
   Rates rates = rates_of(info.major, info.minor);
   double clocks = clock_hertz * info.multiprocessors;
@@ -41,21 +56,21 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.cache_bytes = double(info.l2_bytes) / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
   target.sustained_share = kSustainedShare;
-  target.tunable = true;
   target.chunked_classifier = true;
   // With the stored sum alone: whether it is stored depends on what is computed again, and that must not choose
   // kernels.
   target.matmul_gelu = false;
   target.matmul_accumulate = target.matmul_gelu_aux = true;
   target.matmul_gelu_grad = target.matmul_gelu_grad_sums = true;
-  target.takes_matmul = [info](const Graph&, const Node& group) { return takes_matmul(info, group); };
   target.row_column_groups = true;
-  target.attention_sums = [info](const Graph& graph, const Node& node) {
-    return attention_grad_gives_sums(info, graph, node);
-  };
-  target.scratch_bytes = [info](const Graph& graph, const Node& node) { return scratch_bytes(info, graph, node); };
   target.streams = 2;
   return target;
+}
+
+Platform platform_of(const DeviceInfo& info, double clock_hertz, double copy_bandwidth) {
+  Platform platform(target_of(info, clock_hertz, copy_bandwidth), std::make_shared<CudaKernels>(info));
+  platform.tuning.tunable = true;
+  return platform;
 }
 
 double measure_copy_bandwidth(Backend& backend) {
@@ -76,15 +91,15 @@ double clock_hertz(int ordinal) {
 
 }  // namespace
 
-Target nominal_target() {
+Platform nominal_platform() {
   DeviceInfo h200{.name = "NVIDIA H200 (nominal)", .major = 9, .minor = 0, .multiprocessors = 132};
   h200.l2_bytes = int64_t(60) << 20;
   h200.shared_bytes = 227 << 10;
-  return target_of(h200, 1.83e9, 4.27e12);
+  return platform_of(h200, 1.83e9, 4.27e12);
 }
 
-Target measure_target(Backend& backend, int ordinal) {
-  return target_of(describe_device(ordinal), clock_hertz(ordinal), measure_copy_bandwidth(backend));
+Platform measure_platform(Backend& backend, int ordinal) {
+  return platform_of(describe_device(ordinal), clock_hertz(ordinal), measure_copy_bandwidth(backend));
 }
 
 }  // namespace tokamak::cuda

@@ -91,7 +91,7 @@ inline Interpretation run_on_gpu(const Graph& graph, const std::vector<HostTenso
                                  bool record = false) {
   Backend& backend = gpu_backend();
   TensorStore store(backend);
-  Plan plan = make_plan(graph, cuda::nominal_target());
+  Plan plan = make_plan(graph, cuda::nominal_platform());
   std::shared_ptr<Memory> arena = backend.allocate(std::max<int64_t>(plan.arena_bytes, 64));
   poison(backend, arena->data(), plan.arena_bytes);
   ProgramOptions options;

@@ -23,7 +23,7 @@ inline StepMatmuls matmuls_of_step(const std::string& precision) {
   config.train.batch = 64;
   config.compile.precision = precision;
   config.compile.chunked_classifier = false;  // its matmuls are inside
-  CompiledStep step = compile_step(config, cuda::nominal_target());
+  CompiledStep step = compile_step(config, cuda::nominal_platform());
   const Plan& plan = step.step.plan;
   StepMatmuls found;
   std::vector<double> seconds(plan.graph.nodes().size());

@@ -134,7 +134,7 @@ TEST(AttentionSums, AreInTheStepOfAnH200) {
     config.train.batch = 16;
     config.compile.precision = precision;
     config.compile.disable_passes = std::move(disabled);
-    Graph graph = compile_step(config, nominal_target()).step.plan.graph;
+    Graph graph = compile_step(config, nominal_platform()).step.plan.graph;
     return std::count_if(graph.nodes().begin(), graph.nodes().end(),
                          [](const Node& node) { return node.attrs.get_bool("sums", false); });
   };
@@ -169,7 +169,7 @@ TEST(StepScratch, HoldsWhatAnH200Took) {
     config.compile.precision = precision;
     config.compile.fuse = config.compile.flash_attention = config.compile.fused_optimizer = top;
     config.compile.low_residual = config.compile.chunked_classifier = top;
-    CompiledStep step = compile_step(config, nominal_target());
+    CompiledStep step = compile_step(config, nominal_platform());
     EXPECT_LT(double(step.scratch_bytes()), 0.02 * double(step.total_bytes()));
     return step.scratch_bytes();
   };

@@ -16,7 +16,7 @@ void run_on_a_thread(int ordinal) {
   ValueId x = g.input("x", {DType::kF32, {64, 64}});
   graph.add_result("y", matmul(g, x, transpose(g, x, {1, 0})));
   TensorStore store(*backend);
-  Program program(make_plan(graph, cuda::nominal_target()), *backend, store, {.record = true});
+  Program program(make_plan(graph, cuda::nominal_platform()), *backend, store, {.record = true});
   std::vector<float> ones(64 * 64, 1), y(64 * 64);
   int device = -1;
   TaskQueue queue;

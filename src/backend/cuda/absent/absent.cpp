@@ -19,8 +19,7 @@ int device_count() { return 0; }
 DeviceInfo describe_device(int) { fail(); }
 std::filesystem::path default_cache() { return {}; }
 std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&) { fail(); }
-Target measure_target(Backend&, int) { fail(); }
-
-Target nominal_target() { fail(); }
+Platform measure_platform(Backend&, int) { fail(); }
+Platform nominal_platform() { fail(); }
 
 }  // namespace tokamak::cuda

@@ -29,7 +29,7 @@ std::vector<int32_t> tokens_of(const std::string& name, size_t count) {
 
 std::vector<double> losses_of(const std::string& precision, const std::vector<int32_t>& ids) {
   RunConfig config = curve_run(precision);
-  Session session(config, gpu_target(), gpu_backend());
+  Session session(config, gpu_platform(), gpu_backend());
   session.initialise();
   int64_t size = config.train.batch * config.model.context, batches = (int64_t(ids.size()) - 1) / size;
   std::vector<double> losses;

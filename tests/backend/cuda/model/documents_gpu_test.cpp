@@ -29,8 +29,8 @@ std::vector<Batch> masked_batches(const RunConfig& config, int64_t step) {
   return batches;
 }
 
-RunTrace train_masked(const RunConfig& config, const Target& target, Backend& backend) {
-  Session session(config, target, backend);
+RunTrace train_masked(const RunConfig& config, const Platform& platform, Backend& backend) {
+  Session session(config, platform, backend);
   session.initialise();
   RunTrace trace;
   for (int64_t step = 0; step < 6; ++step) {
@@ -43,13 +43,13 @@ RunTrace train_masked(const RunConfig& config, const Target& target, Backend& ba
 }
 
 RunTrace train_masked_on_gpu(const RunConfig& config) {
-  return train_masked(config, tune(config, gpu_target(), gpu_backend()), gpu_backend());
+  return train_masked(config, tune(config, gpu_platform(), gpu_backend()), gpu_backend());
 }
 
 TEST(GpuDocuments, TrainAsOnTheCpu) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   std::unique_ptr<Backend> cpu = cpu::make_backend();
-  RunTrace expected = train_masked(masked_run("fp32"), cpu::nominal_target(), *cpu);
+  RunTrace expected = train_masked(masked_run("fp32"), cpu::nominal_platform(), *cpu);
   for (const char* precision : {"fp32", "tf32", "bf16", "fp16"})
     for (bool flash : {true, false}) {
       RunConfig config = masked_run(precision);

@@ -12,11 +12,11 @@
 namespace tokamak::test {
 
 /// The device, with choices by measurement that hold for the whole test program: bits follow from them.
-inline Target gpu_target() {
-  Target target = cuda::measure_target(gpu_backend(), 0);
+inline Platform gpu_platform() {
+  Platform platform = cuda::measure_platform(gpu_backend(), 0);
   auto file = std::filesystem::temp_directory_path() / fmt::format("tokamak_gpu_measured_{}.json", ::getpid());
-  target.measurements = file.string();
-  return target;
+  platform.tuning.measurements = file.string();
+  return platform;
 }
 
 inline RunConfig small_run() {
@@ -44,7 +44,7 @@ inline std::map<std::string, std::vector<std::byte>> read_store(const TensorStor
 }
 
 inline RunTrace train_small(const RunConfig& config, int64_t steps = 8) {
-  Session session(config, tune(config, gpu_target(), gpu_backend()), gpu_backend());
+  Session session(config, tune(config, gpu_platform(), gpu_backend()), gpu_backend());
   session.initialise();
   RunTrace trace;
   for (int64_t step = 0; step < steps; ++step) {

@@ -21,7 +21,7 @@ TEST(GpuOverflow, SkipsExactlyItsUpdateAndRecovers) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   RunConfig config = small_run();
   config.compile.precision = "fp16";
-  Session session(config, gpu_target(), gpu_backend());
+  Session session(config, gpu_platform(), gpu_backend());
   session.initialise();
   for (int64_t step = 0; step < 3; ++step) step_of(session, config, step);
   EXPECT_EQ(read_float(session, "scaler.skipped"), 0);

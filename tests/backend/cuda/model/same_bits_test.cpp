@@ -51,11 +51,11 @@ TEST_P(SameBits, OneStreamOrTwoWithAccumulationAndRecomputation) {
 
 TEST_P(SameBits, RecomputedOrKept) {
   config_.model.layers = 8;
-  Target target = gpu_target();
-  int64_t kept = compile_step(config_, target).step.plan.arena_bytes;
+  Platform platform = gpu_platform();
+  int64_t kept = compile_step(config_, platform).step.plan.arena_bytes;
   RunConfig recomputed = config_;
   recomputed.compile.memory_budget_gib = 0.7 * double(kept) / double(int64_t(1) << 30);
-  ASSERT_LT(compile_step(recomputed, target).step.plan.arena_bytes, kept);
+  ASSERT_LT(compile_step(recomputed, platform).step.plan.arena_bytes, kept);
   expect_same_bits(train_small(config_), train_small(recomputed));
 }
 
@@ -92,7 +92,7 @@ TEST_P(GpuResume, TenAndTenAreTwenty) {
     config.train.out = (folder / out).string();
     Quiet quiet;
     int64_t asked = 0;
-    return train(config, gpu_target(), gpu_backend(), quiet, [&] { return ++asked == stop_after; });
+    return train(config, gpu_platform(), gpu_backend(), quiet, [&] { return ++asked == stop_after; });
   };
   run("straight", 0);
   EXPECT_TRUE(run("broken", 10).stopped);

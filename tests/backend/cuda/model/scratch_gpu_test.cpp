@@ -17,7 +17,7 @@ TEST(GpuScratch, ASessionTakesNoMoreThanPlannedOrAllowed) {
         config.train.batch = 128;  // enough heads for Hopper's own kernels
         config.compile.precision = precision;
         config.compile.fuse = fuse;
-        Session session(config, gpu_target(), gpu_backend());
+        Session session(config, gpu_platform(), gpu_backend());
         int64_t planned = session.compiled().scratch_bytes(), taken = session.workspace_bytes();
         std::string what = fmt::format("{}_width_{}_fuse_{}", precision, width, fuse);
         EXPECT_LE(taken, std::max(planned, kAllowed)) << what;
@@ -31,14 +31,14 @@ TEST(GpuScratch, EveryKernelButLibrariesIsPlannedExactly) {
     RunConfig config = small_run();
     config.compile.precision = precision;
     config.compile.chunked_classifier = false;
-    Target target = gpu_target();
-    CompiledStep step = compile_step(config, target);
+    Platform platform = gpu_platform();
+    CompiledStep step = compile_step(config, platform);
     for (const Launch& launch : step.step.plan.launches) {
       const Graph& graph = step.step.plan.graph;
       const Node& node = graph.nodes()[size_t(launch.node)];
       bool matmul = node.op->name == "matmul" || (node.body && node.attrs.get_string("kind") == "matmul");
       if (matmul || node.op->name == "attention_grad" || node.op->name == "attention") continue;
-      EXPECT_EQ(gpu_backend().compile(graph, node)->workspace_bytes(), target.scratch_bytes(graph, node))
+      EXPECT_EQ(gpu_backend().compile(graph, node)->workspace_bytes(), platform.kernels->scratch_bytes(graph, node))
           << precision << ' ' << node.op->name;
     }
   }

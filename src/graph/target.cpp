@@ -1,0 +1,63 @@
+#include "graph/target.h"
+
+#include "base/error.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tokamak {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Calls visit(name, member) for each. A member that is not listed here does not compile.
+template <class AnyTarget, class Visit>
+void visit_members(AnyTarget& target, const Visit& visit) {
+  auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, sustained, bias, gelu, vocab,
+         classifier, aux, gelu_grad, gelu_grad_sums, accumulate, row_column, streams] = target;
+  visit("name", name);
+  visit("units", units);
+  visit("f32_flops", f32);
+  visit("bf16_flops", bf16);
+  visit("tf32_flops", tf32);
+  visit("memory_bandwidth", bandwidth);
+  visit("pointwise_flops", pointwise);
+  visit("cache_bytes", cache);
+  visit("launch_seconds", launch);
+  visit("attention_flops", attention);
+  visit("sustained_share", sustained);
+  visit("matmul_bias", bias);
+  visit("matmul_gelu", gelu);
+  visit("vocab_multiple", vocab);
+  visit("chunked_classifier", classifier);
+  visit("matmul_gelu_aux", aux);
+  visit("matmul_gelu_grad", gelu_grad);
+  visit("matmul_gelu_grad_sums", gelu_grad_sums);
+  visit("matmul_accumulate", accumulate);
+  visit("row_column_groups", row_column);
+  visit("streams", streams);
+}
+
+}  // namespace
+
+std::string print(const Target& target) {
+  Json json = Json::object();
+  visit_members(target, [&](const char* name, const auto& member) { json[name] = member; });
+  return json.dump();
+}
+
+Target parse_target(std::string_view text) {
+  Target target;
+  try {
+    Json json = Json::parse(text);
+    visit_members(target, [&](const char* name, auto& member) {
+      json.at(name).get_to(member);
+      json.erase(name);
+    });
+    if (!json.empty()) user_error("[target] expected the members of a target, got '{}' too", json.begin().key());
+  } catch (const Json::exception& error) {
+    user_error("[target] expected a target as this program prints it, got other text: {}", error.what());
+  }
+  return target;
+}
+
+}  // namespace tokamak

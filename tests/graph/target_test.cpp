@@ -1,0 +1,55 @@
+#include "graph/target.h"
+
+#include "tests/support/expect_error.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+// No member has its default, and no two numbers are equal.
+Target unlike_the_default() {
+  Target target;
+  target.name = "two \"quoted\" cores\n";
+  target.units = 7;
+  target.f32_flops = 1.0 / 3;
+  target.bf16_flops = 2e14;
+  target.tf32_flops = 3e300;
+  target.memory_bandwidth = 4.000000000000001e9;
+  target.pointwise_flops = 5;
+  target.cache_bytes = 6e6;
+  target.launch_seconds = 7e-9;
+  target.attention_flops = 8.5;
+  target.sustained_share = 0.9;
+  target.matmul_bias = target.matmul_gelu = false;
+  target.vocab_multiple = int64_t(1) << 53;
+  target.chunked_classifier = target.matmul_gelu_aux = target.matmul_gelu_grad = target.matmul_gelu_grad_sums = true;
+  target.matmul_accumulate = target.row_column_groups = true;
+  target.streams = 3;
+  return target;
+}
+
+TEST(Target, ParsesBackFromItsText) {
+  for (const Target& target : {Target{}, unlike_the_default()}) {
+    std::string text = print(target);
+    EXPECT_EQ(parse_target(text), target) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << "one line";
+  }
+  EXPECT_NE(parse_target(print(unlike_the_default())), Target{});
+}
+
+TEST(Target, EveryMemberIsInTheTextAndNoOther) {
+  std::string text = print(Target{});
+  EXPECT_NO_THROW(parse_target(text));
+  for (std::string name : {"\"name\"", "\"units\"", "\"f32_flops\"", "\"row_column_groups\"", "\"streams\""}) {
+    std::string other = text;
+    other.replace(other.find(name) + 1, 1, "X");
+    expect_user_error([&] { parse_target(other); }, {"[target] expected a target as this program prints it"});
+  }
+  expect_user_error([&] { parse_target("{\"speed\":1," + text.substr(1)); }, {"[target]", "got 'speed' too"});
+  for (std::string other : {std::string(), std::string("cpu"), std::string("[]"), text.substr(0, text.size() / 2)})
+    expect_user_error([&] { parse_target(other); }, {"[target] expected"});
+}
+
+}  // namespace
+}  // namespace tokamak
