@@ -11,6 +11,8 @@
 
 namespace tokamak {
 
+class KernelTuning;
+
 /// One node made ready to run.
 class Kernel {
  public:
@@ -75,20 +77,11 @@ class Backend {
     return compile(graph, node);
   }
   virtual std::unique_ptr<StreamEvent> make_event() { return std::make_unique<StreamEvent>(); }
-  /// Begins in the background what compile() of the node will need, where that takes long and nothing is measured in
-  /// it.
-  virtual void compile_ahead(const Graph& /*graph*/, const Node& /*node*/) {}
-  /// A step that is going to be compiled, or one like it, and the seconds that each of its nodes is predicted to take
-  /// (0: those of no kernel): a search for a kernel's algorithm takes the longer the more of the step is in it.
-  virtual void expect(const Graph& /*step*/, std::span<const double> /*seconds*/) {}
-  /// To be called when kernels were compiled, before they run for good: gives back memory that the choice of their
-  /// algorithms took, and writes the choices down.
-  virtual void end_choices() {}
-  /// The algorithms that were chosen by measurement for the kernels compiled so far, as text.
-  virtual std::string choices() const { return {}; }
-  /// Takes over what choices() gave in an earlier process; it comes before any cache. False for text that is damaged or
-  /// of another kind of device or library.
-  virtual bool adopt_choices(const std::string& text) { return text.empty(); }
+  /// To be called when kernels were compiled, before they run for good: gives back memory that it took to choose
+  /// them, and writes the choices down.
+  virtual void end_compiling() {}
+  /// Null: kernels are what they are.
+  virtual KernelTuning* tuning() { return nullptr; }
 
   virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;   // host to backend; `from` is free on return
   virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;  // backend to host; waits for what came before

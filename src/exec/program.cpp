@@ -103,7 +103,7 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
   }
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
   for (const Launch& launch : plan_.launches) bind(launch);
-  backend_.end_choices();
+  backend_.end_compiling();
   make_events();
   for (int stream : {0, 1}) share_workspace(stream);
 }

@@ -31,7 +31,6 @@ class KernelSet {
 
 /// What only measuring tells (train/tune.h); kernels are named by kernel_key (graph/single_node.h).
 struct Tuning {
-  bool tunable = false;                            // there is something to gain
   std::map<std::string, double> measured_seconds;  // of single kernels
   std::set<std::string> plain_matmuls;             // matmul groups that cost more than their parts
   std::string tuned_for;                           // the step that plain_matmuls was chosen for, in a word

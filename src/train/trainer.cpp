@@ -135,7 +135,7 @@ class Trainer {
   // A run that goes on chooses as it did, whatever became of the cache.
   Platform tune_here(const Platform& platform) {
     std::error_code error;
-    if (found_ && platform.tuning.tunable && std::filesystem::exists(choices_file(), error))
+    if (found_ && backend_.tuning() && std::filesystem::exists(choices_file(), error))
       choices_ = read_file(choices_file());
     if (!choices_.empty() && !adopt_choices(choices_, platform.tuning, backend_))
       observer_.message(

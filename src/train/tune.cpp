@@ -1,5 +1,6 @@
 #include "train/tune.h"
 
+#include "backend/kernel_tuning.h"
 #include "base/checksum.h"
 #include "exec/measure.h"
 #include "graph/single_node.h"
@@ -39,7 +40,8 @@ std::string name_of(const Plan& plan) {
 class Tuner {
  public:
   Tuner(const RunConfig& config, Platform platform, Backend& backend, Measure measure)
-      : config_(config), platform_(std::move(platform)), backend_(backend), measure_(measure), meter_(backend) {
+      : config_(config), platform_(std::move(platform)), backend_(backend), kernels_(*backend.tuning()),
+        measure_(measure), meter_(backend) {
     config_.compile.memory_budget_gib = 0;  // recomputing must not change a bit, so it must not change a choice
     tuning().plain_matmuls.clear();
   }
@@ -63,7 +65,7 @@ class Tuner {
     if (measure_ == Measure::kAll) measure_all(best_);
     if (is_new || tuning().measured_seconds.size() > measured)
       save_tuning(tuning().measurements, {tuning().measured_seconds, {{tuning().tuned_for, tuning().plain_matmuls}}});
-    backend_.end_choices();
+    backend_.end_compiling();
     return std::move(platform_);
   }
 
@@ -91,7 +93,7 @@ class Tuner {
   void expect(const Plan& plan) {
     std::vector<double> seconds(plan.graph.nodes().size());
     for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
-    backend_.expect(plan.graph, seconds);
+    kernels_.expect(plan.graph, seconds);
   }
 
   void choose() {
@@ -148,13 +150,14 @@ class Tuner {
   void compile_ahead(const Plan& plan) {
     for (const Launch& launch : plan.launches) {
       const Node& node = plan.graph.nodes()[size_t(launch.node)];
-      if (compiled_.insert(kernel_key(plan.graph, node)).second) backend_.compile_ahead(plan.graph, node);
+      if (compiled_.insert(kernel_key(plan.graph, node)).second) kernels_.compile_ahead(plan.graph, node);
     }
   }
 
   RunConfig config_;
   Platform platform_;
   Backend& backend_;
+  KernelTuning& kernels_;
   Measure measure_;
   NodeMeter meter_;
   Form best_;
@@ -180,7 +183,7 @@ std::optional<KeptChoices> read_choices(std::string_view kept, const Tuning& tun
 }  // namespace
 
 Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure, std::string_view kept) {
-  if (!platform.tuning.tunable) return platform;
+  if (!backend.tuning()) return platform;
   if (int64_t free = backend.free_bytes(); free > 0)
     require_fits(compile_step(config, platform), config, platform, free);
   TuningRecord record;
@@ -188,17 +191,18 @@ Platform tune(const RunConfig& config, Platform platform, Backend& backend, Meas
   return Tuner(config, std::move(platform), backend, measure).run(record);
 }
 
-std::string run_choices(const Tuning& tuning, const Backend& backend) {
-  if (tuning.tuned_for.empty()) return {};
+std::string run_choices(const Tuning& tuning, Backend& backend) {
+  if (!backend.tuning() || tuning.tuned_for.empty()) return {};
   TuningRecord record{{}, {{tuning.tuned_for, tuning.plain_matmuls}}};
-  json file = {
-      {"machine", tuning.machine}, {"tuning", json::parse(print_tuning(record))}, {"backend", backend.choices()}};
+  json file = {{"machine", tuning.machine},
+               {"tuning", json::parse(print_tuning(record))},
+               {"backend", backend.tuning()->choices()}};
   return file.dump(1) + "\n";
 }
 
 bool adopt_choices(std::string_view kept, const Tuning& tuning, Backend& backend) {
   std::optional<KeptChoices> choices = read_choices(kept, tuning);
-  return choices && backend.adopt_choices(choices->backend);
+  return choices && backend.tuning() && backend.tuning()->adopt_choices(choices->backend);
 }
 
 }  // namespace tokamak

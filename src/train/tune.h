@@ -19,15 +19,15 @@ enum class Measure : uint8_t {
 /// The platform with measured_seconds and plain_matmuls for this run. What the file tuning.measurements remembers is
 /// not measured again, and a choice that was made once for the same step stays. `kept`, what run_choices gave for this
 /// run at an earlier start, comes before that file. While it measures, the backend compiles the step's other kernels in
-/// the background. A platform that is not tunable comes back as it is. Throws UserError, before anything is compiled or
-/// measured, when the run needs more memory than the backend has.
+/// the background. Without a KernelTuning of the backend the platform comes back as it is. Throws UserError, before
+/// anything is compiled or measured, when the run needs more memory than the backend has.
 Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure = Measure::kAll,
               std::string_view kept = {});
 
 /// Everything that was chosen by measurement, for a step and for the kernels that the backend has compiled, as text for
 /// `tune` and adopt_choices: with it a later start gives the same bits, though the caches be cleared. Empty when
 /// nothing was.
-std::string run_choices(const Tuning& tuning, const Backend& backend);
+std::string run_choices(const Tuning& tuning, Backend& backend);
 
 /// Hands the backend its part of run_choices, before it compiles anything. False when they are of another kind of GPU
 /// or of other libraries, or damaged; then nothing was taken over.

@@ -1,6 +1,7 @@
 #include "train/tune.h"
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/kernel_tuning.h"
 #include "exec/measure.h"
 #include "graph/op_def.h"
 #include "ops/ops.h"
@@ -32,7 +33,7 @@ class NoKernel : public Kernel {
 };
 
 // A device on which kernels take the seconds that a test says, by their form.
-class PricedDevice : public Backend {
+class PricedDevice : public Backend, public KernelTuning {
  public:
   explicit PricedDevice(std::map<std::string, double> seconds) : seconds_(std::move(seconds)) {}
   std::unique_ptr<Memory> allocate(int64_t bytes) override { return cpu_->allocate(bytes); }
@@ -49,13 +50,14 @@ class PricedDevice : public Backend {
     timed.insert(form_);
     return seconds_.contains(form_) ? seconds_[form_] : 1e-3;
   }
+  void end_compiling() override { ++ended; }
+  KernelTuning* tuning() override { return this; }
   void compile_ahead(const Graph&, const Node& node) override { ahead.insert(form_of(node)); }
   void expect(const Graph& step, std::span<const double> seconds) override {
     ASSERT_EQ(seconds.size(), step.nodes().size());
     for (size_t n = 0; n < seconds.size(); ++n)
       if (seconds[n] > 0) expected.insert(form_of(step.nodes()[n]));
   }
-  void end_choices() override { ++ended; }
   std::string choices() const override { return "algorithm 7"; }
   bool adopt_choices(const std::string& text) override {
     adopted = text;
@@ -75,9 +77,10 @@ class PricedDevice : public Backend {
   std::unique_ptr<Backend> cpu_ = cpu::make_backend();
 };
 
-Platform tunable() {
+// With epilogues to choose from.
+Platform able() {
   Platform platform;
-  platform.target.matmul_gelu_aux = platform.target.matmul_gelu_grad = platform.tuning.tunable = true;
+  platform.target.matmul_gelu_aux = platform.target.matmul_gelu_grad = true;
   return platform;
 }
 
@@ -100,7 +103,7 @@ std::map<std::string, int> matmul_forms(const Platform& platform) {
 
 std::map<std::string, int> tuned_forms(std::map<std::string, double> seconds) {
   PricedDevice device(std::move(seconds));
-  return matmul_forms(tune(tiny(), tunable(), device));
+  return matmul_forms(tune(tiny(), able(), device));
 }
 
 TEST(Tune, KeepsEpiloguesThatCostNothing) {
@@ -129,7 +132,7 @@ TEST(Tune, LeavesOutTheSumsOfAGradientFirst) {
   const std::string sums = "matmul+gelu_grad+reduce_sum+aux", alone = "matmul+gelu_grad";
   auto forms_of = [](std::map<std::string, double> seconds) {
     PricedDevice device(std::move(seconds));
-    Platform platform = tunable();
+    Platform platform = able();
     platform.target.matmul_gelu_grad_sums = true;
     return matmul_forms(tune(tiny(), platform, device));
   };
@@ -144,7 +147,7 @@ const std::map<std::string, double> kSlowGelu{{"matmul+gelu_grad", 1.0}};
 
 TEST(Tune, ForChoicesMeasuresOnlyWhatTheyDependOn) {
   PricedDevice some(kSlowGelu), all(kSlowGelu);
-  Tuning chosen = tune(tiny(), tunable(), some, Measure::kChoices).tuning, known = tune(tiny(), tunable(), all).tuning;
+  Tuning chosen = tune(tiny(), able(), some, Measure::kChoices).tuning, known = tune(tiny(), able(), all).tuning;
   EXPECT_EQ(chosen.plain_matmuls, known.plain_matmuls);
   EXPECT_FALSE(chosen.plain_matmuls.empty());
   EXPECT_TRUE(some.timed.contains("matmul+gelu_grad") && some.timed.contains("matmul"));
@@ -156,7 +159,7 @@ TEST(Tune, ForChoicesMeasuresOnlyWhatTheyDependOn) {
 
 TEST(Tune, HasTheOtherKernelsCompiledMeanwhile) {
   PricedDevice device({});
-  tune(tiny(), tunable(), device);
+  tune(tiny(), able(), device);
   EXPECT_TRUE(device.ahead.contains("embedding"));
   EXPECT_TRUE(device.ahead.contains("multi_adamw"));
 }
@@ -164,7 +167,7 @@ TEST(Tune, HasTheOtherKernelsCompiledMeanwhile) {
 // How long a device searches for an algorithm depends on it.
 TEST(Tune, SaysWhatAStepIsMadeOfBeforeItCompilesAnyOfIt) {
   PricedDevice device(kSlowGelu);
-  tune(tiny(), tunable(), device);
+  tune(tiny(), able(), device);
   EXPECT_GT(device.compiled, 0);
   EXPECT_EQ(device.unexpected, 0);
   EXPECT_TRUE(device.expected.contains("matmul+gelu_grad") && device.expected.contains("matmul")) << "both forms";
@@ -172,7 +175,7 @@ TEST(Tune, SaysWhatAStepIsMadeOfBeforeItCompilesAnyOfIt) {
 
 TEST(Tune, RemembersChoicesThroughAFile) {
   TemporaryFolder folder;
-  Platform platform = tunable();
+  Platform platform = able();
   platform.tuning.measurements = (folder / "tuned.json").string();
   PricedDevice first(kSlowGelu), second({}), third({});
   Tuning tuned = tune(tiny(), platform, first).tuning;
@@ -192,7 +195,7 @@ TEST(Tune, RemembersChoicesThroughAFile) {
 }
 
 TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
-  Platform platform = tunable();
+  Platform platform = able();
   platform.tuning.machine = "GPU 1, library 2";
   PricedDevice first(kSlowGelu), second({}), third({});
   Tuning tuned = tune(tiny(), platform, first, Measure::kChoices).tuning;
@@ -209,7 +212,7 @@ TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
 }
 
 TEST(Tune, RefusesWhatDoesNotFitBeforeItCompilesAnything) {
-  Platform platform = tunable();
+  Platform platform = able();
   platform.kernels = test::fake_kernels({.scratch_bytes = [](const Graph&, const Node&) { return int64_t(1) << 30; }});
   PricedDevice device({});
   device.free = compile_step(tiny(), platform).total_bytes() - 1;
@@ -220,12 +223,20 @@ TEST(Tune, RefusesWhatDoesNotFitBeforeItCompilesAnything) {
   EXPECT_NO_THROW(tune(tiny(), platform, device));
 }
 
-TEST(Tune, LeavesOtherPlatformsAlone) {
-  PricedDevice device({});
-  Tuning tuned = tune(tiny(), {}, device).tuning;
+// A backend that measures nothing to choose a kernel.
+class FixedDevice : public PricedDevice {
+ public:
+  using PricedDevice::PricedDevice;
+  KernelTuning* tuning() override { return nullptr; }
+};
+
+TEST(Tune, LeavesOtherBackendsAlone) {
+  FixedDevice device(kSlowGelu);
+  Tuning tuned = tune(tiny(), able(), device).tuning;
   EXPECT_TRUE(tuned.measured_seconds.empty());
   EXPECT_EQ(device.compiled, 0);
   EXPECT_EQ(run_choices(tuned, device), "");
+  EXPECT_FALSE(adopt_choices("{}", tuned, device));
 }
 
 // Keeps what it is given to read, and writes all of its scratch memory first.

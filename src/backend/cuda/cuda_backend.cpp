@@ -3,6 +3,7 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
 #include "backend/cuda/matmul_shares.h"
+#include "backend/kernel_tuning.h"
 #include "base/error.h"
 #include "graph/op_def.h"
 #include "ops/ops.h"
@@ -153,6 +154,36 @@ class InputStage {
   size_t next_ = 0;
 };
 
+class CudaTuning : public KernelTuning {
+ public:
+  explicit CudaTuning(Context& context) : context_(context) {}
+
+  void compile_ahead(const Graph& graph, const Node& node) override {
+    try {
+      if (node.op == &op::classifier) return compile_classifier_ahead(context_, graph, node);
+      if (std::find(std::begin(kOnlyDeviceCode), std::end(kOnlyDeviceCode), node.op) == std::end(kOnlyDeviceCode))
+        return;
+      if (node.op == &op::group && node.attrs.get_string("kind") == "matmul")
+        return compile_matmul_ahead(context_, graph, node);
+      find_row(node)->make(context_, graph, node);
+    } catch (const std::exception&) {
+      // It fails again, with the node's name, when the kernel itself is compiled.
+    }
+  }
+  void expect(const Graph& step, std::span<const double> seconds) override {
+    try {
+      context_.matmuls().expect(matmul_shares(step, seconds));
+    } catch (const std::exception&) {
+      // As in compile_ahead.
+    }
+  }
+  std::string choices() const override { return context_.matmuls().choices(); }
+  bool adopt_choices(const std::string& text) override { return context_.matmuls().adopt_choices(text); }
+
+ private:
+  Context& context_;
+};
+
 class CudaBackend : public Backend {
  public:
   CudaBackend(const DeviceInfo& info, const std::filesystem::path& cache) : context_(info, cache) {
@@ -177,28 +208,8 @@ class CudaBackend : public Backend {
     return std::make_unique<CudaEvent>(context_.queue(), beside().queue());
   }
 
-  void compile_ahead(const Graph& graph, const Node& node) override {
-    try {
-      if (node.op == &op::classifier) return compile_classifier_ahead(context_, graph, node);
-      if (std::find(std::begin(kOnlyDeviceCode), std::end(kOnlyDeviceCode), node.op) == std::end(kOnlyDeviceCode))
-        return;
-      if (node.op == &op::group && node.attrs.get_string("kind") == "matmul")
-        return compile_matmul_ahead(context_, graph, node);
-      compile(graph, node);
-    } catch (const std::exception&) {
-      // It fails again, with the node's name, when the kernel itself is compiled.
-    }
-  }
-  void expect(const Graph& step, std::span<const double> seconds) override {
-    try {
-      context_.matmuls().expect(matmul_shares(step, seconds));
-    } catch (const std::exception&) {
-      // As in compile_ahead.
-    }
-  }
-  void end_choices() override { context_.matmuls().end_tuning(); }
-  std::string choices() const override { return context_.matmuls().choices(); }
-  bool adopt_choices(const std::string& text) override { return context_.matmuls().adopt_choices(text); }
+  void end_compiling() override { context_.matmuls().end_tuning(); }
+  KernelTuning* tuning() override { return &tuning_; }
 
   void copy_in(void* to, const void* from, int64_t bytes) override {
     if (bytes <= kStagedBytes) return stage_.copy_in(to, from, bytes, context_.queue());
@@ -240,6 +251,7 @@ class CudaBackend : public Backend {
   }
 
   Context context_;
+  CudaTuning tuning_{context_};
   std::optional<Context> beside_;  // of stream 1; made by the first program that uses it
   InputStage stage_;
   int64_t others_ = 0;  // taken before this backend was: the CUDA context, other processes

@@ -68,9 +68,7 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
 }
 
 Platform platform_of(const DeviceInfo& info, double clock_hertz, double copy_bandwidth) {
-  Platform platform(target_of(info, clock_hertz, copy_bandwidth), std::make_shared<CudaKernels>(info));
-  platform.tuning.tunable = true;
-  return platform;
+  return {target_of(info, clock_hertz, copy_bandwidth), std::make_shared<CudaKernels>(info)};
 }
 
 double measure_copy_bandwidth(Backend& backend) {
