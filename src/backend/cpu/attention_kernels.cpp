@@ -2,6 +2,7 @@
 #include "backend/cpu/attention.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"  // Bf16
+#include "backend/reference_kernel.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/random.h"

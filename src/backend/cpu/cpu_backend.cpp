@@ -1,11 +1,12 @@
 #include "backend/cpu/cpu_backend.h"
 
+#include "backend/cpu/group_kernel.h"
 #include "backend/cpu/kernels.h"
+#include "backend/kernel_table.h"
+#include "backend/reference_kernel.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/system.h"
-#include "graph/op_def.h"
-#include "ops/ops.h"
 
 #include <sys/mman.h>
 
@@ -31,7 +32,7 @@ constexpr Row kKernels[] = {
     {&op::concat, make_concat_kernel},
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},
-    {&op::group, make_any_group_kernel, any_group_scratch},
+    {&op::group, make_group_kernel},
     {&op::matmul, make_matmul_kernel, matmul_scratch},
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::multi_cast, make_multi_cast_kernel},
@@ -39,13 +40,10 @@ constexpr Row kKernels[] = {
     {&op::slice, make_slice_kernel},
     {&op::sum_squares, make_sum_squares_kernel},
     {&op::transpose, make_transpose_kernel},
+    {nullptr, make_reference_kernel},
 };
 
-const Row* find_row(const Node& node) {
-  for (const Row& row : kKernels)
-    if (row.op == node.op) return &row;
-  return nullptr;
-}
+const Row& find_row(const Node& node) { return find_kernel_row(std::span<const Row>(kKernels), node); }
 
 // Pages straight from the system, in large ones where it has them, given back at once when freed. All threads touch
 // their part first, as they will in the loops that use it: on a machine with several memory nodes it lies near them.
@@ -80,8 +78,7 @@ class CpuBackend : public Backend {
   std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<HostMemory>(bytes); }
 
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override {
-    const Row* row = find_row(node);
-    return row ? row->make(graph, node) : make_reference_kernel(graph, node);
+    return find_row(node).make(graph, node);
   }
 
   void copy_in(void* to, const void* from, int64_t bytes) override { copy(to, from, bytes); }
@@ -96,8 +93,8 @@ class CpuBackend : public Backend {
 }  // namespace
 
 int64_t scratch_bytes(const Graph& graph, const Node& node, int threads) {
-  const Row* row = find_row(node);
-  return row && row->scratch ? row->scratch(graph, node, threads) : 0;
+  Scratch scratch = find_row(node).scratch;
+  return scratch ? scratch(graph, node, threads) : 0;
 }
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }

@@ -14,23 +14,17 @@ std::unique_ptr<Kernel> make_embedding_grad_kernel(const Graph& graph, const Nod
 std::unique_ptr<Kernel> make_sum_squares_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_multi_adamw_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_multi_cast_kernel(const Graph& graph, const Node& node);
+/// matmul nodes, and groups of kind matmul.
 std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const Node& node);
 
-/// Groups of all kinds; of kind matmul: the matmul with its epilogue.
-std::unique_ptr<Kernel> make_any_group_kernel(const Graph& graph, const Node& node);
-
 /// What workspace_bytes() of the node's kernel is with `threads` threads, without making it.
 int64_t matmul_scratch(const Graph& graph, const Node& node, int threads);
 int64_t attention_scratch(const Graph& graph, const Node& node, int threads);
 int64_t attention_grad_scratch(const Graph& graph, const Node& node, int threads);
-int64_t any_group_scratch(const Graph& graph, const Node& node, int threads);
 /// The same of any node.
 int64_t scratch_bytes(const Graph& graph, const Node& node, int threads);
-
-/// Any op, through its reference kernel: slow, for what has no kernel of its own.
-std::unique_ptr<Kernel> make_reference_kernel(const Graph& graph, const Node& node);
 
 }  // namespace tokamak::cpu

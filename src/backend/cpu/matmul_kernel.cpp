@@ -1,8 +1,8 @@
 // matmul nodes, and groups of kind matmul: a product with a bias and GELU applied as it is written.
 #include "backend/cpu/convert.h"
-#include "backend/cpu/group_kernel.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/matmul.h"
+#include "backend/reference_kernel.h"
 #include "base/error.h"
 #include "ops/matmul_dims.h"
 #include "ops/ops.h"
@@ -102,8 +102,6 @@ MatmulNode read_matmul_group(const Node& group) {
   return read;
 }
 
-bool is_matmul_group(const Node& node) { return node.body && node.attrs.get_string("kind") == "matmul"; }
-
 // A matmul node or group of kind matmul; nothing where the reference has to do it.
 std::optional<MatmulNode> read_matmul(const Graph& graph, const Node& node) {
   if (graph.dtype(node.inputs[0]) == DType::kF16) return std::nullopt;
@@ -121,17 +119,9 @@ std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node)
   return read ? std::make_unique<MatmulKernel>(*read) : make_reference_kernel(graph, node);
 }
 
-std::unique_ptr<Kernel> make_any_group_kernel(const Graph& graph, const Node& node) {
-  return is_matmul_group(node) ? make_matmul_kernel(graph, node) : make_group_kernel(graph, node);
-}
-
 int64_t matmul_scratch(const Graph& graph, const Node& node, int) {
   std::optional<MatmulNode> read = read_matmul(graph, node);
   return read ? int64_t(Matmul::workspace_bytes(read->shape, read->options)) : 0;
-}
-
-int64_t any_group_scratch(const Graph& graph, const Node& node, int threads) {
-  return is_matmul_group(node) ? matmul_scratch(graph, node, threads) : 0;
 }
 
 }  // namespace tokamak::cpu

@@ -5,8 +5,6 @@
 #include "backend/cuda/matmul_shares.h"
 #include "backend/kernel_tuning.h"
 #include "base/error.h"
-#include "graph/op_def.h"
-#include "ops/ops.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,53 +13,6 @@
 
 namespace tokamak::cuda {
 namespace {
-
-using Maker = KernelPtr (*)(Context&, const Graph&, const Node&);
-using Scratch = int64_t (*)(const DeviceInfo&, const Graph&, const Node&);
-
-struct Row {
-  const OpDef* op;
-  Maker make;
-  Scratch scratch = nullptr;  // null: none
-};
-
-KernelPtr make_any_group_kernel(Context& context, const Graph& graph, const Node& node) {
-  if (node.attrs.get_string("kind") == "matmul") return make_matmul_kernel(context, graph, node);
-  return make_group_kernel(context, graph, node);
-}
-
-int64_t any_group_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
-  return (node.attrs.get_string("kind") == "matmul" ? matmul_scratch : group_scratch)(info, graph, node);
-}
-
-constexpr Row kKernels[] = {
-    {&op::attention, make_attention_kernel},
-    {&op::attention_decode, make_attention_decode_kernel},
-    {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch},
-    {&op::classifier, make_classifier_kernel, classifier_scratch},
-    {&op::concat, make_concat_kernel},
-    {&op::embedding, make_embedding_kernel},
-    {&op::embedding_grad, make_embedding_grad_kernel, embedding_grad_scratch},
-    {&op::group, make_any_group_kernel, any_group_scratch},
-    {&op::matmul, make_matmul_kernel, matmul_scratch},
-    {&op::multi_adamw, make_multi_adamw_kernel},
-    {&op::multi_cast, make_multi_cast_kernel},
-    {&op::pad, make_pad_kernel},
-    {&op::slice, make_slice_kernel},
-    {&op::sum_squares, make_sum_squares_kernel, sum_squares_scratch},
-    {&op::transpose, make_transpose_kernel},
-};
-
-const Row* find_row(const Node& node) {
-  for (const Row& row : kKernels)
-    if (row.op == node.op) return &row;
-  return nullptr;
-}
-
-// Ops whose kernels are only device code, which is compiled in the background from the moment that they are made.
-constexpr const OpDef* kOnlyDeviceCode[] = {
-    &op::concat,     &op::embedding, &op::embedding_grad, &op::group,       &op::multi_adamw,
-    &op::multi_cast, &op::pad,       &op::slice,          &op::sum_squares, &op::transpose};
 
 class DeviceMemory : public Memory {
  public:
@@ -160,12 +111,7 @@ class CudaTuning : public KernelTuning {
 
   void compile_ahead(const Graph& graph, const Node& node) override {
     try {
-      if (node.op == &op::classifier) return compile_classifier_ahead(context_, graph, node);
-      if (std::find(std::begin(kOnlyDeviceCode), std::end(kOnlyDeviceCode), node.op) == std::end(kOnlyDeviceCode))
-        return;
-      if (node.op == &op::group && node.attrs.get_string("kind") == "matmul")
-        return compile_matmul_ahead(context_, graph, node);
-      find_row(node)->make(context_, graph, node);
+      cuda::compile_ahead(context_, graph, node);
     } catch (const std::exception&) {
       // It fails again, with the node's name, when the kernel itself is compiled.
     }
@@ -199,9 +145,7 @@ class CudaBackend : public Backend {
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override { return compile_on(0, graph, node); }
 
   std::unique_ptr<Kernel> compile_on(int stream, const Graph& graph, const Node& node) override {
-    Context& context = stream == 0 ? context_ : beside();
-    const Row* row = find_row(node);
-    return row ? row->make(context, graph, node) : make_reference_kernel(context, graph, node);
+    return make_kernel(stream == 0 ? context_ : beside(), graph, node);
   }
 
   std::unique_ptr<StreamEvent> make_event() override {
@@ -258,11 +202,6 @@ class CudaBackend : public Backend {
 };
 
 }  // namespace
-
-int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node) {
-  const Row* row = find_row(node);
-  return row && row->scratch ? row->scratch(info, graph, node) : 0;
-}
 
 std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache) {
   DeviceInfo info = describe_device(ordinal);

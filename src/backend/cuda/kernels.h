@@ -1,4 +1,4 @@
-// Makers of the backend's kernels, listed in cuda_backend.cpp.
+// Makers of the backend's kernels, listed in kernel_table.cpp.
 #pragma once
 
 #include "backend/backend.h"
@@ -7,6 +7,14 @@
 namespace tokamak::cuda {
 
 using KernelPtr = std::unique_ptr<Kernel>;
+
+/// The kernel of any node.
+KernelPtr make_kernel(Context& context, const Graph& graph, const Node& node);
+/// Begins to compile what device code it will have, where that takes long.
+void compile_ahead(Context& context, const Graph& graph, const Node& node);
+/// What its workspace_bytes() will be, told without a device. What libraries decide is expected from what they did:
+/// cuDNN's gradient as seen on Hopper, cuBLASLt's matmuls at most as they were seen.
+int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node);
 
 KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const Node& node);
@@ -38,8 +46,7 @@ bool takes_matmul(const DeviceInfo& info, const Node& group);
 /// Whether the kernel of an attention_grad node has a form that also gives the sums of dqkv (attribute `sums`).
 bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node);
 
-/// What workspace_bytes() of the node's kernel will be, told without a device. What libraries decide is expected from
-/// what they did: cuDNN's gradient as seen on Hopper, cuBLASLt's matmuls at most as they were seen.
+/// Scratch memory by op; see scratch_bytes.
 int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t classifier_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t embedding_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
@@ -48,7 +55,5 @@ int64_t group_scratch(const DeviceInfo& info, const Graph& graph, const Node& no
 /// matmul nodes, and groups of kind matmul.
 int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t sum_squares_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
-/// Any node.
-int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node);
 
 }  // namespace tokamak::cuda

@@ -1,49 +1,44 @@
-// Any op through its reference implementation on the host, in double precision: what has no kernel of its own still
-// runs.
+// What has no kernel on the device: its operands go to the host and back.
+#include "backend/reference_kernel.h"
+
 #include "backend/cuda/kernels.h"
 #include "base/error.h"
-#include "graph/op_def.h"
-#include "ops/host_storage.h"
 
 namespace tokamak::cuda {
 namespace {
 
 class ReferenceKernel : public Kernel {
  public:
-  ReferenceKernel(Context& context, const Graph& graph, const Node& node) : context_(context), node_(node) {
-    for (ValueId input : node.inputs) input_types_.push_back(graph.type(input));
-    for (ValueId output : node.outputs) output_types_.push_back(graph.type(output));
+  ReferenceKernel(Context& context, const Graph& graph, const Node& node)
+      : context_(context), on_host_(tokamak::make_reference_kernel(graph, node)) {
+    for (ValueId input : node.inputs) inputs_.emplace_back(size_t(num_bytes(graph.type(input))));
+    for (ValueId output : node.outputs) outputs_.emplace_back(size_t(num_bytes(graph.type(output))));
   }
 
   bool recordable() const override { return false; }
 
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
-    std::vector<HostTensor> in;
-    for (size_t i = 0; i < inputs.size(); ++i) in.push_back(read(inputs[i], input_types_[i]));
-    std::vector<const HostTensor*> pointers;
-    for (const HostTensor& tensor : in) pointers.push_back(&tensor);
-    std::vector<HostTensor> out;
-    for (const ValueType& type : output_types_) out.emplace_back(type);
-    node_.op->reference(node_, pointers, out);
-    for (size_t i = 0; i < outputs.size(); ++i) write(outputs[i], out[i]);
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      copy(inputs_[i].data(), inputs[i], inputs_[i].size(), cudaMemcpyDeviceToHost);
+      in.push_back(inputs_[i].data());
+    }
+    for (std::vector<std::byte>& output : outputs_) out.push_back(output.data());
+    on_host_->run(in, out);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      copy(outputs[i], outputs_[i].data(), outputs_[i].size(), cudaMemcpyHostToDevice);
   }
 
  private:
-  HostTensor read(const void* from, const ValueType& type) const {
-    std::vector<std::byte> raw(size_t(num_bytes(type)));
-    TOKAMAK_CUDA(cudaMemcpyAsync(raw.data(), from, raw.size(), cudaMemcpyDeviceToHost, context_.queue()));
-    TOKAMAK_CUDA(cudaStreamSynchronize(context_.queue()));
-    return from_storage(type, raw.data());
-  }
-  void write(void* to, const HostTensor& tensor) const {
-    std::vector<std::byte> raw = to_storage(tensor);
-    TOKAMAK_CUDA(cudaMemcpyAsync(to, raw.data(), raw.size(), cudaMemcpyHostToDevice, context_.queue()));
+  void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {
+    TOKAMAK_CUDA(cudaMemcpyAsync(to, from, bytes, kind, context_.queue()));
     TOKAMAK_CUDA(cudaStreamSynchronize(context_.queue()));
   }
 
   Context& context_;
-  Node node_;
-  std::vector<ValueType> input_types_, output_types_;
+  std::unique_ptr<Kernel> on_host_;
+  std::vector<std::vector<std::byte>> inputs_, outputs_;  // on the host
 };
 
 }  // namespace

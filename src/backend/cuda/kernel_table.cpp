@@ -1,0 +1,59 @@
+// The table of kernels: what makes the kernel of an op, what scratch memory it takes, and what of it is compiled ahead.
+#include "backend/kernel_table.h"
+
+#include "backend/cuda/kernels.h"
+
+namespace tokamak::cuda {
+namespace {
+
+using Maker = KernelPtr (*)(Context&, const Graph&, const Node&);
+using Scratch = int64_t (*)(const DeviceInfo&, const Graph&, const Node&);
+using Ahead = void (*)(Context&, const Graph&, const Node&);
+
+struct Row {
+  const OpDef* op;
+  Maker make;
+  Scratch scratch = nullptr;  // null: none
+  Ahead ahead = nullptr;      // null: nothing
+};
+
+// Where the kernel is only device code, which is compiled in the background from the moment that it is made.
+void by_making(Context& context, const Graph& graph, const Node& node) { make_kernel(context, graph, node); }
+
+constexpr Row kKernels[] = {
+    {&op::attention, make_attention_kernel},
+    {&op::attention_decode, make_attention_decode_kernel},
+    {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch},
+    {&op::classifier, make_classifier_kernel, classifier_scratch, compile_classifier_ahead},
+    {&op::concat, make_concat_kernel, nullptr, by_making},
+    {&op::embedding, make_embedding_kernel, nullptr, by_making},
+    {&op::embedding_grad, make_embedding_grad_kernel, embedding_grad_scratch, by_making},
+    {&op::group, make_group_kernel, group_scratch, by_making},
+    {&op::matmul, make_matmul_kernel, matmul_scratch, compile_matmul_ahead},
+    {&op::multi_adamw, make_multi_adamw_kernel, nullptr, by_making},
+    {&op::multi_cast, make_multi_cast_kernel, nullptr, by_making},
+    {&op::pad, make_pad_kernel, nullptr, by_making},
+    {&op::slice, make_slice_kernel, nullptr, by_making},
+    {&op::sum_squares, make_sum_squares_kernel, sum_squares_scratch, by_making},
+    {&op::transpose, make_transpose_kernel, nullptr, by_making},
+    {nullptr, make_reference_kernel},
+};
+
+const Row& find_row(const Node& node) { return find_kernel_row(std::span<const Row>(kKernels), node); }
+
+}  // namespace
+
+KernelPtr make_kernel(Context& context, const Graph& graph, const Node& node) {
+  return find_row(node).make(context, graph, node);
+}
+
+void compile_ahead(Context& context, const Graph& graph, const Node& node) {
+  if (Ahead ahead = find_row(node).ahead) ahead(context, graph, node);
+}
+
+int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  Scratch scratch = find_row(node).scratch;
+  return scratch ? scratch(info, graph, node) : 0;
+}
+
+}  // namespace tokamak::cuda
