@@ -83,13 +83,14 @@ void print_passes(std::string_view title, const std::vector<PassReport>& reports
   }
 }
 
-void print_program(std::string_view title, const CompiledGraph& program, const ExplainOptions& options) {
+void print_program(std::string_view title, const CompiledGraph& program, const ExplainOptions& options,
+                   std::span<const double> measured = {}) {
   print_passes(title, program.reports);
   if (options.graph)
     fmt::print("\n{} as written\n{}\n{} as compiled\n{}", title, print(program.before), title,
                print(program.plan.graph));
   if (options.plan) fmt::print("\n{}", print_plan(program.plan));
-  fmt::print("\nkernels of the {}\n{}", title, format_kernels(program.plan, size_t(options.kernels)));
+  fmt::print("\nkernels of the {}\n{}", title, format_kernels(program.plan, size_t(options.kernels), measured));
 }
 
 double total_flops(const CompiledGraph& program) {
@@ -110,8 +111,8 @@ void print_summary(const CompiledStep& step, const Target& target) {
       step.config.compile.precision, format_bytes(double(step.total_bytes())));
 }
 
-// The step's kernels one by one, in their own order on real intermediate values; the mean of a few steps.
-void measure_kernels(CompiledStep& step, const Machine& machine) {
+// Seconds of the step's kernels one by one, in their own order on real intermediate values; the mean of a few steps.
+std::vector<double> measure_kernels(const CompiledStep& step, const Machine& machine) {
   constexpr int kWarmup = 3, kRuns = 5;
   Session session(step.config, machine.platform, *machine.backend, machine.backend->free_bytes());
   session.initialise();
@@ -120,7 +121,8 @@ void measure_kernels(CompiledStep& step, const Machine& machine) {
   for (int i = 0; i < kWarmup; ++i) session.run_step(batches, i, step.config.optimizer.lr);
   std::vector<double> seconds;
   for (int i = 0; i < kRuns; ++i) session.step_program().run_timed(seconds);
-  for (size_t i = 0; i < seconds.size(); ++i) step.step.plan.launches[i].measured = seconds[i] / kRuns;
+  for (double& sum : seconds) sum /= kRuns;
+  return seconds;
 }
 
 int run_explain(const ExplainOptions& options) {
@@ -133,11 +135,12 @@ int run_explain(const ExplainOptions& options) {
   if (options.measure && options.nominal) user_error("[explain] expected --measure or --nominal, got both");
   if (options.measure) machine.platform = tune(config, machine.platform, *machine.backend);
   CompiledStep step = compile_step(config, machine.platform);
-  if (options.measure) measure_kernels(step, machine);
+  std::vector<double> measured;
+  if (options.measure) measured = measure_kernels(step, machine);
   print_model(step.config);
   print_target(machine.platform.target, options.run, step.config);
   print_passes("forward pass", step.forward_reports);
-  print_program(step.update ? "micro-batch" : "step", step.step, options);
+  print_program(step.update ? "micro-batch" : "step", step.step, options, measured);
   if (step.update) print_program("update", *step.update, options);
   print_summary(step, machine.platform.target);
   return 0;

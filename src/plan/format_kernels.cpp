@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
@@ -20,24 +21,25 @@ struct Line {
   bool memory_bound = false;
 };
 
-void add(Line& line, const Launch& launch) {
+void add(Line& line, const Launch& launch, double measured) {
   line.cost.flops += launch.cost.flops;
   line.cost.bytes += launch.cost.bytes;
   line.seconds += launch.seconds;
-  line.measured += launch.measured;
+  line.measured += measured;
   line.memory_bound = launch.memory_bound;
   ++line.count;
 }
 
-std::vector<Line> collect(const Plan& plan) {
+std::vector<Line> collect(const Plan& plan, std::span<const double> measured) {
   std::vector<Line> lines;
   std::map<std::tuple<std::string, std::string, double, double>, size_t> known;
-  for (const Launch& launch : plan.launches) {
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    const Launch& launch = plan.launches[i];
     const Node& node = plan.graph.nodes()[size_t(launch.node)];
     std::string label = kernel_label(node), shape = to_string(plan.graph.type(node.outputs[0]));
     auto [at, is_new] = known.try_emplace({label, shape, launch.cost.flops, launch.cost.bytes}, lines.size());
     if (is_new) lines.push_back({label, shape});
-    add(lines[at->second], launch);
+    add(lines[at->second], launch, measured.empty() ? 0 : measured[i]);
   }
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
     return std::max(a.seconds, a.measured) > std::max(b.seconds, b.measured);
@@ -74,12 +76,13 @@ std::string format_line(const Line& line, double total, const char* bound) {
 
 }  // namespace
 
-std::string format_kernels(const Plan& plan, size_t max_lines) {
-  std::vector<Line> lines = collect(plan);
-  bool measured = !lines.empty() && lines[0].measured > 0;
+std::string format_kernels(const Plan& plan, size_t max_lines, std::span<const double> measured) {
+  TOKAMAK_CHECK(measured.empty() || measured.size() == plan.launches.size(), "{} launches, {} of them measured",
+                plan.launches.size(), measured.size());
+  std::vector<Line> lines = collect(plan, measured);
   std::string text = fmt::format("{:<40} {:<22} {:>5} {:>10} {:>10} {:>9} {:>11} {:<7} {:>6}{}\n", "kernel", "output",
                                  "count", "FLOPs", "bytes", "FLOP/byte", "predict. ms", "bound", "share",
-                                 measured ? fmt::format(" {:>9} {:>14}", "meas. ms", "rate") : "");
+                                 measured.empty() ? "" : fmt::format(" {:>9} {:>14}", "meas. ms", "rate"));
   // A line for the rest is worth it only when it replaces two or more.
   size_t shown = lines.size() > max_lines + 1 ? max_lines : lines.size();
   for (size_t i = 0; i < shown; ++i)

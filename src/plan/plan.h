@@ -29,7 +29,6 @@ struct Launch {
   Cost cost;
   double seconds = 0;         // predicted on the target
   bool memory_bound = false;  // the prediction is limited by bandwidth
-  double measured = 0;        // seconds on the machine, by whoever ran it; 0: never
   int stream = 0;             // 0, or 1: beside the launches of stream 0
   int after = -1;             // index of the last launch of the other stream that must be done before; -1: none
 };

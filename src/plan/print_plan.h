@@ -4,6 +4,7 @@
 
 #include "plan/plan.h"
 
+#include <span>
 #include <string>
 
 namespace tokamak {
@@ -19,7 +20,8 @@ std::string print_plan(const Plan& plan);
 
 /// Table of kernels, equal ones in one line, by share of the predicted time: shape, FLOPs, bytes, FLOP/byte, predicted
 /// ms, compute- or memory-bound; then totals and memory by kind. At most `max_lines` kernels, the rest in one line.
-std::string format_kernels(const Plan& plan, size_t max_lines = 40);
+/// With `measured`, the seconds that each of the plan's launches took, also those and the rate that they make.
+std::string format_kernels(const Plan& plan, size_t max_lines = 40, std::span<const double> measured = {});
 
 /// The op's name; for a group its kind and the ops in it, shortened: flat[mul add*2 gelu].
 std::string kernel_label(const Node& node, size_t max_length = 40);

@@ -62,6 +62,24 @@ TEST(FormatKernels, EqualKernelsShareALine) {
   EXPECT_NE(text.find("100.0%"), std::string::npos);
 }
 
+TEST(FormatKernels, MeasuredSecondsAreSummedOverEqualKernels) {
+  Plan plan = plan_of(R"(graph g {
+    input x = %0 : f32[16]
+    %1 = exp(%0) : f32[16]
+    %2 = neg(%1) : f32[16]
+    %3 = exp(%2) : f32[16]
+    result y = %3
+  })");
+  std::string text = format_kernels(plan, 40, std::vector<double>{0.25, 4, 0.75});
+  size_t neg = text.find("\nneg "), exp = text.find("\nexp ");
+  EXPECT_LT(neg, exp) << "the slower ones first";
+  EXPECT_NE(text.substr(exp).find("1000.000"), std::string::npos) << text;
+  EXPECT_NE(text.substr(neg, exp - neg).find("4000.000"), std::string::npos) << text;
+  EXPECT_NE(text.find("5000.000"), std::string::npos) << text;
+  EXPECT_NE(text.find("meas. ms"), std::string::npos);
+  EXPECT_EQ(format_kernels(plan).find("meas. ms"), std::string::npos);
+}
+
 TEST(FormatKernels, LongTablesAreFolded) {
   std::string text = format_kernels(plan_of(kStep), 2);
   EXPECT_NE(text.find("(2 more kinds)"), std::string::npos) << text;
