@@ -1,7 +1,8 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
-#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start peers (default: all but peers)
-# BIN: folder of programs built elsewhere (then nothing is built). PEERS: folder with torch_ladder.py, for `peers`.
+#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start peers shapes (default: all but the last two,
+#                                  for which python3 needs PyTorch)
+# BIN: folder of programs built elsewhere (then nothing is built).
 set -u
 out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
 shift
@@ -86,16 +87,19 @@ start() {
 }
 
 peers() {
-  python3 "$PEERS/torch_ladder.py" --batch 16 2>&1 | tee "$out/torch-b16.log"
-  python3 "$PEERS/torch_ladder.py" --batch 64 --only "+fused" 2>&1 | tee "$out/torch-b64.log"
+  python3 bench/torch_ladder.py --batch 16 2>&1 | tee "$out/torch-b16.txt"
+  python3 bench/torch_ladder.py --batch 64 --only "fused AdamW" 2>&1 | tee "$out/torch-b64.txt"
 }
+
+# PyTorch and Tokamak, in turn, at shapes off the beaten path.
+shapes() { python3 bench/torch_shapes.py --tokamak "$bin/tokamak" 2>&1 | tee "$out/torch-shapes.txt"; }
 
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,temperature.gpu --format=csv,noheader
 for part in $parts; do
   echo "== $part"
   case $part in
     test) run_tests ;;
-    sanitize | ladder | steps | xl | start | peers) $part ;;
+    sanitize | ladder | steps | xl | start | peers | shapes) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""PyTorch's step (torch.compile, flash attention, fused AdamW, BF16) at many shapes, and Tokamak's beside it.
+
+    python3 bench/torch_shapes.py --tokamak build/release/bin/tokamak        both, in turn, and the ratio
+    python3 bench/torch_shapes.py 16,1024,12,12,768,0.1                      PyTorch alone, at one shape
+    python3 bench/torch_shapes.py --tokamak build/release/bin/tokamak --device cpu --vocab 512 2,64,1,2,64,0
+
+A shape is B,T,LAYERS,HEADS,WIDTH,DROPOUT. Both train on random tokens; clipping and AdamW are part of a step.
+"""
+import argparse
+import json
+import subprocess
+import tempfile
+
+import torch
+
+from torch_gpt2 import Shape, Style, measure, release
+
+SHAPES = [
+    "64,1024,12,12,768,0",
+    "1,1024,12,12,768,0",
+    "16,1000,12,12,768,0",
+    "4,4096,12,12,768,0",
+    "16,1024,12,8,768,0",     # heads of 96
+    "16,1024,24,8,1024,0",    # heads of 128
+    "8,1024,16,16,2048,0",    # heads of 128
+    "16,1024,12,12,768,0.1",  # dropout
+    "32,1024,48,25,1600,0",   # 1558M
+]
+
+
+def parse_shape(text, vocab):
+    batch, context, layers, heads, width, dropout = text.split(",")
+    return Shape(int(batch), int(context), int(layers), int(heads), int(width), vocab, float(dropout))
+
+
+def run_tokamak(program, shape, device, steps):
+    """Milliseconds of the top of Tokamak's ladder."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        options = {"device": device, "train.batch": shape.batch, "model.context": shape.context, "steps": steps,
+                   "model.layers": shape.layers, "model.heads": shape.heads, "model.width": shape.width,
+                   "model.dropout": shape.dropout, "json": file.name}
+        if shape.vocab < 50257:
+            options["model.vocab"] = shape.vocab
+        command = [program, "ladder", "--top"] + [f"--{key}={value}" for key, value in options.items()]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return dict(error=done.stderr.strip()[:60])
+        rung = json.load(open(file.name))["rungs"][0]
+        return dict(error=rung["failure"][:60]) if "failure" in rung else dict(tokens_per_s=rung["tokens_per_second"])
+
+
+def run_torch(shape, device, steps):
+    try:
+        return measure(shape, Style(), device, steps)
+    except Exception as error:  # out of memory at a large shape: the others still count
+        return dict(error=" ".join(str(error).split())[:60])
+
+
+def format_row(text, theirs, ours):
+    row = f"{text:<32}"
+    if "error" in theirs:
+        row += f"{theirs['error']:<20.20}"
+    else:
+        row += f"{theirs['tokens_per_s']:>10.0f}{theirs['peak_gib']:>10.2f}"
+    if "error" in ours:
+        return f"{row}  {ours['error']}".rstrip()
+    row += f"{ours['tokens_per_s']:>10.0f}"
+    return row if "error" in theirs else row + f"{ours['tokens_per_s'] / theirs['tokens_per_s']:>7.2f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="PyTorch, and Tokamak beside it, at many shapes.")
+    parser.add_argument("shapes", nargs="*", default=SHAPES, help="B,T,LAYERS,HEADS,WIDTH,DROPOUT")
+    parser.add_argument("--tokamak", help="the program, to run beside")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--vocab", type=int, default=50304)
+    parser.add_argument("--steps", type=int, default=12)
+    args = parser.parse_args()
+    print(f"PyTorch {torch.__version__}; tokens/s")
+    print(f"{'B,T,layers,heads,width,dropout':<32}{'PyTorch':>10}{'peak GiB':>10}{'Tokamak':>10}{'ratio':>7}")
+    for text in args.shapes:
+        shape = parse_shape(text, args.vocab)
+        theirs = run_torch(shape, args.device, args.steps)
+        release(args.device)
+        ours = run_tokamak(args.tokamak, shape, args.device, args.steps) if args.tokamak else dict(error="")
+        print(format_row(text, theirs, ours), flush=True)
+
+
+if __name__ == "__main__":
+    main()
