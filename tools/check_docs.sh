@@ -13,4 +13,9 @@ fail() {
 twice=$(grep -o '^| `--[a-z]*\.[a-z_]*`' docs/cli.md | sort | uniq -d)
 [ -z "$twice" ] || fail "docs/cli.md has keys of the configuration more than once: $twice"
 
+# The README's ladder, by its columns, and no second one of another form.
+header=$("$1" ladder --device=cpu --top --steps=1 --model.layers=1 --model.heads=1 --model.width=8 --model.context=8 \
+  --model.vocab=16 --train.batch=1 | grep '^rung  ')
+[ "$(grep '^rung  ' README.md)" = "$header" ] || fail "README.md's ladder is not of the form that the program prints: $header"
+
 exit $status
