@@ -60,7 +60,7 @@ docs: build  ## write docs/cli.md from the program
 format:  ## format all C++ files
 	@tools/check_format.py --write
 
-lint:  ## layers, sizes, test folders, format
+lint:  ## layers, sizes, test folders, links of the docs, format
 	$(call setup,lint)
 	@tools/lint.sh
 
