@@ -69,8 +69,8 @@ void run(RunConfig config, int steps) {
   double compile_seconds = seconds_since(begin);
   auto backend = cpu::make_backend();
   begin = Clock::now();
-  for (const Launch& launch : compiled.step.plan.launches)
-    backend->compile(compiled.step.plan.graph, compiled.step.plan.graph.nodes()[size_t(launch.node)]);
+  const Plan& plan = compiled.programs[0].plan;
+  for (const Launch& launch : plan.launches) backend->compile(plan.graph, plan.graph.nodes()[size_t(launch.node)]);
   double kernel_seconds = seconds_since(begin);
   int64_t before = resident_bytes();
   begin = Clock::now();
@@ -83,11 +83,11 @@ void run(RunConfig config, int steps) {
   std::vector<double> times, kernels;
   for (int i = 0; i < steps; ++i) {
     begin = Clock::now();
-    session.step_program().run_timed(kernels);
+    session.program(0).run_timed(kernels);
     times.push_back(seconds_since(begin));
   }
   std::sort(times.begin(), times.end());
-  double step = times[times.size() / 2], rate = session.flops_per_step() / step;
+  double step = times[times.size() / 2], rate = session.compiled().flops() / step;
   bool bf16 = session.config().compile.precision == "bf16";
   double peak = bf16 ? target.bf16_flops : target.f32_flops;
   fmt::print("{}: {} threads, {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s\n", target.name, target.units,
@@ -103,7 +103,7 @@ void run(RunConfig config, int steps) {
       "matmul rate\n\n",
       step * 1e3, steps, session.compiled().seconds() * 1e3, double(session.tokens_per_step()) / step, rate * 1e-9,
       100 * rate / peak, bf16 ? "bf16" : "fp32");
-  print_kernels(session.step_program().plan(), kernels, steps);
+  print_kernels(plan, kernels, steps);
 }
 
 }  // namespace

@@ -83,8 +83,9 @@ void print_passes(std::string_view title, const std::vector<PassReport>& reports
   }
 }
 
-void print_program(std::string_view title, const CompiledGraph& program, const ExplainOptions& options,
-                   std::span<const double> measured = {}) {
+void print_program(const CompiledGraph& program, const ExplainOptions& options, std::span<const double> measured) {
+  std::string title = program.name();
+  std::replace(title.begin(), title.end(), '_', '-');
   print_passes(title, program.reports);
   if (options.graph)
     fmt::print("\n{} as written\n{}\n{} as compiled\n{}", title, print(program.before), title,
@@ -93,35 +94,32 @@ void print_program(std::string_view title, const CompiledGraph& program, const E
   fmt::print("\nkernels of the {}\n{}", title, format_kernels(program.plan, size_t(options.kernels), measured));
 }
 
-double total_flops(const CompiledGraph& program) {
-  double flops = 0;
-  for (const Launch& launch : program.plan.launches) flops += launch.cost.flops;
-  return flops;
-}
-
 void print_summary(const CompiledStep& step, const Target& target) {
-  double flops = total_flops(step.step) * double(step.micro_batches) + (step.update ? total_flops(*step.update) : 0);
-  double peak = matmul_rate(target, step.config.compile.precision);
-  auto tokens = double(step.config.train.batch * step.config.model.context * step.micro_batches);
+  if (step.programs.size() > 1) fmt::print("\nschedule   {}\n", print_schedule(step));
+  int64_t micro_batches = step.micro_batches();
+  double flops = step.flops(), peak = matmul_rate(target, step.config.compile.precision);
+  auto tokens = double(step.config.train.batch * step.config.model.context * micro_batches);
   fmt::print(
       "\noptimizer step: {} tokens in {} micro-batch{}, {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% of "
       "the {} matmul rate; memory {}\n",
-      int64_t(tokens), step.micro_batches, step.micro_batches == 1 ? "" : "es", format_count(flops, "FLOP"),
-      step.seconds() * 1e3, tokens / step.seconds(), 100 * flops / (step.seconds() * peak),
-      step.config.compile.precision, format_bytes(double(step.total_bytes())));
+      int64_t(tokens), micro_batches, micro_batches == 1 ? "" : "es", format_count(flops, "FLOP"), step.seconds() * 1e3,
+      tokens / step.seconds(), 100 * flops / (step.seconds() * peak), step.config.compile.precision,
+      format_bytes(double(step.total_bytes())));
 }
 
-// Seconds of the step's kernels one by one, in their own order on real intermediate values; the mean of a few steps.
-std::vector<double> measure_kernels(const CompiledStep& step, const Machine& machine) {
+// Seconds of each program's kernels one by one, in their own order on real intermediate values; the mean of a few runs.
+std::vector<std::vector<double>> measure_kernels(const CompiledStep& step, const Machine& machine) {
   constexpr int kWarmup = 3, kRuns = 5;
   Session session(step.config, machine.platform, *machine.backend, machine.backend->free_bytes());
   session.initialise();
   std::vector<Batch> batches;
   for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(step.config, uint64_t(i)));
   for (int i = 0; i < kWarmup; ++i) session.run_step(batches, i, step.config.optimizer.lr);
-  std::vector<double> seconds;
-  for (int i = 0; i < kRuns; ++i) session.step_program().run_timed(seconds);
-  for (double& sum : seconds) sum /= kRuns;
+  std::vector<std::vector<double>> seconds(step.programs.size());
+  for (size_t p = 0; p < seconds.size(); ++p) {
+    for (int i = 0; i < kRuns; ++i) session.program(p).run_timed(seconds[p]);
+    for (double& sum : seconds[p]) sum /= kRuns;
+  }
   return seconds;
 }
 
@@ -135,13 +133,12 @@ int run_explain(const ExplainOptions& options) {
   if (options.measure && options.nominal) user_error("[explain] expected --measure or --nominal, got both");
   if (options.measure) machine.platform = tune(config, machine.platform, *machine.backend);
   CompiledStep step = compile_step(config, machine.platform);
-  std::vector<double> measured;
+  std::vector<std::vector<double>> measured(step.programs.size());
   if (options.measure) measured = measure_kernels(step, machine);
   print_model(step.config);
   print_target(machine.platform.target, options.run, step.config);
   print_passes("forward pass", step.forward_reports);
-  print_program(step.update ? "micro-batch" : "step", step.step, options, measured);
-  if (step.update) print_program("update", *step.update, options);
+  for (size_t p = 0; p < step.programs.size(); ++p) print_program(step.programs[p], options, measured[p]);
   print_summary(step, machine.platform.target);
   return 0;
 }

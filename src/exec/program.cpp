@@ -214,6 +214,8 @@ ValueId Program::result(std::string_view name, int64_t bytes) const {
   return value;
 }
 
+bool Program::has_result(std::string_view name) const { return plan_.graph.find_result(name) != kNoValue; }
+
 void Program::get_result(std::string_view name, void* to, int64_t bytes) const {
   backend_.copy_out(to, address(result(name, bytes)), bytes);
 }

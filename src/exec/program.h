@@ -65,6 +65,7 @@ class Program {
   /// A result of the last run.
   void get_result(std::string_view name, void* to, int64_t bytes) const;
   float get_scalar(std::string_view name) const;
+  bool has_result(std::string_view name) const;
   /// The same without waiting: the scalar of the last run, whatever runs next.
   std::unique_ptr<Readback> read_scalar(std::string_view name) const;
 

@@ -117,10 +117,9 @@ class Trial {
 // Everything by which a rung may differ from another: where it is equal, so is the run.
 std::string fingerprint(const CompiledStep& step) {
   const CompileConfig& c = step.config.compile;
-  std::string text = fmt::format("{} async {} cuda_graph {} deterministic {} micro_batches {}\n", c.precision, c.async,
-                                 c.cuda_graph, c.deterministic, step.micro_batches);
-  text += print_plan(step.step.plan);
-  if (step.update) text += print_plan(step.update->plan);
+  std::string text = fmt::format("{} async {} cuda_graph {} deterministic {} schedule {}\n", c.precision, c.async,
+                                 c.cuda_graph, c.deterministic, print_schedule(step));
+  for (const CompiledGraph& program : step.programs) text += print_plan(program.plan);
   return text;
 }
 
@@ -162,7 +161,7 @@ class Ladder {
     if (!result.kept) return result;
     kept_ = result;
     kept_print_ = std::move(prepared.fingerprint);
-    kept_arena_bytes_ = prepared.compiled.step.plan.arena_bytes;
+    kept_arena_bytes_ = prepared.compiled.largest().plan.arena_bytes;
     return result;
   }
 
@@ -201,7 +200,7 @@ class Ladder {
     RungResult result;
     result.precision = compiled.config.compile.precision;
     result.planned_bytes = compiled.total_bytes();
-    result.micro_batches = compiled.micro_batches;
+    result.micro_batches = compiled.micro_batches();
     result.peak = peak_of(platform_.target, result.precision);
     result.failure = prepared.failure;
     if (!result.ran()) return result;
@@ -223,7 +222,7 @@ class Ladder {
     result.ms = times.ms * share;
     result.predicted_ms = session.compiled().seconds() * 1e3 * share;
     result.tokens_per_second = double(session.tokens_per_step()) / times.ms * 1e3;
-    result.gflops = session.flops_per_step() / times.ms * 1e-6;
+    result.gflops = session.compiled().flops() / times.ms * 1e-6;
     FlopsPerToken flops = flops_per_token(prepared.config.model);
     result.mfu = result.tokens_per_second * flops.full / result.peak.flops;
     result.mfu_causal = result.tokens_per_second * flops.causal / result.peak.flops;

@@ -23,7 +23,7 @@ RunConfig with_batch(RunConfig config, int64_t batch) {
 // Intermediate values get what everything else leaves.
 RunConfig with_budget(RunConfig config, const Platform& platform, int64_t available_bytes) {
   CompiledStep step = compile_step(config, platform);
-  int64_t others = step.total_bytes() - step.step.plan.arena_bytes;
+  int64_t others = step.total_bytes() - step.largest().plan.arena_bytes;
   // In hundredths, as it is written in the message.
   config.compile.memory_budget_gib = std::floor(double(available_bytes - others) / kGiB * 100) / 100;
   return config;
@@ -105,10 +105,10 @@ std::string memory_advice(const RunConfig& config, const Platform& platform, int
 
 void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform,
                   int64_t available_bytes) {
-  // What the update program has beyond the step's is gone for the step.
-  int64_t others = step.total_bytes() - step.step.plan.total_bytes();
-  require_fits(step.step.plan, available_bytes - others,
-               [&] { return memory_advice(config, platform, available_bytes); });
+  // What the other programs have beyond the largest one is gone for it.
+  const Plan& plan = step.largest().plan;
+  int64_t others = step.total_bytes() - plan.total_bytes();
+  require_fits(plan, available_bytes - others, [&] { return memory_advice(config, platform, available_bytes); });
 }
 
 }  // namespace tokamak

@@ -4,8 +4,8 @@
 #include "data/document_starts.h"
 #include "train/memory_advice.h"
 
-#include <algorithm>
 #include <cstring>
+#include <map>
 
 namespace tokamak {
 namespace {
@@ -16,26 +16,35 @@ CompiledStep compile_checked(const RunConfig& config, const Platform& platform, 
   return compiled;
 }
 
-int64_t largest_arena(const CompiledStep& step) {
-  return std::max(step.step.plan.arena_bytes, step.update ? step.update->plan.arena_bytes : 0);
+// What programs may ask for, by the name of their input.
+using InputValues = std::map<std::string_view, std::span<const std::byte>>;
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
 }
 
-// With documents, `loss_weight` is what the sum of the batch's losses is multiplied by.
-void set_batch(Program& program, const Batch& batch, double loss_weight) {
-  program.set_input("tokens", batch.tokens.data(), int64_t(batch.tokens.size()) * 4);
-  program.set_input("targets", batch.targets.data(), int64_t(batch.targets.size()) * 4);
-  if (!program.has_input("documents")) return;
-  TOKAMAK_CHECK(batch.documents.size() == batch.tokens.size(), "the batch does not say where its documents begin");
-  auto weight = float(loss_weight);
-  program.set_input("documents", batch.documents.data(), int64_t(batch.documents.size()) * 4);
-  program.set_input("loss_weight", &weight, sizeof weight);
+void add_batch(InputValues& values, const Batch& batch, const float& loss_weight) {
+  values["tokens"] = std::as_bytes(std::span(batch.tokens));
+  values["targets"] = std::as_bytes(std::span(batch.targets));
+  values["documents"] = std::as_bytes(std::span(batch.documents));
+  values["loss_weight"] = bytes_of(loss_weight);  // what the sum of the batch's losses is multiplied by
+}
+
+void set_inputs(Program& program, const InputValues& values) {
+  for (const Argument& argument : program.plan().graph.arguments()) {
+    if (argument.kind != Argument::Kind::kInput) continue;
+    auto at = values.find(argument.name);
+    TOKAMAK_CHECK(at != values.end(), "nobody knows input '{}' of '{}'", argument.name, program.plan().graph.name());
+    program.set_input(argument.name, at->second.data(), int64_t(at->second.size()));
+  }
 }
 
 // With which the mean over the batches is the mean over all their targets that count; 0 when none does.
-double loss_weight(std::span<const Batch> batches) {
+float loss_weight(std::span<const Batch> batches) {
   int64_t counted = 0;
   for (const Batch& batch : batches) counted += count_targets(batch.targets);
-  return counted > 0 ? double(batches.size()) / double(counted) : 0;
+  return counted > 0 ? float(double(batches.size()) / double(counted)) : 0;
 }
 
 }  // namespace
@@ -50,23 +59,25 @@ LossProgram::LossProgram(const RunConfig& config, const Platform& platform, Back
 
 LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
                          int64_t arena_bytes)
-    : held_bytes_(plan.input_bytes + (plan.arena_bytes > arena_bytes ? plan.arena_bytes : 0)),
-      program_(plan, backend, store, {.arena = plan.arena_bytes > arena_bytes ? nullptr : arena}) {}
+    : program_(plan, backend, store, {.arena = plan.arena_bytes > arena_bytes ? nullptr : arena}) {}
 
 double LossProgram::run(const Batch& batch) {
-  set_batch(program_, batch, loss_weight({&batch, 1}));
+  InputValues values;
+  float weight = loss_weight({&batch, 1});
+  add_batch(values, batch, weight);
+  set_inputs(program_, values);
   program_.run();
   return double(program_.get_scalar("loss"));
 }
 
 Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes)
     : platform_(platform), backend_(backend), compiled_(compile_checked(config, platform, available_bytes)),
-      parameters_(gpt_parameters(config.model)), store_(backend), arena_bytes_(largest_arena(compiled_)),
-      arena_(backend.allocate(arena_bytes_)), step_(compiled_.step.plan, backend, store_, options()) {
-  if (compiled_.update) update_ = std::make_unique<Program>(compiled_.update->plan, backend, store_, options());
+      micro_batches_(compiled_.micro_batches()), parameters_(gpt_parameters(config.model)), store_(backend),
+      arena_(backend.allocate(compiled_.largest().plan.arena_bytes)) {
+  ProgramOptions options{.arena = arena_, .record = compiled_.config.compile.cuda_graph};
+  for (const CompiledGraph& program : compiled_.programs)
+    programs_.push_back(std::make_unique<Program>(program.plan, backend, store_, options));
 }
-
-ProgramOptions Session::options() const { return {.arena = arena_, .record = config().compile.cuda_graph}; }
 
 void Session::initialise() {
   InitialValues values(parameters_, config().train.seed);
@@ -83,7 +94,17 @@ void Session::initialise(InitialValues& initial) {
 
 void Session::initialise_states() {
   auto scale = float(config().compile.loss_scale);
-  if (scales_loss()) store_.write("scaler.scale", &scale, sizeof scale);
+  if (store_.contains("scaler.scale")) store_.write("scaler.scale", &scale, sizeof scale);
+}
+
+void PendingStep::read(const Program& program) {
+  auto take = [&](const char* name, std::unique_ptr<Readback>& to) {
+    if (program.has_result(name)) to = program.read_scalar(name);
+  };
+  if (program.has_result("loss")) losses_.push_back(program.read_scalar("loss"));
+  take("loss_scale", loss_scale_);
+  take("skipped", skipped_);
+  take("grad_norm", grad_norm_);
 }
 
 StepResult PendingStep::wait() {
@@ -107,48 +128,33 @@ StepResult Session::run_step(std::span<const Batch> batches, int64_t step, doubl
 PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, double lr) {
   TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
   PendingStep pending;
-  auto rate = float(lr);
-  double weight = config().data.mask_documents ? loss_weight(batches) : 0;
-  for (size_t i = 0; i < batches.size(); ++i) {
-    set_batch(step_, batches[i], weight);
-    int32_t rng[2] = {int32_t(config().train.seed), int32_t(step * micro_batches() + int64_t(i))};
-    if (step_.has_input("rng")) step_.set_input("rng", rng, sizeof rng);
-    if (!update_) step_.set_input("lr", &rate, sizeof rate);
-    step_.run();
-    pending.losses_.push_back(step_.read_scalar("loss"));
+  float rate = float(lr), weight = config().data.mask_documents ? loss_weight(batches) : 0;
+  for (const ScheduledRun& run : compiled_.schedule) {
+    InputValues values{{"lr", bytes_of(rate)}};
+    int32_t rng[2] = {int32_t(config().train.seed), int32_t(step * micro_batches() + run.micro_batch)};
+    if (run.micro_batch >= 0) {
+      add_batch(values, batches[size_t(run.micro_batch)], weight);
+      values["rng"] = bytes_of(rng);
+    }
+    set_inputs(program(run.program), values);
+    program(run.program).run();
+    pending.read(program(run.program));
   }
-  if (update_) {
-    update_->set_input("lr", &rate, sizeof rate);
-    update_->run();
-  }
-  Program& last = update_ ? *update_ : step_;
-  if (scales_loss()) {
-    pending.loss_scale_ = last.read_scalar("loss_scale");
-    pending.skipped_ = last.read_scalar("skipped");
-  }
-  pending.grad_norm_ = last.read_scalar("grad_norm");
   return pending;
 }
 
 double Session::evaluate(const Batch& batch) {
-  if (!eval_) eval_ = std::make_unique<LossProgram>(config(), platform_, backend_, store_, arena_, arena_bytes_);
+  if (!eval_)
+    eval_ = std::make_unique<LossProgram>(config(), platform_, backend_, store_, arena_,
+                                          compiled_.largest().plan.arena_bytes);
   return eval_->run(batch);
 }
 
 int64_t Session::tokens_per_step() const { return config().train.batch * config().model.context * micro_batches(); }
 
-double Session::flops_per_step() const {
-  double flops = 0;
-  for (const Launch& launch : compiled_.step.plan.launches) flops += launch.cost.flops * double(micro_batches());
-  if (compiled_.update)
-    for (const Launch& launch : compiled_.update->plan.launches) flops += launch.cost.flops;
-  return flops;
-}
-
-int64_t Session::held_bytes() const {
-  int64_t bytes = store_.bytes() + arena_bytes_ + step_.plan().input_bytes;
-  if (update_) bytes += update_->plan().input_bytes;
-  if (eval_) bytes += eval_->held_bytes();
+int64_t Session::workspace_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& program : programs_) bytes += program->workspace_bytes();
   return bytes;
 }
 

@@ -24,9 +24,11 @@ class PendingStep {
 
  private:
   friend class Session;
-  std::vector<std::unique_ptr<Readback>> losses_;  // by micro-batch
-  std::unique_ptr<Readback> grad_norm_;
+  void read(const Program& program);
+
+  std::vector<std::unique_ptr<Readback>> losses_;   // of the programs that have one, in the order of their runs
   std::unique_ptr<Readback> loss_scale_, skipped_;  // null without loss scaling
+  std::unique_ptr<Readback> grad_norm_;             // the last that is read
 };
 
 /// The loss of batches, without dropout and without touching anything.
@@ -37,12 +39,10 @@ class LossProgram {
               std::shared_ptr<Memory> arena = nullptr, int64_t arena_bytes = 0);
 
   double run(const Batch& batch);
-  int64_t held_bytes() const { return held_bytes_; }
 
  private:
   LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena, int64_t arena_bytes);
 
-  int64_t held_bytes_;
   Program program_;
 };
 
@@ -69,33 +69,27 @@ class Session {
   StepResult run_step(std::span<const Batch> batches, int64_t step, double lr);
   /// The same without waiting, on a backend that has a queue.
   PendingStep submit_step(std::span<const Batch> batches, int64_t step, double lr);
-  int64_t micro_batches() const { return compiled_.micro_batches; }
+  int64_t micro_batches() const { return micro_batches_; }
   int64_t tokens_per_step() const;
-  double flops_per_step() const;
 
   /// Mean loss of one batch's targets that count, without dropout and without touching anything.
   double evaluate(const Batch& batch);
 
-  Program& step_program() { return step_; }
-  /// Tensor bytes that the session holds: parameters, states, inputs, arena.
-  int64_t held_bytes() const;
-  /// Scratch memory of its kernels beside those.
-  int64_t workspace_bytes() const { return step_.workspace_bytes() + (update_ ? update_->workspace_bytes() : 0); }
+  /// Those of compiled().programs.
+  Program& program(size_t index) { return *programs_[index]; }
+  /// Scratch memory that their kernels took; compiled().scratch_bytes() is what was expected of them.
+  int64_t workspace_bytes() const;
 
  private:
-  ProgramOptions options() const;
-  bool scales_loss() const { return config().compile.precision == "fp16"; }
-
   Platform platform_;
   Backend& backend_;
   CompiledStep compiled_;
+  int64_t micro_batches_;
   std::vector<ParameterInfo> parameters_;
   TensorStore store_;
-  int64_t arena_bytes_;
-  std::shared_ptr<Memory> arena_;
-  Program step_;
-  std::unique_ptr<Program> update_;
-  std::unique_ptr<LossProgram> eval_;  // made when it is first needed
+  std::shared_ptr<Memory> arena_;                   // of all programs
+  std::vector<std::unique_ptr<Program>> programs_;  // of compiled_
+  std::unique_ptr<LossProgram> eval_;               // made when it is first needed
 };
 
 }  // namespace tokamak

@@ -13,8 +13,8 @@ namespace {
 // A gain below this is within the noise of the measured rates.
 constexpr double kWorthwhileGain = 1.1;
 
-Graph build_forward(const RunConfig& config) {
-  Graph graph("step");
+Graph build_forward(const RunConfig& config, std::string name) {
+  Graph graph(std::move(name));
   GraphBuilder g(graph);
   int64_t B = config.train.batch, T = config.model.context;
   ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
@@ -51,22 +51,6 @@ CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassO
 
 }  // namespace
 
-double CompiledStep::seconds() const {
-  return update ? step.plan.seconds * double(micro_batches) + update->plan.seconds : step.plan.seconds;
-}
-
-int64_t CompiledStep::scratch_bytes() const {
-  return step.plan.scratch_bytes + (update ? update->plan.scratch_bytes : 0);
-}
-
-int64_t CompiledStep::total_bytes() const {
-  if (!update) return step.plan.total_bytes();
-  // Parameters and grad.<name> states are in both programs; the update has all others as well.
-  int64_t arguments = update->plan.parameter_bytes + update->plan.state_bytes;
-  return std::max(step.plan.arena_bytes, update->plan.arena_bytes) + arguments + step.plan.input_bytes +
-         update->plan.input_bytes + scratch_bytes();
-}
-
 int64_t count_micro_batches(const RunConfig& config) {
   int64_t micro = config.train.batch * config.model.context, total = config.train.total_batch;
   if (total == 0) return 1;
@@ -93,28 +77,30 @@ RunConfig resolve(RunConfig config, const Target& target) {
 CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
   CompiledStep out;
   out.config = resolve(asked, platform.target);
-  out.micro_batches = count_micro_batches(out.config);
+  int64_t micro_batches = count_micro_batches(out.config);
   PassContext context{platform, out.config.compile};
 
-  Graph graph = build_forward(out.config);
+  Graph graph = build_forward(out.config, micro_batches == 1 ? "step" : "micro_batch");
   out.forward = graph;
   out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
 
   GraphBuilder g(graph);
   std::optional<LossScaling> scaling = loss_scaling(out.config);
   Gradients gradients = append_gradients(g, scaling.has_value());
-  if (out.micro_batches == 1) {
+  for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
+  if (micro_batches == 1) {
     append_adamw(g, gradients, out.config.optimizer, 1.0, scaling);
-    out.step = compile_graph(std::move(graph), context, observer);
+    out.programs.push_back(compile_graph(std::move(graph), context, observer));
     return out;
   }
   std::vector<std::pair<std::string, ValueType>> parameters;
   for (ValueId parameter : gradients.parameters)
     parameters.emplace_back(graph.argument_of(parameter)->name, graph.type(parameter));
   append_accumulation(g, gradients);
-  out.step = compile_graph(std::move(graph), context, observer);
-  Graph update = accumulated_update_graph(parameters, out.config.optimizer, out.micro_batches, scaling);
-  out.update = compile_graph(std::move(update), context, observer);
+  out.programs.push_back(compile_graph(std::move(graph), context, observer));
+  Graph update = accumulated_update_graph(parameters, out.config.optimizer, micro_batches, scaling);
+  out.schedule.push_back({out.programs.size()});
+  out.programs.push_back(compile_graph(std::move(update), context, observer));
   return out;
 }
 

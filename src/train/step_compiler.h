@@ -2,33 +2,9 @@
 // A pure function of its inputs; nothing is allocated, so that it works for any size on any machine.
 #pragma once
 
-#include "passes/pass.h"
-#include "plan/plan.h"
-
-#include <optional>
+#include "train/compiled_step.h"
 
 namespace tokamak {
-
-/// One program's way through the compiler.
-struct CompiledGraph {
-  Graph before;  // as built, before the step's passes
-  std::vector<PassReport> reports;
-  Plan plan;
-};
-
-struct CompiledStep {
-  RunConfig config;  // as asked for, `auto` resolved
-  Graph forward;     // the model as written
-  std::vector<PassReport> forward_reports;
-  /// Without accumulation: the whole step. With it: one micro-batch, whose gradients are added to states grad.<name>.
-  CompiledGraph step;
-  std::optional<CompiledGraph> update;  // with accumulation: clipping and AdamW
-  int64_t micro_batches = 1;
-
-  double seconds() const;         // predicted for an optimizer step
-  int64_t scratch_bytes() const;  // of both programs, which do not share it
-  int64_t total_bytes() const;    // parameters, states, inputs, the larger arena and scratch memory
-};
 
 /// Tokens of one optimizer step / tokens of one micro-batch; UserError when they do not divide.
 int64_t count_micro_batches(const RunConfig& config);

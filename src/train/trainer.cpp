@@ -105,7 +105,7 @@ class Trainer {
  private:
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   void check_budget() {
-    double gib = double(session_.compiled().step.plan.arena_bytes) / double(int64_t(1) << 30);
+    double gib = double(session_.compiled().largest().plan.arena_bytes) / double(int64_t(1) << 30);
     if (double budget = config_.compile.memory_budget_gib; budget > 0 && gib > 1.02 * budget)
       observer_.message(
           fmt::format("warning: compile.memory_budget_gib = {:.2f} cannot be met: the step's intermediate values take "
@@ -242,7 +242,7 @@ class Trainer {
   void report(StepMetrics& metrics) {
     if (!started_) report_start();
     metrics.tokens_per_second = double(session_.tokens_per_step()) / metrics.ms * 1e3;
-    metrics.gflops = session_.flops_per_step() / metrics.ms * 1e-6;
+    metrics.gflops = session_.compiled().flops() / metrics.ms * 1e-6;
     double peak = matmul_rate(platform_.target, session_.config().compile.precision);
     metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / peak;
     metrics.wall_seconds = wall_seconds();

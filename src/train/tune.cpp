@@ -6,6 +6,7 @@
 #include "graph/single_node.h"
 #include "graph/text.h"
 #include "train/memory_advice.h"
+#include "train/step_compiler.h"
 #include "train/tuning_record.h"
 
 #include <nlohmann/json.hpp>
@@ -20,20 +21,19 @@ using nlohmann::json;
 
 constexpr double kGain = 1 - 1e-6;  // less is the rounding of a sum
 
-// The plan's matmul groups, in order.
-std::vector<std::string> matmul_groups(const Plan& plan) {
-  std::vector<std::string> keys;
+// Appends the plan's matmul groups, in order.
+void add_matmul_groups(const Plan& plan, std::vector<std::string>& keys) {
   for (const Launch& launch : plan.launches) {
     const Node& node = plan.graph.nodes()[size_t(launch.node)];
     if (!node.body || node.attrs.get_string("kind") != "matmul") continue;
     std::string key = kernel_key(plan.graph, node);
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
   }
-  return keys;
 }
 
-std::string name_of(const Plan& plan) {
-  std::string text = print(plan.graph);
+std::string name_of(const CompiledStep& step) {
+  std::string text;
+  for (const CompiledGraph& program : step.programs) text += print(program.plan.graph);
   return format_checksum(checksum(std::as_bytes(std::span(text))));
 }
 
@@ -52,11 +52,11 @@ class Tuner {
     tuning().measured_seconds.insert(known.seconds.begin(), known.seconds.end());
     size_t measured = tuning().measured_seconds.size();
     best_ = form({});
-    tuning().tuned_for = name_of(best_.plan);
+    tuning().tuned_for = name_of(best_.step);
     auto chosen = known.plain_matmuls.find(tuning().tuned_for);
     bool is_new = chosen == known.plain_matmuls.end();
     if (is_new) {
-      compile_ahead(best_.plan);
+      compile_ahead(best_.step);
       choose();
     } else if (!chosen->second.empty()) {
       best_ = form(chosen->second);
@@ -70,12 +70,17 @@ class Tuner {
   }
 
  private:
+  struct NodeAt {
+    size_t program;
+    int node;
+  };
+
   // A way to compute the step.
   struct Form {
-    Plan plan;
-    std::vector<std::string> groups;       // its matmul groups
-    std::map<std::string, int> libraries;  // see library_kernels
-    std::set<std::string> refused;         // groups that it does without
+    CompiledStep step;
+    std::vector<std::string> groups;          // its matmul groups
+    std::map<std::string, NodeAt> libraries;  // see library_kernels
+    std::set<std::string> refused;            // groups that it does without
   };
 
   Tuning& tuning() { return platform_.tuning; }
@@ -83,10 +88,13 @@ class Tuner {
   Form form(const std::set<std::string>& refused) {
     Platform trial = platform_;
     trial.tuning.plain_matmuls = refused;
-    Form form{compile_step(config_, trial).step.plan, {}, {}, refused};
-    form.groups = matmul_groups(form.plan);
-    form.libraries = library_kernels(form.plan);
-    expect(form.plan);
+    Form form{compile_step(config_, trial), {}, {}, refused};
+    for (size_t p = 0; p < form.step.programs.size(); ++p) {
+      const Plan& plan = form.step.programs[p].plan;
+      add_matmul_groups(plan, form.groups);
+      for (const auto& [key, node] : library_kernels(plan)) form.libraries.try_emplace(key, NodeAt{p, node});
+      expect(plan);
+    }
     return form;
   }
 
@@ -117,7 +125,7 @@ class Tuner {
         if (std::find(best_.groups.begin(), best_.groups.end(), key) == best_.groups.end()) more.push_back(key);
       if (seconds(trial) >= kGain * seconds(best_)) continue;
       best_ = std::move(trial);
-      compile_ahead(best_.plan);
+      compile_ahead(best_.step);
       return true;
     }
     return false;
@@ -125,33 +133,40 @@ class Tuner {
 
   double seconds(const Form& form) const {
     double sum = 0;
-    for (const Launch& launch : form.plan.launches) sum += price(form.plan.graph, launch.node, platform_).seconds;
+    for (size_t p = 0; p < form.step.programs.size(); ++p) {
+      const Plan& plan = form.step.programs[p].plan;
+      auto runs = double(form.step.runs_of(p));
+      for (const Launch& launch : plan.launches) sum += runs * price(plan.graph, launch.node, platform_).seconds;
+    }
     return sum;
   }
 
   // What both have costs the same in both.
   void measure_differences(const Form& trial) {
-    for (const auto& [key, node] : best_.libraries)
-      if (!trial.libraries.contains(key)) measure(best_.plan, key, node);
-    for (const auto& [key, node] : trial.libraries)
-      if (!best_.libraries.contains(key)) measure(trial.plan, key, node);
+    for (const auto& [key, at] : best_.libraries)
+      if (!trial.libraries.contains(key)) measure(best_, key, at);
+    for (const auto& [key, at] : trial.libraries)
+      if (!best_.libraries.contains(key)) measure(trial, key, at);
   }
 
   void measure_all(const Form& form) {
-    for (const auto& [key, node] : form.libraries) measure(form.plan, key, node);
+    for (const auto& [key, at] : form.libraries) measure(form, key, at);
   }
 
-  void measure(const Plan& plan, const std::string& key, int node) {
-    auto [at, fresh] = tuning().measured_seconds.try_emplace(key, 0.0);
-    if (fresh) at->second = meter_.seconds(plan.graph, plan.graph.nodes()[size_t(node)]);
+  void measure(const Form& form, const std::string& key, NodeAt at) {
+    auto [seconds, fresh] = tuning().measured_seconds.try_emplace(key, 0.0);
+    const Graph& graph = form.step.programs[at.program].plan.graph;
+    if (fresh) seconds->second = meter_.seconds(graph, graph.nodes()[size_t(at.node)]);
   }
 
   // What a backend does in the background for kernels that it is asked for goes on while others are measured.
-  void compile_ahead(const Plan& plan) {
-    for (const Launch& launch : plan.launches) {
-      const Node& node = plan.graph.nodes()[size_t(launch.node)];
-      if (compiled_.insert(kernel_key(plan.graph, node)).second) kernels_.compile_ahead(plan.graph, node);
-    }
+  void compile_ahead(const CompiledStep& step) {
+    for (const CompiledGraph& program : step.programs)
+      for (const Launch& launch : program.plan.launches) {
+        const Graph& graph = program.plan.graph;
+        const Node& node = graph.nodes()[size_t(launch.node)];
+        if (compiled_.insert(kernel_key(graph, node)).second) kernels_.compile_ahead(graph, node);
+      }
   }
 
   RunConfig config_;

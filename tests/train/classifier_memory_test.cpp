@@ -21,7 +21,7 @@ CompiledStep compile(bool chunked, double budget_gib = 0) {
 }
 
 int64_t chunk_rows(const CompiledStep& step) {
-  for (const Node& node : step.step.plan.graph.nodes())
+  for (const Node& node : step.programs[0].plan.graph.nodes())
     if (node.op->name == "classifier") return node.attrs.get_int("chunk");
   return 0;
 }

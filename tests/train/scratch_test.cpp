@@ -26,10 +26,8 @@ class Scratch : public testing::Test {
 
   void expect_as_planned(const RunConfig& config, std::string_view what) {
     CompiledStep step = compile_step(config, platform_);
-    EXPECT_EQ(step.step.plan.scratch_bytes, taken(step.step.plan)) << what;
-    if (step.update) {
-      EXPECT_EQ(step.update->plan.scratch_bytes, taken(step.update->plan)) << what;
-    }
+    for (const CompiledGraph& program : step.programs)
+      EXPECT_EQ(program.plan.scratch_bytes, taken(program.plan)) << what << ": " << program.name();
   }
 
   // What the program of the plan allocates.

@@ -33,7 +33,7 @@ std::vector<NamedRun> climb(std::span<const Rung> rungs, RunConfig config, const
   std::vector<NamedRun> runs;
   for (const Rung& rung : rungs) {
     RunConfig trial = config;
-    rung.switch_on(trial, compile_step(config, platform).step.plan.arena_bytes);
+    rung.switch_on(trial, compile_step(config, platform).programs[0].plan.arena_bytes);
     runs.push_back({std::string(rung.name), trial});
     if (!rung.optional) config = trial;
   }
@@ -96,9 +96,9 @@ TEST_P(Streams, EveryOrderThatThePlanAllowsIsRight) {
   for (const NamedRun& run : climb(rungs(), tiny(2), full_platform())) {
     SCOPED_TRACE(run.rung);
     CompiledStep step = compile_step(run.config, full_platform());
-    EXPECT_GE(launches_beside(step.step.plan), 10);
-    verify_streams(step.step.plan);
-    for (uint32_t order = 0; order < 3; ++order) testing::TwoStreams(step.step.plan, order).run();
+    EXPECT_GE(launches_beside(step.programs[0].plan), 10);
+    verify_streams(step.programs[0].plan);
+    for (uint32_t order = 0; order < 3; ++order) testing::TwoStreams(step.programs[0].plan, order).run();
     if (HasFatalFailure()) return;
   }
 }
@@ -106,7 +106,7 @@ TEST_P(Streams, EveryOrderThatThePlanAllowsIsRight) {
 TEST_P(Streams, OnlyGradientsOfParametersGoBeside) {
   for (const NamedRun& run : climb(rungs(), tiny(2), full_platform())) {
     SCOPED_TRACE(run.rung);
-    Plan plan = compile_step(run.config, full_platform()).step.plan;
+    Plan plan = compile_step(run.config, full_platform()).programs[0].plan;
     for (const Launch& launch : plan.launches) {
       const Node& node = plan.graph.nodes()[size_t(launch.node)];
       bool in_chain = node.op->name == "attention_grad" || node.op->name == "classifier";
@@ -140,7 +140,7 @@ TEST(StreamsOption, NotMoreThanTheTargetHas) {
   EXPECT_EQ(resolve(tiny(1), target).compile.streams, 1);
   target.streams = 1;
   EXPECT_EQ(resolve(tiny(2), target).compile.streams, 1);
-  EXPECT_EQ(launches_beside(compile_step(tiny(2), target).step.plan), 0);
+  EXPECT_EQ(launches_beside(compile_step(tiny(2), target).programs[0].plan), 0);
 }
 
 TEST(StreamsOption, IsOff) { EXPECT_EQ(RunConfig().compile.streams, 1); }
@@ -156,9 +156,9 @@ TEST(StreamsOption, TimedLaunchesFollowTheEvents) {
     std::vector<Batch> batches = {random_batch(tiny(2), 0)};
     session.run_step(batches, 0, 1e-3);
     std::vector<double> seconds;
-    session.step_program().run_timed(seconds);
-    EXPECT_EQ(seconds.size(), session.compiled().step.plan.launches.size());
-    losses.push_back({session.step_program().get_scalar("loss"), session.run_step(batches, 2, 1e-3).loss});
+    session.program(0).run_timed(seconds);
+    EXPECT_EQ(seconds.size(), session.compiled().programs[0].plan.launches.size());
+    losses.push_back({session.program(0).get_scalar("loss"), session.run_step(batches, 2, 1e-3).loss});
   }
   EXPECT_EQ(losses[0], losses[1]);
 }

@@ -96,7 +96,7 @@ RunConfig tiny() {
 std::map<std::string, int> matmul_forms(const Platform& platform) {
   std::map<std::string, int> forms;
   CompiledStep step = compile_step(tiny(), platform);
-  for (const Node& node : step.step.plan.graph.nodes())
+  for (const Node& node : step.programs[0].plan.graph.nodes())
     if (std::string form = form_of(node); form.starts_with("matmul")) ++forms[form];
   return forms;
 }
@@ -162,6 +162,16 @@ TEST(Tune, HasTheOtherKernelsCompiledMeanwhile) {
   tune(tiny(), able(), device);
   EXPECT_TRUE(device.ahead.contains("embedding"));
   EXPECT_TRUE(device.ahead.contains("multi_adamw"));
+}
+
+TEST(Tune, LooksAtAllProgramsOfAStep) {
+  RunConfig parts = tiny();
+  parts.train.total_batch = 4 * parts.train.batch * parts.model.context;
+  PricedDevice device(kSlowGelu), whole(kSlowGelu);
+  Platform tuned = tune(parts, able(), device);
+  EXPECT_TRUE(device.ahead.contains("embedding") && device.ahead.contains("multi_adamw"));
+  EXPECT_TRUE(device.expected.contains("embedding") && device.expected.contains("multi_adamw"));
+  EXPECT_EQ(tuned.tuning.plain_matmuls, tune(tiny(), able(), whole).tuning.plain_matmuls);
 }
 
 // How long a device searches for an algorithm depends on it.

@@ -64,7 +64,7 @@ std::set<std::string> texts_of_a_step(const std::string& precision) {
   config.train.batch = 2;
   config.compile.precision = precision;
   std::set<std::string> texts;
-  Plan plan = compile_step(config, nominal_platform()).step.plan;
+  Plan plan = compile_step(config, nominal_platform()).programs[0].plan;
   for (const Node& node : plan.graph.nodes())
     if (node.op == &op::group && node.attrs.get_string("kind") != "matmul")
       texts.insert(generate_group(node, kLeastSharedBytes).source);

@@ -30,7 +30,7 @@ TEST(matmul_shares, adds_up_the_nodes_of_a_problem) {
 
 std::map<std::string, double> shares_of_step(const RunConfig& config) {
   CompiledStep step = compile_step(config, nominal_platform());
-  const Plan& plan = step.step.plan;
+  const Plan& plan = step.programs[0].plan;
   std::vector<double> seconds(plan.graph.nodes().size());
   for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
   return matmul_shares(plan.graph, seconds);

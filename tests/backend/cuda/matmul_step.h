@@ -24,7 +24,7 @@ inline StepMatmuls matmuls_of_step(const std::string& precision) {
   config.compile.precision = precision;
   config.compile.chunked_classifier = false;  // its matmuls are inside
   CompiledStep step = compile_step(config, cuda::nominal_platform());
-  const Plan& plan = step.step.plan;
+  const Plan& plan = step.programs[0].plan;
   StepMatmuls found;
   std::vector<double> seconds(plan.graph.nodes().size());
   for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;

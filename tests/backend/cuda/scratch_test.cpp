@@ -134,7 +134,7 @@ TEST(AttentionSums, AreInTheStepOfAnH200) {
     config.train.batch = 16;
     config.compile.precision = precision;
     config.compile.disable_passes = std::move(disabled);
-    Graph graph = compile_step(config, nominal_platform()).step.plan.graph;
+    Graph graph = compile_step(config, nominal_platform()).programs[0].plan.graph;
     return std::count_if(graph.nodes().begin(), graph.nodes().end(),
                          [](const Node& node) { return node.attrs.get_bool("sums", false); });
   };

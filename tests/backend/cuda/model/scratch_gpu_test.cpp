@@ -33,8 +33,8 @@ TEST(GpuScratch, EveryKernelButLibrariesIsPlannedExactly) {
     config.compile.chunked_classifier = false;
     Platform platform = gpu_platform();
     CompiledStep step = compile_step(config, platform);
-    for (const Launch& launch : step.step.plan.launches) {
-      const Graph& graph = step.step.plan.graph;
+    for (const Launch& launch : step.programs[0].plan.launches) {
+      const Graph& graph = step.programs[0].plan.graph;
       const Node& node = graph.nodes()[size_t(launch.node)];
       bool matmul = node.op->name == "matmul" || (node.body && node.attrs.get_string("kind") == "matmul");
       if (matmul || node.op->name == "attention_grad" || node.op->name == "attention") continue;

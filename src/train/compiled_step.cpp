@@ -1,0 +1,82 @@
+#include "train/compiled_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tokamak {
+namespace {
+
+// Parameters and states of all programs; those of one name are one.
+int64_t count_kept_bytes(const std::vector<CompiledGraph>& programs) {
+  std::set<std::string_view> seen;
+  int64_t bytes = 0;
+  for (const CompiledGraph& program : programs)
+    for (const Argument& argument : program.plan.graph.arguments())
+      if (argument.kind != Argument::Kind::kInput && seen.insert(argument.name).second)
+        bytes += num_bytes(program.plan.graph.type(argument.value));
+  return bytes;
+}
+
+}  // namespace
+
+int64_t CompiledStep::micro_batches() const {
+  int64_t last = -1;
+  for (const ScheduledRun& run : schedule) last = std::max(last, run.micro_batch);
+  return last + 1;
+}
+
+int64_t CompiledStep::runs_of(size_t program) const {
+  return std::count_if(schedule.begin(), schedule.end(),
+                       [&](const ScheduledRun& run) { return run.program == program; });
+}
+
+double CompiledStep::seconds() const {
+  double seconds = 0;
+  for (size_t p = 0; p < programs.size(); ++p) seconds += programs[p].plan.seconds * double(runs_of(p));
+  return seconds;
+}
+
+double CompiledStep::flops() const {
+  double flops = 0;
+  for (size_t p = 0; p < programs.size(); ++p)
+    for (const Launch& launch : programs[p].plan.launches) flops += launch.cost.flops * double(runs_of(p));
+  return flops;
+}
+
+const CompiledGraph& CompiledStep::largest() const {
+  return *std::max_element(programs.begin(), programs.end(), [](const CompiledGraph& a, const CompiledGraph& b) {
+    return a.plan.arena_bytes < b.plan.arena_bytes;
+  });
+}
+
+int64_t CompiledStep::scratch_bytes() const {
+  int64_t bytes = 0;
+  for (const CompiledGraph& program : programs) bytes += program.plan.scratch_bytes;
+  return bytes;
+}
+
+int64_t CompiledStep::total_bytes() const {
+  int64_t inputs = 0;
+  for (const CompiledGraph& program : programs) inputs += program.plan.input_bytes;
+  return count_kept_bytes(programs) + inputs + largest().plan.arena_bytes + scratch_bytes();
+}
+
+std::string print_schedule(const CompiledStep& step) {
+  std::string text;
+  const std::vector<ScheduledRun>& runs = step.schedule;
+  for (size_t first = 0, next = 0; first < runs.size(); first = next) {
+    auto follows = [&](size_t i) {
+      return runs[i].program == runs[first].program && runs[i].micro_batch >= 0 &&
+             runs[i].micro_batch == runs[i - 1].micro_batch + 1;
+    };
+    for (next = first + 1; next < runs.size() && follows(next);) ++next;
+    text += (text.empty() ? "" : ", ") + step.programs[runs[first].program].name();
+    if (runs[first].micro_batch >= 0) text += fmt::format(" {}", runs[first].micro_batch);
+    if (next > first + 1) text += fmt::format("-{}", runs[next - 1].micro_batch);
+  }
+  return text;
+}
+
+}  // namespace tokamak

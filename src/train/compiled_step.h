@@ -1,0 +1,51 @@
+// A training step as the compiler leaves it: named programs, and the schedule in which one optimizer step runs them.
+// Plain data: nothing is allocated. Tests: tests/train/compiled_step_test.cpp.
+#pragma once
+
+#include "config/config.h"
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+/// One program's way through the compiler.
+struct CompiledGraph {
+  Graph before;  // as built, before the step's passes
+  std::vector<PassReport> reports;
+  Plan plan;
+
+  const std::string& name() const { return plan.graph.name(); }
+};
+
+/// One run of a program within an optimizer step.
+struct ScheduledRun {
+  size_t program = 0;        // index into CompiledStep::programs
+  int64_t micro_batch = -1;  // the one whose inputs it takes; -1: none
+};
+
+struct CompiledStep {
+  RunConfig config;  // as asked for, `auto` resolved
+  Graph forward;     // the model as written
+  std::vector<PassReport> forward_reports;
+  /// "step", which is all of it; with accumulation "micro_batch", whose gradients are added to states grad.<name>, and
+  /// "update", which clips them and takes AdamW's step. No two run at a time; what they share are parameters and states
+  /// of one name, and the arena.
+  std::vector<CompiledGraph> programs;
+  std::vector<ScheduledRun> schedule;  // of one optimizer step, in order
+
+  int64_t micro_batches() const;          // that a step takes inputs of
+  int64_t runs_of(size_t program) const;  // in a step
+  double seconds() const;                 // predicted for an optimizer step
+  double flops() const;                   // of an optimizer step
+  const CompiledGraph& largest() const;   // the program with the largest arena, which the others use as well
+  int64_t scratch_bytes() const;          // of all programs, which do not share it
+  int64_t total_bytes() const;            // parameters, states, inputs, arena and scratch memory
+};
+
+/// The schedule in a line, micro-batches that follow one another in one word: "micro_batch 0-7, update".
+std::string print_schedule(const CompiledStep& step);
+
+}  // namespace tokamak

@@ -1,0 +1,62 @@
+// What a step of several programs amounts to, and how its schedule reads.
+#include "train/compiled_step.h"
+
+#include <gtest/gtest.h>
+
+#include "train/step_compiler.h"
+
+namespace tokamak {
+namespace {
+
+RunConfig tiny(int64_t micro_batches) {
+  RunConfig config;
+  config.model = {.layers = 1, .heads = 2, .width = 16, .context = 8, .vocab = 61};
+  config.train.batch = 2;
+  config.train.total_batch = micro_batches * 2 * 8;
+  return config;
+}
+
+double flops_of(const Plan& plan) {
+  double flops = 0;
+  for (const Launch& launch : plan.launches) flops += launch.cost.flops;
+  return flops;
+}
+
+TEST(CompiledStep, IsOneProgramWithoutAccumulation) {
+  CompiledStep step = compile_step(tiny(1), Target());
+  ASSERT_EQ(step.programs.size(), 1u);
+  const Plan& plan = step.programs[0].plan;
+  EXPECT_EQ(print_schedule(step), "step 0");
+  EXPECT_EQ(step.micro_batches(), 1);
+  EXPECT_EQ(step.total_bytes(), plan.total_bytes());
+  EXPECT_EQ(step.seconds(), plan.seconds);
+  EXPECT_EQ(step.flops(), flops_of(plan));
+}
+
+TEST(CompiledStep, IsTwoProgramsWithAccumulation) {
+  CompiledStep step = compile_step(tiny(4), Target());
+  ASSERT_EQ(step.programs.size(), 2u);
+  EXPECT_EQ(print_schedule(step), "micro_batch 0-3, update");
+  EXPECT_EQ(step.micro_batches(), 4);
+  EXPECT_EQ(step.largest().name(), "micro_batch");
+  const Plan &part = step.programs[0].plan, &update = step.programs[1].plan;
+  EXPECT_EQ(step.seconds(), 4 * part.seconds + update.seconds);
+  EXPECT_EQ(step.flops(), 4 * flops_of(part) + flops_of(update));
+  // All that the first keeps, parameters and sums of gradients, the second has as well.
+  EXPECT_GT(part.state_bytes, 0);
+  EXPECT_EQ(step.total_bytes(), part.arena_bytes + part.input_bytes + update.input_bytes + update.parameter_bytes +
+                                    update.state_bytes + part.scratch_bytes + update.scratch_bytes);
+}
+
+// As a stage of a pipeline will have it.
+TEST(CompiledStep, PrintsSchedulesOfAnyPrograms) {
+  CompiledStep step;
+  for (const char* name : {"forward", "backward", "update"}) step.programs.push_back({Graph(), {}, {Graph(name)}});
+  step.schedule = {{0, 0}, {0, 1}, {1, 0}, {0, 2}, {1, 1}, {1, 2}, {2}};
+  EXPECT_EQ(print_schedule(step), "forward 0-1, backward 0, forward 2, backward 1-2, update");
+  EXPECT_EQ(step.micro_batches(), 3);
+  EXPECT_EQ(step.runs_of(1), 3);
+}
+
+}  // namespace
+}  // namespace tokamak
