@@ -3,7 +3,11 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/measure.h"
 #include "exec/program.h"
-#include "ops/ops.h"
+#include "graph/builder.h"
+#include "ops/generate.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "passes/pass.h"
 
 #include <fmt/format.h>

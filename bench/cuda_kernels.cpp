@@ -4,7 +4,11 @@
 #include "base/random.h"
 #include "exec/program.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/adamw.h"
+#include "ops/embedding.h"
+#include "ops/movement.h"
+#include "ops/multi_cast.h"
+#include "ops/reduce.h"
 
 #include <fmt/format.h>
 

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/system.h"
 #include "config/command_line.h"
+#include "config/config.h"
 #include "config/visit.h"
 #include "plan/print_plan.h"
 #include "train/session.h"

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/progress_line.h"
 #include "cli/quote.h"
+#include "config/config.h"
 #include "config/json.h"
 #include "data/corpus.h"
 #include "data/data_tokenizer.h"

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "cli/commands.h"
+#include "config/config.h"
 
 namespace tokamak {
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
+#include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "train/evaluator.h"
 #include "train/session.h"

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
+#include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "graph/text.h"
 #include "model/gpt.h"

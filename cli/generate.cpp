@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
+#include "config/data_config.h"
 #include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
 #include "train/generator.h"

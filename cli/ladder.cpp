@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
+#include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "model/gpt.h"
 #include "train/ladder_html.h"

@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "config/config.h"
 #include "exec/task_queue.h"
 
 #include <charconv>

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "config/config.h"
 #include "graph/platform.h"
 
 namespace tokamak {
+
+struct RunConfig;
 
 struct Machine {
   Platform platform;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/machine.h"
+#include "config/config.h"
 #include "train/checkpoint.h"
 
 namespace tokamak {

@@ -11,6 +11,7 @@
 #include "base/system.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
+#include "config/config.h"
 #include "model/gpt.h"
 #include "train/progress.h"
 #include "train/trainer.h"

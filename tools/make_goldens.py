@@ -28,7 +28,7 @@ import struct
 
 import torch
 
-# Hyper-parameters, under the names of src/config/config.h.
+# Hyper-parameters, under the names of src/config/model_config.h.
 MODEL = dict(layers=2, heads=2, width=32, context=16, vocab=101, dropout=0.0, layer_norm_eps=1e-5)
 OPTIMIZER = dict(lr=1e-2, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1)
 BATCH, STEPS = 2, 10

@@ -1,7 +1,9 @@
 #include "autodiff/differentiate.h"
 
 #include "base/error.h"
-#include "ops/ops.h"
+#include "graph/builder.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
 
 namespace tokamak {
 namespace {

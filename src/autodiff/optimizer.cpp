@@ -1,7 +1,12 @@
 #include "autodiff/optimizer.h"
 
 #include "base/error.h"
-#include "ops/ops.h"
+#include "config/optimizer_config.h"
+#include "graph/builder.h"
+#include "ops/adamw.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 namespace tokamak {
 namespace {

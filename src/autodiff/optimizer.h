@@ -1,12 +1,13 @@
 // The optimizer update as graph nodes: gradient accumulation, clipping by the global norm, AdamW.
 #pragma once
 
-#include "config/config.h"
 #include "graph/builder.h"
 
 #include <optional>
 
 namespace tokamak {
+
+struct OptimizerConfig;
 
 /// What one update acts on; gradients as `differentiate` gives them (none may be kNoValue).
 struct Gradients {

@@ -2,7 +2,9 @@
 // every op that no other row names.
 #pragma once
 
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
 
 #include <span>
 

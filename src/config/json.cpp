@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "config/assignment.h"
+#include "config/config.h"
 #include "config/visit.h"
 
 namespace tokamak {

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "config/config.h"
-
 namespace tokamak {
+
+struct RunConfig;
 
 /// Every key with its value: {"model": {"layers": 12, ...}, ..., "threads": 0}.
 std::string to_json(const RunConfig& config);

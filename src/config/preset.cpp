@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "config/model_config.h"
 #include "config/suggest.h"
 
 namespace tokamak {

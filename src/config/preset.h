@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
-
 namespace tokamak {
+
+struct ModelConfig;
 
 /// What model.preset accepts: the names, and "" for no preset.
 std::vector<std::string> preset_choices();

@@ -1,6 +1,7 @@
 #include "config/validate.h"
 
 #include "base/error.h"
+#include "config/config.h"
 #include "config/visit.h"
 
 namespace tokamak {

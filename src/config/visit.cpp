@@ -1,5 +1,6 @@
 #include "config/visit.h"
 
+#include "config/config.h"
 #include "config/preset.h"
 
 namespace tokamak {

@@ -2,10 +2,16 @@
 // A command's own option struct has its visit() beside it, in the same style.
 #pragma once
 
-#include "config/config.h"
 #include "config/field.h"
 
 namespace tokamak {
+
+struct ModelConfig;
+struct DataConfig;
+struct OptimizerConfig;
+struct TrainConfig;
+struct CompileConfig;
+struct RunConfig;
 
 void visit(FieldList& v, ModelConfig& c);
 void visit(FieldList& v, DataConfig& c);

@@ -4,6 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "config/config.h"
 
 namespace tokamak {
 

@@ -6,12 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "config/config.h"
 #include "data/dataset.h"
 #include "data/ledger_record.h"
 #include "data/tokenizer.h"
 
 namespace tokamak {
+
+struct RunConfig;
 
 class Corpus {
  public:

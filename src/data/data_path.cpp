@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "config/data_config.h"
 #include "data/shard_index.h"
 
 namespace tokamak {

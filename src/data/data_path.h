@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
-
 namespace tokamak {
+
+struct DataConfig;
 
 struct DataPath {
   std::string path;              // a folder, a file or a pattern

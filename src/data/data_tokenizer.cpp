@@ -4,6 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "config/config.h"
 #include "data/data_path.h"
 #include "data/shard_index.h"
 #include "data/tokenizer_files.h"

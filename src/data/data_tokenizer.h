@@ -4,10 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "config/config.h"
 #include "data/tokenizer.h"
 
 namespace tokamak {
+
+struct DataConfig;
+struct RunConfig;
 
 /// Differs for tokenizers that differ; checkpoints hold it, to tell whether a run goes on with its vocabulary.
 std::string tokenizer_fingerprint(const Tokenizer& tokenizer);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "config/config.h"
 #include "data/corpus.h"
 #include "data/data_path.h"
 #include "data/open_source.h"

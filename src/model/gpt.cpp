@@ -1,7 +1,18 @@
 #include "model/gpt.h"
 
 #include "base/error.h"
-#include "ops/ops.h"
+#include "config/model_config.h"
+#include "graph/builder.h"
+#include "ops/attention.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/embedding.h"
+#include "ops/generate.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <cmath>
 #include <functional>

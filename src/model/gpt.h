@@ -3,7 +3,6 @@
 // initialisation are those of Hugging Face's GPT-2. Legend: B batch, T time, C width, V vocabulary, L layers.
 #pragma once
 
-#include "config/config.h"
 #include "graph/builder.h"
 
 #include <span>
@@ -11,6 +10,8 @@
 #include <vector>
 
 namespace tokamak {
+
+struct ModelConfig;
 
 struct ParameterInfo {
   std::string name;

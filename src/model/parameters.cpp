@@ -1,5 +1,6 @@
 #include "base/parallel.h"
 #include "base/random.h"
+#include "config/model_config.h"
 #include "model/gpt.h"
 
 #include <fmt/core.h>

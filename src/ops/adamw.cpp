@@ -6,10 +6,14 @@
 // adamw(param, grad, m, v, lr, scale, step) -> param, m, v. multi_adamw does the same for many tensors in one kernel:
 // multi_adamw(lr, scale, step, param0, grad0, m0, v0, param1, ...) -> param0, m0, v0, param1, ...
 // grad may be of any float type, and each tensor's of another; all others are f32.
-#include "ops/ops.h"
+
+#include "ops/adamw.h"
 
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
 
 #include <cmath>
 

@@ -1,6 +1,19 @@
 #include "ops/all_ops.h"
 
-#include "ops/ops.h"
+#include "ops/adamw.h"
+#include "ops/attention.h"
+#include "ops/classifier.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/embedding.h"
+#include "ops/generate.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/multi_cast.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 namespace tokamak {
 

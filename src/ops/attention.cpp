@@ -3,13 +3,22 @@
 // "FlashAttention", 2022); decompose() is the naive form. With documents, i32 (B, T) that gives the first position of
 // each one's document, a position attends to its own document alone. Legend: B batch, T time, C width, H heads, D = C /
 // H.
-#include "ops/ops.h"
+
+#include "ops/attention.h"
 
 #include "base/error.h"
 #include "base/random.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/attention_operands.h"
+#include "ops/dropout.h"
+#include "ops/generate.h"
 #include "ops/interpret.h"  // round_to
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <cmath>
 #include <limits>

@@ -4,11 +4,17 @@
 // the forward pass, so each chunk goes forward and backward at once. Logits and their gradient have x's type; dW sums
 // over the chunks in f32. Row r's gradient of the logits is left in row r % chunk of scratch, of which nobody need know
 // more than that it is there: as an output it is part of the memory plan.
-#include "ops/ops.h"
+
+#include "ops/classifier.h"
 
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/cross_entropy.h"
 #include "ops/interpret.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 #include <cmath>

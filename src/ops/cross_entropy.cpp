@@ -1,9 +1,15 @@
 // cross_entropy(logits (R, V), targets i32 (R)) -> loss (R), lse (R): lse - logits[target] over the first `classes`
 // columns; the others are padding and count as minus infinity. A negative target (no label) has loss and gradient 0.
-#include "ops/ops.h"
+
+#include "ops/cross_entropy.h"
 
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/generate.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <algorithm>
 #include <cmath>

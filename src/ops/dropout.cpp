@@ -1,10 +1,14 @@
 // dropout(x, rng): element i is kept iff its counter-based uniform number is at least p, and scaled by 1 / (1 - p). The
 // gradient is the same op on dy: nothing is saved.
-#include "ops/ops.h"
+
+#include "ops/dropout.h"
 
 #include "base/error.h"
 #include "base/random.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
 
 namespace tokamak {
 namespace {

@@ -1,9 +1,11 @@
 // embedding: rows of a table by index; its gradient adds rows up, in order of the ids, onto zero or onto a given base.
 // embedding_grad(dy, ids[, base]): dy and base may be of any float type; the sums are made in f32 and have the base's
 // type, or f32 without one.
-#include "ops/ops.h"
+
+#include "ops/embedding.h"
 
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "ops/flop_rate.h"
 
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/attention.h"
 
 namespace tokamak {
 

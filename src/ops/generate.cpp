@@ -1,8 +1,10 @@
 // Ops whose elements depend on their index alone: constant, iota and counter-based random numbers.
-#include "ops/ops.h"
+
+#include "ops/generate.h"
 
 #include "base/error.h"
 #include "base/random.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // group: several pointwise and reduction nodes as one kernel. The body is a graph; its meaning is the body's meaning.
-#include "ops/ops.h"
+
+#include "ops/group.h"
 
 #include "base/error.h"
 #include "graph/rewriter.h"

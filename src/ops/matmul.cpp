@@ -1,7 +1,10 @@
 // matmul: op(a) (..., M, K) times op(b) (K, N) or (..., K, N) -> (..., M, N).
-#include "ops/ops.h"
 
+#include "ops/matmul.h"
+
+#include "graph/builder.h"
 #include "ops/matmul_dims.h"
+#include "ops/movement.h"
 
 #include "base/error.h"
 #include "graph/host_tensor.h"

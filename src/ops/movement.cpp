@@ -1,7 +1,9 @@
 // Ops that move elements and compute nothing: reshape (a view), transpose, slice, pad, concat.
-#include "ops/ops.h"
+
+#include "ops/movement.h"
 
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
 
 #include <algorithm>

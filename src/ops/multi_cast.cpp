@@ -1,8 +1,11 @@
 // multi_cast(x0, x1, ...) {to} -> every tensor in type `to`, of the same shape: cast (ops/pointwise.cpp) of many
 // tensors in one kernel. Inputs and `to` are float types; inputs may be of different ones. bf16 and f16 round to
 // nearest, ties to even.
+#include "ops/multi_cast.h"
+
+#include "graph/builder.h"
 #include "ops/interpret.h"
-#include "ops/ops.h"
+#include "ops/pointwise.h"
 
 #include "base/error.h"
 #include "graph/host_tensor.h"

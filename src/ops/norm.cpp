@@ -1,8 +1,13 @@
 // softmax and layer_norm along the last dim, with their gradients. All are composites: decompose() is their meaning.
-#include "ops/ops.h"
+
+#include "ops/norm.h"
 
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <algorithm>
 #include <cmath>

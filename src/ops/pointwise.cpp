@@ -1,6 +1,8 @@
 // The pointwise ops: one record, one gradient, one builder each.
+#include "ops/pointwise.h"
+
+#include "ops/generate.h"
 #include "ops/interpret.h"
-#include "ops/ops.h"
 #include "ops/pointwise_op.h"
 #include "ops/scalar_math.h"
 

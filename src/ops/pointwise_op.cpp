@@ -1,7 +1,8 @@
 #include "ops/pointwise_op.h"
 
 #include "base/error.h"
-#include "ops/ops.h"
+#include "ops/movement.h"
+#include "ops/reduce.h"
 
 namespace tokamak {
 

@@ -1,9 +1,13 @@
 // Reductions: sum and maximum over given dims, and the sum of squares of many tensors. Those of floats are f32,
 // whatever they read.
-#include "ops/ops.h"
+
+#include "ops/reduce.h"
 
 #include "base/error.h"
 #include "graph/host_tensor.h"
+#include "ops/generate.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
 #include "ops/pointwise_op.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "passes/any_order.h"
 
-#include "ops/ops.h"
+#include "ops/attention.h"
 
 namespace tokamak {
 

@@ -1,7 +1,9 @@
 #include "passes/attention_sums.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/attention.h"
+#include "ops/movement.h"
+#include "ops/reduce.h"
 
 #include <map>
 

@@ -1,7 +1,11 @@
 #include "passes/autocast.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/dropout.h"
+#include "ops/embedding.h"
+#include "ops/movement.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 #include <map>

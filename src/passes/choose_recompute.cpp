@@ -2,7 +2,6 @@
 
 #include "graph/op_def.h"
 #include "ops/flop_rate.h"
-#include "ops/ops.h"
 #include "passes/apply_recompute.h"
 #include "passes/live_bytes.h"
 

@@ -1,7 +1,9 @@
 #include "passes/chunked_classifier.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/classifier.h"
+#include "ops/cross_entropy.h"
+#include "ops/matmul.h"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,8 @@
 #include "passes/classifier_softmax.h"
 
 #include "base/error.h"
-#include "ops/ops.h"
+#include "graph/builder.h"
+#include "ops/cross_entropy.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
 

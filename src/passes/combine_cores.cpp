@@ -1,6 +1,8 @@
 #include "passes/combine_cores.h"
 
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/generate.h"
+#include "ops/reduce.h"
 
 #include <algorithm>
 

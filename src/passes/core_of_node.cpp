@@ -1,7 +1,9 @@
 // From a node to a group's core: finds the template that the node, or a composite's decomposition, fits.
 #include "base/error.h"
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/generate.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
 #include "passes/group_core.h"
 
 #include <algorithm>

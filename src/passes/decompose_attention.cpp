@@ -1,7 +1,7 @@
 #include "passes/decompose_attention.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/attention.h"
 
 namespace tokamak {
 

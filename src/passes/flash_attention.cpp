@@ -1,6 +1,6 @@
 #include "passes/flash_attention.h"
 
-#include "ops/ops.h"
+#include "ops/attention.h"
 
 namespace tokamak {
 

@@ -1,6 +1,10 @@
 #include "graph/rewriter.h"
 #include "graph/single_node.h"
-#include "ops/ops.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "passes/fuse.h"
 #include "passes/group_core.h"
 

@@ -1,7 +1,7 @@
 #include "passes/fused_optimizer.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/adamw.h"
 
 #include <algorithm>
 

@@ -2,7 +2,8 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/generate.h"
+#include "ops/movement.h"
 
 #include <algorithm>
 

@@ -2,7 +2,10 @@
 
 #include "base/error.h"
 #include "graph/op_def.h"
-#include "ops/ops.h"
+#include "ops/generate.h"
+#include "ops/group.h"
+#include "ops/movement.h"
+#include "ops/reduce.h"
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
 #include "passes/group_units.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/group.h"
+#include "ops/movement.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,8 @@
 #include "passes/join_pads.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 

@@ -1,7 +1,9 @@
 #include "passes/merge_casts.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/movement.h"
+#include "ops/multi_cast.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 #include <map>

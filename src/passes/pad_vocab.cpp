@@ -1,7 +1,10 @@
 #include "passes/pad_vocab.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/cross_entropy.h"
+#include "ops/embedding.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // as plain data; passes speak to each other through tags on nodes only.
 #pragma once
 
-#include "config/config.h"
+#include "config/compile_config.h"
 #include "graph/graph.h"
 #include "graph/platform.h"
 

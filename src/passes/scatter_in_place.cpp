@@ -1,7 +1,8 @@
 #include "passes/scatter_in_place.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/embedding.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 

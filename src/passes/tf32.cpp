@@ -1,6 +1,6 @@
 #include "passes/tf32.h"
 
-#include "ops/ops.h"
+#include "graph/op_def.h"
 
 namespace tokamak {
 

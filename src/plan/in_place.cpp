@@ -1,6 +1,7 @@
 #include "plan/in_place.h"
 
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/pointwise.h"
 #include "plan/storage.h"  // find_roots
 
 namespace tokamak {

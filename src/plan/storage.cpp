@@ -1,7 +1,7 @@
 #include "plan/storage.h"
 
 #include "graph/rewriter.h"
-#include "ops/ops.h"
+#include "ops/pointwise.h"
 #include "plan/in_place.h"
 
 #include <algorithm>

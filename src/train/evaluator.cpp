@@ -1,5 +1,6 @@
 #include "train/evaluator.h"
 
+#include "config/config.h"
 #include "data/document_starts.h"
 
 #include <fmt/core.h>

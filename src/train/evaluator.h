@@ -2,7 +2,6 @@
 // Tests: tests/train/evaluator_test.cpp.
 #pragma once
 
-#include "config/config.h"
 #include "data/loader.h"
 
 #include <functional>
@@ -11,6 +10,8 @@
 #include <vector>
 
 namespace tokamak {
+
+struct RunConfig;
 
 struct Evaluation {
   double loss = 0;           // mean, nats a token

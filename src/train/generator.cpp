@@ -1,6 +1,7 @@
 #include "train/generator.h"
 
 #include "base/error.h"
+#include "config/config.h"
 #include "model/gpt.h"
 
 #include <algorithm>

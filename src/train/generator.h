@@ -1,6 +1,7 @@
 // Text from a model, token by token, with a cache of keys and values.
 #pragma once
 
+#include "config/config.h"
 #include "exec/program.h"
 #include "train/sampler.h"
 #include "train/step_compiler.h"

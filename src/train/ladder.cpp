@@ -1,6 +1,7 @@
 #include "train/ladder.h"
 
 #include "base/error.h"
+#include "config/config.h"
 #include "exec/task_queue.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"

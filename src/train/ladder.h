@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "config/config.h"
 #include "train/rungs.h"
 #include "train/utilization.h"
 

@@ -1,5 +1,6 @@
 #include "train/ladder_html.h"
 
+#include "config/model_config.h"
 #include "model/gpt.h"
 
 #include <fmt/format.h>

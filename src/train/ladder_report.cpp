@@ -1,5 +1,6 @@
 #include "train/ladder_report.h"
 
+#include "config/config.h"
 #include "config/json.h"
 #include "model/gpt.h"
 

@@ -1,6 +1,7 @@
 // The ladder's results as a table for the terminal and as JSON. Tests: tests/train/ladder_report_test.cpp.
 #pragma once
 
+#include "config/config.h"
 #include "train/ladder.h"
 
 namespace tokamak {

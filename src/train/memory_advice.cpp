@@ -1,5 +1,6 @@
 #include "train/memory_advice.h"
 
+#include "config/config.h"
 #include "plan/memory.h"
 #include "plan/units.h"
 

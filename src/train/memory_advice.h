@@ -2,6 +2,7 @@
 // is compiled several times. Tests: tests/train/memory_advice_test.cpp.
 #pragma once
 
+#include "config/config.h"
 #include "train/step_compiler.h"
 
 #include <string>

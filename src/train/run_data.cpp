@@ -1,6 +1,7 @@
 #include "train/run_data.h"
 
 #include "base/error.h"
+#include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
 

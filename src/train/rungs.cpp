@@ -1,5 +1,6 @@
 #include "train/rungs.h"
 
+#include "config/config.h"
 #include "train/step_compiler.h"
 
 #include <bit>

@@ -1,7 +1,6 @@
 // The rungs of the speed ladder: which change each one makes to the run before it. Tests: tests/train/rungs_test.cpp.
 #pragma once
 
-#include "config/config.h"
 #include "graph/platform.h"
 
 #include <cstdint>
@@ -9,6 +8,8 @@
 #include <string_view>
 
 namespace tokamak {
+
+struct RunConfig;
 
 struct Rung {
   std::string_view name;

@@ -1,9 +1,11 @@
 // The learning rate as a function of the step. Tests: tests/train/schedule_test.cpp.
 #pragma once
 
-#include "config/config.h"
+#include <cstdint>
 
 namespace tokamak {
+
+struct OptimizerConfig;
 
 /// The rate of optimizer step `step`, counted from 0, of `total_steps`; w = warmup_steps:
 ///   step < w:  lr * (step + 1) / w

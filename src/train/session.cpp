@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include "base/error.h"
+#include "config/config.h"
 #include "data/document_starts.h"
 #include "train/memory_advice.h"
 

@@ -1,6 +1,7 @@
 // A compiled model on a backend: parameters, optimizer state and programs, stepped by the trainer and by the ladder.
 #pragma once
 
+#include "config/config.h"
 #include "data/loader.h"
 #include "exec/program.h"
 #include "train/initial_values.h"

@@ -3,6 +3,7 @@
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
 #include "base/error.h"
+#include "config/config.h"
 #include "model/gpt.h"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // A pure function of its inputs; nothing is allocated, so that it works for any size on any machine.
 #pragma once
 
+#include "config/config.h"
 #include "train/compiled_step.h"
 
 namespace tokamak {

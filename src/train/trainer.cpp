@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/system.h"
+#include "config/config.h"
 #include "config/json.h"
 #include "data/data_tokenizer.h"
 #include "exec/task_queue.h"

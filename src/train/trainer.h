@@ -2,7 +2,6 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "config/config.h"
 #include "graph/platform.h"
 #include "train/metrics.h"
 #include "train/start_phases.h"
@@ -12,6 +11,8 @@
 #include <string>
 
 namespace tokamak {
+
+struct RunConfig;
 
 /// What the loop tells as it goes; every call comes from the thread that called train().
 class TrainObserver {

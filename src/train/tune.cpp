@@ -2,6 +2,7 @@
 
 #include "backend/kernel_tuning.h"
 #include "base/checksum.h"
+#include "config/config.h"
 #include "exec/measure.h"
 #include "graph/single_node.h"
 #include "graph/text.h"

@@ -4,12 +4,13 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "config/config.h"
 #include "graph/platform.h"
 
 #include <string_view>
 
 namespace tokamak {
+
+struct RunConfig;
 
 enum class Measure : uint8_t {
   kChoices,  // what a choice between forms depends on

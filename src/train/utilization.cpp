@@ -1,5 +1,6 @@
 #include "train/utilization.h"
 
+#include "config/model_config.h"
 #include "model/gpt.h"
 #include "ops/flop_rate.h"
 

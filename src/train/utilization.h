@@ -3,13 +3,14 @@
 // do not count as work. Tests: tests/train/utilization_test.cpp.
 #pragma once
 
-#include "config/config.h"
 #include "graph/target.h"
 
 #include <string>
 #include <string_view>
 
 namespace tokamak {
+
+struct ModelConfig;
 
 /// Parameters that a token is multiplied with, N: all without the position embeddings, and without the token embedding
 /// where the last layer has a matrix of its own (then it is only looked up).

@@ -1,9 +1,10 @@
 #include "autodiff/differentiate.h"
 
 #include "base/error.h"
+#include "config/model_config.h"
+#include "graph/builder.h"
 #include "model/gpt.h"
 #include "ops/interpret.h"
-#include "ops/ops.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"

@@ -1,8 +1,11 @@
 // Dynamic loss scaling as graph nodes: what an overflow skips, and how the scale moves.
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
+#include "config/optimizer_config.h"
+#include "graph/builder.h"
 #include "ops/interpret.h"
-#include "ops/ops.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 #include "autodiff/optimizer.h"
 
+#include "config/optimizer_config.h"
 #include "ops/interpret.h"
 #include "tests/support/random_tensors.h"
 

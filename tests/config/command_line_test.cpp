@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "config/help.h"
+#include "config/train_config.h"
 #include "tests/config/test_options.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "config/config.h"
 #include "config/preset.h"
 #include "config/visit.h"
 #include "tests/support/expect_error.h"

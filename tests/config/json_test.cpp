@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/config.h"
 #include "config/visit.h"
 #include "tests/support/expect_error.h"
 

@@ -1,6 +1,7 @@
 // An option struct as a command has it: arguments, options of its own, and a run configuration.
 #pragma once
 
+#include "config/config.h"
 #include "config/visit.h"
 
 namespace tokamak {

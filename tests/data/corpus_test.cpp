@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
 #include "tests/data/small_corpus.h"

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/file.h"
+#include "config/config.h"
 #include "data/tokenizer_files.h"
 #include "tests/support/shared_data.h"
 #include "train/session.h"

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
+#include "config/config.h"
 #include "data/ledger_record.h"
 #include "data/shard_index.h"
 #include "tests/e2e/finished_run.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "config/config.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backend/cpu/cpu_backend.h"
+#include "config/config.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 #include "train/generator.h"

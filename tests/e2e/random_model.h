@@ -4,7 +4,18 @@
 
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
-#include "ops/ops.h"
+#include "config/optimizer_config.h"
+#include "graph/builder.h"
+#include "ops/attention.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/embedding.h"
+#include "ops/generate.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <fmt/core.h>
 

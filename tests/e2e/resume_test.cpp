@@ -6,6 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
+#include "config/config.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"

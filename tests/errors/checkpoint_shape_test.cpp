@@ -1,6 +1,7 @@
 // Checkpoints of another model than the configured one.
 #include <gtest/gtest.h>
 
+#include "config/model_config.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/host_store.h"

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "config/command_line.h"
+#include "config/config.h"
 #include "config/validate.h"
 #include "config/visit.h"
 #include "tests/support/expect_error.h"

@@ -1,7 +1,7 @@
 #include "graph/rewriter.h"
 
 #include "base/error.h"
-#include "ops/ops.h"
+#include "ops/pointwise.h"
 #include "tests/support/graph_text.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
 #include "graph/text.h"
 
 #include "base/error.h"
-#include "ops/ops.h"
+#include "graph/builder.h"
+#include "ops/generate.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/graph_text.h"
 

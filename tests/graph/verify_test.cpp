@@ -1,7 +1,9 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/graph.h"
-#include "ops/ops.h"
+#include "ops/group.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "tests/support/graph_text.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // Generating with the cache gives the logits of the whole sequence.
+#include "config/model_config.h"
 #include "model/gpt.h"
 #include "ops/interpret.h"
 #include "tests/support/random_tensors.h"

@@ -1,8 +1,11 @@
 // Documents packed into samples against each of them alone at the same positions: logits, loss and all gradients, on
 // the interpreter and on the CPU under every setting of the passes.
+#include "config/compile_config.h"
+#include "config/model_config.h"
 #include "data/document_starts.h"
+#include "graph/builder.h"
+#include "ops/attention.h"
 #include "ops/interpret.h"
-#include "ops/ops.h"
 #include "tests/model/golden.h"
 #include "tests/model/gradient_graph.h"
 #include "tests/support/run_on_cpu.h"

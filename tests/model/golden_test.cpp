@@ -1,10 +1,11 @@
 // Whole models against PyTorch: logits, loss, every gradient and ten AdamW steps, on the interpreter and on the CPU
 // backend under every setting of the passes. The first tensor that differs is named, in the order of the forward pass.
 #include "tests/model/golden.h"
+#include "config/config.h"
 #include "tests/model/gradient_graph.h"
 
 #include "autodiff/optimizer.h"
-#include "ops/ops.h"
+#include "graph/builder.h"
 #include "tests/support/run_on_cpu.h"
 #include "train/session.h"
 

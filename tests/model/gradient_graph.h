@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autodiff/differentiate.h"
+#include "config/model_config.h"
 #include "model/gpt.h"
 #include "passes/pass.h"
 

@@ -1,3 +1,4 @@
+#include "config/model_config.h"
 #include "model/gpt.h"
 
 #include "tests/support/expect_error.h"

@@ -1,3 +1,4 @@
+#include "ops/adamw.h"
 #include "tests/ops/harness.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+#include "ops/attention.h"
 #include "ops/interpret.h"
 #include "tests/ops/harness.h"
 #include "tests/support/random_tensors.h"

@@ -1,3 +1,4 @@
+#include "ops/classifier.h"
 #include "tests/ops/harness.h"
 #include "tests/support/expect_error.h"
 

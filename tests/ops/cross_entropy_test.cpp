@@ -1,3 +1,4 @@
+#include "ops/cross_entropy.h"
 #include "tests/ops/harness.h"
 #include "tests/support/expect_error.h"
 

@@ -1,3 +1,4 @@
+#include "ops/embedding.h"
 #include "tests/ops/harness.h"
 #include "tests/support/expect_error.h"
 

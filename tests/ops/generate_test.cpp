@@ -1,3 +1,4 @@
+#include "ops/generate.h"
 #include "tests/ops/harness.h"
 
 #include <gtest/gtest.h>

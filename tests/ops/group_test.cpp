@@ -1,3 +1,4 @@
+#include "ops/group.h"
 #include "tests/ops/harness.h"
 #include "tests/support/graph_text.h"
 

@@ -5,7 +5,7 @@
 
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
-#include "ops/ops.h"
+#include "graph/op_def.h"
 
 #include <iosfwd>
 #include <string>

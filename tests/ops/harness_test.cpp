@@ -5,6 +5,8 @@
 #include "graph/text.h"
 #include "ops/all_ops.h"
 #include "ops/interpret.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "passes/form_groups.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/random_tensors.h"

@@ -1,3 +1,4 @@
+#include "ops/matmul.h"
 #include "tests/ops/harness.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+#include "ops/multi_cast.h"
 #include "tests/ops/harness.h"
 
 #include <gtest/gtest.h>

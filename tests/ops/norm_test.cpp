@@ -1,3 +1,4 @@
+#include "ops/norm.h"
 #include "tests/ops/harness.h"
 
 #include <gtest/gtest.h>

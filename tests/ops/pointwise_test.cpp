@@ -1,3 +1,4 @@
+#include "ops/pointwise.h"
 #include "ops/scalar_math.h"
 #include "tests/ops/harness.h"
 

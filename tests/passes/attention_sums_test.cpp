@@ -1,6 +1,6 @@
 #include "passes/attention_sums.h"
 
-#include "ops/ops.h"
+#include "ops/attention.h"
 #include "tests/support/fake_kernels.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"

@@ -1,6 +1,8 @@
 // What autocast makes of a whole step of GPT-2: which type every large value has, and how often anything is cast.
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
+#include "config/model_config.h"
+#include "config/optimizer_config.h"
 #include "model/gpt.h"
 #include "passes/autocast.h"
 #include "tests/support/graph_text.h"

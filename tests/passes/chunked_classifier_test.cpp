@@ -2,6 +2,7 @@
 
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
+#include "config/model_config.h"
 #include "model/gpt.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"

@@ -1,6 +1,7 @@
 #include "passes/classifier_softmax.h"
 
-#include "ops/ops.h"
+#include "graph/builder.h"
+#include "ops/cross_entropy.h"
 #include "passes/group_info.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"

@@ -1,5 +1,9 @@
 // Column sums that join a row group, on targets that have kernels for it.
-#include "ops/ops.h"
+#include "graph/builder.h"
+#include "ops/matmul.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
 #include "passes/group_info.h"

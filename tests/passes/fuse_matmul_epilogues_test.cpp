@@ -1,6 +1,7 @@
 // What matmuls take into their group on targets that can do more than bias and GELU.
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
+#include "config/model_config.h"
 #include "graph/single_node.h"
 #include "model/gpt.h"
 #include "passes/form_groups.h"

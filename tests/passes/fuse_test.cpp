@@ -1,6 +1,12 @@
 #include "passes/fuse.h"
 
-#include "ops/ops.h"
+#include "graph/builder.h"
+#include "ops/generate.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/norm.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "passes/form_groups.h"
 #include "passes/group_info.h"
 #include "tests/support/graph_text.h"

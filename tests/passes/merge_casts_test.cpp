@@ -2,6 +2,8 @@
 
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
+#include "config/model_config.h"
+#include "config/optimizer_config.h"
 #include "model/gpt.h"
 #include "passes/live_bytes.h"
 #include "tests/support/graph_text.h"

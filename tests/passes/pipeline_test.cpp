@@ -1,7 +1,12 @@
 // The whole pipeline on the whole training step of a tiny GPT-2, in every setting of its options.
 #include "autodiff/differentiate.h"
+#include "config/model_config.h"
+#include "graph/builder.h"
 #include "model/gpt.h"
-#include "ops/ops.h"
+#include "ops/adamw.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "passes/group_info.h"
 #include "passes/live_bytes.h"
 #include "passes/pass.h"

@@ -2,7 +2,12 @@
 #pragma once
 
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/adamw.h"
+#include "ops/generate.h"
+#include "ops/group.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <fmt/core.h>
 

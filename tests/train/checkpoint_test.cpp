@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "config/model_config.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/host_store.h"
 #include "train/safetensors.h"

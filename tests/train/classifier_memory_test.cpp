@@ -1,4 +1,5 @@
 // What chunks of the classifier do to the memory plan of GPT-2 124M.
+#include "config/config.h"
 #include "config/preset.h"
 #include "train/step_compiler.h"
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/config.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backend/cpu/cpu_backend.h"
+#include "config/config.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
 #include "train/ladder.h"

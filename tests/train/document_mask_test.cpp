@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backend/cpu/cpu_backend.h"
+#include "config/config.h"
 #include "data/document_starts.h"
 #include "train/random_batch.h"
 #include "train/session.h"

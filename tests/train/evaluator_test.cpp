@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
 #include "tests/data/small_shards.h"

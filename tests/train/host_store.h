@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/random.h"
+#include "config/model_config.h"
 #include "exec/program.h"
 #include "model/gpt.h"
 

@@ -1,5 +1,7 @@
 #include "train/initial_values.h"
 
+#include "config/model_config.h"
+
 #include <gtest/gtest.h>
 
 #include <new>

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "backend/cpu/cpu_backend.h"
+#include "config/config.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"

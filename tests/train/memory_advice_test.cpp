@@ -1,6 +1,7 @@
 // A GPU that is too small for the batch: what the error tells to set does fit.
 #include "train/memory_advice.h"
 
+#include "config/config.h"
 #include "tests/support/expect_error.h"
 #include "train/session.h"
 

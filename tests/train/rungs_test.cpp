@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "config/config.h"
 #include "train/step_compiler.h"
 
 #include <string>

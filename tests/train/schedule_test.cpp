@@ -1,5 +1,7 @@
 #include "train/schedule.h"
 
+#include "config/optimizer_config.h"
+
 #include <gtest/gtest.h>
 
 namespace tokamak {

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
+#include "config/config.h"
 #include "exec/program.h"
 #include "model/gpt.h"
 #include "train/rungs.h"

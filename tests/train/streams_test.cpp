@@ -1,4 +1,5 @@
 // A second stream, over all rungs of the ladders: what its plans order, and that it changes no bit.
+#include "config/config.h"
 #include "plan/print_plan.h"
 #include "plan/stream_order.h"
 #include "tests/plan/two_streams.h"

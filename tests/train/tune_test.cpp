@@ -2,9 +2,11 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/kernel_tuning.h"
+#include "config/config.h"
 #include "exec/measure.h"
+#include "graph/builder.h"
 #include "graph/op_def.h"
-#include "ops/ops.h"
+#include "ops/pointwise.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_kernels.h"
 #include "tests/support/temporary_folder.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/model_config.h"
 #include "model/gpt.h"
 
 namespace tokamak {

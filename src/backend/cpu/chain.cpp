@@ -1,6 +1,7 @@
 #include "backend/cpu/chain.h"
 
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/pointwise.h"
 #include "ops/scalar_math.h"
 
 #include <array>

@@ -7,6 +7,14 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/system.h"
+#include "ops/adamw.h"
+#include "ops/attention.h"
+#include "ops/embedding.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/multi_cast.h"
+#include "ops/reduce.h"
 
 #include <sys/mman.h>
 

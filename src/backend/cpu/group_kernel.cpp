@@ -4,7 +4,8 @@
 #include "backend/cpu/reduce.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/reduce.h"
 #include "passes/group_info.h"
 
 #include <algorithm>

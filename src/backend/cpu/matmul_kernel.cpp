@@ -4,8 +4,10 @@
 #include "backend/cpu/matmul.h"
 #include "backend/reference_kernel.h"
 #include "base/error.h"
+#include "graph/op_def.h"
+#include "ops/matmul.h"
 #include "ops/matmul_dims.h"
-#include "ops/ops.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,7 @@
 #include "backend/cpu/merge_loops.h"
 
-#include "ops/ops.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <map>
 

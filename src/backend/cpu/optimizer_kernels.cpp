@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/adamw.h"
 
 #include <array>
 

@@ -3,7 +3,7 @@
 #include "backend/cpu/measure.h"
 #include "base/parallel.h"
 #include "graph/op_def.h"
-#include "ops/ops.h"
+#include "ops/pointwise.h"
 
 #include <array>
 #include <vector>

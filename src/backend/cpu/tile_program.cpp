@@ -2,7 +2,9 @@
 
 #include "backend/cpu/merge_loops.h"
 #include "base/error.h"
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/generate.h"
+#include "ops/reduce.h"
 
 #include <algorithm>
 #include <map>

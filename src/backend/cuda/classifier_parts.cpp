@@ -1,7 +1,9 @@
 #include "backend/cuda/classifier_parts.h"
 
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/pointwise.h"
 
 namespace tokamak::cuda {
 namespace {

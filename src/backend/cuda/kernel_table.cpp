@@ -2,6 +2,15 @@
 #include "backend/kernel_table.h"
 
 #include "backend/cuda/kernels.h"
+#include "ops/adamw.h"
+#include "ops/attention.h"
+#include "ops/classifier.h"
+#include "ops/embedding.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/multi_cast.h"
+#include "ops/reduce.h"
 
 namespace tokamak::cuda {
 namespace {

@@ -1,8 +1,11 @@
 #include "backend/cuda/matmul_problem.h"
 
 #include "base/error.h"
+#include "graph/op_def.h"
+#include "ops/matmul.h"
 #include "ops/matmul_dims.h"
-#include "ops/ops.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <numeric>
 #include <utility>

@@ -4,7 +4,9 @@
 #include "backend/cuda/matmul_problem.h"
 #include "base/error.h"
 #include "graph/op_def.h"
-#include "ops/ops.h"
+#include "ops/classifier.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
 
 #include <numeric>
 

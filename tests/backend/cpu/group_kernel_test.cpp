@@ -2,8 +2,13 @@
 #include "backend/cpu/group_kernel.h"
 
 #include "base/parallel.h"
+#include "graph/builder.h"
 #include "graph/text.h"
-#include "ops/ops.h"
+#include "ops/generate.h"
+#include "ops/group.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "tests/support/random_tensors.h"
 #include "tests/support/run_on_cpu.h"
 

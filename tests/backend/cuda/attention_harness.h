@@ -3,7 +3,8 @@
 
 #include "backend/cuda/attention_problem.h"
 #include "backend/cuda/kernels.h"
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/attention.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
 

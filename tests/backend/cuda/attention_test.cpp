@@ -1,8 +1,8 @@
 // Attention on the GPU, by cuDNN and by the blocked kernels, against the op's reference.
+#include "ops/attention.h"
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/cudnn_attention.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/attention_harness.h"
 

@@ -1,6 +1,8 @@
 // The texts of generated kernels compile without a GPU: in all sizes for one architecture, in one for all, and those of
 // a training step in every precision for the oldest and the newest.
 #include "backend/cuda/codegen/group_source.h"
+#include "config/config.h"
+#include "ops/group.h"
 
 #include "backend/cuda/cuda_backend.h"
 #include "tests/backend/cuda/architectures.h"

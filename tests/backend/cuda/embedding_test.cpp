@@ -1,6 +1,6 @@
 // embedding and its gradient on the GPU: any mix of ids, in place and not, the same bits every time.
+#include "ops/embedding.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
 

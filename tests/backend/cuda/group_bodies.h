@@ -2,7 +2,11 @@
 #pragma once
 
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/generate.h"
+#include "ops/group.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <cmath>
 #include <functional>

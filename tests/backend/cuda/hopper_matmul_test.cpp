@@ -1,6 +1,8 @@
 // The own matmuls with GELU and with its derivative, against the interpreter, and in full size against their parts.
 #include "backend/cuda/hopper_matmul.h"
 
+#include "ops/group.h"
+#include "ops/pointwise.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/backend/cuda/matmul_forms.h"

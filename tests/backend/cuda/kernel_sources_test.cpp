@@ -6,7 +6,8 @@
 #include "backend/cuda/strided_copy.h"
 #include "backend/cuda/tensor_list.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/embedding.h"
+#include "ops/movement.h"
 #include "tests/backend/cuda/architectures.h"
 
 #include <fmt/core.h>

@@ -2,7 +2,10 @@
 #pragma once
 
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include <string>
 #include <vector>

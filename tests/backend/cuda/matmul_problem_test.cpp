@@ -1,5 +1,10 @@
 #include "backend/cuda/matmul_problem.h"
 #include "backend/cuda/hopper_matmul.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 #include "backend/cuda/matmul_call.h"
 #include "base/error.h"

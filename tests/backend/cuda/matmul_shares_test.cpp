@@ -3,7 +3,11 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/matmul_problem.h"
 #include "base/error.h"
-#include "ops/ops.h"
+#include "config/config.h"
+#include "graph/builder.h"
+#include "ops/classifier.h"
+#include "ops/matmul.h"
+#include "ops/pointwise.h"
 #include "tests/backend/cuda/matmul_step.h"
 
 #include <gtest/gtest.h>

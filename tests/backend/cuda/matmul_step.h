@@ -4,7 +4,9 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/matmul_problem.h"
 #include "backend/cuda/matmul_shares.h"
-#include "ops/ops.h"
+#include "config/config.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
 #include "train/step_compiler.h"
 
 #include <map>

@@ -1,4 +1,5 @@
 // Matmuls on the GPU, plain and with every epilogue, against the interpreter.
+#include "ops/group.h"
 #include "tests/backend/cuda/matmul_forms.h"
 
 #include "backend/cuda/hopper_matmul.h"

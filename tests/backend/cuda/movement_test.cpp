@@ -1,7 +1,7 @@
 // transpose, slice, pad and concat: the strided copies on the host (no GPU needed), and the kernels on the GPU.
+#include "ops/movement.h"
 #include "backend/cuda/strided_copy.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
 

@@ -1,6 +1,6 @@
 // multi_cast over many tensors on the GPU: the same bits as the interpreter.
+#include "ops/multi_cast.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
 

@@ -1,6 +1,7 @@
 // sum_squares and multi_adamw over many tensors on the GPU.
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/adamw.h"
+#include "ops/reduce.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
 

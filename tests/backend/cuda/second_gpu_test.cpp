@@ -2,7 +2,8 @@
 #include "backend/cuda/check.h"
 #include "exec/task_queue.h"
 #include "graph/builder.h"
-#include "ops/ops.h"
+#include "ops/matmul.h"
+#include "ops/movement.h"
 #include "tests/backend/cuda/gpu_harness.h"
 
 namespace tokamak::test {

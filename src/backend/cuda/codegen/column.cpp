@@ -3,7 +3,6 @@
 #include "backend/cuda/codegen/combine.h"
 #include "backend/cuda/codegen/expression.h"
 #include "backend/cuda/device_types.h"
-#include "ops/ops.h"
 
 #include <algorithm>
 #include <bit>

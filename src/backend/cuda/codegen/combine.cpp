@@ -1,7 +1,7 @@
 #include "backend/cuda/codegen/combine.h"
 
 #include "backend/cuda/codegen/expression.h"
-#include "ops/ops.h"
+#include "ops/reduce.h"
 
 #include <algorithm>
 

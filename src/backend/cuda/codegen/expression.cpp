@@ -3,7 +3,9 @@
 #include "backend/cuda/codegen/precision.h"
 #include "backend/cuda/device_types.h"
 #include "base/error.h"
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include "backend/cuda/codegen/expression.h"
 #include "backend/cuda/device_types.h"
-#include "ops/ops.h"
+#include "ops/generate.h"
 
 #include <algorithm>
 

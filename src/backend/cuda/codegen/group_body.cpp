@@ -1,6 +1,7 @@
 #include "backend/cuda/codegen/group_body.h"
 
-#include "ops/ops.h"
+#include "ops/generate.h"
+#include "ops/movement.h"
 #include "passes/group_info.h"
 
 #include <algorithm>

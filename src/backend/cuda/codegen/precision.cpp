@@ -1,6 +1,7 @@
 #include "backend/cuda/codegen/precision.h"
 
-#include "ops/ops.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 namespace tokamak::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include "backend/cuda/codegen/combine.h"
 #include "backend/cuda/codegen/row_writer.h"
 #include "backend/cuda/device_types.h"
-#include "ops/ops.h"
+#include "graph/op_def.h"
 
 #include <algorithm>
 

@@ -1,6 +1,8 @@
 #include "backend/cuda/codegen/row_phases.h"
 
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 

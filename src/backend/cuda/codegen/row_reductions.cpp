@@ -1,7 +1,9 @@
 // Of RowWriter: the ends of reductions.
 #include "backend/cuda/codegen/combine.h"
 #include "backend/cuda/codegen/row_writer.h"
-#include "ops/ops.h"
+#include "graph/op_def.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 namespace tokamak::cuda {
 

@@ -1,6 +1,8 @@
 #include "backend/cuda/codegen/row_shortcuts.h"
 
-#include "ops/ops.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 
 namespace tokamak::cuda {
 namespace {

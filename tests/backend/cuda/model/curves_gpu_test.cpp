@@ -2,6 +2,7 @@
 // overflow skips exactly its update.
 #include <fmt/core.h>
 
+#include "config/config.h"
 #include "data/tokenizer_files.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/support/shared_data.h"

@@ -1,5 +1,6 @@
 // Steps whose samples hold several documents, on the GPU against the CPU, and what must not change a bit.
 #include "backend/cpu/cpu_backend.h"
+#include "config/config.h"
 #include "data/document_starts.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "config/config.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "train/random_batch.h"
 #include "train/session.h"

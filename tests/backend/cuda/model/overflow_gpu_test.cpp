@@ -1,4 +1,5 @@
 // FP16's loss scaling on the device: an overflow skips exactly its update, and training goes on.
+#include "config/config.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 
 namespace tokamak::test {

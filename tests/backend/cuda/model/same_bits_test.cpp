@@ -1,5 +1,6 @@
 // What must not change a single bit: running again, recording launches, a second stream, recomputing activations,
 // stopping and resuming.
+#include "config/config.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/temporary_folder.h"

@@ -1,4 +1,5 @@
 // Scratch memory of a step's kernels on the device, against what the plan expected.
+#include "config/config.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 
 namespace tokamak::test {

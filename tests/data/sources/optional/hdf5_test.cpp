@@ -1,3 +1,4 @@
+#include "config/config.h"
 #include "data/corpus.h"
 #include "tests/data/sources/optional/hdf5_writer.h"
 #include "tests/data/sources/token_test.h"

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "config/config.h"
 #include "data/corpus.h"
 #include "tests/data/sources/optional/lmdb_writer.h"
 #include "tests/data/sources/token_test.h"

@@ -1,0 +1,25 @@
+// How long a run trains, and what it does on the way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tokamak {
+
+struct TrainConfig {
+  std::string out = "run";  // run folder
+  int64_t steps = 1000;
+  int64_t batch = 4;        // B, sequences in a micro-batch
+  int64_t total_batch = 0;  // tokens per optimizer step; 0: one micro-batch
+  int64_t seed = 1337;
+  int64_t eval_every = 250;  // steps; 0: never
+  int64_t eval_batches = 20;
+  int64_t sample_every = 0;
+  int64_t sample_tokens = 128;
+  int64_t checkpoint_every = 250;
+  int64_t keep_checkpoints = 2;
+  int64_t log_every = 1;
+  bool resume = true;  // continue from the newest good checkpoint in `out`
+};
+
+}  // namespace tokamak

@@ -1,0 +1,19 @@
+// Ops whose elements depend on their index alone: constant, iota and counter-based random numbers.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace tokamak {
+
+class GraphBuilder;
+
+namespace op {
+extern const OpDef constant, iota, random_uniform;
+}  // namespace op
+
+ValueId constant(GraphBuilder& g, double value, Shape shape = {}, DType dtype = DType::kF32);
+ValueId iota(GraphBuilder& g, Shape shape, int64_t dim, int64_t period = 0);  // f32 index along dim, modulo the period
+/// Uniform in [0, 1); rng is i32[2] = (seed, step); `stream` tells tensors of one step apart.
+ValueId random_uniform(GraphBuilder& g, ValueId rng, Shape shape, int64_t stream);
+
+}  // namespace tokamak

@@ -1,0 +1,19 @@
+// Reductions over `dims`; `keep` leaves them as dims of size 1.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace tokamak {
+
+class GraphBuilder;
+
+namespace op {
+extern const OpDef reduce_sum, reduce_max, sum_squares;
+}  // namespace op
+
+ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep);
+ValueId reduce_max(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep);
+/// f32[]: the sum of squares of all elements of all values.
+ValueId sum_squares(GraphBuilder& g, std::vector<ValueId> values);
+
+}  // namespace tokamak
