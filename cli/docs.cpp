@@ -1,8 +1,11 @@
 // `tokamak docs`: writes docs/cli.md from the option structs (make docs).
 #include <fmt/core.h>
 
+#include <set>
+
 #include "cli/commands.h"
 #include "config/config.h"
+#include "passes/pass.h"
 
 namespace tokamak {
 
@@ -29,6 +32,13 @@ void print_command(const Command& command) {
   if (command.print_config) fmt::print("\nIt takes all keys of [the configuration](#the-configuration).\n");
 }
 
+void print_passes() {
+  fmt::print("\n## The passes\n\n`compile.disable_passes` takes these names.\n\n| pass | what it does |\n|---|---|\n");
+  std::set<std::string_view> names;  // some run more than once
+  for (const Pass& pass : pipeline())
+    if (names.insert(pass.name).second) fmt::print("| {} | {} |\n", pass.name, pass.summary);
+}
+
 int run_docs(const DocsOptions&) {
   fmt::print("# Commands\n\nWritten by `tokamak docs` from the option structs; do not edit.\n");
   for (const Command& command : all_commands())
@@ -39,6 +49,7 @@ int run_docs(const DocsOptions&) {
       "Of `train`, `ladder` and `explain`: keys of a run file, or options. `--model.layers=6` is `layers = 6` under\n"
       "`[model]` in the file. {}\n{}",
       config_note(), help_markdown(fields_of(defaults)));
+  print_passes();
   return 0;
 }
 

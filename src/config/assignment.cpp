@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "config/former_keys.h"
 #include "config/suggest.h"
 
 namespace tokamak {
@@ -14,6 +15,13 @@ const Field& require_field(const std::vector<Field>& fields, std::string_view ke
     if (field.key == key) return field;
     known.push_back(field.key);
   }
+  std::string_view flag = key.starts_with("no_") ? key.substr(3) : key;
+  if (std::string_view pass = former_pass_switch(flag); !pass.empty() && find_field(fields, "compile.disable_passes"))
+    user_error(
+        "[{}] expected a known key, got '{}', which switched the pass {}; passes are on unless "
+        "compile.disable_passes names them: write disable_passes = [\"{}\"] under [compile], or "
+        "--compile.disable_passes={}",
+        where, flag, pass, pass, pass);
   std::string prefix = std::string(key) + ".";
   bool is_section =
       std::any_of(known.begin(), known.end(), [&](const std::string& k) { return k.starts_with(prefix); });

@@ -11,18 +11,13 @@ struct CompileConfig {
   std::string precision = "auto";             // fp32, tf32, bf16, fp16 or auto: the fastest on this target but fp16
   double loss_scale = 65536;                  // with fp16: what the loss is multiplied by at first
   int64_t loss_scale_growth_interval = 2000;  // good steps after which the scale doubles
-  bool low_residual = true;  // with bf16 and fp16: the residual stream and its gradient are in that type too
-  bool fuse = true;
-  bool flash_attention = true;
-  bool pad_vocab = true;
-  bool fused_optimizer = true;
-  bool chunked_classifier = true;  // logits, loss and their gradients a chunk of rows at a time
-  bool async = true;               // never wait for a value that is only printed
-  bool cuda_graph = true;          // record a program's launches once and replay them
-  bool deterministic = true;       // the same bits from run to run
-  int64_t streams = 1;             // 2: gradients that only the update reads are computed beside the others
-  double memory_budget_gib = 0;    // activations are recomputed to fit; 0: no limit
-  std::vector<std::string> disable_passes;
+  bool low_residual = true;      // with bf16 and fp16: the residual stream and its gradient are in that type too
+  bool async = true;             // never wait for a value that is only printed
+  bool cuda_graph = true;        // record a program's launches once and replay them
+  bool deterministic = true;     // the same bits from run to run
+  int64_t streams = 1;           // 2: gradients that only the update reads are computed beside the others
+  double memory_budget_gib = 0;  // activations are recomputed to fit; 0: no limit
+  std::vector<std::string> disable_passes;  // by name (passes/pipeline.cpp)
 };
 
 }  // namespace tokamak

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "config/assignment.h"
 #include "config/config.h"
+#include "config/former_keys.h"
 #include "config/visit.h"
 
 namespace tokamak {
@@ -40,6 +41,17 @@ void read_object(const Json& object, const std::string& prefix, std::string_view
   }
 }
 
+// Takes out what earlier versions wrote of single passes; returns the names of those that were off.
+std::vector<std::string> take_former_switches(std::vector<Assignment>& assignments) {
+  std::vector<std::string> off;
+  std::erase_if(assignments, [&](const Assignment& assignment) {
+    std::string_view pass = former_pass_switch(assignment.key);
+    if (!pass.empty() && assignment.value == Value(false)) off.emplace_back(pass);
+    return !pass.empty();
+  });
+  return off;
+}
+
 }  // namespace
 
 std::string to_json(const RunConfig& config) {
@@ -58,8 +70,11 @@ RunConfig run_config_from_json(std::string_view text, std::string_view where) {
   if (!root.is_object()) user_error("[{}] expected a JSON object with the run's configuration, got other text", where);
   std::vector<Assignment> assignments;
   read_object(root, "", where, assignments);
+  std::vector<std::string> off = take_former_switches(assignments);
   RunConfig config;
   assign(fields_of(config), assignments);
+  std::vector<std::string>& disabled = config.compile.disable_passes;
+  disabled.insert(disabled.end(), off.begin(), off.end());
   return config;
 }
 

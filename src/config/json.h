@@ -11,8 +11,8 @@ struct RunConfig;
 /// Every key with its value: {"model": {"layers": 12, ...}, ..., "threads": 0}.
 std::string to_json(const RunConfig& config);
 
-/// Reads what to_json wrote; keys that are absent keep their defaults. `where` names the file for messages. Unknown
-/// keys, wrong types and values outside their range are UserErrors.
+/// Reads what to_json wrote, also in earlier versions (config/former_keys.h); keys that are absent keep their defaults.
+/// `where` names the file for messages. Unknown keys, wrong types and values outside their range are UserErrors.
 RunConfig run_config_from_json(std::string_view text, std::string_view where);
 
 }  // namespace tokamak

@@ -66,12 +66,6 @@ void visit(FieldList& v, CompileConfig& c) {
   v("loss_scale", c.loss_scale, "with fp16: what the loss is multiplied by at first", between(1, 1e9));
   v("loss_scale_growth_interval", c.loss_scale_growth_interval,
     "with fp16: steps without overflow after which the scale doubles", at_least(1));
-  v("fuse", c.fuse, "compile pointwise and row groups into fused kernels");
-  v("flash_attention", c.flash_attention, "attention that never stores the T x T matrix");
-  v("pad_vocab", c.pad_vocab, "pad the vocabulary to a multiple of 128; the loss stays the same");
-  v("fused_optimizer", c.fused_optimizer, "AdamW over all parameters as one kernel");
-  v("chunked_classifier", c.chunked_classifier,
-    "logits, loss and gradients a chunk of rows at a time, where the device has the kernel");
   v("async", c.async, "never wait for a value that is only printed");
   v("cuda_graph", c.cuda_graph, "record a step's launches once and replay them, where the device can");
   v("streams", c.streams, "2: gradients of parameters beside the others, where the device can", between(1, 2));

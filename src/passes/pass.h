@@ -23,13 +23,16 @@ struct Pass {
   std::string_view name;
   Stage stage;
   Numerics numerics;
-  bool (*enabled)(const PassContext&);      // by options and target; disable_passes comes on top
+  bool (*enabled)(const PassContext&);      // by options and target, beside is_enabled
   bool (*run)(Graph&, const PassContext&);  // returns whether the graph changed
-  std::string_view summary;                 // one line for --help and explain
+  std::string_view summary;                 // one line for docs/cli.md
 };
 
 /// All passes in the order in which they run.
 std::span<const Pass> pipeline();
+
+/// Whether compile.disable_passes leaves the pass of that name on.
+bool is_enabled(const PassContext& context, std::string_view pass);
 
 struct PassReport {
   std::string_view name;

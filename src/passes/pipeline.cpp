@@ -24,13 +24,14 @@ namespace {
 using C = const PassContext&;
 
 bool always(C) { return true; }
+bool fuses(C c) { return is_enabled(c, "fuse"); }
 bool low_precision(C c) { return c.options.precision == "bf16" || c.options.precision == "fp16"; }
 
 constexpr Pass kPasses[] = {
-    {"pad_vocab", Stage::kForward, Numerics::kExact, [](C c) { return c.options.pad_vocab; }, pad_vocab,
+    {"pad_vocab", Stage::kForward, Numerics::kExact, always, pad_vocab,
      "rounds the vocabulary up to a multiple that matmuls like; the loss does not change"},
-    {"flash_attention", Stage::kForward, Numerics::kTolerance, [](C c) { return c.options.flash_attention; },
-     flash_attention, "keeps attention whole, for the kernel that never stores the (T, T) matrix"},
+    {"flash_attention", Stage::kForward, Numerics::kTolerance, always, flash_attention,
+     "keeps attention whole, for the kernel that never stores the (T, T) matrix"},
     {"decompose_attention", Stage::kForward, Numerics::kTolerance, always, decompose_attention,
      "writes attention that is not kept whole as matmuls and softmax"},
 
@@ -40,12 +41,11 @@ constexpr Pass kPasses[] = {
      "removes nodes that no result and no update depends on"},
     {"merge_duplicates", Stage::kStep, Numerics::kExact, always, merge_duplicates,
      "nodes that compute the same from the same values become one"},
-    {"chunked_classifier", Stage::kStep, Numerics::kTolerance,
-     [](C c) { return c.options.chunked_classifier && c.target.chunked_classifier; }, chunked_classifier,
-     "logits, loss and their gradients a chunk of rows at a time: all logits are never stored"},
+    {"chunked_classifier", Stage::kStep, Numerics::kTolerance, [](C c) { return c.target.chunked_classifier; },
+     chunked_classifier, "logits, loss and their gradients a chunk of rows at a time: all logits are never stored"},
     {"scatter_in_place", Stage::kStep, Numerics::kTolerance, always, scatter_in_place,
      "adds a tied embedding's gradient onto the classifier's"},
-    {"fused_optimizer", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fused_optimizer; }, fused_optimizer,
+    {"fused_optimizer", Stage::kStep, Numerics::kExact, always, fused_optimizer,
      "updates all parameters in one kernel"},
     {"autocast", Stage::kStep, Numerics::kTolerance, low_precision, autocast,
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
@@ -57,13 +57,13 @@ constexpr Pass kPasses[] = {
      choose_recompute, "tags activations to compute again instead of keeping, until the step fits the memory budget"},
     {"apply_recompute", Stage::kStep, Numerics::kExact, always, apply_recompute,
      "computes what is tagged #recompute again where the backward pass reads it"},
-    {"merge_casts", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fuse && low_precision(c); }, merge_casts,
+    {"merge_casts", Stage::kStep, Numerics::kExact, [](C c) { return fuses(c) && low_precision(c); }, merge_casts,
      "makes the bf16 or f16 copies of all weights in one kernel"},
-    {"attention_sums", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.fuse; }, attention_sums,
+    {"attention_sums", Stage::kStep, Numerics::kTolerance, fuses, attention_sums,
      "attention's gradient also gives the gradient of the bias of q, k and v, where the target has a kernel for it"},
     {"form_groups", Stage::kStep, Numerics::kExact, always, form_groups,
      "gives every pointwise op, reduction and composite its kernel template"},
-    {"fuse", Stage::kStep, Numerics::kExact, [](C c) { return c.options.fuse; }, fuse,
+    {"fuse", Stage::kStep, Numerics::kExact, always, fuse,
      "merges groups, so that values between them never reach memory; matmuls take bias and GELU"},
     {"eliminate_dead", Stage::kStep, Numerics::kExact, always, eliminate_dead,
      "removes what the passes above left without a reader"},

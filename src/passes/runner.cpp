@@ -40,16 +40,20 @@ void check_disabled_names(const std::vector<std::string>& names) {
 
 }  // namespace
 
+bool is_enabled(const PassContext& context, std::string_view pass) {
+  const auto& disabled = context.options.disable_passes;
+  return std::find(disabled.begin(), disabled.end(), pass) == disabled.end();
+}
+
 std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context,
                                    const PassObserver& observer) {
-  const auto& disabled = context.options.disable_passes;
-  check_disabled_names(disabled);
+  check_disabled_names(context.options.disable_passes);
   std::vector<PassReport> reports;
   std::map<std::string, int> before = count_ops(graph);
   for (const Pass& pass : pipeline()) {
     if (pass.stage != stage) continue;
     PassReport& report = reports.emplace_back(PassReport{.name = pass.name});
-    report.skipped = !pass.enabled(context) || std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end();
+    report.skipped = !pass.enabled(context) || !is_enabled(context, pass.name);
     if (report.skipped) continue;
     auto start = std::chrono::steady_clock::now();
     report.changed = pass.run(graph, context);

@@ -11,30 +11,36 @@ namespace {
 // Kept free of the plan: kernels, libraries and what other programs take meanwhile.
 constexpr double kUsableShare = 0.9;
 
+void disable(RunConfig& config, std::initializer_list<const char*> passes) {
+  config.compile.disable_passes.insert(config.compile.disable_passes.end(), passes.begin(), passes.end());
+}
+
+void enable(RunConfig& config, std::string_view pass) { std::erase(config.compile.disable_passes, pass); }
+
 void switch_off(RunConfig& config, int64_t) {
   CompileConfig& c = config.compile;
   c.precision = "fp32";
-  c.fuse = c.flash_attention = c.pad_vocab = c.fused_optimizer = c.low_residual = c.cuda_graph = false;
-  c.chunked_classifier = false;
+  c.low_residual = c.cuda_graph = false;
   c.memory_budget_gib = 0;
+  disable(config, {"fuse", "flash_attention", "pad_vocab", "fused_optimizer", "chunked_classifier"});
 }
 
-void switch_off_cpu(RunConfig& config, int64_t bytes) {
-  CompileConfig asked = config.compile;
-  switch_off(config, bytes);
-  config.compile.low_residual = asked.low_residual;
-  config.compile.chunked_classifier = asked.chunked_classifier;
-  config.compile.async = false;
+void switch_off_cpu(RunConfig& config, int64_t) {
+  CompileConfig& c = config.compile;
+  c.precision = "fp32";
+  c.cuda_graph = c.async = false;
+  c.memory_budget_gib = 0;
+  disable(config, {"fuse", "flash_attention", "pad_vocab", "fused_optimizer"});
 }
 
-void fuse(RunConfig& c, int64_t) { c.compile.fuse = true; }
-void flash_attention(RunConfig& c, int64_t) { c.compile.flash_attention = true; }
-void pad_vocab(RunConfig& c, int64_t) { c.compile.pad_vocab = true; }
-void fused_optimizer(RunConfig& c, int64_t) { c.compile.fused_optimizer = true; }
+void fuse(RunConfig& c, int64_t) { enable(c, "fuse"); }
+void flash_attention(RunConfig& c, int64_t) { enable(c, "flash_attention"); }
+void pad_vocab(RunConfig& c, int64_t) { enable(c, "pad_vocab"); }
+void fused_optimizer(RunConfig& c, int64_t) { enable(c, "fused_optimizer"); }
 void no_host_sync(RunConfig& c, int64_t) { c.compile.async = true; }
 void low_residual(RunConfig& c, int64_t) { c.compile.low_residual = true; }
 void cuda_graph(RunConfig& c, int64_t) { c.compile.cuda_graph = true; }
-void chunked_classifier(RunConfig& c, int64_t) { c.compile.chunked_classifier = true; }
+void chunked_classifier(RunConfig& c, int64_t) { enable(c, "chunked_classifier"); }
 void tf32(RunConfig& c, int64_t) { c.compile.precision = "tf32"; }
 void bf16(RunConfig& c, int64_t) { c.compile.precision = "bf16"; }
 void fp16(RunConfig& c, int64_t) { c.compile.precision = "fp16"; }

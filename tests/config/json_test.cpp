@@ -25,6 +25,21 @@ TEST(Json, EveryFieldSurvivesWritingAndReading) {
   for (size_t i = 0; i < fields.size(); ++i) EXPECT_EQ(get(fields[i]), get(expected[i])) << fields[i].key;
 }
 
+// Of a run before compile.disable_passes was the only way to switch a pass off.
+TEST(Json, ReadsTheSwitchesOfEarlierVersions) {
+  RunConfig read = run_config_from_json(R"({"compile": {"precision": "fp16", "fuse": false, "flash_attention": true,
+      "pad_vocab": true, "fused_optimizer": false, "chunked_classifier": false, "disable_passes": ["merge_casts"]}})",
+                                        "state.json");
+  EXPECT_EQ(read.compile.disable_passes,
+            (std::vector<std::string>{"merge_casts", "fuse", "fused_optimizer", "chunked_classifier"}));
+  EXPECT_EQ(read.compile.precision, "fp16");
+  read = run_config_from_json(R"({"compile": {"fuse": true}})", "state.json");
+  EXPECT_TRUE(read.compile.disable_passes.empty());
+  EXPECT_EQ(to_json(read), to_json(RunConfig()));
+  expect_user_error([] { run_config_from_json(R"({"compile": {"fused": true}})", "state.json"); },
+                    {"expected a known key, got 'compile.fused'"});
+}
+
 TEST(Json, MistakesNameTheFileAndTheKey) {
   auto read = [](const char* text) { run_config_from_json(text, "state.json"); };
   expect_user_error([&] { read("{"); }, {"[state.json] expected a JSON object"});

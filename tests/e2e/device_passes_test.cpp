@@ -21,8 +21,8 @@ PassContext random_context(uint32_t seed) {
   PassContext context;
   CompileConfig& options = context.options;
   options.precision = "fp32";
-  options.pad_vocab = false;  // keeps every argument's shape
-  options.fused_optimizer = coin();
+  options.disable_passes = {"pad_vocab"};  // keeps every argument's shape
+  if (!coin()) options.disable_passes.emplace_back("fused_optimizer");
   if (!coin()) options.memory_budget_gib = 1e-6;
   Target& target = context.target;
   target.chunked_classifier = coin();

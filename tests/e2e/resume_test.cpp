@@ -134,8 +134,8 @@ TEST_F(ResumeTest, GoesOnInAnotherPrecisionThanFp16AndBack) {
 TEST_F(ResumeTest, WithEverythingOff) {
   RunConfig c = config("run");
   c.model.dropout = 0.1;
-  c.compile.fuse = c.compile.flash_attention = c.compile.pad_vocab = c.compile.fused_optimizer = c.compile.async =
-      false;
+  c.compile.disable_passes = {"fuse", "flash_attention", "pad_vocab", "fused_optimizer"};
+  c.compile.async = false;
   expect_resumes(c);
 }
 

@@ -82,6 +82,14 @@ TEST_F(CliConfig, UnknownPass) {
       {"disable_passes", "expected names of passes", "got 'fusee'", "did you mean 'fuse'?"});
 }
 
+TEST_F(CliConfig, SwitchesOfPassesOfEarlierVersions) {
+  constexpr const char* kInstead = "--compile.disable_passes=fuse";
+  expect_refused(train({"--compile.fuse=false"}), {"[--compile.fuse]", "switched the pass fuse", kInstead});
+  expect_refused(train({"--no-compile.fuse"}), {"[--no-compile.fuse]", kInstead});
+  expect_refused(train_with_file("[compile]\npad_vocab = false\n"),
+                 {"run.toml:2: compile.pad_vocab", "disable_passes = [\"pad_vocab\"] under [compile]"});
+}
+
 TEST_F(CliConfig, MissingRunFile) {
   expect_refused(run_program(folder_.path(), {"train", "nowhere.toml"}), {"nowhere.toml", "check the path"});
 }

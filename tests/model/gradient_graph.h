@@ -17,34 +17,30 @@ struct Setting {
   int64_t micro_batches = 1;
 };
 
-inline CompileConfig options(bool fuse, bool flash, bool pad, bool optimizer, const std::string& precision = "fp32") {
+inline CompileConfig without(std::vector<std::string> passes, const std::string& precision = "fp32") {
   CompileConfig c;
-  c.fuse = fuse;
-  c.flash_attention = flash;
-  c.pad_vocab = pad;
-  c.fused_optimizer = optimizer;
+  c.disable_passes = std::move(passes);
   c.precision = precision;
   return c;
 }
 
-inline CompileConfig without(std::vector<std::string> passes) {
-  CompileConfig c = options(false, false, false, false);
-  c.disable_passes = std::move(passes);
-  return c;
+inline CompileConfig all_off(const std::string& precision = "fp32") {
+  return without({"fuse", "flash_attention", "pad_vocab", "fused_optimizer"}, precision);
 }
 
 inline std::vector<Setting> settings() {
   return {
-      {"AllOn", options(true, true, true, true)},
-      {"AllOff", options(false, false, false, false)},
-      {"NoPassAtAll", without({"eliminate_dead", "merge_duplicates", "form_groups", "decompose_attention"})},
-      {"FuseOnly", options(true, false, false, false)},
-      {"FlashOnly", options(false, true, false, false)},
-      {"PadOnly", options(false, false, true, false)},
-      {"FusedOptimizerOnly", options(false, false, false, true)},
-      {"NoFlash", options(true, false, true, true)},
-      {"Accumulated", options(true, true, true, true), 2},
-      {"AccumulatedAllOff", options(false, false, false, false), 2},
+      {"AllOn", without({})},
+      {"AllOff", all_off()},
+      {"NoPassAtAll", without({"fuse", "flash_attention", "pad_vocab", "fused_optimizer", "eliminate_dead",
+                               "merge_duplicates", "form_groups", "decompose_attention"})},
+      {"FuseOnly", without({"flash_attention", "pad_vocab", "fused_optimizer"})},
+      {"FlashOnly", without({"fuse", "pad_vocab", "fused_optimizer"})},
+      {"PadOnly", without({"fuse", "flash_attention", "fused_optimizer"})},
+      {"FusedOptimizerOnly", without({"fuse", "flash_attention", "pad_vocab"})},
+      {"NoFlash", without({"flash_attention"})},
+      {"Accumulated", without({}), 2},
+      {"AccumulatedAllOff", all_off(), 2},
   };
 }
 

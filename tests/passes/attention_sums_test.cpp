@@ -95,7 +95,7 @@ TEST(AttentionSums, IsOffWithoutFusion) {
     if (pass.name != "attention_sums") continue;
     PassContext context = with_kernel();
     EXPECT_TRUE(pass.enabled(context));
-    context.options.fuse = false;
+    context.options.disable_passes = {"fuse"};
     EXPECT_FALSE(pass.enabled(context));
     return;
   }

@@ -35,7 +35,7 @@ PassContext context_of(const char* precision, bool low_residual) {
   PassContext context;
   context.options.precision = precision;
   context.options.low_residual = low_residual;
-  context.options.pad_vocab = false;
+  context.options.disable_passes = {"pad_vocab"};
   return context;
 }
 

@@ -203,7 +203,7 @@ TEST(ChunkedClassifier, IsChosenByTargetAndOption) {
     for (bool option : {false, true}) {
       PassContext context;
       context.target.chunked_classifier = target;
-      context.options.chunked_classifier = option;
+      if (!option) context.options.disable_passes = {"chunked_classifier"};
       Graph graph = parse(step_text());
       run_passes(graph, Stage::kStep, context);
       EXPECT_EQ(find_classifier(graph) != nullptr, target && option);

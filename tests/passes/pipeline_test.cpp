@@ -71,7 +71,7 @@ TEST_P(PipelineSetting, KeepsLossNormAndUpdates) {
   const Setting& setting = GetParam();
   PassContext context;
   context.options = setting.options;
-  context.options.pad_vocab = false;  // it changes the arguments: pad_vocab_test
+  context.options.disable_passes.emplace_back("pad_vocab");  // it changes the arguments: pad_vocab_test
   Graph after = tiny_gpt(setting.dropout);
   Graph before = after;
   run_passes(after, Stage::kForward, context);
@@ -94,15 +94,15 @@ CompileConfig options(void (*change)(CompileConfig&)) {
 const Setting kSettings[] = {
     {"all", 0, 1e-9, options([](CompileConfig&) {})},
     {"dropout", 0.2, 1e-9, options([](CompileConfig&) {})},
-    {"no_fusion", 0.2, 1e-9, options([](CompileConfig& c) { c.fuse = false; })},
-    {"naive_attention", 0.2, 1e-9, options([](CompileConfig& c) { c.flash_attention = false; })},
-    {"separate_updates", 0, 1e-9, options([](CompileConfig& c) { c.fused_optimizer = false; })},
+    {"no_fusion", 0.2, 1e-9, options([](CompileConfig& c) { c.disable_passes = {"fuse"}; })},
+    {"naive_attention", 0.2, 1e-9, options([](CompileConfig& c) { c.disable_passes = {"flash_attention"}; })},
+    {"separate_updates", 0, 1e-9, options([](CompileConfig& c) { c.disable_passes = {"fused_optimizer"}; })},
     {"recompute_some", 0.2, 1e-9, options([](CompileConfig& c) { c.memory_budget_gib = 12e3 / 1073741824.0; })},
     {"recompute_all", 0.2, 1e-9, options([](CompileConfig& c) { c.memory_budget_gib = 1e-9; })},
     {"bf16", 0, 0.2, options([](CompileConfig& c) { c.precision = "bf16"; })},
     {"bf16_naive", 0, 0.2, options([](CompileConfig& c) {
        c.precision = "bf16";
-       c.flash_attention = false;
+       c.disable_passes = {"flash_attention"};
      })},
 };
 INSTANTIATE_TEST_SUITE_P(Options, PipelineSetting, testing::ValuesIn(kSettings),

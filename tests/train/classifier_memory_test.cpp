@@ -14,7 +14,7 @@ CompiledStep compile(bool chunked, double budget_gib = 0) {
   RunConfig config;
   config.train.batch = kBatch;
   config.compile.precision = "bf16";
-  config.compile.chunked_classifier = chunked;
+  if (!chunked) config.compile.disable_passes = {"chunked_classifier"};
   config.compile.memory_budget_gib = budget_gib;
   Target target;
   target.chunked_classifier = true;

@@ -36,10 +36,10 @@ class SmallMachine : public Backend {
 
 void all_off(RunConfig& c, int64_t) {
   c.compile.precision = "fp32";
-  c.compile.fuse = c.compile.flash_attention = c.compile.pad_vocab = c.compile.fused_optimizer = false;
+  c.compile.disable_passes = {"fuse", "flash_attention", "pad_vocab", "fused_optimizer"};
 }
 void nothing(RunConfig&, int64_t) {}
-void flash(RunConfig& c, int64_t) { c.compile.flash_attention = true; }
+void flash(RunConfig& c, int64_t) { std::erase(c.compile.disable_passes, "flash_attention"); }
 void accumulate(RunConfig& c, int64_t) { c.train.total_batch = 4 * c.train.batch * c.model.context; }
 
 RunConfig tiny() {

@@ -59,15 +59,12 @@ TEST(GpuRungs, SwitchOnOneThingAfterTheOther) {
     CompileConfig before = config.compile;
     rung.switch_on(config, 0);
     if (precisions.empty()) {
-      EXPECT_FALSE(config.compile.fuse || config.compile.flash_attention || config.compile.pad_vocab ||
-                   config.compile.fused_optimizer || config.compile.cuda_graph);
+      EXPECT_EQ(config.compile.disable_passes.size(), 5u);
+      EXPECT_FALSE(config.compile.low_residual || config.compile.cuda_graph);
     } else {
-      int changes = (before.precision != config.compile.precision) + (before.fuse != config.compile.fuse) +
-                    (before.flash_attention != config.compile.flash_attention) +
-                    (before.pad_vocab != config.compile.pad_vocab) +
-                    (before.fused_optimizer != config.compile.fused_optimizer) +
+      auto passes = int(before.disable_passes.size() - config.compile.disable_passes.size());
+      int changes = passes + (before.precision != config.compile.precision) +
                     (before.low_residual != config.compile.low_residual) +
-                    (before.chunked_classifier != config.compile.chunked_classifier) +
                     (before.cuda_graph != config.compile.cuda_graph);
       EXPECT_EQ(changes, 1) << rung.name;
     }
@@ -77,9 +74,19 @@ TEST(GpuRungs, SwitchOnOneThingAfterTheOther) {
   EXPECT_EQ(precisions[0], "fp32");
   EXPECT_EQ(precisions[1], "tf32");
   EXPECT_EQ(precisions[2], "bf16");
-  EXPECT_TRUE(config.compile.fuse && config.compile.flash_attention && config.compile.pad_vocab &&
-              config.compile.fused_optimizer && config.compile.low_residual && config.compile.chunked_classifier &&
-              config.compile.cuda_graph);
+  EXPECT_TRUE(config.compile.disable_passes.empty() && config.compile.low_residual && config.compile.cuda_graph);
+}
+
+TEST(Rungs, LeaveOffWhatTheUserSwitchedOff) {
+  for (std::span<const Rung> rungs : {cpu_rungs(), gpu_rungs()}) {
+    RunConfig config = tiny();
+    config.compile.disable_passes = {"merge_casts"};
+    for (const Rung& rung : rungs) {
+      rung.switch_on(config, 0);
+      EXPECT_EQ(config.compile.disable_passes.front(), "merge_casts") << rung.name;
+    }
+    EXPECT_EQ(config.compile.disable_passes.size(), 1u);
+  }
 }
 
 TEST(GpuRungs, OptionalOnes) {

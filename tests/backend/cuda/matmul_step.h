@@ -24,7 +24,7 @@ inline StepMatmuls matmuls_of_step(const std::string& precision) {
   RunConfig config;
   config.train.batch = 64;
   config.compile.precision = precision;
-  config.compile.chunked_classifier = false;  // its matmuls are inside
+  config.compile.disable_passes = {"chunked_classifier"};  // its matmuls are inside
   CompiledStep step = compile_step(config, cuda::nominal_platform());
   const Plan& plan = step.programs[0].plan;
   StepMatmuls found;

@@ -27,13 +27,14 @@ const Setting kSettings[] = {
     {"all on", [](CompileConfig&) {}},
     {"all off",
      [](CompileConfig& c) {
-       c.fuse = c.flash_attention = c.pad_vocab = c.fused_optimizer = c.cuda_graph = c.chunked_classifier = false;
+       c.disable_passes = {"fuse", "flash_attention", "pad_vocab", "fused_optimizer", "chunked_classifier"};
+       c.cuda_graph = false;
      }},
-    {"no fuse", [](CompileConfig& c) { c.fuse = false; }},
-    {"no flash attention", [](CompileConfig& c) { c.flash_attention = false; }},
-    {"no padded vocabulary", [](CompileConfig& c) { c.pad_vocab = false; }},
-    {"no fused optimizer", [](CompileConfig& c) { c.fused_optimizer = false; }},
-    {"no chunked classifier", [](CompileConfig& c) { c.chunked_classifier = false; }},
+    {"no fuse", [](CompileConfig& c) { c.disable_passes = {"fuse"}; }},
+    {"no flash attention", [](CompileConfig& c) { c.disable_passes = {"flash_attention"}; }},
+    {"no padded vocabulary", [](CompileConfig& c) { c.disable_passes = {"pad_vocab"}; }},
+    {"no fused optimizer", [](CompileConfig& c) { c.disable_passes = {"fused_optimizer"}; }},
+    {"no chunked classifier", [](CompileConfig& c) { c.disable_passes = {"chunked_classifier"}; }},
 };
 
 void take_steps(const Golden& golden, const CompileConfig& compile, int64_t micro_batches) {

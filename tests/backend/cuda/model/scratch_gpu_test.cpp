@@ -17,7 +17,7 @@ TEST(GpuScratch, ASessionTakesNoMoreThanPlannedOrAllowed) {
         config.model.heads = width / 64;
         config.train.batch = 128;  // enough heads for Hopper's own kernels
         config.compile.precision = precision;
-        config.compile.fuse = fuse;
+        if (!fuse) config.compile.disable_passes = {"fuse"};
         Session session(config, gpu_platform(), gpu_backend());
         int64_t planned = session.compiled().scratch_bytes(), taken = session.workspace_bytes();
         std::string what = fmt::format("{}_width_{}_fuse_{}", precision, width, fuse);
@@ -31,7 +31,7 @@ TEST(GpuScratch, EveryKernelButLibrariesIsPlannedExactly) {
   for (const char* precision : {"fp32", "bf16"}) {
     RunConfig config = small_run();
     config.compile.precision = precision;
-    config.compile.chunked_classifier = false;
+    config.compile.disable_passes = {"chunked_classifier"};
     Platform platform = gpu_platform();
     CompiledStep step = compile_step(config, platform);
     for (const Launch& launch : step.programs[0].plan.launches) {
