@@ -40,12 +40,13 @@ TEST(Target, ParsesBackFromItsText) {
 
 TEST(Target, EveryMemberIsInTheTextAndNoOther) {
   std::string text = print(Target{});
-  EXPECT_NO_THROW(parse_target(text));
-  for (std::string name : {"\"name\"", "\"units\"", "\"f32_flops\"", "\"row_column_groups\"", "\"streams\""}) {
+  int members = 0;
+  for (size_t end = text.find("\":"); end != std::string::npos; end = text.find("\":", end + 1), ++members) {
     std::string other = text;
-    other.replace(other.find(name) + 1, 1, "X");
+    other[end - 1] = '?';  // the last letter of a member's name
     expect_user_error([&] { parse_target(other); }, {"[target] expected a target as this program prints it"});
   }
+  EXPECT_EQ(members, 21);
   expect_user_error([&] { parse_target("{\"speed\":1," + text.substr(1)); }, {"[target]", "got 'speed' too"});
   for (std::string other : {std::string(), std::string("cpu"), std::string("[]"), text.substr(0, text.size() / 2)})
     expect_user_error([&] { parse_target(other); }, {"[target] expected"});
