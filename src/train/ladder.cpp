@@ -77,7 +77,7 @@ class Trial {
     return times;
   }
 
-  // All of it on one thread, as in training; see Trainer::compute.
+  // All of it on one thread, as in training; see StepQueue::run.
   StepTimes time_on_queue(Clock::time_point begin) {
     StepTimes times;
     TaskQueue queue;

@@ -3,27 +3,14 @@
 
 #include "backend/backend.h"
 #include "graph/platform.h"
-#include "train/metrics.h"
-#include "train/start_phases.h"
+#include "train/train_observer.h"
 
-#include <filesystem>
 #include <functional>
-#include <string>
+#include <optional>
 
 namespace tokamak {
 
 struct RunConfig;
-
-/// What the loop tells as it goes; every call comes from the thread that called train().
-class TrainObserver {
- public:
-  virtual ~TrainObserver() = default;
-  virtual void message(const std::string& text) = 0;                  // a line for the user
-  virtual void started(const std::vector<StartPhase>& /*phases*/) {}  // from train()'s begin to the first step's end
-  virtual void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) = 0;
-  virtual void sample(int64_t step, const std::string& text) = 0;
-  virtual void saved(int64_t step, const std::filesystem::path& path) = 0;
-};
 
 struct TrainSummary {
   int64_t steps = 0;  // done in all, earlier runs included

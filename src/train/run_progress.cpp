@@ -1,0 +1,22 @@
+#include "train/run_progress.h"
+
+#include "config/config.h"
+#include "config/json.h"
+
+namespace tokamak {
+
+std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const Session& session,
+                                    const RunData& data) {
+  CheckpointState state{
+      .step = progress.step, .tokens = progress.tokens, .seed = config.train.seed, .config_json = to_json(config)};
+  data.describe(state, progress.samples);
+  return save_checkpoint(config.train.out, state, session.store(), session.parameters(), config.train.keep_checkpoints);
+}
+
+RunProgress load_progress(const FoundCheckpoint& found, Session& session) {
+  load_parameters(found.path, session.store(), session.parameters());
+  load_optimizer(found.path, session.store(), session.parameters());
+  return {found.state.step, found.state.tokens, found.state.data_position};
+}
+
+}  // namespace tokamak

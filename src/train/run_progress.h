@@ -1,0 +1,22 @@
+// How far a training run is, and how that goes into a checkpoint and comes back. Tests: tests/e2e/resume_test.cpp.
+#pragma once
+
+#include "train/run_data.h"
+#include "train/session.h"
+
+namespace tokamak {
+
+struct RunProgress {
+  int64_t step = 0;     // optimizer steps done
+  int64_t tokens = 0;   // that they saw
+  int64_t samples = 0;  // taken from the data
+};
+
+/// Saves the session's tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
+std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const Session& session,
+                                    const RunData& data);
+
+/// Fills the session with what a checkpoint holds. UserErrors are those of load_parameters.
+RunProgress load_progress(const FoundCheckpoint& found, Session& session);
+
+}  // namespace tokamak

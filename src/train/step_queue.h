@@ -1,0 +1,56 @@
+// The steps of a run, one after the other on a thread of their own, while the host prepares the next and reads what
+// the last ones gave. Tests: tests/train/step_queue_test.cpp.
+#pragma once
+
+#include "exec/task_queue.h"
+#include "train/metrics.h"
+#include "train/session.h"
+
+#include <chrono>
+#include <deque>
+#include <optional>
+
+namespace tokamak {
+
+class StepQueue {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `session` and `backend` must outlive the queue.
+  StepQueue(Session& session, Backend& backend);
+
+  /// Runs a task on the steps' thread, when the steps before were handed to the backend, and waits for it. Whatever
+  /// computes goes there: OpenMP keeps a team for every thread that ever ran a loop, and with more threads than cores
+  /// it puts them to sleep between kernels (a step of a small model took ten times as long).
+  void run(std::function<void()> task) { tasks_.run(std::move(task)); }
+
+  /// Hands over a step. `known` is what is known before it has run: step (counted from 1), lr, data_wait_ms. Waits
+  /// while a few steps wait already.
+  void submit(std::vector<Batch> batches, const StepMetrics& known);
+  /// Waits for all steps.
+  void finish();
+  /// The steps that have run since the last call, in order: what is known, ms and what the step gave. Does not wait;
+  /// throws what a step has thrown.
+  std::vector<StepMetrics> take();
+  /// When the first step had run; it has when take() gave it.
+  std::optional<Clock::time_point> first_end() const;
+
+ private:
+  struct Pending {
+    PendingStep step;
+    Clock::time_point begin;
+    StepMetrics metrics;
+  };
+
+  void collect(size_t ahead);
+
+  Session& session_;
+  std::deque<Pending> pending_;  // of the steps' thread
+  Clock::time_point last_end_;   // of the steps' thread
+  mutable std::mutex mutex_;     // of what follows
+  std::optional<Clock::time_point> first_end_;
+  std::vector<StepMetrics> finished_;
+  TaskQueue tasks_;  // last: its thread uses the others
+};
+
+}  // namespace tokamak

@@ -1,0 +1,67 @@
+#include "train/step_reporter.h"
+
+#include "base/error.h"
+#include "config/config.h"
+#include "train/progress.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+// Gradients that overflow even when scaled down this far are not numbers to begin with.
+constexpr double kLowestLossScale = 1e-4;
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+StepReporter::StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer)
+    : config_(config), work_(work), observer_(observer),
+      metrics_(std::filesystem::path(config.train.out) / "metrics.jsonl",
+               done > 0 ? std::optional(done) : std::nullopt) {}
+
+void StepReporter::report(StepMetrics metrics) {
+  metrics.tokens_per_second = work_.tokens / metrics.ms * 1e3;
+  metrics.gflops = work_.flops / metrics.ms * 1e-6;
+  metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / work_.peak;
+  metrics.wall_seconds = wall_seconds();
+  count_time(metrics);
+  metrics_.write(metrics);
+  if (std::string warning = overflow_warning(metrics, config_.optimizer.clip); !warning.empty())
+    observer_.message(warning);
+  bool shown = metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0;
+  if (shown)
+    observer_.step(metrics, config_.train.steps, double(config_.train.steps - metrics.step) * average_ms_ * 1e-3);
+  require_progress(metrics);
+}
+
+void StepReporter::count_time(const StepMetrics& metrics) {
+  if (average_ms_ > 0) {  // not the first step, which waits for files to be opened
+    total_ms_ += metrics.ms;
+    waited_ms_ += metrics.data_wait_ms;
+  }
+  average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
+}
+
+// A step that loss scaling skipped changed nothing, and may have lost its loss to the overflow as well.
+void StepReporter::require_progress(const StepMetrics& metrics) const {
+  bool skipped = metrics.loss_scale && !std::isfinite(metrics.grad_norm);
+  if (skipped && *metrics.loss_scale < kLowestLossScale)
+    user_error(
+        "[train] expected finite gradients of step {}, got an overflow even at a loss scale of {:.1e}: training has "
+        "diverged or fp16 cannot hold its values. The checkpoints before it are kept in {}; continue from there with "
+        "--compile.precision=bf16, a lower --optimizer.lr or more --optimizer.warmup_steps",
+        metrics.step, *metrics.loss_scale, config_.train.out);
+  if (!std::isfinite(metrics.loss) && !skipped)
+    user_error(
+        "[train] the loss of step {} is {}: training has diverged. The checkpoints before it are kept in {}; "
+        "continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",
+        metrics.step, metrics.loss, config_.train.out);
+}
+
+}  // namespace tokamak

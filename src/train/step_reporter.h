@@ -1,0 +1,44 @@
+// What a run tells of its steps: a line each of metrics.jsonl, some for the observer, and the error that ends training
+// that has diverged. Tests: tests/train/step_reporter_test.cpp.
+#pragma once
+
+#include "train/train_observer.h"
+
+namespace tokamak {
+
+struct RunConfig;
+
+/// A step's work, and the most that the machine does.
+struct StepWork {
+  double tokens = 0;
+  double flops = 0;
+  double peak = 0;  // FLOP/s of matmuls in the run's precision
+};
+
+class StepReporter {
+ public:
+  /// The run goes on after `done` steps. `config` and `observer` must outlive the reporter.
+  StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer);
+
+  /// The last step that metrics.jsonl told of before this start.
+  int64_t reached() const { return metrics_.reached(); }
+
+  /// Completes what a step gave with rates and the time, and tells of it. Throws UserError when training has diverged.
+  void report(StepMetrics metrics);
+
+  /// Share of the time of steps, but the first, spent waiting for data.
+  double data_wait() const { return total_ms_ > 0 ? waited_ms_ / total_ms_ : 0; }
+
+ private:
+  void count_time(const StepMetrics& metrics);
+  void require_progress(const StepMetrics& metrics) const;
+
+  const RunConfig& config_;
+  StepWork work_;
+  TrainObserver& observer_;
+  MetricsWriter metrics_;
+  double average_ms_ = 0;                // of a step; 0: there was none
+  double total_ms_ = 0, waited_ms_ = 0;  // of all steps but the first, and waiting for data in them
+};
+
+}  // namespace tokamak

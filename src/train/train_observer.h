@@ -1,0 +1,23 @@
+// Who is told how a training run goes: the library itself prints nothing.
+#pragma once
+
+#include "train/metrics.h"
+#include "train/start_phases.h"
+
+#include <filesystem>
+#include <string>
+
+namespace tokamak {
+
+/// Every call comes from the thread that called train().
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void message(const std::string& text) = 0;                  // a line for the user
+  virtual void started(const std::vector<StartPhase>& /*phases*/) {}  // from train()'s begin to the first step's end
+  virtual void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) = 0;
+  virtual void sample(int64_t step, const std::string& text) = 0;
+  virtual void saved(int64_t step, const std::filesystem::path& path) = 0;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,91 @@
+// What is told of steps, and when training is at its end.
+#include "train/step_reporter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/file.h"
+#include "config/config.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tokamak {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class Listener : public TrainObserver {
+ public:
+  void message(const std::string& text) override { messages.push_back(text); }
+  void step(const StepMetrics& metrics, int64_t, double eta_seconds) override {
+    steps.push_back(metrics);
+    eta = eta_seconds;
+  }
+  void sample(int64_t, const std::string&) override {}
+  void saved(int64_t, const std::filesystem::path&) override {}
+
+  std::vector<std::string> messages;
+  std::vector<StepMetrics> steps;
+  double eta = 0;
+};
+
+class Reporter : public testing::Test {
+ protected:
+  Reporter() {
+    config_.train = {.out = folder_.path().string(), .steps = 10, .log_every = 2};
+    reporter_.emplace(config_, StepWork{.tokens = 500, .flops = 2e9, .peak = 8e9}, 0, listener_);
+  }
+
+  std::string file() const { return read_file(folder_ / "metrics.jsonl"); }
+
+  TemporaryFolder folder_;
+  RunConfig config_;
+  Listener listener_;
+  std::optional<StepReporter> reporter_;
+};
+
+TEST_F(Reporter, AddsRates) {
+  reporter_->report({.step = 2, .loss = 3, .ms = 500});
+  ASSERT_EQ(listener_.steps.size(), 1u);
+  EXPECT_DOUBLE_EQ(listener_.steps[0].tokens_per_second, 1000);
+  EXPECT_DOUBLE_EQ(listener_.steps[0].gflops, 4);
+  EXPECT_DOUBLE_EQ(listener_.steps[0].percent_of_peak, 50);
+  EXPECT_DOUBLE_EQ(listener_.eta, 8 * 0.5);
+}
+
+TEST_F(Reporter, WritesEveryStepAndShowsSome) {
+  for (int64_t step : {1, 2, 3}) reporter_->report({.step = step, .loss = 3, .ms = 1});
+  reporter_->report({.step = 5, .loss = 3, .ms = 1, .val_loss = 4.0});
+  std::string text = file();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
+  ASSERT_EQ(listener_.steps.size(), 2u);
+  EXPECT_EQ(listener_.steps[0].step, 2);
+  EXPECT_EQ(listener_.steps[1].step, 5) << "it was evaluated";
+}
+
+TEST_F(Reporter, CountsWaitingForDataFromTheSecondStepOn) {
+  EXPECT_EQ(reporter_->data_wait(), 0);
+  reporter_->report({.step = 1, .loss = 3, .ms = 100, .data_wait_ms = 100});
+  EXPECT_EQ(reporter_->data_wait(), 0);
+  reporter_->report({.step = 2, .loss = 3, .ms = 30, .data_wait_ms = 3});
+  reporter_->report({.step = 3, .loss = 3, .ms = 10, .data_wait_ms = 1});
+  EXPECT_DOUBLE_EQ(reporter_->data_wait(), 0.1);
+}
+
+TEST_F(Reporter, EndsTrainingThatHasDiverged) {
+  expect_user_error([&] { reporter_->report({.step = 1, .loss = kInfinity, .ms = 1}); },
+                    {"[train] the loss of step 1 is inf", "training has diverged", folder_.path().string()});
+  EXPECT_NE(file().find("\"step\":1"), std::string::npos) << "the step is written down all the same";
+}
+
+TEST_F(Reporter, LetsLossScalingSkipStepsUntilTheScaleIsNothing) {
+  StepMetrics skipped{.step = 1, .loss = kInfinity, .grad_norm = kInfinity, .ms = 1, .loss_scale = 1.0, .skipped = 1};
+  reporter_->report(skipped);
+  skipped.loss_scale = 1e-5;
+  expect_user_error([&] { reporter_->report(skipped); }, {"an overflow even at a loss scale of 1.0e-05"});
+}
+
+}  // namespace
+}  // namespace tokamak
