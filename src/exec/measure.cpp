@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "graph/op_def.h"
 #include "graph/single_node.h"
+#include "ops/group.h"
 #include "ops/host_storage.h"
 
 #include <algorithm>
@@ -22,9 +23,7 @@ std::vector<std::byte> random_pattern(DType dtype) {
   return to_storage(tensor);
 }
 
-bool is_library_kernel(const Node& node) {
-  return node.op->autocast == Autocast::kLow || (node.body && node.attrs.get_string("kind") == "matmul");
-}
+bool is_library_kernel(const Node& node) { return node.op->autocast == Autocast::kLow || node.op == &op::fused_matmul; }
 
 int64_t padded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 

@@ -91,7 +91,8 @@ std::vector<std::vector<int>> find_users(const Graph& graph);
 std::vector<bool> find_escaping(const Graph& graph);
 
 /// Throws InternalError when the graph is not well formed: an operand used before it is defined, an output type that is
-/// not what the op infers, an undeclared attribute, an update of the wrong type or of a plain input, a wrong body.
+/// not what the op infers, an undeclared attribute, an update of the wrong type or of a plain input, a body that does
+/// not fit the node or is not of the op's form.
 void verify(const Graph& graph);
 
 }  // namespace tokamak

@@ -73,6 +73,9 @@ struct OpDef {
   void (*tile)(const Node&, std::span<const TileOperand> inputs, int64_t first, int64_t n, float* out) = nullptr;
   /// For every output i, the input whose storage it may take over when that input dies here (-1: none).
   int (*in_place)(const Node&, int output) = nullptr;
+  /// Of groups: throws InternalError when the node's body, itself verified, is not of the form that the op's kernels
+  /// expect.
+  void (*check_body)(const Node&) = nullptr;
 };
 
 /// Bytes of every operand once, and `flops_per_output` for each element of the first output.

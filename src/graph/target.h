@@ -30,7 +30,7 @@ struct Target {
   bool matmul_gelu_grad = false;       // matmul times the derivative of GELU at a stored matrix,
   bool matmul_gelu_grad_sums = false;  // and the sums of that over its rows, in f32
   bool matmul_accumulate = false;      // 16-bit matmul with an f32 result, and matmul added to a matrix in place
-  bool row_column_groups = false;      // row groups that also sum over columns (passes/group_info.h)
+  bool row_column_groups = false;      // row groups that also sum over columns (ops/group_form.h)
   int streams = 1;                     // of work, which the device runs side by side
 
   bool operator==(const Target&) const = default;

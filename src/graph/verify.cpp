@@ -25,6 +25,7 @@ void verify_body(const Graph& graph, const Node& node) {
                   "[{}] input {} is {}, its body expects {}", node.op->name, i, to_string(graph.type(node.inputs[i])),
                   to_string(body.type(body.arguments()[i].value)));
   verify(body);
+  if (node.op->check_body) node.op->check_body(node);
 }
 
 void verify_node(const Graph& graph, const Node& node, std::vector<bool>& defined) {

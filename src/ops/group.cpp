@@ -1,16 +1,15 @@
-// group: several pointwise and reduction nodes as one kernel. The body is a graph; its meaning is the body's meaning.
-
+// Groups: several nodes as one kernel. The body is a graph; its meaning is the body's meaning. An op for each template
+// that kernels are made by: flat, row and column (ops/group_form.h), and fused_matmul.
 #include "ops/group.h"
 
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/rewriter.h"
+#include "ops/group_form.h"
 #include "ops/interpret.h"
 
 namespace tokamak {
 namespace {
-
-// kind: flat, row, column or matmul: which kernel template runs it (passes/group_info.h).
-constexpr AttrDef kGroupAttrs[] = {{"kind"}};
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   TOKAMAK_CHECK(spec.body, "a group needs a body");
@@ -37,18 +36,27 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   return total;
 }
 
+void check_matrix_group(const Node& group) { group_space(group); }
+
+constexpr OpDef group(std::string_view name, void (*check_body)(const Node&)) {
+  return {.name = name,
+          .min_inputs = 0,
+          .max_inputs = -1,
+          .infer = infer,
+          .no_gradient = "groups are made after differentiation",
+          .reference = reference,
+          .decompose = decompose,
+          .cost = cost,
+          .check_body = check_body};
+}
+
 }  // namespace
 
 namespace op {
-constinit const OpDef group = {.name = "group",
-                               .min_inputs = 0,
-                               .max_inputs = -1,
-                               .attrs = kGroupAttrs,
-                               .infer = infer,
-                               .no_gradient = "groups are made after differentiation",
-                               .reference = reference,
-                               .decompose = decompose,
-                               .cost = cost};
+constinit const OpDef flat = group("flat", check_matrix_group);
+constinit const OpDef row = group("row", check_matrix_group);
+constinit const OpDef column = group("column", check_matrix_group);
+constinit const OpDef fused_matmul = group("fused_matmul", nullptr);
 }  // namespace op
 
 }  // namespace tokamak

@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-/// A graph of one node, a group of kind row: logits (rows, vocab) of `dtype`, targets i32 (rows), dloss f32 (rows) ->
+/// A graph of one node, a row group: logits (rows, vocab) of `dtype`, targets i32 (rows), dloss f32 (rows) ->
 /// losses f32 (rows), dlogits (rows, vocab) of `dtype`. The kernel is meant to write dlogits over the logits: the body
 /// reads an element's logit for the last time where it writes that element's gradient. Tests:
 /// tests/passes/classifier_softmax_test.cpp

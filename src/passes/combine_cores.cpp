@@ -2,6 +2,7 @@
 
 #include "graph/op_def.h"
 #include "ops/generate.h"
+#include "ops/group.h"
 #include "ops/reduce.h"
 
 #include <algorithm>
@@ -44,14 +45,14 @@ bool results_fit(const GroupCore& core) {
   for (const CoreResult& result : core.results) {
     const CoreValue& value = core.values[size_t(result.value)];
     bool reduced = is_reduction(value) && sums_rows(core, value);
-    bool per_row = core.kind == "row" && !value.along_cols && core.size(value) == core.rows;
+    bool per_row = core.kind == &op::row && !value.along_cols && core.size(value) == core.rows;
     if (!core.is_full(value) && !per_row && !reduced) return false;
   }
   return true;
 }
 
 // Both over the same space already: the producer's values, then the consumer's with links resolved.
-GroupCore join(const GroupCore& producer, const GroupCore& consumer, const std::string& kind) {
+GroupCore join(const GroupCore& producer, const GroupCore& consumer, const OpDef* kind) {
   GroupCore out{kind, consumer.rows, consumer.cols, {}, {}};
   std::vector<int> from_producer, from_consumer;
   auto add_all = [&](const GroupCore& core, std::vector<int>& map, bool link) {
@@ -72,19 +73,19 @@ GroupCore join(const GroupCore& producer, const GroupCore& consumer, const std::
 
 std::optional<GroupCore> combine_cores(const GroupCore& producer, const GroupCore& consumer) {
   auto attempt = [](const std::optional<GroupCore>& p, const std::optional<GroupCore>& c,
-                    const std::string& kind) -> std::optional<GroupCore> {
+                    const OpDef* kind) -> std::optional<GroupCore> {
     if (!p || !c || p->rows != c->rows || p->cols != c->cols || !links_agree(*p, *c)) return {};
     GroupCore joined = join(*p, *c, kind);
     if (!results_fit(joined) || reads_column_sums(joined)) return {};
     return joined;
   };
-  if (producer.kind == "column" || (producer.kind == "row" && consumer.kind == "column")) return {};
-  std::string kind = producer.kind == "row" ? "row" : consumer.kind;
+  if (producer.kind == &op::column || (producer.kind == &op::row && consumer.kind == &op::column)) return {};
+  const OpDef* kind = producer.kind == &op::row ? &op::row : consumer.kind;
   if (auto joined = attempt(producer, consumer, kind)) return joined;
   // The same matrix cut elsewhere, one value a row of it, or a scalar. A vector would be computed again for every row.
   constexpr std::pair<bool, bool> kSides[] = {{true, true}, {true, false}, {false, false}};
   for (auto [rows, cols] : kSides) {
-    if (!cols && kind == "column") break;
+    if (!cols && kind == &op::column) break;
     if (auto joined = attempt(respace(producer, consumer.rows, consumer.cols, rows, cols), consumer, kind))
       return joined;
     if (!rows) break;
@@ -95,11 +96,11 @@ std::optional<GroupCore> combine_cores(const GroupCore& producer, const GroupCor
 }
 
 std::optional<GroupCore> combine_row_column(const GroupCore& row, const GroupCore& column) {
-  if (row.kind != "row" || column.kind != "column" || row.rows == 1 || row.cols == 1) return {};
+  if (row.kind != &op::row || column.kind != &op::column || row.rows == 1 || row.cols == 1) return {};
   if (row.rows != column.rows || row.cols != column.cols || !links_agree(row, column)) return {};
   for (const CoreValue& value : column.values)
     if (is_reduction(value) && (value.op != &op::reduce_sum || !sums_rows(column, value))) return {};
-  GroupCore joined = join(row, column, "row");
+  GroupCore joined = join(row, column, &op::row);
   if (!results_fit(joined) || reads_column_sums(joined)) return {};
   return joined;
 }
@@ -159,7 +160,7 @@ std::optional<GroupCore> repeat_rows(GroupCore generator, int64_t times) {
 // matrix's width instead, so that it fits what reduces along them.
 std::optional<GroupCore> cut_rows(const GroupCore& consumer, const GroupCore& generator) {
   bool matrix = generator.rows > 1 && generator.cols > 1 && consumer.cols == generator.rows * generator.cols;
-  if (consumer.kind != "flat" || !matrix) return {};
+  if (consumer.kind != &op::flat || !matrix) return {};
   GroupCore out = consumer;
   out.rows = consumer.rows * generator.rows;
   out.cols = generator.cols;
@@ -175,7 +176,7 @@ std::optional<GroupCore> cut_rows(const GroupCore& consumer, const GroupCore& ge
 }  // namespace
 
 bool is_generator(const GroupCore& core) {
-  return core.kind == "flat" && core.num_nodes() <= kGeneratorNodes && core.inputs().empty() &&
+  return core.kind == &op::flat && core.num_nodes() <= kGeneratorNodes && core.inputs().empty() &&
          core.results.size() == 1;
 }
 

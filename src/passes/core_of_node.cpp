@@ -1,7 +1,9 @@
 // From a node to a group's core: finds the template that the node, or a composite's decomposition, fits.
 #include "base/error.h"
+#include "graph/builder.h"
 #include "graph/rewriter.h"
 #include "ops/generate.h"
+#include "ops/group.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "passes/group_core.h"
@@ -35,7 +37,7 @@ Graph raw_body(const Graph& graph, const Node& node, const std::vector<bool>& wa
 
 // A shape cut in two: dims before `split` are rows, the others columns.
 struct Space {
-  std::string kind;
+  const OpDef* kind = nullptr;
   Shape shape;
   size_t split = 0;
 };
@@ -50,10 +52,10 @@ std::optional<Space> space_of_reductions(const Graph& raw) {
     const Shape& shape = raw.shape(node.inputs[0]);
     const auto& dims = node.attrs.get_ints("dims");
     if (dims.empty() || dims.back() - dims.front() + 1 != int64_t(dims.size())) return {};
-    Space found{"row", shape, size_t(dims.front())};
+    Space found{&op::row, shape, size_t(dims.front())};
     if (dims.back() + 1 != int64_t(shape.size())) {
       if (dims.front() != 0) return {};
-      found = {"column", shape, dims.size()};
+      found = {&op::column, shape, dims.size()};
     }
     if (space && (space->kind != found.kind || space->shape != found.shape || space->split != found.split)) return {};
     space = found;
@@ -128,8 +130,8 @@ class CoreMaker {
     }
     if (is_reduction(node)) {
       if (raw_.shape(node.inputs[0]) != space_.shape) return false;
-      made.along_rows = space_.kind == "row" && core_.rows > 1;
-      made.along_cols = space_.kind == "column" && core_.cols > 1;
+      made.along_rows = space_.kind == &op::row && core_.rows > 1;
+      made.along_cols = space_.kind == &op::column && core_.cols > 1;
     } else if (!place(raw_.shape(output), made) || !keep_attrs(node, made)) {
       return false;
     }
@@ -169,8 +171,8 @@ class CoreMaker {
     if (index < 0) return false;  // an operand handed through
     const CoreValue& value = core_.values[size_t(index)];
     bool reduced = value.op && value.op->fusion == Fusion::kReduction;
-    bool side = (space_.kind == "row" && !value.along_cols && core_.size(value) == core_.rows) ||
-                (space_.kind == "column" && reduced);
+    bool side = (space_.kind == &op::row && !value.along_cols && core_.size(value) == core_.rows) ||
+                (space_.kind == &op::column && reduced);
     if (!value.op || (!side && !core_.is_full(value))) return false;
     ValueId outer = node_.outputs[size_t(std::stoi(result.name))];
     core_.results.push_back({index, outer, raw_.type(result.value)});
@@ -186,7 +188,7 @@ class CoreMaker {
 
 // In a column group reductions are results only.
 bool columns_end(const GroupCore& core) {
-  if (core.kind != "column") return true;
+  if (core.kind != &op::column) return true;
   for (const CoreValue& value : core.values)
     for (int operand : value.operands)
       if (const OpDef* op = core.values[size_t(operand)].op; op && op->fusion == Fusion::kReduction) return false;
@@ -212,7 +214,7 @@ std::optional<GroupCore> core_of_node(const Graph& graph, const Node& node, cons
   for (size_t split = shape.size(); split-- > 0;) splits.push_back(split);
   if (shape.empty()) splits.push_back(0);
   for (size_t split : splits)
-    if (std::optional<GroupCore> core = CoreMaker(raw, node, {"flat", shape, split}).run()) return core;
+    if (std::optional<GroupCore> core = CoreMaker(raw, node, {&op::flat, shape, split}).run()) return core;
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "passes/fuse.h"
 
+#include "ops/group.h"
 #include "passes/combine_cores.h"
 #include "passes/group_units.h"
 
@@ -47,7 +48,7 @@ class Fuser {
   // Several groups read the one result of a small flat group whose inputs are no larger: each computes it again.
   bool copy_cheap(int producer, int consumer) {
     const GroupCore& from = core(producer);
-    if (from.kind != "flat" || from.num_nodes() > kCheapNodes || from.results.size() != 1) return false;
+    if (from.kind != &op::flat || from.num_nodes() > kCheapNodes || from.results.size() != 1) return false;
     ValueId value = from.results[0].outer;
     const auto& users = units_.users(value);
     bool by_groups = std::all_of(users.begin(), users.end(), [&](int u) { return units_[u].core.has_value(); });

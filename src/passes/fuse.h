@@ -5,11 +5,11 @@
 // that others read too keeps its value as one more result of the merged group, unless it is so cheap that every reader
 // computes it again. Before that, matmuls take the bias, and GELU where nothing else reads what it is applied to.
 //
-//   %1 = group flat { add }, %2 = group row { softmax of %1 }   ->   %1 = group row { add, softmax }
-//   %1 = matmul, %2 = group flat { %1 + bias }                  ->   %1 = group matmul { matmul, add }
+//   %1 = flat { add }, %2 = row { softmax of %1 }   ->   %1 = row { add, softmax }
+//   %1 = matmul, %2 = flat { %1 + bias }            ->   %1 = fused_matmul { matmul, add }
 //
 // On targets with kernels for it, sums over the rows then join a row group that has what they read at hand
-// (passes/group_info.h): gradients of gains and biases with the gradient of a norm.
+// (ops/group_form.h): gradients of gains and biases with the gradient of a norm.
 //
 // Exact: the same ops on the same numbers. Expects groups made by form_groups. Tests: tests/passes/fuse_test.cpp
 #pragma once
@@ -22,7 +22,7 @@ class GroupUnits;
 
 bool fuse(Graph& graph, const PassContext& context);
 
-/// The part of fuse that is about matmuls. The body of a group of kind matmul, with mm = matmul(a0, a1), is one of
+/// The part of fuse that is about matmuls. The body of a fused_matmul, with mm = matmul(a0, a1), is one of
 ///
 ///   add(mm, a2)                   a2: a vector, the bias                     target.matmul_bias
 ///   gelu(add(mm, a2))                                                        and matmul_gelu

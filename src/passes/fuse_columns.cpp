@@ -1,3 +1,4 @@
+#include "ops/group.h"
 #include "passes/combine_cores.h"
 #include "passes/fuse.h"
 #include "passes/group_units.h"
@@ -18,13 +19,13 @@ class ColumnFuser {
   bool run() {
     bool any = false;
     for (int column = 0; column < units_.size(); ++column)
-      if (is_kind(column, "column") && core(column).cols <= kMaxColumns) any |= join_row(column);
+      if (is_kind(column, op::column) && core(column).cols <= kMaxColumns) any |= join_row(column);
     return any;
   }
 
  private:
   const GroupCore& core(int u) const { return *units_[u].core; }
-  bool is_kind(int u, std::string_view kind) const { return units_.is_live_group(u) && core(u).kind == kind; }
+  bool is_kind(int u, const OpDef& kind) const { return units_.is_live_group(u) && core(u).kind == &kind; }
 
   // Joins the row group with which it shares the most bytes.
   bool join_row(int column) {
@@ -52,7 +53,7 @@ class ColumnFuser {
   std::vector<int> candidates(int column) const {
     std::vector<int> found;
     auto consider = [&](int u) {
-      if (u >= 0 && is_kind(u, "row") && std::find(found.begin(), found.end(), u) == found.end()) found.push_back(u);
+      if (u >= 0 && is_kind(u, op::row) && std::find(found.begin(), found.end(), u) == found.end()) found.push_back(u);
     };
     for (ValueId input : units_.inputs(column)) {
       consider(units_.producer(input));

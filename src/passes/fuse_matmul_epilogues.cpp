@@ -1,3 +1,4 @@
+#include "graph/builder.h"
 #include "graph/rewriter.h"
 #include "graph/single_node.h"
 #include "ops/group.h"
@@ -15,10 +16,6 @@
 
 namespace tokamak {
 namespace {
-
-bool is_group(const Node& node, std::string_view kind) {
-  return node.op == &op::group && node.attrs.get_string("kind") == kind;
-}
 
 // What becomes of a product before it is stored; the forms of a group's body are listed in passes/fuse.h.
 enum class Epilogue : uint8_t { kBias, kBiasGelu, kBiasGeluAux, kGeluGrad, kGeluGradSums, kCast, kAccumulate };
@@ -65,7 +62,7 @@ class EpilogueFuser {
   ValueId output(int n) const { return node(n).outputs[0]; }
   const ValueType& type(ValueId value) const { return graph_.type(value); }
 
-  bool is_single_flat(int n) const { return is_group(node(n), "flat") && node(n).outputs.size() == 1; }
+  bool is_single_flat(int n) const { return node(n).op == &op::flat && node(n).outputs.size() == 1; }
 
   // The flat group that is the only reader of the value, or -1.
   int only_reader(ValueId value) const {
@@ -155,7 +152,7 @@ class EpilogueFuser {
 
   // Whether all that the group does is to add up the rows of `x`, in f32.
   bool sums_rows_of(int group, ValueId x) const {
-    if (!is_group(node(group), "column")) return false;
+    if (node(group).op != &op::column) return false;
     GroupCore core = core_of_group(graph_, node(group));
     size_t last = core.values.size() - 1;
     const CoreValue& first = core.values[0];
@@ -178,7 +175,7 @@ class EpilogueFuser {
         return Chain{Epilogue::kAccumulate, &node(n), sum, {n, reader, adder}, {output(adder)}, n};
     // A group would rather read the 16-bit product and cast it on the way.
     for (int user : users_[size_t(widened)])
-      if (node(user).op == &op::group) return {};
+      if (node(user).body) return {};
     return Chain{Epilogue::kCast, &node(n), kNoValue, {n, reader}, {widened}, n};
   }
 
@@ -235,7 +232,7 @@ class EpilogueFuser {
     ValueId product = g.add1(op::matmul, {arguments[0], arguments[1]}, chain.matmul->attrs);
     std::vector<ValueId> results = make_results(g, chain, product, arguments.back());
     for (size_t i = 0; i < results.size(); ++i) body->add_result("r" + std::to_string(i), results[i]);
-    return {&op::group, std::move(inputs), chain.results, {{"kind", std::string("matmul")}}, chain.matmul->tags, body};
+    return {&op::fused_matmul, std::move(inputs), chain.results, {}, chain.matmul->tags, body};
   }
 
   const Graph& graph_;

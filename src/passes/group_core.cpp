@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "ops/generate.h"
+#include "ops/group.h"
 #include "ops/movement.h"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ void GroupCore::prune() {
 std::optional<GroupCore> respace(const GroupCore& core, int64_t rows, int64_t cols, bool along_rows, bool along_cols) {
   if (core.rows == rows && core.cols == cols && along_rows == along_cols) return core;
   int64_t total = core.rows * core.cols;
-  if (core.kind != "flat" || (along_rows ? rows : 1) * (along_cols ? cols : 1) != total) return {};
+  if (core.kind != &op::flat || (along_rows ? rows : 1) * (along_cols ? cols : 1) != total) return {};
   GroupCore out = core;
   out.rows = rows;
   out.cols = cols;
@@ -137,7 +138,7 @@ std::shared_ptr<const Graph> make_body(const GroupCore& core, const std::vector<
 GroupCore core_of_group(const Graph& graph, const Node& group) {
   const Graph& body = *group.body;
   GroupSpace space = group_space(group);
-  GroupCore core{space.kind, space.rows, space.cols, {}, {}};
+  GroupCore core{group.op, space.rows, space.cols, {}, {}};
   std::vector<int> index(size_t(body.num_values()), -1);
   auto outer = [&](ValueId argument) { return group.inputs[size_t(argument)]; };  // arguments are the first values
   auto add = [&](ValueId value, CoreValue made) {

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "graph/op_def.h"
-#include "passes/group_info.h"
+#include "ops/group.h"
+#include "ops/group_form.h"
 
 #include <optional>
 
@@ -26,7 +27,7 @@ struct CoreResult {
 };
 
 struct GroupCore {
-  std::string kind;  // flat, row or column
+  const OpDef* kind = nullptr;  // flat, row or column
   int64_t rows = 1, cols = 1;
   std::vector<CoreValue> values;
   std::vector<CoreResult> results;
@@ -44,13 +45,13 @@ struct GroupCore {
 
 /// Whether a reduction sums over dim 0: all of a column group do, and in a row group those that vary along the columns.
 inline bool sums_rows(const GroupCore& core, const CoreValue& reduction) {
-  return core.kind == "column" || (core.kind == "row" && reduction.along_cols);
+  return core.kind == &op::column || (core.kind == &op::row && reduction.along_cols);
 }
 
 /// The node as a core when it fits a template; composites are decomposed. `wanted[i]`: output i is read by somebody.
 std::optional<GroupCore> core_of_node(const Graph& graph, const Node& node, const std::vector<bool>& wanted);
 
-/// Inverse of make_body, for a group of kind flat, row or column.
+/// Inverse of make_body, for a flat, row or column group.
 GroupCore core_of_group(const Graph& graph, const Node& group);
 
 /// The same computation over another matrix: every value that had as many elements as the old space varies along the

@@ -36,7 +36,7 @@ ValueId GroupUnits::behind_views(ValueId value) const {
 
 void GroupUnits::read_node(const Node& node) {
   Unit unit{&node, {}, double(units_.size()), true};
-  if (node.op == &op::group && node.attrs.get_string("kind") != "matmul") {
+  if (is_matrix_group(node)) {
     unit.core = core_of_group(graph_, node);
     for (CoreValue& value : unit.core->values)
       if (!value.op && !value.raw) value.outer = behind_views(value.outer);
@@ -130,8 +130,7 @@ void append_group(Rewriter& rewriter, const Graph& from, const GroupCore& core, 
   std::vector<ValueType> types;
   for (ValueId input : inputs) types.push_back(from.type(input));
   rewriter.builder().set_tags(tags);
-  std::vector<ValueId> outputs =
-      rewriter.builder().add(op::group, rewriter.map(inputs), {{"kind", core.kind}}, make_body(core, types));
+  std::vector<ValueId> outputs = rewriter.builder().add(*core.kind, rewriter.map(inputs), {}, make_body(core, types));
   rewriter.builder().set_tags({});
   for (size_t i = 0; i < outputs.size(); ++i) rewriter.replace(core.results[i].outer, outputs[i]);
 }

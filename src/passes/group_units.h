@@ -10,7 +10,7 @@ class Rewriter;
 /// A node of the graph, or what became of a group that absorbed others.
 struct Unit {
   const Node* node = nullptr;
-  std::optional<GroupCore> core;  // of groups of kind flat, row and column
+  std::optional<GroupCore> core;  // of flat, row and column groups
   double position = 0;            // units run in this order
   bool live = true;
 };

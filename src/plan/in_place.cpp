@@ -1,6 +1,7 @@
 #include "plan/in_place.h"
 
 #include "graph/op_def.h"
+#include "ops/group.h"
 #include "ops/pointwise.h"
 #include "plan/storage.h"  // find_roots
 
@@ -11,25 +12,20 @@ namespace {
 bool is_elementwise(const OpDef& op) { return op.fusion == Fusion::kPointwise && op.in_place; }
 
 // A flat group is one loop over elements: an input's element i is read before the output's element i is written, if
-//  - only elementwise ops read the input, and none after the output is made (a tile may be written at once),
-//  - nothing in the body is larger than the input (else the loop would come by it again).
+// only elementwise ops read the input, and none after the output is made (a tile may be written at once). Of the type
+// of an output it is as large as the matrix, so the loop does not come by it again.
 // Row and column groups read rows again in later phases, after outputs of earlier ones were written.
 bool reads_before_writing(const Graph& body, ValueId output, ValueId input) {
-  int64_t size = num_elements(body.shape(input));
   std::vector<ValueId> roots = find_roots(body);
   int written = body.producer(roots[size_t(output)]);
   for (int n = 0; n < int(body.nodes().size()); ++n) {
     const Node& node = body.nodes()[size_t(n)];
-    for (ValueId made : node.outputs)
-      if (num_elements(body.shape(made)) > size) return false;
     if (node.op->fusion == Fusion::kView) continue;
     for (ValueId read : node.inputs)
       if (roots[size_t(read)] == input && (n > written || !is_elementwise(*node.op))) return false;
   }
   return written >= 0;
 }
-
-bool is_group(const Node& node, std::string_view kind) { return node.body && node.attrs.get_string("kind") == kind; }
 
 // A matmul group reads an element of the matrix that it adds the product to where it writes the sum, if nothing else in
 // the body reads the matrix. (Of the same type as the sum, it is no bias that is read for every row.)
@@ -49,10 +45,10 @@ bool is_addend(const Graph& body, ValueId output, ValueId input) {
 
 bool may_overwrite(const Graph& graph, const Node& node, int output, int input) {
   if (graph.type(node.outputs[size_t(output)]) != graph.type(node.inputs[size_t(input)])) return false;
-  if (is_group(node, "flat") || is_group(node, "matmul")) {
+  if (node.op == &op::flat || node.op == &op::fused_matmul) {
     ValueId result = node.body->results()[size_t(output)].value, argument = node.body->arguments()[size_t(input)].value;
-    bool flat = is_group(node, "flat");
-    return flat ? reads_before_writing(*node.body, result, argument) : is_addend(*node.body, result, argument);
+    return node.op == &op::flat ? reads_before_writing(*node.body, result, argument)
+                                : is_addend(*node.body, result, argument);
   }
   if (is_elementwise(*node.op)) return true;  // of any operand, not only the one that in_place names
   return node.op->in_place && node.op->in_place(node, output) == input;

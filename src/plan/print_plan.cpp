@@ -1,5 +1,8 @@
 #include "plan/print_plan.h"
 
+#include "ops/group.h"
+#include "ops/matmul.h"
+
 #include <fmt/core.h>
 
 namespace tokamak {
@@ -57,7 +60,7 @@ std::string kernel_label(const Node& node, size_t max_length) {
     ++repeated;
   }
   flush();
-  std::string label = fmt::format("{}[{}", node.attrs.get_string("kind"), list);
+  std::string label = fmt::format("{}[{}", (node.op == &op::fused_matmul ? op::matmul : *node.op).name, list);
   if (label.size() + 1 > max_length) label = label.substr(0, max_length - 4) + "...";
   return label + "]";
 }

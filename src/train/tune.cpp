@@ -6,6 +6,7 @@
 #include "exec/measure.h"
 #include "graph/single_node.h"
 #include "graph/text.h"
+#include "ops/group.h"
 #include "train/memory_advice.h"
 #include "train/step_compiler.h"
 #include "train/tuning_record.h"
@@ -26,7 +27,7 @@ constexpr double kGain = 1 - 1e-6;  // less is the rounding of a sum
 void add_matmul_groups(const Plan& plan, std::vector<std::string>& keys) {
   for (const Launch& launch : plan.launches) {
     const Node& node = plan.graph.nodes()[size_t(launch.node)];
-    if (!node.body || node.attrs.get_string("kind") != "matmul") continue;
+    if (node.op != &op::fused_matmul) continue;
     std::string key = kernel_key(plan.graph, node);
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
   }

@@ -1,5 +1,6 @@
 // Random graphs through all passes of a target that has every kernel some backend has, with the interpreter before and
 // after: what those passes make of a graph means the same, wherever it runs.
+#include "ops/group.h"
 #include "passes/pass.h"
 #include "tests/e2e/random_model.h"
 #include "tests/support/fake_kernels.h"
@@ -66,7 +67,7 @@ TEST(DevicePasses, KeepTheMeaningOfRandomGraphs) {
     classifiers += count_ops(after, "classifier");
     for (const Node& node : after.nodes()) {
       attention_sums += node.attrs.get_bool("sums", false);
-      if (node.body && node.attrs.get_string("kind") == "row")
+      if (node.op == &op::row)
         for (const Node& inner : node.body->nodes())
           row_columns += inner.op->name == "reduce_sum" && inner.attrs.get_ints("dims")[0] == 0;
     }

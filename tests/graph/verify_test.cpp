@@ -84,14 +84,14 @@ TEST(Verify, RejectsABodyThatDoesNotFit) {
   GraphBuilder g(*body);
   body->add_result("r", neg(g, g.input("a", {DType::kF32, {6}})));
   Chain c;
-  Node group = node_of(op::group, {c.x}, {{"kind", std::string("flat")}});
+  Node group = node_of(op::flat, {c.x}, {});
   group.body = body;
   c.graph.add_node(group, {{DType::kF32, {6}}});
-  expect_rejected(c.graph, "[group] input 0 is f32[2,3], its body expects f32[6]");
+  expect_rejected(c.graph, "[flat] input 0 is f32[2,3], its body expects f32[6]");
   Chain d;
   group.inputs = {};
   d.graph.add_node(group, {{DType::kF32, {6}}});
-  expect_rejected(d.graph, "[group] has 0 inputs and a body of 1 arguments");
+  expect_rejected(d.graph, "[flat] has 0 inputs and a body of 1 arguments");
 }
 
 TEST(FindUsers, ListsEachReaderOnce) {

@@ -33,14 +33,23 @@ constexpr std::string_view kColumn = R"(graph body {
   result y = %2
 })";
 
+constexpr std::string_view kMatmul = R"(graph body {
+  input a = %0 : f32[3,4]
+  input b = %1 : f32[4,5]
+  input bias = %2 : f32[5]
+  %3 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[3,5]
+  %4 = add(%3, %2) : f32[3,5]
+  result y = %4
+})";
+
 }  // namespace
 
 std::vector<OpCase> group_cases() {
-  auto kind = [](const char* name) { return Attrs{{"kind", std::string(name)}}; };
   return {
-      {"Flat", &op::group, {f32({3, 4}), f32({1, 4})}, kind("flat"), 1e-6, body(kFlat)},
-      {"Row", &op::group, {f32({3, 4})}, kind("row"), 1e-6, body(kRow)},
-      {"Column", &op::group, {f32({3, 4})}, kind("column"), 1e-6, body(kColumn)},
+      {"Flat", &op::flat, {f32({3, 4}), f32({1, 4})}, {}, 1e-6, body(kFlat)},
+      {"Row", &op::row, {f32({3, 4})}, {}, 1e-6, body(kRow)},
+      {"Column", &op::column, {f32({3, 4})}, {}, 1e-6, body(kColumn)},
+      {"FusedMatmul", &op::fused_matmul, {f32({3, 4}), f32({4, 5}), f32({5})}, {}, 1e-6, body(kMatmul)},
   };
 }
 

@@ -2,7 +2,8 @@
 
 #include "graph/builder.h"
 #include "ops/cross_entropy.h"
-#include "passes/group_info.h"
+#include "ops/group.h"
+#include "ops/group_form.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -29,8 +30,8 @@ TEST(ClassifierSoftmax, IsOneRowGroupOfTheSameMeaning) {
       ASSERT_EQ(graph.nodes().size(), 1u);
       const Node& group = graph.nodes()[0];
       GroupSpace space = group_space(group);
-      EXPECT_EQ(space.kind, "row");
-      EXPECT_EQ(space.space, (Shape{5, 9}));
+      EXPECT_EQ(group.op, &op::row);
+      EXPECT_EQ((Shape{space.rows, space.cols}), (Shape{5, 9}));
       ASSERT_EQ(group.outputs.size(), 2u) << print(graph);
       EXPECT_EQ(graph.results()[0].value, group.outputs[0]);
       EXPECT_EQ(graph.results()[1].value, group.outputs[1]);

@@ -1,6 +1,7 @@
 #include "passes/form_groups.h"
 
-#include "passes/group_info.h"
+#include "ops/group.h"
+#include "ops/group_form.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -28,7 +29,7 @@ TEST(FormGroups, WrapsAPointwiseOpWithABroadcast) {
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[2,3,4]
     param b = %1 : f32[4]
-    %2 = group(%0, %1) {kind="flat"} #backward : f32[2,3,4] {
+    %2 = flat(%0, %1) #backward : f32[2,3,4] {
       graph body {
         input a0 = %0 : f32[2,3,4]
         input a1 = %1 : f32[4]
@@ -71,7 +72,7 @@ TEST(FormGroups, LeavesWhatFitsNoTemplateAlone) {
 
 struct Case {
   const char* name;
-  const char* kind;
+  const OpDef* kind;
   int64_t rows, cols;
   const char* text;
 };
@@ -84,68 +85,68 @@ TEST_P(FormGroupsCase, HasTheKindAndTheMeaning) {
   Graph before = parse(c.text), after = grouped(c.text);
   ASSERT_EQ(after.nodes().size(), 1u) << print(after);
   GroupSpace space = group_space(after.nodes()[0]);
-  EXPECT_EQ(space.kind, c.kind);
+  EXPECT_EQ(after.nodes()[0].op, c.kind);
   EXPECT_EQ(space.rows, c.rows);
   EXPECT_EQ(space.cols, c.cols);
   test::expect_same_meaning(before, after, 1e-12);
 }
 
 const Case kCases[] = {
-    {"leading_broadcast", "flat", 2, 12, R"(graph g {
+    {"leading_broadcast", &op::flat, 2, 12, R"(graph g {
       input x = %0 : f32[2,3,4]
       input p = %1 : f32[3,4]
       %2 = add(%0, %1) : f32[2,3,4]
       result y = %2 })"},
-    {"row_broadcast", "flat", 6, 4, R"(graph g {
+    {"row_broadcast", &op::flat, 6, 4, R"(graph g {
       input x = %0 : f32[2,3,4]
       input p = %1 : f32[2,3,1]
       %2 = mul(%1, %0) : f32[2,3,4]
       result y = %2 })"},
-    {"scalars", "flat", 1, 1, R"(graph g {
+    {"scalars", &op::flat, 1, 1, R"(graph g {
       input x = %0 : f32[]
       %1 = neg(%0) : f32[]
       result y = %1 })"},
-    {"constant", "flat", 1, 3, R"(graph g {
+    {"constant", &op::flat, 1, 3, R"(graph g {
       %0 = constant() {dtype="f32", shape=[3], value=2.5} : f32[3]
       result y = %0 })"},
-    {"iota", "flat", 3, 4, R"(graph g {
+    {"iota", &op::flat, 3, 4, R"(graph g {
       %0 = iota() {dim=0, shape=[3,4]} : f32[3,4]
       result y = %0 })"},
-    {"iota_of_a_middle_dim", "flat", 6, 4, R"(graph g {
+    {"iota_of_a_middle_dim", &op::flat, 6, 4, R"(graph g {
       %0 = iota() {dim=1, shape=[2,3,4]} : f32[2,3,4]
       result y = %0 })"},
-    {"iota_with_a_period", "flat", 8, 3, R"(graph g {
+    {"iota_with_a_period", &op::flat, 8, 3, R"(graph g {
       %0 = iota() {dim=1, period=2, shape=[2,4,3]} : f32[2,4,3]
       result y = %0 })"},
-    {"dropout", "flat", 6, 4, R"(graph g {
+    {"dropout", &op::flat, 6, 4, R"(graph g {
       input x = %0 : f32[2,3,4]
       input rng = %1 : i32[2]
       %2 = dropout(%0, %1) {p=0.5, stream=3} : f32[2,3,4]
       result y = %2 })"},
-    {"softmax", "row", 6, 4, R"(graph g {
+    {"softmax", &op::row, 6, 4, R"(graph g {
       input x = %0 : f32[2,3,4]
       %1 = softmax(%0) : f32[2,3,4]
       result y = %1 })"},
-    {"sum_of_all", "row", 1, 24, R"(graph g {
+    {"sum_of_all", &op::row, 1, 24, R"(graph g {
       input x = %0 : f32[2,3,4]
       %1 = reduce_sum(%0) {dims=[0,1,2], keep=false} : f32[]
       result y = %1 })"},
-    {"sum_of_rows", "row", 2, 12, R"(graph g {
+    {"sum_of_rows", &op::row, 2, 12, R"(graph g {
       input x = %0 : f32[2,3,4]
       %1 = reduce_sum(%0) {dims=[1,2], keep=false} : f32[2]
       result y = %1 })"},
-    {"sum_of_columns", "column", 6, 4, R"(graph g {
+    {"sum_of_columns", &op::column, 6, 4, R"(graph g {
       input x = %0 : f32[2,3,4]
       %1 = reduce_sum(%0) {dims=[0,1], keep=true} : f32[1,1,4]
       result y = %1 })"},
-    {"layer_norm", "row", 6, 4, R"(graph g {
+    {"layer_norm", &op::row, 6, 4, R"(graph g {
       input x = %0 : f32[2,3,4]
       param gain = %1 : f32[4]
       param bias = %2 : f32[4]
       %3, %4, %5 = layer_norm(%0, %1, %2) {eps=1e-05} : f32[2,3,4], f32[2,3,1], f32[2,3,1]
       result y = %3
       result rstd = %5 })"},
-    {"layer_norm_grad_params", "column", 6, 4, R"(graph g {
+    {"layer_norm_grad_params", &op::column, 6, 4, R"(graph g {
       input dy = %0 : f32[2,3,4]
       input x = %1 : f32[2,3,4]
       input mean = %2 : f32[2,3,1]
@@ -153,19 +154,19 @@ const Case kCases[] = {
       %4, %5 = layer_norm_grad_params(%0, %1, %2, %3) : f32[4], f32[4]
       result dgain = %4
       result dbias = %5 })"},
-    {"cross_entropy", "row", 4, 4, R"(graph g {
+    {"cross_entropy", &op::row, 4, 4, R"(graph g {
       input x = %0 : f32[4,4]
       input targets = %1 : i32[4]
       %2, %3 = cross_entropy(%0, %1) {classes=3} : f32[4], f32[4]
       result lse = %3 })"},
-    {"cross_entropy_grad", "flat", 3, 6, R"(graph g {
+    {"cross_entropy_grad", &op::flat, 3, 6, R"(graph g {
       input x = %0 : f32[3,6]
       input targets = %1 : i32[3]
       input lse = %2 : f32[3]
       input dloss = %3 : f32[3]
       %4 = cross_entropy_grad(%0, %1, %2, %3) {classes=5} : f32[3,6]
       result dx = %4 })"},
-    {"adamw", "flat", 3, 4, R"(graph g {
+    {"adamw", &op::flat, 3, 4, R"(graph g {
       param w = %0 : f32[3,4]
       input g = %1 : f32[3,4]
       state m = %2 : f32[3,4]
@@ -177,7 +178,7 @@ const Case kCases[] = {
       update %0 = %7
       update %2 = %8
       update %3 = %9 })"},
-    {"reads_one_value_twice", "flat", 1, 4, R"(graph g {
+    {"reads_one_value_twice", &op::flat, 1, 4, R"(graph g {
       input x = %0 : f32[4]
       %1 = mul(%0, %0) : f32[4]
       result y = %1 })"},

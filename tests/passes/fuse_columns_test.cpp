@@ -6,7 +6,6 @@
 #include "ops/reduce.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
-#include "passes/group_info.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -15,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-using test::count_groups;
+using test::count_ops;
 using test::parse;
 
 PassContext able(bool row_column = true) {
@@ -29,8 +28,6 @@ Graph fused(const Graph& before, const PassContext& context = able()) {
   form_groups(after, context);
   fuse(after, context);
   verify(after);
-  for (const Node& node : after.nodes())
-    if (node.op->name == "group" && node.attrs.get_string("kind") != "matmul") group_space(node);
   EXPECT_EQ(print(parse(print(after))), print(after));
   test::expect_same_meaning(before, after, 1e-12);
   return after;
@@ -55,7 +52,7 @@ TEST(FuseColumns, SumOfWhatTheRowGroupReads) {
   Graph after = fused(parse(softmax_text("%2")));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[4,3]
-    %1, %2 = group(%0) {kind="row"} : f32[4,3], f32[3] {
+    %1, %2 = row(%0) : f32[4,3], f32[3] {
       graph body {
         input a0 = %0 : f32[4,3]
         %1 = reduce_max(%0) {dims=[1], keep=true} : f32[4,1]
@@ -80,21 +77,21 @@ TEST(FuseColumns, SumOfWhatTheRowGroupReads) {
 
 TEST(FuseColumns, SumOfWhatTheRowGroupMakes) {
   Graph after = fused(parse(softmax_text("%1")));
-  EXPECT_EQ(count_groups(after, "row"), 1) << print(after);
-  EXPECT_EQ(count_groups(after, "column"), 0);
+  EXPECT_EQ(count_ops(after, "row"), 1) << print(after);
+  EXPECT_EQ(count_ops(after, "column"), 0);
 }
 
 TEST(FuseColumns, OnlyWhereTheTargetHasIt) {
   Graph after = fused(parse(softmax_text("%1")), able(false));
-  EXPECT_EQ(count_groups(after, "row"), 1);
-  EXPECT_EQ(count_groups(after, "column"), 1);
+  EXPECT_EQ(count_ops(after, "row"), 1);
+  EXPECT_EQ(count_ops(after, "column"), 1);
 }
 
 // Text of a graph in which a column group must stay one.
 void expect_apart(const std::string& text) {
   Graph after = fused(parse(text));
-  EXPECT_EQ(count_groups(after, "column"), 1) << print(after);
-  EXPECT_EQ(count_groups(after, "row"), 1) << print(after);
+  EXPECT_EQ(count_ops(after, "column"), 1) << print(after);
+  EXPECT_EQ(count_ops(after, "row"), 1) << print(after);
 }
 
 TEST(FuseColumns, NotWhereTheRowGroupReadsTheSum) {
@@ -178,7 +175,7 @@ TEST(FuseColumns, BackwardOfANormIsOneGroup) {
   })");
   Graph after = fused(before);
   EXPECT_EQ(after.nodes().size(), 2u) << print(after);
-  EXPECT_EQ(count_groups(after, "row"), 1);
+  EXPECT_EQ(count_ops(after, "row"), 1);
   EXPECT_EQ(after.nodes()[0].outputs.size(), 4u);
 }
 
@@ -210,7 +207,7 @@ TEST(FuseColumns, RandomGraphsKeepTheirMeaning) {
     for (size_t i = 0; i < values.size(); i += 3)
       graph.add_result("y" + std::to_string(i), values[values.size() - 1 - i]);
     Graph after = fused(graph);
-    joined += count_groups(after, "column") < count_groups(fused(graph, able(false)), "column");
+    joined += count_ops(after, "column") < count_ops(fused(graph, able(false)), "column");
     if (testing::Test::HasFailure()) {
       ADD_FAILURE() << "seed " << seed << "\n" << print(graph) << print(after);
       return;

@@ -2,8 +2,10 @@
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
 #include "config/model_config.h"
+#include "graph/builder.h"
 #include "graph/single_node.h"
 #include "model/gpt.h"
+#include "ops/group.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
 #include "tests/support/fake_kernels.h"
@@ -36,7 +38,7 @@ Graph with_epilogues(std::string_view text, const PassContext& context = able())
 std::string form_of(const Graph& graph) {
   std::string form;
   for (const Node& node : graph.nodes()) {
-    if (node.op->name != "group" || node.attrs.get_string("kind") != "matmul") continue;
+    if (node.op != &op::fused_matmul) continue;
     form += form.empty() ? "" : " | ";
     for (const Node& inner : node.body->nodes()) form += std::string(inner.op->name) + " ";
     form += fmt::format("-> {}", node.outputs.size());
@@ -62,7 +64,7 @@ TEST(MatmulEpilogues, KeepWhatGeluIsAppliedTo) {
     input x = %0 : f32[2,3,4]
     param w = %1 : f32[4,5]
     param b = %2 : f32[5]
-    %3, %4 = group(%0, %1, %2) {kind="matmul"} : f32[2,3,5], f32[2,3,5] {
+    %3, %4 = fused_matmul(%0, %1, %2) : f32[2,3,5], f32[2,3,5] {
       graph body {
         input a0 = %0 : f32[2,3,4]
         input a1 = %1 : f32[4,5]
@@ -74,7 +76,7 @@ TEST(MatmulEpilogues, KeepWhatGeluIsAppliedTo) {
         result r1 = %5
       }
     }
-    %5 = group(%3) {kind="flat"} #backward : f32[2,3,5] {
+    %5 = flat(%3) #backward : f32[2,3,5] {
       graph body {
         input a0 = %0 : f32[2,3,5]
         %1 = reshape(%0) {shape=[6,5]} : f32[6,5]
@@ -176,7 +178,7 @@ TEST(MatmulEpilogues, SumTheRowsOfTheDerivative) {
     input pre = %0 : bf16[2,3,5]
     input dy = %1 : bf16[2,3,4]
     param w = %2 : bf16[5,4]
-    %3, %4 = group(%1, %2, %0) {kind="matmul"} : bf16[2,3,5], f32[1,1,5] {
+    %3, %4 = fused_matmul(%1, %2, %0) : bf16[2,3,5], f32[1,1,5] {
       graph body {
         input a0 = %0 : bf16[2,3,4]
         input a1 = %1 : bf16[5,4]
@@ -207,7 +209,7 @@ TEST(MatmulEpilogues, SumNothingElseWithTheDerivative) {
        {"reduce_sum(%4) {dims=[0], keep=true} : f32[1,3,5]", "reduce_sum(%4) {dims=[1,2], keep=true} : f32[2,1,1]",
         "reduce_sum(%4) {dims=[0,1,2], keep=true} : f32[1,1,1]", "reduce_max(%4) {dims=[0,1], keep=true} : f32[1,1,5]"})
     EXPECT_EQ(form_of(with_epilogues(bias_gradient("bf16", other))), alone) << other;
-  EXPECT_EQ(form_of(with_epilogues(bias_gradient("f32", R"(group(%4) {kind="column"} : f32[1,5] {
+  EXPECT_EQ(form_of(with_epilogues(bias_gradient("f32", R"(column(%4) : f32[1,5] {
     graph body {
       input a0 = %0 : f32[2,3,5]
       %1 = reshape(%0) {shape=[6,5]} : f32[6,5]
@@ -247,7 +249,7 @@ TEST(MatmulEpilogues, AddOntoAGradientAtTheMatmulsPlace) {
   for (const char* dtype : {"f32", "bf16"}) {
     Graph after = with_epilogues(accumulation(dtype, "%5 = add(%2, %3) : f32[4,5]", "%5"));
     EXPECT_EQ(form_of(after), std::string(dtype) == "f32" ? "matmul add -> 1" : "matmul cast add -> 1");
-    EXPECT_TRUE(after.nodes()[0].body && after.nodes()[0].attrs.get_string("kind") == "matmul") << print(after);
+    EXPECT_TRUE(after.nodes()[0].op == &op::fused_matmul) << print(after);
     EXPECT_EQ(form_of(with_epilogues(accumulation(dtype, "%5 = add(%2, %3) : f32[4,5]", "%5"), {})), "");
   }
   const char* cast_first = "%5 = cast(%3) {to=\"f32\"} : f32[4,5] %6 = add(%5, %2) : f32[4,5]";
@@ -297,7 +299,7 @@ TEST(MatmulEpilogues, OfAWholeMicroBatch) {
   run_passes(graph, Stage::kStep, context);
   std::map<std::string, int> forms;
   for (const Node& node : graph.nodes()) {
-    if (node.op->name != "group" || node.attrs.get_string("kind") != "matmul") continue;
+    if (node.op != &op::fused_matmul) continue;
     std::string form;
     for (const Node& inner : node.body->nodes()) form += std::string(inner.op->name) + " ";
     ++forms[form];
@@ -313,7 +315,7 @@ TEST(MatmulEpilogues, OfAWholeMicroBatch) {
 std::map<std::string, int> matmuls_of(const Graph& graph) {
   std::map<std::string, int> found;
   for (const Node& node : graph.nodes())
-    if (node.op->name == "matmul" || (node.body && node.attrs.get_string("kind") == "matmul"))
+    if (node.op->name == "matmul" || node.op == &op::fused_matmul)
       found[kernel_key(graph, node)] += node.has_tag("backward");
   return found;
 }

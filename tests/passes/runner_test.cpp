@@ -35,7 +35,7 @@ TEST(Runner, ReportsWhatChangedAndTellsTheObserver) {
     return std::count(report.op_changes.begin(), report.op_changes.end(), std::pair{op, count}) == 1;
   };
   EXPECT_TRUE(has("neg", -1));
-  EXPECT_TRUE(has("group", 1));
+  EXPECT_TRUE(has("flat", 1));
   EXPECT_TRUE(has("group.neg", 1));
   EXPECT_NE(std::find(seen.begin(), seen.end(), "form_groups"), seen.end());
 }

@@ -84,7 +84,7 @@ TEST(Price, MatmulGroupPaysForBoth) {
     input a = %0 : f32[100,50]
     input b = %1 : f32[50,20]
     input c = %2 : f32[20]
-    %3 = group(%0, %1, %2) {kind="matmul"} : f32[100,20] {
+    %3 = fused_matmul(%0, %1, %2) : f32[100,20] {
       graph body {
         input a = %0 : f32[100,50]
         input b = %1 : f32[50,20]

@@ -12,14 +12,15 @@ constexpr const char* kStep = R"(graph step {
   input x = %0 : f32[4,16]
   param w = %1 : f32[16]
   state s = %2 : f32[4,16]
-  %3 = group(%0, %1) {kind="flat"} : f32[4,16] {
+  %3 = flat(%0, %1) : f32[4,16] {
     graph body {
       input x = %0 : f32[4,16]
       input w = %1 : f32[16]
-      %2 = mul(%0, %1) : f32[4,16]
-      %3 = exp(%2) : f32[4,16]
+      %2 = reshape(%1) {shape=[1,16]} : f32[1,16]
+      %3 = mul(%0, %2) : f32[4,16]
       %4 = exp(%3) : f32[4,16]
-      result y = %4
+      %5 = exp(%4) : f32[4,16]
+      result y = %5
     }
   }
   %4 = reshape(%3) {shape=[64]} : f32[64]

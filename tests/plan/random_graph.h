@@ -78,12 +78,13 @@ class RandomGraph {
   void add_group(ValueId a, ValueId b) {
     auto body = std::make_shared<Graph>("body");
     GraphBuilder inner(*body);
-    ValueId x = inner.input("a", g_.type(a)), y = inner.input("b", g_.type(b));
+    const Shape shape = g_.shape(a), matrix{1, num_elements(shape)};
+    ValueId x = reshape(inner, inner.input("a", g_.type(a)), matrix);
+    ValueId y = reshape(inner, inner.input("b", g_.type(b)), matrix);
     ValueId product = mul(inner, x, y);
-    body->add_result("p", product);
-    body->add_result("q", add(inner, exp(inner, product), below(2) ? x : y));
-    const char* kind = below(3) ? "flat" : "row";
-    for (ValueId value : g_.add(op::group, {a, b}, {{"kind", std::string(kind)}}, body)) values_.push_back(value);
+    body->add_result("p", reshape(inner, product, shape));
+    body->add_result("q", reshape(inner, add(inner, exp(inner, product), below(2) ? x : y), shape));
+    for (ValueId value : g_.add(below(3) ? op::flat : op::row, {a, b}, {}, body)) values_.push_back(value);
   }
 
   void add_random_update(ValueId target) {

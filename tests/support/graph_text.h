@@ -19,11 +19,4 @@ inline int count_ops(const Graph& graph, std::string_view name) {
   return count;
 }
 
-/// Groups of one kind.
-inline int count_groups(const Graph& graph, std::string_view kind) {
-  int count = 0;
-  for (const Node& node : graph.nodes()) count += node.op->name == "group" && node.attrs.get_string("kind") == kind;
-  return count;
-}
-
 }  // namespace tokamak::test

@@ -5,8 +5,9 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "graph/op_def.h"
+#include "ops/group.h"
+#include "ops/group_form.h"
 #include "ops/reduce.h"
-#include "passes/group_info.h"
 
 #include <algorithm>
 #include <array>
@@ -298,10 +299,10 @@ void run_tiles(const TileProgram& program, Inputs inputs, Outputs outputs, int64
 }
 
 std::unique_ptr<Kernel> make_group_kernel(const Graph&, const Node& group) {
-  GroupSpace info = group_space(group);
-  bool column = info.kind == "column";
-  size_t boundary = info.kind == "flat" ? 0 : 1;
-  TileProgram program = compile_tiles(group.body, info.space, boundary, column);
+  GroupSpace space = group_space(group);
+  bool column = group.op == &op::column;
+  size_t boundary = group.op == &op::flat ? 0 : 1;
+  TileProgram program = compile_tiles(group.body, {space.rows, space.cols}, boundary, column);
   if (column) return std::make_unique<ColumnKernel>(std::move(program));
   return std::make_unique<TileKernel>(std::move(program));
 }

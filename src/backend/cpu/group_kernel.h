@@ -7,7 +7,7 @@
 
 namespace tokamak::cpu {
 
-/// `group` is a node of kind flat, row or column.
+/// `group` is a flat, row or column.
 std::unique_ptr<Kernel> make_group_kernel(const Graph& graph, const Node& group);
 
 /// Runs a flat or row program on the calling thread over tiles [begin, end) of num_tiles(program).

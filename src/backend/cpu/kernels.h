@@ -14,7 +14,7 @@ std::unique_ptr<Kernel> make_embedding_grad_kernel(const Graph& graph, const Nod
 std::unique_ptr<Kernel> make_sum_squares_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_multi_adamw_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_multi_cast_kernel(const Graph& graph, const Node& node);
-/// matmul nodes, and groups of kind matmul.
+/// matmul and fused_matmul.
 std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Node& node);

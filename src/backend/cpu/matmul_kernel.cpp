@@ -1,4 +1,4 @@
-// matmul nodes, and groups of kind matmul: a product with a bias and GELU applied as it is written.
+// matmul and fused_matmul: a product with a bias and GELU applied as it is written.
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/matmul.h"
@@ -104,7 +104,7 @@ MatmulNode read_matmul_group(const Node& group) {
   return read;
 }
 
-// A matmul node or group of kind matmul; nothing where the reference has to do it.
+// A matmul or fused_matmul; nothing where the reference has to do it.
 std::optional<MatmulNode> read_matmul(const Graph& graph, const Node& node) {
   if (graph.dtype(node.inputs[0]) == DType::kF16) return std::nullopt;
   if (node.body) return read_matmul_group(node);

@@ -67,7 +67,7 @@ struct TileProgram {
   int64_t chunk = 0;
 };
 
-/// `space` is the group's iteration space and `boundary` its number of row dims (0 for flat); see passes/group_info.h.
+/// `space` is the group's iteration space and `boundary` its number of row dims (0 for flat); see ops/group_form.h.
 /// Throws InternalError for a body that is none of flat, row and column.
 TileProgram compile_tiles(std::shared_ptr<const Graph> body, const Shape& space, size_t boundary, bool column);
 

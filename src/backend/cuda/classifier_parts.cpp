@@ -52,7 +52,7 @@ Graph classifier_dweight(const ClassifierSizes& s, int64_t rows, bool adds) {
   GraphBuilder g(graph);
   std::vector<ValueId> inputs{g.input("a", dlogits), g.input("b", x)};
   if (adds) inputs.push_back(g.input("c", dweight));
-  g.add(op::group, inputs, {{"kind", std::string("matmul")}}, body);
+  g.add(op::fused_matmul, inputs, {}, body);
   return graph;
 }
 

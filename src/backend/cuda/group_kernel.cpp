@@ -1,4 +1,4 @@
-// Groups of kind flat, row and column: generated device code (codegen/group_source.h), compiled and launched.
+// flat, row and column: generated device code (codegen/group_source.h), compiled and launched.
 #include "backend/cuda/codegen/group_source.h"
 #include "backend/cuda/kernels.h"
 

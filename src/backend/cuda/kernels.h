@@ -25,9 +25,9 @@ void compile_classifier_ahead(Context& context, const Graph& graph, const Node& 
 KernelPtr make_concat_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node);
-/// Groups of kind flat, row and column.
+/// flat, row and column.
 KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& node);
-/// matmul nodes, and groups of kind matmul.
+/// matmul and fused_matmul.
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node);
 /// Begins to compile its device code, where there is any.
 void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node);
@@ -40,7 +40,7 @@ KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& no
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node& node);
 
-/// Whether a group of kind matmul has a kernel that computes what its parts would, and is likely to pay. cuBLASLt
+/// Whether a fused_matmul has a kernel that computes what its parts would, and is likely to pay. cuBLASLt
 /// applies GELU to the sum before it is rounded: computed again, from the rounded sum, it would have other bits.
 bool takes_matmul(const DeviceInfo& info, const Node& group);
 /// Whether the kernel of an attention_grad node has a form that also gives the sums of dqkv (attribute `sums`).
@@ -50,9 +50,9 @@ bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const
 int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t classifier_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t embedding_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
-/// Groups of kind flat, row and column.
+/// flat, row and column.
 int64_t group_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
-/// matmul nodes, and groups of kind matmul.
+/// matmul and fused_matmul.
 int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t sum_squares_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 

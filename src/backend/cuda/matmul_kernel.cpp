@@ -1,4 +1,4 @@
-// matmul nodes, and groups of kind matmul: by an own kernel where there is one, else by cuBLASLt.
+// matmul and fused_matmul: by an own kernel where there is one, else by cuBLASLt.
 #include "backend/cuda/hopper_matmul.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"

@@ -49,7 +49,7 @@ class GroupReader {
   MatmulNode read() {
     for (const Node& node : body_.nodes())
       if (node.op->fusion != Fusion::kView) take(node);
-    TOKAMAK_CHECK(current_ != kNoValue, "a group of kind matmul without a matmul");
+    TOKAMAK_CHECK(current_ != kNoValue, "a fused_matmul without a matmul");
     read_results();
     return out_;
   }

@@ -1,4 +1,4 @@
-// What a kernel for matmuls is asked for, as plain data: from a matmul node, or from a group of kind matmul, whose body
+// What a kernel for matmuls is asked for, as plain data: from a matmul node, or from a fused_matmul, whose body
 // is one of
 //
 //   add(mm, bias)                   bias: a vector of N

@@ -18,10 +18,8 @@ struct Part {
   double flops;  // of all of these in the node
 };
 
-bool is_matmul_group(const Node& node) { return node.op == &op::group && node.attrs.get_string("kind") == "matmul"; }
-
 Part part_of(const Graph& graph, const Node& node, int64_t times = 1) {
-  MatmulProblem problem = (is_matmul_group(node) ? read_matmul_group(node) : read_matmul(graph, node)).problem;
+  MatmulProblem problem = (node.body ? read_matmul_group(node) : read_matmul(graph, node)).problem;
   return {problem, problem.flops() * double(times)};
 }
 
@@ -44,7 +42,7 @@ std::vector<Part> parts_of_classifier(const ClassifierSizes& s) {
 
 std::vector<Part> parts_of(const Graph& graph, const Node& node) {
   if (node.op == &op::classifier) return parts_of_classifier(read_classifier(graph, node));
-  if (node.op == &op::matmul || is_matmul_group(node)) return {part_of(graph, node)};
+  if (node.op == &op::matmul || node.op == &op::fused_matmul) return {part_of(graph, node)};
   return {};
 }
 

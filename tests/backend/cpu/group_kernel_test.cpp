@@ -1,9 +1,10 @@
-// Tile programs against the interpreter: bodies of every form that passes/group_info.h allows, in awkward sizes.
+// Tile programs against the interpreter: bodies of every form that ops/group_form.h allows, in awkward sizes.
 #include "backend/cpu/group_kernel.h"
 
 #include "base/parallel.h"
 #include "graph/builder.h"
 #include "graph/text.h"
+#include "ops/all_ops.h"
 #include "ops/generate.h"
 #include "ops/group.h"
 #include "ops/movement.h"
@@ -32,7 +33,7 @@ Graph make_group(const std::string& kind, const Fill& fill) {
   std::vector<ValueId> inputs;
   for (const Argument& argument : body->arguments())
     inputs.push_back(g.input(argument.name, body->type(argument.value)));
-  std::vector<ValueId> outputs = g.add(op::group, inputs, {{"kind", kind}}, body);
+  std::vector<ValueId> outputs = g.add(*find_op(kind), inputs, {}, body);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("r" + std::to_string(i), outputs[i]);
   verify(graph);
   return graph;

@@ -5,6 +5,7 @@
 #include "ops/group.h"
 
 #include "backend/cuda/cuda_backend.h"
+#include "ops/group_form.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/group_bodies.h"
 #include "train/step_compiler.h"
@@ -68,8 +69,7 @@ std::set<std::string> texts_of_a_step(const std::string& precision) {
   std::set<std::string> texts;
   Plan plan = compile_step(config, nominal_platform()).programs[0].plan;
   for (const Node& node : plan.graph.nodes())
-    if (node.op == &op::group && node.attrs.get_string("kind") != "matmul")
-      texts.insert(generate_group(node, kLeastSharedBytes).source);
+    if (is_matrix_group(node)) texts.insert(generate_group(node, kLeastSharedBytes).source);
   return texts;
 }
 

@@ -1,4 +1,4 @@
-// Bodies of groups of every form that passes/group_info.h allows, for tests of generated code.
+// Bodies of groups of every form that ops/group_form.h allows, for tests of generated code.
 #pragma once
 
 #include "graph/builder.h"
@@ -19,13 +19,13 @@ namespace tokamak::test {
 
 struct GroupCase {
   std::string name;
-  std::string kind;
+  const OpDef* op = nullptr;
   /// Appends the body for a matrix of (R, C).
   std::function<void(GraphBuilder&, Graph&, int64_t R, int64_t C)> fill;
   int64_t max_cols = std::numeric_limits<int64_t>::max();
 };
 
-inline void PrintTo(const GroupCase& c, std::ostream* out) { *out << c.kind << ' ' << c.name; }
+inline void PrintTo(const GroupCase& c, std::ostream* out) { *out << c.op->name << ' ' << c.name; }
 
 /// A graph of one group, whose arguments are those of the body.
 inline Graph make_group(const GroupCase& c, int64_t rows, int64_t cols) {
@@ -37,7 +37,7 @@ inline Graph make_group(const GroupCase& c, int64_t rows, int64_t cols) {
   std::vector<ValueId> inputs;
   for (const Argument& argument : body->arguments())
     inputs.push_back(g.input(argument.name, body->type(argument.value)));
-  std::vector<ValueId> outputs = g.add(op::group, inputs, {{"kind", c.kind}}, body);
+  std::vector<ValueId> outputs = g.add(*c.op, inputs, {}, body);
   for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("r" + std::to_string(i), outputs[i]);
   verify(graph);
   return graph;
@@ -257,32 +257,32 @@ inline void bias_gradient(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
 }  // namespace bodies
 
 inline std::vector<GroupCase> group_cases() {
-  return {{"broadcasts", "flat", bodies::broadcasts},
-          {"uniform_values", "flat", bodies::uniform_values},
-          {"edges", "flat", bodies::edges},
-          {"flat_types", "flat", bodies::flat_types},
-          {"rounding", "flat", bodies::rounding},
-          {"gelu_gradient", "flat", bodies::gelu_gradient},
-          {"functions", "flat", bodies::functions},
-          {"generators", "flat", bodies::generators},
-          {"random_line", "flat", bodies::random_line},
-          {"no_reduction", "row", bodies::no_reduction},
-          {"one_reduction", "row", bodies::one_reduction},
-          {"softmax_lse", "row", bodies::softmax_lse},
-          {"layer_norm", "row", bodies::layer_norm},
-          {"dropout_layer_norm", "row", bodies::dropout_layer_norm},
-          {"row_mixture", "row", bodies::row_mixture},
-          {"uniform_reductions", "row", bodies::uniform_reductions},
-          {"causal_softmax", "row", bodies::causal_softmax},
-          {"causal_softmax_gradient", "row", bodies::causal_softmax_gradient},
-          {"row_types", "row", bodies::row_types},
-          {"cross_entropy_both", "row", bodies::cross_entropy_both},
-          {"layer_norm_gradient", "row", bodies::layer_norm_gradient, 8192},
-          {"layer_norm_gradient_low", "row", bodies::layer_norm_gradient_low, 8192},
-          {"layer_norm_gradient_alone", "row", bodies::layer_norm_gradient_alone, 8192},
-          {"column", "column", bodies::column},
-          {"column_types", "column", bodies::column_types},
-          {"bias_gradient", "column", bodies::bias_gradient}};
+  return {{"broadcasts", &op::flat, bodies::broadcasts},
+          {"uniform_values", &op::flat, bodies::uniform_values},
+          {"edges", &op::flat, bodies::edges},
+          {"flat_types", &op::flat, bodies::flat_types},
+          {"rounding", &op::flat, bodies::rounding},
+          {"gelu_gradient", &op::flat, bodies::gelu_gradient},
+          {"functions", &op::flat, bodies::functions},
+          {"generators", &op::flat, bodies::generators},
+          {"random_line", &op::flat, bodies::random_line},
+          {"no_reduction", &op::row, bodies::no_reduction},
+          {"one_reduction", &op::row, bodies::one_reduction},
+          {"softmax_lse", &op::row, bodies::softmax_lse},
+          {"layer_norm", &op::row, bodies::layer_norm},
+          {"dropout_layer_norm", &op::row, bodies::dropout_layer_norm},
+          {"row_mixture", &op::row, bodies::row_mixture},
+          {"uniform_reductions", &op::row, bodies::uniform_reductions},
+          {"causal_softmax", &op::row, bodies::causal_softmax},
+          {"causal_softmax_gradient", &op::row, bodies::causal_softmax_gradient},
+          {"row_types", &op::row, bodies::row_types},
+          {"cross_entropy_both", &op::row, bodies::cross_entropy_both},
+          {"layer_norm_gradient", &op::row, bodies::layer_norm_gradient, 8192},
+          {"layer_norm_gradient_low", &op::row, bodies::layer_norm_gradient_low, 8192},
+          {"layer_norm_gradient_alone", &op::row, bodies::layer_norm_gradient_alone, 8192},
+          {"column", &op::column, bodies::column},
+          {"column_types", &op::column, bodies::column_types},
+          {"bias_gradient", &op::column, bodies::bias_gradient}};
 }
 
 /// Single rows and columns, odd sizes, a warp and a block a row, many rows, a vocabulary, more than fits anywhere.

@@ -1,6 +1,7 @@
 // The own matmuls with GELU and with its derivative, against the interpreter, and in full size against their parts.
 #include "backend/cuda/hopper_matmul.h"
 
+#include "graph/builder.h"
 #include "ops/group.h"
 #include "ops/pointwise.h"
 #include "tests/backend/cuda/architectures.h"
@@ -84,7 +85,7 @@ TEST(GpuSanitized, HopperMatmul) {
   }
 }
 
-Graph single_group(const char* kind, const Graph& around, const std::vector<ValueId>& inputs,
+Graph single_group(const OpDef& op, const Graph& around, const std::vector<ValueId>& inputs,
                    const std::function<ValueId(GraphBuilder&, const std::vector<ValueId>&)>& make) {
   auto body = std::make_shared<Graph>("body");
   GraphBuilder inner(*body);
@@ -96,7 +97,7 @@ Graph single_group(const char* kind, const Graph& around, const std::vector<Valu
     values.push_back(g.input("x" + std::to_string(i), around.type(inputs[i])));
   }
   body->add_result("r0", make(inner, arguments));
-  graph.add_result("r0", g.add(op::group, values, {{"kind", std::string(kind)}}, body)[0]);
+  graph.add_result("r0", g.add(op, values, {}, body)[0]);
   return graph;
 }
 
@@ -120,7 +121,7 @@ TEST_P(GpuHopperMatmulInFull, GeluIsThatOfTheStoredSum) {
   HostTensor sum = product(arguments);
   for (int64_t i = 0; i < sum.size(); ++i) sum.data[size_t(i)] += arguments[2][i % case_.n];
   expect_near(got[0], sum, kBf16Tolerance, "sum");
-  Graph alone = single_group("flat", graph, {graph.results()[0].value},
+  Graph alone = single_group(op::flat, graph, {graph.results()[0].value},
                              [](GraphBuilder& g, const std::vector<ValueId>& in) { return gelu(g, in[0]); });
   EXPECT_EQ(to_storage(run_on_gpu(alone, {got[0]}).results[0]), to_storage(got[1])) << "not the same bits";
 }
@@ -131,7 +132,7 @@ TEST_P(GpuHopperMatmulInFull, GradientEqualsItsParts) {
   Graph graph = matmul_graph(case_);
   std::vector<HostTensor> arguments = random_arguments(graph);
   std::vector<HostTensor> got = run_on_gpu(graph, arguments).results;
-  Graph alone = single_group("flat", graph, {graph.nodes()[0].inputs[2], graph.results()[0].value},
+  Graph alone = single_group(op::flat, graph, {graph.nodes()[0].inputs[2], graph.results()[0].value},
                              [](GraphBuilder& g, const std::vector<ValueId>& in) {
                                return g.add1(op::gelu_grad, {in[0], in[1]});
                              });

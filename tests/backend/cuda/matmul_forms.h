@@ -1,4 +1,4 @@
-// Graphs of one matmul, plain or as a group of kind matmul in each form that the GPU takes.
+// Graphs of one matmul, plain or fused in each form that the GPU takes.
 #pragma once
 
 #include "graph/builder.h"
@@ -96,7 +96,7 @@ inline Graph matmul_graph(const MatmulCase& c) {
     for (size_t i = 0; i < types.size(); ++i) arguments.push_back(inner.input("a" + std::to_string(i), types[i]));
     std::vector<ValueId> made = matmul_body(inner, c, arguments);
     for (size_t i = 0; i < made.size(); ++i) body->add_result("r" + std::to_string(i), made[i]);
-    results = g.add(op::group, inputs, {{"kind", std::string("matmul")}}, body);
+    results = g.add(op::fused_matmul, inputs, {}, body);
   }
   for (size_t i = 0; i < results.size(); ++i) graph.add_result("r" + std::to_string(i), results[i]);
   return graph;

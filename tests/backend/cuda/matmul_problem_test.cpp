@@ -8,6 +8,7 @@
 
 #include "backend/cuda/matmul_call.h"
 #include "base/error.h"
+#include "graph/builder.h"
 #include "tests/backend/cuda/matmul_forms.h"
 #include "tests/backend/cuda/matmul_step.h"
 
@@ -97,7 +98,7 @@ TEST(matmul_problem, a_vector_added_to_one_row_is_an_addend) {
 using Epilogue = std::function<ValueId(GraphBuilder&, ValueId, ValueId)>;
 using Results = std::vector<ValueId>;
 
-// A group of kind matmul with inputs a [4,8], b [8,6] and c, of c's type, and the results of the epilogue.
+// A fused_matmul with inputs a [4,8], b [8,6] and c, of c's type, and the results of the epilogue.
 Graph group_with(const ValueType& c, const std::function<Results(GraphBuilder&, ValueId, ValueId)>& epilogue) {
   auto body = std::make_shared<Graph>("body");
   GraphBuilder inner(*body);
@@ -109,7 +110,7 @@ Graph group_with(const ValueType& c, const std::function<Results(GraphBuilder&, 
   Graph graph("graph");
   GraphBuilder g(graph);
   for (size_t i = 0; i < 3; ++i) outer.push_back(g.input("x" + std::to_string(i), types[i]));
-  graph.add_result("y", g.add(op::group, outer, {{"kind", std::string("matmul")}}, body)[0]);
+  graph.add_result("y", g.add(op::fused_matmul, outer, {}, body)[0]);
   return graph;
 }
 

@@ -32,7 +32,7 @@ inline StepMatmuls matmuls_of_step(const std::string& precision) {
   for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
   found.shares = cuda::matmul_shares(plan.graph, seconds);
   for (const Node& node : plan.graph.nodes()) {
-    bool group = node.op == &op::group && node.attrs.get_string("kind") == "matmul";
+    bool group = node.op == &op::fused_matmul;
     if (node.op != &op::matmul && !group) continue;
     cuda::MatmulNode read = group ? cuda::read_matmul_group(node) : cuda::read_matmul(plan.graph, node);
     found.problems[read.problem.key()] = read.problem;

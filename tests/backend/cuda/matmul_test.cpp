@@ -5,6 +5,7 @@
 #include "backend/cuda/hopper_matmul.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
+#include "graph/builder.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/backend/cuda/matmul_step.h"
 #include "tests/support/random_tensors.h"
@@ -289,7 +290,7 @@ TEST(gpu_matmul, accumulates_in_recorded_programs) {
   GraphBuilder g(graph);
   ValueId a = g.input("a", single.type(group.inputs[0])), b = g.input("b", single.type(group.inputs[1]));
   ValueId c = g.state("c", single.type(group.inputs[2]));
-  graph.add_update(c, g.add(op::group, {a, b, c}, group.attrs, group.body)[0]);
+  graph.add_update(c, g.add(op::fused_matmul, {a, b, c}, {}, group.body)[0]);
   std::vector<HostTensor> arguments = random_arguments(graph);
   Interpretation once = run_on_gpu(graph, arguments, 1), four = run_on_gpu(graph, arguments, 4, true);
   HostTensor expected = once.updates[0];

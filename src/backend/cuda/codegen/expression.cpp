@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "graph/op_def.h"
 #include "ops/generate.h"
+#include "ops/group.h"
 #include "ops/pointwise.h"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ std::string Expression::statement(int value) const {
 }
 
 bool Expression::is_column_limit(const BodyValue& v) const {
-  if (!v.is(op::less) || body_.kind != "row") return false;
+  if (!v.is(op::less) || body_.kind != &op::row) return false;
   const BodyValue &a = body_.values[size_t(v.operands[0])], &b = body_.values[size_t(v.operands[1])];
   return a.is(op::iota) && a.along_cols && a.node->attrs.get_int("dim") == 1 && !a.node->attrs.find("period") &&
          b.is(op::constant) && b.node->attrs.get_double("value") > double(body_.cols) / 2;
@@ -151,7 +152,7 @@ std::string prelude(const GroupBody& body, int vector, const std::string& note) 
       "// A {} group over ({}, {}): {}.\n#include \"backend/cuda/kernels/group.cuh\"\n\nusing namespace tokamak;\n"
       "using Index = {};  // of every element\nconstexpr Index kRows = {}, kCols = {};\n"
       "constexpr int kVector = {};  // elements of a thread side by side\n",
-      body.kind, body.rows, body.cols, note, index, body.rows, body.cols, vector);
+      body.kind->name, body.rows, body.cols, note, index, body.rows, body.cols, vector);
 }
 
 int vector_length(int64_t n, int64_t limit) {

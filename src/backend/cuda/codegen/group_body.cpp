@@ -1,8 +1,8 @@
 #include "backend/cuda/codegen/group_body.h"
 
 #include "ops/generate.h"
+#include "ops/group_form.h"
 #include "ops/movement.h"
-#include "passes/group_info.h"
 
 #include <algorithm>
 #include <map>
@@ -15,7 +15,7 @@ class Reader {
  public:
   explicit Reader(const Node& group) : graph_(*group.body) {
     GroupSpace space = group_space(group);
-    body_.kind = space.kind;
+    body_.kind = group.op;
     body_.rows = space.rows;
     body_.cols = space.cols;
     for (const Argument& argument : graph_.arguments()) body_.arguments.push_back(graph_.dtype(argument.value));

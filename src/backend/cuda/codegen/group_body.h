@@ -5,7 +5,6 @@
 #include "graph/graph.h"
 #include "graph/op_def.h"
 
-#include <string>
 #include <vector>
 
 namespace tokamak::cuda {
@@ -30,7 +29,7 @@ struct BodyResult {
 };
 
 struct GroupBody {
-  std::string kind;  // flat, row or column
+  const OpDef* kind = nullptr;  // flat, row or column
   int64_t rows = 1, cols = 1;
   std::vector<DType> arguments;
   std::vector<BodyValue> values;  // every one after its operands
@@ -42,7 +41,7 @@ struct GroupBody {
   int64_t narrowest_bytes() const;
 };
 
-/// Of a group of kind flat, row or column; throws InternalError for other nodes.
+/// Of a flat, row or column group; throws InternalError for other nodes.
 GroupBody read_group(const Node& group);
 
 /// The values that `targets` need, in order; a value of which stop() says so is taken as it is.

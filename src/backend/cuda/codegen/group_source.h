@@ -1,4 +1,4 @@
-// Device code of a group of kind flat, row or column, as text: a pure function of the group. Equal groups give equal
+// Device code of a flat, row or column group, as text: a pure function of the group. Equal groups give equal
 // texts, so layers share compiled kernels. Tests: tests/backend/cuda/codegen_test.cpp
 //
 //   flat     a thread works on vectors of 16 bytes

@@ -1,5 +1,6 @@
 // Scratch memory of a step's kernels on the device, against what the plan expected.
 #include "config/config.h"
+#include "ops/group.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 
 namespace tokamak::test {
@@ -37,7 +38,7 @@ TEST(GpuScratch, EveryKernelButLibrariesIsPlannedExactly) {
     for (const Launch& launch : step.programs[0].plan.launches) {
       const Graph& graph = step.programs[0].plan.graph;
       const Node& node = graph.nodes()[size_t(launch.node)];
-      bool matmul = node.op->name == "matmul" || (node.body && node.attrs.get_string("kind") == "matmul");
+      bool matmul = node.op->name == "matmul" || node.op == &op::fused_matmul;
       if (matmul || node.op->name == "attention_grad" || node.op->name == "attention") continue;
       EXPECT_EQ(gpu_backend().compile(graph, node)->workspace_bytes(), platform.kernels->scratch_bytes(graph, node))
           << precision << ' ' << node.op->name;

@@ -1,4 +1,4 @@
-#include "passes/group_info.h"
+#include "ops/group_form.h"
 
 #include "base/error.h"
 #include "graph/op_def.h"
@@ -15,13 +15,14 @@ namespace {
 // Whether the value is an edge: an argument, or a reshape between an argument or result shape and a body shape.
 class BodyCheck {
  public:
-  BodyCheck(const Graph& body, GroupSpace& space) : body_(body), space_(space), is_core_(size_t(body.num_values())) {}
+  explicit BodyCheck(const Node& group) : kind_(group.op), body_(*group.body), is_core_(size_t(body_.num_values())) {}
 
-  void run() {
+  GroupSpace run() {
     collect();
     for (const Node& node : body_.nodes())
       if (node.op != &op::reshape) check(node);
     for (const Result& result : body_.results()) check_result(result.value);
+    return space_;
   }
 
  private:
@@ -46,6 +47,7 @@ class BodyCheck {
     }
   }
 
+  bool is_row() const { return kind_ == &op::row; }
   bool fits(ValueId value, bool rows, bool cols) const {
     return body_.shape(value) == Shape{rows ? space_.rows : 1, cols ? space_.cols : 1};
   }
@@ -56,16 +58,16 @@ class BodyCheck {
                   "[group] a value {} does not fit the space ({}, {})", to_string(body_.shape(out)), space_.rows,
                   space_.cols);
     for (ValueId input : node.inputs)
-      TOKAMAK_CHECK(!is_reduction(input) || (space_.kind == "row" && !sums_rows(input)),
-                    "[group] a reduction of a {} group is read by its body", space_.kind);
+      TOKAMAK_CHECK(!is_reduction(input) || (is_row() && !sums_rows(input)),
+                    "[group] a reduction of a {} group is read by its body", kind_->name);
     if (node.op->fusion != Fusion::kReduction) {
       TOKAMAK_CHECK(node.op->fusion == Fusion::kPointwise, "[group] '{}' cannot be part of a group", node.op->name);
       return;
     }
-    std::vector<int64_t> dims{space_.kind == "row"};
-    bool along = node.attrs.get_ints("dims") == dims || (space_.kind == "row" && sums_rows(out));
-    TOKAMAK_CHECK(space_.kind != "flat" && along && node.attrs.get_bool("keep"), "[group] a {} group reduces over {}",
-                  space_.kind, to_string(node.attrs.get_ints("dims")));
+    std::vector<int64_t> dims{is_row()};
+    bool along = node.attrs.get_ints("dims") == dims || (is_row() && sums_rows(out));
+    TOKAMAK_CHECK(kind_ != &op::flat && along && node.attrs.get_bool("keep"), "[group] a {} group reduces over {}",
+                  kind_->name, to_string(node.attrs.get_ints("dims")));
   }
 
   const Node* maker(ValueId value) const {
@@ -85,27 +87,25 @@ class BodyCheck {
     if (int p = body_.producer(value); p >= 0 && body_.nodes()[size_t(p)].op == &op::reshape)
       if (ValueId from = body_.nodes()[size_t(p)].inputs[0]; is_core_[size_t(from)]) value = from;
     TOKAMAK_CHECK(is_core_[size_t(value)], "[group] a result is not computed by the body");
-    bool side = (space_.kind == "row" && (fits(value, 1, 0) || (fits(value, 0, 1) && sums_rows(value)))) ||
-                (space_.kind == "column" && fits(value, 0, 1));
-    TOKAMAK_CHECK(side || fits(value, 1, 1), "[group] a {} group has a result {}", space_.kind,
+    bool side = (is_row() && (fits(value, 1, 0) || (fits(value, 0, 1) && sums_rows(value)))) ||
+                (kind_ == &op::column && fits(value, 0, 1));
+    TOKAMAK_CHECK(side || fits(value, 1, 1), "[group] a {} group has a result {}", kind_->name,
                   to_string(body_.shape(value)));
   }
 
+  const OpDef* kind_;
   const Graph& body_;
-  GroupSpace& space_;
+  GroupSpace space_;
   std::vector<bool> is_core_;  // by value: has one of the four shapes
 };
 
 }  // namespace
 
+bool is_matrix_group(const Node& node) { return node.op == &op::flat || node.op == &op::row || node.op == &op::column; }
+
 GroupSpace group_space(const Node& group) {
-  TOKAMAK_CHECK(group.op == &op::group && group.body, "[group] expected a group");
-  GroupSpace space{group.attrs.get_string("kind"), {}, 1, 1};
-  TOKAMAK_CHECK(space.kind == "flat" || space.kind == "row" || space.kind == "column",
-                "[group] kind '{}' has no iteration space", space.kind);
-  BodyCheck(*group.body, space).run();
-  space.space = {space.rows, space.cols};
-  return space;
+  TOKAMAK_CHECK(is_matrix_group(group) && group.body, "[group] '{}' is no group over a matrix", group.op->name);
+  return BodyCheck(group).run();
 }
 
 }  // namespace tokamak
