@@ -15,9 +15,15 @@ namespace {
 // Whether the value is an edge: an argument, or a reshape between an argument or result shape and a body shape.
 class BodyCheck {
  public:
-  explicit BodyCheck(const Node& group) : kind_(group.op), body_(*group.body), is_core_(size_t(body_.num_values())) {}
+  explicit BodyCheck(const Node& group)
+      : kind_(group.op), body_(*group.body), is_read_(size_t(body_.num_values())),
+        is_core_(size_t(body_.num_values())) {}
 
   GroupSpace run() {
+    for (const Node& node : body_.nodes())
+      for (ValueId input : node.inputs) is_read_[size_t(input)] = true;
+    for (const Argument& argument : body_.arguments())
+      TOKAMAK_CHECK(is_read_[size_t(argument.value)], "[group] nothing reads the argument '{}'", argument.name);
     collect();
     for (const Node& node : body_.nodes())
       if (node.op != &op::reshape) check(node);
@@ -96,6 +102,7 @@ class BodyCheck {
   const OpDef* kind_;
   const Graph& body_;
   GroupSpace space_;
+  std::vector<bool> is_read_;  // by value
   std::vector<bool> is_core_;  // by value: has one of the four shapes
 };
 

@@ -5,6 +5,7 @@
 //   - an argument of another shape is read by reshape nodes only, which give it one of those four shapes;
 //   - a result of another shape is a reshape of such a value, and nothing else in the body reads it;
 //   - the argument `rng` (i32[2]) of random_uniform is read as it is.
+// Every argument is read.
 //
 //   flat     no reduction; every result is (rows, cols)
 //   row      reductions over dim 1, keep=true; results are (rows, cols) or (rows, 1). Where the backend has kernels for

@@ -13,12 +13,12 @@ bool form_groups(Graph& graph, const PassContext&) {
   for (const Node& node : graph.nodes()) {
     std::vector<bool> wanted;
     for (ValueId output : node.outputs) wanted.push_back(read[size_t(output)]);
-    std::optional<GroupCore> core = core_of_node(graph, node, wanted);
-    if (core)
-      append_group(rewriter, graph, *core, node.tags);
+    std::optional<GroupBody> group = group_of_node(graph, node, wanted);
+    if (group)
+      append_group(rewriter, graph, *group, node.tags);
     else
       rewriter.copy(node);
-    changed |= core.has_value();
+    changed |= group.has_value();
   }
   if (changed) graph = rewriter.finish();
   return changed;

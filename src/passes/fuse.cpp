@@ -2,6 +2,7 @@
 
 #include "ops/group.h"
 #include "passes/combine_cores.h"
+#include "passes/combine_groups.h"
 #include "passes/group_units.h"
 
 #include <algorithm>
@@ -25,12 +26,12 @@ class Fuser {
   }
 
  private:
-  const GroupCore& core(int u) const { return *units_[u].core; }
+  const GroupBody& group(int u) const { return *units_[u].group; }
 
   bool absorb_one(int consumer) {
     for (ValueId input : units_.inputs(consumer)) {
       int producer = units_.producer(input);
-      if (producer < 0 || !units_[producer].core) continue;
+      if (producer < 0 || !units_[producer].group) continue;
       if (copy_generator(producer, consumer) || copy_cheap(producer, consumer) || merge(producer, consumer))
         return true;
     }
@@ -38,8 +39,8 @@ class Fuser {
   }
 
   bool copy_generator(int producer, int consumer) {
-    if (!is_generator(core(producer))) return false;
-    std::optional<GroupCore> inlined = inline_generator(core(producer), core(consumer));
+    if (!is_generator(group(producer))) return false;
+    std::optional<GroupBody> inlined = inline_generator(group(producer), group(consumer));
     if (!inlined || !within_limits(*inlined)) return false;
     units_.become(consumer, std::move(*inlined), producer);
     return true;
@@ -47,18 +48,18 @@ class Fuser {
 
   // Several groups read the one result of a small flat group whose inputs are no larger: each computes it again.
   bool copy_cheap(int producer, int consumer) {
-    const GroupCore& from = core(producer);
+    const GroupBody& from = group(producer);
     if (from.kind != &op::flat || from.num_nodes() > kCheapNodes || from.results.size() != 1) return false;
     ValueId value = from.results[0].outer;
     const auto& users = units_.users(value);
-    bool by_groups = std::all_of(users.begin(), users.end(), [&](int u) { return units_[u].core.has_value(); });
+    bool by_groups = std::all_of(users.begin(), users.end(), [&](int u) { return units_[u].group.has_value(); });
     if (users.size() < 2 || !by_groups || units_.escapes(value)) return false;
     double read = 0;
     for (ValueId input : from.inputs()) read += units_.bytes(input);
     if (read > units_.bytes(value) + 4096) return false;  // a vector or a few scalars more do not count
-    std::optional<GroupCore> joined = combine_cores(from, core(consumer));
+    std::optional<GroupBody> joined = combine_groups(from, group(consumer));
     if (!joined) return false;
-    std::erase_if(joined->results, [&](const CoreResult& result) { return result.outer == value; });
+    std::erase_if(joined->results, [&](const GroupResult& result) { return result.outer == value; });
     if (!within_limits(*joined)) return false;
     units_.become(consumer, std::move(*joined), producer);
     return true;
@@ -74,9 +75,9 @@ class Fuser {
     if (is_recomputed_from(producer, consumer)) return false;
     std::optional<double> at = legal_position(producer, consumer);
     if (!at || !memory_allows(producer, consumer, *at)) return false;
-    std::optional<GroupCore> joined = combine_cores(core(producer), core(consumer));
+    std::optional<GroupBody> joined = combine_groups(group(producer), group(consumer));
     if (!joined) return false;
-    std::erase_if(joined->results, [&](const CoreResult& result) {
+    std::erase_if(joined->results, [&](const GroupResult& result) {
       if (units_.escapes(result.outer)) return false;
       const auto& users = units_.users(result.outer);
       return std::all_of(users.begin(), users.end(), [&](int u) { return u == consumer; });

@@ -1,5 +1,6 @@
 #include "ops/group.h"
 #include "passes/combine_cores.h"
+#include "passes/combine_groups.h"
 #include "passes/fuse.h"
 #include "passes/group_units.h"
 
@@ -19,13 +20,13 @@ class ColumnFuser {
   bool run() {
     bool any = false;
     for (int column = 0; column < units_.size(); ++column)
-      if (is_kind(column, op::column) && core(column).cols <= kMaxColumns) any |= join_row(column);
+      if (is_kind(column, op::column) && group(column).cols <= kMaxColumns) any |= join_row(column);
     return any;
   }
 
  private:
-  const GroupCore& core(int u) const { return *units_[u].core; }
-  bool is_kind(int u, const OpDef& kind) const { return units_.is_live_group(u) && core(u).kind == &kind; }
+  const GroupBody& group(int u) const { return *units_[u].group; }
+  bool is_kind(int u, const OpDef& kind) const { return units_.is_live_group(u) && group(u).kind == &kind; }
 
   // Joins the row group with which it shares the most bytes.
   bool join_row(int column) {
@@ -37,9 +38,9 @@ class ColumnFuser {
         most = shared;
       }
     if (best < 0) return false;
-    std::optional<GroupCore> joined = combine_row_column(core(best), core(column));
+    std::optional<GroupBody> joined = combine_row_column(group(best), group(column));
     if (!joined) return false;
-    std::erase_if(joined->results, [&](const CoreResult& result) {
+    std::erase_if(joined->results, [&](const GroupResult& result) {
       const auto& users = units_.users(result.outer);
       return !units_.escapes(result.outer) &&
              std::all_of(users.begin(), users.end(), [&](int u) { return u == column; });
@@ -64,12 +65,12 @@ class ColumnFuser {
 
   // Of whole matrices that the column group reads and the row group makes or reads: they are read once less.
   double shared_bytes(int row, int column) const {
-    if (core(row).rows != core(column).rows || core(row).cols != core(column).cols) return 0;
+    if (group(row).rows != group(column).rows || group(row).cols != group(column).cols) return 0;
     std::vector<ValueId> at_hand = units_.inputs(row), made = units_.outputs(row);
     at_hand.insert(at_hand.end(), made.begin(), made.end());
     double bytes = 0;
-    for (const CoreValue& value : core(column).values)
-      if (!value.op && core(column).is_full(value) &&
+    for (const GroupValue& value : group(column).values)
+      if (!value.op && group(column).is_full(value) &&
           std::find(at_hand.begin(), at_hand.end(), value.outer) != at_hand.end())
         bytes += units_.bytes(value.outer);
     return bytes;

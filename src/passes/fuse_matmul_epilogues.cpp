@@ -7,7 +7,7 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "passes/fuse.h"
-#include "passes/group_core.h"
+#include "passes/group_of_node.h"
 
 #include <algorithm>
 #include <numeric>
@@ -91,22 +91,22 @@ class EpilogueFuser {
 
   // The vector that the group adds to every row of `x`, when that is all it does; else kNoValue.
   ValueId added_bias(int group, ValueId x) const {
-    GroupCore core = core_of_group(graph_, node(group));
-    if (core.values.size() != 3 || core.values[2].op != &op::add) return kNoValue;
+    GroupBody body = group_around(node(group));
+    if (body.values.size() != 3 || body.values[2].op != &op::add) return kNoValue;
     for (int side : {0, 1}) {
-      const CoreValue &full = core.values[size_t(side)], &bias = core.values[size_t(1 - side)];
-      bool fits = full.outer == x && bias.outer != x && bias.outer != kNoValue && core.is_full(full);
+      const GroupValue &full = body.values[size_t(side)], &bias = body.values[size_t(1 - side)];
+      bool fits = full.outer == x && bias.outer != x && bias.outer != kNoValue && body.is_full(full);
       if (fits && graph_.shape(bias.outer) == Shape{graph_.shape(x).back()} &&
-          core.values[2].operands[0] != core.values[2].operands[1] && (bias.along_cols || core.cols == 1) &&
-          core.cols == graph_.shape(x).back() && !bias.along_rows)
+          body.values[2].operands[0] != body.values[2].operands[1] && (bias.along_cols || body.cols == 1) &&
+          body.cols == graph_.shape(x).back() && !bias.along_rows)
         return bias.outer;
     }
     return kNoValue;
   }
 
   bool is_unary(int group, const OpDef& op) const {
-    GroupCore core = core_of_group(graph_, node(group));
-    return core.values.size() == 2 && core.values[1].op == &op;
+    GroupBody body = group_around(node(group));
+    return body.values.size() == 2 && body.values[1].op == &op;
   }
 
   // With GELU first, if there is one, then without.
@@ -132,10 +132,10 @@ class EpilogueFuser {
   // gelu_grad(pre, product) alone, and before that with the sums of its rows.
   std::vector<Chain> match_gelu_grad(int n, int group) const {
     if (!target_.matmul_gelu_grad) return {};
-    GroupCore core = core_of_group(graph_, node(group));
-    if (core.values.size() != 3 || core.values[2].op != &op::gelu_grad) return {};
-    const CoreValue& last = core.values[2];
-    ValueId pre = core.values[size_t(last.operands[0])].outer, dy = core.values[size_t(last.operands[1])].outer;
+    GroupBody body = group_around(node(group));
+    if (body.values.size() != 3 || body.values[2].op != &op::gelu_grad) return {};
+    const GroupValue& last = body.values[2];
+    ValueId pre = body.values[size_t(last.operands[0])].outer, dy = body.values[size_t(last.operands[1])].outer;
     ValueId product = output(n);
     if (dy != product || pre == product || type(pre) != type(product) || type(output(group)) != type(product))
       return {};
@@ -153,13 +153,13 @@ class EpilogueFuser {
   // Whether all that the group does is to add up the rows of `x`, in f32.
   bool sums_rows_of(int group, ValueId x) const {
     if (node(group).op != &op::column) return false;
-    GroupCore core = core_of_group(graph_, node(group));
-    size_t last = core.values.size() - 1;
-    const CoreValue& first = core.values[0];
-    bool widens = last == 2 && core.values[1].op == &op::cast && core.values[1].dtype == DType::kF32;
-    return (last == 1 || widens) && core.values[last].op == &op::reduce_sum && first.outer == x &&
-           core.is_full(first) && core.cols == graph_.shape(x).back() && core.results.size() == 1 &&
-           size_t(core.results[0].value) == last;
+    GroupBody body = group_around(node(group));
+    size_t last = body.values.size() - 1;
+    const GroupValue& first = body.values[0];
+    bool widens = last == 2 && body.values[1].op == &op::cast && body.values[1].dtype == DType::kF32;
+    return (last == 1 || widens) && body.values[last].op == &op::reduce_sum && first.outer == x &&
+           body.is_full(first) && body.cols == graph_.shape(x).back() && body.results.size() == 1 &&
+           size_t(body.results[0].value) == last;
   }
 
   // Both forms stand where the matmul does: sums and casts of gradients may come at the end of the graph, and until
@@ -181,11 +181,11 @@ class EpilogueFuser {
 
   // The argument that the group adds `x` to and that is updated to the sum, when that is all it does; else kNoValue.
   ValueId added_to(int group, ValueId x) const {
-    GroupCore core = core_of_group(graph_, node(group));
-    if (core.values.size() != 3 || core.values[2].op != &op::add) return kNoValue;
+    GroupBody body = group_around(node(group));
+    if (body.values.size() != 3 || body.values[2].op != &op::add) return kNoValue;
     ValueId sum = output(group);
     for (int side : {0, 1}) {
-      ValueId from = core.values[size_t(side)].outer, to = core.values[size_t(1 - side)].outer;
+      ValueId from = body.values[size_t(side)].outer, to = body.values[size_t(1 - side)].outer;
       if (from != x || to == kNoValue || graph_.producer(to) >= 0 || type(to) != type(sum)) continue;
       if (graph_.shape(x) != graph_.shape(sum)) continue;
       for (const Update& update : graph_.updates())

@@ -2,6 +2,7 @@
 
 #include "graph/rewriter.h"
 #include "ops/group.h"
+#include "ops/group_form.h"
 #include "ops/movement.h"
 
 #include <algorithm>
@@ -37,9 +38,9 @@ ValueId GroupUnits::behind_views(ValueId value) const {
 void GroupUnits::read_node(const Node& node) {
   Unit unit{&node, {}, double(units_.size()), true};
   if (is_matrix_group(node)) {
-    unit.core = core_of_group(graph_, node);
-    for (CoreValue& value : unit.core->values)
-      if (!value.op && !value.raw) value.outer = behind_views(value.outer);
+    unit.group = group_around(node);
+    for (GroupValue& value : unit.group->values)
+      if (!value.op) value.outer = behind_views(value.outer);
   }
   for (ValueId output : node.outputs) producer_[size_t(output)] = size();
   units_.push_back(std::move(unit));
@@ -47,7 +48,7 @@ void GroupUnits::read_node(const Node& node) {
 
 std::vector<ValueId> GroupUnits::inputs(int u) const {
   const Unit& unit = units_[size_t(u)];
-  if (unit.core) return unit.core->inputs();
+  if (unit.group) return unit.group->inputs();
   std::vector<ValueId> inputs = unit.node->inputs;
   std::sort(inputs.begin(), inputs.end());
   inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
@@ -56,9 +57,9 @@ std::vector<ValueId> GroupUnits::inputs(int u) const {
 
 std::vector<ValueId> GroupUnits::outputs(int u) const {
   const Unit& unit = units_[size_t(u)];
-  if (!unit.core) return unit.node->outputs;
+  if (!unit.group) return unit.node->outputs;
   std::vector<ValueId> outputs;
-  for (const CoreResult& result : unit.core->results) outputs.push_back(result.outer);
+  for (const GroupResult& result : unit.group->results) outputs.push_back(result.outer);
   return outputs;
 }
 
@@ -81,23 +82,23 @@ void GroupUnits::unlink(int u) {
   for (ValueId input : inputs(u)) std::erase(users_[size_t(input)], u);
 }
 
-void GroupUnits::become(int u, GroupCore core, int producer) {
+void GroupUnits::become(int u, GroupBody group, int producer) {
   unlink(u);
-  core.prune();
-  units_[size_t(u)].core = std::move(core);
+  group.prune();
+  units_[size_t(u)].group = std::move(group);
   link(u);
   if (has_readers(producer)) return;
   units_[size_t(producer)].live = false;
   unlink(producer);
 }
 
-void GroupUnits::merge(int gone, int kept, GroupCore core, double position) {
+void GroupUnits::merge(int gone, int kept, GroupBody group, double position) {
   unlink(gone);
   unlink(kept);
-  core.prune();
-  for (const CoreResult& result : core.results) producer_[size_t(result.outer)] = kept;
+  group.prune();
+  for (const GroupResult& result : group.results) producer_[size_t(result.outer)] = kept;
   units_[size_t(gone)].live = false;
-  units_[size_t(kept)].core = std::move(core);
+  units_[size_t(kept)].group = std::move(group);
   units_[size_t(kept)].position = position;
   link(kept);
 }
@@ -110,29 +111,29 @@ Graph GroupUnits::rewrite() {
   for (int u : order) {
     Unit& unit = units_[size_t(u)];
     if (!unit.live) continue;
-    if (!unit.core) {
+    if (!unit.group) {
       rewriter.copy(*unit.node);
       continue;
     }
-    std::erase_if(unit.core->results, [&](const CoreResult& result) { return !is_read(result.outer); });
-    unit.core->prune();
-    append_group(rewriter, graph_, *unit.core, unit.node->tags);
+    std::erase_if(unit.group->results, [&](const GroupResult& result) { return !is_read(result.outer); });
+    unit.group->prune();
+    append_group(rewriter, graph_, *unit.group, unit.node->tags);
   }
   return rewriter.finish();
 }
 
-bool within_limits(const GroupCore& core) {
-  return core.num_nodes() <= kMaxNodes && core.inputs().size() + core.results.size() <= kMaxOperands;
+bool within_limits(const GroupBody& group) {
+  return group.num_nodes() <= kMaxNodes && group.inputs().size() + group.results.size() <= kMaxOperands;
 }
 
-void append_group(Rewriter& rewriter, const Graph& from, const GroupCore& core, const std::vector<std::string>& tags) {
-  std::vector<ValueId> inputs = core.inputs();
+void append_group(Rewriter& rewriter, const Graph& from, const GroupBody& group, const std::vector<std::string>& tags) {
+  std::vector<ValueId> inputs = group.inputs();
   std::vector<ValueType> types;
   for (ValueId input : inputs) types.push_back(from.type(input));
   rewriter.builder().set_tags(tags);
-  std::vector<ValueId> outputs = rewriter.builder().add(*core.kind, rewriter.map(inputs), {}, make_body(core, types));
+  std::vector<ValueId> outputs = rewriter.builder().add(*group.kind, rewriter.map(inputs), {}, make_body(group, types));
   rewriter.builder().set_tags({});
-  for (size_t i = 0; i < outputs.size(); ++i) rewriter.replace(core.results[i].outer, outputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) rewriter.replace(group.results[i].outer, outputs[i]);
 }
 
 }  // namespace tokamak

@@ -1,7 +1,7 @@
 // A graph while its groups are being merged: what runs as one (a unit), in which order, and who reads what.
 #pragma once
 
-#include "passes/group_core.h"
+#include "passes/group_of_node.h"
 
 namespace tokamak {
 
@@ -10,8 +10,8 @@ class Rewriter;
 /// A node of the graph, or what became of a group that absorbed others.
 struct Unit {
   const Node* node = nullptr;
-  std::optional<GroupCore> core;  // of flat, row and column groups
-  double position = 0;            // units run in this order
+  std::optional<GroupBody> group;  // of flat, row and column groups
+  double position = 0;             // units run in this order
   bool live = true;
 };
 
@@ -22,7 +22,7 @@ class GroupUnits {
 
   int size() const { return int(units_.size()); }
   const Unit& operator[](int u) const { return units_[size_t(u)]; }
-  bool is_live_group(int u) const { return units_[size_t(u)].live && units_[size_t(u)].core; }
+  bool is_live_group(int u) const { return units_[size_t(u)].live && units_[size_t(u)].group; }
   double position(int u) const { return units_[size_t(u)].position; }
 
   std::vector<ValueId> inputs(int u) const;
@@ -38,10 +38,10 @@ class GroupUnits {
   /// Position of the last unit that reads the value; infinity when it escapes, 0 without readers.
   double last_use(ValueId value) const;
 
-  /// The unit computes `core` from now on; `producer`, which it no longer reads, goes when nobody else reads it.
-  void become(int u, GroupCore core, int producer);
-  /// `kept` computes `core`, in which `gone` is part, and runs at `position`.
-  void merge(int gone, int kept, GroupCore core, double position);
+  /// The unit computes `group` from now on; `producer`, which it no longer reads, goes when nobody else reads it.
+  void become(int u, GroupBody group, int producer);
+  /// `kept` computes `group`, in which `gone` is part, and runs at `position`.
+  void merge(int gone, int kept, GroupBody group, double position);
 
   /// The graph of the live units in their order.
   Graph rewrite();
@@ -60,9 +60,9 @@ class GroupUnits {
 };
 
 /// What keeps a group's kernel small: nodes of the body, inputs and outputs.
-bool within_limits(const GroupCore& core);
+bool within_limits(const GroupBody& group);
 
-/// Appends the group to the graph that the rewriter makes; its results stand for core.results.
-void append_group(Rewriter& rewriter, const Graph& from, const GroupCore& core, const std::vector<std::string>& tags);
+/// Appends the group to the graph that the rewriter makes; its results stand for group.results.
+void append_group(Rewriter& rewriter, const Graph& from, const GroupBody& group, const std::vector<std::string>& tags);
 
 }  // namespace tokamak

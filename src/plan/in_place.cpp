@@ -2,6 +2,7 @@
 
 #include "graph/op_def.h"
 #include "ops/group.h"
+#include "ops/group_body.h"
 #include "ops/pointwise.h"
 #include "plan/storage.h"  // find_roots
 
@@ -15,16 +16,15 @@ bool is_elementwise(const OpDef& op) { return op.fusion == Fusion::kPointwise &&
 // only elementwise ops read the input, and none after the output is made (a tile may be written at once). Of the type
 // of an output it is as large as the matrix, so the loop does not come by it again.
 // Row and column groups read rows again in later phases, after outputs of earlier ones were written.
-bool reads_before_writing(const Graph& body, ValueId output, ValueId input) {
-  std::vector<ValueId> roots = find_roots(body);
-  int written = body.producer(roots[size_t(output)]);
-  for (int n = 0; n < int(body.nodes().size()); ++n) {
-    const Node& node = body.nodes()[size_t(n)];
-    if (node.op->fusion == Fusion::kView) continue;
-    for (ValueId read : node.inputs)
-      if (roots[size_t(read)] == input && (n > written || !is_elementwise(*node.op))) return false;
+bool reads_before_writing(const GroupBody& group, int output, int input) {
+  int written = group.results[size_t(output)].value;
+  for (int v = 0; v < int(group.values.size()); ++v) {
+    const GroupValue& value = group.values[size_t(v)];
+    if (value.outer == input && !value.is_input()) return false;
+    for (int operand : value.operands)
+      if (group.values[size_t(operand)].outer == input && (v > written || !is_elementwise(*value.op))) return false;
   }
-  return written >= 0;
+  return !group.values[size_t(written)].is_input();
 }
 
 // A matmul group reads an element of the matrix that it adds the product to where it writes the sum, if nothing else in
@@ -45,11 +45,10 @@ bool is_addend(const Graph& body, ValueId output, ValueId input) {
 
 bool may_overwrite(const Graph& graph, const Node& node, int output, int input) {
   if (graph.type(node.outputs[size_t(output)]) != graph.type(node.inputs[size_t(input)])) return false;
-  if (node.op == &op::flat || node.op == &op::fused_matmul) {
-    ValueId result = node.body->results()[size_t(output)].value, argument = node.body->arguments()[size_t(input)].value;
-    return node.op == &op::flat ? reads_before_writing(*node.body, result, argument)
-                                : is_addend(*node.body, result, argument);
-  }
+  if (node.op == &op::flat) return reads_before_writing(read_group(node), output, input);
+  if (node.op == &op::fused_matmul)
+    return is_addend(*node.body, node.body->results()[size_t(output)].value,
+                     node.body->arguments()[size_t(input)].value);
   if (is_elementwise(*node.op)) return true;  // of any operand, not only the one that in_place names
   return node.op->in_place && node.op->in_place(node, output) == input;
 }

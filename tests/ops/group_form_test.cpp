@@ -89,6 +89,20 @@ TEST(GroupForm, RefusesValuesThatDoNotFitOneSpace) {
                InternalError);
 }
 
+TEST(GroupForm, RefusesAnArgumentThatNothingReads) {
+  EXPECT_THROW(test::parse(R"(graph g {
+    input x = %0 : f32[2,3]
+    %1 = flat(%0, %0) : f32[2,3] { graph body {
+        input a0 = %0 : f32[2,3]
+        input a1 = %1 : f32[2,3]
+        %2 = neg(%0) : f32[2,3]
+        result r0 = %2
+      } }
+    result y = %1
+  })"),
+               InternalError);
+}
+
 TEST(GroupForm, RefusesWhatIsNoGroup) {
   Graph graph = test::parse(R"(graph g {
     input x = %0 : f32[2,3]

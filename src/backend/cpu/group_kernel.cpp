@@ -69,10 +69,8 @@ class Runner {
   float* own_register(size_t k) { return scratch_.get() + int64_t(k) * p_.chunk; }
 
   bool may_write_directly(size_t r) const {
-    const Graph& body = *p_.body;
-    int64_t bytes = num_bytes(body.type(body.results()[r].value));
     for (size_t a = 0; a < in_.size(); ++a)
-      if (p_.read_after_write[r][a] && overlap(out_[r], bytes, in_[a], num_bytes(body.type(body.arguments()[a].value))))
+      if (p_.read_after_write[r][a] && overlap(out_[r], p_.results[r].bytes, in_[a], p_.argument_bytes[a]))
         return false;
     return true;
   }
@@ -81,7 +79,7 @@ class Runner {
     for (const Instruction& i : phase.row) run_on_row(i);
     for (const Instruction& i : phase.tile)
       if (i.kind == Instruction::Kind::kReduce && i.result < 0)
-        rows_[size_t(i.output.index)] = i.node->op == &op::reduce_max ? -HUGE_VALF : 0.0f;
+        rows_[size_t(i.output.index)] = i.node.op == &op::reduce_max ? -HUGE_VALF : 0.0f;
   }
 
   const void* argument(int access) const { return in_[size_t(p_.access_argument[size_t(access)])]; }
@@ -108,7 +106,7 @@ class Runner {
     int64_t first = 0;
     if (i.access >= 0)
       first = cursor_.offset(size_t(i.access)) + (p_.iteration.accesses[size_t(i.access)].uniform ? 0 : c);
-    i.node->op->tile(*i.node, {operands.data(), i.inputs.size()}, first, n, out);
+    i.node.op->tile(i.node, {operands.data(), i.inputs.size()}, first, n, out);
   }
 
   void run_on_row(const Instruction& i) {
@@ -155,7 +153,7 @@ class Runner {
 
   void run_reduce(const Instruction& i, int64_t c, int64_t n, std::span<float* const> sums) {
     TileOperand x = operand(i.inputs[0], c);
-    bool largest = i.node->op == &op::reduce_max;
+    bool largest = i.node.op == &op::reduce_max;
     if (i.result >= 0) {  // column
       if (x.uniform) std::fill_n(own_spare(n), n, *x.data), x.data = spare_.get();
       return largest ? max_to(x.data, n, sums[size_t(i.result)]) : add_to(x.data, n, sums[size_t(i.result)]);
@@ -299,11 +297,8 @@ void run_tiles(const TileProgram& program, Inputs inputs, Outputs outputs, int64
 }
 
 std::unique_ptr<Kernel> make_group_kernel(const Graph&, const Node& group) {
-  GroupSpace space = group_space(group);
-  bool column = group.op == &op::column;
-  size_t boundary = group.op == &op::flat ? 0 : 1;
-  TileProgram program = compile_tiles(group.body, {space.rows, space.cols}, boundary, column);
-  if (column) return std::make_unique<ColumnKernel>(std::move(program));
+  TileProgram program = compile_tiles(read_group(group));
+  if (group.op == &op::column) return std::make_unique<ColumnKernel>(std::move(program));
   return std::make_unique<TileKernel>(std::move(program));
 }
 

@@ -26,7 +26,7 @@ class Merger {
       if (tile[j].kind == Kind::kReduce) merge_dot(tile, j);
       if (tile[j].kind == Kind::kCompute) merge_chain(tile, j);
     }
-    std::erase_if(tile, [](const Instruction& i) { return i.kind == Kind::kCompute && !i.node; });
+    std::erase_if(tile, [](const Instruction& i) { return i.kind == Kind::kCompute && !i.node.op; });
   }
 
  private:
@@ -35,7 +35,7 @@ class Merger {
     if (!is_register(operand) || uses_.at(operand.index) != 1) return nullptr;
     for (size_t i = 0; i < j; ++i) {
       Instruction& maker = tile[i];
-      if (maker.kind == Kind::kCompute && maker.node && !maker.chain && maker.inputs.size() == 2 &&
+      if (maker.kind == Kind::kCompute && maker.node.op && !maker.chain && maker.inputs.size() == 2 &&
           is_register(maker.output) && maker.output.index == operand.index)
         return &maker;
     }
@@ -45,25 +45,25 @@ class Merger {
   // reduce_sum(mul(a, b)) along a row, of operands that both vary along it.
   void merge_dot(std::vector<Instruction>& tile, size_t j) {
     Instruction& sum = tile[j];
-    if (sum.node->op != &op::reduce_sum || sum.result >= 0) return;
+    if (sum.node.op != &op::reduce_sum || sum.result >= 0) return;
     Instruction* product = sole_maker(tile, j, sum.inputs[0]);
-    if (!product || product->node->op != &op::mul || !varies(product->inputs[0]) || !varies(product->inputs[1])) return;
+    if (!product || product->node.op != &op::mul || !varies(product->inputs[0]) || !varies(product->inputs[1])) return;
     sum.inputs = product->inputs;
-    product->node = nullptr;
+    product->node.op = nullptr;
   }
 
   void merge_chain(std::vector<Instruction>& tile, size_t j) {
     Instruction& second = tile[j];
-    if (!second.node || second.chain || second.inputs.size() != 2) return;
+    if (!second.node.op || second.chain || second.inputs.size() != 2) return;
     for (int position : {0, 1}) {
       Instruction* first = sole_maker(tile, j, second.inputs[size_t(position)]);
       if (!first) continue;
-      ChainLoop chain = find_chain(*first->node->op, *second.node->op, position);
+      ChainLoop chain = find_chain(*first->node.op, *second.node.op, position);
       if (!chain) continue;
       Operand other = second.inputs[size_t(1 - position)];
       second.chain = chain;
       second.inputs = {first->inputs[0], first->inputs[1], other};
-      first->node = nullptr;
+      first->node.op = nullptr;
       return;
     }
   }

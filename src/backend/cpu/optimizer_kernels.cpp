@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "graph/builder.h"
 #include "ops/adamw.h"
+#include "passes/group_of_node.h"
 
 #include <array>
 
@@ -67,16 +68,16 @@ class SumSquaresKernel : public Kernel {
 
 // The tile program of one tensor's update: what op::adamw decomposes into.
 TileProgram adamw_program(const ValueType& grad, const Attrs& attrs) {
-  auto body = std::make_shared<Graph>("adamw");
-  GraphBuilder g(*body);
+  Graph graph("adamw");
+  GraphBuilder g(graph);
   std::vector<ValueId> in;
   for (int i = 0; i < 4; ++i)
     in.push_back(g.input(fmt::format("a{}", i), {i == 1 ? grad.dtype : DType::kF32, grad.shape}));
   for (int i = 4; i < 7; ++i) in.push_back(g.input(fmt::format("a{}", i), {DType::kF32, {}}));
-  Node node{.op = &op::adamw, .inputs = in, .outputs = {}, .attrs = attrs, .tags = {}, .body = nullptr};
-  auto outputs = op::adamw.decompose(g, node, in);
-  for (size_t i = 0; i < outputs.size(); ++i) body->add_result(fmt::format("r{}", i), outputs[i]);
-  return compile_tiles(body, grad.shape, 0, false);
+  g.add(op::adamw, in, attrs);
+  std::optional<GroupBody> group = group_of_node(graph, graph.nodes()[0], {true, true, true});
+  TOKAMAK_CHECK(group, "adamw is no flat group");
+  return compile_tiles(*group);
 }
 
 class MultiAdamwKernel : public Kernel {

@@ -6,8 +6,7 @@
 
 #include "backend/cpu/chain.h"
 #include "backend/cpu/iteration.h"
-#include "graph/graph.h"
-#include "graph/op_def.h"
+#include "ops/group_body.h"
 
 namespace tokamak::cpu {
 
@@ -31,8 +30,8 @@ struct Instruction {
     kStore,    // result `result` = inputs[0]
   };
   Kind kind = Kind::kCompute;
-  const Node* node = nullptr;  // of the body
-  ChainLoop chain = nullptr;   // kCompute: `node` and the node that makes its operand, in one loop
+  Node node = {};             // kCompute, kReduce: op and attributes
+  ChainLoop chain = nullptr;  // kCompute: `node` and the one that makes its operand, in one loop
   std::vector<Operand> inputs;
   Operand output;
   int access = -1;  // kLoad, and generators: where the index of the first element comes from
@@ -47,14 +46,15 @@ struct Phase {
 /// Where a result goes.
 struct ResultInfo {
   DType dtype = DType::kF32;
+  int64_t bytes = 0;
   bool per_row = false;  // one element a row
   bool column = false;   // column reductions: accumulated over rows
   bool maximum = false;  // column reductions: by maximum instead of sum
 };
 
 struct TileProgram {
-  std::shared_ptr<const Graph> body;
   Iteration iteration;
+  std::vector<int64_t> argument_bytes;
   std::vector<int> access_argument;  // by access: argument index, or -1 for the index of a generator
   std::vector<DType> access_dtype;
   std::vector<float> constants;
@@ -67,8 +67,7 @@ struct TileProgram {
   int64_t chunk = 0;
 };
 
-/// `space` is the group's iteration space and `boundary` its number of row dims (0 for flat); see ops/group_form.h.
-/// Throws InternalError for a body that is none of flat, row and column.
-TileProgram compile_tiles(std::shared_ptr<const Graph> body, const Shape& space, size_t boundary, bool column);
+/// `outer` of inputs and results are positions among arguments and results.
+TileProgram compile_tiles(const GroupBody& group);
 
 }  // namespace tokamak::cpu

@@ -27,7 +27,7 @@ struct ColumnPlan {
 
 ColumnPlan plan_columns(const GroupBody& body) {
   ColumnPlan plan;
-  plan.vector = vector_length(body.cols, 16 / body.narrowest_bytes());
+  plan.vector = vector_length(body.cols, 16 / narrowest_bytes(body));
   int64_t vectors = body.cols / plan.vector;
   bool few = body.rows <= kFewRows;
   plan.across = std::min<int64_t>(few ? kThreads : 32, int64_t(std::bit_ceil(uint64_t(vectors))));
@@ -52,7 +52,7 @@ class ColumnWriter {
     for (size_t v = 0; v < body_.values.size(); ++v)
       if (expression_.level(int(v)) == Level::kScalar && !body_.values[v].is_reduction()) write_single(int(v));
     for (int v : sums_) {
-      text_.line("float total{}[kVector];  // {}", v, body_.values[size_t(v)].node->op->name);
+      text_.line("float total{}[kVector];  // {}", v, body_.values[size_t(v)].op->name);
       text_.line("for (int i = 0; i < kVector; ++i) total{}[i] = {}::start();", v,
                  combine_name(body_.values[size_t(v)]));
     }
@@ -77,9 +77,9 @@ class ColumnWriter {
   }
 
   void write_single(int v) {
-    const BodyValue& value = body_.values[size_t(v)];
-    if (value.is_argument())
-      text_.line("const float v{} = to_float(a{}[{}]);", v, value.argument, expression_.place(v));
+    const GroupValue& value = body_.values[size_t(v)];
+    if (value.is_input())
+      text_.line("const float v{} = to_float(a{}[{}]);", v, value.outer, expression_.place(v));
     else
       text_.line("{}", expression_.statement(v));
   }
@@ -87,9 +87,9 @@ class ColumnWriter {
   // Vectors of arguments that vary along the rows, or that do not.
   void write_vectors(bool along_rows) {
     for (size_t v = 0; v < body_.values.size(); ++v) {
-      const BodyValue& value = body_.values[v];
-      if (value.is_argument() && expression_.level(int(v)) == Level::kTile && value.along_rows == along_rows)
-        text_.line("const auto x{} = load_packed<kVector>(a{} + {});", v, value.argument, expression_.place(int(v)));
+      const GroupValue& value = body_.values[v];
+      if (value.is_input() && expression_.level(int(v)) == Level::kTile && value.along_rows == along_rows)
+        text_.line("const auto x{} = load_packed<kVector>(a{} + {});", v, value.outer, expression_.place(int(v)));
     }
   }
 
@@ -113,9 +113,7 @@ class ColumnWriter {
     VectorCode code;
     for (size_t v = 0; v < body_.values.size(); ++v)
       if (!body_.values[v].is_reduction()) code.values.push_back(int(v));
-    code.source = [&](int v) {
-      return body_.values[size_t(v)].is_argument() ? fmt::format("x{}[i]", v) : std::string();
-    };
+    code.source = [&](int v) { return body_.values[size_t(v)].is_input() ? fmt::format("x{}[i]", v) : std::string(); };
     std::vector<size_t> full;
     for (size_t r = 0; r < body_.results.size(); ++r)
       if (!body_.values[size_t(body_.results[r].value)].is_reduction()) full.push_back(r);

@@ -7,7 +7,7 @@
 
 namespace tokamak::cuda {
 
-const char* combine_name(const BodyValue& reduction) { return reduction.is(op::reduce_max) ? "Max" : "Sum"; }
+const char* combine_name(const GroupValue& reduction) { return reduction.is(op::reduce_max) ? "Max" : "Sum"; }
 
 std::vector<int> results_of(const GroupBody& body, int value) {
   std::vector<int> found;

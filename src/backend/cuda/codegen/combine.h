@@ -2,9 +2,9 @@
 // partial[(block * kSums + s) * kCols + column]; the text defines kBlocks and kSums.
 #pragma once
 
-#include "backend/cuda/codegen/group_body.h"
 #include "backend/cuda/codegen/group_source.h"
 #include "backend/cuda/codegen/text.h"
+#include "ops/group_body.h"
 
 namespace tokamak::cuda {
 
@@ -18,7 +18,7 @@ void add_combine(GroupCode& code, const GroupBody& body, const std::vector<int>&
 void write_partial(Text& text, const std::vector<int>& sums, int teams);
 
 /// "Sum" or "Max".
-const char* combine_name(const BodyValue& reduction);
+const char* combine_name(const GroupValue& reduction);
 
 /// Results that are the reduction's.
 std::vector<int> results_of(const GroupBody& body, int value);

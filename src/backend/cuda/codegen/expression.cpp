@@ -24,7 +24,7 @@ std::string literal(double value) {
 
 Expression::Expression(const GroupBody& body, bool flattened)
     : body_(body), flattened_(flattened), coarse_(coarse_exponentials(body)) {
-  for (const BodyValue& v : body.values) {
+  for (const GroupValue& v : body.values) {
     Level level = v.along_cols || (flattened && v.along_rows) ? Level::kTile
                   : v.along_rows                              ? Level::kRow
                                                               : Level::kScalar;
@@ -38,41 +38,41 @@ Expression::Expression(const GroupBody& body, bool flattened)
 }
 
 std::string Expression::name(int value) const {
-  const BodyValue& v = body_.values[size_t(value)];
-  return v.is(op::constant) ? literal(v.node->attrs.get_double("value")) : fmt::format("v{}", value);
+  const GroupValue& v = body_.values[size_t(value)];
+  return v.is(op::constant) ? literal(v.attrs.get_double("value")) : fmt::format("v{}", value);
 }
 
-std::string Expression::stored(const BodyResult& result) const {
-  const BodyValue& v = body_.values[size_t(result.value)];
-  bool rounds = v.is(op::cast) && v.dtype == result.dtype && v.dtype != DType::kI32;
+std::string Expression::stored(const GroupResult& result) const {
+  const GroupValue& v = body_.values[size_t(result.value)];
+  bool rounds = v.is(op::cast) && v.dtype == result.type.dtype && v.dtype != DType::kI32;
   return name(rounds ? v.operands[0] : result.value);
 }
 
 std::string Expression::statement(int value) const {
-  const BodyValue& v = body_.values[size_t(value)];
-  return fmt::format("const float v{} = {};  // {}", value, right_side(v), v.node->op->name);
+  const GroupValue& v = body_.values[size_t(value)];
+  return fmt::format("const float v{} = {};  // {}", value, right_side(v), v.op->name);
 }
 
-bool Expression::is_column_limit(const BodyValue& v) const {
+bool Expression::is_column_limit(const GroupValue& v) const {
   if (!v.is(op::less) || body_.kind != &op::row) return false;
-  const BodyValue &a = body_.values[size_t(v.operands[0])], &b = body_.values[size_t(v.operands[1])];
-  return a.is(op::iota) && a.along_cols && a.node->attrs.get_int("dim") == 1 && !a.node->attrs.find("period") &&
-         b.is(op::constant) && b.node->attrs.get_double("value") > double(body_.cols) / 2;
+  const GroupValue &a = body_.values[size_t(v.operands[0])], &b = body_.values[size_t(v.operands[1])];
+  return a.is(op::iota) && a.along_cols && a.attrs.get_int("dim") == 1 && !a.attrs.find("period") &&
+         b.is(op::constant) && b.attrs.get_double("value") > double(body_.cols) / 2;
 }
 
 int64_t Expression::unmasked_cols() const {
   int64_t limit = body_.cols;
-  for (const BodyValue& v : body_.values)
+  for (const GroupValue& v : body_.values)
     if (is_column_limit(v)) {
-      double bound = body_.values[size_t(v.operands[1])].node->attrs.get_double("value");
+      double bound = body_.values[size_t(v.operands[1])].attrs.get_double("value");
       limit = std::min(limit, int64_t(std::min(bound, double(body_.cols))));
     }
   return limit;
 }
 
-std::string Expression::iota(const BodyValue& v) const {
-  auto dim = size_t(v.node->attrs.get_int("dim"));
-  int64_t size = v.node->attrs.get_ints("shape")[dim], period = v.node->attrs.get_int("period", size);
+std::string Expression::iota(const GroupValue& v) const {
+  auto dim = size_t(v.attrs.get_int("dim"));
+  int64_t size = body_.shape(v)[dim], period = v.attrs.get_int("period", size);
   if (size <= 1) return "0.0f";
   bool repeats = period < size, by_row = !flattened_ && dim == 0;
   if (repeats) return fmt::format("float(({}) % Index({}))", by_row ? "row" : "column + i", period);
@@ -82,21 +82,20 @@ std::string Expression::iota(const BodyValue& v) const {
                                                                            : "float(column + i)";
 }
 
-std::string Expression::right_side(const BodyValue& v) const {
-  const Node& node = *v.node;
+std::string Expression::right_side(const GroupValue& v) const {
   if (v.is(op::iota)) return iota(v);
   if (v.is(op::random_uniform))
-    return fmt::format("uniform_element(a{}, {}, {}u)", v.argument, v.along_rows ? "row" : "0",
-                       uint64_t(node.attrs.get_int("stream")));
+    return fmt::format("uniform_element(a{}, {}, {}u)", v.outer, v.along_rows ? "row" : "0",
+                       uint64_t(v.attrs.get_int("stream")));
   auto operand = [&](size_t k) { return name(v.operands[k]); };
   if (v.is(op::cast)) {
     if (v.dtype == DType::kF32) return operand(0);
     if (v.dtype == DType::kI32) return fmt::format("scalar::cast_i32({})", operand(0));
     return fmt::format("rounded<{}>({})", device_type(v.dtype), operand(0));
   }
-  TOKAMAK_CHECK(!node.op->scalar.empty(), "[group] '{}' has no scalar function", node.op->name);
+  TOKAMAK_CHECK(!v.op->scalar.empty(), "[group] '{}' has no scalar function", v.op->name);
   bool coarse = coarse_[size_t(&v - body_.values.data())];
-  std::string call = fmt::format("scalar::{}({}", coarse ? "coarse_exp" : node.op->scalar, operand(0));
+  std::string call = fmt::format("scalar::{}({}", coarse ? "coarse_exp" : v.op->scalar, operand(0));
   for (size_t k = 1; k < v.operands.size(); ++k) call += ", " + operand(k);
   call += ")";
   // As if it had been stored: what a value is must not depend on what it is fused with.
@@ -105,16 +104,16 @@ std::string Expression::right_side(const BodyValue& v) const {
 }
 
 std::string Expression::place(int value) const {
-  const BodyValue& v = body_.values[size_t(value)];
+  const GroupValue& v = body_.values[size_t(value)];
   if (flattened_) return v.along_rows || v.along_cols ? "column" : "0";
   if (v.along_rows && v.along_cols) return "row * kCols + column";
   return v.along_rows ? "row" : v.along_cols ? "column" : "0";
 }
 
 std::string Expression::random_vector(int value) const {
-  const BodyValue& v = body_.values[size_t(value)];
-  return fmt::format("float u{0}[kVector]; uniform_vector<kVector>(a{1}, int64_t({2}), {3}u, u{0});", value, v.argument,
-                     place(value), uint64_t(v.node->attrs.get_int("stream")));
+  const GroupValue& v = body_.values[size_t(value)];
+  return fmt::format("float u{0}[kVector]; uniform_vector<kVector>(a{1}, int64_t({2}), {3}u, u{0});", value, v.outer,
+                     place(value), uint64_t(v.attrs.get_int("stream")));
 }
 
 void write_vector(Text& text, const GroupBody& body, const Expression& expression, const VectorCode& code) {
@@ -124,7 +123,7 @@ void write_vector(Text& text, const GroupBody& body, const Expression& expressio
   text.unroll();
   text.open("for (int i = 0; i < kVector; ++i)");
   for (int v : code.values) {
-    const BodyValue& value = body.values[size_t(v)];
+    const GroupValue& value = body.values[size_t(v)];
     if (expression.level(v) != Level::kTile) continue;
     if (std::string from = code.source(v); !from.empty())
       text.line("const float v{} = {};", v, from);
@@ -139,10 +138,13 @@ void write_vector(Text& text, const GroupBody& body, const Expression& expressio
 
 std::string parameters(const GroupBody& body) {
   std::string list;
-  for (size_t a = 0; a < body.arguments.size(); ++a)
-    list += fmt::format("const {}* __restrict__ a{}, ", device_type(body.arguments[a]), a);
+  std::vector<DType> types(body.inputs().size());
+  for (const GroupValue& v : body.values)
+    if (v.outer != kNoValue) types[size_t(v.outer)] = v.is_input() ? v.dtype : DType::kI32;  // or an rng
+  for (size_t a = 0; a < types.size(); ++a)
+    list += fmt::format("const {}* __restrict__ a{}, ", device_type(types[a]), a);
   for (size_t r = 0; r < body.results.size(); ++r)
-    list += fmt::format("{}* __restrict__ r{}, ", device_type(body.results[r].dtype), r);
+    list += fmt::format("{}* __restrict__ r{}, ", device_type(body.results[r].type.dtype), r);
   return list + "float* __restrict__ partial";
 }
 
@@ -153,6 +155,15 @@ std::string prelude(const GroupBody& body, int vector, const std::string& note) 
       "using Index = {};  // of every element\nconstexpr Index kRows = {}, kCols = {};\n"
       "constexpr int kVector = {};  // elements of a thread side by side\n",
       body.kind->name, body.rows, body.cols, note, index, body.rows, body.cols, vector);
+}
+
+int64_t narrowest_bytes(const GroupBody& body) {
+  int64_t bytes = 4;
+  for (const GroupValue& v : body.values)
+    if (v.is_input() && body.is_full(v)) bytes = std::min(bytes, dtype_bytes(v.dtype));
+  for (const GroupResult& r : body.results)
+    if (body.is_full(body.values[size_t(r.value)])) bytes = std::min(bytes, dtype_bytes(r.type.dtype));
+  return bytes;
 }
 
 int vector_length(int64_t n, int64_t limit) {

@@ -2,8 +2,8 @@
 // define: `row`, `column` (of the first element of the vector) and `i` within it.
 #pragma once
 
-#include "backend/cuda/codegen/group_body.h"
 #include "backend/cuda/codegen/text.h"
+#include "ops/group_body.h"
 
 #include <functional>
 
@@ -21,7 +21,7 @@ class Expression {
   /// "v3", or the literal.
   std::string name(int value) const;
   /// What is stored as the result: the value, or what it rounds where storing rounds alike.
-  std::string stored(const BodyResult& result) const;
+  std::string stored(const GroupResult& result) const;
   /// "const float v3 = ...;  // gelu" of a value that is no argument, random vector or reduction.
   std::string statement(int value) const;
   /// Index of the first element at hand of an argument or of random numbers, in its own tensor.
@@ -32,11 +32,11 @@ class Expression {
   /// where there is no such comparison.
   int64_t unmasked_cols() const;
   /// Whether the value is such a comparison.
-  bool is_column_limit(const BodyValue& v) const;
+  bool is_column_limit(const GroupValue& v) const;
 
  private:
-  std::string right_side(const BodyValue& v) const;
-  std::string iota(const BodyValue& v) const;
+  std::string right_side(const GroupValue& v) const;
+  std::string iota(const GroupValue& v) const;
 
   const GroupBody& body_;
   bool flattened_;
@@ -57,6 +57,9 @@ std::string parameters(const GroupBody& body);
 
 /// What every text begins with: what the group is, includes, and the constants kRows, kCols, kVector, Index.
 std::string prelude(const GroupBody& body, int vector, const std::string& note);
+
+/// Bytes of the narrowest type among the full inputs and results; 4 where there is none.
+int64_t narrowest_bytes(const GroupBody& body);
 
 /// The largest power of two that divides n and is at most `limit`.
 int vector_length(int64_t n, int64_t limit);

@@ -14,7 +14,7 @@ constexpr int kThreads = 256;
 // Whether the matrix can be worked on as one line: nothing varies along one of its two sides only.
 bool is_line(const GroupBody& body) {
   if (body.rows == 1 || body.cols == 1) return true;
-  for (const BodyValue& v : body.values)
+  for (const GroupValue& v : body.values)
     if (v.along_rows != v.along_cols || v.is(op::iota)) return false;
   return true;
 }
@@ -23,9 +23,9 @@ class FlatWriter {
  public:
   explicit FlatWriter(const GroupBody& body)
       : body_(body), line_(is_line(body)), expression_(body, line_),
-        vector_(vector_length(line_ ? body.size() : body.cols, 16 / body.narrowest_bytes())) {
+        vector_(vector_length(line_ ? body.size() : body.cols, 16 / narrowest_bytes(body))) {
     int64_t loads = 0;
-    for (const BodyValue& v : body.values) loads += is_streamed(v);
+    for (const GroupValue& v : body.values) loads += is_streamed(v);
     per_thread_ = loads <= 2 ? 2 : 1;
   }
 
@@ -49,31 +49,31 @@ class FlatWriter {
 
  private:
   int64_t vectors() const { return body_.size() / vector_; }
-  bool is_streamed(const BodyValue& v) const { return v.is_argument() && body_.size() > 1 && body_.is_full(v); }
+  bool is_streamed(const GroupValue& v) const { return v.is_input() && body_.size() > 1 && body_.is_full(v); }
 
   void write_scalars() {
     for (size_t v = 0; v < body_.values.size(); ++v)
       if (expression_.level(int(v)) == Level::kScalar) write_single(int(v));
   }
   void write_single(int v) {
-    const BodyValue& value = body_.values[size_t(v)];
-    if (value.is_argument())
-      text_.line("const float v{} = to_float(a{}[{}]);", v, value.argument, expression_.place(v));
+    const GroupValue& value = body_.values[size_t(v)];
+    if (value.is_input())
+      text_.line("const float v{} = to_float(a{}[{}]);", v, value.outer, expression_.place(v));
     else
       text_.line("{}", expression_.statement(v));
   }
 
   void write_loads() {
     for (size_t v = 0; v < body_.values.size(); ++v)
-      if (const BodyValue& value = body_.values[v]; is_streamed(value))
+      if (const GroupValue& value = body_.values[v]; is_streamed(value))
         text_.line("Packed<{}, kVector> x{}[kPerThread];", device_type(value.dtype), v);
     text_.unroll();
     text_.open("for (int k = 0; k < kPerThread; ++k)");
     text_.line("const Index at = first + Index(k) * kThreads;");
     text_.line("if (at >= kVectors) continue;");
     for (size_t v = 0; v < body_.values.size(); ++v)
-      if (const BodyValue& value = body_.values[v]; is_streamed(value))
-        text_.line("x{}[k] = load_packed<kVector>(a{} + at * kVector);", v, value.argument);
+      if (const GroupValue& value = body_.values[v]; is_streamed(value))
+        text_.line("x{}[k] = load_packed<kVector>(a{} + at * kVector);", v, value.outer);
     text_.close();
   }
 
@@ -90,10 +90,10 @@ class FlatWriter {
     text_.open("for (int k = 0; k < kPerThread; ++k)");
     write_position();
     for (size_t v = 0; v < body_.values.size(); ++v) {
-      const BodyValue& value = body_.values[v];
+      const GroupValue& value = body_.values[v];
       if (expression_.level(int(v)) == Level::kRow) write_single(int(v));
-      if (value.is_argument() && expression_.level(int(v)) == Level::kTile && !is_streamed(value))
-        text_.line("const auto x{} = load_packed<kVector>(a{} + {});", v, value.argument, expression_.place(int(v)));
+      if (value.is_input() && expression_.level(int(v)) == Level::kTile && !is_streamed(value))
+        text_.line("const auto x{} = load_packed<kVector>(a{} + {});", v, value.outer, expression_.place(int(v)));
     }
     write_elements();
     for (size_t r = 0; r < body_.results.size(); ++r)
@@ -105,8 +105,8 @@ class FlatWriter {
     VectorCode code;
     for (size_t v = 0; v < body_.values.size(); ++v) code.values.push_back(int(v));
     code.source = [&](int v) -> std::string {
-      const BodyValue& value = body_.values[size_t(v)];
-      if (!value.is_argument()) return "";
+      const GroupValue& value = body_.values[size_t(v)];
+      if (!value.is_input()) return "";
       return is_streamed(value) ? fmt::format("x{}[k][i]", v) : fmt::format("x{}[i]", v);
     };
     for (size_t r = 0; r < body_.results.size(); ++r) {

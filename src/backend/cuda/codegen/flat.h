@@ -1,8 +1,8 @@
 // Flat groups; see group_source.h.
 #pragma once
 
-#include "backend/cuda/codegen/group_body.h"
 #include "backend/cuda/codegen/group_source.h"
+#include "ops/group_body.h"
 
 namespace tokamak::cuda {
 

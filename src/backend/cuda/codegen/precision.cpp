@@ -17,18 +17,18 @@ class Uses {
   bool is_coarse(int v) const { return value(v).is(op::exp) && uses_are_low(v, subtracts_max(value(v).operands[0])); }
 
  private:
-  const BodyValue& value(int v) const { return body_.values[size_t(v)]; }
+  const GroupValue& value(int v) const { return body_.values[size_t(v)]; }
 
   bool subtracts_max(int v) const {
     if (!value(v).is(op::sub)) return false;
-    const BodyValue& top = value(value(v).operands[1]);
+    const GroupValue& top = value(value(v).operands[1]);
     return top.is(op::reduce_max) && top.reduces_cols() && top.operands[0] == value(v).operands[0];
   }
 
   // Whether every use ends in numbers of 16 bits; or in a sum over the row, where `sums` says that this is as good.
   bool uses_are_low(int v, bool sums) const {
-    for (const BodyResult& result : body_.results)
-      if (result.value == v && dtype_bytes(result.dtype) != 2) return false;
+    for (const GroupResult& result : body_.results)
+      if (result.value == v && dtype_bytes(result.type.dtype) != 2) return false;
     for (int u : users_[size_t(v)])
       if (!(dtype_bytes(value(u).dtype) == 2 || (passes_on(u, v) && low_[size_t(u)]) ||
             (sums && value(u).is(op::reduce_sum) && value(u).reduces_cols())))
@@ -37,7 +37,7 @@ class Uses {
   }
 
   bool passes_on(int user, int v) const {
-    const BodyValue& u = value(user);
+    const GroupValue& u = value(user);
     if (u.is(op::select)) return u.operands[0] != v;
     return u.is(op::add) || u.is(op::sub) || u.is(op::mul) || (u.is(op::cast) && u.dtype == DType::kF32);
   }

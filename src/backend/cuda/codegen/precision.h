@@ -1,7 +1,7 @@
 // Where a group's body needs less than the full precision of f32.
 #pragma once
 
-#include "backend/cuda/codegen/group_body.h"
+#include "ops/group_body.h"
 
 namespace tokamak::cuda {
 

@@ -13,7 +13,7 @@ namespace {
 using Keep = RowPlan::Keep;
 
 bool sums_rows(const GroupBody& body) {
-  return std::any_of(body.values.begin(), body.values.end(), [](const BodyValue& v) { return v.reduces_rows(); });
+  return std::any_of(body.values.begin(), body.values.end(), [](const GroupValue& v) { return v.reduces_rows(); });
 }
 
 }  // namespace
@@ -82,14 +82,14 @@ void RowWriter::write_start() {
   if (needs_scratch() && sums_) text_.line("int turn = 0;  // rows take turns with the scratch");
   for (int v = 0; v < count(); ++v)
     if (expression_.level(v) == Level::kScalar && !value(v).is_reduction()) write_single(v);
-  for (int v : row_sums_) text_.line("float total{}[kVectors][kVector] = {{}};  // {}", v, value(v).node->op->name);
+  for (int v : row_sums_) text_.line("float total{}[kVectors][kVector] = {{}};  // {}", v, value(v).op->name);
 }
 
 void RowWriter::write_single(int v) {
   if (is_loaded_ahead(v))
     text_.line("const float v{0} = now.x{0};", v);
-  else if (value(v).is_argument())
-    text_.line("const float v{} = to_float(a{}[{}]);", v, value(v).argument, expression_.place(v));
+  else if (value(v).is_input())
+    text_.line("const float v{} = to_float(a{}[{}]);", v, value(v).outer, expression_.place(v));
   else
     text_.line("{}", expression_.statement(v));
 }
@@ -131,7 +131,7 @@ void RowWriter::write_phase(int p) {
     work = true;
     text_.line("float part{}[kParts];", v);
     text_.line("for (int i = 0; i < kParts; ++i) part{}[i] = {}::start();  // {}", v, combine_name(value(v)),
-               value(v).node->op->name);
+               value(v).op->name);
     bool packed = shortcuts_.packed_max.count(v) > 0;
     if (packed) text_.line("PackedMax top{};", v);
     code.actions.push_back(fmt::format("{}part{}[i % kParts] = {};", packed ? "if (!whole.value) " : "", v,
@@ -159,7 +159,7 @@ void RowWriter::write_phase_loops(int p, VectorCode& code, const std::vector<int
     if (hot >= 0 && shortcuts_.one_hot.count(v) && shortcuts_.one_hot.at(v) == hot)
       return fmt::format("hit.value ? scalar::equal({}, {}) : 0.0f", expression_.name(value(v).operands[0]),
                          expression_.name(value(v).operands[1]));
-    if (!value(v).is_argument()) return "";
+    if (!value(v).is_input()) return "";
     return in_registers(v) ? fmt::format("x{}[k][i]", v) : fmt::format("p{}[i]", v);
   };
   for (int v : phases_.reductions(p))

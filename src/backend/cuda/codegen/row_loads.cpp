@@ -19,7 +19,7 @@ void RowWriter::write_load_function() {
   text_.line("Operands loaded;");
   for (int v = 0; v < count(); ++v)
     if (is_loaded_ahead(v) && !is_operand(v))
-      text_.line("loaded.x{} = to_float(a{}[{}]);", v, value(v).argument, expression_.place(v));
+      text_.line("loaded.x{} = to_float(a{}[{}]);", v, value(v).outer, expression_.place(v));
   write_vector_loop([&] {
     for (int v = 0; v < count(); ++v)
       if (is_operand(v)) write_load("loaded.", v);
@@ -36,7 +36,7 @@ void RowWriter::write_load_function() {
 }
 
 void RowWriter::write_load(const char* into, int v) {
-  text_.line("{}x{}[k] = load_packed<kVector>(a{} + {});", into, v, value(v).argument, expression_.place(v));
+  text_.line("{}x{}[k] = load_packed<kVector>(a{} + {});", into, v, value(v).outer, expression_.place(v));
 }
 
 void RowWriter::write_exchange() {
@@ -66,7 +66,7 @@ void RowWriter::write_loads() {
       if (plan_.keep == Keep::kRegisters)
         write_load("", v);
       else
-        text_.line("stage<kVector>(x{} + column, a{} + {});", v, value(v).argument, expression_.place(v));
+        text_.line("stage<kVector>(x{} + column, a{} + {});", v, value(v).outer, expression_.place(v));
     }
   });
   if (plan_.keep == Keep::kShared) text_.line("wait_for_staged();");
@@ -74,11 +74,11 @@ void RowWriter::write_loads() {
 
 // The packed vector of an argument that is not in registers.
 void RowWriter::write_source(int v) {
-  if (!value(v).is_argument() || in_registers(v)) return;
+  if (!value(v).is_input() || in_registers(v)) return;
   if (is_operand(v) && plan_.keep == Keep::kShared)
     text_.line("const auto p{0} = load_packed<kVector>(x{0} + column);", v);
   else
-    text_.line("const auto p{} = load_packed<kVector>({}(a{}) + {});", v, plan_.ahead ? "again" : "", value(v).argument,
+    text_.line("const auto p{} = load_packed<kVector>({}(a{}) + {});", v, plan_.ahead ? "again" : "", value(v).outer,
                expression_.place(v));
 }
 

@@ -11,17 +11,31 @@ namespace {
 
 constexpr size_t kMaxKept = 2;
 
-bool is_dear(const BodyValue& v) {
+bool is_dear(const GroupValue& v) {
   for (const OpDef* op : {&op::exp, &op::log, &op::tanh, &op::pow, &op::gelu, &op::gelu_grad, &op::random_uniform})
     if (v.is(*op)) return true;
   return false;
+}
+
+// The values that `targets` need, in order; a value of which stop() says so is taken as it is.
+template <typename Stop>
+std::vector<int> needed_for(const GroupBody& body, const std::vector<int>& targets, const Stop& stop) {
+  std::vector<bool> needed(body.values.size());
+  for (int target : targets) needed[size_t(target)] = true;
+  for (size_t v = body.values.size(); v-- > 0;)
+    if (needed[v] && !stop(int(v)))
+      for (int operand : body.values[v].operands) needed[size_t(operand)] = true;
+  std::vector<int> values;
+  for (size_t v = 0; v < needed.size(); ++v)
+    if (needed[v]) values.push_back(int(v));
+  return values;
 }
 
 }  // namespace
 
 RowPhases::RowPhases(const GroupBody& body, const Expression& expression, bool keep, std::function<bool(int)> skipped)
     : body_(body), expression_(expression), skipped_(std::move(skipped)) {
-  for (const BodyValue& v : body.values) {
+  for (const GroupValue& v : body.values) {
     int phase = 0;
     for (int operand : v.operands) phase = std::max(phase, phase_[size_t(operand)]);
     if (v.reduces_cols()) ++phase;
@@ -54,7 +68,7 @@ std::vector<int> RowPhases::row_sums(int p) const {
 std::vector<int> RowPhases::stores(int p) const {
   std::vector<int> found;
   for (size_t r = 0; r < body_.results.size(); ++r) {
-    const BodyValue& v = body_.values[size_t(body_.results[r].value)];
+    const GroupValue& v = body_.values[size_t(body_.results[r].value)];
     if (!v.reduces_rows() && v.along_cols && phase_[size_t(body_.results[r].value)] == p) found.push_back(int(r));
   }
   return found;

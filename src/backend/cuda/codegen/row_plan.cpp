@@ -40,10 +40,10 @@ int64_t teams_for(const GroupBody& body, int64_t team, bool sums_rows) {
 // Registers of a thread that hold two rows' operands, the sums and, where `columns`, the columns' arguments.
 int64_t held_registers(const GroupBody& body, const RowPlan& plan, bool columns) {
   int64_t bytes = 0;
-  for (const BodyValue& v : body.values) {
+  for (const GroupValue& v : body.values) {
     if (is_row_operand(body, v))
       bytes += 2 * dtype_bytes(v.dtype);
-    else if (columns && v.is_argument() && v.along_cols)
+    else if (columns && v.is_input() && v.along_cols)
       bytes += dtype_bytes(v.dtype);
     if (v.reduces_rows()) bytes += 4;
   }
@@ -58,19 +58,19 @@ int64_t registers_of_thread(const RowPlan& plan) {
 
 }  // namespace
 
-bool is_row_operand(const GroupBody& body, const BodyValue& value) {
-  return value.is_argument() && value.along_cols && (value.along_rows || body.rows == 1);
+bool is_row_operand(const GroupBody& body, const GroupValue& value) {
+  return value.is_input() && value.along_cols && (value.along_rows || body.rows == 1);
 }
 
-int64_t staged_bytes(const GroupBody& body, const BodyValue& argument) {
+int64_t staged_bytes(const GroupBody& body, const GroupValue& argument) {
   return ceil_div(body.cols * dtype_bytes(argument.dtype), 16) * 16;
 }
 
 RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64_t shared_bytes) {
   RowPlan plan;
-  plan.vector = vector_length(body.cols, 16 / body.narrowest_bytes());
+  plan.vector = vector_length(body.cols, 16 / narrowest_bytes(body));
   int64_t vectors = body.cols / plan.vector, bytes = 0, staged = 0;
-  for (const BodyValue& v : body.values)
+  for (const GroupValue& v : body.values)
     if (is_row_operand(body, v)) {
       bytes += dtype_bytes(v.dtype);
       staged += staged_bytes(body, v);

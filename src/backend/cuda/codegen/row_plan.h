@@ -1,7 +1,7 @@
 // How the threads share the rows of a row group.
 #pragma once
 
-#include "backend/cuda/codegen/group_body.h"
+#include "ops/group_body.h"
 
 namespace tokamak::cuda {
 
@@ -27,9 +27,9 @@ struct RowPlan {
 RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64_t shared_bytes);
 
 /// Bytes in shared memory of a row of the argument, a multiple of 16.
-int64_t staged_bytes(const GroupBody& body, const BodyValue& argument);
+int64_t staged_bytes(const GroupBody& body, const GroupValue& argument);
 
 /// Whether the value is an argument with an element of its own for every element of the matrix.
-bool is_row_operand(const GroupBody& body, const BodyValue& value);
+bool is_row_operand(const GroupBody& body, const GroupValue& value);
 
 }  // namespace tokamak::cuda

@@ -19,7 +19,7 @@ void RowWriter::finish_reductions(int p) {
     int operand = value(v).operands[0];
     if (expression_.level(operand) == Level::kTile) continue;  // else it is the same in every column
     text_.line("const float v{} = {}{};  // {}", v, expression_.name(operand),
-               value(v).is(op::reduce_sum) ? " * float(kCols)" : "", value(v).node->op->name);
+               value(v).is(op::reduce_sum) ? " * float(kCols)" : "", value(v).op->name);
   }
   write_combine(p);
   bool waited = plan_.team > 32 && !combined(p).empty();
@@ -29,7 +29,7 @@ void RowWriter::finish_reductions(int p) {
     if (!waited) text_.line("__syncthreads();");  // other threads have staged it
     waited = true;
     text_.line("const float v{} = pick(x{}, int(kCols), {});  // {}", v, pick.argument, expression_.name(pick.place),
-               value(v).node->op->name);
+               value(v).op->name);
   }
 }
 
@@ -50,7 +50,7 @@ void RowWriter::write_combine(int p) {
     scratch = fmt::format("scratch[team][{}] + {} * (kTeam / 32)", sums_ ? "turn" : "0", scratch_of_[size_t(p)]);
   text_.line("combine_team<kTeam, kTeams{}>(all{}, {}, team);", how, p, scratch);
   for (size_t i = 0; i < reductions.size(); ++i)
-    text_.line("const float v{} = all{}[{}];  // {}", reductions[i], p, i, value(reductions[i]).node->op->name);
+    text_.line("const float v{} = all{}[{}];  // {}", reductions[i], p, i, value(reductions[i]).op->name);
 }
 
 // What takes the value of reduction v's operand in, too; a product without rounding it first.

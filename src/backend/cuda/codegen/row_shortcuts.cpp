@@ -23,11 +23,11 @@ class Finder {
   }
 
  private:
-  const BodyValue& value(int v) const { return body_.values[size_t(v)]; }
+  const GroupValue& value(int v) const { return body_.values[size_t(v)]; }
 
   bool is_column(int v) const {
-    return value(v).is(op::iota) && value(v).along_cols && value(v).node->attrs.get_int("dim") == 1 &&
-           !value(v).node->attrs.find("period");
+    return value(v).is(op::iota) && value(v).along_cols && value(v).attrs.get_int("dim") == 1 &&
+           !value(v).attrs.find("period");
   }
   bool is_of_row(int v) const { return expression_.level(v) == Level::kRow || expression_.level(v) == Level::kScalar; }
 
@@ -52,12 +52,12 @@ class Finder {
 
   void find_pick(int v) {
     if (plan_.keep != RowPlan::Keep::kShared || !value(v).is(op::reduce_sum) || !value(v).reduces_cols()) return;
-    const BodyValue& chosen = value(value(v).operands[0]);
+    const GroupValue& chosen = value(value(v).operands[0]);
     if (!chosen.is(op::select) || !found_.one_hot.count(chosen.operands[0])) return;
     int from = chosen.operands[1], place = found_.one_hot.at(chosen.operands[0]);
     while (value(from).is(op::cast) && value(from).dtype == DType::kF32) from = value(from).operands[0];
-    const BodyValue& other = value(chosen.operands[2]);
-    if (is_row_operand(body_, value(from)) && other.is(op::constant) && other.node->attrs.get_double("value") == 0)
+    const GroupValue& other = value(chosen.operands[2]);
+    if (is_row_operand(body_, value(from)) && other.is(op::constant) && other.attrs.get_double("value") == 0)
       found_.picks[v] = {from, place};
   }
 

@@ -39,15 +39,15 @@ class RowWriter {
   void write_combine(int p);
   std::string combined_with(int v, const std::string& total) const;
 
-  const BodyValue& value(int v) const { return body_.values[size_t(v)]; }
+  const GroupValue& value(int v) const { return body_.values[size_t(v)]; }
   bool is_operand(int v) const { return is_row_operand(body_, value(v)); }
   bool is_pick(int v) const { return shortcuts_.picks.count(v) > 0; }
   bool is_loaded_ahead(int v) const {
-    return plan_.ahead && value(v).is_argument() && (is_operand(v) || expression_.level(v) == Level::kRow);
+    return plan_.ahead && value(v).is_input() && (is_operand(v) || expression_.level(v) == Level::kRow);
   }
   // Read once, not in every row.
   bool is_kept_column(int v) const {
-    return plan_.columns && value(v).is_argument() && expression_.level(v) == Level::kTile && !is_operand(v);
+    return plan_.columns && value(v).is_input() && expression_.level(v) == Level::kTile && !is_operand(v);
   }
   bool needs_scratch() const { return plan_.team > 32 && combined_ > 0; }
   int count() const { return int(body_.values.size()); }

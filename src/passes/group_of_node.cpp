@@ -1,4 +1,5 @@
-// From a node to a group's core: finds the template that the node, or a composite's decomposition, fits.
+#include "passes/group_of_node.h"
+
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/rewriter.h"
@@ -63,27 +64,27 @@ std::optional<Space> space_of_reductions(const Graph& raw) {
   return space;
 }
 
-class CoreMaker {
+class GroupMaker {
  public:
-  CoreMaker(const Graph& raw, const Node& node, Space space) : raw_(raw), node_(node), space_(std::move(space)) {
-    core_.kind = space_.kind;
-    for (size_t d = 0; d < space_.shape.size(); ++d) (d < space_.split ? core_.rows : core_.cols) *= space_.shape[d];
+  GroupMaker(const Graph& raw, const Node& node, Space space) : raw_(raw), node_(node), space_(std::move(space)) {
+    group_.kind = space_.kind;
+    for (size_t d = 0; d < space_.shape.size(); ++d) (d < space_.split ? group_.rows : group_.cols) *= space_.shape[d];
     index_.assign(size_t(raw.num_values()), -1);
   }
 
-  std::optional<GroupCore> run() {
+  std::optional<GroupBody> run() {
     for (const Node& node : raw_.nodes())
       if (!convert(node)) return {};
     for (const Result& result : raw_.results())
       if (!add_result(result)) return {};
-    core_.prune();
-    return std::move(core_);
+    group_.prune();
+    return std::move(group_);
   }
 
  private:
   // Sets along_rows and along_cols of a value of this shape, read with numpy broadcasting; false when it varies along
   // only some of the rows' or columns' dims.
-  bool place(const Shape& shape, CoreValue& value) const {
+  bool place(const Shape& shape, GroupValue& value) const {
     size_t rank = space_.shape.size();
     if (shape.size() > rank) return false;
     for (bool rows : {true, false}) {
@@ -101,17 +102,16 @@ class CoreMaker {
   }
 
   // An operand, with the shape with which it is read.
-  int read(ValueId value, const Shape& shape, bool raw = false) {
-    CoreValue placed;
-    if (!raw && !place(shape, placed)) return -1;
+  int read(ValueId value, const Shape& shape) {
+    GroupValue placed;
+    if (!place(shape, placed)) return -1;
     if (raw_.producer(value) < 0) {
       placed.dtype = raw_.dtype(value);
       placed.outer = node_.inputs[size_t(value)];
-      placed.raw = raw;
-      return core_.add(std::move(placed));
+      return group_.add(std::move(placed));
     }
     int index = index_[size_t(value)];
-    const CoreValue& known = core_.values[size_t(index)];
+    const GroupValue& known = group_.values[size_t(index)];
     return known.along_rows == placed.along_rows && known.along_cols == placed.along_cols ? index : -1;
   }
 
@@ -123,19 +123,25 @@ class CoreMaker {
       index = raw_.producer(from) < 0 ? read(from, raw_.shape(output)) : index_[size_t(from)];
       return index >= 0 && same_but_ones(raw_.shape(from), raw_.shape(output));
     }
-    CoreValue made{.op = node.op, .attrs = {}, .dtype = raw_.dtype(output)};
-    for (ValueId input : node.inputs) {
-      made.operands.push_back(read(input, raw_.shape(input), node.op == &op::random_uniform));
-      if (made.operands.back() < 0) return false;
+    GroupValue made;
+    made.op = node.op;
+    made.dtype = raw_.dtype(output);
+    if (node.op == &op::random_uniform) {
+      if (raw_.producer(node.inputs[0]) >= 0) return false;
+      made.outer = node_.inputs[size_t(node.inputs[0])];
+    } else {
+      for (ValueId input : node.inputs) made.operands.push_back(read(input, raw_.shape(input)));
     }
+    if (std::count(made.operands.begin(), made.operands.end(), -1) > 0) return false;
     if (is_reduction(node)) {
       if (raw_.shape(node.inputs[0]) != space_.shape) return false;
-      made.along_rows = space_.kind == &op::row && core_.rows > 1;
-      made.along_cols = space_.kind == &op::column && core_.cols > 1;
+      made.over_rows = space_.kind == &op::column;
+      made.along_rows = space_.kind == &op::row && group_.rows > 1;
+      made.along_cols = space_.kind == &op::column && group_.cols > 1;
     } else if (!place(raw_.shape(output), made) || !keep_attrs(node, made)) {
       return false;
     }
-    index = core_.add(std::move(made));
+    index = group_.add(std::move(made));
     return true;
   }
 
@@ -145,7 +151,7 @@ class CoreMaker {
     return a == b;
   }
 
-  bool keep_attrs(const Node& node, CoreValue& made) const {
+  bool keep_attrs(const Node& node, GroupValue& made) const {
     for (const auto& [name, attr] : node.attrs)
       if (name != "shape") made.attrs.set(name, attr);
     if (node.op != &op::iota) return true;
@@ -169,35 +175,47 @@ class CoreMaker {
   bool add_result(const Result& result) {
     int index = index_[size_t(result.value)];
     if (index < 0) return false;  // an operand handed through
-    const CoreValue& value = core_.values[size_t(index)];
-    bool reduced = value.op && value.op->fusion == Fusion::kReduction;
-    bool side = (space_.kind == &op::row && !value.along_cols && core_.size(value) == core_.rows) ||
-                (space_.kind == &op::column && reduced);
-    if (!value.op || (!side && !core_.is_full(value))) return false;
+    const GroupValue& value = group_.values[size_t(index)];
+    bool side = (space_.kind == &op::row && !value.along_cols && group_.size(value) == group_.rows) ||
+                (space_.kind == &op::column && value.is_reduction());
+    if (!value.op || (!side && !group_.is_full(value))) return false;
     ValueId outer = node_.outputs[size_t(std::stoi(result.name))];
-    core_.results.push_back({index, outer, raw_.type(result.value)});
+    group_.results.push_back({index, outer, raw_.type(result.value)});
     return true;
   }
 
   const Graph& raw_;
   const Node& node_;
   Space space_;
-  GroupCore core_;
-  std::vector<int> index_;  // raw value -> core value
+  GroupBody group_;
+  std::vector<int> index_;  // raw value -> group value
 };
 
 // In a column group reductions are results only.
-bool columns_end(const GroupCore& core) {
-  if (core.kind != &op::column) return true;
-  for (const CoreValue& value : core.values)
+bool columns_end(const GroupBody& group) {
+  if (group.kind != &op::column) return true;
+  for (const GroupValue& value : group.values)
     for (int operand : value.operands)
-      if (const OpDef* op = core.values[size_t(operand)].op; op && op->fusion == Fusion::kReduction) return false;
+      if (group.values[size_t(operand)].is_reduction()) return false;
   return true;
 }
 
 }  // namespace
 
-std::optional<GroupCore> core_of_node(const Graph& graph, const Node& node, const std::vector<bool>& wanted) {
+GroupBody group_around(const Node& node) {
+  GroupBody read = read_group(node), group{read.kind, read.rows, read.cols, {}, {}};
+  std::vector<int> place;  // two inputs may be the same value
+  for (GroupValue& value : read.values) {
+    if (value.outer != kNoValue) value.outer = node.inputs[size_t(value.outer)];
+    for (int& operand : value.operands) operand = place[size_t(operand)];
+    place.push_back(group.add(std::move(value)));
+  }
+  for (const GroupResult& result : read.results)
+    group.results.push_back({place[size_t(result.value)], node.outputs[size_t(result.outer)], result.type});
+  return group;
+}
+
+std::optional<GroupBody> group_of_node(const Graph& graph, const Node& node, const std::vector<bool>& wanted) {
   Fusion fusion = node.op->fusion;
   if (fusion == Fusion::kOpaque || fusion == Fusion::kView) return {};
   Graph raw = raw_body(graph, node, wanted);
@@ -205,8 +223,8 @@ std::optional<GroupCore> core_of_node(const Graph& graph, const Node& node, cons
   if (std::any_of(raw.nodes().begin(), raw.nodes().end(), is_reduction)) {
     std::optional<Space> space = space_of_reductions(raw);
     if (!space) return {};
-    std::optional<GroupCore> core = CoreMaker(raw, node, *space).run();
-    return core && columns_end(*core) ? core : std::nullopt;
+    std::optional<GroupBody> group = GroupMaker(raw, node, *space).run();
+    return group && columns_end(*group) ? group : std::nullopt;
   }
   const Shape shape = raw.shape(raw.results()[0].value);
   // The last dim alone as columns is what row groups use; other cuts are for broadcasting along several trailing dims.
@@ -214,7 +232,7 @@ std::optional<GroupCore> core_of_node(const Graph& graph, const Node& node, cons
   for (size_t split = shape.size(); split-- > 0;) splits.push_back(split);
   if (shape.empty()) splits.push_back(0);
   for (size_t split : splits)
-    if (std::optional<GroupCore> core = CoreMaker(raw, node, {&op::flat, shape, split}).run()) return core;
+    if (std::optional<GroupBody> group = GroupMaker(raw, node, {&op::flat, shape, split}).run()) return group;
   return {};
 }
 
