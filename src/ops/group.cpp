@@ -1,5 +1,5 @@
 // Groups: several nodes as one kernel. The body is a graph; its meaning is the body's meaning. An op for each template
-// that kernels are made by: flat, row and column (ops/group_form.h), and fused_matmul.
+// that kernels are made by: flat, row and column (ops/group_form.h), and fused_matmul (ops/matmul_form.h).
 #include "ops/group.h"
 
 #include "base/error.h"
@@ -7,6 +7,7 @@
 #include "graph/rewriter.h"
 #include "ops/group_form.h"
 #include "ops/interpret.h"
+#include "ops/matmul_form.h"
 
 namespace tokamak {
 namespace {
@@ -37,6 +38,7 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }
 
 void check_matrix_group(const Node& group) { group_space(group); }
+void check_matmul(const Node& group) { read_matmul(*group.body, group); }
 
 constexpr OpDef group(std::string_view name, void (*check_body)(const Node&)) {
   return {.name = name,
@@ -56,7 +58,7 @@ namespace op {
 constinit const OpDef flat = group("flat", check_matrix_group);
 constinit const OpDef row = group("row", check_matrix_group);
 constinit const OpDef column = group("column", check_matrix_group);
-constinit const OpDef fused_matmul = group("fused_matmul", nullptr);
+constinit const OpDef fused_matmul = group("fused_matmul", check_matmul);
 }  // namespace op
 
 }  // namespace tokamak

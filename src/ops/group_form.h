@@ -12,8 +12,7 @@
 //            it (a GPU), reduce_sum over dim 0 as well, keep=true, read by nothing in the body, with results (1, cols)
 //   column   reductions over dim 0, keep=true, read by nothing in the body; results are those and (rows, cols)
 //
-// A fused_matmul holds a matmul and its epilogue, with their own shapes; passes/fuse.h lists the forms. Tests:
-// tests/ops/group_form_test.cpp
+// The form of a fused_matmul is in ops/matmul_form.h. Tests: tests/ops/group_form_test.cpp
 #pragma once
 
 #include "graph/graph.h"

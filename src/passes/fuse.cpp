@@ -1,7 +1,6 @@
 #include "passes/fuse.h"
 
 #include "ops/group.h"
-#include "passes/combine_cores.h"
 #include "passes/combine_groups.h"
 #include "passes/group_units.h"
 

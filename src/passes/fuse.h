@@ -3,7 +3,7 @@
 // A producer joins its consumer when both work on the same matrix: flat into anything, row into row and flat (a group
 // with row reductions never meets one with column reductions). Reshapes between them are looked through. A producer
 // that others read too keeps its value as one more result of the merged group, unless it is so cheap that every reader
-// computes it again. Before that, matmuls take the bias, and GELU where nothing else reads what it is applied to.
+// computes it again. Before that, matmuls take the bias and a pointwise function.
 //
 //   %1 = flat { add }, %2 = row { softmax of %1 }   ->   %1 = row { add, softmax }
 //   %1 = matmul, %2 = flat { %1 + bias }            ->   %1 = fused_matmul { matmul, add }
@@ -22,20 +22,21 @@ class GroupUnits;
 
 bool fuse(Graph& graph, const PassContext& context);
 
-/// The part of fuse that is about matmuls. The body of a fused_matmul, with mm = matmul(a0, a1), is one of
+/// The part of fuse that is about matmuls. What a matmul takes in, of the forms in ops/matmul_form.h (f: any pointwise
+/// function that groups after each other are; mm: the product):
 ///
-///   add(mm, a2)                   a2: a vector, the bias                     target.matmul_bias
-///   gelu(add(mm, a2))                                                        and matmul_gelu
-///   r0 = add(mm, a2), r1 = gelu(r0)                                          and matmul_gelu_aux
-///   gelu_grad(a2, mm)             a2: what GELU was applied to               target.matmul_gelu_grad
-///   r0 = gelu_grad(a2, mm), r1 = the sums of its rows, in f32                and matmul_gelu_grad_sums
-///   cast(mm, f32)                                                            target.matmul_accumulate
-///   add(a2, mm), add(a2, cast(mm, f32))   a2: an argument that is updated to the sum, in place     the same
+///   mm + bias                                                          target.matmul_bias
+///   f(mm + bias)                                                       and matmul_gelu
+///   mm + bias and f of that, both stored                               and matmul_gelu_aux
+///   f(mm, x)             x: a matrix; not their sum alone              target.matmul_gelu_grad
+///   that, and the sums of its rows in f32                              and matmul_gelu_grad_sums
+///   mm as f32            where no group reads it: that would cast what it reads by itself
+///                                                                      target.matmul_accumulate
+///   x + mm               x: an argument that is updated to the sum, in place     the same
 ///
-/// `cast` only where no group reads it: that would cast what it reads by itself.
 /// A form that kernels->takes_matmul refuses, or whose kernel_key is in tuning.plain_matmuls, is left out for the next
-/// simpler one. The sum is stored beside its GELU also where nothing else reads it and there is no gelu(add(mm, a2)):
-/// so it is in the forward pass when the backward pass computes it again, which must give the same bits.
+/// simpler one. The sum is stored beside f of it also where nothing else reads it and there is no f(mm + bias): so it
+/// is in the forward pass when the backward pass computes it again, which must give the same bits.
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context);
 
 /// The part of fuse that is about column sums: a column group joins a row group over the same matrix that makes or

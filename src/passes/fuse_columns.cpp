@@ -1,5 +1,4 @@
 #include "ops/group.h"
-#include "passes/combine_cores.h"
 #include "passes/combine_groups.h"
 #include "passes/fuse.h"
 #include "passes/group_units.h"

@@ -1,33 +1,38 @@
-#include "graph/builder.h"
 #include "graph/rewriter.h"
 #include "graph/single_node.h"
+#include "ops/generate.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
-#include "ops/movement.h"
+#include "ops/matmul_form.h"
 #include "ops/pointwise.h"
-#include "ops/reduce.h"
+#include "passes/combine_groups.h"
 #include "passes/fuse.h"
 #include "passes/group_of_node.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 namespace tokamak {
 namespace {
 
-// What becomes of a product before it is stored; the forms of a group's body are listed in passes/fuse.h.
-enum class Epilogue : uint8_t { kBias, kBiasGelu, kBiasGeluAux, kGeluGrad, kGeluGradSums, kCast, kAccumulate };
-
 // A matmul and the groups that become its epilogue.
 struct Chain {
-  Epilogue epilogue = Epilogue::kBias;
+  MatmulForm form;  // of inputs a, b and, where there is one, `operand`
   const Node* matmul = nullptr;
-  ValueId operand = kNoValue;    // bias, pre-activation, or what is added to
+  ValueId operand = kNoValue;    // bias, what the function reads, or what is added to
   std::vector<int> members;      // nodes that go, the matmul first
   std::vector<ValueId> results;  // of the members, that the new node makes
   int at = 0;                    // the member in whose place the new node stands
+};
+
+// Groups that are one pointwise function of a value `x`, or of it and a matrix.
+struct Function {
+  GroupBody body;              // of input 0, x, and input 1, the operand
+  ValueId operand = kNoValue;  // the matrix, if there is one
+  std::vector<int> members;    // the groups
+  ValueId result = kNoValue;
 };
 
 class EpilogueFuser {
@@ -82,7 +87,7 @@ class EpilogueFuser {
     int reader = only_reader(output(n));
     if (reader < 0) return {};
     std::vector<Chain> chains = match_bias(n, reader);
-    if (chains.empty()) chains = match_gelu_grad(n, reader);
+    if (chains.empty()) chains = match_function(n, reader);
     if (auto chain = match_accumulation(n, reader)) chains.push_back(*chain);
     for (Chain& chain : chains)
       if (pays(make_group(chain))) return std::move(chain);
@@ -104,49 +109,140 @@ class EpilogueFuser {
     return kNoValue;
   }
 
-  bool is_unary(int group, const OpDef& op) const {
-    GroupBody body = group_around(node(group));
-    return body.values.size() == 2 && body.values[1].op == &op;
+  // The functions of `x` that end where the group does, or its only readers after it; the longest first.
+  std::vector<Function> functions(int group, ValueId x) const {
+    std::vector<Function> found;
+    std::optional<GroupBody> all;
+    std::vector<int> members;
+    for (int next = group; next >= 0; next = only_reader(output(next))) {
+      if (!is_single_flat(next) || node(next).has_tag("backward") != node(group).has_tag("backward")) break;
+      GroupBody one = with_constants(group_around(node(next)));
+      all = all ? combine_groups(*all, one) : one;
+      if (!all) break;
+      std::erase_if(all->results, [&](const GroupResult& result) { return result.outer != output(next); });
+      all->prune();
+      members.push_back(next);
+      std::optional<Function> function = function_of(*all, x);
+      if (!function) break;
+      function->members = members;
+      function->result = output(next);
+      if (type(output(next)) == type(x)) found.insert(found.begin(), std::move(*function));
+    }
+    return found;
   }
 
-  // With GELU first, if there is one, then without.
+  // The group with constants made inside it.
+  GroupBody with_constants(GroupBody group) const {
+    for (ValueId input : group.inputs()) {
+      int from = graph_.producer(input);
+      if (from < 0 || node(from).op != &op::flat) continue;
+      GroupBody made = group_around(node(from));
+      if (made.values.size() != 1 || !made.values[0].is(op::constant)) continue;
+      if (auto inlined = inline_generator(made, group)) group = std::move(*inlined);
+    }
+    return group;
+  }
+
+  std::optional<Function> function_of(const GroupBody& group, ValueId x) const {
+    Function function{group, kNoValue, {}, kNoValue};
+    for (GroupValue& value : function.body.values) {
+      bool constant = value.is(op::constant);
+      if (!constant && (!group.is_full(value) || !(value.is_input() || is_scalar_op(*value.op)))) return {};
+      if (!value.is_input() || value.outer == x) {
+        if (value.is_input()) value.outer = 0;
+        continue;
+      }
+      bool known = function.operand == kNoValue || function.operand == value.outer;
+      if (!known || type(value.outer) != type(x)) return {};
+      function.operand = std::exchange(value.outer, 1);
+    }
+    function.body.results[0].outer = 0;
+    return function;
+  }
+
+  Chain chain_of(int n) const {
+    Chain chain;
+    chain.matmul = &node(n);
+    chain.form.trans_a = node(n).attrs.get_bool("trans_a");
+    chain.form.trans_b = node(n).attrs.get_bool("trans_b");
+    chain.form.tf32 = node(n).has_tag("tf32");
+    chain.form.output = type(output(n)).dtype;
+    chain.members = {n};
+    return chain;
+  }
+
+  static void add_function(Chain& chain, const Function& function) {
+    chain.form.function = function.body;
+    chain.members.insert(chain.members.end(), function.members.begin(), function.members.end());
+    chain.results.push_back(function.result);
+    chain.at = function.members.back();
+  }
+
+  // With a function first, if there is one, then without.
   std::vector<Chain> match_bias(int n, int add) const {
     ValueId product = output(n), sum = output(add), bias = target_.matmul_bias ? added_bias(add, product) : kNoValue;
     if (bias == kNoValue || type(sum) != type(product)) return {};
+    Chain biased = chain_of(n);
+    biased.form.bias = 2;
+    biased.operand = bias;
+    biased.members.push_back(add);
     std::vector<Chain> chains;
-    auto takes = [&](int reader) { return is_unary(reader, op::gelu) && type(output(reader)) == type(product); };
-    int only = only_reader(sum);
-    if (only >= 0 && target_.matmul_gelu && takes(only))
-      chains.push_back({Epilogue::kBiasGelu, &node(n), bias, {n, add, only}, {output(only)}, only});
-    // GELU of the same pass: computed again in the backward pass, it must stay there.
-    const auto& readers = users_[size_t(sum)];
-    auto with_sum = std::find_if(readers.begin(), readers.end(), [&](int reader) {
-      return is_single_flat(reader) && takes(reader) && node(reader).has_tag("backward") == node(n).has_tag("backward");
-    });
-    if (target_.matmul_gelu_aux && with_sum != readers.end())
-      chains.push_back({Epilogue::kBiasGeluAux, &node(n), bias, {n, add, *with_sum}, {sum, output(*with_sum)}, add});
-    chains.push_back({Epilogue::kBias, &node(n), bias, {n, add}, {sum}, add});
+    auto unary = [&](int reader) {
+      std::vector<Function> found = functions(reader, sum);
+      std::erase_if(found, [](const Function& f) { return f.operand != kNoValue; });
+      return found;
+    };
+    if (int only = only_reader(sum); only >= 0 && target_.matmul_gelu)
+      for (const Function& function : unary(only)) add_function(chains.emplace_back(biased), function);
+    for (const Function& function : with_argument(n, sum, unary)) {
+      Chain& chain = chains.emplace_back(biased);
+      chain.results = {sum};
+      add_function(chain, function);
+      chain.form.argument = 0;
+      chain.form.y = 1;
+      chain.at = add;
+    }
+    biased.results = {sum};
+    biased.at = add;
+    chains.push_back(std::move(biased));
     return chains;
   }
 
-  // gelu_grad(pre, product) alone, and before that with the sums of its rows.
-  std::vector<Chain> match_gelu_grad(int n, int group) const {
+  // Functions of the sum in the pass of the matmul: one that is computed again in the backward pass must stay there.
+  template <typename Unary>
+  std::vector<Function> with_argument(int n, ValueId sum, const Unary& unary) const {
+    if (!target_.matmul_gelu_aux) return {};
+    for (int reader : users_[size_t(sum)])
+      if (node(reader).has_tag("backward") == node(n).has_tag("backward"))
+        if (std::vector<Function> found = unary(reader); !found.empty()) return found;
+    return {};
+  }
+
+  // A function of the product and a matrix alone, and before that with the sums of its rows. A lone sum is left to the
+  // norm that reads it.
+  std::vector<Chain> match_function(int n, int group) const {
     if (!target_.matmul_gelu_grad) return {};
-    GroupBody body = group_around(node(group));
-    if (body.values.size() != 3 || body.values[2].op != &op::gelu_grad) return {};
-    const GroupValue& last = body.values[2];
-    ValueId pre = body.values[size_t(last.operands[0])].outer, dy = body.values[size_t(last.operands[1])].outer;
-    ValueId product = output(n);
-    if (dy != product || pre == product || type(pre) != type(product) || type(output(group)) != type(product))
-      return {};
     std::vector<Chain> chains;
-    ValueId gradient = output(group);
-    const auto& readers = users_[size_t(gradient)];
-    auto sums =
-        std::find_if(readers.begin(), readers.end(), [&](int reader) { return sums_rows_of(reader, gradient); });
-    if (target_.matmul_gelu_grad_sums && sums != readers.end())
-      chains.push_back({Epilogue::kGeluGradSums, &node(n), pre, {n, group, *sums}, {gradient, output(*sums)}, group});
-    chains.push_back({Epilogue::kGeluGrad, &node(n), pre, {n, group}, {gradient}, group});
+    for (const Function& function : functions(group, output(n))) {
+      const GroupBody& body = function.body;
+      bool lone_sum = body.num_nodes() == 1 && body.values[size_t(body.results[0].value)].is(op::add);
+      if (function.operand == kNoValue || lone_sum) continue;
+      Chain chain = chain_of(n);
+      chain.form.operand = 2;
+      chain.operand = function.operand;
+      add_function(chain, function);
+      const auto& readers = users_[size_t(function.result)];
+      auto sums = std::find_if(readers.begin(), readers.end(),
+                               [&](int reader) { return sums_rows_of(reader, function.result); });
+      if (target_.matmul_gelu_grad_sums && sums != readers.end()) {
+        Chain& summed = chains.emplace_back(chain);
+        summed.form.sums = 1;
+        summed.form.sums_shape = graph_.shape(output(*sums));
+        summed.members.push_back(*sums);
+        summed.results.push_back(output(*sums));
+      }
+      chains.push_back(std::move(chain));
+    }
     return chains;
   }
 
@@ -166,17 +262,31 @@ class EpilogueFuser {
   // there the matmul's operands would stay alive.
   std::optional<Chain> match_accumulation(int n, int reader) const {
     if (!target_.matmul_accumulate) return {};
-    if (ValueId sum = added_to(reader, output(n)); sum != kNoValue)
-      return Chain{Epilogue::kAccumulate, &node(n), sum, {n, reader}, {output(reader)}, n};
-    if (!is_unary(reader, op::cast) || type(output(reader)).dtype != DType::kF32) return {};
+    Chain chain = chain_of(n);
+    chain.members.push_back(reader);
+    chain.results = {output(reader)};
+    chain.form.output = type(output(reader)).dtype;
+    chain.at = n;
+    if (ValueId sum = added_to(reader, output(n)); sum != kNoValue) return onto(std::move(chain), sum);
+    GroupBody body = group_around(node(reader));
+    if (body.values.size() != 2 || !body.values[1].is(op::cast) || chain.form.output != DType::kF32) return {};
     ValueId widened = output(reader);
     if (int adder = only_reader(widened); adder >= 0)
-      if (ValueId sum = added_to(adder, widened); sum != kNoValue)
-        return Chain{Epilogue::kAccumulate, &node(n), sum, {n, reader, adder}, {output(adder)}, n};
+      if (ValueId sum = added_to(adder, widened); sum != kNoValue) {
+        chain.members.push_back(adder);
+        chain.results = {output(adder)};
+        return onto(std::move(chain), sum);
+      }
     // A group would rather read the 16-bit product and cast it on the way.
     for (int user : users_[size_t(widened)])
       if (node(user).body) return {};
-    return Chain{Epilogue::kCast, &node(n), kNoValue, {n, reader}, {widened}, n};
+    return chain;
+  }
+
+  static Chain onto(Chain chain, ValueId sum) {
+    chain.form.addend = 2;
+    chain.operand = sum;
+    return chain;
   }
 
   // The argument that the group adds `x` to and that is updated to the sum, when that is all it does; else kNoValue.
@@ -194,45 +304,14 @@ class EpilogueFuser {
     return kNoValue;
   }
 
-  // Over all dims but the last.
-  static ValueId sum_rows(GraphBuilder& g, ValueId x, const Shape& shape) {
-    std::vector<int64_t> dims(g.shape(x).size() - 1);
-    std::iota(dims.begin(), dims.end(), 0);
-    return reshape(g, reduce_sum(g, cast(g, x, DType::kF32), std::move(dims), true), shape);
-  }
-
-  std::vector<ValueId> make_results(GraphBuilder& g, const Chain& chain, ValueId product, ValueId operand) const {
-    switch (chain.epilogue) {
-      case Epilogue::kBias: return {add(g, product, operand)};
-      case Epilogue::kBiasGelu: return {gelu(g, add(g, product, operand))};
-      case Epilogue::kBiasGeluAux: {
-        ValueId sum = add(g, product, operand);
-        return {sum, gelu(g, sum)};
-      }
-      case Epilogue::kGeluGrad: return {g.add1(op::gelu_grad, {operand, product})};
-      case Epilogue::kGeluGradSums: {
-        ValueId gradient = g.add1(op::gelu_grad, {operand, product});
-        return {gradient, sum_rows(g, gradient, graph_.shape(chain.results[1]))};
-      }
-      case Epilogue::kCast: return {cast(g, product, DType::kF32)};
-      case Epilogue::kAccumulate: return {add(g, operand, cast(g, product, g.type(operand).dtype))};
-    }
-    return {};
-  }
-
   // With operands and results of the old graph.
   Node make_group(const Chain& chain) const {
-    auto body = std::make_shared<Graph>("body");
-    GraphBuilder g(*body);
-    std::vector<ValueId> inputs = chain.matmul->inputs, arguments;
+    std::vector<ValueId> inputs = chain.matmul->inputs;
     if (chain.operand != kNoValue) inputs.push_back(chain.operand);
-    for (size_t i = 0; i < inputs.size(); ++i)
-      arguments.push_back(g.input("a" + std::to_string(i), graph_.type(inputs[i])));
-    if (chain.matmul->has_tag("tf32")) g.set_tags({"tf32"});
-    ValueId product = g.add1(op::matmul, {arguments[0], arguments[1]}, chain.matmul->attrs);
-    std::vector<ValueId> results = make_results(g, chain, product, arguments.back());
-    for (size_t i = 0; i < results.size(); ++i) body->add_result("r" + std::to_string(i), results[i]);
-    return {&op::fused_matmul, std::move(inputs), chain.results, {}, chain.matmul->tags, body};
+    std::vector<ValueType> types;
+    for (ValueId input : inputs) types.push_back(type(input));
+    auto body = make_body(chain.form, types);
+    return {&op::fused_matmul, std::move(inputs), chain.results, {}, chain.matmul->tags, std::move(body)};
   }
 
   const Graph& graph_;

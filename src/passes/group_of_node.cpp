@@ -7,7 +7,6 @@
 #include "ops/group.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
-#include "passes/group_core.h"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 #include "graph/op_def.h"
 #include "ops/group.h"
 #include "ops/group_body.h"
+#include "ops/matmul_form.h"
 #include "ops/pointwise.h"
-#include "plan/storage.h"  // find_roots
 
 namespace tokamak {
 namespace {
@@ -27,28 +27,15 @@ bool reads_before_writing(const GroupBody& group, int output, int input) {
   return !group.values[size_t(written)].is_input();
 }
 
-// A matmul group reads an element of the matrix that it adds the product to where it writes the sum, if nothing else in
-// the body reads the matrix. (Of the same type as the sum, it is no bias that is read for every row.)
-bool is_addend(const Graph& body, ValueId output, ValueId input) {
-  std::vector<ValueId> roots = find_roots(body);
-  int sum = body.producer(roots[size_t(output)]);
-  for (int n = 0; n < int(body.nodes().size()); ++n) {
-    const Node& node = body.nodes()[size_t(n)];
-    if (node.op->fusion == Fusion::kView) continue;
-    for (ValueId read : node.inputs)
-      if (roots[size_t(read)] == input && n != sum) return false;
-  }
-  return sum >= 0 && body.nodes()[size_t(sum)].op == &op::add;
-}
-
 }  // namespace
 
 bool may_overwrite(const Graph& graph, const Node& node, int output, int input) {
   if (graph.type(node.outputs[size_t(output)]) != graph.type(node.inputs[size_t(input)])) return false;
   if (node.op == &op::flat) return reads_before_writing(read_group(node), output, input);
-  if (node.op == &op::fused_matmul)
-    return is_addend(*node.body, node.body->results()[size_t(output)].value,
-                     node.body->arguments()[size_t(input)].value);
+  if (node.op == &op::fused_matmul) {  // reads an element of the addend where it writes the sum
+    MatmulForm form = read_matmul(graph, node);
+    return form.addend == input && form.a != input && form.b != input;
+  }
   if (is_elementwise(*node.op)) return true;  // of any operand, not only the one that in_place names
   return node.op->in_place && node.op->in_place(node, output) == input;
 }

@@ -20,6 +20,9 @@ std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& no
 std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const Node& node);
 
+/// Whether there is a kernel for the form of a matmul or fused_matmul.
+bool takes_matmul(const Graph& graph, const Node& node);
+
 /// What workspace_bytes() of the node's kernel is with `threads` threads, without making it.
 int64_t matmul_scratch(const Graph& graph, const Node& node, int threads);
 int64_t attention_scratch(const Graph& graph, const Node& node, int threads);

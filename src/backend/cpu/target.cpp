@@ -27,16 +27,16 @@ double tile_rate(const OpDef& op) {
   return double(kElements * kRuns) / seconds;
 }
 
-// Scratch memory follows from the number of threads.
 class CpuKernels : public KernelSet {
  public:
   explicit CpuKernels(int threads) : threads_(threads) {}
+  bool takes_matmul(const Graph& graph, const Node& group) const override { return cpu::takes_matmul(graph, group); }
   int64_t scratch_bytes(const Graph& graph, const Node& node) const override {
     return cpu::scratch_bytes(graph, node, threads_);
   }
 
  private:
-  int threads_;
+  int threads_;  // scratch memory follows from them
 };
 
 Platform platform_of(Target target) {

@@ -3,6 +3,7 @@
 #include "graph/builder.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
+#include "ops/matmul_form.h"
 #include "ops/pointwise.h"
 
 namespace tokamak::cuda {
@@ -42,17 +43,17 @@ Graph classifier_dx(const ClassifierSizes& s, int64_t rows) {
 
 Graph classifier_dweight(const ClassifierSizes& s, int64_t rows, bool adds) {
   ValueType dlogits = logits_of(s, rows), x = x_of(s, rows), dweight{DType::kF32, {s.vocab, s.width}};
-  auto body = std::make_shared<Graph>("body");
-  GraphBuilder b(*body);
-  ValueId left = b.input("a0", dlogits), right = b.input("a1", x);
-  ValueId sum = adds ? b.input("a2", dweight) : kNoValue;
-  ValueId part = cast(b, matmul(b, left, right, true, false), DType::kF32);
-  body->add_result("r0", adds ? add(b, sum, part) : part);
+  std::vector<ValueType> types{dlogits, x};
+  if (adds) types.push_back(dweight);
+  MatmulForm form;
+  form.trans_a = true;
+  form.output = DType::kF32;
+  form.addend = adds ? 2 : -1;
   Graph graph("part");
   GraphBuilder g(graph);
-  std::vector<ValueId> inputs{g.input("a", dlogits), g.input("b", x)};
-  if (adds) inputs.push_back(g.input("c", dweight));
-  g.add(op::fused_matmul, inputs, {}, body);
+  std::vector<ValueId> inputs;
+  for (const ValueType& type : types) inputs.push_back(g.input("x" + std::to_string(inputs.size()), type));
+  g.add(op::fused_matmul, inputs, {}, make_body(form, types));
   return graph;
 }
 

@@ -26,12 +26,12 @@ int64_t sum_row_count(const MatmulProblem& p) { return divide_up(p.m, kBlocks * 
 class HopperMatmulKernel : public Kernel {
  public:
   HopperMatmulKernel(Context& context, const MatmulNode& node) : context_(context), node_(node) {
-    std::string source = hopper_matmul_source(node.problem);
+    std::string source = hopper_matmul_source(node);
     matmul_ = context.compiler->add("matmul", source);
-    if (node.sums_output >= 0) sum_rows_ = context.compiler->add("sum_rows", source);
+    if (node.form.sums >= 0) sum_rows_ = context.compiler->add("sum_rows", source);
   }
 
-  int64_t workspace_bytes() const override { return hopper_scratch_bytes(node_.problem); }
+  int64_t workspace_bytes() const override { return hopper_scratch_bytes(node_); }
   void use_workspace(void* workspace) override { partial_sums_ = static_cast<float*>(workspace); }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
@@ -39,23 +39,25 @@ class HopperMatmulKernel : public Kernel {
     auto map = [&](const void* base, int64_t rows, int64_t columns, int box_rows) {
       return tensor_map(base, p.input, {columns, rows, 1}, {kColumns, box_rows, 1});
     };
-    const void* b = in[size_t(node_.b)];
+    const void* b = in[size_t(node_.form.b)];
     CUtensorMap b_map = p.trans_b ? map(b, p.n, p.k, kTileN / kBlocks) : map(b, p.k, p.n, kTileK / kBlocks);
     Arguments a{bias(in), partial_sums_, int32_t(p.m), int32_t(p.n), int32_t(p.k)};
     matmul_->launch(context_.queue(), {dim3(block_count()), dim3(512), kSharedBytes},
-                    map(in[size_t(node_.a)], p.m, p.k, kTileM), b_map,
-                    map(out[size_t(node_.output)], p.m, p.n, kWarpRows), map(pre(in, out), p.m, p.n, kWarpRows), a);
+                    map(in[size_t(node_.form.a)], p.m, p.k, kTileM), b_map,
+                    map(out[size_t(node_.form.y)], p.m, p.n, kWarpRows), map(pre(in, out), p.m, p.n, kWarpRows), a);
     if (sum_rows_)
       sum_rows_->launch(context_.queue(), {dim3(unsigned(divide_up(p.n, 32))), dim3(1024)},
-                        static_cast<const float*>(partial_sums_), static_cast<float*>(out[size_t(node_.sums_output)]),
+                        static_cast<const float*>(partial_sums_), static_cast<float*>(out[size_t(node_.form.sums)]),
                         int32_t(sum_row_count(p)), int32_t(p.n));
   }
 
  private:
-  const void* bias(std::span<const void* const> in) const { return node_.bias >= 0 ? in[size_t(node_.bias)] : nullptr; }
+  const void* bias(std::span<const void* const> in) const {
+    return node_.form.bias >= 0 ? in[size_t(node_.form.bias)] : nullptr;
+  }
   // What GELU or its derivative is taken at.
   const void* pre(std::span<const void* const> in, std::span<void* const> out) const {
-    return node_.aux_input >= 0 ? in[size_t(node_.aux_input)] : out[size_t(node_.aux_output)];
+    return node_.form.operand >= 0 ? in[size_t(node_.form.operand)] : out[size_t(node_.form.argument)];
   }
   // As many clusters as run at once, or as there are tiles.
   unsigned block_count() const {
@@ -72,23 +74,26 @@ class HopperMatmulKernel : public Kernel {
 
 }  // namespace
 
-bool hopper_supports(const MatmulProblem& p, Architecture a) {
+bool hopper_supports(const MatmulNode& node, Architecture a) {
+  const MatmulProblem& p = node.problem;
   bool hopper = a.major == 9 && a.minor == 0, low = p.input == DType::kBF16 || p.input == DType::kF16;
   bool form = p.epilogue == MatmulEpilogue::kBiasGeluAux || p.is_gelu_grad();
   bool sizes = p.n % 8 == 0 && p.k % 8 == 0 && std::max({p.m, p.n, p.k}) < int64_t(1) << 30;
   return hopper && low && p.output == p.input && form && sizes && p.batch == 1 && !p.trans_a;
 }
 
-int64_t hopper_scratch_bytes(const MatmulProblem& p) {
-  if (p.epilogue != MatmulEpilogue::kGeluGradSums) return 0;
+int64_t hopper_scratch_bytes(const MatmulNode& node) {
+  const MatmulProblem& p = node.problem;
+  if (node.form.sums < 0) return 0;
   return sum_row_count(p) * p.n * int64_t(sizeof(float));
 }
 
-std::string hopper_matmul_source(const MatmulProblem& p) {
+std::string hopper_matmul_source(const MatmulNode& node) {
+  const MatmulProblem& p = node.problem;
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
              "using Element = {0};\nconstexpr bool kTransposed = {1}, kGrad = {2}, kSums = {3};\n}}\n",
-             dtype_name(p.input), p.trans_b, p.is_gelu_grad(), p.epilogue == MatmulEpilogue::kGeluGradSums) +
+             dtype_name(p.input), p.trans_b, p.is_gelu_grad(), node.form.sums >= 0) +
          std::string(embedded_source("backend/cuda/kernels/matmul_hopper.cu"));
 }
 

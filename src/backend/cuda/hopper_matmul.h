@@ -13,13 +13,13 @@ namespace tokamak::cuda {
 
 /// Whether there is a kernel for the problem on a device of this compute capability: GELU with its argument stored, or
 /// its derivative; a as (M, K); N and K multiples of 8.
-bool hopper_supports(const MatmulProblem& problem, Architecture architecture);
+bool hopper_supports(const MatmulNode& node, Architecture architecture);
 
 /// Scratch memory: the sums of every 32 rows, where sums are wanted.
-int64_t hopper_scratch_bytes(const MatmulProblem& problem);
+int64_t hopper_scratch_bytes(const MatmulNode& node);
 
 /// Device code of the functions matmul and sum_rows.
-std::string hopper_matmul_source(const MatmulProblem& problem);
+std::string hopper_matmul_source(const MatmulNode& node);
 
 /// hopper_supports() must hold.
 KernelPtr make_hopper_matmul(Context& context, const MatmulNode& node);

@@ -42,7 +42,7 @@ KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node
 
 /// Whether a fused_matmul has a kernel that computes what its parts would, and is likely to pay. cuBLASLt
 /// applies GELU to the sum before it is rounded: computed again, from the rounded sum, it would have other bits.
-bool takes_matmul(const DeviceInfo& info, const Node& group);
+bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group);
 /// Whether the kernel of an attention_grad node has a form that also gives the sums of dqkv (attribute `sums`).
 bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node);
 

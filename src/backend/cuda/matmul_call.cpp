@@ -24,7 +24,8 @@ cublasLtEpilogue_t library_epilogue(MatmulEpilogue epilogue) {
     case MatmulEpilogue::kBiasGelu: return CUBLASLT_EPILOGUE_GELU_BIAS;
     case MatmulEpilogue::kBiasGeluAux: return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     case MatmulEpilogue::kGeluGrad: return CUBLASLT_EPILOGUE_DGELU;
-    case MatmulEpilogue::kGeluGradSums: TOKAMAK_CHECK(false, "cuBLASLt has no matmul that also sums over its rows");
+    case MatmulEpilogue::kGeluGradSums:
+    case MatmulEpilogue::kFunction: TOKAMAK_CHECK(false, "cuBLASLt has no such matmul");
     case MatmulEpilogue::kNone: break;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;

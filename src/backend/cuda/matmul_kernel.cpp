@@ -22,14 +22,15 @@ class MatmulKernel : public Kernel {
 
  private:
   MatmulOperands operands(std::span<const void* const> in, std::span<void* const> out) const {
+    const MatmulForm& form = node_.form;
     MatmulOperands operands;
-    operands.a = in[size_t(node_.a)];
-    operands.b = in[size_t(node_.b)];
-    operands.output = out[size_t(node_.output)];
-    if (node_.bias >= 0) operands.bias = in[size_t(node_.bias)];
-    if (node_.addend >= 0) operands.addend = in[size_t(node_.addend)];
-    if (node_.aux_input >= 0) operands.aux = const_cast<void*>(in[size_t(node_.aux_input)]);  // only read
-    if (node_.aux_output >= 0) operands.aux = out[size_t(node_.aux_output)];
+    operands.a = in[size_t(form.a)];
+    operands.b = in[size_t(form.b)];
+    operands.output = out[size_t(form.y)];
+    if (form.bias >= 0) operands.bias = in[size_t(form.bias)];
+    if (form.addend >= 0) operands.addend = in[size_t(form.addend)];
+    if (form.operand >= 0) operands.aux = const_cast<void*>(in[size_t(form.operand)]);  // only read
+    if (form.argument >= 0) operands.aux = out[size_t(form.argument)];
     return operands;
   }
 
@@ -40,39 +41,36 @@ class MatmulKernel : public Kernel {
   void* workspace_ = nullptr;
 };
 
-MatmulNode read(const Graph& graph, const Node& node) {
-  return node.body ? read_matmul_group(node) : read_matmul(graph, node);
-}
-
-bool is_own(const DeviceInfo& info, const MatmulProblem& problem) {
-  return hopper_supports(problem, {info.major, info.minor});
+bool is_own(const DeviceInfo& info, const MatmulNode& matmul) {
+  return hopper_supports(matmul, {info.major, info.minor});
 }
 
 }  // namespace
 
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node) {
-  MatmulNode matmul = read(graph, node);
-  if (is_own(context.info, matmul.problem)) return make_hopper_matmul(context, matmul);
+  MatmulNode matmul = matmul_node(graph, node);
+  if (is_own(context.info, matmul)) return make_hopper_matmul(context, matmul);
   return std::make_unique<MatmulKernel>(context, matmul);
 }
 
 void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node) {
-  MatmulNode matmul = read(graph, node);
-  if (is_own(context.info, matmul.problem)) make_hopper_matmul(context, matmul);
+  MatmulNode matmul = matmul_node(graph, node);
+  if (is_own(context.info, matmul)) make_hopper_matmul(context, matmul);
 }
 
 int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
-  MatmulProblem problem = read(graph, node).problem;
-  if (is_own(info, problem)) return hopper_scratch_bytes(problem);
-  return expected_workspace_bytes(problem, info.multiprocessors);
+  MatmulNode matmul = matmul_node(graph, node);
+  if (is_own(info, matmul)) return hopper_scratch_bytes(matmul);
+  return expected_workspace_bytes(matmul.problem, info.multiprocessors);
 }
 
-bool takes_matmul(const DeviceInfo& info, const Node& group) {
+bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group) {
   constexpr int64_t kFewRows = 128;  // such as those of generation, which leave most of a tile empty
-  MatmulProblem problem = read_matmul_group(group).problem;
-  switch (problem.epilogue) {
+  MatmulNode matmul = matmul_node(graph, group);
+  switch (matmul.problem.epilogue) {
     case MatmulEpilogue::kBiasGeluAux:
-    case MatmulEpilogue::kGeluGradSums: return is_own(info, problem) && problem.m >= kFewRows;
+    case MatmulEpilogue::kGeluGradSums:
+    case MatmulEpilogue::kFunction: return is_own(info, matmul) && matmul.form.m >= kFewRows;
     case MatmulEpilogue::kBiasGelu: return false;
     default: return true;
   }

@@ -1,18 +1,8 @@
-// What a kernel for matmuls is asked for, as plain data: from a matmul node, or from a fused_matmul, whose body
-// is one of
-//
-//   add(mm, bias)                   bias: a vector of N
-//   gelu(add(mm, bias))             one result, or two: the sum (what GELU is applied to) and then its GELU
-//   gelu_grad(pre, mm)              pre: an argument of the product's shape; one result, or two: that, and the sums of
-//                                   it over the batch and M, in f32
-//   cast(mm, f32)                   16-bit operands, f32 result
-//   add(c, mm), add(c, cast(mm, f32))   c: an argument of the result's type; in place where the result lies there
-//
-// with mm = matmul(a, b) and operands of an add in either order. Reshapes may stand before every use and every result.
-// Nothing here needs a device. Tests: tests/backend/cuda/matmul_problem_test.cpp
+// What a kernel for matmuls is asked for, as plain data: from a matmul or a fused_matmul (ops/matmul_form.h). Nothing
+// here needs a device. Tests: tests/backend/cuda/matmul_problem_test.cpp
 #pragma once
 
-#include "graph/graph.h"
+#include "ops/matmul_form.h"
 
 namespace tokamak::cuda {
 
@@ -24,6 +14,7 @@ enum class MatmulEpilogue : uint8_t {
   kBiasGeluAux,   // and the sum stored as well
   kGeluGrad,      // times the derivative of GELU at a stored matrix
   kGeluGradSums,  // and the sums of that over the batch and M; cuBLASLt has no such matmul
+  kFunction,      // any other form with a function; nor such
 };
 
 /// `batch` times op(a) (M, K) times op(b) (K, N); row-major, dense, one after the other.
@@ -55,22 +46,13 @@ struct MatmulProblem {
   }
 };
 
-/// A problem and where its operands are: positions among the node's inputs and outputs; -1: there is none.
+/// A matmul as its node has it, and as the library is asked for it.
 struct MatmulNode {
   MatmulProblem problem;
-  int a = 0, b = 1;
-  int bias = -1;         // input
-  int addend = -1;       // input: `c`
-  int aux_input = -1;    // input: `pre` of gelu_grad
-  int aux_output = -1;   // output: the sum under GELU
-  int sums_output = -1;  // output: the sums over the batch and M, N of f32
-  int output = 0;
+  MatmulForm form;
 };
 
-/// Throws InternalError for operands that are not of a float type.
-MatmulNode read_matmul(const Graph& graph, const Node& node);
-
-/// Throws InternalError, naming the op, when the body has none of the forms above.
-MatmulNode read_matmul_group(const Node& group);
+/// Of a matmul or a fused_matmul. Throws InternalError for operands that are not of a float type.
+MatmulNode matmul_node(const Graph& graph, const Node& node);
 
 }  // namespace tokamak::cuda

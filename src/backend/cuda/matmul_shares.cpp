@@ -19,7 +19,7 @@ struct Part {
 };
 
 Part part_of(const Graph& graph, const Node& node, int64_t times = 1) {
-  MatmulProblem problem = (node.body ? read_matmul_group(node) : read_matmul(graph, node)).problem;
+  MatmulProblem problem = matmul_node(graph, node).problem;
   return {problem, problem.flops() * double(times)};
 }
 

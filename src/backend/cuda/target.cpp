@@ -29,7 +29,9 @@ constexpr double kGroupShare = 0.93;      // of the bandwidth of a plain copy, w
 class CudaKernels : public KernelSet {
  public:
   explicit CudaKernels(const DeviceInfo& info) : info_(info) {}
-  bool takes_matmul(const Graph&, const Node& group) const override { return cuda::takes_matmul(info_, group); }
+  bool takes_matmul(const Graph& graph, const Node& group) const override {
+    return cuda::takes_matmul(info_, graph, group);
+  }
   bool attention_sums(const Graph& graph, const Node& node) const override {
     return attention_grad_gives_sums(info_, graph, node);
   }

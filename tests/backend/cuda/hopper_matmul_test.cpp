@@ -14,18 +14,17 @@
 namespace tokamak::test {
 namespace {
 
-using cuda::MatmulProblem;
-
 constexpr MatmulForm kForms[] = {MatmulForm::kBiasGeluAux, MatmulForm::kGeluGrad, MatmulForm::kGeluGradSums};
 
-MatmulProblem problem_of(const MatmulCase& c) { return cuda::read_matmul_group(matmul_graph(c).nodes()[0]).problem; }
+cuda::MatmulNode node_of(const Graph& graph) { return cuda::matmul_node(graph, graph.nodes()[0]); }
+cuda::MatmulNode node_of(const MatmulCase& c) { return node_of(matmul_graph(c)); }
 
-bool is_supported(const MatmulCase& c) { return hopper_supports(problem_of(c), {9, 0}); }
+bool is_supported(const MatmulCase& c) { return hopper_supports(node_of(c), {9, 0}); }
 
 TEST(HopperMatmul, SaysWhatItSupports) {
   for (MatmulForm form : kForms) {
     MatmulCase c{form, DType::kBF16, 1, 40, 72, 264};
-    for (cuda::Architecture a : all_architectures()) EXPECT_EQ(hopper_supports(problem_of(c), a), a.major == 9);
+    for (cuda::Architecture a : all_architectures()) EXPECT_EQ(hopper_supports(node_of(c), a), a.major == 9);
     for (bool transposed : {false, true})
       EXPECT_TRUE(is_supported({form, DType::kF16, 1, 33, 56, 8, false, transposed}));
     EXPECT_FALSE(is_supported({form, DType::kF32, 1, 40, 72, 264}));
@@ -46,21 +45,21 @@ TEST(HopperMatmul, GeluIsLeftToItsOwnKernelElsewhere) {
         Graph graph = matmul_graph({form, DType::kBF16, 1, rows, 72, 264});
         cuda::DeviceInfo info{.name = "GPU", .major = major, .minor = 0, .multiprocessors = 132, .versions = {}};
         bool own = major == 9 && rows >= 128;
-        EXPECT_EQ(cuda::takes_matmul(info, graph.nodes()[0]), own || form == MatmulForm::kGeluGrad) << major;
+        EXPECT_EQ(cuda::takes_matmul(info, graph, graph.nodes()[0]), own || form == MatmulForm::kGeluGrad) << major;
       }
 }
 
 // By hand: a row for each 32 rows of whole clusters.
 TEST(HopperMatmul, ScratchMemoryIsThatOfSums) {
-  EXPECT_EQ(hopper_scratch_bytes(problem_of({MatmulForm::kGeluGradSums, DType::kBF16, 1, 257, 72, 264})), 16 * 72 * 4);
-  EXPECT_EQ(hopper_scratch_bytes(problem_of({MatmulForm::kGeluGrad, DType::kBF16, 1, 257, 72, 264})), 0);
+  EXPECT_EQ(hopper_scratch_bytes(node_of({MatmulForm::kGeluGradSums, DType::kBF16, 1, 257, 72, 264})), 16 * 72 * 4);
+  EXPECT_EQ(hopper_scratch_bytes(node_of({MatmulForm::kGeluGrad, DType::kBF16, 1, 257, 72, 264})), 0);
 }
 
 TEST(HopperMatmul, Compiles) {
   for (MatmulForm form : kForms)
     for (DType dtype : {DType::kBF16, DType::kF16})
       for (bool transposed : {false, true})
-        expect_compiles(hopper_matmul_source(problem_of({form, dtype, 1, 40, 72, 264, false, transposed})),
+        expect_compiles(hopper_matmul_source(node_of({form, dtype, 1, 40, 72, 264, false, transposed})),
                         {"matmul", "sum_rows"}, one_architecture());
 }
 

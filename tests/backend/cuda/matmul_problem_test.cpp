@@ -22,10 +22,7 @@ namespace {
 using test::MatmulCase;
 using test::MatmulForm;
 
-MatmulNode read(const Graph& graph) {
-  const Node& node = graph.nodes().back();
-  return node.body ? read_matmul_group(node) : read_matmul(graph, node);
-}
+MatmulNode read(const Graph& graph) { return matmul_node(graph, graph.nodes().back()); }
 
 MatmulNode read(const MatmulCase& c) { return read(test::matmul_graph(c)); }
 
@@ -57,20 +54,20 @@ TEST(matmul_problem, keys_tell_batch_transposes_and_tf32) {
 
 TEST(matmul_problem, finds_the_operands) {
   MatmulNode bias = read(MatmulCase{MatmulForm::kBiasGeluAux, DType::kBF16, 1, 8, 8, 8});
-  EXPECT_EQ(bias.bias, 2);
-  EXPECT_EQ(bias.aux_output, 0);
-  EXPECT_EQ(bias.output, 1);
+  EXPECT_EQ(bias.form.bias, 2);
+  EXPECT_EQ(bias.form.argument, 0);
+  EXPECT_EQ(bias.form.y, 1);
   MatmulNode grad = read(MatmulCase{MatmulForm::kGeluGrad, DType::kBF16, 1, 8, 8, 8});
-  EXPECT_EQ(grad.aux_input, 2);
-  EXPECT_EQ(grad.output, 0);
-  EXPECT_EQ(grad.sums_output, -1);
+  EXPECT_EQ(grad.form.operand, 2);
+  EXPECT_EQ(grad.form.y, 0);
+  EXPECT_EQ(grad.form.sums, -1);
   MatmulNode sums = read(MatmulCase{MatmulForm::kGeluGradSums, DType::kBF16, 1, 8, 8, 8});
-  EXPECT_EQ(sums.aux_input, 2);
-  EXPECT_EQ(sums.output, 0);
-  EXPECT_EQ(sums.sums_output, 1);
+  EXPECT_EQ(sums.form.operand, 2);
+  EXPECT_EQ(sums.form.y, 0);
+  EXPECT_EQ(sums.form.sums, 1);
   MatmulNode sum = read(MatmulCase{MatmulForm::kAccumulateCast, DType::kBF16, 1, 8, 8, 8});
-  EXPECT_EQ(sum.addend, 2);
-  EXPECT_EQ(sum.bias, -1);
+  EXPECT_EQ(sum.form.addend, 2);
+  EXPECT_EQ(sum.form.bias, -1);
 }
 
 TEST(matmul_problem, knows_the_bytes_beside_the_product) {
@@ -90,9 +87,9 @@ TEST(matmul_problem, knows_the_bytes_beside_the_product) {
 TEST(matmul_problem, a_vector_added_to_one_row_is_an_addend) {
   MatmulNode row = read(MatmulCase{MatmulForm::kBias, DType::kF32, 1, 1, 8, 8});
   EXPECT_EQ(row.problem.key(), "f32 1x8x8 nn +c");
-  EXPECT_EQ(row.addend, 2);
-  EXPECT_EQ(row.bias, -1);
-  EXPECT_EQ(read(MatmulCase{MatmulForm::kBiasGelu, DType::kF32, 1, 1, 8, 8}).bias, 2);
+  EXPECT_EQ(row.form.addend, 2);
+  EXPECT_EQ(row.form.bias, -1);
+  EXPECT_EQ(read(MatmulCase{MatmulForm::kBiasGelu, DType::kF32, 1, 1, 8, 8}).form.bias, 2);
 }
 
 using Epilogue = std::function<ValueId(GraphBuilder&, ValueId, ValueId)>;
@@ -152,29 +149,34 @@ void expect_refused(const Graph& graph, const std::string& op) {
   }
 }
 
-TEST(matmul_problem, refuses_what_the_library_cannot_do_and_names_the_op) {
+TEST(matmul_problem, refuses_what_is_no_form_and_names_the_op) {
   ValueType vector{DType::kF32, {6}}, full{DType::kF32, {4, 6}};
   expect_refused(group_of(vector, [](GraphBuilder& g, ValueId mm, ValueId c) { return mul(g, mm, c); }), "mul");
-  expect_refused(group_of(vector, [](GraphBuilder& g, ValueId mm, ValueId) { return gelu(g, mm); }), "gelu");
-  // A vector along the rows, one for all columns, a gradient the other way round, GELU of a sum with a matrix.
+  // A vector along the rows, one for all columns.
   expect_refused(group_of({DType::kF32, {4, 1}}, [](GraphBuilder& g, ValueId mm, ValueId c) { return add(g, mm, c); }),
                  "add");
   expect_refused(group_of({DType::kF32, {1}}, [](GraphBuilder& g, ValueId mm, ValueId c) { return add(g, mm, c); }),
                  "add");
-  expect_refused(group_of(full,
-                          [](GraphBuilder& g, ValueId mm, ValueId c) {
-                            return g.add1(op::gelu_grad, {mm, c});
-                          }),
-                 "gelu_grad");
-  expect_refused(group_of(full, [](GraphBuilder& g, ValueId mm, ValueId c) { return gelu(g, add(g, mm, c)); }), "gelu");
   // As many elements, but each is added to each.
   expect_refused(group_of({DType::kF32, {24}},
                           [](GraphBuilder& g, ValueId mm, ValueId c) {
                             return add(g, reshape(g, mm, {24, 1}), c);
                           }),
                  "add");
-  expect_refused(group_of(full, [](GraphBuilder& g, ValueId mm, ValueId c) { return add(g, add(g, mm, c), c); }),
-                 "add");
+}
+
+// A gradient the other way round, GELU of a sum with a matrix, a matrix added twice.
+TEST(matmul_problem, knows_functions_that_the_library_lacks) {
+  ValueType full{DType::kF32, {4, 6}};
+  for (const Epilogue& function : {Epilogue([](auto&g, ValueId mm, ValueId c) {
+                                     return g.add1(op::gelu_grad, {mm, c});
+                                   }),
+                                   Epilogue([](auto&g, ValueId mm, ValueId c) { return gelu(g, add(g, mm, c)); }),
+                                   Epilogue([](auto&g, ValueId mm, ValueId c) { return add(g, add(g, mm, c), c); })}) {
+    MatmulNode node = read(group_of(full, function));
+    EXPECT_EQ(node.problem.key(), "f32 4x6x8 nn +function");
+    EXPECT_THROW(MatmulCall{node.problem}, InternalError);
+  }
 }
 
 TEST(matmul_problem, refuses_other_sums_of_a_gradient) {
@@ -205,15 +207,15 @@ TEST(matmul_problem, refuses_other_sums_of_a_gradient) {
 
 TEST(matmul_problem, reads_every_matmul_of_a_training_step) {
   for (const char* precision : {"fp32", "tf32", "bf16", "fp16"}) {
-    auto problems = test::matmuls_of_step(precision).problems;
-    EXPECT_GE(problems.size(), 14u) << precision;
-    EXPECT_LE(problems.size(), 24u) << precision;
-    for (const auto& [key, problem] : problems) {
-      if (hopper_supports(problem, {9, 0})) continue;  // by an own kernel
-      EXPECT_NO_THROW(MatmulCall{problem}) << key;
+    auto matmuls = test::matmuls_of_step(precision).matmuls;
+    EXPECT_GE(matmuls.size(), 14u) << precision;
+    EXPECT_LE(matmuls.size(), 24u) << precision;
+    for (const auto& [key, node] : matmuls) {
+      if (hopper_supports(node, {9, 0})) continue;  // by an own kernel
+      EXPECT_NO_THROW(MatmulCall{node.problem}) << key;
     }
   }
-  EXPECT_TRUE(test::matmuls_of_step("bf16").problems.count("bf16 65536x50304x768 nt")) << "the head";
+  EXPECT_TRUE(test::matmuls_of_step("bf16").matmuls.count("bf16 65536x50304x768 nt")) << "the head";
 }
 
 // Descriptors need no GPU: this finds attributes that the library refuses.

@@ -15,7 +15,7 @@
 namespace tokamak::test {
 
 struct StepMatmuls {
-  std::map<std::string, cuda::MatmulProblem> problems;
+  std::map<std::string, cuda::MatmulNode> matmuls;
   std::map<std::string, double> shares;  // see matmul_shares
 };
 
@@ -32,10 +32,9 @@ inline StepMatmuls matmuls_of_step(const std::string& precision) {
   for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
   found.shares = cuda::matmul_shares(plan.graph, seconds);
   for (const Node& node : plan.graph.nodes()) {
-    bool group = node.op == &op::fused_matmul;
-    if (node.op != &op::matmul && !group) continue;
-    cuda::MatmulNode read = group ? cuda::read_matmul_group(node) : cuda::read_matmul(plan.graph, node);
-    found.problems[read.problem.key()] = read.problem;
+    if (node.op != &op::matmul && node.op != &op::fused_matmul) continue;
+    cuda::MatmulNode read = cuda::matmul_node(plan.graph, node);
+    found.matmuls[read.problem.key()] = read;
   }
   return found;
 }

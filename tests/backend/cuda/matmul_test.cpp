@@ -35,7 +35,7 @@ bool is_supported(const MatmulCase& c) {
   static cuda::MatmulLibrary library(cuda::describe_device(0), stream.get(), {});
   Graph graph = matmul_graph(c);
   const Node& node = graph.nodes()[0];
-  cuda::MatmulCall call((node.body ? cuda::read_matmul_group(node) : cuda::read_matmul(graph, node)).problem);
+  cuda::MatmulCall call(cuda::matmul_node(graph, node).problem);
   bool supported = library.supports(call);
   if (!supported) std::printf("not supported: %s\n", call.problem().key().c_str());
   return supported;
@@ -176,7 +176,7 @@ TEST(gpu_matmul, choices_are_kept_on_disk) {
   TemporaryFolder folder;
   cuda::DeviceInfo device = cuda::describe_device(0);
   Graph graph = matmul_graph({MatmulForm::kBias, DType::kBF16, 1, 512, 768, 4096, false, true});
-  cuda::MatmulNode node = cuda::read_matmul_group(graph.nodes()[0]);
+  cuda::MatmulNode node = cuda::matmul_node(graph, graph.nodes()[0]);
   cuda::MatmulCall call(node.problem);
   cuda::StreamHandle stream;
   std::string used;
@@ -250,9 +250,9 @@ TEST(gpu_matmul, times_the_matmuls_of_a_whole_step) {
   library.handle();
   double took = 0, seconds = 0, least = 0;
   StepMatmuls step = matmuls_of_step("bf16");
-  for (const auto& [key, problem] : step.problems) {
-    if (hopper_supports(problem, {9, 0})) continue;  // not the library's
-    cuda::MatmulCall call(problem);
+  for (const auto& [key, node] : step.matmuls) {
+    if (hopper_supports(node, {9, 0})) continue;  // not the library's
+    cuda::MatmulCall call(node.problem);
     auto candidates = [&](const cuda::SearchEffort& effort) {
       return call.candidates(library.handle(), int64_t(128) << 20, int(effort.candidates));
     };

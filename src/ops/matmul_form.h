@@ -1,0 +1,52 @@
+// A matmul with what is done to the product before it is stored, as passes make it and the planner and backends read
+// it; the body of a fused_matmul is its text form. With mm = matmul(a, b), y is one of
+//
+//   mm, or mm as f32                    the product, of 16-bit operands in f32 without rounding it
+//   mm + bias                           bias: a vector of N
+//   addend + mm                         addend: a matrix of y's type; y may lie where it does
+//   f(mm), f(mm + bias), f(mm, operand) f: any pointwise function, operand: a matrix of the product's type
+//
+// Beside y a function's argument (mm or mm + bias) may be stored, and the sums of y over all rows. What a function
+// reads is rounded as if it came from memory. Tests: tests/ops/matmul_form_test.cpp
+#pragma once
+
+#include "ops/group_body.h"
+
+#include <optional>
+
+namespace tokamak {
+
+struct MatmulForm {
+  // Positions among the node's inputs; -1: there is none.
+  int a = 0, b = 1;
+  int bias = -1;
+  int addend = -1;
+  int operand = -1;
+  // Positions among its outputs.
+  int argument = -1;  // what the function is applied to
+  int y = 0;
+  int sums = -1;     // f32, N elements
+  Shape sums_shape;  // its shape
+
+  bool trans_a = false, trans_b = false;
+  bool tf32 = false;                       // f32 operands may be rounded to TF32
+  DType input = DType::kF32;               // of a and b
+  DType output = DType::kF32;              // of the product, or the sum, as it is stored or as the function reads it
+  int64_t batch = 1, m = 0, n = 0, k = 0;  // batch times op(a) (m, k) times op(b) (k, n)
+  /// A flat group over (batch * m, n) with one result: of input 0, its argument, and input 1, the operand.
+  std::optional<GroupBody> function;
+
+  /// Whether the function is this op, of the argument, or of the operand and the argument.
+  bool applies(const OpDef& op) const;
+};
+
+/// Of a matmul or a fused_matmul; throws InternalError, naming the op, for a body of another form.
+MatmulForm read_matmul(const Graph& graph, const Node& node);
+
+/// The body of a fused_matmul with these inputs. Sizes and `input` follow from the types.
+std::shared_ptr<const Graph> make_body(const MatmulForm& form, const std::vector<ValueType>& input_types);
+
+/// Whether a function may contain the op: it works on one element at a time and has a scalar function.
+bool is_scalar_op(const OpDef& op);
+
+}  // namespace tokamak
