@@ -12,8 +12,8 @@ using Json = nlohmann::ordered_json;
 // Calls visit(name, member) for each. A member that is not listed here does not compile.
 template <class AnyTarget, class Visit>
 void visit_members(AnyTarget& target, const Visit& visit) {
-  auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, sustained, bias, gelu, vocab,
-         classifier, aux, gelu_grad, gelu_grad_sums, accumulate, row_column, streams] = target;
+  auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, sustained, bias, function, vocab,
+         classifier, argument, operand, operand_sums, accumulate, row_column, streams] = target;
   visit("name", name);
   visit("units", units);
   visit("f32_flops", f32);
@@ -26,12 +26,12 @@ void visit_members(AnyTarget& target, const Visit& visit) {
   visit("attention_flops", attention);
   visit("sustained_share", sustained);
   visit("matmul_bias", bias);
-  visit("matmul_gelu", gelu);
+  visit("matmul_function", function);
   visit("vocab_multiple", vocab);
   visit("chunked_classifier", classifier);
-  visit("matmul_gelu_aux", aux);
-  visit("matmul_gelu_grad", gelu_grad);
-  visit("matmul_gelu_grad_sums", gelu_grad_sums);
+  visit("matmul_argument", argument);
+  visit("matmul_operand", operand);
+  visit("matmul_operand_sums", operand_sums);
   visit("matmul_accumulate", accumulate);
   visit("row_column_groups", row_column);
   visit("streams", streams);

@@ -21,17 +21,17 @@ struct Target {
   double attention_flops = 50e9;   // of the attention kernels, forward and backward together
   double sustained_share = 1;      // of what 16-bit matmuls and attention reach alone: what a long run's power leaves
   bool matmul_bias = true;         // the matmul can add a bias vector,
-  bool matmul_gelu = true;         // and apply GELU to what it writes
+  bool matmul_function = true;     // and apply a function to what it writes (ops/matmul_form.h)
   int64_t vocab_multiple = 128;    // what pad_vocab pads to
 
   // Kernels that only some backends have.
-  bool chunked_classifier = false;     // the op `classifier`
-  bool matmul_gelu_aux = false;        // matmul + bias stored both with and without GELU
-  bool matmul_gelu_grad = false;       // matmul times the derivative of GELU at a stored matrix,
-  bool matmul_gelu_grad_sums = false;  // and the sums of that over its rows, in f32
-  bool matmul_accumulate = false;      // 16-bit matmul with an f32 result, and matmul added to a matrix in place
-  bool row_column_groups = false;      // row groups that also sum over columns (ops/group_form.h)
-  int streams = 1;                     // of work, which the device runs side by side
+  bool chunked_classifier = false;   // the op `classifier`
+  bool matmul_argument = false;      // matmul + bias stored both with and without the function
+  bool matmul_operand = false;       // function of a stored matrix and the product, as GELU's derivative,
+  bool matmul_operand_sums = false;  // and the sums of that over its rows, in f32
+  bool matmul_accumulate = false;    // 16-bit matmul with an f32 result, and matmul added to a matrix in place
+  bool row_column_groups = false;    // row groups that also sum over columns (ops/group_form.h)
+  int streams = 1;                   // of work, which the device runs side by side
 
   bool operator==(const Target&) const = default;
 };

@@ -26,10 +26,10 @@ bool fuse(Graph& graph, const PassContext& context);
 /// function that groups after each other are; mm: the product):
 ///
 ///   mm + bias                                                          target.matmul_bias
-///   f(mm + bias)                                                       and matmul_gelu
-///   mm + bias and f of that, both stored                               and matmul_gelu_aux
-///   f(mm, x)             x: a matrix; not their sum alone              target.matmul_gelu_grad
-///   that, and the sums of its rows in f32                              and matmul_gelu_grad_sums
+///   f(mm + bias)                                                       and matmul_function
+///   mm + bias and f of that, both stored                               and matmul_argument
+///   f(mm, x)             x: a matrix; not their sum alone              target.matmul_operand
+///   that, and the sums of its rows in f32                              and matmul_operand_sums
 ///   mm as f32            where no group reads it: that would cast what it reads by itself
 ///                                                                      target.matmul_accumulate
 ///   x + mm               x: an argument that is updated to the sum, in place     the same

@@ -1,13 +1,13 @@
 #include "graph/rewriter.h"
 #include "graph/single_node.h"
-#include "ops/generate.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
 #include "ops/pointwise.h"
-#include "passes/combine_groups.h"
+#include "ops/reduce.h"
 #include "passes/fuse.h"
 #include "passes/group_of_node.h"
+#include "passes/pointwise_function.h"
 
 #include <algorithm>
 #include <optional>
@@ -27,19 +27,11 @@ struct Chain {
   int at = 0;                    // the member in whose place the new node stands
 };
 
-// Groups that are one pointwise function of a value `x`, or of it and a matrix.
-struct Function {
-  GroupBody body;              // of input 0, x, and input 1, the operand
-  ValueId operand = kNoValue;  // the matrix, if there is one
-  std::vector<int> members;    // the groups
-  ValueId result = kNoValue;
-};
-
 class EpilogueFuser {
  public:
   EpilogueFuser(const Graph& graph, const Platform& platform)
-      : graph_(graph), platform_(platform), target_(platform.target), users_(find_users(graph)),
-        escaping_(find_escaping(graph)), is_member_(graph.nodes().size(), false) {}
+      : graph_(graph), platform_(platform), target_(platform.target), readers_(graph),
+        is_member_(graph.nodes().size(), false) {}
 
   bool run() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
@@ -67,14 +59,6 @@ class EpilogueFuser {
   ValueId output(int n) const { return node(n).outputs[0]; }
   const ValueType& type(ValueId value) const { return graph_.type(value); }
 
-  bool is_single_flat(int n) const { return node(n).op == &op::flat && node(n).outputs.size() == 1; }
-
-  // The flat group that is the only reader of the value, or -1.
-  int only_reader(ValueId value) const {
-    const auto& users = users_[size_t(value)];
-    return users.size() == 1 && !escaping_[size_t(value)] && is_single_flat(users[0]) ? users[0] : -1;
-  }
-
   // Whether there is a kernel for the group that was not measured to cost more than it saves.
   bool pays(const Node& group) const {
     if (!platform_.kernels->takes_matmul(graph_, group)) return false;
@@ -84,7 +68,7 @@ class EpilogueFuser {
 
   // The form that takes in the most of those that pay.
   std::optional<Chain> match(int n) const {
-    int reader = only_reader(output(n));
+    int reader = readers_.only(output(n));
     if (reader < 0) return {};
     std::vector<Chain> chains = match_bias(n, reader);
     if (chains.empty()) chains = match_function(n, reader);
@@ -109,57 +93,6 @@ class EpilogueFuser {
     return kNoValue;
   }
 
-  // The functions of `x` that end where the group does, or its only readers after it; the longest first.
-  std::vector<Function> functions(int group, ValueId x) const {
-    std::vector<Function> found;
-    std::optional<GroupBody> all;
-    std::vector<int> members;
-    for (int next = group; next >= 0; next = only_reader(output(next))) {
-      if (!is_single_flat(next) || node(next).has_tag("backward") != node(group).has_tag("backward")) break;
-      GroupBody one = with_constants(group_around(node(next)));
-      all = all ? combine_groups(*all, one) : one;
-      if (!all) break;
-      std::erase_if(all->results, [&](const GroupResult& result) { return result.outer != output(next); });
-      all->prune();
-      members.push_back(next);
-      std::optional<Function> function = function_of(*all, x);
-      if (!function) break;
-      function->members = members;
-      function->result = output(next);
-      if (type(output(next)) == type(x)) found.insert(found.begin(), std::move(*function));
-    }
-    return found;
-  }
-
-  // The group with constants made inside it.
-  GroupBody with_constants(GroupBody group) const {
-    for (ValueId input : group.inputs()) {
-      int from = graph_.producer(input);
-      if (from < 0 || node(from).op != &op::flat) continue;
-      GroupBody made = group_around(node(from));
-      if (made.values.size() != 1 || !made.values[0].is(op::constant)) continue;
-      if (auto inlined = inline_generator(made, group)) group = std::move(*inlined);
-    }
-    return group;
-  }
-
-  std::optional<Function> function_of(const GroupBody& group, ValueId x) const {
-    Function function{group, kNoValue, {}, kNoValue};
-    for (GroupValue& value : function.body.values) {
-      bool constant = value.is(op::constant);
-      if (!constant && (!group.is_full(value) || !(value.is_input() || is_scalar_op(*value.op)))) return {};
-      if (!value.is_input() || value.outer == x) {
-        if (value.is_input()) value.outer = 0;
-        continue;
-      }
-      bool known = function.operand == kNoValue || function.operand == value.outer;
-      if (!known || type(value.outer) != type(x)) return {};
-      function.operand = std::exchange(value.outer, 1);
-    }
-    function.body.results[0].outer = 0;
-    return function;
-  }
-
   Chain chain_of(int n) const {
     Chain chain;
     chain.matmul = &node(n);
@@ -171,7 +104,7 @@ class EpilogueFuser {
     return chain;
   }
 
-  static void add_function(Chain& chain, const Function& function) {
+  static void add_function(Chain& chain, const PointwiseFunction& function) {
     chain.form.function = function.body;
     chain.members.insert(chain.members.end(), function.members.begin(), function.members.end());
     chain.results.push_back(function.result);
@@ -188,13 +121,13 @@ class EpilogueFuser {
     biased.members.push_back(add);
     std::vector<Chain> chains;
     auto unary = [&](int reader) {
-      std::vector<Function> found = functions(reader, sum);
-      std::erase_if(found, [](const Function& f) { return f.operand != kNoValue; });
+      std::vector<PointwiseFunction> found = functions_of(graph_, readers_, reader, sum);
+      std::erase_if(found, [](const PointwiseFunction& f) { return f.operand != kNoValue; });
       return found;
     };
-    if (int only = only_reader(sum); only >= 0 && target_.matmul_gelu)
-      for (const Function& function : unary(only)) add_function(chains.emplace_back(biased), function);
-    for (const Function& function : with_argument(n, sum, unary)) {
+    if (int only = readers_.only(sum); only >= 0 && target_.matmul_function)
+      for (const PointwiseFunction& function : unary(only)) add_function(chains.emplace_back(biased), function);
+    for (const PointwiseFunction& function : with_argument(n, sum, unary)) {
       Chain& chain = chains.emplace_back(biased);
       chain.results = {sum};
       add_function(chain, function);
@@ -210,20 +143,20 @@ class EpilogueFuser {
 
   // Functions of the sum in the pass of the matmul: one that is computed again in the backward pass must stay there.
   template <typename Unary>
-  std::vector<Function> with_argument(int n, ValueId sum, const Unary& unary) const {
-    if (!target_.matmul_gelu_aux) return {};
-    for (int reader : users_[size_t(sum)])
+  std::vector<PointwiseFunction> with_argument(int n, ValueId sum, const Unary& unary) const {
+    if (!target_.matmul_argument) return {};
+    for (int reader : readers_.of(sum))
       if (node(reader).has_tag("backward") == node(n).has_tag("backward"))
-        if (std::vector<Function> found = unary(reader); !found.empty()) return found;
+        if (std::vector<PointwiseFunction> found = unary(reader); !found.empty()) return found;
     return {};
   }
 
   // A function of the product and a matrix alone, and before that with the sums of its rows. A lone sum is left to the
   // norm that reads it.
   std::vector<Chain> match_function(int n, int group) const {
-    if (!target_.matmul_gelu_grad) return {};
+    if (!target_.matmul_operand) return {};
     std::vector<Chain> chains;
-    for (const Function& function : functions(group, output(n))) {
+    for (const PointwiseFunction& function : functions_of(graph_, readers_, group, output(n))) {
       const GroupBody& body = function.body;
       bool lone_sum = body.num_nodes() == 1 && body.values[size_t(body.results[0].value)].is(op::add);
       if (function.operand == kNoValue || lone_sum) continue;
@@ -231,10 +164,10 @@ class EpilogueFuser {
       chain.form.operand = 2;
       chain.operand = function.operand;
       add_function(chain, function);
-      const auto& readers = users_[size_t(function.result)];
+      const auto& readers = readers_.of(function.result);
       auto sums = std::find_if(readers.begin(), readers.end(),
                                [&](int reader) { return sums_rows_of(reader, function.result); });
-      if (target_.matmul_gelu_grad_sums && sums != readers.end()) {
+      if (target_.matmul_operand_sums && sums != readers.end()) {
         Chain& summed = chains.emplace_back(chain);
         summed.form.sums = 1;
         summed.form.sums_shape = graph_.shape(output(*sums));
@@ -271,14 +204,14 @@ class EpilogueFuser {
     GroupBody body = group_around(node(reader));
     if (body.values.size() != 2 || !body.values[1].is(op::cast) || chain.form.output != DType::kF32) return {};
     ValueId widened = output(reader);
-    if (int adder = only_reader(widened); adder >= 0)
+    if (int adder = readers_.only(widened); adder >= 0)
       if (ValueId sum = added_to(adder, widened); sum != kNoValue) {
         chain.members.push_back(adder);
         chain.results = {output(adder)};
         return onto(std::move(chain), sum);
       }
     // A group would rather read the 16-bit product and cast it on the way.
-    for (int user : users_[size_t(widened)])
+    for (int user : readers_.of(widened))
       if (node(user).body) return {};
     return chain;
   }
@@ -317,8 +250,7 @@ class EpilogueFuser {
   const Graph& graph_;
   const Platform& platform_;
   const Target& target_;
-  std::vector<std::vector<int>> users_;
-  std::vector<bool> escaping_;
+  Readers readers_;
   std::vector<bool> is_member_;            // by node: part of a chain
   std::unordered_map<int, Chain> chains_;  // by the node in whose place they stand
 };

@@ -64,7 +64,7 @@ constexpr Pass kPasses[] = {
     {"form_groups", Stage::kStep, Numerics::kExact, always, form_groups,
      "gives every pointwise op, reduction and composite its kernel template"},
     {"fuse", Stage::kStep, Numerics::kExact, always, fuse,
-     "merges groups, so that values between them never reach memory; matmuls take bias and GELU"},
+     "merges groups, so that values between them never reach memory; matmuls take bias and functions"},
     {"eliminate_dead", Stage::kStep, Numerics::kExact, always, eliminate_dead,
      "removes what the passes above left without a reader"},
 };

@@ -27,11 +27,11 @@ PassContext random_context(uint32_t seed) {
   if (!coin()) options.memory_budget_gib = 1e-6;
   Target& target = context.target;
   target.chunked_classifier = coin();
-  target.matmul_gelu_aux = coin();
-  target.matmul_gelu_grad = coin();
+  target.matmul_argument = coin();
+  target.matmul_operand = coin();
   target.matmul_accumulate = coin();
   target.row_column_groups = coin();
-  target.matmul_gelu_grad_sums = coin();
+  target.matmul_operand_sums = coin();
   if (coin()) context.kernels = fake_kernels({.attention_sums = [](const Graph&, const Node&) { return true; }});
   return context;
 }

@@ -21,9 +21,9 @@ Target unlike_the_default() {
   target.launch_seconds = 7e-9;
   target.attention_flops = 8.5;
   target.sustained_share = 0.9;
-  target.matmul_bias = target.matmul_gelu = false;
+  target.matmul_bias = target.matmul_function = false;
   target.vocab_multiple = int64_t(1) << 53;
-  target.chunked_classifier = target.matmul_gelu_aux = target.matmul_gelu_grad = target.matmul_gelu_grad_sums = true;
+  target.chunked_classifier = target.matmul_argument = target.matmul_operand = target.matmul_operand_sums = true;
   target.matmul_accumulate = target.row_column_groups = true;
   target.streams = 3;
   return target;

@@ -19,8 +19,8 @@ namespace {
 
 PassContext able() {
   PassContext context;
-  context.target.matmul_gelu_aux = context.target.matmul_gelu_grad = context.target.matmul_accumulate = true;
-  context.target.matmul_gelu_grad_sums = true;
+  context.target.matmul_argument = context.target.matmul_operand = context.target.matmul_accumulate = true;
+  context.target.matmul_operand_sums = true;
   return context;
 }
 
@@ -124,7 +124,7 @@ TEST(MatmulEpilogues, StoreWhatOnlyGeluReadsWhereThereIsNoOtherKernel) {
   text.replace(text.find("sqrt(%4) #backward"), 18, "sqrt(%5)");
   EXPECT_EQ(form_of(with_epilogues(text)), "matmul add gelu -> 1");
   PassContext context = able();
-  context.target.matmul_gelu = false;
+  context.target.matmul_function = false;
   EXPECT_EQ(form_of(with_epilogues(text, context)), "matmul add gelu -> 2");
 }
 
@@ -133,6 +133,47 @@ TEST(MatmulEpilogues, LeaveRecomputedGeluWhereItIs) {
   std::string text = kForward;
   text.replace(text.find("gelu(%4) :"), 10, "gelu(%4) #backward #recompute :");
   EXPECT_EQ(form_of(with_epilogues(text)), "matmul add -> 1");
+}
+
+constexpr const char* kReluSquared = R"(graph g {
+  input x = %0 : f32[2,3,4]
+  param w = %1 : f32[4,5]
+  param b = %2 : f32[5]
+  %3 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[2,3,5]
+  %4 = add(%3, %2) : f32[2,3,5]
+  %5 = constant() {dtype="f32", shape=[], value=0.0} : f32[]
+  %6 = maximum(%4, %5) : f32[2,3,5]
+  %7 = mul(%6, %6) : f32[2,3,5]
+  %8 = sqrt(%4) #backward : f32[2,3,5]
+  result y = %7
+  result z = %8
+})";
+
+TEST(MatmulEpilogues, TakeAnyFunctionOfTheSum) {
+  EXPECT_EQ(simpler_forms(kReluSquared),
+            (std::vector<std::string>{"matmul add constant maximum mul -> 2", "matmul add constant maximum -> 2",
+                                      "matmul add -> 1", ""}));
+  std::string alone = kReluSquared;
+  alone.replace(alone.find("sqrt(%4) #backward"), 18, "sqrt(%7)");
+  EXPECT_EQ(form_of(with_epilogues(alone)), "matmul add constant maximum mul sqrt -> 1");
+}
+
+// As far as nothing else reads what lies between, and no further than the forward pass.
+TEST(MatmulEpilogues, TakeAFunctionThatOthersReadAsFarAsTheyDo) {
+  std::string read = kReluSquared, backward = kReluSquared;
+  read.replace(read.find("sqrt(%4) #backward"), 18, "sqrt(%6) #backward");
+  EXPECT_EQ(form_of(with_epilogues(read)), "matmul add constant maximum -> 1");
+  backward.replace(backward.find("mul(%6, %6) :"), 13, "mul(%6, %6) #backward :");
+  EXPECT_EQ(form_of(with_epilogues(backward)), "matmul add constant maximum -> 2");
+}
+
+// A vector is no operand of a function, nor is what a position decides.
+TEST(MatmulEpilogues, TakeNothingThatIsNoFunction) {
+  std::string vector = kReluSquared, random = kReluSquared;
+  vector.replace(vector.find("mul(%6, %6)"), 11, "mul(%6, %2)");
+  EXPECT_EQ(form_of(with_epilogues(vector)), "matmul add constant maximum -> 2");
+  random.replace(random.find("maximum(%4, %5)"), 15, "softmax(%4)");
+  EXPECT_EQ(form_of(with_epilogues(random)), "matmul add -> 1");
 }
 
 constexpr const char* kBackward = R"(graph g {
@@ -147,11 +188,23 @@ constexpr const char* kBackward = R"(graph g {
 TEST(MatmulEpilogues, TakeTheDerivativeOfGelu) {
   EXPECT_EQ(form_of(with_epilogues(kBackward)), "matmul gelu_grad -> 1");
   EXPECT_EQ(form_of(with_epilogues(kBackward, {})), "");
-  std::string read = kBackward, swapped = kBackward;
+  std::string read = kBackward;
   read.insert(read.rfind('}'), "  result dy = %3\n");
   EXPECT_EQ(form_of(with_epilogues(read)), "");
-  swapped.replace(swapped.find("gelu_grad(%0, %3)"), 17, "gelu_grad(%3, %0)");
-  EXPECT_EQ(form_of(with_epilogues(swapped)), "");
+}
+
+TEST(MatmulEpilogues, TakeAnyFunctionOfTheProductAndAMatrix) {
+  auto with = [](const std::string& function) {
+    std::string text = kBackward;
+    text.replace(text.find("gelu_grad(%0, %3) : f32[3,5]"), 28, function);
+    return form_of(with_epilogues(text));
+  };
+  EXPECT_EQ(with("gelu_grad(%3, %0) : f32[3,5]"), "matmul gelu_grad -> 1");
+  EXPECT_EQ(with("mul(%3, %0) : f32[3,5]"), "matmul mul -> 1");
+  EXPECT_EQ(with("add(%3, %0) : f32[3,5]"), "") << "a norm would rather take the sum";
+  EXPECT_EQ(with("tanh(%3) : f32[3,5] %5 = mul(%4, %0) : f32[3,5] %4 = neg(%5) : f32[3,5]"),
+            "matmul tanh mul neg -> 1");
+  EXPECT_EQ(with("exp(%3) : f32[3,5]"), "") << "one of the product alone has a bias";
 }
 
 // As after a linear layer with a bias; `dtype` of all but the sums.
@@ -203,7 +256,7 @@ TEST(MatmulEpilogues, SumTheRowsOfTheDerivative) {
 TEST(MatmulEpilogues, SumNothingElseWithTheDerivative) {
   const std::string alone = "matmul gelu_grad -> 1";
   PassContext context = able();
-  context.target.matmul_gelu_grad_sums = false;
+  context.target.matmul_operand_sums = false;
   EXPECT_EQ(form_of(with_epilogues(bias_gradient("bf16", kSums), context)), alone);
   for (const char* other :
        {"reduce_sum(%4) {dims=[0], keep=true} : f32[1,3,5]", "reduce_sum(%4) {dims=[1,2], keep=true} : f32[2,1,1]",
@@ -323,7 +376,7 @@ std::map<std::string, int> matmuls_of(const Graph& graph) {
 // To a memory budget products with bias and GELU are computed again: by the kernels that computed them before.
 TEST(MatmulEpilogues, RecomputationBringsNoOtherKernel) {
   PassContext context = able_in_bf16();
-  context.target.matmul_gelu = false;
+  context.target.matmul_function = false;
   Graph kept = micro_batch(context), recomputed = kept;
   run_passes(kept, Stage::kStep, context);
   context.options.memory_budget_gib = 1e-9;

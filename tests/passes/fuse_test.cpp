@@ -288,7 +288,7 @@ TEST(Fuse, MatmulTakesBiasAndGelu) {
 
 TEST(Fuse, MatmulTakesOnlyWhatTheTargetCan) {
   PassContext context;
-  context.target.matmul_gelu = false;
+  context.target.matmul_function = false;
   Graph bias = fused(kLinear, context);
   EXPECT_EQ(count_ops(bias, "fused_matmul"), 1);
   EXPECT_EQ(count_ops(bias, "flat"), 1);

@@ -45,8 +45,8 @@ std::vector<NamedRun> climb(std::span<const Rung> rungs, RunConfig config, const
 Platform full_platform() {
   Target target;
   target.tf32_flops = 2 * target.f32_flops;
-  target.chunked_classifier = target.matmul_gelu_aux = target.matmul_gelu_grad = target.matmul_accumulate = true;
-  target.matmul_gelu_grad_sums = target.row_column_groups = true;
+  target.chunked_classifier = target.matmul_argument = target.matmul_operand = target.matmul_accumulate = true;
+  target.matmul_operand_sums = target.row_column_groups = true;
   target.streams = 2;
   return {target, fake_kernels({.attention_sums = [](const Graph&, const Node&) { return true; }})};
 }

@@ -82,7 +82,7 @@ class PricedDevice : public Backend, public KernelTuning {
 // With epilogues to choose from.
 Platform able() {
   Platform platform;
-  platform.target.matmul_gelu_aux = platform.target.matmul_gelu_grad = true;
+  platform.target.matmul_argument = platform.target.matmul_operand = true;
   return platform;
 }
 
@@ -135,7 +135,7 @@ TEST(Tune, LeavesOutTheSumsOfAGradientFirst) {
   auto forms_of = [](std::map<std::string, double> seconds) {
     PricedDevice device(std::move(seconds));
     Platform platform = able();
-    platform.target.matmul_gelu_grad_sums = true;
+    platform.target.matmul_operand_sums = true;
     return matmul_forms(tune(tiny(), platform, device));
   };
   auto fast = forms_of({}), slow = forms_of({{sums, 1.0}}), slower = forms_of({{sums, 1.0}, {alone, 1.0}});

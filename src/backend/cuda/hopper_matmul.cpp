@@ -1,6 +1,8 @@
 #include "backend/cuda/hopper_matmul.h"
 
+#include "backend/cuda/codegen/function.h"
 #include "backend/cuda/tensor_map.h"
+#include "base/error.h"
 
 #include <fmt/core.h>
 
@@ -55,7 +57,7 @@ class HopperMatmulKernel : public Kernel {
   const void* bias(std::span<const void* const> in) const {
     return node_.form.bias >= 0 ? in[size_t(node_.form.bias)] : nullptr;
   }
-  // What GELU or its derivative is taken at.
+  // What the function is applied to, or reads.
   const void* pre(std::span<const void* const> in, std::span<void* const> out) const {
     return node_.form.operand >= 0 ? in[size_t(node_.form.operand)] : out[size_t(node_.form.argument)];
   }
@@ -77,7 +79,10 @@ class HopperMatmulKernel : public Kernel {
 bool hopper_supports(const MatmulNode& node, Architecture a) {
   const MatmulProblem& p = node.problem;
   bool hopper = a.major == 9 && a.minor == 0, low = p.input == DType::kBF16 || p.input == DType::kF16;
-  bool form = p.epilogue == MatmulEpilogue::kBiasGeluAux || p.is_gelu_grad();
+  const MatmulForm& f = node.form;
+  bool reads = f.operand >= 0 && f.bias < 0 && f.argument < 0;
+  bool stores = f.operand < 0 && f.bias >= 0 && f.argument >= 0 && f.sums < 0;
+  bool form = f.function && (reads || stores) && f.function->results[0].type.dtype == p.output;
   bool sizes = p.n % 8 == 0 && p.k % 8 == 0 && std::max({p.m, p.n, p.k}) < int64_t(1) << 30;
   return hopper && low && p.output == p.input && form && sizes && p.batch == 1 && !p.trans_a;
 }
@@ -90,10 +95,13 @@ int64_t hopper_scratch_bytes(const MatmulNode& node) {
 
 std::string hopper_matmul_source(const MatmulNode& node) {
   const MatmulProblem& p = node.problem;
+  TOKAMAK_CHECK(node.form.function, "the own matmul is one with a function");
   return fmt::format(
-             "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
-             "using Element = {0};\nconstexpr bool kTransposed = {1}, kGrad = {2}, kSums = {3};\n}}\n",
-             dtype_name(p.input), p.trans_b, p.is_gelu_grad(), node.form.sums >= 0) +
+             "#include \"backend/cuda/kernels/storage.cuh\"\n#include \"ops/scalar_math.h\"\n#define TOKAMAK_ELEMENT "
+             "\"{0}\"\nnamespace tokamak {{\n"
+             "using Element = {0};\nconstexpr bool kTransposed = {1}, kReads = {2}, kSums = {3};\n{4}}}\n",
+             dtype_name(p.input), p.trans_b, node.form.operand >= 0, node.form.sums >= 0,
+             function_source(*node.form.function)) +
          std::string(embedded_source("backend/cuda/kernels/matmul_hopper.cu"));
 }
 

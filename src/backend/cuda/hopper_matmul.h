@@ -1,7 +1,7 @@
-// Matmuls with GELU, or its derivative, by Hopper's tensor cores (kernels/matmul_hopper.cu): bf16 and f16. cuBLASLt
-// does the same in an epilogue that costs more than a kernel of its own would, and cannot sum over rows beside it; GELU
-// here is of the rounded sum, as in a kernel of its own, so that it may be computed again. Deterministic. Tests:
-// tests/backend/cuda/hopper_matmul_test.cpp
+// Matmuls with a pointwise function by Hopper's tensor cores (kernels/matmul_hopper.cu): bf16 and f16. cuBLASLt has
+// GELU and its derivative in an epilogue that costs more than a kernel of its own would, and cannot sum over rows
+// beside it; the function here is of the rounded sum, as in a kernel of its own, so that it may be computed again.
+// Deterministic. Tests: tests/backend/cuda/hopper_matmul_test.cpp
 #pragma once
 
 #include "backend/cuda/kernels.h"
@@ -11,8 +11,8 @@
 
 namespace tokamak::cuda {
 
-/// Whether there is a kernel for the problem on a device of this compute capability: GELU with its argument stored, or
-/// its derivative; a as (M, K); N and K multiples of 8.
+/// Whether there is a kernel for the problem on a device of this compute capability: a function of product and
+/// bias that is stored beside it, or one of the product and a matrix; a as (M, K); N and K multiples of 8.
 bool hopper_supports(const MatmulNode& node, Architecture architecture);
 
 /// Scratch memory: the sums of every 32 rows, where sums are wanted.

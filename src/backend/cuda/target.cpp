@@ -61,9 +61,9 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.chunked_classifier = true;
   // With the stored sum alone: whether it is stored depends on what is computed again, and that must not choose
   // kernels.
-  target.matmul_gelu = false;
-  target.matmul_accumulate = target.matmul_gelu_aux = true;
-  target.matmul_gelu_grad = target.matmul_gelu_grad_sums = true;
+  target.matmul_function = false;
+  target.matmul_accumulate = target.matmul_argument = true;
+  target.matmul_operand = target.matmul_operand_sums = true;
   target.row_column_groups = true;
   target.streams = 2;
   return target;

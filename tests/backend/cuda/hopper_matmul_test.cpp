@@ -2,6 +2,7 @@
 #include "backend/cuda/hopper_matmul.h"
 
 #include "graph/builder.h"
+#include "ops/generate.h"
 #include "ops/group.h"
 #include "ops/pointwise.h"
 #include "tests/backend/cuda/architectures.h"
@@ -14,7 +15,8 @@
 namespace tokamak::test {
 namespace {
 
-constexpr MatmulForm kForms[] = {MatmulForm::kBiasGeluAux, MatmulForm::kGeluGrad, MatmulForm::kGeluGradSums};
+constexpr MatmulForm kForms[] = {MatmulForm::kBiasGeluAux, MatmulForm::kGeluGrad, MatmulForm::kGeluGradSums,
+                                 MatmulForm::kBiasReluSquaredAux, MatmulForm::kGateSums};
 
 cuda::MatmulNode node_of(const Graph& graph) { return cuda::matmul_node(graph, graph.nodes()[0]); }
 cuda::MatmulNode node_of(const MatmulCase& c) { return node_of(matmul_graph(c)); }
@@ -112,17 +114,24 @@ class GpuHopperMatmulInFull : public ::testing::TestWithParam<bool> {
   MatmulCase case_{MatmulForm::kBiasGeluAux, DType::kBF16, 1, 5120, 3072, 256, false, GetParam()};
 };
 
-TEST_P(GpuHopperMatmulInFull, GeluIsThatOfTheStoredSum) {
+TEST_P(GpuHopperMatmulInFull, FunctionsAreThoseOfTheStoredSum) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  Graph graph = matmul_graph(case_);
-  std::vector<HostTensor> arguments = random_arguments(graph);
-  std::vector<HostTensor> got = run_on_gpu(graph, arguments).results;
-  HostTensor sum = product(arguments);
-  for (int64_t i = 0; i < sum.size(); ++i) sum.data[size_t(i)] += arguments[2][i % case_.n];
-  expect_near(got[0], sum, kBf16Tolerance, "sum");
-  Graph alone = single_group(op::flat, graph, {graph.results()[0].value},
-                             [](GraphBuilder& g, const std::vector<ValueId>& in) { return gelu(g, in[0]); });
-  EXPECT_EQ(to_storage(run_on_gpu(alone, {got[0]}).results[0]), to_storage(got[1])) << "not the same bits";
+  for (MatmulForm form : {MatmulForm::kBiasGeluAux, MatmulForm::kBiasReluSquaredAux}) {
+    case_.form = form;
+    Graph graph = matmul_graph(case_);
+    std::vector<HostTensor> arguments = random_arguments(graph);
+    std::vector<HostTensor> got = run_on_gpu(graph, arguments).results;
+    HostTensor sum = product(arguments);
+    for (int64_t i = 0; i < sum.size(); ++i) sum.data[size_t(i)] += arguments[2][i % case_.n];
+    expect_near(got[0], sum, kBf16Tolerance, "sum");
+    Graph alone =
+        single_group(op::flat, graph, {graph.results()[0].value}, [&](GraphBuilder& g, const std::vector<ValueId>& in) {
+          if (form == MatmulForm::kBiasGeluAux) return gelu(g, in[0]);
+          ValueId positive = maximum(g, in[0], constant(g, 0, {1, 1}, DType::kBF16));
+          return mul(g, positive, positive);
+        });
+    EXPECT_EQ(to_storage(run_on_gpu(alone, {got[0]}).results[0]), to_storage(got[1])) << "not the same bits";
+  }
 }
 
 TEST_P(GpuHopperMatmulInFull, GradientEqualsItsParts) {
@@ -146,7 +155,7 @@ TEST_P(GpuHopperMatmulInFull, GradientEqualsItsParts) {
 
 TEST_P(GpuHopperMatmulInFull, SameBitsEveryTime) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  for (MatmulForm form : {MatmulForm::kBiasGeluAux, MatmulForm::kGeluGradSums}) {
+  for (MatmulForm form : {MatmulForm::kBiasGeluAux, MatmulForm::kGeluGradSums, MatmulForm::kGateSums}) {
     case_.form = form;
     Graph graph = matmul_graph(case_);
     expect_deterministic(graph, random_arguments(graph));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/builder.h"
+#include "ops/generate.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/pointwise.h"
@@ -19,6 +20,8 @@ enum class MatmulForm {
   kBiasGeluAux,
   kGeluGrad,
   kGeluGradSums,
+  kBiasReluSquaredAux,  // functions without an op of their own: with the sum stored,
+  kGateSums,            // and of a matrix and the product, with its sums
   kCast,
   kAccumulate,
   kAccumulateCast
@@ -45,7 +48,8 @@ inline bool exists(const MatmulCase& c) {
 
 /// What a form reads besides a and b (kPlain and kCast: not used).
 inline ValueType extra_operand(const MatmulCase& c, const Shape& product) {
-  if (c.form == MatmulForm::kGeluGrad || c.form == MatmulForm::kGeluGradSums || c.form == MatmulForm::kAccumulate)
+  if (c.form == MatmulForm::kGeluGrad || c.form == MatmulForm::kGeluGradSums || c.form == MatmulForm::kGateSums ||
+      c.form == MatmulForm::kAccumulate)
     return {c.dtype, product};
   if (c.form == MatmulForm::kAccumulateCast) return {DType::kF32, product};
   return {c.dtype, {c.n}};
@@ -67,6 +71,16 @@ inline std::vector<ValueId> matmul_body(GraphBuilder& g, const MatmulCase& c, co
       ValueId gradient = g.add1(op::gelu_grad, {in[2], mm});
       std::vector<int64_t> rows = c.batch > 1 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
       return {gradient, reduce_sum(g, cast(g, gradient, DType::kF32), rows, true)};
+    }
+    case MatmulForm::kBiasReluSquaredAux: {
+      ValueId sum = add(g, mm, in[2]), positive = maximum(g, sum, constant(g, 0, {}, c.dtype));
+      return {sum, mul(g, positive, positive)};
+    }
+    case MatmulForm::kGateSums: {  // in[2] * silu(mm), in f32 as autocast would have it
+      ValueId x = cast(g, mm, DType::kF32), one = constant(g, 1);
+      ValueId y = mul(g, cast(g, in[2], DType::kF32), div(g, x, add(g, one, exp(g, neg(g, x)))));
+      ValueId gated = cast(g, y, c.dtype);
+      return {gated, reduce_sum(g, cast(g, gated, DType::kF32), {0}, true)};
     }
     case MatmulForm::kCast: return {cast(g, mm, DType::kF32)};
     case MatmulForm::kAccumulate: return {add(g, in[2], mm)};

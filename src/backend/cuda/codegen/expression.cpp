@@ -82,25 +82,26 @@ std::string Expression::iota(const GroupValue& v) const {
                                                                            : "float(column + i)";
 }
 
-std::string Expression::right_side(const GroupValue& v) const {
+std::string Expression::unrounded(int value) const {
+  const GroupValue& v = body_.values[size_t(value)];
   if (v.is(op::iota)) return iota(v);
   if (v.is(op::random_uniform))
     return fmt::format("uniform_element(a{}, {}, {}u)", v.outer, v.along_rows ? "row" : "0",
                        uint64_t(v.attrs.get_int("stream")));
   auto operand = [&](size_t k) { return name(v.operands[k]); };
-  if (v.is(op::cast)) {
-    if (v.dtype == DType::kF32) return operand(0);
-    if (v.dtype == DType::kI32) return fmt::format("scalar::cast_i32({})", operand(0));
-    return fmt::format("rounded<{}>({})", device_type(v.dtype), operand(0));
-  }
+  if (v.is(op::cast)) return v.dtype == DType::kI32 ? fmt::format("scalar::cast_i32({})", operand(0)) : operand(0);
   TOKAMAK_CHECK(!v.op->scalar.empty(), "[group] '{}' has no scalar function", v.op->name);
-  bool coarse = coarse_[size_t(&v - body_.values.data())];
+  bool coarse = coarse_[size_t(value)];
   std::string call = fmt::format("scalar::{}({}", coarse ? "coarse_exp" : v.op->scalar, operand(0));
   for (size_t k = 1; k < v.operands.size(); ++k) call += ", " + operand(k);
-  call += ")";
+  return call + ")";
+}
+
+std::string Expression::right_side(const GroupValue& v) const {
+  std::string text = unrounded(int(&v - body_.values.data()));
   // As if it had been stored: what a value is must not depend on what it is fused with.
-  if (dtype_bytes(v.dtype) == 2) call = fmt::format("rounded<{}>({})", device_type(v.dtype), call);
-  return is_column_limit(v) ? fmt::format("whole.value ? 1.0f : {}", call) : call;
+  if (dtype_bytes(v.dtype) == 2) text = fmt::format("rounded<{}>({})", device_type(v.dtype), text);
+  return is_column_limit(v) ? fmt::format("whole.value ? 1.0f : {}", text) : text;
 }
 
 std::string Expression::place(int value) const {

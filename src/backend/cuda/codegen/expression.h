@@ -24,6 +24,8 @@ class Expression {
   std::string stored(const GroupResult& result) const;
   /// "const float v3 = ...;  // gelu" of a value that is no argument, random vector or reduction.
   std::string statement(int value) const;
+  /// The right side of that, before it is rounded to the value's type.
+  std::string unrounded(int value) const;
   /// Index of the first element at hand of an argument or of random numbers, in its own tensor.
   std::string place(int value) const;
   /// The declaration of an array of random numbers of a vector, u3.

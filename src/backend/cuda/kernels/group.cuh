@@ -81,13 +81,6 @@ __device__ inline void stage(T* to, const T* from) {
 }
 __device__ inline void wait_for_staged() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/// The value as it is after being stored as T.
-template <typename T>
-__device__ inline float rounded(float x) {
-  T stored;
-  from_float(x, stored);
-  return to_float(stored);
-}
 /// A pair with 0 before it is the float: one instruction, and a faster one than that for a single number.
 template <>
 __device__ inline float rounded<bf16>(float x) {

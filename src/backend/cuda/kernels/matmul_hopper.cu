@@ -1,10 +1,10 @@
-// Matrix products on Hopper's tensor cores with GELU, or with GELU's derivative: P = A B (M, N), A (M, K), B (K, N) or,
-// transposed, (N, K); sums in f32.
+// Matrix products on Hopper's tensor cores with a pointwise function: P = A B (M, N), A (M, K), B (K, N) or, transposed,
+// (N, K); sums in f32.
 //
-//   GELU:        pre = P + bias, out = gelu(pre)
-//   derivative:  out = gelu'(pre) P, and where they are wanted the sums of its columns, before it is rounded
-//
-// GELU sees `pre`, and the derivative P, rounded, as they would come from memory.
+//   storing:  pre = P + bias, out = finish(pre)                                           as GELU
+//   reading:  out = finish(P, pre), and where they are wanted the sums of its columns, before it is rounded
+//                                                                                         as GELU's derivative at pre
+// The function sees `pre` and P rounded, as they would come from memory.
 //
 // Clusters of two blocks go through the tiles of P, those with the same rows first. Both have the same columns, and each
 // copies half of their tile of B to both. In a block one thread of the first warp group copies ahead; two groups
@@ -12,8 +12,8 @@
 // tile. (The division of labour is that of Thakkar et al., CUTLASS, "warp-specialized persistent" kernels, but for the
 // group that finishes.)
 //
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kTransposed, kGrad (the derivative) and
-// kSums.
+// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kTransposed, kReads, kSums and finish(), which
+// ignores its second argument where kReads is false.
 #include "backend/cuda/kernels/hopper.cuh"
 #include "ops/scalar_math.h"
 
@@ -35,7 +35,7 @@ using Chunk = Element[kWarpRows * kColumns];  // rows of a warp
 struct Shared {
   Stage stages[kStages];
   Chunk product[kGroups][kWarps][kChunks];
-  Chunk beside[kWarps][kGroups];  // for each warp that finishes: `pre` on its way in, or GELU on its way out
+  Chunk beside[kWarps][kGroups];  // for each warp that finishes: `pre` on its way in, or `out` on its way out
   uint64_t full[kStages], empty[kStages];
   uint64_t made[kGroups][kWarps], taken[kGroups][kWarps];  // products
   uint64_t fetched[kWarps][kGroups];
@@ -130,14 +130,14 @@ __device__ inline void load_pairs(const Chunk& from, uint32_t (&pairs)[16], cons
                   pairs[2 * n + 3]);
 }
 
-/// Rounds 64 columns of a product, from `column` on; with GELU the bias comes to them before.
+/// Rounds 64 columns of a product, from `column` on; where `pre` is stored the bias comes to them before.
 __device__ inline void round_chunk(const float* p, const Arguments& a, int column, const Worker& w,
                                    uint32_t (&pairs)[16]) {
 #pragma unroll
   for (int n = 0; n < 8; ++n) {
     float2 b{0, 0};
     int at = column + 8 * n + w.column;
-    if (!kGrad && at < a.n) b = unpack(__ldg(reinterpret_cast<const uint32_t*>(a.bias + at)), Element());
+    if (!kReads && at < a.n) b = unpack(__ldg(reinterpret_cast<const uint32_t*>(a.bias + at)), Element());
     pairs[2 * n] = pack(p[4 * n] + b.x, p[4 * n + 1] + b.y, Element());
     pairs[2 * n + 1] = pack(p[4 * n + 2] + b.x, p[4 * n + 3] + b.y, Element());
   }
@@ -220,18 +220,18 @@ __device__ inline void leave(const TensorMap& to, const Chunk& from, int column,
   commit_copies();
 }
 
-/// A chunk of rows of group g becomes gelu'(pre) P, and the sums grow by it.
-__device__ inline void finish_grad(Shared& s, Fetcher& fetcher, Chunk& product, int g, const Worker& w,
+/// A chunk of rows of group g becomes finish(P, pre), and the sums grow by it.
+__device__ inline void finish_reading(Shared& s, Fetcher& fetcher, Chunk& product, int g, const Worker& w,
                                    float (&sums)[16]) {
   uint32_t pairs[16], pre[16];
   load_pairs(product, pairs, w);
   load_pairs(s.beside[w.warp][g], pre, w);
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
-    float2 x = unpack(pre[i], Element()), dy = unpack(pairs[i], Element());
-    float dx = scalar::gelu_grad(x.x, dy.x), next = scalar::gelu_grad(x.y, dy.y);
-    pairs[i] = pack(dx, next, Element());
-    if (kSums) sums[i / 2 * 2] += dx, sums[i / 2 * 2 + 1] += next;
+    float2 x = unpack(pre[i], Element()), p = unpack(pairs[i], Element());
+    float y = finish(p.x, x.x), next = finish(p.y, x.y);
+    pairs[i] = pack(y, next, Element());
+    if (kSums) sums[i / 2 * 2] += y, sums[i / 2 * 2 + 1] += next;
   }
   store_pairs(product, pairs, w);
   publish_stores();
@@ -239,14 +239,14 @@ __device__ inline void finish_grad(Shared& s, Fetcher& fetcher, Chunk& product, 
   fetcher.fetch(s, g, w);
 }
 
-/// A chunk of rows of group g, in `beside` becomes their GELU.
-__device__ inline void finish_gelu(Shared& s, const Chunk& product, int g, const Worker& w) {
+/// A chunk of rows of group g becomes finish(pre) in `beside`.
+__device__ inline void finish_storing(Shared& s, const Chunk& product, int g, const Worker& w) {
   uint32_t pairs[16];
   load_pairs(product, pairs, w);
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     float2 x = unpack(pairs[i], Element());
-    pairs[i] = pack(scalar::gelu(x.x), scalar::gelu(x.y), Element());
+    pairs[i] = pack(finish(x.x, 0), finish(x.y, 0), Element());
   }
   if (w.lane == 0) wait_copies_read<3>();  // what left from there the last time
   __syncwarp();
@@ -261,7 +261,7 @@ __device__ inline void finish_tiles(Shared& s, const TensorMap& out, const Tenso
   Worker w;
   Turn<1> place, fetched;
   Fetcher fetcher(pre, tiles, w);
-  for (int g = 0; g < kGroups && kGrad; ++g) fetcher.fetch(s, g, w);
+  for (int g = 0; g < kGroups && kReads; ++g) fetcher.fetch(s, g, w);
   for (int tile = tiles.first(); tile < tiles.count; tile += tiles.stride()) {
     int first_row = tiles.row(tile), row = first_row + w.warp * kWarpRows, column = tiles.column(tile);
     float* row_sums = a.sums + int64_t(first_row / kTileM * kWarps + w.warp) * a.n;
@@ -271,13 +271,13 @@ __device__ inline void finish_tiles(Shared& s, const TensorMap& out, const Tenso
       for (int g = 0; g < kGroups; ++g) {
         if (c == 0) wait(&s.made[g][w.warp], place.parity);
         Chunk& product = s.product[g][w.warp][c];
-        if constexpr (kGrad) {
+        if constexpr (kReads) {
           wait(&s.fetched[w.warp][g], fetched.parity);
-          finish_grad(s, fetcher, product, g, w, sums);
+          finish_reading(s, fetcher, product, g, w, sums);
           leave(out, product, column, row + g * 64, w);
         } else {
           leave(pre, product, column, row + g * 64, w);
-          finish_gelu(s, product, g, w);
+          finish_storing(s, product, g, w);
           leave(out, s.beside[w.warp][g], column, row + g * 64, w);
         }
       }

@@ -27,6 +27,14 @@ __device__ inline void from_float(float x, int32_t& y) { y = int32_t(x); }
 __device__ inline void from_float(float x, bf16& y) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
 __device__ inline void from_float(float x, f16& y) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
 
+/// The value as it is after being stored as T.
+template <typename T>
+__device__ inline float rounded(float x) {
+  T stored;
+  from_float(x, stored);
+  return to_float(stored);
+}
+
 /// N elements that are loaded and stored as one; N * sizeof(T) is a power of two of at most 16.
 template <typename T, int N>
 struct alignas(N * sizeof(T)) Vector {
