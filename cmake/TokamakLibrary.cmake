@@ -33,6 +33,7 @@ function(tokamak_test name)
   add_executable(${name}_test ${sources})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE ${arg_UNPARSED_ARGUMENTS} tokamak_flags GTest::gtest_main)
+  target_precompile_headers(${name}_test REUSE_FROM tokamak_gtest)  # tests/CMakeLists.txt
   # What the sanitizers' presets build.
   foreach(group fast threads)
     if(NOT TARGET tests_${group})

@@ -13,9 +13,10 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths are cached relative to the source folder, so that another clone finds what this one compiled.
+  # Paths are cached relative to the source folder, so that another clone finds what this one compiled. Precompiled
+  # headers are cached only if ccache need not look for __TIME__ and for macros in them.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-                                  ${CCACHE_PROGRAM})
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
 add_library(tokamak_flags INTERFACE)
