@@ -36,7 +36,7 @@ std::vector<OpCase> attention_cases() {
   with_both.push_back(documents({2, 5}, 3));
   std::vector<CaseInput> long_documents = grad_inputs(2, 230, 8, 2);
   long_documents.push_back(documents({2, 230}, 3));
-  return {
+  std::vector<OpCase> cases = {
       {"Causal", &op::attention, {f32({2, 5, 18})}, attrs(2, true)},
       {"Full", &op::attention, {f32({2, 5, 18})}, attrs(3, false)},
       {"OneHead", &op::attention, {f32({1, 4, 12})}, attrs(1, true)},
@@ -69,6 +69,7 @@ std::vector<OpCase> attention_cases() {
       {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({}, 4, 5)}, decode_attrs(3)},
       {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({}, 5, 6)}, decode_attrs(1)},
   };
+  return with_gradients(std::move(cases), op::attention, 1);
 }
 
 namespace {

@@ -15,7 +15,7 @@ Attrs classes(int64_t n) { return {{"classes", n}}; }
 
 std::vector<OpCase> cross_entropy_cases() {
   CaseInput lse = f32({4}, 1, 3), dloss = f32({4});
-  return {
+  std::vector<OpCase> cases = {
       {"All", &op::cross_entropy, {f32({4, 7}, -3, 3), i32({4}, 0, 7)}, classes(7)},
       {"Padded", &op::cross_entropy, {f32({4, 9}, -3, 3), i32({4}, 0, 7)}, classes(7)},
       {"Unlabelled", &op::cross_entropy, {f32({9, 5}, -3, 3), i32({9}, -3, 5)}, classes(5)},
@@ -26,6 +26,7 @@ std::vector<OpCase> cross_entropy_cases() {
       {"Padded", &op::cross_entropy_grad, {f32({4, 9}), i32({4}, 0, 7), lse, dloss}, classes(7)},
       {"Unlabelled", &op::cross_entropy_grad, {f32({4, 7}), i32({4}, -7, 7), lse, dloss}, classes(7)},
   };
+  return with_gradients(std::move(cases), op::cross_entropy, 1);
 }
 
 namespace {

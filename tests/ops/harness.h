@@ -1,6 +1,6 @@
 // One table of cases per op family; every case goes through the same checks (harness.cpp): text round trip, reference
-// against decomposition, reference against the CPU backend, gradient against finite differences. coverage_test.cpp
-// fails when an op has no case.
+// against decomposition, reference against the CPU backend, gradient of all outputs against finite differences.
+// coverage_test.cpp fails when an op has no case.
 #pragma once
 
 #include "graph/builder.h"
@@ -40,8 +40,12 @@ struct OpCase {
   Attrs attrs = {};
   double cpu_tolerance = 1e-5;  // |cpu - reference| / max(1, |reference|); 0: the same bits
   std::shared_ptr<const Graph> body = nullptr;
-  bool smooth = true;  // false: rounds, so that finite differences see steps
+  bool smooth = true;             // false: rounds, so that finite differences see steps
+  size_t gradients = ~size_t(0);  // so many of the first outputs have one; others are kept for the gradient alone
 };
+
+/// Says of the cases of one op how many outputs have a gradient.
+std::vector<OpCase> with_gradients(std::vector<OpCase> cases, const OpDef& op, size_t outputs);
 
 /// How GoogleTest names a case.
 void PrintTo(const OpCase& c, std::ostream* out);

@@ -40,7 +40,8 @@ bool all_f32(const OpCase& c) {
   return true;
 }
 
-// The case's node, and as loss its first output projected on a random tensor (the last input).
+// The case's node, and as loss its outputs projected on random tensors (the last inputs), one for each, so that no
+// gradient stands for another.
 struct Projected {
   Graph graph{"projected"};
   std::vector<ValueId> wrt;       // the float inputs
@@ -48,24 +49,42 @@ struct Projected {
   std::vector<HostTensor> arguments;
 };
 
+// The sum of all elements of the output times those of another random input.
+ValueId project(GraphBuilder& g, ValueId output, Projected& p) {
+  size_t k = p.arguments.size();
+  ValueId w = g.input("w" + std::to_string(k), g.type(output));
+  p.arguments.push_back(random_input({g.type(output)}, 99 + k));
+  std::vector<int64_t> dims;
+  for (size_t d = 0; d < g.shape(output).size(); ++d) dims.push_back(int64_t(d));
+  ValueId product = mul(g, output, w);
+  return dims.empty() ? product : reduce_sum(g, product, dims, false);
+}
+
 Projected project(const OpCase& c) {
   Projected p;
   p.graph = case_graph(c);
   GraphBuilder g(p.graph);
-  ValueId y = p.graph.results()[0].value;
   p.arguments = case_arguments(c);
   for (size_t i = 0; i < c.inputs.size(); ++i)
     if (is_float(c.inputs[i].type.dtype)) {
       p.wrt.push_back(p.graph.arguments()[i].value);
       p.positions.push_back(i);
     }
-  ValueId w = g.input("w", g.type(y));
-  p.arguments.push_back(random_input({g.type(y)}, 99));
-  std::vector<int64_t> dims;
-  for (size_t d = 0; d < g.shape(y).size(); ++d) dims.push_back(int64_t(d));
-  ValueId product = mul(g, y, w);
-  p.graph.add_result("loss", dims.empty() ? product : reduce_sum(g, product, dims, false));
+  std::vector<ValueId> outputs = p.graph.nodes()[0].outputs;
+  outputs.resize(std::min(outputs.size(), c.gradients));
+  ValueId loss = kNoValue;
+  for (ValueId output : outputs) {
+    ValueId part = project(g, output, p);
+    loss = loss == kNoValue ? part : add(g, loss, part);
+  }
+  p.graph.add_result("loss", loss);
   return p;
+}
+
+// Every op of the graph is one of all_ops(), which coverage_test.cpp goes by.
+void expect_listed(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    EXPECT_EQ(find_op(node.op->name), node.op) << node.op->name << " is declared in no header of src/ops";
 }
 
 double loss_of(const Graph& graph, const std::vector<HostTensor>& arguments) {
@@ -94,6 +113,7 @@ TEST_P(OpTest, ReferenceEqualsDecomposition) {
     simpler.add_result("y" + std::to_string(i), outputs[i]);
   }
   verify(simpler);
+  expect_listed(simpler);
   for (uint64_t seed : {1, 2, 3}) {
     std::vector<HostTensor> arguments = case_arguments(c, seed);
     Interpretation a = interpret(graph, arguments), b = interpret(simpler, arguments);
@@ -112,6 +132,7 @@ TEST_P(OpTest, GradientEqualsFiniteDifferences) {
   for (size_t k = 0; k < grads.size(); ++k)
     if (grads[k] != kNoValue) backward.add_result("grad" + std::to_string(k), grads[k]);
   verify(backward);
+  expect_listed(backward);
   std::vector<HostTensor> results = interpret(backward, p.arguments).results;
   size_t next = p.graph.results().size();
   for (size_t k = 0; k < grads.size(); ++k) {
@@ -166,6 +187,12 @@ std::vector<OpCase> all_cases() {
                       norm_cases, pointwise_cases, reduce_cases})
     for (OpCase& c : family()) all.push_back(std::move(c));
   return all;
+}
+
+std::vector<OpCase> with_gradients(std::vector<OpCase> cases, const OpDef& op, size_t outputs) {
+  for (OpCase& c : cases)
+    if (c.op == &op) c.gradients = outputs;
+  return cases;
 }
 
 Graph case_graph(const OpCase& c) {

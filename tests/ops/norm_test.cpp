@@ -13,7 +13,7 @@ const Attrs kEps{{"eps", 1e-5}};
 }  // namespace
 
 std::vector<OpCase> norm_cases() {
-  return {
+  std::vector<OpCase> cases = {
       {"Rows", &op::softmax, {f32({3, 7}, -3, 3)}},
       {"Batch", &op::softmax, {f32({2, 3, 2, 5}, -3, 3)}},
       {"Vector", &op::softmax, {f32({9}, -3, 3)}},
@@ -40,6 +40,7 @@ std::vector<OpCase> norm_cases() {
        {f32({2, 9, 5}), f32({2, 9, 5}), f32({2, 9, 1}, -0.1, 0.1), f32({2, 9, 1}, 0.5, 2)}},
       {"Vector", &op::layer_norm_grad_params, {f32({5}), f32({5}), f32({1}), f32({1}, 0.5, 2)}},
   };
+  return with_gradients(std::move(cases), op::layer_norm, 1);
 }
 
 namespace {

@@ -39,13 +39,14 @@ inline void make_starts(HostTensor& tensor) {
 }
 
 /// One tensor for each argument of the graph, in order. The same seed gives arguments of one index the same elements.
-/// Names that end in "_positive" get elements in (0.5, 1.5]; "documents..." are starts of documents.
+/// Names that end in "_positive" get elements in [0.5, 1.5]; "documents..." are starts of documents.
 inline std::vector<HostTensor> random_arguments(const Graph& graph, uint64_t seed = 1, int64_t below = 4) {
   std::vector<HostTensor> tensors;
   for (const Argument& argument : graph.arguments()) {
-    tensors.push_back(random_tensor(graph.type(argument.value), seed * 1000 + tensors.size(), below));
+    const ValueType& type = graph.type(argument.value);
+    tensors.push_back(random_tensor(type, seed * 1000 + tensors.size(), below));
     if (argument.name.ends_with("_positive"))
-      for (double& v : tensors.back().data) v = std::fabs(v) / 2 + 0.75;
+      for (double& v : tensors.back().data) v = round_to(type.dtype, v / 2 + 1);
     if (argument.name.starts_with("documents")) make_starts(tensors.back());
   }
   return tensors;
