@@ -1,6 +1,7 @@
 #include "graph/builder.h"
 
 #include "base/error.h"
+#include "graph/node_error.h"
 
 namespace tokamak {
 
@@ -24,7 +25,7 @@ std::vector<ValueId> GraphBuilder::add(const OpDef& op, std::vector<ValueId> inp
   Node node{.op = &op, .inputs = std::move(inputs), .attrs = std::move(attrs), .tags = tags_, .body = std::move(body)};
   for (ValueId input : node.inputs)
     TOKAMAK_CHECK(input >= 0 && input < graph_.num_values(), "[{}] has an operand that does not exist", op.name);
-  std::vector<ValueType> types = op.infer(spec_of(graph_, node));
+  std::vector<ValueType> types = naming(node, [&] { return op.infer(spec_of(graph_, node)); });
   return graph_.add_node(std::move(node), types).outputs;
 }
 

@@ -1,6 +1,7 @@
 #include "graph/rewriter.h"
 
 #include "base/error.h"
+#include "graph/node_error.h"
 
 namespace tokamak {
 
@@ -16,7 +17,8 @@ Rewriter::Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argume
 ValueId Rewriter::map(ValueId old_value) const {
   if (old_value == kNoValue) return kNoValue;
   ValueId value = map_[size_t(old_value)];
-  TOKAMAK_CHECK(value != kNoValue, "value %{} has not been rewritten yet", old_value);
+  TOKAMAK_CHECK(value != kNoValue, "value {} has not been rewritten yet",
+                describe(from_.nodes()[size_t(from_.producer(old_value))]));
   return value;
 }
 
@@ -28,7 +30,8 @@ std::vector<ValueId> Rewriter::map(const std::vector<ValueId>& old_values) const
 
 void Rewriter::copy(const Node& node) {
   builder_.set_tags(node.tags);
-  replace(node.outputs, builder_.add(*node.op, map(node.inputs), node.attrs, node.body));
+  std::vector<ValueId> inputs = naming(node, [&] { return map(node.inputs); });
+  replace(node.outputs, builder_.add(*node.op, std::move(inputs), node.attrs, node.body));
   builder_.set_tags({});
 }
 

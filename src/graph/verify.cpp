@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "graph/node_error.h"
 #include "graph/op_def.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ void verify_node(const Graph& graph, const Node& node, std::vector<bool>& define
 void verify(const Graph& graph) {
   std::vector<bool> defined(size_t(graph.num_values()), false);
   for (const Argument& argument : graph.arguments()) defined[size_t(argument.value)] = true;
-  for (const Node& node : graph.nodes()) verify_node(graph, node, defined);
+  for (const Node& node : graph.nodes()) naming(node, [&] { verify_node(graph, node, defined); });
   for (const Result& result : graph.results())
     TOKAMAK_CHECK(defined[size_t(result.value)], "result '{}' is not defined", result.name);
   for (const Update& update : graph.updates()) {

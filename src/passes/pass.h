@@ -45,6 +45,10 @@ struct PassReport {
 /// Called after each pass that changed the graph.
 using PassObserver = std::function<void(const Pass&, const Graph& after)>;
 
+/// Runs one pass, verifies what it made, and returns whether the graph changed. Whatever is thrown there comes out as
+/// an InternalError that names the pass, as in "[pass fuse] ... (in %5 = mul(%3, %4))".
+bool run_pass(const Pass& pass, Graph& graph, const PassContext& context);
+
 /// Runs the passes of one stage over the graph: skip if disabled, run, verify, compare, time.
 std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context,
                                    const PassObserver& observer = {});

@@ -45,6 +45,16 @@ bool is_enabled(const PassContext& context, std::string_view pass) {
   return std::find(disabled.begin(), disabled.end(), pass) == disabled.end();
 }
 
+bool run_pass(const Pass& pass, Graph& graph, const PassContext& context) {
+  try {
+    bool changed = pass.run(graph, context);
+    if (changed) verify(graph);
+    return changed;
+  } catch (const std::exception& error) {  // a user's mistake has been found before the first pass
+    throw InternalError(fmt::format("[pass {}] {}", pass.name, error.what()));
+  }
+}
+
 std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext& context,
                                    const PassObserver& observer) {
   check_disabled_names(context.options.disable_passes);
@@ -56,9 +66,8 @@ std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext&
     report.skipped = !pass.enabled(context) || !is_enabled(context, pass.name);
     if (report.skipped) continue;
     auto start = std::chrono::steady_clock::now();
-    report.changed = pass.run(graph, context);
+    report.changed = run_pass(pass, graph, context);
     if (report.changed) {
-      verify(graph);
       std::map<std::string, int> after = count_ops(graph);
       report.op_changes = difference(before, after);
       before = std::move(after);

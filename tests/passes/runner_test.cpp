@@ -1,4 +1,6 @@
 #include "base/error.h"
+#include "graph/rewriter.h"
+#include "ops/pointwise.h"
 #include "passes/pass.h"
 #include "tests/support/graph_text.h"
 
@@ -59,6 +61,48 @@ TEST(Runner, RefusesUnknownNamesAndSuggestsTheNearest) {
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("form_groups"), std::string::npos) << error.what();
   }
+}
+
+// What the error of a pass with these insides says.
+std::string error_of(bool (*run)(Graph&, const PassContext&)) {
+  Graph graph = test::parse(kGraph);
+  try {
+    run_pass({"clumsy", Stage::kStep, Numerics::kExact, nullptr, run, ""}, graph, {});
+  } catch (const InternalError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void expect_both(const std::string& text, const std::string& a, const std::string& b) {
+  EXPECT_NE(text.find(a), std::string::npos) << text;
+  EXPECT_NE(text.find(b), std::string::npos) << text;
+}
+
+TEST(RunPass, NamesThePassAndTheNodeOfAnError) {
+  std::string no_such_shape = error_of([](Graph& graph, const PassContext&) {
+    GraphBuilder g(graph);
+    add(g, 0, g.input("z", {DType::kF32, {4}}));
+    return true;
+  });
+  expect_both(no_such_shape, "[pass clumsy] [add]", "(in add(%0, %3))");
+  std::string not_rewritten = error_of([](Graph& graph, const PassContext&) {
+    Rewriter rewriter(graph);
+    rewriter.copy(graph.nodes()[1]);
+    graph = rewriter.finish();
+    return true;
+  });
+  expect_both(not_rewritten, "[pass clumsy]", "value %1 = neg(%0) has not been rewritten yet");
+  std::string wrong_type = error_of([](Graph& graph, const PassContext&) {
+    graph.add_node({.op = &op::exp, .inputs = {0}}, {{DType::kBF16, {2, 3}}});
+    return true;
+  });
+  expect_both(wrong_type, "[pass clumsy]", "(in %3 = exp(%0))");
+}
+
+TEST(RunPass, NamesThePassOfErrorsOfTheLibrary) {
+  std::string text = error_of([](Graph&, const PassContext&) { return std::vector<int>().at(0) == 1; });
+  expect_both(text, "[pass clumsy]", "vector");
 }
 
 TEST(Pipeline, NamesAndSummariesAreGiven) {
