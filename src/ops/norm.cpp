@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
+#include "ops/norm_shapes.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 
@@ -20,31 +21,6 @@ using Inputs = std::span<const ValueId>;
 using Tensors = std::span<const HostTensor* const>;
 
 constexpr AttrDef kNormAttrs[] = {{"eps"}};
-
-std::vector<int64_t> last_dim(const Shape& shape) { return {int64_t(shape.size()) - 1}; }
-std::vector<int64_t> leading_dims(const Shape& shape) {
-  std::vector<int64_t> dims;
-  for (size_t i = 0; i + 1 < shape.size(); ++i) dims.push_back(int64_t(i));
-  return dims;
-}
-Shape row_shape(Shape shape) {
-  shape.back() = 1;
-  return shape;
-}
-
-void require_rank(const NodeSpec& spec) {
-  if (spec.inputs[0].shape.empty()) user_error("[{}] expected one dim or more, got a scalar", spec.op.name);
-}
-void require_same(const NodeSpec& spec, size_t a, size_t b) {
-  if (spec.inputs[a].shape != spec.inputs[b].shape)
-    user_error("[{}] expected inputs {} and {} of one shape, got {} and {}", spec.op.name, a, b,
-               to_string(spec.inputs[a]), to_string(spec.inputs[b]));
-}
-void require_vector(const NodeSpec& spec, size_t i) {
-  if (spec.inputs[i].shape != Shape{spec.inputs[0].shape.back()})
-    user_error("[{}] expected input {} to be [{}], got {}", spec.op.name, i, spec.inputs[0].shape.back(),
-               to_string(spec.inputs[i]));
-}
 
 std::vector<ValueType> infer_softmax(const NodeSpec& spec) {
   require_rank(spec);

@@ -64,6 +64,7 @@ std::vector<OpCase> multi_cast_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> pointwise_cases();
 std::vector<OpCase> reduce_cases();
+std::vector<OpCase> rms_norm_cases();
 
 /// All of the above.
 std::vector<OpCase> all_cases();
