@@ -1,6 +1,9 @@
 // Every case of every op (tests/ops) on the GPU against the interpreter: as it stands, as the kernel template that
-// form_groups gives it, and both in bf16 and f16 where the op takes them.
+// form_groups gives it, and both in bf16 and f16 where the op takes them. That they compile is tested without a GPU.
+#include "backend/cuda/codegen/group_source.h"
+#include "backend/cuda/nvrtc.h"
 #include "base/error.h"
+#include "ops/group_form.h"
 #include "passes/form_groups.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/ops/harness.h"
@@ -58,6 +61,15 @@ TEST_P(GpuOpTest, EqualsInterpreter) {
     std::vector<HostTensor> arguments = case_arguments(c, seed);
     for (const Graph* graph : {&plain, &grouped}) expect_gpu_equals(*graph, plain, arguments, tolerance);
   }
+}
+
+// What form_groups makes of the case is device code that NVRTC takes: an op's scalar function is nothing that only the
+// CPU has. Needs no device.
+TEST_P(GpuOpTest, CompilesForTheDevice) {
+  Graph graph = case_graph(GetParam().op_case);
+  form_groups(graph, {});
+  for (const Node& node : graph.nodes())
+    if (is_matrix_group(node)) EXPECT_FALSE(cuda::compile_device_code(cuda::group_source(node), {9, 0}).empty());
 }
 
 std::string gpu_case_name(const ::testing::TestParamInfo<GpuCase>& info) {
