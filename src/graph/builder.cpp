@@ -13,8 +13,28 @@ ValueId GraphBuilder::parameter(std::string name, ValueType type) {
   return graph_.add_argument(Argument::Kind::kParameter, std::move(name), std::move(type));
 }
 
+ValueId GraphBuilder::parameter(std::string name, ValueType type, Role role) {
+  Layout layout{role, "", type.shape};
+  return graph_.add_argument(Argument::Kind::kParameter, std::move(name), std::move(type), std::move(layout));
+}
+
 ValueId GraphBuilder::state(std::string name, ValueType type) {
   return graph_.add_argument(Argument::Kind::kState, std::move(name), std::move(type));
+}
+
+ValueId GraphBuilder::state(std::string name, ValueType type, Role role) {
+  Layout layout{role, "", type.shape};
+  return graph_.add_argument(Argument::Kind::kState, std::move(name), std::move(type), std::move(layout));
+}
+
+ValueId GraphBuilder::state_of(ValueId parameter, std::string_view prefix, Role role) {
+  const Argument* owner = graph_.argument_of(parameter);
+  TOKAMAK_CHECK(owner && owner->kind == Argument::Kind::kParameter, "%{} is no parameter", parameter);
+  Layout layout = owner->layout;
+  layout.role = role;
+  layout.of = owner->name;
+  return graph_.add_argument(Argument::Kind::kState, fmt::format("{}.{}", prefix, owner->name), type(parameter),
+                             std::move(layout));
 }
 
 std::vector<ValueId> GraphBuilder::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,

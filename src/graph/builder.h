@@ -15,7 +15,11 @@ class GraphBuilder {
 
   ValueId input(std::string name, ValueType type);
   ValueId parameter(std::string name, ValueType type);
+  ValueId parameter(std::string name, ValueType type, Role role);
   ValueId state(std::string name, ValueType type);
+  ValueId state(std::string name, ValueType type, Role role);
+  /// A state that belongs to a parameter: named "<prefix>.<its name>", of its type, and laid out as it is.
+  ValueId state_of(ValueId parameter, std::string_view prefix, Role role);
 
   /// Appends a node and returns its outputs.
   std::vector<ValueId> add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {},

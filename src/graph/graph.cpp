@@ -27,11 +27,25 @@ ValueId Graph::find_result(std::string_view name) const {
   return kNoValue;
 }
 
+Layout default_layout(Argument::Kind kind, const ValueType& type) {
+  switch (kind) {
+    case Argument::Kind::kInput: return {Role::kData, "", type.shape};
+    case Argument::Kind::kParameter: return {type.shape.size() < 2 ? Role::kVector : Role::kMatrix, "", type.shape};
+    case Argument::Kind::kState: return {Role::kState, "", type.shape};
+  }
+  return {};
+}
+
 ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType type) {
+  Layout layout = default_layout(kind, type);
+  return add_argument(kind, std::move(name), std::move(type), std::move(layout));
+}
+
+ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType type, Layout layout) {
   auto value = ValueId(types_.size());
   types_.push_back(std::move(type));
   producers_.push_back(-1);
-  arguments_.push_back({kind, std::move(name), value});
+  arguments_.push_back({kind, std::move(name), value, std::move(layout)});
   return value;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph/attrs.h"
-#include "graph/type.h"
+#include "graph/layout.h"
 
 #include <memory>
 #include <string>
@@ -33,7 +33,11 @@ struct Argument {
   Kind kind = Kind::kInput;
   std::string name;
   ValueId value = kNoValue;
+  Layout layout;
 };
+
+/// What is said of an argument of which nobody says more: its role follows from its kind and number of dims.
+Layout default_layout(Argument::Kind kind, const ValueType& type);
 
 struct Result {
   std::string name;
@@ -68,6 +72,7 @@ class Graph {
   ValueId find_result(std::string_view name) const;
 
   ValueId add_argument(Argument::Kind kind, std::string name, ValueType type);
+  ValueId add_argument(Argument::Kind kind, std::string name, ValueType type, Layout layout);
   /// Appends a node whose output types are given (builders get them from the op's infer).
   const Node& add_node(Node node, const std::vector<ValueType>& output_types);
   void add_result(std::string name, ValueId value) { results_.push_back({std::move(name), value}); }
@@ -92,7 +97,7 @@ std::vector<bool> find_escaping(const Graph& graph);
 
 /// Throws InternalError when the graph is not well formed: an operand used before it is defined, an output type that is
 /// not what the op infers, an undeclared attribute, an update of the wrong type or of a plain input, a body that does
-/// not fit the node or is not of the op's form.
+/// not fit the node or is not of the op's form, a layout that is not one of the argument's kind and type.
 void verify(const Graph& graph);
 
 }  // namespace tokamak

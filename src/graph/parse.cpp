@@ -57,8 +57,28 @@ class Parser {
     std::string name = word();
     expect("=");
     int64_t number = value_number();
+    Attrs attrs = accept("{") ? attributes() : Attrs{};
     expect(":");
-    define(numbers, number, graph.add_argument(kind, std::move(name), type()));
+    ValueType of_argument = type();
+    Layout argument_layout = layout(attrs, default_layout(kind, of_argument));
+    define(numbers, number,
+           graph.add_argument(kind, std::move(name), std::move(of_argument), std::move(argument_layout)));
+  }
+
+  Layout layout(const Attrs& attrs, Layout layout) const {
+    for (const auto& [name, value] : attrs) {
+      const auto* text = std::get_if<std::string>(&value);
+      std::optional<Role> role = text ? find_role(*text) : std::nullopt;
+      if (name == "role" && role)
+        layout.role = *role;
+      else if (name == "of" && text)
+        layout.of = *text;
+      else if (name == "global" && std::holds_alternative<Shape>(value))
+        layout.global = std::get<Shape>(value);
+      else
+        fail("role=\"...\" (graph/layout.h), of=\"...\" or global=[...]", fmt::format("{}={}", name, to_string(value)));
+    }
+    return layout;
   }
 
   void parse_node(Graph& graph, GraphBuilder& builder, Numbers& numbers) {

@@ -15,6 +15,24 @@ std::string_view keyword(Argument::Kind kind) {
   return "?";
 }
 
+std::string attr_list(const Attrs& attrs) {
+  if (attrs.empty()) return "";
+  std::string list;
+  for (const auto& [name, value] : attrs)
+    list += fmt::format("{}{}={}", list.empty() ? "" : ", ", name, to_string(value));
+  return " {" + list + "}";
+}
+
+// What the kind and the type do not say already.
+Attrs layout_attrs(const Argument& argument, const ValueType& type) {
+  const Layout &layout = argument.layout, known = default_layout(argument.kind, type);
+  Attrs attrs;
+  if (layout.role != known.role) attrs.set("role", std::string(role_name(layout.role)));
+  if (layout.of != known.of) attrs.set("of", layout.of);
+  if (layout.global != known.global) attrs.set("global", layout.global);
+  return attrs;
+}
+
 std::string join_values(const std::vector<ValueId>& values, const std::vector<int>& number) {
   std::string out;
   for (size_t i = 0; i < values.size(); ++i) out += fmt::format("{}%{}", i ? ", " : "", number[size_t(values[i])]);
@@ -24,12 +42,7 @@ std::string join_values(const std::vector<ValueId>& values, const std::vector<in
 std::string node_line(const Graph& graph, const Node& node, const std::vector<int>& number) {
   std::string line =
       fmt::format("{} = {}({})", join_values(node.outputs, number), node.op->name, join_values(node.inputs, number));
-  if (!node.attrs.empty()) {
-    std::string list;
-    for (const auto& [name, value] : node.attrs)
-      list += fmt::format("{}{}={}", list.empty() ? "" : ", ", name, to_string(value));
-    line += " {" + list + "}";
-  }
+  line += attr_list(node.attrs);
   for (const std::string& tag : node.tags) line += " #" + tag;
   for (size_t i = 0; i < node.outputs.size(); ++i) line += (i ? ", " : " : ") + to_string(graph.type(node.outputs[i]));
   return line;
@@ -50,8 +63,8 @@ void print_into(std::string& out, const Graph& graph, const std::string& indent)
   auto at = [&](ValueId value) { return number[size_t(value)]; };
   out += fmt::format("{}graph {} {{\n", indent, graph.name());
   for (const Argument& a : graph.arguments())
-    out += fmt::format("{}  {} {} = %{} : {}\n", indent, keyword(a.kind), a.name, at(a.value),
-                       to_string(graph.type(a.value)));
+    out += fmt::format("{}  {} {} = %{}{} : {}\n", indent, keyword(a.kind), a.name, at(a.value),
+                       attr_list(layout_attrs(a, graph.type(a.value))), to_string(graph.type(a.value)));
   for (const Node& node : graph.nodes()) {
     out += fmt::format("{}  {}", indent, node_line(graph, node, number));
     if (node.body) {

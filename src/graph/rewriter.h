@@ -11,7 +11,7 @@ namespace tokamak {
 /// with builder() and replace() its outputs, then finish().
 class Rewriter {
  public:
-  /// `argument_types`: new types of some of the arguments.
+  /// `argument_types`: new types of some of the arguments, whose layouts stay.
   explicit Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argument_types = {});
 
   GraphBuilder& builder() { return builder_; }

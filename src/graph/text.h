@@ -2,13 +2,14 @@
 //
 //   graph step {
 //     input tokens = %0 : i32[2,8]
-//     param wte.weight = %1 : f32[16,4]
+//     param wte.weight = %1 {global=[11,4], role="embedding"} : f32[16,4]
 //     %2 = embedding(%1, %0) : f32[2,8,4]
 //     %3 = mul(%2, %2) {name=1} #backward : f32[2,8,4]
 //     result loss = %3
 //     update %1 = %4
 //   }
 //
+// An argument's layout (graph/layout.h) is printed where it is not default_layout().
 // A node with a body (a group) is followed by its body in braces, as a graph of its own.
 #pragma once
 

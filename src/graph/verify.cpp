@@ -48,11 +48,23 @@ void verify_node(const Graph& graph, const Node& node, std::vector<bool>& define
   }
 }
 
+void verify_layout(const Graph& graph, const Argument& argument) {
+  const Layout& layout = argument.layout;
+  bool is_data = argument.kind == Argument::Kind::kInput, is_param = argument.kind == Argument::Kind::kParameter;
+  TOKAMAK_CHECK((layout.role == Role::kData) == is_data && is_parameter(layout.role) == is_param,
+                "argument '{}' has the role of another kind of argument: {}", argument.name, role_name(layout.role));
+  TOKAMAK_CHECK(can_store(graph.shape(argument.value), layout.global), "argument '{}' is stored as {}, but is {}",
+                argument.name, to_string(graph.shape(argument.value)), to_string(layout.global));
+}
+
 }  // namespace
 
 void verify(const Graph& graph) {
   std::vector<bool> defined(size_t(graph.num_values()), false);
-  for (const Argument& argument : graph.arguments()) defined[size_t(argument.value)] = true;
+  for (const Argument& argument : graph.arguments()) {
+    verify_layout(graph, argument);
+    defined[size_t(argument.value)] = true;
+  }
   for (const Node& node : graph.nodes()) naming(node, [&] { verify_node(graph, node, defined); });
   for (const Result& result : graph.results())
     TOKAMAK_CHECK(defined[size_t(result.value)], "result '{}' is not defined", result.name);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kStep = R"(graph step {
   input tokens = %0 : i32[2,8]
-  param wte.weight = %1 : f32[16,4]
-  state adam.m = %2 : f32[16,4]
+  param wte.weight = %1 {global=[11,4], role="embedding"} : f32[16,4]
+  state adam.m = %2 {global=[11,4], of="wte.weight", role="moment"} : f32[16,4]
   %3 = embedding(%1, %0) : f32[2,8,4]
   %4 = reduce_sum(%3) {dims=[0,1], keep=false} #backward : f32[4]
   %5, %6, %7 = layer_norm(%3, %4) {eps=1e-05} #a #b : f32[2,8,4], f32[2,8,1], f32[2,8,1]
@@ -127,6 +127,9 @@ TEST(GraphText, ErrorsNameTheLine) {
   expect_parse_error("graph g {\n  input x = %0 : f32[2,]\n}\n", {"line 2: expected a word"});
   expect_parse_error("graph g {\n  input x = %0 : f32[two]\n}\n", {"line 2: expected an integer, got 'two'"});
   expect_parse_error("graph g {\n  input x : f32[2]\n}\n", {"line 2: expected '=', got ': f32[2]'"});
+  expect_parse_error("graph g {\n  param w = %0 {role=\"wte\"} : f32[2]\n}\n",
+                     {"line 2: expected role=", "of=", "global=", "got 'role=\"wte\"'"});
+  expect_parse_error("graph g {\n  param w = %0 {global=2} : f32[2]\n}\n", {"line 2", "got 'global=2'"});
 }
 
 TEST(GraphText, RefusesTextThatIsNoGraph) {

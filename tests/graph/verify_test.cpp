@@ -79,6 +79,18 @@ TEST(Verify, RejectsWrongUpdates) {
   expect_rejected(d.graph, "the update of 's' has type f32[2,3], expected f32[3,2]");
 }
 
+TEST(Verify, RejectsLayoutsOfAnotherKindOrShape) {
+  Chain c;
+  c.graph.add_argument(Argument::Kind::kState, "s", {DType::kF32, {2}}, {Role::kVector, "", {2}});
+  expect_rejected(c.graph, "argument 's' has the role of another kind of argument: vector");
+  Chain d;
+  d.graph.add_argument(Argument::Kind::kInput, "x", {DType::kF32, {2}}, {Role::kCache, "", {2}});
+  expect_rejected(d.graph, "argument 'x' has the role of another kind of argument: cache");
+  Chain e;
+  e.graph.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, {4, 2}}, {Role::kMatrix, "", {5, 2}});
+  expect_rejected(e.graph, "argument 'w' is stored as [4,2], but is [5,2]");
+}
+
 TEST(Verify, RejectsABodyThatDoesNotFit) {
   auto body = std::make_shared<Graph>("body");
   GraphBuilder g(*body);

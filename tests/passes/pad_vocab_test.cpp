@@ -37,7 +37,7 @@ TEST(PadVocab, PadsTheWeightAndNotTheClasses) {
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input tokens = %0 : i32[2,3]
     input targets = %1 : i32[6]
-    param wte = %2 : f32[8,4]
+    param wte = %2 {global=[5,4]} : f32[8,4]
     %3 = embedding(%2, %0) : f32[2,3,4]
     %4 = matmul(%3, %2) {trans_a=false, trans_b=true} : f32[2,3,8]
     %5 = reshape(%4) {shape=[6,8]} : f32[6,8]

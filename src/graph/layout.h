@@ -1,0 +1,50 @@
+// What an argument of a graph is to a run, beside the type that it is stored in. It is decided where the argument is
+// made, and printed with the graph; checkpoints, weight decay and generation go by it, and nobody by names.
+// Tests: tests/graph/layout_test.cpp.
+#pragma once
+
+#include "graph/type.h"
+
+#include <optional>
+#include <string>
+
+namespace tokamak {
+
+/// Legend: V vocabulary, T time, C width.
+enum class Role : uint8_t {
+  kData,         // an input, new at each run
+  kEmbedding,    // parameter (V, C), looked up by token; tied, the last layer's matrix as well
+  kPosition,     // parameter (T, C), looked up by position
+  kClassifier,   // parameter (V, C), the last layer's own matrix
+  kColumn,       // parameter (in, out), a matrix whose outputs go on apart from each other: heads, hidden units
+  kRow,          // parameter (in, out), a matrix that adds such parts up
+  kMatrix,       // any other parameter of two dims or more
+  kVector,       // any other parameter: gains, biases
+  kMoment,       // state that the optimizer keeps of a parameter
+  kGradientSum,  // state: a parameter's gradients so far; zero between steps
+  kLossScaling,  // state
+  kCache,        // state: what generation remembers of earlier tokens
+  kState,        // any other state
+};
+
+std::string_view role_name(Role role);  // "embedding"
+std::optional<Role> find_role(std::string_view name);
+
+bool is_parameter(Role role);
+/// Parameters to which weight decay applies.
+bool is_matrix(Role role);
+/// States that mean nothing to another run.
+bool is_scratch(Role role);
+
+struct Layout {
+  Role role = Role::kData;
+  std::string of;  // the parameter that a moment or a gradient sum belongs to
+  Shape global;    // as the model and checkpoint files know it; stored it may have more rows
+  bool operator==(const Layout&) const = default;
+};
+
+/// Whether a tensor of shape `global` may be stored as `stored`: the same, or with rows (dim 0) added after its own,
+/// which hold zeros. So it is the beginning of what is stored.
+bool can_store(const Shape& stored, const Shape& global);
+
+}  // namespace tokamak

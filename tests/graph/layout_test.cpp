@@ -1,0 +1,74 @@
+#include "graph/layout.h"
+
+#include "base/error.h"
+#include "graph/builder.h"
+#include "graph/rewriter.h"
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+TEST(Role, HasANameThatFindsIt) {
+  for (int i = 0; i <= int(Role::kState); ++i) EXPECT_EQ(find_role(role_name(Role(i))), Role(i)) << i;
+  EXPECT_EQ(role_name(Role::kState), "state");  // the last one
+  EXPECT_FALSE(find_role("wte"));
+}
+
+TEST(Role, SortsParametersAndStates) {
+  for (Role role : {Role::kEmbedding, Role::kPosition, Role::kClassifier, Role::kColumn, Role::kRow, Role::kMatrix})
+    EXPECT_TRUE(is_parameter(role) && is_matrix(role) && !is_scratch(role)) << role_name(role);
+  EXPECT_TRUE(is_parameter(Role::kVector) && !is_matrix(Role::kVector));
+  for (Role role : {Role::kData, Role::kMoment, Role::kGradientSum, Role::kLossScaling, Role::kCache, Role::kState})
+    EXPECT_FALSE(is_parameter(role) || is_matrix(role)) << role_name(role);
+  EXPECT_TRUE(is_scratch(Role::kGradientSum) && is_scratch(Role::kCache));
+  EXPECT_FALSE(is_scratch(Role::kMoment) || is_scratch(Role::kLossScaling) || is_scratch(Role::kState));
+}
+
+TEST(Layout, OnlyRowsArePadded) {
+  EXPECT_TRUE(can_store({8, 4}, {5, 4}));
+  EXPECT_TRUE(can_store({5}, {5}));
+  EXPECT_TRUE(can_store({}, {}));
+  EXPECT_FALSE(can_store({4, 4}, {5, 4}));
+  EXPECT_FALSE(can_store({5, 8}, {5, 4}));
+  EXPECT_FALSE(can_store({5, 1}, {5}));
+}
+
+TEST(Layout, FollowsFromKindAndDimsWhereNobodySaysMore) {
+  Graph graph;
+  GraphBuilder g(graph);
+  g.input("x", {DType::kF32, {2}});
+  g.parameter("w", {DType::kF32, {2, 3}});
+  g.parameter("b", {DType::kF32, {3}});
+  g.state("s", {DType::kF32, {}});
+  std::vector<Layout> layouts;
+  for (const Argument& argument : graph.arguments()) layouts.push_back(argument.layout);
+  EXPECT_EQ(
+      layouts,
+      (std::vector<Layout>{
+          {Role::kData, "", {2}}, {Role::kMatrix, "", {2, 3}}, {Role::kVector, "", {3}}, {Role::kState, "", {}}}));
+}
+
+TEST(Layout, OfAParameterIsThatOfItsStatesAndOutlivesARewrite) {
+  Graph graph = test::parse(R"(graph g { param w = %0 {global=[5,2], role="embedding"} : f32[8,2] })");
+  GraphBuilder(graph).state_of(graph.find_argument("w"), "adam.m", Role::kMoment);
+  Graph same = Rewriter(graph).finish();
+  EXPECT_EQ(print(same), R"(graph g {
+  param w = %0 {global=[5,2], role="embedding"} : f32[8,2]
+  state adam.m.w = %1 {global=[5,2], of="w", role="moment"} : f32[8,2]
+}
+)");
+  ValueId moment = graph.find_argument("adam.m.w");
+  EXPECT_THROW(GraphBuilder(graph).state_of(moment, "again", Role::kMoment), InternalError);
+}
+
+TEST(Layout, StaysWhenAPassGivesTheStorageAnotherType) {
+  Graph graph = test::parse(R"(graph g { param w = %0 {role="embedding"} : f32[5,2] })");
+  Graph padded = Rewriter(graph, {{0, {DType::kF32, {8, 2}}}}).finish();
+  EXPECT_EQ(padded.shape(0), (Shape{8, 2}));
+  EXPECT_EQ(padded.arguments()[0].layout, (Layout{Role::kEmbedding, "", {5, 2}}));
+}
+
+}  // namespace
+}  // namespace tokamak
