@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "graph/text.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "ops/flop_rate.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"

@@ -106,7 +106,7 @@ int run_generate(const GenerateArguments& arguments) {
   Tokenizer tokenizer = open_tokenizer(arguments, model);
   Machine machine = open_machine(model.config);
   TensorStore store(*machine.backend);
-  auto parameters = gpt_parameters(model.config.model);
+  auto parameters = model_parameters(model.config.model);
   for (const ParameterInfo& info : parameters) store.get(info.name, {DType::kF32, info.shape});
   load_parameters(model.checkpoint.path, store, parameters);
   Generator generator(model.config, machine.platform, *machine.backend, store);

@@ -9,7 +9,7 @@
 #include "cli/machine.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "train/ladder_html.h"
 #include "train/progress.h"
 

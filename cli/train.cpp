@@ -12,7 +12,6 @@
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "config/config.h"
-#include "model/gpt.h"
 #include "train/progress.h"
 #include "train/trainer.h"
 

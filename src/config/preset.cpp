@@ -34,6 +34,7 @@ void apply_preset(ModelConfig& model) {
   if (model.preset.empty()) return;
   for (const Preset& preset : kPresets) {
     if (model.preset != preset.name) continue;
+    model.family = "gpt2";
     model.layers = preset.layers;
     model.heads = preset.heads;
     model.width = preset.width;

@@ -28,7 +28,7 @@ using AttentionForm = std::function<ValueId(int64_t layer, ValueId qkv)>;
 class GptBuilder {
  public:
   GptBuilder(GraphBuilder& g, const ModelConfig& model, ValueId rng) : g_(g), model_(model), rng_(rng) {
-    for (const ParameterInfo& info : gpt_parameters(model)) g_.parameter(info.name, {DType::kF32, info.shape});
+    add_parameters(g, gpt_parameters(model));
   }
 
   // tokens (B, t), position embeddings (t, C) or (T, C) -> logits (B*t, V)
@@ -80,10 +80,6 @@ class GptBuilder {
 
 }  // namespace
 
-PackedDocuments add_document_inputs(GraphBuilder& g, int64_t B, int64_t T) {
-  return {g.input("documents", {DType::kI32, {B, T}}), g.input("loss_weight", {DType::kF32, {}})};
-}
-
 ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng, ValueId documents) {
   GptBuilder gpt(g, model, rng);
   int64_t T = g.shape(tokens)[1];
@@ -94,45 +90,33 @@ ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, Va
                     [&](int64_t, ValueId qkv) { return attention(g, qkv, gpt.attention_options(), rng, documents); });
 }
 
-ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId targets, ValueId rng,
-                 const PackedDocuments& documents) {
-  ValueId logits = gpt_logits(g, model, tokens, rng, documents.starts);
+ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, const LossInputs& in) {
+  ValueId logits = gpt_logits(g, model, in.tokens, in.rng, in.documents.starts);
   int64_t rows = g.shape(logits)[0];
-  ValueId losses = cross_entropy(g, logits, reshape(g, targets, {rows}), model.vocab);  // (B*T)
-  bool weighted = documents.loss_weight != kNoValue;
-  ValueId weight = weighted ? documents.loss_weight : constant(g, 1.0 / double(rows));
+  ValueId losses = cross_entropy(g, logits, reshape(g, in.targets, {rows}), model.vocab);  // (B*T)
+  bool weighted = in.documents.loss_weight != kNoValue;
+  ValueId weight = weighted ? in.documents.loss_weight : constant(g, 1.0 / double(rows));
   return mul(g, reduce_sum(g, losses, {0}, false), weight);
 }
 
-Graph gpt_eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents) {
-  ModelConfig config = model;
-  config.dropout = 0;
-  Graph graph("eval");
-  GraphBuilder g(graph);
-  ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
-  PackedDocuments documents = mask_documents ? add_document_inputs(g, B, T) : PackedDocuments{};
-  graph.add_result("loss", gpt_loss(g, config, tokens, targets, kNoValue, documents));
-  return graph;
-}
-
-Graph gpt_decode_graph(const ModelConfig& model, int64_t B, int64_t t) {
-  ModelConfig config = model;
-  config.dropout = 0;
-  Graph graph("decode");
-  GraphBuilder g(graph);
-  ValueId tokens = g.input("tokens", {DType::kI32, {B, t}});
-  ValueId positions = g.input("positions", {DType::kI32, {t}}), position = g.input("position", {DType::kI32, {}});
-  GptBuilder gpt(g, config, kNoValue);
+ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId positions, ValueId position) {
+  GptBuilder gpt(g, model, kNoValue);
+  int64_t B = g.shape(tokens)[0];
   ValueId embedded = embedding(g, gpt.parameter("wpe.weight"), positions);  // (t, C)
   double scale = gpt.attention_options().scale;
-  ValueId logits = gpt.logits(tokens, embedded, [&](int64_t layer, ValueId qkv) {
-    ValueId cache = g.state(fmt::format("cache.{}", layer), {DType::kF32, {B, config.context, 2 * config.width}});
-    auto [out, updated] = attention_decode(g, qkv, cache, position, config.heads, scale);
-    graph.add_update(cache, updated);
+  return gpt.logits(tokens, embedded, [&](int64_t layer, ValueId qkv) {
+    ValueId cache =
+        g.state(fmt::format("cache.{}", layer), {DType::kF32, {B, model.context, 2 * model.width}}, Role::kCache);
+    auto [out, updated] = attention_decode(g, qkv, cache, position, model.heads, scale);
+    g.graph().add_update(cache, updated);
     return out;
   });
-  graph.add_result("logits", logits);
-  return graph;
 }
+
+constinit const ModelFamily gpt2 = {.name = "gpt2",
+                                    .parameters = gpt_parameters,
+                                    .loss = gpt_loss,
+                                    .decode = gpt_decode,
+                                    .flops_per_token = gpt_flops_per_token};
 
 }  // namespace tokamak

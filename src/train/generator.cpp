@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "model/gpt.h"
+#include "model/model.h"
 
 #include <algorithm>
 #include <numeric>
@@ -14,7 +14,7 @@ constexpr int64_t kChunk = 32;
 
 Plan decode_plan(RunConfig config, const Platform& platform, const TensorStore& store, int64_t t) {
   config.model.vocab = store.type("wte.weight").shape[0];
-  return compile_inference(gpt_decode_graph(config.model, 1, t), config, platform).plan;
+  return compile_inference(decode_graph(config.model, 1, t), config, platform).plan;
 }
 
 int64_t chunk_size(const RunConfig& config) { return std::min(kChunk, config.model.context); }

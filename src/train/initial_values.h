@@ -2,7 +2,7 @@
 // opening a GPU, which can go on meanwhile. Tests: tests/train/initial_values_test.cpp.
 #pragma once
 
-#include "model/gpt.h"
+#include "model/model.h"
 
 #include <condition_variable>
 #include <deque>

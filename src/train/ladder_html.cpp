@@ -1,7 +1,7 @@
 #include "train/ladder_html.h"
 
 #include "config/model_config.h"
-#include "model/gpt.h"
+#include "model/model.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "config/config.h"
 #include "config/json.h"
-#include "model/gpt.h"
+#include "model/model.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -31,7 +31,7 @@ Json machine_json(const LadderReport& report) {
 Json model_json(const RunConfig& config) {
   FlopsPerToken flops = flops_per_token(config.model);
   return {{"parameters", count_parameters(config.model)},
-          {"multiplied_parameters", count_multiplied_parameters(config.model)},
+          {"multiplied_parameters", flops.multiplied_parameters},
           {"flops_per_token", flops.full},
           {"flops_per_token_causal", flops.causal},
           {"batch", config.train.batch},

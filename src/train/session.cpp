@@ -52,8 +52,8 @@ float loss_weight(std::span<const Batch> batches) {
 
 LossProgram::LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
                          std::shared_ptr<Memory> arena, int64_t arena_bytes)
-    : LossProgram(compile_inference(gpt_eval_graph(config.model, config.train.batch, config.model.context,
-                                                   config.data.mask_documents),
+    : LossProgram(compile_inference(eval_graph(config.model, config.train.batch, config.model.context,
+                                               config.data.mask_documents),
                                     config, platform)
                       .plan,
                   backend, store, std::move(arena), arena_bytes) {}
@@ -73,7 +73,7 @@ double LossProgram::run(const Batch& batch) {
 
 Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes)
     : platform_(platform), backend_(backend), compiled_(compile_checked(config, platform, available_bytes)),
-      micro_batches_(compiled_.micro_batches()), parameters_(gpt_parameters(config.model)), store_(backend),
+      micro_batches_(compiled_.micro_batches()), parameters_(model_parameters(config.model)), store_(backend),
       arena_(backend.allocate(compiled_.largest().plan.arena_bytes)) {
   ProgramOptions options{.arena = arena_, .record = compiled_.config.compile.cuda_graph};
   for (const CompiledGraph& program : compiled_.programs)

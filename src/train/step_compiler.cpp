@@ -4,7 +4,7 @@
 #include "autodiff/optimizer.h"
 #include "base/error.h"
 #include "config/config.h"
-#include "model/gpt.h"
+#include "model/model.h"
 
 #include <algorithm>
 
@@ -13,17 +13,6 @@ namespace {
 
 // A gain below this is within the noise of the measured rates.
 constexpr double kWorthwhileGain = 1.1;
-
-Graph build_forward(const RunConfig& config, std::string name) {
-  Graph graph(std::move(name));
-  GraphBuilder g(graph);
-  int64_t B = config.train.batch, T = config.model.context;
-  ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
-  ValueId rng = config.model.dropout > 0 ? g.input("rng", {DType::kI32, {2}}) : kNoValue;
-  PackedDocuments documents = config.data.mask_documents ? add_document_inputs(g, B, T) : PackedDocuments{};
-  graph.add_result("loss", gpt_loss(g, config.model, tokens, targets, rng, documents));
-  return graph;
-}
 
 std::optional<LossScaling> loss_scaling(const RunConfig& config) {
   if (config.compile.precision != "fp16") return {};
@@ -81,7 +70,9 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
   int64_t micro_batches = count_micro_batches(out.config);
   PassContext context{platform, out.config.compile};
 
-  Graph graph = build_forward(out.config, micro_batches == 1 ? "step" : "micro_batch");
+  const RunConfig& config = out.config;
+  Graph graph = forward_graph(micro_batches == 1 ? "step" : "micro_batch", config.model, config.train.batch,
+                              config.model.context, config.data.mask_documents);
   out.forward = graph;
   out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
 

@@ -111,7 +111,7 @@ class Trainer {
   std::unique_ptr<InitialValues> begin_initial_values() {
     start_.lap("data");
     if (found_) return nullptr;
-    return std::make_unique<InitialValues>(gpt_parameters(config_.model), config_.train.seed);
+    return std::make_unique<InitialValues>(model_parameters(config_.model), config_.train.seed);
   }
 
   Platform tune_here(const Platform& platform) {

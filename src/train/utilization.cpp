@@ -1,7 +1,5 @@
 #include "train/utilization.h"
 
-#include "config/model_config.h"
-#include "model/gpt.h"
 #include "ops/flop_rate.h"
 
 #include <fmt/format.h>
@@ -36,18 +34,6 @@ const DatasheetRow* find_row(std::string_view device) {
 }
 
 }  // namespace
-
-int64_t count_multiplied_parameters(const ModelConfig& model) {
-  int64_t looked_up = model.context * model.width;
-  if (!model.tie_weights) looked_up += model.vocab * model.width;
-  return count_parameters(model) - looked_up;
-}
-
-FlopsPerToken flops_per_token(const ModelConfig& model) {
-  double weights = 6.0 * double(count_multiplied_parameters(model));
-  double attention = double(model.layers) * double(model.width) * double(model.context);
-  return {weights + 12 * attention, weights + 6 * attention};
-}
 
 Peak peak_of(const Target& target, std::string_view precision) {
   const DatasheetRow* row = find_row(target.name);

@@ -87,7 +87,7 @@ TEST_P(GptGradient, EqualsFiniteDifferences) {
   GraphBuilder g(forward);
   ValueId tokens = g.input("tokens", {DType::kI32, {2, 5}}), targets = g.input("targets", {DType::kI32, {2, 5}});
   ValueId rng = g.input("rng", {DType::kI32, {2}});
-  forward.add_result("loss", gpt_loss(g, model, tokens, targets, rng));
+  forward.add_result("loss", gpt_loss(g, model, {tokens, targets, rng}));
   verify(forward);
 
   Graph whole = forward;

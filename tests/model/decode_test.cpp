@@ -23,7 +23,7 @@ TEST(GptDecode, EqualsTheWholeSequence) {
   for (size_t i = 0; i < arguments.size(); ++i) values[whole.arguments()[i].name] = arguments[i];
   int64_t position = 0;
   for (int64_t t : {2, 1, 2}) {
-    Graph step = gpt_decode_graph(model, B, t);
+    Graph step = decode_graph(model, B, t);
     std::vector<HostTensor> inputs;
     for (const Argument& argument : step.arguments()) {
       HostTensor& tensor = inputs.emplace_back(step.type(argument.value));

@@ -20,7 +20,7 @@ Graph step_of_gpt(const PassContext& context, double dropout) {
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {B, T}}), targets = g.input("targets", {DType::kI32, {B, T}});
   ValueId rng = dropout > 0 ? g.input("rng", {DType::kI32, {2}}) : kNoValue;
-  graph.add_result("loss", gpt_loss(g, model, tokens, targets, rng));
+  graph.add_result("loss", gpt_loss(g, model, {tokens, targets, rng}));
   run_passes(graph, Stage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())

@@ -125,7 +125,7 @@ Graph step_of_gpt(const Step& step, bool chunked) {
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {2, 6}}), targets = g.input("targets", {DType::kI32, {2, 6}});
   PackedDocuments documents = step.documents ? add_document_inputs(g, 2, 6) : PackedDocuments{};
-  graph.add_result("loss", gpt_loss(g, model, tokens, targets, kNoValue, documents));
+  graph.add_result("loss", gpt_loss(g, model, {tokens, targets, kNoValue, documents}));
   run_passes(graph, Stage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())
@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, ChunkedStep,
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ChunkedClassifier, LeavesInferenceAlone) {
-  Graph graph = gpt_eval_graph({.layers = 1, .heads = 2, .width = 4, .context = 6, .vocab = 11}, 2, 6);
+  Graph graph = eval_graph({.layers = 1, .heads = 2, .width = 4, .context = 6, .vocab = 11}, 2, 6);
   EXPECT_FALSE(chunked_classifier(graph, {}));
 }
 

@@ -329,7 +329,7 @@ Graph micro_batch(const PassContext& context) {
   Graph graph("step");
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {2, 6}}), targets = g.input("targets", {DType::kI32, {2, 6}});
-  graph.add_result("loss", gpt_loss(g, model, tokens, targets, kNoValue));
+  graph.add_result("loss", gpt_loss(g, model, {tokens, targets}));
   run_passes(graph, Stage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())

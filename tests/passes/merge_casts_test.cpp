@@ -117,7 +117,7 @@ Graph step_of_gpt(const PassContext& context) {
   Graph graph("step");
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {3, 8}}), targets = g.input("targets", {DType::kI32, {3, 8}});
-  graph.add_result("loss", gpt_loss(g, model, tokens, targets, kNoValue));
+  graph.add_result("loss", gpt_loss(g, model, {tokens, targets}));
   run_passes(graph, Stage::kForward, context);
   Gradients gradients;
   for (const Argument& argument : graph.arguments())

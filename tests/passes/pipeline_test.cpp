@@ -30,7 +30,7 @@ Graph tiny_gpt(double dropout, int64_t B = 2) {
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {B, 5}}), targets = g.input("targets", {DType::kI32, {B, 5}});
   ValueId rng = g.input("rng", {DType::kI32, {2}});
-  graph.add_result("loss", gpt_loss(g, model, tokens, targets, rng));
+  graph.add_result("loss", gpt_loss(g, model, {tokens, targets, rng}));
   return graph;
 }
 

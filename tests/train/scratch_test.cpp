@@ -64,7 +64,7 @@ TEST_F(Scratch, IsAsPlannedOfOtherRuns) {
 
 TEST_F(Scratch, IsAsPlannedOfEvaluation) {
   RunConfig config = small();
-  Plan plan = compile_inference(gpt_eval_graph(config.model, 2, config.model.context, false), config, platform_).plan;
+  Plan plan = compile_inference(eval_graph(config.model, 2, config.model.context, false), config, platform_).plan;
   EXPECT_EQ(plan.scratch_bytes, taken(plan));
 }
 

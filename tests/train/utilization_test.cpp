@@ -2,31 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "config/model_config.h"
-#include "model/gpt.h"
-
 namespace tokamak {
 namespace {
-
-// GPT-2 124M by hand: 50257 x 768 token embeddings; 12 blocks of 12 x 768 x 768 weights, 13 x 768 other parameters;
-// a final norm of 2 x 768; 1024 x 768 positions, which do not count.
-constexpr int64_t kCounted = 50257 * 768 + 12 * (12 * 768 * 768 + 13 * 768) + 2 * 768;
-
-TEST(Utilization, CountsTheWeightsThatATokenMeets) {
-  EXPECT_EQ(kCounted, 123'653'376);
-  ModelConfig model;
-  EXPECT_EQ(count_multiplied_parameters(model), kCounted);
-  EXPECT_EQ(count_parameters(model), kCounted + 1024 * 768);
-  model.tie_weights = false;  // one of the two matrices is only looked up
-  EXPECT_EQ(count_multiplied_parameters(model), kCounted);
-}
-
-TEST(Utilization, FlopsPerTokenOfAKnownModel) {
-  FlopsPerToken flops = flops_per_token(ModelConfig());
-  EXPECT_DOUBLE_EQ(flops.full, 6.0 * 123'653'376 + 12.0 * 12 * 768 * 1024);  // 855,166,464
-  EXPECT_DOUBLE_EQ(flops.full, 855'166'464);
-  EXPECT_DOUBLE_EQ(flops.causal, 798'543'360);
-}
 
 TEST(Utilization, PeaksOfTheDatasheetByNameAndPrecision) {
   Target h200{.name = "NVIDIA H200"};

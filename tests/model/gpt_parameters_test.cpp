@@ -43,9 +43,8 @@ TEST(GptParameters, HaveHuggingFaceNamesInForwardOrder) {
   EXPECT_EQ(list.back().name, "lm_head.weight");
 }
 
-TEST(GptParameters, DecayMatricesOnlyAndScaleResidualProjections) {
+TEST(GptParameters, ScaleResidualProjections) {
   for (const ParameterInfo& info : gpt_parameters(tiny())) {
-    EXPECT_EQ(info.decay, info.shape.size() == 2) << info.name;
     double expected = info.shape.size() < 2 ? 0 : info.name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(4.0) : 0.02;
     EXPECT_DOUBLE_EQ(info.init_std, expected) << info.name;
     bool gain = info.shape.size() == 1 && info.name.ends_with(".weight");
@@ -53,24 +52,24 @@ TEST(GptParameters, DecayMatricesOnlyAndScaleResidualProjections) {
   }
 }
 
-TEST(InitParameter, IsNormalAndDependsOnSeedAndPlace) {
-  ParameterInfo info{"w", {300, 301}, 0.02, 0, true};
-  std::vector<float> a = init_parameter(info, 3, 7);
-  ASSERT_EQ(a.size(), size_t(300 * 301));
-  double mean = 0, square = 0, fourth = 0;
-  for (float v : a) mean += v, square += double(v) * v, fourth += std::pow(v, 4);
-  double n = double(a.size()), variance = square / n;
-  EXPECT_NEAR(mean / n, 0, 3e-4);
-  EXPECT_NEAR(std::sqrt(variance), 0.02, 2e-4);
-  EXPECT_NEAR(fourth / n / (variance * variance), 3, 0.1);  // a normal's kurtosis
-  EXPECT_EQ(a, init_parameter(info, 3, 7));
-  EXPECT_NE(a, init_parameter(info, 4, 7));
-  EXPECT_NE(a, init_parameter(info, 3, 8));
-  EXPECT_EQ(init_parameter({"g", {3}, 0, 1}, 0, 1), std::vector<float>(3, 1.0f));
+TEST(GptParameters, SayWhereTheyStandInTheModel) {
+  ModelConfig model = tiny();
+  model.tie_weights = false;
+  for (const ParameterInfo& info : gpt_parameters(model)) {
+    auto named = [&](std::string_view end) { return info.name.ends_with(end); };
+    Role expected = named("wte.weight")                                         ? Role::kEmbedding
+                    : named("wpe.weight")                                       ? Role::kPosition
+                    : named("lm_head.weight")                                   ? Role::kClassifier
+                    : named("attn.c_attn.weight") || named("mlp.c_fc.weight")   ? Role::kColumn
+                    : named("attn.c_proj.weight") || named("mlp.c_proj.weight") ? Role::kRow
+                                                                                : Role::kVector;
+    EXPECT_EQ(info.role, expected) << info.name;
+    EXPECT_EQ(is_matrix(info.role), info.shape.size() == 2) << info.name;
+  }
 }
 
 TEST(Gpt, RefusesSequencesLongerThanItsContext) {
-  expect_user_error([] { gpt_eval_graph(tiny(), 1, 7); },
+  expect_user_error([] { eval_graph(tiny(), 1, 7); },
                     {"[gpt] expected sequences of at most model.context = 6 tokens, got 7"});
 }
 

@@ -1,0 +1,27 @@
+#include "base/error.h"
+#include "config/model_config.h"
+#include "config/suggest.h"
+#include "model/gpt.h"
+
+#include <fmt/ranges.h>
+
+namespace tokamak {
+
+std::span<const ModelFamily* const> model_families() {
+  static constexpr const ModelFamily* kFamilies[] = {
+      &gpt2,
+  };
+  return kFamilies;
+}
+
+const ModelFamily& family_of(const ModelConfig& model) {
+  std::vector<std::string> known;
+  for (const ModelFamily* family : model_families()) {
+    if (family->name == model.family) return *family;
+    known.emplace_back(family->name);
+  }
+  user_error("[model.family] expected a known family ({}), got '{}'{}", fmt::join(known, ", "), model.family,
+             did_you_mean(model.family, known));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,89 @@
+// A family of models is one record of functions, chosen by model.family: everything after it (training, evaluation,
+// generation, checkpoints, the ladder) asks the record. docs/add_a_model.md shows how to add one. Legend: B batch, T
+// time, V vocabulary. Tests: tests/model.
+#pragma once
+
+#include "graph/graph.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokamak {
+
+class GraphBuilder;
+struct ModelConfig;
+
+struct ParameterInfo {
+  std::string name;  // in the graphs and in checkpoints
+  Shape shape;
+  double init_std = 0;  // normal(0, init_std); 0: constant init_value
+  double init_value = 0;
+  Role role = Role::kVector;
+};
+
+/// What keeps the documents that are packed into a sample apart (data/document_starts.h). Positions go on counting over
+/// them: only what attention and the loss see of the others is masked.
+struct PackedDocuments {
+  ValueId starts = kNoValue;       // i32 (B, T): for each position the first of its document
+  ValueId loss_weight = kNoValue;  // f32[]: 1 / how many targets count; those that do not are negative
+};
+
+/// What a batch gives a model.
+struct LossInputs {
+  ValueId tokens = kNoValue;   // i32 (B, T)
+  ValueId targets = kNoValue;  // i32 (B, T)
+  ValueId rng = kNoValue;      // i32[2]; only with dropout
+  PackedDocuments documents;   // only with data.mask_documents
+};
+
+/// Of a training step, per token: 6 for each parameter that the token is multiplied with, and attention's.
+struct FlopsPerToken {
+  int64_t multiplied_parameters = 0;
+  double full = 0;    // attention as if every position saw all others
+  double causal = 0;  // only the pairs that the causal mask lets through
+};
+
+struct ModelFamily {
+  std::string_view name;  // what model.family says
+  /// All parameters, in the order in which the graphs take them.
+  std::vector<ParameterInfo> (*parameters)(const ModelConfig&);
+  /// Appends parameters and forward pass -> f32[]: the mean loss, or with documents the sum of the losses times their
+  /// weight.
+  ValueId (*loss)(GraphBuilder&, const ModelConfig&, const LossInputs&);
+  /// Appends parameters and one step of generation: tokens i32 (B, t) at positions i32 (t), of which the first is
+  /// `position` i32[], -> logits (B*t, V). What it remembers of earlier tokens are states, which it updates.
+  ValueId (*decode)(GraphBuilder&, const ModelConfig&, ValueId tokens, ValueId positions, ValueId position);
+  FlopsPerToken (*flops_per_token)(const ModelConfig&);
+};
+
+std::span<const ModelFamily* const> model_families();
+
+/// The family that model.family names; UserError with the known ones when there is none.
+const ModelFamily& family_of(const ModelConfig& model);
+
+/// Those of the model's family. Needs model.vocab > 0.
+std::vector<ParameterInfo> model_parameters(const ModelConfig& model);
+int64_t count_parameters(const ModelConfig& model);
+FlopsPerToken flops_per_token(const ModelConfig& model);
+
+/// The graph that training differentiates: inputs tokens and targets (B, T), rng with dropout, and with mask_documents
+/// "documents" and "loss_weight"; result "loss".
+Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64_t T, bool mask_documents);
+/// The same without dropout, to evaluate.
+Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents = false);
+/// To generate: inputs tokens (B, t), positions (t), position; result "logits" (B*t, V).
+Graph decode_graph(const ModelConfig& model, int64_t B, int64_t t);
+
+/// Appends the inputs "documents" and "loss_weight".
+PackedDocuments add_document_inputs(GraphBuilder& g, int64_t B, int64_t T);
+
+/// Appends the parameters, in f32.
+void add_parameters(GraphBuilder& g, const std::vector<ParameterInfo>& parameters);
+
+/// Values of one parameter in fp32, a function of (seed, position in the list of parameters, element) alone.
+void init_parameter(const ParameterInfo& info, int64_t index, int64_t seed, std::span<float> values);
+std::vector<float> init_parameter(const ParameterInfo& info, int64_t index, int64_t seed);
+
+}  // namespace tokamak

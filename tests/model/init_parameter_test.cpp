@@ -1,0 +1,27 @@
+#include "model/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+TEST(InitParameter, IsNormalAndDependsOnSeedAndPlace) {
+  ParameterInfo info{"w", {300, 301}, 0.02};
+  std::vector<float> a = init_parameter(info, 3, 7);
+  ASSERT_EQ(a.size(), size_t(300 * 301));
+  double mean = 0, square = 0, fourth = 0;
+  for (float v : a) mean += v, square += double(v) * v, fourth += std::pow(v, 4);
+  double n = double(a.size()), variance = square / n;
+  EXPECT_NEAR(mean / n, 0, 3e-4);
+  EXPECT_NEAR(std::sqrt(variance), 0.02, 2e-4);
+  EXPECT_NEAR(fourth / n / (variance * variance), 3, 0.1);  // a normal's kurtosis
+  EXPECT_EQ(a, init_parameter(info, 3, 7));
+  EXPECT_NE(a, init_parameter(info, 4, 7));
+  EXPECT_NE(a, init_parameter(info, 3, 8));
+  EXPECT_EQ(init_parameter({"g", {3}, 0, 1}, 0, 1), std::vector<float>(3, 1.0f));
+}
+
+}  // namespace
+}  // namespace tokamak
