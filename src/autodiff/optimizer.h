@@ -1,11 +1,14 @@
-// The optimizer update as graph nodes: gradient accumulation, clipping by the global norm, AdamW.
+// The update of a step as graph nodes, in four parts: reduce the gradients to those of the whole step, their norm,
+// clipping, and for each parameter the optimizer's rule. Tests: tests/autodiff/optimizer_test.cpp.
 #pragma once
 
-#include "graph/builder.h"
+#include "autodiff/loss_scaling.h"
 
 #include <optional>
 
 namespace tokamak {
+
+struct OptimizerConfig;
 
 struct OptimizerConfig;
 
@@ -15,33 +18,21 @@ struct Gradients {
   std::vector<ValueId> grads;
 };
 
-/// Dynamic loss scaling (Micikevicius et al., "Mixed precision training", 2018), so that small gradients survive in
-/// f16. All of it is state of the graph: scaler.scale, scaler.good_steps (since the scale changed) and scaler.skipped,
-/// f32[].
-struct LossScaling {
-  double growth_interval = 2000;  // steps without overflow after which the scale doubles
-};
-
-/// The loss times scaler.scale: what to differentiate.
-ValueId scaled_loss(GraphBuilder& g, ValueId loss);
-
-/// Appends the whole update, tagged #optimizer: states step, adam.m.<name>, adam.v.<name>; input lr f32[]; result
-/// grad_norm (before clipping). The gradients are multiplied by `grad_scale` first. Weight decay applies to parameters
-/// of two dims or more.
+/// Appends the whole update, tagged #optimizer: state step, those of the rule that config names; input lr f32[]; result
+/// grad_norm (before clipping). The gradients are sums over `micro_batches`, of which the mean counts. Weight decay
+/// applies to matrices, as the parameters' roles say.
 ///
 /// With `scaling` the gradients are those of the scaled loss. A step in which any is infinite or NaN is skipped: it
-/// leaves parameters, moments and step as they were, and halves the scale, which doubles after growth_interval good
-/// steps. Results then are grad_norm of the unscaled gradients (not finite when skipped), loss_scale (the one that was
-/// used) and skipped (how many steps were, this one included).
-void append_adamw(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config, double grad_scale,
-                  const std::optional<LossScaling>& scaling = {});
+/// leaves parameters, the rule's states and step as they were. Results then are grad_norm of the unscaled gradients
+/// (not finite when skipped), and those of append_next_scale.
+void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config,
+                   int64_t micro_batches = 1, const std::optional<LossScaling>& scaling = {});
 
 /// For accumulation over micro-batches: states grad.<name>, to which the gradients are added.
 void append_accumulation(GraphBuilder& g, const Gradients& gradients);
 
-/// The update alone, from accumulated gradients grad.<name>, which it sets back to zero; `parameters` as (name, type).
-Graph accumulated_update_graph(const std::vector<std::pair<std::string, ValueType>>& parameters,
-                               const OptimizerConfig& config, int64_t micro_batches,
+/// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, which it sets back to zero.
+Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config, int64_t micro_batches,
                                const std::optional<LossScaling>& scaling = {});
 
 }  // namespace tokamak

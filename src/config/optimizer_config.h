@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace tokamak {
 
 struct OptimizerConfig {
+  std::string name = "adamw";  // see autodiff/optimizer_rule.h
   double lr = 6e-4;
   double min_lr_ratio = 0.1;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
+  double momentum = 0.9;
   double weight_decay = 0.1;  // matrices only
   double clip = 1.0;          // global gradient norm; 0: off
   int64_t warmup_steps = 100;

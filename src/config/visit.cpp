@@ -34,11 +34,13 @@ void visit(FieldList& v, DataConfig& c) {
 }
 
 void visit(FieldList& v, OptimizerConfig& c) {
+  v("name", c.name, "rule of the update: adamw or sgd");
   v("lr", c.lr, "highest learning rate", at_least(0));
   v("min_lr_ratio", c.min_lr_ratio, "last learning rate as a share of the highest", between(0, 1));
   v("beta1", c.beta1, "AdamW's decay of the gradient's mean", from_up_to(0, 1));
   v("beta2", c.beta2, "AdamW's decay of the squared gradient's mean", from_up_to(0, 1));
   v("eps", c.eps, "AdamW's term against division by zero", above(0));
+  v("momentum", c.momentum, "sgd's decay of the sum of gradients", from_up_to(0, 1));
   v("weight_decay", c.weight_decay, "decay of the matrices; vectors have none", at_least(0));
   v("clip", c.clip, "largest global gradient norm; 0: no clipping", at_least(0));
   v("warmup_steps", c.warmup_steps, "steps of linear warm-up before the cosine", at_least(0));
@@ -81,7 +83,7 @@ void visit(FieldList& v, RunConfig& c) {
   v("threads", c.threads, "CPU threads; 0: all cores", between(0, 65536));
   v.section("model", c.model, "the model's shape");
   v.section("data", c.data, "where the tokens come from");
-  v.section("optimizer", c.optimizer, "AdamW and the learning rate's schedule");
+  v.section("optimizer", c.optimizer, "the optimizer and the learning rate's schedule");
   v.section("train", c.train, "the training loop");
   v.section("compile", c.compile, "what the compiler does to the training step");
 }

@@ -31,8 +31,8 @@ struct CompiledStep {
   Graph forward;     // the model as written
   std::vector<PassReport> forward_reports;
   /// "step", which is all of it; with accumulation "micro_batch", whose gradients are added to states grad.<name>, and
-  /// "update", which clips them and takes AdamW's step. No two run at a time; what they share are parameters and states
-  /// of one name, and the arena.
+  /// "update", which clips them and takes the optimizer's step. No two run at a time; what they share are parameters
+  /// and states of one name, and the arena.
   std::vector<CompiledGraph> programs;
   std::vector<ScheduledRun> schedule;  // of one optimizer step, in order
 

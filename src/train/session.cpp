@@ -1,5 +1,6 @@
 #include "train/session.h"
 
+#include "autodiff/loss_scaling.h"
 #include "base/error.h"
 #include "config/config.h"
 #include "data/document_starts.h"
@@ -52,9 +53,9 @@ float loss_weight(std::span<const Batch> batches) {
 
 LossProgram::LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
                          std::shared_ptr<Memory> arena, int64_t arena_bytes)
-    : LossProgram(compile_inference(eval_graph(config.model, config.train.batch, config.model.context,
-                                               config.data.mask_documents),
-                                    config, platform)
+    : LossProgram(compile_inference(
+                      eval_graph(config.model, config.train.batch, config.model.context, config.data.mask_documents),
+                      config, platform)
                       .plan,
                   backend, store, std::move(arena), arena_bytes) {}
 
@@ -95,7 +96,7 @@ void Session::initialise(InitialValues& initial) {
 
 void Session::initialise_states() {
   auto scale = float(config().compile.loss_scale);
-  if (store_.contains("scaler.scale")) store_.write("scaler.scale", &scale, sizeof scale);
+  if (store_.contains(kLossScale)) store_.write(kLossScale, &scale, sizeof scale);
 }
 
 void PendingStep::read(const Program& program) {

@@ -81,16 +81,13 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
   Gradients gradients = append_gradients(g, scaling.has_value());
   for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
   if (micro_batches == 1) {
-    append_adamw(g, gradients, out.config.optimizer, 1.0, scaling);
+    append_update(g, gradients, config.optimizer, 1, scaling);
     out.programs.push_back(compile_graph(std::move(graph), context, observer));
     return out;
   }
-  std::vector<std::pair<std::string, ValueType>> parameters;
-  for (ValueId parameter : gradients.parameters)
-    parameters.emplace_back(graph.argument_of(parameter)->name, graph.type(parameter));
   append_accumulation(g, gradients);
+  Graph update = accumulated_update_graph(graph, config.optimizer, micro_batches, scaling);
   out.programs.push_back(compile_graph(std::move(graph), context, observer));
-  Graph update = accumulated_update_graph(parameters, out.config.optimizer, micro_batches, scaling);
   out.schedule.push_back({out.programs.size()});
   out.programs.push_back(compile_graph(std::move(update), context, observer));
   return out;

@@ -56,7 +56,7 @@ Graph step_graph(const std::optional<LossScaling>& scaling) {
   Gradients gradients{{w}, differentiate(g, scaling ? scaled_loss(g, loss) : loss, std::array{w})};
   // As autocast leaves it: the gradient that reaches the optimizer is f16.
   gradients.grads[0] = cast(g, gradients.grads[0], DType::kF16);
-  append_adamw(g, gradients, config(), 1.0, scaling);
+  append_update(g, gradients, config(), 1, scaling);
   verify(graph);
   return graph;
 }
@@ -148,7 +148,7 @@ TEST(LossScaling, WithAccumulation) {
   gradients.grads[0] = cast(g, gradients.grads[0], DType::kF16);
   append_accumulation(g, gradients);
   verify(micro);
-  Graph update = accumulated_update_graph({{"w", {DType::kF32, {2}}}}, config(), 2, LossScaling{});
+  Graph update = accumulated_update_graph(micro, config(), 2, LossScaling{});
   verify(update);
 
   Values values = start(65536), before = values;

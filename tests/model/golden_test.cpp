@@ -116,7 +116,7 @@ Graph step_graph(const Golden& golden) {
     gradients.parameters.push_back(graph.find_argument(info.name));
     gradients.grads.push_back(graph.find_result("grad." + info.name));
   }
-  append_adamw(g, gradients, golden.optimizer(), 1.0);
+  append_update(g, gradients, golden.optimizer());
   return graph;
 }
 

@@ -123,7 +123,7 @@ Graph step_of_gpt(const PassContext& context) {
   for (const Argument& argument : graph.arguments())
     if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
   gradients.grads = differentiate(g, graph.find_result("loss"), gradients.parameters);
-  append_adamw(g, gradients, {}, 1.0);
+  append_update(g, gradients, {});
   run_passes(graph, Stage::kStep, context);
   return graph;
 }

@@ -1,0 +1,171 @@
+#include "autodiff/optimizer_rule.h"
+
+#include "autodiff/optimizer.h"
+#include "config/field.h"
+#include "config/optimizer_config.h"
+#include "config/visit.h"
+#include "graph/builder.h"
+#include "ops/generate.h"
+#include "ops/interpret.h"
+#include "tests/support/expect_error.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+namespace tokamak::test {
+namespace {
+
+using Values = std::map<std::string, HostTensor>;
+
+const Shape kMatrixShape = {2, 2}, kVectorShape = {3};
+
+OptimizerConfig config_of(const OptimizerRule& rule) {
+  OptimizerConfig c;
+  c.name = rule.name;
+  c.clip = 0;
+  return c;
+}
+
+// One update of a matrix w and a vector b from gradients that are inputs.
+Graph update_graph(const OptimizerConfig& config, const std::optional<LossScaling>& scaling = {}) {
+  Graph graph("update");
+  GraphBuilder g(graph);
+  Gradients gradients;
+  for (const auto& [name, shape] : {std::pair("w", kMatrixShape), std::pair("b", kVectorShape)}) {
+    gradients.parameters.push_back(g.parameter(name, {DType::kF32, shape}));
+    gradients.grads.push_back(g.input(std::string("in.") + name, {DType::kF32, shape}));
+  }
+  append_update(g, gradients, config, 1, scaling);
+  verify(graph);
+  return graph;
+}
+
+Values start() {
+  Values values;
+  values["w"] = HostTensor({DType::kF32, kMatrixShape}, {1, -2, 0.5, 3});
+  values["b"] = HostTensor({DType::kF32, kVectorShape}, {0.25, -1, 2});
+  values["in.w"] = HostTensor({DType::kF32, kMatrixShape}, {0.5, 0.25, -1, 2});
+  values["in.b"] = HostTensor({DType::kF32, kVectorShape}, {1, -0.5, 0.125});
+  values["lr"] = HostTensor({DType::kF32, {}}, {0.1});
+  values["scaler.scale"] = HostTensor({DType::kF32, {}}, {1});
+  return values;
+}
+
+void run(const Graph& graph, Values& values) {
+  std::vector<HostTensor> arguments;
+  for (const Argument& argument : graph.arguments()) {
+    HostTensor& value = values[argument.name];
+    if (value.data.empty()) value = HostTensor(graph.type(argument.value));
+    arguments.push_back(value);
+  }
+  Interpretation out = interpret(graph, arguments);
+  for (size_t u = 0; u < out.updates.size(); ++u)
+    values[graph.argument_of(graph.updates()[u].target)->name] = out.updates[u];
+}
+
+TEST(OptimizerRules, KeepWhatTheySayOfEveryParameter) {
+  for (const OptimizerRule* rule : optimizer_rules()) {
+    Graph graph = update_graph(config_of(*rule));
+    for (const char* parameter : {"w", "b"})
+      for (std::string_view state : rule->states) {
+        ValueId value = graph.find_argument(fmt::format("{}.{}", state, parameter));
+        ASSERT_NE(value, kNoValue) << state;
+        Layout expected{Role::kMoment, parameter, graph.shape(graph.find_argument(parameter))};
+        EXPECT_EQ(graph.argument_of(value)->layout, expected) << state;
+      }
+  }
+}
+
+TEST(OptimizerRules, ReachAMinimum) {
+  for (const OptimizerRule* rule : optimizer_rules()) {
+    OptimizerConfig config = config_of(*rule);
+    config.weight_decay = 0;
+    Graph graph = update_graph(config);
+    Values values = start();
+    for (int step = 0; step < 300; ++step) {  // of the sum of squares / 2, whose gradient is the parameter itself
+      for (std::string name : {"w", "b"}) values["in." + name] = values[name];
+      values["lr"][0] = 0.1 / (1 + 0.05 * step);
+      run(graph, values);
+    }
+    for (const char* name : {"w", "b"})
+      for (double x : values[name].data) EXPECT_LT(std::fabs(x), 0.01) << rule->name << " " << name;
+  }
+}
+
+TEST(OptimizerRules, LeaveEverythingAsItWasWhenAStepIsSkipped) {
+  for (const OptimizerRule* rule : optimizer_rules()) {
+    Graph graph = update_graph(config_of(*rule), LossScaling{});
+    Values values = start();
+    run(graph, values);
+    for (double bad : {double(INFINITY), -double(INFINITY), double(NAN)}) {
+      Values before = values;
+      values["in.w"][1] = bad;
+      run(graph, values);
+      for (auto& [name, value] : before) {
+        if (name.starts_with("scaler.") || name.starts_with("in.")) continue;
+        EXPECT_EQ(values[name].data, value.data) << rule->name << " " << name;
+      }
+      values["in.w"] = before["in.w"];
+    }
+    Values before = values;
+    run(graph, values);
+    EXPECT_NE(values["w"].data, before["w"].data) << rule->name;
+    for (const char* name : {"w", "b"})
+      for (double x : values[name].data) EXPECT_TRUE(std::isfinite(x)) << rule->name;
+  }
+}
+
+TEST(OptimizerRules, DecayGoesByRole) {
+  for (const OptimizerRule* rule : optimizer_rules()) {
+    Graph graph("update");
+    GraphBuilder g(graph);
+    Gradients gradients;
+    for (const auto& [name, role] : {std::pair("decays", Role::kMatrix), std::pair("stays", Role::kVector)}) {
+      gradients.parameters.push_back(g.parameter(name, {DType::kF32, {2, 2}}, role));
+      gradients.grads.push_back(constant(g, 0, {2, 2}));
+    }
+    append_update(g, gradients, config_of(*rule));
+    Values values = start();
+    for (const char* name : {"decays", "stays"}) values[name] = values["w"];
+    run(graph, values);
+    EXPECT_NEAR(values["decays"][1], -2 * (1 - 0.1 * 0.1), 1e-12) << rule->name;
+    EXPECT_EQ(values["stays"].data, values["w"].data) << rule->name;
+  }
+}
+
+// Two steps by hand; torch.optim.SGD(lr=0.1, momentum=0.9, weight_decay=0.1) gives the same.
+TEST(Sgd, TakesPyTorchsSteps) {
+  OptimizerConfig config = config_of(sgd_rule);
+  config.momentum = 0.9;
+  config.weight_decay = 0.1;
+  Graph graph = update_graph(config);
+  Values values = start();
+  run(graph, values);
+  EXPECT_NEAR(values["w"][0], 1 - 0.1 * (0.5 + 0.1), 1e-12);
+  EXPECT_NEAR(values["w"][1], -2 - 0.1 * (0.25 - 0.2), 1e-12);
+  EXPECT_NEAR(values["b"][0], 0.25 - 0.1 * 1, 1e-12);
+  run(graph, values);
+  EXPECT_NEAR(values["w"][0], 0.94 - 0.1 * (0.9 * 0.6 + 0.5 + 0.094), 1e-12);
+  EXPECT_NEAR(values["w"][1], -2.005 - 0.1 * (0.9 * 0.05 + 0.25 - 0.2005), 1e-12);
+  EXPECT_NEAR(values["b"][0], 0.15 - 0.1 * (0.9 * 1 + 1), 1e-12);
+  EXPECT_NEAR(values["sgd.m.b"][0], 1.9, 1e-12);
+}
+
+TEST(OptimizerRules, AnUnknownOneIsRefusedWithTheKnown) {
+  OptimizerConfig config;
+  config.name = "adamv";
+  expect_user_error([&] { rule_of(config); },
+                    {"[optimizer.name] expected a known optimizer (adamw, sgd)", "got 'adamv'; did you mean 'adamw'?"});
+}
+
+TEST(OptimizerRules, HelpNamesEveryOne) {
+  OptimizerConfig config;
+  std::vector<Field> fields = fields_of(config);
+  for (const OptimizerRule* rule : optimizer_rules())
+    EXPECT_NE(find_field(fields, "name")->help.find(rule->name), std::string::npos) << rule->name;
+}
+
+}  // namespace
+}  // namespace tokamak::test
