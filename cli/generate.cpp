@@ -106,10 +106,8 @@ int run_generate(const GenerateArguments& arguments) {
   Tokenizer tokenizer = open_tokenizer(arguments, model);
   Machine machine = open_machine(model.config);
   TensorStore store(*machine.backend);
-  auto parameters = model_parameters(model.config.model);
-  for (const ParameterInfo& info : parameters) store.get(info.name, {DType::kF32, info.shape});
-  load_parameters(model.checkpoint.path, store, parameters);
   Generator generator(model.config, machine.platform, *machine.backend, store);
+  load_parameters(model.checkpoint.path, store);
 
   std::vector<int32_t> prompt = tokenizer.encode(arguments.prompt);
   if (prompt.empty()) prompt = {tokenizer.end_of_text()};

@@ -31,25 +31,27 @@ auto with_node(const Graph& graph, int node, const Work& work) {
 
 }  // namespace
 
-void* TensorStore::get(const std::string& name, const ValueType& type) {
-  make({{name, type}});
-  const Tensor& tensor = find(name);
-  TOKAMAK_CHECK(tensor.type == type, "tensor '{}' is {} and was asked for as {}", name, to_string(tensor.type),
-                to_string(type));
-  return tensor.data();
-}
-
-void TensorStore::make(const std::vector<std::pair<std::string, ValueType>>& tensors) {
+void TensorStore::make(const Graph& graph) {
   std::map<std::string, Tensor> made;
   int64_t total = 0;
-  for (const auto& [name, type] : tensors) {
-    if (tensors_.contains(name) || made.contains(name)) continue;
-    made[name] = {type, nullptr, total};
+  for (const Argument& argument : graph.arguments()) {
+    if (argument.kind == Argument::Kind::kInput) continue;
+    const ValueType& type = graph.type(argument.value);
+    if (auto at = tensors_.find(argument.name); at != tensors_.end()) {
+      const Tensor& known = at->second;
+      TOKAMAK_CHECK(known.type == type && known.layout == argument.layout, "tensor '{}' is {} and was asked for as {}",
+                    argument.name, to_string(known.type), to_string(type));
+      continue;
+    }
+    bool is_new = made.emplace(argument.name, Tensor{type, argument.layout, nullptr, total}).second;
+    TOKAMAK_CHECK(is_new, "two arguments of '{}' are called '{}'", graph.name(), argument.name);
     total += (num_bytes(type) + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
   }
   if (made.empty()) return;
   std::shared_ptr<Memory> memory = backend_.allocate(total);
   for (auto& [name, tensor] : made) tensor.memory = memory;
+  for (const Argument& argument : graph.arguments())
+    if (made.contains(argument.name)) names_.push_back(argument.name);
   tensors_.merge(made);
 }
 
@@ -59,13 +61,11 @@ const TensorStore::Tensor& TensorStore::find(const std::string& name) const {
   return at->second;
 }
 
+void* TensorStore::data(const std::string& name) const { return find(name).data(); }
+
 const ValueType& TensorStore::type(const std::string& name) const { return find(name).type; }
 
-std::vector<std::string> TensorStore::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : tensors_) names.push_back(name);
-  return names;
-}
+const Layout& TensorStore::layout(const std::string& name) const { return find(name).layout; }
 
 int64_t TensorStore::bytes() const {
   int64_t total = 0;
@@ -88,17 +88,13 @@ void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
 Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options)
     : plan_(std::move(plan)), backend_(backend), arena_(std::move(options.arena)), record_(options.record) {
   const Graph& graph = plan_.graph;
-  std::vector<std::pair<std::string, ValueType>> kept;
-  for (const Argument& argument : graph.arguments())
-    if (argument.kind != Argument::Kind::kInput) kept.emplace_back(argument.name, graph.type(argument.value));
-  store.make(kept);
+  store.make(graph);
   for (const Argument& argument : graph.arguments()) {
-    const ValueType& type = graph.type(argument.value);
     if (argument.kind != Argument::Kind::kInput) {
-      arguments_[argument.value] = store.get(argument.name, type);
+      arguments_[argument.value] = store.data(argument.name);
       continue;
     }
-    inputs_.push_back(backend.allocate(num_bytes(type)));
+    inputs_.push_back(backend.allocate(num_bytes(graph.type(argument.value))));
     arguments_[argument.value] = inputs_.back()->data();
   }
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);

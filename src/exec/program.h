@@ -10,18 +10,20 @@
 
 namespace tokamak {
 
-/// Storage of parameters and states by name, shared by the programs of a run (training step, update, evaluation).
+/// Parameters and states by name, shared by the programs of a run (training step, update, evaluation).
 class TensorStore {
  public:
   explicit TensorStore(Backend& backend) : backend_(backend) {}
 
-  /// The storage of that name; made, zeroed, at the first call. Throws InternalError when it exists with another type.
-  void* get(const std::string& name, const ValueType& type);
-  /// Makes those that do not exist yet in one piece of memory: a GPU gives each piece two MiB or a multiple of that.
-  void make(const std::vector<std::pair<std::string, ValueType>>& tensors);
+  /// Makes those of the graph that do not exist yet, zeroed, in one piece of memory: a GPU gives each piece two MiB or
+  /// a multiple of that. Throws InternalError when one exists with another type or layout.
+  void make(const Graph& graph);
   bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
+  void* data(const std::string& name) const;
   const ValueType& type(const std::string& name) const;
-  std::vector<std::string> names() const;
+  const Layout& layout(const std::string& name) const;
+  /// In the order in which they were made, of a graph that of its arguments.
+  const std::vector<std::string>& names() const { return names_; }
   int64_t bytes() const;
 
   /// The first `bytes` bytes of a tensor (all of it, or the rows before padding) from and to host memory.
@@ -31,6 +33,7 @@ class TensorStore {
  private:
   struct Tensor {
     ValueType type;
+    Layout layout;
     std::shared_ptr<Memory> memory;  // shared with others
     int64_t offset = 0;
     void* data() const { return static_cast<char*>(memory->data()) + offset; }
@@ -39,6 +42,7 @@ class TensorStore {
 
   Backend& backend_;
   std::map<std::string, Tensor> tensors_;
+  std::vector<std::string> names_;
 };
 
 struct ProgramOptions {

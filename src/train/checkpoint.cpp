@@ -54,20 +54,17 @@ void verify(const fs::path& folder, const CheckpointRecord& record) {
   for (const FileRecord& file : record.files) verify_file(folder, file);
 }
 
-void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const TensorStore& store,
-                      const std::vector<ParameterInfo>& parameters) {
+void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const TensorStore& store) {
   StagedFolder folder(path);
   CheckpointRecord record = base;
-  record.files = {save_parameters(folder.staged_path(), store, parameters),
-                  save_optimizer(folder.staged_path(), store, parameters)};
+  record.files = {save_parameters(folder.staged_path(), store), save_optimizer(folder.staged_path(), store)};
   write_record(folder.staged_path(), record);
   folder.commit();
 }
 
 }  // namespace
 
-fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, const TensorStore& store,
-                         const std::vector<ParameterInfo>& parameters, int64_t keep) {
+fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, const TensorStore& store, int64_t keep) {
   fs::path checkpoints = checkpoints_folder(out), path = checkpoints / checkpoint_name(state.step);
   try {
     make_folder(checkpoints);
@@ -75,7 +72,7 @@ fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, cons
     remove_leftovers(checkpoints);
     Listing earlier = read_checkpoints(checkpoints);
     int64_t serial = earlier.readable.empty() ? 1 : earlier.readable.front().record.serial + 1;
-    write_checkpoint(path, {state, serial, {}}, store, parameters);
+    write_checkpoint(path, {state, serial, {}}, store);
     point_latest(path);
   } catch (const UserError& error) {
     user_error("[checkpoint] step {} could not be saved; earlier checkpoints are as they were. {}", state.step,

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "exec/program.h"  // TensorStore
-#include "model/gpt.h"     // ParameterInfo
 
 #include <filesystem>
 #include <optional>
@@ -30,12 +29,11 @@ struct FoundCheckpoint {
 };
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
-/// `keep` written (keep < 1: none) and what killed processes left behind. Parameters and adam.* may have more rows in
-/// the store than `parameters` says (padded vocabulary): the surplus is cut. Not saved: grad.* (zero between steps) and
-/// cache.*. Throws UserError (disk full, no permission); earlier checkpoints are untouched then. Returns the folder.
+/// `keep` written (keep < 1: none) and what killed processes left behind. Tensors have their global shape there
+/// (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no permission);
+/// earlier checkpoints are untouched then. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
-                                      const TensorStore& store, const std::vector<ParameterInfo>& parameters,
-                                      int64_t keep);
+                                      const TensorStore& store, int64_t keep);
 
 /// The checkpoint of `out` that was written last and is good: every checksum is compared. Damaged ones are skipped with
 /// a line in `warnings`. Nothing when there is none at all; UserError when there are some and all are damaged.
@@ -51,14 +49,12 @@ CheckpointState read_state(const std::filesystem::path& checkpoint);
 /// Compares both tensor files with their checksums; UserError naming the damaged file.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
-/// Fills the parameters, which must be in the store; rows that the store has beyond `parameters` become zero. The
-/// file's checksum is compared first, so the store is untouched when the file is damaged. UserError when the file holds
-/// another model: the first differing tensor, both shapes, what to do.
-void load_parameters(const std::filesystem::path& checkpoint, TensorStore& store,
-                     const std::vector<ParameterInfo>& parameters);
+/// Fills the parameters of the store; padding becomes zero. Each one there must be in the file, and the other way
+/// round. The file's checksum is compared first, so the store is untouched when the file is damaged. UserError when the
+/// file holds another model: the first differing tensor, both shapes, what to do.
+void load_parameters(const std::filesystem::path& checkpoint, TensorStore& store);
 
-/// The same for the other states: each one in the store must be in the file, and the other way round.
-void load_optimizer(const std::filesystem::path& checkpoint, TensorStore& store,
-                    const std::vector<ParameterInfo>& parameters);
+/// The same for the other states, but for those of loss scaling, which may be missing on either side.
+void load_optimizer(const std::filesystem::path& checkpoint, TensorStore& store);
 
 }  // namespace tokamak

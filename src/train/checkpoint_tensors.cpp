@@ -1,5 +1,6 @@
 #include "train/checkpoint_tensors.h"
 
+#include "autodiff/loss_scaling.h"
 #include "base/error.h"
 #include "train/safetensors.h"
 
@@ -15,41 +16,25 @@ namespace {
 // Readers of Hugging Face's transformers refuse a file that does not name its framework.
 const std::map<std::string, std::string> kMetadata = {{"format", "pt"}};
 
-// Rows first, so a tensor with fewer rows is the beginning of one with more.
-bool begins_with(const ValueType& stored, const Shape& shape) {
-  const Shape& s = stored.shape;
-  return s.size() == shape.size() &&
-         (s.empty() || (s[0] >= shape[0] && std::equal(s.begin() + 1, s.end(), shape.begin() + 1)));
+NamedType file_type(const TensorStore& store, const std::string& name) {
+  return {name, {store.type(name).dtype, store.layout(name).global}};
 }
 
-NamedType file_type(const TensorStore& store, const std::string& name, const Shape& shape) {
-  const ValueType& stored = store.type(name);
-  TOKAMAK_CHECK(begins_with(stored, shape), "'{}' is {} in the store and {} in the model", name, to_string(stored),
-                to_string(shape));
-  return {name, {stored.dtype, shape}};
-}
-
-std::vector<NamedType> parameter_types(const TensorStore& store, const std::vector<ParameterInfo>& parameters) {
+// In the model's order.
+std::vector<NamedType> parameter_types(const TensorStore& store) {
   std::vector<NamedType> types;
-  for (const ParameterInfo& info : parameters) types.push_back(file_type(store, info.name, info.shape));
+  for (const std::string& name : store.names())
+    if (is_parameter(store.layout(name).role)) types.push_back(file_type(store, name));
   return types;
 }
 
-// grad.* is zero whenever a checkpoint is taken, and cache.* belongs to generation.
-bool is_scratch(std::string_view name) { return name.starts_with("grad.") || name.starts_with("cache."); }
-
-std::vector<NamedType> optimizer_types(const TensorStore& store, const std::vector<ParameterInfo>& parameters) {
-  std::map<std::string, Shape> shapes;
-  for (const ParameterInfo& info : parameters)
-    for (const char* prefix : {"", "adam.m.", "adam.v."}) shapes[prefix + info.name] = info.shape;
-  std::set<std::string> own;
-  for (const ParameterInfo& info : parameters) own.insert(info.name);
+// By name.
+std::vector<NamedType> optimizer_types(const TensorStore& store) {
   std::vector<NamedType> types;
-  for (const std::string& name : store.names()) {
-    if (own.count(name) || is_scratch(name)) continue;
-    auto at = shapes.find(name);
-    types.push_back(file_type(store, name, at == shapes.end() ? store.type(name).shape : at->second));
-  }
+  for (const std::string& name : store.names())
+    if (Role role = store.layout(name).role; !is_parameter(role) && !is_scratch(role))
+      types.push_back(file_type(store, name));
+  std::sort(types.begin(), types.end(), [](const NamedType& a, const NamedType& b) { return a.name < b.name; });
   return types;
 }
 
@@ -66,12 +51,19 @@ FileRecord save_tensors(const fs::path& folder, const char* file, const TensorSt
   return {file, writer.bytes(), format_checksum(writer.checksum())};
 }
 
-constexpr const char* kAnotherModel =
-    "the checkpoint is of another model: set model.* as in its state.json, or start a "
-    "new run with another train.out";
+// A tensor that does not fit tells of another configuration.
+std::string remedy(const fs::path& file) {
+  bool model = file.filename() == kModelFile;
+  return fmt::format(
+      "the checkpoint is of another model{}: set model.*{} as in its state.json, or start a new run with another "
+      "train.out",
+      model ? "" : " or optimizer", model ? "" : " and optimizer.name");
+}
 
 // Loss scaling comes and goes with compile.precision: a run that begins it starts with the scale as initialised.
-bool is_of_scaler(const std::string& name) { return name.starts_with("scaler."); }
+bool is_of_scaler(std::string_view name) {
+  return std::find(std::begin(kLossScalingStates), std::end(kLossScalingStates), name) != std::end(kLossScalingStates);
+}
 
 // Both ways: tensors that the file lacks or has in another shape, then tensors that the store lacks.
 void check_types(const SafetensorsReader& file, const std::vector<NamedType>& types) {
@@ -83,16 +75,16 @@ void check_types(const SafetensorsReader& file, const std::vector<NamedType>& ty
     if (!found && is_of_scaler(name)) continue;
     if (!found)
       user_error("[checkpoint] {}: expected '{}' as {}, got no such tensor; {}", path, name, to_string(type),
-                 kAnotherModel);
+                 remedy(file.path()));
     ValueType got = file.type(name);
     if (got != type)
       user_error("[checkpoint] {}: expected '{}' as {}, got {}; {}", path, name, to_string(type), to_string(got),
-                 kAnotherModel);
+                 remedy(file.path()));
   }
   std::erase_if(left, is_of_scaler);
   if (!left.empty())
     user_error("[checkpoint] {}: expected {} tensors, got also '{}' as {}; {}", path, types.size(), *left.begin(),
-               to_string(file.type(*left.begin())), kAnotherModel);
+               to_string(file.type(*left.begin())), remedy(file.path()));
 }
 
 void load_tensors(const fs::path& folder, const char* file, TensorStore& store, const std::vector<NamedType>& types) {
@@ -113,22 +105,20 @@ void load_tensors(const fs::path& folder, const char* file, TensorStore& store, 
 
 }  // namespace
 
-FileRecord save_parameters(const fs::path& folder, const TensorStore& store,
-                           const std::vector<ParameterInfo>& parameters) {
-  return save_tensors(folder, kModelFile, store, parameter_types(store, parameters));
+FileRecord save_parameters(const fs::path& folder, const TensorStore& store) {
+  return save_tensors(folder, kModelFile, store, parameter_types(store));
 }
 
-FileRecord save_optimizer(const fs::path& folder, const TensorStore& store,
-                          const std::vector<ParameterInfo>& parameters) {
-  return save_tensors(folder, kOptimizerFile, store, optimizer_types(store, parameters));
+FileRecord save_optimizer(const fs::path& folder, const TensorStore& store) {
+  return save_tensors(folder, kOptimizerFile, store, optimizer_types(store));
 }
 
-void load_parameters(const fs::path& checkpoint, TensorStore& store, const std::vector<ParameterInfo>& parameters) {
-  load_tensors(checkpoint, kModelFile, store, parameter_types(store, parameters));
+void load_parameters(const fs::path& checkpoint, TensorStore& store) {
+  load_tensors(checkpoint, kModelFile, store, parameter_types(store));
 }
 
-void load_optimizer(const fs::path& checkpoint, TensorStore& store, const std::vector<ParameterInfo>& parameters) {
-  load_tensors(checkpoint, kOptimizerFile, store, optimizer_types(store, parameters));
+void load_optimizer(const fs::path& checkpoint, TensorStore& store) {
+  load_tensors(checkpoint, kOptimizerFile, store, optimizer_types(store));
 }
 
 }  // namespace tokamak

@@ -8,10 +8,8 @@ namespace tokamak {
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 
-/// Write one file each into the folder, with the shapes of `parameters`; say what was written.
-FileRecord save_parameters(const std::filesystem::path& folder, const TensorStore& store,
-                           const std::vector<ParameterInfo>& parameters);
-FileRecord save_optimizer(const std::filesystem::path& folder, const TensorStore& store,
-                          const std::vector<ParameterInfo>& parameters);
+/// Write one file each into the folder, with the tensors' global shapes; say what was written.
+FileRecord save_parameters(const std::filesystem::path& folder, const TensorStore& store);
+FileRecord save_optimizer(const std::filesystem::path& folder, const TensorStore& store);
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "graph/rewriter.h"
 #include "model/model.h"
 
 #include <algorithm>
@@ -12,9 +13,18 @@ namespace {
 
 constexpr int64_t kChunk = 32;
 
-Plan decode_plan(RunConfig config, const Platform& platform, const TensorStore& store, int64_t t) {
-  config.model.vocab = store.type("wte.weight").shape[0];
-  return compile_inference(decode_graph(config.model, 1, t), config, platform).plan;
+// The graph with its parameters as they are stored already, which may be padded.
+Graph as_stored(const Graph& graph, const TensorStore& store) {
+  std::map<ValueId, ValueType> types;
+  for (const Argument& a : graph.arguments())
+    if (is_parameter(a.layout.role) && store.contains(a.name)) types[a.value] = store.type(a.name);
+  Rewriter rewriter(graph, types);
+  for (const Node& node : graph.nodes()) rewriter.copy(node);
+  return rewriter.finish();
+}
+
+Plan decode_plan(const RunConfig& config, const Platform& platform, const TensorStore& store, int64_t t) {
+  return compile_inference(as_stored(decode_graph(config.model, 1, t), store), config, platform).plan;
 }
 
 int64_t chunk_size(const RunConfig& config) { return std::min(kChunk, config.model.context); }

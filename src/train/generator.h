@@ -12,7 +12,7 @@ namespace tokamak {
 
 class Generator {
  public:
-  /// Takes the parameters that `store` holds (the vocabulary may be padded there); adds its caches to it.
+  /// Takes parameters as `store` holds them, padded or not, and adds to it what it lacks of them, and its caches.
   Generator(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store);
 
   /// Continues `prompt` (one token or more) by `count` tokens, each handed to on_token as it is chosen; on_token

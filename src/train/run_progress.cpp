@@ -10,12 +10,12 @@ std::filesystem::path save_progress(const RunProgress& progress, const RunConfig
   CheckpointState state{
       .step = progress.step, .tokens = progress.tokens, .seed = config.train.seed, .config_json = to_json(config)};
   data.describe(state, progress.samples);
-  return save_checkpoint(config.train.out, state, session.store(), session.parameters(), config.train.keep_checkpoints);
+  return save_checkpoint(config.train.out, state, session.store(), config.train.keep_checkpoints);
 }
 
 RunProgress load_progress(const FoundCheckpoint& found, Session& session) {
-  load_parameters(found.path, session.store(), session.parameters());
-  load_optimizer(found.path, session.store(), session.parameters());
+  load_parameters(found.path, session.store());
+  load_optimizer(found.path, session.store());
   return {found.state.step, found.state.tokens, found.state.data_position};
 }
 

@@ -105,6 +105,13 @@ TEST_F(ResumeTest, InBf16WithoutBiasesAndWithAHeadOfItsOwn) {
   expect_resumes(c);
 }
 
+TEST_F(ResumeTest, WithAnotherOptimizer) {
+  RunConfig c = config("run");
+  c.optimizer.name = "sgd";
+  c.train.total_batch = 3 * 2 * 16;
+  expect_resumes(c);
+}
+
 // The first scale overflows, so that the run also skips; then it grows again every few steps, across the break too.
 TEST_F(ResumeTest, InFp16WithItsLossScale) {
   for (int64_t total_batch : {0, 3 * 2 * 16}) {

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using test::HostStore;
 
 fs::path save(const fs::path& out, const HostStore& store, int64_t step) {
-  return save_checkpoint(out, {.step = step, .config_json = "{}"}, store.store, store.parameters, 5);
+  return save_checkpoint(out, {.step = step, .config_json = "{}"}, store.store, 5);
 }
 
 std::vector<std::string> entries_in(const fs::path& folder) {

@@ -63,6 +63,12 @@ TEST_F(CliCheckpoint, ResumeWithAnotherWidth) {
   EXPECT_EQ(train({"--train.steps=4"}).status, 0);
 }
 
+TEST_F(CliCheckpoint, ResumeWithAnotherOptimizer) {
+  ASSERT_EQ(train({"--train.steps=2"}).status, 0);
+  expect_refused(train({"--train.steps=4", "--optimizer.name=sgd"}),
+                 {"optimizer.safetensors", "expected 'sgd.m.", "another model or optimizer", "optimizer.name"});
+}
+
 TEST_F(CliCheckpoint, ResumeWithAnotherVocabulary) {
   ASSERT_EQ(train({"--train.steps=2", "--model.vocab=400"}).status, 0);
   write_file_quickly(folder_ / "other.txt", test::tiny_text(3000, 7) + "quite other words, zebra quokka zebra quokka");

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "config/model_config.h"
 #include "exec/program.h"
+#include "graph/builder.h"
 #include "model/gpt.h"
 
 #include <cstring>
@@ -39,21 +40,32 @@ class HostStore {
   /// The vocabulary has `padded_vocab` rows in the store (0: as many as in the model).
   explicit HostStore(const ModelConfig& model = small_model(), int64_t padded_vocab = 0)
       : parameters(gpt_parameters(model)), store(backend_) {
+    Graph graph;
+    GraphBuilder g(graph);
     for (const ParameterInfo& info : parameters) {
       ValueType type{DType::kF32, info.shape};
       if (padded_vocab > 0 && info.shape[0] == model.vocab) type.shape[0] = padded_vocab;
-      for (const char* prefix : {"", "adam.m.", "adam.v.", "grad."}) store.get(prefix + info.name, type);
+      ValueId p = graph.add_argument(Argument::Kind::kParameter, info.name, type, {info.role, "", info.shape});
+      for (const char* moment : {"adam.m", "adam.v"}) g.state_of(p, moment, Role::kMoment);
+      g.state_of(p, "grad", Role::kGradientSum);
     }
-    store.get("step", {DType::kF32, {}});
-    store.get("cache.0", {DType::kF32, {1, 6, 16}});
+    g.state("step", {DType::kF32, {}});
+    g.state("cache.0", {DType::kF32, {1, 6, 16}}, Role::kCache);
+    store.make(graph);
+  }
+
+  void add_state(const std::string& name, const ValueType& type) {
+    Graph graph;
+    GraphBuilder(graph).state(name, type);
+    store.make(graph);
   }
 
   /// Random bits everywhere, but zeros where a run has them: in padded rows and in gradient sums.
   void fill(uint64_t seed) {
     for (const std::string& name : store.names()) {
       std::vector<float> values(size_t(num_elements(store.type(name).shape)));
-      if (!name.starts_with("grad."))
-        for (size_t i = 0; i < size_t(num_elements(logical_shape(name))); ++i)
+      if (store.layout(name).role != Role::kGradientSum)
+        for (size_t i = 0; i < size_t(num_elements(store.layout(name).global)); ++i)
           values[i] = uniform_float(philox4x32(seed, i, std::hash<std::string>()(name))[0]) - 0.5f;
       write(name, values);
     }
@@ -66,12 +78,6 @@ class HostStore {
   }
   void write(const std::string& name, const std::vector<float>& values) {
     store.write(name, values.data(), int64_t(values.size() * sizeof(float)));
-  }
-
-  Shape logical_shape(const std::string& name) const {
-    for (const ParameterInfo& info : parameters)
-      if (name == info.name || name == "adam.m." + info.name || name == "adam.v." + info.name) return info.shape;
-    return store.type(name).shape;
   }
 
  private:
