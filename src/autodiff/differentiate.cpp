@@ -83,11 +83,9 @@ class Differentiator {
 std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt) {
   if (builder.type(loss) != ValueType{DType::kF32, {}})
     user_error("[differentiate] expected a scalar f32 loss, got {}", to_string(builder.type(loss)));
-  std::vector<std::string> tags = builder.tags();
-  builder.set_tags({"backward"});
+  PhaseScope backward(builder, Phase::kBackward);
   Differentiator differentiator(builder, wrt);
   differentiator.run(loss);
-  builder.set_tags(std::move(tags));
   std::vector<ValueId> grads;
   for (ValueId value : wrt) grads.push_back(differentiator.gradient(value));
   return grads;

@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-/// Appends, tagged #backward, the nodes that compute the gradient of the scalar f32 `loss` with respect to each of
+/// Appends, in the backward phase, the nodes that compute the gradient of the scalar f32 `loss` with respect to each of
 /// `wrt`; kNoValue where the loss does not depend on it. Throws UserError naming an op on the way that has no gradient.
 std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt);
 

@@ -50,8 +50,7 @@ void apply_rule(GraphBuilder& g, ParameterUpdate update, const OptimizerConfig& 
 
 void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config, int64_t micro_batches,
                    const std::optional<LossScaling>& scaling) {
-  std::vector<std::string> tags = g.tags();
-  g.set_tags({"optimizer"});
+  PhaseScope update(g, Phase::kUpdate);
   ValueId lr = g.input("lr", {DType::kF32, {}}), steps = g.state("step", {DType::kF32, {}});
   Reduced reduced = reduce(g, gradients.grads, micro_batches, scaling.has_value());
   ValueId squares = sum_squares(g, reduced.grads), step = add(g, steps, constant(g, 1)), good = kNoValue;
@@ -71,10 +70,10 @@ void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerC
     apply_rule(g,
                {.parameter = gradients.parameters[i], .grad = reduced.grads[i], .lr = lr, .scale = scale, .step = step},
                config);
-  g.set_tags(std::move(tags));
 }
 
 void append_accumulation(GraphBuilder& g, const Gradients& gradients) {
+  PhaseScope update(g, Phase::kUpdate);
   for (size_t i = 0; i < gradients.parameters.size(); ++i) {
     ValueId sum = g.state_of(gradients.parameters[i], kGradientSum, Role::kGradientSum);
     g.graph().add_update(sum, add(g, sum, gradients.grads[i]));
@@ -85,6 +84,7 @@ Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config
                                const std::optional<LossScaling>& scaling) {
   Graph graph("update");
   GraphBuilder g(graph);
+  g.set_phase(Phase::kUpdate);
   Gradients gradients;
   for (const Argument& a : model.arguments()) {
     if (a.kind != Argument::Kind::kParameter) continue;

@@ -18,7 +18,7 @@ struct Gradients {
   std::vector<ValueId> grads;
 };
 
-/// Appends the whole update, tagged #optimizer: state step, those of the rule that config names; input lr f32[]; result
+/// Appends the whole update, in the update phase: state step, those of the rule that config names; input lr f32[]; result
 /// grad_norm (before clipping). The gradients are sums over `micro_batches`, of which the mean counts. Weight decay
 /// applies to matrices, as the parameters' roles say.
 ///

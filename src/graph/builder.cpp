@@ -42,11 +42,21 @@ std::vector<ValueId> GraphBuilder::add(const OpDef& op, std::vector<ValueId> inp
   int count = int(inputs.size());
   if (count < op.min_inputs || (op.max_inputs >= 0 && count > op.max_inputs))
     user_error("[{}] expected {} to {} inputs, got {}", op.name, op.min_inputs, op.max_inputs, count);
-  Node node{.op = &op, .inputs = std::move(inputs), .attrs = std::move(attrs), .tags = tags_, .body = std::move(body)};
+  Node node = like_;
+  node.op = &op;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  node.body = std::move(body);
   for (ValueId input : node.inputs)
     TOKAMAK_CHECK(input >= 0 && input < graph_.num_values(), "[{}] has an operand that does not exist", op.name);
   std::vector<ValueType> types = naming(node, [&] { return op.infer(spec_of(graph_, node)); });
   return graph_.add_node(std::move(node), types).outputs;
+}
+
+void GraphBuilder::append_like(const Node& node) {
+  like_.phase = node.phase;
+  like_.keep_whole = node.keep_whole;
+  like_.recompute = node.recompute;
 }
 
 ValueId GraphBuilder::add1(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs) {

@@ -27,13 +27,30 @@ class GraphBuilder {
   /// The same for an op with one output.
   ValueId add1(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {});
 
-  /// Tags that every node appended from now on carries.
-  void set_tags(std::vector<std::string> tags) { tags_ = std::move(tags); }
-  const std::vector<std::string>& tags() const { return tags_; }
+  /// Nodes appended from now on belong to this phase.
+  void set_phase(Phase phase) { like_.phase = phase; }
+  Phase phase() const { return like_.phase; }
+  /// Nodes appended from now on belong to the node's phase and carry what passes have decided about it.
+  void append_like(const Node& node);
 
  private:
   Graph& graph_;
-  std::vector<std::string> tags_;
+  Node like_;  // phase and decisions only
+};
+
+/// Within its scope the builder appends to another phase.
+class PhaseScope {
+ public:
+  PhaseScope(GraphBuilder& builder, Phase phase) : builder_(builder), before_(builder.phase()) {
+    builder.set_phase(phase);
+  }
+  ~PhaseScope() { builder_.set_phase(before_); }
+  PhaseScope(const PhaseScope&) = delete;
+  PhaseScope& operator=(const PhaseScope&) = delete;
+
+ private:
+  GraphBuilder& builder_;
+  Phase before_;
 };
 
 }  // namespace tokamak

@@ -1,12 +1,6 @@
 #include "graph/graph.h"
 
-#include "base/error.h"
-
-#include <algorithm>
-
 namespace tokamak {
-
-bool Node::has_tag(std::string_view tag) const { return std::find(tags.begin(), tags.end(), tag) != tags.end(); }
 
 const Argument* Graph::argument_of(ValueId value) const {
   if (producer(value) >= 0) return nullptr;
@@ -58,12 +52,6 @@ const Node& Graph::add_node(Node node, const std::vector<ValueType>& output_type
   }
   nodes_.push_back(std::move(node));
   return nodes_.back();
-}
-
-void Graph::add_tag(size_t node, std::string tag) {
-  auto& tags = nodes_[node].tags;
-  auto at = std::lower_bound(tags.begin(), tags.end(), tag);
-  if (at == tags.end() || *at != tag) tags.insert(at, std::move(tag));
 }
 
 std::vector<std::vector<int>> find_users(const Graph& graph) {

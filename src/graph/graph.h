@@ -16,15 +16,19 @@ class Graph;
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
 
+/// The part of a training step that a node belongs to.
+enum class Phase : uint8_t { kForward, kBackward, kUpdate };
+
 struct Node {
   const OpDef* op = nullptr;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  Attrs attrs;
-  std::vector<std::string> tags;      // how passes speak to each other: "backward", "recompute", ...
+  Attrs attrs;                        // what it computes, and in which numerics
   std::shared_ptr<const Graph> body;  // of a group: what it computes, argument i being input i; else null
-
-  bool has_tag(std::string_view tag) const;
+  Phase phase = Phase::kForward;
+  // What one pass decides and another obeys; kernels do not see it.
+  bool keep_whole = false;  // flash_attention to decompose_attention
+  bool recompute = false;   // choose_recompute to apply_recompute, and to those that must not undo what that did
 };
 
 /// An argument of the graph. Inputs change from run to run; parameters and states live as long as the program.
@@ -77,7 +81,6 @@ class Graph {
   const Node& add_node(Node node, const std::vector<ValueType>& output_types);
   void add_result(std::string name, ValueId value) { results_.push_back({std::move(name), value}); }
   void add_update(ValueId target, ValueId value) { updates_.push_back({target, value}); }
-  void add_tag(size_t node, std::string tag);
 
  private:
   std::string name_;

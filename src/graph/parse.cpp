@@ -91,8 +91,7 @@ class Parser {
     if (!op) fail("the name of an op", name);
     std::vector<ValueId> inputs = operands(numbers);
     Attrs attrs = accept("{") ? attributes() : Attrs{};
-    std::vector<std::string> tags;
-    while (accept("#")) tags.push_back(word());
+    builder.append_like(marks());
     expect(":");
     std::vector<ValueType> types{type()};
     while (accept(",")) types.push_back(type());
@@ -101,7 +100,6 @@ class Parser {
       body = std::make_shared<Graph>(parse());
       expect("}");
     }
-    builder.set_tags(std::move(tags));
     size_t end = std::exchange(at_, start);  // errors from here on are the node's
     std::vector<ValueId> values = append(builder, *op, std::move(inputs), std::move(attrs), std::move(body));
     if (values.size() != outputs.size())
@@ -114,6 +112,25 @@ class Parser {
       define(numbers, outputs[i], values[i]);
     }
     at_ = end;
+  }
+
+  // A node that has only a phase and what passes have decided.
+  Node marks() {
+    Node node;
+    while (accept("#")) {
+      std::string mark = word();
+      if (mark == "backward")
+        node.phase = Phase::kBackward;
+      else if (mark == "update")
+        node.phase = Phase::kUpdate;
+      else if (mark == "keep_whole")
+        node.keep_whole = true;
+      else if (mark == "recompute")
+        node.recompute = true;
+      else
+        fail("#backward, #update, #keep_whole or #recompute", mark);
+    }
+    return node;
   }
 
   // What the op's shape rule refuses gets its line as well.

@@ -39,11 +39,21 @@ std::string join_values(const std::vector<ValueId>& values, const std::vector<in
   return out;
 }
 
+// What follows a node's attributes: its phase, unless it is the first, and what passes have decided.
+std::string marks(const Node& node) {
+  std::string text;
+  if (node.phase == Phase::kBackward) text += " #backward";
+  if (node.keep_whole) text += " #keep_whole";
+  if (node.recompute) text += " #recompute";
+  if (node.phase == Phase::kUpdate) text += " #update";
+  return text;
+}
+
 std::string node_line(const Graph& graph, const Node& node, const std::vector<int>& number) {
   std::string line =
       fmt::format("{} = {}({})", join_values(node.outputs, number), node.op->name, join_values(node.inputs, number));
   line += attr_list(node.attrs);
-  for (const std::string& tag : node.tags) line += " #" + tag;
+  line += marks(node);
   for (size_t i = 0; i < node.outputs.size(); ++i) line += (i ? ", " : " : ") + to_string(graph.type(node.outputs[i]));
   return line;
 }

@@ -28,11 +28,20 @@ std::vector<ValueId> Rewriter::map(const std::vector<ValueId>& old_values) const
   return values;
 }
 
+GraphBuilder& Rewriter::in_place_of(const Node& node) {
+  builder_.append_like(node);
+  return builder_;
+}
+
+GraphBuilder& Rewriter::in_phase(Phase phase) {
+  Node node;
+  node.phase = phase;
+  return in_place_of(node);
+}
+
 void Rewriter::copy(const Node& node) {
-  builder_.set_tags(node.tags);
   std::vector<ValueId> inputs = naming(node, [&] { return map(node.inputs); });
-  replace(node.outputs, builder_.add(*node.op, std::move(inputs), node.attrs, node.body));
-  builder_.set_tags({});
+  replace(node.outputs, in_place_of(node).add(*node.op, std::move(inputs), node.attrs, node.body));
 }
 
 void Rewriter::replace(ValueId old_value, ValueId new_value) { map_[size_t(old_value)] = new_value; }
@@ -47,6 +56,17 @@ Graph Rewriter::finish() {
   for (const Result& result : from_.results()) to_.add_result(result.name, map(result.value));
   for (const Update& update : from_.updates()) to_.add_update(map(update.target), map(update.value));
   return std::move(to_);
+}
+
+bool change_nodes(Graph& graph, const std::function<bool(Node&)>& change) {
+  Rewriter rewriter(graph);
+  bool changed = false;
+  for (Node node : graph.nodes()) {
+    changed |= change(node);
+    rewriter.copy(node);
+  }
+  if (changed) graph = rewriter.finish();
+  return changed;
 }
 
 std::vector<ValueId> inline_graph(GraphBuilder& builder, const Graph& body, std::span<const ValueId> inputs) {

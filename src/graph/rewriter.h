@@ -3,18 +3,24 @@
 
 #include "graph/builder.h"
 
+#include <functional>
 #include <map>
 
 namespace tokamak {
 
-/// Usage: construct (arguments are taken over), for each node of the old graph either copy() it or build something else
-/// with builder() and replace() its outputs, then finish().
+/// Usage: construct (arguments are taken over), for each node of the old graph either copy() it or append something else
+/// with in_place_of() and replace() its outputs, then finish().
 class Rewriter {
  public:
   /// `argument_types`: new types of some of the arguments, whose layouts stay.
   explicit Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argument_types = {});
 
-  GraphBuilder& builder() { return builder_; }
+  /// Appends nodes that stand for this one (of the old graph, or made from one): they get its phase and decisions.
+  GraphBuilder& in_place_of(const Node& node);
+  /// Appends nodes that stand for none of the old graph.
+  GraphBuilder& in_phase(Phase phase);
+  /// The new graph so far.
+  const Graph& graph() const { return to_; }
   /// The new value that stands for an old one.
   ValueId map(ValueId old_value) const;
   std::vector<ValueId> map(const std::vector<ValueId>& old_values) const;
@@ -32,6 +38,10 @@ class Rewriter {
   GraphBuilder builder_;
   std::vector<ValueId> map_;
 };
+
+/// Copies the graph, with nodes changed by `change` (all but their inputs and outputs), which says whether it did so;
+/// whether any was.
+bool change_nodes(Graph& graph, const std::function<bool(Node&)>& change);
 
 /// Appends all nodes of `body` to the builder, its arguments standing for `inputs`; returns what its results became.
 std::vector<ValueId> inline_graph(GraphBuilder& builder, const Graph& body, std::span<const ValueId> inputs);

@@ -6,13 +6,13 @@ namespace tokamak {
 
 Graph single_node(const Graph& graph, const Node& node) {
   Graph single("kernel");
-  Node copy = node;
-  copy.tags.clear();
-  for (const char* tag : {"any_order", "tf32"})
-    if (node.has_tag(tag)) copy.tags.push_back(tag);
-  copy.outputs.clear();
+  Node copy;
+  copy.op = node.op;
+  copy.attrs = node.attrs;
+  copy.body = node.body;
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    copy.inputs[i] = single.add_argument(Argument::Kind::kInput, "a" + std::to_string(i), graph.type(node.inputs[i]));
+    copy.inputs.push_back(
+        single.add_argument(Argument::Kind::kInput, "a" + std::to_string(i), graph.type(node.inputs[i])));
   std::vector<ValueType> types;
   for (ValueId output : node.outputs) types.push_back(graph.type(output));
   const Node& added = single.add_node(std::move(copy), types);

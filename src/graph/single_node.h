@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-/// The node alone; its operands are inputs, its outputs results. Of its tags only those stay that say how it computes.
+/// The node alone, of no phase but the first; its operands are inputs, its outputs results.
 Graph single_node(const Graph& graph, const Node& node);
 
 /// What decides how long the node's kernel takes: op, attributes, types, body. The text of single_node.

@@ -22,7 +22,7 @@
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"chunk"}, {"classes"}};
+constexpr AttrDef kAttrs[] = {{"chunk"}, {"classes"}, {"tf32", false}};
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   const ValueType &x = spec.inputs[0], &weight = spec.inputs[1], &targets = spec.inputs[2], &dloss = spec.inputs[3];

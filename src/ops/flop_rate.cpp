@@ -10,7 +10,7 @@ double flop_rate(const Graph& graph, const Node& node, const Target& target) {
     return target.attention_flops;
   if (node.op->autocast != Autocast::kLow) return target.pointwise_flops;
   if (dtype_bytes(graph.dtype(node.inputs[0])) == 2) return target.bf16_flops;
-  return node.has_tag("tf32") && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
+  return node.attrs.get_bool("tf32", false) && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
 }
 
 double matmul_rate(const Target& target, std::string_view precision) {

@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-/// FLOP/s: attention at its own rate, matmuls by the type of their operands (f32 tagged #tf32 at the TF32 rate), all
+/// FLOP/s: attention at its own rate, matmuls by the type of their operands (f32 with the attribute tf32 at the TF32 rate), all
 /// else at the pointwise rate.
 double flop_rate(const Graph& graph, const Node& node, const Target& target);
 

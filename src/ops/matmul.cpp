@@ -40,7 +40,7 @@ MatmulDims matmul_dims(const NodeSpec& spec) {
 
 namespace {
 
-constexpr AttrDef kMatmulAttrs[] = {{"trans_a"}, {"trans_b"}};
+constexpr AttrDef kMatmulAttrs[] = {{"tf32", false}, {"trans_a"}, {"trans_b"}};
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   MatmulDims dims = matmul_dims(spec);

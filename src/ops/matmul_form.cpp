@@ -31,7 +31,7 @@ MatmulForm plain_form(const Graph& graph, const Node& node) {
   form.trans_b = node.attrs.get_bool("trans_b");
   form.input = graph.dtype(node.inputs[0]);
   form.output = graph.dtype(node.outputs[0]);
-  form.tf32 = form.input == DType::kF32 && node.has_tag("tf32");
+  form.tf32 = form.input == DType::kF32 && node.attrs.get_bool("tf32", false);
   form.batch = d.batch;
   form.m = d.m;
   form.n = d.n;
@@ -42,7 +42,7 @@ MatmulForm plain_form(const Graph& graph, const Node& node) {
 // Reads a body node by node; `current_` is what has become of the product so far.
 class Reader {
  public:
-  explicit Reader(const Node& group) : group_(group), body_(*group.body) {
+  explicit Reader(const Node& group) : body_(*group.body) {
     for (const Node& node : body_.nodes())
       if (node.op->fusion != Fusion::kView) nodes_.push_back(&node);
   }
@@ -68,7 +68,6 @@ class Reader {
     TOKAMAK_CHECK(!nodes_.empty() && nodes_[0]->op == &op::matmul, "a fused_matmul without a matmul");
     const Node& node = *nodes_[0];
     form_ = plain_form(body_, node);
-    form_.tf32 |= form_.input == DType::kF32 && group_.has_tag("tf32");
     form_.a = argument(node.inputs[0]);
     form_.b = argument(node.inputs[1]);
     if (form_.a < 0 || form_.b < 0) refuse(node);
@@ -219,7 +218,6 @@ class Reader {
   bool is_current(ValueId value) const { return origin(value) == origin(current_); }
   bool is_full(ValueId value) const { return num_elements(body_.shape(value)) == num_elements(body_.shape(product_)); }
 
-  const Node& group_;
   const Graph& body_;
   std::vector<const Node*> nodes_;  // but for reshapes
   MatmulForm form_;
@@ -268,8 +266,9 @@ std::shared_ptr<const Graph> make_body(const MatmulForm& form, const std::vector
   std::vector<ValueId> in;
   for (size_t i = 0; i < input_types.size(); ++i) in.push_back(g.input("a" + std::to_string(i), input_types[i]));
   auto input = [&](int position) { return in[size_t(position)]; };
-  if (form.tf32) g.set_tags({"tf32"});
-  ValueId y = matmul(g, input(form.a), input(form.b), form.trans_a, form.trans_b);
+  Attrs attrs{{"trans_a", form.trans_a}, {"trans_b", form.trans_b}};
+  if (form.tf32) attrs.set("tf32", true);
+  ValueId y = g.add1(op::matmul, {input(form.a), input(form.b)}, attrs);
   if (form.bias >= 0) y = add(g, y, input(form.bias));
   if (!form.function) y = cast(g, y, form.output);
   if (form.addend >= 0) y = add(g, input(form.addend), y);

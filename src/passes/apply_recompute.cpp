@@ -3,8 +3,6 @@
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
 
-#include <algorithm>
-
 namespace tokamak {
 namespace {
 
@@ -16,7 +14,7 @@ class Recomputer {
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
       bool view = node.op->fusion == Fusion::kView && is_tagged(node.inputs[0]);
-      tagged_[n] = !node.has_tag("backward") && (node.has_tag("recompute") || view);
+      tagged_[n] = node.phase == Phase::kForward && (node.recompute || view);
     }
   }
 
@@ -24,13 +22,13 @@ class Recomputer {
     bool changed = false;
     for (const Node& node : graph_.nodes()) {
       Node copy = node;
-      if (node.has_tag("backward")) {
+      if (node.phase == Phase::kBackward) {
         for (ValueId& input : copy.inputs) changed |= is_tagged(input);
         for (ValueId& input : copy.inputs) input = again(input);
       } else {
         copy.inputs = rewriter_.map(node.inputs);
       }
-      append(copy, node.outputs);
+      rewriter_.replace(node.outputs, append(copy));
     }
     return changed;
   }
@@ -50,20 +48,18 @@ class Recomputer {
     const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
     std::vector<ValueId> inputs;
     for (ValueId input : node.inputs) inputs.push_back(again(input));
-    std::vector<std::string> tags = node.tags;
-    tags.insert(tags.end(), {"backward", "recompute"});
-    std::sort(tags.begin(), tags.end());
-    tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
-    rewriter_.builder().set_tags(std::move(tags));
-    std::vector<ValueId> outputs = rewriter_.builder().add(*node.op, std::move(inputs), node.attrs, node.body);
+    Node copy = node;
+    copy.inputs = std::move(inputs);
+    copy.phase = Phase::kBackward;
+    copy.recompute = true;
+    std::vector<ValueId> outputs = append(copy);
     for (size_t i = 0; i < outputs.size(); ++i) clone_[size_t(node.outputs[i])] = outputs[i];
     return clone_[size_t(value)];
   }
 
-  void append(const Node& node, const std::vector<ValueId>& old_outputs) {
-    rewriter_.builder().set_tags(node.tags);
-    rewriter_.replace(old_outputs, rewriter_.builder().add(*node.op, node.inputs, node.attrs, node.body));
-    rewriter_.builder().set_tags({});
+  // A node with inputs of the new graph.
+  std::vector<ValueId> append(const Node& node) {
+    return rewriter_.in_place_of(node).add(*node.op, node.inputs, node.attrs, node.body);
   }
 
   const Graph& graph_;

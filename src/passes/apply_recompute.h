@@ -1,4 +1,4 @@
-// apply_recompute: computes forward values tagged #recompute again where the backward pass first reads them.
+// apply_recompute: computes forward values marked #recompute again where the backward pass first reads them.
 //
 //   %1 = gelu(%0) #recompute                        %1 = gelu(%0) #recompute
 //   ...                                        ->   ...

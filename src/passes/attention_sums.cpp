@@ -34,25 +34,23 @@ class Rewrite {
   Graph run() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
-      builder().set_tags(node.tags);
       if (auto attention = sums_.find(int(n)); attention != sums_.end())
         attention->second = add_sums(node);
       else if (auto summed = sums_.find(summed_attention(graph_, node)); summed != sums_.end())
-        rewriter_.replace(node.outputs[0], reshape(builder(), summed->second, graph_.shape(node.outputs[0])));
+        rewriter_.replace(node.outputs[0],
+                          reshape(rewriter_.in_place_of(node), summed->second, graph_.shape(node.outputs[0])));
       else
         rewriter_.copy(node);
-      builder().set_tags({});
     }
     return rewriter_.finish();
   }
 
  private:
-  GraphBuilder& builder() { return rewriter_.builder(); }
-
   ValueId add_sums(const Node& node) {
     Attrs attrs = node.attrs;
     attrs.set("sums", true);
-    std::vector<ValueId> made = builder().add(op::attention_grad, rewriter_.map(node.inputs), attrs);
+    std::vector<ValueId> made =
+        rewriter_.in_place_of(node).add(op::attention_grad, rewriter_.map(node.inputs), attrs);
     rewriter_.replace(node.outputs[0], made[0]);
     return made[1];
   }

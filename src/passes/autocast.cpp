@@ -33,47 +33,46 @@ class Caster {
   }
 
  private:
-  GraphBuilder& builder() { return rewriter_.builder(); }
+  const ValueType& type(ValueId new_value) const { return rewriter_.graph().type(new_value); }
 
   // The value in this type; every value is cast at most once to each.
-  ValueId as(ValueId value, DType dtype) {
-    DType from = builder().type(value).dtype;
+  ValueId as(GraphBuilder& g, ValueId value, DType dtype) {
+    DType from = type(value).dtype;
     if (!is_float(from) || from == dtype) return value;
     ValueId& known = casts_.try_emplace({value, dtype}, kNoValue).first->second;
-    if (known == kNoValue) known = make_cast(value, dtype);
+    if (known == kNoValue) known = make_cast(g, value, dtype);
     return known;
   }
 
   // Of a view, what it views is cast: forward and backward pass read one value with two shapes.
-  ValueId make_cast(ValueId value, DType dtype) {
-    int maker = builder().graph().producer(value);
-    if (maker < 0 || builder().graph().nodes()[size_t(maker)].op != &op::reshape) return cast(builder(), value, dtype);
-    ValueId viewed = as(builder().graph().nodes()[size_t(maker)].inputs[0], dtype);
-    return reshape(builder(), viewed, builder().shape(value));
+  ValueId make_cast(GraphBuilder& g, ValueId value, DType dtype) {
+    int maker = rewriter_.graph().producer(value);
+    if (maker < 0 || rewriter_.graph().nodes()[size_t(maker)].op != &op::reshape) return cast(g, value, dtype);
+    ValueId viewed = as(g, rewriter_.graph().nodes()[size_t(maker)].inputs[0], dtype);
+    return reshape(g, viewed, type(value).shape);
   }
 
   void convert(const Node& node) {
     std::vector<ValueId> inputs = rewriter_.map(node.inputs);
-    builder().set_tags(node.tags);
-    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = as(inputs[i], wanted(node, inputs, i));
-    if (node.op == &op::cast && builder().type(inputs[0]).dtype == graph_.dtype(node.outputs[0]))
+    GraphBuilder& g = rewriter_.in_place_of(node);
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = as(g, inputs[i], wanted(node, inputs, i));
+    if (node.op == &op::cast && type(inputs[0]).dtype == graph_.dtype(node.outputs[0]))
       rewriter_.replace(node.outputs, {inputs[0]});
     else
-      rewriter_.replace(node.outputs, stored(node, builder().add(*node.op, inputs, node.attrs, node.body)));
-    builder().set_tags({});
+      rewriter_.replace(node.outputs, stored(g, node, g.add(*node.op, inputs, node.attrs, node.body)));
   }
 
   // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.
   // Probabilities that a matmul reads are kept once, for the gradient as well.
-  std::vector<ValueId> stored(const Node& node, std::vector<ValueId> outputs) {
+  std::vector<ValueId> stored(GraphBuilder& g, const Node& node, std::vector<ValueId> outputs) {
     bool low =
         node.op == &op::softmax ? low_operands_.count(node.outputs[0]) > 0 : low_residual_ && node.op == &op::embedding;
-    if (low) outputs[0] = as(outputs[0], low_);
+    if (low) outputs[0] = as(g, outputs[0], low_);
     return outputs;
   }
 
   DType wanted(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
-    DType own = builder().type(inputs[i]).dtype;
+    DType own = type(inputs[i]).dtype;
     if (!is_float(own)) return own;
     switch (node.op->autocast) {
       case Autocast::kFull: return own;
@@ -88,24 +87,29 @@ class Caster {
   // Pointwise ops mix types by themselves, but a vector takes the type of the full-size operand that it is applied to,
   // and in a low residual stream so does every operand of lower rank (the embeddings of the positions).
   DType type_of_broadcast(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
-    const ValueType own = builder().type(inputs[i]);
+    const ValueType own = type(inputs[i]);
     const Shape& shape = graph_.shape(node.outputs[0]);
     size_t rank = own.shape.size();
     bool follows = rank == 1 || (low_residual_ && rank > 1 && rank < shape.size());
     if (!follows || own.shape == shape) return own.dtype;
     for (ValueId input : inputs)
-      if (builder().type(input).shape == shape) return builder().type(input).dtype;
+      if (type(input).shape == shape) return type(input).dtype;
     return own.dtype;
   }
 
   // Ops like concat want one type for all.
   DType widest_type(const std::vector<ValueId>& inputs) {
     for (ValueId input : inputs)
-      if (builder().type(input).dtype == DType::kF32) return DType::kF32;
+      if (type(input).dtype == DType::kF32) return DType::kF32;
     return low_;
   }
 
-  void restore(ValueId value) { rewriter_.replace(value, as(rewriter_.map(value), graph_.dtype(value))); }
+  // What leaves the graph has the type that it had.
+  void restore(ValueId value) {
+    if (graph_.producer(value) < 0) return;
+    GraphBuilder& g = rewriter_.in_place_of(graph_.nodes()[size_t(graph_.producer(value))]);
+    rewriter_.replace(value, as(g, rewriter_.map(value), graph_.dtype(value)));
+  }
 
   const Graph& graph_;
   Rewriter rewriter_;

@@ -1,6 +1,6 @@
 #include "passes/choose_recompute.h"
 
-#include "graph/op_def.h"
+#include "graph/rewriter.h"
 #include "ops/flop_rate.h"
 #include "passes/apply_recompute.h"
 #include "passes/live_bytes.h"
@@ -30,7 +30,7 @@ class Chooser {
   Chooser(const Graph& graph, const PassContext& context)
       : graph_(graph), context_(context), escaping_(find_escaping(graph)), saved_(size_t(graph.num_values()), false) {
     for (const Node& node : graph.nodes())
-      if (node.has_tag("backward"))
+      if (node.phase == Phase::kBackward)
         for (ValueId input : node.inputs) mark_saved(input);
     for (size_t n = 0; n < graph.nodes().size(); ++n) add_candidate(n);
     std::stable_sort(candidates_.begin(), candidates_.end(),
@@ -57,7 +57,7 @@ class Chooser {
   }
 
  private:
-  bool is_forward(size_t n) const { return !graph_.nodes()[n].has_tag("backward"); }
+  bool is_forward(size_t n) const { return graph_.nodes()[n].phase == Phase::kForward; }
 
   // Through views, to the value whose bytes are kept.
   void mark_saved(ValueId value) {
@@ -93,10 +93,16 @@ class Chooser {
   }
 
   Graph tagged(size_t count) const {
-    Graph graph = graph_;
+    std::vector<bool> chosen(graph_.nodes().size(), false);
     for (size_t i = 0; i < count; ++i)
-      for (size_t n : candidates_[i].nodes) graph.add_tag(n, "recompute");
-    return graph;
+      for (size_t n : candidates_[i].nodes) chosen[n] = true;
+    Rewriter rewriter(graph_);
+    for (size_t n = 0; n < chosen.size(); ++n) {
+      Node node = graph_.nodes()[n];
+      node.recompute = node.recompute || chosen[n];
+      rewriter.copy(node);
+    }
+    return rewriter.finish();
   }
 
   int64_t peak_of(size_t count) {

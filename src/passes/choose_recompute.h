@@ -1,4 +1,4 @@
-// choose_recompute: tags forward nodes #recompute until what the step keeps alive fits options.memory_budget_gib.
+// choose_recompute: marks forward nodes #recompute until what the step keeps alive fits options.memory_budget_gib.
 //
 // Only values that the forward pass saves for the backward pass count, never results or updates. Those that free most
 // bytes per second of recomputation come first: GELU and norms before attention and matmuls. When nothing fits, the

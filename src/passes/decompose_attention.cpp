@@ -9,13 +9,11 @@ bool decompose_attention(Graph& graph, const PassContext&) {
   Rewriter rewriter(graph);
   bool changed = false;
   for (const Node& node : graph.nodes()) {
-    if (node.op != &op::attention || node.has_tag("flash")) {
+    if (node.op != &op::attention || node.keep_whole) {
       rewriter.copy(node);
       continue;
     }
-    rewriter.builder().set_tags(node.tags);
-    rewriter.replace(node.outputs, node.op->decompose(rewriter.builder(), node, rewriter.map(node.inputs)));
-    rewriter.builder().set_tags({});
+    rewriter.replace(node.outputs, node.op->decompose(rewriter.in_place_of(node), node, rewriter.map(node.inputs)));
     changed = true;
   }
   if (changed) graph = rewriter.finish();

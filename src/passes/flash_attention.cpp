@@ -1,18 +1,17 @@
 #include "passes/flash_attention.h"
 
+#include "graph/rewriter.h"
 #include "ops/attention.h"
+
+#include <utility>
 
 namespace tokamak {
 
 bool flash_attention(Graph& graph, const PassContext&) {
-  bool changed = false;
-  for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    const Node& node = graph.nodes()[n];
-    if (node.op != &op::attention || node.has_tag("flash")) continue;
-    graph.add_tag(n, "flash");
-    changed = true;
-  }
-  return changed;
+  return change_nodes(graph, [](Node& node) {
+    if (node.op != &op::attention) return false;
+    return !std::exchange(node.keep_whole, true);
+  });
 }
 
 }  // namespace tokamak

@@ -15,7 +15,7 @@ bool form_groups(Graph& graph, const PassContext&) {
     for (ValueId output : node.outputs) wanted.push_back(read[size_t(output)]);
     std::optional<GroupBody> group = group_of_node(graph, node, wanted);
     if (group)
-      append_group(rewriter, graph, *group, node.tags);
+      append_group(rewriter, graph, node, *group);
     else
       rewriter.copy(node);
     changed |= group.has_value();

@@ -67,7 +67,7 @@ class Fuser {
   // Joined with a forward group, a recomputed one would move back to the forward pass and become its duplicate.
   bool is_recomputed_from(int producer, int consumer) const {
     const Node &p = *units_[producer].node, &c = *units_[consumer].node;
-    return c.has_tag("recompute") && c.has_tag("backward") && !p.has_tag("backward");
+    return c.recompute && c.phase == Phase::kBackward && p.phase != Phase::kBackward;
   }
 
   bool merge(int producer, int consumer) {

@@ -98,7 +98,7 @@ class EpilogueFuser {
     chain.matmul = &node(n);
     chain.form.trans_a = node(n).attrs.get_bool("trans_a");
     chain.form.trans_b = node(n).attrs.get_bool("trans_b");
-    chain.form.tf32 = node(n).has_tag("tf32");
+    chain.form.tf32 = node(n).attrs.get_bool("tf32", false);
     chain.form.output = type(output(n)).dtype;
     chain.members = {n};
     return chain;
@@ -146,7 +146,7 @@ class EpilogueFuser {
   std::vector<PointwiseFunction> with_argument(int n, ValueId sum, const Unary& unary) const {
     if (!target_.matmul_argument) return {};
     for (int reader : readers_.of(sum))
-      if (node(reader).has_tag("backward") == node(n).has_tag("backward"))
+      if (node(reader).phase == node(n).phase)
         if (std::vector<PointwiseFunction> found = unary(reader); !found.empty()) return found;
     return {};
   }
@@ -244,7 +244,13 @@ class EpilogueFuser {
     std::vector<ValueType> types;
     for (ValueId input : inputs) types.push_back(type(input));
     auto body = make_body(chain.form, types);
-    return {&op::fused_matmul, std::move(inputs), chain.results, {}, chain.matmul->tags, std::move(body)};
+    Node group = *chain.matmul;
+    group.op = &op::fused_matmul;
+    group.inputs = std::move(inputs);
+    group.outputs = chain.results;
+    group.attrs = {};
+    group.body = std::move(body);
+    return group;
   }
 
   const Graph& graph_;

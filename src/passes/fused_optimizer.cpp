@@ -77,9 +77,7 @@ class OptimizerFuser {
                 {"decay", family.decay},
                 {"decayed", decayed},
                 {"eps", first.attrs.get_double("eps")}};
-    rewriter.builder().set_tags(first.tags);
-    rewriter.replace(outputs, rewriter.builder().add(op::multi_adamw, rewriter.map(inputs), attrs));
-    rewriter.builder().set_tags({});
+    rewriter.replace(outputs, rewriter.in_place_of(first).add(op::multi_adamw, rewriter.map(inputs), attrs));
   }
 
   const Graph& graph_;

@@ -117,7 +117,7 @@ Graph GroupUnits::rewrite() {
     }
     std::erase_if(unit.group->results, [&](const GroupResult& result) { return !is_read(result.outer); });
     unit.group->prune();
-    append_group(rewriter, graph_, *unit.group, unit.node->tags);
+    append_group(rewriter, graph_, *unit.node, *unit.group);
   }
   return rewriter.finish();
 }
@@ -126,13 +126,12 @@ bool within_limits(const GroupBody& group) {
   return group.num_nodes() <= kMaxNodes && group.inputs().size() + group.results.size() <= kMaxOperands;
 }
 
-void append_group(Rewriter& rewriter, const Graph& from, const GroupBody& group, const std::vector<std::string>& tags) {
+void append_group(Rewriter& rewriter, const Graph& from, const Node& node, const GroupBody& group) {
   std::vector<ValueId> inputs = group.inputs();
   std::vector<ValueType> types;
   for (ValueId input : inputs) types.push_back(from.type(input));
-  rewriter.builder().set_tags(tags);
-  std::vector<ValueId> outputs = rewriter.builder().add(*group.kind, rewriter.map(inputs), {}, make_body(group, types));
-  rewriter.builder().set_tags({});
+  std::vector<ValueId> outputs =
+      rewriter.in_place_of(node).add(*group.kind, rewriter.map(inputs), {}, make_body(group, types));
   for (size_t i = 0; i < outputs.size(); ++i) rewriter.replace(group.results[i].outer, outputs[i]);
 }
 

@@ -62,7 +62,7 @@ class GroupUnits {
 /// What keeps a group's kernel small: nodes of the body, inputs and outputs.
 bool within_limits(const GroupBody& group);
 
-/// Appends the group to the graph that the rewriter makes; its results stand for group.results.
-void append_group(Rewriter& rewriter, const Graph& from, const GroupBody& group, const std::vector<std::string>& tags);
+/// Appends the group to the graph that the rewriter makes, in place of the node; its results stand for group.results.
+void append_group(Rewriter& rewriter, const Graph& from, const Node& node, const GroupBody& group);
 
 }  // namespace tokamak

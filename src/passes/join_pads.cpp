@@ -88,9 +88,7 @@ bool join_pads(Graph& graph, const PassContext&) {
     }
     std::vector<ValueId> values;
     for (const Piece& piece : pieces->list) values.push_back(rewriter.map(piece.value));
-    rewriter.builder().set_tags(node.tags);
-    rewriter.replace(node.outputs[0], concat(rewriter.builder(), values, pieces->dim));
-    rewriter.builder().set_tags({});
+    rewriter.replace(node.outputs[0], concat(rewriter.in_place_of(node), values, pieces->dim));
   }
   graph = rewriter.finish();
   return true;

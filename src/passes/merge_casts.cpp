@@ -18,7 +18,7 @@ ValueId behind_views(const Graph& graph, ValueId value) {
 }
 
 bool has_backward(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return n.has_tag("backward"); });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return n.phase == Phase::kBackward; });
 }
 
 class CastMerger {
@@ -38,7 +38,7 @@ class CastMerger {
     for (const Node& node : graph_.nodes()) {
       ValueId parameter = cast_parameter(node);
       if (parameter != kNoValue && parameters_.count(graph_.dtype(node.outputs[0])))
-        rewriter_.replace(node.outputs[0], merged(parameter, graph_.type(node.outputs[0])));
+        rewriter_.replace(node.outputs[0], merged(node, parameter));
       else
         rewriter_.copy(node);
     }
@@ -48,7 +48,7 @@ class CastMerger {
  private:
   // The parameter that the node casts to a low type, or kNoValue.
   ValueId cast_parameter(const Node& node) const {
-    if (node.op != &op::cast || node.has_tag("backward") || node.has_tag("recompute")) return kNoValue;
+    if (node.op != &op::cast || node.phase == Phase::kBackward || node.recompute) return kNoValue;
     DType to = graph_.dtype(node.outputs[0]);
     if (to != DType::kBF16 && to != DType::kF16) return kNoValue;
     ValueId source = behind_views(graph_, node.inputs[0]);
@@ -58,12 +58,14 @@ class CastMerger {
   }
 
   // The parameter's copy in the shape that the cast had; the first that is asked for makes all of its type.
-  ValueId merged(ValueId parameter, const ValueType& type) {
+  ValueId merged(const Node& node, ValueId parameter) {
+    const ValueType& type = graph_.type(node.outputs[0]);
+    GraphBuilder& g = rewriter_.in_place_of(node);
     const std::vector<ValueId>& all = parameters_.at(type.dtype);
     std::vector<ValueId>& copies = copies_[type.dtype];
-    if (copies.empty()) copies = multi_cast(rewriter_.builder(), rewriter_.map(all), type.dtype);
+    if (copies.empty()) copies = multi_cast(g, rewriter_.map(all), type.dtype);
     size_t index = size_t(std::find(all.begin(), all.end(), parameter) - all.begin());
-    return reshape(rewriter_.builder(), copies[index], type.shape);
+    return reshape(g, copies[index], type.shape);
   }
 
   const Graph& graph_;

@@ -69,7 +69,7 @@ bool pad_vocab(Graph& graph, const PassContext& context) {
     }
     Node wide = node;
     Shape shape = graph.shape(node.outputs[0]);
-    shape.back() = rewriter.builder().shape(rewriter.map(node.inputs[0])).back();
+    shape.back() = rewriter.graph().shape(rewriter.map(node.inputs[0])).back();
     wide.attrs.set("shape", shape);
     rewriter.copy(wide);
     is_logits[size_t(node.outputs[0])] = true;

@@ -1,5 +1,5 @@
 // A pass is one free function on the graph, a row of the table in pipeline.cpp, and a test. What it may know comes in
-// as plain data; passes speak to each other through tags on nodes only.
+// as plain data; passes speak to each other through members of Node only (keep_whole, recompute).
 #pragma once
 
 #include "config/compile_config.h"

@@ -60,10 +60,10 @@ std::vector<PointwiseFunction> functions_of(const Graph& graph, const Readers& r
   std::vector<PointwiseFunction> found;
   std::optional<GroupBody> all;
   std::vector<int> members;
-  bool backward = graph.nodes()[size_t(first)].has_tag("backward");
+  Phase phase = graph.nodes()[size_t(first)].phase;
   for (int next = first; next >= 0;) {
     const Node& node = graph.nodes()[size_t(next)];
-    if (!readers.is_single_flat(next) || node.has_tag("backward") != backward) break;
+    if (!readers.is_single_flat(next) || node.phase != phase) break;
     ValueId result = node.outputs[0];
     GroupBody one = with_constants(graph, group_around(node));
     all = all ? combine_groups(*all, one) : one;

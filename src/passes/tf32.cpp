@@ -1,20 +1,17 @@
 #include "passes/tf32.h"
 
-#include "graph/op_def.h"
+#include "graph/rewriter.h"
 
 namespace tokamak {
 
 bool tf32(Graph& graph, const PassContext& context) {
   if (context.target.tf32_flops <= 0) return false;
-  bool changed = false;
-  for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    const Node& node = graph.nodes()[n];
+  return change_nodes(graph, [&](Node& node) {
     bool eligible = node.op->autocast == Autocast::kLow && graph.dtype(node.inputs[0]) == DType::kF32;
-    if (!eligible || node.has_tag("tf32")) continue;
-    graph.add_tag(n, "tf32");
-    changed = true;
-  }
-  return changed;
+    if (!eligible || node.attrs.find("tf32")) return false;
+    node.attrs.set("tf32", true);
+    return true;
+  });
 }
 
 }  // namespace tokamak

@@ -148,14 +148,14 @@ class Separation {
   Graph run() {
     Rewriter rewriter(graph_);
     for (const Node& node : graph_.nodes()) rewriter.copy(node);
-    GraphBuilder& g = rewriter.builder();
+    GraphBuilder& g = rewriter.in_phase(Phase::kUpdate);
     std::vector<Result> results;
     std::vector<Update> updates;
     for (const Result& result : graph_.results())
       results.push_back(
-          {result.name, is_old(result.value, kNoValue) ? copy(rewriter, result.value) : rewriter.map(result.value)});
+          {result.name, is_old(result.value, kNoValue) ? copy(rewriter, g, result.value) : rewriter.map(result.value)});
     for (const Update& update : graph_.updates()) {
-      ValueId value = is_old(update.value, update.target) ? copy(rewriter, update.value)
+      ValueId value = is_old(update.value, update.target) ? copy(rewriter, g, update.value)
                       : is_shared(update)                 ? make_again(g, update.value)
                                                           : rewriter.map(update.value);
       updates.push_back({rewriter.map(update.target), value});
@@ -179,9 +179,9 @@ class Separation {
   }
 
   // A cast to the type it has.
-  ValueId copy(Rewriter& rewriter, ValueId value) const {
+  ValueId copy(const Rewriter& rewriter, GraphBuilder& g, ValueId value) const {
     std::string dtype(dtype_name(graph_.dtype(value)));
-    return rewriter.builder().add1(op::cast, {rewriter.map(value)}, {{"to", std::move(dtype)}});
+    return g.add1(op::cast, {rewriter.map(value)}, {{"to", std::move(dtype)}});
   }
 
   ValueId make_again(GraphBuilder& g, ValueId value) const {

@@ -30,7 +30,7 @@ class Chooser {
 
  private:
   bool works(int n) const { return graph_.nodes()[size_t(n)].op->fusion != Fusion::kView; }
-  bool is_backward(int n) const { return graph_.nodes()[size_t(n)].has_tag("backward"); }
+  bool is_backward(int n) const { return graph_.nodes()[size_t(n)].phase == Phase::kBackward; }
 
   // Nodes that made the operands, through views.
   std::vector<int> producers(int n) const {

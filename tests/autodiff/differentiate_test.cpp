@@ -14,7 +14,7 @@
 namespace tokamak::test {
 namespace {
 
-TEST(Differentiate, AppendsTaggedNodesOfTheSameGraph) {
+TEST(Differentiate, AppendsTheBackwardPhaseOfTheSameGraph) {
   Graph graph = parse(
       "graph g { param w = %0 : f32[2] %1 = mul(%0, %0) : f32[2] %2 = reduce_sum(%1) {dims=[0], keep=false} : f32[] "
       "result loss = %2 }");
@@ -23,9 +23,9 @@ TEST(Differentiate, AppendsTaggedNodesOfTheSameGraph) {
   std::vector<ValueId> grads = differentiate(g, graph.find_result("loss"), {&w, 1});
   graph.add_result("grad", grads[0]);
   verify(graph);
-  for (size_t n = 2; n < graph.nodes().size(); ++n) EXPECT_TRUE(graph.nodes()[n].has_tag("backward"));
-  EXPECT_FALSE(graph.nodes()[0].has_tag("backward"));
-  EXPECT_TRUE(g.tags().empty());
+  for (size_t n = 2; n < graph.nodes().size(); ++n) EXPECT_EQ(graph.nodes()[n].phase, Phase::kBackward);
+  EXPECT_EQ(graph.nodes()[0].phase, Phase::kForward);
+  EXPECT_EQ(g.phase(), Phase::kForward);
   HostTensor x({DType::kF32, {2}}, {3, -4});
   EXPECT_EQ(interpret(graph, {x}).results[1].data, (std::vector<double>{6, -8}));
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kText = R"(graph g {
   input x = %0 : f32[2]
   param w = %1 : f32[2]
-  %2 = sub(%0, %1) #a : f32[2]
+  %2 = sub(%0, %1) #backward #recompute : f32[2]
   %3 = exp(%2) : f32[2]
   result y = %3
   update %1 = %2
@@ -26,6 +26,7 @@ TEST(Rewriter, CopiesEverything) {
   EXPECT_EQ(print(rewriter.finish()), kText);
 }
 
+// What stands for a node belongs to its phase and carries its decisions, unasked.
 TEST(Rewriter, ReplacesValuesInReadersResultsAndUpdates) {
   Graph graph = test::parse(kText);
   Rewriter rewriter(graph);
@@ -34,7 +35,7 @@ TEST(Rewriter, ReplacesValuesInReadersResultsAndUpdates) {
       rewriter.copy(node);
       continue;
     }
-    GraphBuilder& g = rewriter.builder();
+    GraphBuilder& g = rewriter.in_place_of(node);
     rewriter.replace(node.outputs[0], add(g, rewriter.map(node.inputs[0]), neg(g, rewriter.map(node.inputs[1]))));
   }
   Graph rewritten = rewriter.finish();
@@ -42,8 +43,8 @@ TEST(Rewriter, ReplacesValuesInReadersResultsAndUpdates) {
   EXPECT_EQ(print(rewritten), R"(graph g {
   input x = %0 : f32[2]
   param w = %1 : f32[2]
-  %2 = neg(%1) : f32[2]
-  %3 = add(%0, %2) : f32[2]
+  %2 = neg(%1) #backward #recompute : f32[2]
+  %3 = add(%0, %2) #backward #recompute : f32[2]
   %4 = exp(%3) : f32[2]
   result y = %4
   update %1 = %3
@@ -56,6 +57,15 @@ TEST(Rewriter, RefusesToMapWhatWasLeftOut) {
   Rewriter rewriter(graph);
   EXPECT_THROW(rewriter.copy(graph.nodes()[1]), InternalError);
   EXPECT_EQ(rewriter.map(kNoValue), kNoValue);
+}
+
+TEST(Rewriter, ChangesNodesWhereTheyStand) {
+  Graph graph = test::parse(kText);
+  auto to_update = [](Node& node) { return node.op == &op::exp && std::exchange(node.phase, Phase::kUpdate) != Phase::kUpdate; };
+  EXPECT_TRUE(change_nodes(graph, to_update));
+  EXPECT_EQ(graph.nodes()[0].phase, Phase::kBackward);
+  EXPECT_EQ(graph.nodes()[1].phase, Phase::kUpdate);
+  EXPECT_FALSE(change_nodes(graph, to_update)) << "changed twice";
 }
 
 TEST(InlineGraph, PutsInputsForArguments) {

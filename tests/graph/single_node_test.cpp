@@ -11,10 +11,10 @@ namespace {
 constexpr const char* kGraph = R"(graph g {
   input x = %0 : f32[4,8]
   input w = %1 : f32[8,8]
-  %2 = matmul(%0, %1) {trans_a=false, trans_b=false} #backward #tf32 : f32[4,8]
-  %3 = matmul(%2, %1) {trans_a=false, trans_b=false} #tf32 : f32[4,8]
+  %2 = matmul(%0, %1) {tf32=true, trans_a=false, trans_b=false} #backward : f32[4,8]
+  %3 = matmul(%2, %1) {tf32=true, trans_a=false, trans_b=false} : f32[4,8]
   %4 = matmul(%2, %1) {trans_a=false, trans_b=false} : f32[4,8]
-  %5 = matmul(%1, %1) {trans_a=false, trans_b=false} #tf32 : f32[8,8]
+  %5 = matmul(%1, %1) {tf32=true, trans_a=false, trans_b=false} : f32[8,8]
   result y = %3
   result z = %4
   result s = %5
@@ -25,7 +25,7 @@ TEST(SingleNode, IsAGraphOfTheNodeAlone) {
   EXPECT_EQ(print(single_node(graph, graph.nodes()[0])), R"(graph kernel {
   input a0 = %0 : f32[4,8]
   input a1 = %1 : f32[8,8]
-  %2 = matmul(%0, %1) {trans_a=false, trans_b=false} #tf32 : f32[4,8]
+  %2 = matmul(%0, %1) {tf32=true, trans_a=false, trans_b=false} : f32[4,8]
   result r0 = %2
 }
 )");

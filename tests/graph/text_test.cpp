@@ -19,7 +19,7 @@ constexpr std::string_view kStep = R"(graph step {
   state adam.m = %2 {global=[11,4], of="wte.weight", role="moment"} : f32[16,4]
   %3 = embedding(%1, %0) : f32[2,8,4]
   %4 = reduce_sum(%3) {dims=[0,1], keep=false} #backward : f32[4]
-  %5, %6, %7 = layer_norm(%3, %4) {eps=1e-05} #a #b : f32[2,8,4], f32[2,8,1], f32[2,8,1]
+  %5, %6, %7 = layer_norm(%3, %4) {eps=1e-05} #keep_whole #recompute #update : f32[2,8,4], f32[2,8,1], f32[2,8,1]
   %8 = reduce_sum(%5) {dims=[0,1,2], keep=false} : f32[]
   %9 = add(%1, %2) : f32[16,4]
   result loss = %8
@@ -63,13 +63,16 @@ TEST(GraphText, NumbersAreNamesOnly) {
       "graph g {\n  input x = %0 : f32[2]\n  %1 = neg(%0) : f32[2]\n  %2 = exp(%1) : f32[2]\n  result y = %2\n}\n");
 }
 
-TEST(GraphText, KeepsKindsTagsAndUpdates) {
+TEST(GraphText, KeepsKindsPhasesDecisionsAndUpdates) {
   Graph graph = parse(kStep);
   EXPECT_EQ(graph.arguments()[0].kind, Argument::Kind::kInput);
   EXPECT_EQ(graph.arguments()[1].kind, Argument::Kind::kParameter);
   EXPECT_EQ(graph.arguments()[2].kind, Argument::Kind::kState);
-  EXPECT_TRUE(graph.nodes()[1].has_tag("backward"));
-  EXPECT_EQ(graph.nodes()[2].tags, (std::vector<std::string>{"a", "b"}));
+  const Node &plain = graph.nodes()[0], &backward = graph.nodes()[1], &update = graph.nodes()[2];
+  EXPECT_EQ(plain.phase, Phase::kForward);
+  EXPECT_EQ(backward.phase, Phase::kBackward);
+  EXPECT_EQ(update.phase, Phase::kUpdate);
+  EXPECT_TRUE(update.keep_whole && update.recompute && !backward.keep_whole && !backward.recompute);
   ASSERT_EQ(graph.updates().size(), 1u);
   EXPECT_EQ(graph.updates()[0].target, graph.find_argument("wte.weight"));
 }

@@ -18,11 +18,12 @@ constexpr const char* kGraph = R"(graph g {
   result y = %5
 })";
 
-TEST(AnyOrder, TagsTheGradientOfAttentionAndNothingElse) {
+TEST(AnyOrder, MarksTheGradientOfAttentionAndNothingElse) {
   Graph graph = parse_graph(kGraph, find_op);
   EXPECT_TRUE(any_order(graph, {}));
-  EXPECT_TRUE(graph.nodes()[0].has_tag("any_order"));
-  EXPECT_FALSE(graph.nodes()[1].has_tag("any_order"));
+  EXPECT_TRUE(graph.nodes()[0].attrs.get_bool("any_order"));
+  verify(graph);
+  EXPECT_FALSE(graph.nodes()[1].attrs.find("any_order"));
   EXPECT_FALSE(any_order(graph, {}));
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using test::parse;
 
-TEST(ApplyRecompute, ComputesTaggedValuesAgainBeforeTheirFirstBackwardUse) {
+TEST(ApplyRecompute, ComputesMarkedValuesAgainBeforeTheirFirstBackwardUse) {
   Graph before = parse(R"(graph g {
     input x = %0 : f32[2,3]
     %1 = exp(%0) #recompute : f32[2,3]
@@ -41,7 +41,7 @@ TEST(ApplyRecompute, ComputesTaggedValuesAgainBeforeTheirFirstBackwardUse) {
   test::expect_same_meaning(before, after);
 }
 
-TEST(ApplyRecompute, DoesNotFireWithoutTagsOrBackwardUses) {
+TEST(ApplyRecompute, DoesNotFireWithoutMarksOrBackwardUses) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[2]
     %1 = exp(%0) #recompute : f32[2]

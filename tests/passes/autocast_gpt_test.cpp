@@ -46,7 +46,7 @@ std::map<DType, int> count_large(const Graph& graph) {
   std::map<DType, int> count;
   for (const Node& node : graph.nodes())
     for (ValueId output : node.outputs)
-      if (!node.has_tag("optimizer") && is_activation(graph.type(output))) ++count[graph.dtype(output)];
+      if (node.phase != Phase::kUpdate && is_activation(graph.type(output))) ++count[graph.dtype(output)];
   return count;
 }
 

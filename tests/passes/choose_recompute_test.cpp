@@ -39,9 +39,9 @@ PassContext with_budget(double bytes) {
   return context;
 }
 
-int count_tags(const Graph& graph, std::string_view op) {
+int count_chosen(const Graph& graph, std::string_view op) {
   int count = 0;
-  for (const Node& node : graph.nodes()) count += node.op->name == op && node.has_tag("recompute");
+  for (const Node& node : graph.nodes()) count += node.op->name == op && node.recompute;
   return count;
 }
 
@@ -56,9 +56,9 @@ TEST(ChooseRecompute, TakesTheCheapOnesFirst) {
   Graph graph = parse(kText);
   double peak = double(peak_live_bytes(graph));
   EXPECT_TRUE(choose_recompute(graph, with_budget(peak - 0.5 * kTensor)));
-  EXPECT_GE(count_tags(graph, "gelu"), 1);
-  EXPECT_EQ(count_tags(graph, "matmul"), 0);
-  EXPECT_EQ(count_tags(graph, "sum_squares"), 0);
+  EXPECT_GE(count_chosen(graph, "gelu"), 1);
+  EXPECT_EQ(count_chosen(graph, "matmul"), 0);
+  EXPECT_EQ(count_chosen(graph, "sum_squares"), 0);
 }
 
 TEST(ChooseRecompute, LowersThePeakAndKeepsTheMeaning) {

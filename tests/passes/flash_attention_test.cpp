@@ -21,7 +21,7 @@ TEST(FlashAttention, MarksAttentionSoThatItStaysWhole) {
   EXPECT_TRUE(flash_attention(graph, {}));
   EXPECT_EQ(print(graph), test::canonical(R"(graph g {
     input qkv = %0 : f32[2,3,12]
-    %1, %2 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0} #flash : f32[2,3,4], f32[2,2,3]
+    %1, %2 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0} #keep_whole : f32[2,3,4], f32[2,2,3]
     result y = %1
     result lse = %2
   })"));

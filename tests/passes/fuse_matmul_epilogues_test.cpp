@@ -369,7 +369,7 @@ std::map<std::string, int> matmuls_of(const Graph& graph) {
   std::map<std::string, int> found;
   for (const Node& node : graph.nodes())
     if (node.op->name == "matmul" || node.op == &op::fused_matmul)
-      found[kernel_key(graph, node)] += node.has_tag("backward");
+      found[kernel_key(graph, node)] += node.phase == Phase::kBackward;
   return found;
 }
 

@@ -18,7 +18,7 @@ PassContext with_units() {
   return context;
 }
 
-TEST(Tf32, TagsMatmulsAndAttentionInF32) {
+TEST(Tf32, MarksMatmulsAndAttentionInF32) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[1,3,12]
     param w = %1 : f32[4,4]
@@ -35,14 +35,14 @@ TEST(Tf32, TagsMatmulsAndAttentionInF32) {
     input x = %0 : f32[1,3,12]
     param w = %1 : f32[4,4]
     param u = %2 : bf16[4,4]
-    %3, %4 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0} #tf32 : f32[1,3,4], f32[1,2,3]
-    %5 = matmul(%3, %1) {trans_a=false, trans_b=false} #backward #tf32 : f32[1,3,4]
+    %3, %4 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=0.5, stream=0, tf32=true} : f32[1,3,4], f32[1,2,3]
+    %5 = matmul(%3, %1) {tf32=true, trans_a=false, trans_b=false} #backward : f32[1,3,4]
     %6 = matmul(%2, %2) {trans_a=false, trans_b=false} : bf16[4,4]
     %7 = add(%5, %5) : f32[1,3,4]
     result y = %7
     result z = %6
   })"));
-  EXPECT_FALSE(tf32(graph, with_units())) << "tagged twice";
+  EXPECT_FALSE(tf32(graph, with_units())) << "marked twice";
 }
 
 TEST(Tf32, DoesNotFireWithoutUnits) {
@@ -54,11 +54,11 @@ TEST(Tf32, DoesNotFireWithoutUnits) {
   PassContext context = with_units();
   context.target.tf32_flops = 0;
   EXPECT_FALSE(tf32(graph, context));
-  EXPECT_TRUE(graph.nodes()[0].tags.empty());
+  EXPECT_FALSE(graph.nodes()[0].attrs.find("tf32"));
 }
 
 // Fused with its bias, a product is priced by the node inside of the group's body.
-TEST(Tf32, TheTagSurvivesFusingAndSetsTheRate) {
+TEST(Tf32, SurvivesFusingAndSetsTheRate) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[4,4]
     param b = %1 : f32[4]
@@ -70,8 +70,8 @@ TEST(Tf32, TheTagSurvivesFusingAndSetsTheRate) {
   run_passes(graph, Stage::kStep, context);
   ASSERT_EQ(graph.nodes().size(), 1u);
   const Node& group = graph.nodes()[0];
-  EXPECT_TRUE(group.has_tag("tf32")) << print(graph);
   const Node& matmul = group.body->nodes()[0];
+  EXPECT_TRUE(matmul.attrs.get_bool("tf32")) << print(graph);
   EXPECT_EQ(flop_rate(*group.body, matmul, context.target), 8e12);
   context.target.tf32_flops = 0;
   EXPECT_EQ(flop_rate(*group.body, matmul, context.target), 1e12);

@@ -1,6 +1,7 @@
 #include "plan/stream_order.h"
 
 #include "base/error.h"
+#include "graph/rewriter.h"
 #include "graph/text.h"
 #include "ops/all_ops.h"
 #include "plan/print_plan.h"
@@ -34,8 +35,10 @@ Plan two_streams(std::string_view text) { return make_plan(parse_graph(text, fin
 Plan random_plan(uint32_t seed) {
   std::mt19937 random(seed);
   Graph graph = testing::RandomGraph(seed).make(5 + int(seed % 40));
-  for (size_t n = 0; n < graph.nodes().size(); ++n)
-    if (random() % 2) graph.add_tag(n, "backward");
+  change_nodes(graph, [&](Node& node) {
+    if (random() % 2) node.phase = Phase::kBackward;
+    return true;
+  });
   return make_plan(std::move(graph), {}, 2);
 }
 

@@ -25,9 +25,9 @@ constexpr const char* kLayers = R"(graph g {
   %10 = tanh(%9) #backward : f32[64,64]
   %11 = mul(%10, %9) #backward : f32[64,64]
   %12 = matmul(%1, %11) {trans_a=true, trans_b=false} #backward : f32[64,64]
-  %13 = sub(%2, %5) #optimizer : f32[64,64]
-  %14 = sub(%13, %12) #optimizer : f32[64,64]
-  %15 = sub(%3, %8) #optimizer : f32[64]
+  %13 = sub(%2, %5) #update : f32[64,64]
+  %14 = sub(%13, %12) #update : f32[64,64]
+  %15 = sub(%3, %8) #update : f32[64]
   update %2 = %14
   update %3 = %15
 })";

@@ -111,7 +111,7 @@ TEST_P(Streams, OnlyGradientsOfParametersGoBeside) {
     for (const Launch& launch : plan.launches) {
       const Node& node = plan.graph.nodes()[size_t(launch.node)];
       bool in_chain = node.op->name == "attention_grad" || node.op->name == "classifier";
-      EXPECT_TRUE(launch.stream == 0 || (node.has_tag("backward") && !in_chain)) << kernel_label(node);
+      EXPECT_TRUE(launch.stream == 0 || (node.phase == Phase::kBackward && !in_chain)) << kernel_label(node);
     }
   }
 }

@@ -18,7 +18,8 @@ constexpr double kAttentionShare = 0.65;
 double tile_rate(const OpDef& op) {
   constexpr int64_t kElements = 2048, kRuns = 50;
   std::vector<float> a(kElements, 0.5f), b(kElements, 0.25f), out(kElements);
-  Node node{.op = &op, .inputs = {}, .outputs = {}, .attrs = {}, .tags = {}, .body = nullptr};
+  Node node;
+  node.op = &op;
   std::array<TileOperand, 2> operands{TileOperand{a.data(), false, nullptr}, TileOperand{b.data(), false, nullptr}};
   double seconds = best_seconds(2e-3, [&] {
     for (int64_t i = 0; i < kRuns; ++i)

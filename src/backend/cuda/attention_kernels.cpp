@@ -22,7 +22,7 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
   p.scale = node.attrs.get_double("scale");
   p.dropout = node.attrs.get_double("dropout");
   p.stream = node.attrs.get_int("stream");
-  p.any_order = node.has_tag("any_order");
+  p.any_order = node.attrs.get_bool("any_order", false);
   p.documents = attention_operands(node).documents >= 0;
   p.sums = node.attrs.get_bool("sums", false);
   return p;

@@ -57,7 +57,9 @@ inline ValueType extra_operand(const MatmulCase& c, const Shape& product) {
 
 /// Appends the form's body and returns its results.
 inline std::vector<ValueId> matmul_body(GraphBuilder& g, const MatmulCase& c, const std::vector<ValueId>& in) {
-  ValueId mm = matmul(g, in[0], in[1], c.trans_a, c.trans_b);
+  Attrs attrs{{"trans_a", c.trans_a}, {"trans_b", c.trans_b}};
+  if (c.tf32) attrs.set("tf32", true);
+  ValueId mm = g.add1(op::matmul, {in[0], in[1]}, attrs);
   switch (c.form) {
     case MatmulForm::kPlain: return {mm};
     case MatmulForm::kBias: return {add(g, mm, in[2])};
@@ -101,7 +103,6 @@ inline Graph matmul_graph(const MatmulCase& c) {
   GraphBuilder g(graph);
   std::vector<ValueId> inputs, arguments, results;
   for (size_t i = 0; i < types.size(); ++i) inputs.push_back(g.input(std::string(1, char('a' + i)), types[i]));
-  if (c.tf32) g.set_tags({"tf32"});
   if (c.form == MatmulForm::kPlain) {
     results = matmul_body(g, c, inputs);
   } else {
