@@ -89,12 +89,12 @@ void run(RunConfig config, int steps) {
   }
   std::sort(times.begin(), times.end());
   double step = times[times.size() / 2], rate = session.compiled().flops() / step;
-  bool bf16 = session.config().compile.precision == "bf16";
+  bool bf16 = session.config().compile.precision == Precision::kBf16;
   double peak = bf16 ? target.bf16_flops : target.f32_flops;
   fmt::print("{}: {} threads, {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s\n", target.name, target.units,
              target.f32_flops * 1e-9, target.bf16_flops * 1e-9, target.memory_bandwidth * 1e-9);
   fmt::print("{} parameters, B={} T={}, {}\n", count_parameters(config.model), config.train.batch, config.model.context,
-             session.config().compile.precision);
+             precision_name(session.config().compile.precision));
   fmt::print("config to plan {:.3f} s, its kernels {:.3f} s; all of that with the memory {:.3f} s\n", compile_seconds,
              kernel_seconds, start_seconds);
   fmt::print("memory planned {:.1f} MB, taken {:.1f} MB ({:+.2f}%)\n", double(session.compiled().total_bytes()) * 1e-6,

@@ -56,9 +56,9 @@ void print_target(const Target& target, const RunConfig& asked, const RunConfig&
              format_count(target.memory_bandwidth, "B/s"), format_count(target.pointwise_flops, "/s"));
   double gain = target.bf16_flops / target.f32_flops;
   fmt::print("precision  {}{}; bf16 matrix products run at {:.2f}x the rate of fp32 here{}\n",
-             resolved.compile.precision, asked.compile.precision == "auto" ? " (auto)" : "", gain,
-             gain < 1 && resolved.compile.precision == "bf16" ? ": fp32 would be faster" : "");
-  if (asked.compile.precision == "tf32" && resolved.compile.precision != "tf32")
+             precision_name(resolved.compile.precision), asked.compile.precision == Precision::kAuto ? " (auto)" : "",
+             gain, gain < 1 && resolved.compile.precision == Precision::kBf16 ? ": fp32 would be faster" : "");
+  if (asked.compile.precision == Precision::kTf32 && resolved.compile.precision != Precision::kTf32)
     fmt::print("           tf32 was asked for and means fp32 here: this target has no units for it\n");
 }
 
@@ -104,7 +104,7 @@ void print_summary(const CompiledStep& step, const Target& target) {
       "\noptimizer step: {} tokens in {} micro-batch{}, {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% of "
       "the {} matmul rate; memory {}\n",
       int64_t(tokens), micro_batches, micro_batches == 1 ? "" : "es", format_count(flops, "FLOP"), step.seconds() * 1e3,
-      tokens / step.seconds(), 100 * flops / (step.seconds() * peak), step.config.compile.precision,
+      tokens / step.seconds(), 100 * flops / (step.seconds() * peak), precision_name(step.config.compile.precision),
       format_bytes(double(step.total_bytes())));
 }
 

@@ -41,6 +41,7 @@ struct ParseText {
     return std::string(text);
   }
   Value operator()(std::string*) const { return std::string(text); }
+  Value operator()(Precision*) const { return std::string(text); }
   Value operator()(std::vector<std::string>*) const { return split_list(text); }
 };
 

@@ -1,6 +1,8 @@
 // What the compiler may do with a step.
 #pragma once
 
+#include "config/precision.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,7 +10,7 @@
 namespace tokamak {
 
 struct CompileConfig {
-  std::string precision = "auto";             // fp32, tf32, bf16, fp16 or auto: the fastest on this target but fp16
+  Precision precision = Precision::kAuto;     // of the matrix products
   double loss_scale = 65536;                  // with fp16: what the loss is multiplied by at first
   int64_t loss_scale_growth_interval = 2000;  // good steps after which the scale doubles
   bool low_residual = true;      // with bf16 and fp16: the residual stream and its gradient are in that type too

@@ -40,6 +40,7 @@ struct TypeInWords {
   std::string operator()(double*) const { return "a number"; }
   std::string operator()(std::string*) const { return "text"; }
   std::string operator()(std::vector<std::string>*) const { return "a list of texts"; }
+  std::string operator()(Precision*) const { return "a precision"; }
 };
 
 /// How a value that came is named in messages.
@@ -135,7 +136,13 @@ const Field* find_field(const std::vector<Field>& fields, std::string_view key) 
 }
 
 Value get(const Field& field) {
-  return std::visit([](auto* target) { return Value(*target); }, field.target);
+  auto read = []<class T>(T* target) -> Value {
+    if constexpr (std::is_same_v<T, Precision>)
+      return std::string(precision_name(*target));
+    else
+      return *target;
+  };
+  return std::visit(read, field.target);
 }
 
 std::string expectation(const Field& field) {
@@ -160,9 +167,13 @@ void set(const Field& field, const Value& value, std::string_view where) {
   auto* text = std::get_if<std::string>(&value);
   if (text && std::holds_alternative<std::vector<std::string>*>(field.target)) wanted = split_list(*text);
   auto store = [&]<class T>(T* target) {
-    const T* typed = std::get_if<T>(&wanted);
+    constexpr bool kIsPrecision = std::is_same_v<T, Precision>;
+    const auto* typed = std::get_if<std::conditional_t<kIsPrecision, std::string, T>>(&wanted);
     if (!typed || !obeys(field.rule, wanted)) unexpected(field, value, where);
-    *target = *typed;
+    if constexpr (kIsPrecision)
+      *target = parse_precision(*typed);
+    else
+      *target = *typed;
   };
   std::visit(store, field.target);
 }

@@ -3,6 +3,8 @@
 // tests/config/field_test.cpp.
 #pragma once
 
+#include "config/precision.h"
+
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -13,8 +15,9 @@
 
 namespace tokamak {
 
+/// A Precision is text, as in files.
 using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
-using ValuePointer = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*>;
+using ValuePointer = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*, Precision*>;
 
 /// What a field accepts beyond its type: a range for numbers, or a list of choices for text.
 struct Rule {

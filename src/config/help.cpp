@@ -18,6 +18,7 @@ struct Placeholder {
   std::string operator()(int64_t*) const { return "=N"; }
   std::string operator()(double*) const { return "=X"; }
   std::string operator()(std::string*) const { return "=TEXT"; }
+  std::string operator()(Precision*) const { return "=TEXT"; }
   std::string operator()(std::vector<std::string>*) const { return "=A,B,..."; }
 };
 

@@ -64,7 +64,7 @@ void visit(FieldList& v, TrainConfig& c) {
 
 void visit(FieldList& v, CompileConfig& c) {
   v("precision", c.precision, "number format of the matrix products; auto: the fastest here of fp32, tf32 and bf16",
-    one_of({"auto", "fp32", "tf32", "bf16", "fp16"}));
+    one_of({kPrecisionNames.begin(), kPrecisionNames.end()}));
   v("low_residual", c.low_residual, "with bf16 and fp16, the residual stream and its gradient are in that type too");
   v("loss_scale", c.loss_scale, "with fp16: what the loss is multiplied by at first", between(1, 1e9));
   v("loss_scale_growth_interval", c.loss_scale_growth_interval,

@@ -8,8 +8,8 @@
 
 namespace tokamak {
 
-/// Usage: construct (arguments are taken over), for each node of the old graph either copy() it or append something else
-/// with in_place_of() and replace() its outputs, then finish().
+/// Usage: construct (arguments are taken over), for each node of the old graph either copy() it or append something
+/// else with in_place_of() and replace() its outputs, then finish().
 class Rewriter {
  public:
   /// `argument_types`: new types of some of the arguments, whose layouts stay.

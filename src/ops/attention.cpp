@@ -29,8 +29,8 @@ namespace {
 using Tensors = std::span<const HostTensor* const>;
 
 constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"}, {"scale"}, {"stream"}, {"tf32", false}};
-constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"}, {"dropout"},     {"heads"},
-                                  {"scale"},            {"stream"}, {"sums", false}, {"tf32", false}};
+constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"},      {"dropout"},    {"heads"}, {"scale"},
+                                  {"stream"},           {"sums", false}, {"tf32", false}};
 constexpr AttrDef kDecodeAttrs[] = {{"heads"}, {"scale"}, {"tf32", false}};
 
 struct Dims {

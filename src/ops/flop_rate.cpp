@@ -13,9 +13,9 @@ double flop_rate(const Graph& graph, const Node& node, const Target& target) {
   return node.attrs.get_bool("tf32", false) && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
 }
 
-double matmul_rate(const Target& target, std::string_view precision) {
-  if (precision == "bf16" || precision == "fp16") return target.bf16_flops;
-  return precision == "tf32" && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
+double matmul_rate(const Target& target, Precision precision) {
+  if (is_low(precision)) return target.bf16_flops;
+  return precision == Precision::kTf32 && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
 }
 
 }  // namespace tokamak

@@ -1,16 +1,17 @@
 // How fast a target computes a node, by what kind of work it is. Used by the planner and by choose_recompute.
 #pragma once
 
+#include "config/precision.h"
 #include "graph/op_def.h"
 #include "graph/target.h"
 
 namespace tokamak {
 
-/// FLOP/s: attention at its own rate, matmuls by the type of their operands (f32 with the attribute tf32 at the TF32 rate), all
-/// else at the pointwise rate.
+/// FLOP/s: attention at its own rate, matmuls by the type of their operands (f32 with the attribute tf32 at the TF32
+/// rate), all else at the pointwise rate.
 double flop_rate(const Graph& graph, const Node& node, const Target& target);
 
-/// FLOP/s of the matmuls that a run of this compile.precision has most of.
-double matmul_rate(const Target& target, std::string_view precision);
+/// FLOP/s of the matmuls that a run of this precision (a resolved one) has most of.
+double matmul_rate(const Target& target, Precision precision);
 
 }  // namespace tokamak

@@ -17,7 +17,7 @@ namespace {
 class Caster {
  public:
   Caster(const Graph& graph, const CompileConfig& options)
-      : graph_(graph), rewriter_(graph), low_(options.precision == "fp16" ? DType::kF16 : DType::kBF16),
+      : graph_(graph), rewriter_(graph), low_(options.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16),
         low_residual_(options.low_residual) {
     for (const Node& node : graph.nodes())
       if (node.op->autocast == Autocast::kLow) low_operands_.insert(node.inputs.begin(), node.inputs.end());

@@ -92,7 +92,7 @@ class ClassifierMaker {
   ClassifierMaker(const Graph& graph, const PassContext& context)
       : graph_(graph), rewriter_(graph), done_(graph.nodes().size(), false) {
     const CompileConfig& options = context.options;
-    if (options.precision == "bf16" || options.precision == "fp16") element_bytes_ = 2;
+    if (is_low(options.precision)) element_bytes_ = 2;
     if (options.memory_budget_gib > 0)
       most_bytes_ = std::min(most_bytes_, options.memory_budget_gib * kGib / kShareOfBudget);
   }

@@ -1,4 +1,5 @@
-// decompose_attention: writes every attention that is not marked #keep_whole as matmuls, mask and softmax, in naive form.
+// decompose_attention: writes every attention that is not marked #keep_whole as matmuls, mask and softmax, in naive
+// form.
 //
 //   %1, %2 = attention(%0)   ->   slice, transpose, matmul, mul, select, softmax, matmul, transpose, reshape
 //

@@ -18,7 +18,8 @@ ValueId behind_views(const Graph& graph, ValueId value) {
 }
 
 bool has_backward(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& n) { return n.phase == Phase::kBackward; });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& n) { return n.phase == Phase::kBackward; });
 }
 
 class CastMerger {

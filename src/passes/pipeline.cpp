@@ -25,7 +25,7 @@ using C = const PassContext&;
 
 bool always(C) { return true; }
 bool fuses(C c) { return is_enabled(c, "fuse"); }
-bool low_precision(C c) { return c.options.precision == "bf16" || c.options.precision == "fp16"; }
+bool low_precision(C c) { return is_low(c.options.precision); }
 
 constexpr Pass kPasses[] = {
     {"pad_vocab", Stage::kForward, Numerics::kExact, always, pad_vocab,
@@ -51,7 +51,7 @@ constexpr Pass kPasses[] = {
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
     {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
-    {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == "tf32"; }, tf32,
+    {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == Precision::kTf32; }, tf32,
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"choose_recompute", Stage::kStep, Numerics::kExact, [](C c) { return c.options.memory_budget_gib > 0; },
      choose_recompute, "marks activations to compute again instead of keeping, until the step fits the memory budget"},

@@ -15,7 +15,7 @@ namespace tokamak {
 
 struct RungResult {
   std::string name;
-  std::string precision;
+  Precision precision = Precision::kFp32;
   /// Milliseconds for the tokens of one optimizer step of the configuration, median of the timed ones. (A rung with
   /// more micro-batches a step than the configuration has is scaled to as many tokens.)
   double ms = 0;

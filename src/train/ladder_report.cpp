@@ -39,8 +39,9 @@ Json model_json(const RunConfig& config) {
 }
 
 Json rung_json(const RungResult& r) {
-  Json json = {{"name", r.name}, {"precision", r.precision}, {"optional", r.optional},
-               {"kept", r.kept}, {"changed", r.changed},     {"planned_bytes", r.planned_bytes}};
+  Json json = {{"name", r.name},         {"precision", precision_name(r.precision)},
+               {"optional", r.optional}, {"kept", r.kept},
+               {"changed", r.changed},   {"planned_bytes", r.planned_bytes}};
   if (!r.ran()) {
     json["failure"] = r.failure;
     return json;

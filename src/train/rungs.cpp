@@ -19,7 +19,7 @@ void enable(RunConfig& config, std::string_view pass) { std::erase(config.compil
 
 void switch_off(RunConfig& config, int64_t) {
   CompileConfig& c = config.compile;
-  c.precision = "fp32";
+  c.precision = Precision::kFp32;
   c.low_residual = c.cuda_graph = false;
   c.memory_budget_gib = 0;
   disable(config, {"fuse", "flash_attention", "pad_vocab", "fused_optimizer", "chunked_classifier"});
@@ -27,7 +27,7 @@ void switch_off(RunConfig& config, int64_t) {
 
 void switch_off_cpu(RunConfig& config, int64_t) {
   CompileConfig& c = config.compile;
-  c.precision = "fp32";
+  c.precision = Precision::kFp32;
   c.cuda_graph = c.async = false;
   c.memory_budget_gib = 0;
   disable(config, {"fuse", "flash_attention", "pad_vocab", "fused_optimizer"});
@@ -41,9 +41,9 @@ void no_host_sync(RunConfig& c, int64_t) { c.compile.async = true; }
 void low_residual(RunConfig& c, int64_t) { c.compile.low_residual = true; }
 void cuda_graph(RunConfig& c, int64_t) { c.compile.cuda_graph = true; }
 void chunked_classifier(RunConfig& c, int64_t) { enable(c, "chunked_classifier"); }
-void tf32(RunConfig& c, int64_t) { c.compile.precision = "tf32"; }
-void bf16(RunConfig& c, int64_t) { c.compile.precision = "bf16"; }
-void fp16(RunConfig& c, int64_t) { c.compile.precision = "fp16"; }
+void tf32(RunConfig& c, int64_t) { c.compile.precision = Precision::kTf32; }
+void bf16(RunConfig& c, int64_t) { c.compile.precision = Precision::kBf16; }
+void fp16(RunConfig& c, int64_t) { c.compile.precision = Precision::kFp16; }
 
 void halve_memory(RunConfig& c, int64_t arena_bytes) {
   c.compile.memory_budget_gib = double(arena_bytes) / 2 / double(int64_t(1) << 30);

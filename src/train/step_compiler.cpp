@@ -15,7 +15,7 @@ namespace {
 constexpr double kWorthwhileGain = 1.1;
 
 std::optional<LossScaling> loss_scaling(const RunConfig& config) {
-  if (config.compile.precision != "fp16") return {};
+  if (config.compile.precision != Precision::kFp16) return {};
   return LossScaling{.growth_interval = double(config.compile.loss_scale_growth_interval)};
 }
 
@@ -53,13 +53,15 @@ int64_t count_micro_batches(const RunConfig& config) {
 }
 
 RunConfig resolve(RunConfig config, const Target& target) {
-  std::string& precision = config.compile.precision;
-  if (precision == "auto") {
+  Precision& precision = config.compile.precision;
+  if (precision == Precision::kAuto) {
     bool has_gain = target.tf32_flops > kWorthwhileGain * target.f32_flops;
     double f32 = has_gain ? target.tf32_flops : target.f32_flops;
-    precision = target.bf16_flops > kWorthwhileGain * f32 ? "bf16" : has_gain ? "tf32" : "fp32";
+    precision = target.bf16_flops > kWorthwhileGain * f32 ? Precision::kBf16
+                : has_gain                                ? Precision::kTf32
+                                                          : Precision::kFp32;
   }
-  if (precision == "tf32" && target.tf32_flops <= 0) precision = "fp32";
+  if (precision == Precision::kTf32 && target.tf32_flops <= 0) precision = Precision::kFp32;
   config.compile.streams = std::min<int64_t>(config.compile.streams, target.streams);
   return config;
 }

@@ -41,7 +41,7 @@ RunConfig settle(const RunConfig& asked, const Target& target, const std::option
         "[train] expected train.seed = {}, with which the run in {} began (data order and dropout follow from it), got "
         "{}; use that seed, or another --train.out for a new run",
         found->state.seed, config.train.out, config.train.seed);
-  if (found && config.compile.precision == "auto")
+  if (found && config.compile.precision == Precision::kAuto)
     config.compile.precision = run_config_from_json(found->state.config_json, found->path.string()).compile.precision;
   return resolve(config, target);
 }
@@ -54,7 +54,7 @@ class Trainer {
         choices_(config_.train.out), platform_(start_.time("tuning", [&] { return tune_here(platform); })),
         session_(start_.time("compiling", [&] { return Session(config_, platform_, backend, backend.free_bytes()); })),
         queue_(session_, backend) {
-    if (config.compile.precision == "tf32" && config_.compile.precision != "tf32")
+    if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
     check_budget();
     make_folder(config_.train.out);

@@ -35,14 +35,15 @@ const DatasheetRow* find_row(std::string_view device) {
 
 }  // namespace
 
-Peak peak_of(const Target& target, std::string_view precision) {
+Peak peak_of(const Target& target, Precision precision) {
+  std::string_view name = precision_name(precision);
   const DatasheetRow* row = find_row(target.name);
   if (!row) {
     double rate = matmul_rate(target, precision);
-    return {rate, fmt::format("{:.3g} TFLOP/s (matmul rate, {})", rate * 1e-12, precision)};
+    return {rate, fmt::format("{:.3g} TFLOP/s (matmul rate, {})", rate * 1e-12, name)};
   }
-  double tera = precision == "fp32" ? row->fp32 : precision == "tf32" ? row->tf32 : row->half;
-  return {tera * 1e12, fmt::format("{:.4g} TFLOP/s ({} datasheet, {} dense)", tera, row->name, precision)};
+  double tera = precision == Precision::kFp32 ? row->fp32 : precision == Precision::kTf32 ? row->tf32 : row->half;
+  return {tera * 1e12, fmt::format("{:.4g} TFLOP/s ({} datasheet, {} dense)", tera, row->name, name)};
 }
 
 }  // namespace tokamak

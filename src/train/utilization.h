@@ -15,8 +15,8 @@ struct Peak {
   std::string name;  // "989 TFLOP/s (H200 datasheet, bf16 dense)"
 };
 
-/// The peak of matmuls at a precision (fp32, tf32, bf16, fp16): the vendor's number for the GPUs of the table, else the
+/// The peak of matmuls at a resolved precision: the vendor's number for the GPUs of the table, else the
 /// matmul rate of the target.
-Peak peak_of(const Target& target, std::string_view precision);
+Peak peak_of(const Target& target, Precision precision);
 
 }  // namespace tokamak

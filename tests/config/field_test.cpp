@@ -74,6 +74,19 @@ TEST(Fields, RangesSayTheirEnds) {
   refuse("train.out", true, "[train.out] expected text, got true");
 }
 
+TEST(Fields, APrecisionIsOneOfItsWords) {
+  RunConfig config;
+  std::vector<Field> fields = fields_of(config);
+  const Field& field = *find_field(fields, "compile.precision");
+  for (std::string_view word : kPrecisionNames) {
+    set(field, std::string(word), "test");
+    EXPECT_EQ(precision_name(config.compile.precision), word);
+    EXPECT_EQ(std::get<std::string>(get(field)), word);
+  }
+  EXPECT_EQ(parse_precision("tf32"), Precision::kTf32);
+  expect_user_error([] { parse_precision("fp8"); }, {"[precision] expected auto, fp32, tf32, bf16, fp16, got 'fp8'"});
+}
+
 TEST(Presets, AreGpt2sSizes) {
   struct {
     const char* name;

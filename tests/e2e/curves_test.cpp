@@ -33,7 +33,7 @@ RunConfig curve_config(const json& curves) {
                       .weight_decay = optimizer["weight_decay"],
                       .clip = optimizer["clip"]};
   config.train.batch = curves["batch"];
-  config.compile.precision = "fp32";
+  config.compile.precision = Precision::kFp32;
   return config;
 }
 
@@ -130,7 +130,7 @@ TEST(Curves, Bf16FollowsFp32) {
   config.model.vocab = 1000;  // a large one takes minutes here
   for (int32_t& id : ids) id %= 1000;
   std::vector<double> full = losses_of(config, ids, steps);
-  config.compile.precision = "bf16";
+  config.compile.precision = Precision::kBf16;
   for (bool low_residual : {true, false}) {
     config.compile.low_residual = low_residual;
     std::vector<double> low = losses_of(config, ids, steps);

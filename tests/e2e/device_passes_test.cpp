@@ -21,7 +21,7 @@ PassContext random_context(uint32_t seed) {
   auto coin = [&] { return std::uniform_int_distribution<int>(0, 3)(random) > 0; };
   PassContext context;
   CompileConfig& options = context.options;
-  options.precision = "fp32";
+  options.precision = Precision::kFp32;
   options.disable_passes = {"pad_vocab"};  // keeps every argument's shape
   if (!coin()) options.disable_passes.emplace_back("fused_optimizer");
   if (!coin()) options.memory_budget_gib = 1e-6;

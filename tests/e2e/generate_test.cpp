@@ -23,7 +23,7 @@ class GenerateTest : public testing::Test {
   explicit GenerateTest(bool pad_vocab = true) {
     config_.model = {.layers = 2, .heads = 2, .width = 32, .context = kContext, .vocab = 301};
     config_.train.batch = 1;
-    config_.compile.precision = "fp32";
+    config_.compile.precision = Precision::kFp32;
     if (!pad_vocab) config_.compile.disable_passes = {"pad_vocab"};
     session_ = std::make_unique<Session>(config_, platform_, *backend_);
     // GPT-2's small initial weights make all logits alike; larger ones make a choice that depends on the whole text.

@@ -30,7 +30,7 @@ Options random_options(std::mt19937& random) {
   auto coin = [&] { return std::uniform_int_distribution<int>(0, 3)(random) > 0; };
   Options o;
   CompileConfig& c = o.context.options;
-  c.precision = "fp32";
+  c.precision = Precision::kFp32;
   for (const char* pass : {"fuse", "flash_attention", "pad_vocab", "fused_optimizer"})
     if (!coin()) c.disable_passes.emplace_back(pass);
   if (!coin()) c.memory_budget_gib = 1e-6;
@@ -131,7 +131,7 @@ TEST(RandomGraphs, CpuComesNearTheInterpreterInBf16) {
     Graph graph = RandomModel(seed).make();
     std::mt19937 random(seed);
     Options options = random_options(random);
-    options.context.options.precision = "bf16";
+    options.context.options.precision = Precision::kBf16;
     std::vector<HostTensor> arguments = arguments_of(graph, seed);
     run_passes(graph, Stage::kForward, options.context);
     run_passes(graph, Stage::kStep, options.context);

@@ -101,7 +101,7 @@ TEST_F(ResumeTest, InBf16WithoutBiasesAndWithAHeadOfItsOwn) {
   RunConfig c = config("run");
   c.model.dropout = 0.1;
   c.model.bias = c.model.tie_weights = false;
-  c.compile.precision = "bf16";
+  c.compile.precision = Precision::kBf16;
   expect_resumes(c);
 }
 
@@ -117,7 +117,7 @@ TEST_F(ResumeTest, InFp16WithItsLossScale) {
   for (int64_t total_batch : {0, 3 * 2 * 16}) {
     RunConfig c = config("run");
     c.train.total_batch = total_batch;
-    c.compile.precision = "fp16";
+    c.compile.precision = Precision::kFp16;
     c.compile.loss_scale = 1e7;
     c.compile.loss_scale_growth_interval = 3;
     expect_resumes(c);
@@ -131,10 +131,10 @@ TEST_F(ResumeTest, InFp16WithItsLossScale) {
 
 TEST_F(ResumeTest, GoesOnInAnotherPrecisionThanFp16AndBack) {
   RunConfig c = config("run");
-  for (const char* precision : {"fp16", "fp32", "fp16"}) {
+  for (Precision precision : {Precision::kFp16, Precision::kFp32, Precision::kFp16}) {
     c.compile.precision = precision;
     c.train.steps = c.train.resume && std::filesystem::exists(folder_ / "run") ? c.train.steps + 5 : 5;
-    EXPECT_EQ(run(c).steps, c.train.steps) << precision;
+    EXPECT_EQ(run(c).steps, c.train.steps) << precision_name(precision);
   }
 }
 
@@ -197,7 +197,7 @@ TEST_F(ResumeTest, WatchingChangesNothing) {
 // The rates behind `auto` are measured at every start, so the choice could be another one after a restart.
 TEST_F(ResumeTest, AutomaticPrecisionStaysWhatItWas) {
   RunConfig straight = config("straight"), broken = config("broken");
-  straight.compile.precision = broken.compile.precision = "auto";
+  straight.compile.precision = broken.compile.precision = Precision::kAuto;
   Platform likes_bf16 = cpu::nominal_platform(), likes_fp32 = likes_bf16;
   likes_bf16.target.bf16_flops = 2 * likes_bf16.target.f32_flops;
   likes_fp32.target.bf16_flops = likes_fp32.target.f32_flops / 2;

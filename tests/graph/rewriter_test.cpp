@@ -61,7 +61,9 @@ TEST(Rewriter, RefusesToMapWhatWasLeftOut) {
 
 TEST(Rewriter, ChangesNodesWhereTheyStand) {
   Graph graph = test::parse(kText);
-  auto to_update = [](Node& node) { return node.op == &op::exp && std::exchange(node.phase, Phase::kUpdate) != Phase::kUpdate; };
+  auto to_update = [](Node& node) {
+    return node.op == &op::exp && std::exchange(node.phase, Phase::kUpdate) != Phase::kUpdate;
+  };
   EXPECT_TRUE(change_nodes(graph, to_update));
   EXPECT_EQ(graph.nodes()[0].phase, Phase::kBackward);
   EXPECT_EQ(graph.nodes()[1].phase, Phase::kUpdate);

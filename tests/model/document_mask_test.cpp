@@ -146,7 +146,7 @@ TEST_F(DocumentMask, HasThemOnTheCpuUnderEverySetting) {
 
 TEST_F(DocumentMask, ComesNearInBf16) {
   for (bool on : {true, false}) {
-    CompileConfig compile = on ? without({}, "bf16") : all_off("bf16");
+    CompileConfig compile = on ? without({}, Precision::kBf16) : all_off(Precision::kBf16);
     Graph graph = gradient_graph(golden_.model(), kSamples, &compile, true);
     expect_near(graph, interpret(graph, packed_arguments(graph)).results, 8e-2);
     expect_near(graph, run_on_cpu(graph, packed_arguments(graph)).results, 8e-2);

@@ -99,7 +99,7 @@ TEST_P(GoldenTest, CpuGivesLossAndGradients) {
 TEST_P(GoldenTest, Bf16ComesNear) {
   for (bool on : {true, false}) {
     SCOPED_TRACE(on ? "fused" : "not fused");
-    CompileConfig compile = on ? without({}, "bf16") : all_off("bf16");
+    CompileConfig compile = on ? without({}, Precision::kBf16) : all_off(Precision::kBf16);
     Graph graph = gradient_graph(golden_.model(), golden_.batch(), &compile);
     std::vector<HostTensor> arguments = arguments_of(golden_, graph);
     check_gradients(golden_, graph, interpret(graph, arguments).results, kLow);

@@ -17,14 +17,14 @@ struct Setting {
   int64_t micro_batches = 1;
 };
 
-inline CompileConfig without(std::vector<std::string> passes, const std::string& precision = "fp32") {
+inline CompileConfig without(std::vector<std::string> passes, Precision precision = Precision::kFp32) {
   CompileConfig c;
   c.disable_passes = std::move(passes);
   c.precision = precision;
   return c;
 }
 
-inline CompileConfig all_off(const std::string& precision = "fp32") {
+inline CompileConfig all_off(Precision precision = Precision::kFp32) {
   return without({"fuse", "flash_attention", "pad_vocab", "fused_optimizer"}, precision);
 }
 

@@ -31,7 +31,7 @@ Graph step_of_gpt(const PassContext& context, double dropout) {
   return graph;
 }
 
-PassContext context_of(const char* precision, bool low_residual) {
+PassContext context_of(Precision precision, bool low_residual) {
   PassContext context;
   context.options.precision = precision;
   context.options.low_residual = low_residual;
@@ -50,20 +50,21 @@ std::map<DType, int> count_large(const Graph& graph) {
   return count;
 }
 
-class LowResidual : public testing::TestWithParam<std::tuple<const char*, double>> {};
+class LowResidual : public testing::TestWithParam<std::tuple<Precision, double>> {};
 
 TEST_P(LowResidual, LeavesNoLargeValueInF32) {
   auto [precision, dropout] = GetParam();
   Graph graph = step_of_gpt(context_of(precision, true), dropout);
   auto count = count_large(graph);
   EXPECT_EQ(count[DType::kF32], 0) << print(graph);
-  EXPECT_GT(count[parse_dtype(std::string(precision) == "bf16" ? "bf16" : "f16")], 20);
+  EXPECT_GT(count[precision == Precision::kBf16 ? DType::kBF16 : DType::kF16], 20);
 }
 INSTANTIATE_TEST_SUITE_P(Precisions, LowResidual,
-                         testing::Combine(testing::Values("bf16", "fp16"), testing::Values(0.0, 0.2)));
+                         testing::Combine(testing::Values(Precision::kBf16, Precision::kFp16),
+                                          testing::Values(0.0, 0.2)));
 
 TEST(FullResidual, KeepsTheStreamAndItsGradientInF32) {
-  Graph graph = step_of_gpt(context_of("bf16", false), 0);
+  Graph graph = step_of_gpt(context_of(Precision::kBf16, false), 0);
   int stream = 0;
   for (const Node& node : graph.nodes())
     for (ValueId output : node.outputs) stream += graph.type(output) == ValueType{DType::kF32, {B, T, C}};
@@ -74,7 +75,7 @@ TEST(FullResidual, KeepsTheStreamAndItsGradientInF32) {
 // Of every matrix: one cast, which forward and backward pass share, and the optimizer.
 TEST(Autocast, CastsEveryWeightOnceAStep) {
   for (bool low_residual : {true, false}) {
-    Graph graph = step_of_gpt(context_of("bf16", low_residual), 0.2);
+    Graph graph = step_of_gpt(context_of(Precision::kBf16, low_residual), 0.2);
     auto users = find_users(graph);
     for (const Argument& argument : graph.arguments()) {
       if (argument.kind != Argument::Kind::kParameter || graph.shape(argument.value).size() < 2) continue;

@@ -111,7 +111,7 @@ struct Step {
   const char* name;
   bool tied = true;
   bool scaled = false;
-  const char* precision = "fp32";
+  Precision precision = Precision::kFp32;
   bool documents = false;
 };
 
@@ -149,7 +149,7 @@ TEST_P(ChunkedStep, HasTheSameLossAndGradients) {
   Graph plain = step_of_gpt(GetParam(), false), chunked = step_of_gpt(GetParam(), true);
   EXPECT_FALSE(find_classifier(plain));
   ASSERT_TRUE(find_classifier(chunked)) << print(chunked);
-  bool low = std::string(GetParam().precision) != "fp32";
+  bool low = GetParam().precision != Precision::kFp32;
   test::expect_same_meaning(plain, chunked, low ? 2e-2 : 1e-9);  // low: dW is rounded on one side only
 }
 
@@ -162,8 +162,8 @@ TEST_P(ChunkedStep, StoresNoLogitsButTheChunks) {
 }
 
 TEST_P(ChunkedStep, HasTheTypesOfItsPrecision) {
-  std::string precision = GetParam().precision;
-  DType low = precision == "bf16" ? DType::kBF16 : precision == "fp16" ? DType::kF16 : DType::kF32;
+  Precision precision = GetParam().precision;
+  DType low = precision == Precision::kBf16 ? DType::kBF16 : precision == Precision::kFp16 ? DType::kF16 : DType::kF32;
   Graph graph = step_of_gpt(GetParam(), true);
   const Node* node = find_classifier(graph);
   ASSERT_TRUE(node);
@@ -187,10 +187,12 @@ TEST_P(ChunkedStep, GetsTheEmbeddingsGradientInPlace) {
 
 INSTANTIATE_TEST_SUITE_P(Steps, ChunkedStep,
                          testing::Values(Step{"Tied"}, Step{"Untied", false}, Step{"Scaled", true, true},
-                                         Step{"Bf16", true, false, "bf16"}, Step{"Bf16Untied", false, false, "bf16"},
-                                         Step{"Fp16", true, true, "fp16"}, Step{"Tf32", true, false, "tf32"},
-                                         Step{"Documents", true, false, "fp32", true},
-                                         Step{"DocumentsScaled", true, true, "fp16", true}),
+                                         Step{"Bf16", true, false, Precision::kBf16},
+                                         Step{"Bf16Untied", false, false, Precision::kBf16},
+                                         Step{"Fp16", true, true, Precision::kFp16},
+                                         Step{"Tf32", true, false, Precision::kTf32},
+                                         Step{"Documents", true, false, Precision::kFp32, true},
+                                         Step{"DocumentsScaled", true, true, Precision::kFp16, true}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ChunkedClassifier, LeavesInferenceAlone) {

@@ -341,7 +341,7 @@ Graph micro_batch(const PassContext& context) {
 
 PassContext able_in_bf16() {
   PassContext context = able();
-  context.options.precision = "bf16";
+  context.options.precision = Precision::kBf16;
   return context;
 }
 

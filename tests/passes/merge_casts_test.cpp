@@ -128,7 +128,7 @@ Graph step_of_gpt(const PassContext& context) {
   return graph;
 }
 
-PassContext context_of(const char* precision, bool fuse = true) {
+PassContext context_of(Precision precision, bool fuse = true) {
   PassContext context;
   context.options.precision = precision;
   context.options.disable_passes = {"pad_vocab"};
@@ -138,7 +138,7 @@ PassContext context_of(const char* precision, bool fuse = true) {
 
 // The copies of all parameters together are the most that it may cost.
 TEST(MergeCasts, CastsAllWeightsOfAStepAtOnce) {
-  for (const char* precision : {"bf16", "fp16"}) {
+  for (Precision precision : {Precision::kBf16, Precision::kFp16}) {
     PassContext merged = context_of(precision), apart = merged;
     apart.options.disable_passes.emplace_back("merge_casts");
     Graph after = step_of_gpt(merged), before = step_of_gpt(apart);
@@ -154,8 +154,8 @@ TEST(MergeCasts, CastsAllWeightsOfAStepAtOnce) {
 }
 
 TEST(MergeCasts, IsPartOfFusion) {
-  EXPECT_EQ(test::count_ops(step_of_gpt(context_of("bf16", false)), "multi_cast"), 0);
-  EXPECT_EQ(test::count_ops(step_of_gpt(context_of("fp32")), "multi_cast"), 0);
+  EXPECT_EQ(test::count_ops(step_of_gpt(context_of(Precision::kBf16, false)), "multi_cast"), 0);
+  EXPECT_EQ(test::count_ops(step_of_gpt(context_of(Precision::kFp32)), "multi_cast"), 0);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST_P(PipelineSetting, KeepsLossNormAndUpdates) {
 
 CompileConfig options(void (*change)(CompileConfig&)) {
   CompileConfig config;
-  config.precision = "fp32";
+  config.precision = Precision::kFp32;
   change(config);
   return config;
 }
@@ -98,9 +98,9 @@ const Setting kSettings[] = {
     {"separate_updates", 0, 1e-9, options([](CompileConfig& c) { c.disable_passes = {"fused_optimizer"}; })},
     {"recompute_some", 0.2, 1e-9, options([](CompileConfig& c) { c.memory_budget_gib = 12e3 / 1073741824.0; })},
     {"recompute_all", 0.2, 1e-9, options([](CompileConfig& c) { c.memory_budget_gib = 1e-9; })},
-    {"bf16", 0, 0.2, options([](CompileConfig& c) { c.precision = "bf16"; })},
+    {"bf16", 0, 0.2, options([](CompileConfig& c) { c.precision = Precision::kBf16; })},
     {"bf16_naive", 0, 0.2, options([](CompileConfig& c) {
-       c.precision = "bf16";
+       c.precision = Precision::kBf16;
        c.disable_passes = {"flash_attention"};
      })},
 };
@@ -112,7 +112,7 @@ TEST(Pipeline, RecomputationLowersThePeak) {
   add_optimizer(plain);
   Graph budgeted = plain;
   PassContext context;
-  context.options.precision = "fp32";
+  context.options.precision = Precision::kFp32;
   context.options.disable_passes = {"form_groups", "fuse"};
   run_passes(plain, Stage::kStep, context);
   context.options.memory_budget_gib = 1e-9;
@@ -124,7 +124,7 @@ TEST(Pipeline, GivesTheSameTextEveryTime) {
   auto compile = [] {
     Graph graph = tiny_gpt(0.2);
     PassContext context;
-    context.options.precision = "fp32";
+    context.options.precision = Precision::kFp32;
     run_passes(graph, Stage::kForward, context);
     add_optimizer(graph);
     run_passes(graph, Stage::kStep, context);

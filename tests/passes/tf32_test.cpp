@@ -14,7 +14,7 @@ PassContext with_units() {
   PassContext context;
   context.target.f32_flops = 1e12;
   context.target.tf32_flops = 8e12;
-  context.options.precision = "tf32";
+  context.options.precision = Precision::kTf32;
   return context;
 }
 

@@ -40,7 +40,7 @@ inline RunConfig tiny_config(const std::filesystem::path& folder) {
   config.data.path = {(folder / "data").string()};
   config.optimizer.warmup_steps = 3;
   config.train = {.out = (folder / "run").string(), .steps = 20, .batch = 2, .eval_every = 0, .checkpoint_every = 0};
-  config.compile.precision = "fp32";
+  config.compile.precision = Precision::kFp32;
   config.threads = 2;
   return config;
 }

@@ -13,7 +13,7 @@ constexpr int64_t kBatch = 64;
 CompiledStep compile(bool chunked, double budget_gib = 0) {
   RunConfig config;
   config.train.batch = kBatch;
-  config.compile.precision = "bf16";
+  config.compile.precision = Precision::kBf16;
   if (!chunked) config.compile.disable_passes = {"chunked_classifier"};
   config.compile.memory_budget_gib = budget_gib;
   Target target;

@@ -19,7 +19,7 @@ RunConfig config_of(int64_t batch, bool mask = true) {
   config.model = {.layers = 2, .heads = 2, .width = 16, .context = 24, .vocab = 31};
   config.train.batch = batch;
   config.train.total_batch = 4 * 24;
-  config.compile.precision = "fp32";
+  config.compile.precision = Precision::kFp32;
   config.data.mask_documents = mask;
   return config;
 }

@@ -14,7 +14,7 @@ namespace {
 RungResult rung(std::string name, double ms) {
   RungResult r;
   r.name = std::move(name);
-  r.precision = "bf16";
+  r.precision = Precision::kBf16;
   r.ms = ms;
   r.predicted_ms = ms * 1.1;
   r.tokens_per_second = 65536 / ms * 1e3;
@@ -22,7 +22,7 @@ RungResult rung(std::string name, double ms) {
   r.speedup_total = 12.5;
   r.mfu = 0.571;
   r.mfu_causal = 0.533;
-  r.peak = peak_of({.name = "NVIDIA H200"}, "bf16");
+  r.peak = peak_of({.name = "NVIDIA H200"}, Precision::kBf16);
   r.planned_bytes = int64_t(24) << 30;
   r.used_bytes = int64_t(25) << 30;
   r.first_step_ms = 1500;

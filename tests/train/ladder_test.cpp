@@ -35,7 +35,7 @@ class SmallMachine : public Backend {
 };
 
 void all_off(RunConfig& c, int64_t) {
-  c.compile.precision = "fp32";
+  c.compile.precision = Precision::kFp32;
   c.compile.disable_passes = {"fuse", "flash_attention", "pad_vocab", "fused_optimizer"};
 }
 void nothing(RunConfig&, int64_t) {}
@@ -76,7 +76,7 @@ TEST_F(Ladder, TimesStepsByTheDevicesClock) {
   EXPECT_LT(r.mfu_causal, r.mfu);
   EXPECT_GT(r.predicted_ms, 0);
   EXPECT_GT(r.first_step_ms, 0);
-  EXPECT_EQ(r.precision, "fp32");
+  EXPECT_EQ(r.precision, Precision::kFp32);
 }
 
 TEST_F(Ladder, OnTheCpuTheHostsClockIsRead) {

@@ -15,7 +15,7 @@
 namespace tokamak {
 namespace {
 
-RunConfig config_of(const char* precision, double loss_scale, int64_t micro_batches = 1) {
+RunConfig config_of(Precision precision, double loss_scale, int64_t micro_batches = 1) {
   RunConfig config;
   config.model = {.layers = 1, .heads = 2, .width = 16, .context = 8, .vocab = 31};
   config.optimizer.weight_decay = 0;
@@ -48,8 +48,8 @@ std::vector<StepResult> run(const RunConfig& config, int64_t steps) {
 
 TEST(Fp16, TrainsAsFp32Does) {
   for (int64_t micro_batches : {1, 2}) {
-    std::vector<StepResult> low = run(config_of("fp16", 65536, micro_batches), 12);
-    std::vector<StepResult> full = run(config_of("fp32", 65536, micro_batches), 12);
+    std::vector<StepResult> low = run(config_of(Precision::kFp16, 65536, micro_batches), 12);
+    std::vector<StepResult> full = run(config_of(Precision::kFp32, 65536, micro_batches), 12);
     for (size_t i = 0; i < low.size(); ++i) {
       EXPECT_NEAR(low[i].loss, full[i].loss, 0.02) << "step " << i;
       EXPECT_NEAR(low[i].grad_norm, full[i].grad_norm, 0.02 * full[i].grad_norm) << "step " << i;
@@ -64,7 +64,7 @@ TEST(Fp16, TrainsAsFp32Does) {
 // As many steps are lost as the scale has to be halved; until then nothing changes, so the loss stays.
 TEST(Fp16, RecoversFromAScaleThatOverflows) {
   for (int64_t micro_batches : {1, 2}) {
-    std::vector<StepResult> results = run(config_of("fp16", 1e9, micro_batches), 30);
+    std::vector<StepResult> results = run(config_of(Precision::kFp16, 1e9, micro_batches), 30);
     size_t first_good = 0;
     while (first_good < results.size() && !std::isfinite(results[first_good].grad_norm)) ++first_good;
     ASSERT_GT(first_good, 2u);
@@ -93,7 +93,7 @@ TEST(Fp16, SkippedStepsAreNoDivergence) {
   TemporaryFolder folder;
   test::make_tiny_data(folder.path());
   RunConfig config = test::tiny_config(folder.path());
-  config.compile.precision = "fp16";
+  config.compile.precision = Precision::kFp16;
   config.compile.loss_scale = 1e7;
   Silent observer;
   auto backend = cpu::make_backend();
@@ -107,7 +107,7 @@ TEST(Fp16, ARunThatOnlyOverflowsEndsWithAnError) {
   TemporaryFolder folder;
   test::make_tiny_data(folder.path());
   RunConfig config = test::tiny_config(folder.path());
-  config.compile.precision = "fp16";
+  config.compile.precision = Precision::kFp16;
   config.compile.loss_scale = 65536;
   config.optimizer.lr = 1e6;  // what the first steps leave behind is beyond f16
   config.optimizer.warmup_steps = 0;
@@ -123,7 +123,7 @@ TEST(Tf32, MeansFp32WithoutUnitsForIt) {
   test::make_tiny_data(folder.path());
   RunConfig config = test::tiny_config(folder.path());
   config.train.steps = 1;
-  config.compile.precision = "tf32";
+  config.compile.precision = Precision::kTf32;
   Silent observer;
   auto backend = cpu::make_backend();
   train(config, cpu::nominal_platform(), *backend, observer, [] { return false; });
@@ -135,10 +135,10 @@ TEST(Resolve, AutoTakesTheFastest) {
     RunConfig config;
     return resolve(config, Target{.f32_flops = f32, .bf16_flops = bf16, .tf32_flops = tf32}).compile.precision;
   };
-  EXPECT_EQ(chosen(1, 0, 1.05), "fp32");
-  EXPECT_EQ(chosen(1, 0, 2), "bf16");
-  EXPECT_EQ(chosen(1, 8, 8.5), "tf32");
-  EXPECT_EQ(chosen(1, 8, 16), "bf16");
+  EXPECT_EQ(chosen(1, 0, 1.05), Precision::kFp32);
+  EXPECT_EQ(chosen(1, 0, 2), Precision::kBf16);
+  EXPECT_EQ(chosen(1, 8, 8.5), Precision::kTf32);
+  EXPECT_EQ(chosen(1, 8, 16), Precision::kBf16);
 }
 
 }  // namespace

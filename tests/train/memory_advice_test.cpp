@@ -17,7 +17,7 @@ RunConfig small_run() {
   config.model.layers = 4, config.model.heads = 2, config.model.width = 64, config.model.context = 128;
   config.model.vocab = 512;
   config.train.batch = 48;
-  config.compile.precision = "fp32";
+  config.compile.precision = Precision::kFp32;
   return config;
 }
 

@@ -53,7 +53,7 @@ TEST(ChooseBatch, TotalBatchMustBeMadeOfWholeMicroBatches) {
 // In the order of a PyTorch ladder, so that tables compare row by row.
 TEST(GpuRungs, SwitchOnOneThingAfterTheOther) {
   RunConfig config = tiny();
-  std::vector<std::string> precisions;
+  std::vector<Precision> precisions;
   for (const Rung& rung : gpu_rungs()) {
     if (rung.optional) continue;
     CompileConfig before = config.compile;
@@ -71,9 +71,9 @@ TEST(GpuRungs, SwitchOnOneThingAfterTheOther) {
     precisions.push_back(config.compile.precision);
   }
   ASSERT_GE(precisions.size(), 3u);
-  EXPECT_EQ(precisions[0], "fp32");
-  EXPECT_EQ(precisions[1], "tf32");
-  EXPECT_EQ(precisions[2], "bf16");
+  EXPECT_EQ(precisions[0], Precision::kFp32);
+  EXPECT_EQ(precisions[1], Precision::kTf32);
+  EXPECT_EQ(precisions[2], Precision::kBf16);
   EXPECT_TRUE(config.compile.disable_passes.empty() && config.compile.low_residual && config.compile.cuda_graph);
 }
 
@@ -101,7 +101,7 @@ TEST(GpuRungs, OptionalOnes) {
     ADD_FAILURE() << "no rung " << name;
     return config;
   };
-  EXPECT_EQ(apply("FP16 + loss scaling").compile.precision, "fp16");
+  EXPECT_EQ(apply("FP16 + loss scaling").compile.precision, Precision::kFp16);
   EXPECT_EQ(apply("recompute (memory budget)").compile.memory_budget_gib, 1.5);
   RunConfig accumulated = apply("accumulation x4");
   EXPECT_EQ(accumulated.train.total_batch, 4 * accumulated.train.batch * accumulated.model.context);

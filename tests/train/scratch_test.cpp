@@ -52,9 +52,9 @@ TEST_F(Scratch, IsAsPlannedOnEveryRung) {
 
 TEST_F(Scratch, IsAsPlannedOfOtherRuns) {
   RunConfig config = small();
-  config.compile.precision = "fp16";
+  config.compile.precision = Precision::kFp16;
   expect_as_planned(config, "fp16, by reference kernels");
-  config.compile.precision = "fp32";
+  config.compile.precision = Precision::kFp32;
   config.model.dropout = 0.1;
   config.data.mask_documents = true;
   expect_as_planned(config, "dropout and documents");

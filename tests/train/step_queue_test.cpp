@@ -16,7 +16,7 @@ RunConfig tiny() {
   RunConfig config;
   config.model = {.layers = 1, .heads = 2, .width = 16, .context = 8, .vocab = 61};
   config.train.batch = 2;
-  config.compile.precision = "fp32";
+  config.compile.precision = Precision::kFp32;
   return config;
 }
 

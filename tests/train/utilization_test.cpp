@@ -7,25 +7,25 @@ namespace {
 
 TEST(Utilization, PeaksOfTheDatasheetByNameAndPrecision) {
   Target h200{.name = "NVIDIA H200"};
-  EXPECT_EQ(peak_of(h200, "bf16").flops, 989e12);
-  EXPECT_EQ(peak_of(h200, "fp16").flops, 989e12);
-  EXPECT_EQ(peak_of(h200, "tf32").flops, 494e12);
-  EXPECT_EQ(peak_of(h200, "fp32").flops, 67e12);
-  EXPECT_EQ(peak_of(h200, "bf16").name, "989 TFLOP/s (H200 datasheet, bf16 dense)");
-  EXPECT_EQ(peak_of({.name = "NVIDIA H100 80GB HBM3"}, "bf16").flops, 989e12);
-  EXPECT_EQ(peak_of({.name = "NVIDIA H100 PCIe"}, "bf16").flops, 756e12);
-  EXPECT_EQ(peak_of({.name = "NVIDIA A100-SXM4-80GB"}, "tf32").flops, 156e12);
-  EXPECT_EQ(peak_of({.name = "NVIDIA GeForce RTX 4090"}, "bf16").flops, 165e12);
-  EXPECT_EQ(peak_of({.name = "NVIDIA B200"}, "fp32").flops, 75e12);
+  EXPECT_EQ(peak_of(h200, Precision::kBf16).flops, 989e12);
+  EXPECT_EQ(peak_of(h200, Precision::kFp16).flops, 989e12);
+  EXPECT_EQ(peak_of(h200, Precision::kTf32).flops, 494e12);
+  EXPECT_EQ(peak_of(h200, Precision::kFp32).flops, 67e12);
+  EXPECT_EQ(peak_of(h200, Precision::kBf16).name, "989 TFLOP/s (H200 datasheet, bf16 dense)");
+  EXPECT_EQ(peak_of({.name = "NVIDIA H100 80GB HBM3"}, Precision::kBf16).flops, 989e12);
+  EXPECT_EQ(peak_of({.name = "NVIDIA H100 PCIe"}, Precision::kBf16).flops, 756e12);
+  EXPECT_EQ(peak_of({.name = "NVIDIA A100-SXM4-80GB"}, Precision::kTf32).flops, 156e12);
+  EXPECT_EQ(peak_of({.name = "NVIDIA GeForce RTX 4090"}, Precision::kBf16).flops, 165e12);
+  EXPECT_EQ(peak_of({.name = "NVIDIA B200"}, Precision::kFp32).flops, 75e12);
 }
 
 TEST(Utilization, OtherMachinesAreComparedWithTheirOwnMatmuls) {
   for (const char* name : {"AMD EPYC", "NVIDIA H200 MIG 1g.18gb", "NVIDIA GeForce RTX 4090 Laptop GPU"}) {
     Target target{.name = name, .f32_flops = 2e12, .bf16_flops = 8e12, .tf32_flops = 4e12};
-    EXPECT_EQ(peak_of(target, "fp32").flops, 2e12) << name;
-    EXPECT_EQ(peak_of(target, "tf32").flops, 4e12) << name;
-    EXPECT_EQ(peak_of(target, "bf16").flops, 8e12) << name;
-    EXPECT_NE(peak_of(target, "bf16").name.find("matmul rate"), std::string::npos) << name;
+    EXPECT_EQ(peak_of(target, Precision::kFp32).flops, 2e12) << name;
+    EXPECT_EQ(peak_of(target, Precision::kTf32).flops, 4e12) << name;
+    EXPECT_EQ(peak_of(target, Precision::kBf16).flops, 8e12) << name;
+    EXPECT_NE(peak_of(target, Precision::kBf16).name.find("matmul rate"), std::string::npos) << name;
   }
 }
 

@@ -60,7 +60,7 @@ TEST_P(Codegen, StaysWithinSharedMemory) {
 }
 
 // The groups of the training step of a small GPT with dropout; equal texts once.
-std::set<std::string> texts_of_a_step(const std::string& precision) {
+std::set<std::string> texts_of_a_step(Precision precision) {
   RunConfig config;
   config.model.layers = 1, config.model.heads = 2, config.model.width = 128, config.model.context = 64;
   config.model.vocab = 300, config.model.dropout = 0.1;
@@ -73,7 +73,7 @@ std::set<std::string> texts_of_a_step(const std::string& precision) {
   return texts;
 }
 
-class CodegenStep : public ::testing::TestWithParam<std::string> {};
+class CodegenStep : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(CodegenStep, CompilesForTheOldestAndTheNewestArchitecture) {
   std::set<std::string> texts = texts_of_a_step(GetParam());
@@ -81,8 +81,9 @@ TEST_P(CodegenStep, CompilesForTheOldestAndTheNewestArchitecture) {
   for (const std::string& text : texts) test::expect_compiles(text, {}, {{8, 0}, {12, 0}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, CodegenStep, ::testing::Values("fp32", "bf16", "fp16"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Precisions, CodegenStep,
+                         ::testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
+                         [](const auto& info) { return std::string(precision_name(info.param)); });
 
 std::string source_of(const std::string& name, int64_t rows, int64_t cols) {
   for (const GroupCase& c : test::group_cases())

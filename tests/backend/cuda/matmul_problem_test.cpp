@@ -206,16 +206,16 @@ TEST(matmul_problem, refuses_other_sums_of_a_gradient) {
 }
 
 TEST(matmul_problem, reads_every_matmul_of_a_training_step) {
-  for (const char* precision : {"fp32", "tf32", "bf16", "fp16"}) {
+  for (Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16}) {
     auto matmuls = test::matmuls_of_step(precision).matmuls;
-    EXPECT_GE(matmuls.size(), 14u) << precision;
-    EXPECT_LE(matmuls.size(), 24u) << precision;
+    EXPECT_GE(matmuls.size(), 14u) << precision_name(precision);
+    EXPECT_LE(matmuls.size(), 24u) << precision_name(precision);
     for (const auto& [key, node] : matmuls) {
       if (hopper_supports(node, {9, 0})) continue;  // by an own kernel
       EXPECT_NO_THROW(MatmulCall{node.problem}) << key;
     }
   }
-  EXPECT_TRUE(test::matmuls_of_step("bf16").matmuls.count("bf16 65536x50304x768 nt")) << "the head";
+  EXPECT_TRUE(test::matmuls_of_step(Precision::kBf16).matmuls.count("bf16 65536x50304x768 nt")) << "the head";
 }
 
 // Descriptors need no GPU: this finds attributes that the library refuses.

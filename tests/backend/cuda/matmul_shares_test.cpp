@@ -43,7 +43,7 @@ std::map<std::string, double> shares_of_step(const RunConfig& config) {
 TEST(matmul_shares, of_a_training_step) {
   RunConfig config;
   config.train.batch = 64;
-  config.compile.precision = "bf16";
+  config.compile.precision = Precision::kBf16;
   auto shares = shares_of_step(config);
   double all = 0;
   for (const auto& [problem, share] : shares) {

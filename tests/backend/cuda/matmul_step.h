@@ -20,7 +20,7 @@ struct StepMatmuls {
 };
 
 /// Those of GPT-2 124M at batch 64 by key. Reading throws where a pass made a group of a form that the GPU lacks.
-inline StepMatmuls matmuls_of_step(const std::string& precision) {
+inline StepMatmuls matmuls_of_step(Precision precision) {
   RunConfig config;
   config.train.batch = 64;
   config.compile.precision = precision;

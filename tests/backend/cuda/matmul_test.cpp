@@ -249,7 +249,7 @@ TEST(gpu_matmul, times_the_matmuls_of_a_whole_step) {
   const cuda::SearchEffort patient{.candidates = 128, .seconds = 1, .loading_seconds = 1};
   library.handle();
   double took = 0, seconds = 0, least = 0;
-  StepMatmuls step = matmuls_of_step("bf16");
+  StepMatmuls step = matmuls_of_step(Precision::kBf16);
   for (const auto& [key, node] : step.matmuls) {
     if (hopper_supports(node, {9, 0})) continue;  // not the library's
     cuda::MatmulCall call(node.problem);

@@ -131,7 +131,7 @@ TEST(AttentionSums, AreForSomeNodes) {
 
 // The gradient of the bias of q, k and v needs no pass over dqkv of its own.
 TEST(AttentionSums, AreInTheStepOfAnH200) {
-  auto count = [](const char* precision, std::vector<std::string> disabled) {
+  auto count = [](Precision precision, std::vector<std::string> disabled) {
     RunConfig config;
     config.train.batch = 16;
     config.compile.precision = precision;
@@ -140,10 +140,10 @@ TEST(AttentionSums, AreInTheStepOfAnH200) {
     return std::count_if(graph.nodes().begin(), graph.nodes().end(),
                          [](const Node& node) { return node.attrs.get_bool("sums", false); });
   };
-  EXPECT_EQ(count("bf16", {}), 12);
-  EXPECT_EQ(count("fp16", {}), 12);
-  EXPECT_EQ(count("bf16", {"attention_sums"}), 0);
-  EXPECT_EQ(count("fp32", {}), 0);
+  EXPECT_EQ(count(Precision::kBf16, {}), 12);
+  EXPECT_EQ(count(Precision::kFp16, {}), 12);
+  EXPECT_EQ(count(Precision::kBf16, {"attention_sums"}), 0);
+  EXPECT_EQ(count(Precision::kFp32, {}), 0);
 }
 
 // Weight gradients are cut into parts; what fills the device by itself, or has a short sum, is not.
@@ -165,7 +165,7 @@ TEST(MatmulScratch, IsOfPartialSums) {
 // What steps of GPT-2 124M took on an H200 (bench/results, 2026-11-21): no more than planned, and planned not much
 // more.
 TEST(StepScratch, HoldsWhatAnH200Took) {
-  auto scratch = [](int64_t batch, bool top, const char* precision) {
+  auto scratch = [](int64_t batch, bool top, Precision precision) {
     RunConfig config;
     config.train.batch = batch;
     config.compile.precision = precision;
@@ -175,10 +175,10 @@ TEST(StepScratch, HoldsWhatAnH200Took) {
     EXPECT_LT(double(step.scratch_bytes()), 0.02 * double(step.total_bytes()));
     return step.scratch_bytes();
   };
-  EXPECT_GE(scratch(16, true, "bf16"), 36175872);
-  EXPECT_GE(scratch(64, true, "bf16"), 42467328);
-  EXPECT_GE(scratch(16, false, "bf16"), 35389440);
-  EXPECT_GE(scratch(16, false, "fp32"), 50331648);
+  EXPECT_GE(scratch(16, true, Precision::kBf16), 36175872);
+  EXPECT_GE(scratch(64, true, Precision::kBf16), 42467328);
+  EXPECT_GE(scratch(16, false, Precision::kBf16), 35389440);
+  EXPECT_GE(scratch(16, false, Precision::kFp32), 50331648);
 }
 
 }  // namespace

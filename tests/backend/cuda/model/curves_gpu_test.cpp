@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kSteps = 500, kWindow = 25;
 constexpr double kAllowed = 0.02;
 
-RunConfig curve_run(const std::string& precision) {
+RunConfig curve_run(Precision precision) {
   RunConfig config;
   config.model = {.layers = 4, .heads = 4, .width = 256, .context = 256, .vocab = 50257};
   config.train.batch = 16;
@@ -28,7 +28,7 @@ std::vector<int32_t> tokens_of(const std::string& name, size_t count) {
   return ids;
 }
 
-std::vector<double> losses_of(const std::string& precision, const std::vector<int32_t>& ids) {
+std::vector<double> losses_of(Precision precision, const std::vector<int32_t>& ids) {
   RunConfig config = curve_run(precision);
   Session session(config, gpu_platform(), gpu_backend());
   session.initialise();
@@ -54,11 +54,12 @@ TEST(GpuCurves, LowPrecisionStaysWithFp32) {
   TOKAMAK_NEED_SHARED_DATA("wikitext-2/train.txt");
   TOKAMAK_NEED_SHARED_DATA("gpt2/encoder.json");
   std::vector<int32_t> ids = tokens_of("wikitext-2/train.txt", 2'100'000);
-  std::vector<double> full = losses_of("fp32", ids);
+  std::vector<double> full = losses_of(Precision::kFp32, ids);
   EXPECT_LT(window_mean(full, kSteps - kWindow), full[0] - 3) << "it does not learn";
   fmt::print("step       fp32      tf32      bf16      fp16   (means of {} steps)\n", kWindow);
   std::vector<std::vector<double>> others;
-  for (const char* precision : {"tf32", "bf16", "fp16"}) others.push_back(losses_of(precision, ids));
+  for (Precision precision : {Precision::kTf32, Precision::kBf16, Precision::kFp16})
+    others.push_back(losses_of(precision, ids));
   for (int64_t begin = 0; begin < kSteps; begin += kWindow) {
     double expected = window_mean(full, begin);
     fmt::print("{:>4}  {:>9.4f}", begin + kWindow, expected);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int32_t kEnd = 7;
 
-RunConfig masked_run(const std::string& precision) {
+RunConfig masked_run(Precision precision) {
   RunConfig config = small_run();
   config.data.mask_documents = true;
   config.train.total_batch = 2 * config.train.batch * config.model.context;
@@ -50,23 +50,25 @@ RunTrace train_masked_on_gpu(const RunConfig& config) {
 TEST(GpuDocuments, TrainAsOnTheCpu) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   std::unique_ptr<Backend> cpu = cpu::make_backend();
-  RunTrace expected = train_masked(masked_run("fp32"), cpu::nominal_platform(), *cpu);
-  for (const char* precision : {"fp32", "tf32", "bf16", "fp16"})
+  RunTrace expected = train_masked(masked_run(Precision::kFp32), cpu::nominal_platform(), *cpu);
+  for (Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16})
     for (bool flash : {true, false}) {
       RunConfig config = masked_run(precision);
       if (!flash) config.compile.disable_passes = {"flash_attention"};
       RunTrace got = train_masked_on_gpu(config);
-      double near = std::string(precision) == "fp32" ? 1e-4 : 2e-2;
+      double near = precision == Precision::kFp32 ? 1e-4 : 2e-2;
       for (size_t i = 0; i < expected.losses.size(); ++i) {
-        EXPECT_NEAR(got.losses[i], expected.losses[i], near * expected.losses[0]) << precision << ' ' << flash;
-        EXPECT_NEAR(got.norms[i], expected.norms[i], 5 * near * expected.norms[0]) << precision << ' ' << flash;
+        EXPECT_NEAR(got.losses[i], expected.losses[i], near * expected.losses[0])
+            << precision_name(precision) << ' ' << flash;
+        EXPECT_NEAR(got.norms[i], expected.norms[i], 5 * near * expected.norms[0])
+            << precision_name(precision) << ' ' << flash;
       }
     }
 }
 
 TEST(GpuDocuments, RecordingAndAnotherRunHaveTheSameBits) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  RunConfig config = masked_run("bf16"), launched = config;
+  RunConfig config = masked_run(Precision::kBf16), launched = config;
   launched.compile.cuda_graph = false;
   RunTrace first = train_masked_on_gpu(config);
   expect_same_bits(first, train_masked_on_gpu(config));

@@ -12,9 +12,9 @@ namespace {
 struct Closeness {
   double loss, norm, after;
 };
-Closeness closeness_of(const std::string& precision) {
-  if (precision == "fp32") return {1e-5, 5e-5, 2e-4};
-  if (precision == "tf32") return {3e-3, 1e-2, 0};
+Closeness closeness_of(Precision precision) {
+  if (precision == Precision::kFp32) return {1e-5, 5e-5, 2e-4};
+  if (precision == Precision::kTf32) return {3e-3, 1e-2, 0};
   return {1e-2, 5e-2, 0};
 }
 
@@ -70,7 +70,7 @@ void take_steps(const Golden& golden, const CompileConfig& compile, int64_t micr
   }
 }
 
-class GpuGolden : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+class GpuGolden : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {};
 
 TEST_P(GpuGolden, TakesTenSteps) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
@@ -92,9 +92,11 @@ TEST_P(GpuGolden, TakesTenSteps) {
 
 INSTANTIATE_TEST_SUITE_P(All, GpuGolden,
                          ::testing::Combine(::testing::Values("gpt2_tiny", "gpt2_tiny_untied_nobias"),
-                                            ::testing::Values("fp32", "tf32", "bf16", "fp16")),
+                                            ::testing::Values(Precision::kFp32, Precision::kTf32, Precision::kBf16,
+                                                              Precision::kFp16)),
                          [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+                           return fmt::format("{}_{}", std::get<0>(info.param),
+                                              precision_name(std::get<1>(info.param)));
                          });
 
 }  // namespace

@@ -21,7 +21,7 @@ float read_float(Session& session, const std::string& name) {
 TEST(GpuOverflow, SkipsExactlyItsUpdateAndRecovers) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   RunConfig config = small_run();
-  config.compile.precision = "fp16";
+  config.compile.precision = Precision::kFp16;
   Session session(config, gpu_platform(), gpu_backend());
   session.initialise();
   for (int64_t step = 0; step < 3; ++step) step_of(session, config, step);
@@ -49,7 +49,7 @@ TEST(GpuOverflow, SkipsExactlyItsUpdateAndRecovers) {
 // What compute-sanitizer runs: every kernel of a training step, small.
 TEST(GpuSanitized, AStepInEveryPrecision) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (const char* precision : {"fp32", "bf16", "fp16"})
+  for (Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16})
     for (double dropout : {0.0, 0.1}) {
       RunConfig config = small_run();
       config.model = {.layers = 1, .heads = 2, .width = 128, .context = 64, .vocab = 203};
@@ -57,7 +57,7 @@ TEST(GpuSanitized, AStepInEveryPrecision) {
       config.train.batch = 2;
       config.compile.precision = precision;
       RunTrace trace = train_small(config, 2);
-      EXPECT_TRUE(std::isfinite(trace.losses.back())) << precision;
+      EXPECT_TRUE(std::isfinite(trace.losses.back())) << precision_name(precision);
     }
 }
 

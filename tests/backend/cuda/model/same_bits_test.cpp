@@ -10,7 +10,7 @@
 namespace tokamak::test {
 namespace {
 
-class SameBits : public ::testing::TestWithParam<const char*> {
+class SameBits : public ::testing::TestWithParam<Precision> {
  protected:
   void SetUp() override {
     if (!has_gpu()) GTEST_SKIP() << kNoGpu;
@@ -69,8 +69,9 @@ TEST_P(SameBits, RecomputedTwiceAndRecordedOrNot) {
   expect_same_bits(first, train_small(config_));
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, ::testing::Values("fp32", "tf32", "bf16", "fp16"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Precisions, SameBits,
+                         ::testing::Values(Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16),
+                         [](const auto& info) { return std::string(precision_name(info.param)); });
 
 class Quiet : public TrainObserver {
  public:
@@ -80,7 +81,7 @@ class Quiet : public TrainObserver {
   void saved(int64_t, const std::filesystem::path&) override {}
 };
 
-class GpuResume : public ::testing::TestWithParam<const char*> {};
+class GpuResume : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(GpuResume, TenAndTenAreTwenty) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
@@ -101,8 +102,8 @@ TEST_P(GpuResume, TenAndTenAreTwenty) {
   expect_same(read_run(folder / "straight", 20), read_run(folder / "broken", 20));
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, GpuResume, ::testing::Values("fp32", "bf16", "fp16"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Precisions, GpuResume, ::testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
+                         [](const auto& info) { return std::string(precision_name(info.param)); });
 
 }  // namespace
 }  // namespace tokamak::test

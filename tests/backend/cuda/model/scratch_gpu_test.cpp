@@ -10,7 +10,7 @@ namespace {
 TEST(GpuScratch, ASessionTakesNoMoreThanPlannedOrAllowed) {
   constexpr int64_t kAllowed = int64_t(128) << 20;
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (const char* precision : {"fp32", "tf32", "bf16", "fp16"})
+  for (Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16})
     for (bool fuse : {true, false})
       for (int64_t width : {128, 768}) {
         RunConfig config = small_run();
@@ -21,7 +21,7 @@ TEST(GpuScratch, ASessionTakesNoMoreThanPlannedOrAllowed) {
         if (!fuse) config.compile.disable_passes = {"fuse"};
         Session session(config, gpu_platform(), gpu_backend());
         int64_t planned = session.compiled().scratch_bytes(), taken = session.workspace_bytes();
-        std::string what = fmt::format("{}_width_{}_fuse_{}", precision, width, fuse);
+        std::string what = fmt::format("{}_width_{}_fuse_{}", precision_name(precision), width, fuse);
         EXPECT_LE(taken, std::max(planned, kAllowed)) << what;
         RecordProperty(what, fmt::format("planned {}, taken {}", planned, taken));
       }
@@ -29,7 +29,7 @@ TEST(GpuScratch, ASessionTakesNoMoreThanPlannedOrAllowed) {
 
 TEST(GpuScratch, EveryKernelButLibrariesIsPlannedExactly) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (const char* precision : {"fp32", "bf16"}) {
+  for (Precision precision : {Precision::kFp32, Precision::kBf16}) {
     RunConfig config = small_run();
     config.compile.precision = precision;
     config.compile.disable_passes = {"chunked_classifier"};
@@ -41,7 +41,7 @@ TEST(GpuScratch, EveryKernelButLibrariesIsPlannedExactly) {
       bool matmul = node.op->name == "matmul" || node.op == &op::fused_matmul;
       if (matmul || node.op->name == "attention_grad" || node.op->name == "attention") continue;
       EXPECT_EQ(gpu_backend().compile(graph, node)->workspace_bytes(), platform.kernels->scratch_bytes(graph, node))
-          << precision << ' ' << node.op->name;
+          << precision_name(precision) << ' ' << node.op->name;
     }
   }
 }
