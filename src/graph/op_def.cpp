@@ -16,6 +16,13 @@ NodeSpec spec_of(const Graph& graph, const Node& node) {
   return spec;
 }
 
+std::map<std::string, std::vector<const OpDef*>> effects_of(const Graph& graph) {
+  std::map<std::string, std::vector<const OpDef*>> effects;
+  for (const Node& node : graph.nodes())
+    if (node.op->effects) effects[node.op->effects(node)].push_back(node.op);
+  return effects;
+}
+
 Cost node_cost(const Graph& graph, const Node& node) {
   std::vector<ValueType> outputs;
   for (ValueId output : node.outputs) outputs.push_back(graph.type(output));

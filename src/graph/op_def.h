@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -71,6 +72,10 @@ struct OpDef {
   std::string_view scalar = {};
   /// and the same function over n elements in fp32, the first of which has row-major index `first` in the output.
   void (*tile)(const Node&, std::span<const TileOperand> inputs, int64_t first, int64_t n, float* out) = nullptr;
+  /// What a run of it acts on besides its outputs, in a word (a mesh axis, say): no pass drops, duplicates, merges,
+  /// moves or computes such a node again, nor puts it into a group, and those that act on the same run in the graph's
+  /// order. Null: nothing.
+  std::string (*effects)(const Node&) = nullptr;
   /// For every output i, the input whose storage it may take over when that input dies here (-1: none).
   int (*in_place)(const Node&, int output) = nullptr;
   /// Of groups: throws InternalError when the node's body, itself verified, is not of the form that the op's kernels
@@ -85,5 +90,8 @@ Cost default_cost(const NodeSpec& spec, std::span<const ValueType> outputs, doub
 Cost node_cost(const Graph& graph, const Node& node);
 
 NodeSpec spec_of(const Graph& graph, const Node& node);
+
+/// The ops with effects that the graph runs, in order, by what they act on.
+std::map<std::string, std::vector<const OpDef*>> effects_of(const Graph& graph);
 
 }  // namespace tokamak

@@ -25,6 +25,8 @@ void verify_body(const Graph& graph, const Node& node) {
     TOKAMAK_CHECK(body.type(body.arguments()[i].value) == graph.type(node.inputs[i]),
                   "[{}] input {} is {}, its body expects {}", node.op->name, i, to_string(graph.type(node.inputs[i])),
                   to_string(body.type(body.arguments()[i].value)));
+  for (const Node& inner : body.nodes())
+    TOKAMAK_CHECK(!inner.op->effects, "[{}] has effects and stands in a body", inner.op->name);
   verify(body);
   if (node.op->check_body) node.op->check_body(node);
 }
@@ -34,6 +36,8 @@ void verify_node(const Graph& graph, const Node& node, std::vector<bool>& define
   for (ValueId input : node.inputs)
     TOKAMAK_CHECK(input >= 0 && input < graph.num_values() && defined[size_t(input)],
                   "[{}] reads %{} before it is defined", node.op->name, input);
+  TOKAMAK_CHECK(!node.op->effects || node.op->fusion == Fusion::kOpaque, "[{}] has effects and is not opaque",
+                node.op->name);
   verify_attrs(node);
   if (node.body) verify_body(graph, node);
   std::vector<ValueType> types = node.op->infer(spec_of(graph, node));

@@ -9,12 +9,12 @@ namespace {
 class Recomputer {
  public:
   explicit Recomputer(const Graph& graph)
-      : graph_(graph), rewriter_(graph), tagged_(graph.nodes().size(), false),
+      : graph_(graph), rewriter_(graph), marked_(graph.nodes().size(), false),
         clone_(size_t(graph.num_values()), kNoValue) {
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
-      bool view = node.op->fusion == Fusion::kView && is_tagged(node.inputs[0]);
-      tagged_[n] = node.phase == Phase::kForward && (node.recompute || view);
+      bool view = node.op->fusion == Fusion::kView && is_marked(node.inputs[0]);
+      marked_[n] = node.phase == Phase::kForward && !node.op->effects && (node.recompute || view);
     }
   }
 
@@ -23,7 +23,7 @@ class Recomputer {
     for (const Node& node : graph_.nodes()) {
       Node copy = node;
       if (node.phase == Phase::kBackward) {
-        for (ValueId& input : copy.inputs) changed |= is_tagged(input);
+        for (ValueId& input : copy.inputs) changed |= is_marked(input);
         for (ValueId& input : copy.inputs) input = again(input);
       } else {
         copy.inputs = rewriter_.map(node.inputs);
@@ -36,14 +36,14 @@ class Recomputer {
   Graph finish() { return rewriter_.finish(); }
 
  private:
-  bool is_tagged(ValueId value) const {
+  bool is_marked(ValueId value) const {
     int producer = graph_.producer(value);
-    return producer >= 0 && tagged_[size_t(producer)];
+    return producer >= 0 && marked_[size_t(producer)];
   }
 
   // The new value that the backward pass reads in place of this old one.
   ValueId again(ValueId value) {
-    if (!is_tagged(value)) return rewriter_.map(value);
+    if (!is_marked(value)) return rewriter_.map(value);
     if (clone_[size_t(value)] != kNoValue) return clone_[size_t(value)];
     const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
     std::vector<ValueId> inputs;
@@ -64,7 +64,7 @@ class Recomputer {
 
   const Graph& graph_;
   Rewriter rewriter_;
-  std::vector<bool> tagged_;    // by node
+  std::vector<bool> marked_;    // by node
   std::vector<ValueId> clone_;  // by old value: what was computed again for it
 };
 

@@ -5,7 +5,8 @@
 //   %9 = matmul(%1, %8) #backward                   %9 = gelu(%0) #backward #recompute
 //                                                   %10 = matmul(%9, %8) #backward
 //
-// Tagged producers of a tagged node are computed again before it, each once; reshapes of tagged values count as tagged.
+// Marked producers of a marked node are computed again before it, each once; reshapes of marked values count as marked.
+// Nodes with effects are not, marked or not.
 // Exact. Tests: tests/passes/apply_recompute_test.cpp
 #pragma once
 

@@ -29,15 +29,18 @@ class Chooser {
  public:
   Chooser(const Graph& graph, const PassContext& context)
       : graph_(graph), context_(context), escaping_(find_escaping(graph)), saved_(size_t(graph.num_values()), false) {
-    for (const Node& node : graph.nodes())
+    for (const Node& node : graph.nodes()) {
       if (node.phase == Phase::kBackward)
         for (ValueId input : node.inputs) mark_saved(input);
+      if (node.op->effects)  // computed once, whatever is made of it again
+        for (ValueId output : node.outputs) saved_[size_t(output)] = true;
+    }
     for (size_t n = 0; n < graph.nodes().size(); ++n) add_candidate(n);
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.bytes_per_second > b.bytes_per_second; });
   }
 
-  // The graph with the fewest candidates tagged that fits, else with those that need least.
+  // The graph with the fewest candidates marked that fits, else with those that need least.
   std::optional<Graph> choose(double budget) {
     if (double(peak_of(0)) <= budget || candidates_.empty()) return {};
     constexpr size_t kSteps = 16;
@@ -53,7 +56,7 @@ class Chooser {
       (double(peak_of(middle)) <= budget ? best : below) = middle;
     }
     if (best == 0) return {};
-    return tagged(best);
+    return marked(best);
   }
 
  private:
@@ -77,7 +80,7 @@ class Chooser {
 
   void add_candidate(size_t n) {
     const Node& node = graph_.nodes()[n];
-    if (!is_forward(n) || node.op->fusion == Fusion::kView) return;
+    if (!is_forward(n) || node.op->fusion == Fusion::kView || node.op->effects) return;
     double bytes = 0;
     for (ValueId output : node.outputs) {
       if (escaping_[size_t(output)]) return;
@@ -92,7 +95,7 @@ class Chooser {
     candidates_.push_back(std::move(candidate));
   }
 
-  Graph tagged(size_t count) const {
+  Graph marked(size_t count) const {
     std::vector<bool> chosen(graph_.nodes().size(), false);
     for (size_t i = 0; i < count; ++i)
       for (size_t n : candidates_[i].nodes) chosen[n] = true;
@@ -108,7 +111,7 @@ class Chooser {
   int64_t peak_of(size_t count) {
     auto [at, fresh] = peaks_.try_emplace(count, 0);
     if (fresh) {
-      Graph graph = tagged(count);
+      Graph graph = marked(count);
       apply_recompute(graph, context_);
       at->second = peak_live_bytes(graph);
     }
@@ -118,9 +121,9 @@ class Chooser {
   const Graph& graph_;
   const PassContext& context_;
   std::vector<bool> escaping_;
-  std::vector<bool> saved_;  // by value: forward values that the backward pass reads
+  std::vector<bool> saved_;  // by value: what is kept, forward values that the backward pass reads above all
   std::vector<Candidate> candidates_;
-  std::map<size_t, int64_t> peaks_;  // by number of candidates tagged
+  std::map<size_t, int64_t> peaks_;  // by number of candidates marked
 };
 
 }  // namespace

@@ -76,6 +76,7 @@ class Finder {
       if (n == m.loss || n == m.logits) return false;
       if (n < m.loss || !found.insert(n).second) continue;
       if (node(n).op == &op::cross_entropy) return false;  // a later loss: may become a classifier itself
+      if (node(n).op->effects) return false;               // stays where it is
       open.insert(open.end(), node(n).inputs.begin(), node(n).inputs.end());
     }
     m.before.assign(found.begin(), found.end());

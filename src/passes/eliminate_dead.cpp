@@ -11,7 +11,8 @@ bool eliminate_dead(Graph& graph, const PassContext&) {
   std::vector<bool> needed = find_escaping(graph), live(nodes.size(), false);
   for (size_t n = nodes.size(); n-- > 0;) {
     const auto& outputs = nodes[n].outputs;
-    live[n] = std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) { return needed[size_t(output)]; });
+    live[n] = nodes[n].op->effects ||
+              std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) { return needed[size_t(output)]; });
     if (!live[n]) continue;
     for (ValueId input : nodes[n].inputs) needed[size_t(input)] = true;
   }

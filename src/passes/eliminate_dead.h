@@ -1,4 +1,4 @@
-// eliminate_dead: removes nodes that no result and no update depends on. Arguments stay, read or not.
+// eliminate_dead: removes nodes without effects that no result and no update depends on. Arguments stay, read or not.
 //
 //   %1 = exp(%0)   %2 = neg(%0)   result y = %2   ->   %1 = neg(%0)   result y = %1
 //

@@ -22,7 +22,7 @@ GroupUnits::GroupUnits(const Graph& graph)
       producer_(size_t(graph.num_values()), -1) {
   for (const Node& node : graph.nodes()) read_node(node);
   for (int u = size(); u-- > 0;) {
-    units_[size_t(u)].live = has_readers(u);
+    units_[size_t(u)].live = has_readers(u) || units_[size_t(u)].node->op->effects;
     if (units_[size_t(u)].live) link(u);
   }
 }

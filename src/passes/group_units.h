@@ -17,7 +17,7 @@ struct Unit {
 
 class GroupUnits {
  public:
-  /// Units that nobody reads are not live.
+  /// Units that nobody reads are not live, but for those with effects.
   explicit GroupUnits(const Graph& graph);
 
   int size() const { return int(units_.size()); }

@@ -23,7 +23,7 @@ bool merge_duplicates(Graph& graph, const PassContext&) {
   std::unordered_multimap<size_t, const Node*> seen;  // old nodes that were copied, by op and new inputs
   bool changed = false;
   for (const Node& node : graph.nodes()) {
-    if (node.body || node.recompute) {
+    if (node.body || node.recompute || node.op->effects) {
       rewriter.copy(node);
       continue;
     }

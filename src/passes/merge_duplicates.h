@@ -2,8 +2,8 @@
 //
 //   %2 = add(%0, %1)   %3 = add(%0, %1)   %4 = mul(%2, %3)   ->   %2 = add(%0, %1)   %3 = mul(%2, %2)
 //
-// All ops are pure (random numbers are functions of their key), so all may merge, except nodes marked #recompute, whose
-// point is to be computed twice, and groups.
+// All ops without effects are pure (random numbers are functions of their key), so all may merge, except nodes marked
+// #recompute, whose point is to be computed twice, and groups.
 // Exact. Tests: tests/passes/merge_duplicates_test.cpp
 #pragma once
 

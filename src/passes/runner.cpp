@@ -47,9 +47,11 @@ bool is_enabled(const PassContext& context, std::string_view pass) {
 
 bool run_pass(const Pass& pass, Graph& graph, const PassContext& context) {
   try {
-    bool changed = pass.run(graph, context);
-    if (changed) verify(graph);
-    return changed;
+    const auto effects = effects_of(graph);
+    if (!pass.run(graph, context)) return false;
+    verify(graph);
+    TOKAMAK_CHECK(effects_of(graph) == effects, "nodes with effects were dropped, repeated or reordered");
+    return true;
   } catch (const std::exception& error) {  // a user's mistake has been found before the first pass
     throw InternalError(fmt::format("[pass {}] {}", pass.name, error.what()));
   }

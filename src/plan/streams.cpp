@@ -24,12 +24,13 @@ class Chooser {
   std::vector<int> run() const {
     std::vector<int> stream(readers_.size(), 0);
     for (int n = int(readers_.size()) - 1; n >= 0; --n)
-      if (works(n) && is_backward(n) && leads_to_update(n, stream)) stream[size_t(n)] = 1;
+      if (works(n) && !has_effects(n) && is_backward(n) && leads_to_update(n, stream)) stream[size_t(n)] = 1;
     return stream;
   }
 
  private:
   bool works(int n) const { return graph_.nodes()[size_t(n)].op->fusion != Fusion::kView; }
+  bool has_effects(int n) const { return graph_.nodes()[size_t(n)].op->effects; }
   bool is_backward(int n) const { return graph_.nodes()[size_t(n)].phase == Phase::kBackward; }
 
   // Nodes that made the operands, through views.

@@ -1,11 +1,14 @@
 // Thousands of random graphs through the whole pipeline (passes with random options, plan, CPU program) against the
 // interpreter on the graph as it was.
 #include "base/parallel.h"
+#include "graph/rewriter.h"
 #include "passes/pass.h"
 #include "tests/e2e/random_model.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/note_op.h"
 #include "tests/support/random_tensors.h"
 #include "tests/support/run_on_cpu.h"
+#include "tests/train/shuffled_device.h"
 
 #include <gtest/gtest.h>
 
@@ -17,6 +20,7 @@ namespace {
 
 constexpr uint32_t kBaseSeed = 20240101;
 constexpr int kGraphs = 4000, kLowPrecisionGraphs = 400;
+constexpr uint32_t kGraphsWithEffects = 400;
 constexpr double kTolerance =
     1e-5;  // fp32 against double, over chains of a dozen ops and their gradients: 60000 graphs have passed
 constexpr double kLowTolerance = 0.15;  // bf16 against bf16 rounded in other places
@@ -140,6 +144,47 @@ TEST(RandomGraphs, CpuComesNearTheInterpreterInBf16) {
         find_difference(graph, run_on_cpu(graph, arguments), interpret(graph, arguments), kLowTolerance);
     ASSERT_TRUE(found.empty()) << "seed " << seed << " (" << options.text << "): " << found << "\n" << print(graph);
   }
+}
+
+// The graph with notes on some of its values, which are read on or by nobody; some are noted twice.
+Graph with_notes(const Graph& graph, uint32_t seed) {
+  std::mt19937 random(seed);
+  Rewriter rewriter(graph);
+  int64_t id = 0;
+  for (const Node& node : graph.nodes()) {
+    rewriter.copy(node);
+    if (random() % 4) continue;
+    std::string on = random() % 2 ? "a" : "b";
+    ValueId value = rewriter.map(node.outputs[0]), noted = kNoValue;
+    for (int times = 1 + int(random() % 2); times > 0; --times)
+      noted = add_note(rewriter.in_place_of(node), value, id, on);
+    if (random() % 2) rewriter.replace(node.outputs[0], noted);
+    ++id;
+  }
+  return rewriter.finish();
+}
+
+// Through all passes, on two streams, in whatever order events allow.
+TEST(RandomGraphs, EffectsHappenAsOftenAndInTheOrderThatTheGraphSays) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < kGraphsWithEffects; ++i) {
+    uint32_t seed = kBaseSeed + 200000 + i;
+    Graph graph = with_notes(RandomModel(seed).make(), seed);
+    std::mt19937 random(seed);
+    Options options = random_options(random);
+    if (i % 4 == 0) options.context.options.precision = Precision::kBf16;
+    std::vector<HostTensor> arguments = arguments_of(graph, seed);
+    take_notes();
+    interpret(graph, arguments);
+    Notes expected = take_notes();
+    for (const auto& [on, ids] : expected) count += ids.size();
+    run_passes(graph, Stage::kForward, options.context);
+    run_passes(graph, Stage::kStep, options.context);
+    ShuffledDevice device(seed);
+    run_on(device, graph, padded(graph, arguments), 2);
+    ASSERT_EQ(take_notes(), expected) << "seed " << seed << " (" << options.text << ")\n" << print(graph);
+  }
+  EXPECT_GT(count, 10 * kGraphsWithEffects);
 }
 
 TEST(RandomGraphs, CoverTheOpsThatModelsUse) {

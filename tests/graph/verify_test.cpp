@@ -5,6 +5,7 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/note_op.h"
 
 #include <gtest/gtest.h>
 
@@ -44,6 +45,23 @@ Node node_of(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {}) {
 }
 
 TEST(Verify, AcceptsAGoodGraph) { EXPECT_NO_THROW(verify(Chain().graph)); }
+
+TEST(Verify, RejectsEffectsInABodyAndInWhatPassesTakeApart) {
+  Graph graph("outer");
+  GraphBuilder g(graph);
+  ValueId x = g.input("x", {DType::kF32, {2, 3}});
+  auto body = std::make_shared<Graph>("body");
+  GraphBuilder inner(*body);
+  body->add_result("y", test::add_note(inner, inner.input("a0", {DType::kF32, {2, 3}}), 1));
+  g.add(op::flat, {x}, {}, body);
+  expect_rejected(graph, "[note] has effects and stands in a body");
+
+  OpDef pointwise = test::note_op;
+  pointwise.fusion = Fusion::kPointwise;
+  Chain c;
+  c.graph.add_node(node_of(pointwise, {c.x}, {{"id", int64_t(1)}, {"on", std::string("a")}}), {{DType::kF32, {2, 3}}});
+  expect_rejected(c.graph, "[note] has effects and is not opaque");
+}
 
 TEST(Verify, RejectsAnOperandBeforeItsDefinition) {
   Chain c;

@@ -45,11 +45,10 @@ inline HostTensor from_bytes(const ValueType& type, const std::vector<std::byte>
 }
 
 /// Plans, compiles and runs the graph once, from `arguments` as for interpret().
-inline Interpretation run_on_cpu(Graph graph, const std::vector<HostTensor>& arguments) {
+inline Interpretation run_on(Backend& backend, Graph graph, const std::vector<HostTensor>& arguments, int streams = 1) {
   std::vector<Argument> names = graph.arguments();
-  std::unique_ptr<Backend> backend = cpu::make_backend();
-  TensorStore store(*backend);
-  Program program(make_plan(std::move(graph), {}), *backend, store);
+  TensorStore store(backend);
+  Program program(make_plan(std::move(graph), {}, streams), backend, store);
   const Graph& planned = program.plan().graph;
   for (size_t i = 0; i < names.size(); ++i) {
     std::vector<std::byte> bytes = to_bytes(arguments[i]);
@@ -73,6 +72,10 @@ inline Interpretation run_on_cpu(Graph graph, const std::vector<HostTensor>& arg
     out.updates.push_back(from_bytes(type, bytes));
   }
   return out;
+}
+
+inline Interpretation run_on_cpu(Graph graph, const std::vector<HostTensor>& arguments) {
+  return run_on(*cpu::make_backend(), std::move(graph), arguments);
 }
 
 }  // namespace tokamak::test
