@@ -18,9 +18,9 @@ struct Gradients {
   std::vector<ValueId> grads;
 };
 
-/// Appends the whole update, in the update phase: state step, those of the rule that config names; input lr f32[]; result
-/// grad_norm (before clipping). The gradients are sums over `micro_batches`, of which the mean counts. Weight decay
-/// applies to matrices, as the parameters' roles say.
+/// Appends the whole update, in the update phase: state step, those of the rule that config names; input lr f32[];
+/// result grad_norm (before clipping). The gradients are sums over `micro_batches`, of which the mean counts. Weight
+/// decay applies to matrices, as the parameters' roles say.
 ///
 /// With `scaling` the gradients are those of the scaled loss. A step in which any is infinite or NaN is skipped: it
 /// leaves parameters, the rule's states and step as they were. Results then are grad_norm of the unscaled gradients

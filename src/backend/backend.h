@@ -63,8 +63,8 @@ class StreamEvent {
 };
 
 /// Work is done in the order in which it is asked for. A backend with a queue of its own (a GPU) returns before the
-/// work is done, except where it says that it waits. It may have a second queue, stream 1, for kernels alone: what
-/// orders that and stream 0, on which everything else is done, are events.
+/// work is done, except where it says that it waits. It may have more queues, streams 1, 2, ..., for kernels alone:
+/// what orders those and stream 0, on which everything else is done, are events.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -72,7 +72,7 @@ class Backend {
   virtual void use_in_this_thread() {}
   virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
   virtual std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) = 0;
-  /// The same for a kernel that runs on stream 0 or 1.
+  /// The same for a kernel that runs on that stream; streams are made when they are first asked for.
   virtual std::unique_ptr<Kernel> compile_on(int /*stream*/, const Graph& graph, const Node& node) {
     return compile(graph, node);
   }

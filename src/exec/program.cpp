@@ -98,16 +98,18 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
     arguments_[argument.value] = inputs_.back()->data();
   }
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
+  for (const PlannedStream& stream : plan_.streams) record_ = record_ && stream.ends_with_run;
   for (const Launch& launch : plan_.launches) bind(launch);
   backend_.end_compiling();
   make_events();
-  for (int stream : {0, 1}) share_workspace(stream);
+  for (int stream = 0; stream < num_streams(); ++stream) share_workspace(stream);
 }
 
 void Program::bind(const Launch& launch) {
   const Graph& graph = plan_.graph;
   const Node& node = graph.nodes()[size_t(launch.node)];
-  Bound bound{.node = launch.node, .stream = launch.stream, .after = launch.after};
+  Bound bound{
+      .node = launch.node, .stream = launch.stream, .after = launch.after, .after_last_run = launch.after_last_run};
   bound.kernel = with_node(graph, launch.node, [&] { return backend_.compile_on(launch.stream, graph, node); });
   record_ = record_ && bound.kernel->recordable();
   for (ValueId input : node.inputs) bound.inputs.push_back(address(input));
@@ -116,12 +118,12 @@ void Program::bind(const Launch& launch) {
 }
 
 void Program::make_events() {
-  for (const Bound& launch : launches_) {
-    if (launch.stream == 1 && !begin_) begin_ = backend_.make_event(), end_ = backend_.make_event();
-    if (launch.after < 0) continue;
-    std::unique_ptr<StreamEvent>& done = launches_[size_t(launch.after)].done;
-    if (!done) done = backend_.make_event();
-  }
+  end_.resize(plan_.streams.size());
+  if (end_.size() > 1) begin_ = backend_.make_event();
+  for (size_t stream = 1; stream < end_.size(); ++stream) end_[stream] = backend_.make_event();
+  for (const Bound& launch : launches_)
+    for (int before : launch.after)
+      if (std::unique_ptr<StreamEvent>& done = launches_[size_t(before)].done; !done) done = backend_.make_event();
 }
 
 // Kernels of one stream run one after the other.
@@ -131,9 +133,9 @@ void Program::share_workspace(int stream) {
     if (launch.stream == stream) bytes = std::max(bytes, launch.kernel->workspace_bytes());
   if (bytes == 0) return;
   workspace_bytes_ += bytes;
-  workspaces_[stream] = backend_.allocate(bytes);
+  workspaces_.push_back(backend_.allocate(bytes));
   for (const Bound& launch : launches_)
-    if (launch.stream == stream) launch.kernel->use_workspace(workspaces_[stream]->data());
+    if (launch.stream == stream) launch.kernel->use_workspace(workspaces_.back()->data());
 }
 
 void* Program::address(ValueId value) const {
@@ -153,7 +155,9 @@ void Program::set_input(std::string_view name, const void* from, int64_t bytes) 
 
 void Program::launch(Bound& bound) {
   with_node(plan_.graph, bound.node, [&] {
-    if (bound.after >= 0) launches_[size_t(bound.after)].done->wait(bound.stream);
+    for (int before : bound.after) launches_[size_t(before)].done->wait(bound.stream);
+    if (runs_ > 1)
+      for (int stream : bound.after_last_run) end_[size_t(stream)]->wait(bound.stream);
     bound.kernel->run(bound.inputs, bound.outputs);
     if (bound.done) bound.done->record(bound.stream);
   });
@@ -166,18 +170,23 @@ void Program::launch_all() {
   copy_back();
 }
 
-// Stream 1 begins after all that was asked for before the run (inputs, for one) ...
+// All streams begin after what was asked for before the run (inputs, for one) ...
 void Program::fork() {
   if (!begin_) return;
   begin_->record(0);
-  begin_->wait(1);
+  for (int stream = 1; stream < num_streams(); ++stream) begin_->wait(stream);
 }
 
-// ... and has ended before what comes after it: a recording has to come back to the stream that it began on, too.
+// ... and those that end with it have ended before what comes after.
 void Program::join() {
-  if (!end_) return;
-  end_->record(1);
-  end_->wait(0);
+  for (int stream = 1; stream < num_streams(); ++stream) {
+    end_[size_t(stream)]->record(stream);
+    if (plan_.streams[size_t(stream)].ends_with_run) end_[size_t(stream)]->wait(0);
+  }
+}
+
+void Program::end_streams() {
+  for (int stream = 1; stream < num_streams(); ++stream) end_[size_t(stream)]->wait(0);
 }
 
 // The first run may still prepare things that a recording cannot hold.
@@ -190,9 +199,9 @@ void Program::run() {
 void Program::run_timed(std::vector<double>& seconds) {
   seconds.resize(launches_.size(), 0.0);
   auto launch_alone = [this](Bound& bound) {
-    if (bound.stream == 1) fork();
+    if (bound.stream != 0) fork();
     launch(bound);
-    if (bound.stream == 1) join();
+    if (bound.stream != 0) join(), end_streams();
   };
   for (size_t i = 0; i < launches_.size(); ++i) seconds[i] += backend_.time([&] { launch_alone(launches_[i]); });
   copy_back();

@@ -64,8 +64,12 @@ class Program {
   bool has_input(std::string_view name) const;
   /// Scratch memory of the kernels, as they were made; plan().scratch_bytes is what was expected of them.
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  /// One run of the plan. A failing kernel's error names its node.
+  /// One run of the plan. A failing kernel's error names its node. Streams of the plan that do not end with the run
+  /// may go on when it is over, and then into the next run of this program; such a plan is not recorded.
   void run();
+  /// After a run: what is asked for from now on comes after all its streams. To be called before another program
+  /// touches what they may touch.
+  void end_streams();
   /// A result of the last run.
   void get_result(std::string_view name, void* to, int64_t bytes) const;
   float get_scalar(std::string_view name) const;
@@ -83,8 +87,9 @@ class Program {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     int stream = 0;
-    int after = -1;                     // launch of the other stream that comes before
-    std::unique_ptr<StreamEvent> done;  // where a launch of the other stream comes after this one
+    std::vector<int> after;             // launches of other streams that come before
+    std::vector<int> after_last_run;    // streams whose part of the last run comes before
+    std::unique_ptr<StreamEvent> done;  // where a launch of another stream comes after this one
   };
 
   void bind(const Launch& launch);
@@ -96,17 +101,19 @@ class Program {
   void launch_all();
   void fork();
   void join();
+  int num_streams() const { return int(plan_.streams.size()); }
   void copy_back();
 
   Plan plan_;
   Backend& backend_;
   std::shared_ptr<Memory> arena_;
-  std::unique_ptr<Memory> workspaces_[2];  // by stream
+  std::vector<std::unique_ptr<Memory>> workspaces_;  // by stream
   int64_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
   std::vector<Bound> launches_;
-  std::unique_ptr<StreamEvent> begin_, end_;  // of the work on stream 1, when there is any
+  std::unique_ptr<StreamEvent> begin_;             // of a run, when there are several streams
+  std::vector<std::unique_ptr<StreamEvent>> end_;  // of its part on each stream; the first's is null
   bool record_;
   int64_t runs_ = 0;
   std::unique_ptr<Recording> recording_;

@@ -4,8 +4,10 @@
 #include "plan/storage.h"
 #include "plan/stream_order.h"
 #include "plan/streams.h"
+#include "plan/timeline.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tokamak {
 namespace {
@@ -25,7 +27,6 @@ void price_launches(Plan& plan, const Platform& platform) {
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
     if (plan.graph.nodes()[n].op->fusion == Fusion::kView) continue;
     plan.launches.push_back(price(plan.graph, int(n), platform));
-    plan.seconds += plan.launches.back().seconds;
   }
 }
 
@@ -44,12 +45,12 @@ void place_values(Plan& plan, const StreamSchedule& schedule) {
 
 // Kernels of one stream share theirs.
 void count_scratch(Plan& plan, const KernelSet& kernels) {
-  int64_t most[2] = {};
+  std::vector<int64_t> most(plan.streams.size(), 0);
   for (const Launch& launch : plan.launches) {
-    int64_t& bytes = most[launch.stream];
+    int64_t& bytes = most[size_t(launch.stream)];
     bytes = std::max(bytes, kernels.scratch_bytes(plan.graph, plan.graph.nodes()[size_t(launch.node)]));
   }
-  plan.scratch_bytes = most[0] + most[1];
+  plan.scratch_bytes = std::accumulate(most.begin(), most.end(), int64_t(0));
 }
 
 }  // namespace
@@ -64,6 +65,7 @@ Plan make_plan(Graph graph, const Platform& platform, int streams) {
   order_streams(plan, schedule);
   verify_streams(plan);
   count_scratch(plan, *platform.kernels);
+  plan.seconds = end_of_timeline(plan);
   return plan;
 }
 

@@ -23,14 +23,23 @@ struct Block {
   std::vector<ValueId> values;  // in order of definition, without views
 };
 
+/// Launches of one stream run one after the other, beside those of the others.
+struct PlannedStream {
+  std::string name;           // "compute", "side"
+  int resource = 0;           // what its launches keep busy: 0, the device's units; shared with streams of the same
+  bool ends_with_run = true;  // before whatever is asked for after the run; else it may reach into the next run
+};
+
 /// One kernel: a node that does work (views do none).
 struct Launch {
   int node = 0;  // index into graph.nodes()
   Cost cost;
   double seconds = 0;         // predicted on the target
   bool memory_bound = false;  // the prediction is limited by bandwidth
-  int stream = 0;             // 0, or 1: beside the launches of stream 0
-  int after = -1;             // index of the last launch of the other stream that must be done before; -1: none
+  int stream = 0;             // index into streams
+  std::vector<int> after;     // launches of other streams that must be done before; only what does not follow
+  // Streams that reach into this run and of which the run before must be done.
+  std::vector<int> after_last_run;
 };
 
 /// At the end of the run: storage of `target` (an argument) = value. Only for updates that could not be made in place.
@@ -44,7 +53,9 @@ struct Plan {
   Graph graph;                      // as given, plus what separate_updates appends (plan/storage.h)
   std::vector<Location> locations;  // by value
   std::vector<Block> blocks;        // of the arena
-  std::vector<Launch> launches;     // in order of execution; on two streams still an order that is right on one
+  /// The first is that of everything but kernels, too, and runs begin with it.
+  std::vector<PlannedStream> streams{{"compute"}};
+  std::vector<Launch> launches;  // in order of execution; on several streams still an order that is right on one
   std::vector<CopyBack> copies;
   int64_t arena_bytes = 0;      // = the peak of all intermediate values, alignment included
   int64_t live_bytes = 0;       // lower bound of arena_bytes: the most that is alive at one time
@@ -52,7 +63,7 @@ struct Plan {
   int64_t state_bytes = 0;
   int64_t input_bytes = 0;
   int64_t scratch_bytes = 0;  // of the kernels: the most that one of them takes, for each stream
-  double seconds = 0;         // predicted for the whole run: the sum of its launches, also where two streams overlap
+  double seconds = 0;         // predicted for the whole run: the end of its timeline (plan/timeline.h)
 
   int64_t total_bytes() const { return arena_bytes + parameter_bytes + state_bytes + input_bytes + scratch_bytes; }
 };
@@ -60,7 +71,7 @@ struct Plan {
 /// Orders (as the graph does), places and prices everything. Offsets are multiples of kArenaAlignment. Results stay
 /// alive to the end. An argument's storage is written only by its own update, after the last reader of its old value. A
 /// result or an update that is the old value of an updated argument gets a copy appended to the graph, and every update
-/// its own constant. With `streams` = 2 some launches go on stream 1 (plan/streams.h), which ends with the run.
+/// its own constant. With `streams` = 2 some launches go on a second stream (plan/streams.h).
 Plan make_plan(Graph graph, const Platform& platform, int streams = 1);
 
 /// Predicted seconds of one kernel: as it was measured, else the larger of arithmetic and memory time, plus the launch.

@@ -22,7 +22,9 @@ std::string located(const Plan& plan, const std::vector<ValueId>& values) {
 
 std::string ordered(const Plan& plan, const Launch& launch) {
   std::string text = launch.stream == 0 ? "" : fmt::format(" on stream {}", launch.stream);
-  if (launch.after >= 0) text += fmt::format(" after {}", plan.launches[size_t(launch.after)].node);
+  for (size_t i = 0; i < launch.after.size(); ++i)
+    text += fmt::format("{}{}", i ? ", " : " after ", plan.launches[size_t(launch.after[i])].node);
+  for (int stream : launch.after_last_run) text += fmt::format(" after stream {} of the last run", stream);
   return text;
 }
 

@@ -52,7 +52,7 @@ class StorageMapper {
 
   void use(ValueId value, int n) {
     last_use_[size_t(value)] = n;
-    if (schedule_.stream[size_t(n)] == 1) beside_[size_t(value)] = std::max(beside_[size_t(value)], done(n));
+    if (schedule_.stream[size_t(n)] != 0) beside_[size_t(value)] = std::max(beside_[size_t(value)], done(n));
   }
 
   // With what node the last of those that write and read the output of node n is done.
@@ -104,7 +104,8 @@ class StorageMapper {
     return false;
   }
 
-  // By a launch of stream 1 that is not done when node n of stream 0 runs. Waiting for it would be right, but slow.
+  // By a launch of another stream that is not done when node n of stream 0 runs. Waiting for it would be right, but
+  // slow.
   bool may_be_read_beside(ValueId value, int n) const {
     return schedule_.stream[size_t(n)] == 0 && beside_[size_t(value)] >= n;
   }
@@ -120,7 +121,7 @@ class StorageMapper {
   const StreamSchedule& schedule_;
   std::vector<ValueId> roots_;
   std::vector<int> last_use_;       // by root
-  std::vector<int> beside_;         // by root: with what node its readers on stream 1 are done
+  std::vector<int> beside_;         // by root: with what node its readers on other streams than 0 are done
   std::vector<ValueId> target_of_;  // by root: the argument that it is the update of
   StorageMap map_;
 };

@@ -1,4 +1,4 @@
-// What waits for what between two streams, found from the bytes that launches read and write.
+// What waits for what between streams, found from the bytes that launches read and write and from their effects.
 // Tests: tests/plan/stream_order_test.cpp.
 #pragma once
 
@@ -7,13 +7,16 @@
 
 namespace tokamak {
 
-/// Sets Launch.stream and Launch.after of a plan whose values are placed. A launch waits for the last earlier launch of
-/// the other stream that touches bytes which it touches too, one of both writing, unless its stream has waited for that
-/// or a later one already. As a stream runs in order, one launch to wait for is enough.
+/// Sets streams, and stream, after and after_last_run of the launches, of a plan whose values are placed. Two launches
+/// conflict when they touch the same bytes, one of them writing, or have effects on the same. A launch waits for those
+/// before it on other streams that it conflicts with, but for what follows from other waits and from the order of each
+/// stream. Of a stream that reaches into the next run, the first launch of each other stream that conflicts with any of
+/// its launches waits for all of them.
 void order_streams(Plan& plan, const StreamSchedule& schedule);
 
-/// Throws InternalError unless waits go from later launches to earlier ones of the other stream, and order any two
-/// launches of different streams that touch the same bytes, one of them writing.
+/// Throws InternalError unless waits go from later launches to earlier ones of other streams and order any two that
+/// conflict, and unless what may reach into the next run leaves alone what is touched between runs: inputs, results
+/// and what is copied at the end.
 void verify_streams(const Plan& plan);
 
 }  // namespace tokamak

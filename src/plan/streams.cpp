@@ -1,7 +1,6 @@
 #include "plan/streams.h"
 
 #include "graph/op_def.h"
-#include "plan/plan.h"
 #include "plan/storage.h"  // find_roots
 
 #include <algorithm>
@@ -104,10 +103,13 @@ class Pacer {
 }  // namespace
 
 StreamSchedule schedule_streams(const Graph& graph, const std::vector<Launch>& launches, int streams) {
-  StreamSchedule schedule{std::vector<int>(graph.nodes().size(), 0), std::vector<int>(graph.nodes().size())};
+  StreamSchedule schedule{
+      {{"compute"}}, std::vector<int>(graph.nodes().size(), 0), std::vector<int>(graph.nodes().size())};
   std::iota(schedule.done.begin(), schedule.done.end(), 0);
   if (streams < 2) return schedule;
   schedule.stream = Chooser(graph).run();
+  if (std::count(schedule.stream.begin(), schedule.stream.end(), 1) == 0) return schedule;
+  schedule.streams.push_back({"side"});
   Pacer(graph, schedule).run(launches);
   return schedule;
 }

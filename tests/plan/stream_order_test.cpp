@@ -5,8 +5,9 @@
 #include "graph/text.h"
 #include "ops/all_ops.h"
 #include "plan/print_plan.h"
+#include "tests/plan/interleaved_run.h"
 #include "tests/plan/random_graph.h"
-#include "tests/plan/two_streams.h"
+#include "tests/support/note_op.h"
 
 #include <gtest/gtest.h>
 
@@ -30,6 +31,17 @@ constexpr const char* kStep = R"(graph g {
 })";
 
 Plan two_streams(std::string_view text) { return make_plan(parse_graph(text, find_op), {}, 2); }
+
+// Every launch on one of these streams at random; values stay where they lie.
+Plan scattered(Plan plan, const std::vector<PlannedStream>& streams, uint32_t seed) {
+  std::mt19937 random(seed);
+  StreamSchedule schedule{streams, {}, {}};
+  for (size_t n = 0; n < plan.graph.nodes().size(); ++n) schedule.stream.push_back(int(random() % streams.size()));
+  order_streams(plan, schedule);
+  return plan;
+}
+
+const std::vector<PlannedStream> kThree{{"a"}, {"b"}, {"c"}};
 
 // Nodes of the backward pass at random, as many as on the other side.
 Plan random_plan(uint32_t seed) {
@@ -66,9 +78,9 @@ TEST(StreamOrder, NothingIsWaitedForTwice) {
     update %1 = %5
     update %2 = %6
   })");
-  std::vector<int> after;
+  std::vector<std::vector<int>> after;
   for (const Launch& launch : plan.launches) after.push_back(launch.after);
-  EXPECT_EQ(after, (std::vector<int>{-1, -1, 1, -1}));
+  EXPECT_EQ(after, (std::vector<std::vector<int>>{{}, {}, {1}, {}}));
 }
 
 // In every order that the waits allow, every launch finds its operands and nobody writes where another one works.
@@ -78,24 +90,91 @@ TEST(StreamOrder, RandomGraphsInEveryOrder) {
     SCOPED_TRACE(seed);
     Plan plan = random_plan(seed);
     for (uint32_t order = 0; order < 5; ++order) {
-      testing::TwoStreams(plan, order).run();
+      testing::InterleavedRun(plan, order).run();
       if (HasFatalFailure()) return;
     }
-    for (const Launch& launch : plan.launches) beside += launch.stream, waits += launch.after >= 0;
+    for (const Launch& launch : plan.launches) beside += launch.stream, waits += int(launch.after.size());
   }
   EXPECT_GT(beside, 2000);  // else the test would show nothing
   EXPECT_GT(waits, 2000);
 }
 
+// The same, in whatever way three streams share the launches. What one of two others has waited for is not waited for
+// again.
+TEST(StreamOrder, ThreeStreamsInEveryOrder) {
+  int several = 0;
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    Plan plan = scattered(random_plan(seed), kThree, seed);
+    verify_streams(plan);
+    for (uint32_t order = 0; order < 3; ++order) {
+      testing::InterleavedRun(plan, order).run();
+      if (HasFatalFailure()) return;
+    }
+    for (const Launch& launch : plan.launches) several += launch.after.size() == 2;
+  }
+  EXPECT_GT(several, 200);
+}
+
+TEST(StreamOrder, WaitsForSeveralArePrinted) {
+  Graph graph = parse_graph(R"(graph g {
+    input x = %0 : f32[16]
+    %1 = exp(%0) : f32[16]
+    %2 = neg(%0) : f32[16]
+    %3 = mul(%1, %2) : f32[16]
+    result y = %3
+  })",
+                            find_op);
+  Plan plan = make_plan(std::move(graph), {}, 1);
+  order_streams(plan, {kThree, {0, 1, 2}, {}});
+  EXPECT_NE(print_plan(plan).find(" on stream 2 after 0, 1\n"), std::string::npos) << print_plan(plan);
+}
+
+TEST(StreamOrder, WhatFollowsFromOtherWaitsIsNotWaitedFor) {
+  Graph graph = parse_graph(R"(graph g {
+    input x = %0 : f32[16]
+    %1 = exp(%0) : f32[16]
+    %2 = neg(%1) : f32[16]
+    %3 = mul(%1, %2) : f32[16]
+    result y = %3
+  })",
+                            find_op);
+  Plan plan = make_plan(std::move(graph), {}, 1);
+  order_streams(plan, {kThree, {0, 1, 2}, {}});
+  EXPECT_EQ(plan.launches[1].after, (std::vector<int>{0}));
+  EXPECT_EQ(plan.launches[2].after, (std::vector<int>{1})) << "which has waited for 0";
+  verify_streams(plan);
+}
+
+TEST(StreamOrder, EffectsOnTheSameKeepTheirOrder) {
+  Graph graph = test::parse_with_notes(R"(graph g {
+    input x = %0 : f32[16]
+    input y = %1 : f32[16]
+    input z = %2 : f32[16]
+    %3 = note(%0) {id=1, on="a"} : f32[16]
+    %4 = note(%1) {id=2, on="b"} : f32[16]
+    %5 = note(%2) {id=3, on="a"} : f32[16]
+    result a = %3
+    result b = %4
+    result c = %5
+  })");
+  Plan plan = make_plan(std::move(graph), {}, 1);
+  order_streams(plan, {kThree, {0, 1, 2}, {}});
+  EXPECT_TRUE(plan.launches[1].after.empty());
+  EXPECT_EQ(plan.launches[2].after, (std::vector<int>{0}));
+}
+
 TEST(StreamOrder, EveryWaitIsNeeded) {
   int removed = 0;
   for (uint32_t seed = 0; seed < 200; ++seed) {
-    Plan plan = random_plan(seed);
+    Plan plan = seed % 2 ? random_plan(seed) : scattered(random_plan(seed), kThree, seed);
     for (size_t i = 0; i < plan.launches.size(); ++i) {
-      Plan broken = plan;
-      if (std::exchange(broken.launches[i].after, -1) < 0) continue;
-      EXPECT_THROW(verify_streams(broken), InternalError) << "seed " << seed << ", launch " << i;
-      ++removed;
+      for (size_t wait = 0; wait < plan.launches[i].after.size(); ++wait) {
+        Plan broken = plan;
+        broken.launches[i].after.erase(broken.launches[i].after.begin() + int(wait));
+        EXPECT_THROW(verify_streams(broken), InternalError) << "seed " << seed << ", launch " << i;
+        ++removed;
+      }
     }
   }
   EXPECT_GT(removed, 100);
@@ -103,7 +182,7 @@ TEST(StreamOrder, EveryWaitIsNeeded) {
 
 TEST(StreamOrder, AnEarlierWaitIsNotEnough) {
   Plan plan = two_streams(kStep);
-  plan.launches[3].after = 0;
+  plan.launches[3].after = {0};
   EXPECT_THROW(verify_streams(plan), InternalError);
 }
 
@@ -112,9 +191,47 @@ TEST(StreamOrder, WaitsGoBackToTheOtherStream) {
   verify_streams(plan);
   for (int wrong : {1, 3, 5}) {  // the same stream, itself, a later launch
     Plan broken = plan;
-    broken.launches[3].after = wrong;
+    broken.launches[3].after = {wrong};
     EXPECT_THROW(verify_streams(broken), InternalError) << wrong;
   }
+}
+
+// The side stream may go on with the state's update while the next run begins: until that reads the state.
+constexpr const char* kReach = R"(graph g {
+  input x = %0 : f32[16]
+  state s = %1 : f32[16]
+  %2 = exp(%0) : f32[16]
+  %3 = tanh(%1) : f32[16]
+  %4 = mul(%2, %3) : f32[16]
+  %5 = sub(%1, %4) : f32[16]
+  result y = %2
+  update %1 = %5
+})";
+
+Plan reaching_plan() {
+  Plan plan = make_plan(parse_graph(kReach, find_op), {}, 1);
+  order_streams(plan, {{{"compute"}, {.name = "side", .ends_with_run = false}}, {0, 0, 0, 1}, {}});
+  return plan;
+}
+
+TEST(StreamOrder, TheNextRunWaitsForWhatReachesIntoIt) {
+  Plan plan = reaching_plan();
+  verify_streams(plan);
+  EXPECT_TRUE(plan.launches[0].after_last_run.empty()) << print_plan(plan);
+  EXPECT_EQ(plan.launches[1].after_last_run, (std::vector<int>{1})) << print_plan(plan);
+  EXPECT_TRUE(plan.launches[2].after_last_run.empty()) << "the stream has waited already";
+  EXPECT_NE(print_plan(plan).find("after stream 1 of the last run"), std::string::npos);
+  std::swap(plan.launches[1].after_last_run, plan.launches[2].after_last_run);
+  EXPECT_THROW(verify_streams(plan), InternalError) << "too late";
+}
+
+TEST(StreamOrder, WhatIsTouchedBetweenRunsMustNotBeReached) {
+  Plan plan = reaching_plan();
+  std::vector<int> stream = {1, 0, 0, 0};  // writes a result, reads an input
+  order_streams(plan, {plan.streams, stream, {}});
+  EXPECT_THROW(verify_streams(plan), InternalError);
+  plan.streams[1].ends_with_run = true;
+  verify_streams(plan);
 }
 
 // An output that lies where a launch beside still reads.

@@ -4,6 +4,7 @@
 #include "ops/all_ops.h"
 #include "plan/plan.h"
 #include "plan/print_plan.h"
+#include "tests/support/note_op.h"
 
 #include <gtest/gtest.h>
 
@@ -59,6 +60,13 @@ Target equal_launches() {
 TEST(Streams, WhatOnlyTheUpdateReadsGoesBeside) {
   // dw, db with what is made of it, dw of the last layer with what leads to it alone; not dx.
   EXPECT_EQ(nodes_beside(plan_of(kLayers)), (std::vector<int>{1, 3, 4, 7, 8}));
+}
+
+TEST(Streams, EffectsStayWithTheOthers) {
+  std::string text = kLayers;
+  text.replace(text.find("neg(%7)"), 7, "note(%7) {id=1, on=\"a\"}");
+  Plan plan = make_plan(test::parse_with_notes(text), {}, 2);
+  EXPECT_EQ(nodes_beside(plan), (std::vector<int>{1, 7, 8})) << "nor what leads to it";
 }
 
 TEST(Streams, OneStreamIsThePlanAsItWas) {
@@ -123,7 +131,20 @@ TEST(Streams, NothingIsWrittenOverWhatMayBeReadBeside) {
   EXPECT_NE(two.locations[9].offset, two.locations[6].offset);
 }
 
-TEST(Streams, TheSumIsStillThePrediction) { EXPECT_EQ(plan_of(kLayers, 1).seconds, plan_of(kLayers, 2).seconds); }
+TEST(Streams, AreNamedAndEndWithTheRun) {
+  Plan one = plan_of(kLayers, 1), two = plan_of(kLayers, 2);
+  ASSERT_EQ(one.streams.size(), 1u);
+  ASSERT_EQ(two.streams.size(), 2u);
+  EXPECT_EQ(two.streams[0].name, "compute");
+  EXPECT_EQ(two.streams[1].name, "side");
+  EXPECT_TRUE(two.streams[1].ends_with_run);
+}
+
+// Two streams share the device: what runs beside is not free.
+TEST(Streams, OverlapIsNoPredictedGain) {
+  double one = plan_of(kLayers, 1).seconds;
+  EXPECT_NEAR(plan_of(kLayers, 2).seconds, one, 1e-12 * one);
+}
 
 }  // namespace
 }  // namespace tokamak

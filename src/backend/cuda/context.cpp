@@ -16,4 +16,15 @@ Context::Context(const DeviceInfo& device, const std::filesystem::path& folder,
 
 Context::~Context() = default;
 
+StreamContexts::StreamContexts(const DeviceInfo& device, const std::filesystem::path& cache) {
+  contexts_.push_back(std::make_unique<Context>(device, cache));
+}
+
+Context& StreamContexts::at(int stream) {
+  const Context& first = *contexts_[0];
+  while (contexts_.size() <= size_t(stream))
+    contexts_.push_back(std::make_unique<Context>(first.info, first.cache, first.compiler, first.matmul_library));
+  return *contexts_[size_t(stream)];
+}
+
 }  // namespace tokamak::cuda

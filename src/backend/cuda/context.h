@@ -1,4 +1,4 @@
-// What the kernels of one stream share, much of it with those of the other.
+// What the kernels of one stream share, much of it with those of the others.
 #pragma once
 
 #include "backend/cuda/device.h"
@@ -11,7 +11,7 @@ class MatmulLibrary;
 
 struct Context {
   Context(const DeviceInfo& device, const std::filesystem::path& cache);
-  /// For a second stream, which shares these with the first.
+  /// For another stream, which shares these with the first.
   Context(const DeviceInfo& device, const std::filesystem::path& cache, std::shared_ptr<KernelCompiler> compiler,
           std::shared_ptr<MatmulLibrary> matmuls);
   ~Context();
@@ -26,6 +26,16 @@ struct Context {
 
   cudaStream_t queue() const { return stream.get(); }
   MatmulLibrary& matmuls() const { return *matmul_library; }
+};
+
+/// The contexts of a backend's streams, each made when it is first asked for.
+class StreamContexts {
+ public:
+  StreamContexts(const DeviceInfo& device, const std::filesystem::path& cache);
+  Context& at(int stream);
+
+ private:
+  std::vector<std::unique_ptr<Context>> contexts_;
 };
 
 }  // namespace tokamak::cuda

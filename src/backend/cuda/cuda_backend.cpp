@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 namespace tokamak::cuda {
@@ -72,12 +71,12 @@ class GraphRecording : public Recording {
 
 class CudaEvent : public StreamEvent {
  public:
-  CudaEvent(cudaStream_t first, cudaStream_t second) : queues_{first, second} {}
-  void record(int stream) override { event_.record(queues_[stream]); }
-  void wait(int stream) override { TOKAMAK_CUDA(cudaStreamWaitEvent(queues_[stream], event_.get(), 0)); }
+  explicit CudaEvent(StreamContexts& streams) : streams_(streams) {}
+  void record(int stream) override { event_.record(streams_.at(stream).queue()); }
+  void wait(int stream) override { TOKAMAK_CUDA(cudaStreamWaitEvent(streams_.at(stream).queue(), event_.get(), 0)); }
 
  private:
-  cudaStream_t queues_[2];
+  StreamContexts& streams_;
   EventHandle event_;
 };
 
@@ -132,7 +131,7 @@ class CudaTuning : public KernelTuning {
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(const DeviceInfo& info, const std::filesystem::path& cache) : context_(info, cache) {
+  CudaBackend(const DeviceInfo& info, const std::filesystem::path& cache) : streams_(info, cache) {
     others_ = taken_bytes();
   }
 
@@ -145,12 +144,10 @@ class CudaBackend : public Backend {
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override { return compile_on(0, graph, node); }
 
   std::unique_ptr<Kernel> compile_on(int stream, const Graph& graph, const Node& node) override {
-    return make_kernel(stream == 0 ? context_ : beside(), graph, node);
+    return make_kernel(streams_.at(stream), graph, node);
   }
 
-  std::unique_ptr<StreamEvent> make_event() override {
-    return std::make_unique<CudaEvent>(context_.queue(), beside().queue());
-  }
+  std::unique_ptr<StreamEvent> make_event() override { return std::make_unique<CudaEvent>(streams_); }
 
   void end_compiling() override { context_.matmuls().end_tuning(); }
   KernelTuning* tuning() override { return &tuning_; }
@@ -189,14 +186,9 @@ class CudaBackend : public Backend {
     return int64_t(total - free);
   }
 
-  Context& beside() {
-    if (!beside_) beside_.emplace(context_.info, context_.cache, context_.compiler, context_.matmul_library);
-    return *beside_;
-  }
-
-  Context context_;
+  StreamContexts streams_;
+  Context& context_ = streams_.at(0);
   CudaTuning tuning_{context_};
-  std::optional<Context> beside_;  // of stream 1; made by the first program that uses it
   InputStage stage_;
   int64_t others_ = 0;  // taken before this backend was: the CUDA context, other processes
 };

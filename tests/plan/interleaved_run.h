@@ -1,4 +1,4 @@
-// Runs a plan on two streams in a random order of all that its waits allow, on a memory of tags. A launch takes time:
+// Runs a plan on its streams in a random order of all that its waits allow, on a memory of tags. A launch takes time:
 // between its start and its end its outputs hold nobody's value, and its inputs must stay.
 #pragma once
 
@@ -8,19 +8,23 @@
 
 namespace tokamak::testing {
 
-class TwoStreams {
+class InterleavedRun {
  public:
-  TwoStreams(const Plan& plan, uint32_t seed)
+  InterleavedRun(const Plan& plan, uint32_t seed)
       : plan_(plan), roots_(find_roots(plan.graph)), memory_(plan), finished_(plan.launches.size(), false),
-        random_(seed), favour_(std::uniform_real_distribution<>(0.02, 0.98)(random_)) {
+        queue_(plan.streams.size()), at_(plan.streams.size(), 0), running_(plan.streams.size(), false), random_(seed) {
     for (size_t i = 0; i < plan.launches.size(); ++i) queue_[size_t(plan.launches[i].stream)].push_back(int(i));
+    for (size_t stream = 0; stream < queue_.size(); ++stream)
+      favour_.push_back(std::uniform_real_distribution<>(0.02, 0.98)(random_));
   }
 
   void run() {
-    while (!ended(0) || !ended(1)) {
-      size_t stream = std::bernoulli_distribution(favour_)(random_) ? 1 : 0;
-      if (!may_go_on(stream)) stream = 1 - stream;
-      ASSERT_TRUE(may_go_on(stream)) << "each stream waits for the other";
+    for (size_t done = 0; done < plan_.launches.size();) {
+      std::vector<double> weights = favour_;
+      for (size_t stream = 0; stream < weights.size(); ++stream) weights[stream] *= may_go_on(stream);
+      ASSERT_GT(*std::max_element(weights.begin(), weights.end()), 0) << "all streams wait";
+      size_t stream = std::discrete_distribution<size_t>(weights.begin(), weights.end())(random_);
+      done += running_[stream];
       running_[stream] ? end(stream) : begin(stream);
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -36,7 +40,9 @@ class TwoStreams {
 
   bool may_go_on(size_t stream) const {
     if (ended(stream)) return false;
-    return running_[stream] || launch(stream).after < 0 || finished_[size_t(launch(stream).after)];
+    const std::vector<int>& after = launch(stream).after;
+    return running_[stream] ||
+           std::all_of(after.begin(), after.end(), [&](int before) { return finished_[size_t(before)]; });
   }
 
   bool shares(ValueId value, const std::vector<ValueId>& others) const {
@@ -71,12 +77,12 @@ class TwoStreams {
   const Plan& plan_;
   std::vector<ValueId> roots_;
   TaggedMemory memory_;
-  std::vector<bool> finished_;  // by launch
-  std::vector<int> queue_[2];
-  size_t at_[2] = {0, 0};
-  bool running_[2] = {false, false};
+  std::vector<bool> finished_;           // by launch
+  std::vector<std::vector<int>> queue_;  // by stream
+  std::vector<size_t> at_;
+  std::vector<bool> running_;
   std::mt19937 random_;
-  double favour_;  // of stream 1
+  std::vector<double> favour_;  // by stream
 };
 
 }  // namespace tokamak::testing
