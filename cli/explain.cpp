@@ -138,6 +138,8 @@ int run_explain(const ExplainOptions& options) {
   if (options.measure) measured = measure_kernels(step, machine);
   print_model(step.config);
   print_target(machine.platform.target, options.run, step.config);
+  if (std::string warning = reference_warning(find_reference_nodes(step, *machine.platform.kernels)); !warning.empty())
+    fmt::print("{}\n", warning);
   print_passes("forward pass", step.forward_reports);
   for (size_t p = 0; p < step.programs.size(); ++p) print_program(step.programs[p], options, measured[p]);
   print_summary(step, machine.platform.target);

@@ -22,8 +22,9 @@ class Kernel {
   virtual int64_t workspace_bytes() const { return 0; }
   /// Called once, before the first run, with workspace_bytes() or more.
   virtual void use_workspace(void*) {}
-  /// Whether run() only launches work of the device, so that Backend::record may hold it.
-  virtual bool recordable() const { return true; }
+  /// Whether run() computes on the host, by the op's reference: right and slow, and nothing that Backend::record may
+  /// hold.
+  virtual bool by_reference() const { return false; }
   /// Pointers in the backend's memory, in the order of the node's inputs and outputs. An output may be the storage of
   /// an input where the op's in_place allows it.
   virtual void run(std::span<const void* const> inputs, std::span<void* const> outputs) = 0;

@@ -15,6 +15,8 @@ class ReferenceKernel : public Kernel {
     for (ValueId output : node.outputs) output_types_.push_back(graph.type(output));
   }
 
+  bool by_reference() const override { return true; }
+
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     std::vector<HostTensor> inputs;
     std::vector<const HostTensor*> pointers;

@@ -17,6 +17,7 @@ struct CompileConfig {
   bool async = true;             // never wait for a value that is only printed
   bool cuda_graph = true;        // record a program's launches once and replay them
   bool deterministic = true;     // the same bits from run to run
+  bool strict = false;           // a step with nodes for which the device has no kernel is refused
   int64_t streams = 1;           // 2: gradients that only the update reads are computed beside the others
   double memory_budget_gib = 0;  // activations are recomputed to fit; 0: no limit
   std::vector<std::string> disable_passes;  // by name (passes/pipeline.cpp)

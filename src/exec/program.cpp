@@ -111,10 +111,17 @@ void Program::bind(const Launch& launch) {
   Bound bound{
       .node = launch.node, .stream = launch.stream, .after = launch.after, .after_last_run = launch.after_last_run};
   bound.kernel = with_node(graph, launch.node, [&] { return backend_.compile_on(launch.stream, graph, node); });
-  record_ = record_ && bound.kernel->recordable();
+  record_ = record_ && !bound.kernel->by_reference();
   for (ValueId input : node.inputs) bound.inputs.push_back(address(input));
   for (ValueId output : node.outputs) bound.outputs.push_back(address(output));
   launches_.push_back(std::move(bound));
+}
+
+std::vector<int> Program::nodes_by_reference() const {
+  std::vector<int> nodes;
+  for (const Bound& launch : launches_)
+    if (launch.kernel->by_reference()) nodes.push_back(launch.node);
+  return nodes;
 }
 
 void Program::make_events() {

@@ -64,6 +64,8 @@ class Program {
   bool has_input(std::string_view name) const;
   /// Scratch memory of the kernels, as they were made; plan().scratch_bytes is what was expected of them.
   int64_t workspace_bytes() const { return workspace_bytes_; }
+  /// Indices into the graph's nodes: those that no kernel of the backend computes.
+  std::vector<int> nodes_by_reference() const;
   /// One run of the plan. A failing kernel's error names its node. Streams of the plan that do not end with the run
   /// may go on when it is over, and then into the next run of this program; such a plan is not recorded.
   void run();

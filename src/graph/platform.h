@@ -25,6 +25,9 @@ class KernelSet {
   /// Whether an attention_grad node's kernel can also give dqkv's sums (attribute `sums`).
   virtual bool attention_sums(const Graph& /*graph*/, const Node& /*node*/) const { return false; }
 
+  /// Whether there is a kernel for a node; without one it runs on the host by its op's reference.
+  virtual bool has_kernel(const Graph& /*graph*/, const Node& /*node*/) const { return true; }
+
   /// Bytes of scratch memory that a node's kernel takes beside its operands.
   virtual int64_t scratch_bytes(const Graph& /*graph*/, const Node& /*node*/) const { return 0; }
 };

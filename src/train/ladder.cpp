@@ -219,6 +219,7 @@ class Ladder {
     Trial trial(prepared.config, prepared.platform, backend_, options_);
     StepTimes times = trial.time(prepared.begin);
     const Session& session = trial.session();
+    result.by_reference = list_kernels(session.reference_nodes());
     double share = double(step_tokens_) / double(session.tokens_per_step());
     result.first_step_ms = times.first_ms;
     result.ms = times.ms * share;

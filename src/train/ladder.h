@@ -32,9 +32,10 @@ struct RungResult {
   double first_step_ms = 0;   // compiling, allocating and the first step
   int64_t micro_batches = 1;  // of an optimizer step
   bool optional = false;
-  bool changed = true;  // false: program and plan are those of the rung before, nothing was measured again
-  bool kept = true;     // false: slower here, or optional: the rungs after it go on without it
-  std::string failure;  // why it could not run: "does not fit (needs 1.20 GiB, 1.00 GiB are free)"; else empty
+  bool changed = true;       // false: program and plan are those of the rung before, nothing was measured again
+  bool kept = true;          // false: slower here, or optional: the rungs after it go on without it
+  std::string by_reference;  // kernels that ran on the host, as there are none here: "attention x12"; else empty
+  std::string failure;       // why it could not run: "does not fit (needs 1.20 GiB, 1.00 GiB are free)"; else empty
 
   bool ran() const { return failure.empty(); }
   double prediction_error() const { return predicted_ms / ms - 1; }

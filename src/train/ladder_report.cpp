@@ -60,6 +60,7 @@ Json rung_json(const RungResult& r) {
                {"used_bytes", r.used_bytes},
                {"first_step_ms", r.first_step_ms},
                {"micro_batches", r.micro_batches}});
+  if (!r.by_reference.empty()) json["by_reference"] = r.by_reference;
   return json;
 }
 
@@ -105,6 +106,10 @@ std::string format_ladder_legend(const std::vector<RungResult>& rungs) {
   for (const std::string& name : peak_names(rungs)) text += fmt::format("peak: {}\n", name);
   if (any("slower")) text += "slower: here, so the rungs after it go on without it\n";
   if (any("same")) text += "same: changes nothing here, not measured again\n";
+  for (const RungResult& rung : rungs)
+    if (!rung.by_reference.empty())
+      text +=
+          fmt::format("{}: no kernel here for {}, which ran on the host by reference\n", rung.name, rung.by_reference);
   if (any("aside")) text += "aside: measured beside the last kept rung, not kept\n";
   return text;
 }

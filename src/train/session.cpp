@@ -79,6 +79,7 @@ Session::Session(const RunConfig& config, const Platform& platform, Backend& bac
   ProgramOptions options{.arena = arena_, .record = compiled_.config.compile.cuda_graph};
   for (const CompiledGraph& program : compiled_.programs)
     programs_.push_back(std::make_unique<Program>(program.plan, backend, store_, options));
+  if (compiled_.config.compile.strict) refuse_reference_nodes(reference_nodes());
 }
 
 void Session::initialise() {
@@ -153,6 +154,13 @@ double Session::evaluate(const Batch& batch) {
 }
 
 int64_t Session::tokens_per_step() const { return config().train.batch * config().model.context * micro_batches(); }
+
+std::vector<ReferenceNode> Session::reference_nodes() const {
+  std::vector<ReferenceNode> nodes;
+  for (const auto& program : programs_)
+    for (int node : program->nodes_by_reference()) nodes.push_back({&program->plan().graph, node});
+  return nodes;
+}
 
 int64_t Session::workspace_bytes() const {
   int64_t bytes = 0;

@@ -5,6 +5,7 @@
 #include "data/loader.h"
 #include "exec/program.h"
 #include "train/initial_values.h"
+#include "train/reference_nodes.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {
@@ -50,7 +51,7 @@ class LossProgram {
 class Session {
  public:
   /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are
-  /// fewer than planned.
+  /// fewer than planned, and with compile.strict when there are reference_nodes().
   Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes = 0);
 
   const CompiledStep& compiled() const { return compiled_; }
@@ -78,6 +79,8 @@ class Session {
 
   /// Those of compiled().programs.
   Program& program(size_t index) { return *programs_[index]; }
+  /// What of them no kernel of the backend computes.
+  std::vector<ReferenceNode> reference_nodes() const;
   /// Scratch memory that their kernels took; compiled().scratch_bytes() is what was expected of them.
   int64_t workspace_bytes() const;
 

@@ -56,6 +56,8 @@ class Trainer {
         queue_(session_, backend) {
     if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
+    if (std::string warning = reference_warning(session_.reference_nodes()); !warning.empty())
+      observer_.message(warning);
     check_budget();
     make_folder(config_.train.out);
     if (config_.train.eval_every > 0) make_evaluator();

@@ -2,7 +2,6 @@
 #include "backend/cpu/attention.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"  // Bf16
-#include "backend/reference_kernel.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -108,22 +107,23 @@ template <template <typename> typename KernelOf>
 std::unique_ptr<Kernel> make(const Graph& graph, const Node& node) {
   DType dtype = graph.dtype(node.inputs[0]);
   if (dtype == DType::kF32) return std::make_unique<KernelOf<float>>(graph, node);
-  if (dtype == DType::kBF16) return std::make_unique<KernelOf<Bf16>>(graph, node);
-  return make_reference_kernel(graph, node);
-}
-
-bool has_kernel(const Graph& graph, const Node& node) {
-  DType dtype = graph.dtype(node.inputs[0]);
-  return dtype == DType::kF32 || dtype == DType::kBF16;
+  return std::make_unique<KernelOf<Bf16>>(graph, node);
 }
 
 }  // namespace
+
+bool has_attention(const Graph& graph, const Node& node) {
+  DType dtype = graph.dtype(node.inputs[0]);
+  return dtype == DType::kF32 || dtype == DType::kBF16;
+}
+bool has_attention_grad(const Graph& graph, const Node& node) {
+  return has_attention(graph, node) && node.outputs.size() == 1;
+}
 
 std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node) {
   return make<AttentionKernel>(graph, node);
 }
 std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Node& node) {
-  if (node.outputs.size() > 1) return make_reference_kernel(graph, node);
   return make<AttentionGradKernel>(graph, node);
 }
 std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const Node& node) {
@@ -131,11 +131,10 @@ std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const N
 }
 
 int64_t attention_scratch(const Graph& graph, const Node& node, int threads) {
-  return has_kernel(graph, node) ? int64_t(attention_workspace_bytes(shape_of(graph, node), threads)) : 0;
+  return int64_t(attention_workspace_bytes(shape_of(graph, node), threads));
 }
 int64_t attention_grad_scratch(const Graph& graph, const Node& node, int threads) {
-  bool own = has_kernel(graph, node) && node.outputs.size() == 1;
-  return own ? int64_t(attention_grad_workspace_bytes(shape_of(graph, node), threads)) : 0;
+  return int64_t(attention_grad_workspace_bytes(shape_of(graph, node), threads));
 }
 
 }  // namespace tokamak::cpu

@@ -26,24 +26,26 @@ namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const Graph&, const Node&);
 using Scratch = int64_t (*)(const Graph&, const Node&, int threads);
+using Has = bool (*)(const Graph&, const Node&);
 
 struct Row {
   const OpDef* op;
   Maker make;
   Scratch scratch = nullptr;  // null: none
+  Has has = nullptr;          // whether there is a kernel for a node of the op; null: for each
 };
 
 constexpr Row kKernels[] = {
-    {&op::attention, make_attention_kernel, attention_scratch},
-    {&op::attention_decode, make_attention_decode_kernel},
-    {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch},
+    {&op::attention, make_attention_kernel, attention_scratch, has_attention},
+    {&op::attention_decode, make_attention_decode_kernel, nullptr, has_attention},
+    {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch, has_attention_grad},
     {&op::column, make_group_kernel},
     {&op::concat, make_concat_kernel},
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},
     {&op::flat, make_group_kernel},
-    {&op::fused_matmul, make_matmul_kernel, matmul_scratch},
-    {&op::matmul, make_matmul_kernel, matmul_scratch},
+    {&op::fused_matmul, make_matmul_kernel, matmul_scratch, has_matmul},
+    {&op::matmul, make_matmul_kernel, matmul_scratch, has_matmul},
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::multi_cast, make_multi_cast_kernel},
     {&op::pad, make_pad_kernel},
@@ -51,7 +53,7 @@ constexpr Row kKernels[] = {
     {&op::slice, make_slice_kernel},
     {&op::sum_squares, make_sum_squares_kernel},
     {&op::transpose, make_transpose_kernel},
-    {nullptr, make_reference_kernel},
+    {nullptr, make_reference_kernel, nullptr, [](const Graph&, const Node&) { return false; }},
 };
 
 const Row& find_row(const Node& node) { return find_kernel_row(std::span<const Row>(kKernels), node); }
@@ -89,7 +91,7 @@ class CpuBackend : public Backend {
   std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<HostMemory>(bytes); }
 
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override {
-    return find_row(node).make(graph, node);
+    return has_kernel(graph, node) ? find_row(node).make(graph, node) : make_reference_kernel(graph, node);
   }
 
   void copy_in(void* to, const void* from, int64_t bytes) override { copy(to, from, bytes); }
@@ -103,9 +105,14 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
+bool has_kernel(const Graph& graph, const Node& node) {
+  Has has = find_row(node).has;
+  return !has || has(graph, node);
+}
+
 int64_t scratch_bytes(const Graph& graph, const Node& node, int threads) {
   Scratch scratch = find_row(node).scratch;
-  return scratch ? scratch(graph, node, threads) : 0;
+  return scratch && has_kernel(graph, node) ? scratch(graph, node, threads) : 0;
 }
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }

@@ -23,6 +23,13 @@ std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const N
 /// Whether there is a kernel for the form of a matmul or fused_matmul.
 bool takes_matmul(const Graph& graph, const Node& node);
 
+/// Whether there is a kernel for a node of the op; where there is none its maker must not be called.
+bool has_attention(const Graph& graph, const Node& node);
+bool has_attention_grad(const Graph& graph, const Node& node);
+bool has_matmul(const Graph& graph, const Node& node);
+/// The same of any node.
+bool has_kernel(const Graph& graph, const Node& node);
+
 /// What workspace_bytes() of the node's kernel is with `threads` threads, without making it.
 int64_t matmul_scratch(const Graph& graph, const Node& node, int threads);
 int64_t attention_scratch(const Graph& graph, const Node& node, int threads);

@@ -2,12 +2,9 @@
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/matmul.h"
-#include "backend/reference_kernel.h"
 #include "graph/op_def.h"
 #include "ops/matmul_form.h"
 #include "ops/pointwise.h"
-
-#include <optional>
 
 namespace tokamak::cpu {
 namespace {
@@ -60,12 +57,6 @@ class MatmulKernel : public Kernel {
   void* workspace_ = nullptr;
 };
 
-// Nothing where the reference has to do it.
-std::optional<MatmulForm> read(const Graph& graph, const Node& node) {
-  if (graph.dtype(node.inputs[0]) == DType::kF16 || !takes_matmul(graph, node)) return std::nullopt;
-  return read_matmul(graph, node);
-}
-
 }  // namespace
 
 bool takes_matmul(const Graph& graph, const Node& node) {
@@ -73,14 +64,17 @@ bool takes_matmul(const Graph& graph, const Node& node) {
   return form.addend < 0 && (!form.function || (form.applies(op::gelu) && form.argument < 0 && form.sums < 0));
 }
 
+bool has_matmul(const Graph& graph, const Node& node) {
+  return graph.dtype(node.inputs[0]) != DType::kF16 && takes_matmul(graph, node);
+}
+
 std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node) {
-  std::optional<MatmulForm> form = read(graph, node);
-  return form ? std::make_unique<MatmulKernel>(*form) : make_reference_kernel(graph, node);
+  return std::make_unique<MatmulKernel>(read_matmul(graph, node));
 }
 
 int64_t matmul_scratch(const Graph& graph, const Node& node, int) {
-  std::optional<MatmulForm> form = read(graph, node);
-  return form ? int64_t(Matmul::workspace_bytes(shape_of(*form), options_of(*form))) : 0;
+  MatmulForm form = read_matmul(graph, node);
+  return int64_t(Matmul::workspace_bytes(shape_of(form), options_of(form)));
 }
 
 }  // namespace tokamak::cpu

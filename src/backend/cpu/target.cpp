@@ -32,6 +32,7 @@ class CpuKernels : public KernelSet {
  public:
   explicit CpuKernels(int threads) : threads_(threads) {}
   bool takes_matmul(const Graph& graph, const Node& group) const override { return cpu::takes_matmul(graph, group); }
+  bool has_kernel(const Graph& graph, const Node& node) const override { return cpu::has_kernel(graph, node); }
   int64_t scratch_bytes(const Graph& graph, const Node& node) const override {
     return cpu::scratch_bytes(graph, node, threads_);
   }

@@ -75,6 +75,16 @@ KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const
   return make_reference_kernel(context, graph, node);
 }
 
+bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  return choose(info, problem, [&] { return cudnn_may_support(problem); }) != Family::kReference;
+}
+
+bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  return choose_grad(info, graph, node, problem, [&] { return cudnn_may_support(problem); }) != Family::kReference;
+}
+
 bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
   auto cudnn = [&] { return cudnn_may_support(problem); };

@@ -17,6 +17,7 @@ namespace {
 
 using Maker = KernelPtr (*)(Context&, const Graph&, const Node&);
 using Scratch = int64_t (*)(const DeviceInfo&, const Graph&, const Node&);
+using Has = bool (*)(const DeviceInfo&, const Graph&, const Node&);
 using Ahead = void (*)(Context&, const Graph&, const Node&);
 
 struct Row {
@@ -24,15 +25,16 @@ struct Row {
   Maker make;
   Scratch scratch = nullptr;  // null: none
   Ahead ahead = nullptr;      // null: nothing
+  Has has = nullptr;          // whether there is a kernel for a node of the op; null: for each
 };
 
 // Where the kernel is only device code, which is compiled in the background from the moment that it is made.
 void by_making(Context& context, const Graph& graph, const Node& node) { make_kernel(context, graph, node); }
 
 constexpr Row kKernels[] = {
-    {&op::attention, make_attention_kernel},
+    {&op::attention, make_attention_kernel, nullptr, nullptr, has_attention},
     {&op::attention_decode, make_attention_decode_kernel},
-    {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch},
+    {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch, nullptr, has_attention_grad},
     {&op::classifier, make_classifier_kernel, classifier_scratch, compile_classifier_ahead},
     {&op::column, make_group_kernel, group_scratch, by_making},
     {&op::concat, make_concat_kernel, nullptr, by_making},
@@ -48,7 +50,8 @@ constexpr Row kKernels[] = {
     {&op::slice, make_slice_kernel, nullptr, by_making},
     {&op::sum_squares, make_sum_squares_kernel, sum_squares_scratch, by_making},
     {&op::transpose, make_transpose_kernel, nullptr, by_making},
-    {nullptr, make_reference_kernel},
+    {nullptr, make_reference_kernel, nullptr, nullptr,
+     [](const DeviceInfo&, const Graph&, const Node&) { return false; }},
 };
 
 const Row& find_row(const Node& node) { return find_kernel_row(std::span<const Row>(kKernels), node); }
@@ -61,6 +64,11 @@ KernelPtr make_kernel(Context& context, const Graph& graph, const Node& node) {
 
 void compile_ahead(Context& context, const Graph& graph, const Node& node) {
   if (Ahead ahead = find_row(node).ahead) ahead(context, graph, node);
+}
+
+bool has_kernel(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  Has has = find_row(node).has;
+  return !has || has(info, graph, node);
 }
 
 int64_t scratch_bytes(const DeviceInfo& info, const Graph& graph, const Node& node) {

@@ -40,6 +40,12 @@ KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& no
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node& node);
 
+/// Whether there is a kernel for a node of the op, where cuDNN does what it may; else its maker gives the reference.
+bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node);
+bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node);
+/// The same of any node.
+bool has_kernel(const DeviceInfo& info, const Graph& graph, const Node& node);
+
 /// Whether a fused_matmul has a kernel that computes what its parts would, and is likely to pay. cuBLASLt
 /// applies GELU to the sum before it is rounded: computed again, from the rounded sum, it would have other bits.
 bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group);

@@ -15,7 +15,7 @@ class ReferenceKernel : public Kernel {
     for (ValueId output : node.outputs) outputs_.emplace_back(size_t(num_bytes(graph.type(output))));
   }
 
-  bool recordable() const override { return false; }
+  bool by_reference() const override { return true; }
 
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
     std::vector<const void*> in;

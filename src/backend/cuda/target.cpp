@@ -35,6 +35,7 @@ class CudaKernels : public KernelSet {
   bool attention_sums(const Graph& graph, const Node& node) const override {
     return attention_grad_gives_sums(info_, graph, node);
   }
+  bool has_kernel(const Graph& graph, const Node& node) const override { return cuda::has_kernel(info_, graph, node); }
   int64_t scratch_bytes(const Graph& graph, const Node& node) const override {
     return cuda::scratch_bytes(info_, graph, node);
   }

@@ -1,0 +1,38 @@
+// What runs on the host inside a GPU's step is what was expected to, and is refused where that is asked for.
+#include "tests/backend/cuda/model/gpu_session.h"
+#include "tests/support/expect_error.h"
+#include "train/reference_nodes.h"
+
+namespace tokamak::test {
+namespace {
+
+TEST(GpuReference, NodesAreThoseOfThePlan) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16})
+    for (int64_t heads : {1, 2, 16}) {
+      RunConfig config = small_run();
+      config.model.width = 1024;
+      config.model.heads = heads;
+      config.compile.precision = precision;
+      Platform platform = gpu_platform();
+      Session session(config, platform, gpu_backend());
+      EXPECT_EQ(list_kernels(session.reference_nodes()),
+                list_kernels(find_reference_nodes(session.compiled(), *platform.kernels)))
+          << precision_name(precision) << ", " << heads << " heads";
+    }
+}
+
+TEST(GpuReference, IsRefusedWithStrict) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  RunConfig config = small_run();
+  config.model.width = 1024;
+  config.model.heads = 1;
+  config.compile.precision = Precision::kFp32;
+  EXPECT_NE(reference_warning(Session(config, gpu_platform(), gpu_backend()).reference_nodes()), "");
+  config.compile.strict = true;
+  expect_user_error([&] { Session(config, gpu_platform(), gpu_backend()); },
+                    {"[compile] expected a kernel for every node", "attention"});
+}
+
+}  // namespace
+}  // namespace tokamak::test
