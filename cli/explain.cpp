@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
@@ -30,6 +31,7 @@ struct ExplainOptions {
   bool nominal = false;
   bool measure = false;
   int64_t kernels = 40;
+  int64_t source = -1;
   RunConfig run;
 };
 
@@ -41,6 +43,8 @@ void visit(FieldList& v, ExplainOptions& c) {
     "predict for a typical machine instead of measuring this one: two cores, or an H200 with --device=cuda");
   v("measure", c.measure, "run the step kernel by kernel and show what each took");
   v("kernels", c.kernels, "lines of each table of kernels", at_least(1));
+  v("source", c.source, "on a GPU, print the generated code of the kernel with this number in the plan; -1: none",
+    at_least(-1));
   v.config(c.run);
 }
 
@@ -84,6 +88,15 @@ void print_passes(std::string_view title, const std::vector<PassReport>& reports
   }
 }
 
+void print_source(const Plan& plan, int64_t number) {
+  for (const Launch& launch : plan.launches) {
+    if (launch.node != number) continue;
+    const Node& node = plan.graph.nodes()[size_t(number)];
+    std::string text = cuda::generated_source(node);
+    fmt::print("\nsource of {} {}\n{}", number, kernel_label(node), text.empty() ? "none is generated\n" : text);
+  }
+}
+
 void print_program(const CompiledGraph& program, const ExplainOptions& options, std::span<const double> measured) {
   std::string title = program.name();
   std::replace(title.begin(), title.end(), '_', '-');
@@ -92,6 +105,7 @@ void print_program(const CompiledGraph& program, const ExplainOptions& options, 
     fmt::print("\n{} as written\n{}\n{} as compiled\n{}", title, print(program.before), title,
                print(program.plan.graph));
   if (options.plan) fmt::print("\n{}", print_plan(program.plan));
+  if (options.source >= 0) print_source(program.plan, options.source);
   fmt::print("\nkernels of the {}\n{}", title, format_kernels(program.plan, size_t(options.kernels), measured));
 }
 
@@ -132,6 +146,8 @@ int run_explain(const ExplainOptions& options) {
   else
     machine = open_machine(config);
   if (options.measure && options.nominal) user_error("[explain] expected --measure or --nominal, got both");
+  if (options.source >= 0 && !(options.nominal ? config.device.starts_with("cuda") : machine.is_gpu))
+    user_error("[explain] expected --source for a GPU, got it for a CPU; add --device=cuda");
   if (options.measure) machine.platform = tune(config, machine.platform, *machine.backend);
   CompiledStep step = compile_step(config, machine.platform);
   std::vector<std::vector<double>> measured(step.programs.size());

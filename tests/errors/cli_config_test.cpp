@@ -106,6 +106,11 @@ TEST_F(CliConfig, PrintConfigOfACommandWithoutOne) {
                  {"[--print-config]", "expected a known key"});
 }
 
+TEST_F(CliConfig, SourceOfAKernelThatIsNotGenerated) {
+  expect_refused(run_program(folder_.path(), {"explain", "--nominal", "--device=cpu", "--source=0"}),
+                 {"[explain] expected --source for a GPU", "--device=cuda"});
+}
+
 // 1.5 billion parameters at a batch of half a million tokens: refused by the plan, with nothing of it allocated.
 TEST_F(CliConfig, AModelTooLargeForTheMemory) {
   test::make_tiny_data(folder_.path());

@@ -37,6 +37,10 @@ DeviceInfo describe_device(int ordinal);
 /// ~/.cache/tokamak.
 std::filesystem::path default_cache();
 
+/// The device code that is written for a group, for an H200; empty for nodes whose kernel is a library's or written by
+/// hand.
+std::string generated_source(const Node& node);
+
 /// Works on one GPU. Throws UserError as describe_device does. An empty `cache` keeps nothing on disk.
 std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& cache);
 

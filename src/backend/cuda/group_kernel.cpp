@@ -1,6 +1,7 @@
 // flat, row and column: generated device code (codegen/group_source.h), compiled and launched.
 #include "backend/cuda/codegen/group_source.h"
 #include "backend/cuda/kernels.h"
+#include "ops/group_form.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -47,5 +48,7 @@ KernelPtr make_group_kernel(Context& context, const Graph&, const Node& node) {
 int64_t group_scratch(const DeviceInfo& info, const Graph&, const Node& node) {
   return group_workspace_bytes(node, info.shared_bytes);
 }
+
+std::string generated_source(const Node& node) { return is_matrix_group(node) ? generate_group(node).source : ""; }
 
 }  // namespace tokamak::cuda

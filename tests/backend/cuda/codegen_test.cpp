@@ -59,15 +59,19 @@ TEST_P(Codegen, StaysWithinSharedMemory) {
     }
 }
 
-// The groups of the training step of a small GPT with dropout; equal texts once.
-std::set<std::string> texts_of_a_step(Precision precision) {
+Plan plan_of_a_step(Precision precision) {
   RunConfig config;
   config.model.layers = 1, config.model.heads = 2, config.model.width = 128, config.model.context = 64;
   config.model.vocab = 300, config.model.dropout = 0.1;
   config.train.batch = 2;
   config.compile.precision = precision;
+  return compile_step(config, nominal_platform()).programs[0].plan;
+}
+
+// The groups of the training step of a small GPT with dropout; equal texts once.
+std::set<std::string> texts_of_a_step(Precision precision) {
   std::set<std::string> texts;
-  Plan plan = compile_step(config, nominal_platform()).programs[0].plan;
+  Plan plan = plan_of_a_step(precision);
   for (const Node& node : plan.graph.nodes())
     if (is_matrix_group(node)) texts.insert(generate_group(node, kLeastSharedBytes).source);
   return texts;
@@ -85,9 +89,15 @@ INSTANTIATE_TEST_SUITE_P(Precisions, CodegenStep,
                          ::testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
                          [](const auto& info) { return std::string(precision_name(info.param)); });
 
+TEST(GeneratedSource, IsThatOfGroups) {
+  Plan plan = plan_of_a_step("bf16");
+  for (const Node& node : plan.graph.nodes())
+    EXPECT_EQ(generated_source(node).empty(), !is_matrix_group(node)) << node.op->name;
+}
+
 std::string source_of(const std::string& name, int64_t rows, int64_t cols) {
   for (const GroupCase& c : test::group_cases())
-    if (c.name == name) return group_source(test::make_group(c, rows, cols).nodes()[0]);
+    if (c.name == name) return generate_group(test::make_group(c, rows, cols).nodes()[0]).source;
   return "";
 }
 

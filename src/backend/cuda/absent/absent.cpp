@@ -18,6 +18,7 @@ std::string library_versions() { return "not built in; install the CUDA toolkit 
 int device_count() { return 0; }
 DeviceInfo describe_device(int) { fail(); }
 std::filesystem::path default_cache() { return {}; }
+std::string generated_source(const Node&) { fail(); }
 std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&) { fail(); }
 Platform measure_platform(Backend&, int) { fail(); }
 Platform nominal_platform() { fail(); }

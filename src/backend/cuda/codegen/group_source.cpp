@@ -20,6 +20,4 @@ int64_t group_workspace_bytes(const Node& group, int64_t shared_bytes) {
   return body.kind == &op::row ? row_workspace_bytes(body, shared_bytes) : column_workspace_bytes(body);
 }
 
-std::string group_source(const Node& group) { return generate_group(group).source; }
-
 }  // namespace tokamak::cuda

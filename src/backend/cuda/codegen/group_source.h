@@ -37,7 +37,4 @@ GroupCode generate_group(const Node& group, int64_t shared_bytes = 227 << 10);
 /// GroupCode::workspace_bytes without the text.
 int64_t group_workspace_bytes(const Node& group, int64_t shared_bytes = 227 << 10);
 
-/// The text alone.
-std::string group_source(const Node& group);
-
 }  // namespace tokamak::cuda
