@@ -2,7 +2,7 @@
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
 #   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start peers shapes (default: all but the last two,
 #                                  for which python3 needs PyTorch)
-# BIN: folder of programs built elsewhere (then nothing is built).
+# BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
 set -u
 out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
 shift

@@ -2,13 +2,6 @@
 # The folder's content is the list: a file cannot be forgotten, and no second list can disagree with it.
 function(tokamak_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  if(NOT sources)  # a folder of headers only
-    add_library(tokamak_${name} INTERFACE)
-    target_include_directories(tokamak_${name} INTERFACE ${PROJECT_SOURCE_DIR}/src)
-    target_compile_features(tokamak_${name} INTERFACE cxx_std_20)
-    target_link_libraries(tokamak_${name} INTERFACE ${ARGN})
-    return()
-  endif()
   add_library(tokamak_${name} STATIC ${sources})
   target_include_directories(tokamak_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_compile_features(tokamak_${name} PUBLIC cxx_std_20)  # also of whoever uses it
