@@ -18,4 +18,18 @@ header=$("$1" ladder --device=cpu --top --steps=1 --model.layers=1 --model.heads
   --model.vocab=16 --train.batch=1 | grep '^rung  ')
 [ "$(grep '^rung  ' README.md)" = "$header" ] || fail "README.md's ladder is not of the form that the program prints: $header"
 
+# The traced step: each line shown must be one that its command prints. Without CUDA there is no such kernel to show.
+case $("$1" --version) in
+  *"not built in"*) echo "docs/architecture.md's trace: SKIPPED, built without CUDA" ;;
+  *)
+    trace=$(awk '/^<!-- traced -->/ { on = 1 } /^## / { on = 0 } on && /^```/ { code = !code; next } on && code' \
+      docs/architecture.md)
+    printed=$(mktemp)
+    "$1" $(echo "$trace" | sed -n '1s/^tokamak //p') > "$printed"
+    stale=$(echo "$trace" | sed 1d | grep -vx '\.\.\.' | grep -vxFf "$printed")
+    rm "$printed"
+    [ -z "$stale" ] || fail "docs/architecture.md shows what its command does not print: $stale"
+    ;;
+esac
+
 exit $status

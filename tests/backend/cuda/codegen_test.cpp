@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, CodegenStep,
                          [](const auto& info) { return std::string(precision_name(info.param)); });
 
 TEST(GeneratedSource, IsThatOfGroups) {
-  Plan plan = plan_of_a_step("bf16");
+  Plan plan = plan_of_a_step(Precision::kBf16);
   for (const Node& node : plan.graph.nodes())
     EXPECT_EQ(generated_source(node).empty(), !is_matrix_group(node)) << node.op->name;
 }
