@@ -12,6 +12,7 @@
 #include "tests/support/random_tensors.h"
 #include "tests/support/run_on_cpu.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -49,10 +50,9 @@ struct Projected {
   std::vector<HostTensor> arguments;
 };
 
-// The sum of all elements of the output times those of another random input.
-ValueId project(GraphBuilder& g, ValueId output, Projected& p) {
-  size_t k = p.arguments.size();
-  ValueId w = g.input("w" + std::to_string(k), g.type(output));
+// The sum of all elements of output k times those of another random input.
+ValueId project(GraphBuilder& g, size_t k, ValueId output, Projected& p) {
+  ValueId w = g.input(fmt::format("w{}", k), g.type(output));
   p.arguments.push_back(random_input({g.type(output)}, 99 + k));
   std::vector<int64_t> dims;
   for (size_t d = 0; d < g.shape(output).size(); ++d) dims.push_back(int64_t(d));
@@ -73,8 +73,8 @@ Projected project(const OpCase& c) {
   std::vector<ValueId> outputs = p.graph.nodes()[0].outputs;
   outputs.resize(std::min(outputs.size(), c.gradients));
   ValueId loss = kNoValue;
-  for (ValueId output : outputs) {
-    ValueId part = project(g, output, p);
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    ValueId part = project(g, k, outputs[k], p);
     loss = loss == kNoValue ? part : add(g, loss, part);
   }
   p.graph.add_result("loss", loss);
@@ -105,12 +105,12 @@ TEST_P(OpTest, ReferenceEqualsDecomposition) {
   Graph graph = case_graph(c), simpler("simpler");
   GraphBuilder g(simpler);
   std::vector<ValueId> inputs;
-  for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input("x" + std::to_string(i), c.inputs[i].type));
+  for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input(fmt::format("x{}", i), c.inputs[i].type));
   std::vector<ValueId> outputs = c.op->decompose(g, graph.nodes()[0], inputs);
   ASSERT_EQ(outputs.size(), graph.results().size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_EQ(g.type(outputs[i]), graph.type(graph.results()[i].value));
-    simpler.add_result("y" + std::to_string(i), outputs[i]);
+    simpler.add_result(fmt::format("y{}", i), outputs[i]);
   }
   verify(simpler);
   expect_listed(simpler);
@@ -130,7 +130,7 @@ TEST_P(OpTest, GradientEqualsFiniteDifferences) {
   GraphBuilder g(backward);
   std::vector<ValueId> grads = differentiate(g, backward.find_result("loss"), p.wrt);
   for (size_t k = 0; k < grads.size(); ++k)
-    if (grads[k] != kNoValue) backward.add_result("grad" + std::to_string(k), grads[k]);
+    if (grads[k] != kNoValue) backward.add_result(fmt::format("grad{}", k), grads[k]);
   verify(backward);
   expect_listed(backward);
   std::vector<HostTensor> results = interpret(backward, p.arguments).results;
@@ -199,9 +199,9 @@ Graph case_graph(const OpCase& c) {
   Graph graph("case");
   GraphBuilder g(graph);
   std::vector<ValueId> inputs;
-  for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input("x" + std::to_string(i), c.inputs[i].type));
+  for (size_t i = 0; i < c.inputs.size(); ++i) inputs.push_back(g.input(fmt::format("x{}", i), c.inputs[i].type));
   std::vector<ValueId> outputs = g.add(*c.op, inputs, c.attrs, c.body);
-  for (size_t i = 0; i < outputs.size(); ++i) graph.add_result("y" + std::to_string(i), outputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.add_result(fmt::format("y{}", i), outputs[i]);
   verify(graph);
   return graph;
 }
