@@ -3,6 +3,7 @@
 #include "graph/rewriter.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
+#include "ops/generate.h"
 #include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
@@ -59,16 +60,31 @@ class Caster {
     if (node.op == &op::cast && type(inputs[0]).dtype == graph_.dtype(node.outputs[0]))
       rewriter_.replace(node.outputs, {inputs[0]});
     else
-      rewriter_.replace(node.outputs, stored(g, node, g.add(*node.op, inputs, node.attrs, node.body)));
+      rewriter_.replace(node.outputs, stored(g, node, inputs, g.add(*node.op, inputs, node.attrs, node.body)));
   }
 
   // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.
   // Probabilities that a matmul reads are kept once, for the gradient as well.
-  std::vector<ValueId> stored(GraphBuilder& g, const Node& node, std::vector<ValueId> outputs) {
-    bool low =
-        node.op == &op::softmax ? low_operands_.count(node.outputs[0]) > 0 : low_residual_ && node.op == &op::embedding;
+  std::vector<ValueId> stored(GraphBuilder& g, const Node& node, const std::vector<ValueId>& inputs,
+                              std::vector<ValueId> outputs) {
+    bool low = node.op == &op::softmax     ? low_operands_.count(node.outputs[0]) > 0
+               : node.op == &op::embedding ? low_residual_
+                                           : node.op->fusion == Fusion::kPointwise && only_constants_widen(g, inputs);
     if (low) outputs[0] = as(g, outputs[0], low_);
     return outputs;
+  }
+
+  // A constant follows the type of what it meets: where it alone makes a result f32, that is rounded to the low type.
+  // (The constant is not, so that no more is lost than by storing.)
+  bool only_constants_widen(GraphBuilder& g, const std::vector<ValueId>& inputs) {
+    bool met = false, constants = false;
+    for (ValueId input : inputs) {
+      int maker = g.graph().producer(input);
+      bool constant = maker >= 0 && g.graph().nodes()[size_t(maker)].op == &op::constant;
+      if (!constant && type(input).dtype != low_) return false;
+      (constant ? constants : met) = true;
+    }
+    return met && constants;
   }
 
   DType wanted(const Node& node, const std::vector<ValueId>& inputs, size_t i) {

@@ -43,6 +43,42 @@ TEST(Autocast, CastsInputsOfMatmulsButNotForNorms) {
   test::expect_same_meaning(before, after, 0.05);
 }
 
+TEST(Autocast, ConstantsFollowWhatTheyMeet) {
+  Graph before = parse(R"(graph g {
+    input x = %0 : f32[2,4]
+    input s = %1 : f32[]
+    param w = %2 : f32[4,4]
+    %3 = matmul(%0, %2) {trans_a=false, trans_b=false} : f32[2,4]
+    %4 = constant() {dtype="f32", shape=[], value=0.3} : f32[]
+    %5 = mul(%3, %4) : f32[2,4]
+    %6 = mul(%3, %1) : f32[2,4]
+    %7 = add(%4, %1) : f32[]
+    result constant = %5
+    result computed = %6
+    result scalars = %7
+  })");
+  Graph after = before;
+  EXPECT_TRUE(autocast(after, {}));
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input x = %0 : f32[2,4]
+    input s = %1 : f32[]
+    param w = %2 : f32[4,4]
+    %3 = cast(%0) {to="bf16"} : bf16[2,4]
+    %4 = cast(%2) {to="bf16"} : bf16[4,4]
+    %5 = matmul(%3, %4) {trans_a=false, trans_b=false} : bf16[2,4]
+    %6 = constant() {dtype="f32", shape=[], value=0.3} : f32[]
+    %7 = mul(%5, %6) : f32[2,4]
+    %8 = cast(%7) {to="bf16"} : bf16[2,4]
+    %9 = mul(%5, %1) : f32[2,4]
+    %10 = add(%6, %1) : f32[]
+    %11 = cast(%8) {to="f32"} : f32[2,4]
+    result constant = %11
+    result computed = %9
+    result scalars = %10
+  })"));
+  test::expect_same_meaning(before, after, 0.05);
+}
+
 TEST(Autocast, DoesNotFireWithoutMatmuls) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[2,4]

@@ -6,6 +6,7 @@
 #include "ops/adamw.h"
 #include "ops/generate.h"
 #include "ops/group_form.h"
+#include "ops/matmul.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "passes/live_bytes.h"
@@ -118,6 +119,29 @@ TEST(Pipeline, RecomputationLowersThePeak) {
   context.options.memory_budget_gib = 1e-9;
   run_passes(budgeted, Stage::kStep, context);
   EXPECT_LT(peak_live_bytes(budgeted), peak_live_bytes(plain));
+}
+
+// The gradient of tanh is dy (1 - y y). If its 1 made it f32, what the matmul reads (bf16) and what is summed for the
+// bias (f32) would be two values, each computed by a kernel of its own.
+TEST(Pipeline, AGradientWithAConstantStaysLow) {
+  const Shape hidden{2, 3, 16};
+  Graph graph("step");
+  GraphBuilder g(graph);
+  ValueId w1 = g.parameter("w1", {DType::kF32, {8, 16}}), b = g.parameter("b", {DType::kF32, {16}});
+  ValueId w2 = g.parameter("w2", {DType::kF32, {16, 4}});
+  ValueId y = matmul(g, tanh(g, add(g, matmul(g, g.input("x", {DType::kF32, {2, 3, 8}}), w1), b)), w2);
+  ValueId loss = reduce_sum(g, mul(g, y, y), {0, 1, 2}, false);
+  graph.add_result("loss", loss);
+  std::vector<ValueId> wrt = {w1, b, w2}, grads = differentiate(g, loss, wrt);
+  for (size_t i = 0; i < wrt.size(); ++i) graph.add_update(wrt[i], sub(g, wrt[i], grads[i]));
+  PassContext context;
+  context.options.precision = "bf16";
+  run_passes(graph, Stage::kStep, context);
+  EXPECT_EQ(test::count_ops(graph, "column"), 1);
+  for (const Node& node : graph.nodes()) {
+    for (ValueId value : node.outputs) EXPECT_NE(graph.type(value), (ValueType{DType::kF32, hidden})) << print(graph);
+    if (node.op->name == "column") EXPECT_EQ(node.outputs.size(), 2u) << print(graph);
+  }
 }
 
 TEST(Pipeline, GivesTheSameTextEveryTime) {
