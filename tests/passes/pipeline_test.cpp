@@ -135,7 +135,7 @@ TEST(Pipeline, AGradientWithAConstantStaysLow) {
   std::vector<ValueId> wrt = {w1, b, w2}, grads = differentiate(g, loss, wrt);
   for (size_t i = 0; i < wrt.size(); ++i) graph.add_update(wrt[i], sub(g, wrt[i], grads[i]));
   PassContext context;
-  context.options.precision = "bf16";
+  context.options.precision = Precision::kBf16;
   run_passes(graph, Stage::kStep, context);
   EXPECT_EQ(test::count_ops(graph, "column"), 1);
   for (const Node& node : graph.nodes()) {
