@@ -10,8 +10,6 @@ namespace tokamak {
 
 struct OptimizerConfig;
 
-struct OptimizerConfig;
-
 /// What one update acts on; gradients as `differentiate` gives them (none may be kNoValue).
 struct Gradients {
   std::vector<ValueId> parameters;

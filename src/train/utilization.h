@@ -3,6 +3,7 @@
 // do not count as work; model/model.h counts what does. Tests: tests/train/utilization_test.cpp.
 #pragma once
 
+#include "config/precision.h"
 #include "graph/target.h"
 
 #include <string>
