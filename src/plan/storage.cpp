@@ -1,6 +1,7 @@
 #include "plan/storage.h"
 
 #include "graph/rewriter.h"
+#include "ops/multi_cast.h"
 #include "ops/pointwise.h"
 #include "plan/in_place.h"
 
@@ -179,10 +180,11 @@ class Separation {
            graph_.nodes()[size_t(producer)].inputs.empty() && graph_.nodes()[size_t(producer)].outputs.size() == 1;
   }
 
-  // A cast to the type it has.
+  // A cast to the type it has; of floats in the form for which every backend has a kernel outside groups.
   ValueId copy(const Rewriter& rewriter, GraphBuilder& g, ValueId value) const {
-    std::string dtype(dtype_name(graph_.dtype(value)));
-    return g.add1(op::cast, {rewriter.map(value)}, {{"to", std::move(dtype)}});
+    DType dtype = graph_.dtype(value);
+    const OpDef& cast = is_float(dtype) ? op::multi_cast : op::cast;
+    return g.add1(cast, {rewriter.map(value)}, {{"to", std::string(dtype_name(dtype))}});
   }
 
   ValueId make_again(GraphBuilder& g, ValueId value) const {

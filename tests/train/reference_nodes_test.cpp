@@ -61,6 +61,7 @@ TEST(ReferenceNodes, AreSaid) {
   EXPECT_EQ(warning.rfind("warning: there is no kernel here for ", 0), 0u) << warning;
   for (const char* part : {"attention x2", "attention_grad x2", "matmul", "compile.strict"})
     EXPECT_NE(warning.find(part), std::string::npos) << part << ": " << warning;
+  EXPECT_EQ(warning.find("cast"), std::string::npos) << "the scale's old value is copied by a kernel: " << warning;
 }
 
 TEST(ReferenceNodes, AreRefusedWithStrict) {
