@@ -20,7 +20,7 @@ header=$("$1" ladder --device=cpu --top --steps=1 --model.layers=1 --model.heads
 
 # The traced step: each line shown must be one that its command prints. Without CUDA there is no such kernel to show.
 case $("$1" --version) in
-  *"not built in"*) echo "docs/architecture.md's trace: SKIPPED, built without CUDA" ;;
+  *"CUDA: not built in"*) echo "docs/architecture.md's trace: SKIPPED, built without CUDA" ;;
   *)
     trace=$(awk '/^<!-- traced -->/ { on = 1 } /^## / { on = 0 } on && /^```/ { code = !code; next } on && code' \
       docs/architecture.md)
