@@ -248,7 +248,9 @@ TEST(Tune, LeavesOtherBackendsAlone) {
   EXPECT_TRUE(tuned.measured_seconds.empty());
   EXPECT_EQ(device.compiled, 0);
   EXPECT_EQ(run_choices(tuned, device), "");
-  EXPECT_FALSE(adopt_choices("{}", tuned, device));
+  PricedDevice other(kSlowGelu);
+  std::string kept = run_choices(tune(tiny(), able(), other).tuning, other);
+  EXPECT_FALSE(adopt_choices(kept, tuned, device));
 }
 
 // Keeps what it is given to read, and writes all of its scratch memory first.
