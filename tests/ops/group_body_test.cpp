@@ -59,7 +59,7 @@ TEST(GroupBody, KnowsWhatVariesAlongWhat) {
   EXPECT_EQ(group.kind, &op::row);
   EXPECT_EQ(group.shape(group.values[0]), (Shape{4, 3}));
   EXPECT_EQ(group.inputs(), (std::vector<ValueId>{0, 1, 2}));
-  EXPECT_EQ(group.num_nodes(), 9);
+  EXPECT_EQ(group.num_nodes(), 10);
   const GroupValue &largest = group.values[size_t(group.results[1].value)],
                    &sum = group.values[size_t(group.results[2].value)];
   EXPECT_TRUE(largest.reduces_cols() && largest.along_rows && !largest.along_cols);
