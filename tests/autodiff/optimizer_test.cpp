@@ -1,6 +1,7 @@
 #include "autodiff/optimizer.h"
 
 #include "config/optimizer_config.h"
+#include "graph/builder.h"
 #include "ops/interpret.h"
 #include "tests/support/random_tensors.h"
 
