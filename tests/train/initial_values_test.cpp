@@ -1,6 +1,7 @@
 #include "train/initial_values.h"
 
 #include "config/model_config.h"
+#include "model/gpt.h"
 
 #include <gtest/gtest.h>
 

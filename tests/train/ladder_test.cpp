@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
 #include "config/config.h"
+#include "model/model.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {
