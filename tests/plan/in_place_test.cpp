@@ -120,8 +120,6 @@ TEST(InPlace, MatmulGroupOverWhatItAddsTo) {
   EXPECT_FALSE(may(graph, 1));
   EXPECT_TRUE(may(graph, 2));
   EXPECT_FALSE(may(matmul_group("gelu_grad(%2, %3) : f32[4,4]"), 2));
-  EXPECT_FALSE(
-      may(matmul_group("gelu_grad(%2, %3) : f32[4,4] %5 = reduce_sum(%4) {dims=[0], keep=true} : f32[1,4]"), 2));
 }
 
 }  // namespace
