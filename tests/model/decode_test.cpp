@@ -1,5 +1,6 @@
 // Generating with the cache gives the logits of the whole sequence.
 #include "config/model_config.h"
+#include "graph/builder.h"
 #include "model/gpt.h"
 #include "ops/interpret.h"
 #include "tests/support/random_tensors.h"
