@@ -7,6 +7,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
+#include "graph/builder.h"
+#include "model/gpt.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 #include "train/generator.h"
