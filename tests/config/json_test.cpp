@@ -32,7 +32,7 @@ TEST(Json, ReadsTheSwitchesOfEarlierVersions) {
                                         "state.json");
   EXPECT_EQ(read.compile.disable_passes,
             (std::vector<std::string>{"merge_casts", "fuse", "fused_optimizer", "chunked_classifier"}));
-  EXPECT_EQ(read.compile.precision, "fp16");
+  EXPECT_EQ(read.compile.precision, Precision::kFp16);
   read = run_config_from_json(R"({"compile": {"fuse": true}})", "state.json");
   EXPECT_TRUE(read.compile.disable_passes.empty());
   EXPECT_EQ(to_json(read), to_json(RunConfig()));
