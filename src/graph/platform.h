@@ -25,7 +25,7 @@ class KernelSet {
   /// Whether an attention_grad node's kernel can also give dqkv's sums (attribute `sums`).
   virtual bool attention_sums(const Graph& /*graph*/, const Node& /*node*/) const { return false; }
 
-  /// Whether there is a kernel for a node; without one it runs on the host by its op's reference.
+  /// Whether a node should find a kernel (a library may yet refuse at the device); else its op's reference is run.
   virtual bool has_kernel(const Graph& /*graph*/, const Node& /*node*/) const { return true; }
 
   /// Bytes of scratch memory that a node's kernel takes beside its operands.

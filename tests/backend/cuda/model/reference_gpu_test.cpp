@@ -6,20 +6,25 @@
 namespace tokamak::test {
 namespace {
 
+// Heads that are too large for the own kernels are so in fp32 for certain; of 16-bit ones cuDNN decides at the device.
 TEST(GpuReference, NodesAreThoseOfThePlan) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16})
-    for (int64_t heads : {1, 2, 16}) {
-      RunConfig config = small_run();
-      config.model.width = 1024;
-      config.model.heads = heads;
-      config.compile.precision = precision;
-      Platform platform = gpu_platform();
-      Session session(config, platform, gpu_backend());
-      EXPECT_EQ(list_kernels(session.reference_nodes()),
-                list_kernels(find_reference_nodes(session.compiled(), *platform.kernels)))
-          << precision_name(precision) << ", " << heads << " heads";
-    }
+  struct Case {
+    Precision precision;
+    int64_t heads;
+  };
+  for (auto [precision, heads] : {Case{Precision::kFp32, 1}, Case{Precision::kFp32, 16}, Case{Precision::kBf16, 16},
+                                  Case{Precision::kFp16, 16}}) {
+    RunConfig config = small_run();
+    config.model.width = 1024;
+    config.model.heads = heads;
+    config.compile.precision = precision;
+    Platform platform = gpu_platform();
+    Session session(config, platform, gpu_backend());
+    EXPECT_EQ(list_kernels(session.reference_nodes()),
+              list_kernels(find_reference_nodes(session.compiled(), *platform.kernels)))
+        << precision_name(precision) << ", " << heads << " heads";
+  }
 }
 
 TEST(GpuReference, IsRefusedWithStrict) {
