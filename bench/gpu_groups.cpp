@@ -36,7 +36,7 @@ void measure(Backend& backend, const test::GroupCase& c, int64_t rows, int64_t c
   for (ValueId v : node.outputs) outputs.push_back(place(num_bytes(graph.type(v))));
   double seconds = seconds_of(backend, [&] { kernel->run(inputs, outputs); });
   double bytes = node_cost(graph, node).bytes;
-  fmt::print("{:<24} {:<8} {:>6} x {:<6} {:>8.1f} us {:>7.0f} GB/s\n", c.name, c.kind, rows, cols, seconds * 1e6,
+  fmt::print("{:<24} {:<8} {:>6} x {:<6} {:>8.1f} us {:>7.0f} GB/s\n", c.name, c.op->name, rows, cols, seconds * 1e6,
              bytes / seconds / 1e9);
 }
 
