@@ -10,9 +10,9 @@
 namespace tokamak {
 
 struct CompileConfig {
-  Precision precision = Precision::kAuto;     // of the matrix products
   double loss_scale = 65536;                  // with fp16: what the loss is multiplied by at first
   int64_t loss_scale_growth_interval = 2000;  // good steps after which the scale doubles
+  Precision precision = Precision::kAuto;     // of the matrix products
   bool low_residual = true;      // with bf16 and fp16: the residual stream and its gradient are in that type too
   bool async = true;             // never wait for a value that is only printed
   bool cuda_graph = true;        // record a program's launches once and replay them

@@ -30,7 +30,7 @@ constexpr std::string_view kStep = R"(graph step {
 
 constexpr std::string_view kGroup = R"(graph main {
   input x = %0 : bf16[2,3]
-  %1, %2 = row(%0) #fused : f32[2,3], f32[2,1] {
+  %1, %2 = row(%0) #recompute : f32[2,3], f32[2,1] {
     graph body {
       input a = %0 : bf16[2,3]
       %1 = cast(%0) {to="f32"} : f32[2,3]

@@ -36,7 +36,7 @@ TEST(Autocast, CastsInputsOfMatmulsButNotForNorms) {
     %8 = add(%6, %7) : bf16[2,4]
     %9, %10, %11 = layer_norm(%8, %3) {eps=1e-05} : bf16[2,4], f32[2,1], f32[2,1]
     %12 = matmul(%9, %5) {trans_a=false, trans_b=false} #backward : bf16[2,4]
-    %13 = cast(%12) {to="f32"} : f32[2,4]
+    %13 = cast(%12) {to="f32"} #backward : f32[2,4]
     result y = %13
     update %1 = %1
   })"));
