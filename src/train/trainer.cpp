@@ -19,12 +19,6 @@
 namespace tokamak {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
 std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver& observer) {
   if (!config.train.resume) return std::nullopt;
   std::vector<std::string> warnings;
