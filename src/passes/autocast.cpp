@@ -4,6 +4,7 @@
 #include "ops/dropout.h"
 #include "ops/embedding.h"
 #include "ops/generate.h"
+#include "ops/interpret.h"
 #include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
@@ -57,6 +58,8 @@ class Caster {
     std::vector<ValueId> inputs = rewriter_.map(node.inputs);
     GraphBuilder& g = rewriter_.in_place_of(node);
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = as(g, inputs[i], wanted(node, inputs, i));
+    if (follows_constants(g, node, inputs))
+      for (ValueId& input : inputs) input = narrowed(g, input);
     if (node.op == &op::cast && type(inputs[0]).dtype == graph_.dtype(node.outputs[0]))
       rewriter_.replace(node.outputs, {inputs[0]});
     else
@@ -64,27 +67,42 @@ class Caster {
   }
 
   // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.
-  // Probabilities that a matmul reads are kept once, for the gradient as well.
+  // Probabilities that a matmul reads are kept once, for the gradient as well. Where a constant alone makes a result
+  // f32, that is rounded to the low type.
   std::vector<ValueId> stored(GraphBuilder& g, const Node& node, const std::vector<ValueId>& inputs,
                               std::vector<ValueId> outputs) {
     bool low = node.op == &op::softmax     ? low_operands_.count(node.outputs[0]) > 0
                : node.op == &op::embedding ? low_residual_
-                                           : node.op->fusion == Fusion::kPointwise && only_constants_widen(g, inputs);
+                                           : follows_constants(g, node, inputs);
     if (low) outputs[0] = as(g, outputs[0], low_);
     return outputs;
   }
 
-  // A constant follows the type of what it meets: where it alone makes a result f32, that is rounded to the low type.
-  // (The constant is not, so that no more is lost than by storing.)
-  bool only_constants_widen(GraphBuilder& g, const std::vector<ValueId>& inputs) {
+  const Node* constant_of(GraphBuilder& g, ValueId value) const {
+    int maker = g.graph().producer(value);
+    const Node* node = maker < 0 ? nullptr : &g.graph().nodes()[size_t(maker)];
+    return node && node->op == &op::constant ? node : nullptr;
+  }
+
+  // Whether the op reads low values and f32 constants, and nothing else: then the constants follow.
+  bool follows_constants(GraphBuilder& g, const Node& node, const std::vector<ValueId>& inputs) {
+    if (node.op->fusion != Fusion::kPointwise) return false;
     bool met = false, constants = false;
     for (ValueId input : inputs) {
-      int maker = g.graph().producer(input);
-      bool constant = maker >= 0 && g.graph().nodes()[size_t(maker)].op == &op::constant;
-      if (!constant && type(input).dtype != low_) return false;
-      (constant ? constants : met) = true;
+      bool low = type(input).dtype == low_;
+      if (!low && !constant_of(g, input)) return false;
+      (low ? met : constants) = true;
     }
     return met && constants;
+  }
+
+  // A constant that the low type holds exactly, in that type. (Another stays, so that no more is lost than by storing
+  // the result.)
+  ValueId narrowed(GraphBuilder& g, ValueId value) {
+    const Node* node = constant_of(g, value);
+    if (!node || type(value).dtype == low_) return value;
+    double held = node->attrs.get_double("value");
+    return round_to(low_, held) == held ? constant(g, held, Shape(type(value).shape), low_) : value;
   }
 
   DType wanted(const Node& node, const std::vector<ValueId>& inputs, size_t i) {

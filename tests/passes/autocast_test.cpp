@@ -1,6 +1,7 @@
 #include "passes/autocast.h"
 
 #include "graph/op_def.h"
+#include "passes/eliminate_dead.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -75,6 +76,34 @@ TEST(Autocast, ConstantsFollowWhatTheyMeet) {
     result constant = %11
     result computed = %9
     result scalars = %10
+  })"));
+  test::expect_same_meaning(before, after, 0.05);
+}
+
+TEST(Autocast, AConstantThatTheLowTypeHoldsTakesIt) {
+  Graph before = parse(R"(graph g {
+    input x = %0 : f32[2,4]
+    param w = %1 : f32[4,4]
+    %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[2,4]
+    %3 = constant() {dtype="f32", shape=[], value=0.125} : f32[]
+    %4 = mul(%2, %3) : f32[2,4]
+    %5 = matmul(%4, %1) {trans_a=false, trans_b=false} : f32[2,4]
+    result y = %5
+  })");
+  Graph after = before;
+  EXPECT_TRUE(autocast(after, {}));
+  eliminate_dead(after, {});
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input x = %0 : f32[2,4]
+    param w = %1 : f32[4,4]
+    %2 = cast(%0) {to="bf16"} : bf16[2,4]
+    %3 = cast(%1) {to="bf16"} : bf16[4,4]
+    %4 = matmul(%2, %3) {trans_a=false, trans_b=false} : bf16[2,4]
+    %5 = constant() {dtype="bf16", shape=[], value=0.125} : bf16[]
+    %6 = mul(%4, %5) : bf16[2,4]
+    %7 = matmul(%6, %3) {trans_a=false, trans_b=false} : bf16[2,4]
+    %8 = cast(%7) {to="f32"} : f32[2,4]
+    result y = %8
   })"));
   test::expect_same_meaning(before, after, 0.05);
 }

@@ -140,7 +140,9 @@ TEST(Pipeline, AGradientWithAConstantStaysLow) {
   EXPECT_EQ(test::count_ops(graph, "column"), 1);
   for (const Node& node : graph.nodes()) {
     for (ValueId value : node.outputs) EXPECT_NE(graph.type(value), (ValueType{DType::kF32, hidden})) << print(graph);
-    if (node.op->name == "column") EXPECT_EQ(node.outputs.size(), 2u) << print(graph);
+    if (node.op->name == "column") {
+      EXPECT_EQ(node.outputs.size(), 2u) << print(graph);
+    }
   }
 }
 
