@@ -21,7 +21,7 @@ double seconds(const Graph& graph, const Node& node, const Target& target) {
 }
 
 struct Candidate {
-  std::vector<size_t> nodes;  // to tag together: the node and what it needs that is not saved
+  std::vector<size_t> nodes;  // to compute again together: the node and what it needs that is not saved
   double bytes_per_second = 0;
 };
 

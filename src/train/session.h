@@ -60,7 +60,7 @@ class Session {
   const TensorStore& store() const { return store_; }
   const std::vector<ParameterInfo>& parameters() const { return parameters_; }
 
-  /// GPT-2's initialisation from train.seed; optimizer states zero, the loss scale compile.loss_scale.
+  /// The model's initialisation from train.seed; optimizer states zero, the loss scale compile.loss_scale.
   void initialise();
   /// The same with values that someone draws already.
   void initialise(InitialValues& values);
