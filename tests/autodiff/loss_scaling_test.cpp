@@ -3,9 +3,9 @@
 #include "autodiff/optimizer.h"
 #include "config/optimizer_config.h"
 #include "graph/builder.h"
-#include "ops/interpret.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
+#include "tests/autodiff/run_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -16,21 +16,12 @@
 namespace tokamak::test {
 namespace {
 
-using Values = std::map<std::string, HostTensor>;
 using Results = std::map<std::string, double>;
 
 Results run(const Graph& graph, Values& values) {
-  std::vector<HostTensor> arguments;
-  for (const Argument& argument : graph.arguments()) {
-    HostTensor& value = values[argument.name];
-    if (value.data.empty()) value = HostTensor(graph.type(argument.value));
-    arguments.push_back(value);
-  }
-  Interpretation out = interpret(graph, arguments);
-  for (size_t u = 0; u < out.updates.size(); ++u)
-    values[graph.argument_of(graph.updates()[u].target)->name] = out.updates[u];
+  std::vector<HostTensor> out = run_graph(graph, values);
   Results results;
-  for (size_t r = 0; r < out.results.size(); ++r) results[graph.results()[r].name] = out.results[r][0];
+  for (size_t r = 0; r < out.size(); ++r) results[graph.results()[r].name] = out[r][0];
   return results;
 }
 

@@ -6,7 +6,7 @@
 #include "config/visit.h"
 #include "graph/builder.h"
 #include "ops/generate.h"
-#include "ops/interpret.h"
+#include "tests/autodiff/run_graph.h"
 #include "tests/support/expect_error.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +16,6 @@
 
 namespace tokamak::test {
 namespace {
-
-using Values = std::map<std::string, HostTensor>;
 
 const Shape kMatrixShape = {2, 2}, kVectorShape = {3};
 
@@ -53,18 +51,6 @@ Values start() {
   return values;
 }
 
-void run(const Graph& graph, Values& values) {
-  std::vector<HostTensor> arguments;
-  for (const Argument& argument : graph.arguments()) {
-    HostTensor& value = values[argument.name];
-    if (value.data.empty()) value = HostTensor(graph.type(argument.value));
-    arguments.push_back(value);
-  }
-  Interpretation out = interpret(graph, arguments);
-  for (size_t u = 0; u < out.updates.size(); ++u)
-    values[graph.argument_of(graph.updates()[u].target)->name] = out.updates[u];
-}
-
 TEST(OptimizerRules, KeepWhatTheySayOfEveryParameter) {
   for (const OptimizerRule* rule : optimizer_rules()) {
     Graph graph = update_graph(config_of(*rule));
@@ -87,7 +73,7 @@ TEST(OptimizerRules, ReachAMinimum) {
     for (int step = 0; step < 300; ++step) {  // of the sum of squares / 2, whose gradient is the parameter itself
       for (std::string name : {"w", "b"}) values["in." + name] = values[name];
       values["lr"][0] = 0.1 / (1 + 0.05 * step);
-      run(graph, values);
+      run_graph(graph, values);
     }
     for (const char* name : {"w", "b"})
       for (double x : values[name].data) EXPECT_LT(std::fabs(x), 0.01) << rule->name << " " << name;
@@ -98,11 +84,11 @@ TEST(OptimizerRules, LeaveEverythingAsItWasWhenAStepIsSkipped) {
   for (const OptimizerRule* rule : optimizer_rules()) {
     Graph graph = update_graph(config_of(*rule), LossScaling{});
     Values values = start();
-    run(graph, values);
+    run_graph(graph, values);
     for (double bad : {double(INFINITY), -double(INFINITY), double(NAN)}) {
       Values before = values;
       values["in.w"][1] = bad;
-      run(graph, values);
+      run_graph(graph, values);
       for (auto& [name, value] : before) {
         if (name.starts_with("scaler.") || name.starts_with("in.")) continue;
         EXPECT_EQ(values[name].data, value.data) << rule->name << " " << name;
@@ -110,7 +96,7 @@ TEST(OptimizerRules, LeaveEverythingAsItWasWhenAStepIsSkipped) {
       values["in.w"] = before["in.w"];
     }
     Values before = values;
-    run(graph, values);
+    run_graph(graph, values);
     EXPECT_NE(values["w"].data, before["w"].data) << rule->name;
     for (const char* name : {"w", "b"})
       for (double x : values[name].data) EXPECT_TRUE(std::isfinite(x)) << rule->name;
@@ -129,7 +115,7 @@ TEST(OptimizerRules, DecayGoesByRole) {
     append_update(g, gradients, config_of(*rule));
     Values values = start();
     for (const char* name : {"decays", "stays"}) values[name] = values["w"];
-    run(graph, values);
+    run_graph(graph, values);
     EXPECT_NEAR(values["decays"][1], -2 * (1 - 0.1 * 0.1), 1e-12) << rule->name;
     EXPECT_EQ(values["stays"].data, values["w"].data) << rule->name;
   }
@@ -142,11 +128,11 @@ TEST(Sgd, TakesPyTorchsSteps) {
   config.weight_decay = 0.1;
   Graph graph = update_graph(config);
   Values values = start();
-  run(graph, values);
+  run_graph(graph, values);
   EXPECT_NEAR(values["w"][0], 1 - 0.1 * (0.5 + 0.1), 1e-12);
   EXPECT_NEAR(values["w"][1], -2 - 0.1 * (0.25 - 0.2), 1e-12);
   EXPECT_NEAR(values["b"][0], 0.25 - 0.1 * 1, 1e-12);
-  run(graph, values);
+  run_graph(graph, values);
   EXPECT_NEAR(values["w"][0], 0.94 - 0.1 * (0.9 * 0.6 + 0.5 + 0.094), 1e-12);
   EXPECT_NEAR(values["w"][1], -2.005 - 0.1 * (0.9 * 0.05 + 0.25 - 0.2005), 1e-12);
   EXPECT_NEAR(values["b"][0], 0.15 - 0.1 * (0.9 * 1 + 1), 1e-12);

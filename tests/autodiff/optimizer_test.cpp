@@ -2,7 +2,7 @@
 
 #include "config/optimizer_config.h"
 #include "graph/builder.h"
-#include "ops/interpret.h"
+#include "tests/autodiff/run_graph.h"
 #include "tests/support/random_tensors.h"
 
 #include <gtest/gtest.h>
@@ -52,20 +52,6 @@ struct ByHand {
   }
 };
 
-// Runs the graph once; states and parameters live in `values`.
-std::vector<HostTensor> run(const Graph& graph, std::map<std::string, HostTensor>& values) {
-  std::vector<HostTensor> arguments;
-  for (const Argument& argument : graph.arguments()) {
-    HostTensor& value = values[argument.name];
-    if (value.data.empty()) value = HostTensor(graph.type(argument.value));
-    arguments.push_back(value);
-  }
-  Interpretation out = interpret(graph, arguments);
-  for (size_t u = 0; u < out.updates.size(); ++u)
-    values[graph.argument_of(graph.updates()[u].target)->name] = out.updates[u];
-  return out.results;
-}
-
 void compare_with_hand(double clip, int64_t micro_batches) {
   OptimizerConfig c = config(clip);
   std::vector<std::pair<std::string, ValueType>> parameters;
@@ -98,11 +84,11 @@ void compare_with_hand(double clip, int64_t micro_batches) {
         for (size_t k = 0; k < grad.data.size(); ++k) mean[name][k] += grad.data[k] / double(micro_batches);
         values["in." + name] = grad;
       }
-      run(accumulate, values);
+      run_graph(accumulate, values);
     }
     double lr = 0.1 / (step + 1);
     values["lr"] = HostTensor({DType::kF32, {}}, {lr});
-    double norm = run(update, values)[0][0];
+    double norm = run_graph(update, values)[0][0];
     EXPECT_NEAR(norm, hand.update(mean, c, lr), 1e-12);
     for (const auto& [name, p] : hand.p)
       for (size_t i = 0; i < p.size(); ++i)
