@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/progress_line.h"
 #include "cli/quote.h"
+#include "cli/streams.h"
 #include "config/config.h"
 #include "config/json.h"
 #include "data/corpus.h"
@@ -62,7 +63,7 @@ OpenedLedger open_ledger(const std::string& run) {
   std::vector<LedgerLine> lines = read_ledger(run);
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found = find_checkpoint(run, &warnings);
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) print_to_stderr(fmt::format("warning: {}\n", warning));
   std::optional<SavedState> saved;
   if (found) saved = saved_state(*found);
   opened.ledger = replay_ledger(lines, opened.record, saved);
@@ -83,7 +84,7 @@ class Reader {
       require_same_data(record, corpus_->record(), run);
     } catch (const UserError& error) {
       corpus_.reset();
-      fmt::print(stderr, "warning: only the numbers of windows can be shown: {}\n", error.what());
+      print_to_stderr(fmt::format("warning: only the numbers of windows can be shown: {}\n", error.what()));
     }
   }
 

@@ -1,5 +1,5 @@
 // The program: finds the command, runs it, and turns errors into messages and exit statuses. 0: done; 1: a mistake in
-// what was asked for; 70: a bug of ours.
+// what was asked for; 70: a bug of ours; 128 + its number: a signal ended the work early.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -9,11 +9,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 #include "base/system.h"
 #include "cli/commands.h"
+#include "cli/streams.h"
 #include "cli/version.h"
 #include "config/suggest.h"
 #include "config/toml.h"
@@ -60,7 +62,7 @@ int run_command(std::vector<std::string> arguments) {
   std::string name = take_name(arguments);
   if (std::string help = group_help(name); !help.empty()) {
     bool wanted = take_option(arguments, {"--help", "-h"});
-    fmt::print(wanted ? stdout : stderr, "{}", help);
+    wanted ? fmt::print("{}", help) : print_to_stderr(help);
     return wanted ? 0 : kUserErrorStatus;
   }
   Command command = find_command(name);
@@ -77,7 +79,7 @@ int run_command(std::vector<std::string> arguments) {
 
 int run_program(std::vector<std::string> arguments) {
   if (arguments.empty()) {
-    fmt::print(stderr, "{}", program_help());
+    print_to_stderr(program_help());
     return kUserErrorStatus;
   }
   std::string name = arguments.front();
@@ -105,6 +107,36 @@ void let_threads_sleep(char** argv) {
   ::execv("/proc/self/exe", argv);  // where that fails, the program just goes on
 }
 
+/// Runs the program and says what went wrong; the exit status.
+int run_and_explain(std::vector<std::string> arguments) {
+  try {
+    return run_program(std::move(arguments));
+  } catch (const UserError& error) {
+    print_to_stderr(fmt::format("error: {}\n", error.what()));
+  } catch (const std::filesystem::filesystem_error& error) {
+    // Of files that are merely looked at: a folder that must not be entered, a link that leads in circles.
+    print_to_stderr(fmt::format("error: [file] cannot use {}: {}; check the path and its permissions\n",
+                                error.path1().string(), error.code().message()));
+  } catch (const std::bad_alloc&) {
+    print_to_stderr(
+        "error: [memory] expected more free memory; use a smaller model, batch or context, or set "
+        "compile.memory_budget_gib\n");
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout)) return 0;  // fmt's: finish_output() tells it
+    print_to_stderr(fmt::format("error: [system] cannot go on: {}; {}\n", error.code().message(),
+                                error.code() == std::errc::resource_unavailable_try_again
+                                    ? "allow more threads (ulimit -u, the container's limit of processes), or ask for "
+                                      "fewer with --threads"
+                                    : "check what the system allows this program"));
+  } catch (const std::exception& error) {
+    print_to_stderr(
+        fmt::format("{}\nThis is a bug in tokamak {}. Please report it with the line above and the command.\n",
+                    error.what(), kVersion));
+    return kInternalErrorStatus;
+  }
+  return kUserErrorStatus;
+}
+
 }  // namespace
 
 void print_config(const std::vector<Field>& fields) { fmt::print("{}", print_toml(fields)); }
@@ -116,24 +148,5 @@ int main(int argc, char** argv) {
   let_threads_sleep(argv);
   raise_open_file_limit();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit (ulimit -f) is an error with a message
-  try {
-    return run_program({argv + 1, argv + argc});
-  } catch (const UserError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return kUserErrorStatus;
-  } catch (const std::filesystem::filesystem_error& error) {
-    // Of files that are merely looked at: a folder that must not be entered, a link that leads in circles.
-    fmt::print(stderr, "error: [file] cannot use {}: {}; check the path and its permissions\n", error.path1().string(),
-               error.code().message());
-    return kUserErrorStatus;
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr,
-               "error: [memory] expected more free memory; use a smaller model, batch or context, or set "
-               "compile.memory_budget_gib\n");
-    return kUserErrorStatus;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\nThis is a bug in tokamak {}. Please report it with the line above and the command.\n",
-               error.what(), kVersion);
-    return kInternalErrorStatus;
-  }
+  return finish_output(run_and_explain({argv + 1, argv + argc}));
 }

@@ -2,8 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
-
+#include "cli/streams.h"
 #include "config/json.h"
 
 namespace tokamak {
@@ -12,7 +11,7 @@ OpenedModel open_model(const std::string& path) {
   std::vector<std::string> warnings;
   OpenedModel model;
   model.checkpoint = open_checkpoint(path, &warnings);
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) print_to_stderr(fmt::format("warning: {}\n", warning));
   model.config = run_config_from_json(model.checkpoint.state.config_json, model.checkpoint.path.string());
   return model;
 }

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
+#include <optional>
 
 #include "base/error.h"
 #include "base/signals.h"
@@ -71,25 +71,35 @@ void check_vocabulary(const PrepareArguments& arguments) {
         arguments.vocab, arguments.options.vocab_size);
 }
 
+// Nothing when a signal ended it early.
+std::optional<ShardIndex> prepare_with_progress(const PrepareOptions& options) {
+  StopSignal stop("stopping; again to quit now\n");
+  ProgressLine line;
+  auto show = [&](const PrepareProgress& progress) {
+    std::string phase(progress.phase);
+    progress.files ? line.show(phase, progress.done, progress.total)
+                   : line.show_bytes(phase, progress.done, progress.total);
+  };
+  try {
+    return prepare(options, {.progress = show,
+                             .note = [&](const std::string& note) { line.note(note); },
+                             .stop = [&] { return stop.requested(); }});
+  } catch (const UserError& error) {
+    if (!stop.requested()) throw;
+    line.note(error.what());
+    return std::nullopt;
+  }
+}
+
 int run_prepare(const PrepareArguments& arguments) {
   check_vocabulary(arguments);
   PrepareOptions options = arguments.options;
   options.out = arguments.out;
   options.vocab = arguments.vocab;
   options.threads = int(arguments.threads);
-  ShardIndex index;
-  {
-    StopSignal stop;
-    ProgressLine line;
-    auto show = [&](const PrepareProgress& progress) {
-      std::string phase(progress.phase);
-      progress.files ? line.show(phase, progress.done, progress.total)
-                     : line.show_bytes(phase, progress.done, progress.total);
-    };
-    index = prepare(options, {.progress = show,
-                              .note = [&](const std::string& note) { line.note(note); },
-                              .stop = [&] { return stop.requested(); }});
-  }
+  std::optional<ShardIndex> prepared = prepare_with_progress(options);
+  if (!prepared) return stopped_status();
+  const ShardIndex& index = *prepared;
   bool trained = arguments.vocab.empty();
   fmt::print("{}: vocabulary of {} ({})\n", arguments.out, index.vocab_size, trained ? "trained" : arguments.vocab);
   print_table(arguments.out, index);

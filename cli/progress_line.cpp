@@ -3,8 +3,9 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
+
+#include "cli/streams.h"
 
 namespace tokamak {
 
@@ -27,7 +28,7 @@ std::string format_time(double seconds) {
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() {
-  if (terminal_ && !phase_.empty()) fmt::print(stderr, "\r\x1b[K");
+  if (terminal_ && !phase_.empty()) print_to_stderr("\r\x1b[K");
 }
 
 void ProgressLine::show(const std::string& phase, int64_t done, int64_t total) {
@@ -48,8 +49,7 @@ void ProgressLine::show_bytes(const std::string& phase, int64_t done, int64_t to
 }
 
 void ProgressLine::note(const std::string& text) {
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", text);
-  std::fflush(stderr);
+  print_to_stderr(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", text));
 }
 
 /// True where the line changes now; takes notice of the phase.
@@ -63,9 +63,7 @@ bool ProgressLine::is_due(const std::string& phase) {
 }
 
 void ProgressLine::print(const std::string& more) {
-  if (!terminal_) return fmt::print(stderr, "{}\n", phase_);
-  fmt::print(stderr, "\r\x1b[K{}{}", phase_, more);
-  std::fflush(stderr);
+  print_to_stderr(terminal_ ? fmt::format("\r\x1b[K{}{}", phase_, more) : phase_ + "\n");
 }
 
 }  // namespace tokamak

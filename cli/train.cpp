@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include "base/signals.h"
 #include "base/system.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
+#include "cli/streams.h"
 #include "config/config.h"
 #include "train/progress.h"
 #include "train/trainer.h"
@@ -49,9 +52,8 @@ class Console : public TrainObserver {
   void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) override {
     line(format_step_line(metrics, total_steps, eta_seconds));
     if (!terminal_) return;
-    fmt::print("{}", format_progress_bar(metrics, total_steps, eta_seconds, terminal_width() - 1));
+    write(format_progress_bar(metrics, total_steps, eta_seconds, terminal_width() - 1));
     bar_ = true;
-    std::fflush(stdout);
   }
 
   void sample(int64_t step, const std::string& text) override {
@@ -60,14 +62,15 @@ class Console : public TrainObserver {
 
   void saved(int64_t, const std::filesystem::path& path) override { line(fmt::format("saved {}", path.string())); }
 
-  void line(const std::string& text) {
-    if (bar_) fmt::print("\r\x1b[K");
-    bar_ = false;
-    fmt::print("{}\n", text);
-    std::fflush(stdout);
-  }
+  void line(const std::string& text) { write((std::exchange(bar_, false) ? "\r\x1b[K" : "") + text + "\n"); }
 
  private:
+  // What cannot be written ends no training.
+  static void write(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() || std::fflush(stdout) != 0)
+      drop_output_without_reader();
+  }
+
   const StartClock& before_;  // what came before train()
   bool terminal_ = ::isatty(STDOUT_FILENO) == 1;
   bool bar_ = false;
@@ -99,14 +102,15 @@ StartClock clock_of_process() {
 
 int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
-  StopSignal stop;
+  StopSignal stop("finishing this step; again to quit now\n");
+  std::signal(SIGPIPE, SIG_IGN);
   Console console(start);
   Machine machine = start.time("device", [&] { return open_machine(arguments.run); });
   console.line(describe(machine));
   TrainSummary summary =
       train(arguments.run, machine.platform, *machine.backend, console, [&] { return stop.requested(); });
   print_end(console, summary, arguments.run);
-  return 0;
+  return summary.stopped ? stopped_status() : 0;
 }
 
 }  // namespace
@@ -114,7 +118,9 @@ int run_train(const TrainArguments& arguments) {
 Command train_command() {
   return make_command<TrainArguments>(
       "train", "train a model on prepared data; goes on by itself where an earlier run stopped",
-      "Ctrl-C or SIGTERM finishes the step, saves and ends; the same command then continues.", run_train);
+      "Ctrl-C, SIGTERM or a closed terminal finishes the step, saves and ends with status 130 (128 + the signal); the "
+      "same command then continues.",
+      run_train);
 }
 
 }  // namespace tokamak

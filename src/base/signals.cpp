@@ -1,20 +1,27 @@
 #include "base/signals.h"
 
-#include "base/error.h"
+#include <unistd.h>
 
 #include <atomic>
-#include <csignal>
+#include <cerrno>
+
+#include "base/error.h"
 
 namespace tokamak {
 namespace {
 
-// A handler has no argument of ours, so the flag has to be global; the class sees to it that it has one user.
+// A handler has no argument of ours, so these have to be global; the class sees to it that they have one user.
 std::atomic<int> received{0};
 std::atomic<bool> installed{false};
+std::string_view notice;  // written before any handler is installed
 static_assert(std::atomic<int>::is_always_lock_free, "the handler may only use lock-free atomics");
 
 void on_signal(int number) {
-  if (received.exchange(number) != 0 && number == SIGINT) {
+  int first = 0;
+  if (received.compare_exchange_strong(first, number)) {
+    int before = errno;
+    if (::write(STDERR_FILENO, notice.data(), notice.size()) < 0) errno = before;  // nobody reads it: the flag counts
+  } else if (number == SIGINT) {
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);  // is delivered when this handler returns
   }
@@ -32,16 +39,15 @@ void install(int number, struct sigaction& old) {
 
 }  // namespace
 
-StopSignal::StopSignal() {
+StopSignal::StopSignal(std::string_view text) {
   TOKAMAK_CHECK(!installed.exchange(true), "there is a StopSignal already");
   received = 0;
-  install(SIGINT, old_interrupt_);
-  install(SIGTERM, old_terminate_);
+  notice = text;
+  for (Old& old : old_) install(old.number, old.action);
 }
 
 StopSignal::~StopSignal() {
-  ::sigaction(SIGINT, &old_interrupt_, nullptr);
-  ::sigaction(SIGTERM, &old_terminate_, nullptr);
+  for (Old& old : old_) ::sigaction(old.number, &old.action, nullptr);
   installed = false;
 }
 
@@ -51,8 +57,14 @@ std::string_view StopSignal::name() const {
   switch (received.load()) {
     case SIGINT: return "SIGINT";
     case SIGTERM: return "SIGTERM";
+    case SIGHUP: return "SIGHUP";
     default: return {};
   }
+}
+
+int stopped_status() {
+  int number = received.load();
+  return number == 0 ? 0 : 128 + number;
 }
 
 }  // namespace tokamak

@@ -17,18 +17,29 @@ class StopSignalTest : public testing::Test {
   void TearDown() override {
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGHUP, SIG_DFL);
   }
 };
 
 TEST_F(StopSignalTest, SetsAFlag) {
-  for (int number : {SIGINT, SIGTERM}) {
+  const std::pair<int, const char*> kSignals[] = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
+  for (auto [number, name] : kSignals) {
     StopSignal stop;
     EXPECT_FALSE(stop.requested());
     EXPECT_EQ(stop.name(), "");
     std::raise(number);
     EXPECT_TRUE(stop.requested());
-    EXPECT_EQ(stop.name(), number == SIGINT ? "SIGINT" : "SIGTERM");
+    EXPECT_EQ(stop.name(), name);
+    EXPECT_EQ(stopped_status(), 128 + number);
   }
+}
+
+TEST_F(StopSignalTest, TheFirstIsAcknowledgedAtOnce) {
+  testing::internal::CaptureStderr();
+  StopSignal stop("one moment\n");
+  std::raise(SIGTERM);
+  std::raise(SIGTERM);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "one moment\n");
 }
 
 TEST_F(StopSignalTest, ManySIGTERMsOnlyAskOnce) {

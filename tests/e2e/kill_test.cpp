@@ -36,7 +36,8 @@ class KillTest : public testing::Test {
     ASSERT_TRUE(program.wait_for("step"));
     program.send(signal_number);
     ProgramResult stopped = program.wait();
-    EXPECT_EQ(stopped.status, 0) << stopped.err;
+    EXPECT_EQ(stopped.status, 128 + signal_number) << stopped.err;
+    EXPECT_EQ(stopped.err, "finishing this step; again to quit now\n");
     for (const char* piece : {"stopped after step", "of 500", "the same command goes on from there", "broken"})
       EXPECT_NE(stopped.out.find(piece), std::string::npos) << stopped.out.substr(stopped.out.size() / 2);
     auto found = find_checkpoint(folder_ / "broken", nullptr);
@@ -59,6 +60,8 @@ class KillTest : public testing::Test {
 TEST_F(KillTest, CtrlC) { expect_stops_politely(SIGINT); }
 
 TEST_F(KillTest, Terminate) { expect_stops_politely(SIGTERM); }
+
+TEST_F(KillTest, AClosedTerminal) { expect_stops_politely(SIGHUP); }
 
 TEST_F(KillTest, KillAtRandomMoments) {
   constexpr int64_t kSteps = 60;

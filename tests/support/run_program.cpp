@@ -34,14 +34,16 @@ void redirect(int fd, const std::filesystem::path& path, int flags) {
 }  // namespace
 
 RunningProgram::RunningProgram(const std::filesystem::path& folder, std::vector<std::string> arguments,
-                               const std::string& input) {
+                               const std::string& input, const ProgramStreams& streams) {
   write_file_quickly(files_ / "in", input);
   arguments.insert(arguments.begin(), TOKAMAK_PROGRAM);
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
-  std::filesystem::path in = files_ / "in", out = files_ / "out", err = files_ / "err";
-  write_file_quickly(out, "");  // wait_for() may look before the child has made it
+  std::filesystem::path in = files_ / "in", out = streams.out, err = streams.err;
+  if (out.empty()) out = files_ / "out";
+  if (err.empty()) err = files_ / "err";
+  write_file_quickly(files_ / "out", "");  // wait_for() may look before the child has made it
   started_ = now();
   process_ = ::fork();
   if (process_ < 0) throw std::runtime_error("cannot fork");
@@ -94,8 +96,8 @@ ProgramResult RunningProgram::wait() {
 }
 
 ProgramResult run_program(const std::filesystem::path& folder, std::vector<std::string> arguments,
-                          const std::string& input) {
-  return RunningProgram(folder, std::move(arguments), input).wait();
+                          const std::string& input, const ProgramStreams& streams) {
+  return RunningProgram(folder, std::move(arguments), input, streams).wait();
 }
 
 }  // namespace tokamak

@@ -19,12 +19,17 @@ struct ProgramResult {
   double seconds = 0;      // wall time
 };
 
+/// Where a program's streams lead; empty: to files that ProgramResult shows.
+struct ProgramStreams {
+  std::filesystem::path out, err;
+};
+
 /// The program under way. Killed by the destructor if nobody waited for it.
 class RunningProgram {
  public:
   /// `folder` becomes its working folder.
-  RunningProgram(const std::filesystem::path& folder, std::vector<std::string> arguments,
-                 const std::string& input = "");
+  RunningProgram(const std::filesystem::path& folder, std::vector<std::string> arguments, const std::string& input = "",
+                 const ProgramStreams& streams = {});
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
   ~RunningProgram();
@@ -46,6 +51,6 @@ class RunningProgram {
 
 /// Runs it to the end.
 ProgramResult run_program(const std::filesystem::path& folder, std::vector<std::string> arguments,
-                          const std::string& input = "");
+                          const std::string& input = "", const ProgramStreams& streams = {});
 
 }  // namespace tokamak

@@ -1,0 +1,31 @@
+#include "cli/streams.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <fmt/core.h>
+
+namespace tokamak {
+
+void print_to_stderr(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void drop_output_without_reader() {
+  if (errno == EPIPE && !std::freopen("/dev/null", "w", stdout)) std::clearerr(stdout);
+}
+
+int finish_output(int status) {
+  errno = 0;
+  bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written) return status;
+  print_to_stderr(
+      fmt::format("error: [output] expected to write all of standard output, lost some of it{}; run the "
+                  "command again with an output that can be written\n",
+                  errno != 0 ? fmt::format(" ({})", std::strerror(errno)) : ""));
+  return status == 0 ? 1 : status;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,18 @@
+// Standard output and standard error when they cannot be written: a full disk, a reader or a terminal that is gone.
+#pragma once
+
+#include <string_view>
+
+namespace tokamak {
+
+/// Writes to standard error. Where that fails, nothing is left to tell it with, and the work goes on.
+void print_to_stderr(std::string_view text);
+
+/// To be called after a failed write to standard output: when nobody reads it any more (`| head`), what is still
+/// written there is dropped from now on and counts as written.
+void drop_output_without_reader();
+
+/// Ends a command's output: `status`, or 1 with a message when some of the output was lost and the status was 0.
+int finish_output(int status);
+
+}  // namespace tokamak
