@@ -9,6 +9,7 @@
 #include "train/choices_file.h"
 #include "train/evaluator.h"
 #include "train/generator.h"
+#include "train/run_folder.h"
 #include "train/run_progress.h"
 #include "train/schedule.h"
 #include "train/step_queue.h"
@@ -43,9 +44,10 @@ RunConfig settle(const RunConfig& asked, const Target& target, const std::option
 class Trainer {
  public:
   Trainer(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer)
-      : observer_(observer), found_(find_start(config, observer)), config_(settle(config, platform.target, found_)),
-        backend_(backend), data_(config_, found_ ? &*found_ : nullptr), initial_(begin_initial_values()),
-        choices_(config_.train.out), platform_(start_.time("tuning", [&] { return tune_here(platform); })),
+      : observer_(observer), folder_(config.train.out), found_(find_start(config, observer)),
+        config_(settle(config, platform.target, found_)), backend_(backend),
+        data_(config_, found_ ? &*found_ : nullptr), initial_(begin_initial_values()), choices_(config_.train.out),
+        platform_(start_.time("tuning", [&] { return tune_here(platform); })),
         session_(start_.time("compiling", [&] { return Session(config_, platform_, backend, backend.free_bytes()); })),
         queue_(session_, backend) {
     if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
@@ -53,7 +55,6 @@ class Trainer {
     if (std::string warning = reference_warning(session_.reference_nodes()); !warning.empty())
       observer_.message(warning);
     check_budget();
-    make_folder(config_.train.out);
     if (config_.train.eval_every > 0) make_evaluator();
     start_or_resume();
     write_file_atomic(std::filesystem::path(config_.train.out) / "config.json", to_json(config_));
@@ -204,6 +205,7 @@ class Trainer {
   StartClock start_;
   bool started_ = false;  // and observer_ knows
   TrainObserver& observer_;
+  RunFolder folder_;
   std::optional<FoundCheckpoint> found_;  // where it goes on
   RunConfig config_;                      // vocabulary and precision settled
   Backend& backend_;

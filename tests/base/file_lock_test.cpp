@@ -1,0 +1,60 @@
+#include "base/file_lock.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/support/temporary_folder.h"
+
+namespace tokamak {
+namespace {
+
+class FileLockTest : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_ / "lock";
+};
+
+TEST_F(FileLockTest, OneAtATime) {
+  {
+    FileLock first(file_);
+    EXPECT_TRUE(first.is_held());
+    FileLock second(file_);
+    EXPECT_FALSE(second.is_held());
+    EXPECT_EQ(second.holder().find("process " + std::to_string(::getpid()) + " on "), 0u) << second.holder();
+  }
+  EXPECT_FALSE(std::filesystem::exists(file_));
+  EXPECT_TRUE(FileLock(file_).is_held());
+}
+
+TEST_F(FileLockTest, ARefusedOneChangesNothing) {
+  FileLock first(file_);
+  { FileLock second(file_); }
+  EXPECT_FALSE(FileLock(file_).is_held());
+}
+
+TEST_F(FileLockTest, EndsWithItsProcess) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  pid_t child = ::fork();
+  if (child == 0) {
+    FileLock lock(file_);
+    char held = lock.is_held();
+    if (::write(ready[1], &held, 1) != 1) ::_exit(1);
+    ::pause();
+  }
+  char held = 0;
+  ASSERT_EQ(::read(ready[0], &held, 1), 1);
+  EXPECT_TRUE(held);
+  FileLock refused(file_);
+  EXPECT_NE(refused.holder().find(std::to_string(child)), std::string::npos) << refused.holder();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(FileLock(file_).is_held());
+}
+
+}  // namespace
+}  // namespace tokamak
