@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error.h"
@@ -15,16 +16,29 @@ constexpr size_t kBufferedNumbers = 8192;
 
 }  // namespace
 
-Int64Log::Int64Log(const std::filesystem::path& path, int64_t size)
-    : path_(path), fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)), size_(size) {
+Int64Log::Int64Log(const std::filesystem::path& path, const Int64LogState& from)
+    : path_(path), fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666)),
+      size_(from.size) {
   if (!fd_.is_open()) file_error("write", path_, errno);
-  off_t bytes = off_t(size * int64_t(sizeof(int64_t)));
-  off_t end = ::lseek(fd_.get(), 0, SEEK_END);
-  if (end < 0) file_error("read", path_, errno);
-  if (end < bytes)
-    user_error("[data] {}: expected at least {} bytes, got {}; the file was damaged: remove it", path_.string(), bytes,
-               end);
-  if (::ftruncate(fd_.get(), bytes) != 0) file_error("write", path_, errno);
+  verify(from);
+  if (::ftruncate(fd_.get(), off_t(size_ * int64_t(sizeof(int64_t)))) != 0) file_error("write", path_, errno);
+}
+
+void Int64Log::verify(const Int64LogState& from) {
+  FileReader file(path_);
+  int64_t bytes = from.size * int64_t(sizeof(int64_t));
+  if (file.size() < bytes)
+    user_error("[data] {}: expected at least {} bytes, got {}; the file is damaged", path_.string(), bytes,
+               file.size());
+  std::vector<std::byte> piece;
+  for (int64_t at = 0; at < bytes; at += int64_t(piece.size())) {
+    piece.resize(size_t(std::min(bytes - at, int64_t(kBufferedNumbers * sizeof(int64_t)))));
+    file.read(at, piece);
+    checksum_.update(piece);
+  }
+  std::string got = format_checksum(checksum_.digest());
+  if (!from.checksum.empty() && got != from.checksum)
+    user_error("[data] {}: expected the checksum {}, got {}; the file is damaged", path_.string(), from.checksum, got);
 }
 
 void Int64Log::append(int64_t number) {
@@ -35,6 +49,7 @@ void Int64Log::append(int64_t number) {
 
 void Int64Log::flush() {
   auto bytes = std::as_bytes(std::span(buffer_));
+  checksum_.update(bytes);
   while (!bytes.empty()) {
     ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
@@ -44,9 +59,10 @@ void Int64Log::flush() {
   buffer_.clear();
 }
 
-void Int64Log::sync() {
+Int64LogState Int64Log::sync() {
   flush();
   if (::fsync(fd_.get()) != 0 && errno != EINVAL) file_error("write", path_, errno);
+  return {size_, format_checksum(checksum_.digest())};
 }
 
 std::span<const int64_t> Int64Log::view() {

@@ -3,15 +3,25 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/checksum.h"
 #include "base/error.h"
 
 namespace tokamak {
 
+using nlohmann::json;
 using nlohmann::ordered_json;
 
 namespace {
 
 constexpr size_t kShown = 80;  // bytes of what came, in messages
+constexpr const char* kSeal = "checksum";
+
+/// Of an object without its seal.
+template <typename Json>
+std::string seal_of(const Json& object) {
+  std::string text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return format_checksum(checksum(std::as_bytes(std::span(text))));
+}
 
 std::string show(const ordered_json& value) {
   if (value.is_null()) return "nothing";
@@ -19,6 +29,11 @@ std::string show(const ordered_json& value) {
 }
 
 }  // namespace
+
+std::string seal_json(json object) {
+  object[kSeal] = seal_of(object);
+  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
 
 JsonFields::JsonFields(std::string_view text, std::string_view place, std::string_view remedy)
     : object_(std::make_shared<const ordered_json>(ordered_json::parse(text, nullptr, false))), place_(place),
@@ -43,6 +58,13 @@ void JsonFields::refuse(const char* key, std::string_view expected) const {
 void JsonFields::require_format(std::string_view format, int64_t version) const {
   if (text("format") != format) refuse("format", format);
   if (number("version") != version) refuse("version", std::to_string(version));
+}
+
+void JsonFields::require_seal() const {
+  std::string given = text(kSeal);
+  ordered_json rest = *object_;
+  rest.erase(kSeal);
+  if (std::string seal = seal_of(rest); given != seal) refuse(kSeal, seal + ", that of all other fields,");
 }
 
 bool JsonFields::has(const char* key) const { return object_->contains(key); }

@@ -12,6 +12,10 @@
 
 namespace tokamak {
 
+/// The text of a JSON object, with the checksum of all other fields as its field `checksum`. Strings may hold any
+/// bytes.
+std::string seal_json(nlohmann::json object);
+
 class JsonFields {
  public:
   /// The object in `text`; a UserError if it is none. For messages: `place`, the file, and `remedy`, what to do when it
@@ -22,6 +26,9 @@ class JsonFields {
   void require_format(std::string_view format, int64_t version) const;
 
   bool has(const char* key) const;
+
+  /// A UserError if the object is not as seal_json() made it. Spaces between its parts do not count.
+  void require_seal() const;
 
   /// UserErrors for a field that is missing or of another type.
   /// Whole, from 0 to `most`.

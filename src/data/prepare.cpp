@@ -16,6 +16,7 @@
 #include "data/prepare_encoder.h"
 #include "data/prepare_folder.h"
 #include "data/prepare_journal.h"
+#include "data/prepare_names.h"
 #include "data/prepare_pipes.h"
 #include "data/prepare_shards.h"
 #include "data/prepare_words.h"
@@ -26,10 +27,6 @@ namespace tokamak {
 namespace fs = std::filesystem;
 
 namespace {
-
-// In the folder of unfinished work.
-constexpr const char* kTokenizerFolder = "tokenizer";
-constexpr const char* kPipesFolder = "pipes";
 
 void check_options(const PrepareOptions& options) {
   if (options.inputs.empty())
@@ -104,13 +101,19 @@ class Preparation {
   void make_plan();
   bool finish_earlier();
   void find_place();
-  bool has_shards(const PrepareJournal& journal) const;
+  std::string why_not(const std::optional<PreparePlan>& plan, const std::optional<PrepareJournal>& journal);
+  std::string damage(const PrepareJournal& journal);
   void make_tokenizer();
   void encode(PrepareShards& shards);
   void check_inputs();
   ShardIndex cut(PrepareShards& shards);
   void publish(const PrepareJournal& journal) {
     folder_->publish(journal, [&] { hooks_.progress({"moving the files to their places", 0, 0}); });
+  }
+  void begin_anew(const std::string& reason) {
+    hooks_.note(fmt::format("not going on with the earlier run in {}, as {}; beginning anew", folder_->path().string(),
+                            reason));
+    folder_->clear();
   }
   std::string what_is_kept() const;
 
@@ -167,6 +170,10 @@ bool Preparation::finish_earlier() {
   auto journal = read_journal(folder_->path());
   if (!journal || journal->moves.empty()) return false;
   auto plan = read_plan(folder_->path());
+  if (std::string found = damage(*journal); !found.empty()) {
+    begin_anew(found);
+    return false;
+  }
   publish(*journal);
   folder_->clear();
   if (!plan || !repeatable_ || !plan_difference(*plan, plan_).empty()) return false;
@@ -179,48 +186,56 @@ bool Preparation::finish_earlier() {
 void Preparation::find_place() {
   auto plan = read_plan(folder_->path());
   auto journal = read_journal(folder_->path());
-  if (plan && journal) {
-    std::string difference = plan_difference(*plan, plan_);
-    if (!repeatable_) difference = "the input cannot be read a second time";
-    if (difference.empty() && !has_shards(*journal)) difference = "some of its shards are gone or cut short";
-    if (difference.empty()) {
-      journal_ = *journal;
-      has_tokenizer_ = true;
-      if (!journal_.shards.empty())
-        hooks_.note(fmt::format("going on after the {} complete shard{} of an earlier run", journal_.shards.size(),
-                                journal_.shards.size() == 1 ? "" : "s"));
-      return;
-    }
-    hooks_.note(fmt::format("not going on with the earlier run in {}, as {}; beginning anew", folder_->path().string(),
-                            difference));
+  if (std::string reason = why_not(plan, journal); !reason.empty()) {
+    begin_anew(reason);
+  } else if (journal) {
+    journal_ = *journal;
+    has_tokenizer_ = true;
+    if (!journal_.shards.empty())
+      hooks_.note(fmt::format("going on after the {} complete shard{} of an earlier run", journal_.shards.size(),
+                              journal_.shards.size() == 1 ? "" : "s"));
+    return;
+  } else {
+    folder_->clear();
   }
-  folder_->clear();
   write_plan(plan_, folder_->path());
 }
 
-bool Preparation::has_shards(const PrepareJournal& journal) const {
-  try {
-    TokenStream(folder_->path(), {.shards = journal.shards});
-    return true;
-  } catch (const UserError&) {
-    return false;
-  }
+/// Why there is no going on with an earlier run, in words; empty if there is, or if there was none.
+std::string Preparation::why_not(const std::optional<PreparePlan>& plan, const std::optional<PrepareJournal>& journal) {
+  if (!has_journal(folder_->path())) return "";
+  if (!plan || !journal) return "its notes of what it did are damaged or of another version";
+  if (!repeatable_) return "the input cannot be read a second time";
+  if (std::string difference = plan_difference(*plan, plan_); !difference.empty()) return difference;
+  return damage(*journal);
+}
+
+/// What of an earlier run's files is not as its journal says, in words; empty if all is.
+std::string Preparation::damage(const PrepareJournal& journal) {
+  hooks_.progress({"checking what the earlier run has kept", 0, 0});
+  auto pause = [&] { stop_if_wanted(); };
+  fs::path damaged =
+      journal.moves.empty() ? find_damage(journal, folder_->path(), pause) : folder_->find_damage(journal, pause);
+  return damaged.empty() ? "" : fmt::format("{} is damaged or gone", damaged.string());
 }
 
 void Preparation::make_tokenizer() {
-  fs::path place = folder_->path() / kTokenizerFolder;
+  fs::path place = folder_->path() / unfinished::kTokenizer;
   if (has_tokenizer_) {
     if (!tokenizer_) tokenizer_.emplace(load_tokenizer(place));
     return;
   }
   if (!tokenizer_) {
-    if (!repeatable_) inputs_ = store_pipes(inputs_, options_, folder_->path() / kPipesFolder, hooks_);
+    if (!repeatable_) inputs_ = store_pipes(inputs_, options_, folder_->path() / unfinished::kPipes, hooks_);
     WordCounts words = count_words(inputs_, options_, hooks_);
     hooks_.progress({"training the tokenizer", 0, 0});
     tokenizer_.emplace(train_bpe(words, options_.vocab_size));
   }
   make_folder(place);
   save_tokenizer(tokenizer_->vocabulary(), place);
+  for (const auto& entry : fs::directory_iterator(place))
+    journal_.tokenizer.push_back({entry.path().filename().string(), checksum_file(entry.path())});
+  std::ranges::sort(journal_.tokenizer, {}, &FileChecksum::file);
   write_journal(journal_, folder_->path());
   has_tokenizer_ = true;
 }
@@ -272,13 +287,10 @@ ShardIndex Preparation::cut(PrepareShards& shards) {
     if (begins[i] < std::min(end, split)) index.train.sources.push_back(plan_.inputs[i].file);
     if (std::max(begins[i], split) < end) index.val.sources.push_back(plan_.inputs[i].file);
   }
-  fs::path tokenizer = folder_->path() / kTokenizerFolder;
-  for (const auto& entry : fs::directory_iterator(tokenizer)) {
-    std::string name = entry.path().filename().string();
-    journal_.moves.push_back({fs::path(kTokenizerFolder) / name, name});
-  }
+  for (const FileChecksum& file : journal_.tokenizer)
+    journal_.moves.push_back({fs::path(unfinished::kTokenizer) / file.file, file.file, file.checksum});
   write_shard_index(index, folder_->path());
-  journal_.moves.push_back({kIndexFile, kIndexFile});
+  journal_.moves.push_back({kIndexFile, kIndexFile, checksum_file(folder_->path() / kIndexFile)});
   write_journal(journal_, folder_->path());
   return index;
 }

@@ -1,7 +1,6 @@
 #include "data/prepare_folder.h"
 
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/prepare.h"
+#include "data/prepare_names.h"
 #include "data/shard_index.h"
 #include "data/tokenizer_files.h"
 
@@ -18,9 +17,6 @@ namespace tokamak {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr const char* kLockFile = "lock";
-constexpr const char* kReplacedIndex = "replaced";  // a folder with the index of the data set that was replaced
 
 /// Renames a file; nothing happens if it is not there (any more).
 void move_file(const fs::path& from, const fs::path& to) {
@@ -38,15 +34,17 @@ std::set<std::string> shard_names(const fs::path& folder) {
     ShardIndex index = read_shard_index(folder);
     for (const SplitIndex* split : {&index.train, &index.val})
       for (const ShardInfo& shard : split->shards)
-        if (fs::path(shard.file).filename() == shard.file) names.insert(shard.file);
+        if (is_shard_name(shard.file)) names.insert(shard.file);
   } catch (const UserError&) {
     // A damaged index names nothing that could be removed safely.
   }
   return names;
 }
 
-bool is_shard_name(const std::string& name) {
-  return ::fnmatch("train_[0-9]*.bin", name.c_str(), 0) == 0 || ::fnmatch("val_[0-9]*.bin", name.c_str(), 0) == 0;
+FileDescriptor open_lock(const fs::path& path) {
+  FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!lock.is_open()) file_error("write", path, errno);
+  return lock;
 }
 
 }  // namespace
@@ -60,24 +58,54 @@ bool is_output_of_prepare(const fs::path& file, const fs::path& out) {
 
 PrepareFolder::PrepareFolder(const fs::path& out)
     : out_(out), path_(out / kUnfinishedFolder), made_out_(!fs::exists(out)) {
+  if (fs::is_symlink(path_))
+    user_error(
+        "[prepare] expected a folder at {}, which this run would clear, got a link to {}; remove the link, or name "
+        "another folder with --out",
+        path_.string(), fs::read_symlink(path_).string());
   make_folder(path_);
-  fs::path lock = path_ / kLockFile;
-  lock_ = FileDescriptor(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!lock_.is_open()) file_error("write", lock, errno);
+  lock_ = open_lock(path_ / unfinished::kLock);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     user_error(
         "[prepare] expected {} for this run alone, but another `prepare` is working there; wait for it, or name "
         "another folder with --out",
         out.string());
+  check_content();
+}
+
+void PrepareFolder::check_content() const {
+  for (const auto& entry : fs::recursive_directory_iterator(path_)) {
+    const fs::path& path = entry.path();
+    bool is_own = !entry.is_symlink() && (entry.is_regular_file() || entry.is_directory());
+    if (is_own && is_unfinished_name(path.lexically_relative(path_))) continue;
+    user_error(
+        "[prepare] expected in {}, which this run would clear, only what `prepare` makes, got {}; move it away, or "
+        "name "
+        "another folder with --out",
+        path_.string(), path.string());
+  }
 }
 
 void PrepareFolder::clear() {
   remove_journal(path_);  // first: it names the other files
-  for (const auto& entry : fs::directory_iterator(path_)) {
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(path_)) entries.push_back(entry.path());
+  for (const fs::path& path : entries) {
+    if (path.filename() == unfinished::kLock || path.filename() == unfinished::kReplaced) continue;
     std::error_code error;
-    if (entry.path().filename() != kLockFile) fs::remove_all(entry.path(), error);
-    if (error) file_error("remove", entry.path(), error.value());
+    fs::remove_all(path, error);
+    if (error) file_error("remove", path, error.value());
   }
+}
+
+fs::path PrepareFolder::find_damage(const PrepareJournal& journal, const std::function<void()>& pause) const {
+  for (const PrepareJournal::Move& move : journal.moves) {
+    pause();
+    fs::path file = path_ / move.from;
+    if (!fs::exists(file)) file = out_ / move.to;
+    if (!has_checksum(file, move.checksum)) return file;
+  }
+  return {};
 }
 
 void PrepareFolder::publish(const PrepareJournal& journal, const std::function<void()>& pause) {
@@ -85,9 +113,9 @@ void PrepareFolder::publish(const PrepareJournal& journal, const std::function<v
   // As long as the new index is here, the one in the output folder is the old one. It goes first: a folder with an
   // index is complete.
   if (fs::exists(path_ / journal.moves.back().from)) {
-    make_folder(path_ / kReplacedIndex);
+    make_folder(path_ / unfinished::kReplaced);
     pause();
-    move_file(out_ / kIndexFile, path_ / kReplacedIndex / kIndexFile);
+    move_file(out_ / kIndexFile, path_ / unfinished::kReplaced / kIndexFile);
     sync_folder(out_);
     for (const PrepareJournal::Move& move : journal.moves) {
       pause();
@@ -101,8 +129,9 @@ void PrepareFolder::publish(const PrepareJournal& journal, const std::function<v
 }
 
 void PrepareFolder::remove_replaced_files(const PrepareJournal& journal) {
-  if (!fs::exists(path_ / kReplacedIndex / kIndexFile)) return;
-  std::set<std::string> unused = shard_names(path_ / kReplacedIndex);
+  fs::path replaced = path_ / unfinished::kReplaced;
+  if (!fs::exists(replaced / kIndexFile)) return;
+  std::set<std::string> unused = shard_names(replaced);
   for (const std::string& name : tokenizer_file_names()) unused.insert(name);
   for (const PrepareJournal::Move& move : journal.moves) unused.erase(move.to);
   std::error_code error;  // failing costs only space

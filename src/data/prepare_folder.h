@@ -16,13 +16,18 @@ bool is_output_of_prepare(const std::filesystem::path& file, const std::filesyst
 
 class PrepareFolder {
  public:
-  /// Makes both folders; a UserError if another process works there.
+  /// Makes both folders; a UserError if another process works there, if it is a link, or if something is in it that
+  /// `prepare` does not make (data/prepare_names.h), which would be removed.
   explicit PrepareFolder(const std::filesystem::path& out);
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Removes everything in it.
+  /// Removes everything in it but the names of what an interrupted publish() was replacing.
   void clear();
+
+  /// The first file that publish() would move, or has moved, and that is not as the journal says; empty if all are.
+  /// `pause` is called before each.
+  std::filesystem::path find_damage(const PrepareJournal& journal, const std::function<void()>& pause) const;
 
   /// Moves files to the output folder in the journal's order, the index last, in place of the data set that was there.
   /// May be interrupted anywhere and called again, also by another run: then what has moved already is left out.
@@ -34,6 +39,7 @@ class PrepareFolder {
   void remove();
 
  private:
+  void check_content() const;
   void remove_replaced_files(const PrepareJournal& journal);
 
   std::filesystem::path out_;

@@ -2,8 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "data/fingerprint.h"
+#include "data/json_fields.h"
+#include "data/prepare_names.h"
+#include "data/shard_index.h"
 
 namespace tokamak {
 
@@ -12,56 +16,86 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kVersion = 1;
-constexpr const char* kPlanFile = "plan.json";
-constexpr const char* kJournalFile = "journal.json";
-
-std::string text_of(const json& root) { return root.dump(1, ' ', false, json::error_handler_t::replace) + "\n"; }
+constexpr int kVersion = 2;
+constexpr const char* kPlanFormat = "tokamak-prepare-plan";
+constexpr const char* kJournalFormat = "tokamak-prepare-journal";
 
 /// Reads a file of ours; whatever is wrong with it means that there is none.
 template <class Function>
-auto read_json(const fs::path& path, Function convert) -> std::optional<decltype(convert(json()))> {
+auto read_sealed(const fs::path& path, const char* format, Function convert)
+    -> std::optional<decltype(convert(std::declval<JsonFields>()))> {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
+  std::string text = read_file(path);
   try {
-    json root = json::parse(read_file(path));
-    if (root.at("version") != kVersion) return std::nullopt;
-    return convert(root);
-  } catch (const json::exception&) {
+    JsonFields fields(text, path.string(), "it is damaged");
+    fields.require_format(format, kVersion);
+    fields.require_seal();
+    return convert(fields);
+  } catch (const UserError&) {
     return std::nullopt;
   }
 }
 
-json place_json(const PreparePlace& place) { return {place.file, place.part, place.tokens, place.separate}; }
-
-PreparePlace place_of(const json& place) { return {place.at(0), place.at(1), place.at(2), place.at(3)}; }
-
-PreparePlan plan_of(const json& root) {
+PreparePlan plan_of(const JsonFields& fields) {
   PreparePlan plan;
-  plan.options = root.at("options").get<std::map<std::string, std::string>>();
-  for (const json& input : root.at("inputs"))
+  for (const JsonFields& option : fields.objects("options")) plan.options[option.text("name")] = option.text("value");
+  for (const JsonFields& input : fields.objects("inputs"))
     plan.inputs.push_back(
-        {{input.at("path"), input.at("bytes"), input.at("checksum")}, input.at("modified").get<int64_t>()});
+        {{input.text("path"), input.number("bytes"), input.text("checksum")}, input.text("modified")});
   return plan;
 }
 
-PrepareJournal journal_of(const json& root) {
+json to_json(const Int64LogState& log) { return {{"size", log.size}, {"checksum", log.checksum}}; }
+
+Int64LogState log_of(const JsonFields& fields) { return {fields.number("size"), fields.text("checksum")}; }
+
+json to_json(const PreparePlace& place) {
+  return {{"file", place.file}, {"part", place.part}, {"tokens", place.tokens}, {"separate", int(place.separate)}};
+}
+
+PreparePlace place_of(const JsonFields& fields) {
+  return {fields.number("file"), fields.number("part"), fields.number("tokens"), fields.number("separate", 1) == 1};
+}
+
+PrepareJournal::Move move_of(const JsonFields& fields) {
+  PrepareJournal::Move move = {fields.text("from"), fields.text("to"), fields.text("checksum")};
+  if (!may_move(move.from, move.to)) fields.refuse("from", "a file that `prepare` makes");
+  return move;
+}
+
+PrepareJournal journal_of(const JsonFields& fields) {
   PrepareJournal journal;
-  for (const json& shard : root.at("shards"))
-    journal.shards.push_back({shard.at("file"), shard.at("tokens"), shard.at("max_token"), shard.at("checksum")});
-  journal.text_bytes = root.at("text_bytes");
-  journal.documents = root.at("documents");
-  journal.files = root.at("files");
-  journal.place = place_of(root.at("place"));
-  for (const json& move : root.at("moves")) journal.moves.push_back({move.at(0), move.at(1)});
+  for (const JsonFields& file : fields.objects("tokenizer"))
+    journal.tokenizer.push_back({file.text("file"), file.text("checksum")});
+  for (const JsonFields& file : fields.objects("shards")) {
+    ShardInfo shard = {file.text("file"), file.number("tokens"), file.number("max_token"), file.text("checksum")};
+    if (shard.file != shard_name(unfinished::kTokens, journal.shards.size())) file.refuse("file", "the next shard");
+    journal.shards.push_back(shard);
+  }
+  journal.text_bytes = fields.number("text_bytes");
+  journal.documents = log_of(fields.object("documents"));
+  journal.files = log_of(fields.object("files"));
+  journal.place = place_of(fields.object("place"));
+  for (const JsonFields& move : fields.objects("moves")) journal.moves.push_back(move_of(move));
+  if (!journal.moves.empty() && journal.moves.back().to != kIndexFile) fields.refuse("moves", "the index at the end");
   return journal;
+}
+
+bool has_log(const fs::path& path, const Int64LogState& state) {
+  try {
+    Int64Log(path, state);
+    return true;
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 }  // namespace
 
 PreparePlan::Input plan_input(const fs::path& path) {
-  if (!fs::is_regular_file(path)) return {{path.string(), 0, ""}, 0};
-  return {fingerprint_file(path), int64_t(fs::last_write_time(path).time_since_epoch().count())};
+  if (!fs::is_regular_file(path)) return {{path.string(), 0, ""}, ""};
+  return {fingerprint_file(path), std::to_string(fs::last_write_time(path).time_since_epoch().count())};
 }
 
 std::string plan_difference(const PreparePlan& before, const PreparePlan& now) {
@@ -82,42 +116,67 @@ std::string plan_difference(const PreparePlan& before, const PreparePlan& now) {
 }
 
 void write_plan(const PreparePlan& plan, const fs::path& folder) {
-  json inputs = json::array();
+  json options = json::array(), inputs = json::array();
+  for (const auto& [name, value] : plan.options) options.push_back({{"name", name}, {"value", value}});
   for (const PreparePlan::Input& input : plan.inputs)
     inputs.push_back({{"path", input.file.path},
                       {"bytes", input.file.bytes},
                       {"checksum", input.file.checksum},
                       {"modified", input.modified}});
-  json root = {{"version", kVersion}, {"options", plan.options}, {"inputs", inputs}};
-  write_shared_file(folder / kPlanFile, text_of(root));  // unsynced: losing it costs a new beginning only
+  json root = {{"format", kPlanFormat}, {"version", kVersion}, {"options", options}, {"inputs", inputs}};
+  write_shared_file(folder / unfinished::kPlan, seal_json(root));  // unsynced: losing it costs a new beginning only
 }
 
 void write_journal(const PrepareJournal& journal, const fs::path& folder) {
-  json shards = json::array(), moves = json::array();
+  json tokenizer = json::array(), shards = json::array(), moves = json::array();
+  for (const FileChecksum& file : journal.tokenizer)
+    tokenizer.push_back({{"file", file.file}, {"checksum", file.checksum}});
   for (const ShardInfo& shard : journal.shards)
     shards.push_back(
         {{"file", shard.file}, {"tokens", shard.tokens}, {"max_token", shard.max_token}, {"checksum", shard.checksum}});
-  for (const PrepareJournal::Move& move : journal.moves) moves.push_back({move.from, move.to});
-  json root = {{"version", kVersion},
+  for (const PrepareJournal::Move& move : journal.moves)
+    moves.push_back({{"from", move.from}, {"to", move.to}, {"checksum", move.checksum}});
+  json root = {{"format", kJournalFormat},
+               {"version", kVersion},
+               {"tokenizer", tokenizer},
                {"shards", shards},
                {"text_bytes", journal.text_bytes},
-               {"documents", journal.documents},
-               {"files", journal.files},
-               {"place", place_json(journal.place)},
+               {"documents", to_json(journal.documents)},
+               {"files", to_json(journal.files)},
+               {"place", to_json(journal.place)},
                {"moves", moves}};
-  write_file_atomic(folder / kJournalFile, text_of(root));
+  write_file_atomic(folder / unfinished::kJournal, seal_json(root));
 }
 
 void remove_journal(const fs::path& folder) {
   std::error_code error;
-  fs::remove(folder / kJournalFile, error);
-  if (error) file_error("remove", folder / kJournalFile, error.value());
+  fs::remove(folder / unfinished::kJournal, error);
+  if (error) file_error("remove", folder / unfinished::kJournal, error.value());
 }
 
-std::optional<PreparePlan> read_plan(const fs::path& folder) { return read_json(folder / kPlanFile, plan_of); }
+std::optional<PreparePlan> read_plan(const fs::path& folder) {
+  return read_sealed(folder / unfinished::kPlan, kPlanFormat, plan_of);
+}
 
 std::optional<PrepareJournal> read_journal(const fs::path& folder) {
-  return read_json(folder / kJournalFile, journal_of);
+  return read_sealed(folder / unfinished::kJournal, kJournalFormat, journal_of);
+}
+
+bool has_journal(const fs::path& folder) { return fs::exists(folder / unfinished::kJournal); }
+
+fs::path find_damage(const PrepareJournal& journal, const fs::path& folder, const std::function<void()>& pause) {
+  std::vector<FileChecksum> files;
+  for (const FileChecksum& file : journal.tokenizer)
+    files.push_back({fs::path(unfinished::kTokenizer) / file.file, file.checksum});
+  for (const ShardInfo& shard : journal.shards) files.push_back({shard.file, shard.checksum});
+  for (const FileChecksum& file : files) {
+    pause();
+    if (!has_checksum(folder / file.file, file.checksum)) return folder / file.file;
+  }
+  pause();
+  if (!has_log(folder / unfinished::kDocuments, journal.documents)) return folder / unfinished::kDocuments;
+  if (!has_log(folder / unfinished::kFiles, journal.files)) return folder / unfinished::kFiles;
+  return {};
 }
 
 }  // namespace tokamak

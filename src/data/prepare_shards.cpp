@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/prepare_names.h"
 
 namespace tokamak {
 
@@ -12,8 +13,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kPartTokens = int64_t(1) << 18;
-
-std::string shard_name(const char* split, size_t number) { return fmt::format("{}_{:06}.bin", split, number); }
 
 int64_t count_before(std::span<const int64_t> ascending, int64_t end) {
   return std::lower_bound(ascending.begin(), ascending.end(), end) - ascending.begin();
@@ -24,8 +23,8 @@ int64_t count_before(std::span<const int64_t> ascending, int64_t end) {
 PrepareShards::PrepareShards(fs::path folder, PrepareJournal journal, const Tokenizer& tokenizer, int64_t shard_tokens)
     : folder_(std::move(folder)), journal_(std::move(journal)), lengths_(text_lengths(tokenizer.vocabulary())),
       separator_(tokenizer.end_of_text()), token_bytes_(shard_token_bytes(tokenizer.vocab_size())),
-      shard_tokens_(shard_tokens), documents_(folder_ / "documents.int64", journal_.documents),
-      files_(folder_ / "files.int64", journal_.files) {
+      shard_tokens_(shard_tokens), documents_(folder_ / unfinished::kDocuments, journal_.documents),
+      files_(folder_ / unfinished::kFiles, journal_.files) {
   for (const ShardInfo& shard : journal_.shards) tokens_ += shard.tokens;
 }
 
@@ -52,7 +51,8 @@ void PrepareShards::append(const PrepareBatch& batch) {
 }
 
 void PrepareShards::write(std::span<const int32_t> ids) {
-  if (!writer_) writer_.emplace(folder_ / shard_name("tokens", journal_.shards.size()), shard_tokens_, token_bytes_);
+  if (!writer_)
+    writer_.emplace(folder_ / shard_name(unfinished::kTokens, journal_.shards.size()), shard_tokens_, token_bytes_);
   if (tokens_ == 0 && ids[0] != separator_) documents_.append(0);
   for (size_t i = 0; i < ids.size(); ++i)
     if (ids[i] == separator_) documents_.append(tokens_ + int64_t(i));
@@ -67,10 +67,8 @@ void PrepareShards::close_shard() {
   writer_->commit();
   writer_.reset();
   in_shard_ = 0;
-  documents_.sync();
-  files_.sync();
-  journal_.documents = documents_.size();
-  journal_.files = files_.size();
+  journal_.documents = documents_.sync();
+  journal_.files = files_.sync();
   write_journal(journal_, folder_);
 }
 
@@ -86,7 +84,7 @@ std::vector<PrepareJournal::Move> cut_splits(const fs::path& folder, PrepareShar
   std::vector<PrepareJournal::Move> moves;
   auto add = [&](SplitIndex& to, const char* name, ShardInfo info) {
     std::string from = std::exchange(info.file, shard_name(name, to.shards.size()));
-    moves.push_back({from, info.file});
+    moves.push_back({from, info.file, info.checksum});
     to.shards.push_back(info);
   };
   /// Copies tokens into new shards; gives the bytes of their text.
@@ -119,7 +117,7 @@ std::vector<PrepareJournal::Move> cut_splits(const fs::path& folder, PrepareShar
   index.val.text_bytes = copy(index.val, "val", split, tokens.size());
   index.train.text_bytes = journal.text_bytes - index.val.text_bytes;
   index.train.documents = count_before(shards.documents(), split);
-  index.val.documents = journal.documents - index.train.documents;
+  index.val.documents = int64_t(shards.documents().size()) - index.train.documents;
   return moves;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "data/file_checksum.h"
 
 namespace tokamak {
 
@@ -97,14 +98,7 @@ FileTokens open_shard(const std::filesystem::path& path) {
   return FileTokens(std::move(file), header.type, {header.run});
 }
 
-void Shard::verify(const ShardInfo& info) const {
-  std::string got = format_checksum(checksum(MappedFile(path()).bytes()));
-  if (got != info.checksum)
-    user_error(
-        "[shard] {}: expected the checksum {} of its index, got {}; the shard is damaged: copy it again or run "
-        "`prepare` again",
-        path().string(), info.checksum, got);
-}
+void Shard::verify(const ShardInfo& info) const { verify_file(path(), info.checksum, "shard"); }
 
 ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes)
     : file_(path), token_bytes_(token_bytes) {
@@ -138,19 +132,16 @@ void ShardWriter::flush() {
 ShardInfo ShardWriter::finish() {
   TOKAMAK_CHECK(written_ <= info_.tokens, "{} tokens written into a shard of {}", written_, info_.tokens);
   flush();
-  if (written_ < info_.tokens) shorten();
+  info_.checksum = written_ < info_.tokens ? shorten() : format_checksum(checksum_.digest());
   file_.sync();
-  info_.checksum = format_checksum(checksum_.digest());
   return info_;
 }
 
-void ShardWriter::shorten() {
+std::string ShardWriter::shorten() {
   info_.tokens = written_;
   Header header = make_header(written_, token_bytes_);
   file_.write_at(0, std::as_bytes(std::span(header)));
-  MappedFile written(file_.temporary_path());
-  checksum_ = {};
-  checksum_.update(written.bytes());
+  return checksum_file(file_.temporary_path());
 }
 
 }  // namespace tokamak

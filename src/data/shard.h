@@ -79,7 +79,7 @@ class ShardWriter {
 
  private:
   void flush();
-  void shorten();
+  std::string shorten();  // gives the new checksum
 
   AtomicFile file_;
   ShardInfo info_;

@@ -189,8 +189,54 @@ TEST_F(PrepareResumeTest, BeginsAnewWithoutItsShards) {
   ASSERT_TRUE(run_and_kill(options("data"), 100));
   fs::resize_file(folder_ / "data" / kUnfinishedFolder / "tokens_000000.bin", 1030);
   prepare(options("data"), {.note = [&](const std::string& text) { note = text; }});
-  EXPECT_NE(note.find("shards are gone or cut short; beginning anew"), std::string::npos) << note;
+  EXPECT_NE(note.find("tokens_000000.bin is damaged or gone; beginning anew"), std::string::npos) << note;
   EXPECT_EQ(content("data"), expected());
+}
+
+/// Every file that an earlier run has kept, damaged in the middle: found whenever it would have been used.
+TEST_F(PrepareResumeTest, BeginsAnewWhereItsFilesAreDamaged) {
+  Content straight = expected();
+  std::vector<std::string> names;
+  fs::path work = folder_ / "data" / kUnfinishedFolder;
+  for (int moment : {100, -1}) {  // while it encodes, and while its files get their names
+    auto interrupt = [&] {
+      fs::remove_all(folder_ / "data");
+      if (moment > 0) return void(run_and_kill(options("data"), moment));
+      auto stop = [](const PrepareProgress& progress) {
+        if (progress.phase == "moving the files to their places") throw Killed();
+      };
+      EXPECT_THROW(prepare(options("data"), {.progress = stop}), Killed);
+    };
+    interrupt();
+    names.clear();
+    for (const auto& entry : fs::recursive_directory_iterator(work))
+      if (entry.is_regular_file() && entry.file_size() > 0) names.push_back(entry.path().lexically_relative(work));
+    EXPECT_GT(names.size(), 6u);
+    for (const std::string& name : names) {
+      interrupt();
+      std::string journal = read_file(work / "journal.json"), bytes = read_file(work / name), note;
+      bytes[bytes.size() / 2] ^= 2;
+      write_file_quickly(work / name, bytes);
+      prepare(options("data"), {.note = [&](const std::string& text) { note = text; }});
+      EXPECT_EQ(content("data"), straight) << name;
+      bool is_named = name == "journal.json" || journal.find("\"from\": \"" + name) != std::string::npos;
+      if (name.ends_with(".tmp") || (moment < 0 && !is_named)) continue;
+      EXPECT_NE(note.find("damaged"), std::string::npos) << name << ": " << note;
+    }
+  }
+}
+
+TEST_F(PrepareResumeTest, ReplacesOnlyShardsOfTheDataBefore) {
+  prepare(options("data"));
+  std::string index = read_file(folder_ / "data/index.json");
+  size_t at = index.find("val_000000.bin");
+  ASSERT_NE(at, std::string::npos);
+  write_file_quickly(folder_ / "data/my_thesis.bin", "mine");
+  write_file_quickly(folder_ / "data/index.json", index.replace(at, 14, "my_thesis.bin"));
+  PrepareOptions other = options("data");
+  other.val_fraction = 0;
+  prepare(other);
+  EXPECT_EQ(read_file(folder_ / "data/my_thesis.bin"), "mine");
 }
 
 TEST_F(PrepareResumeTest, RefusesInputThatChangesMeanwhile) {

@@ -1,0 +1,47 @@
+#include "data/file_checksum.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kPieceBytes = int64_t(1) << 20;
+
+}  // namespace
+
+std::string checksum_file(const std::filesystem::path& path) {
+  FileReader file(path);
+  Checksum sum;
+  std::vector<std::byte> buffer;
+  for (int64_t at = 0; at < file.size(); at += int64_t(buffer.size())) {
+    buffer.resize(size_t(std::min(kPieceBytes, file.size() - at)));
+    file.read(at, buffer);
+    sum.update(buffer);
+  }
+  return format_checksum(sum.digest());
+}
+
+bool has_checksum(const std::filesystem::path& path, const std::string& checksum) {
+  try {
+    return checksum_file(path) == checksum;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+void verify_file(const std::filesystem::path& path, const std::string& checksum, std::string_view where) {
+  std::string got = checksum_file(path);
+  if (got != checksum)
+    user_error(
+        "[{}] {}: expected the checksum {} of its index, got {}; the file is damaged: copy it again or run `prepare` "
+        "again",
+        where, path.string(), checksum, got);
+}
+
+}  // namespace tokamak

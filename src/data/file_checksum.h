@@ -1,0 +1,26 @@
+// A file of a data folder and the checksum of all its bytes. Tests: tests/data/file_checksum_test.cpp.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace tokamak {
+
+struct FileChecksum {
+  std::string file;  // name inside the folder
+  std::string checksum;
+
+  bool operator==(const FileChecksum&) const = default;
+};
+
+/// The checksum of all bytes of a file, which is read in pieces; see base/checksum.h.
+std::string checksum_file(const std::filesystem::path& path);
+
+/// Whether a file is there, can be read and has this checksum.
+bool has_checksum(const std::filesystem::path& path, const std::string& checksum);
+
+/// A UserError, which begins with `[where]`, if a file's checksum is not the expected one.
+void verify_file(const std::filesystem::path& path, const std::string& checksum, std::string_view where);
+
+}  // namespace tokamak
