@@ -1,5 +1,6 @@
 #include "exec/measure.h"
 
+#include "base/divide.h"
 #include "base/random.h"
 #include "graph/op_def.h"
 #include "graph/single_node.h"
@@ -25,7 +26,7 @@ std::vector<std::byte> random_pattern(DType dtype) {
 
 bool is_library_kernel(const Node& node) { return node.op->autocast == Autocast::kLow || node.op == &op::fused_matmul; }
 
-int64_t padded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t padded(int64_t bytes) { return round_up(bytes, kAlignment); }
 
 }  // namespace
 

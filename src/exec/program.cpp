@@ -1,14 +1,13 @@
 #include "exec/program.h"
 
+#include "base/divide.h"
 #include "base/error.h"
-
 #include "plan/memory.h"  // value_name
 
 #include <algorithm>
 #include <stdexcept>
 
 namespace tokamak {
-
 namespace {
 
 // What went wrong in a kernel, with the node that it is of.
@@ -45,7 +44,7 @@ void TensorStore::make(const Graph& graph) {
     }
     bool is_new = made.emplace(argument.name, Tensor{type, argument.layout, nullptr, total}).second;
     TOKAMAK_CHECK(is_new, "two arguments of '{}' are called '{}'", graph.name(), argument.name);
-    total += (num_bytes(type) + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+    total += round_up(num_bytes(type), kArenaAlignment);
   }
   if (made.empty()) return;
   std::shared_ptr<Memory> memory = backend_.allocate(total);
@@ -150,8 +149,6 @@ void* Program::address(ValueId value) const {
   if (location.argument != kNoValue) return arguments_.at(location.argument);
   return static_cast<char*>(arena_->data()) + location.offset;
 }
-
-bool Program::has_input(std::string_view name) const { return plan_.graph.find_argument(name) != kNoValue; }
 
 void Program::set_input(std::string_view name, const void* from, int64_t bytes) {
   ValueId value = plan_.graph.find_argument(name);

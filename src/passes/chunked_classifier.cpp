@@ -1,5 +1,6 @@
 #include "passes/chunked_classifier.h"
 
+#include "base/divide.h"
 #include "graph/rewriter.h"
 #include "ops/classifier.h"
 #include "ops/cross_entropy.h"
@@ -155,8 +156,8 @@ int64_t choose_chunk(int64_t rows, int64_t row_bytes, double limit_bytes) {
   if (most >= rows) return rows;
   for (int64_t chunk = most / kRowsMultiple * kRowsMultiple; chunk >= kFewestRows; chunk -= kRowsMultiple)
     if (rows % chunk == 0) return chunk;
-  int64_t chunks = (rows + most - 1) / most, even = (rows + chunks - 1) / chunks;
-  return std::min(most, (even + kRowsMultiple - 1) / kRowsMultiple * kRowsMultiple);
+  int64_t even = ceil_div(rows, ceil_div(rows, most));
+  return std::min(most, round_up(even, kRowsMultiple));
 }
 
 bool chunked_classifier(Graph& graph, const PassContext& context) {

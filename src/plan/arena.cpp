@@ -1,5 +1,7 @@
 #include "plan/arena.h"
 
+#include "base/divide.h"
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -7,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-int64_t aligned(int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+int64_t aligned(int64_t bytes) { return round_up(bytes, kArenaAlignment); }
 
 bool overlap_in_time(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
 

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/device_types.h"
 #include "backend/cuda/kernels.h"
+#include "base/divide.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -14,8 +15,6 @@ namespace {
 constexpr int kThreads = 256, kUnitsPerThread = 4;  // as kernels/embedding.cu
 constexpr int kSortBlock = 1024, kDigitBits = 8;    // as kernels/radix_sort.cu
 constexpr int kWindow = 64, kSegments = 8;          // as kernels/embedding_grad.cu
-
-int64_t blocks_for(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 // Two bytes of a NaN at a time.
 std::string nan_unit(DType dtype, int64_t bytes) {
@@ -45,8 +44,8 @@ GradLayout lay_out(const EmbeddingSize& size) {
   auto take = [&](int64_t bytes) { return std::exchange(layout.bytes, layout.bytes + (bytes + 63) / 64 * 64); };
   take(size.ids * kPairBytes);
   layout.second_at = take(size.ids * kPairBytes);
-  layout.counts_at = take((1 << kDigitBits) * blocks_for(size.ids, kSortBlock) * 4);
-  layout.partial_at = take(blocks_for(size.ids, kWindow) * 2 * size.cols * 4);
+  layout.counts_at = take((1 << kDigitBits) * ceil_div(size.ids, kSortBlock) * 4);
+  layout.partial_at = take(ceil_div(size.ids, kWindow) * 2 * size.cols * 4);
   return layout;
 }
 
@@ -55,7 +54,7 @@ class EmbeddingKernel : public Kernel {
   EmbeddingKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), function_(context.compiler->add("embedding", embedding_source(graph, node))) {
     int64_t units = num_bytes(graph.type(node.outputs[0])) / unit_bytes(graph, node);
-    blocks_ = blocks_for(units, kThreads * kUnitsPerThread);
+    blocks_ = ceil_div(units, kThreads * kUnitsPerThread);
   }
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     function_->launch(context_.queue(), {dim3(unsigned(blocks_)), dim3(kThreads), 0}, in[0], in[1], out[0]);
@@ -92,11 +91,11 @@ class EmbeddingGradKernel : public Kernel {
       TOKAMAK_CUDA(cudaMemcpyAsync(out[0], in[2], size_t(bytes_), cudaMemcpyDeviceToDevice, context_.queue()));
     const void* sorted = sort(in[1]);
     void* partial = workspace_ + layout_.partial_at;
-    unsigned windows = unsigned(blocks_for(size_.ids, kWindow));
-    unsigned slabs = unsigned(blocks_for(size_.cols, int64_t(split_.threads) * split_.vector));
+    unsigned windows = unsigned(ceil_div(size_.ids, kWindow));
+    unsigned slabs = unsigned(ceil_div(size_.cols, int64_t(split_.threads) * split_.vector));
     sum_rows_->launch(context_.queue(), {dim3(windows, slabs), dim3(unsigned(split_.threads)), 0}, in[0], sorted,
                       out[0], partial);
-    slabs = unsigned(blocks_for(size_.cols, int64_t(32) * split_.vector));
+    slabs = unsigned(ceil_div(size_.cols, int64_t(32) * split_.vector));
     combine_runs_->launch(context_.queue(), {dim3(windows, slabs), dim3(32, kSegments), 0}, sorted,
                           static_cast<const void*>(partial), out[0]);
   }
@@ -106,7 +105,7 @@ class EmbeddingGradKernel : public Kernel {
   const void* sort(const void* ids) {
     int bits = std::bit_width(uint64_t(size_.rows));  // keys are up to `rows`, which marks ids that are out of range
     void *from = workspace_, *to = workspace_ + layout_.second_at, *counts = workspace_ + layout_.counts_at;
-    LaunchShape all{dim3(unsigned(blocks_for(size_.ids, kSortBlock))), dim3(kSortBlock), 0};
+    LaunchShape all{dim3(unsigned(ceil_div(size_.ids, kSortBlock))), dim3(kSortBlock), 0};
     for (int shift = 0; shift < bits; shift += kDigitBits) {
       int first = shift == 0;
       count_digits_->launch(context_.queue(), all, ids, from, counts, shift, first);
@@ -151,15 +150,15 @@ std::string radix_sort_source(int64_t count, int64_t rows) {
   return fmt::format(
       "constexpr int kCount = {}, kInvalid = {}, kBlocks = {};\n"
       "#include \"backend/cuda/kernels/radix_sort.cu\"\n",
-      count, rows, blocks_for(count, kSortBlock));
+      count, rows, ceil_div(count, kSortBlock));
 }
 
 ColumnSplit split_columns(const Graph& graph, const Node& node) {
   int64_t cols = graph.shape(node.outputs[0])[1];
   ColumnSplit split;
   split.vector = int(std::gcd(16 / dtype_bytes(graph.dtype(node.inputs[0])), cols));
-  int64_t warps = blocks_for(cols / split.vector, 32);
-  split.threads = 32 * int(blocks_for(warps, blocks_for(warps, 8)));  // at most 256, the blocks of a row alike
+  int64_t warps = ceil_div(cols / split.vector, 32);
+  split.threads = 32 * int(ceil_div(warps, ceil_div(warps, 8)));  // at most 256, the blocks of a row alike
   return split;
 }
 

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/codegen/function.h"
 #include "backend/cuda/tensor_map.h"
+#include "base/divide.h"
 #include "base/error.h"
 
 #include <fmt/core.h>
@@ -22,8 +23,7 @@ struct Arguments {
 constexpr int kSharedBytes =
     (4 * (kTileM + kTileN) * kTileK + kTileM * kTileN + 2 * kWarps * kWarpRows * kColumns) * 2 + 32 * 8;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t sum_row_count(const MatmulProblem& p) { return divide_up(p.m, kBlocks * kTileM) * kBlocks * kWarps; }
+int64_t sum_row_count(const MatmulProblem& p) { return ceil_div(p.m, kBlocks * kTileM) * kBlocks * kWarps; }
 
 class HopperMatmulKernel : public Kernel {
  public:
@@ -48,7 +48,7 @@ class HopperMatmulKernel : public Kernel {
                     map(in[size_t(node_.form.a)], p.m, p.k, kTileM), b_map,
                     map(out[size_t(node_.form.y)], p.m, p.n, kWarpRows), map(pre(in, out), p.m, p.n, kWarpRows), a);
     if (sum_rows_)
-      sum_rows_->launch(context_.queue(), {dim3(unsigned(divide_up(p.n, 32))), dim3(1024)},
+      sum_rows_->launch(context_.queue(), {dim3(unsigned(ceil_div(p.n, 32))), dim3(1024)},
                         static_cast<const float*>(partial_sums_), static_cast<float*>(out[size_t(node_.form.sums)]),
                         int32_t(sum_row_count(p)), int32_t(p.n));
   }
@@ -64,7 +64,7 @@ class HopperMatmulKernel : public Kernel {
   // As many clusters as run at once, or as there are tiles.
   unsigned block_count() const {
     const MatmulProblem& p = node_.problem;
-    int64_t tiles = divide_up(p.m, kBlocks * kTileM) * divide_up(p.n, kTileN);
+    int64_t tiles = ceil_div(p.m, kBlocks * kTileM) * ceil_div(p.n, kTileN);
     return unsigned(kBlocks * std::min<int64_t>(tiles, context_.info.multiprocessors / kBlocks));
   }
 

@@ -1,5 +1,6 @@
 #include "backend/cuda/matmul_library.h"
 
+#include "base/divide.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ MatmulChoice to_choice(const MatmulProblem& problem, const MatmulAlgorithm& best
 
 int64_t expected_workspace_bytes(const MatmulProblem& p, int multiprocessors) {
   constexpr int64_t kTileRows = 128, kTileColumns = 256, kWaves = 3, kTerms = 256;  // of a part of the sum, at least
-  int64_t tiles = p.batch * ((p.m + kTileRows - 1) / kTileRows) * ((p.n + kTileColumns - 1) / kTileColumns);
+  int64_t tiles = p.batch * ceil_div(p.m, kTileRows) * ceil_div(p.n, kTileColumns);
   int64_t parts = std::min(kWaves * multiprocessors / std::max<int64_t>(tiles, 1), p.k / kTerms);
   if (parts < 2) return 0;
   return std::min(parts * p.batch * p.m * p.n * int64_t(sizeof(float)), kWorkspaceLimit);

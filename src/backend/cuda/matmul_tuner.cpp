@@ -1,6 +1,6 @@
 #include "backend/cuda/matmul_tuner.h"
 
-#include "base/error.h"
+#include "base/divide.h"
 
 #include <algorithm>
 #include <chrono>
@@ -37,7 +37,7 @@ int64_t l2_bytes() {
   return bytes;
 }
 
-int64_t padded(int64_t bytes) { return (bytes + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment; }
+int64_t padded(int64_t bytes) { return round_up(bytes, kPieceAlignment); }
 
 // Halves with random sign and mantissa, between 1/8 and 2 as bf16 and between 1.5 and 2 as f16; two are an f32 like
 // the upper one. Zeros would be timed wrongly: they draw less power, and the clock rises. The length is no multiple of

@@ -1,5 +1,6 @@
 #include "backend/cuda/strided_copy.h"
 
+#include "base/divide.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -106,7 +107,7 @@ CopyKernel units_kernel(const StridedCopy& elements) {
   int64_t units = count(copy.dims), per_block = kThreads * kUnitsPerThread;
   std::string source = place_source(copy, copy.dims) + fmt::format("constexpr Index kUnits = {};\n", units) +
                        "#include \"backend/cuda/kernels/strided_copy.cu\"\n";
-  return {"strided_copy", source, {dim3(unsigned((units + per_block - 1) / per_block)), dim3(kThreads), 0}};
+  return {"strided_copy", source, {dim3(unsigned(ceil_div(units, per_block))), dim3(kThreads), 0}};
 }
 
 // `lines`: the dim along which the input runs.
@@ -114,7 +115,7 @@ CopyKernel tiles_kernel(const StridedCopy& copy, size_t lines) {
   std::vector<CopyDim> batch(copy.dims.begin(), copy.dims.end() - 1);
   batch.erase(batch.begin() + int64_t(lines));
   const CopyDim &line = copy.dims[lines], &element = copy.dims.back();
-  int64_t down = (line.size + kTile - 1) / kTile, across = (element.size + kTile - 1) / kTile;
+  int64_t down = ceil_div(line.size, kTile), across = ceil_div(element.size, kTile);
   std::string source = place_source(copy, batch);
   source += fmt::format(
       "constexpr Index kLines = {}, kElements = {}, kFromStride = {}, kToStride = {}, kTilesDown = {}, "

@@ -2,7 +2,7 @@
 
 #include "backend/cuda/codegen/combine.h"
 #include "backend/cuda/codegen/expression.h"
-#include "backend/cuda/device_types.h"
+#include "base/divide.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,8 +14,6 @@ constexpr int64_t kThreads = 256;
 constexpr int64_t kFewRows = 32;  // that one thread adds up alone
 constexpr int64_t kBlocks = 792;  // enough for the largest GPUs
 constexpr int64_t kRowsEach = 4;  // of a thread, at least
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A block is kAcross threads along the columns and kDown along the rows.
 struct ColumnPlan {

@@ -1,6 +1,7 @@
 #include "backend/cuda/codegen/combine.h"
 
 #include "backend/cuda/codegen/expression.h"
+#include "base/divide.h"
 #include "ops/reduce.h"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ void add_combine(GroupCode& code, const GroupBody& body, const std::vector<int>&
   text.close();
   code.source += text.str();
   code.launches.push_back({.function = "combine",
-                           .blocks_x = (body.cols + 31) / 32,
+                           .blocks_x = ceil_div(body.cols, 32),
                            .blocks_y = int64_t(sums.size()),
                            .threads_x = 32,
                            .threads_y = 32});

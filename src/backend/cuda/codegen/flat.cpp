@@ -2,6 +2,7 @@
 
 #include "backend/cuda/codegen/expression.h"
 #include "backend/cuda/device_types.h"
+#include "base/divide.h"
 #include "ops/generate.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class FlatWriter {
     text_.close();
     GroupLaunch launch{.function = "flat_group", .threads_x = kThreads};
     int64_t per_block = int64_t(kThreads) * per_thread_;
-    launch.blocks_x = (vectors() + per_block - 1) / per_block;
+    launch.blocks_x = ceil_div(vectors(), per_block);
     return {prelude(body_, vector_, line_ ? "as one line" : "vectors within a row") + text_.str(), {launch}, 0};
   }
 

@@ -1,6 +1,7 @@
 #include "backend/cuda/codegen/row_plan.h"
 
 #include "backend/cuda/codegen/expression.h"
+#include "base/divide.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -21,8 +22,6 @@ constexpr int64_t kSumBlockThreads = RowPlan::kSumThreadsEach, kSumSharedBytes =
 constexpr int64_t kRegisters = 1 << 16;    // of a multiprocessor
 constexpr int64_t kWorkingRegisters = 30;  // of a thread, next to operands and sums
 constexpr int64_t kTwoBlocks = 112 << 10;  // shared memory with which two blocks fit on a multiprocessor
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Threads of a row, a multiple of a warp, that leave each at most `elements`.
 int64_t team_for(int64_t vectors, int64_t vector, int64_t elements) {
