@@ -46,14 +46,14 @@ struct Scalars {
   double lr, scale, step, beta1, beta2, eps, decay;
 };
 
-Scalars scalars(const Node& node, double decay, const HostTensor& lr, const HostTensor& scale, const HostTensor& step) {
+Scalars scalars(const Attrs& attrs, const HostTensor& lr, const HostTensor& scale, const HostTensor& step) {
   return {lr[0],
           scale[0],
           step[0],
-          node.attrs.get_double("beta1"),
-          node.attrs.get_double("beta2"),
-          node.attrs.get_double("eps"),
-          decay};
+          attrs.get_double("beta1"),
+          attrs.get_double("beta2"),
+          attrs.get_double("eps"),
+          attrs.get_double("decay")};
 }
 
 void update(const Scalars& s, const HostTensor* const* in, HostTensor* out) {
@@ -73,7 +73,7 @@ void update(const Scalars& s, const HostTensor* const* in, HostTensor* out) {
 }
 
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  update(scalars(node, node.attrs.get_double("decay"), *in[4], *in[5], *in[6]), in.data(), out.data());
+  update(scalars(node.attrs, *in[4], *in[5], *in[6]), in.data(), out.data());
 }
 
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
@@ -106,23 +106,16 @@ std::vector<ValueType> infer_multi(const NodeSpec& spec) {
 }
 
 void multi_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  const auto& decayed = node.attrs.get_ints("decayed");
-  for (size_t t = 0; t < decayed.size(); ++t) {
-    double decay = decayed[t] ? node.attrs.get_double("decay") : 0;
-    update(scalars(node, decay, *in[0], *in[1], *in[2]), &in[3 + 4 * t], &out[3 * t]);
-  }
+  for (size_t t = 0; t < node.attrs.get_ints("decayed").size(); ++t)
+    update(scalars(adamw_attrs(node, t), *in[0], *in[1], *in[2]), &in[3 + 4 * t], &out[3 * t]);
 }
 
 std::vector<ValueId> multi_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
-  const auto& decayed = node.attrs.get_ints("decayed");
   std::vector<ValueId> outputs;
-  for (size_t t = 0; t < decayed.size(); ++t) {
+  for (size_t t = 0; t < node.attrs.get_ints("decayed").size(); ++t) {
     const ValueId* tensor = &in[3 + 4 * t];
-    Attrs attrs{{"beta1", node.attrs.get_double("beta1")},
-                {"beta2", node.attrs.get_double("beta2")},
-                {"decay", decayed[t] ? node.attrs.get_double("decay") : 0.0},
-                {"eps", node.attrs.get_double("eps")}};
-    auto updated = g.add(op::adamw, {tensor[0], tensor[1], tensor[2], tensor[3], in[0], in[1], in[2]}, attrs);
+    auto updated =
+        g.add(op::adamw, {tensor[0], tensor[1], tensor[2], tensor[3], in[0], in[1], in[2]}, adamw_attrs(node, t));
     outputs.insert(outputs.end(), updated.begin(), updated.end());
   }
   return outputs;
@@ -163,5 +156,13 @@ constinit const OpDef multi_adamw = {
     .autocast = Autocast::kFull,
     .in_place = [](const Node&, int output) { return 3 + output / 3 * 4 + (output % 3 == 0 ? 0 : output % 3 + 1); }};
 }  // namespace op
+
+Attrs adamw_attrs(const Node& multi, size_t tensor) {
+  bool decays = multi.attrs.get_ints("decayed")[tensor] != 0;
+  return {{"beta1", multi.attrs.get_double("beta1")},
+          {"beta2", multi.attrs.get_double("beta2")},
+          {"decay", decays ? multi.attrs.get_double("decay") : 0.0},
+          {"eps", multi.attrs.get_double("eps")}};
+}
 
 }  // namespace tokamak

@@ -9,4 +9,7 @@ namespace op {
 extern const OpDef adamw, multi_adamw;
 }  // namespace op
 
+/// Of the adamw node that stands for one tensor of a multi_adamw node.
+Attrs adamw_attrs(const Node& multi_adamw, size_t tensor);
+
 }  // namespace tokamak

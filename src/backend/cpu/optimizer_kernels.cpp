@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "graph/builder.h"
 #include "ops/adamw.h"
+#include "ops/group.h"
 #include "passes/group_of_node.h"
 
 #include <array>
@@ -76,20 +77,15 @@ TileProgram adamw_program(const ValueType& grad, const Attrs& attrs) {
   for (int i = 4; i < 7; ++i) in.push_back(g.input(fmt::format("a{}", i), {DType::kF32, {}}));
   g.add(op::adamw, in, attrs);
   std::optional<GroupBody> group = group_of_node(graph, graph.nodes()[0], {true, true, true});
-  TOKAMAK_CHECK(group, "adamw is no flat group");
+  TOKAMAK_CHECK(group && group->kind == &op::flat, "adamw is no flat group");
   return compile_tiles(*group);
 }
 
 class MultiAdamwKernel : public Kernel {
  public:
   MultiAdamwKernel(const Graph& graph, const Node& node) {
-    const auto& decayed = node.attrs.get_ints("decayed");
-    for (size_t t = 0; t < decayed.size(); ++t) {
-      Attrs attrs{{"beta1", node.attrs.get_double("beta1")},
-                  {"beta2", node.attrs.get_double("beta2")},
-                  {"decay", decayed[t] ? node.attrs.get_double("decay") : 0.0},
-                  {"eps", node.attrs.get_double("eps")}};
-      programs_.push_back(adamw_program(graph.type(node.inputs[4 + 4 * t]), attrs));
+    for (size_t t = 0; t < node.attrs.get_ints("decayed").size(); ++t) {
+      programs_.push_back(adamw_program(graph.type(node.inputs[4 + 4 * t]), adamw_attrs(node, t)));
       first_tile_.push_back(total_tiles_);
       total_tiles_ += num_tiles(programs_.back());
     }
