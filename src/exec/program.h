@@ -61,7 +61,6 @@ class Program {
 
   /// Copies an input in; `bytes` must be its size.
   void set_input(std::string_view name, const void* from, int64_t bytes);
-  bool has_input(std::string_view name) const;
   /// Scratch memory of the kernels, as they were made; plan().scratch_bytes is what was expected of them.
   int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Indices into the graph's nodes: those that no kernel of the backend computes.
@@ -70,7 +69,7 @@ class Program {
   /// may go on when it is over, and then into the next run of this program; such a plan is not recorded.
   void run();
   /// After a run: what is asked for from now on comes after all its streams. To be called before another program
-  /// touches what they may touch.
+  /// touches what they may touch. (Session has no such plan yet, and refuses one.)
   void end_streams();
   /// A result of the last run.
   void get_result(std::string_view name, void* to, int64_t bytes) const;

@@ -18,6 +18,14 @@ CompiledStep compile_checked(const RunConfig& config, const Platform& platform, 
   return compiled;
 }
 
+// Programs take turns with parameters, states and the arena, and checkpoints are read between them: whoever plans a
+// stream that goes on into the next run has to call Program::end_streams wherever something else may come between.
+void require_ended_streams(const CompiledStep& step) {
+  for (const CompiledGraph& program : step.programs)
+    for (const PlannedStream& stream : program.plan.streams)
+      TOKAMAK_CHECK(stream.ends_with_run, "stream '{}' of '{}' does not end with the run", stream.name, program.name());
+}
+
 // What programs may ask for, by the name of their input.
 using InputValues = std::map<std::string_view, std::span<const std::byte>>;
 
@@ -76,6 +84,7 @@ Session::Session(const RunConfig& config, const Platform& platform, Backend& bac
     : platform_(platform), backend_(backend), compiled_(compile_checked(config, platform, available_bytes)),
       micro_batches_(compiled_.micro_batches()), parameters_(model_parameters(config.model)), store_(backend),
       arena_(backend.allocate(compiled_.largest().plan.arena_bytes)) {
+  require_ended_streams(compiled_);
   ProgramOptions options{.arena = arena_, .record = compiled_.config.compile.cuda_graph};
   for (const CompiledGraph& program : compiled_.programs)
     programs_.push_back(std::make_unique<Program>(program.plan, backend, store_, options));
