@@ -2,9 +2,7 @@
 // every op that no other row names.
 #pragma once
 
-#include "graph/op_def.h"
-#include "ops/group.h"
-#include "ops/matmul.h"
+#include "graph/graph.h"
 
 #include <span>
 

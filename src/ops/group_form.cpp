@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-// Whether the value is an edge: an argument, or a reshape between an argument or result shape and a body shape.
+// Finds the matrix of a group's body, and checks that the body is of the group's form.
 class BodyCheck {
  public:
   explicit BodyCheck(const Node& group)

@@ -2,12 +2,11 @@
 
 #include "ops/matmul.h"
 
+#include "base/error.h"
 #include "graph/builder.h"
+#include "graph/host_tensor.h"
 #include "ops/matmul_dims.h"
 #include "ops/movement.h"
-
-#include "base/error.h"
-#include "graph/host_tensor.h"
 
 namespace tokamak {
 

@@ -67,8 +67,6 @@ std::vector<ValueType> infer_transpose(const NodeSpec& spec) {
 void transpose_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   const auto& perm = node.attrs.get_ints("perm");
   std::vector<int64_t> strides = broadcast_strides(in[0]->shape(), in[0]->shape());
-  for (size_t d = 0; d < strides.size(); ++d)  // broadcast_strides gives 0 to dims of size 1, which is right here too
-    if (in[0]->shape()[d] == 1) strides[d] = 0;
   for (int64_t i = 0; i < out[0].size(); ++i) {
     int64_t rest = i, from = 0;
     for (size_t d = perm.size(); d-- > 0;) {

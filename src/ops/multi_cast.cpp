@@ -3,12 +3,11 @@
 // nearest, ties to even.
 #include "ops/multi_cast.h"
 
+#include "base/error.h"
 #include "graph/builder.h"
+#include "graph/host_tensor.h"
 #include "ops/interpret.h"
 #include "ops/pointwise.h"
-
-#include "base/error.h"
-#include "graph/host_tensor.h"
 
 namespace tokamak {
 namespace {

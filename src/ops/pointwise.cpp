@@ -6,8 +6,6 @@
 #include "ops/pointwise_op.h"
 #include "ops/scalar_math.h"
 
-#include "base/error.h"
-
 namespace tokamak {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "ops/pointwise_op.h"
 
-#include "base/error.h"
 #include "ops/movement.h"
 #include "ops/reduce.h"
 

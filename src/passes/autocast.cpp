@@ -156,10 +156,10 @@ class Caster {
 }  // namespace
 
 bool autocast(Graph& graph, const PassContext& context) {
-  auto is_low = [&](const Node& node) {
+  auto wants_cast = [&](const Node& node) {
     return node.op->autocast == Autocast::kLow && graph.dtype(node.inputs[0]) == DType::kF32;
   };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_low)) return false;
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), wants_cast)) return false;
   graph = Caster(graph, context.options).run();
   return true;
 }

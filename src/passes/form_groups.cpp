@@ -4,6 +4,7 @@
 #include "passes/group_units.h"
 
 namespace tokamak {
+
 bool form_groups(Graph& graph, const PassContext&) {
   std::vector<bool> read = find_escaping(graph);
   for (const Node& node : graph.nodes())

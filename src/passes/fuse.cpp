@@ -11,7 +11,6 @@ namespace tokamak {
 namespace {
 
 constexpr int kCheapNodes = 4;  // of a producer that every reader computes again
-constexpr double kNear = 16;    // how far a node may move without its effect on memory being weighed
 
 class Fuser {
  public:

@@ -10,7 +10,6 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kMaxColumns = 8192;  // partial sums of a whole row that a kernel can keep
-constexpr double kNear = 16;  // how far a node may move: farther, what it holds in memory would have to be weighed
 
 class ColumnFuser {
  public:
@@ -76,7 +75,7 @@ class ColumnFuser {
   }
 
   // Where both can run as one: after all that they read and before all others that read what they make, as near to the
-  // row group as can be. Nothing when there is no such place or it is far from one of them.
+  // row group as can be. Nothing when there is no such place or it is not near both: memory is not weighed here.
   std::optional<double> position(int row, int column) const {
     double after = -1, before = std::numeric_limits<double>::infinity();
     for (int u : {row, column}) {

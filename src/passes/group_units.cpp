@@ -1,7 +1,6 @@
 #include "passes/group_units.h"
 
 #include "graph/rewriter.h"
-#include "ops/group.h"
 #include "ops/group_form.h"
 #include "ops/movement.h"
 

@@ -59,6 +59,9 @@ class GroupUnits {
   std::vector<int> producer_;            // by value
 };
 
+/// How many places a unit may move before what that keeps in memory has to be weighed.
+inline constexpr double kNear = 16;
+
 /// What keeps a group's kernel small: nodes of the body, inputs and outputs.
 bool within_limits(const GroupBody& group);
 

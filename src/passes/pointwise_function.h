@@ -31,8 +31,7 @@ struct PointwiseFunction {
   ValueId result = kNoValue;   // of x's type
 };
 
-/// Those of `x` that the node `first` and then its only readers of the same phase are; the longest
-/// first.
+/// Those of `x` that the node `first` and then its only readers of the same phase are; the longest first.
 std::vector<PointwiseFunction> functions_of(const Graph& graph, const Readers& readers, int first, ValueId x);
 
 }  // namespace tokamak

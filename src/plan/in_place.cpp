@@ -4,7 +4,6 @@
 #include "ops/group.h"
 #include "ops/group_body.h"
 #include "ops/matmul_form.h"
-#include "ops/pointwise.h"
 
 namespace tokamak {
 namespace {

@@ -1,7 +1,7 @@
 // Which output may be written over which input of the same node. Tests: tests/plan/in_place_test.cpp.
 #pragma once
 
-#include "graph/op_def.h"
+#include "graph/graph.h"
 
 namespace tokamak {
 

@@ -28,7 +28,10 @@ std::string list_kernels(const std::vector<ReferenceNode>& nodes) {
   for (const ReferenceNode& at : nodes) {
     std::string name = kernel_label(at.graph->nodes()[size_t(at.node)]);
     auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& count) { return count.first == name; });
-    known == counts.end() ? counts.emplace_back(name, 1) : * known = {name, known->second + 1};
+    if (known == counts.end())
+      counts.emplace_back(name, 1);
+    else
+      ++known->second;
   }
   std::string list;
   for (size_t i = 0; i < counts.size() && i < kNamed; ++i)

@@ -3,7 +3,6 @@
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
 #include "base/error.h"
-#include "config/config.h"
 #include "model/model.h"
 
 #include <algorithm>
@@ -69,17 +68,17 @@ RunConfig resolve(RunConfig config, const Target& target) {
 CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
   CompiledStep out;
   out.config = resolve(asked, platform.target);
-  int64_t micro_batches = count_micro_batches(out.config);
-  PassContext context{platform, out.config.compile};
-
   const RunConfig& config = out.config;
+  int64_t micro_batches = count_micro_batches(config);
+  PassContext context{platform, config.compile};
+
   Graph graph = forward_graph(micro_batches == 1 ? "step" : "micro_batch", config.model, config.train.batch,
                               config.model.context, config.data.mask_documents);
   out.forward = graph;
   out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
 
   GraphBuilder g(graph);
-  std::optional<LossScaling> scaling = loss_scaling(out.config);
+  std::optional<LossScaling> scaling = loss_scaling(config);
   Gradients gradients = append_gradients(g, scaling.has_value());
   for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
   if (micro_batches == 1) {

@@ -53,7 +53,7 @@ class Tuner {
     known.merge(load_tuning(tuning().measurements));
     tuning().measured_seconds.insert(known.seconds.begin(), known.seconds.end());
     size_t measured = tuning().measured_seconds.size();
-    best_ = form({});
+    best_ = compile({});
     tuning().tuned_for = name_of(best_.step);
     auto chosen = known.plain_matmuls.find(tuning().tuned_for);
     bool is_new = chosen == known.plain_matmuls.end();
@@ -61,7 +61,7 @@ class Tuner {
       compile_ahead(best_.step);
       choose();
     } else if (!chosen->second.empty()) {
-      best_ = form(chosen->second);
+      best_ = compile(chosen->second);
     }
     tuning().plain_matmuls = best_.refused;
     if (measure_ == Measure::kAll) measure_all(best_);
@@ -87,7 +87,7 @@ class Tuner {
 
   Tuning& tuning() { return platform_.tuning; }
 
-  Form form(const std::set<std::string>& refused) {
+  Form compile(const std::set<std::string>& refused) {
     Platform trial = platform_;
     trial.tuning.plain_matmuls = refused;
     Form form{compile_step(config_, trial), {}, {}, refused};
@@ -120,7 +120,7 @@ class Tuner {
     std::set<std::string> refused = best_.refused;
     for (std::vector<std::string> more{group}; !more.empty();) {
       refused.insert(more.begin(), more.end());
-      Form trial = form(refused);
+      Form trial = compile(refused);
       measure_differences(trial);
       more.clear();
       for (const std::string& key : trial.groups)

@@ -2,11 +2,9 @@
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/reduce.h"
-#include "base/error.h"
 #include "base/parallel.h"
 #include "graph/op_def.h"
 #include "ops/group.h"
-#include "ops/group_form.h"
 #include "ops/reduce.h"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 #include "backend/cuda/matmul_library.h"
 #include "backend/cuda/matmul_shares.h"
 #include "backend/kernel_tuning.h"
-#include "base/error.h"
 
 #include <algorithm>
 #include <cstring>

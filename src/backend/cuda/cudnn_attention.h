@@ -35,8 +35,8 @@ int64_t cudnn_grad_scratch_bytes(const AttentionProblem& problem);
 
 /// inputs: qkv, outputs: out (B, T, C), lse (B, H, T). cudnn_supports() must hold, here and below.
 KernelPtr make_cudnn_attention(Context& context, const AttentionProblem& problem);
-/// inputs: qkv, out, lse, dout, outputs: dqkv (B, T, 3C). Two runs give the same bits, unless
-/// the problem allows any order.
+/// inputs: qkv, out, lse, dout, outputs: dqkv (B, T, 3C). Two runs give the same bits, unless the problem allows
+/// any order.
 KernelPtr make_cudnn_attention_grad(Context& context, const AttentionProblem& problem);
 
 }  // namespace tokamak::cuda

@@ -2,8 +2,6 @@
 #include "backend/cuda/hopper_matmul.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
-#include "base/error.h"
-#include "graph/op_def.h"
 
 namespace tokamak::cuda {
 namespace {

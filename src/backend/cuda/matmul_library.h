@@ -37,7 +37,7 @@ class MatmulLibrary {
   /// To be called when choices have been made: frees the operands that were timed on and writes the choices down.
   void end_tuning();
 
-  /// See Backend.
+  /// See KernelTuning.
   std::string choices() const { return cache_.print_used(); }
   bool adopt_choices(const std::string& text) { return cache_.adopt(text); }
 

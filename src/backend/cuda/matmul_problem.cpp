@@ -1,10 +1,7 @@
 #include "backend/cuda/matmul_problem.h"
 
 #include "base/error.h"
-#include "graph/op_def.h"
-#include "ops/matmul.h"
 #include "ops/pointwise.h"
-#include "ops/reduce.h"
 
 #include <utility>
 

@@ -2,7 +2,6 @@
 #include "backend/reference_kernel.h"
 
 #include "backend/cuda/kernels.h"
-#include "base/error.h"
 
 namespace tokamak::cuda {
 namespace {

@@ -2,7 +2,6 @@
 
 #include "backend/cuda/codegen/combine.h"
 #include "backend/cuda/codegen/row_writer.h"
-#include "backend/cuda/device_types.h"
 #include "graph/op_def.h"
 
 #include <algorithm>
