@@ -7,7 +7,7 @@
 #include "ops/attention.h"
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/matrix_random.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/attention_operands.h"
@@ -59,16 +59,25 @@ struct Packed {
   double v(int64_t b, int64_t t, int64_t h, int64_t i) const { return qkv[at(2, b, t, h, i)]; }
 };
 
-// 0 where dropout drops probability (b, h, i, j), else 1 / (1 - p).
-double dropout_factor(const Node& node, const HostTensor* rng, const Dims& d, int64_t b, int64_t h, int64_t i,
-                      int64_t j) {
-  double p = node.attrs.get_double("dropout");
-  if (p == 0) return 1;
-  uint64_t key = step_key(int32_t((*rng)[0]), int32_t((*rng)[1]));
-  int64_t e = ((b * d.H + h) * d.T + i) * d.T + j;
-  float u = uniform_element(key, e, uint64_t(node.attrs.get_int("stream")));
-  return u < float(p) ? 0 : 1 / (1 - p);
-}
+// Dropout of the probabilities of a node.
+class Dropout {
+ public:
+  Dropout(const Node& node, const HostTensor* rng, const Dims& d)
+      : p_(node.attrs.get_double("dropout")), heads_(d.H),
+        random_(rng ? step_key(int32_t((*rng)[0]), int32_t((*rng)[1])) : 0, uint64_t(node.attrs.get_int("stream")),
+                d.T) {}
+
+  // 0 where probability (b, h, i, j) is dropped, else what it is multiplied by.
+  double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (p_ == 0) return 1;
+    return random_(b * heads_ + h, i, j) < MatrixRandom::threshold(p_) ? 0 : MatrixRandom::kept_factor(p_);
+  }
+
+ private:
+  double p_;
+  int64_t heads_;
+  MatrixRandom random_;
+};
 
 // What one query may see: the keys [begin, end) of its own document, up to itself when causal.
 struct Keys {
@@ -116,7 +125,8 @@ void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
   Packed x{*in[0], d};
   AttentionOperands at = attention_operands(*node.op, node.attrs, in.size());
-  const HostTensor *rng = operand(in, at.rng), *documents = operand(in, at.documents);
+  const HostTensor* documents = operand(in, at.documents);
+  Dropout dropout(node, operand(in, at.rng), d);
   double scale = node.attrs.get_double("scale");
   std::vector<double> s(static_cast<size_t>(d.T));
   for (int64_t b = 0; b < d.B; ++b)
@@ -130,7 +140,7 @@ void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
         out[1][(b * d.H + h) * d.T + i] = lse;
         for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] = 0;
         for (int64_t j = begin; j < end; ++j) {
-          double p = std::exp(s[size_t(j)] - lse) * dropout_factor(node, rng, d, b, h, i, j);
+          double p = std::exp(s[size_t(j)] - lse) * dropout.factor(b, h, i, j);
           for (int64_t c = 0; c < d.D; ++c) out[0][(b * d.T + i) * d.C + h * d.D + c] += p * x.v(b, j, h, c);
         }
       }
@@ -178,7 +188,7 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   if (at.documents >= 0) s = hide_other_documents(g, s, in[size_t(at.documents)], d, node.attrs.get_bool("causal"));
   ValueId p = softmax(g, s);
   if (at.rng >= 0)
-    p = dropout(g, p, in[size_t(at.rng)], node.attrs.get_double("dropout"), node.attrs.get_int("stream"));
+    p = dropout_of_matrices(g, p, in[size_t(at.rng)], node.attrs.get_double("dropout"), node.attrs.get_int("stream"));
   ValueId out = transpose(g, matmul(g, cast(g, p, g.type(in[0]).dtype), qkv[2]), {0, 2, 1, 3});
   ValueId top = reduce_max(g, s, {3}, true);
   ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, s, top)), {3}, true)), top);
@@ -229,7 +239,8 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   Packed x{*in[0], d};
   const HostTensor &y = *in[1], &lse = *in[2], &dy = *in[3];
   AttentionOperands at = attention_operands(*node.op, node.attrs, in.size());
-  const HostTensor *rng = operand(in, at.rng), *documents = operand(in, at.documents);
+  const HostTensor* documents = operand(in, at.documents);
+  Dropout dropout(node, operand(in, at.rng), d);
   double scale = node.attrs.get_double("scale");
   for (int64_t b = 0; b < d.B; ++b)
     for (int64_t h = 0; h < d.H; ++h)
@@ -240,7 +251,7 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
         auto [begin, end] = visible_keys(node, documents, d, b, i);
         for (int64_t j = begin; j < end; ++j) {
           double p = std::exp(score(x, scale, b, h, i, j) - lse[(b * d.H + h) * d.T + i]);
-          double keep = dropout_factor(node, rng, d, b, h, i, j), dp = 0;
+          double keep = dropout.factor(b, h, i, j), dp = 0;
           for (int64_t c = 0; c < d.D; ++c) dp += dy[row(c)] * x.v(b, j, h, c);
           double ds = p * (dp * keep - delta) * scale;
           for (int64_t c = 0; c < d.D; ++c) {

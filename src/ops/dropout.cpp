@@ -1,41 +1,42 @@
 // dropout(x, rng): element i is kept iff its counter-based uniform number is at least p, and scaled by 1 / (1 - p). The
-// gradient is the same op on dy: nothing is saved.
+// gradient is the same op on dy: nothing is saved. With `matrix`, (rows, columns), the numbers are those of
+// random_uniform with it.
 
 #include "ops/dropout.h"
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/matrix_random.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
 #include "ops/pointwise.h"
+#include "ops/uniform_numbers.h"
 
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"p"}, {"stream"}};
+constexpr AttrDef kAttrs[] = {{"matrix", false}, {"p"}, {"stream"}};
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   double p = spec.attrs.get_double("p");
   if (p < 0 || p >= 1) user_error("[dropout] expected a probability in [0, 1), got {}", p);
   if (spec.inputs[1] != ValueType{DType::kI32, {2}})
     user_error("[dropout] expected rng to be i32[2] (seed, step), got {}", to_string(spec.inputs[1]));
+  check_matrix(spec, spec.inputs[0].shape);
   return {spec.inputs[0]};
 }
 
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  uint64_t key = step_key(int32_t((*in[1])[0]), int32_t((*in[1])[1]));
-  auto p = float(node.attrs.get_double("p"));
-  auto stream = uint64_t(node.attrs.get_int("stream"));
-  for (int64_t i = 0; i < out[0].size(); ++i) {
-    float u = uniform_element(key, i, stream);
-    out[0][i] = u < p ? 0 : (*in[0])[i] / (1 - node.attrs.get_double("p"));
-  }
+  UniformNumbers uniform(node.attrs, int32_t((*in[1])[0]), int32_t((*in[1])[1]));
+  double p = node.attrs.get_double("p");
+  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform(i) < float(p) ? 0 : (*in[0])[i] / (1 - p);
 }
 
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   double p = node.attrs.get_double("p");
-  ValueId u = random_uniform(g, in[1], g.shape(in[0]), node.attrs.get_int("stream"));
+  Attrs random{{"shape", g.shape(in[0])}, {"stream", node.attrs.get_int("stream")}};
+  if (const Attr* matrix = node.attrs.find("matrix")) random.set("matrix", *matrix);
+  ValueId u = g.add1(op::random_uniform, {in[1]}, std::move(random));
   ValueId dropped = less(g, u, constant(g, double(float(p))));
   ValueId kept = mul(g, in[0], constant(g, 1 / (1 - p)));
   return {cast(g, select(g, dropped, constant(g, 0), kept), g.type(in[0]).dtype)};
@@ -65,6 +66,13 @@ constinit const OpDef dropout = {.name = "dropout",
 ValueId dropout(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream) {
   if (p == 0) return x;
   return g.add1(op::dropout, {x, rng}, {{"p", p}, {"stream", stream}});
+}
+
+ValueId dropout_of_matrices(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream) {
+  double exact = double(MatrixRandom::threshold(p)) / MatrixRandom::kRange;
+  const Shape& shape = g.shape(x);
+  return g.add1(op::dropout, {x, rng},
+                {{"matrix", Shape(shape.end() - 2, shape.end())}, {"p", exact}, {"stream", stream}});
 }
 
 }  // namespace tokamak

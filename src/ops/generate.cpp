@@ -3,9 +3,9 @@
 #include "ops/generate.h"
 
 #include "base/error.h"
-#include "base/random.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/uniform_numbers.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr AttrDef kConstantAttrs[] = {{"dtype"}, {"shape"}, {"value"}};
 constexpr AttrDef kIotaAttrs[] = {{"dim"}, {"period", false}, {"shape"}};
-constexpr AttrDef kRandomAttrs[] = {{"shape"}, {"stream"}};
+constexpr AttrDef kRandomAttrs[] = {{"matrix", false}, {"shape"}, {"stream"}};
 
 std::vector<ValueType> infer_constant(const NodeSpec& spec) {
   return {{parse_dtype(spec.attrs.get_string("dtype")), spec.attrs.get_ints("shape")}};
@@ -68,17 +68,22 @@ void iota_tile(const Node& node, std::span<const TileOperand>, int64_t first, in
 std::vector<ValueType> infer_random(const NodeSpec& spec) {
   if (spec.inputs[0] != ValueType{DType::kI32, {2}})
     user_error("[random_uniform] expected rng to be i32[2] (seed, step), got {}", to_string(spec.inputs[0]));
+  check_matrix(spec, spec.attrs.get_ints("shape"));
   return {{DType::kF32, spec.attrs.get_ints("shape")}};
 }
 
 void random_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  uint64_t key = step_key(int32_t((*in[0])[0]), int32_t((*in[0])[1]));
-  auto stream = uint64_t(node.attrs.get_int("stream"));
-  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform_element(key, i, stream);
+  UniformNumbers uniform(node.attrs, int32_t((*in[0])[0]), int32_t((*in[0])[1]));
+  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform(i);
 }
 
 void random_tile(const Node& node, std::span<const TileOperand> in, int64_t first, int64_t n, float* out) {
   const auto* rng = static_cast<const int32_t*>(in[0].raw);
+  if (node.attrs.find("matrix")) {
+    UniformNumbers uniform(node.attrs, rng[0], rng[1]);
+    for (int64_t i = 0; i < n; ++i) out[i] = uniform(first + i);
+    return;
+  }
   uint64_t key = step_key(rng[0], rng[1]);
   auto stream = uint64_t(node.attrs.get_int("stream"));
   for (int64_t i = first; i < first + n;) {
@@ -91,6 +96,15 @@ void random_tile(const Node& node, std::span<const TileOperand> in, int64_t firs
 constexpr std::string_view kNoInput = "depends on no differentiable input";
 
 }  // namespace
+
+void check_matrix(const NodeSpec& spec, const Shape& shape) {
+  if (!spec.attrs.find("matrix")) return;
+  const std::vector<int64_t>& matrix = spec.attrs.get_ints("matrix");
+  int64_t size = matrix.size() == 2 ? matrix[0] * matrix[1] : 0;
+  if (size < 1 || num_elements(shape) % size != 0)
+    user_error("[{}] expected a matrix (rows, columns) that divides {}, got {}", spec.op.name, to_string(shape),
+               to_string(Attr(matrix)));
+}
 
 namespace op {
 constinit const OpDef constant = {.name = "constant",

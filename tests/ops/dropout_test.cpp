@@ -8,6 +8,12 @@ namespace {
 
 Attrs attrs(double p, int64_t stream = 0) { return {{"p", p}, {"stream", stream}}; }
 
+Attrs matrix_attrs(double p, std::vector<int64_t> matrix) {
+  Attrs all = attrs(p, 2);
+  all.set("matrix", std::move(matrix));
+  return all;
+}
+
 }  // namespace
 
 std::vector<OpCase> dropout_cases() {
@@ -17,6 +23,7 @@ std::vector<OpCase> dropout_cases() {
       {"Nothing", &op::dropout, {f32({7}), rng()}, attrs(0.0)},
       {"Long", &op::dropout, {f32({5003}), rng()}, attrs(0.5)},
       {"Bf16", &op::dropout, {bf16({7, 9}), rng()}, attrs(0.25), 1e-2},
+      {"Matrices", &op::dropout, {f32({2, 3, 20, 33}), rng()}, matrix_attrs(0.25, {20, 33})},
   };
 }
 
@@ -38,6 +45,8 @@ TEST(Dropout, RefusesWrongProbabilitiesAndRng) {
   expect_refused({"", &op::dropout, {f32({7}), rng()}, attrs(-0.5)}, "got -0.5");
   expect_refused({"", &op::dropout, {f32({7}), f32({2})}, attrs(0.5)},
                  "expected rng to be i32[2] (seed, step), got f32[2]");
+  expect_refused({"", &op::dropout, {f32({7, 6}), rng()}, matrix_attrs(0.5, {6, 6})},
+                 "expected a matrix (rows, columns) that divides [7,6], got [6,6]");
 }
 
 }  // namespace

@@ -23,6 +23,11 @@ std::vector<OpCase> generate_cases() {
       {"Matrix", &op::random_uniform, {rng()}, {{"shape", Shape{7, 9}}, {"stream", int64_t(3)}}, 0},
       {"Long", &op::random_uniform, {rng()}, {{"shape", Shape{5001}}, {"stream", int64_t(0)}}, 0},
       {"Scalar", &op::random_uniform, {rng()}, {{"shape", Shape{}}, {"stream", int64_t(1)}}, 0},
+      {"Matrices",
+       &op::random_uniform,
+       {rng()},
+       {{"matrix", Shape{35, 50}}, {"shape", Shape{3, 35, 50}}, {"stream", int64_t(3)}},
+       0},
   };
 }
 

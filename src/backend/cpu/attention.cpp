@@ -105,7 +105,7 @@ class Forward {
     x_.total[r] += reduce_sum(total);
     if (dropout_.p > 0) {
       float factors[kKeys];
-      dropout_factors(dropout_, (head * z_.time + i) * z_.time + key, factors);
+      dropout_factors(dropout_, z_.time, head, i, key, factors);
       for (int64_t j = 0; j < kKeys; ++j) s[j] *= factors[j];
     }
   }

@@ -20,8 +20,8 @@ struct AttentionShape {
   int64_t width() const { return heads * head_dim; }
 };
 
-/// Dropout of probabilities: probability (b, h, i, j) with index e = ((b * H + h) * T + i) * T + j is kept, and scaled
-/// by 1 / (1 - p), iff uniform_float(philox4x32(key, e / 4, stream)[e % 4]) >= p. p = 0: no dropout.
+/// Dropout of probabilities: MatrixRandom(key, stream, T) says by the number of (b * H + h, i, j) whether probability
+/// (b, h, i, j) is dropped with chance p, and what the others are scaled by. p = 0: no dropout.
 struct AttentionDropout {
   float p = 0;
   uint64_t key = 0, stream = 0;

@@ -3,7 +3,7 @@
 
 #include "backend/cpu/attention.h"
 #include "backend/cpu/simd.h"
-#include "base/random.h"
+#include "base/matrix_random.h"
 
 #include <algorithm>
 #include <vector>
@@ -127,17 +127,19 @@ class DocumentRanges {
   std::vector<int32_t> ends_;  // (B, T), empty without documents
 };
 
-/// Factors (0 or 1 / (1 - p)) of probabilities e .. e + kKeys - 1.
-inline void dropout_factors(const AttentionDropout& dropout, int64_t e, float* factors) {
-  constexpr int kCounters = kKeys / 4 + 1;
-  float drawn[kCounters * 4];
-  uint64_t first = uint64_t(e) / 4;
-  float kept = 1 / (1 - dropout.p);
-  for (int i = 0; i < kCounters; ++i) {
-    auto words = philox4x32(dropout.key, first + uint64_t(i), dropout.stream);
-    for (int w = 0; w < 4; ++w) drawn[i * 4 + w] = uniform_float(words[size_t(w)]) >= dropout.p ? kept : 0.0f;
-  }
-  std::copy_n(drawn + e % 4, kKeys, factors);
+/// Factors of the probabilities of query i of a head and keys key .. key + kKeys - 1.
+inline void dropout_factors(const AttentionDropout& dropout, int64_t time, int64_t head, int64_t i, int64_t key,
+                            float* factors) {
+  MatrixRandom random(dropout.key, dropout.stream, time);
+  uint32_t threshold = MatrixRandom::threshold(dropout.p);
+  auto kept = float(MatrixRandom::kept_factor(dropout.p));
+  size_t row = i & 8 ? 2 : 0;
+  for (int64_t j = 0; j < kKeys; j += 16)
+    for (int64_t k = j; k < j + 8; ++k) {
+      auto numbers = random.draw(head, i & ~8, key + k);
+      factors[k] = numbers[row] < threshold ? 0 : kept;
+      factors[k + 8] = numbers[row + 1] < threshold ? 0 : kept;
+    }
 }
 
 /// The block that item `item` of a head's `count` blocks stands for: 0, count - 1, 1, count - 2, ... so that any

@@ -113,7 +113,7 @@ class Backward {
     float *p = x_.probabilities + at, *ds = x_.dscores + at;
     Vec lse = broadcast(head_.lse[i]), delta = broadcast(x_.delta[i]);
     float factors[kKeys] = {};
-    if (dropout_.p > 0) dropout_factors(dropout_, (head_.index * z_.time + i) * z_.time + key, factors);
+    if (dropout_.p > 0) dropout_factors(dropout_, z_.time, head_.index, i, key, factors);
     for (int64_t j = 0; j < kKeys; j += kLanes) {
       Vec probability = exp(load(p + j) - lse), grad = load(ds + j);
       Vec factor = dropout_.p > 0 ? load(factors + j) : broadcast(1.0f);

@@ -1,6 +1,7 @@
 #include "backend/cuda/blocked_attention.h"
 
 #include "backend/cuda/device_types.h"
+#include "base/matrix_random.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +11,8 @@ namespace {
 // As tokamak::Arguments in kernels/attention.cuh.
 struct AttentionArguments {
   int32_t time, heads;
-  float scale, dropout;
+  float scale, kept;
+  uint32_t threshold;
   uint64_t stream;
   const void* rng;
   const void* documents;
@@ -46,7 +48,14 @@ class BlockedKernel : public Kernel {
   AttentionArguments arguments(std::span<const void* const> in, size_t tensors) const {
     const AttentionProblem& p = problem_;
     const void *rng = p.dropout > 0 ? in[tensors] : nullptr, *documents = p.documents ? in.back() : nullptr;
-    return {int32_t(p.time), int32_t(p.heads), float(p.scale), float(p.dropout), uint64_t(p.stream), rng, documents};
+    return {int32_t(p.time),
+            int32_t(p.heads),
+            float(p.scale),
+            float(MatrixRandom::kept_factor(p.dropout)),
+            MatrixRandom::threshold(p.dropout),
+            uint64_t(p.stream),
+            rng,
+            documents};
   }
   // A block of 16 x 16 threads per tile of rows.
   LaunchShape per_tile() const {

@@ -1,8 +1,8 @@
 #include "backend/cpu/attention.h"
 
 #include "backend/cpu/simd.h"
+#include "base/matrix_random.h"
 #include "base/parallel.h"
-#include "base/random.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -30,9 +30,9 @@ struct Reference {
 
   double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (dropout.p == 0) return 1;
-    uint64_t e = uint64_t(((b * H + h) * T + i) * T + j);
-    float u = uniform_float(philox4x32(dropout.key, e / 4, dropout.stream)[e % 4]);
-    return u >= dropout.p ? 1 / (1 - double(dropout.p)) : 0;
+    MatrixRandom random(dropout.key, dropout.stream, T);
+    bool dropped = random(b * H + h, i, j) < MatrixRandom::threshold(dropout.p);
+    return dropped ? 0 : MatrixRandom::kept_factor(dropout.p);
   }
   double score(const Doubles& x, int64_t b, int64_t h, int64_t i, int64_t j) const {
     double sum = 0;

@@ -82,12 +82,20 @@ std::string Expression::iota(const GroupValue& v) const {
                                                                            : "float(column + i)";
 }
 
+// What tells a tensor's random numbers from others'.
+std::string random_tensor(const GroupValue& v) {
+  std::string text = fmt::format("{}u", uint64_t(v.attrs.get_int("stream")));
+  if (!v.attrs.find("matrix")) return text;
+  const std::vector<int64_t>& matrix = v.attrs.get_ints("matrix");
+  return text + fmt::format(", {}, {}", matrix[0], matrix[1]);
+}
+
 std::string Expression::unrounded(int value) const {
   const GroupValue& v = body_.values[size_t(value)];
   if (v.is(op::iota)) return iota(v);
   if (v.is(op::random_uniform))
-    return fmt::format("uniform_element(a{}, {}, {}u)", v.outer, v.along_rows ? "row" : "0",
-                       uint64_t(v.attrs.get_int("stream")));
+    return fmt::format("{}(a{}, {}, {})", v.attrs.find("matrix") ? "matrix_uniform" : "uniform_element", v.outer,
+                       v.along_rows ? "row" : "0", random_tensor(v));
   auto operand = [&](size_t k) { return name(v.operands[k]); };
   if (v.is(op::cast)) return v.dtype == DType::kI32 ? fmt::format("scalar::cast_i32({})", operand(0)) : operand(0);
   TOKAMAK_CHECK(!v.op->scalar.empty(), "[group] '{}' has no scalar function", v.op->name);
@@ -113,8 +121,9 @@ std::string Expression::place(int value) const {
 
 std::string Expression::random_vector(int value) const {
   const GroupValue& v = body_.values[size_t(value)];
-  return fmt::format("float u{0}[kVector]; uniform_vector<kVector>(a{1}, int64_t({2}), {3}u, u{0});", value, v.outer,
-                     place(value), uint64_t(v.attrs.get_int("stream")));
+  return fmt::format("float u{0}[kVector]; {1}<kVector>(a{2}, int64_t({3}), {4}, u{0});", value,
+                     v.attrs.find("matrix") ? "matrix_uniform_vector" : "uniform_vector", v.outer, place(value),
+                     random_tensor(v));
 }
 
 void write_vector(Text& text, const GroupBody& body, const Expression& expression, const VectorCode& code) {

@@ -38,6 +38,7 @@ extern "C" __global__ void __launch_bounds__(256)
   extern __shared__ float4 shared[];
   float *q = &shared[0].x, *kv = q + kTile, *p = kv + kTile;
   const Head head(a);
+  const Dropout dropout(a);
   int block = int(gridDim.x - 1 - blockIdx.x);  // causal: the longest rows first
   int first = block * kBlock, last = kCausal ? block : (a.time - 1) / kBlock;
   float top[kPerThread], sum[kPerThread];
@@ -61,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int r = 0; r < kPerThread; ++r)
       for (int s = 0; s < kPerThread; ++s) {
         int i = first + int(threadIdx.y) + 16 * r, j = keys * kBlock + int(threadIdx.x) + 16 * s;
-        p[score_at(r, s)] = x[r][s] * keep_factor(a, head.lse, i, j);
+        p[score_at(r, s)] = x[r][s] * dropout.factor(i, j);
       }
     __syncthreads();
     load_tile(kv, qkv + head.v, head.packed, keys * kBlock, a.time);

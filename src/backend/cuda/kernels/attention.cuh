@@ -5,7 +5,7 @@
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i queries, j keys.
 #pragma once
 
-#include "backend/cuda/kernels/philox.cuh"
+#include "backend/cuda/kernels/matrix_random.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
 
 namespace tokamak {
@@ -22,7 +22,8 @@ using Rows = float[kPerThread][kGroups][4];
 /// As AttentionArguments in backend/cuda/attention_kernels.cpp.
 struct Arguments {
   int32_t time, heads;
-  float scale, dropout;
+  float scale, kept;   // kept: dropout's factor
+  uint32_t threshold;  // of dropout
   uint64_t stream;
   const int32_t* rng;
   const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
@@ -158,12 +159,19 @@ __device__ inline bool sees(const Arguments& a, int i, int j) {
 /// The first block of keys that the queries from `first` on see.
 __device__ inline int first_keys(const Arguments& a, int first) { return document_of(a, first) / kBlock; }
 
-/// 0 where dropout drops the probability of (i, j), else 1 / (1 - p). Same numbering as ops/attention.cpp.
-__device__ inline float keep_factor(const Arguments& a, int64_t first_lse, int i, int j) {
-  if constexpr (!kDropout) return 1;
-  float u = uniform_element(a.rng, (first_lse + i) * a.time + j, a.stream);
-  return u < a.dropout ? 0.0f : 1 / (1 - a.dropout);
-}
+/// Dropout of the probabilities of the block's head.
+struct Dropout {
+  const Arguments& a;
+  MatrixRandom random;
+  __device__ explicit Dropout(const Arguments& arguments) : a(arguments) {
+    if constexpr (kDropout) random = MatrixRandom(a.rng, a.stream, a.time);
+  }
+  /// 0 where the probability of (i, j) is dropped, else the factor of those that are kept.
+  __device__ float factor(int i, int j) const {
+    if constexpr (!kDropout) return 1;
+    return random.number(blockIdx.z * gridDim.y + blockIdx.y, i, j) < a.threshold ? 0.0f : a.kept;
+  }
+};
 
 /// Place of an element of a kBlock x kBlock matrix in shared memory.
 __device__ inline int score_at(int r, int s) { return (threadIdx.y + 16 * r) * kScoreStride + threadIdx.x + 16 * s; }

@@ -46,6 +46,7 @@ extern "C" __global__ void __launch_bounds__(256)
   extern __shared__ float4 shared[];
   float *q = &shared[0].x, *dy = q + kTile, *k = dy + kTile, *v = k + kTile, *ds = v + kTile;
   const Head head(a);
+  const Dropout dropout(a);
   int block = int(gridDim.x - 1 - blockIdx.x);
   int first = block * kBlock, last = kCausal ? block : (a.time - 1) / kBlock;
   Rows dq;
@@ -66,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(256)
       for (int s = 0; s < kPerThread; ++s) {
         int j = keys * kBlock + int(threadIdx.x) + 16 * s;
         float p = row.probability(a, x[r][s], i, j);
-        ds[score_at(r, s)] = p * (dp[r][s] * keep_factor(a, head.lse, i, j) - row.delta);
+        ds[score_at(r, s)] = p * (dp[r][s] * dropout.factor(i, j) - row.delta);
       }
     }
     __syncthreads();
@@ -86,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(256)
   extern __shared__ float4 shared[];
   float *k = &shared[0].x, *v = k + kTile, *q = v + kTile, *dy = q + kTile, *p = dy + kTile;
   const Head head(a);
+  const Dropout dropout(a);
   int block = int(blockIdx.x), first = block * kBlock;
   Rows dk, dv;
   clear(dk), clear(dv);
@@ -106,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(256)
       RowState row(a, head, lse, delta, i);
       for (int r = 0; r < kPerThread; ++r) {
         int j = first + int(threadIdx.y) + 16 * r;
-        float probability = row.probability(a, x[r][s], i, j), keep = keep_factor(a, head.lse, i, j);
+        float probability = row.probability(a, x[r][s], i, j), keep = dropout.factor(i, j);
         ds[r][s] = probability * (ds[r][s] * keep - row.delta);
         p[score_at(r, s)] = probability * keep;
       }

@@ -2,7 +2,7 @@
 // reductions over the threads of a row in a fixed order, random numbers by the vector.
 #pragma once
 
-#include "backend/cuda/kernels/philox.cuh"
+#include "backend/cuda/kernels/matrix_random.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
 #include "ops/scalar_math.h"
 
@@ -100,6 +100,19 @@ __device__ inline void uniform_vector(const int32_t* rng, int64_t first, uint64_
       to[i] = u.x, to[i + 1] = u.y, to[i + 2] = u.z, to[i + 3] = u.w;
     }
   }
+}
+
+/// The same of matrices of `rows` and `columns`, without the condition on `first`.
+__device__ inline float matrix_uniform(const int32_t* rng, int64_t element, uint64_t stream, int rows, int columns) {
+  int64_t row = element / columns;
+  MatrixRandom random(rng, stream, columns);
+  return float(random.number(uint32_t(row / rows), int(row % rows), int(element % columns))) * 0x1p-15f;
+}
+template <int N>
+__device__ inline void matrix_uniform_vector(const int32_t* rng, int64_t first, uint64_t stream, int rows, int columns,
+                                             float* to) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = matrix_uniform(rng, first + i, stream, rows, columns);
 }
 
 template <bool kValue>

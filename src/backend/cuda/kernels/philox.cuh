@@ -5,9 +5,8 @@
 
 namespace tokamak {
 
-/// Four uniform numbers in [0, 1), those of elements 4 * block to 4 * block + 3 of the tensor `stream`; rng is (seed,
-/// step). Philox4x32-10, see base/random.h.
-__device__ inline float4 uniform_block(const int32_t* rng, int64_t block, uint64_t stream) {
+/// Four words of the counter (block, stream); rng is (seed, step). Philox4x32-10, see base/random.h.
+__device__ inline uint4 philox_words(const int32_t* rng, int64_t block, uint64_t stream) {
   uint32_t k0 = uint32_t(rng[0]), k1 = uint32_t(rng[1]);
   uint32_t c0 = uint32_t(block), c1 = uint32_t(uint64_t(block) >> 32), c2 = uint32_t(stream);
   uint32_t c3 = uint32_t(stream >> 32);
@@ -21,8 +20,14 @@ __device__ inline float4 uniform_block(const int32_t* rng, int64_t block, uint64
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
+  return {c0, c1, c2, c3};
+}
+
+/// Four uniform numbers in [0, 1), those of elements 4 * block to 4 * block + 3 of the tensor `stream`.
+__device__ inline float4 uniform_block(const int32_t* rng, int64_t block, uint64_t stream) {
   constexpr float kScale = 1.0f / 16777216.0f;
-  return {float(c0 >> 8) * kScale, float(c1 >> 8) * kScale, float(c2 >> 8) * kScale, float(c3 >> 8) * kScale};
+  uint4 w = philox_words(rng, block, stream);
+  return {float(w.x >> 8) * kScale, float(w.y >> 8) * kScale, float(w.z >> 8) * kScale, float(w.w >> 8) * kScale};
 }
 
 /// The number of one element.

@@ -1,0 +1,55 @@
+// The numbers of base/matrix_random.h on the device: the same bits.
+#pragma once
+
+#include "backend/cuda/kernels/philox.cuh"
+
+namespace tokamak {
+
+struct MatrixRandom {
+  uint32_t key, high;
+  int32_t columns;  // pairs of them, 8 apart
+
+  MatrixRandom() = default;
+  /// rng is (seed, step); `columns` are those of each matrix.
+  __device__ MatrixRandom(const int32_t* rng, uint64_t stream, int columns) : columns((columns + 15) / 16 * 8) {
+    uint4 words = philox_words(rng, 0, stream);
+    key = words.x, high = words.y;
+  }
+
+  /// Two words of two numbers, each in the low 15 bits of a half, of the place that at() gives: x has those of (i, j)
+  /// and (i, j + 8), y those of (i + 8, j) and (i + 8, j + 8), low half first.
+  __device__ uint2 draw(uint32_t matrix, uint32_t place) const {
+    uint32_t c0 = place, c1 = high ^ matrix, k = key;
+#pragma unroll
+    for (int round = 0; round < 7; ++round) {
+      uint64_t product = uint64_t(0xD256D193u) * c0;
+      c0 = uint32_t(product >> 32) ^ k ^ c1;
+      c1 = uint32_t(product);
+      k += 0x9E3779B9u;
+    }
+    return {c0, c1};
+  }
+  /// The place of (i, j), where i % 16 and j % 16 are below 8.
+  __device__ uint32_t at(int i, int j) const { return half(i) * uint32_t(columns) + half(j); }
+
+  /// One element's, in [0, 2^15).
+  __device__ uint32_t number(uint32_t matrix, int i, int j) const {
+    uint2 words = draw(matrix, at(i & ~8, j & ~8));
+    return ((i & 8 ? words.y : words.x) >> (j & 8 ? 16 : 0)) & 0x7fff;
+  }
+
+ private:
+  static __device__ uint32_t half(int i) { return uint32_t(i / 16 * 8 + i % 8); }
+};
+
+/// Dropout by halves of words: those that are kept have the sign bit. `rest` is 2^15 less the threshold, in both halves.
+__device__ inline uint32_t keep_signs(uint32_t word, uint32_t rest) { return (word & 0x7fff7fff) + rest; }
+/// All bits of a half where the sign of the low (kHigh: of the high) half of a, and of b for the second, is set.
+template <bool kHigh>
+__device__ inline uint32_t pair_mask(uint32_t a, uint32_t b) {
+  uint32_t mask;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(mask) : "r"(a), "r"(b), "n"(kHigh ? 0xFFBB : 0xDD99));
+  return mask;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,34 @@
+// The uniform numbers of random_uniform's and dropout's elements.
+#pragma once
+
+#include "base/matrix_random.h"
+#include "graph/op_def.h"
+
+namespace tokamak {
+
+/// Throws where the attribute `matrix`, if it is there, does not divide a tensor of this shape.
+void check_matrix(const NodeSpec& spec, const Shape& shape);
+
+/// Those of a tensor in a step, in [0, 1): uniform_element() of its elements, or with the attribute `matrix`, (rows,
+/// columns), MatrixRandom's of its matrices.
+class UniformNumbers {
+ public:
+  UniformNumbers(const Attrs& attrs, int32_t seed, int32_t step)
+      : key_(step_key(seed, step)), stream_(uint64_t(attrs.get_int("stream"))),
+        matrix_(attrs.find("matrix") != nullptr), rows_(matrix_ ? attrs.get_ints("matrix")[0] : 1),
+        columns_(matrix_ ? attrs.get_ints("matrix")[1] : 1), random_(key_, stream_, columns_) {}
+
+  float operator()(int64_t element) const {
+    if (!matrix_) return uniform_element(key_, element, stream_);
+    int64_t row = element / columns_;
+    return float(random_(row / rows_, row % rows_, element % columns_)) / MatrixRandom::kRange;
+  }
+
+ private:
+  uint64_t key_, stream_;
+  bool matrix_;
+  int64_t rows_, columns_;
+  MatrixRandom random_;
+};
+
+}  // namespace tokamak
