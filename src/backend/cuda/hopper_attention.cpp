@@ -1,15 +1,25 @@
 #include "backend/cuda/hopper_attention.h"
 
 #include "backend/cuda/tensor_map.h"
+#include "base/matrix_random.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numbers>
 
 namespace tokamak::cuda {
 namespace {
 
 constexpr int kHeadDim = 64, kWarpRows = 16;
+
+// As in kernels/attention_hopper.cuh.
+struct Dropout {
+  const void* rng;
+  uint64_t stream;
+  uint32_t rest;
+  float kept;
+};
 
 // As in kernels/attention_hopper.cu.
 constexpr int kQueries = 256, kKeys = 64;
@@ -18,6 +28,7 @@ struct ForwardArguments {
   const void* documents;
   int32_t batch, time, heads;
   float scale;
+  Dropout dropout;
 };
 // Six stages of k and v, two of q, the output, barriers.
 constexpr int kForwardSharedBytes = (6 * 2 * kKeys + 2 * kQueries + kQueries) * kHeadDim * 2 + 16 * 8;
@@ -26,6 +37,7 @@ constexpr int kForwardSharedBytes = (6 * 2 * kKeys + 2 * kQueries + kQueries) * 
 struct RowArguments {
   float* rows;
   int32_t batch, time, heads;
+  float share;
 };
 
 // As in kernels/attention_grad_hopper.cu.
@@ -35,8 +47,10 @@ struct GradArguments {
   float* dq_sum;
   const void* documents;
   int32_t batch, time, heads;
-  float scale;
+  float exponent, scale, dv_scale;
+  Dropout dropout;
   float* dq_columns;
+  float* dv_columns;
 };
 // Two stages of q, dout, k, v and dS, each 128 x 64 or 128 x 128; dQ as floats; two stages of two floats a row;
 // barriers.
@@ -46,8 +60,8 @@ constexpr int kGradSharedBytes =
 std::string constants(const AttentionProblem& p) {
   return fmt::format(
       "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
-      "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kSums = {3};\n}}\n",
-      dtype_name(p.dtype), p.causal, p.documents, p.sums);
+      "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kDropout = {3}, kSums = {4};\n}}\n",
+      dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums);
 }
 
 // (batch, time, columns) as boxes of `rows` by 64.
@@ -65,13 +79,26 @@ int64_t block_count(int multiprocessors, const AttentionProblem& p) {
 // Two for each row of every head.
 int64_t row_floats(const AttentionProblem& p) { return p.batch * p.heads * p.time * 2; }
 
-// Rows of partial sums: of dQ by each warp that computes a sample's heads, of dout over tiles.
+// Rows of partial sums: of dQ, and of dV with dropout, by each warp that computes a sample's heads; else of dout over
+// tiles.
 int64_t dq_terms(const AttentionProblem& p) { return p.sums ? p.batch * kGradWarps : 0; }
-int64_t dout_terms(const AttentionProblem& p) { return p.sums ? p.batch * p.time / kTile : 0; }
+int64_t dv_terms(const AttentionProblem& p) {
+  if (p.dropout > 0) return dq_terms(p);
+  return p.sums ? p.batch * p.time / kTile : 0;
+}
+
+bool sums_dout(const AttentionProblem& p) { return p.sums && p.dropout == 0; }
 
 // The last input, where there are documents.
 const void* documents(const AttentionProblem& p, std::span<const void* const> in) {
   return p.documents ? in.back() : nullptr;
+}
+
+// rng is input `place`, if there is dropout.
+Dropout dropout(const AttentionProblem& p, std::span<const void* const> in, size_t place) {
+  uint32_t rest = MatrixRandom::kRange - MatrixRandom::threshold(p.dropout);
+  return {p.dropout > 0 ? in[place] : nullptr, uint64_t(p.stream), rest << 16 | rest,
+          float(MatrixRandom::kept_factor(p.dropout))};
 }
 
 class ForwardKernel : public Kernel {
@@ -87,7 +114,8 @@ class ForwardKernel : public Kernel {
                        int32_t(p.batch),
                        int32_t(p.time),
                        int32_t(p.heads),
-                       float(p.scale)};
+                       float(p.scale),
+                       dropout(p, in, 1)};
     int64_t blocks = block_count(context_.info.multiprocessors, p);
     attention_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(640), kForwardSharedBytes},
                        rows_of_heads(in[0], p, 3 * p.width(), kQueries), rows_of_heads(in[0], p, 3 * p.width(), kKeys),
@@ -103,7 +131,7 @@ class ForwardKernel : public Kernel {
 class GradKernel : public Kernel {
  public:
   GradKernel(Context& context, const AttentionProblem& problem) : context_(context), problem_(problem) {
-    rows_ = context.compiler->add(problem.sums ? "attention_rows_and_sums" : "attention_rows",
+    rows_ = context.compiler->add(sums_dout(problem) ? "attention_rows_and_sums" : "attention_rows",
                                   hopper_attention_rows_source(problem));
     grad_ = context.compiler->add("attention_grad", hopper_attention_grad_source(problem));
     if (problem.sums) add_sums_ = context.compiler->add("attention_column_sums", hopper_attention_column_sums_source());
@@ -118,15 +146,26 @@ class GradKernel : public Kernel {
     const AttentionProblem& p = problem_;
     float* rows = reinterpret_cast<float*>(workspace_);
     float* dq_columns = rows + row_floats(p);
-    float* dout_columns = dq_columns + dq_terms(p) * p.width();
-    float* dq_sum = dout_columns + dout_terms(p) * p.width();
-    GradArguments a{rows,           dq_sum,    documents(p, in), int32_t(p.batch), int32_t(p.time), int32_t(p.heads),
-                    float(p.scale), dq_columns};
-    RowArguments r{rows, a.batch, a.time, a.heads};
+    float* dv_columns = dq_columns + dq_terms(p) * p.width();
+    float* dq_sum = dv_columns + dv_terms(p) * p.width();
+    Dropout d = dropout(p, in, 4);
+    GradArguments a{rows,
+                    dq_sum,
+                    documents(p, in),
+                    int32_t(p.batch),
+                    int32_t(p.time),
+                    int32_t(p.heads),
+                    float(p.scale) * float(std::numbers::log2e),
+                    float(p.scale) * d.kept,
+                    d.kept,
+                    d,
+                    dq_columns,
+                    dv_columns};
+    RowArguments r{rows, a.batch, a.time, a.heads, 1 / d.kept};
     int64_t row_count = p.batch * p.heads * p.time;
-    if (p.sums)
+    if (sums_dout(p))
       rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, in[1], in[3], in[2], r,
-                    dout_columns);
+                    dv_columns);
     else
       rows_->launch(context_.queue(), {dim3(unsigned(row_count / 32)), dim3(256)}, in[1], in[3], in[2], r);
     int64_t blocks = block_count(context_.info.multiprocessors, p);
@@ -134,8 +173,8 @@ class GradKernel : public Kernel {
                   rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_heads(in[3], p, p.width(), kTile),
                   rows_of_heads(out[0], p, 3 * p.width(), kWarpRows), a);
     if (p.sums)
-      add_sums_->launch(context_.queue(), {dim3(unsigned(p.heads), 3), dim3(kSumThreads)}, dq_columns, dout_columns,
-                        static_cast<float*>(out[1]), int32_t(dq_terms(p)), int32_t(dout_terms(p)));
+      add_sums_->launch(context_.queue(), {dim3(unsigned(p.heads), 3), dim3(kSumThreads)}, dq_columns, dv_columns,
+                        static_cast<float*>(out[1]), int32_t(dq_terms(p)), int32_t(dv_terms(p)));
   }
 
  private:
@@ -149,7 +188,7 @@ class GradKernel : public Kernel {
 
 bool hopper_supports(const AttentionProblem& p, Architecture a) {
   bool hopper = a.major == 9 && a.minor == 0, low = p.dtype == DType::kBF16 || p.dtype == DType::kF16;
-  return hopper && low && p.head_dim == kHeadDim && p.time % kTile == 0 && p.dropout == 0 && (p.causal || !p.documents);
+  return hopper && low && p.head_dim == kHeadDim && p.time % kTile == 0 && (p.causal || !p.documents);
 }
 
 bool hopper_fills(const AttentionProblem& p, int multiprocessors) {
@@ -157,7 +196,7 @@ bool hopper_fills(const AttentionProblem& p, int multiprocessors) {
 }
 
 int64_t hopper_grad_scratch_bytes(const AttentionProblem& p, int multiprocessors) {
-  int64_t columns = (dq_terms(p) + dout_terms(p)) * p.width();
+  int64_t columns = (dq_terms(p) + dv_terms(p)) * p.width();
   int64_t dq_sum = block_count(multiprocessors, p) * p.time * kHeadDim;
   return (row_floats(p) + columns + dq_sum) * int64_t(sizeof(float));
 }

@@ -1,5 +1,5 @@
 // Attention by Hopper's tensor cores (kernels/attention_hopper.cu, kernels/attention_grad_hopper.cu): bf16 and f16,
-// heads of 64, times that are multiples of 128, without dropout; documents only with causal attention. Deterministic,
+// heads of 64, times that are multiples of 128; documents only with causal attention. Deterministic,
 // and faster than cuDNN's; T x T is never stored. Tests: tests/backend/cuda/hopper_attention_test.cpp.
 #pragma once
 
@@ -26,10 +26,11 @@ std::string hopper_attention_rows_source(const AttentionProblem& problem);
 std::string hopper_attention_grad_source(const AttentionProblem& problem);
 std::string hopper_attention_column_sums_source();
 
-/// inputs: qkv[, documents], outputs: out (B, T, C), lse (B, H, T). hopper_supports() must hold, here and below.
+/// inputs: qkv[, rng][, documents], outputs: out (B, T, C), lse (B, H, T). hopper_supports() must hold, here and below.
 KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem);
-/// inputs: qkv, out, lse, dout[, documents], outputs: dqkv (B, T, 3C)[, its sums over B and T (3C)]. Where it
-/// gives these, those of dV are the sums of dout, and those of dK are 0 (kernels/attention_column_sums.cu says why).
+/// inputs: qkv, out, lse, dout[, rng][, documents], outputs: dqkv (B, T, 3C)[, its sums over B and T (3C)]. Where it
+/// gives these, those of dK are 0, and those of dV are without dropout the sums of dout
+/// (kernels/attention_column_sums.cu says why).
 KernelPtr make_hopper_attention_grad(Context& context, const AttentionProblem& problem);
 
 }  // namespace tokamak::cuda

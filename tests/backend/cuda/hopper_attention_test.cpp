@@ -9,17 +9,23 @@
 namespace tokamak::test {
 namespace {
 
+struct HopperKind {
+  bool causal, documents;
+  double dropout;
+};
+constexpr HopperKind kHopperKinds[] = {{true, false, 0},   {false, false, 0},   {true, true, 0},
+                                       {true, false, 0.2}, {false, false, 0.2}, {true, true, 0.2}};
+
 // One tile and several, whole and half ones of queries, fewer heads than multiprocessors and more.
 TEST(GpuAttention, HopperKernelsEqualReference) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   for (DType dtype : {DType::kBF16, DType::kF16})
-    for (bool causal : {true, false})
-      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}})
-        for (bool documents : {false, true}) {
-          AttentionProblem p = problem(B, T, H, 64, dtype, causal, 0, documents && causal);
-          ASSERT_TRUE(hopper_supports(p, {9, 0}));
-          Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
-        }
+    for (auto [causal, documents, dropout] : kHopperKinds)
+      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}}) {
+        AttentionProblem p = problem(B, T, H, 64, dtype, causal, dropout, documents);
+        ASSERT_TRUE(hopper_supports(p, {9, 0}));
+        Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+      }
 }
 
 // What the gradient reads: random qkv, dout and documents, and what the forward kernel makes of them.
@@ -28,6 +34,9 @@ std::vector<HostTensor> hopper_backward_inputs(const AttentionProblem& p) {
   HostTensor documents = random_tensor({DType::kI32, {p.batch, p.time}}, 3, 4);
   make_starts(documents);
   std::vector<HostTensor> in{random_tensor({p.dtype, {p.batch, p.time, 3 * p.width()}}, 1)};
+  HostTensor rng({DType::kI32, {2}});
+  rng[0] = 5, rng[1] = 7;
+  if (p.dropout > 0) in.push_back(rng);
   if (p.documents) in.push_back(documents);
   std::vector<HostTensor> forward = KernelRun(make_hopper_attention(gpu_context(), p))(in, {out, lse});
   in.insert(in.begin() + 1, {forward[0], forward[1], random_tensor(out, 2)});
@@ -45,11 +54,12 @@ struct Columns {
   }
 };
 
-// Sums of dQ are those of what is stored and sums of dV those of dout, by what f32 loses at most. Rounding to 16 bits
-// changes numbers by up to `unit` of themselves, independently. That of P, whose rows then sum to nearly 1, and of dV
-// moves the sum of what is stored of dV by less than `unit` times the root of the sum of squares: 0.5 times in a
-// simulation; and that of dS and dK moves the stored dK's from 0 by 2.8 times. Without the identities it is hundreds.
-void expect_bias_gradient(const HostTensor& sums, const HostTensor& dqkv, const HostTensor& dout) {
+// Sums of dQ, and of dV with dropout, are those of what is stored, else sums of dV are those of dout, by what f32 loses
+// at most. Rounding to 16 bits changes numbers by up to `unit` of themselves, independently. That of P, whose rows then
+// sum to nearly 1, and of dV moves the sum of what is stored of dV by less than `unit` times the root of the sum of
+// squares: 0.5 times in a simulation; and that of dS and dK moves the stored dK's from 0 by 2.8 times. Without the
+// identities it is hundreds.
+void expect_bias_gradient(const HostTensor& sums, const HostTensor& dqkv, const HostTensor& dout, bool dropout) {
   double unit = std::ldexp(1.0, dqkv.type.dtype == DType::kBF16 ? -8 : -11);
   Columns stored(dqkv), above(dout);
   size_t width = above.sum.size();
@@ -59,6 +69,10 @@ void expect_bias_gradient(const HostTensor& sums, const HostTensor& dqkv, const 
     ASSERT_NEAR(sums.data[c], stored.sum[c], 1e-6 * stored.absolute[c]) << "q, column " << c;
     ASSERT_EQ(sums.data[k], 0) << "k, column " << c;
     ASSERT_NEAR(0, stored.sum[k], 8 * unit * std::sqrt(stored.squares[k])) << "stored k, column " << c;
+    if (dropout) {
+      ASSERT_NEAR(sums.data[v], stored.sum[v], 1e-6 * stored.absolute[v]) << "v, column " << c;
+      continue;
+    }
     ASSERT_NEAR(sums.data[v], above.sum[c], 1e-6 * above.absolute[c]) << "v, column " << c;
     ASSERT_NEAR(sums.data[v], stored.sum[v], 2 * unit * std::sqrt(stored.squares[v] + above.squares[c]))
         << "stored v, column " << c;
@@ -74,22 +88,22 @@ void check_hopper_sums(AttentionProblem p) {
   p.sums = true;
   std::vector<HostTensor> both = KernelRun(make_hopper_attention_grad(gpu_context(), p))(in, {qkv, sums});
   EXPECT_TRUE(both[0].data == alone.data);
-  expect_bias_gradient(both[1], alone, in[3]);
+  expect_bias_gradient(both[1], alone, in[3], p.dropout > 0);
 }
 
 TEST(GpuAttention, HopperSumsWhatItWrites) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   for (DType dtype : {DType::kBF16, DType::kF16})
-    for (auto [causal, documents] : {std::pair{true, false}, {false, false}, {true, true}})
+    for (auto [causal, documents, dropout] : kHopperKinds)
       for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}, {12, 512, 12}})
-        check_hopper_sums(problem(B, T, H, 64, dtype, causal, 0, documents));
+        check_hopper_sums(problem(B, T, H, 64, dtype, causal, dropout, documents));
 }
 
 // Small, for compute-sanitizer (bench/gpu.sh sanitize).
 TEST(GpuSanitized, HopperAttention) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  for (bool documents : {false, true}) {
-    AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, 0, documents);
+  for (auto [documents, dropout] : {std::pair{false, 0.0}, {true, 0.0}, {true, 0.2}}) {
+    AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, dropout, documents);
     check_hopper_sums(p);
     Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
   }
@@ -102,7 +116,7 @@ TEST(HopperAttention, SaysWhatItSupports) {
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kF32), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 200, 4, 64, DType::kBF16), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 128, DType::kBF16), {9, 0}));
-  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.1), {9, 0}));
+  EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.1), {9, 0}));
   EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, false, 0, true), {9, 0}));
   EXPECT_FALSE(hopper_fills(p, 132));
@@ -112,8 +126,8 @@ TEST(HopperAttention, SaysWhatItSupports) {
 class HopperSource : public ::testing::TestWithParam<DType> {};
 
 TEST_P(HopperSource, Compiles) {
-  for (auto [causal, documents] : {std::pair{true, false}, {false, false}, {true, true}}) {
-    AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal, 0, documents);
+  for (auto [causal, documents, dropout] : kHopperKinds) {
+    AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal, dropout, documents);
     expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
     for (bool sums : {false, true}) {
       p.sums = sums;

@@ -102,13 +102,16 @@ TEST(AttentionScratch, IsOfTheKernelsThatAreChosen) {
   int64_t blocked = blocked_grad_scratch_bytes(p);
   EXPECT_EQ(of_attention_grad(h200(), 16, DType::kBF16), hopper_grad_scratch_bytes(p, 132));
   EXPECT_EQ(of_attention_grad(h200(), 16, DType::kF32), blocked);
-  EXPECT_EQ(of_attention_grad(h200(), 16, DType::kBF16, 0.1), blocked);
+  EXPECT_EQ(of_attention_grad(h200(), 16, DType::kBF16, 0.1), hopper_grad_scratch_bytes(p, 132));
+  EXPECT_EQ(of_attention_grad(h200(), 16, DType::kF32, 0.1), blocked);
   DeviceInfo a100 = h200();
   a100.major = 8;
   EXPECT_EQ(of_attention_grad(a100, 16, DType::kBF16), has_cudnn() ? cudnn_grad_scratch_bytes(p) : blocked);
   EXPECT_EQ(of_attention_grad(a100, 16, DType::kBF16, 0, true), 0) << "sums by the reference on the host";
   p.sums = true;
   EXPECT_EQ(of_attention_grad(h200(), 16, DType::kBF16, 0, true), hopper_grad_scratch_bytes(p, 132));
+  p.dropout = 0.1;
+  EXPECT_EQ(of_attention_grad(h200(), 16, DType::kBF16, 0.1, true), hopper_grad_scratch_bytes(p, 132));
   a100.shared_bytes = 1024;  // too little for a tile: the reference on the host
   EXPECT_EQ(of_attention_grad(a100, 16, DType::kF32), 0);
 }
@@ -123,7 +126,7 @@ TEST(AttentionSums, AreForSomeNodes) {
   for (DType low : {DType::kBF16, DType::kF16}) {
     EXPECT_TRUE(gives(h200(), attention_grad(16, low)));
     EXPECT_FALSE(gives(a100, attention_grad(16, low)));
-    EXPECT_FALSE(gives(h200(), attention_grad(16, low, 0.1)));
+    EXPECT_TRUE(gives(h200(), attention_grad(16, low, 0.1)));
     EXPECT_EQ(gives(h200(), attention_grad(2, low)), !has_cudnn()) << "too few heads to fill the device";
   }
   EXPECT_FALSE(gives(h200(), attention_grad(16, DType::kF32)));

@@ -1,21 +1,21 @@
 // The sums of dqkv over B and T, the gradient of a bias on qkv, from what kernels/attention_grad_hopper.cu has summed, in
 // order. Of dQ these are sums of what it stores. Of dV they are those of dout, as the probabilities of a query, which sees
-// one key at least, sum to 1. Of dK they are zero: a bias on k adds the same to all scores of a query, which softmax does
+// one key at least, sum to 1; with dropout they are sums of what it stores. Of dK they are zero: a bias on k adds the same to all scores of a query, which softmax does
 // not see, and what rounding would leave here is noise.
 #include "backend/cuda/kernels/std.cuh"
 
 constexpr int kHeadDim = 64, kParts = 16;  // parts of the terms, summed side by side
 
-// dq: (dq_terms, H, D), dout: (dout_terms, H, D), to: (3, H, D). Grid: (H, 3) blocks.
+// dq: (dq_terms, H, D), dv: (dv_terms, H, D), to: (3, H, D). Grid: (H, 3) blocks.
 extern "C" __global__ void __launch_bounds__(kParts* kHeadDim)
-    attention_column_sums(const float* __restrict__ dq, const float* __restrict__ dout, float* __restrict__ to,
-                          int32_t dq_terms, int32_t dout_terms) {
+    attention_column_sums(const float* __restrict__ dq, const float* __restrict__ dv, float* __restrict__ to,
+                          int32_t dq_terms, int32_t dv_terms) {
   __shared__ float sums[kParts][kHeadDim];
   int part = int(threadIdx.x) / kHeadDim, which = int(blockIdx.y);
   int64_t width = int64_t(gridDim.x) * kHeadDim;
   int column = int(blockIdx.x) * kHeadDim + int(threadIdx.x) % kHeadDim;
-  const float* from = which == 0 ? dq : dout;
-  int terms = which == 0 ? dq_terms : which == 1 ? 0 : dout_terms;
+  const float* from = which == 0 ? dq : dv;
+  int terms = which == 0 ? dq_terms : which == 1 ? 0 : dv_terms;
   float sum = 0;
 #pragma unroll 8
   for (int term = part; term < terms; term += kParts) sum += from[term * width + column];

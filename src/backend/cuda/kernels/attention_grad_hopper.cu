@@ -9,11 +9,14 @@
 // in memory that only this block touches and that stays in L2. Each warp adds to its own part of that sum, one tile after
 // the other: so the result has the same bits in every run.
 //
-// With kSums it also gives what kernels/attention_column_sums.cu makes sums of dqkv over B and T of: each warp the sums of
-// a head's dQ over the rows that it writes.
+// With kDropout, F its factors:  dV = (P F)^T dout,  dS = P (dP F - delta). F's number for what is kept is multiplied at the
+// end: P and dS are kept without it, and delta comes divided by it.
 //
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal) and
-// kSums.
+// With kSums it also gives what kernels/attention_column_sums.cu makes sums of dqkv over B and T of: each warp the sums of
+// a head's dQ over the rows that it writes, and with kDropout those of dV.
+//
+// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal),
+// kDropout and kSums.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys.
 #include "backend/cuda/kernels/attention_hopper.cuh"
@@ -54,8 +57,11 @@ struct Arguments {
   float* dq_sum;  // (blocks, T, D), in an order of its own
   const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
-  float scale;
+  float exponent;         // log2(e) times the scale of scores
+  float scale, dv_scale;  // of dQ and dK, and of dV
+  Dropout dropout;
   float* dq_columns;  // (B, kWarps, H, D), with kSums
+  float* dv_columns;  // the same, with kDropout as well
 };
 
 /// The tiles of queries that see keys of tile j: begin .. end - 1, by the documents of the head's sample.
@@ -146,15 +152,32 @@ __device__ inline void hide_other_documents(float (&p)[64], const int32_t* docum
   }
 }
 
-/// dS^T = P^T (dP^T - delta). P and dS are pairs of elements, as products take them from registers.
-__device__ inline void to_score_gradients(const uint32_t (&p)[32], const float (&dp)[64], const float* delta,
-                                          const Worker& w, uint32_t (&ds)[32]) {
+/// What dropout leaves of P^T, in pairs.
+__device__ inline void drop(const uint32_t (&p)[32], uint32_t (&kept)[32], const MatrixRandom& random, int head, int i,
+                            int j, const Arguments& a, const Worker& w) {
+  uint32_t place = random.at(i * kTile + w.column, j * kTile + w.warp_row() + w.lane / 4);
+#pragma unroll
+  for (int n = 0; n < 16; n += 2)
+    drop_pairs<true>(p + 2 * n, kept + 2 * n, random, a.dropout.rest, uint32_t(head), place + 4 * n * random.columns,
+                     random.columns);
+}
+
+/// A pair of dS^T = P^T (dP^T - delta), of which dropout has left `kept` of p.
+__device__ inline uint32_t score_gradient(uint32_t p, uint32_t kept, const float* dp, const float2& delta) {
+  float2 all = unpack(p, Element());
+  if (!kDropout) return pack(all.x * (dp[0] - delta.x), all.y * (dp[1] - delta.y), Element());
+  float2 some = unpack(kept, Element());
+  return pack(fmaf(some.x, dp[0], -all.x * delta.x), fmaf(some.y, dp[1], -all.y * delta.y), Element());
+}
+
+/// P, `kept` and dS are pairs of elements, as products take them from registers.
+__device__ inline void to_score_gradients(const uint32_t (&p)[32], const uint32_t (&kept)[32], const float (&dp)[64],
+                                          const float* delta, const Worker& w, uint32_t (&ds)[32]) {
 #pragma unroll
   for (int n = 0; n < 16; ++n) {
     float2 d = *reinterpret_cast<const float2*>(delta + 8 * n + w.column);
-    float2 low = unpack(p[2 * n], Element()), high = unpack(p[2 * n + 1], Element());
-    ds[2 * n] = pack(low.x * (dp[4 * n] - d.x), low.y * (dp[4 * n + 1] - d.y), Element());
-    ds[2 * n + 1] = pack(high.x * (dp[4 * n + 2] - d.x), high.y * (dp[4 * n + 3] - d.y), Element());
+    ds[2 * n] = score_gradient(p[2 * n], kept[2 * n], dp + 4 * n, d);
+    ds[2 * n + 1] = score_gradient(p[2 * n + 1], kept[2 * n + 1], dp + 4 * n + 2, d);
   }
 }
 
@@ -186,11 +209,11 @@ struct Pending {
   bool ends;  // the head
 };
 
-/// What the warp has summed of a head's dQ leaves, and begins again.
-__device__ inline void store_columns(const Arguments& a, const Pending& tile, float2& columns, const Worker& w) {
-  int64_t row = int64_t(tile.b) * kWarps + w.group * 4 + w.warp;
-  reinterpret_cast<float2*>(a.dq_columns + row * a.heads * kHeadDim + tile.column)[w.lane] = columns;
-  columns = {};
+/// What the warp has summed of a head's columns, which begin at `column`, leaves, and begins again.
+__device__ inline void store_columns(float* to, const Arguments& a, int b, int column, float2& sums, const Worker& w) {
+  int64_t row = int64_t(b) * kWarps + w.group * 4 + w.warp;
+  reinterpret_cast<float2*>(to + row * a.heads * kHeadDim + column)[w.lane] = sums;
+  sums = {};
 }
 
 /// Begins dQ = dS k for 64 queries.
@@ -231,7 +254,7 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
     }
     write_rows(dqkv, staged, dq, a.scale, tile.column, tile.i * kTile + w.warp_row(), tile.b, w);
     if (kSums) add_to_columns(columns, staged, w);
-    if (kSums && tile.ends) store_columns(a, tile, columns, w);
+    if (kSums && tile.ends) store_columns(a.dq_columns, a, tile.b, tile.column, columns, w);
     return;
   }
 #pragma unroll
@@ -248,17 +271,19 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
   commit_copies();
 }
 
-/// dK, then dV leave through the warp's rows of v, which no product reads any more; k is still in use.
+/// dK, then dV leave through the warp's rows of v, which no product reads any more; k is still in use. Those of dV are
+/// added to its columns, where they are wanted.
 __device__ inline void write_key_gradients(const TensorMap& dqkv, Element* v, const float (&dk)[32],
-                                           const float (&dv)[32], float scale, int column, int width, int j, int b,
-                                           const Worker& w) {
+                                           const float (&dv)[32], const Arguments& a, int column, int j, int b,
+                                           const Worker& w, float2& dv_columns) {
   sync_warp_group(1 + w.group);
-  int row = j * kTile + w.warp_row();
+  int row = j * kTile + w.warp_row(), width = a.heads * kHeadDim;
   Element* staged = v + w.warp_row() * kHeadDim;
-  write_rows(dqkv, staged, dk, scale, width + column, row, b, w);
+  write_rows(dqkv, staged, dk, a.scale, width + column, row, b, w);
   if (w.lane == 0) wait_copies_read();
   __syncwarp();
-  write_rows(dqkv, staged, dv, 1, 2 * width + column, row, b, w);
+  write_rows(dqkv, staged, dv, kDropout ? a.dv_scale : 1, 2 * width + column, row, b, w);
+  if (kSums && kDropout) add_to_columns(dv_columns, staged, w);
 }
 
 /// Begins four products of 16 along the rows of a and b: S^T = k q^T and dP^T = v dout^T.
@@ -283,9 +308,11 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   Worker w;
   Turn<kStages> query, key, ds_turn;
   Pending pending{};
-  float2 columns{};
-  int tiles = a.time / kTile, width = a.heads * kHeadDim, ds_parity = 0;
-  float exponent = a.scale * kLog2E;
+  float2 columns{}, dv_columns{};
+  MatrixRandom random;
+  if constexpr (kDropout) random = a.dropout.random(a.time);
+  int tiles = a.time / kTile, ds_parity = 0;
+  float exponent = a.exponent;
   float* sums = a.dq_sum + (int64_t(blockIdx.x) * tiles * kWarps + w.group * 4 + w.warp) * kWarpFloats;
   for (int index = blockIdx.x; index < a.batch * a.heads; index += gridDim.x) {
     Head head(index, a.heads);
@@ -305,7 +332,7 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         const RowStates& states = s.rows[query.stage];
         float p[64], dp[64], dq[32];
         define(p), define(dp), define(dq);
-        uint32_t p_pairs[32], ds[32];
+        uint32_t p_pairs[32], kept_pairs[32], ds[32];
         wait(&s.queries_full[query.stage], query.parity);
         if (pending.any) wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
         multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
@@ -320,10 +347,12 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         if (kDocuments) hide_other_documents(p, documents, i, j, w);
 #pragma unroll
         for (int x = 0; x < 32; ++x) p_pairs[x] = pack(p[2 * x], p[2 * x + 1], Element());
+        if constexpr (kDropout) drop(p_pairs, kept_pairs, random, index, i, j, a, w);
+        const uint32_t(&kept)[32] = *(kDropout ? &kept_pairs : &p_pairs);
         wait_products<0>();
         hold(dp);
-        multiply_pairs(dv, p_pairs, dout, !fresh);
-        to_score_gradients(p_pairs, dp, states.delta, w, ds);
+        multiply_pairs(dv, kept, dout, !fresh);
+        to_score_gradients(p_pairs, kept, dp, states.delta, w, ds);
         share_score_gradients(s.ds[ds_turn.stage], ds, w);
         publish_stores();
         __syncwarp();
@@ -346,9 +375,10 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         ds_turn.next();
         query.next();
       }
-      write_key_gradients(dqkv, keys.v, dk, dv, a.scale, column, width, j, head.b, w);
+      write_key_gradients(dqkv, keys.v, dk, dv, a, column, j, head.b, w, dv_columns);
       key.next();
     }
+    if (kSums && kDropout) store_columns(a.dv_columns, a, head.b, column, dv_columns, w);
   }
   float dq[32];
   define(dq);

@@ -30,6 +30,7 @@ struct Arguments {
   const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
   float scale;
+  Dropout dropout;
   __device__ int query_tiles() const { return (time + kQueries - 1) / kQueries; }
   __device__ int document(int b, int t) const { return __ldg(documents + int64_t(b) * time + min(t, time - 1)); }
   /// The first tile of keys that any of the queries sees.
@@ -169,6 +170,15 @@ __device__ inline void to_probabilities(float (&s)[32], float exponent, SoftmaxS
   }
 }
 
+/// Dropout of a tile's probabilities, in pairs.
+__device__ inline void drop(uint32_t (&p)[16], const MatrixRandom& random, const Tile& tile, const Arguments& a,
+                            const Worker& w) {
+  uint32_t place = random.at(tile.i * kQueries + w.warp_row() + w.lane / 4, tile.j * kKeys + w.column);
+#pragma unroll
+  for (int n = 0; n < 8; n += 2)
+    drop_pairs<false>(p + 2 * n, p + 2 * n, random, a.dropout.rest, uint32_t(tile.index), place + 4 * n, 1);
+}
+
 /// What a warp writes when all keys of its queries are through.
 __device__ inline void write_output(Shared& s, const TensorMap& out, const Arguments& a, const Tile& tile,
                                     const SoftmaxState& state, float (&o)[32], const Worker& w) {
@@ -176,7 +186,7 @@ __device__ inline void write_output(Shared& s, const TensorMap& out, const Argum
   int row = tile.i * kQueries + w.warp_row();
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    float sum = quad_sum(state.sum[r]), inverse = 1 / sum;
+    float sum = quad_sum(state.sum[r]), inverse = (kDropout ? a.dropout.kept : 1) / sum;
 #pragma unroll
     for (int n = 0; n < 8; ++n) o[4 * n + 2 * r] *= inverse, o[4 * n + 2 * r + 1] *= inverse;
     int t = row + w.lane / 4 + 8 * r;
@@ -206,6 +216,8 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
   Worker w;
   Tile tile{int(blockIdx.x), 0, 0, 0, {}, {}};  // position 0 begins a document
   Documents documents(a, tile, w);
+  MatrixRandom random;
+  if constexpr (kDropout) random = a.dropout.random(a.time);
   SoftmaxState state = fresh_state(), done = state;
   float exponent = a.scale * kLog2E;
   float scores[32], o[32], rescale[2];
@@ -226,6 +238,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
     bool more = next.index < a.batch * a.heads;
 #pragma unroll
     for (int x = 0; x < 16; ++x) p[x] = pack(scores[2 * x], scores[2 * x + 1], Element());
+    if constexpr (kDropout) drop(p, random, tile, a, w);
     if (more) wait_for(s, next);  // without more, scores of anything are multiplied and left
     hold(scores);
     hold(o);

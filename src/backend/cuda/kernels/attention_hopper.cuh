@@ -1,11 +1,13 @@
 // What attention and its gradient on Hopper's tensor cores share: heads of 64, rings of tiles in shared memory, and
 // rows on their way to global memory.
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal and kDocuments (only with kCausal).
+// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal) and
+// kDropout.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys.
 #pragma once
 
 #include "backend/cuda/kernels/hopper.cuh"
+#include "backend/cuda/kernels/matrix_random.cuh"
 
 namespace tokamak {
 
@@ -21,6 +23,31 @@ __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+/// As Dropout in backend/cuda/hopper_attention.cpp.
+struct Dropout {
+  const int32_t* rng;  // (seed, step)
+  uint64_t stream;
+  uint32_t rest;  // 2^15 less the threshold, in both halves
+  float kept;     // the factor of what is kept
+  __device__ MatrixRandom random(int time) const { return MatrixRandom(rng, stream, time); }
+};
+
+/// Zeros in what dropout drops of the 16 columns of scores that begin at c, or of their transpose, as the tensor cores hold
+/// them: pairs of a thread's (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8). `place` is MatrixRandom's of (r, c), and
+/// `next` from there to that of (r, c + 1).
+template <bool kTransposed>
+__device__ inline void drop_pairs(const uint32_t* pairs, uint32_t* kept, const MatrixRandom& random, uint32_t rest,
+                                  uint32_t head, uint32_t place, uint32_t next) {
+  uint2 first = random.draw(head, place), second = random.draw(head, place + next);
+  uint32_t x0 = keep_signs(first.x, rest), x1 = keep_signs(second.x, rest);
+  uint32_t y0 = keep_signs(first.y, rest), y1 = keep_signs(second.y, rest);
+  uint32_t x_high = pair_mask<true>(x0, x1), y_low = pair_mask<false>(y0, y1);
+  kept[0] = pairs[0] & pair_mask<false>(x0, x1);
+  kept[1] = pairs[1] & (kTransposed ? x_high : y_low);
+  kept[2] = pairs[2] & (kTransposed ? y_low : x_high);
+  kept[3] = pairs[3] & pair_mask<true>(y0, y1);
 }
 
 /// The warp's 16 rows of a product (64, D) times `factor`, as the copy engine takes them.

@@ -11,6 +11,7 @@ constexpr int kTile = 128;  // rows
 struct Rows {
   float* to;  // lse log2(e), then delta, each (B, H, T)
   int32_t batch, time, heads;
+  float share;  // of delta: 1 / dropout's factor
 };
 
 using Eight = Vector<Element, 8>;
@@ -56,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(256)
   int64_t h = row % a.heads, t = row / a.heads % a.time, b = row / a.heads / a.time;
   int64_t to = (b * a.heads + h) * a.time + t;
   a.to[to] = lse[to] * kLog2E;
-  a.to[count + to] = sum;
+  a.to[count + to] = sum * a.share;
 }
 
 // The same, and the sums of dout over tiles of positions, for kernels/attention_column_sums.cu: dout_columns is
@@ -84,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     float delta = row_product(y[i], dy[i]);
-    if (vector == 0) a.to[count + to + i * 32 + slot] = delta;
+    if (vector == 0) a.to[count + to + i * 32 + slot] = delta * a.share;
     for (int e = 0; e < 8; ++e) columns[e] += to_float(dy[i][e]);
   }
   if (threadIdx.x < kTile) a.to[to + threadIdx.x] = row_lse * kLog2E;
