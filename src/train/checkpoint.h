@@ -30,8 +30,8 @@ struct FoundCheckpoint {
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
 /// `keep` written (keep < 1: none) and what killed processes left behind. Tensors have their global shape there
-/// (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no permission);
-/// earlier checkpoints are untouched then. Returns the folder.
+/// (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no permission,
+/// numbers that are not finite); earlier checkpoints are untouched then. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
                                       const TensorStore& store, int64_t keep);
 

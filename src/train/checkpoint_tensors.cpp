@@ -5,6 +5,7 @@
 #include "train/safetensors.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 namespace tokamak {
@@ -38,6 +39,36 @@ std::vector<NamedType> optimizer_types(const TensorStore& store) {
   return types;
 }
 
+// Infinite or not a number: all bits of the exponent are set.
+template <class Bits>
+bool all_finite(std::span<const std::byte> bytes, Bits exponent) {
+  bool finite = true;
+  for (size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof bits);
+    finite &= (bits & exponent) != exponent;
+  }
+  return finite;
+}
+
+bool all_finite(std::span<const std::byte> bytes, DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return all_finite<uint32_t>(bytes, 0x7F800000);
+    case DType::kBF16: return all_finite<uint16_t>(bytes, 0x7F80);
+    case DType::kF16: return all_finite<uint16_t>(bytes, 0x7C00);
+    default: return true;
+  }
+}
+
+// A state from which no run can go on must not take the place of a good one.
+void require_finite(const std::string& name, std::span<const std::byte> bytes, DType dtype) {
+  if (!all_finite(bytes, dtype))
+    user_error(
+        "[checkpoint] expected finite numbers in '{}', got infinities or NaN: training has diverged; "
+        "continue from an earlier checkpoint with a lower --optimizer.lr or more --optimizer.warmup_steps",
+        name);
+}
+
 FileRecord save_tensors(const fs::path& folder, const char* file, const TensorStore& store,
                         const std::vector<NamedType>& types) {
   SafetensorsWriter writer(folder / file, types, kMetadata);
@@ -45,7 +76,9 @@ FileRecord save_tensors(const fs::path& folder, const char* file, const TensorSt
   for (const auto& [name, type] : types) {
     buffer.resize(size_t(num_bytes(store.type(name))));
     store.read(name, buffer.data(), int64_t(buffer.size()));
-    writer.write(name, std::span(buffer).first(size_t(num_bytes(type))));
+    auto content = std::span(buffer).first(size_t(num_bytes(type)));
+    require_finite(name, content, type.dtype);
+    writer.write(name, content);
   }
   writer.finish();
   return {file, writer.bytes(), format_checksum(writer.checksum())};

@@ -64,18 +64,22 @@ MetricsWriter::MetricsWriter(const fs::path& path, std::optional<int64_t> resume
     reached_ = kept.reached;
     if (kept.text != text) write_file_atomic(path, kept.text);
   }
-  fd_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  fd_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!fd_.is_open()) file_error("write", path, errno);
+  size_ = ::lseek(fd_.get(), 0, SEEK_END);
 }
 
 void MetricsWriter::write(const StepMetrics& metrics) {
   std::string line = format_metrics(metrics) + "\n";
+  if (metrics.step != last_step_) last_at_ = size_;
+  last_step_ = metrics.step;
   for (size_t done = 0; done < line.size();) {
-    ssize_t count = ::write(fd_.get(), line.data() + done, line.size() - done);
+    ssize_t count = ::pwrite(fd_.get(), line.data() + done, line.size() - done, last_at_ + off_t(done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) file_error("write", path_, errno);
     done += size_t(count);
   }
+  size_ = last_at_ + int64_t(line.size());
 }
 
 }  // namespace tokamak

@@ -37,7 +37,7 @@ class MetricsWriter {
   MetricsWriter(const std::filesystem::path& path, std::optional<int64_t> resumed_step);
 
   /// Hands the line to the system whole: killing the process at any moment loses at most a line that was not yet
-  /// written.
+  /// written. A line of the step that was written last takes that one's place; it must not be shorter.
   void write(const StepMetrics& metrics);
 
   /// The last step that the file told of when it was opened, whether or not its line was dropped; 0: none.
@@ -47,6 +47,8 @@ class MetricsWriter {
   std::filesystem::path path_;
   FileDescriptor fd_;
   int64_t reached_ = 0;
+  int64_t size_ = 0;                      // of the file
+  int64_t last_step_ = -1, last_at_ = 0;  // the line that was written last, and where it begins
 };
 
 }  // namespace tokamak

@@ -26,6 +26,11 @@ StepReporter::StepReporter(const RunConfig& config, const StepWork& work, int64_
                done > 0 ? std::optional(done) : std::nullopt) {}
 
 void StepReporter::report(StepMetrics metrics) {
+  record(metrics);
+  show(metrics);
+}
+
+void StepReporter::record(StepMetrics& metrics) {
   metrics.tokens_per_second = work_.tokens / metrics.ms * 1e3;
   metrics.gflops = work_.flops / metrics.ms * 1e-6;
   metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / work_.peak;
@@ -34,10 +39,18 @@ void StepReporter::report(StepMetrics metrics) {
   metrics_.write(metrics);
   if (std::string warning = overflow_warning(metrics, config_.optimizer.clip); !warning.empty())
     observer_.message(warning);
+  require_progress(metrics);
+}
+
+void StepReporter::add_val_loss(StepMetrics& metrics, double loss) {
+  metrics.val_loss = loss;
+  metrics_.write(metrics);
+}
+
+void StepReporter::show(const StepMetrics& metrics) {
   bool shown = metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0;
   if (shown)
     observer_.step(metrics, config_.train.steps, double(config_.train.steps - metrics.step) * average_ms_ * 1e-3);
-  require_progress(metrics);
 }
 
 void StepReporter::count_time(const StepMetrics& metrics) {

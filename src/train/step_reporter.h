@@ -23,8 +23,15 @@ class StepReporter {
   /// The last step that metrics.jsonl told of before this start.
   int64_t reached() const { return metrics_.reached(); }
 
-  /// Completes what a step gave with rates and the time, and tells of it. Throws UserError when training has diverged.
+  /// record() and show().
   void report(StepMetrics metrics);
+  /// Completes what a step gave with rates and the time, and writes its line. Throws UserError when training has
+  /// diverged.
+  void record(StepMetrics& metrics);
+  /// The validation loss after a step that is recorded.
+  void add_val_loss(StepMetrics& metrics, double loss);
+  /// Tells the observer of a step that is recorded, if it is one of those that are told.
+  void show(const StepMetrics& metrics);
 
   /// Share of the time of steps, but the first, spent waiting for data.
   double data_wait() const { return total_ms_ > 0 ? waited_ms_ / total_ms_ : 0; }

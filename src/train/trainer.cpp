@@ -75,10 +75,9 @@ class Trainer {
       stopped = stop();
       bool last = stopped || done_.step == total;
       last || due(config_.train.eval_every) || due(config_.train.sample_every) || due(config_.train.checkpoint_every)
-          ? synchronise(last && !stopped)
+          ? synchronise(last, stopped)
           : report(queue_.take());
     }
-    if (saved_step_ != done_.step && done_.step > 0) save();
     if (trained) data_.ended(done_.step, done_.samples);
     return {done_.step, total, stopped && done_.step < total, val_loss_, bits_per_byte_, reporter_->data_wait()};
   }
@@ -138,38 +137,63 @@ class Trainer {
 
   void submit_step() {
     auto begin = StepQueue::Clock::now();
-    std::vector<Batch> batches;
-    for (int64_t i = 0; i < session_.micro_batches(); ++i) batches.push_back(data_.loader().next());
+    std::vector<Batch> batches = next_batches();
     std::chrono::duration<double, std::milli> wait = StepQueue::Clock::now() - begin;
     double lr = learning_rate(done_.step, config_.optimizer, config_.train.steps);
     done_ = {done_.step + 1, done_.tokens + session_.tokens_per_step(), data_.loader().position()};
     queue_.submit(std::move(batches), {.step = done_.step, .lr = lr, .data_wait_ms = wait.count()});
   }
 
+  // Of one step. Where the data fails, what is finished is saved first.
+  std::vector<Batch> next_batches() {
+    std::vector<Batch> batches;
+    try {
+      for (int64_t i = 0; i < session_.micro_batches(); ++i) batches.push_back(data_.loader().next());
+    } catch (...) {
+      queue_.finish();
+      report(queue_.take());
+      save();
+      throw;
+    }
+    return batches;
+  }
+
   void report(const std::vector<StepMetrics>& steps) {
-    for (const StepMetrics& metrics : steps) {
-      if (!std::exchange(started_, true)) {
-        start_.lap("first step", *queue_.first_end());
-        observer_.started(start_.phases());
-      }
-      reporter_->report(metrics);
+    for (StepMetrics metrics : steps) {
+      record(metrics);
+      reporter_->show(metrics);
     }
   }
 
-  // Waits for the steps under way, then does what needs their outcome.
-  void synchronise(bool finished) {
+  void record(StepMetrics& metrics) {
+    if (!std::exchange(started_, true)) {
+      start_.lap("first step", *queue_.first_end());
+      observer_.started(start_.phases());
+    }
+    reporter_->record(metrics);
+  }
+
+  // Waits for the steps under way, then does what needs their outcome. What may fail comes after saving.
+  void synchronise(bool last, bool stopped) {
     queue_.finish();
     std::vector<StepMetrics> steps = queue_.take();
-    if (evaluator_ && (finished || due(config_.train.eval_every))) {
-      StepMetrics last = steps.back();
-      steps.pop_back();
-      report(steps);
-      last.val_loss = evaluate();
-      steps = {last};
-    }
+    StepMetrics newest = steps.back();
+    steps.pop_back();
     report(steps);
-    if (due(config_.train.sample_every)) show_sample();
-    if (due(config_.train.checkpoint_every)) save();
+    record(newest);
+    bool evaluates = evaluator_ && ((last && !stopped) || due(config_.train.eval_every));
+    if (!evaluates) reporter_->show(newest);
+    if (last || due(config_.train.checkpoint_every)) save();
+    try {
+      if (evaluates) {
+        reporter_->add_val_loss(newest, evaluate());
+        reporter_->show(newest);
+      }
+      if (due(config_.train.sample_every)) show_sample();
+    } catch (...) {
+      save();
+      throw;
+    }
   }
 
   // The validation loss.
@@ -194,7 +218,9 @@ class Trainer {
     observer_.sample(done_.step, data_.tokenizer()->decode(tokens));
   }
 
+  // All steps are finished and recorded.
   void save() {
+    if (saved_step_ == done_.step) return;
     choices_.save(platform_.tuning, backend_);
     auto path = save_progress(done_, config_, session_, data_);
     saved_step_ = done_.step;

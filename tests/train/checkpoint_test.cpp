@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
 #include "config/model_config.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/host_store.h"
+#include "train/checkpoint_folder.h"
 #include "train/safetensors.h"
 
 namespace tokamak {
@@ -232,6 +235,25 @@ TEST(Checkpoint, KilledAtAnyMomentLeavesTheLastOneThatWasSaved) {
     EXPECT_TRUE(fs::exists(out / "checkpoints/latest/state.json"));
     last = found->state.step;
   }
+}
+
+TEST(Checkpoint, WhatIsNotFiniteIsNotSaved) {
+  TemporaryFolder out;
+  HostStore store;
+  store.fill(1);
+  save_checkpoint(out.path(), {.step = 1, .config_json = "{}"}, store.store, 1);
+  for (const char* name : {"wte.weight", "adam.v.wte.weight"}) {
+    for (float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      store.fill(2);
+      std::vector<float> values = store.read(name);
+      values[3] = bad;
+      store.write(name, values);
+      expect_user_error([&] { save_checkpoint(out.path(), {.step = 2, .config_json = "{}"}, store.store, 1); },
+                        {"step 2 could not be saved", name, "finite", "earlier checkpoint"});
+      EXPECT_EQ(list_checkpoints(checkpoints_folder(out.path())).size(), 1u);
+    }
+  }
+  EXPECT_EQ(find_checkpoint(out.path(), nullptr)->state.step, 1);
 }
 
 }  // namespace
