@@ -8,11 +8,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/temporary_file.h"
 
 namespace tokamak {
 
@@ -124,9 +124,12 @@ void FileReader::read(int64_t offset, std::span<std::byte> out) const {
   }
 }
 
-AtomicFile::AtomicFile(fs::path path)
-    : path_(std::move(path)), temporary_(path_.string() + ".tmp"),
-      fd_(open_file(temporary_, O_RDWR | O_CREAT | O_TRUNC, "write")) {}
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  TemporaryFile file = make_temporary(path_);
+  temporary_ = std::move(file.path);
+  fd_ = std::move(file.fd);
+  remove_dead_temporaries(path_);
+}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), fd_(std::move(other.fd_)) {}
@@ -190,15 +193,12 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
 }
 
 void write_shared_file(const fs::path& path, std::string_view content) {
-  // Processes on several machines may share the folder, so that a process id would not do.
-  std::random_device random;
-  fs::path temporary = path.string() + fmt::format(".{:08x}{:08x}.tmp", random(), random());
+  TemporaryFile file = make_temporary(path);
   try {
-    FileDescriptor fd = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, "write");
-    write_all(fd.get(), content, path);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) file_error("write", path, errno);
+    write_all(file.fd.get(), content, path);
+    if (::rename(file.path.c_str(), path.c_str()) != 0) file_error("write", path, errno);
   } catch (...) {
-    ::unlink(temporary.c_str());
+    ::unlink(file.path.c_str());
     throw;
   }
 }

@@ -63,8 +63,9 @@ class FileReader {
   int64_t size_ = 0;
 };
 
-/// A new file that appears under its name only when it is complete: bytes go to `path`.tmp, commit() syncs and renames.
-/// Without a commit the temporary file is removed and whatever was at `path` stays as it was.
+/// A new file that appears under its name only when it is complete: bytes go to a temporary file beside it
+/// (base/temporary_file.h), commit() syncs and renames. Without a commit the temporary file is removed and whatever was
+/// at `path` stays as it was; what killed processes left of it is removed by the next one.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -103,8 +104,8 @@ std::string read_all(int fd, std::string_view name);
 /// Writes a whole file as AtomicFile does.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
-/// Writes a whole file that several processes may write at once, such as one of a cache: each writes under a name of
-/// its own and the last to finish stays. Not synced: a power cut may leave a damaged file, which readers must notice.
+/// Writes a whole file that several processes may write at once, such as one of a cache: the last to finish
+/// stays. Not synced: a power cut may leave a damaged file, which readers must notice.
 void write_shared_file(const std::filesystem::path& path, std::string_view content);
 
 /// Makes a folder with its parents; it is fine when it exists already.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/temporary_file.h"
 #include "data/shard_index.h"
 #include "data/tokenizer_files.h"
 
@@ -14,7 +15,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kShardEnding = ".bin";
-constexpr std::string_view kTemporaryEnding = ".tmp";
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -34,15 +34,6 @@ bool is_shard_of(std::string_view split, std::string_view name) {
 bool is_tokenizer_name(std::string_view name) {
   std::vector<std::string> names = tokenizer_file_names();
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// The name that a file under a temporary name (base/file.h) is to get; other names as they are.
-std::string_view without_temporary_ending(std::string_view name) {
-  if (!name.ends_with(kTemporaryEnding)) return name;
-  name.remove_suffix(kTemporaryEnding.size());
-  size_t dot = name.rfind('.');
-  bool random = dot != name.npos && name.size() - dot == 17 && all_of(name.substr(dot + 1), "0123456789abcdef");
-  return random ? name.substr(0, dot) : name;
 }
 
 }  // namespace

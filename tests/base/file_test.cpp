@@ -33,14 +33,37 @@ TEST(AtomicFile, LeavesTheOldFileWhenAbandoned) {
     file.write("new but not finished");
   }
   EXPECT_EQ(read_file(folder / "a.txt"), "old");
-  EXPECT_FALSE(fs::exists(folder / "a.txt.tmp"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
 }
 
-TEST(AtomicFile, ReplacesALeftoverOfAKilledProcess) {
+TEST(AtomicFile, RemovesALeftoverOfAKilledProcess) {
   TemporaryFolder folder;
-  write_file_atomic(folder / "a.txt.tmp", "a much longer leftover");
+  write_file_atomic(folder / "a.txt.0123456789abcdef.tmp", "a much longer leftover");
   write_file_atomic(folder / "a.txt", "new");
   EXPECT_EQ(read_file(folder / "a.txt"), "new");
+  EXPECT_FALSE(fs::exists(folder / "a.txt.0123456789abcdef.tmp"));
+}
+
+TEST(AtomicFile, FollowsNoLink) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "target", "mine");
+  fs::create_symlink(folder / "target", folder / "a.txt.tmp");
+  fs::create_symlink(folder / "target", folder / "a.txt");
+  write_file_atomic(folder / "a.txt", "new");
+  EXPECT_EQ(read_file(folder / "target"), "mine");
+  EXPECT_EQ(read_file(folder / "a.txt"), "new");
+}
+
+TEST(AtomicFile, SeveralMayWriteTheSameName) {
+  TemporaryFolder folder;
+  AtomicFile first(folder / "a.txt");
+  AtomicFile second(folder / "a.txt");
+  first.write("first");
+  second.write("second");
+  second.commit();
+  EXPECT_EQ(read_file(folder / "a.txt"), "second");
+  first.commit();
+  EXPECT_EQ(read_file(folder / "a.txt"), "first");
 }
 
 TEST(AtomicFile, SaysWhereItCannotWrite) {
