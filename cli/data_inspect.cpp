@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/parallel.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
@@ -50,7 +51,7 @@ void visit(FieldList& v, InspectArguments& c) {
 
 /// A sample as text, or as ids without a tokenizer.
 std::string show(const DataSample& sample, const std::optional<Tokenizer>& tokenizer) {
-  if (!tokenizer) return ordered_json(sample.ids).dump();
+  if (!tokenizer) return format_json(ordered_json(sample.ids));
   return quote(tokenizer->decode(sample.ids));
 }
 
@@ -200,7 +201,7 @@ void print_json(const DataReport& report, const std::vector<DataSample>& samples
     if (tokenizer) shown["text"] = tokenizer->decode(sample.ids);
     json["samples"].push_back(shown);
   }
-  fmt::print("{}\n", dump(json));
+  fmt::print("{}\n", format_json(json));
 }
 
 int run_inspect(const InspectArguments& arguments) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "config/assignment.h"
 #include "config/config.h"
 #include "config/former_keys.h"
@@ -62,11 +63,11 @@ std::string to_json(const RunConfig& config) {
     for (char& c : pointer) c = c == '.' ? '/' : c;
     std::visit([&](const auto& value) { root[Json::json_pointer(pointer)] = value; }, get(field));
   }
-  return root.dump(2);
+  return format_json(root, 2);
 }
 
 RunConfig run_config_from_json(std::string_view text, std::string_view where) {
-  Json root = Json::parse(text, nullptr, false);
+  Json root = parse_ordered_json(text);
   if (!root.is_object()) user_error("[{}] expected a JSON object with the run's configuration, got other text", where);
   std::vector<Assignment> assignments;
   read_object(root, "", where, assignments);

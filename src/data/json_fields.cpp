@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/json.h"
 
 namespace tokamak {
 
@@ -25,7 +26,7 @@ std::string seal_of(const Json& object) {
 
 std::string show(const ordered_json& value) {
   if (value.is_null()) return "nothing";
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace).substr(0, kShown);
+  return format_json(value).substr(0, kShown);
 }
 
 }  // namespace
@@ -36,8 +37,7 @@ std::string seal_json(json object) {
 }
 
 JsonFields::JsonFields(std::string_view text, std::string_view place, std::string_view remedy)
-    : object_(std::make_shared<const ordered_json>(ordered_json::parse(text, nullptr, false))), place_(place),
-      remedy_(remedy) {
+    : object_(std::make_shared<const ordered_json>(parse_ordered_json(text))), place_(place), remedy_(remedy) {
   if (!object_->is_object())
     user_error("[data] {}: expected a JSON object, got {}; {}", place, text.substr(0, kShown), remedy);
 }

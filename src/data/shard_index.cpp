@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "data/fingerprint.h"
 #include "data/json_fields.h"
 
@@ -90,7 +91,7 @@ std::string format_shard_index(const ShardIndex& index) {
                {"end_of_text", index.end_of_text},
                {"train", to_json(index.train)},
                {"val", to_json(index.val)}};
-  return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";  // paths may hold any bytes
+  return format_json(root, 2) + "\n";  // paths may hold any bytes
 }
 
 void write_shard_index(const ShardIndex& index, const fs::path& folder) {
