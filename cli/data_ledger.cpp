@@ -17,9 +17,9 @@
 #include "config/config.h"
 #include "config/json.h"
 #include "data/corpus.h"
-#include "data/data_tokenizer.h"
 #include "data/ledger.h"
 #include "train/checkpoint.h"
+#include "train/run_folder.h"
 
 namespace tokamak {
 
@@ -80,7 +80,7 @@ class Reader {
     std::string path = (std::filesystem::path(run) / "config.json").string();
     RunConfig config = run_config_from_json(read_file(path), path);
     try {
-      tokenizer_ = load_data_tokenizer(config.data);
+      tokenizer_ = load_run_tokenizer(run, config.data);
       corpus_.emplace(open_training_data(config, tokenizer_, &record));
       require_same_data(record, corpus_->record(), run);
     } catch (const UserError& error) {

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "train/evaluator.h"
+#include "train/run_folder.h"
 #include "train/session.h"
 
 namespace tokamak {
@@ -48,10 +49,12 @@ std::shared_ptr<const Corpus> open_corpus(const EvalArguments& arguments, const 
   return std::make_shared<const Corpus>(std::move(*corpus));
 }
 
-// Of the data to evaluate on, else of the run's own: both have the model's vocabulary.
-std::shared_ptr<const Tokenizer> find_tokenizer(const DataConfig& data, const DataConfig& own) {
-  std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(data);
-  return tokenizer ? tokenizer : load_data_tokenizer(own);
+// Of the data to evaluate on, where it is named, else the run's own: both have the model's vocabulary.
+std::shared_ptr<const Tokenizer> find_tokenizer(const EvalArguments& arguments, const RunConfig& config,
+                                                const OpenedModel& model) {
+  bool named = !arguments.data.empty() || !arguments.tokenizer.empty();
+  std::shared_ptr<const Tokenizer> tokenizer = named ? load_data_tokenizer(config.data) : nullptr;
+  return tokenizer ? tokenizer : load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data);
 }
 
 int run_eval(const EvalArguments& arguments) {
@@ -62,7 +65,7 @@ int run_eval(const EvalArguments& arguments) {
   // Files are what they are named for; a folder made by `prepare` has both parts.
   if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
   if (!arguments.tokenizer.empty()) config.data.tokenizer = arguments.tokenizer;
-  std::shared_ptr<const Tokenizer> tokenizer = find_tokenizer(config.data, model.config.data);
+  std::shared_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments, config, model);
   std::shared_ptr<const Corpus> corpus = open_corpus(arguments, config, tokenizer);
   int64_t batches = arguments.batches > 0 ? arguments.batches : std::numeric_limits<int64_t>::max();
   Evaluator evaluator(corpus, tokenizer.get(), config, batches);

@@ -27,7 +27,7 @@ struct TrainArguments {
 };
 
 void visit(FieldList& v, TrainArguments& c) {
-  v.config_file("run", c.config, "run file (TOML)");
+  v.config_file("run", c.config, "run file (TOML, or a run's config.json); or the folder of a run, which goes on");
   v.config(c.run);
 }
 

@@ -96,14 +96,6 @@ void check_depth(std::string_view text, std::string_view name) {
   }
 }
 
-std::vector<Field> config_fields(const std::vector<Field>& fields) {
-  std::vector<Field> selected;
-  for (const Field& field : fields) {
-    if (field.kind == FieldKind::kConfig) selected.push_back(field);
-  }
-  return selected;
-}
-
 }  // namespace
 
 std::vector<Assignment> parse_toml(const std::vector<Field>& fields, std::string_view text, std::string_view name) {

@@ -4,6 +4,7 @@
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
+#include "train/run_folder.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +19,7 @@ std::string fingerprint_of(const Tokenizer* tokenizer) { return tokenizer ? toke
 std::shared_ptr<const Tokenizer> load_checked_tokenizer(const RunConfig& config, const FoundCheckpoint* found) {
   for (const DataPath& path : all_data_paths(config.data)) require_exists(path.path);
   std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
+  if (!tokenizer && found) tokenizer = load_run_tokenizer(run_folder_of(found->path), config.data);
   // A run that began without a tokenizer may get one later.
   if (found && !found->state.tokenizer.empty() && found->state.tokenizer != fingerprint_of(tokenizer.get()))
     user_error(

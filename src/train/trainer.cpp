@@ -57,7 +57,8 @@ class Trainer {
     check_budget();
     if (config_.train.eval_every > 0) make_evaluator();
     start_or_resume();
-    write_file_atomic(std::filesystem::path(config_.train.out) / "config.json", to_json(config_));
+    folder_.keep_config(config_);
+    if (!found_ || found_->state.tokenizer.empty()) folder_.keep_tokenizer(data_.tokenizer());
     reporter_ = std::make_unique<StepReporter>(config_, step_work(), done_.step, observer_);
     if (done_.step < config_.train.steps) data_.started(done_.step, done_.samples, reporter_->reached());
     start_.lap("files");
