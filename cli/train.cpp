@@ -15,6 +15,7 @@
 #include "cli/machine.h"
 #include "cli/streams.h"
 #include "config/config.h"
+#include "data/data_tokenizer.h"
 #include "train/progress.h"
 #include "train/trainer.h"
 
@@ -24,6 +25,7 @@ namespace {
 struct TrainArguments {
   std::string config;
   RunConfig run;
+  GivenOptions given;
 };
 
 void visit(FieldList& v, TrainArguments& c) {
@@ -100,16 +102,24 @@ StartClock clock_of_process() {
   return clock;
 }
 
+// The vocabulary is the data's unless one is given; a preset's is GPT-2's, for data that does not tell its own.
+RunConfig configure(const TrainArguments& arguments) {
+  RunConfig config = arguments.run;
+  if (!arguments.given.has("model.vocab"))
+    config.model.vocab = find_data_vocab(config.data).value_or(config.model.vocab);
+  return config;
+}
+
 int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
   StopSignal stop("finishing this step; again to quit now\n");
   std::signal(SIGPIPE, SIG_IGN);
   Console console(start);
-  Machine machine = start.time("device", [&] { return open_machine(arguments.run); });
+  RunConfig config = configure(arguments);
+  Machine machine = start.time("device", [&] { return open_machine(config); });
   console.line(describe(machine));
-  TrainSummary summary =
-      train(arguments.run, machine.platform, *machine.backend, console, [&] { return stop.requested(); });
-  print_end(console, summary, arguments.run);
+  TrainSummary summary = train(config, machine.platform, *machine.backend, console, [&] { return stop.requested(); });
+  print_end(console, summary, config);
   return summary.stopped ? stopped_status() : 0;
 }
 

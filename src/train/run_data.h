@@ -21,6 +21,8 @@ class RunData {
   Loader& loader() { return loader_; }
   /// Null where the data has none.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+  /// The vocabulary that the training data needs; 0: not known.
+  int64_t needed_vocab() const { return corpus_->needed_vocab(); }
   /// The data to validate on; null: there is none.
   std::shared_ptr<const Corpus> open_validation() const;
 

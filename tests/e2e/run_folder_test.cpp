@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "config/json.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
 #include "train/checkpoint.h"
@@ -49,6 +50,15 @@ TEST_F(RunFolderTest, TrainGoesOnWithTheFolderOrItsConfig) {
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.out.find("resuming after step 6"), std::string::npos) << result.out;
   EXPECT_TRUE(fs::is_empty(elsewhere_));
+}
+
+TEST_F(RunFolderTest, TheVocabularyIsTheDatas) {
+  ProgramResult result = run_program(
+      folder_.path(), {"train", "--model.layers=1", "--model.heads=1", "--model.width=8", "--model.context=8",
+                       "--train.batch=1", "--train.steps=1", "--train.out=default", "--train.eval_every=0"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  RunConfig config = run_config_from_json(find_checkpoint(folder_ / "default", nullptr)->state.config_json, "");
+  EXPECT_EQ(config.model.vocab, 301);
 }
 
 TEST_F(RunFolderTest, AMovedRunGeneratesWithoutItsData) {
