@@ -91,7 +91,11 @@ void print_end(Console& console, const TrainSummary& summary, const RunConfig& r
                     std::min(100 * summary.data_wait, 100.0)));
   if (!summary.val_loss) return;
   std::string bits = summary.bits_per_byte ? fmt::format(", {:.4f} bits per byte", *summary.bits_per_byte) : "";
-  console.line(fmt::format("validation loss {:.4f}{}", *summary.val_loss, bits));
+  std::string part = summary.val_windows == summary.all_val_windows
+                         ? ""
+                         : fmt::format(" (the first {} of {} windows; `tokamak eval` takes all)", summary.val_windows,
+                                       summary.all_val_windows);
+  console.line(fmt::format("validation loss {:.4f}{}{}", *summary.val_loss, bits, part));
 }
 
 // Begins where the process began.

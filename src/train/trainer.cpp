@@ -94,7 +94,11 @@ class Trainer {
           : report(queue_.take());
     }
     if (trained) data_.ended(done_.step, done_.samples);
-    return {done_.step, total, stopped && done_.step < total, val_loss_, bits_per_byte_, reporter_->data_wait()};
+    summary_.steps = done_.step;
+    summary_.total_steps = total;
+    summary_.stopped = stopped && done_.step < total;
+    summary_.data_wait = reporter_->data_wait();
+    return summary_;
   }
 
  private:
@@ -124,7 +128,8 @@ class Trainer {
 
   void make_evaluator() {
     if (std::shared_ptr<const Corpus> corpus = data_.open_validation())
-      evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), config_, config_.train.eval_batches);
+      evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), config_,
+                                               config_.train.eval_batches * config_.train.batch);
     else
       observer_.message(
           fmt::format("no validation: it needs data.val_path, or data prepared with a validation part of more than {} "
@@ -234,8 +239,10 @@ class Trainer {
     Evaluation evaluation;
     queue_.run(
         [&] { evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); }); });
-    val_loss_ = evaluation.loss;
-    if (evaluation.bits_per_byte > 0) bits_per_byte_ = evaluation.bits_per_byte;
+    summary_.val_loss = evaluation.loss;
+    if (evaluation.bits_per_byte > 0) summary_.bits_per_byte = evaluation.bits_per_byte;
+    summary_.val_windows = evaluation.windows;
+    summary_.all_val_windows = evaluation.all_windows;
     if (!evaluation.unknown.empty() && !std::exchange(told_unknown_, true)) observer_.message(evaluation.unknown);
     return evaluation.loss;
   }
@@ -278,7 +285,7 @@ class Trainer {
   std::unique_ptr<StepReporter> reporter_;
   RunProgress done_;  // or under way
   int64_t saved_step_ = 0;
-  std::optional<double> val_loss_, bits_per_byte_;
+  TrainSummary summary_;
   bool told_unknown_ = false;  // why there are no bits per byte
   StepQueue queue_;            // last: its thread uses the others
 };
