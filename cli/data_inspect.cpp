@@ -57,8 +57,12 @@ std::string show(const DataSample& sample, const std::optional<Tokenizer>& token
 
 std::optional<Tokenizer> find_tokenizer(const InspectArguments& arguments, const std::string& path) {
   if (!arguments.tokenizer.empty()) return load_tokenizer(arguments.tokenizer);
-  if (is_prepared(path) && has_tokenizer(path)) return load_tokenizer(path);
-  return std::nullopt;
+  if (!is_prepared(path) || !has_tokenizer(path)) return std::nullopt;
+  try {
+    return load_tokenizer(path);
+  } catch (const UserError&) {
+    return std::nullopt;  // damaged: the report says so
+  }
 }
 
 DataReport inspect(const InspectArguments& arguments, const std::string& path,
@@ -135,6 +139,10 @@ void print_text(const DataReport& report, const std::vector<DataSample>& samples
                report.index->end_of_text);
     print_split("train", report.index->train);
     print_split("val", report.index->val);
+    if (!report.index->sealed)
+      fmt::print(
+          "  index.json is of an earlier version, without checksums of itself and of the tokenizer: damage of these\n"
+          "  cannot be found; `tokamak prepare` makes an index with them\n");
   } else {
     fmt::print("{}: {} file{}\n", report.path, report.files.size(), report.files.size() == 1 ? "" : "s");
   }
@@ -185,6 +193,7 @@ ordered_json to_json(const DataReport& report) {
   if (!report.index) return json;
   json["vocab_size"] = report.index->vocab_size;
   json["end_of_text"] = report.index->end_of_text;
+  json["index_has_checksum"] = report.index->sealed;
   for (const char* name : {"train", "val"}) {
     json[name] = to_json(name == std::string("train") ? report.index->train : report.index->val);
     json[name]["document_lengths"] = to_json(report.tokens(name).lengths());

@@ -15,7 +15,6 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr size_t kShown = 80;  // bytes of what came, in messages
-constexpr const char* kSeal = "checksum";
 
 /// Of an object without its seal.
 template <typename Json>
