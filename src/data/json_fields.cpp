@@ -19,7 +19,7 @@ constexpr size_t kShown = 80;  // bytes of what came, in messages
 /// Of an object without its seal.
 template <typename Json>
 std::string seal_of(const Json& object) {
-  std::string text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = format_json(object);
   return format_checksum(checksum(std::as_bytes(std::span(text))));
 }
 
@@ -32,7 +32,7 @@ std::string show(const ordered_json& value) {
 
 std::string seal_json(json object) {
   object[kSeal] = seal_of(object);
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return format_json(object, 2) + "\n";
 }
 
 JsonFields::JsonFields(std::string_view text, std::string_view place, std::string_view remedy)

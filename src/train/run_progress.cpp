@@ -8,6 +8,7 @@ namespace tokamak {
 
 std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const Session& session,
                                     const RunData& data) {
+  data.verify_used();
   CheckpointState state{.step = progress.step,
                         .tokens = progress.tokens,
                         .seed = config.train.seed,

@@ -65,6 +65,7 @@ class Trainer {
         queue_(session_, backend) {
     if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
+    for (const std::string& warning : checksum_warnings(config_.data)) observer_.message(warning);
     if (std::string warning = reference_warning(session_.reference_nodes()); !warning.empty())
       observer_.message(warning);
     check_budget();
@@ -127,7 +128,7 @@ class Trainer {
   }
 
   void make_evaluator() {
-    if (std::shared_ptr<const Corpus> corpus = data_.open_validation())
+    if (std::shared_ptr<const Corpus> corpus = data_.validation())
       evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), config_,
                                                config_.train.eval_batches * config_.train.batch);
     else
