@@ -6,8 +6,8 @@
 
 #include "ops/attention.h"
 
-#include "base/dropout_random.h"
 #include "base/error.h"
+#include "base/matrix_random.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/attention_operands.h"
@@ -70,7 +70,7 @@ class Dropout {
   // 0 where probability (b, h, i, j) is dropped, else what it is multiplied by.
   double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (p_ == 0) return 1;
-    return random_(b * heads_ + h, i, j) < dropout_threshold(p_) ? 0 : dropout_factor(p_);
+    return random_(b * heads_ + h, i, j) < MatrixRandom::threshold(p_) ? 0 : MatrixRandom::kept_factor(p_);
   }
 
  private:
@@ -264,12 +264,14 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   if (gives_sums(node.attrs)) sum_columns(out[0], out[1]);
 }
 
-// attention_decode(qkv (B, t, 3C), cache (B, Tmax, 2C), position i32[]) -> out (B, t, C), cache
+// attention_decode(qkv (B, t, 3C), cache (B, Tmax, 2C), position i32 (B)) -> out (B, t, C), cache
 std::vector<ValueType> infer_decode(const NodeSpec& spec) {
   Dims d = checked_dims(spec);
   const Shape& cache = spec.inputs[1].shape;
   if (cache.size() != 3 || cache[0] != d.B || cache[2] != 2 * d.C || cache[1] < d.T)
     user_error("[attention_decode] expected a cache ({}, {} or more, {}), got {}", d.B, d.T, 2 * d.C, to_string(cache));
+  if (ValueType position{DType::kI32, {d.B}}; spec.inputs[2] != position)
+    user_error("[attention_decode] expected positions {}, got {}", to_string(position), to_string(spec.inputs[2]));
   return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, spec.inputs[1]};
 }
 
@@ -278,28 +280,31 @@ void decode_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   Packed x{*in[0], d};
   HostTensor& cache = out[1];
   cache.data = in[1]->data;
-  int64_t capacity = cache.shape()[1], position = int64_t((*in[2])[0]);
-  if (position < 0 || position + d.T > capacity)
-    user_error("[attention_decode] expected a position up to {}, got {}", capacity - d.T, position);
+  int64_t capacity = cache.shape()[1];
   auto at = [&](int64_t b, int64_t t, int64_t c) { return (b * capacity + t) * 2 * d.C + c; };
+  auto place = [&](int64_t b, int64_t t) { return int64_t((*in[2])[b]) + t; };
+  auto fits = [&](int64_t b, int64_t t) { return place(b, t) >= 0 && place(b, t) < capacity; };
   for (int64_t b = 0; b < d.B; ++b)
     for (int64_t t = 0; t < d.T; ++t)
-      for (int64_t c = 0; c < 2 * d.C; ++c) cache[at(b, position + t, c)] = (*in[0])[(b * d.T + t) * 3 * d.C + d.C + c];
+      for (int64_t c = 0; c < 2 * d.C && fits(b, t); ++c)
+        cache[at(b, place(b, t), c)] = round_to(cache.type.dtype, (*in[0])[(b * d.T + t) * 3 * d.C + d.C + c]);
   for (int64_t b = 0; b < d.B; ++b)
     for (int64_t h = 0; h < d.H; ++h)
       for (int64_t i = 0; i < d.T; ++i) {
-        std::vector<double> p(static_cast<size_t>(position + i + 1), 0.0);
+        auto y = [&](int64_t c) -> double& { return out[0][(b * d.T + i) * d.C + h * d.D + c]; };
+        if (!fits(b, i)) {
+          for (int64_t c = 0; c < d.D; ++c) y(c) = std::numeric_limits<double>::quiet_NaN();
+          continue;
+        }
+        std::vector<double> p(static_cast<size_t>(place(b, i) + 1), 0.0);
         double top = -std::numeric_limits<double>::infinity(), sum = 0;
         for (size_t j = 0; j < p.size(); ++j) {
           for (int64_t c = 0; c < d.D; ++c) p[j] += x.q(b, i, h, c) * cache[at(b, int64_t(j), h * d.D + c)];
           top = std::max(top, p[j] *= node.attrs.get_double("scale"));
         }
         for (double& v : p) sum += v = std::exp(v - top);
-        for (int64_t c = 0; c < d.D; ++c) {
-          double y = 0;
-          for (size_t j = 0; j < p.size(); ++j) y += p[j] / sum * cache[at(b, int64_t(j), d.C + h * d.D + c)];
-          out[0][(b * d.T + i) * d.C + h * d.D + c] = y;
-        }
+        for (int64_t c = 0; c < d.D; ++c)
+          for (size_t j = 0; j < p.size(); ++j) y(c) += p[j] / sum * cache[at(b, int64_t(j), d.C + h * d.D + c)];
       }
 }
 

@@ -22,8 +22,8 @@ struct AttentionOptions {
 /// position the first one of its document, a position attends to its own document alone.
 ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& options, ValueId rng = kNoValue,
                   ValueId documents = kNoValue);
-/// For generation: qkv (B, t, 3C) of the next t tokens, cache (B, Tmax, 2C), position i32[] -> out (B, t, C), new
-/// cache.
+/// For generation: qkv (B, t, 3C) of the next t tokens, cache (B, Tmax, 2C), position i32 (B) of each row's first one
+/// -> out (B, t, C), new cache. A token that has no place in the cache is not stored, and its output is NaN.
 std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,
                                              int64_t heads, double scale);
 

@@ -65,9 +65,10 @@ std::vector<OpCase> attention_cases() {
       {"Sums", &op::attention_grad, grad_inputs(2, 5, 6, 2), sums_attrs(2)},
       {"SumsBf16", &op::attention_grad, bf16_grad_inputs(2, 9, 8, 2), sums_attrs(2), 2e-2},
       {"SumsDocuments", &op::attention_grad, with_documents, sums_attrs(2)},
-      {"First", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({}, 0, 1)}, decode_attrs(2)},
-      {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({}, 4, 5)}, decode_attrs(3)},
-      {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({}, 5, 6)}, decode_attrs(1)},
+      {"First", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({2}, 0, 1)}, decode_attrs(2)},
+      {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({2}, 4, 5)}, decode_attrs(3)},
+      {"Ragged", &op::attention_decode, {f32({4, 2, 18}), f32({4, 9, 12}), i32({4}, 0, 8)}, decode_attrs(3)},
+      {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({1}, 5, 6)}, decode_attrs(1)},
   };
   return with_gradients(std::move(cases), op::attention, 1);
 }
@@ -90,8 +91,10 @@ TEST(Attention, RefusesWrongShapes) {
                  "expected rng to be i32[2], got i32[2,5]");
   expect_refused({"", &op::attention_grad, grad_inputs(2, 5, 6, 2), attrs(3, true)},
                  "expected lse to be f32[2,3,5], got f32[2,2,5]");
-  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 2, 12}), i32({}, 0, 1)}, decode_attrs(2)},
+  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 2, 12}), i32({2}, 0, 1)}, decode_attrs(2)},
                  "expected a cache (2, 3 or more, 12), got [2,2,12]");
+  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({}, 0, 1)}, decode_attrs(2)},
+                 "expected positions i32[2], got i32[]");
 }
 
 TEST(Attention, LooksOnlyBack) {
@@ -147,10 +150,10 @@ TEST(AttentionDecode, EqualsCausalAttention) {
   HostTensor cache({DType::kF32, {1, T, 2 * C}});
   int64_t position = 0;
   for (int64_t t : {1, 2, 1, 2}) {
-    OpCase step{"", &op::attention_decode, {f32({1, t, 3 * C}), f32({1, T, 2 * C}), i32({}, 0, T)}, decode_attrs(2)};
+    OpCase step{"", &op::attention_decode, {f32({1, t, 3 * C}), f32({1, T, 2 * C}), i32({1}, 0, T)}, decode_attrs(2)};
     HostTensor next({DType::kF32, {1, t, 3 * C}});
     for (int64_t i = 0; i < next.size(); ++i) next[i] = qkv[0][position * 3 * C + i];
-    auto out = interpret(case_graph(step), {next, cache, HostTensor({DType::kI32, {}}, {double(position)})}).results;
+    auto out = interpret(case_graph(step), {next, cache, HostTensor({DType::kI32, {1}}, {double(position)})}).results;
     for (int64_t i = 0; i < out[0].size(); ++i) EXPECT_NEAR(out[0][i], expected[position * C + i], 1e-12);
     cache = out[1];
     position += t;

@@ -184,7 +184,7 @@ std::vector<OpCase> all_cases() {
   std::vector<OpCase> all;
   for (auto family : {adamw_cases, attention_cases, classifier_cases, cross_entropy_cases, dropout_cases,
                       embedding_cases, generate_cases, group_cases, matmul_cases, movement_cases, multi_cast_cases,
-                      norm_cases, pointwise_cases, reduce_cases, rms_norm_cases})
+                      norm_cases, pointwise_cases, reduce_cases, rms_norm_cases, sample_token_cases})
     for (OpCase& c : family()) all.push_back(std::move(c));
   return all;
 }

@@ -42,9 +42,11 @@ template <typename T>
 void attention_grad(const AttentionShape& shape, const AttentionDropout& dropout, const int32_t* documents,
                     const T* qkv, const T* out, const float* lse, const T* dout, T* dqkv, void* workspace);
 
-/// A step of generation: appends the k and v of the `time` new tokens in qkv to cache (B, capacity, 2C), k | v, behind
-/// the `position` tokens that lie there, and attends causally over all of them. Needs no workspace and no dropout.
+/// A step of generation: stores the k and v of each row's `time` new tokens in qkv in cache (B, capacity, 2C), k | v,
+/// behind the positions[b] tokens that lie there, and attends causally over all of them. A token that has no place
+/// there is not stored, and its output is NaN. Needs no workspace and no dropout.
 template <typename T>
-void attention_decode(const AttentionShape& shape, int64_t position, int64_t capacity, const T* qkv, T* cache, T* out);
+void attention_decode(const AttentionShape& shape, const int32_t* positions, int64_t capacity, const T* qkv, T* cache,
+                      T* out);
 
 }  // namespace tokamak::cpu

@@ -1,7 +1,6 @@
 #include "backend/cpu/attention.h"
 
 #include "backend/cpu/attention_blocks.h"
-#include "base/error.h"
 #include "base/parallel.h"
 
 #include <limits>
@@ -49,13 +48,15 @@ void attend(const float* query, const T* keys, const T* values, int64_t ld, int6
 }  // namespace
 
 template <typename T>
-void attention_decode(const AttentionShape& s, int64_t position, int64_t capacity, const T* qkv, T* cache, T* out) {
-  TOKAMAK_CHECK(position >= 0 && position + s.time <= capacity, "{} tokens at {} in a cache of {}", s.time, position,
-                capacity);
+void attention_decode(const AttentionShape& s, const int32_t* positions, int64_t capacity, const T* qkv, T* cache,
+                      T* out) {
   int64_t C = s.width(), D = s.head_dim;
+  auto place = [&](int64_t b, int64_t t) { return positions[b] + t; };
+  auto fits = [&](int64_t b, int64_t t) { return place(b, t) >= 0 && place(b, t) < capacity; };
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t t = 0; t < s.time; ++t)
-      std::copy_n(qkv + (b * s.time + t) * 3 * C + C, 2 * C, cache + (b * capacity + position + t) * 2 * C);
+      if (fits(b, t))
+        std::copy_n(qkv + (b * s.time + t) * 3 * C + C, 2 * C, cache + (b * capacity + place(b, t)) * 2 * C);
   parallel_for(s.batch * s.heads * s.time, 1, [&](int64_t first, int64_t last, int) {
     std::vector<float> buffer(size_t(2 * D));
     float *query = buffer.data(), *sum = query + D;
@@ -64,13 +65,14 @@ void attention_decode(const AttentionShape& s, int64_t position, int64_t capacit
       const T* q = qkv + (b * s.time + t) * 3 * C + h * D;
       for (int64_t d = 0; d < D; ++d) query[d] = to_float(q[d]) * s.scale;
       const T* keys = cache + b * capacity * 2 * C + h * D;
-      attend(query, keys, keys + C, 2 * C, position + t + 1, D, sum);
+      std::fill_n(sum, D, std::numeric_limits<float>::quiet_NaN());
+      if (fits(b, t)) attend(query, keys, keys + C, 2 * C, place(b, t) + 1, D, sum);
       for (int64_t d = 0; d < D; ++d) out[(b * s.time + t) * C + h * D + d] = from_float<T>(sum[d]);
     }
   });
 }
 
-template void attention_decode<float>(const AttentionShape&, int64_t, int64_t, const float*, float*, float*);
-template void attention_decode<Bf16>(const AttentionShape&, int64_t, int64_t, const Bf16*, Bf16*, Bf16*);
+template void attention_decode<float>(const AttentionShape&, const int32_t*, int64_t, const float*, float*, float*);
+template void attention_decode<Bf16>(const AttentionShape&, const int32_t*, int64_t, const Bf16*, Bf16*, Bf16*);
 
 }  // namespace tokamak::cpu

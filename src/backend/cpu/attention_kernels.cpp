@@ -91,10 +91,8 @@ class AttentionDecodeKernel : public Kernel {
 
   void run(Inputs in, Outputs out) override {
     if (out[1] != in[1]) std::memcpy(out[1], in[1], cache_bytes_);
-    int64_t position = *static_cast<const int32_t*>(in[2]);
-    TOKAMAK_CHECK(position >= 0 && position + shape_.time <= capacity_, "position {} is beyond the cache", position);
-    attention_decode(shape_, position, capacity_, static_cast<const T*>(in[0]), static_cast<T*>(out[1]),
-                     static_cast<T*>(out[0]));
+    attention_decode(shape_, static_cast<const int32_t*>(in[2]), capacity_, static_cast<const T*>(in[0]),
+                     static_cast<T*>(out[1]), static_cast<T*>(out[0]));
   }
 
  private:
@@ -118,6 +116,10 @@ bool has_attention(const Graph& graph, const Node& node) {
 }
 bool has_attention_grad(const Graph& graph, const Node& node) {
   return has_attention(graph, node) && node.outputs.size() == 1;
+}
+
+bool has_attention_decode(const Graph& graph, const Node& node) {
+  return has_attention(graph, node) && graph.dtype(node.inputs[0]) == graph.dtype(node.inputs[1]);
 }
 
 std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node) {

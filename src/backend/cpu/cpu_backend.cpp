@@ -15,6 +15,7 @@
 #include "ops/movement.h"
 #include "ops/multi_cast.h"
 #include "ops/reduce.h"
+#include "ops/sample_token.h"
 
 #include <sys/mman.h>
 
@@ -37,7 +38,7 @@ struct Row {
 
 constexpr Row kKernels[] = {
     {&op::attention, make_attention_kernel, attention_scratch, has_attention},
-    {&op::attention_decode, make_attention_decode_kernel, nullptr, has_attention},
+    {&op::attention_decode, make_attention_decode_kernel, nullptr, has_attention_decode},
     {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch, has_attention_grad},
     {&op::column, make_group_kernel},
     {&op::concat, make_concat_kernel},
@@ -50,6 +51,7 @@ constexpr Row kKernels[] = {
     {&op::multi_cast, make_multi_cast_kernel},
     {&op::pad, make_pad_kernel},
     {&op::row, make_group_kernel},
+    {&op::sample_token, make_sample_token_kernel, nullptr, has_sample_token},
     {&op::slice, make_slice_kernel},
     {&op::sum_squares, make_sum_squares_kernel},
     {&op::transpose, make_transpose_kernel},

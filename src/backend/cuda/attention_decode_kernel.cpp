@@ -1,4 +1,4 @@
-// attention_decode(qkv (B, t, 3C), cache (B, capacity, 2C), position i32[]) -> out (B, t, C), cache.
+// attention_decode(qkv (B, t, 3C), cache (B, capacity, 2C), position i32 (B)) -> out (B, t, C), cache.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/device_types.h"
 
@@ -7,6 +7,9 @@
 namespace tokamak::cuda {
 namespace {
 
+constexpr int kDecodeThreads = 512;  // of decode_one, as in kernels/attention_decode.cu
+constexpr int64_t kSplit = 1024;     // keys of a block of decode_one
+
 // As tokamak::DecodeArguments in kernels/attention_decode.cu.
 struct DecodeArguments {
   int32_t time, heads, capacity;
@@ -14,34 +17,66 @@ struct DecodeArguments {
   const void* position;
 };
 
+struct DecodeShape {
+  int64_t batch, time, heads, head_dim, capacity;
+
+  DecodeShape(const Graph& graph, const Node& node)
+      : batch(graph.shape(node.inputs[0])[0]), time(graph.shape(node.inputs[0])[1]), heads(node.attrs.get_int("heads")),
+        head_dim(graph.shape(node.inputs[0])[2] / 3 / heads), capacity(graph.shape(node.inputs[1])[1]) {}
+
+  int64_t splits() const { return time == 1 ? (capacity + kSplit - 1) / kSplit : 1; }
+  // As tokamak::Split in kernels/attention_decode.cu.
+  int64_t split_bytes() const { return splits() > 1 ? batch * heads * splits() * (head_dim + 2) * 4 : 0; }
+};
+
 class DecodeKernel : public Kernel {
  public:
   DecodeKernel(Context& context, const Graph& graph, const Node& node)
-      : context_(context), qkv_(graph.type(node.inputs[0])), cache_(graph.type(node.inputs[1])),
-        heads_(node.attrs.get_int("heads")), scale_(node.attrs.get_double("scale")) {
-    int64_t head_dim = qkv_.shape[2] / 3 / heads_;
-    std::string source = attention_decode_source(qkv_.dtype, cache_.dtype, head_dim);
-    append_ = context.compiler->add("append_to_cache", source);
-    attend_ = context.compiler->add("attend_to_cache", source);
+      : context_(context), shape_(graph, node), cache_bytes_(size_t(num_bytes(graph.type(node.inputs[1])))),
+        scale_(float(node.attrs.get_double("scale"))) {
+    DType dtype = graph.dtype(node.inputs[0]), cache = graph.dtype(node.inputs[1]);
+    std::string source = attention_decode_source(dtype, cache, shape_.head_dim);
+    auto function = [&](const char* name) { return context.compiler->add(name, source); };
+    if (shape_.time == 1) {
+      decode_ = function("decode_one");
+      if (shape_.splits() > 1) combine_ = function("combine_splits");
+    } else {
+      append_ = function("append_to_cache");
+      attend_ = function("attend_to_cache");
+    }
   }
+
+  int64_t workspace_bytes() const override { return shape_.split_bytes(); }
+  void use_workspace(void* memory) override { splits_ = memory; }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     if (out[1] != in[1])
-      TOKAMAK_CUDA(
-          cudaMemcpyAsync(out[1], in[1], size_t(num_bytes(cache_)), cudaMemcpyDeviceToDevice, context_.queue()));
-    int64_t batch = qkv_.shape[0], time = qkv_.shape[1], added = num_elements(qkv_.shape) / 3 * 2;
-    DecodeArguments a{int32_t(time), int32_t(heads_), int32_t(cache_.shape[1]), float(scale_), in[2]};
+      TOKAMAK_CUDA(cudaMemcpyAsync(out[1], in[1], cache_bytes_, cudaMemcpyDeviceToDevice, context_.queue()));
+    const DecodeShape& s = shape_;
+    DecodeArguments a{int32_t(s.time), int32_t(s.heads), int32_t(s.capacity), scale_, in[2]};
+    auto heads = unsigned(s.heads), rows = unsigned(s.batch);
+    if (decode_) {
+      decode_->launch(context_.queue(), {dim3(unsigned(s.splits()), heads, rows), dim3(kDecodeThreads)}, in[0], out[1],
+                      out[0], s.splits() > 1 ? splits_ : nullptr, a);
+      if (combine_)
+        combine_->launch(context_.queue(), {dim3(heads, rows), dim3(128)}, static_cast<const void*>(splits_),
+                         int32_t(s.splits()), out[0]);
+      return;
+    }
+    int64_t added = s.batch * s.time * 2 * s.heads * s.head_dim;
     append_->launch(context_.queue(), {dim3(unsigned((added + 255) / 256)), dim3(256)}, in[0], out[1], added, a);
-    attend_->launch(context_.queue(), {dim3(unsigned(time), unsigned(heads_), unsigned(batch)), dim3(256)}, in[0],
-                    out[1], out[0], a);
+    attend_->launch(context_.queue(), {dim3(unsigned(s.time), heads, rows), dim3(256)}, in[0],
+                    static_cast<const void*>(out[1]), out[0], a);
   }
 
  private:
   Context& context_;
-  ValueType qkv_, cache_;
-  int64_t heads_;
-  double scale_;
-  std::shared_ptr<DeviceFunction> append_, attend_;
+  DecodeShape shape_;
+  size_t cache_bytes_;
+  float scale_;
+  std::shared_ptr<DeviceFunction> append_, attend_;   // of several tokens a row
+  std::shared_ptr<DeviceFunction> decode_, combine_;  // of one
+  void* splits_ = nullptr;
 };
 
 }  // namespace
@@ -49,13 +84,17 @@ class DecodeKernel : public Kernel {
 std::string attention_decode_source(DType dtype, DType cache, int64_t head_dim) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
-             "using Cached = {};\nconstexpr int kHeadDim = {};\n}}\n",
-             device_type(dtype), device_type(cache), head_dim) +
+             "using Cached = {};\nconstexpr int kHeadDim = {}, kSplit = {};\n}}\n",
+             device_type(dtype), device_type(cache), head_dim, kSplit) +
          std::string(embedded_source("backend/cuda/kernels/attention_decode.cu"));
 }
 
 KernelPtr make_attention_decode_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<DecodeKernel>(context, graph, node);
+}
+
+int64_t attention_decode_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {
+  return DecodeShape(graph, node).split_bytes();
 }
 
 }  // namespace tokamak::cuda

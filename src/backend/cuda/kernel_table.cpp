@@ -11,6 +11,7 @@
 #include "ops/movement.h"
 #include "ops/multi_cast.h"
 #include "ops/reduce.h"
+#include "ops/sample_token.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -33,7 +34,7 @@ void by_making(Context& context, const Graph& graph, const Node& node) { make_ke
 
 constexpr Row kKernels[] = {
     {&op::attention, make_attention_kernel, nullptr, nullptr, has_attention},
-    {&op::attention_decode, make_attention_decode_kernel},
+    {&op::attention_decode, make_attention_decode_kernel, attention_decode_scratch, by_making},
     {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch, nullptr, has_attention_grad},
     {&op::classifier, make_classifier_kernel, classifier_scratch, compile_classifier_ahead},
     {&op::column, make_group_kernel, group_scratch, by_making},
@@ -47,6 +48,7 @@ constexpr Row kKernels[] = {
     {&op::multi_cast, make_multi_cast_kernel, nullptr, by_making},
     {&op::pad, make_pad_kernel, nullptr, by_making},
     {&op::row, make_group_kernel, group_scratch, by_making},
+    {&op::sample_token, make_sample_token_kernel, nullptr, by_making, has_sample_token},
     {&op::slice, make_slice_kernel, nullptr, by_making},
     {&op::sum_squares, make_sum_squares_kernel, sum_squares_scratch, by_making},
     {&op::transpose, make_transpose_kernel, nullptr, by_making},

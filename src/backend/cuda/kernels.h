@@ -36,6 +36,8 @@ KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Nod
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
 /// Any op, by its reference on the host: slow, and the launch cannot be recorded.
 KernelPtr make_reference_kernel(Context& context, const Graph& graph, const Node& node);
+/// The reference where the logits are not f32.
+KernelPtr make_sample_token_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_slice_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node& node);
@@ -43,6 +45,7 @@ KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node
 /// Whether there is a kernel for a node of the op, where cuDNN does what it may; else its maker gives the reference.
 bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node);
 bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node);
+bool has_sample_token(const DeviceInfo& info, const Graph& graph, const Node& node);
 /// The same of any node.
 bool has_kernel(const DeviceInfo& info, const Graph& graph, const Node& node);
 
@@ -53,6 +56,7 @@ bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group)
 bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node);
 
 /// Scratch memory by op; see scratch_bytes.
+int64_t attention_decode_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t attention_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t classifier_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);
 int64_t embedding_grad_scratch(const DeviceInfo& info, const Graph& graph, const Node& node);

@@ -1,7 +1,7 @@
 #include "backend/cpu/attention.h"
 
 #include "backend/cpu/simd.h"
-#include "base/dropout_random.h"
+#include "base/matrix_random.h"
 #include "base/parallel.h"
 
 #include <fmt/core.h>
@@ -31,8 +31,8 @@ struct Reference {
   double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (dropout.p == 0) return 1;
     MatrixRandom random(dropout.key, dropout.stream, T);
-    bool dropped = random(b * H + h, i, j) < dropout_threshold(dropout.p);
-    return dropped ? 0 : dropout_factor(dropout.p);
+    bool dropped = random(b * H + h, i, j) < MatrixRandom::threshold(dropout.p);
+    return dropped ? 0 : MatrixRandom::kept_factor(dropout.p);
   }
   double score(const Doubles& x, int64_t b, int64_t h, int64_t i, int64_t j) const {
     double sum = 0;
@@ -294,7 +294,8 @@ void expect_decode_agrees(int64_t dim, std::vector<int64_t> pieces, double toler
     }
     AttentionShape step = shape;
     step.time = piece;
-    attention_decode(step, position, capacity, in.data(), cache.data(), out.data());
+    std::vector<int32_t> positions(static_cast<size_t>(batch), int32_t(position));
+    attention_decode(step, positions.data(), capacity, in.data(), cache.data(), out.data());
     expect_near(out, part, tolerance, fmt::format("decode at {}", position));
     position += piece;
   }
@@ -306,9 +307,14 @@ TEST_F(Attention, DecodingInPiecesIsTheForwardPass) {
   expect_decode_agrees<Bf16>(32, {100, 1, 1}, 5e-3);
 }
 
-TEST_F(Attention, DecodingBeyondTheCacheIsAnError) {
-  std::vector<float> x(64);
-  EXPECT_ANY_THROW(attention_decode({1, 2, 1, 2, true, 1}, 3, 4, x.data(), x.data(), x.data()));
+// The second of two tokens has no place: it is not stored, and its output is not a number.
+TEST_F(Attention, DecodingBeyondTheCacheStoresNothing) {
+  std::vector<float> qkv(2 * 6, 1.0f), cache(4 * 4, 0.0f), out(2 * 2);
+  int32_t position = 3;
+  attention_decode({1, 2, 1, 2, true, 1}, &position, 4, qkv.data(), cache.data(), out.data());
+  EXPECT_EQ(std::count(cache.begin(), cache.end(), 1.0f), 4);
+  EXPECT_FALSE(std::isnan(out[0]));
+  EXPECT_TRUE(std::isnan(out[2]) && std::isnan(out[3]));
 }
 
 }  // namespace

@@ -155,11 +155,11 @@ TEST(GpuAttention, OwnKernelsNeverStoreScores) {
   EXPECT_EQ(make_blocked_attention_grad(gpu_context(), p)->workspace_bytes(), 2 * 4 * 8192 * 4);
 }
 
-Graph decode_graph(DType dtype, DType cache, int64_t t, int64_t D) {
+Graph decode_graph(DType dtype, DType cache, int64_t t, int64_t D, int64_t capacity = 300) {
   Graph graph;
   GraphBuilder g(graph);
-  ValueId qkv = g.input("qkv", {dtype, {2, t, 9 * D}}), position = g.input("position", {DType::kI32, {}});
-  ValueId stored = graph.add_argument(Argument::Kind::kState, "cache", {cache, {2, 300, 6 * D}});
+  ValueId qkv = g.input("qkv", {dtype, {2, t, 9 * D}}), position = g.input("position", {DType::kI32, {2}});
+  ValueId stored = graph.add_argument(Argument::Kind::kState, "cache", {cache, {2, capacity, 6 * D}});
   auto [out, after] = attention_decode(g, qkv, stored, position, 3, 0.3);
   graph.add_result("out", out);
   graph.add_update(stored, after);
@@ -174,21 +174,37 @@ TEST(GpuAttention, DecodesWithACache) {
       for (auto [t, position] : {std::pair<int64_t, int64_t>{1, 0}, {70, 0}, {1, 255}, {3, 297}}) {
         Graph graph = decode_graph(dtype, cache, t, D);
         std::vector<HostTensor> arguments = random_arguments(graph);
-        arguments[1][0] = double(position);
+        arguments[1].data = {double(position), double(position / 2)};
         expect_matches_interpreter(graph, arguments);
       }
 }
 
+// More keys than one block takes: none, some or all of the later blocks have keys.
+TEST(GpuAttention, DecodesWithALongCache) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (DType dtype : {DType::kF32, DType::kBF16})
+    for (auto [first, second] : {std::pair{0, 2499}, {1023, 1024}, {2048, 1500}}) {
+      Graph graph = decode_graph(dtype, dtype, 1, 64, 2500);
+      std::vector<HostTensor> arguments = random_arguments(graph);
+      arguments[1].data = {double(first), double(second)};
+      expect_matches_interpreter(graph, arguments);
+      expect_deterministic(graph, arguments);
+    }
+}
+
 TEST(GpuAttention, DecodesToNanBehindTheCache) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (int64_t position : {299, -1}) {
-    Graph graph = decode_graph(DType::kF32, DType::kF32, 2, 64);
-    std::vector<HostTensor> arguments = random_arguments(graph);
-    arguments[1][0] = double(position);
-    Interpretation got = run_on_gpu(graph, arguments);
-    for (double y : got.results[0].data) EXPECT_TRUE(std::isnan(y));
-    EXPECT_EQ(got.updates[0].data, arguments[2].data);
-  }
+  for (int64_t capacity : {300, 2500})
+    for (int64_t position : {capacity, int64_t(-1)}) {
+      Graph graph = decode_graph(DType::kF32, DType::kF32, 1, 64, capacity);
+      std::vector<HostTensor> arguments = random_arguments(graph);
+      arguments[1].data = {double(position), 7};
+      expect_matches_interpreter(graph, arguments);
+    }
+  Graph graph = decode_graph(DType::kF32, DType::kF32, 2, 64);
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  arguments[1].data = {299, -2};  // the second token of the first row, both of the second
+  expect_matches_interpreter(graph, arguments);
 }
 
 class AttentionSource : public ::testing::TestWithParam<DType> {};
@@ -205,7 +221,8 @@ TEST_P(AttentionSource, Compiles) {
       expect_compiles(attention_source(p, block), {"attention"}, architectures);
       expect_compiles(attention_grad_source(p, block), {"attention_grad_q", "attention_grad_kv"}, architectures);
     }
-    expect_compiles(cuda::attention_decode_source(GetParam(), DType::kF32, D), {"append_to_cache", "attend_to_cache"},
+    expect_compiles(cuda::attention_decode_source(GetParam(), DType::kF32, D),
+                    {"append_to_cache", "attend_to_cache", "decode_one", "combine_splits"},
                     D == 64 ? all_architectures() : one_architecture());
   }
 }

@@ -1,10 +1,12 @@
-// Choosing the next token from logits. Tests: tests/train/sampler_test.cpp.
+// Choosing the next token from logits. Tests: tests/ops/sampler_test.cpp.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 namespace tokamak {
+
+inline constexpr int32_t kNoToken = -1;
 
 struct SamplingOptions {
   double temperature = 1.0;  // 0: the likeliest token
@@ -17,11 +19,17 @@ void validate(const SamplingOptions& options);
 
 /// Token id for one row of logits (V): softmax(logits / temperature), cut by top-k, renormalised, cut by top-p (the
 /// order of Hugging Face), then the inverse of its distribution function at `uniform` in [0, 1). Of equal logits the
-/// lower id counts as the likelier. -inf logits are never chosen; UserError for NaN or +inf (a broken model).
+/// lower id counts as the likelier. -inf logits are never chosen; kNoToken where one is NaN or +inf or all are -inf (a
+/// broken model).
 int32_t sample(std::span<const float> logits, const SamplingOptions& options, float uniform);
 
-/// The random number for position `position` of sequence `sequence`: a pure function, so a seed always gives the same
+/// A seed from its low and its high word.
+constexpr int64_t sampling_seed(int32_t low, int32_t high) {
+  return int64_t(uint64_t(uint32_t(high)) << 32 | uint32_t(low));
+}
+
+/// The random number for the token of that number: a pure function, so a seed always gives the same
 /// text.
-float sampling_uniform(int64_t seed, int64_t position, int64_t sequence = 0);
+float sampling_uniform(int64_t seed, int64_t position);
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-#include "train/sampler.h"
+#include "ops/sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -121,15 +121,19 @@ TEST(Sampler, TheSameSeedGivesTheSameNumbers) {
   EXPECT_EQ(sampling_uniform(1, 7), sampling_uniform(1, 7));
   std::set<float> values;
   for (int64_t seed = 0; seed < 10; ++seed)
-    for (int64_t position = 0; position < 10; ++position)
-      for (int64_t sequence = 0; sequence < 10; ++sequence) values.insert(sampling_uniform(seed, position, sequence));
+    for (int64_t number = 0; number < 100; ++number) values.insert(sampling_uniform(seed, number));
   EXPECT_GE(values.size(), 998u);  // 24 bits may meet
 }
 
-TEST(SamplerErrors, BrokenModels) {
-  expect_user_error([] { sample(std::vector<float>{1, NAN}, {}, 0); }, {"expected finite logits", "nan for token 1"});
-  expect_user_error([] { sample(std::vector<float>{INFINITY, 1}, {}, 0); }, {"inf for token 0"});
-  expect_user_error([] { sample(std::vector<float>{-INFINITY, -INFINITY}, {}, 0); }, {"-inf for all 2"});
+TEST(Sampler, HasNoTokenForABrokenModel) {
+  for (double temperature : {0.0, 1.0})
+    for (const std::vector<float>& logits : {std::vector<float>{1, NAN}, {INFINITY, 1}, {-INFINITY, -INFINITY}})
+      EXPECT_EQ(sample(logits, {.temperature = temperature}, 0), kNoToken);
+}
+
+TEST(Sampler, MakesASeedOfItsWords) {
+  for (int64_t seed : {int64_t(0), int64_t(1) << 31, int64_t(5) << 32 | 7, int64_t(-1)})
+    EXPECT_EQ(sampling_seed(int32_t(uint64_t(seed)), int32_t(uint64_t(seed) >> 32)), seed);
 }
 
 TEST(SamplerErrors, OptionsOutsideTheirRange) {

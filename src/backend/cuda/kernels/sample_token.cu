@@ -1,0 +1,233 @@
+// sample_token: a block chooses a row's next token by the rule of ops/sampler.h. The text before this says kVocab, kStride
+// (of a row of logits), kPlaces and kShared: whether the row lies in shared memory after it was read once. Weights are
+// integers, e^((logit - largest) / temperature) * 2^40, so that their sums do not depend on an order.
+//
+// The candidates are an order of (logit, id), likelier ones first. Which of them stay, those of the largest weights that
+// together reach a target, is found digit by digit: a histogram of one digit tells in which of its values the target is
+// reached, and only candidates with that one are looked at for the next digit.
+#include "backend/cuda/kernels/philox.cuh"
+
+namespace tokamak {
+
+constexpr int kThreads = 1024, kWarps = kThreads / 32, kBins = 2048, kBinsEach = kBins / kThreads;
+
+__device__ inline float combine_warp_max(float x) {
+  for (int mask = 16; mask > 0; mask /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, mask));
+  return x;
+}
+
+/// Candidates up to and including those that begin as `prefix` does. The first digit is a coarse rank below the largest
+/// logit, whose values are about equally common; the others are the bits of rank().
+struct Bound {
+  int coarse = kBins;   // the first digit
+  int shift = 64;       // of rank() the bits from here on are known
+  uint64_t prefix = 0;  // those bits
+};
+
+struct Row {
+  const float* logits;
+  float largest, inverse_temperature;
+
+  __device__ float logit(int id) const { return logits[id] + 0.0f; }  // -0 is 0
+
+  __device__ int coarse(int id) const {
+    float below = (largest - logit(id)) * 64.0f;
+    return below < kBins - 1 ? int(below) : kBins - 1;
+  }
+
+  /// Smaller is likelier: the logit's bits in descending order, then the id.
+  __device__ uint64_t rank(int id) const {
+    uint32_t bits = __float_as_uint(logit(id));
+    uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+    return uint64_t(~ascending) << 32 | uint32_t(id);
+  }
+
+  __device__ uint64_t weight(int id) const {
+    return uint64_t(expf((logit(id) - largest) * inverse_temperature) * 1099511627776.0f);
+  }
+
+  __device__ uint64_t leading(int id, int shift) const { return shift == 64 ? 0 : rank(id) >> shift; }
+
+  __device__ bool has(const Bound& bound, int id) const {
+    int c = coarse(id);
+    return c < bound.coarse || (c == bound.coarse && leading(id, bound.shift) <= bound.prefix);
+  }
+};
+
+struct Shared {
+  uint64_t weights[kBins];
+  uint32_t counts[kBins];
+  uint64_t warps[kWarps];
+  float tops[kWarps];
+  int found;  // the bin in which a target is reached,
+  uint64_t before, in_found;  // the weights before it and in it
+  uint32_t count;             // and how many candidates it has
+  int32_t token;
+};
+
+/// The sum of x over this thread and those before it.
+__device__ inline uint64_t scan(uint64_t x, Shared& s) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int d = 1; d < 32; d *= 2) {
+    uint64_t y = __shfl_up_sync(0xffffffffu, x, d);
+    if (lane >= d) x += y;
+  }
+  __syncthreads();
+  if (lane == 31) s.warps[warp] = x;
+  __syncthreads();
+  for (int w = 0; w < warp; ++w) x += s.warps[w];
+  return x;
+}
+
+__device__ inline uint64_t sum_all(uint64_t x, Shared& s) {
+  scan(x, s);
+  uint64_t total = 0;
+  for (int w = 0; w < kWarps; ++w) total += s.warps[w];
+  return total;
+}
+
+/// The bin in which the weights of the histogram reach the target, which is at least 1 and at most their sum.
+__device__ inline void find_bin(uint64_t target, Shared& s) {
+  uint64_t mine = 0;
+  for (int i = 0; i < kBinsEach; ++i) mine += s.weights[threadIdx.x * kBinsEach + i];
+  uint64_t before = scan(mine, s) - mine;
+  for (int i = 0; i < kBinsEach; ++i) {
+    int bin = threadIdx.x * kBinsEach + i;
+    uint64_t weight = s.weights[bin];
+    if (before < target && before + weight >= target) {
+      s.found = bin;
+      s.before = before;
+      s.in_found = weight;
+      s.count = s.counts[bin];
+    }
+    before += weight;
+  }
+  __syncthreads();
+}
+
+/// The fewest of the likeliest candidates in `within` whose weights add up to the target.
+template <typename Weight>
+__device__ inline Bound select(const Row& row, const Bound& within, uint64_t target, const Weight& weight, Shared& s) {
+  constexpr int kShifts[] = {64, 53, 42, 31, 20, 9, 0};
+  Bound bound;
+  for (int level = 0; level < 7; ++level) {
+    int shift = kShifts[level], known = bound.shift;
+    for (int bin = threadIdx.x; bin < kBins; bin += kThreads) s.weights[bin] = 0, s.counts[bin] = 0;
+    __syncthreads();
+    for (int id = threadIdx.x; id < kVocab; id += kThreads) {
+      if (level > 0 && (row.coarse(id) != bound.coarse || row.leading(id, known) != bound.prefix)) continue;
+      if (!row.has(within, id)) continue;
+      int digit = level == 0 ? row.coarse(id) : int(row.leading(id, shift) & ((uint64_t(1) << (known - shift)) - 1));
+      atomicAdd(reinterpret_cast<unsigned long long*>(&s.weights[digit]), (unsigned long long)weight(id));
+      atomicAdd(&s.counts[digit], 1u);
+    }
+    __syncthreads();
+    find_bin(target, s);
+    if (level == 0)
+      bound.coarse = s.found;
+    else
+      bound.prefix = bound.prefix << (known - shift) | uint64_t(s.found);
+    bound.shift = shift;
+    target -= s.before;
+    bool whole = s.count == 1 || s.in_found == target;
+    __syncthreads();
+    if (whole) break;
+  }
+  return bound;
+}
+
+/// The inverse of the candidates' distribution function, in the order of their ids. Each thread has a run of those.
+__device__ inline int32_t choose(const Row& row, const Bound& bound, float uniform, int32_t likeliest, Shared& s) {
+  constexpr int kRun = (kVocab + kThreads - 1) / kThreads;
+  int first = threadIdx.x * kRun, last = first + kRun < kVocab ? first + kRun : kVocab;
+  uint64_t mine = 0;
+  for (int id = first; id < last; ++id)
+    if (row.has(bound, id)) mine += row.weight(id);
+  uint64_t before = scan(mine, s) - mine, total = 0;
+  for (int w = 0; w < kWarps; ++w) total += s.warps[w];
+  auto target = uint64_t(double(uniform) * double(total));
+  if (threadIdx.x == 0) s.token = likeliest;
+  __syncthreads();
+  if (before <= target && target < before + mine)
+    for (int id = first; id < last; ++id) {
+      if (!row.has(bound, id)) continue;
+      before += row.weight(id);
+      if (before > target) {
+        s.token = id;
+        break;
+      }
+    }
+  __syncthreads();
+  return s.token;
+}
+
+/// The largest logit and its first id; kNoToken (-1) where one is NaN or infinite or all are minus infinity.
+__device__ inline int32_t find_largest(Row& row, Shared& s) {
+  float top = -HUGE_VALF;
+  bool broken = false;
+  for (int id = threadIdx.x; id < kVocab; id += kThreads) {
+    float x = row.logit(id);
+    broken = broken || !(x < HUGE_VALF);
+    top = fmaxf(top, x);
+  }
+  top = combine_warp_max(top);
+  if (threadIdx.x % 32 == 0) s.tops[threadIdx.x / 32] = top;
+  broken = __syncthreads_or(broken);
+  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, s.tops[w]);
+  row.largest = top;
+  if (broken || top == -HUGE_VALF) return -1;
+  if (threadIdx.x == 0) s.token = kVocab;
+  __syncthreads();
+  for (int id = threadIdx.x; id < kVocab; id += kThreads)
+    if (row.logit(id) == top) atomicMin(&s.token, id);
+  __syncthreads();
+  return s.token;
+}
+
+__device__ inline int32_t sample(Row row, const float* settings, float uniform, Shared& s) {
+  int32_t likeliest = find_largest(row, s);
+  float temperature = settings[0], top_k = settings[1], top_p = settings[2];
+  if (likeliest < 0 || temperature == 0) return likeliest;
+  row.inverse_temperature = 1 / temperature;
+  if (row.inverse_temperature == HUGE_VALF) return likeliest;
+  Bound bound;
+  if (top_k > 0 && top_k < kVocab)
+    bound = select(row, bound, uint64_t(top_k), [](int) { return uint64_t(1); }, s);
+  if (top_p < 1) {
+    uint64_t mine = 0;
+    for (int id = threadIdx.x; id < kVocab; id += kThreads)
+      if (row.has(bound, id)) mine += row.weight(id);
+    double all = double(sum_all(mine, s)), target = ceil(double(top_p) * all);
+    __syncthreads();
+    bound = select(row, bound, uint64_t(target > 1 ? target : 1), [&](int id) { return row.weight(id); }, s);
+  }
+  return choose(row, bound, uniform, likeliest, s);
+}
+
+}  // namespace tokamak
+
+// Grid: B. Dynamic shared memory: a row, with kShared.
+extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
+    sample_token(const float* __restrict__ logits, const int32_t* position, const int32_t* drawn,
+                 const int32_t* __restrict__ seeds, const float* __restrict__ settings, int32_t* __restrict__ token,
+                 int32_t* next_position, int32_t* next_drawn) {
+  using namespace tokamak;
+  extern __shared__ float copy[];
+  __shared__ Shared shared;
+  int b = blockIdx.x;
+  Row row{logits + int64_t(b) * kStride};
+  if (kShared) {
+#pragma unroll 8
+    for (int id = threadIdx.x; id < kVocab; id += kThreads) copy[id] = row.logits[id];
+    __syncthreads();
+    row.logits = copy;
+  }
+  // Stream of the numbers that choose tokens, as in ops/sampler.cpp; the number of a block's first element.
+  float uniform = uniform_block(seeds + 2 * b, drawn[b], uint64_t(2) << 32).x;
+  int32_t chosen = sample(row, settings, uniform, shared);
+  if (threadIdx.x != 0) return;
+  int32_t next = position[b] + 1;
+  token[b] = chosen;
+  next_position[b] = next < kPlaces ? next : kPlaces - 1;
+  next_drawn[b] = drawn[b] + 1;
+}
