@@ -2,6 +2,7 @@
 #include "backend/cpu/convert.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/matmul.h"
+#include "backend/cpu/thin_matmul.h"
 #include "graph/op_def.h"
 #include "ops/matmul_form.h"
 #include "ops/pointwise.h"
@@ -29,32 +30,59 @@ MatmulOptions options_of(const MatmulForm& form) {
   return options;
 }
 
-class MatmulKernel : public Kernel {
+// The vector of a form, in fp32 as kernels add it.
+class BiasOf {
  public:
-  explicit MatmulKernel(const MatmulForm& form) : matmul_(shape_of(form), options_of(form)), form_(form) {
-    if (form.bias >= 0 && form.output != DType::kF32) bias_f32_.resize(size_t(form.n));
+  explicit BiasOf(const MatmulForm& form) : at_(form.bias), type_(form.output) {
+    if (at_ >= 0 && type_ != DType::kF32) floats_.resize(size_t(form.n));
   }
 
+  const float* read(std::span<const void* const> in) {
+    if (at_ < 0) return nullptr;
+    const void* from = in[size_t(at_)];
+    if (type_ == DType::kF32) return static_cast<const float*>(from);
+    load(type_, from, 0, int64_t(floats_.size()), floats_.data());
+    return floats_.data();
+  }
+
+ private:
+  int at_;
+  DType type_;
+  std::vector<float> floats_;
+};
+
+class MatmulKernel : public Kernel {
+ public:
+  explicit MatmulKernel(const MatmulForm& form) : matmul_(shape_of(form), options_of(form)), form_(form), bias_(form) {}
+
   void run(std::span<const void* const> in, std::span<void* const> out) override {
-    const float* vector = form_.bias < 0 ? nullptr : bias(in[size_t(form_.bias)]);
-    matmul_.run(in[size_t(form_.a)], in[size_t(form_.b)], vector, out[0], workspace_);
+    matmul_.run(in[size_t(form_.a)], in[size_t(form_.b)], bias_.read(in), out[0], workspace_);
   }
 
   int64_t workspace_bytes() const override { return int64_t(matmul_.workspace_bytes()); }
   void use_workspace(void* memory) override { workspace_ = memory; }
 
  private:
-  // The library adds biases in fp32.
-  const float* bias(const void* from) {
-    if (form_.output == DType::kF32) return static_cast<const float*>(from);
-    load(form_.output, from, 0, int64_t(bias_f32_.size()), bias_f32_.data());
-    return bias_f32_.data();
-  }
-
   Matmul matmul_;
   MatmulForm form_;
-  std::vector<float> bias_f32_;
+  BiasOf bias_;
   void* workspace_ = nullptr;
+};
+
+class ThinMatmulKernel : public Kernel {
+ public:
+  explicit ThinMatmulKernel(const MatmulForm& form)
+      : shape_(shape_of(form)), options_(options_of(form)), form_(form), bias_(form) {}
+
+  void run(std::span<const void* const> in, std::span<void* const> out) override {
+    thin_matmul(shape_, options_, in[size_t(form_.a)], in[size_t(form_.b)], bias_.read(in), out[0]);
+  }
+
+ private:
+  MatmulShape shape_;
+  MatmulOptions options_;
+  MatmulForm form_;
+  BiasOf bias_;
 };
 
 }  // namespace
@@ -69,11 +97,14 @@ bool has_matmul(const Graph& graph, const Node& node) {
 }
 
 std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node) {
-  return std::make_unique<MatmulKernel>(read_matmul(graph, node));
+  MatmulForm form = read_matmul(graph, node);
+  if (is_thin(shape_of(form), options_of(form))) return std::make_unique<ThinMatmulKernel>(form);
+  return std::make_unique<MatmulKernel>(form);
 }
 
 int64_t matmul_scratch(const Graph& graph, const Node& node, int) {
   MatmulForm form = read_matmul(graph, node);
+  if (is_thin(shape_of(form), options_of(form))) return 0;
   return int64_t(Matmul::workspace_bytes(shape_of(form), options_of(form)));
 }
 

@@ -2,6 +2,7 @@
 #include "backend/cuda/hopper_matmul.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
+#include "backend/cuda/thin_matmul.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -47,24 +48,27 @@ bool is_own(const DeviceInfo& info, const MatmulNode& matmul) {
 
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
+  if (thin_supports(matmul)) return make_thin_matmul(context, matmul);
   if (is_own(context.info, matmul)) return make_hopper_matmul(context, matmul);
   return std::make_unique<MatmulKernel>(context, matmul);
 }
 
 void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
-  if (is_own(context.info, matmul)) make_hopper_matmul(context, matmul);
+  if (thin_supports(matmul) || is_own(context.info, matmul)) make_matmul_kernel(context, graph, node);
 }
 
 int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
+  if (thin_supports(matmul)) return 0;
   if (is_own(info, matmul)) return hopper_scratch_bytes(matmul);
   return expected_workspace_bytes(matmul.problem, info.multiprocessors);
 }
 
 bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group) {
-  constexpr int64_t kFewRows = 128;  // such as those of generation, which leave most of a tile empty
+  constexpr int64_t kFewRows = 128;  // such as those of a prompt, which leave most of a tile empty
   MatmulNode matmul = matmul_node(graph, group);
+  if (thin_supports(matmul)) return true;
   switch (matmul.problem.epilogue) {
     case MatmulEpilogue::kBiasGeluAux:
     case MatmulEpilogue::kGeluGradSums:

@@ -60,9 +60,6 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.launch_seconds = 2e-6;
   target.sustained_share = kSustainedShare;
   target.chunked_classifier = true;
-  // With the stored sum alone: whether it is stored depends on what is computed again, and that must not choose
-  // kernels.
-  target.matmul_function = false;
   target.matmul_accumulate = target.matmul_argument = true;
   target.matmul_operand = target.matmul_operand_sums = true;
   target.row_column_groups = true;

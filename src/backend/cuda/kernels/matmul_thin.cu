@@ -1,0 +1,106 @@
+// Products of few rows with a matrix that is read once: y (M, N) = f(a (M, K) b + bias), or addend + a b. What counts is
+// to have many loads of b under way. The text before this says Element (of a and b), Output, kM, kN, kK, kTransposed (b
+// as (N, K)), kBias, kAddend, kFunction, finish() and kThreads; kColumns, those of a block where b is (K, N), and kWarpRows, rows of b for a warp where it is (N, K). Every
+// sum is made in one order that does not depend on M.
+#include "backend/cuda/kernels/storage.cuh"
+
+namespace tokamak {
+
+constexpr int kVector = 16 / int(sizeof(Element)), kWarps = kThreads / 32;
+using Elements = Vector<Element, kVector>;
+
+__device__ inline Elements load_elements(const Element* from) { return *reinterpret_cast<const Elements*>(from); }
+
+/// y may lie where the addend does.
+__device__ inline void store_result(float sum, int m, int n, const Output* bias, const Output* addend, Output* y) {
+  if (kBias) sum += to_float(bias[n]);
+  int64_t at = int64_t(m) * kN + n;
+  if (kAddend) sum += to_float(addend[at]);
+  if (kFunction) sum = finish(rounded<Output>(sum), 0.0f);
+  from_float(sum, y[at]);
+}
+
+}  // namespace tokamak
+
+// b as (K, N): a block has kColumns columns, a thread kVector of them in every kRows-th row. Grid: N / kColumns, up.
+extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
+    multiply_columns(const tokamak::Element* __restrict__ a, const tokamak::Element* __restrict__ b,
+                     const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y) {
+  using namespace tokamak;
+  constexpr int kLanes = kColumns / kVector, kRows = kThreads / kLanes, kSteps = (kK + kRows - 1) / kRows;
+  constexpr int kBatch = kM > 2 ? 4 : 8;  // loads of a thread under way
+  __shared__ float parts[kWarps][kM][kColumns];
+  int lane = threadIdx.x % kLanes, first_row = threadIdx.x / kLanes;
+  int column = blockIdx.x * kColumns + lane * kVector;
+  float sum[kM][kVector] = {};
+  for (int begin = 0; begin < kSteps && column < kN; begin += kBatch) {
+    Elements w[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      int k = (begin + i) * kRows + first_row;
+      if (k < kK) w[i] = load_elements(b + int64_t(k) * kN + column);
+    }
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      int k = (begin + i) * kRows + first_row;
+      if (k >= kK) continue;
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+        float x = to_float(a[m * kK + k]);
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) sum[m][v] = fmaf(x, to_float(w[i][v]), sum[m][v]);
+      }
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < kM; ++m)
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+#pragma unroll
+      for (int mask = 16; mask >= kLanes; mask /= 2) sum[m][v] += __shfl_xor_sync(0xffffffffu, sum[m][v], mask);
+      if (threadIdx.x % 32 < kLanes) parts[threadIdx.x / 32][m][lane * kVector + v] = sum[m][v];
+    }
+  __syncthreads();
+  for (int i = threadIdx.x; i < kM * kColumns; i += kThreads) {
+    int m = i / kColumns, n = blockIdx.x * kColumns + i % kColumns;
+    float total = 0;
+    for (int warp = 0; warp < kWarps; ++warp) total += parts[warp][m][i % kColumns];
+    if (n < kN) store_result(total, m, n, bias, addend, y);
+  }
+}
+
+// b as (N, K): a warp has kWarpRows rows of b. Grid: N / (kWarps * kWarpRows), up.
+extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
+    multiply_rows(const tokamak::Element* __restrict__ a, const tokamak::Element* __restrict__ b,
+                  const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y) {
+  using namespace tokamak;
+  constexpr int kVectors = kK / kVector, kSteps = (kVectors + 31) / 32;
+  int lane = threadIdx.x % 32, first = (blockIdx.x * kWarps + threadIdx.x / 32) * kWarpRows;
+  if (first >= kN) return;
+  float sum[kM][kWarpRows] = {};
+#pragma unroll 4
+  for (int s = 0; s < kSteps; ++s) {
+    int at = s * 32 + lane;
+    if (at >= kVectors) continue;
+    Elements w[kWarpRows];
+#pragma unroll
+    for (int r = 0; r < kWarpRows; ++r)
+      w[r] = load_elements(b + int64_t(first + r < kN ? first + r : kN - 1) * kK + at * kVector);
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      Elements x = load_elements(a + m * kK + at * kVector);
+#pragma unroll
+      for (int r = 0; r < kWarpRows; ++r)
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) sum[m][r] = fmaf(to_float(x[v]), to_float(w[r][v]), sum[m][r]);
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < kM; ++m)
+#pragma unroll
+    for (int r = 0; r < kWarpRows; ++r) {
+#pragma unroll
+      for (int mask = 16; mask > 0; mask /= 2) sum[m][r] += __shfl_xor_sync(0xffffffffu, sum[m][r], mask);
+      if (lane == m * kWarpRows + r && first + r < kN) store_result(sum[m][r], m, first + r, bias, addend, y);
+    }
+}
