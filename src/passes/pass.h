@@ -14,6 +14,7 @@ namespace tokamak {
 
 struct PassContext : Platform {
   CompileConfig options;
+  bool low_parameters = false;  // whether the graph may say in which float type its parameters are stored
 };
 
 enum class Stage : uint8_t { kForward, kStep };        // before and after differentiation

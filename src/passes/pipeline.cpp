@@ -12,6 +12,7 @@
 #include "passes/fuse.h"
 #include "passes/fused_optimizer.h"
 #include "passes/join_pads.h"
+#include "passes/low_parameters.h"
 #include "passes/merge_casts.h"
 #include "passes/merge_duplicates.h"
 #include "passes/pad_vocab.h"
@@ -57,6 +58,8 @@ constexpr Pass kPasses[] = {
      choose_recompute, "marks activations to compute again instead of keeping, until the step fits the memory budget"},
     {"apply_recompute", Stage::kStep, Numerics::kExact, always, apply_recompute,
      "computes what is marked #recompute again where the backward pass reads it"},
+    {"low_parameters", Stage::kStep, Numerics::kExact, [](C c) { return c.low_parameters && low_precision(c); },
+     low_parameters, "generation keeps parameters that are only read in bf16 or f16 in that type"},
     {"merge_casts", Stage::kStep, Numerics::kExact, [](C c) { return fuses(c) && low_precision(c); }, merge_casts,
      "makes the bf16 or f16 copies of all weights in one kernel"},
     {"attention_sums", Stage::kStep, Numerics::kTolerance, fuses, attention_sums,
