@@ -1,14 +1,14 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
-#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start peers shapes (default: all but the last two,
-#                                  for which python3 needs PyTorch)
+#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start generate peers shapes (default: all but the
+#                                  last two, for which python3 needs PyTorch)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
 set -u
 out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
 shift
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p "$out"
-parts=${*:-test sanitize ladder steps xl start}
+parts=${*:-test sanitize ladder steps xl start generate}
 bin=${BIN:-build/release/bin}
 model=--model.preset=gpt2-124m
 
@@ -86,6 +86,18 @@ start() {
   unset TOKAMAK_CACHE
 }
 
+# Tokens a second of 124M at each number of texts side by side, and with a long context; then where a step's time goes.
+generate() {
+  export TOKAMAK_CACHE=$out/cache
+  for dtype in bf16 fp32; do
+    for rows in 1 4 8; do "$bin/bench_generate" --device=cuda $model --rows=$rows --compile.precision=$dtype 2>&1; done
+  done
+  "$bin/bench_generate" --device=cuda $model --rows=1 --model.context=8192 --tokens=512 --prompt=7000 2>&1
+  "$bin/bench_generate" --device=cuda $model --rows=1 --kernels > "$out/generate-kernels.txt" 2>&1
+  head -40 "$out/generate-kernels.txt"
+  unset TOKAMAK_CACHE
+}
+
 peers() {
   python3 bench/torch_ladder.py --batch 16 2>&1 | tee "$out/torch-b16.txt"
   python3 bench/torch_ladder.py --batch 64 --only "fused AdamW" 2>&1 | tee "$out/torch-b64.txt"
@@ -99,7 +111,7 @@ for part in $parts; do
   echo "== $part"
   case $part in
     test) run_tests ;;
-    sanitize | ladder | steps | xl | start | peers | shapes) $part ;;
+    sanitize | ladder | steps | xl | start | generate | peers | shapes) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
 #include "cli/quote.h"
@@ -17,9 +16,9 @@
 #include "config/config.h"
 #include "config/json.h"
 #include "data/corpus.h"
+#include "data/data_tokenizer.h"
 #include "data/ledger.h"
 #include "train/checkpoint.h"
-#include "train/run_folder.h"
 
 namespace tokamak {
 
@@ -80,7 +79,7 @@ class Reader {
     std::string path = (std::filesystem::path(run) / "config.json").string();
     RunConfig config = run_config_from_json(read_file(path), path);
     try {
-      tokenizer_ = load_run_tokenizer(run, config.data);
+      tokenizer_ = load_data_tokenizer(config.data);
       corpus_.emplace(open_training_data(config, tokenizer_, &record));
       require_same_data(record, corpus_->record(), run);
     } catch (const UserError& error) {
@@ -99,7 +98,7 @@ class Reader {
     std::vector<int32_t> window(size_t(corpus_->context()) + 1);
     reader(place)->read(place.window, window);
     window.resize(std::min(window.size(), size_t(tokens)));
-    return tokenizer_ ? tokenizer_->decode(window) : format_json(ordered_json(window));
+    return tokenizer_ ? tokenizer_->decode(window) : ordered_json(window).dump();
   }
 
  private:
@@ -148,7 +147,7 @@ void show_samples(const LedgerArguments& arguments, const OpenedLedger& opened, 
     else
       print_sample(sample, place, dataset, reader, arguments.tokens);
   }
-  if (arguments.json) fmt::print("{}\n", format_json(json));
+  if (arguments.json) fmt::print("{}\n", dump(json));
 }
 
 void show_step(const LedgerArguments& arguments, const OpenedLedger& opened) {
@@ -271,7 +270,7 @@ ordered_json to_json(const OpenedLedger& opened, const Verdict& verdict) {
 void show_run(const LedgerArguments& arguments, const OpenedLedger& opened) {
   Verdict verdict = judge(arguments, opened);
   if (arguments.json) {
-    fmt::print("{}\n", format_json(to_json(opened, verdict)));
+    fmt::print("{}\n", dump(to_json(opened, verdict)));
   } else {
     print_history(opened.ledger, opened.record);
     print_uses(verdict, opened.record);

@@ -4,7 +4,8 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "config/run_file.h"
+#include "base/file.h"
+#include "config/toml.h"
 
 namespace tokamak {
 
@@ -151,7 +152,7 @@ GivenOptions read_options(const std::vector<Field>& fields, std::span<const std:
   for (const Field& field : fields) {
     if (field.kind != FieldKind::kConfigFile) continue;
     const std::string& path = *std::get<std::string*>(field.target);
-    if (!path.empty()) assign_all(read_run_file(fields, path));
+    if (!path.empty()) assign_all(parse_toml(fields, read_file(path), path));
   }
   assign_all(options);
   return given;

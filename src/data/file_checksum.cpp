@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace tokamak {
 
@@ -14,7 +15,8 @@ constexpr int64_t kPieceBytes = int64_t(1) << 20;
 
 }  // namespace
 
-std::string checksum_file(const FileReader& file) {
+std::string checksum_file(const std::filesystem::path& path) {
+  FileReader file(path);
   Checksum sum;
   std::vector<std::byte> buffer;
   for (int64_t at = 0; at < file.size(); at += int64_t(buffer.size())) {
@@ -25,8 +27,6 @@ std::string checksum_file(const FileReader& file) {
   return format_checksum(sum.digest());
 }
 
-std::string checksum_file(const std::filesystem::path& path) { return checksum_file(FileReader(path)); }
-
 bool has_checksum(const std::filesystem::path& path, const std::string& checksum) {
   try {
     return checksum_file(path) == checksum;
@@ -35,13 +35,13 @@ bool has_checksum(const std::filesystem::path& path, const std::string& checksum
   }
 }
 
-void verify_file(const FileReader& file, const std::string& checksum, std::string_view where) {
-  std::string got = checksum_file(file);
+void verify_file(const std::filesystem::path& path, const std::string& checksum, std::string_view where) {
+  std::string got = checksum_file(path);
   if (got != checksum)
     user_error(
         "[{}] {}: expected the checksum {} of its index, got {}; the file is damaged: copy it again or run `prepare` "
         "again",
-        where, file.path().string(), checksum, got);
+        where, path.string(), checksum, got);
 }
 
 }  // namespace tokamak

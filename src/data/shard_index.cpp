@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "data/fingerprint.h"
 #include "data/json_fields.h"
 
@@ -16,14 +15,7 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kFormat = "tokamak-tokens";
-constexpr int kVersion = 2;
-constexpr int kUnsealedVersion = 1;
-
-json to_json(const std::vector<FileChecksum>& files) {
-  json list = json::array();
-  for (const FileChecksum& file : files) list.push_back({{"file", file.file}, {"checksum", file.checksum}});
-  return list;
-}
+constexpr int kVersion = 1;
 
 json to_json(const SplitIndex& split) {
   json shards = json::array();
@@ -38,11 +30,6 @@ json to_json(const SplitIndex& split) {
           {"tokens", split.tokens()},
           {"shards", shards},
           {"sources", sources}};
-}
-
-/// Of the version before checksums. A seal that is there is checked whatever the version says.
-bool is_unsealed(const JsonFields& fields) {
-  return fields.text("format") == kFormat && fields.number("version") == kUnsealedVersion && !fields.has(kSeal);
 }
 
 SplitIndex split_from(const JsonFields& fields) {
@@ -87,14 +74,8 @@ ShardIndex read_shard_index(const fs::path& folder) {
     user_error("[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare`", kIndexFile,
                folder.string());
   JsonFields fields(read_file(path), path.string(), "the index is damaged: run `prepare` again");
+  fields.require_format(kFormat, kVersion);
   ShardIndex index;
-  index.sealed = !is_unsealed(fields);
-  if (index.sealed) {
-    fields.require_format(kFormat, kVersion);
-    fields.require_seal();
-    for (const JsonFields& file : fields.objects("tokenizer"))
-      index.tokenizer.push_back({file.text("file"), file.text("checksum")});
-  }
   index.vocab_size = fields.number("vocab_size");
   index.end_of_text = fields.number("end_of_text");
   index.train = split_from(fields.object("train"));
@@ -107,10 +88,9 @@ std::string format_shard_index(const ShardIndex& index) {
                {"version", kVersion},
                {"vocab_size", index.vocab_size},
                {"end_of_text", index.end_of_text},
-               {"tokenizer", to_json(index.tokenizer)},
                {"train", to_json(index.train)},
                {"val", to_json(index.val)}};
-  return seal_json(root);
+  return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";  // paths may hold any bytes
 }
 
 void write_shard_index(const ShardIndex& index, const fs::path& folder) {

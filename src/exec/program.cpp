@@ -54,6 +54,12 @@ void TensorStore::make(const Graph& graph) {
   tensors_.merge(made);
 }
 
+void TensorStore::share(const TensorStore& other, const std::string& name) {
+  bool is_new = tensors_.emplace(name, other.find(name)).second;
+  TOKAMAK_CHECK(is_new, "there is a tensor '{}' already", name);
+  names_.push_back(name);
+}
+
 const TensorStore::Tensor& TensorStore::find(const std::string& name) const {
   auto at = tensors_.find(name);
   TOKAMAK_CHECK(at != tensors_.end(), "there is no tensor '{}'", name);
@@ -231,6 +237,12 @@ void Program::get_result(std::string_view name, void* to, int64_t bytes) const {
 
 std::unique_ptr<Readback> Program::read_scalar(std::string_view name) const {
   return backend_.read_later(address(result(name, sizeof(float))), sizeof(float));
+}
+
+std::unique_ptr<Readback> Program::read_result(std::string_view name) const {
+  ValueId value = plan_.graph.find_result(name);
+  TOKAMAK_CHECK(value != kNoValue, "no result '{}'", name);
+  return backend_.read_later(address(value), num_bytes(plan_.graph.type(value)));
 }
 
 float Program::get_scalar(std::string_view name) const {

@@ -18,6 +18,8 @@ class TensorStore {
   /// Makes those of the graph that do not exist yet, zeroed, in one piece of memory: a GPU gives each piece two MiB or
   /// a multiple of that. Throws InternalError when one exists with another type or layout.
   void make(const Graph& graph);
+  /// Takes another store's tensor as its own: the same memory.
+  void share(const TensorStore& other, const std::string& name);
   bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
   void* data(const std::string& name) const;
   const ValueType& type(const std::string& name) const;
@@ -77,6 +79,8 @@ class Program {
   bool has_result(std::string_view name) const;
   /// The same without waiting: the scalar of the last run, whatever runs next.
   std::unique_ptr<Readback> read_scalar(std::string_view name) const;
+  /// The same of all of a result.
+  std::unique_ptr<Readback> read_result(std::string_view name) const;
 
   /// The same as run(), with the seconds that each launch took added to `seconds` (by launch).
   void run_timed(std::vector<double>& seconds);

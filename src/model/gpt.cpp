@@ -31,7 +31,7 @@ class GptBuilder {
     add_parameters(g, gpt_parameters(model));
   }
 
-  // tokens (B, t), position embeddings (t, C) or (T, C) -> logits (B*t, V)
+  // tokens (B, t), position embeddings (T, C) or (B, t, C) -> logits (B*t, V)
   ValueId logits(ValueId tokens, ValueId positions, const AttentionForm& attend) {
     ValueId x = add(g_, embedding(g_, parameter("wte.weight"), tokens), positions);  // (B, t, C)
     x = drop(x);
@@ -99,15 +99,15 @@ ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, const LossInputs& in
   return mul(g, reduce_sum(g, losses, {0}, false), weight);
 }
 
-ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId positions, ValueId position) {
+ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, const DecodeInputs& in) {
   GptBuilder gpt(g, model, kNoValue);
-  int64_t B = g.shape(tokens)[0];
-  ValueId embedded = embedding(g, gpt.parameter("wpe.weight"), positions);  // (t, C)
+  int64_t B = g.shape(in.tokens)[0];
+  ValueId embedded = embedding(g, gpt.parameter("wpe.weight"), in.positions);  // (B, t, C)
   double scale = gpt.attention_options().scale;
-  return gpt.logits(tokens, embedded, [&](int64_t layer, ValueId qkv) {
+  return gpt.logits(in.tokens, embedded, [&](int64_t layer, ValueId qkv) {
     ValueId cache =
-        g.state(fmt::format("cache.{}", layer), {DType::kF32, {B, model.context, 2 * model.width}}, Role::kCache);
-    auto [out, updated] = attention_decode(g, qkv, cache, position, model.heads, scale);
+        g.state(fmt::format("cache.{}", layer), {in.cache, {B, model.context, 2 * model.width}}, Role::kCache);
+    auto [out, updated] = attention_decode(g, qkv, cache, in.start, model.heads, scale);
     g.graph().add_update(cache, updated);
     return out;
   });

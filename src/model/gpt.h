@@ -13,7 +13,7 @@ extern const ModelFamily gpt2;
 std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model);
 ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, const LossInputs& in);
 /// States cache.<layer> (B, context, 2C).
-ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId positions, ValueId position);
+ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, const DecodeInputs& in);
 /// N multiplied parameters: all without the position embeddings, and without the token embedding where the last layer
 /// has a matrix of its own (then it is only looked up). Attention's scores and values take 12 L C T, causal 6 L C T.
 FlopsPerToken gpt_flops_per_token(const ModelConfig& model);

@@ -2,6 +2,8 @@
 
 #include "config/model_config.h"
 #include "graph/builder.h"
+#include "ops/movement.h"
+#include "ops/sample_token.h"
 
 namespace tokamak {
 namespace {
@@ -48,13 +50,33 @@ Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_docum
   return forward_graph("eval", without_dropout(model), B, T, mask_documents);
 }
 
-Graph decode_graph(const ModelConfig& model, int64_t B, int64_t t) {
+Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache) {
+  Graph graph("prefill");
+  GraphBuilder g(graph);
+  DecodeInputs in{.cache = cache};
+  in.tokens = g.input("tokens", {DType::kI32, {B, t}});
+  in.positions = g.input("positions", {DType::kI32, {B, t}});
+  in.start = g.input("start", {DType::kI32, {B}});
+  family_of(model).decode(g, without_dropout(model), in);
+  return graph;
+}
+
+Graph decode_graph(const ModelConfig& model, int64_t B, DType cache) {
   Graph graph("decode");
   GraphBuilder g(graph);
-  ValueId tokens = g.input("tokens", {DType::kI32, {B, t}});
-  ValueId positions = g.input("positions", {DType::kI32, {t}}), position = g.input("position", {DType::kI32, {}});
-  ModelConfig config = without_dropout(model);
-  graph.add_result("logits", family_of(model).decode(g, config, tokens, positions, position));
+  auto state = [&](const char* name) { return g.state(name, {DType::kI32, {B}}, Role::kCache); };
+  SampledStep now{state(kNextToken), state(kNextPosition), state(kTokensDrawn)};
+  DecodeInputs in{.cache = cache};
+  in.tokens = reshape(g, now.token, {B, 1});
+  in.positions = reshape(g, now.position, {B, 1});
+  in.start = now.position;
+  ValueId logits = family_of(model).decode(g, without_dropout(model), in);
+  ValueId seeds = g.input("seeds", {DType::kI32, {B, 2}}), settings = g.input("settings", {DType::kF32, {3}});
+  SampledStep next = sample_token(g, logits, now, seeds, settings, model.vocab, model.context);
+  graph.add_update(now.token, next.token);
+  graph.add_update(now.position, next.position);
+  graph.add_update(now.drawn, next.drawn);
+  graph.add_result("token", next.token);
   return graph;
 }
 

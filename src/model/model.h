@@ -38,6 +38,14 @@ struct LossInputs {
   PackedDocuments documents;   // only with data.mask_documents
 };
 
+/// The next t tokens of each row of a batch, and where they stand.
+struct DecodeInputs {
+  ValueId tokens = kNoValue;     // i32 (B, t)
+  ValueId positions = kNoValue;  // i32 (B, t)
+  ValueId start = kNoValue;      // i32 (B): how many tokens of the row came before
+  DType cache = DType::kF32;     // in which what is remembered of them is kept
+};
+
 /// Of a training step, per token: 6 for each parameter that the token is multiplied with, and attention's.
 struct FlopsPerToken {
   int64_t multiplied_parameters = 0;
@@ -52,9 +60,9 @@ struct ModelFamily {
   /// Appends parameters and forward pass -> f32[]: the mean loss, or with documents the sum of the losses times their
   /// weight.
   ValueId (*loss)(GraphBuilder&, const ModelConfig&, const LossInputs&);
-  /// Appends parameters and one step of generation: tokens i32 (B, t) at positions i32 (t), of which the first is
-  /// `position` i32[], -> logits (B*t, V). What it remembers of earlier tokens are states, which it updates.
-  ValueId (*decode)(GraphBuilder&, const ModelConfig&, ValueId tokens, ValueId positions, ValueId position);
+  /// Appends parameters and one step of generation -> logits (B*t, V). What it remembers of earlier tokens are states
+  /// of Role::kCache, which it updates; of tokens from model.context on it remembers nothing.
+  ValueId (*decode)(GraphBuilder&, const ModelConfig&, const DecodeInputs&);
   FlopsPerToken (*flops_per_token)(const ModelConfig&);
 };
 
@@ -73,8 +81,12 @@ FlopsPerToken flops_per_token(const ModelConfig& model);
 Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64_t T, bool mask_documents);
 /// The same without dropout, to evaluate.
 Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents = false);
-/// To generate: inputs tokens (B, t), positions (t), position; result "logits" (B*t, V).
-Graph decode_graph(const ModelConfig& model, int64_t B, int64_t t);
+/// To generate: takes the next t tokens of each row into the caches. Inputs tokens (B, t), positions (B, t), start (B).
+Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache);
+/// A token more of each row, chosen by sample_token (ops/sample_token.h): inputs seeds (B, 2), settings (3); states
+/// token, position and drawn (B), which say what the next run begins with; result "token" (B).
+Graph decode_graph(const ModelConfig& model, int64_t B, DType cache);
+inline constexpr const char *kNextToken = "next.token", *kNextPosition = "next.position", *kTokensDrawn = "next.drawn";
 
 /// Appends the inputs "documents" and "loss_weight".
 PackedDocuments add_document_inputs(GraphBuilder& g, int64_t B, int64_t T);

@@ -49,9 +49,9 @@ CheckpointState read_state(const std::filesystem::path& checkpoint);
 /// Compares both tensor files with their checksums; UserError naming the damaged file.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
-/// Fills the parameters of the store; padding becomes zero. Each one there must be in the file, and the other way
-/// round. The file's checksum is compared first, so the store is untouched when the file is damaged. UserError when the
-/// file holds another model: the first differing tensor, both shapes, what to do.
+/// Fills the parameters of the store, which may have them in bf16 or f16; padding becomes zero. Each one there must be
+/// in the file, and the other way round. The file's checksum is compared first, so the store is untouched when the file
+/// is damaged. UserError when the file holds another model: the first differing tensor, both shapes, what to do.
 void load_parameters(const std::filesystem::path& checkpoint, TensorStore& store);
 
 /// The same for the other states, but for those of loss scaling, which may be missing on either side.

@@ -2,9 +2,12 @@
 
 #include "autodiff/loss_scaling.h"
 #include "base/error.h"
+#include "base/parallel.h"
+#include "ops/scalar_math.h"
 #include "train/safetensors.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <set>
 
@@ -120,6 +123,27 @@ void check_types(const SafetensorsReader& file, const std::vector<NamedType>& ty
                to_string(file.type(*left.begin())), remedy(file.path()));
 }
 
+// Elements as the store has them, who may keep parameters in 16 bits.
+std::vector<std::byte> narrowed(std::span<const std::byte> floats, DType to) {
+  int64_t count = int64_t(floats.size()) / int64_t(sizeof(float));
+  std::vector<std::byte> out(size_t(count * dtype_bytes(to)));
+  auto convert = [&]<class T>(T (*round)(float)) {
+    parallel_for(count, 4096, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        float x;
+        std::memcpy(&x, floats.data() + i * 4, sizeof x);
+        T y = round(x);
+        std::memcpy(out.data() + i * int64_t(sizeof y), &y, sizeof y);
+      }
+    });
+  };
+  if (to == DType::kBF16)
+    convert(+[](float x) { return uint16_t(std::bit_cast<uint32_t>(scalar::round_bf16(x)) >> 16); });
+  else
+    convert(+[](float x) { return _Float16(x); });
+  return out;
+}
+
 void load_tensors(const fs::path& folder, const char* file, TensorStore& store, const std::vector<NamedType>& types) {
   CheckpointRecord record = read_record(folder);
   for (const FileRecord& part : record.files)
@@ -130,9 +154,16 @@ void load_tensors(const fs::path& folder, const char* file, TensorStore& store, 
   for (const auto& [name, type] : types) {
     if (is_of_scaler(name) && !reader.contains(name)) continue;
     std::span<const std::byte> bytes = reader.bytes(name);
-    buffer.assign(size_t(num_bytes(store.type(name))), std::byte{0});
-    std::copy(bytes.begin(), bytes.end(), buffer.begin());
-    store.write(name, buffer.data(), int64_t(buffer.size()));
+    if (DType stored = store.type(name).dtype; stored != type.dtype) {
+      buffer = narrowed(bytes, stored);
+      bytes = buffer;
+    }
+    if (int64_t(bytes.size()) < num_bytes(store.type(name))) {  // rows of padding
+      buffer.assign(bytes.begin(), bytes.end());
+      buffer.resize(size_t(num_bytes(store.type(name))));
+      bytes = buffer;
+    }
+    store.write(name, bytes.data(), int64_t(bytes.size()));
   }
 }
 
@@ -147,7 +178,9 @@ FileRecord save_optimizer(const fs::path& folder, const TensorStore& store) {
 }
 
 void load_parameters(const fs::path& checkpoint, TensorStore& store) {
-  load_tensors(checkpoint, kModelFile, store, parameter_types(store));
+  std::vector<NamedType> types = parameter_types(store);
+  for (NamedType& parameter : types) parameter.type.dtype = DType::kF32;
+  load_tensors(checkpoint, kModelFile, store, types);
 }
 
 void load_optimizer(const fs::path& checkpoint, TensorStore& store) {

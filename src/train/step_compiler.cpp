@@ -3,6 +3,7 @@
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
 #include "base/error.h"
+#include "graph/rewriter.h"
 #include "model/model.h"
 
 #include <algorithm>
@@ -36,6 +37,18 @@ CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassO
   compiled.reports = run_passes(graph, Stage::kStep, context, observer);
   compiled.plan = make_plan(std::move(graph), context, int(context.options.streams));
   return compiled;
+}
+
+// The graph with the parameters that it does not read as they are in `other`.
+Graph with_unread_types(const Graph& graph, const Graph& other) {
+  std::vector<std::vector<int>> users = find_users(graph);
+  std::map<ValueId, ValueType> types;
+  for (const Argument& argument : graph.arguments())
+    if (is_parameter(argument.layout.role) && users[size_t(argument.value)].empty())
+      types[argument.value] = other.type(other.find_argument(argument.name));
+  Rewriter rewriter(graph, types);
+  for (const Node& node : graph.nodes()) rewriter.copy(node);
+  return rewriter.finish();
 }
 
 }  // namespace
@@ -98,6 +111,16 @@ CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Plat
   PassContext context{platform, resolve(config, platform.target).compile};
   run_passes(graph, Stage::kForward, context);
   return compile_graph(std::move(graph), context, {});
+}
+
+CompiledGraph compile_generation(Graph graph, const RunConfig& config, const Platform& platform, const Graph* other) {
+  PassContext context{platform, resolve(config, platform.target).compile, true};
+  run_passes(graph, Stage::kForward, context);
+  run_passes(graph, Stage::kStep, context);
+  if (other) graph = with_unread_types(graph, *other);
+  CompiledGraph compiled;
+  compiled.plan = make_plan(std::move(graph), context);
+  return compiled;
 }
 
 }  // namespace tokamak

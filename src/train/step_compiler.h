@@ -19,4 +19,9 @@ CompiledStep compile_step(const RunConfig& config, const Platform& platform, con
 /// Inference graphs through the same passes (precision, fusion, padding).
 CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform);
 
+/// The same for parameters of one's own: those that are only read in a low type are of that type. Those that this graph
+/// does not read are of the type that they have in `other`, which shares them.
+CompiledGraph compile_generation(Graph graph, const RunConfig& config, const Platform& platform,
+                                 const Graph* other = nullptr);
+
 }  // namespace tokamak

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -24,7 +23,7 @@ std::string print_tuning(const TuningRecord& record) {
 
 TuningRecord parse_tuning(std::string_view text) {
   try {
-    json file = parse_json(text);
+    json file = json::parse(text);
     TuningRecord record;
     file.at("seconds").get_to(record.seconds);
     file.at("plain_matmuls").get_to(record.plain_matmuls);

@@ -1,18 +1,15 @@
 // Text from a cache of keys and values is the text that the full forward pass gives at every position.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
+#include <cmath>
 #include <set>
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
-#include "graph/builder.h"
-#include "model/gpt.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/generated_text.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
-#include "train/generator.h"
-#include "train/session.h"
 
 namespace tokamak {
 namespace {
@@ -22,82 +19,34 @@ constexpr int64_t kContext = 40;
 
 class GenerateTest : public testing::Test {
  protected:
-  explicit GenerateTest(bool pad_vocab = true) {
+  explicit GenerateTest(bool pad_vocab = true, Precision precision = Precision::kFp32) {
     config_.model = {.layers = 2, .heads = 2, .width = 32, .context = kContext, .vocab = 301};
     config_.train.batch = 1;
-    config_.compile.precision = Precision::kFp32;
+    config_.compile.precision = precision;
     if (!pad_vocab) config_.compile.disable_passes = {"pad_vocab"};
     session_ = std::make_unique<Session>(config_, platform_, *backend_);
-    // GPT-2's small initial weights make all logits alike; larger ones make a choice that depends on the whole text.
-    for (size_t i = 0; i < session_->parameters().size(); ++i) {
-      const ParameterInfo& info = session_->parameters()[i];
-      std::vector<float> values = init_parameter(info, int64_t(i), 5);
-      if (info.shape.size() == 2)
-        for (float& value : values) value *= 10;
-      session_->store().write(info.name, values.data(), int64_t(values.size()) * 4);
-    }
-    generator_ = std::make_unique<Generator>(config_, platform_, *backend_, session_->store());
+    test::write_large_weights(*session_);
+    full_ = std::make_unique<test::FullPass>(config_, platform_, *backend_, session_->store());
   }
 
-  /// The likeliest token after `window`, from the whole of it.
-  int32_t next_by_full_pass(std::span<const int32_t> window) {
-    auto length = int64_t(window.size());
-    Program& program = full_pass(length);
-    program.set_input("tokens", window.data(), length * 4);
-    program.run();
-    std::vector<float> logits(size_t(length * vocab_rows()));
-    program.get_result("logits", logits.data(), int64_t(logits.size()) * 4);
-    auto last = logits.end() - vocab_rows();
-    return int32_t(std::max_element(last, last + config_.model.vocab) - last);
+  std::unique_ptr<Generator> make_generator(int64_t rows = 1) {
+    auto generator = std::make_unique<Generator>(config_, platform_, *backend_, rows, &session_->store());
+    generator->take_weights();
+    return generator;
   }
 
   void expect_same_as_full_pass(int64_t prompt_length, int64_t count) {
-    std::vector<int32_t> tokens;
-    for (int64_t i = 0; i < prompt_length; ++i) tokens.push_back(int32_t((7 + i * i * 31) % 301));
-    std::vector<int32_t> generated = generator_->generate(tokens, count, {.temperature = 0}, 1);
-    ASSERT_EQ(int64_t(generated.size()), count);
-    size_t begin = prompt_length > kContext ? size_t(prompt_length - kContext / 2) : 0;  // of what the model sees
-    for (int64_t i = 0; i < count; ++i) {
-      if (tokens.size() - begin > kContext) begin = tokens.size() - kContext / 2;
-      ASSERT_EQ(generated[size_t(i)], next_by_full_pass(std::span(tokens).subspan(begin))) << "token " << i;
-      tokens.push_back(generated[size_t(i)]);
-    }
+    std::vector<int32_t> prompt = test::some_tokens(prompt_length);
+    std::vector<int32_t> generated = make_generator()->generate(prompt, count, {.temperature = 0}, 1);
+    ASSERT_EQ(generated, full_->continue_text(prompt, count));
     EXPECT_GT(std::set<int32_t>(generated.begin(), generated.end()).size(), size_t(std::min<int64_t>(count, 4)) / 2);
-  }
-
- private:
-  int64_t vocab_rows() const { return session_->store().type("wte.weight").shape[0]; }
-
-  Program& full_pass(int64_t length) {
-    std::unique_ptr<Program>& program = programs_[length];
-    if (program) return *program;
-    ModelConfig model = config_.model;
-    model.vocab = vocab_rows();
-    Graph graph("full");
-    GraphBuilder g(graph);
-    graph.add_result("logits", gpt_logits(g, model, g.input("tokens", {DType::kI32, {1, length}}), kNoValue));
-    program =
-        std::make_unique<Program>(compile_inference(std::move(graph), config_, platform_).plan, *backend_, full_store_);
-    copy_parameters();
-    return *program;
-  }
-
-  // The full pass has a store of its own: to it the rows of padding are a vocabulary like any other.
-  void copy_parameters() {
-    for (const std::string& name : full_store_.names()) {
-      std::vector<std::byte> bytes(size_t(num_bytes(full_store_.type(name))));
-      session_->store().read(name, bytes.data(), int64_t(bytes.size()));
-      full_store_.write(name, bytes.data(), int64_t(bytes.size()));
-    }
   }
 
   RunConfig config_;
   Platform platform_ = cpu::nominal_platform();
   std::unique_ptr<Backend> backend_ = cpu::make_backend();
   std::unique_ptr<Session> session_;
-  std::unique_ptr<Generator> generator_;
-  TensorStore full_store_{*backend_};
-  std::map<int64_t, std::unique_ptr<Program>> programs_;
+  std::unique_ptr<test::FullPass> full_;
 };
 
 class GenerateUnpaddedTest : public GenerateTest {
@@ -111,6 +60,70 @@ TEST_F(GenerateTest, APromptThatFillsTheContext) { expect_same_as_full_pass(kCon
 TEST_F(GenerateTest, TheContextOverflowsTwice) { expect_same_as_full_pass(3, 80); }
 TEST_F(GenerateTest, APromptLongerThanTheContext) { expect_same_as_full_pass(kContext + 23, 30); }
 TEST_F(GenerateUnpaddedTest, TheContextOverflows) { expect_same_as_full_pass(3, 50); }
+
+class GenerateLowTest : public GenerateTest {
+ protected:
+  GenerateLowTest() : GenerateTest(true, Precision::kBf16) {}
+};
+
+// Each text beside others is what it is alone: prompts of all lengths, rows that end early and rows without a text.
+TEST_F(GenerateTest, TextsSideBySide) {
+  std::unique_ptr<Generator> generator = make_generator(5), alone = make_generator();
+  for (double temperature : {0.0, 1.0}) {
+    SamplingOptions options{.temperature = temperature, .top_k = 40};
+    std::vector<GenerationRow> texts;
+    for (int64_t length : {1, 35, int(kContext), 70}) texts.push_back({test::some_tokens(length, length), 9 + length});
+    auto stops = [&](size_t row, size_t known) { return row == 1 && known == 20; };
+    std::vector<size_t> known(texts.size());
+    auto generated =
+        generator->generate(texts, 60, options, [&](size_t row, int32_t) { return !stops(row, ++known[row]); });
+    ASSERT_EQ(generated.size(), texts.size());
+    for (size_t r = 0; r < texts.size(); ++r) {
+      std::vector<int32_t> expected = alone->generate(texts[r].prompt, r == 1 ? 20 : 60, options, texts[r].seed);
+      EXPECT_EQ(generated[r], expected) << "row " << r;
+      if (temperature == 0) EXPECT_EQ(generated[r], full_->continue_text(texts[r].prompt, int64_t(expected.size())));
+    }
+  }
+}
+
+TEST_F(GenerateTest, ABrokenModelIsAnError) {
+  std::vector<float> broken(32, NAN);
+  session_->store().write("ln_f.weight", broken.data(), 32 * 4);
+  expect_user_error([&] { make_generator()->generate(test::some_tokens(3), 2, {}, 1); }, {"expected finite logits"});
+}
+
+// In bf16 parameters are kept in 16 bits, once; those that are read as they are stay one with the trained ones.
+TEST_F(GenerateLowTest, WeightsAreKeptInSixteenBits) {
+  std::unique_ptr<Generator> generator = make_generator();
+  TensorStore &own = generator->weights(), &trained = session_->store();
+  for (const char* name : {"wte.weight", "wpe.weight", "h.0.attn.c_attn.weight", "h.1.mlp.c_proj.weight"})
+    EXPECT_EQ(own.type(name).dtype, DType::kBF16) << name;
+  EXPECT_EQ(own.type("h.0.ln_1.weight").dtype, DType::kF32);
+  EXPECT_EQ(own.data("h.0.ln_1.weight"), trained.data("h.0.ln_1.weight"));
+  for (const Launch& launch : generator->decode().plan().launches)
+    for (ValueId input : generator->decode().plan().graph.nodes()[size_t(launch.node)].inputs)
+      if (const Argument* a = generator->decode().plan().graph.argument_of(input); a && a->layout.role == Role::kColumn)
+        EXPECT_EQ(generator->decode().plan().graph.dtype(input), DType::kBF16) << a->name;
+}
+
+TEST_F(GenerateLowTest, NewWeightsAreTaken) {
+  std::unique_ptr<Generator> generator = make_generator();
+  std::vector<int32_t> prompt = test::some_tokens(3), before = generator->generate(prompt, 20, {.temperature = 0}, 1);
+  session_->initialise();
+  generator->take_weights();
+  EXPECT_NE(generator->generate(prompt, 20, {.temperature = 0}, 1), before);
+}
+
+TEST_F(GenerateLowTest, TheTextIsMostlyThatOfTheFullPass) {
+  std::vector<int32_t> tokens = test::some_tokens(5);
+  std::vector<int32_t> generated = make_generator()->generate(tokens, 30, {.temperature = 0}, 1);
+  int same = 0;  // sums in another order may turn a near tie
+  for (int32_t token : generated) {
+    same += full_->next(tokens) == token;
+    tokens.push_back(token);
+  }
+  EXPECT_GE(same, 26);
+}
 
 TEST(GenerateProgram, TheSameSeedGivesTheSameText) {
   TemporaryFolder folder;

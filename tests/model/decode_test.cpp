@@ -24,16 +24,22 @@ TEST(GptDecode, EqualsTheWholeSequence) {
   for (size_t i = 0; i < arguments.size(); ++i) values[whole.arguments()[i].name] = arguments[i];
   int64_t position = 0;
   for (int64_t t : {2, 1, 2}) {
-    Graph step = decode_graph(model, B, t);
+    Graph step("step");
+    GraphBuilder h(step);
+    DecodeInputs in;
+    in.tokens = h.input("tokens", {DType::kI32, {B, t}});
+    in.positions = h.input("positions", {DType::kI32, {B, t}});
+    in.start = h.input("start", {DType::kI32, {B}});
+    step.add_result("logits", gpt_decode(h, model, in));
     std::vector<HostTensor> inputs;
     for (const Argument& argument : step.arguments()) {
       HostTensor& tensor = inputs.emplace_back(step.type(argument.value));
       if (argument.name == "tokens")
         for (int64_t i = 0; i < B * t; ++i) tensor[i] = arguments[0][i / t * T + position + i % t];
       else if (argument.name == "positions")
-        for (int64_t i = 0; i < t; ++i) tensor[i] = double(position + i);
-      else if (argument.name == "position")
-        tensor[0] = double(position);
+        for (int64_t i = 0; i < B * t; ++i) tensor[i] = double(position + i % t);
+      else if (argument.name == "start")
+        for (int64_t b = 0; b < B; ++b) tensor[b] = double(position);
       else if (values.count(argument.name))
         tensor = values[argument.name];
     }
@@ -45,6 +51,27 @@ TEST(GptDecode, EqualsTheWholeSequence) {
       ASSERT_NEAR(run.results[0][i], expected[at * model.vocab + i % model.vocab], 1e-12);
     }
     position += t;
+  }
+}
+
+// What decode_graph chooses from are the logits of the row's own position, and it says where to go on.
+TEST(GptDecode, TakesTheLikeliestTokenAndGoesOn) {
+  ModelConfig model;
+  model.layers = 1, model.heads = 2, model.width = 8, model.context = 6, model.vocab = 11;
+  Graph graph = decode_graph(model, 2, DType::kF32);
+  std::vector<HostTensor> arguments = random_arguments(graph, 5, model.vocab);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& name = graph.arguments()[i].name;
+    if (name == kNextPosition) arguments[i].data = {3, 5};
+    if (name == kTokensDrawn) arguments[i].data = {7, 8};
+    if (name == "settings") arguments[i].data = {0, 0, 1};
+  }
+  Interpretation run = interpret(graph, arguments);
+  for (size_t u = 0; u < run.updates.size(); ++u) {
+    const std::string& name = graph.argument_of(graph.updates()[u].target)->name;
+    if (name == kNextToken) EXPECT_EQ(run.updates[u].data, run.results[0].data);
+    if (name == kNextPosition) EXPECT_EQ(run.updates[u].data, (std::vector<double>{4, 5}));  // 5 is the last place
+    if (name == kTokensDrawn) EXPECT_EQ(run.updates[u].data, (std::vector<double>{8, 9}));
   }
 }
 

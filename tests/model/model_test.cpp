@@ -34,8 +34,8 @@ TEST(Model, FamiliesTakeTheParametersThatTheyList) {
   for (const ModelFamily* family : model_families()) {
     ModelConfig model{
         .family = std::string(family->name), .layers = 2, .heads = 2, .width = 8, .context = 6, .vocab = 11};
-    for (const Graph& graph :
-         {forward_graph("step", model, 2, 6, true), eval_graph(model, 2, 6), decode_graph(model, 1, 3)}) {
+    for (const Graph& graph : {forward_graph("step", model, 2, 6, true), eval_graph(model, 2, 6),
+                               prefill_graph(model, 2, 3, DType::kF32), decode_graph(model, 2, DType::kBF16)}) {
       verify(graph);
       std::vector<std::string> taken, listed;
       for (const Argument& a : graph.arguments())

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 namespace tokamak::cuda {
@@ -23,21 +24,59 @@ class DeviceMemory : public Memory {
   DeviceBuffer buffer_;
 };
 
-class PinnedReadback : public Readback {
+// A pinned buffer and what says that the copy into it is done.
+struct ReadSlot {
+  explicit ReadSlot(int64_t bytes) : buffer(bytes) {}
+  PinnedBuffer buffer;
+  EventHandle done;
+};
+
+// Slots that are free, for all threads: making one takes as long as a step of generation.
+class ReadSlots {
  public:
-  PinnedReadback(const void* from, int64_t bytes, cudaStream_t queue) : buffer_(bytes) {
-    TOKAMAK_CUDA(cudaMemcpyAsync(buffer_.get(), from, size_t(bytes), cudaMemcpyDeviceToHost, queue));
-    done_.record(queue);
+  std::unique_ptr<ReadSlot> take(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    for (std::unique_ptr<ReadSlot>& slot : free_)
+      if (slot->buffer.bytes() >= bytes) {
+        std::swap(slot, free_.back());
+        std::unique_ptr<ReadSlot> taken = std::move(free_.back());
+        free_.pop_back();
+        return taken;
+      }
+    return std::make_unique<ReadSlot>(std::max(bytes, kLeastBytes));
   }
-  bool ready() const override { return cudaEventQuery(done_.get()) == cudaSuccess; }
-  std::span<const std::byte> wait() override {
-    done_.wait();
-    return {buffer_.get(), size_t(buffer_.bytes())};
+  void give(std::unique_ptr<ReadSlot> slot) {
+    std::lock_guard lock(mutex_);
+    if (free_.size() < kMost) free_.push_back(std::move(slot));
   }
 
  private:
-  PinnedBuffer buffer_;
-  EventHandle done_;
+  std::mutex mutex_;
+  static constexpr int64_t kLeastBytes = 256;
+  static constexpr size_t kMost = 32;
+  std::vector<std::unique_ptr<ReadSlot>> free_;
+};
+
+class PinnedReadback : public Readback {
+ public:
+  PinnedReadback(const void* from, int64_t bytes, cudaStream_t queue, std::shared_ptr<ReadSlots> slots)
+      : bytes_(bytes), slots_(std::move(slots)), slot_(slots_->take(bytes)) {
+    TOKAMAK_CUDA(cudaMemcpyAsync(slot_->buffer.get(), from, size_t(bytes), cudaMemcpyDeviceToHost, queue));
+    slot_->done.record(queue);
+  }
+  ~PinnedReadback() override {
+    if (cudaEventQuery(slot_->done.get()) == cudaSuccess) slots_->give(std::move(slot_));
+  }
+  bool ready() const override { return cudaEventQuery(slot_->done.get()) == cudaSuccess; }
+  std::span<const std::byte> wait() override {
+    slot_->done.wait();
+    return {slot_->buffer.get(), size_t(bytes_)};
+  }
+
+ private:
+  int64_t bytes_;
+  std::shared_ptr<ReadSlots> slots_;
+  std::unique_ptr<ReadSlot> slot_;
 };
 
 class GraphRecording : public Recording {
@@ -164,7 +203,7 @@ class CudaBackend : public Backend {
     if (to != from) TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice, context_.queue()));
   }
   std::unique_ptr<Readback> read_later(const void* from, int64_t bytes) override {
-    return std::make_unique<PinnedReadback>(from, bytes, context_.queue());
+    return std::make_unique<PinnedReadback>(from, bytes, context_.queue(), read_slots_);
   }
   void synchronize() override { TOKAMAK_CUDA(cudaStreamSynchronize(context_.queue())); }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
@@ -189,6 +228,7 @@ class CudaBackend : public Backend {
   Context& context_ = streams_.at(0);
   CudaTuning tuning_{context_};
   InputStage stage_;
+  std::shared_ptr<ReadSlots> read_slots_ = std::make_shared<ReadSlots>();
   int64_t others_ = 0;  // taken before this backend was: the CUDA context, other processes
 };
 
