@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/parallel.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
@@ -50,14 +51,18 @@ void visit(FieldList& v, InspectArguments& c) {
 
 /// A sample as text, or as ids without a tokenizer.
 std::string show(const DataSample& sample, const std::optional<Tokenizer>& tokenizer) {
-  if (!tokenizer) return ordered_json(sample.ids).dump();
+  if (!tokenizer) return format_json(ordered_json(sample.ids));
   return quote(tokenizer->decode(sample.ids));
 }
 
 std::optional<Tokenizer> find_tokenizer(const InspectArguments& arguments, const std::string& path) {
   if (!arguments.tokenizer.empty()) return load_tokenizer(arguments.tokenizer);
-  if (is_prepared(path) && has_tokenizer(path)) return load_tokenizer(path);
-  return std::nullopt;
+  if (!is_prepared(path) || !has_tokenizer(path)) return std::nullopt;
+  try {
+    return load_tokenizer(path);
+  } catch (const UserError&) {
+    return std::nullopt;  // damaged: the report says so
+  }
 }
 
 DataReport inspect(const InspectArguments& arguments, const std::string& path,
@@ -134,6 +139,10 @@ void print_text(const DataReport& report, const std::vector<DataSample>& samples
                report.index->end_of_text);
     print_split("train", report.index->train);
     print_split("val", report.index->val);
+    if (!report.index->sealed)
+      fmt::print(
+          "  index.json is of an earlier version, without checksums of itself and of the tokenizer: damage of these\n"
+          "  cannot be found; `tokamak prepare` makes an index with them\n");
   } else {
     fmt::print("{}: {} file{}\n", report.path, report.files.size(), report.files.size() == 1 ? "" : "s");
   }
@@ -184,6 +193,7 @@ ordered_json to_json(const DataReport& report) {
   if (!report.index) return json;
   json["vocab_size"] = report.index->vocab_size;
   json["end_of_text"] = report.index->end_of_text;
+  json["index_has_checksum"] = report.index->sealed;
   for (const char* name : {"train", "val"}) {
     json[name] = to_json(name == std::string("train") ? report.index->train : report.index->val);
     json[name]["document_lengths"] = to_json(report.tokens(name).lengths());
@@ -200,7 +210,7 @@ void print_json(const DataReport& report, const std::vector<DataSample>& samples
     if (tokenizer) shown["text"] = tokenizer->decode(sample.ids);
     json["samples"].push_back(shown);
   }
-  fmt::print("{}\n", dump(json));
+  fmt::print("{}\n", format_json(json));
 }
 
 int run_inspect(const InspectArguments& arguments) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
 #include "cli/quote.h"
@@ -16,9 +17,9 @@
 #include "config/config.h"
 #include "config/json.h"
 #include "data/corpus.h"
-#include "data/data_tokenizer.h"
 #include "data/ledger.h"
 #include "train/checkpoint.h"
+#include "train/run_folder.h"
 
 namespace tokamak {
 
@@ -79,7 +80,7 @@ class Reader {
     std::string path = (std::filesystem::path(run) / "config.json").string();
     RunConfig config = run_config_from_json(read_file(path), path);
     try {
-      tokenizer_ = load_data_tokenizer(config.data);
+      tokenizer_ = load_run_tokenizer(run, config.data);
       corpus_.emplace(open_training_data(config, tokenizer_, &record));
       require_same_data(record, corpus_->record(), run);
     } catch (const UserError& error) {
@@ -98,7 +99,7 @@ class Reader {
     std::vector<int32_t> window(size_t(corpus_->context()) + 1);
     reader(place)->read(place.window, window);
     window.resize(std::min(window.size(), size_t(tokens)));
-    return tokenizer_ ? tokenizer_->decode(window) : ordered_json(window).dump();
+    return tokenizer_ ? tokenizer_->decode(window) : format_json(ordered_json(window));
   }
 
  private:
@@ -147,7 +148,7 @@ void show_samples(const LedgerArguments& arguments, const OpenedLedger& opened, 
     else
       print_sample(sample, place, dataset, reader, arguments.tokens);
   }
-  if (arguments.json) fmt::print("{}\n", dump(json));
+  if (arguments.json) fmt::print("{}\n", format_json(json));
 }
 
 void show_step(const LedgerArguments& arguments, const OpenedLedger& opened) {
@@ -270,7 +271,7 @@ ordered_json to_json(const OpenedLedger& opened, const Verdict& verdict) {
 void show_run(const LedgerArguments& arguments, const OpenedLedger& opened) {
   Verdict verdict = judge(arguments, opened);
   if (arguments.json) {
-    fmt::print("{}\n", dump(to_json(opened, verdict)));
+    fmt::print("{}\n", format_json(to_json(opened, verdict)));
   } else {
     print_history(opened.ledger, opened.record);
     print_uses(verdict, opened.record);

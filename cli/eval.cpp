@@ -1,14 +1,13 @@
 // `tokamak eval`: validation loss, perplexity and bits per byte of a checkpoint.
 #include <fmt/core.h>
 
-#include <limits>
-
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "train/evaluator.h"
+#include "train/run_folder.h"
 #include "train/session.h"
 
 namespace tokamak {
@@ -29,7 +28,7 @@ void visit(FieldList& v, EvalArguments& c) {
   v("data", c.data, "other data than the run's, in the forms of data.path");
   v("tokenizer", c.tokenizer, "folder with the data's tokenizer; empty: its own, or that of the run's data");
   v("split", c.split, "which part of the data", one_of({"val", "train"}));
-  v("batches", c.batches, "how many batches from its beginning; 0: all", at_least(0));
+  v("batches", c.batches, "how many batches of train.batch windows, from its beginning; 0: all", at_least(0));
   v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
 }
@@ -48,10 +47,17 @@ std::shared_ptr<const Corpus> open_corpus(const EvalArguments& arguments, const 
   return std::make_shared<const Corpus>(std::move(*corpus));
 }
 
-// Of the data to evaluate on, else of the run's own: both have the model's vocabulary.
-std::shared_ptr<const Tokenizer> find_tokenizer(const DataConfig& data, const DataConfig& own) {
-  std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(data);
-  return tokenizer ? tokenizer : load_data_tokenizer(own);
+// Of the data to evaluate on, where it is named, else the run's own: both have the model's vocabulary.
+std::shared_ptr<const Tokenizer> find_tokenizer(const EvalArguments& arguments, const RunConfig& config,
+                                                const OpenedModel& model) {
+  bool named = !arguments.data.empty() || !arguments.tokenizer.empty();
+  std::shared_ptr<const Tokenizer> tokenizer = named ? load_data_tokenizer(config.data) : nullptr;
+  return tokenizer ? tokenizer : load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data);
+}
+
+std::string name_of(const Evaluation& evaluation) {
+  size_t entries = evaluation.entries.size();
+  return entries == 1 ? evaluation.entries.front().path : fmt::format("{} entries together", entries);
 }
 
 int run_eval(const EvalArguments& arguments) {
@@ -62,20 +68,23 @@ int run_eval(const EvalArguments& arguments) {
   // Files are what they are named for; a folder made by `prepare` has both parts.
   if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
   if (!arguments.tokenizer.empty()) config.data.tokenizer = arguments.tokenizer;
-  std::shared_ptr<const Tokenizer> tokenizer = find_tokenizer(config.data, model.config.data);
+  std::shared_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments, config, model);
   std::shared_ptr<const Corpus> corpus = open_corpus(arguments, config, tokenizer);
-  int64_t batches = arguments.batches > 0 ? arguments.batches : std::numeric_limits<int64_t>::max();
-  Evaluator evaluator(corpus, tokenizer.get(), config, batches);
+  int64_t windows = arguments.batches > 0 ? arguments.batches * config.train.batch : corpus->windows();
+  Evaluator evaluator(corpus, tokenizer.get(), config, windows);
   Machine machine = open_machine(config);
   TensorStore store(*machine.backend);
   LossProgram program(config, machine.platform, *machine.backend, store);
   load_parameters(model.checkpoint.path, store);
   Evaluation evaluation = evaluator.evaluate([&](const Batch& batch) { return program.run(batch); });
   fmt::print("{} (step {}), {} of {}: {} tokens\n", model.checkpoint.path.string(), model.checkpoint.state.step,
-             arguments.split, corpus->datasets().front()->path(), evaluation.tokens);
+             arguments.split, name_of(evaluation), evaluation.tokens);
   fmt::print("loss {:.4f}  perplexity {:.3f}", evaluation.loss, evaluation.perplexity);
   if (evaluation.bits_per_byte > 0) fmt::print("  bits per byte {:.4f}", evaluation.bits_per_byte);
   fmt::print("\n");
+  if (evaluation.entries.size() > 1)
+    for (const EntryLoss& entry : evaluation.entries)
+      fmt::print("  {}: loss {:.4f}, {} tokens\n", entry.path, entry.loss, entry.tokens);
   if (!evaluation.unknown.empty()) fmt::print("{}\n", evaluation.unknown);
   return 0;
 }

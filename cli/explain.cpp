@@ -36,7 +36,7 @@ struct ExplainOptions {
 };
 
 void visit(FieldList& v, ExplainOptions& c) {
-  v.config_file("config", c.config, "run file (TOML)");
+  v.config_file("config", c.config, "run file (TOML, or a run's config.json), or the folder of a run");
   v("graph", c.graph, "print the graphs, as written and as compiled");
   v("plan", c.plan, "print every launch with the place of its operands in memory");
   v("nominal", c.nominal,

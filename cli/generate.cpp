@@ -6,10 +6,10 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
-#include "config/data_config.h"
 #include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
 #include "train/generator.h"
+#include "train/run_folder.h"
 #include "train/trainer.h"
 
 namespace tokamak {
@@ -32,7 +32,7 @@ struct GenerateArguments {
 void visit(FieldList& v, GenerateArguments& c) {
   v.positional("run", c.run, "run folder or checkpoint", false);
   v("prompt", c.prompt, "text to continue; empty: begin a document");
-  v("vocab", c.vocab, "folder with the tokenizer; empty: that of the run's data");
+  v("vocab", c.vocab, "folder with the tokenizer; empty: the run's own");
   v("tokens", c.tokens, "tokens to generate; fewer when a document ends", at_least(1));
   v("samples", c.samples, "texts to generate", at_least(1));
   v("temperature", c.temperature, "0 takes the likeliest token, 1 samples the model's own distribution", at_least(0));
@@ -78,10 +78,10 @@ class Printer {
 };
 
 Tokenizer open_tokenizer(const GenerateArguments& arguments, const OpenedModel& model) {
-  DataConfig data = model.config.data;
-  std::string vocab = arguments.vocab.empty() ? data.path.front() : arguments.vocab;
+  std::string vocab = arguments.vocab.empty() ? model.config.data.path.front() : arguments.vocab;
   std::shared_ptr<const Tokenizer> tokenizer =
-      arguments.vocab.empty() ? load_data_tokenizer(data) : std::make_shared<const Tokenizer>(load_tokenizer(vocab));
+      arguments.vocab.empty() ? load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data)
+                              : std::make_shared<const Tokenizer>(load_tokenizer(vocab));
   if (!tokenizer)
     user_error(
         "[generate] expected the run's tokenizer in {}, got none; check the path, or name the folder with its files: "

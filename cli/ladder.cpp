@@ -38,7 +38,7 @@ struct LadderArguments {
 };
 
 void visit(FieldList& v, LadderArguments& c) {
-  v.config_file("run", c.config, "run file (TOML)");
+  v.config_file("run", c.config, "run file (TOML, or a run's config.json), or the folder of a run");
   v.config(c.run);
   v("steps", c.steps, "timed steps a rung", at_least(1));
   v("warmup", c.warmup, "steps before them; 0: 1 on the CPU, 4 on a GPU", at_least(0));

@@ -4,14 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.h"
+
 namespace tokamak {
 
-/// As one line of JSON; bytes in strings that are no UTF-8 become U+FFFD.
-inline std::string dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-/// As JSON quotes it.
-inline std::string quote(const std::string& text) { return dump(text); }
+/// As JSON quotes it; bytes that are no UTF-8 become U+FFFD.
+inline std::string quote(const std::string& text) { return format_json(nlohmann::json(text)); }
 
 }  // namespace tokamak

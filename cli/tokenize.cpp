@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "cli/commands.h"
 #include "data/shard.h"
 #include "data/tokenizer_files.h"
@@ -60,7 +61,7 @@ void append_json(const std::vector<int32_t>& ids, std::string& text) {
 }
 
 std::vector<int32_t> parse_ids(std::string_view text, const std::string& where) {
-  json list = json::parse(text, nullptr, false);
+  json list = parse_json(text);
   bool good = list.is_array();
   std::vector<int32_t> ids;
   for (size_t i = 0; good && i < list.size(); ++i) {
@@ -82,10 +83,10 @@ class LineTranslator {
     std::string where = fmt::format("line {}", number);
     if (options_.decode) {
       // Ids may cut a character in two; JSON can hold only whole ones, so parts show as U+FFFD.
-      out += json(tokenizer_.decode(parse_ids(line, where))).dump(-1, ' ', false, json::error_handler_t::replace);
+      out += format_json(json(tokenizer_.decode(parse_ids(line, where))));
       return;
     }
-    json text = json::parse(line, nullptr, false);
+    json text = parse_json(line);
     if (!text.is_string())
       user_error("[tokenize] {}: expected a JSON string such as \"some text\", got {}", where, line.substr(0, 60));
     const std::string& content = text.get_ref<const std::string&>();

@@ -15,6 +15,7 @@
 #include "cli/machine.h"
 #include "cli/streams.h"
 #include "config/config.h"
+#include "data/data_tokenizer.h"
 #include "train/progress.h"
 #include "train/trainer.h"
 
@@ -24,10 +25,11 @@ namespace {
 struct TrainArguments {
   std::string config;
   RunConfig run;
+  GivenOptions given;
 };
 
 void visit(FieldList& v, TrainArguments& c) {
-  v.config_file("run", c.config, "run file (TOML)");
+  v.config_file("run", c.config, "run file (TOML, or a run's config.json); or the folder of a run, which goes on");
   v.config(c.run);
 }
 
@@ -89,7 +91,11 @@ void print_end(Console& console, const TrainSummary& summary, const RunConfig& r
                     std::min(100 * summary.data_wait, 100.0)));
   if (!summary.val_loss) return;
   std::string bits = summary.bits_per_byte ? fmt::format(", {:.4f} bits per byte", *summary.bits_per_byte) : "";
-  console.line(fmt::format("validation loss {:.4f}{}", *summary.val_loss, bits));
+  std::string part = summary.val_windows == summary.all_val_windows
+                         ? ""
+                         : fmt::format(" (the first {} of {} windows; `tokamak eval` takes all)", summary.val_windows,
+                                       summary.all_val_windows);
+  console.line(fmt::format("validation loss {:.4f}{}{}", *summary.val_loss, bits, part));
 }
 
 // Begins where the process began.
@@ -100,16 +106,24 @@ StartClock clock_of_process() {
   return clock;
 }
 
+// The vocabulary is the data's unless one is given; a preset's is GPT-2's, for data that does not tell its own.
+RunConfig configure(const TrainArguments& arguments) {
+  RunConfig config = arguments.run;
+  if (!arguments.given.has("model.vocab"))
+    config.model.vocab = find_data_vocab(config.data).value_or(config.model.vocab);
+  return config;
+}
+
 int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
   StopSignal stop("finishing this step; again to quit now\n");
   std::signal(SIGPIPE, SIG_IGN);
   Console console(start);
-  Machine machine = start.time("device", [&] { return open_machine(arguments.run); });
+  RunConfig config = configure(arguments);
+  Machine machine = start.time("device", [&] { return open_machine(config); });
   console.line(describe(machine));
-  TrainSummary summary =
-      train(arguments.run, machine.platform, *machine.backend, console, [&] { return stop.requested(); });
-  print_end(console, summary, arguments.run);
+  TrainSummary summary = train(config, machine.platform, *machine.backend, console, [&] { return stop.requested(); });
+  print_end(console, summary, config);
   return summary.stopped ? stopped_status() : 0;
 }
 

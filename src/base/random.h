@@ -8,12 +8,13 @@
 
 namespace tokamak {
 
-/// Four independent 32-bit words for one counter value.
-inline std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high = 0) {
+/// Four independent 32-bit words for one counter value. 7 rounds are the fewest that pass TestU01's BigCrush.
+template <int kRounds = 10>
+std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high = 0) {
   uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
   uint32_t c0 = uint32_t(counter_low), c1 = uint32_t(counter_low >> 32);
   uint32_t c2 = uint32_t(counter_high), c3 = uint32_t(counter_high >> 32);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     uint64_t p0 = uint64_t(0xD2511F53u) * c0, p1 = uint64_t(0xCD9E8D57u) * c2;
     uint32_t n0 = uint32_t(p1 >> 32) ^ c1 ^ k0, n2 = uint32_t(p0 >> 32) ^ c3 ^ k1;
     c1 = uint32_t(p1);

@@ -40,4 +40,11 @@ void assign(const std::vector<Field>& fields, const std::vector<Assignment>& ass
   }
 }
 
+std::vector<Field> config_fields(const std::vector<Field>& fields) {
+  std::vector<Field> selected;
+  for (const Field& field : fields)
+    if (field.kind == FieldKind::kConfig) selected.push_back(field);
+  return selected;
+}
+
 }  // namespace tokamak

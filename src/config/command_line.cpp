@@ -4,8 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "config/toml.h"
+#include "config/run_file.h"
 
 namespace tokamak {
 
@@ -152,7 +151,7 @@ GivenOptions read_options(const std::vector<Field>& fields, std::span<const std:
   for (const Field& field : fields) {
     if (field.kind != FieldKind::kConfigFile) continue;
     const std::string& path = *std::get<std::string*>(field.target);
-    if (!path.empty()) assign_all(parse_toml(fields, read_file(path), path));
+    if (!path.empty()) assign_all(read_run_file(fields, path));
   }
   assign_all(options);
   return given;

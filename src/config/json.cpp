@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "config/assignment.h"
 #include "config/config.h"
 #include "config/former_keys.h"
@@ -13,6 +14,8 @@ namespace tokamak {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kDisablePasses = "compile.disable_passes";
 
 Value to_value(const Json& json, const std::string& where) {
   if (json.is_boolean()) return json.get<bool>();
@@ -41,15 +44,20 @@ void read_object(const Json& object, const std::string& prefix, std::string_view
   }
 }
 
-// Takes out what earlier versions wrote of single passes; returns the names of those that were off.
-std::vector<std::string> take_former_switches(std::vector<Assignment>& assignments) {
+// What earlier versions wrote of single passes becomes part of compile.disable_passes.
+void replace_former_switches(std::vector<Assignment>& assignments) {
   std::vector<std::string> off;
   std::erase_if(assignments, [&](const Assignment& assignment) {
     std::string_view pass = former_pass_switch(assignment.key);
     if (!pass.empty() && assignment.value == Value(false)) off.emplace_back(pass);
     return !pass.empty();
   });
-  return off;
+  if (off.empty()) return;
+  for (const Assignment& assignment : assignments)
+    if (auto* names = std::get_if<std::vector<std::string>>(&assignment.value);
+        names && assignment.key == kDisablePasses)
+      off.insert(off.begin(), names->begin(), names->end());
+  assignments.push_back({kDisablePasses, off, kDisablePasses});
 }
 
 }  // namespace
@@ -62,19 +70,21 @@ std::string to_json(const RunConfig& config) {
     for (char& c : pointer) c = c == '.' ? '/' : c;
     std::visit([&](const auto& value) { root[Json::json_pointer(pointer)] = value; }, get(field));
   }
-  return root.dump(2);
+  return format_json(root, 2);
 }
 
-RunConfig run_config_from_json(std::string_view text, std::string_view where) {
-  Json root = Json::parse(text, nullptr, false);
+std::vector<Assignment> parse_json(std::string_view text, std::string_view where) {
+  Json root = parse_ordered_json(text);
   if (!root.is_object()) user_error("[{}] expected a JSON object with the run's configuration, got other text", where);
   std::vector<Assignment> assignments;
   read_object(root, "", where, assignments);
-  std::vector<std::string> off = take_former_switches(assignments);
+  replace_former_switches(assignments);
+  return assignments;
+}
+
+RunConfig run_config_from_json(std::string_view text, std::string_view where) {
   RunConfig config;
-  assign(fields_of(config), assignments);
-  std::vector<std::string>& disabled = config.compile.disable_passes;
-  disabled.insert(disabled.end(), off.begin(), off.end());
+  assign(fields_of(config), parse_json(text, where));
   return config;
 }
 

@@ -7,7 +7,7 @@
 namespace tokamak {
 
 struct ModelConfig {
-  std::string preset;           // gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m; empty: the sizes below
+  std::string preset;           // small, gpt2-124m, gpt2-355m, ...; empty: the sizes below
   std::string family = "gpt2";  // see model/model.h
   int64_t layers = 12;
   int64_t heads = 12;

@@ -13,9 +13,12 @@ namespace {
 struct Preset {
   const char* name;
   int64_t layers, heads, width;
+  int64_t context = 1024;
+  int64_t vocab = 50257;
 };
 
-constexpr std::array<Preset, 4> kPresets = {{
+constexpr std::array<Preset, 5> kPresets = {{
+    {"small", 4, 6, 192, 128, 0},
     {"gpt2-124m", 12, 12, 768},
     {"gpt2-355m", 24, 16, 1024},
     {"gpt2-774m", 36, 20, 1280},
@@ -38,8 +41,8 @@ void apply_preset(ModelConfig& model) {
     model.layers = preset.layers;
     model.heads = preset.heads;
     model.width = preset.width;
-    model.context = 1024;
-    model.vocab = 50257;
+    model.context = preset.context;
+    model.vocab = preset.vocab;
     model.bias = true;
     model.tie_weights = true;
     return;

@@ -1,4 +1,5 @@
-// Named model sizes: those of GPT-2 (Radford et al., "Language Models are Unsupervised Multitask Learners", table 2).
+// Named model sizes: a small one for a few megabytes of text, and those of GPT-2 (Radford et al., "Language Models are
+// Unsupervised Multitask Learners", table 2).
 #pragma once
 
 #include <string>

@@ -73,18 +73,34 @@ struct Reader {
   }
 };
 
-std::vector<Field> config_fields(const std::vector<Field>& fields) {
-  std::vector<Field> selected;
-  for (const Field& field : fields) {
-    if (field.kind == FieldKind::kConfig) selected.push_back(field);
+/// Every dot of a key is a table in a table, however deep, and whoever walks through them would overflow the stack. So
+/// few dots outside of quotes are enough for any line of a run file.
+void check_depth(std::string_view text, std::string_view name) {
+  constexpr int kMaxDots = 100;
+  int line = 1, dots = 0;
+  char quote = 0;
+  bool in_comment = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '\n') {
+      ++line;
+      dots = quote = 0;
+      in_comment = false;
+    }
+    if (in_comment) continue;
+    if (quote == '"' && c == '\\') ++i;
+    if (!quote && c == '#') in_comment = true;
+    if (c == '"' || c == '\'') quote = !quote ? c : quote == c ? 0 : quote;
+    if (!quote && c == '.' && ++dots > kMaxDots)
+      user_error("[{}:{}] expected a key of a few parts, got one of more than {}", name, line, kMaxDots);
   }
-  return selected;
 }
 
 }  // namespace
 
 std::vector<Assignment> parse_toml(const std::vector<Field>& fields, std::string_view text, std::string_view name) {
   std::vector<Field> known = config_fields(fields);
+  check_depth(text, name);
   Reader reader{known, name};
   try {
     reader.table(toml::parse(text, name), "");

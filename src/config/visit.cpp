@@ -14,7 +14,8 @@ void visit(FieldList& v, ModelConfig& c) {
   v("heads", c.heads, "attention heads; they must divide the width", between(1, 10000));
   v("width", c.width, "size of the residual stream", between(1, 1 << 20));
   v("context", c.context, "longest sequence, in tokens", between(1, 1 << 24));
-  v("vocab", c.vocab, "vocabulary size; 0: the data's", between(0, 1 << 24));
+  v("vocab", c.vocab, "vocabulary size; 0: the data's, which `train` also takes when none is given",
+    between(0, 1 << 24));
   v("bias", c.bias, "biases in linear layers and norms");
   v("tie_weights", c.tie_weights, "the token embedding is also the last layer's matrix");
   v("dropout", c.dropout, "chance that a value is dropped in training", from_up_to(0, 1));

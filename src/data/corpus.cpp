@@ -78,6 +78,10 @@ std::optional<int32_t> Corpus::end_of_text() const {
   return found;
 }
 
+void Corpus::verify_used() const {
+  for (const auto& dataset : datasets_) dataset->verify_used();
+}
+
 double Corpus::tokens_per_byte() const {
   double bytes = 0;  // of text, for kMixtureBlock tokens
   for (size_t i = 0; i < datasets_.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "data/dataset.h"
@@ -12,6 +13,7 @@
 
 namespace tokamak {
 
+struct DataConfig;
 struct RunConfig;
 
 class Corpus {
@@ -35,6 +37,8 @@ class Corpus {
   int64_t needed_vocab() const;
   /// The marker between documents, where it is known. UserError when datasets differ in it.
   std::optional<int32_t> end_of_text() const;
+  /// Dataset::verify_used() of all.
+  void verify_used() const;
   /// Of the mixture; 0 when it is not known of a dataset.
   double tokens_per_byte() const;
 
@@ -45,15 +49,18 @@ class Corpus {
 };
 
 /// Opens data.path for training. Text needs a tokenizer; null: there is none. `began`: the data that the run began
-/// with, whose bytes per window of text are kept. UserErrors name the entry: not there, of a form that cannot be
-/// trained on directly, too short, tokens that model.vocab lacks.
+/// with, whose bytes per window of text are kept. `verify`: Corpus::verify_used() does something. UserErrors name the
+/// entry: not there, of a form that cannot be trained on directly, too short, tokens that model.vocab lacks.
 Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
-                          const DataRecord* began = nullptr);
+                          const DataRecord* began = nullptr, bool verify = false);
 
 /// Opens what is there for validation: data.val_path, or else the val splits of the folders made by `prepare` in
 /// data.path. Of a folder in data.val_path the val split is taken, or all of it where it has none. Nothing when there
 /// is no validation data or none longer than a window.
 std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
+
+/// A sentence for each folder of data.path whose index, made by an earlier version, cannot tell all damage.
+std::vector<std::string> checksum_warnings(const DataConfig& config);
 
 /// The marker between documents: data.end_of_text, else the data's, else the tokenizer's; nothing if none is known.
 std::optional<int32_t> find_end_of_text(const RunConfig& config, const Corpus& corpus, const Tokenizer* tokenizer);

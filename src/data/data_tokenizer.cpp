@@ -48,19 +48,24 @@ std::shared_ptr<const Tokenizer> load_data_tokenizer(const DataConfig& config) {
   return tokenizer;
 }
 
+std::optional<int64_t> find_data_vocab(const DataConfig& data) {
+  for (const DataPath& path : parse_data_paths(data.path, "data.path")) require_exists(path.path);
+  int64_t vocab = 0;
+  for (const std::string& folder : prepared_folders(data)) vocab = std::max(vocab, read_shard_index(folder).vocab_size);
+  if (vocab > 0) return vocab;
+  if (auto tokenizer = load_data_tokenizer(data)) return tokenizer->vocab_size();
+  return std::nullopt;
+}
+
 RunConfig with_data_vocab(RunConfig config) {
   if (config.model.vocab != 0) return config;
-  for (const DataPath& path : parse_data_paths(config.data.path, "data.path")) require_exists(path.path);
-  for (const std::string& folder : prepared_folders(config.data))
-    config.model.vocab = std::max(config.model.vocab, read_shard_index(folder).vocab_size);
-  if (config.model.vocab != 0) return config;
-  if (auto tokenizer = load_data_tokenizer(config.data))
-    config.model.vocab = tokenizer->vocab_size();
-  else
+  std::optional<int64_t> found = find_data_vocab(config.data);
+  if (!found)
     user_error(
         "[model.vocab] expected the size of the vocabulary, got 0, and {} does not tell it; give --model.vocab, or the "
         "vocabulary's files with --data.tokenizer, or name a folder made by `tokamak prepare`",
         config.data.path.front());
+  config.model.vocab = *found;
   return config;
 }
 

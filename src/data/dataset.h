@@ -60,6 +60,9 @@ class Dataset {
   virtual DatasetFacts facts() const = 0;
   /// The files behind it, in order.
   virtual std::vector<FileFingerprint> fingerprints() const = 0;
+  /// Returns when every file that was read from so far is known to be as its index says; a UserError names one that is
+  /// damaged. Does nothing where there is no index.
+  virtual void verify_used() const {}
 };
 
 /// Of the tokens of up to 16 windows, from the first to the last: what the files mean as they are read now.

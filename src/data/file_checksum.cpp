@@ -5,7 +5,6 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "base/file.h"
 
 namespace tokamak {
 
@@ -15,8 +14,7 @@ constexpr int64_t kPieceBytes = int64_t(1) << 20;
 
 }  // namespace
 
-std::string checksum_file(const std::filesystem::path& path) {
-  FileReader file(path);
+std::string checksum_file(const FileReader& file) {
   Checksum sum;
   std::vector<std::byte> buffer;
   for (int64_t at = 0; at < file.size(); at += int64_t(buffer.size())) {
@@ -27,6 +25,8 @@ std::string checksum_file(const std::filesystem::path& path) {
   return format_checksum(sum.digest());
 }
 
+std::string checksum_file(const std::filesystem::path& path) { return checksum_file(FileReader(path)); }
+
 bool has_checksum(const std::filesystem::path& path, const std::string& checksum) {
   try {
     return checksum_file(path) == checksum;
@@ -35,13 +35,13 @@ bool has_checksum(const std::filesystem::path& path, const std::string& checksum
   }
 }
 
-void verify_file(const std::filesystem::path& path, const std::string& checksum, std::string_view where) {
-  std::string got = checksum_file(path);
+void verify_file(const FileReader& file, const std::string& checksum, std::string_view where) {
+  std::string got = checksum_file(file);
   if (got != checksum)
     user_error(
         "[{}] {}: expected the checksum {} of its index, got {}; the file is damaged: copy it again or run `prepare` "
         "again",
-        where, path.string(), checksum, got);
+        where, file.path().string(), checksum, got);
 }
 
 }  // namespace tokamak

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
+
 namespace tokamak {
 
 struct FileChecksum {
@@ -15,12 +17,13 @@ struct FileChecksum {
 };
 
 /// The checksum of all bytes of a file, which is read in pieces; see base/checksum.h.
+std::string checksum_file(const FileReader& file);
 std::string checksum_file(const std::filesystem::path& path);
 
 /// Whether a file is there, can be read and has this checksum.
 bool has_checksum(const std::filesystem::path& path, const std::string& checksum);
 
-/// A UserError, which begins with `[where]`, if a file's checksum is not the expected one.
-void verify_file(const std::filesystem::path& path, const std::string& checksum, std::string_view where);
+/// A UserError, which begins with `[where]`, if a file's checksum is not the one that the folder's index has.
+void verify_file(const FileReader& file, const std::string& checksum, std::string_view where);
 
 }  // namespace tokamak

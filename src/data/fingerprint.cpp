@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/checksum.h"
-#include "base/file.h"
 
 namespace tokamak {
 
@@ -15,8 +14,9 @@ constexpr int64_t kPages = 16;
 
 }  // namespace
 
-FileFingerprint fingerprint_file(const std::filesystem::path& path) {
-  FileReader file(path);
+FileFingerprint fingerprint_file(const std::filesystem::path& path) { return fingerprint_file(FileReader(path)); }
+
+FileFingerprint fingerprint_file(const FileReader& file) {
   int64_t size = file.size();
   Checksum sum;
   std::vector<std::byte> buffer;
@@ -36,7 +36,7 @@ FileFingerprint fingerprint_file(const std::filesystem::path& path) {
       add(kEdgeBytes + between / (2 * kPages) * (2 * i + 1) - kPageBytes / 2, kPageBytes);
     add(size - kEdgeBytes, kEdgeBytes);
   }
-  return {path.string(), size, format_checksum(sum.digest())};
+  return {file.path().string(), size, format_checksum(sum.digest())};
 }
 
 std::vector<FileFingerprint> fingerprints_from(const JsonFields& fields, const char* key) {

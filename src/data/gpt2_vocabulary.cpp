@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "data/byte_alphabet.h"
 #include "data/vocabulary_builder.h"
 
@@ -12,13 +13,14 @@ namespace tokamak {
 Vocabulary parse_gpt2_vocabulary(std::string_view merges, std::string_view merges_name, std::string_view tokens,
                                  std::string_view tokens_name) {
   VocabularyBuilder builder(fmt::format("{} with {}", merges_name, tokens_name));
-  nlohmann::json object = nlohmann::json::parse(tokens, nullptr, false);
+  nlohmann::json object = parse_json(tokens);
   if (!object.is_object())
     user_error("[tokenizer] {}: expected a JSON object from token to id, got something else; fetch the file again",
                tokens_name);
   for (const auto& [spelling, id] : object.items()) {
     if (!id.is_number_integer())
-      user_error("[tokenizer] {}: expected a whole number as the id of '{}', got {}", tokens_name, spelling, id.dump());
+      user_error("[tokenizer] {}: expected a whole number as the id of '{}', got {}", tokens_name, spelling,
+                 format_json(id));
     builder.add_token(spelling, id.get<int64_t>());
   }
   for (size_t begin = 0, line = 0; begin < merges.size(); ++line) {
@@ -50,7 +52,7 @@ std::string format_gpt2_tokens(const Vocabulary& vocabulary) {
     // Straight into the list: assignment by key would search it, which makes writing quadratic.
     entries.push_back({special[id] ? token : spell_bytes(token), int64_t(id)});
   }
-  return object.dump();
+  return format_json(object);
 }
 
 }  // namespace tokamak

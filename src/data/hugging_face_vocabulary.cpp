@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "data/byte_alphabet.h"
 #include "data/gpt2_vocabulary.h"
 #include "data/pretokenizer.h"
@@ -21,8 +22,7 @@ constexpr const char* kTiedMerges = "tied_merges";
   user_error(
       "[tokenizer] {}: expected {} in {}, got {}; only byte-level BPE is supported, with text cut into words as {} "
       "do",
-      name, expected, field, got.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80),
-      pretokenizer_names());
+      name, expected, field, format_json(got).substr(0, 80), pretokenizer_names());
 }
 
 json field(const json& object, const char* key) { return object.is_object() ? object.value(key, json()) : json(); }
@@ -106,7 +106,7 @@ void add_model(const json& model, std::string_view name, VocabularyBuilder& buil
 }  // namespace
 
 Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view name) {
-  json root = json::parse(text, nullptr, false);
+  json root = parse_json(text);
   if (!root.is_object() || !root.contains("model"))
     user_error(
         "[tokenizer] {}: expected a JSON object with a field `model`, got something else; name a tokenizer.json "
@@ -152,7 +152,7 @@ std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
                 {"fuse_unk", false},
                 {"byte_fallback", false},
                 {"ignore_merges", vocabulary.whole_words},
-                {"vocab", json::parse(format_gpt2_tokens(vocabulary))},
+                {"vocab", parse_json(format_gpt2_tokens(vocabulary))},
                 {"merges", merges}};
   if (vocabulary.tied_merges) model[kTiedMerges] = true;
   json root = {{"version", "1.0"},
@@ -164,7 +164,7 @@ std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
                {"post_processor", byte_level},
                {"decoder", byte_level},
                {"model", model}};
-  return root.dump(1);
+  return format_json(root, 1);
 }
 
 }  // namespace tokamak

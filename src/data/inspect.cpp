@@ -178,6 +178,9 @@ DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
   };
   list("train", index.train);
   list("val", index.val);
+  size_t shards = infos.size();
+  for (const FileChecksum& file : index.tokenizer)
+    report.files.push_back({.path = folder / file.file, .format = "tokenizer", .checksum = file.checksum});
 
   int64_t token_bytes = shard_token_bytes(index.vocab_size);
   SharedProgress progress(tell, (index.train.tokens() + index.val.tokens()) * token_bytes);
@@ -191,6 +194,10 @@ DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
       progress.add(info.tokens * token_bytes);
     }
   });
+  for (size_t i = shards; i < report.files.size(); ++i) {
+    FileReport& file = report.files[i];
+    note_problem(file, [&] { verify_file(FileReader(file.path), file.checksum, "tokenizer"); });
+  }
   return report;
 }
 

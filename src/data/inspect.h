@@ -23,7 +23,7 @@ using InspectProgress = std::function<void(int64_t done, int64_t total)>;
 struct FileReport {
   std::filesystem::path path;
   std::string split;          // train or val, of a prepared folder
-  std::string format;         // one of source_formats()
+  std::string format;         // one of source_formats(), or tokenizer
   int64_t bytes = 0;          // of the file; 0 if it cannot be opened
   std::string checksum;       // of a shard: of the whole file; of other tokens: the fingerprint
   std::string stored_as;      // of tokens: uint16 and the like; empty where it is not known
@@ -45,7 +45,7 @@ struct DataReport {
   TokenStats tokens(std::string_view split) const;  // of its good files, in order
 };
 
-/// Reads every shard of a folder and compares it with the index. A UserError only if the index itself is not good.
+/// Reads every file of a folder and compares it with the index. A UserError only if the index itself is not good.
 DataReport inspect_folder(const std::filesystem::path& folder, const InspectProgress& progress = {});
 
 /// Reads files of tokens and of documents: `input` is a file, a folder or a pattern, see find_files(). `separator` is

@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/json.h"
 
 namespace tokamak {
 
@@ -14,30 +15,28 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr size_t kShown = 80;  // bytes of what came, in messages
-constexpr const char* kSeal = "checksum";
 
 /// Of an object without its seal.
 template <typename Json>
 std::string seal_of(const Json& object) {
-  std::string text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = format_json(object);
   return format_checksum(checksum(std::as_bytes(std::span(text))));
 }
 
 std::string show(const ordered_json& value) {
   if (value.is_null()) return "nothing";
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace).substr(0, kShown);
+  return format_json(value).substr(0, kShown);
 }
 
 }  // namespace
 
 std::string seal_json(json object) {
   object[kSeal] = seal_of(object);
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return format_json(object, 2) + "\n";
 }
 
 JsonFields::JsonFields(std::string_view text, std::string_view place, std::string_view remedy)
-    : object_(std::make_shared<const ordered_json>(ordered_json::parse(text, nullptr, false))), place_(place),
-      remedy_(remedy) {
+    : object_(std::make_shared<const ordered_json>(parse_ordered_json(text))), place_(place), remedy_(remedy) {
   if (!object_->is_object())
     user_error("[data] {}: expected a JSON object, got {}; {}", place, text.substr(0, kShown), remedy);
 }

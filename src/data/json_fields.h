@@ -12,8 +12,10 @@
 
 namespace tokamak {
 
-/// The text of a JSON object, with the checksum of all other fields as its field `checksum`. Strings may hold any
-/// bytes.
+/// The field with the checksum of all others.
+inline constexpr const char* kSeal = "checksum";
+
+/// The text of a JSON object with its seal. Strings may hold any bytes.
 std::string seal_json(nlohmann::json object);
 
 class JsonFields {

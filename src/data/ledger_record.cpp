@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "data/fingerprint.h"
 #include "data/json_fields.h"
 #include "data/shard_index.h"
@@ -113,7 +114,7 @@ SampleOrder DataRecord::order() const {
   return SampleOrder(seed, shares);
 }
 
-std::string to_json(const DataRecord& record) { return to_object(record).dump(2) + "\n"; }
+std::string to_json(const DataRecord& record) { return format_json(to_object(record), 2) + "\n"; }
 
 DataRecord data_record_from_json(std::string_view text, std::string_view where) {
   JsonFields fields(text, where, kRemedy);
@@ -131,7 +132,7 @@ std::string order_checksum(const DataRecord& record) {
     dataset.path.clear();
     for (FileFingerprint& file : dataset.files) file.path.clear();
   }
-  std::string text = to_object(bare).dump();
+  std::string text = format_json(to_object(bare));
   return format_checksum(checksum(std::as_bytes(std::span(text))));
 }
 
@@ -156,7 +157,7 @@ std::string format_ledger_line(const LedgerLine& line) {
                          {"order", line.order},
                          {"time", line.time},
                          {"chain", line.chain}};
-  return object.dump();
+  return format_json(object);
 }
 
 std::string ledger_chain(std::string_view before, LedgerLine line) {

@@ -98,15 +98,15 @@ const SplitIndex& validation_split(const ShardIndex& index, bool named) {
 
 }  // namespace
 
-Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
-                          const DataRecord* began) {
+Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer, const DataRecord* began,
+                          bool verify) {
   Opener opener(config, std::move(tokenizer));
   std::vector<DataPath> paths = parse_data_paths(config.data.path, "data.path");
   Corpus::Datasets datasets;
   for (const DataPath& path : paths) {
     if (is_prepared(path.path)) {
       ShardIndex index = read_shard_index(path.path);
-      datasets.push_back(open_prepared(path.path, index, index.train, config.model.context));
+      datasets.push_back(open_prepared(path.path, index, index.train, config.model.context, verify));
     } else {
       size_t i = datasets.size();
       datasets.push_back(
@@ -130,7 +130,7 @@ std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_
       ShardIndex index = read_shard_index(path.path);
       const SplitIndex& split = validation_split(index, named);
       if (!named && split.tokens() <= config.model.context) continue;
-      datasets.push_back(open_prepared(path.path, index, split, config.model.context));
+      datasets.push_back(open_prepared(path.path, index, split, config.model.context, false));
     } else {
       if (!named) continue;
       datasets.push_back(opener.open_files(path.path, 0));
@@ -141,6 +141,17 @@ std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_
   Corpus corpus(datasets, weights_of(kept, datasets), config.model.context, uint64_t(config.train.seed));
   check_vocabulary(corpus, config.model.vocab);
   return corpus.sequential();
+}
+
+std::vector<std::string> checksum_warnings(const DataConfig& config) {
+  std::vector<std::string> warnings;
+  for (const DataPath& path : parse_data_paths(config.path, "data.path"))
+    if (is_prepared(path.path) && !read_shard_index(path.path).sealed)
+      warnings.push_back(
+          fmt::format("warning: {} has an index of an earlier version, without checksums of itself and of the "
+                      "tokenizer; `tokamak prepare` makes one with them",
+                      path.path));
+  return warnings;
 }
 
 }  // namespace tokamak

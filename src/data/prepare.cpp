@@ -275,6 +275,7 @@ ShardIndex Preparation::cut(PrepareShards& shards) {
   ShardIndex index;
   index.vocab_size = tokenizer_->vocab_size();
   index.end_of_text = tokenizer_->end_of_text();
+  index.tokenizer = journal_.tokenizer;
   int64_t split = split_point(shards.tokens(), shards.documents(), options_.val_fraction);
   journal_ = shards.journal();
   journal_.moves = cut_splits(folder_->path(), shards, split, options_.shard_tokens, index, [&] {

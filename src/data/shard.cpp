@@ -98,7 +98,7 @@ FileTokens open_shard(const std::filesystem::path& path) {
   return FileTokens(std::move(file), header.type, {header.run});
 }
 
-void Shard::verify(const ShardInfo& info) const { verify_file(path(), info.checksum, "shard"); }
+void Shard::verify(const ShardInfo& info) const { verify_file(file(), info.checksum, "shard"); }
 
 ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes)
     : file_(path), token_bytes_(token_bytes) {

@@ -51,6 +51,7 @@ class Shard {
 
   int64_t size() const { return tokens_.size(); }  // tokens
   int token_bytes() const { return tokens_.type().bytes; }
+  const FileReader& file() const { return tokens_.file(); }
   const std::filesystem::path& path() const { return tokens_.path(); }
 
   /// Copies the tokens from `begin` on, out.size() of them; they must exist.

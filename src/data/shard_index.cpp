@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "data/fingerprint.h"
 #include "data/json_fields.h"
 
@@ -15,7 +16,14 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kFormat = "tokamak-tokens";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+constexpr int kUnsealedVersion = 1;
+
+json to_json(const std::vector<FileChecksum>& files) {
+  json list = json::array();
+  for (const FileChecksum& file : files) list.push_back({{"file", file.file}, {"checksum", file.checksum}});
+  return list;
+}
 
 json to_json(const SplitIndex& split) {
   json shards = json::array();
@@ -30,6 +38,11 @@ json to_json(const SplitIndex& split) {
           {"tokens", split.tokens()},
           {"shards", shards},
           {"sources", sources}};
+}
+
+/// Of the version before checksums. A seal that is there is checked whatever the version says.
+bool is_unsealed(const JsonFields& fields) {
+  return fields.text("format") == kFormat && fields.number("version") == kUnsealedVersion && !fields.has(kSeal);
 }
 
 SplitIndex split_from(const JsonFields& fields) {
@@ -74,8 +87,14 @@ ShardIndex read_shard_index(const fs::path& folder) {
     user_error("[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare`", kIndexFile,
                folder.string());
   JsonFields fields(read_file(path), path.string(), "the index is damaged: run `prepare` again");
-  fields.require_format(kFormat, kVersion);
   ShardIndex index;
+  index.sealed = !is_unsealed(fields);
+  if (index.sealed) {
+    fields.require_format(kFormat, kVersion);
+    fields.require_seal();
+    for (const JsonFields& file : fields.objects("tokenizer"))
+      index.tokenizer.push_back({file.text("file"), file.text("checksum")});
+  }
   index.vocab_size = fields.number("vocab_size");
   index.end_of_text = fields.number("end_of_text");
   index.train = split_from(fields.object("train"));
@@ -88,9 +107,10 @@ std::string format_shard_index(const ShardIndex& index) {
                {"version", kVersion},
                {"vocab_size", index.vocab_size},
                {"end_of_text", index.end_of_text},
+               {"tokenizer", to_json(index.tokenizer)},
                {"train", to_json(index.train)},
                {"val", to_json(index.val)}};
-  return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";  // paths may hold any bytes
+  return seal_json(root);
 }
 
 void write_shard_index(const ShardIndex& index, const fs::path& folder) {

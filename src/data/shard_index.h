@@ -1,5 +1,5 @@
-// index.json beside the shards: which there are, how many tokens they hold, their checksums and their vocabulary.
-// It is written last, so a folder that has it is complete.
+// index.json beside the shards: which there are, how many tokens they hold, their vocabulary, and the checksums of all
+// files and of itself. It is written last, so a folder that has it is complete.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/file_checksum.h"
 #include "data/shard.h"
 #include "data/token_array.h"
 
@@ -25,7 +26,9 @@ struct SplitIndex {
 
 struct ShardIndex {
   int64_t vocab_size = 0;
-  int64_t end_of_text = 0;  // id of the marker between documents
+  int64_t end_of_text = 0;              // id of the marker between documents
+  std::vector<FileChecksum> tokenizer;  // its files
+  bool sealed = true;  // false: of an earlier version, whose index says nothing of itself and of the tokenizer
   SplitIndex train;
   SplitIndex val;
 };
@@ -42,7 +45,7 @@ bool is_prepared(const std::filesystem::path& path);
 /// A UserError if `path` is a folder where `prepare` has begun, but there is no finished data yet.
 void require_finished(const std::filesystem::path& path);
 
-/// Reads and checks a data folder's index; UserErrors name the file and the field.
+/// Reads and checks a data folder's index, its own checksum included; UserErrors name the file and the field.
 ShardIndex read_shard_index(const std::filesystem::path& folder);
 
 /// The index as the text of the file.
@@ -74,9 +77,10 @@ class TokenStream {
   /// Reads every shard whole and compares checksums.
   void verify() const;
 
- private:
+  /// The number of the shard that token `at` lies in.
   size_t shard_of(int64_t at) const;
 
+ private:
   std::vector<ShardInfo> infos_;
   std::vector<Shard> shards_;
   std::vector<int64_t> begins_;  // of each shard, and the end

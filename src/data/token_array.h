@@ -43,6 +43,9 @@ class TokenArray {
 
   /// The files behind it, in order.
   virtual std::vector<FileFingerprint> fingerprints() const = 0;
+
+  /// See Dataset::verify_used().
+  virtual void verify_used() const {}
 };
 
 }  // namespace tokamak

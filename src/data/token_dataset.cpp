@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/background_checks.h"
 #include "data/fingerprint.h"
 
 namespace tokamak {
@@ -50,6 +51,7 @@ class TokenDataset : public Dataset {
   std::unique_ptr<WindowReader> reader() const override { return std::make_unique<TokenWindows>(tokens_, context_); }
   DatasetFacts facts() const override { return facts_; }
   std::vector<FileFingerprint> fingerprints() const override { return tokens_->fingerprints(); }
+  void verify_used() const override { tokens_->verify_used(); }
 
  private:
   std::string path_;
@@ -62,34 +64,49 @@ class TokenDataset : public Dataset {
 /// The shards of a split.
 class ShardTokens : public TokenArray {
  public:
-  explicit ShardTokens(TokenStream stream) : stream_(std::move(stream)) {}
+  ShardTokens(TokenStream stream, const SplitIndex& split, bool verify) : stream_(std::move(stream)) {
+    if (!verify) return;
+    std::vector<std::function<void()>> checks;
+    for (size_t i = 0; i < split.shards.size(); ++i)
+      checks.push_back([this, i, info = split.shards[i]] { stream_.shards()[i].verify(info); });
+    checks_ = std::make_unique<BackgroundChecks>(std::move(checks));
+  }
 
   int64_t size() const override { return stream_.size(); }
-  void read(int64_t begin, std::span<int32_t> out) const override { stream_.read(begin, out); }
+  void read(int64_t begin, std::span<int32_t> out) const override {
+    stream_.read(begin, out);
+    if (!checks_ || out.empty()) return;
+    size_t last = stream_.shard_of(begin + int64_t(out.size()) - 1);
+    for (size_t shard = stream_.shard_of(begin); shard <= last; ++shard) checks_->ask(shard);
+  }
+  void verify_used() const override {
+    if (checks_) checks_->wait();
+  }
   Place place(int64_t at) const override {
     TokenStream::Place place = stream_.place(at);
     return {place.shard.path().string(), place.token, place.shard.size() - place.token};
   }
   std::vector<FileFingerprint> fingerprints() const override {
     std::vector<FileFingerprint> prints;
-    for (const Shard& shard : stream_.shards()) prints.push_back(fingerprint_file(shard.path()));
+    for (const Shard& shard : stream_.shards()) prints.push_back(fingerprint_file(shard.file()));
     return prints;
   }
 
  private:
   TokenStream stream_;
+  std::unique_ptr<BackgroundChecks> checks_;  // last: its thread uses the stream
 };
 
 }  // namespace
 
 std::unique_ptr<Dataset> open_prepared(const std::filesystem::path& folder, const ShardIndex& index,
-                                       const SplitIndex& split, int64_t context) {
+                                       const SplitIndex& split, int64_t context, bool verify) {
   DatasetFacts facts{.text_bytes = split.text_bytes,
                      .vocab_size = index.vocab_size,
                      .max_token = split.max_token(),
                      .end_of_text = int32_t(index.end_of_text)};
-  return std::make_unique<TokenDataset>(folder.string(), "prepared",
-                                        std::make_shared<ShardTokens>(TokenStream(folder, split)), context, facts);
+  auto tokens = std::make_shared<ShardTokens>(TokenStream(folder, split), split, verify);
+  return std::make_unique<TokenDataset>(folder.string(), "prepared", std::move(tokens), context, facts);
 }
 
 std::unique_ptr<Dataset> make_token_dataset(std::string path, std::shared_ptr<const TokenArray> tokens,

@@ -51,6 +51,13 @@ Tokenizer load_file(const fs::path& file) {
   return Tokenizer(parse_hugging_face_vocabulary(read_file(file), file.string()));
 }
 
+/// Compares the files of a folder made by `prepare` with its index.
+void verify_prepared(const fs::path& folder) {
+  if (!is_prepared(folder)) return;
+  for (const FileChecksum& file : read_shard_index(folder).tokenizer)
+    verify_file(FileReader(folder / file.file), file.checksum, "tokenizer");
+}
+
 /// Loads "FILE@ENCODING".
 std::optional<Tokenizer> load_with_encoding(const fs::path& path) {
   std::string text = path.string();
@@ -73,6 +80,7 @@ Tokenizer load_tokenizer(const fs::path& path) {
     user_error("[tokenizer] expected a folder with vocabulary files, got {}, which does not exist; check the path",
                path.string());
   }
+  verify_prepared(path);
   if (fs::exists(path / kHuggingFaceFile)) return load_file(path / kHuggingFaceFile);
   if (const FilePair* files = find_gpt2_files(path)) {
     fs::path merges = path / files->merges, tokens = path / files->tokens;

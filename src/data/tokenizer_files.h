@@ -13,7 +13,8 @@ namespace tokamak {
 
 /// Loads the tokenizer of a folder that holds one of the forms above (looked for in this order), of a tokenizer.json,
 /// or of a tiktoken file. The latter's encoding is its name, as in cl100k_base.tiktoken, or stands behind an '@':
-/// "my.tiktoken@cl100k". UserErrors name the file and, for other kinds of tokenizer, the field that differs.
+/// "my.tiktoken@cl100k". UserErrors name the file and, for other kinds of tokenizer, the field that differs; the files
+/// of a folder made by `prepare` must have the checksums of its index.
 Tokenizer load_tokenizer(const std::filesystem::path& path);
 
 /// True if `load_tokenizer` would find files in this folder.

@@ -10,8 +10,9 @@ namespace tokamak {
 
 namespace {
 
-// Far above any real vocabulary: a guard against a damaged file that would allocate without bound.
-constexpr int64_t kMaxVocabulary = int64_t(1) << 24;
+// Far above any real vocabulary: guards against a damaged file that would allocate without bound.
+constexpr int64_t kMaxVocabulary = int64_t(1) << 21;
+constexpr size_t kMaxReserved = size_t(1) << 16;  // ids that no token has
 
 }  // namespace
 
@@ -75,6 +76,12 @@ Vocabulary VocabularyBuilder::build() {
   for (const Merge& merge : merges_) made[size_t(merge.result)] = true;
   int32_t last_token = -1;
   for (const auto& [spelling, id] : ids_) last_token = std::max(last_token, id);
+  size_t reserved = size_t(std::count(spellings_.begin(), spellings_.end(), ""));
+  if (reserved > kMaxReserved)
+    user_error(
+        "[tokenizer] {}: expected tokens for the ids up to {}, got none for {} of them; the file is damaged: fetch "
+        "it again",
+        name_, spellings_.size() - 1, reserved);
   for (size_t id = 0; id < spellings_.size(); ++id) {
     std::string& spelling = spellings_[id];
     if (spelling.empty() && int32_t(id) > last_token) {

@@ -1,6 +1,7 @@
 #include "graph/target.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -42,13 +43,13 @@ void visit_members(AnyTarget& target, const Visit& visit) {
 std::string print(const Target& target) {
   Json json = Json::object();
   visit_members(target, [&](const char* name, const auto& member) { json[name] = member; });
-  return json.dump();
+  return format_json(json);
 }
 
 Target parse_target(std::string_view text) {
   Target target;
   try {
-    Json json = Json::parse(text);
+    Json json = parse_ordered_json(text);
     visit_members(target, [&](const char* name, auto& member) {
       json.at(name).get_to(member);
       json.erase(name);

@@ -6,8 +6,8 @@
 
 #include "ops/attention.h"
 
+#include "base/dropout_random.h"
 #include "base/error.h"
-#include "base/matrix_random.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/attention_operands.h"
@@ -70,7 +70,7 @@ class Dropout {
   // 0 where probability (b, h, i, j) is dropped, else what it is multiplied by.
   double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (p_ == 0) return 1;
-    return random_(b * heads_ + h, i, j) < MatrixRandom::threshold(p_) ? 0 : MatrixRandom::kept_factor(p_);
+    return random_(b * heads_ + h, i, j) < dropout_threshold(p_) ? 0 : dropout_factor(p_);
   }
 
  private:

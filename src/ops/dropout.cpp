@@ -1,11 +1,10 @@
-// dropout(x, rng): element i is kept iff its counter-based uniform number is at least p, and scaled by 1 / (1 - p). The
-// gradient is the same op on dy: nothing is saved. With `matrix`, (rows, columns), the numbers are those of
-// random_uniform with it.
+// dropout(x, rng): an element is dropped or scaled as base/dropout_random.h says. The gradient is the same op on dy:
+// nothing is saved. With `matrix`, (rows, columns), the numbers are those of random_uniform with it.
 
 #include "ops/dropout.h"
 
+#include "base/dropout_random.h"
 #include "base/error.h"
-#include "base/matrix_random.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
@@ -26,10 +25,13 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
   return {spec.inputs[0]};
 }
 
+// The probability that is meant by p.
+double chance(double p) { return double(dropout_threshold(p)) / kDropoutRange; }
+
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   UniformNumbers uniform(node.attrs, int32_t((*in[1])[0]), int32_t((*in[1])[1]));
-  double p = node.attrs.get_double("p");
-  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform(i) < float(p) ? 0 : (*in[0])[i] / (1 - p);
+  double p = node.attrs.get_double("p"), factor = dropout_factor(p);
+  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform(i) < chance(p) ? 0 : (*in[0])[i] * factor;
 }
 
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
@@ -37,8 +39,8 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   Attrs random{{"shape", g.shape(in[0])}, {"stream", node.attrs.get_int("stream")}};
   if (const Attr* matrix = node.attrs.find("matrix")) random.set("matrix", *matrix);
   ValueId u = g.add1(op::random_uniform, {in[1]}, std::move(random));
-  ValueId dropped = less(g, u, constant(g, double(float(p))));
-  ValueId kept = mul(g, in[0], constant(g, 1 / (1 - p)));
+  ValueId dropped = less(g, u, constant(g, chance(p)));
+  ValueId kept = mul(g, in[0], constant(g, dropout_factor(p)));
   return {cast(g, select(g, dropped, constant(g, 0), kept), g.type(in[0]).dtype)};
 }
 
@@ -69,10 +71,8 @@ ValueId dropout(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t strea
 }
 
 ValueId dropout_of_matrices(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream) {
-  double exact = double(MatrixRandom::threshold(p)) / MatrixRandom::kRange;
   const Shape& shape = g.shape(x);
-  return g.add1(op::dropout, {x, rng},
-                {{"matrix", Shape(shape.end() - 2, shape.end())}, {"p", exact}, {"stream", stream}});
+  return g.add1(op::dropout, {x, rng}, {{"matrix", Shape(shape.end() - 2, shape.end())}, {"p", p}, {"stream", stream}});
 }
 
 }  // namespace tokamak

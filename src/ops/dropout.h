@@ -12,8 +12,7 @@ extern const OpDef dropout;
 }  // namespace op
 
 ValueId dropout(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream);
-/// Of matrices (..., rows, columns), with the numbers of base/matrix_random.h, as attention does by itself; p is
-/// rounded to a multiple of 2^-15.
+/// Of matrices (..., rows, columns), numbered as attention's probabilities are.
 ValueId dropout_of_matrices(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream);
 
 }  // namespace tokamak

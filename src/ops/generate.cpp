@@ -87,9 +87,9 @@ void random_tile(const Node& node, std::span<const TileOperand> in, int64_t firs
   uint64_t key = step_key(rng[0], rng[1]);
   auto stream = uint64_t(node.attrs.get_int("stream"));
   for (int64_t i = first; i < first + n;) {
-    auto words = philox4x32(key, uint64_t(i / 4), stream);
-    for (int64_t lane = i % 4; lane < 4 && i < first + n; ++lane, ++i)
-      out[i - first] = uniform_float(words[size_t(lane)]);
+    auto numbers = dropout_numbers(key, uint64_t(i / 8), stream);
+    for (int64_t lane = i % 8; lane < 8 && i < first + n; ++lane, ++i)
+      out[i - first] = UniformNumbers::scaled(numbers[size_t(lane)]);
   }
 }
 

@@ -1,7 +1,7 @@
 // The uniform numbers of random_uniform's and dropout's elements.
 #pragma once
 
-#include "base/matrix_random.h"
+#include "base/dropout_random.h"
 #include "graph/op_def.h"
 
 namespace tokamak {
@@ -9,8 +9,8 @@ namespace tokamak {
 /// Throws where the attribute `matrix`, if it is there, does not divide a tensor of this shape.
 void check_matrix(const NodeSpec& spec, const Shape& shape);
 
-/// Those of a tensor in a step, in [0, 1): uniform_element() of its elements, or with the attribute `matrix`, (rows,
-/// columns), MatrixRandom's of its matrices.
+/// Those of a tensor in a step, multiples of 2^-15 in [0, 1): dropout_numbers() of its elements, or with the attribute
+/// `matrix`, (rows, columns), MatrixRandom's of its matrices.
 class UniformNumbers {
  public:
   UniformNumbers(const Attrs& attrs, int32_t seed, int32_t step)
@@ -19,10 +19,11 @@ class UniformNumbers {
         columns_(matrix_ ? attrs.get_ints("matrix")[1] : 1), random_(key_, stream_, columns_) {}
 
   float operator()(int64_t element) const {
-    if (!matrix_) return uniform_element(key_, element, stream_);
+    if (!matrix_) return scaled(dropout_numbers(key_, uint64_t(element / 8), stream_)[size_t(element % 8)]);
     int64_t row = element / columns_;
-    return float(random_(row / rows_, row % rows_, element % columns_)) / MatrixRandom::kRange;
+    return scaled(random_(row / rows_, row % rows_, element % columns_));
   }
+  static float scaled(uint32_t number) { return float(number) / kDropoutRange; }
 
  private:
   uint64_t key_, stream_;

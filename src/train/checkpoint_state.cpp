@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,7 @@ constexpr int kVersion = 1;
 
 std::string checksum_of(std::string_view text) { return format_checksum(checksum(std::as_bytes(std::span(text)))); }
 
-std::string render(const ordered_json& root) { return root.dump(2) + "\n"; }
+std::string render(const ordered_json& root) { return format_json(root, 2) + "\n"; }
 
 [[noreturn]] void refuse(const fs::path& path, std::string_view expected, std::string_view got) {
   user_error("[checkpoint] {}: expected {}, got {}; the checkpoint is damaged: use an older one beside it",
@@ -28,7 +29,7 @@ std::string render(const ordered_json& root) { return root.dump(2) + "\n"; }
 
 // Only the text that write_record made passes, byte for byte, so no flipped bit goes unseen.
 void check_text(const fs::path& path, std::string_view text, ordered_json root) {
-  std::string expected = root.value("checksum", ordered_json("no checksum")).dump();
+  std::string expected = format_json(root.value("checksum", ordered_json("no checksum")));
   ordered_json unsigned_root = root;
   unsigned_root.erase("checksum");
   std::string got = ordered_json(checksum_of(render(unsigned_root))).dump();
@@ -40,13 +41,13 @@ ordered_json to_json(const CheckpointRecord& record) {
   const CheckpointState& state = record.state;
   ordered_json files = ordered_json::object();
   for (const FileRecord& file : record.files) files[file.name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
-  ordered_json config = ordered_json::parse(state.config_json, nullptr, false);
+  ordered_json config = parse_ordered_json(state.config_json);
   TOKAMAK_CHECK(config.is_object(), "the configuration is no JSON object: {}", state.config_json);
   ordered_json root = {{"format", kFormat},  {"version", kVersion},          {"serial", record.serial},
                        {"step", state.step}, {"tokens", state.tokens},       {"data_position", state.data_position},
                        {"seed", state.seed}, {"tokenizer", state.tokenizer}, {"files", files},
                        {"config", config}};
-  if (!state.data_json.empty()) root["data"] = ordered_json::parse(state.data_json);
+  if (!state.data_json.empty()) root["data"] = parse_ordered_json(state.data_json);
   return root;
 }
 
@@ -57,9 +58,9 @@ CheckpointRecord from_json(const ordered_json& root) {
                   .tokens = root.at("tokens").get<int64_t>(),
                   .data_position = root.at("data_position").get<int64_t>(),
                   .seed = root.at("seed").get<int64_t>(),
-                  .config_json = root.at("config").dump(),
+                  .config_json = format_json(root.at("config")),
                   .tokenizer = root.at("tokenizer").get<std::string>(),
-                  .data_json = root.contains("data") ? root["data"].dump() : ""};
+                  .data_json = root.contains("data") ? format_json(root["data"]) : ""};
   for (const auto& [name, file] : root.at("files").items())
     record.files.push_back({name, file.at("bytes").get<int64_t>(), file.at("checksum").get<std::string>()});
   return record;
@@ -76,13 +77,13 @@ void write_record(const fs::path& folder, const CheckpointRecord& record) {
 CheckpointRecord read_record(const fs::path& folder) {
   fs::path path = folder / kStateFile;
   std::string text = read_file(path);
-  ordered_json root = ordered_json::parse(text, nullptr, false);
+  ordered_json root = parse_ordered_json(text);
   if (!root.is_object()) refuse(path, "a JSON object", text.empty() ? "an empty file" : "text that is no JSON object");
   check_text(path, text, root);
   if (root.value("format", ordered_json()) != kFormat || root.value("version", ordered_json()) != kVersion)
     user_error("[checkpoint] {}: expected format {} version {}, got {} version {}; use the program that wrote it",
-               path.string(), kFormat, kVersion, root.value("format", ordered_json()).dump(),
-               root.value("version", ordered_json()).dump());
+               path.string(), kFormat, kVersion, format_json(root.value("format", ordered_json())),
+               format_json(root.value("version", ordered_json())));
   try {
     return from_json(root);
   } catch (const nlohmann::json::exception& error) {

@@ -11,68 +11,95 @@
 namespace tokamak {
 namespace {
 
-std::string find_untold(const Corpus& corpus) {
-  for (const auto& dataset : corpus.datasets())
-    if (dataset->facts().tokens == 0 || dataset->facts().text_bytes == 0) return dataset->path();
-  return "";
+std::shared_ptr<const Corpus> corpus_of(const std::shared_ptr<const Dataset>& dataset, const Corpus& corpus) {
+  return std::make_shared<const Corpus>(Corpus({dataset}, {1.0}, corpus.context(), corpus.order().seed()).sequential());
+}
+
+int64_t share_of(int64_t windows, const Dataset& dataset, const Corpus& corpus) {
+  double share = double(windows) * double(dataset.windows()) / double(corpus.windows());
+  return share >= double(dataset.windows()) ? dataset.windows() : std::max<int64_t>(int64_t(std::ceil(share)), 1);
+}
+
+// The last batch goes on beyond the windows that are wanted; what is beyond does not count.
+void leave_out(Batch& batch, int64_t samples, int64_t context) {
+  std::fill(batch.targets.begin() + samples * context, batch.targets.end(), kNoTarget);
 }
 
 }  // namespace
 
 Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config,
-                     int64_t batches)
-    : loader_(corpus, {.batch = config.train.batch,
-                       .vocab_size = config.model.vocab,
-                       .end_of_text = mask_token(config, *corpus, tokenizer),
-                       .workers = std::min<int64_t>(config.data.workers, 1)}),
-      batches_(std::clamp(corpus->windows() / config.train.batch, int64_t(1), std::max<int64_t>(batches, 1))),
-      tokens_per_byte_(corpus->tokens_per_byte()), untold_(find_untold(*corpus)) {
+                     int64_t windows)
+    : options_{.batch = config.train.batch,
+               .vocab_size = config.model.vocab,
+               .end_of_text = mask_token(config, *corpus, tokenizer),
+               .workers = std::min<int64_t>(config.data.workers, 1)},
+      all_windows_(corpus->windows()) {
+  for (const auto& dataset : corpus->datasets()) {
+    DatasetFacts facts = dataset->facts();
+    bool told = facts.tokens > 0 && facts.text_bytes > 0;
+    entries_.push_back({corpus_of(dataset, *corpus), share_of(windows, *dataset, *corpus),
+                        told ? double(facts.tokens) / double(facts.text_bytes) : 0});
+  }
   if (tokenizer) text_lengths_ = text_lengths(tokenizer->vocabulary());
 }
 
-Evaluation Evaluator::evaluate(const std::function<double(const Batch&)>& loss_of) {
-  Evaluation out;
-  loader_.seek(0);
-  Batch batch;
+Evaluation Evaluator::evaluate(const std::function<double(const Batch&)>& loss_of) const {
+  Evaluation out{.all_windows = all_windows_};
   ByteCount counted;
-  for (int64_t i = 0; i < batches_; ++i) {
-    loader_.next(batch);
-    int64_t targets = count_targets(batch.targets);
-    out.loss += loss_of(batch) * double(targets);
-    out.tokens += targets;
-    count(batch.tokens, counted);
+  for (const Entry& entry : entries_) {
+    const EntryLoss& one = out.entries.emplace_back(evaluate(entry, loss_of, counted));
+    out.loss += one.loss * double(one.tokens);
+    out.tokens += one.tokens;
+    out.windows += entry.windows;
   }
   out.loss /= double(std::max<int64_t>(out.tokens, 1));
   out.perplexity = std::exp(out.loss);
-  double tokens_per_byte = tokens_per_byte_;
-  if (tokens_per_byte == 0) {
-    out.unknown = why_unknown(counted);
-    if (out.unknown.empty()) tokens_per_byte = double(counted.tokens) / double(counted.bytes);
+  if (counted.unknown.empty() && counted.bytes == 0)
+    counted.unknown = fmt::format("no bits per byte: the tokens of {} stand for no text", out.entries.front().path);
+  out.unknown = counted.unknown;
+  if (out.unknown.empty()) out.bits_per_byte = out.loss / std::log(2.0) * counted.tokens / counted.bytes;
+  return out;
+}
+
+EntryLoss Evaluator::evaluate(const Entry& entry, const std::function<double(const Batch&)>& loss_of,
+                              ByteCount& counted) const {
+  EntryLoss out{.path = entry.corpus->datasets().front()->path()};
+  int64_t context = entry.corpus->context();
+  Loader loader(entry.corpus, options_);
+  Batch batch;
+  for (int64_t done = 0; done < entry.windows; done += options_.batch) {
+    loader.next(batch);
+    int64_t samples = std::min(options_.batch, entry.windows - done);
+    leave_out(batch, samples, context);
+    count(entry, std::span(batch.tokens).first(size_t(samples * context)), counted);
+    int64_t targets = count_targets(batch.targets);
+    if (targets == 0) continue;
+    out.loss += loss_of(batch) * double(targets);
+    out.tokens += targets;
   }
-  out.bits_per_byte = out.loss / std::log(2.0) * tokens_per_byte;
+  out.loss /= double(std::max<int64_t>(out.tokens, 1));
   return out;
 }
 
 // Of the inputs, as the mask hides some targets: over all windows they are the same tokens but for the last one.
-void Evaluator::count(std::span<const int32_t> ids, ByteCount& counted) const {
-  counted.tokens += int64_t(ids.size());
+void Evaluator::count(const Entry& entry, std::span<const int32_t> ids, ByteCount& counted) const {
+  constexpr const char* kRemedy = "name the one that made it (--data.tokenizer; of eval --tokenizer)";
+  counted.tokens += double(ids.size());
+  if (entry.tokens_per_byte > 0) {
+    counted.bytes += double(ids.size()) / entry.tokens_per_byte;
+    return;
+  }
+  const std::string& path = entry.corpus->datasets().front()->path();
+  if (text_lengths_.empty())
+    counted.unknown =
+        fmt::format("no bits per byte: without a tokenizer the text of {} is not known; {}", path, kRemedy);
   for (int32_t id : ids) {
     if (size_t(id) < text_lengths_.size())
       counted.bytes += text_lengths_[size_t(id)];
-    else
-      counted.foreign = id;
+    else if (!text_lengths_.empty())
+      counted.unknown = fmt::format("no bits per byte: the data ({}) has the token {}, and the tokenizer only {}; {}",
+                                    path, id, text_lengths_.size(), kRemedy);
   }
-}
-
-std::string Evaluator::why_unknown(const ByteCount& counted) const {
-  constexpr const char* kRemedy = "name the one that made it (--data.tokenizer; of eval --tokenizer)";
-  if (text_lengths_.empty())
-    return fmt::format("no bits per byte: without a tokenizer the text of {} is not known; {}", untold_, kRemedy);
-  if (counted.foreign)
-    return fmt::format("no bits per byte: the data ({}) has the token {}, and the tokenizer only {}; {}", untold_,
-                       *counted.foreign, text_lengths_.size(), kRemedy);
-  if (counted.bytes == 0) return fmt::format("no bits per byte: the tokens of {} stand for no text", untold_);
-  return "";
 }
 
 }  // namespace tokamak

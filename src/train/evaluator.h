@@ -1,5 +1,5 @@
-// Validation loss over the beginning of a data split, always the same samples.
-// Tests: tests/train/evaluator_test.cpp.
+// Validation loss over the beginning of a data split, always the same windows, each once.
+// Tests: tests/train/evaluator_test.cpp, tests/e2e/eval_test.cpp.
 #pragma once
 
 #include "data/loader.h"
@@ -13,37 +13,51 @@ namespace tokamak {
 
 struct RunConfig;
 
+/// Of one entry of the data.
+struct EntryLoss {
+  std::string path;
+  double loss = 0;     // mean, nats a token
+  int64_t tokens = 0;  // that it was measured on: the targets that count
+};
+
 struct Evaluation {
-  double loss = 0;           // mean, nats a token
-  double perplexity = 0;     // e^loss
-  double bits_per_byte = 0;  // loss in bits x tokens / bytes of their text; 0 when the bytes are unknown
-  int64_t tokens = 0;        // that it was measured on: the targets that count
-  std::string unknown;       // a sentence that says why the bytes are unknown
+  double loss = 0;                 // mean over the targets of all entries, nats a token
+  double perplexity = 0;           // e^loss
+  double bits_per_byte = 0;        // loss in bits x tokens / bytes of their text; 0 when the bytes are unknown
+  int64_t tokens = 0;              // the targets that count
+  int64_t windows = 0;             // that were taken,
+  int64_t all_windows = 0;         // of this many
+  std::vector<EntryLoss> entries;  // in the order of the data
+  std::string unknown;             // a sentence that says why the bytes are unknown
 };
 
 class Evaluator {
  public:
-  /// `batches` of train.batch samples, or as many whole ones as the data has (at least one).
-  /// `tokenizer` may be null. It counts the bytes of text where the data does not tell them.
-  Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config, int64_t batches);
+  /// `windows`: how many at most, of each entry its share of them from its beginning (at least one). The result does
+  /// not depend on train.batch. `tokenizer` may be null. It counts the bytes of text where the data does not tell them.
+  Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config, int64_t windows);
 
-  /// `loss_of` gives the mean loss of one batch's targets that count.
-  Evaluation evaluate(const std::function<double(const Batch&)>& loss_of);
+  /// `loss_of` gives the mean loss of one batch's targets that count; a batch has some.
+  Evaluation evaluate(const std::function<double(const Batch&)>& loss_of) const;
 
  private:
-  /// Of the tokens of an evaluation.
+  struct Entry {
+    std::shared_ptr<const Corpus> corpus;  // of this one alone
+    int64_t windows = 0;                   // that are taken
+    double tokens_per_byte = 0;            // as the data tells it; 0: it does not
+  };
+  /// What the windows' inputs are, their last token aside.
   struct ByteCount {
-    int64_t tokens = 0, bytes = 0;
-    std::optional<int32_t> foreign;  // an id that the tokenizer lacks
+    double tokens = 0, bytes = 0;
+    std::string unknown;  // why the bytes are
   };
 
-  void count(std::span<const int32_t> ids, ByteCount& counted) const;
-  std::string why_unknown(const ByteCount& counted) const;
+  EntryLoss evaluate(const Entry& entry, const std::function<double(const Batch&)>& loss_of, ByteCount& counted) const;
+  void count(const Entry& entry, std::span<const int32_t> ids, ByteCount& counted) const;
 
-  Loader loader_;
-  int64_t batches_;
-  double tokens_per_byte_;             // as the data tells it; 0: it does not
-  std::string untold_;                 // the entry that does not
+  LoaderOptions options_;
+  std::vector<Entry> entries_;
+  int64_t all_windows_;
   std::vector<int32_t> text_lengths_;  // of the tokenizer's ids; empty: there is none
 };
 

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "base/json.h"
+
 namespace tokamak {
 namespace {
 
@@ -120,10 +122,10 @@ std::string ladder_json(const LadderReport& report) {
   out["command"] = report.command;
   out["machine"] = machine_json(report);
   out["model"] = model_json(report.config);
-  out["config"] = Json::parse(to_json(report.config));
+  out["config"] = parse_ordered_json(to_json(report.config));
   out["rungs"] = Json::array();
   for (const RungResult& rung : report.rungs) out["rungs"].push_back(rung_json(rung));
-  return out.dump(2) + "\n";
+  return format_json(out, 2) + "\n";
 }
 
 }  // namespace tokamak

@@ -1,6 +1,7 @@
 #include "train/metrics.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -26,7 +27,7 @@ struct KeptLines {
 KeptLines keep_lines(std::string_view text, int64_t last_step) {
   KeptLines kept;
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
-    ordered_json object = ordered_json::parse(text.substr(begin, end - begin), nullptr, false);
+    ordered_json object = parse_ordered_json(text.substr(begin, end - begin));
     if (!object.is_object()) continue;
     bool has_step = object.contains("step") && object["step"].is_number_integer();
     int64_t step = has_step ? object["step"].get<int64_t>() : 0;

@@ -4,6 +4,8 @@
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
+#include "data/open_consistently.h"
+#include "train/run_folder.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +20,7 @@ std::string fingerprint_of(const Tokenizer* tokenizer) { return tokenizer ? toke
 std::shared_ptr<const Tokenizer> load_checked_tokenizer(const RunConfig& config, const FoundCheckpoint* found) {
   for (const DataPath& path : all_data_paths(config.data)) require_exists(path.path);
   std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
+  if (!tokenizer && found) tokenizer = load_run_tokenizer(run_folder_of(found->path), config.data);
   // A run that began without a tokenizer may get one later.
   if (found && !found->state.tokenizer.empty() && found->state.tokenizer != fingerprint_of(tokenizer.get()))
     user_error(
@@ -40,7 +43,14 @@ std::optional<DataRecord> record_of(const FoundCheckpoint* found) {
 
 std::shared_ptr<const Corpus> open_corpus(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
                                           const std::optional<DataRecord>& began) {
-  return std::make_shared<const Corpus>(open_training_data(config, std::move(tokenizer), began ? &*began : nullptr));
+  return std::make_shared<const Corpus>(
+      open_training_data(config, std::move(tokenizer), began ? &*began : nullptr, true));
+}
+
+std::shared_ptr<const Corpus> open_validation(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  if (config.train.eval_every == 0) return nullptr;
+  std::optional<Corpus> corpus = open_validation_data(config, std::move(tokenizer));
+  return corpus ? std::make_shared<const Corpus>(std::move(*corpus)) : nullptr;
 }
 
 DataRecord check_record(DataRecord record, const std::optional<DataRecord>& began, const std::string& out) {
@@ -68,23 +78,22 @@ LoaderOptions loader_options(const RunConfig& config, const Corpus& corpus, cons
 }  // namespace
 
 RunData::RunData(const RunConfig& config, const FoundCheckpoint* found)
-    : config_(config), tokenizer_(load_checked_tokenizer(config, found)),
-      corpus_(open_corpus(config, tokenizer_, record_of(found))),
-      record_(check_record(corpus_->record(), record_of(found), config.train.out)), record_json_(to_json(record_)),
-      samples_per_step_(micro_batches(config) * config.train.batch),
-      loader_(corpus_, loader_options(config, *corpus_, tokenizer_.get())) {
+    : config_(config), opened_(open_consistently(config.data, [&] { return open(config, found); })),
+      record_(check_record(opened_.training->record(), record_of(found), config.train.out)),
+      record_json_(to_json(record_)), samples_per_step_(micro_batches(config) * config.train.batch),
+      loader_(opened_.training, loader_options(config, *opened_.training, tokenizer())) {
   if (found) loader_.seek(found->state.data_position);
 }
 
-std::shared_ptr<const Corpus> RunData::open_validation() const {
-  std::optional<Corpus> corpus = open_validation_data(config_, tokenizer_);
-  return corpus ? std::make_shared<const Corpus>(std::move(*corpus)) : nullptr;
+RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* found) {
+  std::shared_ptr<const Tokenizer> tokenizer = load_checked_tokenizer(config, found);
+  return {tokenizer, open_corpus(config, tokenizer, record_of(found)), open_validation(config, tokenizer)};
 }
 
 void RunData::describe(CheckpointState& state, int64_t position) const {
   state.data_position = position;
   state.data_json = record_json_;
-  state.tokenizer = fingerprint_of(tokenizer_.get());
+  state.tokenizer = fingerprint_of(tokenizer());
 }
 
 void RunData::started(int64_t step, int64_t sample, int64_t reached) {

@@ -20,9 +20,15 @@ class RunData {
 
   Loader& loader() { return loader_; }
   /// Null where the data has none.
-  const Tokenizer* tokenizer() const { return tokenizer_.get(); }
-  /// The data to validate on; null: there is none.
-  std::shared_ptr<const Corpus> open_validation() const;
+  const Tokenizer* tokenizer() const { return opened_.tokenizer.get(); }
+  /// The vocabulary that the training data needs; 0: not known.
+  int64_t needed_vocab() const { return opened_.training->needed_vocab(); }
+  /// The data to validate on; null: there is none, or no validation is wanted.
+  std::shared_ptr<const Corpus> validation() const { return opened_.validation; }
+
+  /// Returns when all training data used so far is known to be undamaged, where an index tells it; a UserError names
+  /// the file that is not. To be called before a state is saved that follows from it.
+  void verify_used() const { opened_.training->verify_used(); }
 
   /// Fills in what a checkpoint needs of the data, after `position` samples.
   void describe(CheckpointState& state, int64_t position) const;
@@ -35,11 +41,16 @@ class RunData {
   void ended(int64_t step, int64_t sample);
 
  private:
+  /// All of it as it was at one moment.
+  struct Opened {
+    std::shared_ptr<const Tokenizer> tokenizer;
+    std::shared_ptr<const Corpus> training, validation;
+  };
+  static Opened open(const RunConfig& config, const FoundCheckpoint* found);
   void write(LedgerLine::Event event, int64_t step, int64_t sample, int64_t reached);
 
   RunConfig config_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  std::shared_ptr<const Corpus> corpus_;
+  Opened opened_;
   DataRecord record_;
   std::string record_json_;
   int64_t samples_per_step_;

@@ -1,10 +1,25 @@
 #include "train/run_folder.h"
 
 #include "base/error.h"
+#include "config/config.h"
+#include "config/json.h"
+#include "data/data_tokenizer.h"
+#include "data/tokenizer_files.h"
 
 namespace tokamak {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kTokenizerFolder = "tokenizer";
+
+// Also of an entry with a weight or a pattern.
+void make_absolute(std::string& path) {
+  if (!path.empty()) path = fs::absolute(path).lexically_normal().string();
+}
+
+}  // namespace
 
 RunFolder::RunFolder(fs::path path) : path_(std::move(path)), made_(!fs::exists(path_)) {
   make_folder(path_);
@@ -20,6 +35,36 @@ RunFolder::~RunFolder() {
   lock_.reset();
   std::error_code not_empty;
   if (made_) fs::remove(path_, not_empty);
+}
+
+void RunFolder::keep_config(const RunConfig& config) const {
+  write_file_atomic(path_ / "config.json", to_json(as_kept(config)));
+}
+
+void RunFolder::keep_tokenizer(const Tokenizer* tokenizer) const {
+  fs::path folder = path_ / kTokenizerFolder;
+  std::error_code absent;
+  fs::remove_all(folder, absent);
+  if (!tokenizer) return;
+  make_folder(folder);
+  save_tokenizer(tokenizer->vocabulary(), folder);
+}
+
+RunConfig as_kept(RunConfig config) {
+  for (std::vector<std::string>* paths : {&config.data.path, &config.data.val_path})
+    for (std::string& path : *paths) make_absolute(path);
+  make_absolute(config.data.tokenizer);
+  make_absolute(config.train.out);
+  config.train.resume = true;
+  return config;
+}
+
+fs::path run_folder_of(const fs::path& checkpoint) { return fs::absolute(checkpoint).parent_path().parent_path(); }
+
+std::shared_ptr<const Tokenizer> load_run_tokenizer(const fs::path& run, const DataConfig& data) {
+  fs::path kept = run / kTokenizerFolder;
+  if (has_tokenizer(kept)) return std::make_shared<const Tokenizer>(load_tokenizer(kept));
+  return load_data_tokenizer(data);
 }
 
 }  // namespace tokamak

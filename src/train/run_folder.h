@@ -1,13 +1,18 @@
-// The folder of a training run, which one process at a time writes to; others may read it. Tests:
-// tests/e2e/lock_test.cpp.
+// The folder of a training run, which one process at a time writes to; others may read it. It holds what is needed to
+// go on, to evaluate and to generate from anywhere. Tests: tests/e2e/lock_test.cpp, tests/e2e/run_folder_test.cpp.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "base/file_lock.h"
+#include "data/tokenizer.h"
 
 namespace tokamak {
+
+struct DataConfig;
+struct RunConfig;
 
 class RunFolder {
  public:
@@ -20,10 +25,24 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
+  /// Writes config.json, the run file that `tokamak train FOLDER` goes on with.
+  void keep_config(const RunConfig& config) const;
+  /// Keeps the tokenizer of the run's data; null: there is none.
+  void keep_tokenizer(const Tokenizer* tokenizer) const;
+
  private:
   std::filesystem::path path_;
   bool made_;
   std::optional<FileLock> lock_;
 };
+
+/// The configuration as it is kept: the same whatever folder is the working one, for a run that goes on.
+RunConfig as_kept(RunConfig config);
+
+/// The folder of the run that a checkpoint is of.
+std::filesystem::path run_folder_of(const std::filesystem::path& checkpoint);
+
+/// The tokenizer kept in a run's folder, else that of its data; null: there is none.
+std::shared_ptr<const Tokenizer> load_run_tokenizer(const std::filesystem::path& run, const DataConfig& data);
 
 }  // namespace tokamak

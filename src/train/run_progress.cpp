@@ -2,13 +2,17 @@
 
 #include "config/config.h"
 #include "config/json.h"
+#include "train/run_folder.h"
 
 namespace tokamak {
 
 std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const Session& session,
                                     const RunData& data) {
-  CheckpointState state{
-      .step = progress.step, .tokens = progress.tokens, .seed = config.train.seed, .config_json = to_json(config)};
+  data.verify_used();
+  CheckpointState state{.step = progress.step,
+                        .tokens = progress.tokens,
+                        .seed = config.train.seed,
+                        .config_json = to_json(as_kept(config))};
   data.describe(state, progress.samples);
   return save_checkpoint(config.train.out, state, session.store(), config.train.keep_checkpoints);
 }

@@ -1,6 +1,7 @@
 #include "train/safetensors.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 namespace tokamak {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 using nlohmann::ordered_json;
 
 namespace {
@@ -64,7 +66,7 @@ std::string make_header(const std::vector<NamedType>& tensors, const std::map<st
     header[name] = {{"dtype", file_dtype(type.dtype)}, {"shape", type.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  std::string text = format_json(header);
   text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
   return text;
 }
@@ -92,26 +94,26 @@ class HeaderReader {
              "it is no safetensors file or cut short");
     data_ = bytes_.subspan(kLengthBytes + length);
     std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + kLengthBytes, length);
-    root_ = ordered_json::parse(text, nullptr, false);
+    root_ = parse_json(text);
     if (!root_.is_object()) refuse("a JSON object as header", "something else", "it is no safetensors file or damaged");
   }
 
-  const ordered_json& root() const { return root_; }
+  const json& root() const { return root_; }
 
   std::string dtype(const std::string& name) const {
-    const ordered_json& value = field(name, "dtype");
+    const json& value = field(name, "dtype");
     if (!value.is_string()) refuse_field(name, "dtype", "a string", value);
     return value.get<std::string>();
   }
 
   Shape shape(const std::string& name) const {
-    const ordered_json& value = field(name, "shape");
+    const json& value = field(name, "shape");
     if (!is_sizes(value)) refuse_field(name, "shape", "a list of sizes", value);
     return value.get<Shape>();
   }
 
   std::pair<size_t, size_t> offsets(const std::string& name) const {
-    const ordered_json& value = field(name, "data_offsets");
+    const json& value = field(name, "data_offsets");
     if (!is_sizes(value) || value.size() != 2 || value[0] > value[1] || value[1] > data_.size())
       refuse_field(name, "data_offsets", fmt::format("[begin, end] within {} bytes of data", data_.size()), value);
     return {value[0].get<size_t>(), value[1].get<size_t>()};
@@ -125,28 +127,27 @@ class HeaderReader {
 
  private:
   // Up to 2^53, so that products of a few sizes can be watched for overflow.
-  static bool is_sizes(const ordered_json& value) {
-    return value.is_array() && std::all_of(value.begin(), value.end(), [](const ordered_json& v) {
+  static bool is_sizes(const json& value) {
+    return value.is_array() && std::all_of(value.begin(), value.end(), [](const json& v) {
              return v.is_number_unsigned() && v.get<uint64_t>() <= uint64_t(1) << 53;
            });
   }
 
-  const ordered_json& field(const std::string& name, const char* key) const {
-    static const ordered_json kNothing;
-    const ordered_json& object = root_[name];
+  const json& field(const std::string& name, const char* key) const {
+    static const json kNothing;
+    const json& object = root_[name];
     return object.is_object() && object.contains(key) ? object[key] : kNothing;
   }
 
   [[noreturn]] void refuse_field(const std::string& name, const char* key, std::string_view expected,
-                                 const ordered_json& got) const {
+                                 const json& got) const {
     refuse(fmt::format("{} as {} of '{}'", expected, key, name),
-           got.is_null() ? "nothing" : got.dump(-1, ' ', true, ordered_json::error_handler_t::replace).substr(0, 80),
-           "the header is damaged");
+           got.is_null() ? "nothing" : format_json(got).substr(0, 80), "the header is damaged");
   }
 
   std::string path_;
   std::span<const std::byte> bytes_, data_;
-  ordered_json root_;
+  json root_;
 };
 
 /// Bytes that the shape needs, or nothing when they do not fit into int64.
@@ -192,7 +193,7 @@ void check_cover(const HeaderReader& header, std::vector<Range> ranges) {
 std::map<std::string, std::string> read_metadata(const HeaderReader& header) {
   std::map<std::string, std::string> metadata;
   if (!header.root().contains("__metadata__")) return metadata;
-  const ordered_json& entries = header.root()["__metadata__"];
+  const json& entries = header.root()["__metadata__"];
   if (!entries.is_object()) header.refuse("an object as __metadata__", "something else", "the header is damaged");
   for (const auto& [key, value] : entries.items()) {
     if (!value.is_string()) header.refuse("texts in __metadata__", "something else", "the header is damaged");

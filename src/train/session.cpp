@@ -6,6 +6,7 @@
 #include "data/document_starts.h"
 #include "train/memory_advice.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -65,7 +66,9 @@ LossProgram::LossProgram(const RunConfig& config, const Platform& platform, Back
                       eval_graph(config.model, config.train.batch, config.model.context, config.data.mask_documents),
                       config, platform)
                       .plan,
-                  backend, store, std::move(arena), arena_bytes) {}
+                  backend, store, std::move(arena), arena_bytes) {
+  weighted_ = config.data.mask_documents;
+}
 
 LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
                          int64_t arena_bytes)
@@ -77,7 +80,10 @@ double LossProgram::run(const Batch& batch) {
   add_batch(values, batch, weight);
   set_inputs(program_, values);
   program_.run();
-  return double(program_.get_scalar("loss"));
+  double loss = double(program_.get_scalar("loss"));
+  if (weighted_) return loss;
+  // Else the graph's own weight is that of a batch whose targets all count.
+  return loss * double(batch.targets.size()) / double(std::max<int64_t>(count_targets(batch.targets), 1));
 }
 
 Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes)

@@ -46,6 +46,7 @@ class LossProgram {
   LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena, int64_t arena_bytes);
 
   Program program_;
+  bool weighted_ = false;  // the graph takes the weight of the loss from us
 };
 
 class Session {

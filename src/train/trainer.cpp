@@ -6,9 +6,12 @@
 #include "config/json.h"
 #include "data/data_tokenizer.h"
 #include "ops/flop_rate.h"
+#include "train/checkpoint_folder.h"
 #include "train/choices_file.h"
 #include "train/evaluator.h"
 #include "train/generator.h"
+#include "train/progress.h"
+#include "train/run_changes.h"
 #include "train/run_folder.h"
 #include "train/run_progress.h"
 #include "train/schedule.h"
@@ -20,12 +23,19 @@
 namespace tokamak {
 namespace {
 
+constexpr double kSlowStep = 20;    // seconds
+constexpr int64_t kLargeVocab = 4;  // times the data's
+
 std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver& observer) {
   if (!config.train.resume) return std::nullopt;
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found = find_checkpoint(config.train.out, &warnings);
   for (const std::string& warning : warnings) observer.message("warning: " + warning);
   return found;
+}
+
+RunConfig config_of(const FoundCheckpoint& found) {
+  return run_config_from_json(found.state.config_json, found.path.string());
 }
 
 // The rates behind the choice of a precision are measured anew at every start, but a run must go on as it began.
@@ -36,8 +46,11 @@ RunConfig settle(const RunConfig& asked, const Target& target, const std::option
         "[train] expected train.seed = {}, with which the run in {} began (data order and dropout follow from it), got "
         "{}; use that seed, or another --train.out for a new run",
         found->state.seed, config.train.out, config.train.seed);
-  if (found && config.compile.precision == Precision::kAuto)
-    config.compile.precision = run_config_from_json(found->state.config_json, found->path.string()).compile.precision;
+  if (found) {
+    RunConfig began = config_of(*found);
+    require_same_function(began, config);
+    if (config.compile.precision == Precision::kAuto) config.compile.precision = began.compile.precision;
+  }
   return resolve(config, target);
 }
 
@@ -52,12 +65,15 @@ class Trainer {
         queue_(session_, backend) {
     if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
+    for (const std::string& warning : checksum_warnings(config_.data)) observer_.message(warning);
     if (std::string warning = reference_warning(session_.reference_nodes()); !warning.empty())
       observer_.message(warning);
     check_budget();
+    check_size();
     if (config_.train.eval_every > 0) make_evaluator();
     start_or_resume();
-    write_file_atomic(std::filesystem::path(config_.train.out) / "config.json", to_json(config_));
+    folder_.keep_config(config_);
+    if (!found_ || found_->state.tokenizer.empty()) folder_.keep_tokenizer(data_.tokenizer());
     reporter_ = std::make_unique<StepReporter>(config_, step_work(), done_.step, observer_);
     if (done_.step < config_.train.steps) data_.started(done_.step, done_.samples, reporter_->reached());
     start_.lap("files");
@@ -79,7 +95,11 @@ class Trainer {
           : report(queue_.take());
     }
     if (trained) data_.ended(done_.step, done_.samples);
-    return {done_.step, total, stopped && done_.step < total, val_loss_, bits_per_byte_, reporter_->data_wait()};
+    summary_.steps = done_.step;
+    summary_.total_steps = total;
+    summary_.stopped = stopped && done_.step < total;
+    summary_.data_wait = reporter_->data_wait();
+    return summary_;
   }
 
  private:
@@ -94,9 +114,23 @@ class Trainer {
                       budget, gib));
   }
 
+  // What is easily asked for by mistake: the default sizes on a small machine, another vocabulary than the data's.
+  void check_size() {
+    if (double seconds = session_.compiled().seconds(); seconds > kSlowStep)
+      observer_.message(fmt::format(
+          "warning: a step of this model takes about {} here, all {} of them {}; --model.preset=small is a small model",
+          format_duration(seconds), config_.train.steps, format_duration(seconds * double(config_.train.steps))));
+    if (int64_t needed = data_.needed_vocab(); needed > 0 && config_.model.vocab > kLargeVocab * needed)
+      observer_.message(
+          fmt::format("warning: model.vocab = {}, but the data has only {} tokens: the others cost memory and time and "
+                      "are never learned; --model.vocab=0 takes the data's",
+                      config_.model.vocab, needed));
+  }
+
   void make_evaluator() {
-    if (std::shared_ptr<const Corpus> corpus = data_.open_validation())
-      evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), config_, config_.train.eval_batches);
+    if (std::shared_ptr<const Corpus> corpus = data_.validation())
+      evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), config_,
+                                               config_.train.eval_batches * config_.train.batch);
     else
       observer_.message(
           fmt::format("no validation: it needs data.val_path, or data prepared with a validation part of more than {} "
@@ -123,6 +157,9 @@ class Trainer {
     if (!found_) {
       queue_.run([this] { session_.initialise(*initial_); });
       initial_.reset();
+      // Else the next start would go on with the older run, if this one ends before its first save.
+      if (!list_checkpoints(checkpoints_folder(config_.train.out)).empty())
+        save_progress(done_, config_, session_, data_);
       start_.lap("weights");
       return;
     }
@@ -130,6 +167,8 @@ class Trainer {
     done_ = load_progress(*found_, session_);
     saved_step_ = done_.step;
     observer_.message(fmt::format("resuming after step {} from {}", done_.step, found_->path.string()));
+    if (std::string changes = describe_changes(config_of(*found_), config_, done_.step); !changes.empty())
+      observer_.message(changes);
     start_.lap("checkpoint");
   }
 
@@ -201,8 +240,10 @@ class Trainer {
     Evaluation evaluation;
     queue_.run(
         [&] { evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); }); });
-    val_loss_ = evaluation.loss;
-    if (evaluation.bits_per_byte > 0) bits_per_byte_ = evaluation.bits_per_byte;
+    summary_.val_loss = evaluation.loss;
+    if (evaluation.bits_per_byte > 0) summary_.bits_per_byte = evaluation.bits_per_byte;
+    summary_.val_windows = evaluation.windows;
+    summary_.all_val_windows = evaluation.all_windows;
     if (!evaluation.unknown.empty() && !std::exchange(told_unknown_, true)) observer_.message(evaluation.unknown);
     return evaluation.loss;
   }
@@ -246,7 +287,7 @@ class Trainer {
   std::unique_ptr<StepReporter> reporter_;
   RunProgress done_;  // or under way
   int64_t saved_step_ = 0;
-  std::optional<double> val_loss_, bits_per_byte_;
+  TrainSummary summary_;
   bool told_unknown_ = false;  // why there are no bits per byte
   StepQueue queue_;            // last: its thread uses the others
 };

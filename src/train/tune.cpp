@@ -2,6 +2,7 @@
 
 #include "backend/kernel_tuning.h"
 #include "base/checksum.h"
+#include "base/json.h"
 #include "config/config.h"
 #include "exec/measure.h"
 #include "graph/single_node.h"
@@ -189,7 +190,7 @@ struct KeptChoices {
 
 std::optional<KeptChoices> read_choices(std::string_view kept, const Tuning& tuning) {
   try {
-    json file = json::parse(kept);
+    json file = parse_json(kept);
     if (file.at("machine") != tuning.machine) return std::nullopt;
     return KeptChoices{parse_tuning(file.at("tuning").dump()), file.at("backend").get<std::string>()};
   } catch (const json::exception&) {
@@ -212,7 +213,7 @@ std::string run_choices(const Tuning& tuning, Backend& backend) {
   if (!backend.tuning() || tuning.tuned_for.empty()) return {};
   TuningRecord record{{}, {{tuning.tuned_for, tuning.plain_matmuls}}};
   json file = {{"machine", tuning.machine},
-               {"tuning", json::parse(print_tuning(record))},
+               {"tuning", parse_json(print_tuning(record))},
                {"backend", backend.tuning()->choices()}};
   return file.dump(1) + "\n";
 }

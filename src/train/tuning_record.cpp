@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,7 +24,7 @@ std::string print_tuning(const TuningRecord& record) {
 
 TuningRecord parse_tuning(std::string_view text) {
   try {
-    json file = json::parse(text);
+    json file = parse_json(text);
     TuningRecord record;
     file.at("seconds").get_to(record.seconds);
     file.at("plain_matmuls").get_to(record.plain_matmuls);

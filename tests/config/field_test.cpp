@@ -102,6 +102,9 @@ TEST(Presets, AreGpt2sSizes) {
     EXPECT_EQ(model.heads, size.heads) << size.name;
     EXPECT_EQ(model.width, size.width) << size.name;
   }
+  ModelConfig small{.preset = "small"};
+  apply_preset(small);
+  EXPECT_EQ(small.vocab, 0) << "the data's";
   ModelConfig model{.preset = "gpt2-124"};
   expect_user_error([&] { apply_preset(model); }, {"did you mean 'gpt2-124m'?"});
 }

@@ -49,5 +49,12 @@ TEST(Json, MistakesNameTheFileAndTheKey) {
   expect_user_error([&] { read(R"({"threads": null})"); }, {"expected a value, got null"});
 }
 
+TEST(Json, RefusesDeepObjects) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += R"({"model":)";
+  text += "1" + std::string(20'000, '}');
+  expect_user_error([&] { run_config_from_json(text, "config.json"); }, {"[config.json]", "JSON object"});
+}
+
 }  // namespace
 }  // namespace tokamak

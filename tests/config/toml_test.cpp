@@ -81,5 +81,15 @@ TEST(Toml, MistakesNameFileAndLine) {
   expect_user_error([] { load("threads = 1\nthreads = 2\n"); }, {"[run.toml:2] expected TOML"});
 }
 
+TEST(Toml, RefusesKeysOfManyParts) {
+  std::string key = "model";
+  for (int i = 0; i < 100'000; ++i) key += ".a";
+  expect_user_error([&] { load("# " + key + "\nthreads = 1\n" + key + " = 1\n"); },
+                    {"run.toml:3", "key of a few parts"});
+  expect_user_error([&] { load("[" + key + "]\n"); }, {"run.toml:1", "key of a few parts"});
+  std::string path(200, '.');
+  EXPECT_EQ(load("train.out = \"\\\"" + path + "\"").train.out, "\"" + path);
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -24,9 +24,10 @@ TEST(FileChecksum, NamesTheDamagedFile) {
   TemporaryFolder folder;
   write_file_quickly(folder / "a", "abc");
   std::string good = checksum_file(folder / "a");
-  verify_file(folder / "a", good, "shard");
+  verify_file(FileReader(folder / "a"), good, "shard");
   write_file_quickly(folder / "a", "abd");
-  expect_user_error([&] { verify_file(folder / "a", good, "shard"); }, {"[shard]", "/a: expected the checksum", good});
+  expect_user_error([&] { verify_file(FileReader(folder / "a"), good, "shard"); },
+                    {"[shard]", "/a: expected the checksum", good});
 }
 
 }  // namespace

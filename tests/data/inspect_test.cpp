@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "data/prepare.h"
+#include "data/tokenizer_files.h"
 #include "tests/data/small_shards.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/quick_file.h"
 
 namespace tokamak {
@@ -68,6 +71,26 @@ TEST(InspectFolder, ComparesTokensWithIndexAndVocabulary) {
             std::string::npos);
   EXPECT_NE(problem_with([](ShardIndex& index) { index.train.shards[0].tokens = 4; }).find("the 4 tokens of"),
             std::string::npos);
+}
+
+TEST(InspectFolder, FindsADamagedTokenizer) {
+  MemoryFolder folder;
+  write_file_quickly(folder / "a.txt", std::string(3000, 'a'));
+  PrepareOptions options = {.inputs = {(folder / "a.txt").string()}, .out = folder / "data", .vocab_size = 260};
+  ShardIndex index = prepare(options);
+  EXPECT_EQ(inspect_folder(options.out).damaged(), 0);
+  ASSERT_EQ(index.tokenizer.size(), 3u);
+  for (const FileChecksum& file : index.tokenizer) {
+    fs::path path = options.out / file.file;
+    std::string good = read_file(path), bad = good;
+    bad[bad.size() / 2] ^= 1;
+    write_file_quickly(path, bad);
+    DataReport report = inspect_folder(options.out);
+    EXPECT_EQ(report.damaged(), 1) << path;
+    expect_user_error([&] { load_tokenizer(options.out); }, {"[tokenizer]", file.file, "checksum", "damaged"});
+    write_file_quickly(path, good);
+  }
+  load_tokenizer(options.out);
 }
 
 TEST(InspectSamples, AreSpreadOverTheData) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/nested_lists.h"
 
 namespace tokamak {
 namespace {
@@ -53,6 +54,11 @@ TEST(JsonFields, WantsAnObjectOfTheFormat) {
   all.require_format("a", 1);
   expect_user_error([&] { all.require_format("b", 1); }, {"expected b as `format`, got \"a\""});
   expect_user_error([&] { all.require_format("a", 2); }, {"expected 2 as `version`, got 1"});
+}
+
+TEST(JsonFields, RefusesDeepObjects) {
+  std::string deep = fmt::format(R"({{"a":{}}})", nested_lists(100'000));
+  expect_user_error([&] { fields(deep); }, {"a.json:3", "JSON object", "copy it again"});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "data/json_fields.h"
 #include "tests/data/small_shards.h"
 #include "tests/support/expect_error.h"
 
@@ -42,16 +43,43 @@ TEST(ShardIndex, NamesTheDamagedField) {
   std::string text = read_file(data.path() / kIndexFile);
   auto with = [&](auto change) {
     nlohmann::json root = nlohmann::json::parse(text);
+    root.erase(kSeal);
     change(root);
-    write_file_atomic(data.path() / kIndexFile, root.dump());
+    write_file_atomic(data.path() / kIndexFile, seal_json(root));
     return [&] { read_shard_index(data.path()); };
   };
   expect_user_error(with([](auto& root) { root["vocab_size"] = "many"; }), {"index.json", "vocab_size", "many"});
   expect_user_error(with([](auto& root) { root["train"]["shards"][0].erase("tokens"); }), {"`tokens`", "nothing"});
   expect_user_error(with([](auto& root) { root["train"]["shards"][0]["tokens"] = -4; }), {"`tokens`", "-4"});
-  expect_user_error(with([](auto& root) { root["version"] = 2; }), {"`version`", "2"});
+  expect_user_error(with([](auto& root) { root["version"] = 3; }), {"`version`", "3"});
   write_file_atomic(data.path() / kIndexFile, "{\"format\"");
   expect_user_error([&] { read_shard_index(data.path()); }, {"index.json", "a JSON object"});
+}
+
+TEST(ShardIndex, NoticesEveryChangedNumber) {
+  SmallShards data({{0, 1, 2}}, {{3}});
+  std::filesystem::path path = data.path() / kIndexFile;
+  std::string good = read_file(path);
+  for (size_t i = 0; i < good.size(); ++i) {
+    if (!std::isdigit(static_cast<unsigned char>(good[i]))) continue;
+    std::string bad = good;
+    bad[i] = bad[i] == '1' ? '2' : '1';
+    write_file_atomic(path, bad);
+    EXPECT_THROW(read_shard_index(data.path()), UserError) << bad;
+  }
+}
+
+TEST(ShardIndex, OfAnEarlierVersionHasNoChecksum) {
+  SmallShards data({{0, 1, 2}}, {{3}});
+  EXPECT_TRUE(read_shard_index(data.path()).sealed);
+  nlohmann::json root = nlohmann::json::parse(read_file(data.path() / kIndexFile));
+  root["version"] = 1;
+  root.erase("tokenizer");
+  root.erase(kSeal);
+  write_file_atomic(data.path() / kIndexFile, root.dump());
+  ShardIndex index = read_shard_index(data.path());
+  EXPECT_FALSE(index.sealed);
+  EXPECT_EQ(index.train.tokens(), 3);
 }
 
 TEST(TokenStream, ReadsAcrossShards) {

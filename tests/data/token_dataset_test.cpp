@@ -7,6 +7,7 @@
 #include "tests/data/small_corpus.h"
 #include "tests/data/small_shards.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/quick_file.h"
 
 namespace tokamak {
 namespace {
@@ -65,6 +66,35 @@ TEST_F(TokenDatasetTest, SaysHowManyTokensAreMissing) {
   auto val = [&](int64_t context) { return open_prepared(data_.path(), data_.index(), data_.index().val, context); };
   expect_user_error([&] { val(4); }, {"at least 5 tokens", "got 4", "lower model.context to 3"});
   EXPECT_EQ(val(3)->windows(), 1);
+}
+
+TEST_F(TokenDatasetTest, ADamagedShardIsFoundOnceItIsUsed) {
+  std::string bytes = read_file(shard(2));
+  bytes[1024] ^= 2;  // another token of the vocabulary
+  write_file_quickly(shard(2), bytes);
+  auto unverified = open(6);
+  auto verified = open_prepared(data_.path(), data_.index(), data_.index().train, 6, true);
+  std::vector<int32_t> tokens(7);
+  for (Dataset* dataset : {unverified.get(), verified.get()}) {
+    dataset->reader()->read(5, tokens);
+    EXPECT_NO_THROW(dataset->verify_used());
+    dataset->reader()->read(6, tokens);  // reaches into the third
+  }
+  EXPECT_NO_THROW(unverified->verify_used());
+  for (int i = 0; i < 2; ++i)
+    expect_user_error([&] { verified->verify_used(); }, {"[shard]", shard(2), "checksum", "damaged"});
+  expect_user_error([&] { verified->reader()->read(0, tokens); }, {shard(2)});
+}
+
+TEST_F(TokenDatasetTest, StaysWhatItWasWhenItsFilesAreReplaced) {
+  auto dataset = open_prepared(data_.path(), data_.index(), data_.index().train, 6, true);
+  std::vector<FileFingerprint> files = dataset->fingerprints();
+  for (int i = 0; i < 3; ++i) write_file_atomic(shard(i), "other data");
+  std::vector<int32_t> tokens(91);
+  dataset->reader()->read(0, tokens);
+  EXPECT_EQ(tokens, counting(0, 91));
+  EXPECT_NO_THROW(dataset->verify_used());
+  EXPECT_EQ(dataset->fingerprints(), files);
 }
 
 TEST_F(TokenDatasetTest, FilesOfTokensTellNoVocabulary) {

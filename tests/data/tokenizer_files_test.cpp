@@ -8,6 +8,7 @@
 #include "data/pretokenizer.h"
 #include "tests/data/small_vocabulary.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/nested_lists.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tokamak {
@@ -197,6 +198,19 @@ TEST_F(HuggingFace, KeepsTheFieldsThatItsLibraryNeeds) {
   EXPECT_EQ(root_["model"]["merges"][1], "\u0120 ab");
   EXPECT_EQ(root_["added_tokens"][0]["content"], kEndOfText);
   EXPECT_EQ(root_["pre_tokenizer"]["add_prefix_space"], false);
+}
+
+TEST_F(HuggingFace, RefusesIdsFarAboveTheTokens) {
+  for (int64_t id : {int64_t(16'777'215), int64_t(1'000'000)}) {
+    root_["added_tokens"].push_back({{"id", id}, {"content", "<far>"}});
+    expect_refused({"tokenizer.json", "ids", "damaged"});
+    root_["added_tokens"].erase(root_["added_tokens"].size() - 1);
+  }
+}
+
+TEST_F(HuggingFace, RefusesDeepFiles) {
+  write_file_atomic(file(), fmt::format(R"({{"model":{}}})", nested_lists(100'000)));
+  expect_user_error([&] { load_tokenizer(file()); }, {"tokenizer.json", "JSON object"});
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-constexpr const char* kMissing = "no bits per byte: without a tokenizer the text of data/val_000000.bin is not known";
+constexpr const char* kMissing = "no bits per byte: without a tokenizer the text of ";
 
 class BitsPerByte : public testing::Test {
  protected:

@@ -97,7 +97,7 @@ TEST_F(DataLedger, ShowsTheSamplesOfAStep) {
     const json& sample = step["samples"][i];
     EXPECT_EQ(sample["sample"], 4 + i);
     EXPECT_EQ(sample["epoch"], 1);
-    EXPECT_EQ(sample["files"][0]["path"], "data/train_000000.bin");
+    EXPECT_EQ(sample["files"][0]["path"], (folder_ / "data/train_000000.bin").string());
     EXPECT_EQ(sample["files"][0]["begin"], sample["window"].get<int64_t>() * 16);
     EXPECT_EQ(sample["files"][0]["length"], 17);
     EXPECT_NE(text.find(sample["beginning"].get<std::string>()), std::string::npos) << sample;

@@ -184,6 +184,32 @@ TEST_F(DataRunTest, ChangedDataIsFoundBeforeAnyWork) {
   EXPECT_EQ(run(config).steps, 20);
 }
 
+TEST_F(DataRunTest, NothingIsSavedThatCameOfADamagedShard) {
+  RunConfig config = test::tiny_config(folder_.path());
+  config.train.out = (folder_ / "run").string();
+  fs::path shard = folder_ / "data" / read_shard_index(folder_ / "data").train.shards.at(0).file;
+  std::string good = read_file(shard), bad = good;
+  bad[bad.size() / 2 & ~size_t(1)] ^= 1;  // a token of the vocabulary becomes another one
+  write_file_quickly(shard, bad);
+  expect_user_error([&] { run(config); }, {shard.string(), "checksum", "damaged"});
+  EXPECT_FALSE(find_checkpoint(config.train.out, nullptr));
+  write_file_quickly(shard, good);
+  EXPECT_EQ(run(config).steps, 20);
+}
+
+TEST_F(DataRunTest, SaysThatAnIndexHasNoChecksum) {
+  fs::path path = folder_ / "data" / kIndexFile;
+  nlohmann::json root = nlohmann::json::parse(read_file(path));
+  root["version"] = 1;
+  root.erase("tokenizer");
+  root.erase("checksum");
+  write_file_quickly(path, root.dump());
+  RunConfig config = test::tiny_config(folder_.path());
+  config.train.out = (folder_ / "run").string();
+  EXPECT_EQ(run(config).steps, 20);
+  EXPECT_NE(listener_.messages.find("without checksums of itself"), std::string::npos) << listener_.messages;
+}
+
 // The lines of a ledger that began without checksums of tokens stay those of its order.
 TEST_F(DataRunTest, ARecordWithoutTokensStaysSo) {
   RunConfig config = mixture("run");

@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "config/config.h"
 #include "tests/e2e/finished_run.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
 #include "train/trainer.h"
@@ -214,6 +215,60 @@ TEST_F(ResumeTest, AFreshStartIgnoresWhatIsThere) {
   c.train.resume = false;
   run(c);
   expect_same(before, read_run(c.train.out, kSteps));
+}
+
+// Else the next start would go on with the run that was to be replaced.
+TEST_F(ResumeTest, AFreshStartThatIsKilledBeforeItsFirstSaveIsGoneOnWith) {
+  RunConfig older = config("run"), straight = config("straight");
+  older.train.seed = 7;
+  run(older);
+  RunConfig fresh = config("run");
+  fresh.train.resume = false;
+  observer_.throw_at = 6;
+  EXPECT_THROW(run(fresh), std::runtime_error);
+  observer_.throw_at = 0;
+  fresh.train.resume = true;
+  run(fresh);
+  run(straight);
+  expect_same(read_run(straight.train.out, kSteps), read_run(fresh.train.out, kSteps));
+}
+
+TEST_F(ResumeTest, SaysWhatChanged) {
+  RunConfig c = config("run");
+  run(c, 10);
+  observer_.messages.clear();
+  run(c, 2);
+  EXPECT_EQ(observer_.messages.find("changed"), std::string::npos) << observer_.messages;
+  c.train.steps = 40;
+  c.optimizer.lr *= 2;
+  c.optimizer.weight_decay = 0.25;
+  c.train.batch = 3;
+  c.threads = 1;
+  run(c);
+  for (const char* piece :
+       {"changed since step 12: ", "optimizer.lr 0.0006 -> 0.0012", "optimizer.weight_decay 0.1 -> 0.25",
+        "train.steps 20 -> 40", "train.batch 2 -> 3", "the next step's learning rate is"})
+    EXPECT_NE(observer_.messages.find(piece), std::string::npos) << piece << "\n" << observer_.messages;
+  EXPECT_EQ(observer_.messages.find("threads"), std::string::npos) << observer_.messages;
+}
+
+TEST_F(ResumeTest, RefusesOtherHeads) {
+  RunConfig c = config("run");
+  run(c);
+  c.model.heads = 4;
+  c.train.steps = 30;
+  expect_user_error([&] { run(c); }, {"expected model.heads = 2", "another function", "got 4", "--train.out"});
+}
+
+TEST_F(ResumeTest, WarnsOfAVocabularyFarBeyondTheData) {
+  RunConfig c = config("run");
+  run(c, 1);
+  EXPECT_EQ(observer_.messages.find("model.vocab"), std::string::npos) << observer_.messages;
+  c.train.out = (folder_ / "large").string();
+  c.model.vocab = 5000;
+  run(c, 1);
+  EXPECT_NE(observer_.messages.find("model.vocab = 5000, but the data has only 301"), std::string::npos)
+      << observer_.messages;
 }
 
 TEST_F(ResumeTest, AFinishedRunHasNothingToDo) {

@@ -12,11 +12,14 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "config/model_config.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/nested_lists.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/host_store.h"
 #include "train/checkpoint_folder.h"
+#include "train/checkpoint_state.h"
 #include "train/safetensors.h"
 
 namespace tokamak {
@@ -182,6 +185,14 @@ TEST(Checkpoint, WhatAKilledProcessLeftIsNotFoundAndGoesAway) {
   EXPECT_TRUE(warnings.empty());
   save_checkpoint(out.path(), state_of(3), store.store, 5);
   EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000001", "step_00000003"}));
+}
+
+// Printed again with its indentation, 62 KB of it would be 2 GB.
+TEST(Checkpoint, RefusesDeepStates) {
+  TemporaryFolder folder;
+  std::string deep = fmt::format(R"({{"a":{}}})", nested_lists(31'000));
+  write_file_atomic(folder / "state.json", deep);
+  expect_user_error([&] { read_record(folder.path()); }, {"state.json", "JSON object", "damaged"});
 }
 
 TEST(Checkpoint, OpensFoldersOfRunsAndOfCheckpoints) {

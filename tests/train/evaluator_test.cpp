@@ -26,11 +26,11 @@ class EvaluatorTest : public testing::Test {
   }
 
   /// Of data.val_path.
-  Evaluation evaluate(const std::string& val_path, int64_t batches = 1000) {
+  Evaluation evaluate(const std::string& val_path, int64_t windows = 1000) {
     config_.data.val_path = {val_path};
     auto tokenizer = load_data_tokenizer(config_.data);
     auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
-    return Evaluator(corpus, tokenizer.get(), config_, batches).evaluate([](const Batch&) { return kLoss; });
+    return Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](const Batch&) { return kLoss; });
   }
 
   std::string shard(const char* split) const { return (folder_ / "data" / split).string() + "_000000.bin"; }
@@ -49,7 +49,7 @@ class EvaluatorTest : public testing::Test {
 };
 
 TEST_F(EvaluatorTest, FilesOfTokensAreCountedWithTheTokenizer) {
-  Evaluation some = evaluate(shard("train"), 3);  // 3 batches of 2 samples of 16 tokens
+  Evaluation some = evaluate(shard("train"), 6);  // windows of 16 tokens
   EXPECT_EQ(some.unknown, "");
   EXPECT_DOUBLE_EQ(some.bits_per_byte, kLoss / std::log(2) * tokens_per_byte(shard("train"), 3 * 2 * 16));
   // The samples' own text, not an average.
@@ -79,6 +79,38 @@ TEST_F(EvaluatorTest, MarkersAndHiddenTargetsDoNotMatter) {
   Evaluation masked = evaluate(path);
   EXPECT_LT(masked.tokens, plain.tokens);
   EXPECT_DOUBLE_EQ(masked.bits_per_byte, plain.bits_per_byte);
+}
+
+// Losses that tell what they were made of: the number of the window's first token.
+TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
+  config_.data.val_path = {shard("val"), shard("train")};
+  auto tokenizer = load_data_tokenizer(config_.data);
+  auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
+  int64_t first_windows = corpus->datasets()[0]->windows(), windows = corpus->windows();
+  auto mean = [&](const Batch& batch) {
+    double sum = 0;
+    int64_t count = 0;
+    for (size_t i = 0; i < batch.targets.size(); ++i)
+      if (batch.targets[i] >= 0) sum += batch.targets[i], ++count;
+    return sum / double(count);
+  };
+  std::vector<Evaluation> all;
+  for (int64_t batch : {1, 2, 3, 7, 64}) {
+    config_.train.batch = batch;
+    all.push_back(Evaluator(corpus, tokenizer.get(), config_, windows).evaluate(mean));
+    const Evaluation& one = all.back();
+    EXPECT_EQ(one.tokens, windows * 16) << batch;
+    EXPECT_EQ(one.windows, windows);
+    EXPECT_NEAR(one.loss, all[0].loss, 1e-9 * all[0].loss) << batch;
+    EXPECT_NEAR(one.bits_per_byte, all[0].bits_per_byte, 1e-9 * all[0].bits_per_byte) << batch;
+    ASSERT_EQ(one.entries.size(), 2u);
+    EXPECT_EQ(one.entries[0].tokens, first_windows * 16);
+    EXPECT_EQ(one.entries[1].path, shard("train"));
+    EXPECT_NE(one.entries[0].loss, one.entries[1].loss);
+  }
+  Evaluation some = Evaluator(corpus, tokenizer.get(), config_, windows / 2).evaluate(mean);
+  EXPECT_NEAR(double(some.windows), double(windows) / 2, 2);
+  EXPECT_NEAR(double(some.entries[0].tokens), double(first_windows) / 2 * 16, 16);
 }
 
 TEST_F(EvaluatorTest, SaysWhyTheyAreMissing) {

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/nested_lists.h"
 #include "tests/support/quick_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -190,6 +191,21 @@ TEST(SafetensorsErrors, FlippedBitsNeverCrash) {
 
 TEST(SafetensorsErrors, NoFile) {
   expect_user_error([] { SafetensorsReader reader("no/such/file"); }, {"no/such/file", "check the path"});
+}
+
+TEST(Safetensors, ReadsAHundredThousandTensors) {
+  TemporaryFolder folder;
+  std::string header = "{";
+  for (int i = 0; i < 100'000; ++i)
+    header += fmt::format(R"({}"t{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})", i ? "," : "", i, i, i + 1);
+  SafetensorsReader reader(make_file(folder, header + "}", 100'000));
+  EXPECT_EQ(reader.names().size(), 100'000u);
+}
+
+TEST(Safetensors, RefusesDeepHeaders) {
+  TemporaryFolder folder;
+  std::string header = fmt::format(R"({{"a":{}}})", nested_lists(100'000));
+  expect_user_error([&] { SafetensorsReader reader(make_file(folder, header, 0)); }, {"JSON object as header"});
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "backend/cpu/attention.h"
 #include "backend/cpu/simd.h"
-#include "base/matrix_random.h"
+#include "base/dropout_random.h"
 
 #include <algorithm>
 #include <vector>
@@ -131,8 +131,8 @@ class DocumentRanges {
 inline void dropout_factors(const AttentionDropout& dropout, int64_t time, int64_t head, int64_t i, int64_t key,
                             float* factors) {
   MatrixRandom random(dropout.key, dropout.stream, time);
-  uint32_t threshold = MatrixRandom::threshold(dropout.p);
-  auto kept = float(MatrixRandom::kept_factor(dropout.p));
+  uint32_t threshold = dropout_threshold(dropout.p);
+  auto kept = float(dropout_factor(dropout.p));
   size_t row = i & 8 ? 2 : 0;
   for (int64_t j = 0; j < kKeys; j += 16)
     for (int64_t k = j; k < j + 8; ++k) {

@@ -1,7 +1,7 @@
 #include "backend/cuda/blocked_attention.h"
 
 #include "backend/cuda/device_types.h"
-#include "base/matrix_random.h"
+#include "base/dropout_random.h"
 
 #include <fmt/core.h>
 
@@ -51,8 +51,8 @@ class BlockedKernel : public Kernel {
     return {int32_t(p.time),
             int32_t(p.heads),
             float(p.scale),
-            float(MatrixRandom::kept_factor(p.dropout)),
-            MatrixRandom::threshold(p.dropout),
+            float(dropout_factor(p.dropout)),
+            dropout_threshold(p.dropout),
             uint64_t(p.stream),
             rng,
             documents};

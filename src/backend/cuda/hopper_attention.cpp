@@ -1,7 +1,7 @@
 #include "backend/cuda/hopper_attention.h"
 
 #include "backend/cuda/tensor_map.h"
-#include "base/matrix_random.h"
+#include "base/dropout_random.h"
 
 #include <fmt/core.h>
 
@@ -96,9 +96,8 @@ const void* documents(const AttentionProblem& p, std::span<const void* const> in
 
 // rng is input `place`, if there is dropout.
 Dropout dropout(const AttentionProblem& p, std::span<const void* const> in, size_t place) {
-  uint32_t rest = MatrixRandom::kRange - MatrixRandom::threshold(p.dropout);
-  return {p.dropout > 0 ? in[place] : nullptr, uint64_t(p.stream), rest << 16 | rest,
-          float(MatrixRandom::kept_factor(p.dropout))};
+  uint32_t rest = kDropoutRange - dropout_threshold(p.dropout);
+  return {p.dropout > 0 ? in[place] : nullptr, uint64_t(p.stream), rest << 16 | rest, float(dropout_factor(p.dropout))};
 }
 
 class ForwardKernel : public Kernel {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -52,12 +53,12 @@ std::string print_matmul_choices(const MatmulMachine& machine, const MatmulChoic
                          {"tried", choice.tried}};
   ordered_json file = {
       {"format", kFormat}, {"device", machine.device}, {"cublaslt", machine.library_version}, {"matmuls", problems}};
-  return file.dump(1) + "\n";
+  return format_json(file, 1) + "\n";
 }
 
 std::optional<MatmulChoices> parse_matmul_choices(const MatmulMachine& machine, std::string_view text) {
   try {
-    ordered_json file = ordered_json::parse(text);
+    ordered_json file = parse_ordered_json(text);
     if (file.at("format") != kFormat || file.at("device") != machine.device ||
         file.at("cublaslt") != machine.library_version || !file.at("matmuls").is_object())
       return std::nullopt;

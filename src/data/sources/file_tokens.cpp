@@ -48,7 +48,7 @@ void FileTokens::read_run(int64_t offset, int64_t begin, std::span<int32_t> out)
 TokenArray::Place FileTokens::place(int64_t at) const { return {path().string(), at, size() - at}; }
 
 std::vector<FileFingerprint> FileTokens::fingerprints() const {
-  std::vector<FileFingerprint> files = {fingerprint_file(path())};
+  std::vector<FileFingerprint> files = {fingerprint_file(file_)};
   for (const auto& companion : companions_) files.push_back(fingerprint_file(companion));
   return files;
 }

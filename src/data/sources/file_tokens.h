@@ -31,6 +31,7 @@ class FileTokens final : public TokenArray {
   std::vector<FileFingerprint> fingerprints() const override;
 
   TokenType type() const { return type_; }
+  const FileReader& file() const { return file_; }
   const std::filesystem::path& path() const { return file_.path(); }
   /// The first token of each run, and the end.
   const std::vector<int64_t>& begins() const { return begins_; }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace tokamak {
 
@@ -75,6 +76,11 @@ class FieldFinder : public nlohmann::json_sax<json> {
 
 constexpr size_t kShown = 60;  // bytes of what is wrong, in messages
 
+std::string show_field(std::string_view object, const std::string& field) {
+  json tree = parse_json(object);
+  return tree.is_object() ? format_json(tree.at(field)).substr(0, kShown) : "lists or objects nested too deeply";
+}
+
 }  // namespace
 
 std::string json_text_field(std::string_view object, const std::string& field, const std::string& place) {
@@ -86,7 +92,7 @@ std::string json_text_field(std::string_view object, const std::string& field, c
     user_error(
         "[data] {}: expected a text field \"{}\", got {}; name the field with --field, "
         "or leave such members of an archive out with --members",
-        place, field, finder.has_other() ? json::parse(object).at(field).dump().substr(0, kShown) : "none");
+        place, field, finder.has_other() ? show_field(object, field) : "none");
   return std::move(finder.text());
 }
 

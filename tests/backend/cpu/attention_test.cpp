@@ -1,7 +1,7 @@
 #include "backend/cpu/attention.h"
 
 #include "backend/cpu/simd.h"
-#include "base/matrix_random.h"
+#include "base/dropout_random.h"
 #include "base/parallel.h"
 
 #include <fmt/core.h>
@@ -31,8 +31,8 @@ struct Reference {
   double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (dropout.p == 0) return 1;
     MatrixRandom random(dropout.key, dropout.stream, T);
-    bool dropped = random(b * H + h, i, j) < MatrixRandom::threshold(dropout.p);
-    return dropped ? 0 : MatrixRandom::kept_factor(dropout.p);
+    bool dropped = random(b * H + h, i, j) < dropout_threshold(dropout.p);
+    return dropped ? 0 : dropout_factor(dropout.p);
   }
   double score(const Doubles& x, int64_t b, int64_t h, int64_t i, int64_t j) const {
     double sum = 0;

@@ -1,6 +1,7 @@
 #include "data/sources/jsonl.h"
 
 #include "tests/data/sources/source_test.h"
+#include "tests/support/nested_lists.h"
 
 namespace tokamak {
 namespace {
@@ -36,6 +37,13 @@ TEST_F(JsonlSourceTest, RefusesEndlessLines) {
   std::string file = write("a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"" + std::string(1 << 20, 'x') + "\"}\n");
   EXPECT_EQ(read(file).size(), 2u);
   expect_user_error([&] { read(file, {.part_bytes = 100}); }, {"a.jsonl line 2", "at most 12800 bytes"});
+}
+
+TEST_F(JsonlSourceTest, DeepObjectsAreReadAndNotShown) {
+  std::string deep = nested_lists(100'000);
+  EXPECT_EQ(read(write("a.jsonl", R"({"x": )" + deep + R"(, "text": "one"})")), Documents({"one"}));
+  std::string file = write("b.jsonl", R"({"text": )" + deep + "}");
+  expect_user_error([&] { read(file); }, {"b.jsonl line 1", "nested too deeply"});
 }
 
 }  // namespace

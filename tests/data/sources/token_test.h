@@ -94,14 +94,13 @@ class TokenTest : public SourceTest {
     return documents;
   }
 
-  /// Cuts a file short at every byte below `limit`: opening it, or reading it all, must be a UserError each time.
-  static void expect_cuts_refused(const std::filesystem::path& path, const SourceOptions& options = {},
-                                  size_t limit = size_t(-1)) {
+  /// Cuts a file short at every byte, or every so many: opening it, or reading it all, must be a UserError each time.
+  static void expect_cuts_refused(const std::filesystem::path& path, size_t step = 1) {
     std::string whole = read_file(path);
-    for (size_t bytes = std::min(limit, whole.size()); bytes-- > 0;) {
+    for (size_t bytes = whole.size(); bytes-- > 0; bytes -= std::min(bytes, step - 1)) {
       std::filesystem::resize_file(path, bytes);
       auto read_all = [&] {
-        auto tokens = open_tokens({path}, options);
+        auto tokens = open_tokens({path}, {});
         Ids out(size_t(tokens->size()));
         tokens->read(0, out);
       };

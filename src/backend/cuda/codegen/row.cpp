@@ -32,8 +32,7 @@ RowWriter::RowWriter(const GroupBody& body, int64_t shared_bytes)
 
 GroupCode RowWriter::run() {
   write_constants();
-  std::string at_a_time =
-      sums_ ? fmt::format(", {}", std::max(RowPlan::kSumThreadsEach / plan_.block_threads(), 1)) : "";
+  std::string at_a_time = sums_ ? fmt::format(", {}", plan_.at_a_time) : "";
   text_.open("extern \"C\" __global__ void __launch_bounds__(kTeam * kTeams{}) row_group({})", at_a_time,
              parameters(body_));
   write_start();

@@ -3,6 +3,7 @@
 #include "backend/cuda/codegen/expression.h"
 #include "base/divide.h"
 #include "base/error.h"
+#include "ops/generate.h"
 
 #include <algorithm>
 
@@ -17,8 +18,10 @@ constexpr int64_t kBlockThreads = 256;    // of a block with several rows
 // Of a group with sums over rows: what the largest GPUs run at a time. Each thread then has few columns, whose sums
 // stay in registers, and enough rows are under way to hide the memory's latency. A block's rows leave one partial
 // result, so blocks are large; what its rows leave lies in shared memory for a moment.
-constexpr int64_t kSumThreads = 132 * RowPlan::kSumThreadsEach;
-constexpr int64_t kSumBlockThreads = RowPlan::kSumThreadsEach, kSumSharedBytes = 32 << 10;
+constexpr int64_t kMultiprocessors = 132, kSumThreads = 768, kSumSharedBytes = 32 << 10;
+// The same where random numbers are drawn, which take registers: else those of a row that is loaded ahead are spilled,
+// and so waited for (measured: 3.2 times slower).
+constexpr int64_t kRandomSumThreads = 576;
 constexpr int64_t kRegisters = 1 << 16;    // of a multiprocessor
 constexpr int64_t kWorkingRegisters = 30;  // of a thread, next to operands and sums
 constexpr int64_t kTwoBlocks = 112 << 10;  // shared memory with which two blocks fit on a multiprocessor
@@ -29,10 +32,17 @@ int64_t team_for(int64_t vectors, int64_t vector, int64_t elements) {
   return ceil_div(ceil_div(vectors, each), kWarp) * kWarp;
 }
 
+// Of a multiprocessor, for which a group with sums over rows is made.
+int64_t sum_threads(const GroupBody& body) {
+  bool random =
+      std::any_of(body.values.begin(), body.values.end(), [](const GroupValue& v) { return v.is(op::random_uniform); });
+  return random ? kRandomSumThreads : kSumThreads;
+}
+
 // Rows of a block at a time.
 int64_t teams_for(const GroupBody& body, int64_t team, bool sums_rows) {
   int64_t teams = team == kWarp ? kBlockThreads / kWarp : 1;
-  if (sums_rows) teams = std::min(kSumSharedBytes / (4 * body.cols), kSumBlockThreads / team);
+  if (sums_rows) teams = std::min(kSumSharedBytes / (4 * body.cols), sum_threads(body) / team);
   return std::max<int64_t>(std::min(teams, body.rows), 1);
 }
 
@@ -49,10 +59,9 @@ int64_t held_registers(const GroupBody& body, const RowPlan& plan, bool columns)
   return ceil_div(bytes * plan.vectors * plan.vector, 4);
 }
 
-// Of a thread, where the blocks for which a group with sums over rows is made are on a multiprocessor.
+// Of a thread of a group with sums over rows.
 int64_t registers_of_thread(const RowPlan& plan) {
-  int64_t blocks = std::max<int64_t>(RowPlan::kSumThreadsEach / plan.block_threads(), 1);
-  return kRegisters / (blocks * plan.block_threads()) / 8 * 8;
+  return kRegisters / (plan.at_a_time * plan.block_threads()) / 8 * 8;
 }
 
 }  // namespace
@@ -90,7 +99,9 @@ RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64
   plan.teams = int(teams_for(body, team, sums_rows));
   plan.blocks = ceil_div(body.rows, plan.teams);
   if (!sums_rows) return plan;
-  plan.blocks = std::min(plan.blocks, std::max<int64_t>(kSumThreads / plan.block_threads(), 1));
+  plan.at_a_time = int(std::max<int64_t>(sum_threads(body) / plan.block_threads(), 1));
+  plan.blocks =
+      std::min(plan.blocks, std::max<int64_t>(kMultiprocessors * sum_threads(body) / plan.block_threads(), 1));
   int64_t free = registers_of_thread(plan) - kWorkingRegisters;
   plan.ahead = held_registers(body, plan, false) <= free;
   plan.columns = plan.ahead && held_registers(body, plan, true) <= free;

@@ -8,8 +8,6 @@ namespace tokamak::cuda {
 struct RowPlan {
   /// Where a row's operands are between the phases: in registers, in shared memory, or read again from global memory.
   enum class Keep : uint8_t { kRegisters, kShared, kNothing };
-  /// Threads of a multiprocessor for which a group with sums over rows is made.
-  static constexpr int kSumThreadsEach = 768;
   Keep keep = Keep::kRegisters;
   int vector = 1;        // elements of a thread side by side
   int team = 32;         // threads of a row: a warp, or a block of warps
@@ -18,6 +16,7 @@ struct RowPlan {
   bool ahead = false;    // a row's operands are loaded while the row before is worked on
   bool columns = false;  // arguments with one element a column stay in registers from row to row
   int64_t blocks = 1;    // of the grid
+  int at_a_time = 0;     // of those, on a multiprocessor, for which a group with sums over rows is made
   int64_t whole = 0;     // the first so many vectors of every thread lie below `unmasked` columns
   int shared_bytes = 0;  // dynamic
   int block_threads() const { return team * teams; }

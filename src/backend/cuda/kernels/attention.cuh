@@ -5,7 +5,7 @@
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i queries, j keys.
 #pragma once
 
-#include "backend/cuda/kernels/matrix_random.cuh"
+#include "backend/cuda/kernels/dropout_random.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
 
 namespace tokamak {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "backend/cuda/kernels/hopper.cuh"
-#include "backend/cuda/kernels/matrix_random.cuh"
+#include "backend/cuda/kernels/dropout_random.cuh"
 
 namespace tokamak {
 

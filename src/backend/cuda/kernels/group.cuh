@@ -2,26 +2,40 @@
 // reductions over the threads of a row in a fixed order, random numbers by the vector.
 #pragma once
 
-#include "backend/cuda/kernels/matrix_random.cuh"
+#include "backend/cuda/kernels/dropout_random.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
 #include "ops/scalar_math.h"
 
 namespace tokamak {
 
-/// N elements as they lie in memory, each a float when it is read.
-template <typename T, int N>
+/// N elements as they lie in memory, each a float when it is read. Those of 16 bits are held in pairs, as the compiler
+/// would else give each of them a register of its own.
+template <typename T, int N, bool kPairs = sizeof(T) == 2 && N % 2 == 0>
 struct Packed {
-  static constexpr int kLength = kPiece<T, N>;
-  Vector<T, kLength> pieces[N / kLength];
-  __device__ float operator[](int i) const { return to_float(pieces[i / kLength][i % kLength]); }
+  using Word = T;
+  static constexpr int kWords = N;
+  T words[N];
+  __device__ float operator[](int i) const { return to_float(words[i]); }
+};
+template <typename T, int N>
+struct Packed<T, N, true> {
+  using Word = uint32_t;
+  static constexpr int kWords = N / 2;
+  uint32_t words[N / 2];
+  __device__ float operator[](int i) const { return to_float(T{uint16_t(words[i / 2] >> i % 2 * 16)}); }
 };
 
 template <int N, typename T>
 __device__ inline Packed<T, N> load_packed(const T* from) {
-  Packed<T, N> packed;
+  using Elements = Packed<T, N>;
+  constexpr int kLength = kPiece<typename Elements::Word, Elements::kWords>;
+  Elements packed;
 #pragma unroll
-  for (int p = 0; p < N / packed.kLength; ++p)
-    packed.pieces[p] = reinterpret_cast<const Vector<T, packed.kLength>*>(from)[p];
+  for (int p = 0; p < packed.kWords / kLength; ++p) {
+    auto piece = reinterpret_cast<const Vector<typename Elements::Word, kLength>*>(from)[p];
+#pragma unroll
+    for (int i = 0; i < kLength; ++i) packed.words[p * kLength + i] = piece[i];
+  }
   return packed;
 }
 
@@ -94,10 +108,14 @@ __device__ inline void uniform_vector(const int32_t* rng, int64_t first, uint64_
 #pragma unroll
     for (int i = 0; i < N; ++i) to[i] = uniform_element(rng, first + i, stream);
   } else {
+    constexpr int kLength = N < 8 ? N : 8;
 #pragma unroll
-    for (int i = 0; i < N; i += 4) {
-      float4 u = uniform_block(rng, (first + i) / 4, stream);
-      to[i] = u.x, to[i + 1] = u.y, to[i + 2] = u.z, to[i + 3] = u.w;
+    for (int i = 0; i < N; i += kLength) {
+      uint4 words = philox_words<7>(rng, (first + i) / 8, stream);
+      bool later = kLength == 4 && first % 8 != 0;
+      const uint32_t pairs[] = {later ? words.z : words.x, later ? words.w : words.y, words.z, words.w};
+#pragma unroll
+      for (int k = 0; k < kLength; ++k) to[i + k] = uniform_half(pairs[k / 2], k % 2);
     }
   }
 }
@@ -141,11 +159,7 @@ struct PackedMax {
 template <int N>
 __device__ inline void add_packed(PackedMax& top, const Packed<bf16, N>& packed) {
 #pragma unroll
-  for (int i = 0; i < N; i += 2) {
-    const auto& piece = packed.pieces[i / packed.kLength];
-    int at = i % packed.kLength;
-    top.add(uint32_t(piece[at].bits) | uint32_t(piece[at + 1].bits) << 16);
-  }
+  for (int i = 0; i < N / 2; ++i) top.add(packed.words[i]);
 }
 
 /// N partial results of one thread as one.

@@ -1,42 +1,59 @@
 #include "data/sources/optional/hdf5_file.h"
 
 #include <algorithm>
-#include <mutex>
+#include <cstring>
 #include <utility>
+#include <vector>
 
+#include "base/error.h"
 #include "base/file.h"
 
 namespace tokamak {
 
 namespace {
 
-/// One for the process, as the library's own state is.
-std::recursive_mutex& library_mutex() {
-  static std::recursive_mutex mutex;
-  return mutex;
-}
-
 /// Small reads go to the file directly if chunks do not fit into the cache; compressed chunks must be decompressed
 /// whole, so a few of them are kept.
 constexpr size_t kMinChunkCache = size_t(1) << 20;
 constexpr int kCachedChunks = 4;
 
-struct Found {
-  std::vector<std::string> names;
-};
+constexpr size_t kTextBytes = size_t(1) << 20;  // of texts with a fixed length, in one call
+constexpr int64_t kTextsAtOnce = 64;            // of others
 
 herr_t add_dataset(hid_t, const char* name, const H5O_info_t* info, void* found) {
-  if (info->type == H5O_TYPE_DATASET) static_cast<Found*>(found)->names.emplace_back(name);
+  if (info->type == H5O_TYPE_DATASET) static_cast<std::vector<std::string>*>(found)->emplace_back(name);
   return 0;
 }
 
-bool is_dataset(hid_t file, const std::string& name) {
+herr_t refuse_link(const char*, const char*, const char* file, const char* object, unsigned*, hid_t, void* target) {
+  *static_cast<std::string*>(target) = fmt::format("{} in {}", object, file);
+  return -1;
+}
+
+/// Properties with which the library follows no link out of the file; `target` takes what such a link names.
+Hdf5Handle inside_the_file(hid_t property_class, std::string& target) {
+  Hdf5Handle access(H5Pcreate(property_class), H5Pclose);
+  H5Pset_elink_cb(access.id(), refuse_link, &target);
+  return access;
+}
+
+bool is_dataset(hid_t file, const std::string& name, const std::string& path) {
+  std::string target;
+  Hdf5Handle access = inside_the_file(H5P_LINK_ACCESS, target);
+  auto refuse_target = [&] {
+    if (!target.empty())
+      user_error("[hdf5] {}: expected '{}' in the file itself, got a link to {}; copy it into one file (h5copy)", path,
+                 name, target);
+  };
   // Each part of the path must exist before the library may look at the next.
   for (size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
-    if (H5Lexists(file, name.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
+    bool exists = H5Lexists(file, name.substr(0, end).c_str(), access.id()) > 0;
+    refuse_target();
+    if (!exists) return false;
     if (end == name.npos) break;
   }
-  Hdf5Handle object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose);
+  Hdf5Handle object(H5Oopen(file, name.c_str(), access.id()), H5Oclose);
+  refuse_target();
   return object.is_open() && H5Iget_type(object.id()) == H5I_DATASET;
 }
 
@@ -74,14 +91,78 @@ Hdf5Handle open_file(const std::filesystem::path& path) {
   return file;
 }
 
-}  // namespace
-
-Hdf5Lock::Hdf5Lock() {
-  library_mutex().lock();
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+Hdf5Handle open_as(hid_t file, const std::string& dataset, const std::string& name, hid_t access) {
+  Hdf5Handle handle(H5Dopen2(file, dataset.c_str(), access), H5Dclose);
+  if (!handle.is_open())
+    user_error("[hdf5] {}: expected to open it, but the library cannot ({}); the file is damaged: copy it again", name,
+               hdf5_reason());
+  return handle;
 }
 
-Hdf5Lock::~Hdf5Lock() { library_mutex().unlock(); }
+/// Such a file can name any other one of the machine.
+void check_inside(hid_t creation, const std::string& name) {
+  bool is_virtual = H5Pget_layout(creation) == H5D_VIRTUAL;
+  if (is_virtual || H5Pget_external_count(creation) > 0)
+    user_error("[hdf5] {}: expected elements in the file itself, got {}; copy it into one file (h5repack)", name,
+               is_virtual ? "a virtual dataset, whose elements are in other files" : "external storage in other files");
+}
+
+/// The cache of chunks is fixed when a dataset is opened, so one with chunks is opened again.
+Hdf5Handle open_dataset(hid_t file, const std::string& dataset, const std::string& name) {
+  std::string target;
+  Hdf5Handle access = inside_the_file(H5P_DATASET_ACCESS, target);
+  Hdf5Handle handle = open_as(file, dataset, name, access.id());
+  Hdf5Handle creation(H5Dget_create_plist(handle.id()), H5Pclose);
+  check_inside(creation.id(), name);
+  if (H5Pget_layout(creation.id()) != H5D_CHUNKED) return handle;
+  check_filters(creation.id(), name);
+  hsize_t chunk = 0;
+  H5Pget_chunk(creation.id(), 1, &chunk);
+  Hdf5Handle type(H5Dget_type(handle.id()), H5Tclose);
+  bool compressed = H5Pget_nfilters(creation.id()) > 0;
+  size_t cache = compressed ? std::max(kMinChunkCache, kCachedChunks * size_t(chunk) * H5Tget_size(type.id())) : 0;
+  H5Pset_chunk_cache(access.id(), H5D_CHUNK_CACHE_NSLOTS_DEFAULT, cache, H5D_CHUNK_CACHE_W0_DEFAULT);
+  handle = Hdf5Handle();
+  return open_as(file, dataset, name, access.id());
+}
+
+/// The field, or else the only dataset.
+std::string find_dataset(hid_t file, const std::string& field, const std::string& path) {
+  if (!field.empty() && is_dataset(file, field, path)) return field;
+  std::vector<std::string> names;
+  if (H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, add_dataset, &names) < 0)
+    user_error("[hdf5] {}: expected datasets, got a file that cannot be searched ({}); it is damaged: copy it again",
+               path, hdf5_reason());
+  if (names.size() == 1) return names[0];
+  if (names.empty()) user_error("[hdf5] {}: expected a dataset, got a file without one; name another file", path);
+  std::string wanted = field.empty() ? "only one dataset" : fmt::format("a dataset '{}', or only one", field);
+  user_error("[hdf5] {}: expected {}, got {}; name one of them as the field: {}", path, wanted, names.size(),
+             join(names));
+}
+
+/// A small file may claim so many elements, never written, that reading them would not end.
+void check_elements(int64_t elements, int64_t element_bytes, int64_t file_bytes, const std::string& name) {
+  constexpr int64_t kRatio = 1032;  // what deflate makes of zeros, the most that it can do
+  if (elements / kRatio > file_bytes / element_bytes + 1)
+    user_error(
+        "[hdf5] {}: expected at most {} times the file's {} bytes, got {} elements of {} bytes; it is damaged, or "
+        "most of it was never written",
+        name, kRatio, file_bytes, elements, element_bytes);
+}
+
+/// The text of one element of fixed length.
+std::string_view trimmed(std::string_view cell, H5T_str_t padding) {
+  if (padding == H5T_STR_NULLTERM) return cell.substr(0, cell.find('\0'));
+  return cell.substr(0, cell.find_last_not_of(padding == H5T_STR_SPACEPAD ? ' ' : '\0') + 1);
+}
+
+void append_text(std::string& out, std::string_view text) {
+  uint64_t bytes = text.size();
+  out.append(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+  out += text;
+}
+
+}  // namespace
 
 std::string hdf5_reason() {
   std::string reason = "no reason given";
@@ -103,80 +184,75 @@ Hdf5Handle& Hdf5Handle::operator=(Hdf5Handle&& other) noexcept {
 }
 
 Hdf5Handle::~Hdf5Handle() {
-  if (id_ < 0) return;
-  Hdf5Lock lock;
-  close_(id_);
+  if (id_ >= 0) close_(id_);
 }
 
-Hdf5Dataset::Hdf5Dataset(const std::filesystem::path& path, const std::string& field) : path_(path) {
-  Hdf5Lock lock;
+Hdf5Dataset::Hdf5Dataset(const std::filesystem::path& path, const std::string& field) {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // it would print
   file_ = open_file(path);
-  dataset_ = open_dataset(field);
-  std::string name(size_t(H5Iget_name(dataset_.id(), nullptr, 0)), '\0');
-  H5Iget_name(dataset_.id(), name.data(), name.size() + 1);
-  name_ = fmt::format("{}, dataset {}", path.string(), name);
+  std::string dataset = find_dataset(file_.id(), field, path.string());
+  name_ = fmt::format("{}, dataset {}{}", path.string(), dataset.starts_with('/') ? "" : "/", dataset);
+  dataset_ = open_dataset(file_.id(), dataset, name_);
   Hdf5Handle space(H5Dget_space(dataset_.id()), H5Sclose);
   int dims = H5Sget_simple_extent_ndims(space.id());
   if (dims != 1) user_error("[hdf5] {}: expected one dimension, got {}; save it flat", name_, dims);
-  size_ = H5Sget_simple_extent_npoints(space.id());
+  size_ = std::max<int64_t>(H5Sget_simple_extent_npoints(space.id()), 0);
+  check_elements(size_, int64_t(std::max<size_t>(H5Tget_size(type().id()), 1)),
+                 int64_t(std::filesystem::file_size(path)), name_);
 }
 
-Hdf5Handle Hdf5Dataset::type() const {
-  Hdf5Lock lock;
-  return {H5Dget_type(id()), H5Tclose};
+Hdf5Facts Hdf5Dataset::facts() const {
+  using enum Hdf5Facts::Kind;
+  Hdf5Handle stored = type();
+  int64_t bytes = int64_t(std::max<size_t>(H5Tget_size(stored.id()), 1));
+  H5T_class_t kind = H5Tget_class(stored.id());
+  Hdf5Facts facts = {.kind = kind == H5T_FLOAT ? kFloats : kOther, .elements = size_};
+  if (kind == H5T_STRING) {
+    bool variable = H5Tis_variable_str(stored.id()) > 0;
+    facts.kind = kTexts;
+    facts.at_once = variable ? kTextsAtOnce : std::clamp<int64_t>(int64_t(kTextBytes) / bytes, 1, 4096);
+  }
+  if (kind != H5T_INTEGER || (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)) return facts;
+  facts.kind = kIntegers;
+  facts.type = {int(bytes), H5Tget_sign(stored.id()) == H5T_SGN_2};
+  Hdf5Handle creation(H5Dget_create_plist(dataset_.id()), H5Pclose);
+  bool little_endian = bytes == 1 || H5Tget_order(stored.id()) == H5T_ORDER_LE;
+  haddr_t offset = H5Dget_offset(dataset_.id());  // undefined where nothing was ever written
+  if (H5Pget_layout(creation.id()) == H5D_CONTIGUOUS && little_endian && offset != HADDR_UNDEF)
+    facts.offset = int64_t(offset);
+  return facts;
 }
 
-Hdf5Handle Hdf5Dataset::open_dataset(const std::string& field) const {
-  if (!field.empty() && is_dataset(file_.id(), field)) return open_for_access(field);
-  Found found;
-  if (H5Ovisit(file_.id(), H5_INDEX_NAME, H5_ITER_INC, add_dataset, &found) < 0)
-    user_error("[hdf5] {}: expected datasets, got a file that cannot be searched ({}); it is damaged: copy it again",
-               path_.string(), hdf5_reason());
-  if (found.names.size() == 1) return open_for_access(found.names[0]);
-  if (found.names.empty())
-    user_error("[hdf5] {}: expected a dataset, got a file without one; name another file", path_.string());
-  std::string wanted = field.empty() ? "only one dataset" : fmt::format("a dataset '{}', or only one", field);
-  user_error("[hdf5] {}: expected {}, got {}; name one of them as the field: {}", path_.string(), wanted,
-             found.names.size(), join(found.names));
+std::string Hdf5Dataset::integers(int64_t begin, int64_t count) const {
+  Hdf5Handle native(H5Tget_native_type(type().id(), H5T_DIR_ASCEND), H5Tclose);
+  std::string bytes(size_t(count) * H5Tget_size(native.id()), '\0');
+  read(begin, count, native.id(), bytes.data());
+  return bytes;
 }
 
-Hdf5Handle Hdf5Dataset::open_for_access(const std::string& dataset) const {
-  auto opened = [&](hid_t access) {
-    Hdf5Handle handle(H5Dopen2(file_.id(), dataset.c_str(), access), H5Dclose);
-    if (!handle.is_open())
-      user_error(
-          "[hdf5] {}: expected to open dataset {}, but the library cannot ({}); the file is damaged: copy it "
-          "again",
-          path_.string(), dataset, hdf5_reason());
-    return handle;
-  };
-  Hdf5Handle handle = opened(H5P_DEFAULT);
-  Hdf5Handle creation(H5Dget_create_plist(handle.id()), H5Pclose);
-  if (H5Pget_layout(creation.id()) != H5D_CHUNKED) return handle;
-  // The cache is fixed when a dataset is opened, so it is opened again.
-  hsize_t chunk = 0;
-  H5Pget_chunk(creation.id(), 1, &chunk);
-  Hdf5Handle type(H5Dget_type(handle.id()), H5Tclose);
-  bool compressed = H5Pget_nfilters(creation.id()) > 0;
-  check_filters(creation.id(), fmt::format("{}, dataset {}", path_.string(), dataset));
-  size_t cache = compressed ? std::max(kMinChunkCache, kCachedChunks * size_t(chunk) * H5Tget_size(type.id())) : 0;
-  Hdf5Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
-  H5Pset_chunk_cache(access.id(), H5D_CHUNK_CACHE_NSLOTS_DEFAULT, cache, H5D_CHUNK_CACHE_W0_DEFAULT);
-  handle = Hdf5Handle();
-  return opened(access.id());
-}
-
-Hdf5Handle Hdf5Dataset::memory_space(int64_t count) {
-  hsize_t size = hsize_t(count);
-  return {H5Screate_simple(1, &size, nullptr), H5Sclose};
+std::string Hdf5Dataset::texts(int64_t begin, int64_t count) const {
+  Hdf5Handle stored = type();
+  bool variable = H5Tis_variable_str(stored.id()) > 0;
+  size_t bytes = variable ? sizeof(char*) : H5Tget_size(stored.id());
+  std::string cells(size_t(count) * bytes, '\0'), out;
+  read(begin, count, stored.id(), cells.data());
+  for (size_t at = 0; at < cells.size(); at += bytes) {
+    const char* text = nullptr;
+    if (variable) std::memcpy(&text, cells.data() + at, sizeof text);
+    if (variable) append_text(out, text ? text : "");
+    if (!variable) append_text(out, trimmed(std::string_view(cells).substr(at, bytes), H5Tget_strpad(stored.id())));
+  }
+  hsize_t elements = hsize_t(count);
+  Hdf5Handle memory(H5Screate_simple(1, &elements, nullptr), H5Sclose);
+  if (variable) H5Dvlen_reclaim(stored.id(), memory.id(), H5P_DEFAULT, cells.data());
+  return out;
 }
 
 void Hdf5Dataset::read(int64_t begin, int64_t count, hid_t type, void* out) const {
-  Hdf5Lock lock;
   hsize_t first = hsize_t(begin), elements = hsize_t(count);
-  Hdf5Handle place(H5Dget_space(id()), H5Sclose), memory = memory_space(count);
+  Hdf5Handle place(H5Dget_space(dataset_.id()), H5Sclose), memory(H5Screate_simple(1, &elements, nullptr), H5Sclose);
   if (H5Sselect_hyperslab(place.id(), H5S_SELECT_SET, &first, nullptr, &elements, nullptr) < 0 ||
-      H5Dread(id(), type, memory.id(), place.id(), H5P_DEFAULT, out) < 0)
+      H5Dread(dataset_.id(), type, memory.id(), place.id(), H5P_DEFAULT, out) < 0)
     user_error(
         "[hdf5] {}: expected to read elements {} to {}, but the library cannot ({}); the file is damaged: copy "
         "it again",

@@ -1,27 +1,16 @@
-// One dataset of an HDF5 file, over the C library. The library keeps state for the whole process and is mostly built
-// without support for threads, so everything here holds one lock while it calls it.
+// One dataset of an HDF5 file, over the C library, which crashes on some damaged files: everything here is called in
+// the child process of hdf5_reader.h only.
 #pragma once
 
 #include <hdf5.h>
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "base/error.h"
+#include "data/sources/optional/hdf5_facts.h"
 
 namespace tokamak {
-
-/// Holds the library's lock, which one thread may take several times, and keeps it from printing.
-class Hdf5Lock {
- public:
-  Hdf5Lock();
-  ~Hdf5Lock();
-  Hdf5Lock(const Hdf5Lock&) = delete;
-  Hdf5Lock& operator=(const Hdf5Lock&) = delete;
-};
 
 /// What the library says of its last failure, the innermost cause.
 std::string hdf5_reason();
@@ -45,37 +34,32 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-/// A dataset with one dimension, open for reading. Copies of its numbers are the caller's to lock.
+/// A dataset with one dimension, open for reading.
 class Hdf5Dataset {
  public:
   /// Opens the dataset `field` of a file, or the only one that the file has. UserErrors: no HDF5 file, damage, no
-  /// such dataset, several of other names, another number of dimensions, a
-  /// filter that the library lacks.
+  /// such dataset, several of other names, one whose elements are in other files, another number of dimensions, more
+  /// elements than a file of this size can hold, a filter that the library lacks.
   Hdf5Dataset(const std::filesystem::path& path, const std::string& field);
 
-  const std::filesystem::path& path() const { return path_; }
   /// The file and the dataset, for messages.
   const std::string& name() const { return name_; }
-  int64_t size() const { return size_; }  // elements
-  hid_t id() const { return dataset_.id(); }
-  /// The type of its elements as it is stored.
-  Hdf5Handle type() const;
+  Hdf5Facts facts() const;
 
-  /// Reads elements `begin` to `begin + count` as `type` into `out`, which has room for them. A UserError for damage.
-  void read(int64_t begin, int64_t count, hid_t type, void* out) const;
+  /// Integers `begin` to `begin + count` in this machine's byte order.
+  std::string integers(int64_t begin, int64_t count) const;
 
-  /// A data space in memory of `count` elements, one after the other.
-  static Hdf5Handle memory_space(int64_t count);
+  /// Texts `begin` to `begin + count`, each behind its length as a uint64.
+  std::string texts(int64_t begin, int64_t count) const;
 
  private:
-  Hdf5Handle open_dataset(const std::string& field) const;
-  Hdf5Handle open_for_access(const std::string& dataset) const;
+  Hdf5Handle type() const { return {H5Dget_type(dataset_.id()), H5Tclose}; }
+  void read(int64_t begin, int64_t count, hid_t type, void* out) const;
 
-  std::filesystem::path path_;
   std::string name_;
   Hdf5Handle file_;
   Hdf5Handle dataset_;
-  int64_t size_ = 0;
+  int64_t size_ = 0;  // elements
 };
 
 }  // namespace tokamak

@@ -71,7 +71,11 @@ class LmdbTokens final : public TokenArray {
     LmdbEntry entry;
     bool more = cursor.find(mark.key, entry);
     for (int64_t at = mark.begin; !out.empty(); more = cursor.next(entry)) {
-      TOKAMAK_CHECK(more, "{} changed while it was read", file_.path().string());
+      if (!more)
+        user_error(
+            "[lmdb] {}: expected {} tokens, got fewer when their keys were looked up; its keys are out of order: "
+            "copy it again",
+            file_.path().string(), size_);
       int64_t count = tokens_of(file_, entry, type_);
       if (begin < at + count) {
         size_t copied = std::min(out.size(), size_t(at + count - begin));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/sources/optional/lmdb_check.h"
 
 namespace tokamak {
 
@@ -55,59 +56,14 @@ bool LmdbCursor::find(std::string_view key, LmdbEntry& entry) {
 }
 
 LmdbFile::LmdbFile(const std::filesystem::path& path)
-    : path_(std::filesystem::is_directory(path) ? path / "data.mdb" : path), bytes_(FileReader(path_).size()) {
+    : path_(std::filesystem::is_directory(path) ? path / "data.mdb" : path), bytes_(FileReader(path_).size()),
+      entries_(check_lmdb(MappedFile(path_))) {
   MDB_env* env = nullptr;
   if (int status = mdb_env_create(&env)) refuse(path_.string(), status);
   env_.reset(env);
-  mdb_env_set_maxdbs(env, 1);
   // Shuffled reads gain nothing from what lies behind them, so no reading ahead.
   unsigned flags = MDB_RDONLY | MDB_NOLOCK | MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD;
   if (int status = mdb_env_open(env, path_.c_str(), flags, 0)) refuse(path_.string(), status);
-  check_whole();
-  check_shape();
-}
-
-/// The library maps the file: a page behind its end would kill the process.
-void LmdbFile::check_whole() const {
-  MDB_envinfo info;
-  MDB_stat stat;
-  int status = mdb_env_info(env_.get(), &info);
-  if (status == 0) status = mdb_env_stat(env_.get(), &stat);
-  if (status != 0) refuse(path_.string(), status);
-  uint64_t pages = uint64_t(info.me_last_pgno) + 1, held = uint64_t(bytes_) / std::max(stat.ms_psize, 1u);
-  if (pages > held)
-    user_error(
-        "[lmdb] {}: expected {} pages of {} bytes, got a file of {} bytes; it is cut short: copy it again (if "
-        "it is whole, mdb_copy -c makes one without unused pages)",
-        path_.string(), pages, stat.ms_psize, bytes_);
-}
-
-void LmdbFile::check_shape() {
-  MDB_txn* txn = nullptr;
-  if (int status = mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &txn)) refuse(path_.string(), status);
-  std::unique_ptr<MDB_txn, LmdbCursor::Abort> owned(txn);
-  MDB_dbi database = 0, named = 0;
-  MDB_stat stat;
-  unsigned flags = 0;
-  int status = mdb_dbi_open(txn, nullptr, 0, &database);
-  if (status == 0) status = mdb_stat(txn, database, &stat);
-  if (status == 0) status = mdb_dbi_flags(txn, database, &flags);
-  if (status != 0) refuse(path_.string(), status);
-  entries_ = int64_t(stat.ms_entries);
-  if (flags & MDB_DUPSORT)
-    user_error(
-        "[lmdb] {}: expected one value for each key, got a database with several (MDB_DUPSORT); copy them into one "
-        "with "
-        "a key for each",
-        path_.string());
-  LmdbEntry entry;
-  if (!cursor().first(entry)) return;
-  std::string name(entry.key);
-  if (mdb_dbi_open(txn, name.c_str(), 0, &named) == 0)
-    user_error(
-        "[lmdb] {}: expected values in the main database, got named databases in it, the first being {}; copy "
-        "one into a file of its own",
-        path_.string(), show_key(name));
 }
 
 LmdbCursor LmdbFile::cursor() const { return LmdbCursor(env_.get(), path_.string()); }

@@ -49,8 +49,7 @@ class LmdbCursor {
 
 class LmdbFile {
  public:
-  /// Opens a file, or the data.mdb of a folder. UserErrors: no LMDB, cut short, several values for a key, named
-  /// databases.
+  /// Opens a file, or the data.mdb of a folder. UserErrors: those of check_lmdb.
   explicit LmdbFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -67,9 +66,6 @@ class LmdbFile {
   struct Close {
     void operator()(MDB_env* env) const { mdb_env_close(env); }
   };
-
-  void check_whole() const;
-  void check_shape();
 
   std::filesystem::path path_;
   int64_t bytes_ = 0;

@@ -15,6 +15,8 @@ struct Hdf5Layout {
   hsize_t chunk = 0;  // elements; 0: contiguous
   bool gzip = false;
   H5Z_filter_t filter = 0;  // another one
+  std::string external;     // a file that holds the elements
+  std::string source;       // a file whose dataset `tokens` a virtual one shows
 };
 
 /// An HDF5 file that is being written; only one test thread uses the library meanwhile.
@@ -32,6 +34,8 @@ class Hdf5Writer {
     if (layout.chunk > 0) H5Pset_chunk(creation, 1, &layout.chunk);
     if (layout.gzip) H5Pset_deflate(creation, 1);
     if (layout.filter) H5Pset_filter(creation, layout.filter, 0, 0, nullptr);
+    if (!layout.external.empty()) H5Pset_external(creation, layout.external.c_str(), 0, H5F_UNLIMITED);
+    if (!layout.source.empty()) H5Pset_virtual(creation, space, layout.source.c_str(), "tokens", space);
     hid_t dataset = H5Dcreate2(file_, name.c_str(), stored, space, link, creation, H5P_DEFAULT);
     herr_t status = data ? H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) : 0;
     EXPECT_GE(status, 0);
@@ -58,6 +62,14 @@ class Hdf5Writer {
     H5Tset_strpad(type, padding);
     add(name, type, type, {cells.size() / width}, cells.data());
     H5Tclose(type);
+  }
+
+  void add_external_link(const std::string& name, const std::string& file, const std::string& object) {
+    EXPECT_GE(H5Lcreate_external(file.c_str(), object.c_str(), file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT), 0);
+  }
+
+  void add_soft_link(const std::string& name, const std::string& target) {
+    EXPECT_GE(H5Lcreate_soft(target.c_str(), file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT), 0);
   }
 
  private:

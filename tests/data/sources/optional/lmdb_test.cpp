@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "data/corpus.h"
+#include "tests/data/sources/mutations.h"
 #include "tests/data/sources/optional/lmdb_writer.h"
 #include "tests/data/sources/token_test.h"
 
@@ -102,6 +103,29 @@ TEST_F(LmdbTest, RefusesOtherShapes) {
 TEST_F(LmdbTest, RefusesOtherFiles) {
   expect_refused(write("a.mdb", std::string(10'000, 'x')), {"a.mdb", "expected an LMDB database", "cannot read"});
   expect_refused(folder_ / "missing.mdb", {"missing.mdb", "No such file"});
+}
+
+// The root of a copy of the tree is the page that held the first leaf: the library would go round in it for ever.
+TEST_F(LmdbTest, RefusesPagesThatAreUsedTwice) {
+  std::string path = write_ids(some_ids(20'000), {100}), bytes = read_file(path);
+  constexpr size_t kPage = 4096;
+  bool changed = false;
+  for (size_t page = 2 * kPage; page + kPage <= bytes.size() && !changed; page += kPage) {
+    uint16_t flags, first, second;
+    std::memcpy(&flags, &bytes[page + 10], 2);
+    if (flags != 1) continue;  // no branch
+    std::memcpy(&first, &bytes[page + 16], 2);
+    std::memcpy(&second, &bytes[page + 18], 2);
+    bytes.replace(page + second, 6, bytes.substr(page + first, 6));
+    changed = true;
+  }
+  ASSERT_TRUE(changed);
+  expect_refused(write("a.mdb", bytes), {"a.mdb", "cannot read", "is used twice"});
+}
+
+TEST_F(LmdbTest, SurvivesMutations) {
+  expect_mutations_survived(write_ids(some_ids(20'000), {100, 3000}), 0, 150);
+  expect_mutations_survived(write_entries({{"a", "one"}, {"b", std::string(9000, 'x')}}), 0, 150);
 }
 
 TEST_F(LmdbTest, RefusesEveryCut) { expect_cuts_refused(write_ids(some_ids(5000), {1000})); }

@@ -1,4 +1,4 @@
-#include "base/matrix_random.h"
+#include "base/dropout_random.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,10 @@ namespace tokamak::test {
 namespace {
 
 // The known answers that come with Random123, the authors' library.
-TEST(Philox2x32, GivesTheKnownAnswers) {
+TEST(Philox, GivesTheKnownAnswers) {
+  using Four = std::array<uint32_t, 4>;
+  EXPECT_EQ(philox4x32<7>(0, 0, 0), (Four{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}));
+  EXPECT_EQ(philox4x32<10>(0, 0, 0), (Four{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   using Words = std::array<uint32_t, 2>;
   EXPECT_EQ(philox2x32(0, 0, 0), (Words{0x257a3673, 0xcd26be2a}));
   EXPECT_EQ(philox2x32(~0u, ~0u, ~0u), (Words{0xab302c4d, 0x3dc9d239}));
@@ -44,7 +47,7 @@ TEST(MatrixRandom, NumbersAreOfTheirElements) {
 // Each of the 4 places of a draw drops its share: the mean of 6,400 such has a deviation of 0.0025.
 TEST(MatrixRandom, DropsWithTheProbability) {
   constexpr double p = 0.3;
-  uint32_t threshold = MatrixRandom::threshold(p);
+  uint32_t threshold = dropout_threshold(p);
   double dropped[4] = {}, pairs = 0;
   for (int64_t i = 0; i < 160; ++i)
     for (int64_t j = 0; j < 160; ++j) {
@@ -57,10 +60,21 @@ TEST(MatrixRandom, DropsWithTheProbability) {
   EXPECT_NEAR(pairs / 25600, p * p, 0.02) << "neighbours are independent";
 }
 
-TEST(MatrixRandom, KeepsTheMean) {
+TEST(DropoutNumbers, AreAllDrawnAlike) {
+  constexpr int kBlocks = 4000;
+  uint32_t threshold = dropout_threshold(0.1);
+  std::array<int, 8> dropped = {};
+  for (uint64_t block = 0; block < kBlocks; ++block) {
+    auto numbers = dropout_numbers(3, block, 5);
+    for (size_t i = 0; i < 8; ++i) dropped[i] += numbers[i] < threshold;
+  }
+  for (int d : dropped) EXPECT_NEAR(double(d) / kBlocks, 0.1, 0.02);
+}
+
+TEST(DropoutNumbers, KeepTheMean) {
   for (double p : {0.0, 1e-6, 0.1, 0.5, 0.99999}) {
-    double kept = 1 - double(MatrixRandom::threshold(p)) / MatrixRandom::kRange;
-    EXPECT_NEAR(kept * MatrixRandom::kept_factor(p), 1, 1e-12) << p;
+    double kept = 1 - double(dropout_threshold(p)) / kDropoutRange;
+    EXPECT_NEAR(kept * dropout_factor(p), 1, 1e-12) << p;
     EXPECT_NEAR(kept, 1 - p, std::ldexp(1.0, -15)) << p;
   }
 }

@@ -1,0 +1,26 @@
+// JSON as every file of it is read and written. Tests: tests/base/json_test.cpp.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace tokamak {
+
+/// Lists and objects inside each other. What is nested deeper would overflow the stack of whoever walks through it, and
+/// fill the memory of whoever prints it with indentation.
+inline constexpr int kMaxJsonDepth = 100;
+
+/// The value in `text`; `discarded` if it is no JSON, or nested deeper than kMaxJsonDepth (no tree is built then).
+nlohmann::json parse_json(std::string_view text);
+
+/// The same, with members in the order of the text. Takes time in the square of an object's members.
+nlohmann::ordered_json parse_ordered_json(std::string_view text);
+
+/// Text of a value, on one line or with so many spaces a level; bytes that are no UTF-8 (paths may have them) become
+/// U+FFFD.
+std::string format_json(const nlohmann::json& value, int indent = -1);
+std::string format_json(const nlohmann::ordered_json& value, int indent = -1);
+
+}  // namespace tokamak

@@ -1,0 +1,57 @@
+#include "train/run_changes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "config/visit.h"
+#include "train/schedule.h"
+
+namespace tokamak {
+namespace {
+
+// Where and how the same work is done and told; the data is compared by its content.
+constexpr std::string_view kNoChange[] = {"device",          "threads",        "model.preset", "data.path",
+                                          "data.val_path",   "data.tokenizer", "data.workers", "train.out",
+                                          "train.log_every", "train.resume"};
+
+bool may_change_results(std::string_view key) {
+  return std::find(std::begin(kNoChange), std::end(kNoChange), key) == std::end(kNoChange);
+}
+
+std::string describe_rate(const RunConfig& was, const RunConfig& is, int64_t step) {
+  double before = learning_rate(step, was.optimizer, was.train.steps);
+  double after = learning_rate(step, is.optimizer, is.train.steps);
+  if (std::fabs(after - before) <= 1e-9 * std::fabs(before)) return "";
+  return fmt::format("; the next step's learning rate is {:.2e}, where it would have been {:.2e}", after, before);
+}
+
+}  // namespace
+
+std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t step) {
+  RunConfig old = was, now = is;
+  std::vector<Field> old_fields = fields_of(old), now_fields = fields_of(now);
+  std::string list;
+  for (size_t i = 0; i < now_fields.size(); ++i) {
+    std::string before = format_value(get(old_fields[i])), after = format_value(get(now_fields[i]));
+    if (before != after && may_change_results(now_fields[i].key))
+      list += fmt::format("{}{} {} -> {}", list.empty() ? "" : ", ", now_fields[i].key, before, after);
+  }
+  if (list.empty()) return "";
+  return fmt::format("changed since step {}: {}{}", step, list, describe_rate(was, is, step));
+}
+
+void require_same_function(const RunConfig& was, const RunConfig& is) {
+  if (was.model.heads == is.model.heads && was.model.family == is.model.family) return;
+  bool heads = was.model.heads != is.model.heads;
+  user_error(
+      "[train] expected model.{} = {}, with which the run in {} began (other ones make another function of the same "
+      "parameters), got {}; use that, or another --train.out for a new run",
+      heads ? "heads" : "family", heads ? std::to_string(was.model.heads) : was.model.family, is.train.out,
+      heads ? std::to_string(is.model.heads) : is.model.family);
+}
+
+}  // namespace tokamak

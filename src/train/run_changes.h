@@ -1,0 +1,18 @@
+// What a run that goes on is asked to do in another way than it began. Tests: tests/e2e/resume_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tokamak {
+
+struct RunConfig;
+
+/// A sentence with every setting that differs and may change what comes out, and with what the learning rate of step
+/// `step` (counted from 0) becomes; empty when nothing differs.
+std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t step);
+
+/// UserError for settings with which the run's parameters, though of the same shapes, would compute another function.
+void require_same_function(const RunConfig& was, const RunConfig& is);
+
+}  // namespace tokamak
