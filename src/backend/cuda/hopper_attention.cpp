@@ -17,7 +17,7 @@ constexpr int kHeadDim = 64, kWarpRows = 16;
 struct Dropout {
   const void* rng;
   uint64_t stream;
-  uint32_t rest;
+  uint32_t threshold;
   float kept;
 };
 
@@ -71,6 +71,8 @@ CUtensorMap rows_of_heads(const void* base, const AttentionProblem& p, int64_t c
 
 constexpr int kSumThreads = 16 * kHeadDim;  // as in kernels/attention_column_sums.cu
 
+constexpr uint32_t kLargestNumber = 0x7bff;  // of 16 bits, as which kernels/attention_hopper.cuh compares dropout's
+
 // Each block works on one head after the other.
 int64_t block_count(int multiprocessors, const AttentionProblem& p) {
   return std::min<int64_t>(p.batch * p.heads, multiprocessors);
@@ -96,8 +98,9 @@ const void* documents(const AttentionProblem& p, std::span<const void* const> in
 
 // rng is input `place`, if there is dropout.
 Dropout dropout(const AttentionProblem& p, std::span<const void* const> in, size_t place) {
-  uint32_t rest = kDropoutRange - dropout_threshold(p.dropout);
-  return {p.dropout > 0 ? in[place] : nullptr, uint64_t(p.stream), rest << 16 | rest, float(dropout_factor(p.dropout))};
+  uint32_t threshold = dropout_threshold(p.dropout);
+  return {p.dropout > 0 ? in[place] : nullptr, uint64_t(p.stream), threshold << 16 | threshold,
+          float(dropout_factor(p.dropout))};
 }
 
 class ForwardKernel : public Kernel {
@@ -186,6 +189,7 @@ class GradKernel : public Kernel {
 }  // namespace
 
 bool hopper_supports(const AttentionProblem& p, Architecture a) {
+  if (dropout_threshold(p.dropout) > kLargestNumber) return false;
   bool hopper = a.major == 9 && a.minor == 0, low = p.dtype == DType::kBF16 || p.dtype == DType::kF16;
   return hopper && low && p.head_dim == kHeadDim && p.time % kTile == 0 && (p.causal || !p.documents);
 }

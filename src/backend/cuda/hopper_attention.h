@@ -1,6 +1,6 @@
 // Attention by Hopper's tensor cores (kernels/attention_hopper.cu, kernels/attention_grad_hopper.cu): bf16 and f16,
-// heads of 64, times that are multiples of 128; documents only with causal attention. Deterministic,
-// and faster than cuDNN's; T x T is never stored. Tests: tests/backend/cuda/hopper_attention_test.cpp.
+// heads of 64, times that are multiples of 128, dropout up to 0.96; documents only with causal attention.
+// Deterministic, and faster than cuDNN's; T x T is never stored. Tests: tests/backend/cuda/hopper_attention_test.cpp.
 #pragma once
 
 #include "backend/cuda/attention_problem.h"

@@ -13,8 +13,8 @@ struct HopperKind {
   bool causal, documents;
   double dropout;
 };
-constexpr HopperKind kHopperKinds[] = {{true, false, 0},   {false, false, 0},   {true, true, 0},
-                                       {true, false, 0.2}, {false, false, 0.2}, {true, true, 0.2}};
+constexpr HopperKind kHopperKinds[] = {{true, false, 0},   {false, false, 0},    {true, true, 0},
+                                       {true, false, 0.2}, {false, false, 0.01}, {true, true, 0.5}};
 
 // One tile and several, whole and half ones of queries, fewer heads than multiprocessors and more.
 TEST(GpuAttention, HopperKernelsEqualReference) {
@@ -116,7 +116,8 @@ TEST(HopperAttention, SaysWhatItSupports) {
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kF32), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 200, 4, 64, DType::kBF16), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 128, DType::kBF16), {9, 0}));
-  EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.1), {9, 0}));
+  EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.96), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.97), {9, 0})) << "0x7c00 is no number";
   EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, false, 0, true), {9, 0}));
   EXPECT_FALSE(hopper_fills(p, 132));

@@ -72,14 +72,4 @@ struct MatrixRandom {
   static __device__ uint32_t half(int i) { return uint32_t(i / 16 * 8 + i % 8); }
 };
 
-/// Dropout by halves of words: those that are kept have the sign bit. `rest` is 2^15 less the threshold, in both halves.
-__device__ inline uint32_t keep_signs(uint32_t word, uint32_t rest) { return (word & 0x7fff7fff) + rest; }
-/// All bits of a half where the sign of the low (kHigh: of the high) half of a, and of b for the second, is set.
-template <bool kHigh>
-__device__ inline uint32_t pair_mask(uint32_t a, uint32_t b) {
-  uint32_t mask;
-  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(mask) : "r"(a), "r"(b), "n"(kHigh ? 0xFFBB : 0xDD99));
-  return mask;
-}
-
 }  // namespace tokamak
