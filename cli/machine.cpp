@@ -72,7 +72,8 @@ std::string describe(const Machine& machine) {
   const Target& target = machine.platform.target;
   std::string rates = fmt::format("{:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s", target.f32_flops * 1e-9,
                                   target.bf16_flops * 1e-9, target.memory_bandwidth * 1e-9);
-  if (!machine.is_gpu) return fmt::format("{}: {} threads, {}", target.name, target.units, rates);
+  if (!machine.is_gpu)
+    return fmt::format("{}: {} thread{}, {}", target.name, target.units, target.units == 1 ? "" : "s", rates);
   return fmt::format("{}: {} multiprocessors, {}; {}", target.name, target.units, rates, machine.versions);
 }
 

@@ -74,6 +74,10 @@ int run_command(std::vector<std::string> arguments) {
     command.print_config(arguments);
     return 0;
   }
+  if (take_option(arguments, {"--print-config", "--print_config"}))
+    user_error(
+        "[--print-config] expected a command that takes a run file, got {}; `tokamak {} --help` lists its options",
+        name, name);
   return command.run(arguments);
 }
 

@@ -25,7 +25,7 @@ std::string format_time(double seconds) {
 
 }  // namespace
 
-ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+ProgressLine::ProgressLine() : terminal_(takes_escape_codes(STDERR_FILENO)) {}
 
 ProgressLine::~ProgressLine() {
   if (terminal_ && !phase_.empty()) print_to_stderr("\r\x1b[K");

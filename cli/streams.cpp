@@ -1,12 +1,20 @@
 #include "cli/streams.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/core.h>
 
 namespace tokamak {
+
+bool takes_escape_codes(int descriptor) {
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(descriptor) == 1 && terminal && *terminal && std::string_view(terminal) != "dumb";
+}
 
 void print_to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);

@@ -5,6 +5,9 @@
 
 namespace tokamak {
 
+/// Is this descriptor a terminal that can move its cursor? Not with TERM=dumb, as in Emacs' shell and many CI logs.
+bool takes_escape_codes(int descriptor);
+
 /// Writes to standard error. Where that fails, nothing is left to tell it with, and the work goes on.
 void print_to_stderr(std::string_view text);
 

@@ -15,6 +15,7 @@
 #include "cli/machine.h"
 #include "cli/streams.h"
 #include "config/config.h"
+#include "data/data_path.h"
 #include "data/data_tokenizer.h"
 #include "train/progress.h"
 #include "train/trainer.h"
@@ -26,11 +27,13 @@ struct TrainArguments {
   std::string config;
   RunConfig run;
   GivenOptions given;
+  bool verbose = false;
 };
 
 void visit(FieldList& v, TrainArguments& c) {
   v.config_file("run", c.config, "run file (TOML, or a run's config.json); or the folder of a run, which goes on");
   v.config(c.run);
+  v("verbose", c.verbose, "also tell where the time of the start goes");
 }
 
 int terminal_width() {
@@ -41,11 +44,12 @@ int terminal_width() {
 // Lines for logs; on a terminal a bar under them as well.
 class Console : public TrainObserver {
  public:
-  explicit Console(const StartClock& before) : before_(before) {}
+  Console(const StartClock& before, bool verbose) : before_(before), verbose_(verbose) {}
 
   void message(const std::string& text) override { line(text); }
 
   void started(const std::vector<StartPhase>& phases) override {
+    if (!verbose_) return;
     std::vector<StartPhase> all = before_.phases();
     all.insert(all.end(), phases.begin(), phases.end());
     line(format_start(all));
@@ -53,8 +57,11 @@ class Console : public TrainObserver {
 
   void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) override {
     line(format_step_line(metrics, total_steps, eta_seconds));
+  }
+
+  void progress(int64_t step, int64_t total_steps, double eta_seconds) override {
     if (!terminal_) return;
-    write(format_progress_bar(metrics, total_steps, eta_seconds, terminal_width() - 1));
+    write((bar_ ? "\r" : "") + format_progress_bar(step, total_steps, eta_seconds, terminal_width() - 1));
     bar_ = true;
   }
 
@@ -74,7 +81,8 @@ class Console : public TrainObserver {
   }
 
   const StartClock& before_;  // what came before train()
-  bool terminal_ = ::isatty(STDOUT_FILENO) == 1;
+  bool verbose_;
+  bool terminal_ = takes_escape_codes(STDOUT_FILENO);
   bool bar_ = false;
 };
 
@@ -118,7 +126,8 @@ int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
   StopSignal stop("finishing this step; again to quit now\n");
   std::signal(SIGPIPE, SIG_IGN);
-  Console console(start);
+  Console console(start, arguments.verbose);
+  for (const DataPath& path : all_data_paths(arguments.run.data)) require_exists(path.path);
   RunConfig config = configure(arguments);
   Machine machine = start.time("device", [&] { return open_machine(config); });
   console.line(describe(machine));

@@ -13,7 +13,8 @@ namespace tokamak {
 /// Threads that parallel loops use; at least 1.
 int num_threads();
 
-/// Sets the thread count for loops that start afterwards; n < 1 means all cores that the process may use.
+/// Sets the thread count for loops that start afterwards; n < 1 means all cores that the process may use, or with
+/// OpenMP as many as OMP_NUM_THREADS says.
 void set_num_threads(int n);
 
 /// Calls body(begin, end, thread) on contiguous, disjoint pieces of [0, count), at most one per thread, every piece

@@ -118,7 +118,7 @@ std::string print_toml(const std::vector<Field>& fields) {
     section = here;
     std::string line =
         fmt::format("{} = {}", field.key.substr(here.empty() ? 0 : here.size() + 1), format_value(get(field)));
-    text += fmt::format("{:<32}# {}\n", line, field.help);
+    text += fmt::format("{:<31} # {}\n", line, field.help);
   }
   return text;
 }

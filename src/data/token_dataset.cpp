@@ -39,10 +39,9 @@ class TokenDataset : public Dataset {
       : path_(std::move(path)), kind_(kind), tokens_(std::move(tokens)), context_(context), facts_(facts) {
     facts_.tokens = tokens_->size();
     if (facts_.tokens < context + 1)
-      user_error(
-          "[data] {}: expected at least {} tokens (model.context + 1), got {}; lower model.context to {} or less, or "
-          "prepare more text",
-          path_, context + 1, facts_.tokens, std::max<int64_t>(facts_.tokens - 1, 0));
+      user_error("[data] {}: expected at least {} tokens (model.context + 1), got {}; {}prepare more text", path_,
+                 context + 1, facts_.tokens,
+                 facts_.tokens > 1 ? fmt::format("lower model.context to {} or less, or ", facts_.tokens - 1) : "");
   }
 
   const std::string& path() const override { return path_; }

@@ -227,9 +227,12 @@ class Ladder {
     result.tokens_per_second = double(session.tokens_per_step()) / times.ms * 1e3;
     result.gflops = session.compiled().flops() / times.ms * 1e-6;
     FlopsPerToken flops = flops_per_token(prepared.config.model);
+    // A rate that was measured while something else ran can be less than what the step reaches.
+    result.peak.flops = std::max(result.peak.flops, result.tokens_per_second * flops.full);
     result.mfu = result.tokens_per_second * flops.full / result.peak.flops;
     result.mfu_causal = result.tokens_per_second * flops.causal / result.peak.flops;
-    result.used_bytes = backend_.used_bytes() - before;
+    // On the host what others gave back meanwhile counts too, and can be more.
+    result.used_bytes = std::max<int64_t>(backend_.used_bytes() - before, 0);
     result.planned_bytes += session.workspace_bytes() - session.compiled().scratch_bytes();  // as it was chosen
   }
 

@@ -97,9 +97,8 @@ std::string row(const RungResult& r, double y, double largest) {
       "<rect class=\"predicted\" x=\"{}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\"><title>predicted: {:.2f} "
       "ms</title></rect>\n",
       kLabels, y + 2 + kMeasured + 2, predicted, kPredicted, r.predicted_ms);
-  text +=
-      fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}, {:.2f}x</text>\n", kLabels + std::max(measured, predicted) + 6,
-                  y + 15, short_rate(r.tokens_per_second), r.speedup_total);
+  text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}, {:.2f}x</text>\n", kLabels + measured + 6, y + 14,
+                      short_rate(r.tokens_per_second), r.speedup_total);
   return text;
 }
 

@@ -17,7 +17,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
        margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.5em; margin-bottom: 0; }
 p { color: var(--soft); }
-svg { width: 100%; height: auto; }
+svg { width: 100%; min-width: 46em; height: auto; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 8px; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
@@ -48,6 +48,11 @@ std::string table(const std::vector<RungResult>& rungs) {
       "<th>first step</th><th></th></tr></thead>\n<tbody>\n";
   for (const RungResult& rung : rungs) text += table_row(rung);
   return text + "</tbody></table></div>\n";
+}
+
+/// Narrow screens scroll it, as letters that shrink with it could not be read.
+std::string chart(const std::vector<RungResult>& rungs) {
+  return "<div class=\"scroll\">" + ladder_chart(rungs) + "</div>\n";
 }
 
 std::string summary(const LadderReport& report) {
@@ -100,8 +105,8 @@ std::string ladder_html(const LadderReport& report) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Tokamak speed ladder: "
       "{}</title>\n<style>{}</style>\n</head>\n<body>\n{}{}{}{}<pre>{}</pre>\n</body>\n</html>\n",
-      escape_html(report.target.name), kStyle, summary(report), ladder_chart(report.rungs), table(report.rungs),
-      notes(report), escape_html(report.command));
+      escape_html(report.target.name), kStyle, summary(report), chart(report.rungs), table(report.rungs), notes(report),
+      escape_html(report.command));
 }
 
 }  // namespace tokamak

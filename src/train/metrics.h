@@ -22,6 +22,7 @@ struct StepMetrics {
   double percent_of_peak = 0;        // of the measured matmul rate; 0: unknown
   double data_wait_ms = 0;           // of `ms`, spent waiting for data
   double wall_seconds = 0;           // since the epoch
+  int64_t steps = 1;                 // whose means these are; the line in the file is always of one
   std::optional<double> val_loss;    // when this step was evaluated
   std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
   std::optional<int64_t> skipped;    // and how many steps were skipped so far for an overflow

@@ -5,30 +5,41 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 namespace tokamak {
 namespace {
 
 constexpr int kMinBar = 10;  // columns, brackets included
+constexpr size_t kLineWidth = 80;
 
 std::string format_ms(double ms) {
   if (ms >= 10'000) return fmt::format("{:.1f} s", ms / 1000);
   return ms < 10 ? fmt::format("{:.2f} ms", ms) : fmt::format("{:.0f} ms", ms);
 }
 
-std::string format_rate(double gflops, double percent_of_peak) {
-  std::string text = gflops >= 1000 ? fmt::format("{:.1f} TFLOP/s", gflops / 1000)
-                     : gflops >= 10 ? fmt::format("{:.0f} GFLOP/s", gflops)
-                                    : fmt::format("{:.2f} GFLOP/s", gflops);
-  return percent_of_peak > 0 ? text + fmt::format(" ({:.0f}% of peak)", percent_of_peak) : text;
-}
-
 std::string format_eta(double seconds) { return "ETA " + format_duration(seconds); }
 
-std::string join(const std::vector<std::string>& parts) {
+/// A piece of a line, and how much it is wanted: 0 most.
+struct Part {
+  int rank;
   std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : " | ") + part;
+};
+
+/// The parts in their order, but those that are wanted least where all would be wider than `width`.
+std::string join(std::vector<Part> parts, size_t width) {
+  constexpr std::string_view kBetween = " | ";
+  auto columns = [&] {
+    size_t sum = 0;
+    for (const Part& part : parts) sum += part.text.size() + kBetween.size();
+    return sum - kBetween.size();
+  };
+  while (parts.size() > 1 && columns() > width)
+    parts.erase(
+        std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+  std::string text;
+  for (const Part& part : parts) text += std::string(text.empty() ? "" : kBetween) + part.text;
   return text;
 }
 
@@ -48,33 +59,49 @@ std::string format_bar(double fraction, int width) {
 
 std::string format_step_line(const StepMetrics& m, int64_t total_steps, double eta_seconds) {
   std::string total = std::to_string(total_steps);
-  std::vector<std::string> parts = {fmt::format("step {:>{}}/{}", m.step, total.size() + 1, total),
-                                    fmt::format("loss {:.4f}", m.loss)};
-  if (m.val_loss) parts.push_back(fmt::format("val {:.4f}", *m.val_loss));
-  parts.push_back(fmt::format("norm {:.2f}", m.grad_norm));
-  if (m.loss_scale) parts.push_back(fmt::format("scale {:g}", *m.loss_scale));
-  if (m.skipped.value_or(0) > 0) parts.push_back(fmt::format("{} skipped", *m.skipped));
-  parts.push_back(fmt::format("lr {:.1e}", m.lr));
-  parts.push_back(format_ms(m.ms));
+  std::string mean = m.steps > 1 ? fmt::format(" (mean of {})", m.steps) : "";
+  std::vector<Part> parts = {{0, fmt::format("step {:>{}}/{}", m.step, total.size() + 1, total)},
+                             {0, fmt::format("loss {}{}", format_number(m.loss, 4), mean)}};
+  if (m.val_loss) parts.push_back({0, fmt::format("val {}", format_number(*m.val_loss, 4))});
+  parts.push_back({3, fmt::format("norm {}", format_number(m.grad_norm, 2))});
+  if (m.loss_scale) parts.push_back({1, fmt::format("scale {:g}", *m.loss_scale)});
+  if (m.skipped.value_or(0) > 0) parts.push_back({1, fmt::format("{} skipped", *m.skipped)});
+  parts.push_back({5, format_ms(m.ms)});
   if (double share = m.data_wait_ms / m.ms; share > kShownDataWait)
-    parts.push_back(fmt::format("data wait {:.0f}%", std::min(100 * share, 100.0)));
-  parts.push_back(format_count(m.tokens_per_second) + " tok/s");
-  parts.push_back(format_rate(m.gflops, m.percent_of_peak));
-  if (eta_seconds >= 0) parts.push_back(format_eta(eta_seconds));
-  return join(parts);
+    parts.push_back({2, fmt::format("data wait {:.0f}%", std::min(100 * share, 100.0))});
+  parts.push_back({1, format_count(m.tokens_per_second) + " tok/s"});
+  if (m.percent_of_peak > 0) parts.push_back({4, fmt::format("{:.0f}% of peak", m.percent_of_peak)});
+  if (eta_seconds >= 0) parts.push_back({2, format_eta(eta_seconds)});
+  return join(std::move(parts), kLineWidth);
 }
 
-std::string format_progress_bar(const StepMetrics& m, int64_t total_steps, double eta_seconds, int width) {
-  double fraction = fraction_done(m.step, total_steps);
-  std::vector<std::string> parts = {fmt::format("{}/{}", m.step, total_steps), fmt::format("loss {:.4f}", m.loss),
-                                    format_count(m.tokens_per_second) + " tok/s"};
-  if (eta_seconds >= 0) parts.push_back(format_eta(eta_seconds));
+std::string format_outline(const RunOutline& o) {
+  double tokens = double(o.steps - o.done) * double(o.step_tokens);
+  std::string saved =
+      o.checkpoint_every > 0 ? fmt::format("every {} steps and at the end", o.checkpoint_every) : "at the end";
+  return fmt::format(
+      "{} parameters in {}, {:.2f} GiB of memory planned\n"
+      "steps {} to {} of {} tokens: {} tokens, {:.3g} epochs of {}\n"
+      "saved {} in {}",
+      format_count(double(o.parameters)), o.precision, double(o.memory_bytes) / double(int64_t(1) << 30), o.done + 1,
+      o.steps, o.step_tokens, format_count(tokens), tokens / double(o.epoch_tokens),
+      format_count(double(o.epoch_tokens)), saved, o.out);
+}
+
+std::string format_progress_bar(int64_t step, int64_t total_steps, double eta_seconds, int width) {
+  double fraction = fraction_done(step, total_steps);
+  std::string tail = fmt::format("{}/{}", step, total_steps);
+  if (eta_seconds >= 0) tail += " | " + format_eta(eta_seconds);
   size_t columns = size_t(std::max(width, 0));
-  std::string head = fmt::format("{:3.0f}% ", std::floor(fraction * 100)), tail = join(parts);
+  std::string head = fmt::format("{:3.0f}% ", std::floor(fraction * 100));
   int room = int(columns) - int(head.size() + tail.size() + 1);
   std::string line = room >= kMinBar ? head + format_bar(fraction, room) + " " + tail : head + tail;
   line.resize(columns, ' ');
   return line;
+}
+
+std::string format_number(double value, int digits) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.{}f}", value, digits);
 }
 
 std::string format_duration(double seconds) {

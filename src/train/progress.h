@@ -10,14 +10,32 @@ namespace tokamak {
 /// The share of a step's time above which waiting for data is worth a word.
 inline constexpr double kShownDataWait = 0.01;
 
-/// `step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 512 ms | 8.0k tok/s | 212 GFLOP/s (71% of peak) | ETA
-/// 7m32s`, with `| val 4.2345` after the loss when the step was evaluated. No ETA when `eta_seconds` is negative
-/// (unknown). `| data wait 5%` after the time where that is more than kShownDataWait of it.
+/// `step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% of peak | ETA 7m32s`: at most 80 columns, for which
+/// what matters least is left out. `| val 4.2345` after the loss when the step was evaluated; `(mean of 25)` behind the
+/// loss when the metrics are means of so many steps. No ETA when `eta_seconds` is negative (unknown). `| data wait 5%`
+/// after the time where that is more than kShownDataWait of it.
 std::string format_step_line(const StepMetrics& metrics, int64_t total_steps, double eta_seconds);
 
-/// ` 12% [====>          ] 120/1000 | loss 4.1234 | 8.0k tok/s | ETA 7m32s`: exactly `width` columns of ASCII, so that
-/// it overwrites the line before. Where that is too narrow the bar goes first, then text from the right.
-std::string format_progress_bar(const StepMetrics& metrics, int64_t total_steps, double eta_seconds, int width);
+/// What is about to be trained.
+struct RunOutline {
+  int64_t parameters = 0;
+  std::string precision;
+  int64_t memory_bytes = 0;  // planned
+  int64_t done = 0, steps = 0;
+  int64_t step_tokens = 0, epoch_tokens = 0;
+  std::string out;
+  int64_t checkpoint_every = 0;  // steps; 0: only at the end
+};
+
+/// Three lines of it for the start of a run.
+std::string format_outline(const RunOutline& outline);
+
+/// ` 12% [====>          ] 120/1000 | ETA 7m32s`: exactly `width` columns of ASCII, so that it overwrites the line
+/// before. Where that is too narrow the bar goes first, then text from the right.
+std::string format_progress_bar(int64_t step, int64_t total_steps, double eta_seconds, int width);
+
+/// With so many digits behind the point; `nan` without the sign that some machines give it.
+std::string format_number(double value, int digits);
 
 /// `45s`, `7m32s`, `1h04m`, `2d03h`.
 std::string format_duration(double seconds);

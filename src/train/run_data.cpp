@@ -85,6 +85,24 @@ RunData::RunData(const RunConfig& config, const FoundCheckpoint* found)
   if (found) loader_.seek(found->state.data_position);
 }
 
+std::vector<int32_t> RunData::sample_prompt() const {
+  constexpr int64_t kLooked = 64, kEnough = 2;  // windows of each dataset, and ends of documents in them
+  int32_t end =
+      find_end_of_text(config_, *opened_.training, opened_.tokenizer.get()).value_or(opened_.tokenizer->end_of_text());
+  int64_t found = 0;
+  std::vector<int32_t> window(size_t(opened_.training->context() + 1));
+  for (const auto& dataset : opened_.training->datasets()) {
+    auto reader = dataset->reader();
+    int64_t windows = dataset->windows(), looked = std::min(kLooked, windows);
+    for (int64_t i = 0; i < looked; ++i) {
+      reader->read(i * windows / looked, window);
+      found += std::count(window.begin(), window.end() - 1, end);
+    }
+  }
+  std::vector<int32_t> line_break = opened_.tokenizer->encode("\n");
+  return found >= kEnough || line_break.empty() ? std::vector{end} : line_break;
+}
+
 RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* found) {
   std::shared_ptr<const Tokenizer> tokenizer = load_checked_tokenizer(config, found);
   return {tokenizer, open_corpus(config, tokenizer, record_of(found)), open_validation(config, tokenizer)};

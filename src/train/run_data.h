@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tokamak {
 
@@ -21,6 +22,11 @@ class RunData {
   Loader& loader() { return loader_; }
   /// Null where the data has none.
   const Tokenizer* tokenizer() const { return opened_.tokenizer.get(); }
+  /// Tokens of one pass over the data.
+  int64_t epoch_tokens() const { return opened_.training->windows() * opened_.training->context(); }
+  /// What a sample of text continues, which training has seen the model continue: the end of a document, or a line
+  /// break where the data has next to none. Needs a tokenizer.
+  std::vector<int32_t> sample_prompt() const;
   /// The vocabulary that the training data needs; 0: not known.
   int64_t needed_vocab() const { return opened_.training->needed_vocab(); }
   /// The data to validate on; null: there is none, or no validation is wanted.

@@ -31,9 +31,8 @@ void StepReporter::report(StepMetrics metrics) {
 }
 
 void StepReporter::record(StepMetrics& metrics) {
-  metrics.tokens_per_second = work_.tokens / metrics.ms * 1e3;
-  metrics.gflops = work_.flops / metrics.ms * 1e-6;
-  metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / work_.peak;
+  work_.peak = std::max(work_.peak, work_.flops / metrics.ms * 1e3);
+  set_rates(metrics);
   metrics.wall_seconds = wall_seconds();
   count_time(metrics);
   metrics_.write(metrics);
@@ -42,15 +41,46 @@ void StepReporter::record(StepMetrics& metrics) {
   require_progress(metrics);
 }
 
+void StepReporter::set_rates(StepMetrics& metrics) const {
+  metrics.tokens_per_second = work_.tokens / metrics.ms * 1e3;
+  metrics.gflops = work_.flops / metrics.ms * 1e-6;
+  metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / work_.peak;
+}
+
 void StepReporter::add_val_loss(StepMetrics& metrics, double loss) {
   metrics.val_loss = loss;
   metrics_.write(metrics);
 }
 
 void StepReporter::show(const StepMetrics& metrics) {
-  bool shown = metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0;
-  if (shown)
-    observer_.step(metrics, config_.train.steps, double(config_.train.steps - metrics.step) * average_ms_ * 1e-3);
+  int64_t total = config_.train.steps;
+  double eta = double(total - metrics.step) * average_ms_ * 1e-3;
+  unshown_.push_back(metrics);
+  if (metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0) {
+    observer_.step(take_means(), total, eta);
+  }
+  observer_.progress(metrics.step, total, eta);
+}
+
+// A step that was skipped for an overflow may lack a loss and a norm.
+StepMetrics StepReporter::take_means() {
+  auto mean = [&](double StepMetrics::*value) {
+    double sum = 0;
+    int64_t count = 0;
+    for (const StepMetrics& step : unshown_) {
+      if (!std::isfinite(step.*value)) continue;
+      sum += step.*value;
+      ++count;
+    }
+    return count > 0 ? sum / double(count) : unshown_.back().*value;
+  };
+  StepMetrics means = unshown_.back();
+  for (auto value : {&StepMetrics::loss, &StepMetrics::grad_norm, &StepMetrics::ms, &StepMetrics::data_wait_ms})
+    means.*value = mean(value);
+  means.steps = int64_t(unshown_.size());
+  set_rates(means);
+  unshown_.clear();
+  return means;
 }
 
 void StepReporter::count_time(const StepMetrics& metrics) {
@@ -74,7 +104,7 @@ void StepReporter::require_progress(const StepMetrics& metrics) const {
     user_error(
         "[train] the loss of step {} is {}: training has diverged. The checkpoints before it are kept in {}; "
         "continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",
-        metrics.step, metrics.loss, config_.train.out);
+        metrics.step, format_number(metrics.loss, 4), config_.train.out);
 }
 
 }  // namespace tokamak

@@ -4,6 +4,8 @@
 
 #include "train/train_observer.h"
 
+#include <vector>
+
 namespace tokamak {
 
 struct RunConfig;
@@ -12,7 +14,8 @@ struct RunConfig;
 struct StepWork {
   double tokens = 0;
   double flops = 0;
-  double peak = 0;  // FLOP/s of matmuls in the run's precision
+  double peak =
+      0;  // FLOP/s of matmuls in the run's precision; less than a step reaches where it was measured under load
 };
 
 class StepReporter {
@@ -30,13 +33,15 @@ class StepReporter {
   void record(StepMetrics& metrics);
   /// The validation loss after a step that is recorded.
   void add_val_loss(StepMetrics& metrics, double loss);
-  /// Tells the observer of a step that is recorded, if it is one of those that are told.
+  /// Tells the observer of a step that is recorded; of the means since it was last told, where they are due.
   void show(const StepMetrics& metrics);
 
   /// Share of the time of steps, but the first, spent waiting for data.
   double data_wait() const { return total_ms_ > 0 ? waited_ms_ / total_ms_ : 0; }
 
  private:
+  void set_rates(StepMetrics& metrics) const;
+  StepMetrics take_means();
   void count_time(const StepMetrics& metrics);
   void require_progress(const StepMetrics& metrics) const;
 
@@ -44,6 +49,7 @@ class StepReporter {
   StepWork work_;
   TrainObserver& observer_;
   MetricsWriter metrics_;
+  std::vector<StepMetrics> unshown_;     // steps since the observer was told of means
   double average_ms_ = 0;                // of a step; 0: there was none
   double total_ms_ = 0, waited_ms_ = 0;  // of all steps but the first, and waiting for data in them
 };

@@ -15,6 +15,9 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void message(const std::string& text) = 0;                  // a line for the user
   virtual void started(const std::vector<StartPhase>& /*phases*/) {}  // from train()'s begin to the first step's end
+  /// A step is done.
+  virtual void progress(int64_t /*step*/, int64_t /*total_steps*/, double /*eta_seconds*/) {}
+  /// The means of the steps since the last call, up to metrics.step.
   virtual void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) = 0;
   virtual void sample(int64_t step, const std::string& text) = 0;
   virtual void saved(int64_t step, const std::filesystem::path& path) = 0;

@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "config/json.h"
 #include "data/data_tokenizer.h"
+#include "model/model.h"
 #include "ops/flop_rate.h"
 #include "train/checkpoint_folder.h"
 #include "train/choices_file.h"
@@ -75,7 +76,10 @@ class Trainer {
     folder_.keep_config(config_);
     if (!found_ || found_->state.tokenizer.empty()) folder_.keep_tokenizer(data_.tokenizer());
     reporter_ = std::make_unique<StepReporter>(config_, step_work(), done_.step, observer_);
-    if (done_.step < config_.train.steps) data_.started(done_.step, done_.samples, reporter_->reached());
+    if (done_.step < config_.train.steps) {
+      data_.started(done_.step, done_.samples, reporter_->reached());
+      observer_.message(format_outline(outline()));
+    }
     start_.lap("files");
   }
 
@@ -103,6 +107,18 @@ class Trainer {
   }
 
  private:
+  RunOutline outline() const {
+    return {.parameters = count_parameters(config_.model),
+            .precision = std::string(precision_name(config_.compile.precision)),
+            .memory_bytes = session_.compiled().total_bytes(),
+            .done = done_.step,
+            .steps = config_.train.steps,
+            .step_tokens = session_.tokens_per_step(),
+            .epoch_tokens = data_.epoch_tokens(),
+            .out = config_.train.out,
+            .checkpoint_every = config_.train.checkpoint_every};
+  }
+
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   void check_budget() {
     double gib = double(session_.compiled().largest().plan.arena_bytes) / double(int64_t(1) << 30);
@@ -250,11 +266,10 @@ class Trainer {
 
   void show_sample() {
     if (!generator_) generator_ = std::make_unique<Generator>(config_, platform_, backend_, 1, &session_.store());
-    int32_t start = data_.tokenizer()->end_of_text();
-    std::vector<int32_t> tokens;
+    std::vector<int32_t> start = data_.sample_prompt(), tokens;
     queue_.run([&] {
       generator_->take_weights();
-      tokens = generator_->generate({&start, 1}, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
+      tokens = generator_->generate(start, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
                                     config_.train.seed);
     });
     observer_.sample(done_.step, data_.tokenizer()->decode(tokens));

@@ -59,6 +59,12 @@ TEST(Toml, APrintedPresetKeepsTheKeysThatOverrideIt) {
   EXPECT_EQ(again.model.width, 1024);
 }
 
+TEST(Toml, PrintsASpaceBetweenValueAndComment) {
+  RunConfig config;
+  std::string text = print_toml(config_fields(config));
+  for (size_t at = text.find('#'); at != text.npos; at = text.find('#', at + 1)) EXPECT_EQ(text[at - 1], ' ');
+}
+
 TEST(Toml, UnknownKeysSuggestTheNearest) {
   expect_user_error(
       [] { load("threads = 1\n[model]\nlayer = 2\n"); },

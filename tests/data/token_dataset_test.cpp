@@ -66,6 +66,12 @@ TEST_F(TokenDatasetTest, SaysHowManyTokensAreMissing) {
   auto val = [&](int64_t context) { return open_prepared(data_.path(), data_.index(), data_.index().val, context); };
   expect_user_error([&] { val(4); }, {"at least 5 tokens", "got 4", "lower model.context to 3"});
   EXPECT_EQ(val(3)->windows(), 1);
+  try {
+    make_token_dataset("tokens/*.bin", std::make_shared<CountingTokens>(0, 1), 9);
+    ADD_FAILURE();
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()).find("lower model.context"), std::string::npos) << error.what();
+  }
 }
 
 TEST_F(TokenDatasetTest, ADamagedShardIsFoundOnceItIsUsed) {

@@ -8,6 +8,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
 #include "config/config.h"
+#include "data/data_tokenizer.h"
 #include "data/ledger_record.h"
 #include "data/shard_index.h"
 #include "tests/e2e/finished_run.h"
@@ -64,6 +65,24 @@ class DataRunTest : public testing::Test {
   std::unique_ptr<Backend> backend_ = cpu::make_backend();
   Listener listener_;
 };
+
+TEST_F(DataRunTest, SamplesBeginWithWhatTheDataHas) {
+  RunData one(with_data_vocab(test::tiny_config(folder_.path())), nullptr);
+  EXPECT_EQ(one.sample_prompt(), one.tokenizer()->encode("\n")) << "a single document";
+  PrepareOptions options;
+  for (int i = 0; i < 4; ++i) {
+    fs::path file = folder_ / fmt::format("{}.txt", i);
+    write_file_quickly(file, test::tiny_text(1000, uint64_t(i)));
+    options.inputs.push_back(file.string());
+  }
+  options.out = folder_ / "many";
+  options.vocab_size = 280;
+  prepare(options);
+  RunConfig config = test::tiny_config(folder_.path());
+  config.data.path = {(folder_ / "many").string()};
+  RunData many(with_data_vocab(config), nullptr);
+  EXPECT_EQ(many.sample_prompt(), std::vector{many.tokenizer()->end_of_text()});
+}
 
 TEST_F(DataRunTest, WorkersDoNotChangeABit) {
   RunConfig none = mixture("none"), many = mixture("many");

@@ -103,7 +103,7 @@ TEST_F(CliConfig, GenerateOutsideItsRange) {
 // A command without a run configuration has none to print.
 TEST_F(CliConfig, PrintConfigOfACommandWithoutOne) {
   expect_refused(run_program(folder_.path(), {"generate", "--print-config"}),
-                 {"[--print-config]", "expected a known key"});
+                 {"[--print-config]", "takes a run file", "tokamak generate --help"});
 }
 
 TEST_F(CliConfig, SourceOfAKernelThatIsNotGenerated) {

@@ -124,8 +124,18 @@ TEST_F(CliData, SequenceLongerThanTheData) {
   EXPECT_FALSE(fs::exists(folder_ / "run"));
 }
 
+TEST_F(CliData, OmpNumThreadsCounts) {
+  test::make_tiny_data(folder_.path());
+  ::setenv("OMP_NUM_THREADS", "1", 1);
+  ProgramResult result = train({"--threads=0", "--train.steps=1"});
+  ::unsetenv("OMP_NUM_THREADS");
+  EXPECT_NE(result.out.find(": 1 thread, "), std::string::npos) << result.out;
+}
+
 TEST_F(CliData, FolderThatIsNotPrepared) {
-  expect_refused(train({"--data.path=nowhere"}), {"got nowhere", "does not exist", "tokamak prepare"});
+  ProgramResult result = train({"--data.path=nowhere"});
+  expect_refused(result, {"got nowhere", "does not exist", "tokamak prepare"});
+  EXPECT_EQ(result.out, "") << "before the machine is measured";
 }
 
 TEST_F(CliData, ShardWithAWrongMagic) {

@@ -121,6 +121,20 @@ TEST(LadderHtml, BarsAreAsLongAsTheirRate) {
   EXPECT_NE(chart.find("width=\"425.8\""), std::string::npos);
 }
 
+// Where the prediction is the longer bar, a label behind it would seem to belong to it.
+TEST(LadderHtml, LabelsStandBehindTheirOwnBar) {
+  RungResult slow = rung("slow", 200);
+  slow.predicted_ms = 100;
+  std::string chart = ladder_chart({slow});
+  EXPECT_NE(chart.find("<text x=\"516.0\" y=\"58.0\">328k"), std::string::npos) << chart;
+}
+
+TEST(LadderHtml, NarrowScreensScrollTheChart) {
+  std::string html = ladder_html(example());
+  EXPECT_NE(html.find("<div class=\"scroll\"><svg"), std::string::npos);
+  EXPECT_NE(html.find("min-width"), std::string::npos);
+}
+
 TEST(LadderHtml, TextIsEscaped) {
   EXPECT_EQ(escape_html("a<b & \"c\" > 'd'"), "a&lt;b &amp; &quot;c&quot; &gt; &#39;d&#39;");
   std::string html = ladder_html(example());

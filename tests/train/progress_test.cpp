@@ -16,11 +16,54 @@ const StepMetrics kMetrics = {.step = 120,
                               .gflops = 212.4,
                               .percent_of_peak = 70.8};
 
-TEST(StepLine, SaysEverything) {
-  EXPECT_EQ(
-      format_step_line(kMetrics, 1000, 452),
-      "step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 512 ms | 8.0k tok/s | 212 GFLOP/s (71% of peak) | "
-      "ETA 7m32s");
+TEST(StepLine, SaysWhatFits) {
+  EXPECT_EQ(format_step_line(kMetrics, 1000, 452),
+            "step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% of peak | ETA 7m32s");
+}
+
+TEST(StepLine, HasAtMost80Columns) {
+  StepMetrics metrics = kMetrics;
+  metrics.step = 100'000'000;
+  metrics.steps = 1000;
+  metrics.val_loss = 12.3456;
+  metrics.loss_scale = 65536;
+  metrics.skipped = 1000;
+  metrics.data_wait_ms = 400;
+  for (double eta : {-1.0, 5.0, 86400.0 * 300}) {
+    std::string line = format_step_line(metrics, 200'000'000, eta);
+    EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_NE(line.find("loss 4.1234"), std::string::npos) << line;
+  }
+}
+
+TEST(StepLine, SaysThatNumbersAreMeans) {
+  StepMetrics metrics = kMetrics;
+  metrics.steps = 25;
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| loss 4.1234 (mean of 25) |"), std::string::npos);
+}
+
+TEST(StepLine, WhatIsNoNumberHasNoSign) {
+  StepMetrics metrics = kMetrics;
+  metrics.grad_norm = -std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| norm nan |"), std::string::npos);
+}
+
+TEST(Outline, SaysWhatIsTrainedAndWhereItIsSaved) {
+  RunOutline outline = {.parameters = 2'200'000,
+                        .precision = "bf16",
+                        .memory_bytes = int64_t(3) << 29,
+                        .done = 400,
+                        .steps = 1200,
+                        .step_tokens = 2048,
+                        .epoch_tokens = 1'000'000,
+                        .out = "run",
+                        .checkpoint_every = 400};
+  EXPECT_EQ(format_outline(outline),
+            "2.2M parameters in bf16, 1.50 GiB of memory planned\n"
+            "steps 401 to 1200 of 2048 tokens: 1.6M tokens, 1.64 epochs of 1.0M\n"
+            "saved every 400 steps and at the end in run");
+  outline.checkpoint_every = 0;
+  EXPECT_NE(format_outline(outline).find("saved at the end in run"), std::string::npos);
 }
 
 TEST(StepLine, StepsStandInAColumn) {
@@ -35,7 +78,7 @@ TEST(StepLine, StepsStandInAColumn) {
 TEST(StepLine, WhatIsUnknownIsLeftOut) {
   StepMetrics metrics = kMetrics;
   metrics.percent_of_peak = 0;
-  EXPECT_TRUE(format_step_line(metrics, 1000, -1).ends_with("| 212 GFLOP/s"));
+  EXPECT_TRUE(format_step_line(metrics, 1000, -1).ends_with("| 512 ms | 8.0k tok/s"));
 }
 
 TEST(StepLine, ValidationFollowsTheLoss) {
@@ -48,50 +91,43 @@ TEST(StepLine, LossScaleFollowsTheNorm) {
   StepMetrics metrics = kMetrics;
   metrics.loss_scale = 65536;
   metrics.skipped = 0;
-  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| norm 0.98 | scale 65536 | lr"), std::string::npos);
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| norm 0.98 | scale 65536 | "), std::string::npos);
   metrics.skipped = 3;
-  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| scale 65536 | 3 skipped | lr"), std::string::npos);
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| scale 65536 | 3 skipped | "), std::string::npos);
 }
 
 TEST(StepLine, UnitsFollowTheSize) {
   StepMetrics metrics = kMetrics;
+  metrics.percent_of_peak = 0;
   metrics.ms = 3.214;
-  metrics.gflops = 1234;
-  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| 3.21 ms | 8.0k tok/s | 1.2 TFLOP/s"), std::string::npos);
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| 3.21 ms | 8.0k tok/s | "), std::string::npos);
   metrics.ms = 12345;
-  metrics.gflops = 0.5;
-  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| 12.3 s | 8.0k tok/s | 0.50 GFLOP/s"), std::string::npos);
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| 12.3 s | 8.0k tok/s | "), std::string::npos);
 }
 
 TEST(ProgressBar, FillsTheWidth) {
-  EXPECT_EQ(format_progress_bar(kMetrics, 1000, 452, 80),
-            " 12% [===>                     ] 120/1000 | loss 4.1234 | 8.0k tok/s | ETA 7m32s");
+  EXPECT_EQ(format_progress_bar(120, 1000, 452, 60), " 12% [===>                            ] 120/1000 | ETA 7m32s");
 }
 
 TEST(ProgressBar, IsExactlyAsWideAsTheTerminal) {
-  StepMetrics metrics = kMetrics;
   for (int64_t step : {0, 1, 500, 999, 1000, 2000})
     for (int width = 0; width < 200; ++width) {
-      metrics.step = step;
-      std::string line = format_progress_bar(metrics, 1000, 452, width);
+      std::string line = format_progress_bar(step, 1000, 452, width);
       EXPECT_EQ(int(line.size()), width);
     }
 }
 
 TEST(ProgressBar, NarrowTerminalsLoseTheBarFirst) {
-  std::string line = format_progress_bar(kMetrics, 1000, 452, 60);
+  std::string line = format_progress_bar(120, 1000, 452, 30);
   EXPECT_EQ(line.find('['), std::string::npos);
   EXPECT_NE(line.find("ETA 7m32s"), std::string::npos);
 }
 
 TEST(ProgressBar, IsFullAtTheEndAndNotBefore) {
-  StepMetrics metrics = kMetrics;
-  metrics.step = 1000;
-  EXPECT_NE(format_progress_bar(metrics, 1000, 0, 80).find("100% [="), std::string::npos);
-  EXPECT_EQ(format_progress_bar(metrics, 1000, 0, 80).find('>'), std::string::npos);
-  metrics.step = 9999;
-  EXPECT_NE(format_progress_bar(metrics, 10000, 1, 80).find(" 99% ["), std::string::npos);
-  EXPECT_NE(format_progress_bar(metrics, 10000, 1, 80).find('>'), std::string::npos);
+  EXPECT_NE(format_progress_bar(1000, 1000, 0, 80).find("100% [="), std::string::npos);
+  EXPECT_EQ(format_progress_bar(1000, 1000, 0, 80).find('>'), std::string::npos);
+  EXPECT_NE(format_progress_bar(9999, 10000, 1, 80).find(" 99% ["), std::string::npos);
+  EXPECT_NE(format_progress_bar(9999, 10000, 1, 80).find('>'), std::string::npos);
 }
 
 TEST(OverflowWarning, IsOnlyForStepsThatClippingMadeZero) {

@@ -23,11 +23,13 @@ class Listener : public TrainObserver {
     steps.push_back(metrics);
     eta = eta_seconds;
   }
+  void progress(int64_t step, int64_t, double) override { progressed.push_back(step); }
   void sample(int64_t, const std::string&) override {}
   void saved(int64_t, const std::filesystem::path&) override {}
 
   std::vector<std::string> messages;
   std::vector<StepMetrics> steps;
+  std::vector<int64_t> progressed;
   double eta = 0;
 };
 
@@ -63,6 +65,32 @@ TEST_F(Reporter, WritesEveryStepAndShowsSome) {
   ASSERT_EQ(listener_.steps.size(), 2u);
   EXPECT_EQ(listener_.steps[0].step, 2);
   EXPECT_EQ(listener_.steps[1].step, 5) << "it was evaluated";
+}
+
+TEST_F(Reporter, TellsOfMeansSinceTheLastLineAndOfEveryStep) {
+  for (int64_t step : {1, 2, 3, 4})
+    reporter_->report({.step = step, .loss = double(step), .grad_norm = 1, .ms = 100.0 * double(step)});
+  EXPECT_EQ(listener_.progressed, (std::vector<int64_t>{1, 2, 3, 4}));
+  ASSERT_EQ(listener_.steps.size(), 2u);
+  EXPECT_EQ(listener_.steps[1].steps, 2);
+  EXPECT_DOUBLE_EQ(listener_.steps[1].loss, 3.5);
+  EXPECT_DOUBLE_EQ(listener_.steps[1].ms, 350);
+  EXPECT_DOUBLE_EQ(listener_.steps[1].tokens_per_second, 500 / 0.35);
+  EXPECT_NE(file().find("\"loss\":3.0"), std::string::npos) << "the file has single steps";
+}
+
+TEST_F(Reporter, MeansLeaveOutWhatOverflowed) {
+  reporter_->report({.step = 1, .loss = kInfinity, .grad_norm = kInfinity, .ms = 1, .loss_scale = 8.0, .skipped = 1});
+  reporter_->report({.step = 2, .loss = 3, .grad_norm = 2, .ms = 1, .loss_scale = 4.0, .skipped = 1});
+  ASSERT_EQ(listener_.steps.size(), 1u);
+  EXPECT_EQ(listener_.steps[0].loss, 3);
+  EXPECT_EQ(listener_.steps[0].grad_norm, 2);
+}
+
+// The rate of matmuls may have been measured while something else ran.
+TEST_F(Reporter, NeverSaysMoreThanThePeak) {
+  reporter_->report({.step = 2, .loss = 3, .ms = 100});
+  EXPECT_DOUBLE_EQ(listener_.steps[0].percent_of_peak, 100);
 }
 
 TEST_F(Reporter, CountsWaitingForDataFromTheSecondStepOn) {

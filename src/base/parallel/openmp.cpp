@@ -14,6 +14,12 @@ std::atomic<int>& wanted_threads() {
   return wanted;
 }
 
+/// OMP_NUM_THREADS, or else all cores that the process may use: what OpenMP begins with.
+int start_threads() {
+  static const int threads = omp_get_max_threads();
+  return threads;
+}
+
 }  // namespace
 
 int num_threads() {
@@ -22,7 +28,8 @@ int num_threads() {
 }
 
 void set_num_threads(int n) {
-  wanted_threads() = n < 1 ? omp_get_num_procs() : n;
+  int most = start_threads();  // before the first change
+  wanted_threads() = n < 1 ? most : n;
   omp_set_num_threads(num_threads());  // for libraries called from this thread
 }
 
