@@ -1,7 +1,8 @@
 # The commands of the project; `make help` lists them. CMake and Ninja do the work in build/<preset>.
-# SETUP=skip: install nothing (the libraries are there in another way).
+# SETUP=skip: install nothing (the libraries are there in another way). VERBOSE=1: show what apt, CMake and Ninja say.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SETUP ?= tools/setup.sh
+export VERBOSE
 setup = $(if $(filter skip,$(SETUP)),@true,@$(SETUP) $(1))
 # The tests' targets leave their JUnit report there, for .ci/run.
 test = ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/build/$(1)/tests.xml
@@ -10,14 +11,9 @@ test = ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/build/$(1)/tests.
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Configured once per preset; afterwards Ninja itself sees when CMake's files change.
-build/%/build.ninja:
-	cmake --preset $*
-
 build:  ## the program, build/release/bin/tokamak
 	$(call setup,build test)
-	@$(MAKE) --no-print-directory build/release/build.ninja
-	@cmake --build --preset release --target tokamak
+	@tools/build.sh release tokamak
 
 quickstart:  ## train on real text, sample, show the speed ladder (TEXT=path: on your own text)
 	$(call setup,build test $(if $(TEXT),,quickstart))
@@ -26,8 +22,7 @@ quickstart:  ## train on real text, sample, show the speed ladder (TEXT=path: on
 
 test:  ## build and run all tests
 	$(call setup,build test)
-	@$(MAKE) --no-print-directory build/release/build.ninja
-	@cmake --build --preset release
+	@tools/build.sh release
 	@$(call test,release)
 
 test-asan:  ## the fast tests under AddressSanitizer and UBSan
@@ -44,14 +39,12 @@ test-fuzz:  ## each parser of files on random input for some seconds (libFuzzer,
 
 sanitized-%:
 	$(call setup,build test)
-	@$(MAKE) --no-print-directory build/$*/build.ninja
-	@cmake --build --preset $*
+	@tools/build.sh $*
 	@$(call test,$*)
 
 bench:  ## the speed measurements of bench/
 	$(call setup,build test)
-	@$(MAKE) --no-print-directory build/release/build.ninja
-	@cmake --build --preset release
+	@tools/build.sh release
 	@for program in build/release/bin/bench_*; do echo "== $$program"; $$program || exit 1; done
 
 docs: build  ## write docs/cli.md from the program

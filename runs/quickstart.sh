@@ -39,6 +39,7 @@ echo "== 3. a sample"
 "$tokamak" generate "$out/run" --prompt="And it came to pass" --tokens=120 --temperature=0.7
 
 echo "== 4. the speed ladder of this model on this machine"
-"$tokamak" ladder runs/quickstart.toml "${settings[@]}" --steps=20 --json="$out/ladder.json"
+"$tokamak" ladder runs/quickstart.toml "${settings[@]}" --steps=20 --out="$out"
 echo
-echo "the run is in $out; more text: $tokamak generate $out/run --prompt=\"...\""
+echo "the run is in $out, with the ladder as a page: $out/ladder.html"
+echo "more text: $tokamak generate $out/run --prompt=\"...\""

@@ -97,7 +97,14 @@ for entry in $missing; do
   fi
   packages="$packages $chosen"
 done
-if ! $root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $packages >&2; then
+# What apt and dpkg say of every package is worth seeing only when something fails.
+log=/dev/stderr
+if [ -z "${VERBOSE:-}" ]; then
+  mkdir -p build
+  log=build/setup.log
+fi
+if ! $root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $packages > "$log" 2>&1; then
+  [ -n "${VERBOSE:-}" ] || cat "$log" >&2
   say "error: [setup] apt-get could not install:$packages; its reason stands above. When it is solved, make again."
   exit 1
 fi
