@@ -75,7 +75,7 @@ int run_eval(const EvalArguments& arguments) {
   Machine machine = open_machine(config);
   TensorStore store(*machine.backend);
   LossProgram program(config, machine.platform, *machine.backend, store);
-  load_parameters(model.checkpoint.path, store);
+  load_parameters(model.checkpoint, store);
   Evaluation evaluation = evaluator.evaluate([&](const Batch& batch) { return program.run(batch); });
   fmt::print("{} (step {}), {} of {}: {} tokens\n", model.checkpoint.path.string(), model.checkpoint.state.step,
              arguments.split, name_of(evaluation), evaluation.tokens);

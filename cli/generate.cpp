@@ -106,7 +106,7 @@ int run_generate(const GenerateArguments& arguments) {
   Tokenizer tokenizer = open_tokenizer(arguments, model);
   Machine machine = open_machine(model.config);
   Generator generator(model.config, machine.platform, *machine.backend);
-  load_parameters(model.checkpoint.path, generator.weights());
+  load_parameters(model.checkpoint, generator.weights());
 
   std::vector<int32_t> prompt = tokenizer.encode(arguments.prompt);
   if (prompt.empty()) prompt = {tokenizer.end_of_text()};

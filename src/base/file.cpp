@@ -30,6 +30,7 @@ const char* advice(int error_number) {
     case EDQUOT: return "the disk or the quota is full: free some space or choose another path, then run again";
     case EFBIG: return "the file would grow beyond the limit for files: raise it (ulimit -f), then run again";
     case EISDIR: return "it is a folder: name a file";
+    case ENODEV: return "it is a pipe or a device: name a file";
     case ENOTDIR: return "a part of the path is not a folder: check the path";
     case EMFILE:
     case ENFILE: return "too many files are open: raise the limit (ulimit -n)";
@@ -80,10 +81,11 @@ FileDescriptor::~FileDescriptor() {
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
-  FileDescriptor fd = open_file(path, O_RDONLY, "read");
+  FileDescriptor fd = open_file(path, O_RDONLY | O_NONBLOCK, "read");  // of a pipe: nobody is waited for
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) file_error("read", path, errno);
   if (S_ISDIR(info.st_mode)) file_error("read", path, EISDIR);
+  if (!S_ISREG(info.st_mode)) file_error("map", path, ENODEV);
   if (info.st_size == 0) return;  // mmap refuses empty mappings; an empty span says the same
   void* at = ::mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (at == MAP_FAILED) file_error("map", path, errno);

@@ -50,6 +50,7 @@ ordered_json to_object(const DataRecord& record) {
 }
 
 // More than any run has, and few enough that no sum of them overflows.
+constexpr double kMostSeconds = 2e11;  // some thousand years
 constexpr int64_t kMostSteps = int64_t(1) << 38, kMostSamples = int64_t(1) << 60;
 
 constexpr const char* kRemedy = "the file is damaged, or of another version of the program";
@@ -178,6 +179,7 @@ LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
                   .order = fields.text("order"),
                   .time = fields.real("time"),
                   .chain = fields.text("chain")};
+  if (!(line.time >= 0 && line.time < kMostSeconds)) fields.refuse("time", "seconds since 1970");
   if (line.samples_per_step < 1) fields.refuse("samples_per_step", "at least 1");
   if (line.reached < line.step) fields.refuse("reached", fmt::format("at least {} (`step`)", line.step));
   return line;

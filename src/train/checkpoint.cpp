@@ -50,9 +50,43 @@ void keep_last(const fs::path& checkpoints, int64_t keep) {
   for (size_t i = size_t(keep); i < ordered.size(); ++i) remove_checkpoint(ordered[i]);
 }
 
-void verify(const fs::path& folder, const CheckpointRecord& record) {
-  for (const FileRecord& file : record.files) verify_file(folder, file);
+// All are opened before any is read to its end, for which a training run may not wait.
+FoundCheckpoint open_files(const fs::path& folder, const CheckpointRecord& record) {
+  FoundCheckpoint opened{folder, record.state, {}};
+  for (const FileRecord& file : record.files)
+    opened.files[file.name] = std::make_shared<const MappedFile>(folder / file.name);
+  for (const FileRecord& file : record.files) verify_file(*opened.files[file.name], file);
+  return opened;
 }
+
+struct Search {
+  std::optional<FoundCheckpoint> found;
+  std::vector<std::string> reasons;  // why those that were written later are not
+};
+
+Search search(const Listing& listing) {
+  Search search{{}, listing.reasons};
+  for (const Candidate& candidate : listing.readable) {
+    try {
+      search.found = open_files(candidate.path, candidate.record);
+      break;
+    } catch (const UserError& error) {
+      search.reasons.push_back(error.what());
+    }
+  }
+  return search;
+}
+
+bool is_same(const Listing& a, const Listing& b) {
+  auto same = [](const Candidate& x, const Candidate& y) {
+    return x.path == y.path && x.record.serial == y.record.serial;
+  };
+  return a.damaged == b.damaged &&
+         std::equal(a.readable.begin(), a.readable.end(), b.readable.begin(), b.readable.end(), same);
+}
+
+// What was there a moment ago may be gone, and something newer there: that is no damage.
+constexpr int kMostTries = 100;
 
 void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const TensorStore& store) {
   StagedFolder folder(path);
@@ -82,35 +116,54 @@ fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, cons
   return path;
 }
 
+void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint>& found, int64_t keep) {
+  fs::path checkpoints = checkpoints_folder(out);
+  remove_leftovers(checkpoints);
+  if (!found) return;
+  point_latest(found->path);
+  if (read_checkpoints(checkpoints).readable.front().path == found->path) keep_last(checkpoints, keep);
+}
+
 std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<std::string>* warnings) {
   fs::path checkpoints = checkpoints_folder(out);
-  Listing listing = read_checkpoints(checkpoints);
-  std::vector<std::string> reasons = listing.reasons;
-  std::optional<FoundCheckpoint> found;
-  for (const Candidate& candidate : listing.readable) {
-    try {
-      verify(candidate.path, candidate.record);
-      found = {candidate.path, candidate.record.state};
-      break;
-    } catch (const UserError& error) {
-      reasons.push_back(error.what());
-    }
+  Search result;
+  for (int i = 0; i < kMostTries; ++i) {
+    Listing listing = read_checkpoints(checkpoints);
+    result = search(listing);
+    if (result.reasons.empty() || is_same(listing, read_checkpoints(checkpoints))) break;
   }
-  if (!found && !reasons.empty())
+  if (!result.found && !result.reasons.empty())
     user_error(
         "[checkpoint] {}: expected a good checkpoint, got {} damaged; the first: {}. Restore one from a copy, or "
         "start afresh with another train.out",
-        checkpoints.string(), reasons.size(), reasons.front());
+        checkpoints.string(), result.reasons.size(), result.reasons.front());
   if (warnings)
-    for (const std::string& reason : reasons) warnings->push_back("skipped a damaged checkpoint: " + reason);
-  return found;
+    for (const std::string& reason : result.reasons) warnings->push_back("skipped a damaged checkpoint: " + reason);
+  return result.found;
 }
 
-FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* warnings) {
-  if (fs::exists(path / "state.json")) {
-    verify_checkpoint(path);
-    return {path, read_state(path)};
+namespace {
+
+// Nothing when it is none. A link such as `latest` is followed once.
+std::optional<FoundCheckpoint> open_named(const fs::path& path) {
+  for (int i = 1;; ++i) {
+    std::error_code error;
+    fs::path folder = fs::canonical(path, error);
+    if (error || (!fs::exists(folder / "state.json", error) && !fs::is_symlink(path))) return std::nullopt;
+    try {
+      FoundCheckpoint opened = open_files(folder, read_record(folder));
+      opened.path = fs::is_symlink(path) ? path.parent_path() / folder.filename() : path;
+      return opened;
+    } catch (const UserError&) {
+      if (i == kMostTries || fs::canonical(path, error) == folder) throw;
+    }
   }
+}
+
+}  // namespace
+
+FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* warnings) {
+  if (std::optional<FoundCheckpoint> named = open_named(path)) return *named;
   std::optional<FoundCheckpoint> found = find_checkpoint(path, warnings);
   if (!found)
     user_error(
@@ -121,6 +174,6 @@ FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* 
 
 CheckpointState read_state(const fs::path& checkpoint) { return read_record(checkpoint).state; }
 
-void verify_checkpoint(const fs::path& checkpoint) { verify(checkpoint, read_record(checkpoint)); }
+void verify_checkpoint(const fs::path& checkpoint) { open_files(checkpoint, read_record(checkpoint)); }
 
 }  // namespace tokamak

@@ -3,9 +3,12 @@
 // (where the run stands, and the checksums of the other two). Tests: tests/train/checkpoint_test.cpp, tests/errors.
 #pragma once
 
+#include "base/file.h"
 #include "exec/program.h"  // TensorStore
 
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +29,9 @@ struct CheckpointState {
 struct FoundCheckpoint {
   std::filesystem::path path;
   CheckpointState state;
+  /// Its files by name, open and compared with their checksums: they can be read even if a training run removes the
+  /// checkpoint meanwhile.
+  std::map<std::string, std::shared_ptr<const MappedFile>> files;
 };
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
@@ -35,12 +41,17 @@ struct FoundCheckpoint {
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
                                       const TensorStore& store, int64_t keep);
 
-/// The checkpoint of `out` that was written last and is good: every checksum is compared. Damaged ones are skipped with
+/// After a process that may have been killed while it saved: removes what it left behind, makes `latest` point to the
+/// checkpoint that was found, and removes those that are too many, unless newer ones are damaged.
+void repair_checkpoints(const std::filesystem::path& out, const std::optional<FoundCheckpoint>& found, int64_t keep);
+
+/// The checkpoint of `out` that was written last and is good: every checksum is compared. Those that a training run
+/// writes and removes meanwhile are no matter: then it is looked for anew. Damaged ones are skipped with
 /// a line in `warnings`. Nothing when there is none at all; UserError when there are some and all are damaged.
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& out, std::vector<std::string>* warnings);
 
-/// What the user named: a checkpoint's folder (UserError if it is damaged) or a run folder (its newest good one;
-/// UserError if it has none).
+/// What the user named: a checkpoint's folder or the link `latest` (UserError if it is damaged) or a run folder (its
+/// newest good one; UserError if it has none).
 FoundCheckpoint open_checkpoint(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
 /// state.json of a checkpoint's folder, checked. UserError when it is absent or damaged.
@@ -52,9 +63,11 @@ void verify_checkpoint(const std::filesystem::path& checkpoint);
 /// Fills the parameters of the store, which may have them in bf16 or f16; padding becomes zero. Each one there must be
 /// in the file, and the other way round. The file's checksum is compared first, so the store is untouched when the file
 /// is damaged. UserError when the file holds another model: the first differing tensor, both shapes, what to do.
+void load_parameters(const FoundCheckpoint& checkpoint, TensorStore& store);
 void load_parameters(const std::filesystem::path& checkpoint, TensorStore& store);
 
 /// The same for the other states, but for those of loss scaling, which may be missing on either side.
+void load_optimizer(const FoundCheckpoint& checkpoint, TensorStore& store);
 void load_optimizer(const std::filesystem::path& checkpoint, TensorStore& store);
 
 }  // namespace tokamak

@@ -4,7 +4,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "train/checkpoint_tensors.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace tokamak {
@@ -51,6 +53,17 @@ ordered_json to_json(const CheckpointRecord& record) {
   return root;
 }
 
+// Nothing counts below 0, and no file but ours is opened.
+void check_record(const fs::path& path, const CheckpointRecord& record) {
+  const CheckpointState& state = record.state;
+  if (std::min({record.serial, state.step, state.tokens, state.data_position, state.seed}) < 0)
+    refuse(path, "counts of at least 0", "a negative one");
+  for (const FileRecord& file : record.files)
+    if (file.name != kModelFile && file.name != kOptimizerFile)
+      refuse(path, fmt::format("the files {} and {}", kModelFile, kOptimizerFile), fmt::format("'{}'", file.name));
+  if (record.files.size() != 2) refuse(path, "two files", fmt::format("{}", record.files.size()));
+}
+
 CheckpointRecord from_json(const ordered_json& root) {
   CheckpointRecord record;
   record.serial = root.at("serial").get<int64_t>();
@@ -76,7 +89,8 @@ void write_record(const fs::path& folder, const CheckpointRecord& record) {
 
 CheckpointRecord read_record(const fs::path& folder) {
   fs::path path = folder / kStateFile;
-  std::string text = read_file(path);
+  MappedFile file(path);
+  std::string_view text = file.text();
   ordered_json root = parse_ordered_json(text);
   if (!root.is_object()) refuse(path, "a JSON object", text.empty() ? "an empty file" : "text that is no JSON object");
   check_text(path, text, root);
@@ -85,15 +99,16 @@ CheckpointRecord read_record(const fs::path& folder) {
                path.string(), kFormat, kVersion, format_json(root.value("format", ordered_json())),
                format_json(root.value("version", ordered_json())));
   try {
-    return from_json(root);
+    CheckpointRecord record = from_json(root);
+    check_record(path, record);
+    return record;
   } catch (const nlohmann::json::exception& error) {
     refuse(path, "every field of version 1", error.what());
   }
 }
 
-void verify_file(const fs::path& folder, const FileRecord& record) {
-  fs::path path = folder / record.name;
-  MappedFile file(path);
+void verify_file(const MappedFile& file, const FileRecord& record) {
+  const fs::path& path = file.path();
   if (int64_t(file.bytes().size()) != record.bytes)
     refuse(path, fmt::format("{} bytes", record.bytes), fmt::format("{}", file.bytes().size()));
   std::string got = format_checksum(checksum(file.bytes()));

@@ -23,7 +23,7 @@ void write_record(const std::filesystem::path& folder, const CheckpointRecord& r
 /// Reads it back; every byte is checked. UserError when it is absent, damaged or of another version.
 CheckpointRecord read_record(const std::filesystem::path& folder);
 
-/// Compares a file of the folder with its record; UserError when it is absent, of another length or damaged.
-void verify_file(const std::filesystem::path& folder, const FileRecord& record);
+/// Compares a file with its record; UserError when it is of another length or damaged.
+void verify_file(const MappedFile& file, const FileRecord& record);
 
 }  // namespace tokamak

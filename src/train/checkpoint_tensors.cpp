@@ -144,11 +144,8 @@ std::vector<std::byte> narrowed(std::span<const std::byte> floats, DType to) {
   return out;
 }
 
-void load_tensors(const fs::path& folder, const char* file, TensorStore& store, const std::vector<NamedType>& types) {
-  CheckpointRecord record = read_record(folder);
-  for (const FileRecord& part : record.files)
-    if (part.name == file) verify_file(folder, part);
-  SafetensorsReader reader(folder / file);
+void load_tensors(std::shared_ptr<const MappedFile> file, TensorStore& store, const std::vector<NamedType>& types) {
+  SafetensorsReader reader(std::move(file));
   check_types(reader, types);
   std::vector<std::byte> buffer;
   for (const auto& [name, type] : types) {
@@ -167,6 +164,20 @@ void load_tensors(const fs::path& folder, const char* file, TensorStore& store, 
   }
 }
 
+// Files have all parameters in f32.
+std::vector<NamedType> file_parameter_types(const TensorStore& store) {
+  std::vector<NamedType> types = parameter_types(store);
+  for (NamedType& parameter : types) parameter.type.dtype = DType::kF32;
+  return types;
+}
+
+std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const char* name) {
+  auto file = std::make_shared<const MappedFile>(folder / name);
+  for (const FileRecord& record : read_record(folder).files)
+    if (record.name == name) verify_file(*file, record);
+  return file;
+}
+
 }  // namespace
 
 FileRecord save_parameters(const fs::path& folder, const TensorStore& store) {
@@ -177,14 +188,20 @@ FileRecord save_optimizer(const fs::path& folder, const TensorStore& store) {
   return save_tensors(folder, kOptimizerFile, store, optimizer_types(store));
 }
 
+void load_parameters(const FoundCheckpoint& checkpoint, TensorStore& store) {
+  load_tensors(checkpoint.files.at(kModelFile), store, file_parameter_types(store));
+}
+
 void load_parameters(const fs::path& checkpoint, TensorStore& store) {
-  std::vector<NamedType> types = parameter_types(store);
-  for (NamedType& parameter : types) parameter.type.dtype = DType::kF32;
-  load_tensors(checkpoint, kModelFile, store, types);
+  load_tensors(open_verified(checkpoint, kModelFile), store, file_parameter_types(store));
+}
+
+void load_optimizer(const FoundCheckpoint& checkpoint, TensorStore& store) {
+  load_tensors(checkpoint.files.at(kOptimizerFile), store, optimizer_types(store));
 }
 
 void load_optimizer(const fs::path& checkpoint, TensorStore& store) {
-  load_tensors(checkpoint, kOptimizerFile, store, optimizer_types(store));
+  load_tensors(open_verified(checkpoint, kOptimizerFile), store, optimizer_types(store));
 }
 
 }  // namespace tokamak

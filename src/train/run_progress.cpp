@@ -18,8 +18,8 @@ std::filesystem::path save_progress(const RunProgress& progress, const RunConfig
 }
 
 RunProgress load_progress(const FoundCheckpoint& found, Session& session) {
-  load_parameters(found.path, session.store());
-  load_optimizer(found.path, session.store());
+  load_parameters(found, session.store());
+  load_optimizer(found, session.store());
   return {found.state.step, found.state.tokens, found.state.data_position};
 }
 

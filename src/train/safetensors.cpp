@@ -232,8 +232,11 @@ void SafetensorsWriter::finish() {
   file_.commit();
 }
 
-SafetensorsReader::SafetensorsReader(const fs::path& path) : file_(path) {
-  HeaderReader header(file_);
+SafetensorsReader::SafetensorsReader(const fs::path& path)
+    : SafetensorsReader(std::make_shared<const MappedFile>(path)) {}
+
+SafetensorsReader::SafetensorsReader(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {
+  HeaderReader header(*file_);
   metadata_ = read_metadata(header);
   std::vector<Range> ranges;
   for (const auto& [name, value] : header.root().items()) {

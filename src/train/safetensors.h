@@ -51,8 +51,9 @@ class SafetensorsReader {
  public:
   /// UserError names the file, what was expected and what came.
   explicit SafetensorsReader(const std::filesystem::path& path);
+  explicit SafetensorsReader(std::shared_ptr<const MappedFile> file);
 
-  const std::filesystem::path& path() const { return file_.path(); }
+  const std::filesystem::path& path() const { return file_->path(); }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
@@ -66,7 +67,7 @@ class SafetensorsReader {
   std::vector<float> floats(const std::string& name) const;
 
   /// The whole file, for checksums.
-  std::span<const std::byte> file_bytes() const { return file_.bytes(); }
+  std::span<const std::byte> file_bytes() const { return file_->bytes(); }
 
  private:
   struct Entry {
@@ -76,7 +77,7 @@ class SafetensorsReader {
   };
   const Entry& find(const std::string& name) const;
 
-  MappedFile file_;
+  std::shared_ptr<const MappedFile> file_;
   std::map<std::string, std::string> metadata_;
   std::map<std::string, Entry> entries_;
 };

@@ -28,10 +28,11 @@ constexpr double kSlowStep = 20;    // seconds
 constexpr int64_t kLargeVocab = 4;  // times the data's
 
 std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver& observer) {
-  if (!config.train.resume) return std::nullopt;
   std::vector<std::string> warnings;
-  std::optional<FoundCheckpoint> found = find_checkpoint(config.train.out, &warnings);
+  std::optional<FoundCheckpoint> found;
+  if (config.train.resume) found = find_checkpoint(config.train.out, &warnings);
   for (const std::string& warning : warnings) observer.message("warning: " + warning);
+  repair_checkpoints(config.train.out, found, config.train.keep_checkpoints);
   return found;
 }
 
@@ -181,6 +182,7 @@ class Trainer {
     }
     queue_.run([this] { session_.initialise_states(); });
     done_ = load_progress(*found_, session_);
+    found_->files.clear();  // their space on the disk is not held
     saved_step_ = done_.step;
     observer_.message(fmt::format("resuming after step {} from {}", done_.step, found_->path.string()));
     if (std::string changes = describe_changes(config_of(*found_), config_, done_.step); !changes.empty())

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include <fmt/core.h>
+
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 
@@ -16,8 +18,8 @@ class Eval : public testing::Test {
   std::string train(const std::string& batch, const std::string& mask) {
     ProgramResult result = run_program(
         folder_.path(), test::tiny_arguments("train", {"--train.steps=1", "--train.eval_every=1", "--optimizer.lr=0",
-                                                       "--train.eval_batches=1", "--train.batch=" + batch, mask,
-                                                       "--train.out=run" + batch}));
+                                                       "--train.eval_batches=1", fmt::format("--train.batch={}", batch),
+                                                       mask, fmt::format("--train.out=run{}", batch)}));
     EXPECT_EQ(result.status, 0) << result.err;
     return result.out;
   }

@@ -1,4 +1,4 @@
-// Two `train` in one folder: the second is refused and the first is not disturbed.
+// Two `train` in one folder: the second is refused and the first is not disturbed. Readers disturb nobody.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -25,6 +25,21 @@ TEST(RunLock, TheSecondIsRefusedWithTheProcessOfTheFirst) {
   ProgramResult third = run_program(folder.path(), test::tiny_arguments("train", {"--train.steps=5"}));
   EXPECT_EQ(third.status, 0) << third.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "run/lock"));
+}
+
+// It removes the checkpoint that they have just found, again and again.
+TEST(RunLock, ReadersAreNotDisturbedByATrainingThatSavesAllTheTime) {
+  TemporaryFolder folder;
+  test::make_tiny_data(folder.path());
+  RunningProgram training(folder.path(),
+                          test::tiny_arguments("train", {"--train.steps=1000000", "--train.log_every=1000",
+                                                         "--train.checkpoint_every=1", "--train.keep_checkpoints=1"}));
+  ASSERT_TRUE(training.wait_for("saved"));
+  for (const char* path : {"run", "run/checkpoints/latest", "run"}) {
+    ProgramResult result = run_program(folder.path(), {"generate", path, "--tokens=2"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+  }
 }
 
 }  // namespace

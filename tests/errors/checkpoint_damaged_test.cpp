@@ -1,5 +1,6 @@
 // Checkpoints with flipped bits, cut short, or with files missing.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "tests/support/expect_error.h"
@@ -7,6 +8,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/train/host_store.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_state.h"
 
 namespace tokamak {
 namespace {
@@ -117,6 +119,33 @@ TEST_F(DamagedCheckpoint, NoCheckpointAtAll) {
                     {"expected a checkpoint's folder or a run folder with checkpoints, got nothing", "check the path"});
   fs::create_directory(out_ / "empty");
   expect_user_error([&] { open_checkpoint(out_ / "empty", nullptr); }, {"got neither"});
+}
+
+// With a checksum that is right.
+TEST_F(DamagedCheckpoint, AStateThatMakesNoSense) {
+  CheckpointRecord good = read_record(paths_[2]), bad = good;
+  bad.state.data_position = -1;
+  write_record(paths_[2], bad);
+  expect_user_error([&] { read_state(paths_[2]); }, {"state.json", "at least 0", "negative"});
+  fs::path pipe = out_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  bad = good;
+  bad.files[0].name = pipe.string();
+  write_record(paths_[2], bad);
+  expect_user_error([&] { read_state(paths_[2]); }, {"state.json", "model.safetensors", "pipe"});
+  EXPECT_EQ(find_checkpoint(out_.path(), nullptr)->path, paths_[1]);
+}
+
+TEST_F(DamagedCheckpoint, APipeIsNotWaitedFor) {
+  for (const char* name : kFiles) {
+    fs::path file = paths_[2] / name;
+    std::string good = read_file(file);
+    fs::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    expect_user_error([&] { verify_checkpoint(paths_[2]); }, {file.string(), "it is a pipe"});
+    fs::remove(file);
+    write_file_quickly(file, good);
+  }
 }
 
 }  // namespace

@@ -267,5 +267,35 @@ TEST(Checkpoint, WhatIsNotFiniteIsNotSaved) {
   EXPECT_EQ(find_checkpoint(out.path(), nullptr)->state.step, 1);
 }
 
+// As after a kill between the last checkpoint's name and what follows it.
+TEST(Checkpoint, RepairPointsLatestToTheNewestAndRemovesWhatIsTooMuch) {
+  TemporaryFolder out;
+  HostStore store;
+  std::vector<fs::path> paths;
+  for (int64_t step : {1, 2, 3})
+    paths.push_back(save_checkpoint(out.path(), {.step = step, .config_json = "{}"}, store.store, 5));
+  point_latest(paths[0]);
+  fs::create_directory(out / "checkpoints/step_00000004.tmp");
+  repair_checkpoints(out.path(), find_checkpoint(out.path(), nullptr), 2);
+  EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000002", "step_00000003"}));
+  EXPECT_EQ(fs::read_symlink(out / "checkpoints/latest"), "step_00000003");
+  fs::remove(paths[2] / "optimizer.safetensors");
+  repair_checkpoints(out.path(), find_checkpoint(out.path(), nullptr), 1);
+  EXPECT_EQ(fs::read_symlink(out / "checkpoints/latest"), "step_00000002") << "the newest good one";
+  EXPECT_TRUE(fs::exists(paths[1])) << "is not pushed out by a damaged one";
+}
+
+TEST(Checkpoint, WhatIsFoundCanBeLoadedAfterItWasRemoved) {
+  TemporaryFolder out;
+  HostStore store, other;
+  store.fill(1);
+  save_checkpoint(out.path(), {.step = 1, .config_json = "{}"}, store.store, 1);
+  FoundCheckpoint found = open_checkpoint(out / "checkpoints/latest", nullptr);
+  save_checkpoint(out.path(), {.step = 2, .config_json = "{}"}, store.store, 1);
+  ASSERT_FALSE(fs::exists(out / "checkpoints/step_00000001"));
+  load_parameters(found, other.store);
+  EXPECT_EQ(other.read("wte.weight"), store.read("wte.weight"));
+}
+
 }  // namespace
 }  // namespace tokamak
