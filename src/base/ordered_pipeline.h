@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/start_threads.h"
+
 namespace tokamak {
 
 /// Each thread in turn fills the next item, then works on it while others fill theirs. Items are used again, so their
@@ -23,7 +25,7 @@ class OrderedPipeline {
 
   OrderedPipeline(int threads, Fill fill, Work work)
       : fill_(std::move(fill)), work_(std::move(work)), slots_(size_t(2 * threads + 2)) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { run(i); });
+    threads_ = start_threads(threads, [this](int i) { run(i); });
   }
   OrderedPipeline(const OrderedPipeline&) = delete;
   OrderedPipeline& operator=(const OrderedPipeline&) = delete;

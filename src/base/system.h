@@ -5,8 +5,12 @@
 
 namespace tokamak {
 
-/// Bytes that can be allocated without swapping (MemAvailable of /proc/meminfo); 0 where that is unknown.
+/// Bytes that can be allocated without swapping (MemAvailable of /proc/meminfo) and within the limits of the process's
+/// control groups; 0 where that is unknown.
 int64_t available_memory();
+
+/// How many of so many processors the quotas of the process's control groups amount to, rounded up.
+int usable_cpus(int cpus);
 
 /// Bytes of the process that are in memory now; 0 where that is unknown.
 int64_t resident_bytes();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/start_threads.h"
 
 namespace tokamak {
 
@@ -27,7 +28,7 @@ class Loader::State {
   State(std::shared_ptr<const Corpus> corpus, const LoaderOptions& options)
       : corpus_(std::move(corpus)), options_(options), maker_(corpus_, options.vocab_size, options.end_of_text),
         slots_(size_t(std::max({options.prefetch, options.workers, int64_t(1)}))) {
-    for (int64_t i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
+    threads_ = start_threads(int(options.workers), [this](int) { work(); });
   }
 
   ~State() {

@@ -4,6 +4,9 @@
 #include <omp.h>
 
 #include <atomic>
+#include <cstdlib>
+
+#include "base/system.h"
 
 namespace tokamak {
 namespace {
@@ -14,9 +17,10 @@ std::atomic<int>& wanted_threads() {
   return wanted;
 }
 
-/// OMP_NUM_THREADS, or else all cores that the process may use: what OpenMP begins with.
+/// OMP_NUM_THREADS, or else all cores that the process may use.
 int start_threads() {
-  static const int threads = omp_get_max_threads();
+  static const int threads =
+      std::getenv("OMP_NUM_THREADS") ? omp_get_max_threads() : usable_cpus(omp_get_max_threads());
   return threads;
 }
 

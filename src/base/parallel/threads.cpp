@@ -8,10 +8,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/system.h"
+
 namespace tokamak {
 namespace {
 
-int available_cores() { return std::max(1, int(std::thread::hardware_concurrency())); }
+int available_cores() { return usable_cpus(std::max(1, int(std::thread::hardware_concurrency()))); }
 
 // True on a thread that is inside a loop's body.
 bool& inside_loop() {

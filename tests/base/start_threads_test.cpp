@@ -1,0 +1,69 @@
+#include "base/start_threads.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+
+#include "base/ordered_pipeline.h"
+
+namespace tokamak {
+namespace {
+
+rlim_t address_space() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * 4096;
+}
+
+// Sanitizers reserve terabytes, and need more of them at any time.
+bool has_sanitizer() { return address_space() > rlim_t(1) << 40; }
+
+// Room for the stacks of some threads. Root has no limit of threads, so it is the memory for their stacks that lacks.
+void leave_address_space(rlim_t bytes) {
+  rlimit limit = {address_space() + bytes, RLIM_INFINITY};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(9);
+}
+
+TEST(StartThreads, AllOfThem) {
+  std::atomic<int> sum = 0;
+  for (std::thread& thread : start_threads(5, [&](int i) { sum += i; })) thread.join();
+  EXPECT_EQ(sum, 0 + 1 + 2 + 3 + 4);
+}
+
+TEST(StartThreads, APipelineWorksWithThoseThatItGets) {
+  if (has_sanitizer()) GTEST_SKIP() << "no limit of the address space under a sanitizer";
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto work = [] {
+    leave_address_space(rlim_t(200) << 20);
+    int next = 0, sum = 0;
+    OrderedPipeline<int> pipeline(
+        1000, [&](int& item) { return (item = next++) < 100; }, [](int&, int) {});
+    for (int item = 0; pipeline.next(item);) sum += item;
+    std::_Exit(sum == 4950 ? 0 : 1);
+  };
+  EXPECT_EXIT(work(), testing::ExitedWithCode(0), "");
+}
+
+TEST(StartThreads, NoneIsAMessage) {
+  if (has_sanitizer()) GTEST_SKIP() << "no limit of the address space under a sanitizer";
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  auto work = [] {
+    leave_address_space(1 << 20);
+    try {
+      OrderedPipeline<int> pipeline(
+          4, [](int&) { return false; }, [](int&, int) {});
+    } catch (const UserError& error) {
+      std::cerr << error.what();
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(work(), testing::ExitedWithCode(0), "cannot start a thread");
+}
+
+}  // namespace
+}  // namespace tokamak
