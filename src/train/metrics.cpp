@@ -18,23 +18,43 @@ using nlohmann::ordered_json;
 
 namespace {
 
-struct KeptLines {
-  std::string text;
+struct SortedLines {
+  std::string kept;
+  std::string damaged;  // no JSON object, or of a step that a line before it tells of
+  int64_t num_damaged = 0;
   int64_t reached = 0;  // the largest step of all lines
+  int64_t next = 1;     // the step that should come next
+  int64_t missing = 0;  // steps that no line tells of,
+  int64_t first_missing = 0;
 };
 
-// Drops lines of later steps, and what is torn. A whole line without a step is no line of ours: not ours to drop.
-KeptLines keep_lines(std::string_view text, int64_t last_step) {
-  KeptLines kept;
+void skip_to(SortedLines& lines, int64_t step) {
+  if (step > lines.next && lines.missing == 0) lines.first_missing = lines.next;
+  lines.missing += std::max<int64_t>(step - lines.next, 0);
+  lines.next = std::max(lines.next, step);
+}
+
+// Drops lines of later steps and what is torn. A whole line without a step is no line of ours: not ours to drop.
+SortedLines sort_lines(std::string_view text, int64_t last_step) {
+  SortedLines lines;
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
-    ordered_json object = parse_ordered_json(text.substr(begin, end - begin));
-    if (!object.is_object()) continue;
-    bool has_step = object.contains("step") && object["step"].is_number_integer();
+    std::string_view line = text.substr(begin, end + 1 - begin);
+    ordered_json object = parse_ordered_json(line);
+    bool has_step = object.is_object() && object.contains("step") && object["step"].is_number_integer();
     int64_t step = has_step ? object["step"].get<int64_t>() : 0;
-    kept.reached = std::max(kept.reached, step);
-    if (step <= last_step) kept.text += text.substr(begin, end + 1 - begin);
+    lines.reached = std::max(lines.reached, step);
+    if (step > last_step) continue;
+    if (!object.is_object() || (has_step && step < lines.next)) {
+      lines.damaged += line;
+      ++lines.num_damaged;
+      continue;
+    }
+    lines.kept += line;
+    if (has_step) skip_to(lines, step);
+    if (has_step) ++lines.next;
   }
-  return kept;
+  skip_to(lines, last_step + 1);
+  return lines;
 }
 
 }  // namespace
@@ -60,14 +80,28 @@ MetricsWriter::MetricsWriter(const fs::path& path, std::optional<int64_t> resume
   if (!resumed_step) {
     write_file_atomic(path, "");
   } else if (fs::exists(path)) {
-    std::string text = read_file(path);
-    KeptLines kept = keep_lines(text, *resumed_step);
-    reached_ = kept.reached;
-    if (kept.text != text) write_file_atomic(path, kept.text);
+    repair(*resumed_step);
   }
   fd_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!fd_.is_open()) file_error("write", path, errno);
   size_ = ::lseek(fd_.get(), 0, SEEK_END);
+}
+
+void MetricsWriter::repair(int64_t resumed_step) {
+  std::string text = read_file(path_);
+  SortedLines lines = sort_lines(text, resumed_step);
+  reached_ = lines.reached;
+  if (lines.num_damaged > 0) {
+    fs::path aside = path_.string() + ".damaged";
+    write_file_atomic(aside, (fs::exists(aside) ? read_file(aside) : "") + lines.damaged);
+    warning_ = fmt::format("; {} damaged or repeated line{} set aside in {}", lines.num_damaged,
+                           lines.num_damaged == 1 ? " is" : "s are", aside.filename().string());
+  }
+  if (lines.missing > 0)
+    warning_ += fmt::format("; no line tells of {} step{}, the first of them step {}", lines.missing,
+                            lines.missing == 1 ? "" : "s", lines.first_missing);
+  if (!warning_.empty()) warning_ = path_.string() + ": " + warning_.substr(2);
+  if (lines.kept != text) write_file_atomic(path_, lines.kept);
 }
 
 void MetricsWriter::write(const StepMetrics& metrics) {

@@ -33,8 +33,8 @@ std::string format_metrics(const StepMetrics& metrics);
 
 class MetricsWriter {
  public:
-  /// `resumed_step`: the run goes on after this step, so lines of later ones (and a torn last line) are dropped;
-  /// nothing: a fresh run, the file starts empty.
+  /// `resumed_step`: the run goes on after this step, so lines of later ones (and a torn last line) are dropped, and
+  /// damaged or repeated ones are set aside in a file beside it; nothing: a fresh run, the file starts empty.
   MetricsWriter(const std::filesystem::path& path, std::optional<int64_t> resumed_step);
 
   /// Hands the line to the system whole: killing the process at any moment loses at most a line that was not yet
@@ -44,8 +44,14 @@ class MetricsWriter {
   /// The last step that the file told of when it was opened, whether or not its line was dropped; 0: none.
   int64_t reached() const { return reached_; }
 
+  /// A sentence on what was wrong with the file when it was opened: lines set aside, steps without a line; or empty.
+  const std::string& warning() const { return warning_; }
+
  private:
+  void repair(int64_t resumed_step);
+
   std::filesystem::path path_;
+  std::string warning_;
   FileDescriptor fd_;
   int64_t reached_ = 0;
   int64_t size_ = 0;                      // of the file

@@ -23,7 +23,9 @@ double wall_seconds() {
 StepReporter::StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer)
     : config_(config), work_(work), observer_(observer),
       metrics_(std::filesystem::path(config.train.out) / "metrics.jsonl",
-               done > 0 ? std::optional(done) : std::nullopt) {}
+               done > 0 ? std::optional(done) : std::nullopt) {
+  if (!metrics_.warning().empty()) observer_.message("warning: " + metrics_.warning());
+}
 
 void StepReporter::report(StepMetrics metrics) {
   record(metrics);

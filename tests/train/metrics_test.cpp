@@ -105,6 +105,21 @@ TEST(Metrics, ResumeDropsATornLastLineAndKeepsOthersLines) {
   EXPECT_EQ(read_file(folder / "m"), whole);
 }
 
+TEST(Metrics, DamagedLinesAreNamedAndSetAside) {
+  TemporaryFolder folder;
+  auto line = [](int64_t step) { return format_metrics(metrics_of(step)) + "\n"; };
+  std::string torn = line(3).substr(0, 30) + "\n";
+  write_file_atomic(folder / "m", line(1) + line(2) + torn + line(4) + line(2) + line(7) + line(8));
+  MetricsWriter writer(folder / "m", 7);
+  EXPECT_EQ(read_file(folder / "m"), line(1) + line(2) + line(4) + line(7));
+  EXPECT_EQ(read_file(folder / "m.damaged"), torn + line(2));
+  for (const char* piece :
+       {"2 damaged or repeated lines are set aside in m.damaged", "of 3 steps", "first of them step 3"})
+    EXPECT_NE(writer.warning().find(piece), std::string::npos) << writer.warning();
+  MetricsWriter again(folder / "m", 2);
+  EXPECT_EQ(again.warning(), "");
+}
+
 TEST(Metrics, ResumeWithoutAFile) {
   TemporaryFolder folder;
   { MetricsWriter(folder / "m", 5).write(metrics_of(6)); }
