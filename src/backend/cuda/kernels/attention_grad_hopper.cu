@@ -152,12 +152,14 @@ __device__ inline void hide_other_documents(float (&p)[64], const int32_t* docum
   }
 }
 
-/// What dropout keeps of a tile of P^T: of its first and of its last 64 queries.
-__device__ inline void draw(KeptBits (&kept)[2], const MatrixRandom& random, int head, int i, int j, const Arguments& a,
-                            const Worker& w) {
+/// What dropout leaves of P^T, in pairs.
+__device__ inline void drop(const uint32_t (&p)[32], uint32_t (&kept)[32], const MatrixRandom& random, int head, int i,
+                            int j, const Arguments& a, const Worker& w) {
   uint32_t place = random.at(i * kTile + w.column, j * kTile + w.warp_row() + w.lane / 4);
-  for (int half = 0; half < 2; ++half)
-    kept[half].draw(random, a.dropout, uint32_t(head), place + half * 32 * random.columns, random.columns);
+#pragma unroll
+  for (int n = 0; n < 16; n += 2)
+    drop_pairs<true>(p + 2 * n, kept + 2 * n, random, a.dropout.threshold, uint32_t(head),
+                     place + 4 * n * random.columns, random.columns);
 }
 
 /// A pair of dS^T = P^T (dP^T - delta), of which dropout has left `kept` of p.
@@ -308,7 +310,6 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   Pending pending{};
   float2 columns{}, dv_columns{};
   MatrixRandom random;
-  KeptBits kept_bits[2];
   if constexpr (kDropout) random = a.dropout.random(a.time);
   int tiles = a.time / kTile, ds_parity = 0;
   float exponent = a.exponent;
@@ -340,18 +341,13 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         hold(dq);
         if (pending.any) add_query_gradients(s, dqkv, pending, dq, sums, a, w, columns);
         multiply_tiles(dp, v, dout);
-        if constexpr (kDropout) draw(kept_bits, random, index, i, j, a, w);
         wait_products<1>();
         hold(p);
         to_probabilities(p, states.lse, exponent, w, kCausal && i == j);
         if (kDocuments) hide_other_documents(p, documents, i, j, w);
 #pragma unroll
         for (int x = 0; x < 32; ++x) p_pairs[x] = pack(p[2 * x], p[2 * x + 1], Element());
-        if constexpr (kDropout) {
-#pragma unroll
-          for (int group = 0; group < 8; ++group)
-            kept_bits[group / 4].apply<true>(group % 4, p_pairs + 4 * group, kept_pairs + 4 * group);
-        }
+        if constexpr (kDropout) drop(p_pairs, kept_pairs, random, index, i, j, a, w);
         const uint32_t(&kept)[32] = *(kDropout ? &kept_pairs : &p_pairs);
         wait_products<0>();
         hold(dp);

@@ -170,11 +170,13 @@ __device__ inline void to_probabilities(float (&s)[32], float exponent, SoftmaxS
   }
 }
 
-/// What dropout keeps of a tile.
-__device__ inline void draw(KeptBits& kept, const MatrixRandom& random, const Tile& tile, const Arguments& a,
+/// Dropout of a tile's probabilities, in pairs.
+__device__ inline void drop(uint32_t (&p)[16], const MatrixRandom& random, const Tile& tile, const Arguments& a,
                             const Worker& w) {
   uint32_t place = random.at(tile.i * kQueries + w.warp_row() + w.lane / 4, tile.j * kKeys + w.column);
-  kept.draw(random, a.dropout, uint32_t(tile.index), place, 1);
+#pragma unroll
+  for (int n = 0; n < 8; n += 2)
+    drop_pairs<false>(p + 2 * n, p + 2 * n, random, a.dropout.threshold, uint32_t(tile.index), place + 4 * n, 1);
 }
 
 /// What a warp writes when all keys of its queries are through.
@@ -215,7 +217,6 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
   Tile tile{int(blockIdx.x), 0, 0, 0, {}, {}};  // position 0 begins a document
   Documents documents(a, tile, w);
   MatrixRandom random;
-  KeptBits kept;
   if constexpr (kDropout) random = a.dropout.random(a.time);
   SoftmaxState state = fresh_state(), done = state;
   float exponent = a.scale * kLog2E;
@@ -226,7 +227,6 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
   hold(scores);
   begin_products();
   multiply_scores(s, tile, w, scores);
-  if constexpr (kDropout) draw(kept, random, tile, a, w);
   wait_products<0>();
   hold(scores);
   if (kDocuments) hide_other_documents(scores, documents, 0, w);
@@ -238,10 +238,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
     bool more = next.index < a.batch * a.heads;
 #pragma unroll
     for (int x = 0; x < 16; ++x) p[x] = pack(scores[2 * x], scores[2 * x + 1], Element());
-    if constexpr (kDropout) {
-#pragma unroll
-      for (int group = 0; group < 4; ++group) kept.apply<false>(group, p + 4 * group, p + 4 * group);
-    }
+    if constexpr (kDropout) drop(p, random, tile, a, w);
     if (more) wait_for(s, next);  // without more, scores of anything are multiplied and left
     hold(scores);
     hold(o);
@@ -251,7 +248,6 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
 #pragma unroll
     for (int x = 0; x < 4; ++x) multiply_columns(o, p + 4 * x, v + x * kDownRows, !tile.first() || x > 0);
     commit_products();
-    if constexpr (kDropout) draw(kept, random, next, a, w);
     wait_products<1>();
     hold(scores);
     if (next.first()) {

@@ -43,47 +43,29 @@ __device__ inline uint32_t kept_halves(uint32_t numbers, uint32_t threshold) {
       : "r"(numbers), "r"(threshold));
   return kept;
 }
-/// All bits of a half where the sign of the low (kHigh: of the high) half of a, and of b for the second, is set.
+/// The low halves of a and b as one word; kHigh: the high ones.
 template <bool kHigh>
-__device__ inline uint32_t pair_mask(uint32_t a, uint32_t b) {
-  uint32_t mask;
-  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(mask) : "r"(a), "r"(b), "n"(kHigh ? 0xFFBB : 0xDD99));
-  return mask;
+__device__ inline uint32_t halves(uint32_t a, uint32_t b) {
+  uint32_t both;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(both) : "r"(a), "r"(b), "n"(kHigh ? 0x7632 : 0x5410));
+  return both;
 }
 
-/// What dropout keeps of 64 columns of a warp's scores, or of their transpose, as the tensor cores hold them: of the
-/// thread's rows r and r + 8 and its columns c and c + 1 in each group of 16 columns, c + 8 and c + 9. A bit an element.
-class KeptBits {
- public:
-  /// `place` is MatrixRandom's of (r, c) in the first group, `next` from there to that of (r, c + 1).
-  __device__ void draw(const MatrixRandom& random, const Dropout& dropout, uint32_t head, uint32_t place,
-                       uint32_t next) {
-    bits_ = 0;
-#pragma unroll
-    for (int group = 0; group < 4; ++group) {
-      uint2 first = random.draw(head, place + group * 8 * next), second = random.draw(head, place + (group * 8 + 1) * next);
-      const uint32_t words[] = {first.x, first.y, second.x, second.y};
-#pragma unroll
-      for (int i = 0; i < 4; ++i) bits_ |= kept_halves(words[i], dropout.threshold) & (0x00010001u << (group * 4 + i));
-    }
-  }
-
-  /// Zeros in what is dropped of a group: pairs of (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8).
-  template <bool kTransposed>
-  __device__ void apply(int group, const uint32_t* pairs, uint32_t* kept) const {
-    uint32_t first_x = signs(group, 0), first_y = signs(group, 1), second_x = signs(group, 2), second_y = signs(group, 3);
-    uint32_t x_high = pair_mask<true>(first_x, second_x), y_low = pair_mask<false>(first_y, second_y);
-    kept[0] = pairs[0] & pair_mask<false>(first_x, second_x);
-    kept[1] = pairs[1] & (kTransposed ? x_high : y_low);
-    kept[2] = pairs[2] & (kTransposed ? y_low : x_high);
-    kept[3] = pairs[3] & pair_mask<true>(first_y, second_y);
-  }
-
- private:
-  __device__ uint32_t signs(int group, int i) const { return bits_ << (15 - (group * 4 + i)); }
-
-  uint32_t bits_;
-};
+/// Zeros in what dropout drops of the 16 columns of scores that begin at c, or of their transpose, as the tensor cores hold
+/// them: pairs of a thread's (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8). `place` is MatrixRandom's of (r, c), and
+/// `next` from there to that of (r, c + 1).
+template <bool kTransposed>
+__device__ inline void drop_pairs(const uint32_t* pairs, uint32_t* kept, const MatrixRandom& random, uint32_t threshold,
+                                  uint32_t head, uint32_t place, uint32_t next) {
+  uint2 first = random.draw(head, place), second = random.draw(head, place + next);
+  uint32_t x0 = kept_halves(first.x, threshold), x1 = kept_halves(second.x, threshold);
+  uint32_t y0 = kept_halves(first.y, threshold), y1 = kept_halves(second.y, threshold);
+  uint32_t x_high = halves<true>(x0, x1), y_low = halves<false>(y0, y1);
+  kept[0] = pairs[0] & halves<false>(x0, x1);
+  kept[1] = pairs[1] & (kTransposed ? x_high : y_low);
+  kept[2] = pairs[2] & (kTransposed ? y_low : x_high);
+  kept[3] = pairs[3] & halves<true>(y0, y1);
+}
 
 /// The warp's 16 rows of a product (64, D) times `factor`, as the copy engine takes them.
 __device__ inline void stage_rows(void* to, const float (&x)[32], float factor, const Worker& w) {
