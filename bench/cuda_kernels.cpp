@@ -127,8 +127,8 @@ Case multi_cast_case() {
 void set_inputs(Program& program, const Graph& graph) {
   std::vector<int32_t> ids(kTokens, 7);
   for (const char* name : {"lr", "scale", "step"})
-    if (float one = 1; program.has_input(name)) program.set_input(name, &one, sizeof one);
-  if (program.has_input("equal")) program.set_input("equal", ids.data(), kTokens * 4);
+    if (float one = 1; graph.find_argument(name) != kNoValue) program.set_input(name, &one, sizeof one);
+  if (graph.find_argument("equal") != kNoValue) program.set_input("equal", ids.data(), kTokens * 4);
   for (const char* name : {"ids", "random"}) {  // as frequent as words in text: density 1 / id
     for (int64_t i = 0; i < kTokens; ++i)
       ids[size_t(i)] = int32_t(std::pow(double(kVocab), double(uniform_element(1, i, 0)))) - 1;
