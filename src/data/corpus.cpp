@@ -10,8 +10,9 @@ namespace tokamak {
 
 namespace {
 
-std::vector<MixtureShare> shares_of(const Corpus::Datasets& datasets, const std::vector<double>& weights) {
-  std::vector<int64_t> quotas = mixture_quotas(weights);
+std::vector<MixtureShare> shares_of(const Corpus::Datasets& datasets, const std::vector<double>& weights,
+                                    int64_t block) {
+  std::vector<int64_t> quotas = mixture_quotas(weights, block);
   std::vector<MixtureShare> shares;
   for (size_t i = 0; i < datasets.size(); ++i) shares.push_back({datasets[i]->windows(), quotas[i]});
   return shares;
@@ -30,8 +31,8 @@ std::string content_checksum(const Dataset& dataset, int64_t context) {
   return format_checksum(checksum(std::as_bytes(std::span(tokens))));
 }
 
-Corpus::Corpus(Datasets datasets, const std::vector<double>& weights, int64_t context, uint64_t seed)
-    : datasets_(std::move(datasets)), context_(context), order_(seed, shares_of(datasets_, weights)) {}
+Corpus::Corpus(Datasets datasets, const std::vector<double>& weights, int64_t context, uint64_t seed, int64_t block)
+    : datasets_(std::move(datasets)), context_(context), order_(seed, shares_of(datasets_, weights, block)) {}
 
 Corpus Corpus::sequential() const {
   Corpus copy = *this;
@@ -83,13 +84,13 @@ void Corpus::verify_used() const {
 }
 
 double Corpus::tokens_per_byte() const {
-  double bytes = 0;  // of text, for kMixtureBlock tokens
+  double bytes = 0;  // of text, for as many tokens as a block has samples
   for (size_t i = 0; i < datasets_.size(); ++i) {
     DatasetFacts facts = datasets_[i]->facts();
     if (facts.tokens <= 0 || facts.text_bytes <= 0) return 0;
     bytes += double(order_.shares()[i].quota) * double(facts.text_bytes) / double(facts.tokens);
   }
-  return double(kMixtureBlock) / bytes;
+  return double(order_.block_size()) / bytes;
 }
 
 std::optional<int32_t> find_end_of_text(const RunConfig& config, const Corpus& corpus, const Tokenizer* tokenizer) {

@@ -20,8 +20,9 @@ class Corpus {
  public:
   using Datasets = std::vector<std::shared_ptr<const Dataset>>;
 
-  /// One weight for each dataset.
-  Corpus(Datasets datasets, const std::vector<double>& weights, int64_t context, uint64_t seed);
+  /// One weight for each dataset. `block`: see mixture_quotas().
+  Corpus(Datasets datasets, const std::vector<double>& weights, int64_t context, uint64_t seed,
+         int64_t block = kMixtureBlock);
 
   /// The same with the windows of each dataset in their own order, for validation.
   Corpus sequential() const;

@@ -58,7 +58,7 @@ constexpr const char* kRemedy = "the file is damaged, or of another version of t
 DatasetRecord dataset_from(const JsonFields& fields) {
   DatasetRecord dataset{.path = fields.text("path"),
                         .kind = fields.text("kind"),
-                        .share = {fields.number("windows"), fields.number("quota", kMixtureBlock)},
+                        .share = {fields.number("windows"), fields.number("quota", kMostMixtureBlock)},
                         .window_bytes = fields.number("window_bytes"),
                         .files = fingerprints_from(fields, "files"),
                         .tokens = fields.has("tokens") ? fields.text("tokens") : ""};
@@ -68,10 +68,9 @@ DatasetRecord dataset_from(const JsonFields& fields) {
 }
 
 void check_quotas(const DataRecord& record, std::string_view where) {
-  int64_t sum = 0;
-  for (const DatasetRecord& dataset : record.datasets) sum += dataset.share.quota;
-  if (sum != kMixtureBlock)
-    user_error("[data] {}: expected quotas with a sum of {}, got {}; {}", where, kMixtureBlock, sum, kRemedy);
+  if (int64_t sum = record.block_size(); !is_mixture_block(sum))
+    user_error("[data] {}: expected quotas with a sum of {} or a larger power of two, got {}; {}", where, kMixtureBlock,
+               sum, kRemedy);
 }
 
 [[noreturn]] void other_setting(const std::string& began, std::string_view what, const std::string& was,
@@ -96,7 +95,7 @@ void require_same_dataset(const DatasetRecord& was, const DatasetRecord& is, con
   if (was.kind != is.kind) other_setting(began, "data.path of the kind", was.kind, is.kind, "name the same data");
   if (was.share.quota != is.share.quota)
     other_setting(began, fmt::format("a weight of {} that gives", is.path),
-                  fmt::format("{} of {} samples", was.share.quota, kMixtureBlock), fmt::format("{}", is.share.quota),
+                  fmt::format("{} samples of a block", was.share.quota), fmt::format("{}", is.share.quota),
                   "give the weights that it had");
   if (was.share.windows != is.share.windows || was.window_bytes != is.window_bytes)
     other_setting(began, fmt::format("{} to have", is.path), fmt::format("{} windows", was.share.windows),
@@ -108,6 +107,12 @@ void require_same_dataset(const DatasetRecord& was, const DatasetRecord& is, con
 }
 
 }  // namespace
+
+int64_t DataRecord::block_size() const {
+  int64_t sum = 0;
+  for (const DatasetRecord& dataset : datasets) sum += dataset.share.quota;
+  return sum;
+}
 
 SampleOrder DataRecord::order() const {
   std::vector<MixtureShare> shares;

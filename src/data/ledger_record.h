@@ -34,6 +34,8 @@ struct DataRecord {
 
   /// The order of training samples.
   SampleOrder order() const;
+  /// Samples in a block of it.
+  int64_t block_size() const;
 };
 
 /// As JSON text, as it stands in data.json and in a checkpoint's state.json, and back. A UserError names `where` when

@@ -43,7 +43,7 @@ class UseCounter {
   }
 
   void count_samples(int64_t first_sample, int64_t end_sample, int64_t begin, int64_t end) {
-    parallel_for(end_sample - first_sample, kMixtureBlock, [&](int64_t from, int64_t to, int) {
+    parallel_for(end_sample - first_sample, order_.block_size(), [&](int64_t from, int64_t to, int) {
       SampleOrder order = order_;
       for (int64_t i = from; i < to; ++i) {
         SamplePlace place = order.at(first_sample + i);

@@ -92,6 +92,13 @@ std::vector<double> weights_of(const std::vector<DataPath>& paths, const Corpus:
   return weights;
 }
 
+/// Entries without weights are to have the shares of their sizes, however small; a run goes on with the block that it
+/// began with.
+int64_t block_of(const std::vector<DataPath>& paths, const std::vector<double>& weights, const DataRecord* began) {
+  if (began) return began->block_size();
+  return paths.front().weight ? kMixtureBlock : mixture_block(weights);
+}
+
 const SplitIndex& validation_split(const ShardIndex& index, bool named) {
   return named && index.val.tokens() == 0 ? index.train : index.val;
 }
@@ -113,7 +120,8 @@ Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokeniz
           opener.open_files(path.path, began && i < began->datasets.size() ? began->datasets[i].window_bytes : 0));
     }
   }
-  Corpus corpus(datasets, weights_of(paths, datasets), config.model.context, uint64_t(config.train.seed));
+  std::vector<double> weights = weights_of(paths, datasets);
+  Corpus corpus(datasets, weights, config.model.context, uint64_t(config.train.seed), block_of(paths, weights, began));
   check_vocabulary(corpus, config.model.vocab);
   return corpus;
 }
@@ -138,7 +146,8 @@ std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_
     kept.push_back(path);
   }
   if (datasets.empty()) return std::nullopt;
-  Corpus corpus(datasets, weights_of(kept, datasets), config.model.context, uint64_t(config.train.seed));
+  std::vector<double> weights = weights_of(kept, datasets);
+  Corpus corpus(datasets, weights, config.model.context, uint64_t(config.train.seed), block_of(kept, weights, nullptr));
   check_vocabulary(corpus, config.model.vocab);
   return corpus.sequential();
 }

@@ -9,17 +9,24 @@
 
 namespace tokamak {
 
-/// Samples in a block of a mixture: in each block every dataset has its quota of them, exactly.
+/// Samples in a block of a mixture: in each block every dataset has its quota of them, exactly. A power of two: the
+/// usual size, and the largest.
 inline constexpr int64_t kMixtureBlock = 4096;
+inline constexpr int64_t kMostMixtureBlock = int64_t(1) << 20;
 
-/// Divides kMixtureBlock among weights (each > 0, of any sum) by the method of largest remainders; ties go to the
-/// first. Every dataset has at least one sample, so a weight below 1 / kMixtureBlock counts as that much.
-std::vector<int64_t> mixture_quotas(std::span<const double> weights);
+bool is_mixture_block(int64_t size);
+
+/// The smallest block in which the least of the weights has a sample of its own; kMostMixtureBlock if there is none.
+int64_t mixture_block(std::span<const double> weights);
+
+/// Divides a block among weights (each > 0, of any sum) by the method of largest remainders; ties go to the first.
+/// Every dataset has at least one sample, so a weight below 1 / `block` counts as that much.
+std::vector<int64_t> mixture_quotas(std::span<const double> weights, int64_t block = kMixtureBlock);
 
 /// What the order knows of a dataset.
 struct MixtureShare {
   int64_t windows = 0;            // > 0
-  int64_t quota = kMixtureBlock;  // samples of a block; the quotas of all datasets add up to kMixtureBlock
+  int64_t quota = kMixtureBlock;  // samples of a block; the quotas of all datasets add up to its size
 
   bool operator==(const MixtureShare&) const = default;
 };
@@ -59,6 +66,7 @@ class SampleOrder {
 
   uint64_t seed() const { return seed_; }
   const std::vector<MixtureShare>& shares() const { return shares_; }
+  int64_t block_size() const { return block_size_; }
 
  private:
   void shuffle_block(int64_t block);
@@ -66,6 +74,7 @@ class SampleOrder {
   uint64_t seed_;
   std::vector<MixtureShare> shares_;
   bool sequential_;
+  int64_t block_size_ = 0;
   int64_t block_ = -1;       // the one remembered
   std::vector<Turn> turns_;  // of its places; numbers counted from the block's beginning
 };

@@ -84,7 +84,7 @@ TEST(DataRecord, SaysWhatBecameOfTheData) {
                     {"web/train_000001.bin", "xxh64:2", "xxh64:5", "has changed since", "restore it"});
   expect_user_error(with([](DataRecord& r) { r.datasets[0].files.pop_back(); }), {"files in web as the 2", "got 1"});
   expect_user_error(with([](DataRecord& r) { r.datasets[0].share.quota = 3999; }),
-                    {"weight of web", "4000 of 4096", "got 3999"});
+                    {"weight of web", "4000 samples of a block", "got 3999"});
   expect_user_error(with([](DataRecord& r) { r.datasets[1].kind = "tokens"; }), {"kind text", "got tokens"});
 }
 

@@ -25,6 +25,25 @@ TEST(MixtureQuotas, AreLargestRemainders) {
   EXPECT_EQ(mixture_quotas(std::vector{1.0, 1.0, 1.0}), (std::vector<int64_t>{1366, 1365, 1365}));
 }
 
+TEST(MixtureQuotas, ALargerBlockGivesSmallSharesTheirDue) {
+  EXPECT_EQ(mixture_block(std::vector{1.0, 4095.0}), 4096);
+  std::vector<double> weights = {1.0, 29'999.0, 90'000.0};
+  EXPECT_EQ(mixture_block(weights), 131'072);
+  EXPECT_EQ(mixture_quotas(weights, 131'072), (std::vector<int64_t>{1, 32'767, 98'304}));
+  EXPECT_EQ(mixture_block(std::vector{1.0, 1e12}), kMostMixtureBlock);
+}
+
+TEST(SampleOrder, TheBlockIsTheSumOfTheQuotas) {
+  SampleOrder order(5, {{10, 1}, {70'000, 8191}});
+  EXPECT_EQ(order.block_size(), 8192);
+  for (int64_t block = 0; block < 3; ++block) {
+    int64_t rare = 0;
+    for (int64_t i = 0; i < 8192; ++i) rare += order.at(block * 8192 + i).dataset == 0;
+    EXPECT_EQ(rare, 1);
+    EXPECT_EQ(order.count((block + 1) * 8192, 0), block + 1);
+  }
+}
+
 TEST(MixtureQuotas, ForgetNoDataset) {
   EXPECT_EQ(mixture_quotas(std::vector{1e9, 1e-9, 1.0}), (std::vector<int64_t>{4094, 1, 1}));
 }
