@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
@@ -150,12 +151,15 @@ std::string expectation(const Field& field) {
   return std::visit(TypeInWords(), field.target) + range_in_words(field.rule);
 }
 
+/// Items stand between commas; "\\," is a comma in an item.
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> items;
-  while (!text.empty()) {
-    size_t comma = std::min(text.find(','), text.size());
-    items.emplace_back(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
+  bool in_item = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!std::exchange(in_item, text[i] != ',')) items.emplace_back();
+    if (text[i] == ',') continue;
+    if (text.substr(i, 2) == "\\,") ++i;
+    items.back() += text[i];
   }
   return items;
 }

@@ -22,7 +22,8 @@ std::optional<double> parse_number(std::string_view text) {
 
 DataPath parse_entry(const std::string& entry, const std::string& key) {
   DataPath path{entry, std::nullopt};
-  if (size_t at = entry.rfind('@'); at != std::string::npos) {
+  bool is_name = std::filesystem::exists(entry);
+  if (size_t at = entry.rfind('@'); at != std::string::npos && !is_name) {
     path.weight = parse_number(std::string_view(entry).substr(at + 1));
     if (path.weight) path.path = entry.substr(0, at);
   }

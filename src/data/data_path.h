@@ -16,7 +16,8 @@ struct DataPath {
   bool operator==(const DataPath&) const = default;
 };
 
-/// Reads entries such as `web@0.7`. An '@' that no number follows belongs to the path. UserErrors, which name `key`: no
+/// Reads entries such as `web@0.7`. An '@' that no number follows belongs to the path, and so
+/// does every '@' of an entry that exists under its whole name. UserErrors, which name `key`: no
 /// entry, an empty one, a weight that is not above 0, weights for some entries but not for others.
 std::vector<DataPath> parse_data_paths(const std::vector<std::string>& entries, const std::string& key);
 

@@ -29,6 +29,14 @@ TEST(CommandLine, AcceptsEverySpelling) {
   EXPECT_EQ(options.run.train.out, "my run");
 }
 
+TEST(CommandLine, ACommaInAnItemStandsBehindABackslash) {
+  auto path_of = [](const std::string& text) { return read({"--data.path=" + text}).run.data.path; };
+  using List = std::vector<std::string>;
+  EXPECT_EQ(path_of("a,b"), (List{"a", "b"}));
+  EXPECT_EQ(path_of("data/a\\,b"), List{"data/a,b"});
+  EXPECT_EQ(path_of("\\,a,b\\c,"), (List{",a", "b\\c"}));
+}
+
 TEST(CommandLine, TakesArgumentsInOrderAndTheListTakesTheRest) {
   TemporaryFolder folder;
   write_file_atomic(folder.path() / "run.toml", "threads = 2\n");

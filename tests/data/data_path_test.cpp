@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tokamak {
 namespace {
@@ -25,6 +27,15 @@ TEST(DataPath, Mistakes) {
   for (const char* entry : {"a@0", "a@-1", "a@inf", "a@nan"})
     expect_user_error([&] { parse({entry}); }, {"weight above 0", entry, "leave the entry out"});
   expect_user_error([] { parse({"a@1", "b", "c"}); }, {"all 3 entries or for none", "got them for 1"});
+}
+
+TEST(DataPath, WhatExistsUnderItsWholeNameIsMeant) {
+  TemporaryFolder folder;
+  std::string name = folder / "a@0.5";
+  EXPECT_EQ(parse_data_paths({name}, "data.path"), (std::vector<DataPath>{{folder / "a", 0.5}}));
+  make_folder(name);
+  EXPECT_EQ(parse_data_paths({name}, "data.path"), (std::vector<DataPath>{{name, std::nullopt}}));
+  EXPECT_EQ(parse_data_paths({name + "@2"}, "data.path"), (std::vector<DataPath>{{name, 2.0}}));
 }
 
 }  // namespace
