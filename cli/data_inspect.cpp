@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/parallel.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
 #include "cli/quote.h"
@@ -123,12 +124,12 @@ std::string describe(const FileReport& file) {
 
 void print_file(const FileReport& file, const std::string& folder) {
   // A path is long: below the folder that was named, its end is enough.
-  std::string name = file.path.string();
+  std::string name = printable(file.path.string());
   if (name.starts_with(folder + "/")) name.erase(0, folder.size() + 1);
   if (file.problem.empty())
     fmt::print("  {}: {}, {} bytes{}: good\n", name, file.format, file.bytes, describe(file));
   else
-    fmt::print("  {}: DAMAGED: {}\n", name, file.problem);
+    fmt::print("  {}: DAMAGED: {}\n", name, printable(file.problem));
   if (!file.beginning.empty()) fmt::print("    begins {}\n", quote(file.beginning));
 }
 

@@ -12,7 +12,9 @@
 #include <system_error>
 
 #include "backend/cuda/cuda_backend.h"
+#include "base/bus_error.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/system.h"
 #include "cli/commands.h"
 #include "cli/streams.h"
@@ -116,11 +118,11 @@ int run_and_explain(std::vector<std::string> arguments) {
   try {
     return run_program(std::move(arguments));
   } catch (const UserError& error) {
-    print_to_stderr(fmt::format("error: {}\n", error.what()));
+    print_to_stderr(fmt::format("error: {}\n", printable(error.what())));
   } catch (const std::filesystem::filesystem_error& error) {
     // Of files that are merely looked at: a folder that must not be entered, a link that leads in circles.
     print_to_stderr(fmt::format("error: [file] cannot use {}: {}; check the path and its permissions\n",
-                                error.path1().string(), error.code().message()));
+                                printable(error.path1().string()), error.code().message()));
   } catch (const std::bad_alloc&) {
     print_to_stderr(
         "error: [memory] expected more free memory; use a smaller model, batch or context, or set "
@@ -151,6 +153,7 @@ int main(int argc, char** argv) {
   using namespace tokamak;
   let_threads_sleep(argv);
   raise_open_file_limit();
+  explain_bus_errors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit (ulimit -f) is an error with a message
   return finish_output(run_and_explain({argv + 1, argv + argc}));
 }

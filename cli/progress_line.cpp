@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/printable.h"
 #include "cli/streams.h"
 
 namespace tokamak {
@@ -49,7 +50,7 @@ void ProgressLine::show_bytes(const std::string& phase, int64_t done, int64_t to
 }
 
 void ProgressLine::note(const std::string& text) {
-  print_to_stderr(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", text));
+  print_to_stderr(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", printable(text)));
 }
 
 /// True where the line changes now; takes notice of the phase.
@@ -63,7 +64,7 @@ bool ProgressLine::is_due(const std::string& phase) {
 }
 
 void ProgressLine::print(const std::string& more) {
-  print_to_stderr(terminal_ ? fmt::format("\r\x1b[K{}{}", phase_, more) : phase_ + "\n");
+  print_to_stderr(terminal_ ? fmt::format("\r\x1b[K{}{}", printable(phase_), more) : phase_ + "\n");
 }
 
 }  // namespace tokamak

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/signals.h"
 #include "base/system.h"
 #include "cli/commands.h"
@@ -46,7 +47,7 @@ class Console : public TrainObserver {
  public:
   Console(const StartClock& before, bool verbose) : before_(before), verbose_(verbose) {}
 
-  void message(const std::string& text) override { line(text); }
+  void message(const std::string& text) override { line(printable(text)); }
 
   void started(const std::vector<StartPhase>& phases) override {
     if (!verbose_) return;

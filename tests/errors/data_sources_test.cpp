@@ -35,7 +35,15 @@ TEST_F(DataSources, FileThatOnlyClaimsToBeCompressed) {
 
 TEST_F(DataSources, BinaryFile) {
   write("model.pt", std::string("PK\3\4\0\0\0\0", 8));
-  expect_prepare_refused({"model.pt"}, {"model.pt", "expected text", "convert it"});
+  expect_prepare_refused({"model.pt"}, {"model.pt", "expected text", "a zip archive", "unpack it"});
+}
+
+TEST_F(DataSources, EscapeSequencesDoNotReachTheTerminal) {
+  write("a\x1b[31m.jsonl", "{\"text\": \"one\"}\n\x1b]0;mine\a\n");
+  ProgramResult result = run_program(folder_.path(), {"prepare", "a\x1b[31m.jsonl"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err.find('\x1b'), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("a\\x1b[31m.jsonl line 2"), std::string::npos) << result.err;
 }
 
 TEST_F(DataSources, LineThatIsNoJson) {
