@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cctype>
 #include <optional>
 
 #include "base/error.h"
@@ -39,6 +41,7 @@ void visit(FieldList& v, PrepareArguments& c) {
   v("vocab_bytes", o.vocab_bytes, "text to train it on, from the beginning of each file; 0: all", at_least(0));
   v("format", o.sources.format, "what the files are; auto: what their names say", one_of(format_choices()));
   v("field", o.sources.text_field, "field of JSON objects, or dataset of an HDF5 file, that holds the text");
+  v("skip_bad", o.skip_bad, "pass over lines of JSONL without such a field, or that are no objects, and count them");
   v("token_type", o.sources.token_type, "type of tokens in files that do not say", one_of({"uint16", "uint32"}));
   v("separator", o.sources.separator, "a marker such as <|endoftext|> between documents of one text file");
   v("members", o.sources.members, "which members of archives are documents, as patterns of their names");
@@ -60,6 +63,23 @@ void print_table(const std::string& out, const ShardIndex& index) {
   int64_t bytes = index.train.text_bytes + index.val.text_bytes;
   fmt::print("  {:.3f} bytes of text per token; `tokamak data inspect {}` shows more\n", double(bytes) / double(tokens),
              out);
+}
+
+/// A path as an entry of data.path, which stand between commas.
+std::string as_list_item(std::string path) {
+  for (size_t at = path.find(','); at != path.npos; at = path.find(',', at + 2)) path.insert(at, "\\");
+  return path;
+}
+
+/// A word as a shell takes it.
+std::string shell_word(const std::string& word) {
+  bool plain = std::all_of(word.begin(), word.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-+./:@%").find(c) != std::string::npos;
+  });
+  if (plain) return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 // A size that would be ignored without a word.
@@ -106,6 +126,7 @@ int run_prepare(const PrepareArguments& arguments) {
   if (trained && index.vocab_size < options.vocab_size)
     fmt::print("  The vocabulary is smaller than the {} asked for: no pair of tokens is left that occurs twice.\n",
                options.vocab_size);
+  fmt::print("\nNext: tokamak train --data.path={}\n", shell_word(as_list_item(arguments.out)));
   return 0;
 }
 
@@ -131,6 +152,7 @@ Command prepare_command() {
       "prepare", "turn documents into token shards; trains a tokenizer where none is given",
       "  tokamak prepare book.txt --out=data --vocab-size=4096\n"
       "  tokamak prepare corpus/ 'more/*.jsonl.zst' --field=body --vocab=gpt2 --out=data\n\n"
+      "--vocab=gpt2 is a folder here: tokenizer.json of openai-community/gpt2 on Hugging Face's hub makes one.\n"
       "Inputs may be larger than memory. After Ctrl-C, a full disk or a crash the same command goes on from the last\n"
       "complete shard; the folder's earlier data stays in use until the new one is complete.\n\n" +
           list_formats(),

@@ -33,11 +33,17 @@ Files entries_of(const fs::path& folder) {
 /// Folders that lie in a folder; links are not followed, as they may lead in circles.
 bool is_subfolder(const fs::path& path) { return fs::is_directory(path) && !fs::is_symlink(path); }
 
-/// Appends all files below a folder whose names have a format.
-void search_folder(const fs::path& folder, Files& files) {
+using Endings = std::map<std::string, int64_t>;
+
+/// Appends all files below a folder whose names have a format; counts the others.
+void search_folder(const fs::path& folder, Files& files, Endings* passed_over) {
   for (const fs::path& entry : entries_of(folder)) {
-    if (is_subfolder(entry)) search_folder(entry, files);
-    if (fs::is_regular_file(entry) && format_by_name(entry)) files.push_back(entry);
+    if (is_subfolder(entry)) search_folder(entry, files, passed_over);
+    if (!fs::is_regular_file(entry)) continue;
+    if (format_by_name(entry))
+      files.push_back(entry);
+    else if (passed_over)
+      ++(*passed_over)[entry.extension().string()];
   }
 }
 
@@ -86,7 +92,7 @@ void sort_without_repetitions(Files& files) {
 
 }  // namespace
 
-Files find_files(const std::string& input, const SourceOptions&) {
+Files find_files(const std::string& input, const SourceOptions&, Endings* passed_over) {
   if (input == "-") return {"-"};
   if (input.empty()) user_error("[data] expected the path of a file, a folder or a pattern, got an empty one");
   bool exists = fs::exists(input);
@@ -101,7 +107,7 @@ Files find_files(const std::string& input, const SourceOptions&) {
   Files files;
   for (const fs::path& path : exists ? Files{input} : expand_pattern(input)) {
     if (fs::is_directory(path))
-      search_folder(path, files);
+      search_folder(path, files, passed_over);
     else
       files.push_back(path);
   }

@@ -9,6 +9,7 @@
 #include "data/join_tokens.h"
 #include "data/sources/compression.h"
 #include "data/sources/source_format.h"
+#include "data/sources/text_begin.h"
 
 namespace tokamak {
 
@@ -107,7 +108,7 @@ void check_not_compressed(const fs::path& path, const SourceFormatInfo& info) {
 /// What a file begins with; nothing of a pipe, which cannot be read twice.
 std::string read_begin(const fs::path& path) {
   if (!fs::is_regular_file(path)) return {};
-  std::string begin(4096, '\0');
+  std::string begin(kTextBegin, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(begin.data(), std::streamsize(begin.size()));
   begin.resize(size_t(file.gcount()));
@@ -116,13 +117,6 @@ std::string read_begin(const fs::path& path) {
 
 bool is_text(const fs::path& path, const SourceOptions& options) {
   return options.format == "auto" && format_of(path, options).name == "text";
-}
-
-void refuse_zeros(const fs::path& path, std::string_view begin) {
-  if (begin.find('\0') != begin.npos)
-    user_error(
-        "[data] {}: expected text, got bytes of zero; convert it (UTF-16 is to become UTF-8), or name its format",
-        path.string());
 }
 
 [[noreturn]] void missing_error(const fs::path& path, const SourceFormatInfo& info, std::string_view package) {
@@ -170,7 +164,13 @@ void require_text(const fs::path& path, const SourceOptions& options) {
   if (is_compressed(begin))
     user_error("[data] {}: expected text, got compressed bytes; unpack it, or run `tokamak prepare` on it",
                path.string());
-  refuse_zeros(path, begin);
+  refuse_other_than_text(begin, path.string());
+}
+
+std::string warn_of_text(const fs::path& path, const SourceOptions& options) {
+  if (!is_text(path, options) || is_named_compressed(path)) return "";
+  std::string begin = read_begin(path);
+  return is_compressed(begin) ? "" : text_warning(begin, path.string());
 }
 
 std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& options) {
@@ -181,8 +181,6 @@ std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& o
                path.string(), info.name);
   if (!reader->open) missing_error(path, info, reader->missing);
   if (!reader->streams) check_not_compressed(path, info);
-  if (is_text(path, options) && !is_named_compressed(path))
-    if (std::string begin = read_begin(path); !is_compressed(begin)) refuse_zeros(path, begin);
   return reader->open(path, options);
 }
 

@@ -1,7 +1,10 @@
 // From what a user names (paths, globs, formats) to sources.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,8 +22,10 @@ struct SourceOptions {
   std::string token_type = "uint16";  // of tokens in files that do not say: uint16 or uint32
   std::string separator;              // of text files: a marker such as <|endoftext|> between documents, see text.cpp
   std::vector<std::string> members = {"*.txt", "*.md", "*.json", "*.jsonl", "*.npy"};  // of archives
-  int64_t part_bytes = 8 << 20;  // larger texts come in parts, see Document
-  int stdin_fd = 0;              // what "-" reads
+  int64_t part_bytes = 8 << 20;                          // larger texts come in parts, see Document
+  int stdin_fd = 0;                                      // what "-" reads
+  std::function<bool()> stop = {};                       // asked while a pipe has nothing yet; true ends the waiting
+  std::shared_ptr<std::atomic<int64_t>> bad_lines = {};  // counts bad lines of JSONL, which are errors if it is null
 };
 
 /// A format by its name, as --format takes it.
@@ -37,14 +42,19 @@ const std::vector<SourceFormatInfo>& source_formats();
 /// The files that a path (a file, a folder, a pattern such as data/*.jsonl or data/**/*.txt, or "-") stands for, in the
 /// order of their paths. Folders are searched with their subfolders for files whose names have a format; names that
 /// begin with a dot, links to folders and empty files are passed over. A UserError if there is none.
-std::vector<std::filesystem::path> find_files(const std::string& input, const SourceOptions& options);
+/// `passed_over`, if given, counts the files in folders that have other names, by the endings of these.
+std::vector<std::filesystem::path> find_files(const std::string& input, const SourceOptions& options,
+                                              std::map<std::string, int64_t>* passed_over = nullptr);
 
 /// The format that a file has by the options or else by its name (compression endings .gz and .zst do not count).
 const SourceFormatInfo& format_of(const std::filesystem::path& path, const SourceOptions& options);
 
-/// A UserError if a file that is text by its name, or for want of a better one, is compressed or has bytes of zero: it
-/// is UTF-16, an archive or a program. Not if the format was named.
+/// A UserError if a file that is text by its name, or for want of a better one, is none: it is compressed, UTF-16, an
+/// archive or a program. Not if the format was named.
 void require_text(const std::filesystem::path& path, const SourceOptions& options);
+
+/// What a user should know of such a file that is taken as text all the same; empty: nothing.
+std::string warn_of_text(const std::filesystem::path& path, const SourceOptions& options);
 
 /// Opens one file (or "-") as documents, from its beginning.
 std::unique_ptr<Source> open_source(const std::filesystem::path& path, const SourceOptions& options);

@@ -45,6 +45,7 @@ void check_options(const PrepareOptions& options) {
 PrepareOptions complete(PrepareOptions options) {
   if (options.threads < 1) options.threads = num_threads();
   options.sources.part_bytes = std::min(options.sources.part_bytes, options.batch_bytes);
+  if (options.skip_bad) options.sources.bad_lines = std::make_shared<std::atomic<int64_t>>(0);
   return options;
 }
 
@@ -55,10 +56,30 @@ PrepareHooks complete(PrepareHooks hooks) {
   return hooks;
 }
 
-std::vector<fs::path> find_inputs(const PrepareOptions& options) {
+/// What became of the files of a folder that are not taken, as a note.
+std::string describe_passed_over(const std::string& folder, const std::map<std::string, int64_t>& endings) {
+  int64_t all = 0;
+  std::vector<std::string> counts;
+  for (const auto& [ending, count] : endings) {
+    all += count;
+    counts.push_back(fmt::format("{} {}", count, ending.empty() ? "without an ending" : ending));
+  }
+  constexpr size_t kShown = 8;
+  if (counts.size() > kShown) counts.resize(kShown, "..."), counts.back() = "...";
+  std::string ending =
+      endings.begin()->first.empty() && endings.size() > 1 ? std::next(endings.begin())->first : endings.begin()->first;
+  return fmt::format(
+      "{}: passed over {} file{} whose names have no format: {}; a pattern takes them as text, such as "
+      "'{}'",
+      folder, all, all == 1 ? "" : "s", fmt::join(counts, ", "), (fs::path(folder) / "**" / ("*" + ending)).string());
+}
+
+std::vector<fs::path> find_inputs(const PrepareOptions& options, const PrepareHooks& hooks) {
   std::vector<fs::path> files;
   for (const std::string& input : options.inputs) {
-    std::vector<fs::path> found = find_files(input, options.sources);
+    std::map<std::string, int64_t> passed_over;
+    std::vector<fs::path> found = find_files(input, options.sources, &passed_over);
+    if (!passed_over.empty()) hooks.note(describe_passed_over(input, passed_over));
     std::erase_if(found, [&](const fs::path& file) { return is_output_of_prepare(file, options.out); });
     if (found.empty())
       user_error("[prepare] expected input in {}, got only what `prepare` itself wrote into {}; name another --out",
@@ -72,7 +93,9 @@ std::vector<fs::path> find_inputs(const PrepareOptions& options) {
 class Preparation {
  public:
   Preparation(const PrepareOptions& options, const PrepareHooks& hooks)
-      : options_(complete(options)), hooks_(complete(hooks)), inputs_(find_inputs(options_)) {
+      : options_(complete(options)), hooks_(complete(hooks)), inputs_(find_inputs(options_, hooks_)) {
+    options_.sources.stop = hooks_.stop;
+    warn_of_inputs();
     if (!options_.vocab.empty()) tokenizer_.emplace(load_tokenizer(options_.vocab));
     make_plan();
     folder_.emplace(options_.out);
@@ -98,6 +121,7 @@ class Preparation {
   }
 
  private:
+  void warn_of_inputs() const;
   void make_plan();
   bool finish_earlier();
   void find_place();
@@ -134,6 +158,15 @@ class Preparation {
   bool has_tokenizer_ = false;  // in the folder of unfinished work
 };
 
+void Preparation::warn_of_inputs() const {
+  constexpr int64_t kMostWarnings = 3;
+  int64_t count = 0;
+  for (const fs::path& file : inputs_)
+    if (std::string warning = warn_of_text(file, options_.sources); !warning.empty() && ++count <= kMostWarnings)
+      hooks_.note("warning: " + warning);
+  if (count > kMostWarnings) hooks_.note(fmt::format("warning: and {} more files like these", count - kMostWarnings));
+}
+
 void Preparation::make_plan() {
   auto number = [](auto value) { return fmt::format("{}", value); };
   plan_.options = {{"--format", options_.sources.format},
@@ -141,6 +174,7 @@ void Preparation::make_plan() {
                    {"--token-type", options_.sources.token_type},
                    {"--separator", options_.sources.separator},
                    {"--members", fmt::format("{}", fmt::join(options_.sources.members, ","))},
+                   {"--skip-bad", options_.skip_bad ? "true" : "false"},
                    {"--val-fraction", number(options_.val_fraction)},
                    {"--shard-tokens", number(options_.shard_tokens)},
                    {"the size of batches", number(options_.batch_bytes)}};
@@ -245,6 +279,7 @@ void Preparation::encode(PrepareShards& shards) {
       inputs_,
       {.sources = options_.sources, .separator = tokenizer_->end_of_text(), .batch_bytes = options_.batch_bytes},
       journal_.place);
+  if (options_.skip_bad) *options_.sources.bad_lines = 0;  // training a tokenizer has counted them, too
   std::vector<PrepareEncoder> encoders(size_t(options_.threads), PrepareEncoder(*tokenizer_, inputs_));
   OrderedPipeline<PrepareBatch> pipeline(
       options_.threads, [&](PrepareBatch& batch) { return reader.fill(batch); },
@@ -255,6 +290,8 @@ void Preparation::encode(PrepareShards& shards) {
     stop_if_wanted();
   }
   shards.finish();
+  if (int64_t bad = options_.skip_bad ? options_.sources.bad_lines->load() : 0; bad > 0)
+    hooks_.note(fmt::format("skipped {} bad line{} of JSONL", bad, bad == 1 ? "" : "s"));
   if (shards.tokens() == 0)
     user_error(
         "[prepare] expected text in the documents, got only empty ones; check the input, the name of the "

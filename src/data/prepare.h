@@ -19,6 +19,7 @@ namespace tokamak {
 struct PrepareOptions {
   std::vector<std::string> inputs;  // as find_files() takes them
   SourceOptions sources;
+  bool skip_bad = false;  // lines of JSONL that have no text are counted, and no errors
   std::filesystem::path out = "data";
   std::filesystem::path vocab;             // a tokenizer as load_tokenizer() takes it; empty: one is trained
   int64_t vocab_size = 4096;               // of the trained one

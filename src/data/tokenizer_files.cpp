@@ -77,8 +77,11 @@ Tokenizer load_tokenizer(const fs::path& path) {
   if (fs::is_regular_file(path)) return load_file(path);
   if (!fs::is_directory(path)) {
     if (auto tokenizer = load_with_encoding(path)) return std::move(*tokenizer);
-    user_error("[tokenizer] expected a folder with vocabulary files, got {}, which does not exist; check the path",
-               path.string());
+    user_error(
+        "[tokenizer] expected a folder with vocabulary files, got {}, which does not exist; check the path, or make "
+        "the "
+        "folder with a model's tokenizer.json in it (GPT-2's is that of openai-community/gpt2 on Hugging Face's hub)",
+        path.string());
   }
   verify_prepared(path);
   if (fs::exists(path / kHuggingFaceFile)) return load_file(path / kHuggingFaceFile);

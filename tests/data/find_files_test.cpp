@@ -24,6 +24,16 @@ TEST_F(FindFilesTest, AFolderIsReadInTheOrderOfItsPaths) {
   EXPECT_EQ(find("other.png"), Documents{"other.png"});  // named by itself
 }
 
+TEST_F(FindFilesTest, CountsWhatItPassesOver) {
+  for (const char* name : {"a.txt", "b.py", "c/d.py", "c/LICENSE", ".hidden.py"}) write(name, "x");
+  std::map<std::string, int64_t> passed_over;
+  EXPECT_EQ(find_files(folder_.path().string(), {}, &passed_over).size(), 1u);
+  EXPECT_EQ(passed_over, (std::map<std::string, int64_t>{{"", 1}, {".py", 2}}));
+  passed_over.clear();
+  EXPECT_EQ(find_files((folder_ / "**/*.py").string(), {}, &passed_over).size(), 2u);
+  EXPECT_TRUE(passed_over.empty());
+}
+
 TEST_F(FindFilesTest, Patterns) {
   for (const char* name : {"a1.txt", "a2.txt", "b1.txt", "a3.md", "x/a1.txt", "x/y/a1.txt", "x/y/b.dat", "z[1].txt"})
     write(name, "x");

@@ -43,10 +43,22 @@ TEST_F(OpenSourceTest, NamesThePackageOfAnAbsentLibrary) {
   if (absent == 0) GTEST_SKIP() << "all libraries are built in";
 }
 
+TEST_F(OpenSourceTest, AByteOrderMarkIsNoText) {
+  std::string mark = "\xef\xbb\xbf";
+  EXPECT_EQ(read(write("a.txt", mark + "text")), Documents{"text"});
+  EXPECT_EQ(read(write("a.jsonl", mark + "{\"text\": \"one\"}\n")), Documents{"one"});
+}
+
+TEST_F(OpenSourceTest, WarnsOfOddText) {
+  EXPECT_NE(warn_of_text(write("a.csv", "a,b\n"), {}).find("a table"), std::string::npos);
+  EXPECT_EQ(warn_of_text(write("a.csv", "a,b\n"), {.format = "text"}), "");
+  EXPECT_EQ(warn_of_text(write("a.jsonl", "[{}]\n"), {}), "");
+}
+
 TEST_F(OpenSourceTest, RefusesWhatIsNoText) {
   std::string binary("PAR1\x15\0\x15\0", 8);
-  expect_user_error([&] { read(write("a.parquet", binary)); }, {"a.parquet", "expected text", "convert it"});
-  expect_user_error([&] { read(write("a.txt", binary)); }, {"a.txt", "expected text", "bytes of zero", "format"});
+  expect_user_error([&] { read(write("a.parquet", binary)); }, {"a.parquet", "expected text", "Parquet", "JSONL"});
+  expect_user_error([&] { read(write("a.txt", std::string("a\0b", 3))); }, {"a.txt", "bytes of zero", "format"});
   EXPECT_EQ(read(write("a.parquet", binary), {.format = "text"}), Documents{binary});
   EXPECT_EQ(read(write("a.log", "caf\xe9")), Documents{"caf\xe9"});
 }

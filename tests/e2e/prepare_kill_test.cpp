@@ -1,5 +1,7 @@
 // `tokamak prepare` under real signals: the same command goes on, and the result is that of a run in one go.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
@@ -83,6 +85,33 @@ TEST_F(PrepareKillTest, CtrlCSaysHowToGoOn) {
   EXPECT_NE(rest.err.find("going on after the"), std::string::npos) << rest.err;
   ASSERT_EQ(run_program(folder_.path(), command("straight")).status, 0);
   EXPECT_EQ(content("broken"), content("straight"));
+}
+
+TEST_F(PrepareKillTest, EndsWhileItWaitsForInput) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  FileDescriptor writer(::open((folder_ / "pipe").c_str(), O_RDWR | O_CLOEXEC));
+  RunningProgram program(folder_.path(), {"prepare", "pipe", "--vocab=data", "--out=piped"});
+  for (int i = 0; i < 60'000 && !fs::exists(folder_ / "piped" / kUnfinishedFolder / "journal.json"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  program.send(SIGTERM);
+  ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.status, 128 + SIGTERM) << stopped.err;
+}
+
+TEST_F(PrepareKillTest, SaysWhatItMadeOfItsInput) {
+  for (const char* name : {"corpus/a.py", "corpus/b.py", "corpus/Makefile"}) {
+    make_folder(folder_ / "corpus");
+    write_file_quickly(folder_ / name, "text");
+  }
+  write_file_quickly(folder_ / "corpus/a.jsonl", "{\"text\": \"one one one one\"}\nbad\n{\"text\": \"two two\"}\n");
+  write_file_quickly(folder_ / "table.csv", "a,b\n1,2\n");
+  ProgramResult result =
+      run_program(folder_.path(), {"prepare", "corpus", "table.csv", "--vocab=data", "--skip-bad", "--out=odd, name"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  for (const char* piece : {"passed over 3 files", "2 .py", "1 without an ending", "'corpus/**/*.py'",
+                            "table.csv is a table", "skipped 1 bad line of JSONL"})
+    EXPECT_NE(result.err.find(piece), std::string::npos) << piece << " is not in " << result.err;
+  EXPECT_NE(result.out.find("tokamak train --data.path='odd\\, name'"), std::string::npos) << result.out;
 }
 
 }  // namespace

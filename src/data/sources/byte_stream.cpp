@@ -1,6 +1,7 @@
 #include "data/sources/byte_stream.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +20,8 @@ namespace {
 
 class FileBytes : public ByteStream {
  public:
-  explicit FileBytes(const fs::path& path) : name_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  FileBytes(const fs::path& path, std::function<bool()> stop)
+      : name_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), stop_(std::move(stop)) {
     if (!file_.is_open()) file_error("read", path, errno);
     fd_ = file_.get();
     struct stat info;
@@ -28,9 +30,10 @@ class FileBytes : public ByteStream {
   }
 
   /// Of a descriptor that belongs to someone else.
-  explicit FileBytes(int fd) : name_("standard input"), fd_(fd) {}
+  FileBytes(int fd, std::function<bool()> stop) : name_("standard input"), fd_(fd), stop_(std::move(stop)) {}
 
   size_t read(std::span<char> out) override {
+    wait();
     ssize_t count;
     do count = ::read(fd_, out.data(), out.size());
     while (count < 0 && errno == EINTR);
@@ -44,8 +47,17 @@ class FileBytes : public ByteStream {
   int64_t total_bytes() const override { return total_; }
 
  private:
+  // A read from a pipe may wait for ever, and goes on waiting after a signal that only sets a flag.
+  void wait() const {
+    if (!stop_ || total_ > 0) return;
+    constexpr int kMilliseconds = 100;
+    for (pollfd poll = {fd_, POLLIN, 0}; ::poll(&poll, 1, kMilliseconds) <= 0;)
+      if (stop_()) user_error("[data] stopped while waiting for {}", name_);
+  }
+
   std::string name_;
   FileDescriptor file_;
+  std::function<bool()> stop_;
   int fd_ = -1;
   int64_t read_ = 0, total_ = 0;
 };
@@ -55,8 +67,8 @@ constexpr size_t kReadBytes = size_t(64) << 10;
 }  // namespace
 
 std::unique_ptr<ByteStream> open_bytes(const fs::path& path, const SourceOptions& options) {
-  if (path == "-") return decompress(std::make_unique<FileBytes>(options.stdin_fd));
-  return decompress(std::make_unique<FileBytes>(path));
+  if (path == "-") return decompress(std::make_unique<FileBytes>(options.stdin_fd, options.stop));
+  return decompress(std::make_unique<FileBytes>(path, options.stop));
 }
 
 bool ByteBuffer::fill() {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "data/sources/json_field.h"
 #include "data/sources/source_format.h"
+#include "data/sources/text_begin.h"
 
 namespace tokamak {
 
@@ -18,13 +19,16 @@ size_t most_bytes(const SourceOptions& options) { return size_t(kMostParts * opt
 class JsonlSource : public Source {
  public:
   JsonlSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : buffer_(std::move(stream)), field_(options.text_field), most_bytes_(most_bytes(options)) {}
+      : buffer_(std::move(stream)), field_(options.text_field), most_bytes_(most_bytes(options)),
+        bad_lines_(options.bad_lines) {
+    buffer_.hold(kByteOrderMark.size());
+    if (buffer_.view().starts_with(kByteOrderMark)) buffer_.consume(kByteOrderMark.size());
+  }
 
   bool next(Document& document) override {
     for (std::string_view line; next_line(line);) {
       if (line.find_first_not_of(" \t\r") == line.npos) continue;
-      text_ = json_text_field(line, field_, fmt::format("{} line {}", name(), number_));
-      if (text_.empty()) continue;
+      if (!read_text(line) || text_.empty()) continue;
       document = {.text = text_};
       return true;
     }
@@ -36,6 +40,18 @@ class JsonlSource : public Source {
   int64_t total_bytes() const override { return buffer_.stream().total_bytes(); }
 
  private:
+  /// The text of a line; false if it is bad and bad ones are counted only.
+  bool read_text(std::string_view line) {
+    try {
+      text_ = json_text_field(line, field_, fmt::format("{} line {}", name(), number_));
+      return true;
+    } catch (const UserError&) {
+      if (!bad_lines_) throw;
+      ++*bad_lines_;
+      return false;
+    }
+  }
+
   /// The next line, without its end.
   bool next_line(std::string_view& line) {
     buffer_.consume(used_);
@@ -57,6 +73,7 @@ class JsonlSource : public Source {
   ByteBuffer buffer_;
   std::string field_;
   size_t most_bytes_;
+  std::shared_ptr<std::atomic<int64_t>> bad_lines_;
   size_t used_ = 0;     // bytes of the last line
   int64_t number_ = 0;  // of the last line
   std::string text_;

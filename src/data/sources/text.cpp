@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/sources/source_format.h"
+#include "data/sources/text_begin.h"
 #include "data/word_border.h"
 
 namespace tokamak {
@@ -22,8 +23,11 @@ size_t character_border(std::string_view text, size_t end) {
 
 class TextSource : public Source {
  public:
-  TextSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : buffer_(std::move(stream)), separator_(options.separator), part_bytes_(size_t(options.part_bytes)) {}
+  TextSource(ByteBuffer buffer, const SourceOptions& options)
+      : buffer_(std::move(buffer)), separator_(options.separator), part_bytes_(size_t(options.part_bytes)) {
+    buffer_.hold(kByteOrderMark.size());
+    if (buffer_.view().starts_with(kByteOrderMark)) buffer_.consume(kByteOrderMark.size());
+  }
 
   bool next(Document& document) override {
     buffer_.consume(handed_out_);
@@ -74,13 +78,16 @@ class TextSource : public Source {
 };
 
 std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOptions& options) {
-  return read_text(open_bytes(path, options), options);
+  ByteBuffer buffer(open_bytes(path, options));
+  buffer.hold(kTextBegin);
+  if (options.format == "auto") refuse_other_than_text(buffer.view().substr(0, kTextBegin), buffer.stream().name());
+  return std::make_unique<TextSource>(std::move(buffer), options);
 }
 
 }  // namespace
 
 std::unique_ptr<Source> read_text(std::unique_ptr<ByteStream> stream, const SourceOptions& options) {
-  return std::make_unique<TextSource>(std::move(stream), options);
+  return std::make_unique<TextSource>(ByteBuffer(std::move(stream)), options);
 }
 
 const DocumentReader text_documents = {.open = open, .streams = true};

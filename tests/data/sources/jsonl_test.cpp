@@ -46,5 +46,13 @@ TEST_F(JsonlSourceTest, DeepObjectsAreReadAndNotShown) {
   expect_user_error([&] { read(file); }, {"b.jsonl line 1", "nested too deeply"});
 }
 
+TEST_F(SourceTest, BadLinesOfJsonlMayBeCounted) {
+  std::string path = write("bad.jsonl", "{\"text\": \"one\"}\noops\n{\"body\": 1}\n{\"text\": \"two\"}\n[1]\n");
+  expect_user_error([&] { read(path); }, {"bad.jsonl line 2"});
+  SourceOptions options{.bad_lines = std::make_shared<std::atomic<int64_t>>(0)};
+  EXPECT_EQ(read(path, options), (Documents{"one", "two"}));
+  EXPECT_EQ(*options.bad_lines, 3);
+}
+
 }  // namespace
 }  // namespace tokamak

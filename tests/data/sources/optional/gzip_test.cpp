@@ -28,6 +28,11 @@ TEST_F(GzipTest, ReadsTextAndJsonl) {
   EXPECT_EQ(read(write("named_otherwise.txt", gzip_bytes("plain\n"))), Documents{"plain\n"});
 }
 
+TEST_F(GzipTest, RefusesWhatIsNoTextInside) {
+  std::string path = write("a.txt.gz", gzip_bytes(std::string(5000, '\0')));
+  expect_user_error([&] { read(path); }, {"a.txt.gz", "expected text", "bytes of zero"});
+}
+
 TEST_F(GzipTest, ReadsSeveralMembersAsOne) {
   std::string first = noise(100'000), second = noise(70'001);
   std::string bytes = gzip_bytes(first) + gzip_bytes("") + gzip_bytes(second) + std::string(512, '\0');
