@@ -7,7 +7,7 @@
 //
 // Marked producers of a marked node are computed again before it, each once; reshapes of marked values count as marked.
 // Nodes with effects are not, marked or not.
-// Exact. Tests: tests/passes/apply_recompute_test.cpp
+// Exact. Tests: tests/passes/apply_recompute_test.cpp, tests/train/same_bits_test.cpp
 #pragma once
 
 #include "passes/pass.h"

@@ -11,7 +11,9 @@
 // On targets with kernels for it, sums over the rows then join a row group that has what they read at hand
 // (ops/group_form.h): gradients of gains and biases with the gradient of a norm.
 //
-// Exact: the same ops on the same numbers. Expects groups made by form_groups. Tests: tests/passes/fuse_test.cpp
+// Exact: the same ops on the same numbers, each rounded as if it were stored; so on the CPU, bit for bit. A GPU's
+// kernels add a bias before they round a product to 16 bits, and products to a sum without rounding them. Expects
+// groups made by form_groups. Tests: tests/passes/fuse_test.cpp, tests/train/same_bits_test.cpp
 #pragma once
 
 #include "passes/pass.h"

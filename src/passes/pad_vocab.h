@@ -8,7 +8,8 @@
 //   %l = matmul(%x, %w) {trans_b=true} : f32[8,50257]  ->  %l = matmul(%x, %w) {trans_b=true} : f32[8,50304]
 //   cross_entropy(%l, %t) {classes=50257}                  cross_entropy(%l, %t) {classes=50257}
 //
-// Exact. Tests: tests/passes/pad_vocab_test.cpp
+// The same numbers; but a library may add up a product of another size in another order. Tests:
+// tests/passes/pad_vocab_test.cpp
 #pragma once
 
 #include "passes/pass.h"

@@ -45,7 +45,6 @@ constexpr Row kKernels[] = {
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},
     {&op::flat, make_group_kernel},
-    {&op::fused_matmul, make_matmul_kernel, matmul_scratch, has_matmul},
     {&op::matmul, make_matmul_kernel, matmul_scratch, has_matmul},
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::multi_cast, make_multi_cast_kernel},

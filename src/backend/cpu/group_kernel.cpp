@@ -40,7 +40,7 @@ class Runner {
   Runner(const TileProgram& program, Inputs inputs, Outputs outputs)
       : p_(program), in_(inputs), out_(outputs), cursor_(program.iteration),
         scratch_(make_scratch(int64_t(program.num_registers) * program.chunk)), rows_(size_t(program.num_row_values)),
-        registers_(size_t(program.num_registers)) {
+        sums_(size_t(program.num_row_values)), registers_(size_t(program.num_registers)) {
     for (size_t k = 0; k < registers_.size(); ++k) registers_[k] = own_register(k);
     for (size_t r = 0; r < p_.results.size(); ++r) direct_.push_back(may_write_directly(r));
   }
@@ -54,6 +54,7 @@ class Runner {
       begin_phase(phase);
       for (int64_t c = 0; c < p_.iteration.inner; c += p_.chunk)
         run_chunk(phase, c, std::min(p_.chunk, p_.iteration.inner - c), {});
+      end_phase(phase);
     }
   }
 
@@ -76,8 +77,16 @@ class Runner {
   void begin_phase(const Phase& phase) {
     for (const Instruction& i : phase.row) run_on_row(i);
     for (const Instruction& i : phase.tile)
-      if (i.kind == Instruction::Kind::kReduce && i.result < 0)
-        rows_[size_t(i.output.index)] = i.node.op == &op::reduce_max ? -HUGE_VALF : 0.0f;
+      if (i.kind == Instruction::Kind::kReduce && i.result < 0) {
+        rows_[size_t(i.output.index)] = -HUGE_VALF;
+        sums_[size_t(i.output.index)] = RowSum();
+      }
+  }
+
+  void end_phase(const Phase& phase) {
+    for (const Instruction& i : phase.tile)
+      if (i.kind == Instruction::Kind::kReduce && i.node.op == &op::reduce_sum && !operand(i.inputs[0], 0).uniform)
+        rows_[size_t(i.output.index)] = sums_[size_t(i.output.index)].total();
   }
 
   const void* argument(int access) const { return in_[size_t(p_.access_argument[size_t(access)])]; }
@@ -160,12 +169,13 @@ class Runner {
       rows_[size_t(i.output.index)] = *x.data * (largest ? 1.0f : float(p_.iteration.inner));
       return;
     }
-    float& value = rows_[size_t(i.output.index)];
-    if (i.inputs.size() == 2) {
-      value += dot(x.data, operand(i.inputs[1], c).data, n);
-      return;
-    }
-    value = largest ? std::max(value, maximum(x.data, n)) : value + sum(x.data, n);
+    auto row = size_t(i.output.index);
+    if (largest)
+      rows_[row] = std::max(rows_[row], maximum(x.data, n));
+    else if (i.inputs.size() == 2)
+      sums_[row].add_products(x.data, operand(i.inputs[1], c).data, n);
+    else
+      sums_[row].add(x.data, n);
   }
 
   float* own_spare(int64_t n) {
@@ -187,6 +197,7 @@ class Runner {
   Cursor cursor_;
   Scratch scratch_, spare_;
   std::vector<float> rows_;
+  std::vector<RowSum> sums_;  // by row value: of the reductions that are being made
   std::vector<float*> registers_;
   std::vector<bool> direct_;
 };

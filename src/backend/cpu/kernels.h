@@ -14,15 +14,11 @@ std::unique_ptr<Kernel> make_embedding_grad_kernel(const Graph& graph, const Nod
 std::unique_ptr<Kernel> make_sum_squares_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_multi_adamw_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_multi_cast_kernel(const Graph& graph, const Node& node);
-/// matmul and fused_matmul.
 std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_sample_token_kernel(const Graph& graph, const Node& node);
-
-/// Whether there is a kernel for the form of a matmul or fused_matmul.
-bool takes_matmul(const Graph& graph, const Node& node);
 
 /// Whether there is a kernel for a node of the op; where there is none its maker must not be called.
 bool has_attention(const Graph& graph, const Node& node);

@@ -23,13 +23,11 @@ struct MatmulShape {
   MatmulShape filled() const;
 };
 
-/// What surrounds the product: C = gelu(op(A) op(B) + bias), or C += op(A) op(B) + bias. Sums are kept in f32.
+/// Types of the operands. Sums are kept in f32. Nothing is done to the product before it is stored: a library would do
+/// it to the sum before that is rounded, or by functions of its own, and what is computed again would have other bits.
 struct MatmulOptions {
   DType input = DType::kF32;   // of A and B: f32 or bf16
   DType output = DType::kF32;  // of C: f32, or bf16 for bf16 inputs
-  bool bias = false;           // f32 vector (n)
-  bool gelu = false;           // tanh form; not together with accumulate
-  bool accumulate = false;     // adds to what lies in C
 };
 
 class Matmul {
@@ -47,8 +45,8 @@ class Matmul {
   /// Name of the kernel that will run, for explain.
   std::string implementation() const;
 
-  /// `bias` is read only with options.bias. The workspace may be reused at once for anything else.
-  void run(const void* a, const void* b, const float* bias, void* c, void* workspace) const;
+  /// The workspace may be reused at once for anything else.
+  void run(const void* a, const void* b, void* c, void* workspace) const;
 
  private:
   struct Impl;

@@ -60,7 +60,7 @@ double measure_matmul(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_
   // Zeros as f32 or bf16 alike; matrix units take the same time for every finite number.
   std::vector<float> a(size_t(m * k)), b(size_t(k * n)), c(size_t(m * n)),
       workspace(matmul->workspace_bytes() / 4 + 16);
-  double best = best_seconds(seconds, [&] { matmul->run(a.data(), b.data(), nullptr, c.data(), workspace.data()); });
+  double best = best_seconds(seconds, [&] { matmul->run(a.data(), b.data(), c.data(), workspace.data()); });
   return 2.0 * double(m) * double(n) * double(k) / best;
 }
 

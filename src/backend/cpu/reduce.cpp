@@ -7,7 +7,7 @@ namespace tokamak::cpu {
 namespace {
 
 using Lanes = float __attribute__((vector_size(64)));
-constexpr int64_t kLanes = 16, kBlock = 4 * kLanes;
+constexpr int64_t kLanes = 16, kVectors = 4;
 
 Lanes read(const float* x) {
   Lanes v;
@@ -15,37 +15,40 @@ Lanes read(const float* x) {
   return v;
 }
 
+struct Elements {
+  const float* x;
+  Lanes lanes(int64_t i) const { return read(x + i); }
+  float one(int64_t i) const { return x[i]; }
+};
+
+struct Products {
+  const float *x, *y;
+  Lanes lanes(int64_t i) const { return read(x + i) * read(y + i); }
+  float one(int64_t i) const { return x[i] * y[i]; }
+};
+
 }  // namespace
 
-float sum(const float* x, int64_t n) {
-  Lanes a{}, b{}, c{}, d{};
+template <typename Terms>
+void RowSum::add_terms(const Terms& terms, int64_t n) {
+  std::array<Lanes, kVectors> sums;
+  std::memcpy(sums.data(), lanes_.data(), sizeof sums);
   int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
-    a += read(x + i);
-    b += read(x + i + kLanes);
-    c += read(x + i + 2 * kLanes);
-    d += read(x + i + 3 * kLanes);
-  }
-  Lanes all = (a + b) + (c + d);
-  float total = 0;
-  for (int64_t lane = 0; lane < kLanes; ++lane) total += all[lane];
-  for (; i < n; ++i) total += x[i];
-  return total;
+  for (; i + kLength <= n; i += kLength)
+    for (int64_t v = 0; v < kVectors; ++v) sums[size_t(v)] += terms.lanes(i + v * kLanes);
+  std::memcpy(lanes_.data(), sums.data(), sizeof sums);
+  for (; i < n; ++i) tail_[size_t(tail_size_++)] = terms.one(i);
 }
 
-float dot(const float* x, const float* y, int64_t n) {
-  Lanes a{}, b{}, c{}, d{};
-  int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
-    a += read(x + i) * read(y + i);
-    b += read(x + i + kLanes) * read(y + i + kLanes);
-    c += read(x + i + 2 * kLanes) * read(y + i + 2 * kLanes);
-    d += read(x + i + 3 * kLanes) * read(y + i + 3 * kLanes);
-  }
-  Lanes all = (a + b) + (c + d);
+void RowSum::add(const float* x, int64_t n) { add_terms(Elements{x}, n); }
+
+void RowSum::add_products(const float* x, const float* y, int64_t n) { add_terms(Products{x, y}, n); }
+
+float RowSum::total() const {
+  Lanes all = (read(&lanes_[0]) + read(&lanes_[kLanes])) + (read(&lanes_[2 * kLanes]) + read(&lanes_[3 * kLanes]));
   float total = 0;
   for (int64_t lane = 0; lane < kLanes; ++lane) total += all[lane];
-  for (; i < n; ++i) total += x[i] * y[i];
+  for (int64_t i = 0; i < tail_size_; ++i) total += tail_[size_t(i)];
   return total;
 }
 

@@ -31,7 +31,6 @@ double tile_rate(const OpDef& op) {
 class CpuKernels : public KernelSet {
  public:
   explicit CpuKernels(int threads) : threads_(threads) {}
-  bool takes_matmul(const Graph& graph, const Node& group) const override { return cpu::takes_matmul(graph, group); }
   bool has_kernel(const Graph& graph, const Node& node) const override { return cpu::has_kernel(graph, node); }
   int64_t scratch_bytes(const Graph& graph, const Node& node) const override {
     return cpu::scratch_bytes(graph, node, threads_);
@@ -41,7 +40,9 @@ class CpuKernels : public KernelSet {
   int threads_;  // scratch memory follows from them
 };
 
+// Products take nothing in: what a library does to them before it stores them has other bits than a kernel of its own.
 Platform platform_of(Target target) {
+  target.matmul_bias = target.matmul_function = false;
   auto kernels = std::make_shared<CpuKernels>(target.units);
   return {std::move(target), std::move(kernels)};
 }

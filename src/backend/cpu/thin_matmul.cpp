@@ -1,7 +1,7 @@
 #include "backend/cpu/thin_matmul.h"
 
 #include "backend/cpu/convert.h"
-#include "backend/cpu/matmul/epilogue.h"
+#include "backend/cpu/matmul/elements.h"
 #include "backend/cpu/simd.h"
 #include "base/parallel.h"
 
@@ -33,11 +33,10 @@ struct Product {
   const MatmulOptions& o;
   const float* a;  // (m, k)
   const void* b;
-  const float* bias;
   void* c;
 
   void write(int64_t m, const float* sums, int64_t begin, int64_t end) const {
-    write_row(o, sums, bias, c, m * s.n, begin, end);
+    for (int64_t j = begin; j < end; ++j) write_from_float(c, o.output, m * s.n + j, sums[j - begin]);
   }
 };
 
@@ -118,16 +117,15 @@ void multiply_any(const Product& p, std::index_sequence<kRows...>) {
 
 }  // namespace
 
-bool is_thin(const MatmulShape& s, const MatmulOptions& o) {
+bool is_thin(const MatmulShape& s) {
   bool dense = s.lda == 0 && s.ldb == 0 && s.ldc == 0;
-  return s.batch == 1 && s.m <= kMostRows && !s.trans_a && dense && !o.accumulate;
+  return s.batch == 1 && s.m <= kMostRows && !s.trans_a && dense;
 }
 
-void thin_matmul(const MatmulShape& s, const MatmulOptions& o, const void* a, const void* b, const float* bias,
-                 void* c) {
+void thin_matmul(const MatmulShape& s, const MatmulOptions& o, const void* a, const void* b, void* c) {
   std::vector<float> floats(size_t(s.m * s.k));
   load(o.input, a, 0, s.m * s.k, floats.data());
-  Product product{s, o, floats.data(), b, bias, c};
+  Product product{s, o, floats.data(), b, c};
   auto rows = std::make_index_sequence<size_t(kMostRows)>();
   o.input == DType::kF32 ? multiply_any<float>(product, rows) : multiply_any<Bf16>(product, rows);
 }

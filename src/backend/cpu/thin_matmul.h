@@ -8,10 +8,9 @@
 namespace tokamak::cpu {
 
 /// At most 8 rows, one matrix, A as (m, k), everything dense.
-bool is_thin(const MatmulShape& shape, const MatmulOptions& options);
+bool is_thin(const MatmulShape& shape);
 
 /// As Matmul::run. is_thin() must hold.
-void thin_matmul(const MatmulShape& shape, const MatmulOptions& options, const void* a, const void* b,
-                 const float* bias, void* c);
+void thin_matmul(const MatmulShape& shape, const MatmulOptions& options, const void* a, const void* b, void* c);
 
 }  // namespace tokamak::cpu

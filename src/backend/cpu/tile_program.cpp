@@ -5,6 +5,7 @@
 #include "graph/op_def.h"
 #include "ops/generate.h"
 #include "ops/group.h"
+#include "ops/pointwise.h"
 #include "ops/reduce.h"
 
 #include <algorithm>
@@ -19,6 +20,37 @@ constexpr int64_t kMinChunk = 256, kMaxChunk = 2048;
 
 // What a value is while a row is worked on.
 enum class Form : uint8_t { kConstant, kRow, kTile };
+
+// Whether it gives what the type of its operands holds.
+bool is_exact(const GroupValue& v) {
+  for (const OpDef* op : {&op::cast, &op::neg, &op::maximum, &op::minimum, &op::select, &op::less, &op::equal})
+    if (v.is(*op)) return true;
+  return v.is_input();
+}
+
+// What is of 16 bits is rounded where it is computed, as if it had been stored: what a value is must not depend on what
+// it is fused with. What nobody reads here is rounded as it is stored.
+GroupBody with_rounding(const GroupBody& group) {
+  std::vector<bool> is_read(group.values.size(), false);
+  for (const GroupValue& value : group.values)
+    for (int operand : value.operands) is_read[size_t(operand)] = true;
+  GroupBody out{group.kind, group.rows, group.cols, {}, group.results};
+  std::vector<int> place;
+  for (size_t v = 0; v < group.values.size(); ++v) {
+    GroupValue value = group.values[v];
+    for (int& operand : value.operands) operand = place[size_t(operand)];
+    int made = out.add(value);
+    if (dtype_bytes(value.dtype) == 2 && is_read[v] && !is_exact(value)) {
+      value.op = &op::cast;
+      value.attrs = {{"to", std::string(dtype_name(value.dtype))}};
+      value.operands = {made};
+      made = out.add(std::move(value));
+    }
+    place.push_back(made);
+  }
+  for (GroupResult& result : out.results) result.value = place[size_t(result.value)];
+  return out;
+}
 
 bool is_generator(const GroupValue& v) { return v.is(op::iota) || v.is(op::random_uniform); }
 
@@ -318,6 +350,6 @@ class Compiler {
 
 }  // namespace
 
-TileProgram compile_tiles(const GroupBody& group) { return Compiler(group).run(); }
+TileProgram compile_tiles(const GroupBody& group) { return Compiler(with_rounding(group)).run(); }
 
 }  // namespace tokamak::cpu

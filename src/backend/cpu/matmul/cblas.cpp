@@ -1,6 +1,6 @@
 // Matmul by any CBLAS: sgemm straight into C where possible; bf16 operands are widened and bf16 results made in the
 // workspace.
-#include "backend/cpu/matmul/epilogue.h"
+#include "backend/cpu/matmul/elements.h"
 #include "base/parallel.h"
 
 #include <cblas.h>
@@ -47,14 +47,12 @@ size_t Matmul::workspace_bytes(const MatmulShape& shape, const MatmulOptions& op
 size_t Matmul::workspace_bytes() const { return impl_->workspace_bytes(); }
 std::string Matmul::implementation() const { return "cblas sgemm"; }
 
-void Matmul::run(const void* a, const void* b, const float* bias, void* c, void* workspace) const {
+void Matmul::run(const void* a, const void* b, void* c, void* workspace) const {
   const MatmulShape& s = impl_->shape;
   const MatmulOptions& o = impl_->options;
   bool wide_in = o.input == DType::kF32, wide_out = o.output == DType::kF32;
   float* wa = static_cast<float*>(workspace);
   float *wb = wa + impl_->floats_a(), *wc = wb + impl_->floats_b();
-  MatmulOptions rest = o;  // what sgemm leaves to do
-  rest.accumulate = o.accumulate && !wide_out;
   for (int64_t i = 0; i < s.batch; ++i) {
     int64_t first_a = i * s.stride_a, first_b = i * s.stride_b, first_c = i * s.stride_c;
     const float* pa = wide_in ? static_cast<const float*>(a) + first_a
@@ -63,11 +61,11 @@ void Matmul::run(const void* a, const void* b, const float* bias, void* c, void*
                               : widened(b, first_b, impl_->rows_b(), s.trans_b ? s.k : s.n, s.ldb, wb);
     float* pc = wide_out ? static_cast<float*>(c) + first_c : wc;
     cblas_sgemm(CblasRowMajor, s.trans_a ? CblasTrans : CblasNoTrans, s.trans_b ? CblasTrans : CblasNoTrans, int(s.m),
-                int(s.n), int(s.k), 1.0f, pa, int(s.lda), pb, int(s.ldb), o.accumulate && wide_out ? 1.0f : 0.0f, pc,
-                int(s.ldc));
-    if (wide_out && !o.bias && !o.gelu) continue;
+                int(s.n), int(s.k), 1.0f, pa, int(s.lda), pb, int(s.ldb), 0.0f, pc, int(s.ldc));
+    if (wide_out) continue;
     parallel_for(s.m, 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t r = begin; r < end; ++r) write_row(rest, pc + r * s.ldc, bias, c, first_c + r * s.ldc, 0, s.n);
+      for (int64_t r = begin; r < end; ++r)
+        for (int64_t j = 0; j < s.n; ++j) write_from_float(c, o.output, first_c + r * s.ldc + j, pc[r * s.ldc + j]);
     });
   }
 }

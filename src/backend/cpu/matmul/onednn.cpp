@@ -1,7 +1,6 @@
-// Matmul by oneDNN's matmul primitive: bias and GELU are fused as its bias and post-op, the workspace is its
-// scratchpad. A large product with B as (k, n) goes in pieces of n and k, because oneDNN 2.6 copies such a B into
-// panels and slows down when they outgrow the cache: 149 -> 209 GFLOP/s a core at (4096, 768, 3072), 120 -> 210 at
-// (4096, 768, 50304).
+// Matmul by oneDNN's matmul primitive; the workspace is its scratchpad. A large product with B as (k, n) goes in pieces
+// of n and k, because oneDNN 2.6 copies such a B into panels and slows down when they outgrow the cache: 149 -> 209
+// GFLOP/s a core at (4096, 768, 3072), 120 -> 210 at (4096, 768, 50304).
 #include "backend/cpu/matmul.h"
 
 #include "base/error.h"
@@ -33,37 +32,28 @@ memory::desc matrix(const MatmulShape& s, int64_t rows, int64_t cols, DType dtyp
   return {dims, data_type(dtype), strides};
 }
 
-memory::desc bias_row(const MatmulShape& s) {
-  memory::dims dims{1, s.n}, strides{s.n, 1};
-  if (s.batch > 1) {
-    dims.insert(dims.begin(), 1);
-    strides.insert(strides.begin(), s.n);
-  }
-  return {dims, memory::data_type::f32, strides};
-}
-
-dnnl::primitive_attr attributes(const MatmulOptions& options) {
+// `adds`: to what lies in C.
+dnnl::primitive_attr attributes(bool adds) {
   dnnl::post_ops ops;
-  if (options.accumulate) ops.append_sum(1.0f);
-  if (options.gelu) ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_gelu_tanh, 0.0f, 0.0f);
+  if (adds) ops.append_sum(1.0f);
   dnnl::primitive_attr attr;
   attr.set_post_ops(ops);
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attr;
 }
 
-dnnl::matmul::primitive_desc describe(const MatmulShape& s, const MatmulOptions& o, const dnnl::engine& engine) {
+dnnl::matmul::primitive_desc describe(const MatmulShape& s, const MatmulOptions& o, bool adds,
+                                      const dnnl::engine& engine) {
   auto a = matrix(s, s.m, s.k, o.input, s.trans_a, s.lda, s.stride_a);
   auto b = matrix(s, s.k, s.n, o.input, s.trans_b, s.ldb, s.stride_b);
   auto c = matrix(s, s.m, s.n, o.output, false, s.ldc, s.stride_c);
-  auto desc = o.bias ? dnnl::matmul::desc(a, b, bias_row(s), c) : dnnl::matmul::desc(a, b, c);
-  return {desc, attributes(o), engine};
+  return {dnnl::matmul::desc(a, b, c), attributes(adds), engine};
 }
 
 // One primitive's part of the product, with where its operands begin (in elements).
 struct Piece {
   dnnl::matmul::primitive_desc desc;
-  int64_t a, b, bias, c;
+  int64_t a, b, c;
 };
 
 // Lengths of the pieces of n and k; all of them where splitting does not help.
@@ -92,13 +82,8 @@ std::vector<Piece> describe_pieces(const MatmulShape& s, const MatmulOptions& o,
       MatmulShape part = s;
       part.n = std::min(size.n, s.n - n);
       part.k = std::min(size.k, s.k - k);
-      MatmulOptions options = o;
-      bool first = k == 0, last = k + part.k == s.k;
-      options.accumulate = o.accumulate || !first;
-      options.bias = o.bias && last;
-      options.gelu = o.gelu && last;  // of the whole sum: oneDNN adds C before it
-      pieces.push_back({describe(part, options, engine), s.trans_a ? k * s.lda : k,
-                        s.trans_b ? n * s.ldb + k : k * s.ldb + n, options.bias ? n : -1, n});
+      pieces.push_back(
+          {describe(part, o, k > 0, engine), s.trans_a ? k * s.lda : k, s.trans_b ? n * s.ldb + k : k * s.ldb + n, n});
     }
   return pieces;
 }
@@ -135,7 +120,6 @@ size_t Matmul::workspace_bytes(const MatmulShape& shape, const MatmulOptions& op
 }
 
 Matmul::Matmul(const MatmulShape& shape, const MatmulOptions& options) {
-  TOKAMAK_CHECK(!(options.gelu && options.accumulate), "a matmul cannot accumulate through GELU");
   try {
     impl_ = std::make_unique<const Impl>(shape.filled(), options);
   } catch (const dnnl::error& e) {
@@ -153,7 +137,7 @@ std::string Matmul::implementation() const {
   return fmt::format("onednn {} in {} pieces", impl_->pieces[0].desc.impl_info_str(), impl_->pieces.size());
 }
 
-void Matmul::run(const void* a, const void* b, const float* bias, void* c, void* workspace) const {
+void Matmul::run(const void* a, const void* b, void* c, void* workspace) const {
   dnnl::stream stream(impl_->engine);
   // oneDNN takes pointers to non-const also for what it only reads.
   auto at = [&](const memory::desc& desc, const void* data, int64_t bytes) {
@@ -166,7 +150,6 @@ void Matmul::run(const void* a, const void* b, const float* bias, void* c, void*
                                          {DNNL_ARG_WEIGHTS, at(desc.weights_desc(), b, piece.b * impl_->input_bytes)},
                                          {DNNL_ARG_DST, at(desc.dst_desc(), c, piece.c * impl_->output_bytes)},
                                          {DNNL_ARG_SCRATCHPAD, at(desc.scratchpad_desc(), workspace, 0)}};
-    if (piece.bias >= 0) args.emplace(DNNL_ARG_BIAS, at(desc.bias_desc(), bias + piece.bias, 0));
     impl_->primitives[i].execute(stream, args);
   }
   stream.wait();

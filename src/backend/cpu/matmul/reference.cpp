@@ -1,5 +1,5 @@
 // Matmul by plain blocked loops over parallel_for: nothing in it that a sanitizer cannot see, and no library.
-#include "backend/cpu/matmul/epilogue.h"
+#include "backend/cpu/matmul/elements.h"
 #include "base/parallel.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ size_t Matmul::workspace_bytes(const MatmulShape&, const MatmulOptions&) { retur
 size_t Matmul::workspace_bytes() const { return 0; }
 std::string Matmul::implementation() const { return "reference loops"; }
 
-void Matmul::run(const void* a, const void* b, const float* bias, void* c, void*) const {
+void Matmul::run(const void* a, const void* b, void* c, void*) const {
   constexpr int64_t kColumns = 256;  // sums of a piece of a row, on the stack
   const MatmulShape& s = impl_->shape;
   const MatmulOptions& o = impl_->options;
@@ -40,7 +40,7 @@ void Matmul::run(const void* a, const void* b, const float* bias, void* c, void*
           float x = read_as_float(a, o.input, at_a + k * a_k);
           for (int64_t j = j0; j < j1; ++j) sums[j - j0] += x * read_as_float(b, o.input, at_b + k * b_k + j * b_col);
         }
-        write_row(o, sums, bias, c, at_c, j0, j1);
+        for (int64_t j = j0; j < j1; ++j) write_from_float(c, o.output, at_c + j, sums[j - j0]);
       }
     }
   });
