@@ -7,8 +7,6 @@
 namespace tokamak {
 namespace {
 
-// Beyond this a sum of squares counts as overflow; comparing with it is false for NaN as well.
-constexpr double kLargestSquares = 3e38;
 constexpr double kLargestScale = 4294967296.0;
 
 ValueId scalar_state(GraphBuilder& g, const char* name) {
@@ -21,8 +19,6 @@ ValueId scalar_state(GraphBuilder& g, const char* name) {
 ValueId loss_scale(GraphBuilder& g) { return scalar_state(g, kLossScale); }
 
 ValueId scaled_loss(GraphBuilder& g, ValueId loss) { return mul(g, loss, loss_scale(g)); }
-
-ValueId all_finite(GraphBuilder& g, ValueId squares) { return less(g, squares, constant(g, kLargestSquares)); }
 
 // Both sides of each select are finite.
 void append_next_scale(GraphBuilder& g, ValueId good, const LossScaling& scaling) {

@@ -24,9 +24,6 @@ ValueId loss_scale(GraphBuilder& g);
 /// The loss times the scale: what to differentiate.
 ValueId scaled_loss(GraphBuilder& g, ValueId loss);
 
-/// Whether the gradients with this sum of squares are finite: not so after an overflow.
-ValueId all_finite(GraphBuilder& g, ValueId squares);
-
 /// Appends the next scale and counters: a step that was not `good` halves the scale, which doubles after
 /// growth_interval good ones. Results loss_scale (the one that was used) and skipped (this step included).
 void append_next_scale(GraphBuilder& g, ValueId good, const LossScaling& scaling);

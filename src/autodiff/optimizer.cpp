@@ -8,6 +8,8 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 
+#include <limits>
+
 namespace tokamak {
 namespace {
 
@@ -23,6 +25,11 @@ struct Reduced {
 Reduced reduce(GraphBuilder& g, const std::vector<ValueId>& grads, int64_t micro_batches, bool scaled) {
   ValueId scale = constant(g, 1.0 / double(micro_batches));
   return {grads, scaled ? div(g, scale, loss_scale(g)) : scale};
+}
+
+// False for NaN as well.
+ValueId is_finite(GraphBuilder& g, ValueId value) {
+  return less(g, value, constant(g, std::numeric_limits<double>::infinity()));
 }
 
 // Times min(1, clip / (norm + 1e-6)), as PyTorch's clip_grad_norm_; 0: no clipping.
@@ -53,19 +60,13 @@ void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerC
   PhaseScope update(g, Phase::kUpdate);
   ValueId lr = g.input("lr", {DType::kF32, {}}), steps = g.state("step", {DType::kF32, {}});
   Reduced reduced = reduce(g, gradients.grads, micro_batches, scaling.has_value());
-  ValueId squares = sum_squares(g, reduced.grads), step = add(g, steps, constant(g, 1)), good = kNoValue;
-  if (scaling) {
-    good = all_finite(g, squares);
-    step = select(g, good, step, steps);
-  }
+  ValueId squares = sum_squares(g, reduced.grads), good = is_finite(g, squares);
+  ValueId step = select(g, good, add(g, steps, constant(g, 1)), steps);
   g.graph().add_update(steps, step);
   ValueId norm = mul(g, sqrt(g, squares), reduced.scale);
   g.graph().add_result("grad_norm", norm);
-  ValueId scale = clipped(g, reduced.scale, norm, config.clip);
-  if (scaling) {
-    append_next_scale(g, good, *scaling);
-    scale = select(g, good, scale, constant(g, 0));
-  }
+  ValueId scale = select(g, good, clipped(g, reduced.scale, norm, config.clip), constant(g, 0));
+  if (scaling) append_next_scale(g, good, *scaling);
   for (size_t i = 0; i < gradients.parameters.size(); ++i)
     apply_rule(g,
                {.parameter = gradients.parameters[i], .grad = reduced.grads[i], .lr = lr, .scale = scale, .step = step},

@@ -20,9 +20,11 @@ struct Gradients {
 /// result grad_norm (before clipping). The gradients are sums over `micro_batches`, of which the mean counts. Weight
 /// decay applies to matrices, as the parameters' roles say.
 ///
-/// With `scaling` the gradients are those of the scaled loss. A step in which any is infinite or NaN is skipped: it
-/// leaves parameters, the rule's states and step as they were. Results then are grad_norm of the unscaled gradients
-/// (not finite when skipped), and those of append_next_scale.
+/// Where a gradient, or their norm, is infinite or NaN, the update is not applied: it leaves parameters, the rule's
+/// states and step as they were, and tells so by a grad_norm that is not finite.
+///
+/// With `scaling` the gradients are those of the scaled loss; grad_norm is that of the unscaled ones, and there are the
+/// results of append_next_scale.
 void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config,
                    int64_t micro_batches = 1, const std::optional<LossScaling>& scaling = {});
 

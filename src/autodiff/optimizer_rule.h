@@ -20,7 +20,7 @@ struct ParameterUpdate {
   std::vector<ValueId> states;  // as the rule lists them
   double weight_decay = 0;      // 0 for what does not decay
   ValueId lr = kNoValue;
-  ValueId scale = kNoValue;  // 0: skip the update, as `grad` may be infinite or NaN
+  ValueId scale = kNoValue;  // 0: the update is not applied, as `grad` may be infinite or NaN
   ValueId step = kNoValue;   // the number of this update, from 1
 };
 

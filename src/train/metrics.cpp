@@ -70,6 +70,7 @@ std::string format_metrics(const StepMetrics& m) {
                          {"percent_of_peak", m.percent_of_peak},
                          {"data_wait_ms", m.data_wait_ms},
                          {"wall_seconds", m.wall_seconds}};
+  if (!m.applied) object["applied"] = false;
   if (m.val_loss) object["val_loss"] = *m.val_loss;
   if (m.loss_scale) object["loss_scale"] = *m.loss_scale;
   if (m.skipped) object["skipped"] = *m.skipped;

@@ -15,6 +15,7 @@ struct StepMetrics {
   int64_t step = 0;  // steps done, this one included
   double loss = 0;
   double grad_norm = 0;  // before clipping
+  bool applied = true;   // false: grad_norm is not finite, and the step changed nothing
   double lr = 0;
   double ms = 0;  // wall time of the step
   double tokens_per_second = 0;

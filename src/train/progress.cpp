@@ -123,13 +123,12 @@ std::string format_count(double value) {
   return fmt::format("{:.{}f}{}", value, size < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
-std::string overflow_warning(const StepMetrics& m, double clip) {
-  if (!std::isinf(m.grad_norm) || m.loss_scale || clip <= 0) return {};
+std::string skipped_warning(const StepMetrics& m) {
+  if (m.applied || m.loss_scale) return {};
   return fmt::format(
-      "warning: the gradient of step {} has an infinite norm, and clipping to optimizer.clip = {} made it zero: the "
-      "step "
-      "changed nothing. If that goes on, lower --optimizer.lr or raise --optimizer.warmup_steps",
-      m.step, clip);
+      "warning: the gradients of step {} are not finite (norm {}): the step changed nothing. If that goes on, lower "
+      "--optimizer.lr or raise --optimizer.warmup_steps",
+      m.step, m.grad_norm);
 }
 
 }  // namespace tokamak

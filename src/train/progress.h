@@ -43,8 +43,7 @@ std::string format_duration(double seconds);
 /// Three digits or so with k, M, G, T: `950`, `8.0k`, `1.24M`.
 std::string format_count(double value);
 
-/// What to tell of a step whose gradient has an infinite norm: where it is clipped, the step changes nothing. Empty for
-/// all others, and with loss scaling, which counts such steps.
-std::string overflow_warning(const StepMetrics& metrics, double clip);
+/// What to tell of a step that was not applied. Empty for all others, and with loss scaling, which counts such steps.
+std::string skipped_warning(const StepMetrics& metrics);
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 #include "train/memory_advice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -134,6 +135,7 @@ StepResult PendingStep::wait() {
   StepResult result;
   for (auto& loss : losses_) result.loss += scalar(*loss) / double(losses_.size());
   result.grad_norm = scalar(*grad_norm_);
+  result.applied = std::isfinite(result.grad_norm);
   if (loss_scale_) result.loss_scale = scalar(*loss_scale_);
   if (skipped_) result.skipped = int64_t(scalar(*skipped_));
   return result;

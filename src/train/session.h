@@ -12,7 +12,8 @@ namespace tokamak {
 
 struct StepResult {
   double loss = 0;                   // mean over the step's targets that count
-  double grad_norm = 0;              // before clipping; of a step that was skipped for an overflow: not finite
+  double grad_norm = 0;              // before clipping
+  bool applied = true;               // false: grad_norm is not finite, and the step changed nothing
   std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
   std::optional<int64_t> skipped;    // and how many steps were skipped so far
 };

@@ -29,6 +29,7 @@ void StepQueue::collect(size_t ahead) {
     StepMetrics metrics = oldest.metrics;
     metrics.loss = result.loss;
     metrics.grad_norm = result.grad_norm;
+    metrics.applied = result.applied;
     metrics.loss_scale = result.loss_scale;
     metrics.skipped = result.skipped;
     metrics.ms = std::chrono::duration<double, std::milli>(now - std::max(oldest.begin, last_end_)).count();

@@ -14,6 +14,9 @@ namespace {
 // Gradients that overflow even when scaled down this far are not numbers to begin with.
 constexpr double kLowestLossScale = 1e-4;
 
+// Steps that were not applied, one after the other, that no run recovers from: all began from the same parameters.
+constexpr int64_t kMostSkipped = 20;
+
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -38,8 +41,8 @@ void StepReporter::record(StepMetrics& metrics) {
   metrics.wall_seconds = wall_seconds();
   count_time(metrics);
   metrics_.write(metrics);
-  if (std::string warning = overflow_warning(metrics, config_.optimizer.clip); !warning.empty())
-    observer_.message(warning);
+  if (std::string warning = skipped_warning(metrics); !warning.empty()) observer_.message(warning);
+  skipped_ = metrics.applied ? 0 : skipped_ + 1;
   require_progress(metrics);
 }
 
@@ -93,16 +96,21 @@ void StepReporter::count_time(const StepMetrics& metrics) {
   average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
 }
 
-// A step that loss scaling skipped changed nothing, and may have lost its loss to the overflow as well.
+// A step that loss scaling skipped may have lost its loss to the overflow as well.
 void StepReporter::require_progress(const StepMetrics& metrics) const {
-  bool skipped = metrics.loss_scale && !std::isfinite(metrics.grad_norm);
-  if (skipped && *metrics.loss_scale < kLowestLossScale)
+  bool rescaled = metrics.loss_scale && !metrics.applied;
+  if (rescaled && *metrics.loss_scale < kLowestLossScale)
     user_error(
         "[train] expected finite gradients of step {}, got an overflow even at a loss scale of {:.1e}: training has "
         "diverged or fp16 cannot hold its values. The checkpoints before it are kept in {}; continue from there with "
         "--compile.precision=bf16, a lower --optimizer.lr or more --optimizer.warmup_steps",
         metrics.step, *metrics.loss_scale, config_.train.out);
-  if (!std::isfinite(metrics.loss) && !skipped)
+  if (!rescaled && skipped_ >= kMostSkipped)
+    user_error(
+        "[train] expected finite gradients, got none in the {} steps up to {}: training has diverged. The checkpoints "
+        "before them are kept in {}; continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",
+        skipped_, metrics.step, config_.train.out);
+  if (!std::isfinite(metrics.loss) && !rescaled)
     user_error(
         "[train] the loss of step {} is {}: training has diverged. The checkpoints before it are kept in {}; "
         "continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",

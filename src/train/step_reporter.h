@@ -50,6 +50,7 @@ class StepReporter {
   TrainObserver& observer_;
   MetricsWriter metrics_;
   std::vector<StepMetrics> unshown_;     // steps since the observer was told of means
+  int64_t skipped_ = 0;                  // steps up to the last that were not applied
   double average_ms_ = 0;                // of a step; 0: there was none
   double total_ms_ = 0, waited_ms_ = 0;  // of all steps but the first, and waiting for data in them
 };

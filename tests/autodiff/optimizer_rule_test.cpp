@@ -80,27 +80,36 @@ TEST(OptimizerRules, ReachAMinimum) {
   }
 }
 
-TEST(OptimizerRules, LeaveEverythingAsItWasWhenAStepIsSkipped) {
-  for (const OptimizerRule* rule : optimizer_rules()) {
-    Graph graph = update_graph(config_of(*rule), LossScaling{});
-    Values values = start();
-    run_graph(graph, values);
-    for (double bad : {double(INFINITY), -double(INFINITY), double(NAN)}) {
-      Values before = values;
-      values["in.w"][1] = bad;
-      run_graph(graph, values);
-      for (auto& [name, value] : before) {
-        if (name.starts_with("scaler.") || name.starts_with("in.")) continue;
-        EXPECT_EQ(values[name].data, value.data) << rule->name << " " << name;
-      }
-      values["in.w"] = before["in.w"];
-    }
+void expect_skipped_when_not_finite(const OptimizerConfig& config, const std::optional<LossScaling>& scaling) {
+  Graph graph = update_graph(config, scaling);
+  Values values = start();
+  run_graph(graph, values);
+  for (double bad : {double(INFINITY), -double(INFINITY), double(NAN)}) {
     Values before = values;
+    values["in.w"][1] = bad;
     run_graph(graph, values);
-    EXPECT_NE(values["w"].data, before["w"].data) << rule->name;
-    for (const char* name : {"w", "b"})
-      for (double x : values[name].data) EXPECT_TRUE(std::isfinite(x)) << rule->name;
+    for (auto& [name, value] : before) {
+      if (name.starts_with("scaler.") || name.starts_with("in.")) continue;
+      EXPECT_EQ(values[name].data, value.data) << config.name << " " << name;
+    }
+    values["in.w"] = before["in.w"];
   }
+  Values before = values;
+  run_graph(graph, values);
+  EXPECT_NE(values["w"].data, before["w"].data) << config.name;
+  for (const char* name : {"w", "b"})
+    for (double x : values[name].data) EXPECT_TRUE(std::isfinite(x)) << config.name;
+}
+
+// With loss scaling, and without; whether or not the norm is clipped.
+TEST(OptimizerRules, LeaveEverythingAsItWasWhenAGradientIsNotFinite) {
+  for (const OptimizerRule* rule : optimizer_rules())
+    for (double clip : {0.0, 1.0}) {
+      OptimizerConfig config = config_of(*rule);
+      config.clip = clip;
+      expect_skipped_when_not_finite(config, LossScaling{});
+      expect_skipped_when_not_finite(config, {});
+    }
 }
 
 TEST(OptimizerRules, DecayGoesByRole) {

@@ -79,6 +79,43 @@ TEST(Fp16, RecoversFromAScaleThatOverflows) {
   }
 }
 
+// Of everything that a session holds, by name.
+std::map<std::string, std::vector<std::byte>> read_store(const TensorStore& store) {
+  std::map<std::string, std::vector<std::byte>> tensors;
+  for (const std::string& name : store.names()) {
+    std::vector<std::byte>& bytes = tensors[name];
+    bytes.resize(size_t(num_bytes(store.type(name))));
+    store.read(name, bytes.data(), int64_t(bytes.size()));
+  }
+  return tensors;
+}
+
+// In every precision a step whose gradients are not finite leaves everything as it was, and the next one goes on.
+TEST(Session, AppliesNoUpdateThatIsNotFinite) {
+  for (Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16})
+    for (int64_t micro_batches : {1, 2}) {
+      SCOPED_TRACE(precision_name(precision));
+      std::unique_ptr<Backend> backend = cpu::make_backend();
+      Session session(config_of(precision, 65536, micro_batches), cpu::nominal_platform(), *backend);
+      session.initialise();
+      EXPECT_TRUE(session.run_step(batches_of(session), 0, 1e-2).applied);
+      std::vector<float> bias(16), bad(16, std::nanf(""));
+      session.store().read("h.0.ln_1.bias", bias.data(), 64);
+      session.store().write("h.0.ln_1.bias", bad.data(), 64);
+      auto before = read_store(session.store());
+      StepResult result = session.run_step(batches_of(session), 1, 1e-2);
+      EXPECT_FALSE(result.applied);
+      EXPECT_FALSE(std::isfinite(result.grad_norm));
+      for (const auto& [name, bytes] : read_store(session.store()))
+        if (!name.starts_with("scaler.")) EXPECT_TRUE(before.at(name) == bytes) << name;
+      session.store().write("h.0.ln_1.bias", bias.data(), 64);
+      EXPECT_TRUE(session.run_step(batches_of(session), 2, 1e-2).applied);
+      float steps = 0;
+      session.store().read("step", &steps, sizeof steps);
+      EXPECT_EQ(steps, 2);
+    }
+}
+
 class Silent : public TrainObserver {
  public:
   void message(const std::string& text) override { messages += text; }

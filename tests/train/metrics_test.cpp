@@ -53,6 +53,13 @@ TEST(Metrics, LossScaleAndSkippedStepsOfFp16) {
   EXPECT_EQ(parsed["skipped"], 2);
 }
 
+TEST(Metrics, SaysWhatWasNotApplied) {
+  StepMetrics metrics = metrics_of(3);
+  EXPECT_FALSE(json::parse(format_metrics(metrics)).contains("applied"));
+  metrics.applied = false;
+  EXPECT_EQ(json::parse(format_metrics(metrics))["applied"], false);
+}
+
 TEST(Metrics, KeepsEveryBitOfTheLoss) {
   StepMetrics metrics = metrics_of(1);
   metrics.loss = double(4.1234567f);

@@ -130,15 +130,14 @@ TEST(ProgressBar, IsFullAtTheEndAndNotBefore) {
   EXPECT_NE(format_progress_bar(9999, 10000, 1, 80).find('>'), std::string::npos);
 }
 
-TEST(OverflowWarning, IsOnlyForStepsThatClippingMadeZero) {
-  StepMetrics metrics{.step = 12, .grad_norm = std::numeric_limits<double>::infinity()};
-  std::string warning = overflow_warning(metrics, 1);
-  for (const char* piece : {"step 12", "optimizer.clip = 1", "changed nothing", "--optimizer.lr"})
+TEST(SkippedWarning, IsOfStepsThatWereNotAppliedWithoutLossScaling) {
+  StepMetrics metrics{.step = 12, .grad_norm = std::numeric_limits<double>::infinity(), .applied = false};
+  std::string warning = skipped_warning(metrics);
+  for (const char* piece : {"step 12", "norm inf", "changed nothing", "--optimizer.lr"})
     EXPECT_NE(warning.find(piece), std::string::npos) << warning;
-  EXPECT_EQ(overflow_warning(metrics, 0), "");  // without clipping the loss tells at the next step
   metrics.loss_scale = 1024;
-  EXPECT_EQ(overflow_warning(metrics, 1), "");
-  EXPECT_EQ(overflow_warning({.step = 12, .grad_norm = 1e30}, 1), "");
+  EXPECT_EQ(skipped_warning(metrics), "");
+  EXPECT_EQ(skipped_warning({.step = 12, .grad_norm = 1e30}), "");
 }
 
 TEST(FormatDuration, TwoUnitsAtMost) {

@@ -80,7 +80,13 @@ TEST_F(Reporter, TellsOfMeansSinceTheLastLineAndOfEveryStep) {
 }
 
 TEST_F(Reporter, MeansLeaveOutWhatOverflowed) {
-  reporter_->report({.step = 1, .loss = kInfinity, .grad_norm = kInfinity, .ms = 1, .loss_scale = 8.0, .skipped = 1});
+  reporter_->report({.step = 1,
+                     .loss = kInfinity,
+                     .grad_norm = kInfinity,
+                     .applied = false,
+                     .ms = 1,
+                     .loss_scale = 8.0,
+                     .skipped = 1});
   reporter_->report({.step = 2, .loss = 3, .grad_norm = 2, .ms = 1, .loss_scale = 4.0, .skipped = 1});
   ASSERT_EQ(listener_.steps.size(), 1u);
   EXPECT_EQ(listener_.steps[0].loss, 3);
@@ -108,8 +114,26 @@ TEST_F(Reporter, EndsTrainingThatHasDiverged) {
   EXPECT_NE(file().find("\"step\":1"), std::string::npos) << "the step is written down all the same";
 }
 
+TEST_F(Reporter, WarnsOfStepsThatWereNotApplied) {
+  StepMetrics skipped{.step = 1, .loss = 3, .grad_norm = kInfinity, .applied = false, .ms = 1};
+  reporter_->report(skipped);
+  ASSERT_EQ(listener_.messages.size(), 1u);
+  EXPECT_NE(listener_.messages[0].find("the step changed nothing"), std::string::npos);
+  EXPECT_NE(file().find("\"applied\":false"), std::string::npos);
+}
+
+TEST_F(Reporter, EndsTrainingThatAppliesNothingAnyMore) {
+  StepMetrics skipped{.step = 1, .loss = 3, .grad_norm = kInfinity, .applied = false, .ms = 1};
+  for (; skipped.step < 20; ++skipped.step) reporter_->report(skipped);
+  reporter_->report({.step = 20, .loss = 3, .grad_norm = 1, .ms = 1});
+  for (skipped.step = 21; skipped.step < 40; ++skipped.step) reporter_->report(skipped);
+  expect_user_error([&] { reporter_->report(skipped); },
+                    {"got none in the 20 steps up to 40", "training has diverged", "--optimizer.lr"});
+}
+
 TEST_F(Reporter, LetsLossScalingSkipStepsUntilTheScaleIsNothing) {
-  StepMetrics skipped{.step = 1, .loss = kInfinity, .grad_norm = kInfinity, .ms = 1, .loss_scale = 1.0, .skipped = 1};
+  StepMetrics skipped{
+      .step = 1, .loss = kInfinity, .grad_norm = kInfinity, .applied = false, .ms = 1, .loss_scale = 1.0, .skipped = 1};
   reporter_->report(skipped);
   skipped.loss_scale = 1e-5;
   expect_user_error([&] { reporter_->report(skipped); }, {"an overflow even at a loss scale of 1.0e-05"});

@@ -46,6 +46,30 @@ TEST(GpuOverflow, SkipsExactlyItsUpdateAndRecovers) {
   EXPECT_EQ(read_float(session, "step"), 4);  // of five steps, one was none
 }
 
+// Without loss scaling as well.
+TEST(GpuOverflow, AppliesNoUpdateThatIsNotFinite) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kBf16}) {
+    SCOPED_TRACE(precision_name(precision));
+    RunConfig config = small_run();
+    config.compile.precision = precision;
+    Session session(config, gpu_platform(), gpu_backend());
+    session.initialise();
+    EXPECT_TRUE(step_of(session, config, 0).applied);
+    const char* name = "h.0.ln_1.bias";
+    std::vector<float> bias(size_t(config.model.width)), bad(bias.size(), NAN);
+    auto bytes = int64_t(bias.size() * sizeof(float));
+    session.store().read(name, bias.data(), bytes);
+    session.store().write(name, bad.data(), bytes);
+    auto before = read_store(session.store());
+    EXPECT_FALSE(step_of(session, config, 1).applied);
+    EXPECT_TRUE(before == read_store(session.store()));
+    session.store().write(name, bias.data(), bytes);
+    EXPECT_TRUE(step_of(session, config, 2).applied);
+    EXPECT_EQ(read_float(session, "step"), 2);
+  }
+}
+
 // What compute-sanitizer runs: every kernel of a training step, small.
 TEST(GpuSanitized, AStepInEveryPrecision) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
