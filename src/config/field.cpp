@@ -30,7 +30,6 @@ std::string range_in_words(const Rule& rule) {
     return fmt::format(" from {} up to but not including {}", format_bound(rule.least), format_bound(rule.most));
   }
   if (low && high) return fmt::format(" from {} to {}", format_bound(rule.least), format_bound(rule.most));
-  if (low && rule.least_excluded) return fmt::format(" above {}", format_bound(rule.least));
   if (low) return fmt::format(" of at least {}", format_bound(rule.least));
   return "";
 }
@@ -53,7 +52,7 @@ std::string describe(const Value& value) {
 
 bool in_range(const Rule& rule, double x) {
   if (!std::isfinite(x)) return false;
-  if (rule.least_excluded ? x <= rule.least : x < rule.least) return false;
+  if (x < rule.least) return false;
   return rule.most_excluded ? x < rule.most : x <= rule.most;
 }
 
@@ -109,7 +108,6 @@ struct FormatValue {
 }  // namespace
 
 Rule at_least(double least) { return {.least = least}; }
-Rule above(double least) { return {.least = least, .least_excluded = true}; }
 Rule between(double least, double most) { return {.least = least, .most = most}; }
 Rule from_up_to(double least, double most) { return {.least = least, .most = most, .most_excluded = true}; }
 Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }

@@ -23,13 +23,11 @@ using ValuePointer = std::variant<bool*, int64_t*, double*, std::string*, std::v
 struct Rule {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool least_excluded = false;
   bool most_excluded = false;
   std::vector<std::string> choices;
 };
 
 Rule at_least(double least);
-Rule above(double least);
 Rule between(double least, double most);              // both ends included
 Rule from_up_to(double least, double most_excluded);  // [least, most)
 Rule one_of(std::vector<std::string> choices);

@@ -15,13 +15,40 @@ void check_heads(const ModelConfig& model) {
 }
 
 void check_total_batch(const RunConfig& config) {
+  constexpr int64_t kMostMicroBatches = 1 << 20;
   int64_t micro_batch = config.train.batch * config.model.context;
+  if (config.train.total_batch / micro_batch > kMostMicroBatches)
+    user_error("[train.total_batch] expected at most {} micro-batches of {} tokens, got {} tokens; raise train.batch",
+               kMostMicroBatches, micro_batch, config.train.total_batch);
   if (config.train.total_batch % micro_batch == 0) return;
   user_error(
       "[train.total_batch] expected a multiple of train.batch x model.context = {} x {} = {} tokens, got {}; "
       "use {} or change train.batch",
       config.train.batch, config.model.context, micro_batch, config.train.total_batch,
       (config.train.total_batch / micro_batch + 1) * micro_batch);
+}
+
+// A clip that f32 has no number for would be 0, with which no update is applied.
+void check_clip(const OptimizerConfig& optimizer) {
+  constexpr double kLeast = 1e-30;
+  if (optimizer.clip == 0 || optimizer.clip >= kLeast) return;
+  user_error("[optimizer.clip] expected 0 or a number of at least {}, got {}; 0 turns clipping off", kLeast,
+             optimizer.clip);
+}
+
+// Bytes of tensors have to be counted in 64 bits: far more of them than there is memory anywhere.
+void check_sizes(const RunConfig& config) {
+  constexpr double kMostBytes = 0x1p60;
+  const ModelConfig& m = config.model;
+  auto layers = double(m.layers), width = double(m.width), context = double(m.context), vocab = double(m.vocab);
+  double parameters = 12 * layers * width * width + (2 * vocab + context) * width;
+  double of_a_token = layers * (64 * width + 8 * double(m.heads) * context) + 8 * vocab;
+  double bytes = 16 * parameters + 4 * double(config.train.batch) * context * of_a_token;
+  if (bytes < kMostBytes) return;
+  user_error(
+      "[model] expected a training step of less than {:.1e} bytes, got sizes for up to {:.1e}; lower train.batch, "
+      "model.context, model.width or model.layers",
+      kMostBytes, bytes);
 }
 
 }  // namespace
@@ -31,6 +58,8 @@ void validate(const RunConfig& config) {
   for (const Field& field : fields_of(copy)) check_rule(field, field.key);
   check_heads(config.model);
   check_total_batch(config);
+  check_clip(config.optimizer);
+  check_sizes(config);
 }
 
 }  // namespace tokamak

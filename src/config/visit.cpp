@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-// Upper ends are far above any sensible model; they keep products of sizes inside 64 bits.
+// Upper ends are far above any sensible model; validate() looks at their products.
 void visit(FieldList& v, ModelConfig& c) {
   v.preset("preset", c.preset, "a named size; keys given beside it override it", preset_choices(),
            [&c] { apply_preset(c); });
@@ -35,15 +35,17 @@ void visit(FieldList& v, DataConfig& c) {
 }
 
 void visit(FieldList& v, OptimizerConfig& c) {
+  // These become f32: far from its ends, and what must be below 1 is so there as well.
+  constexpr double kLeast = 1e-30, kMost = 1e30, kBelowOne = 0.9999999;
   v("name", c.name, "rule of the update: adamw or sgd");
-  v("lr", c.lr, "highest learning rate", at_least(0));
+  v("lr", c.lr, "highest learning rate", between(0, kMost));
   v("min_lr_ratio", c.min_lr_ratio, "last learning rate as a share of the highest", between(0, 1));
-  v("beta1", c.beta1, "AdamW's decay of the gradient's mean", from_up_to(0, 1));
-  v("beta2", c.beta2, "AdamW's decay of the squared gradient's mean", from_up_to(0, 1));
-  v("eps", c.eps, "AdamW's term against division by zero", above(0));
+  v("beta1", c.beta1, "AdamW's decay of the gradient's mean", between(0, kBelowOne));
+  v("beta2", c.beta2, "AdamW's decay of the squared gradient's mean", between(0, kBelowOne));
+  v("eps", c.eps, "AdamW's term against division by zero", between(kLeast, kMost));
   v("momentum", c.momentum, "sgd's decay of the sum of gradients", from_up_to(0, 1));
-  v("weight_decay", c.weight_decay, "decay of the matrices; vectors have none", at_least(0));
-  v("clip", c.clip, "largest global gradient norm; 0: no clipping", at_least(0));
+  v("weight_decay", c.weight_decay, "decay of the matrices; vectors have none", between(0, kMost));
+  v("clip", c.clip, "largest global gradient norm; 0: no clipping", between(0, kMost));
   v("warmup_steps", c.warmup_steps, "steps of linear warm-up before the cosine", at_least(0));
 }
 

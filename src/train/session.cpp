@@ -28,6 +28,9 @@ void require_ended_streams(const CompiledStep& step) {
       TOKAMAK_CHECK(stream.ends_with_run, "stream '{}' of '{}' does not end with the run", stream.name, program.name());
 }
 
+// The 32 bits that dropout has of train.seed: those of small seeds themselves, and others for every upper half.
+int32_t random_seed(int64_t seed) { return int32_t(uint32_t(seed) ^ uint32_t(seed >> 32) * 0x9E3779B9u); }
+
 // What programs may ask for, by the name of their input.
 using InputValues = std::map<std::string_view, std::span<const std::byte>>;
 
@@ -151,7 +154,7 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
   float rate = float(lr), weight = config().data.mask_documents ? loss_weight(batches) : 0;
   for (const ScheduledRun& run : compiled_.schedule) {
     InputValues values{{"lr", bytes_of(rate)}};
-    int32_t rng[2] = {int32_t(config().train.seed), int32_t(step * micro_batches() + run.micro_batch)};
+    int32_t rng[2] = {random_seed(config().train.seed), int32_t(step * micro_batches() + run.micro_batch)};
     if (run.micro_batch >= 0) {
       add_batch(values, batches[size_t(run.micro_batch)], weight);
       values["rng"] = bytes_of(rng);

@@ -67,8 +67,9 @@ TEST(Fields, RangesSayTheirEnds) {
   };
   refuse("model.layers", int64_t(-3), "[model.layers] expected a whole number from 1 to 10000, got -3");
   refuse("model.dropout", 1.0, "[model.dropout] expected a number from 0 up to but not including 1, got 1.0");
-  refuse("optimizer.eps", int64_t(0), "[optimizer.eps] expected a number above 0, got 0");
-  refuse("optimizer.lr", std::numeric_limits<double>::quiet_NaN(), "[optimizer.lr] expected a number of at least 0");
+  refuse("optimizer.eps", int64_t(0), "[optimizer.eps] expected a number from 1e-30 to 1e+30, got 0");
+  refuse("compile.memory_budget_gib", std::numeric_limits<double>::quiet_NaN(),
+         "[compile.memory_budget_gib] expected a number of at least 0");
   refuse("compile.precision", std::string("fp8"), "expected auto, fp32, tf32, bf16 or fp16, got the text \"fp8\"");
   refuse("model.bias", std::string("yes"), "[model.bias] expected true or false, got the text \"yes\"");
   refuse("train.out", true, "[train.out] expected text, got true");

@@ -39,8 +39,38 @@ TEST(Validate, TotalBatchMustBeWholeMicroBatches) {
 TEST(Validate, RangesHoldForStructsBuiltInCode) {
   RunConfig config;
   config.optimizer.beta2 = 1.0;
+  expect_user_error([&] { validate(config); }, {"[optimizer.beta2] expected a number from 0 to 0.9999999, got 1"});
+}
+
+// What becomes f32 must not be zero, infinite or 1 there.
+TEST(Validate, OptimizerNumbersHoldInSinglePrecision) {
+  auto refuses = [](double OptimizerConfig::*member, double value, const std::string& message) {
+    RunConfig config;
+    config.optimizer.*member = value;
+    expect_user_error([&] { validate(config); }, {message});
+  };
+  refuses(&OptimizerConfig::eps, 1e-50, "[optimizer.eps] expected a number from 1e-30 to 1e+30, got 1e-50");
+  refuses(&OptimizerConfig::eps, 0, "[optimizer.eps] expected a number from 1e-30");
+  refuses(&OptimizerConfig::clip, 1e300, "[optimizer.clip] expected a number from 0 to 1e+30, got 1e+300");
+  refuses(&OptimizerConfig::clip, 1e-50, "[optimizer.clip] expected 0 or a number of at least 1e-30, got 1e-50");
+  refuses(&OptimizerConfig::lr, 1e300, "[optimizer.lr] expected a number from 0 to 1e+30");
+  refuses(&OptimizerConfig::weight_decay, 1e300, "[optimizer.weight_decay] expected a number from 0 to 1e+30");
+  refuses(&OptimizerConfig::beta1, 0.99999999, "[optimizer.beta1] expected a number from 0 to 0.9999999");
+  RunConfig config;
+  config.optimizer.clip = 0;
+  EXPECT_NO_THROW(validate(config));
+}
+
+TEST(Validate, SizesWhoseBytesCannotBeCountedAreRefused) {
+  RunConfig config;
+  config.model = {.layers = 10000, .heads = 8192, .width = 1 << 20, .context = 1 << 24, .vocab = 1 << 24};
+  config.train.batch = 1 << 20;
+  expect_user_error([&] { validate(config); }, {"[model] expected a training step of less than 1.2e+18 bytes",
+                                                "lower train.batch, model.context, model.width or model.layers"});
+  config = {};
+  config.train.total_batch = int64_t(1) << 60;
   expect_user_error([&] { validate(config); },
-                    {"[optimizer.beta2] expected a number from 0 up to but not including 1"});
+                    {"[train.total_batch] expected at most 1048576 micro-batches of 4096 tokens"});
 }
 
 }  // namespace

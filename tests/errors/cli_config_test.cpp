@@ -64,7 +64,7 @@ TEST_F(CliConfig, WrongType) {
 
 TEST_F(CliConfig, NegativeNumbers) {
   expect_refused(train({"--train.batch=-3"}), {"[--train.batch]", "expected a whole number from 1", "got -3"});
-  expect_refused(train({"--optimizer.lr=-1"}), {"[--optimizer.lr]", "at least 0", "got -1"});
+  expect_refused(train({"--optimizer.lr=-1"}), {"[--optimizer.lr]", "from 0 to 1e+30", "got -1"});
 }
 
 TEST_F(CliConfig, TotalBatchThatDoesNotDivide) {

@@ -52,7 +52,7 @@ TEST(ConfigMistake, WrongType) {
 
 TEST(ConfigMistake, NegativeNumbers) {
   expect_user_error([] { read("[optimizer]\nlr = -0.1\n"); },
-                    {"run.toml:2: optimizer.lr", "expected a number of at least 0", "got -0.1"});
+                    {"run.toml:2: optimizer.lr", "expected a number from 0 to 1e+30", "got -0.1"});
   expect_user_error([] { read("", {"--train.batch", "-4"}); }, {"[--train.batch]", "from 1 to", "got -4"});
 }
 

@@ -116,6 +116,24 @@ TEST(Session, AppliesNoUpdateThatIsNotFinite) {
     }
 }
 
+// Of both halves of train.seed.
+TEST(Session, DropoutGoesByTheWholeSeed) {
+  auto losses = [](int64_t seed) {
+    RunConfig config = config_of(Precision::kFp32, 65536);
+    config.model.dropout = 0.5;
+    config.train.seed = seed;
+    std::unique_ptr<Backend> backend = cpu::make_backend();
+    Session session(config, cpu::nominal_platform(), *backend);
+    InitialValues same(session.parameters(), 1);
+    session.initialise(same);
+    return session.run_step(batches_of(session), 0, 1e-2).loss;
+  };
+  EXPECT_EQ(losses(1), losses(1));
+  EXPECT_NE(losses(1), losses(2));
+  EXPECT_NE(losses(1), losses(1 + (int64_t(1) << 32)));
+  EXPECT_NE(losses(1 + (int64_t(1) << 32)), losses(1 + (int64_t(2) << 32)));
+}
+
 class Silent : public TrainObserver {
  public:
   void message(const std::string& text) override { messages += text; }

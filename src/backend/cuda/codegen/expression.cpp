@@ -15,9 +15,10 @@ namespace tokamak::cuda {
 namespace {
 
 std::string literal(double value) {
-  if (std::isnan(value)) return "__int_as_float(0x7fc00000)";
-  if (std::isinf(value)) return value > 0 ? "HUGE_VALF" : "-HUGE_VALF";
-  return value < 0 ? fmt::format("({:.9e}f)", float(value)) : fmt::format("{:.9e}f", float(value));
+  auto single = float(value);
+  if (std::isnan(single)) return "__int_as_float(0x7fc00000)";
+  if (std::isinf(single)) return single > 0 ? "HUGE_VALF" : "-HUGE_VALF";
+  return single < 0 ? fmt::format("({:.9e}f)", single) : fmt::format("{:.9e}f", single);
 }
 
 }  // namespace
