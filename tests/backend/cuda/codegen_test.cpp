@@ -1,13 +1,20 @@
 // The texts of generated kernels compile without a GPU: in all sizes for one architecture, in one for all, and those of
 // a training step in every precision for the oldest and the newest.
+#include "backend/cuda/codegen/function.h"
 #include "backend/cuda/codegen/group_source.h"
-#include "config/config.h"
-#include "ops/group.h"
-
 #include "backend/cuda/cuda_backend.h"
+#include "config/config.h"
+#include "graph/builder.h"
+#include "ops/generate.h"
+#include "ops/group.h"
 #include "ops/group_form.h"
+#include "ops/matmul_form.h"
+#include "ops/pointwise.h"
+#include "passes/form_groups.h"
+#include "passes/fuse.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/group_bodies.h"
+#include "tests/support/graph_text.h"
 #include "train/step_compiler.h"
 
 #include <fmt/core.h>
@@ -57,6 +64,57 @@ TEST_P(Codegen, StaysWithinSharedMemory) {
       for (const GroupLaunch& launch : generate_group(graph.nodes()[0], shared_bytes).launches)
         EXPECT_LE(launch.shared_bytes, shared_bytes) << space[0] << " x " << space[1];
     }
+}
+
+// A number that f32 cannot hold is infinite there, as it is on the CPU.
+TEST(CodegenLiterals, BeyondSinglePrecisionAreInfinite) {
+  Graph graph("g");
+  GraphBuilder g(graph);
+  ValueId x = g.input("x", {DType::kF32, {8, 64}});
+  graph.add_result("y", minimum(g, maximum(g, x, constant(g, -1e300)), constant(g, 1e300)));
+  form_groups(graph, {});
+  fuse(graph, {});
+  ASSERT_EQ(graph.nodes().size(), 1u);
+  std::string source = generate_group(graph.nodes()[0]).source;
+  EXPECT_NE(source.find("-HUGE_VALF"), source.npos) << source;
+  EXPECT_EQ(source.find("inff"), source.npos) << source;
+  EXPECT_NO_THROW(compile_device_code(source, {9, 0}));
+}
+
+// The function of a fused_matmul, as the own matmul calls it: of the product and, where there is one, the operand.
+std::string function_of(const std::string& function) {
+  Graph graph = test::parse(fmt::format(R"(graph g {{
+    input a = %0 : bf16[6,4]
+    input b = %1 : bf16[4,5]
+    input c = %2 : bf16[6,5]
+    %3 = fused_matmul(%0, %1, %2) : bf16[6,5] {{
+      graph body {{
+        input a0 = %0 : bf16[6,4]
+        input a1 = %1 : bf16[4,5]
+        input a2 = %2 : bf16[6,5]
+        %3 = matmul(%0, %1) {{trans_a=false, trans_b=false}} : bf16[6,5]
+        {}
+      }}
+    }}
+    result y = %3
+  }})",
+                                        function));
+  return function_source(*read_matmul(graph, graph.nodes()[0]).function);
+}
+
+TEST(CodegenFunction, TakesItsOperandsInTheirOrder) {
+  EXPECT_EQ(function_of("%4 = gelu_grad(%2, %3) : bf16[6,5] result r0 = %4"),
+            "__device__ inline float finish(float v0, float v1) {\n  return scalar::gelu_grad(v1, v0);\n}\n");
+  EXPECT_EQ(function_of("%4 = sub(%3, %2) : bf16[6,5] result r0 = %4"),
+            "__device__ inline float finish(float v0, float v1) {\n  return scalar::sub(v0, v1);\n}\n");
+}
+
+// Rounded between its ops, as if what lies there had been stored; the last one is rounded where it is.
+TEST(CodegenFunction, RoundsWhatLiesBetween) {
+  EXPECT_EQ(function_of("%4 = tanh(%3) : bf16[6,5] %5 = mul(%4, %2) : bf16[6,5] result r0 = %5"),
+            "__device__ inline float finish(float v0, float v2) {\n"
+            "  const float v1 = rounded<tokamak::bf16>(scalar::hyperbolic_tangent(v0));  // tanh\n"
+            "  return scalar::mul(v1, v2);\n}\n");
 }
 
 Plan plan_of_a_step(Precision precision) {

@@ -26,10 +26,9 @@ constexpr int64_t kRegisters = 1 << 16;    // of a multiprocessor
 constexpr int64_t kWorkingRegisters = 30;  // of a thread, next to operands and sums
 constexpr int64_t kTwoBlocks = 112 << 10;  // shared memory with which two blocks fit on a multiprocessor
 
-// Threads of a row, a multiple of a warp, that leave each at most `elements`.
+// Threads of a row, a multiple of a warp, that leave each `elements`, rounded up to whole vectors.
 int64_t team_for(int64_t vectors, int64_t vector, int64_t elements) {
-  int64_t each = std::max<int64_t>(elements / vector, 1);
-  return ceil_div(ceil_div(vectors, each), kWarp) * kWarp;
+  return round_up(ceil_div(vectors, ceil_div(elements, vector)), kWarp);
 }
 
 // Of a multiprocessor, for which a group with sums over rows is made.
