@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/sha256.h"
 #include "data/tokenizer_files.h"
-#include "tests/support/sha256.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_folder.h"
 

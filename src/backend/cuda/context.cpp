@@ -6,8 +6,7 @@ namespace tokamak::cuda {
 
 Context::Context(const DeviceInfo& device, const std::filesystem::path& folder)
     : info(device), cache(folder),
-      compiler(std::make_shared<KernelCompiler>(device.ordinal, Architecture{device.major, device.minor},
-                                                folder.empty() ? folder : folder / "kernels")),
+      compiler(std::make_shared<KernelCompiler>(device.ordinal, Architecture{device.major, device.minor}, folder)),
       matmul_library(std::make_shared<MatmulLibrary>(info, stream.get(), cache)) {}
 
 Context::Context(const DeviceInfo& device, const std::filesystem::path& folder,

@@ -33,8 +33,8 @@ int device_count();
 /// Throws UserError when there is no such device or its compute capability is below 8.0.
 DeviceInfo describe_device(int ordinal);
 
-/// Where compiled kernels and matmul choices are kept: $TOKAMAK_CACHE, else $XDG_CACHE_HOME/tokamak, else
-/// ~/.cache/tokamak.
+/// Where compiled kernels and matmul choices are kept: $TOKAMAK_CACHE (empty: nowhere), else $XDG_CACHE_HOME/tokamak,
+/// else $HOME/.cache/tokamak; these two only where they are absolute paths.
 std::filesystem::path default_cache();
 
 /// The device code that is written for a group, for an H200; empty for nodes whose kernel is a library's or written by

@@ -24,6 +24,13 @@ int64_t attribute(cudaDeviceAttr name, int ordinal) {
   return value;
 }
 
+// Of an environment variable; empty unless it is one, as the XDG base directory specification asks for.
+std::filesystem::path absolute_path(const char* variable) {
+  const char* value = std::getenv(variable);
+  std::filesystem::path path(value ? value : "");
+  return path.is_absolute() ? path : std::filesystem::path();
+}
+
 }  // namespace
 
 bool is_built() { return true; }
@@ -68,8 +75,8 @@ DeviceInfo describe_device(int ordinal) {
 
 std::filesystem::path default_cache() {
   if (const char* own = std::getenv("TOKAMAK_CACHE")) return own;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::filesystem::path(cache) / "tokamak";
-  if (const char* home = std::getenv("HOME")) return std::filesystem::path(home) / ".cache" / "tokamak";
+  if (auto cache = absolute_path("XDG_CACHE_HOME"); !cache.empty()) return cache / "tokamak";
+  if (auto home = absolute_path("HOME"); !home.empty()) return home / ".cache" / "tokamak";
   return {};
 }
 

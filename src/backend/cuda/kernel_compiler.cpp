@@ -1,9 +1,8 @@
 #include "backend/cuda/kernel_compiler.h"
 
 #include "backend/cuda/driver.h"
-#include "base/checksum.h"
-#include "base/error.h"
-#include "base/file.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -11,32 +10,6 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int kStaticSharedLimit = 48 << 10;  // above it a function must ask
-
-std::filesystem::path cache_file(const std::filesystem::path& folder, const std::string& key) {
-  return folder / fmt::format("{:016x}.bin", checksum(std::as_bytes(std::span(key))));
-}
-
-// First the checksum of the code, then the code: a damaged file counts as absent.
-std::string read_cached(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return {};
-  std::string content = read_file(path);
-  uint64_t sum = 0;
-  if (content.size() < sizeof sum) return {};
-  std::copy_n(content.data(), sizeof sum, reinterpret_cast<char*>(&sum));
-  std::string code = content.substr(sizeof sum);
-  return checksum(std::as_bytes(std::span(code))) == sum ? code : std::string();
-}
-
-// A cache that cannot be written costs time at the next start, no more.
-void write_cached(const std::filesystem::path& path, const std::string& code) {
-  uint64_t sum = checksum(std::as_bytes(std::span(code)));
-  try {
-    make_folder(path.parent_path());
-    write_shared_file(path, std::string(reinterpret_cast<const char*>(&sum), sizeof sum) + code);
-  } catch (const UserError&) {
-  }
-}
 
 }  // namespace
 
@@ -53,8 +26,8 @@ void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void
                                  s.grid.x, s.grid.y, s.grid.z, s.block.x, s.shared_bytes, describe(status)));
 }
 
-KernelCompiler::KernelCompiler(int device, Architecture architecture, std::filesystem::path cache, int threads)
-    : device_(device), architecture_(architecture), cache_(std::move(cache)) {
+KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads)
+    : device_(device), architecture_(architecture), cache_(cache) {
   if (threads <= 0) threads = std::max(1, int(std::thread::hardware_concurrency()));
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -104,13 +77,11 @@ void KernelCompiler::work() {
 }
 
 std::string KernelCompiler::code_for(const std::string& source) {
-  std::filesystem::path path;
-  if (!cache_.empty()) {
-    path = cache_file(cache_, device_code_key(source, architecture_));
-    if (std::string code = read_cached(path); !code.empty()) return code;
-  }
-  std::string code = compile_device_code(source, architecture_);
-  if (!path.empty()) write_cached(path, code);
+  std::string name = device_code_name(source, architecture_);
+  std::string code = cache_.find(name);
+  if (!code.empty()) return code;
+  code = compile_device_code(source, architecture_);
+  cache_.put(name, code);
   return code;
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "backend/cuda/check.h"
+#include "backend/cuda/code_cache.h"
 #include "backend/cuda/nvrtc.h"
 
 #include <condition_variable>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <map>
@@ -47,8 +47,8 @@ class DeviceFunction {
 
 class KernelCompiler {
  public:
-  /// `cache`: folder of compiled kernels; empty: none. `threads`: 0 for one per core.
-  KernelCompiler(int device, Architecture architecture, std::filesystem::path cache, int threads = 0);
+  /// `cache`: folder that CodeCache works in; empty: none. `threads`: 0 for one per core.
+  KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads = 0);
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
   KernelCompiler& operator=(const KernelCompiler&) = delete;
@@ -63,7 +63,7 @@ class KernelCompiler {
 
   int device_;
   Architecture architecture_;
-  std::filesystem::path cache_;
+  CodeCache cache_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;

@@ -3,6 +3,10 @@
 #include "backend/cuda/check.h"
 #include "backend/cuda/embedded_sources.h"
 #include "base/error.h"
+#include "base/sha256.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
@@ -45,6 +49,24 @@ std::vector<std::string> options(const CodeForm& form) {
           "--prec-div=false",
           "--prec-sqrt=false",
           "--ftz=true"};
+}
+
+// NVRTC's version, and what its file is: patches of one version are other compilers.
+std::string compiler_build() {
+  int major = 0, minor = 0;
+  TOKAMAK_CUDA(nvrtcVersion(&major, &minor));
+  std::string build = fmt::format("nvrtc {}.{}", major, minor);
+  Dl_info library{};
+  struct stat file {};
+  if (::dladdr(reinterpret_cast<void*>(&nvrtcVersion), &library) && ::stat(library.dli_fname, &file) == 0)
+    build += fmt::format(", {} bytes of {}", file.st_size, file.st_mtime);
+  return build + "\n";
+}
+
+std::string header_texts() {
+  std::string texts;
+  for (const EmbeddedSource& header : embedded_sources()) texts += header.text;
+  return texts;
 }
 
 std::string log_of(nvrtcProgram program) {
@@ -104,13 +126,11 @@ std::string compile_device_code(const std::string& source, Architecture architec
   return code_of(holder.program, form.machine_code);
 }
 
-std::string device_code_key(const std::string& source, Architecture architecture) {
-  int major = 0, minor = 0;
-  TOKAMAK_CUDA(nvrtcVersion(&major, &minor));
-  std::string key = fmt::format("nvrtc {}.{}\n", major, minor);
-  for (const std::string& option : options(code_form_here(architecture))) key += option + "\n";
-  for (const EmbeddedSource& header : embedded_sources()) key += header.text;
-  return key + source;
+std::string device_code_name(const std::string& source, Architecture architecture) {
+  static const std::string same_for_all = sha256(compiler_build() + header_texts());
+  std::string decisive = same_for_all;
+  for (const std::string& option : options(code_form_here(architecture))) decisive += option + "\n";
+  return sha256(decisive + source);
 }
 
 }  // namespace tokamak::cuda

@@ -27,8 +27,9 @@ CodeForm code_form(Architecture device, std::span<const int> known);
 /// source when the text does not compile.
 std::string compile_device_code(const std::string& source, Architecture architecture);
 
-/// Whatever decides what compile_device_code gives: texts, options, compiler version. For naming cached results.
-std::string device_code_key(const std::string& source, Architecture architecture);
+/// A name for what compile_device_code gives: the hash of whatever decides that, which is texts, options and the build
+/// of the compiler.
+std::string device_code_name(const std::string& source, Architecture architecture);
 
 /// Text of a file that was embedded at build time, by its name below src/ ("backend/cuda/kernels/embedding.cu").
 std::string_view embedded_source(std::string_view name);

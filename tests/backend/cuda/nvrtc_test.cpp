@@ -54,6 +54,15 @@ TEST(nvrtc, makes_ptx_that_the_device_can_run) {
   EXPECT_THROW(code_form({7, 5}, kKnown124), InternalError);
 }
 
+TEST(nvrtc, names_code_by_all_that_decides_it) {
+  std::string name = device_code_name("text", {9, 0});
+  EXPECT_EQ(name.size(), 64u);
+  EXPECT_EQ(name.find_first_not_of("0123456789abcdef"), name.npos);
+  EXPECT_EQ(device_code_name("text", {9, 0}), name);
+  EXPECT_NE(device_code_name("test", {9, 0}), name);
+  EXPECT_NE(device_code_name("text", {8, 0}), name);
+}
+
 TEST(nvrtc, shows_the_log_of_what_does_not_compile) {
   try {
     compile_device_code("extern \"C\" __global__ void f() { missing(); }", {9, 0});
