@@ -4,7 +4,9 @@
 #include "base/random.h"
 #include "graph/text.h"
 #include "ops/all_ops.h"
+#include "ops/generate.h"
 #include "ops/interpret.h"
+#include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "passes/form_groups.h"
@@ -81,14 +83,58 @@ Projected project(const OpCase& c) {
   return p;
 }
 
+double loss_of(const Graph& graph, const std::vector<HostTensor>& arguments) {
+  return interpret(graph, arguments).results.back()[0];
+}
+
+// The loss with its gradients, which find_fault() compares with finite differences.
+struct Differentiated {
+  explicit Differentiated(const OpCase& c) : p(project(c)), backward(p.graph) {
+    GraphBuilder g(backward);
+    grads = differentiate(g, backward.find_result("loss"), p.wrt);
+    for (size_t k = 0; k < grads.size(); ++k)
+      if (grads[k] != kNoValue) backward.add_result(fmt::format("grad{}", k), grads[k]);
+    verify(backward);
+  }
+
+  // Where they differ first; empty: nowhere.
+  std::string find_fault() {
+    std::vector<HostTensor> results = interpret(backward, p.arguments).results;
+    size_t next = p.graph.results().size();
+    for (size_t k = 0; k < grads.size(); ++k) {
+      const HostTensor* grad = grads[k] == kNoValue ? nullptr : &results[next++];
+      HostTensor& x = p.arguments[p.positions[k]];
+      int64_t stride = std::max<int64_t>(1, x.size() / kMaxElements);
+      for (int64_t i = 0; i < x.size(); i += stride) {
+        double expected = slope(x[i]), got = grad ? (*grad)[i] : 0.0;
+        if (std::fabs(got - expected) > kGradientTolerance * std::max(1.0, std::fabs(expected)))
+          return fmt::format("input {}, element {}: {}, expected {}\n{}", p.positions[k], i, got, expected,
+                             print(backward));
+      }
+    }
+    return {};
+  }
+
+  // Of the loss along one element of the arguments.
+  double slope(double& element) {
+    double old = element;
+    element = old + kStep;
+    double above = loss_of(p.graph, p.arguments);
+    element = old - kStep;
+    double below = loss_of(p.graph, p.arguments);
+    element = old;
+    return (above - below) / (2 * kStep);
+  }
+
+  Projected p;
+  Graph backward;
+  std::vector<ValueId> grads;  // of p.wrt
+};
+
 // Every op of the graph is one of all_ops(), which coverage_test.cpp goes by.
 void expect_listed(const Graph& graph) {
   for (const Node& node : graph.nodes())
     EXPECT_EQ(find_op(node.op->name), node.op) << node.op->name << " is declared in no header of src/ops";
-}
-
-double loss_of(const Graph& graph, const std::vector<HostTensor>& arguments) {
-  return interpret(graph, arguments).results.back()[0];
 }
 
 class OpTest : public ::testing::TestWithParam<OpCase> {};
@@ -125,33 +171,9 @@ TEST_P(OpTest, ReferenceEqualsDecomposition) {
 TEST_P(OpTest, GradientEqualsFiniteDifferences) {
   const OpCase& c = GetParam();
   if (!c.op->gradient || !all_f32(c) || !c.smooth) return;
-  Projected p = project(c);
-  Graph backward = p.graph;
-  GraphBuilder g(backward);
-  std::vector<ValueId> grads = differentiate(g, backward.find_result("loss"), p.wrt);
-  for (size_t k = 0; k < grads.size(); ++k)
-    if (grads[k] != kNoValue) backward.add_result(fmt::format("grad{}", k), grads[k]);
-  verify(backward);
-  expect_listed(backward);
-  std::vector<HostTensor> results = interpret(backward, p.arguments).results;
-  size_t next = p.graph.results().size();
-  for (size_t k = 0; k < grads.size(); ++k) {
-    const HostTensor* grad = grads[k] == kNoValue ? nullptr : &results[next++];
-    HostTensor& x = p.arguments[p.positions[k]];
-    int64_t stride = std::max<int64_t>(1, x.size() / kMaxElements);
-    for (int64_t i = 0; i < x.size(); i += stride) {
-      double old = x[i];
-      x[i] = old + kStep;
-      double above = loss_of(p.graph, p.arguments);
-      x[i] = old - kStep;
-      double below = loss_of(p.graph, p.arguments);
-      x[i] = old;
-      double expected = (above - below) / (2 * kStep), got = grad ? (*grad)[i] : 0.0;
-      ASSERT_NEAR(got, expected, kGradientTolerance * std::max(1.0, std::fabs(expected)))
-          << "input " << p.positions[k] << ", element " << i << "\n"
-          << print(backward);
-    }
-  }
+  Differentiated d(c);
+  expect_listed(d.backward);
+  EXPECT_EQ(d.find_fault(), "");
 }
 
 // As it stands, and as the kernel template that form_groups gives it.
@@ -172,6 +194,52 @@ TEST_P(OpTest, CpuEqualsReference) {
 
 std::string case_name(const ::testing::TestParamInfo<OpCase>& info) {
   return std::string(info.param.op->name) + "_" + info.param.name;
+}
+
+// An op with two outputs, 2 x and 3 x, whose gradient is given.
+OpDef two_outputs(decltype(OpDef::gradient) gradient) {
+  return {.name = "two_outputs",
+          .infer = [](const NodeSpec& spec) { return std::vector<ValueType>(2, spec.inputs[0]); },
+          .gradient = gradient,
+          .reference =
+              [](const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+                for (int64_t i = 0; i < in[0]->size(); ++i) {
+                  out[0][i] = 2 * (*in[0])[i];
+                  out[1][i] = 3 * (*in[0])[i];
+                }
+              }};
+}
+
+ValueId weighted_sum(GraphBuilder& g, double a, ValueId x, double b, ValueId y) {
+  return add(g, mul(g, constant(g, a), x), mul(g, constant(g, b), y));
+}
+
+// The weights tell outputs apart, and elements.
+TEST(GradientCheck, FindsGradientsThatAreWrong) {
+  using Grads = std::vector<ValueId>;
+  using OutGrads = std::span<const ValueId>;
+  auto fault_of = [](decltype(OpDef::gradient) gradient) {
+    OpDef op = two_outputs(gradient);
+    return Differentiated({"", &op, {f32({5})}}).find_fault();
+  };
+  EXPECT_EQ(fault_of([](GraphBuilder& g, const Node&, OutGrads dy) -> Grads {
+              return {weighted_sum(g, 2, dy[0], 3, dy[1])};
+            }),
+            "");
+  EXPECT_NE(
+      fault_of([](GraphBuilder& g, const Node&, OutGrads dy) -> Grads { return {mul(g, constant(g, 2), dy[0])}; }), "")
+      << "one output forgotten";
+  EXPECT_NE(fault_of([](GraphBuilder& g, const Node&, OutGrads dy) -> Grads {
+              return {weighted_sum(g, 3, dy[0], 2, dy[1])};
+            }),
+            "")
+      << "outputs confused";
+  EXPECT_NE(fault_of([](GraphBuilder& g, const Node&, OutGrads dy) -> Grads {
+              ValueId right = weighted_sum(g, 2, dy[0], 3, dy[1]);
+              return {concat(g, {slice(g, right, 0, 1, 4), slice(g, right, 0, 0, 1)}, 0)};
+            }),
+            "")
+      << "elements confused";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpTest, ::testing::ValuesIn(all_cases()), case_name);
