@@ -3,6 +3,7 @@
 
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/tensor_list.h"
+#include "base/divide.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -120,7 +121,9 @@ KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const No
   return std::make_unique<SumSquaresKernel>(context, graph, node);
 }
 int64_t sum_squares_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {
-  return int64_t(sum_pieces(graph, node).size()) * kPartialBytes;
+  int64_t pieces = 0;  // as sum_pieces() lists them, for any size of model
+  for (ValueId input : node.inputs) pieces += ceil_div(num_elements(graph.shape(input)), kSumPiece);
+  return pieces * kPartialBytes;
 }
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node) {
   return std::make_unique<MultiAdamwKernel>(context, graph, node);

@@ -62,9 +62,10 @@ struct PieceSizes {
 };
 
 PieceSizes piece_sizes(const MatmulShape& s, const MatmulOptions& o) {
-  constexpr int64_t kColumns = 768, kDepth = 1536, kFewRows = 256;
+  constexpr int64_t kColumns = 768, kDepth = 1536, kFewRows = 256, kMostPieces = 4096;
   // A sum over pieces of k would be rounded at each piece if C were bf16.
-  bool split = s.batch == 1 && !s.trans_b && s.m >= kFewRows && o.input == DType::kF32 && o.output == DType::kF32;
+  bool split = s.batch == 1 && !s.trans_b && s.m >= kFewRows && o.input == DType::kF32 && o.output == DType::kF32 &&
+               s.n / kColumns * (s.k / kDepth) < kMostPieces;  // beyond, planning alone would take minutes
   if (!split) return {s.n, s.k};
   auto even = [](int64_t size, int64_t longest) {  // equal pieces in multiples of a panel
     int64_t pieces = (size + longest - 1) / longest, length = (size + pieces - 1) / pieces;
