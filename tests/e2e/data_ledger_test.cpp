@@ -75,7 +75,7 @@ TEST_F(DataLedger, ProvesARunThatWasKilled) {
   std::vector<std::string> more = {"--train.steps=4000", "--train.checkpoint_every=20"};
   for (int i = 0; i < 3; ++i) {
     RunningProgram program(folder_.path(), test::tiny_arguments("train", more));
-    ASSERT_TRUE(program.wait_for(i == 0 ? "saved" : "step "));  // the latter with the first step, so after the ledger
+    ASSERT_TRUE(program.wait_for(i == 0 ? "\nsaved run/" : "\nstep "));  // after the ledger
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
     program.send(SIGKILL);
     ASSERT_EQ(program.wait().status, -SIGKILL);

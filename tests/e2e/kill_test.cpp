@@ -33,7 +33,7 @@ class KillTest : public testing::Test {
   void expect_stops_politely(int signal_number) {
     constexpr int64_t kSteps = 500;
     RunningProgram program(folder_.path(), train("broken", kSteps));
-    ASSERT_TRUE(program.wait_for("step"));
+    ASSERT_TRUE(program.wait_for("\nstep "));
     program.send(signal_number);
     ProgramResult stopped = program.wait();
     EXPECT_EQ(stopped.status, 128 + signal_number) << stopped.err;
@@ -74,7 +74,7 @@ TEST_F(KillTest, KillAtRandomMoments) {
   for (int i = 0; i < kKills; ++i) {
     RunningProgram program(folder_.path(), command);
     // A run that was killed right after its start begins anew, so the first checkpoint is waited for.
-    program.wait_for(i == 0 ? "saved" : "resuming");
+    program.wait_for(i == 0 ? "\nsaved broken/" : "resuming");
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 40000));
     program.send(SIGKILL);
     ProgramResult result = program.wait();

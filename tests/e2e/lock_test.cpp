@@ -15,7 +15,7 @@ TEST(RunLock, TheSecondIsRefusedWithTheProcessOfTheFirst) {
   test::make_tiny_data(folder.path());
   RunningProgram first(folder.path(),
                        test::tiny_arguments("train", {"--train.steps=100000", "--train.checkpoint_every=5"}));
-  ASSERT_TRUE(first.wait_for("saved"));
+  ASSERT_TRUE(first.wait_for("\nsaved run/"));
   char host[256] = {};
   ::gethostname(host, sizeof(host) - 1);
   ProgramResult second = run_program(folder.path(), test::tiny_arguments("train"));
@@ -34,7 +34,7 @@ TEST(RunLock, ReadersAreNotDisturbedByATrainingThatSavesAllTheTime) {
   RunningProgram training(folder.path(),
                           test::tiny_arguments("train", {"--train.steps=1000000", "--train.log_every=1000",
                                                          "--train.checkpoint_every=1", "--train.keep_checkpoints=1"}));
-  ASSERT_TRUE(training.wait_for("saved"));
+  ASSERT_TRUE(training.wait_for("\nsaved run/"));
   for (const char* path : {"run", "run/checkpoints/latest", "run"}) {
     ProgramResult result = run_program(folder.path(), {"generate", path, "--tokens=2"});
     EXPECT_EQ(result.status, 0) << result.err;
