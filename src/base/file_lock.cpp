@@ -77,9 +77,6 @@ FileLock::FileLock(fs::path file) : file_(std::move(file)) {
   }
 }
 
-FileLock::FileLock(FileLock&& other) noexcept
-    : file_(std::move(other.file_)), fd_(std::move(other.fd_)), holder_(std::move(other.holder_)) {}
-
 FileLock::~FileLock() {
   if (is_held()) ::unlink(file_.c_str());
 }

@@ -14,8 +14,8 @@ class FileLock {
   /// Tries to take the lock that the file stands for, and writes into the file who has it. Does not wait. Where the
   /// file system has no locks, everyone gets it.
   explicit FileLock(std::filesystem::path file);
-  FileLock(FileLock&& other) noexcept;
-  FileLock& operator=(FileLock&&) = delete;
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
   /// Removes the file, if the lock is held.
   ~FileLock();
 

@@ -23,8 +23,6 @@ class RunFolder {
   /// Gives the lock back, and removes the folder if it was made here and nothing came into it.
   ~RunFolder();
 
-  const std::filesystem::path& path() const { return path_; }
-
   /// Writes config.json, the run file that `tokamak train FOLDER` goes on with.
   void keep_config(const RunConfig& config) const;
   /// Keeps the tokenizer of the run's data; null: there is none.
