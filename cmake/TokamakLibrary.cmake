@@ -8,13 +8,14 @@ function(tokamak_library name)
   target_link_libraries(tokamak_${name} PUBLIC ${ARGN} PRIVATE tokamak_flags)
 endfunction()
 
-# tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [DEPS...]): one test program per folder of tests/, every test of it
-# (that matches the pattern) known to CTest.
+# tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [SHARDS COUNT] [DEPS...]): one test program per folder of tests/,
+# every test of it (that matches the pattern) known to CTest. With COUNT, for thousands of tests that take less time than
+# their program's start, CTest knows so many parts of it, NAME.0 and so on.
 # The label is the folder's name, then fast or slow (the sanitizers run the fast ones), then threads (what TSan runs):
 # `ctest -L fast`. One joined label, because gtest_discover_tests cannot pass a list.
 # It runs in the source tree, so that tests find tests/goldens and the optional ../shared/data.
 function(tokamak_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;THREADS" "FILTER" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;THREADS" "FILTER;SHARDS" "")
   set(label ${name}.fast)
   if(arg_SLOW)
     set(label ${name}.slow)
@@ -36,6 +37,19 @@ function(tokamak_test name)
       add_dependencies(tests_${group} ${name}_test)
     endif()
   endforeach()
+  if(arg_SHARDS)
+    if(NOT arg_FILTER)
+      set(arg_FILTER *)
+    endif()
+    math(EXPR last "${arg_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      add_test(NAME ${name}.${shard} COMMAND ${name}_test --gtest_filter=${arg_FILTER} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+      set_tests_properties(${name}.${shard} PROPERTIES LABELS ${label} TIMEOUT 600
+                           SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests"
+                           ENVIRONMENT "OMP_WAIT_POLICY=passive;GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+    return()
+  endif()
   gtest_discover_tests(${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 120
                        TEST_FILTER "${arg_FILTER}"
                        TEST_PREFIX "${name}." PROPERTIES LABELS ${label} TIMEOUT 600

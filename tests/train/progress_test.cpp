@@ -62,6 +62,8 @@ TEST(Outline, SaysWhatIsTrainedAndWhereItIsSaved) {
             "2.2M parameters in bf16, 1.50 GiB of memory planned\n"
             "steps 401 to 1200 of 2048 tokens: 1.6M tokens, 1.64 epochs of 1.0M\n"
             "saved every 400 steps and at the end in run");
+  outline.memory_bytes = int64_t(210) << 20;
+  EXPECT_NE(format_outline(outline).find("bf16, 210 MiB of memory"), std::string::npos);
   outline.checkpoint_every = 0;
   EXPECT_NE(format_outline(outline).find("saved at the end in run"), std::string::npos);
 }

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <future>
 #include <string>
 #include <vector>
@@ -14,6 +15,13 @@ namespace tokamak::test {
 /// Of A100, RTX 30, RTX 40, H100, B200 and RTX 50. A compiler that is older than one of them makes PTX for it.
 inline std::vector<cuda::Architecture> all_architectures() {
   return {{8, 0}, {8, 6}, {8, 9}, {9, 0}, {10, 0}, {12, 0}};
+}
+
+/// Those for which the texts of kernels are compiled here: all with TOKAMAK_ALL_ARCHITECTURES set, as .ci/run does;
+/// else the oldest, and the one with ways of its own.
+inline std::vector<cuda::Architecture> checked_architectures() {
+  if (std::getenv("TOKAMAK_ALL_ARCHITECTURES")) return all_architectures();
+  return {{8, 0}, {9, 0}};
 }
 
 /// That of the other variants of a text that compiles everywhere.

@@ -217,13 +217,13 @@ TEST_P(AttentionSource, Compiles) {
     ASSERT_GE(block, 16);
     for (bool documents : {false, true}) {
       p.documents = documents;
-      auto architectures = D == 64 && !documents ? all_architectures() : one_architecture();
+      auto architectures = D == 64 && !documents ? checked_architectures() : one_architecture();
       expect_compiles(attention_source(p, block), {"attention"}, architectures);
       expect_compiles(attention_grad_source(p, block), {"attention_grad_q", "attention_grad_kv"}, architectures);
     }
     expect_compiles(cuda::attention_decode_source(GetParam(), DType::kF32, D),
                     {"append_to_cache", "attend_to_cache", "decode_one", "combine_splits"},
-                    D == 64 ? all_architectures() : one_architecture());
+                    D == 64 ? checked_architectures() : one_architecture());
   }
 }
 INSTANTIATE_TEST_SUITE_P(nvrtc, AttentionSource, ::testing::ValuesIn(kFloats),

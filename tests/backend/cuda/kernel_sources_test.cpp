@@ -16,7 +16,7 @@
 namespace tokamak::cuda {
 namespace {
 
-using test::all_architectures, test::expect_compiles, test::one_architecture;
+using test::checked_architectures, test::expect_compiles, test::one_architecture;
 
 // A graph of one node.
 Graph one_node(const OpDef& op, const std::vector<ValueType>& inputs, const Attrs& attrs) {
@@ -31,7 +31,7 @@ Graph one_node(const OpDef& op, const std::vector<ValueType>& inputs, const Attr
 class OfType : public ::testing::TestWithParam<DType> {};
 
 TEST_P(OfType, CopiesCompile) {
-  auto architectures = all_architectures();
+  auto architectures = checked_architectures();
   for (Shape perm : {Shape{0, 2, 1, 3}, {3, 2, 1, 0}, {0, 1, 2, 3}}) {
     Graph graph = one_node(op::transpose, {{GetParam(), {2, 70, 12, 64}}}, {{"perm", perm}});
     CopyKernel kernel = make_copy_kernel(transpose_copy(graph, graph.nodes()[0]));
@@ -41,14 +41,14 @@ TEST_P(OfType, CopiesCompile) {
   Graph graph =
       one_node(op::pad, {{GetParam(), {5, 7}}}, {{"after", int64_t(1)}, {"before", int64_t(2)}, {"dim", int64_t(1)}});
   CopyKernel kernel = make_copy_kernel(pad_copy(graph, graph.nodes()[0]));
-  expect_compiles(kernel.source, {kernel.name}, all_architectures());
+  expect_compiles(kernel.source, {kernel.name}, checked_architectures());
 }
 
 TEST_P(OfType, EmbeddingCompiles) {
   for (int64_t cols : {768, 1}) {
     Graph graph = one_node(op::embedding, {{GetParam(), {50, cols}}, {DType::kI32, {30}}}, {});
     expect_compiles(embedding_source(graph, graph.nodes()[0]), {"embedding"},
-                    cols > 1 ? all_architectures() : one_architecture());
+                    cols > 1 ? checked_architectures() : one_architecture());
   }
 }
 
@@ -59,12 +59,12 @@ TEST_P(OfType, EmbeddingGradCompiles) {
       Graph graph = one_node(op::embedding_grad, inputs, {{"rows", int64_t(50)}});
       bool usual = cols > 1 && base == DType::kF32;
       expect_compiles(embedding_grad_source(graph, graph.nodes()[0]), {"sum_rows", "combine_runs"},
-                      usual ? all_architectures() : one_architecture());
+                      usual ? checked_architectures() : one_architecture());
     }
 }
 
 TEST_P(OfType, MultiCastCompiles) {
-  expect_compiles(multi_cast_source(GetParam()), {"multi_cast"}, all_architectures());
+  expect_compiles(multi_cast_source(GetParam()), {"multi_cast"}, checked_architectures());
 }
 
 INSTANTIATE_TEST_SUITE_P(KernelSources, OfType, ::testing::Values(DType::kF32, DType::kBF16, DType::kF16),
@@ -72,13 +72,13 @@ INSTANTIATE_TEST_SUITE_P(KernelSources, OfType, ::testing::Values(DType::kF32, D
 
 TEST(KernelSources, OthersCompile) {
   expect_compiles(radix_sort_source(65536, 50304), {"count_digits", "scan_counts", "place_by_digit"},
-                  all_architectures());
-  expect_compiles(sum_squares_source(), {"sum_pieces", "sum_partials"}, all_architectures());
-  expect_compiles(addresses_source(), {"write_addresses"}, all_architectures());
+                  checked_architectures());
+  expect_compiles(sum_squares_source(), {"sum_pieces", "sum_partials"}, checked_architectures());
+  expect_compiles(addresses_source(), {"write_addresses"}, checked_architectures());
   for (double beta1 : {0.9, 0.0})
     expect_compiles(
         multi_adamw_source({{"beta1", beta1}, {"beta2", 0.95}, {"decay", 0.1}, {"decayed", Shape{1}}, {"eps", 1e-8}}),
-        {"multi_adamw"}, beta1 > 0 ? all_architectures() : one_architecture());
+        {"multi_adamw"}, beta1 > 0 ? checked_architectures() : one_architecture());
 }
 
 TEST(KernelSources, BlocksOfSumRowsCoverAllColumns) {
