@@ -7,7 +7,7 @@ setup = $(if $(filter skip,$(SETUP)),@true,@$(SETUP) $(1))
 # The tests' targets leave their JUnit report there, for .ci/run.
 test = ctest --preset $(1) -j $(JOBS) --output-junit $(CURDIR)/build/$(1)/tests.xml
 
-.PHONY: help build quickstart test test-asan test-tsan test-fuzz bench docs format lint tidy clean
+.PHONY: help build quickstart test test-asan test-tsan test-fuzz chaos bench docs format lint tidy clean
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -41,6 +41,9 @@ sanitized-%:
 	$(call setup,build test)
 	@tools/build.sh $*
 	@$(call test,$*)
+
+chaos: build  ## kill, starve and damage prepare and train on purpose (CASES=100 of each kind)
+	@python3 tests/chaos/chaos.py build/release/bin/tokamak --cases=$(or $(CASES),100)
 
 bench:  ## the speed measurements of bench/
 	$(call setup,build test)

@@ -50,21 +50,6 @@ void visit(FieldList& v, PrepareArguments& c) {
   v("threads", c.threads, "threads that encode; 0: all cores", between(0, 1024));
 }
 
-void print_table(const std::string& out, const ShardIndex& index) {
-  fmt::print("  {:<6}{:>16}{:>14}{:>18}{:>8}{:>8}\n", "split", "tokens", "documents", "bytes of text", "shards",
-             "files");
-  auto row = [](const char* name, int64_t tokens, const SplitIndex& split) {
-    fmt::print("  {:<6}{:>16}{:>14}{:>18}{:>8}{:>8}\n", name, tokens, split.documents, split.text_bytes,
-               split.shards.size(), split.sources.size());
-  };
-  row("train", index.train.tokens(), index.train);
-  row("val", index.val.tokens(), index.val);
-  int64_t tokens = index.train.tokens() + index.val.tokens();
-  int64_t bytes = index.train.text_bytes + index.val.text_bytes;
-  fmt::print("  {:.3f} bytes of text per token; `tokamak data inspect {}` shows more\n", double(bytes) / double(tokens),
-             out);
-}
-
 /// A path as an entry of data.path, which stand between commas.
 std::string as_list_item(std::string path) {
   for (size_t at = path.find(','); at != path.npos; at = path.find(',', at + 2)) path.insert(at, "\\");
@@ -80,6 +65,21 @@ std::string shell_word(const std::string& word) {
   std::string quoted = "'";
   for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
+}
+
+void print_table(const std::string& out, const ShardIndex& index) {
+  fmt::print("  {:<6}{:>16}{:>14}{:>18}{:>8}{:>8}\n", "split", "tokens", "documents", "bytes of text", "shards",
+             "files");
+  auto row = [](const char* name, int64_t tokens, const SplitIndex& split) {
+    fmt::print("  {:<6}{:>16}{:>14}{:>18}{:>8}{:>8}\n", name, tokens, split.documents, split.text_bytes,
+               split.shards.size(), split.sources.size());
+  };
+  row("train", index.train.tokens(), index.train);
+  row("val", index.val.tokens(), index.val);
+  int64_t tokens = index.train.tokens() + index.val.tokens();
+  int64_t bytes = index.train.text_bytes + index.val.text_bytes;
+  fmt::print("  {:.3f} bytes of text per token; `tokamak data inspect {}` shows more\n", double(bytes) / double(tokens),
+             shell_word(out));
 }
 
 // A size that would be ignored without a word.

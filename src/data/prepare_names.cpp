@@ -52,6 +52,8 @@ bool is_unfinished_name(const fs::path& path) {
   using namespace unfinished;
   std::string first = path.begin()->string(), last = path.filename().string();
   std::string_view name = without_temporary_ending(last);
+  // Earlier versions wrote under the name itself with this ending.
+  if (constexpr std::string_view kTemporary = ".tmp"; name.ends_with(kTemporary)) name.remove_suffix(kTemporary.size());
   switch (std::distance(path.begin(), path.end())) {
     case 1:
       return is_one_of(name, {kLock, kPlan, kJournal, kDocuments, kFiles, kTokenizer, kPipes, kReplaced, kIndexFile}) ||

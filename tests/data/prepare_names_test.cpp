@@ -16,7 +16,7 @@ TEST(PrepareNames, KnowsShards) {
 TEST(PrepareNames, KnowsWhatIsUnfinished) {
   for (const char* name :
        {"lock", "plan.json.0123456789abcdef.tmp", "journal.json", "tokens_000000.bin.0123456789abcdef.tmp",
-        "tokenizer/vocab.bpe", "pipes/1", "pipes/1/any name", "replaced/index.json"})
+        "tokenizer/vocab.bpe", "val_000000.bin.tmp", "pipes/1", "pipes/1/any name", "replaced/index.json"})
     EXPECT_TRUE(is_unfinished_name(name)) << name;
   for (const char* name : {"thesis.txt", "plan.json.x.tmp", "tokenizer/mine", "pipes/x", "pipes/1/a/b", "a/b", "lock/x",
                            "replaced/vocab.bpe"})

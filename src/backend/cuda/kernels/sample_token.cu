@@ -223,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     row.logits = copy;
   }
   // Stream of the numbers that choose tokens, as in ops/sampler.cpp; the number of a block's first element.
-  float uniform = uniform_block(seeds + 2 * b, drawn[b], uint64_t(2) << 32).x;
+  float uniform = uniform_float(philox_words<10>(seeds + 2 * b, drawn[b], uint64_t(2) << 32).x);
   int32_t chosen = sample(row, settings, uniform, shared);
   if (threadIdx.x != 0) return;
   int32_t next = position[b] + 1;
