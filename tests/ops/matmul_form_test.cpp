@@ -113,5 +113,15 @@ TEST(MatmulForm, RefusesOtherBodies) {
   EXPECT_NO_THROW(group_of(matrix, "%4 = exp(%3) : bf16[2,3,5] %5 = mul(%4, %2) : bf16[2,3,5] result r0 = %5"));
 }
 
+// A kernel for the op takes operand and argument in that order.
+TEST(MatmulForm, AppliesAnOpToItsOperandsInOneOrder) {
+  auto applies = [](const std::string& function, const OpDef& op) {
+    return form_of(group_of("bf16[2,3,5]", function + " : bf16[2,3,5] result r0 = %4")).applies(op);
+  };
+  EXPECT_TRUE(applies("%4 = gelu_grad(%2, %3)", op::gelu_grad));
+  EXPECT_FALSE(applies("%4 = gelu_grad(%3, %2)", op::gelu_grad));
+  EXPECT_FALSE(applies("%4 = gelu_grad(%2, %3)", op::mul));
+}
+
 }  // namespace
 }  // namespace tokamak
