@@ -255,7 +255,7 @@ TEST_F(DataRunTest, OtherSettingsThatWouldChangeTheOrder) {
     return [this, other] { run(other); };
   };
   expect_user_error(with([](RunConfig& c) { c.data.path.pop_back(); }), {"entries of data.path as the 3", "got 2"});
-  expect_user_error(with([](RunConfig& c) { c.data.path[0].back() = '3'; }), {"weight of", "2048 of 4096"});
+  expect_user_error(with([](RunConfig& c) { c.data.path[0].back() = '3'; }), {"weight of", "2048 samples of a block"});
   expect_user_error(with([](RunConfig& c) { std::swap(c.data.path[0], c.data.path[2]); }), {"has changed since"});
   expect_user_error(with([](RunConfig& c) { c.model.context = 8; }), {"model.context = 16", "got 8"});
   expect_user_error(with([](RunConfig& c) { c.train.seed = 5; }), {"train.seed = 1337", "got 5"});
