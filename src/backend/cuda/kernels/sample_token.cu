@@ -191,7 +191,7 @@ __device__ inline int32_t sample(Row row, const float* settings, float uniform, 
   row.inverse_temperature = 1 / temperature;
   if (row.inverse_temperature == HUGE_VALF) return likeliest;
   Bound bound;
-  if (top_k > 0 && top_k < kVocab)
+  if (top_k >= 1 && top_k < kVocab)  // of a part of one, as ops/sample_token.cpp, nothing
     bound = select(row, bound, uint64_t(top_k), [](int) { return uint64_t(1); }, s);
   if (top_p < 1) {
     uint64_t mine = 0;
