@@ -31,6 +31,7 @@ struct LadderArguments {
   RunConfig run;
   int64_t steps = LadderOptions().steps;
   int64_t warmup = 0;
+  int64_t load = -1;
   bool top = false;
   std::string json;
   std::string out;
@@ -42,6 +43,8 @@ void visit(FieldList& v, LadderArguments& c) {
   v.config(c.run);
   v("steps", c.steps, "timed steps a rung", at_least(1));
   v("warmup", c.warmup, "steps before them; 0: 1 on the CPU, 4 on a GPU", at_least(0));
+  v("load", c.load, "seconds under load before the top is timed once more; 0: not, -1: 10 on a GPU, 0 on the CPU",
+    at_least(-1));
   v("top", c.top, "measure only the run as it is configured, not the rungs below it");
   v("json", c.json, "file for the results; empty: none");
   v("out", c.out, "folder for ladder.json and ladder.html, which has a chart; empty: none");
@@ -49,7 +52,8 @@ void visit(FieldList& v, LadderArguments& c) {
 
 LadderOptions options_for(const LadderArguments& arguments, const Machine& machine) {
   int64_t warmup = arguments.warmup > 0 ? arguments.warmup : machine.is_gpu ? 4 : 1;
-  return {.steps = arguments.steps, .warmup = warmup, .device_clock = machine.is_gpu};
+  int64_t load = arguments.load >= 0 ? arguments.load : machine.is_gpu ? 10 : 0;
+  return {.steps = arguments.steps, .warmup = warmup, .device_clock = machine.is_gpu, .load_seconds = double(load)};
 }
 
 // train.batch as given, else the largest that fits the first rung.

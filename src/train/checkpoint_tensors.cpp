@@ -151,13 +151,14 @@ void load_tensors(std::shared_ptr<const MappedFile> file, TensorStore& store, co
   for (const auto& [name, type] : types) {
     if (is_of_scaler(name) && !reader.contains(name)) continue;
     std::span<const std::byte> bytes = reader.bytes(name);
-    if (DType stored = store.type(name).dtype; stored != type.dtype) {
-      buffer = narrowed(bytes, stored);
-      bytes = buffer;
-    }
-    if (int64_t(bytes.size()) < num_bytes(store.type(name))) {  // rows of padding
-      buffer.assign(bytes.begin(), bytes.end());
-      buffer.resize(size_t(num_bytes(store.type(name))));
+    ValueType stored = store.type(name);
+    auto size = size_t(num_bytes(stored));
+    if (stored.dtype != type.dtype || bytes.size() != size) {
+      if (stored.dtype != type.dtype)
+        buffer = narrowed(bytes, stored.dtype);
+      else
+        buffer.assign(bytes.begin(), bytes.end());
+      buffer.resize(size);  // rows of padding
       bytes = buffer;
     }
     store.write(name, bytes.data(), int64_t(bytes.size()));

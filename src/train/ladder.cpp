@@ -53,19 +53,32 @@ class Trial {
 
   Session& session() { return session_; }
 
-  StepTimes time(Clock::time_point begin) {
-    return options_.device_clock ? time_by_device(begin) : time_on_queue(begin);
+  /// After so many seconds of steps.
+  StepTimes time(Clock::time_point begin, double load_seconds) {
+    return options_.device_clock ? time_by_device(begin, load_seconds) : time_on_queue(begin, load_seconds);
   }
 
  private:
   void run_step(int64_t step) { session_.run_step(batches_, step, session_.config().optimizer.lr); }
 
-  StepTimes time_by_device(Clock::time_point begin) {
+  // The next step is under way before the one before it is over, as in training.
+  void load(double seconds) {
+    std::optional<PendingStep> before;
+    for (auto begin = Clock::now(); ms_since(begin) < 1e3 * seconds;) {
+      PendingStep next = session_.submit_step(batches_, options_.warmup, session_.config().optimizer.lr);
+      if (before) before->wait();
+      before = std::move(next);
+    }
+    if (before) before->wait();
+  }
+
+  StepTimes time_by_device(Clock::time_point begin, double load_seconds) {
     StepTimes times;
     session_.initialise();
     run_step(0);
     times.first_ms = ms_since(begin);
     for (int64_t i = 1; i < options_.warmup; ++i) run_step(i);
+    load(load_seconds);
     std::vector<double> steps;
     for (int64_t i = 0; i < options_.steps; ++i) {
       std::optional<PendingStep> pending;  // the step's loss stays on the device until the clock was read
@@ -78,7 +91,7 @@ class Trial {
   }
 
   // All of it on one thread, as in training; see StepQueue::run.
-  StepTimes time_on_queue(Clock::time_point begin) {
+  StepTimes time_on_queue(Clock::time_point begin, double load_seconds) {
     StepTimes times;
     TaskQueue queue;
     queue.run([this] {
@@ -88,7 +101,7 @@ class Trial {
     });
     times.first_ms = ms_since(begin);
     for (int64_t i = 1; i < options_.warmup; ++i) queue.submit([this, i] { run_step(i); });
-    queue.wait();
+    queue.run([&] { load(load_seconds); });
     times.ms = time_steps(queue);
     return times;
   }
@@ -167,6 +180,15 @@ class Ladder {
     return result;
   }
 
+  // What has been kept, once more when the device is warm and at its limit of power.
+  RungResult sustain() {
+    RungResult result = measure(prepare(config_), options_.load_seconds);
+    result.name = fmt::format("the top, after {:.3g} s of it", options_.load_seconds);
+    result.optional = true;
+    compare(result);
+    return result;
+  }
+
  private:
   double slowest_kept_ms() const { return kept_->ms * (options_.device_clock ? kDeviceNoise : kHostNoise); }
 
@@ -197,7 +219,7 @@ class Ladder {
     return prepared;
   }
 
-  RungResult measure(const Prepared& prepared) {
+  RungResult measure(const Prepared& prepared, double load_seconds = 0) {
     const CompiledStep& compiled = prepared.compiled;
     RungResult result;
     result.precision = compiled.config.compile.precision;
@@ -207,17 +229,17 @@ class Ladder {
     result.failure = prepared.failure;
     if (!result.ran()) return result;
     try {
-      run(prepared, result);
+      run(prepared, load_seconds, result);
     } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
       result.failure = error.what();
     }
     return result;
   }
 
-  void run(const Prepared& prepared, RungResult& result) {
+  void run(const Prepared& prepared, double load_seconds, RungResult& result) {
     int64_t before = backend_.used_bytes();
     Trial trial(prepared.config, prepared.platform, backend_, options_);
-    StepTimes times = trial.time(prepared.begin);
+    StepTimes times = trial.time(prepared.begin, load_seconds);
     const Session& session = trial.session();
     result.by_reference = list_kernels(session.reference_nodes());
     double share = double(step_tokens_) / double(session.tokens_per_step());
@@ -256,6 +278,11 @@ std::vector<RungResult> run_ladder(const RunConfig& config, const Platform& plat
   std::vector<RungResult> results;
   for (const Rung& rung : rungs) {
     results.push_back(ladder.climb(rung));
+    if (report) report(results.back());
+  }
+  bool any = std::any_of(results.begin(), results.end(), [](const RungResult& rung) { return rung.kept; });
+  if (options.load_seconds > 0 && any) {
+    results.push_back(ladder.sustain());
     if (report) report(results.back());
   }
   return results;

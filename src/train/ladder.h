@@ -47,6 +47,9 @@ struct LadderOptions {
   /// Times every step by the backend's own clock, as a device with a queue needs; else steps run on a queue's thread
   /// and the host's clock is read.
   bool device_clock = false;
+  /// If more than 0, what was kept is measured once more, aside, after so long a load: under it a device that is at its
+  /// limit of power or heat lowers its clocks, as it does in a real run.
+  double load_seconds = 0;
 };
 
 /// Runs the rungs of `config` on random tokens. `report` is called after each. A rung that needs more memory than there

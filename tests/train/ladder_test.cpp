@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "config/config.h"
 #include "model/model.h"
+#include "train/ladder_report.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {
@@ -78,6 +79,28 @@ TEST_F(Ladder, TimesStepsByTheDevicesClock) {
   EXPECT_GT(r.predicted_ms, 0);
   EXPECT_GT(r.first_step_ms, 0);
   EXPECT_EQ(r.precision, Precision::kFp32);
+}
+
+TEST_F(Ladder, TheTopIsTimedOnceMoreUnderLoad) {
+  constexpr Rung kRungs[] = {{"off", all_off}, {"flash", flash}, {"x4", accumulate, true}};
+  LadderOptions options = kByDevice;
+  options.load_seconds = 0.01;
+  SmallMachine backend(kPlenty);
+  auto results = run_ladder(tiny(), cpu::nominal_platform(), backend, kRungs, options, {});
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(backend.timed, 4 * options.steps);
+  const RungResult& loaded = results[3];
+  EXPECT_EQ(loaded.name, "the top, after 0.01 s of it");
+  EXPECT_EQ(loaded.planned_bytes, results[1].planned_bytes) << "of what was kept";
+  EXPECT_FALSE(loaded.kept);
+  EXPECT_EQ(rung_note(loaded), "aside");
+}
+
+TEST_F(Ladder, NothingIsLoadedWhereNothingFits) {
+  constexpr Rung kRungs[] = {{"off", all_off}};
+  LadderOptions options = kByDevice;
+  options.load_seconds = 0.01;
+  EXPECT_EQ(run(kRungs, 1000, options).size(), 1u);
 }
 
 TEST_F(Ladder, OnTheCpuTheHostsClockIsRead) {

@@ -57,8 +57,8 @@ class FileBytes : public ByteStream {
 
   std::string name_;
   FileDescriptor file_;
-  std::function<bool()> stop_;
   int fd_ = -1;
+  std::function<bool()> stop_;
   int64_t read_ = 0, total_ = 0;
 };
 

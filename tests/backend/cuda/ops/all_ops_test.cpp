@@ -69,8 +69,9 @@ TEST_P(GpuOpTest, CompilesForTheDevice) {
   Graph graph = case_graph(GetParam().op_case);
   form_groups(graph, {});
   for (const Node& node : graph.nodes())
-    if (is_matrix_group(node))
+    if (is_matrix_group(node)) {
       EXPECT_FALSE(cuda::compile_device_code(cuda::generate_group(node).source, {9, 0}).empty());
+    }
 }
 
 std::string gpu_case_name(const ::testing::TestParamInfo<GpuCase>& info) {
