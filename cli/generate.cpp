@@ -1,9 +1,13 @@
-// `tokamak generate`: text from a checkpoint.
+// `tokamak generate`: text from a checkpoint, several ones side by side.
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <optional>
+#include <span>
+#include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "data/data_tokenizer.h"
@@ -18,9 +22,11 @@ namespace {
 struct GenerateArguments {
   std::string run = "run";
   std::string prompt;
+  std::string prompts;
   std::string vocab;
   int64_t tokens = 200;
   int64_t samples = 1;
+  int64_t rows = 8;
   double temperature = 0.8;
   int64_t top_k = 50;
   double top_p = 1.0;
@@ -32,9 +38,11 @@ struct GenerateArguments {
 void visit(FieldList& v, GenerateArguments& c) {
   v.positional("run", c.run, "run folder or checkpoint", false);
   v("prompt", c.prompt, "text to continue; empty: begin a document");
+  v("prompts", c.prompts, "file with a text to continue on each line, instead of --prompt");
   v("vocab", c.vocab, "folder with the tokenizer; empty: the run's own");
   v("tokens", c.tokens, "tokens to generate; fewer when a document ends", at_least(1));
-  v("samples", c.samples, "texts to generate", at_least(1));
+  v("samples", c.samples, "texts to generate, of each prompt", at_least(1));
+  v("rows", c.rows, "texts at a time: together they take little longer than one", at_least(1));
   v("temperature", c.temperature, "0 takes the likeliest token, 1 samples the model's own distribution", at_least(0));
   v("top_k", c.top_k, "choose among this many of the likeliest tokens; 0: all", at_least(0));
   v("top_p", c.top_p, "choose among the fewest tokens with this much probability together", between(0, 1));
@@ -99,27 +107,72 @@ Tokenizer open_tokenizer(const GenerateArguments& arguments, const OpenedModel& 
   return *tokenizer;
 }
 
+// The last line may end or not.
+std::vector<std::string> read_prompts(const GenerateArguments& arguments) {
+  if (arguments.prompts.empty()) return {arguments.prompt};
+  if (!arguments.prompt.empty())
+    user_error("[generate] expected --prompt or --prompts, got both; add the text to {}", arguments.prompts);
+  std::vector<std::string> prompts;
+  std::istringstream lines(read_file(arguments.prompts));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    prompts.push_back(line);
+  }
+  if (prompts.empty())
+    user_error("[generate] expected a text on each line of {}, got an empty file", arguments.prompts);
+  return prompts;
+}
+
+struct Text {
+  std::string prompt;
+  int64_t seed;
+};
+
+std::vector<Text> texts_to_generate(const GenerateArguments& arguments) {
+  std::vector<Text> texts;
+  for (const std::string& prompt : read_prompts(arguments))
+    for (int64_t i = 0; i < arguments.samples; ++i) texts.push_back({prompt, arguments.seed + i});
+  return texts;
+}
+
+// A single text is printed as it comes, several when all of them are there.
+void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<const Text> texts,
+                 const GenerateArguments& arguments) {
+  std::vector<GenerationRow> rows;
+  for (const Text& text : texts) {
+    rows.push_back({tokenizer.encode(text.prompt), text.seed});
+    if (rows.back().prompt.empty()) rows.back().prompt = {tokenizer.end_of_text()};
+  }
+  std::vector<std::vector<int32_t>> made(texts.size());
+  std::optional<Printer> printer;
+  if (texts.size() == 1) {
+    fmt::print("{}", texts[0].prompt);
+    printer.emplace(tokenizer);
+  }
+  SamplingOptions options{arguments.temperature, arguments.top_k, arguments.top_p};
+  generator.generate(rows, arguments.tokens, options, [&](size_t row, int32_t token) {
+    if (token == tokenizer.end_of_text()) return false;
+    printer ? printer->add(token) : made[row].push_back(token);
+    return true;
+  });
+  if (printer) return;
+  for (size_t i = 0; i < texts.size(); ++i)
+    fmt::print("{}{}{}\n", i > 0 ? "---\n" : "", texts[i].prompt, tokenizer.decode(made[i]));
+}
+
 int run_generate(const GenerateArguments& arguments) {
   OpenedModel model = open_model(arguments.run);
   model.config.threads = arguments.threads;
   model.config.device = arguments.device;
   Tokenizer tokenizer = open_tokenizer(arguments, model);
+  std::vector<Text> texts = texts_to_generate(arguments);
   Machine machine = open_machine(model.config);
-  Generator generator(model.config, machine.platform, *machine.backend);
+  auto rows = std::min(size_t(arguments.rows), texts.size());
+  Generator generator(model.config, machine.platform, *machine.backend, int64_t(rows));
   load_parameters(model.checkpoint, generator.weights());
-
-  std::vector<int32_t> prompt = tokenizer.encode(arguments.prompt);
-  if (prompt.empty()) prompt = {tokenizer.end_of_text()};
-  SamplingOptions options{arguments.temperature, arguments.top_k, arguments.top_p};
-  for (int64_t i = 0; i < arguments.samples; ++i) {
-    if (i > 0) fmt::print("---\n");
-    fmt::print("{}", arguments.prompt);
-    Printer printer(tokenizer);
-    generator.generate(prompt, arguments.tokens, options, arguments.seed + i, [&](int32_t token) {
-      if (token == tokenizer.end_of_text()) return false;
-      printer.add(token);
-      return true;
-    });
+  for (size_t first = 0; first < texts.size(); first += rows) {
+    if (first > 0) fmt::print("---\n");
+    print_texts(generator, tokenizer, std::span(texts).subspan(first, std::min(rows, texts.size() - first)), arguments);
   }
   return 0;
 }

@@ -78,6 +78,24 @@ TEST_F(CliCheckpoint, ResumeWithAnotherVocabulary) {
   expect_refused(run({"generate", "run", "--vocab=other"}), {"expected the tokenizer that", "other", "--vocab=DIR"});
 }
 
+TEST_F(CliCheckpoint, GeneratesTextsSideBySide) {
+  ASSERT_EQ(train({"--train.steps=2"}).status, 0);
+  write_file_quickly(folder_ / "prompts.txt", "the\n\nand so\n");
+  std::string one_by_one;
+  for (const char* prompt : {"the", "", "and so"})
+    one_by_one += (one_by_one.empty() ? "" : "---\n") +
+                  run({"generate", "run", std::string("--prompt=") + prompt, "--tokens=6"}).out;
+  ProgramResult together = run({"generate", "run", "--prompts=prompts.txt", "--tokens=6", "--rows=2"});
+  EXPECT_EQ(together.status, 0) << together.err;
+  EXPECT_EQ(together.out, one_by_one);
+  EXPECT_NE(run({"generate", "run", "--prompt=the", "--samples=2", "--tokens=6"}).out.find("\n---\nthe"),
+            std::string::npos);
+  expect_refused(run({"generate", "run", "--prompts=prompts.txt", "--prompt=the"}),
+                 {"[generate]", "--prompt or --prompts", "got both", "prompts.txt"});
+  write_file_quickly(folder_ / "empty.txt", "");
+  expect_refused(run({"generate", "run", "--prompts=empty.txt"}), {"[generate]", "empty.txt", "got an empty file"});
+}
+
 TEST_F(CliCheckpoint, GenerateWithoutACheckpoint) {
   fs::create_directory(folder_ / "hollow");
   expect_refused(run({"generate", "nowhere"}), {"nowhere", "expected a checkpoint", "got nothing", "check the path"});
