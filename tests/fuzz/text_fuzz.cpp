@@ -1,6 +1,8 @@
-// Text, in small parts: the parts are the text; with a separator, the text without separators and breaks behind them.
+// Text, in small parts: the parts are the text behind a byte order mark; with a separator, that without separators and
+// breaks behind them.
 #include <string_view>
 
+#include "data/sources/text_begin.h"
 #include "tests/fuzz/fuzz_file.h"
 
 using namespace tokamak;
@@ -35,6 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   if (size == 0 || may_be_compressed(text)) return 0;
   FuzzFile file(data, size);
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   for (const char* separator : {"", "<|>"})
     for (int64_t part_bytes : {1, 7, 8 << 20}) {
       std::string all;
