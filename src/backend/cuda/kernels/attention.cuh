@@ -19,7 +19,7 @@ constexpr int kPerThread = kBlock / 16, kGroups = (kWidth + 63) / 64;
 using Scores = float[kPerThread][kPerThread];
 using Rows = float[kPerThread][kGroups][4];
 
-/// As AttentionArguments in backend/cuda/attention_kernels.cpp.
+/// As AttentionArguments in backend/cuda/blocked_attention.cpp.
 struct Arguments {
   int32_t time, heads;
   float scale, kept;   // kept: dropout's factor

@@ -9,7 +9,7 @@ constexpr int kTile = 128;  // rows
 
 /// As RowArguments in backend/cuda/hopper_attention.cpp.
 struct Rows {
-  float* to;  // lse log2(e), then delta, each (B, H, T)
+  float* to;  // lse log2(e), then delta's share, each (B, H, T)
   int32_t batch, time, heads;
   float share;  // of delta: 1 / dropout's factor
 };
