@@ -1,0 +1,155 @@
+// Ranks that exchange tensors: what a backend is to memory and kernels, a communicator is to the other ranks of one
+// axis of the mesh. It holds no policy: which tensors lie where, and who calls what when, is decided elsewhere. All
+// ranks of a communicator make the same calls in the same order, each from one thread at a time; that holds for each
+// communicator by itself. Tests: tests/backend/ranks, one suite for all of them.
+#pragma once
+
+#include "backend/slot_tree.h"
+#include "graph/type.h"
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokamak {
+
+/// A call that could not be done: ranks that call different things, a rank that is gone, a link that broke, a time that
+/// is over. Names axis, ranks and operation. The communicator, and those split from the same world, are then of no more
+/// use.
+class CommunicationError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+enum class Reduction { kSum, kMax };
+
+/// The stream of a GPU (cudaStream_t) on which an operation is queued; null on the CPU, where it is done on return.
+using Queue = void*;
+
+/// One call, as far as it must fit the calls of other ranks.
+struct CommunicatorCall {
+  enum class Op {
+    kAllReduce,
+    kReduceScatter,
+    kAllGather,
+    kAllToAll,
+    kBroadcast,
+    kSend,
+    kRecv,
+    kSendRecv,
+    kBarrier,
+    kExchange
+  };
+  Op op = Op::kBarrier;
+  DType dtype = DType::kF32;
+  int64_t count = 0;  // elements, as the operation counts them
+  Reduction reduction = Reduction::kSum;
+  int root = 0;          // of a broadcast; where a message goes
+  int source = 0;        // where a message comes from
+  int64_t received = 0;  // its elements
+
+  bool operator==(const CommunicatorCall&) const = default;
+};
+
+/// "all_reduce(f32[8], max)".
+std::string to_string(const CommunicatorCall& call);
+
+/// Whether two ranks may meet in these calls: equal ones, or a message and its receipt.
+bool fit(const CommunicatorCall& mine, int my_rank, const CommunicatorCall& theirs, int their_rank);
+
+/// Which ranks of the world a communicator joins, and which of them this is.
+struct Membership {
+  std::string axis;        // of the mesh, for messages: "data"
+  std::vector<int> ranks;  // of the world, in the order of this communicator's own ranks
+  int rank = 0;            // this one's index in it
+};
+
+/// Pointers are in the backend's memory. Every operation may be recorded (Backend::record) where its queue may.
+/// All ranks get the same bits from all_reduce. The order of its sum is the library's; those that Tokamak adds itself
+/// (on the CPU) are added in the order of ranks, in f32 for bf16 and f16, and rounded once.
+class Communicator {
+ public:
+  explicit Communicator(Membership membership) : membership_(std::move(membership)) {}
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  virtual ~Communicator() = default;
+
+  const std::string& axis() const { return membership_.axis; }
+  int rank() const { return membership_.rank; }
+  int size() const { return int(membership_.ranks.size()); }
+  const Membership& membership() const { return membership_; }
+
+  /// to[i] = sum or maximum of all ranks' from[i], for `count` elements. `to` may be `from`.
+  void all_reduce(const void* from, void* to, int64_t count, DType dtype, Reduction reduction, Queue queue = nullptr);
+  /// The same of size() pieces of `count` elements, of which rank r gets piece r. `to` may be that piece of `from`.
+  void reduce_scatter(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
+                      Queue queue = nullptr);
+  /// All ranks' `count` elements, one rank after the other. `from` may be the rank's own piece of `to`.
+  void all_gather(const void* from, void* to, int64_t count, DType dtype, Queue queue = nullptr);
+  /// Piece r of `from` becomes piece rank() of rank r's `to`; each of `count` elements. They must not overlap.
+  void all_to_all(const void* from, void* to, int64_t count, DType dtype, Queue queue = nullptr);
+  /// `data` of rank `root`, to all.
+  void broadcast(void* data, int64_t count, DType dtype, int root, Queue queue = nullptr);
+  /// Waits for the receiver to receive; two ranks that both send first wait for ever (or get an error): see send_recv.
+  void send(const void* from, int64_t count, DType dtype, int to_rank, Queue queue = nullptr);
+  void recv(void* to, int64_t count, DType dtype, int from_rank, Queue queue = nullptr);
+  /// Both at once, for rings and pipelines.
+  void send_recv(const void* from, int64_t send_count, int to_rank, void* to, int64_t recv_count, int from_rank,
+                 DType dtype, Queue queue = nullptr);
+  /// On return (or, on a queue, after it) all ranks have called it.
+  void barrier(Queue queue = nullptr);
+
+  /// The sum over slots in their one order (backend/slot_tree.h): the same bits on any number of ranks that hold them.
+  /// `parts` are this rank's subtrees, tree.parts(rank()), each of `count` elements. Each addition rounds to `dtype`,
+  /// as the op add does. `scratch` has ordered_scratch_bytes(). `to` may be parts[0].
+  void ordered_all_reduce(std::span<const void* const> parts, void* to, int64_t count, DType dtype,
+                          const SlotTree& tree, void* scratch, Queue queue = nullptr);
+  /// The same of size() pieces of `count` elements, of which rank r gets piece r.
+  void ordered_reduce_scatter(std::span<const void* const> parts, void* to, int64_t count, DType dtype,
+                              const SlotTree& tree, void* scratch, Queue queue = nullptr);
+  /// Enough for either, of parts of `elements` in all.
+  int64_t ordered_scratch_bytes(int64_t elements, DType dtype, const SlotTree& tree) const;
+
+  /// What each rank has to say, in the order of ranks: texts of any length, between hosts. Waits.
+  std::vector<std::string> exchange(std::string_view mine);
+  /// A communicator of some of these ranks; `members` are ranks of this one and contain rank(). All ranks call it at
+  /// the same time, each with its own list, which its members share.
+  std::unique_ptr<Communicator> split(const std::string& axis, std::span<const int> members);
+
+  /// From any thread: calls under way and all later ones, of all ranks of the world, fail with this reason.
+  virtual void abort(std::string_view why) = 0;
+  /// Throws if the world was aborted, or if work on a queue has failed meanwhile; to be called where results of the
+  /// queue are waited for.
+  virtual void check() = 0;
+
+  /// "rank 3 of axis 'data'": for messages; ranks are the world's.
+  std::string name_of(int rank) const;
+
+ protected:
+  /// Before each call, also one of no elements.
+  virtual void begin(const CommunicatorCall& call) = 0;
+  virtual void do_all_reduce(const void* from, void* to, int64_t count, DType dtype, Reduction reduction, Queue) = 0;
+  virtual void do_reduce_scatter(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
+                                 Queue) = 0;
+  virtual void do_all_gather(const void* from, void* to, int64_t count, DType dtype, Queue) = 0;
+  virtual void do_all_to_all(const void* from, void* to, int64_t count, DType dtype, Queue) = 0;
+  virtual void do_broadcast(void* data, int64_t count, DType dtype, int root, Queue) = 0;
+  /// A rank below 0: nothing in that direction.
+  virtual void do_send_recv(const void* from, int64_t send_count, int to_rank, void* to, int64_t recv_count,
+                            int from_rank, DType dtype, Queue) = 0;
+  virtual void do_barrier(Queue) = 0;
+  /// The pieces, each of `count` elements and with its level, folded as SlotTree::order says.
+  virtual void add_tree(std::span<const TreePiece> pieces, void* to, int64_t count, DType dtype, Queue) = 0;
+  virtual std::vector<std::string> do_exchange(std::string_view mine) = 0;
+  virtual std::unique_ptr<Communicator> do_split(Membership membership) = 0;
+
+ private:
+  void start(const CommunicatorCall& call);
+
+  Membership membership_;
+};
+
+}  // namespace tokamak

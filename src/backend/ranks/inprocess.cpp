@@ -1,0 +1,228 @@
+#include "backend/ranks/inprocess.h"
+
+#include "backend/ranks/host_communicator.h"
+#include "base/error.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace tokamak {
+namespace {
+
+// What all groups of a run share.
+struct World {
+  explicit World(const InProcessOptions& o) : options(o) {}
+
+  // The first reason stays. Under the mutex.
+  void fail(std::string why) {
+    if (failure.empty()) failure = std::move(why);
+    changed.notify_all();
+  }
+
+  const InProcessOptions options;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string failure;  // empty: none
+};
+
+// What one rank leaves for another one to read.
+struct Post {
+  bool full = false;
+  bool reading = false;  // by the other rank, outside of the mutex
+  CommunicatorCall call;
+  const void* data = nullptr;
+  int64_t bytes = 0;
+};
+
+struct Group {
+  Group(std::shared_ptr<World> w, int size)
+      : world(std::move(w)), posts(size_t(size) * size_t(size)), left(size_t(size), false) {}
+
+  Post& post(int from, int to) { return posts[size_t(from) * left.size() + size_t(to)]; }
+
+  std::shared_ptr<World> world;
+  std::vector<Post> posts;
+  std::vector<bool> left;  // ranks whose communicator is gone
+  // Splits that some of their members have not come to yet: by the number of the split and its first member.
+  std::map<std::pair<int64_t, int>, std::shared_ptr<Group>> splits;
+  std::map<std::pair<int64_t, int>, int> came;
+};
+
+class InProcess : public HostCommunicator {
+ public:
+  InProcess(std::shared_ptr<Group> group, Membership membership)
+      : HostCommunicator(std::move(membership)), group_(std::move(group)), world_(*group_->world) {}
+  ~InProcess() override {
+    std::lock_guard lock(world_.mutex);
+    group_->left[size_t(rank())] = true;
+    world_.changed.notify_all();
+  }
+
+  void abort(std::string_view why) override {
+    std::lock_guard lock(world_.mutex);
+    world_.fail(std::string(why));
+  }
+  void check() override {
+    std::lock_guard lock(world_.mutex);
+    throw_if_failed();
+  }
+
+ protected:
+  void transfer(std::span<const Outgoing> out, std::span<const Incoming> in) override {
+    std::unique_lock lock(world_.mutex);
+    std::vector<int> peers = post_all(out, in);
+    try {
+      for (int peer : peers) meet(lock, peer);
+      for (const Incoming& message : in) read(lock, message);
+      for (int peer : peers) group_->post(peer, rank()).full = false;
+      world_.changed.notify_all();
+      for (int peer : peers) wait(lock, peer, [&] { return !group_->post(rank(), peer).full; });
+    } catch (...) {
+      withdraw(lock, peers);
+      throw;
+    }
+  }
+
+  std::unique_ptr<Communicator> do_split(Membership membership) override {
+    std::lock_guard lock(world_.mutex);
+    std::pair<int64_t, int> key{splits_++, membership.ranks[0]};
+    std::shared_ptr<Group>& group = group_->splits[key];
+    int size = int(membership.ranks.size());
+    if (!group) group = std::make_shared<Group>(group_->world, size);
+    auto made = std::make_unique<InProcess>(group, std::move(membership));
+    if (++group_->came[key] == size) group_->splits.erase(key), group_->came.erase(key);
+    return made;
+  }
+
+ private:
+  // The ranks that take part.
+  std::vector<int> post_all(std::span<const Outgoing> out, std::span<const Incoming> in) {
+    std::vector<int> peers;
+    for (const Outgoing& message : out) {
+      group_->post(rank(), message.to) = {true, false, call(), message.data, message.bytes};
+      peers.push_back(message.to);
+    }
+    for (const Incoming& message : in) {
+      if (std::find(peers.begin(), peers.end(), message.from) != peers.end()) continue;
+      group_->post(rank(), message.from) = {true, false, call(), nullptr, 0};
+      peers.push_back(message.from);
+    }
+    world_.changed.notify_all();
+    return peers;
+  }
+
+  void meet(std::unique_lock<std::mutex>& lock, int peer) {
+    const Post& theirs = group_->post(peer, rank());
+    wait(lock, peer, [&] { return theirs.full; });
+    if (fit(call(), rank(), theirs.call, peer)) return;
+    world_.fail(fmt::format("[{}] expected the same call on all ranks, got {} on {} and {} on {}", axis(),
+                            to_string(call()), name_of(rank()), to_string(theirs.call), name_of(peer)));
+    throw_if_failed();
+  }
+
+  void read(std::unique_lock<std::mutex>& lock, const Incoming& message) {
+    Post& theirs = group_->post(message.from, rank());
+    TOKAMAK_CHECK(theirs.bytes == message.bytes, "[{}] {}: {} bytes came, not {}", axis(), to_string(call()),
+                  theirs.bytes, message.bytes);
+    if (message.bytes == 0) return;
+    throw_if_failed();
+    theirs.reading = true;
+    lock.unlock();
+    std::memcpy(message.data, theirs.data, size_t(message.bytes));
+    lock.lock();
+    theirs.reading = false;
+    world_.changed.notify_all();
+  }
+
+  // Of a call that failed: nobody reads this rank's memory any more when it returns.
+  void withdraw(std::unique_lock<std::mutex>& lock, std::span<const int> peers) {
+    for (int peer : peers) {
+      Post& mine = group_->post(rank(), peer);
+      world_.changed.wait(lock, [&] { return !mine.reading; });
+      mine.full = false;
+    }
+  }
+
+  template <class Ready>
+  void wait(std::unique_lock<std::mutex>& lock, int peer, const Ready& ready) {
+    using namespace std::chrono;
+    auto deadline = steady_clock::now() + duration_cast<nanoseconds>(duration<double>(world_.options.timeout_seconds));
+    auto over = [&] { return !world_.failure.empty() || ready() || group_->left[size_t(peer)]; };
+    bool in_time = world_.changed.wait_until(lock, deadline, over);
+    throw_if_failed();
+    if (ready()) return;
+    world_.fail(in_time ? fmt::format("[{}] {} waits in {} for {}, which has ended", axis(), name_of(rank()),
+                                      to_string(call()), name_of(peer))
+                        : fmt::format("[{}] {} has waited {} s in {} for {}", axis(), name_of(rank()),
+                                      world_.options.timeout_seconds, to_string(call()), name_of(peer)));
+    throw_if_failed();
+  }
+
+  void throw_if_failed() const {
+    if (!world_.failure.empty()) throw CommunicationError(world_.failure);
+  }
+
+  std::shared_ptr<Group> group_;
+  World& world_;
+  int64_t splits_ = 0;
+};
+
+// What was thrown first, by any rank.
+class FirstError {
+ public:
+  void take(std::exception_ptr error) {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+void run_rank(Communicator& world, const std::function<void(Communicator&)>& body, FirstError& first) {
+  try {
+    body(world);
+  } catch (const std::exception& error) {
+    first.take(std::current_exception());  // before others learn of it
+    world.abort(fmt::format("{} failed: {}", world.name_of(world.rank()), error.what()));
+  }
+}
+
+}  // namespace
+
+void run_ranks(int ranks, const std::function<void(Communicator& world)>& body, const InProcessOptions& options) {
+  TOKAMAK_CHECK(ranks > 0, "{} ranks", ranks);
+  auto group = std::make_shared<Group>(std::make_shared<World>(options), ranks);
+  Membership membership{.axis = "world", .ranks = {}, .rank = 0};
+  for (int rank = 0; rank < ranks; ++rank) membership.ranks.push_back(rank);
+  std::vector<std::unique_ptr<InProcess>> worlds;
+  for (; membership.rank < ranks; ++membership.rank) worlds.push_back(std::make_unique<InProcess>(group, membership));
+  FirstError first;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    try {
+      threads.emplace_back([&first, &body, world = std::move(worlds[size_t(rank)])] { run_rank(*world, body, first); });
+    } catch (const std::system_error& error) {
+      group->world->mutex.lock();
+      group->world->fail("not all ranks could be started");
+      group->world->mutex.unlock();
+      for (std::thread& thread : threads) thread.join();
+      user_error("[mesh] cannot start {} threads: {}; use fewer ranks, or allow more threads (ulimit -u)", ranks,
+                 error.code().message());
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  first.rethrow();
+}
+
+}  // namespace tokamak

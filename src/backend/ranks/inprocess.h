@@ -1,0 +1,19 @@
+// Ranks that are threads of this process, in the CPU's memory: for tests, and for trying a mesh on any machine. Every
+// call is compared with those of the ranks that it meets. Tests: tests/backend/ranks.
+#pragma once
+
+#include "backend/communicator.h"
+
+#include <functional>
+
+namespace tokamak {
+
+struct InProcessOptions {
+  double timeout_seconds = 600;  // that a rank waits for another one in a call
+};
+
+/// Runs body(world) on as many threads, each with its rank's communicator of all, called 'world'. When a body throws,
+/// the other ranks' calls fail; what was thrown first is thrown here, when all threads have ended.
+void run_ranks(int ranks, const std::function<void(Communicator& world)>& body, const InProcessOptions& options = {});
+
+}  // namespace tokamak
