@@ -60,7 +60,16 @@ Command find_command(const std::string& name) {
              did_you_mean(name, known));
 }
 
-int run_command(std::vector<std::string> arguments) {
+/// Between loops libgomp's threads spin for milliseconds, which costs a busy machine dearly and gains nothing on a
+/// quiet one. It reads its settings before main(), so the program starts itself once more, unless the user has chosen.
+void let_threads_sleep(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  ::execv("/proc/self/exe", argv);  // where that fails, the program just goes on
+}
+
+/// `argv` is what the program was started with.
+int run_command(std::vector<std::string> arguments, char** argv) {
   std::string name = take_name(arguments);
   if (std::string help = group_help(name); !help.empty()) {
     bool wanted = take_option(arguments, {"--help", "-h"});
@@ -80,10 +89,13 @@ int run_command(std::vector<std::string> arguments) {
     user_error(
         "[--print-config] expected a command that takes a run file, got {}; `tokamak {} --help` lists its options",
         name, name);
+  let_threads_sleep(argv);  // not before: what only prints starts once
   return command.run(arguments);
 }
 
-int run_program(std::vector<std::string> arguments) {
+int run_program(char** argv) {
+  std::vector<std::string> arguments;
+  for (char** argument = argv + 1; *argument; ++argument) arguments.emplace_back(*argument);
   if (arguments.empty()) {
     print_to_stderr(program_help());
     return kUserErrorStatus;
@@ -92,7 +104,7 @@ int run_program(std::vector<std::string> arguments) {
   if (name == "help" && arguments.size() > 1) {
     arguments.erase(arguments.begin());
     arguments.push_back("--help");
-    return run_command(arguments);
+    return run_command(arguments, argv);
   }
   if (name == "--help" || name == "-h" || name == "help") {
     fmt::print("{}", program_help());
@@ -102,21 +114,13 @@ int run_program(std::vector<std::string> arguments) {
     fmt::print("tokamak {}\nCUDA: {}\n", kVersion, cuda::library_versions());
     return 0;
   }
-  return run_command(std::move(arguments));
-}
-
-/// Between loops libgomp's threads spin for milliseconds, which costs a busy machine dearly and gains nothing on a
-/// quiet one. It reads its settings before main(), so the program starts itself once more, unless the user has chosen.
-void let_threads_sleep(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-  ::setenv("OMP_WAIT_POLICY", "passive", 1);
-  ::execv("/proc/self/exe", argv);  // where that fails, the program just goes on
+  return run_command(std::move(arguments), argv);
 }
 
 /// Runs the program and says what went wrong; the exit status.
-int run_and_explain(std::vector<std::string> arguments) {
+int run_and_explain(char** argv) {
   try {
-    return run_program(std::move(arguments));
+    return run_program(argv);
   } catch (const UserError& error) {
     print_to_stderr(fmt::format("error: {}\n", printable(error.what())));
   } catch (const std::filesystem::filesystem_error& error) {
@@ -149,11 +153,10 @@ void print_config(const std::vector<Field>& fields) { fmt::print("{}", print_tom
 
 }  // namespace tokamak
 
-int main(int argc, char** argv) {
+int main(int, char** argv) {
   using namespace tokamak;
-  let_threads_sleep(argv);
   raise_open_file_limit();
   explain_bus_errors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit (ulimit -f) is an error with a message
-  return finish_output(run_and_explain({argv + 1, argv + argc}));
+  return finish_output(run_and_explain(argv));
 }

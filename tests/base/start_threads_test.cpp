@@ -1,32 +1,18 @@
 #include "base/start_threads.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 
 #include "base/ordered_pipeline.h"
+#include "tests/support/address_space.h"
 
 namespace tokamak {
 namespace {
 
-rlim_t address_space() {
-  rlim_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * 4096;
-}
-
-// Sanitizers reserve terabytes, and need more of them at any time.
-bool has_sanitizer() { return address_space() > rlim_t(1) << 40; }
-
-// Room for the stacks of some threads. Root has no limit of threads, so it is the memory for their stacks that lacks.
-void leave_address_space(rlim_t bytes) {
-  rlimit limit = {address_space() + bytes, RLIM_INFINITY};
-  if (::setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(9);
-}
+using test::has_sanitizer, test::kSanitized, test::leave_address_space;
 
 TEST(StartThreads, AllOfThem) {
   std::atomic<int> sum = 0;
@@ -35,7 +21,7 @@ TEST(StartThreads, AllOfThem) {
 }
 
 TEST(StartThreads, APipelineWorksWithThoseThatItGets) {
-  if (has_sanitizer()) GTEST_SKIP() << "no limit of the address space under a sanitizer";
+  if (has_sanitizer()) GTEST_SKIP() << kSanitized;
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto work = [] {
     leave_address_space(rlim_t(200) << 20);
@@ -49,7 +35,7 @@ TEST(StartThreads, APipelineWorksWithThoseThatItGets) {
 }
 
 TEST(StartThreads, NoneIsAMessage) {
-  if (has_sanitizer()) GTEST_SKIP() << "no limit of the address space under a sanitizer";
+  if (has_sanitizer()) GTEST_SKIP() << kSanitized;
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto work = [] {
     leave_address_space(1 << 20);

@@ -47,7 +47,8 @@ class DeviceFunction {
 
 class KernelCompiler {
  public:
-  /// `cache`: folder that CodeCache works in; empty: none. `threads`: 0 for one per core.
+  /// `cache`: folder that CodeCache works in; empty: none. `threads`: 0 for one per core; fewer where the system
+  /// refuses more, UserError when it refuses all.
   KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads = 0);
   ~KernelCompiler();
   KernelCompiler(const KernelCompiler&) = delete;
