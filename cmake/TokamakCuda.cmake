@@ -19,7 +19,13 @@ set(TOKAMAK_CUDA ${cuda_found})  # from here on yes or no
 
 add_library(tokamak_cuda_libraries INTERFACE)
 if(TOKAMAK_CUDA)
-  target_link_libraries(tokamak_cuda_libraries INTERFACE CUDA::cudart_static CUDA::cublasLt CUDA::nvrtc)
+  target_link_libraries(tokamak_cuda_libraries INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  # cuBLASLt and NVRTC are opened when they are needed (src/backend/cuda/libraries/): only where they are is linked in.
+  foreach(library cublasLt nvrtc)
+    get_target_property(file CUDA::${library} IMPORTED_LOCATION)
+    cmake_path(GET file PARENT_PATH folder)
+    target_link_options(tokamak_cuda_libraries INTERFACE LINKER:-rpath,${folder})
+  endforeach()
   message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION}")
   include(TokamakCudnn)
 else()

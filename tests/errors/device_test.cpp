@@ -41,17 +41,22 @@ TEST_F(Device, VersionNamesTheLibrariesOrWhatIsMissing) {
   ProgramResult result = run_program(folder_.path(), {"--version"});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.out.rfind("tokamak ", 0), 0u) << result.out;
-  EXPECT_TRUE(has(result.out, "\nCUDA: runtime ") || has(result.out, "\nCUDA: not built in; install")) << result.out;
+  EXPECT_TRUE(has(result.out, "\nCUDA: built with toolkit ") || has(result.out, "\nCUDA: not built in; install"))
+      << result.out;
 }
 
-// A library that does not open stands before the one that may be there.
-TEST_F(Device, StartsWhereCudnnDoesNotOpen) {
-  std::ofstream(folder_ / "libcudnn.so.9").flush();
+// Libraries that do not open stand before those that may be there.
+TEST_F(Device, WorksOnTheCpuWhereTheLibrariesForGpusDoNotOpen) {
+  for (const char* name :
+       {"libcudnn.so.9", "libcublasLt.so.12", "libcublasLt.so.13", "libnvrtc.so.12", "libnvrtc.so.13", "libcuda.so.1"})
+    std::ofstream(folder_ / name).flush();
   ::setenv("LD_LIBRARY_PATH", folder_.path().c_str(), 1);
-  ProgramResult result = run_program(folder_.path(), {"--version"});
+  ProgramResult version = run_program(folder_.path(), {"--version"}), explained = explain("cpu"), gpu = explain("cuda");
   ::unsetenv("LD_LIBRARY_PATH");
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "no cuDNN (") || has(result.out, "CUDA: not built in")) << result.out;
+  EXPECT_EQ(version.status, 0) << version.err;
+  EXPECT_TRUE(has(version.out, "no cuDNN (") || has(version.out, "CUDA: not built in")) << version.out;
+  EXPECT_EQ(explained.status, 0) << explained.err;
+  expect_refused(gpu, {"[cuda] expected", "use --device=cpu"});
 }
 
 }  // namespace

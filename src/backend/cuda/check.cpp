@@ -1,7 +1,5 @@
 #include "backend/cuda/check.h"
 
-#include "backend/cuda/driver.h"
-
 #include <fmt/core.h>
 
 namespace tokamak::cuda {
@@ -11,8 +9,8 @@ std::string describe(cudaError_t status) {
 }
 std::string describe(CUresult status) {
   const char *name = nullptr, *text = nullptr;
-  driver().cuGetErrorName(status, &name);
-  driver().cuGetErrorString(status, &text);
+  cuGetErrorName(status, &name);
+  cuGetErrorString(status, &text);
   return fmt::format("{} ({})", text ? text : "unknown error", name ? name : std::to_string(int(status)));
 }
 std::string describe(nvrtcResult status) { return nvrtcGetErrorString(status); }

@@ -24,7 +24,8 @@ struct DeviceInfo {
 /// Whether this program was built with CUDA.
 bool is_built();
 
-/// Of the libraries that the program uses, or what it takes to have them. Asks no device.
+/// Of the libraries that the program was built with and of the cuDNN that it finds, or what it takes to have them. Asks
+/// no device, and opens no library that takes long.
 std::string library_versions();
 
 /// Number of usable GPUs; 0 where there is no driver.

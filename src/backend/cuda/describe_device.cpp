@@ -12,10 +12,18 @@ constexpr int kOldestMajor = 8;  // bf16 and asynchronous copies
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
+std::string blas_version(size_t number) {
+  return fmt::format("cuBLASLt {}.{}.{}", number / 10000, number % 10000 / 100, number % 100);
+}
+
+// As they are loaded: cuDNN uses cuBLASLt and NVRTC as well, and finds those that are open.
 std::string list_versions() {
-  int driver = 0;
+  int driver = 0, runtime = 0, nvrtc_major = 0, nvrtc_minor = 0;
   cudaDriverGetVersion(&driver);
-  return fmt::format("driver for CUDA {}, {}", version(driver), library_versions());
+  cudaRuntimeGetVersion(&runtime);
+  nvrtcVersion(&nvrtc_major, &nvrtc_minor);
+  return fmt::format("driver for CUDA {}, runtime {}, NVRTC {}.{}, {}, {}", version(driver), version(runtime),
+                     nvrtc_major, nvrtc_minor, blas_version(cublasLtGetVersion()), cudnn_version());
 }
 
 int64_t attribute(cudaDeviceAttr name, int ordinal) {
@@ -36,12 +44,8 @@ std::filesystem::path absolute_path(const char* variable) {
 bool is_built() { return true; }
 
 std::string library_versions() {
-  int runtime = 0, nvrtc_major = 0, nvrtc_minor = 0;
-  cudaRuntimeGetVersion(&runtime);
-  nvrtcVersion(&nvrtc_major, &nvrtc_minor);
-  size_t blas = cublasLtGetVersion();
-  return fmt::format("runtime {}, NVRTC {}.{}, cuBLASLt {}.{}.{}, {}", version(runtime), nvrtc_major, nvrtc_minor,
-                     blas / 10000, blas % 10000 / 100, blas % 100, cudnn_version());
+  return fmt::format("built with toolkit {}, {}; {}", version(CUDART_VERSION), blas_version(CUBLAS_VERSION),
+                     cudnn_version());
 }
 
 int device_count() {

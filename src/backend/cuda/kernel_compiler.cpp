@@ -1,7 +1,5 @@
 #include "backend/cuda/kernel_compiler.h"
 
-#include "backend/cuda/driver.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,10 +14,9 @@ constexpr int kStaticSharedLimit = 48 << 10;  // above it a function must ask
 void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void** arguments) const {
   CUfunction function = get();
   if (s.shared_bytes > kStaticSharedLimit)
-    TOKAMAK_CUDA(
-        driver().cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, s.shared_bytes));
-  CUresult status = driver().cuLaunchKernel(function, s.grid.x, s.grid.y, s.grid.z, s.block.x, s.block.y, s.block.z,
-                                            unsigned(s.shared_bytes), stream, arguments, nullptr);
+    TOKAMAK_CUDA(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, s.shared_bytes));
+  CUresult status = cuLaunchKernel(function, s.grid.x, s.grid.y, s.grid.z, s.block.x, s.block.y, s.block.z,
+                                   unsigned(s.shared_bytes), stream, arguments, nullptr);
   if (status != CUDA_SUCCESS)
     throw_cuda_error("cuLaunchKernel",
                      fmt::format("kernel {}, grid ({}, {}, {}), block {}, {} bytes of shared memory: {}", name_,
@@ -39,7 +36,7 @@ KernelCompiler::~KernelCompiler() {
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  for (CUmodule module : loaded_modules_) driver().cuModuleUnload(module);
+  for (CUmodule module : loaded_modules_) cuModuleUnload(module);
 }
 
 std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, const std::string& source) {
@@ -55,7 +52,7 @@ std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, con
   if (!function) {
     auto lookup = [name, built = module->second] {
       CUfunction found = nullptr;
-      TOKAMAK_CUDA(driver().cuModuleGetFunction(&found, built.get(), name.c_str()));
+      TOKAMAK_CUDA(cuModuleGetFunction(&found, built.get(), name.c_str()));
       return found;
     };
     function = std::make_shared<DeviceFunction>(name, std::async(std::launch::deferred, lookup).share());
@@ -89,7 +86,7 @@ CUmodule KernelCompiler::build(const std::string& source) {
   std::string code = code_for(source);
   TOKAMAK_CUDA(cudaSetDevice(device_));
   CUmodule module = nullptr;
-  TOKAMAK_CUDA(driver().cuModuleLoadData(&module, code.c_str()));
+  TOKAMAK_CUDA(cuModuleLoadData(&module, code.c_str()));
   std::lock_guard lock(mutex_);
   loaded_modules_.push_back(module);
   return module;

@@ -2,10 +2,10 @@
 
 #include "backend/cuda/check.h"
 #include "backend/cuda/embedded_sources.h"
+#include "backend/cuda/libraries/late_library.h"
 #include "base/error.h"
 #include "base/sha256.h"
 
-#include <dlfcn.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,7 +17,9 @@ namespace {
 
 struct ProgramHolder {
   nvrtcProgram program = nullptr;
-  ~ProgramHolder() { nvrtcDestroyProgram(&program); }
+  ~ProgramHolder() {
+    if (program) nvrtcDestroyProgram(&program);
+  }
 };
 
 // Headers of which device code gets another version.
@@ -56,9 +58,8 @@ std::string compiler_build() {
   int major = 0, minor = 0;
   TOKAMAK_CUDA(nvrtcVersion(&major, &minor));
   std::string build = fmt::format("nvrtc {}.{}", major, minor);
-  Dl_info library{};
   struct stat file {};
-  if (::dladdr(reinterpret_cast<void*>(&nvrtcVersion), &library) && ::stat(library.dli_fname, &file) == 0)
+  if (::stat(nvrtc_library().path().c_str(), &file) == 0)
     build += fmt::format(", {} bytes of {}", file.st_size, file.st_mtime);
   return build + "\n";
 }

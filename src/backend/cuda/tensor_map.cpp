@@ -11,9 +11,9 @@ CUtensorMap tensor_map(const void* base, DType dtype, const std::array<int64_t, 
   cuuint64_t strides[] = {size[0] * 2, size[0] * size[1] * 2};  // bytes, of all but the first
   cuuint32_t boxes[] = {cuuint32_t(box[0]), cuuint32_t(box[1]), cuuint32_t(box[2])}, each[] = {1, 1, 1};
   auto type = dtype == DType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  TOKAMAK_CUDA(driver().cuTensorMapEncodeTiled(&map, type, 3, const_cast<void*>(base), size, strides, boxes, each,
-                                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  TOKAMAK_CUDA(cuTensorMapEncodeTiled(&map, type, 3, const_cast<void*>(base), size, strides, boxes, each,
+                                      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   return map;
 }
 

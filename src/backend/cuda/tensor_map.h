@@ -1,8 +1,9 @@
 // How the copy engine sees a tensor (kernels/hopper.cuh).
 #pragma once
 
-#include "backend/cuda/driver.h"
 #include "graph/type.h"
+
+#include <cuda.h>
 
 #include <array>
 #include <cstdint>

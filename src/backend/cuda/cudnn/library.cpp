@@ -2,34 +2,32 @@
 // is open. A front-end that calls others gets those from the library itself, on which the program then depends.
 #include "backend/cuda/cudnn/library.h"
 
-#include "base/error.h"
+#include "backend/cuda/libraries/late_library.h"
 
 #include <cudnn.h>
-#include <dlfcn.h>
 
 namespace tokamak::cuda {
 namespace {
 
-void* open_library() {
-  // Where it was at build time is in the program's own search path.
-  static void* const library = ::dlopen("libcudnn.so.9", RTLD_NOW | RTLD_GLOBAL);
+const LateLibrary& cudnn_library() {
+  static const LateLibrary library("libcudnn.so.9", "install cuDNN 9");
   return library;
-}
-
-template <auto* function>
-auto find(const char* name) {
-  static void* const found = open_library() ? ::dlsym(open_library(), name) : nullptr;
-  TOKAMAK_CHECK(found, "cuDNN has no {}", name);
-  return reinterpret_cast<decltype(function)>(found);
 }
 
 }  // namespace
 
-bool cudnn_opens() { return open_library() != nullptr; }
+bool cudnn_opens() { return cudnn_library().is_open(); }
 
 }  // namespace tokamak::cuda
 
-using tokamak::cuda::find;
+namespace {
+
+template <auto* function>
+auto* find(const char* name) {
+  return tokamak::cuda::cudnn_library().find<function>(name);
+}
+
+}  // namespace
 
 size_t cudnnGetVersion() { return find<&cudnnGetVersion>("cudnnGetVersion")(); }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
