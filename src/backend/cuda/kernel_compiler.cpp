@@ -1,5 +1,7 @@
 #include "backend/cuda/kernel_compiler.h"
 
+#include "base/start_threads.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -26,7 +28,7 @@ void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void
 KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads)
     : device_(device), architecture_(architecture), cache_(cache) {
   if (threads <= 0) threads = std::max(1, int(std::thread::hardware_concurrency()));
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  threads_ = start_threads(threads, [this](int) { work(); });
 }
 
 KernelCompiler::~KernelCompiler() {
