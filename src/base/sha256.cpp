@@ -42,6 +42,13 @@ void add_block(std::string_view block, State& state) {
   for (size_t i = 0; i < 8; ++i) state[i] += add[i];
 }
 
+std::string bytes_of_hex(std::string_view hex) {
+  std::string bytes;
+  auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes += char(digit(hex[i]) << 4 | digit(hex[i + 1]));
+  return bytes;
+}
+
 }  // namespace
 
 std::string sha256(std::string_view data) {
@@ -56,6 +63,16 @@ std::string sha256(std::string_view data) {
   for (uint32_t word : state)
     for (int shift = 28; shift >= 0; shift -= 4) hex += "0123456789abcdef"[word >> shift & 15];
   return hex;
+}
+
+std::string hmac_sha256(std::string_view key, std::string_view data) {
+  constexpr size_t kBlock = 64;
+  std::string padded = key.size() > kBlock ? bytes_of_hex(sha256(key)) : std::string(key);
+  padded.resize(kBlock, '\0');
+  std::string inner = padded, outer = padded;
+  for (char& c : inner) c = char(c ^ 0x36);
+  for (char& c : outer) c = char(c ^ 0x5c);
+  return sha256(outer + bytes_of_hex(sha256(inner + std::string(data))));
 }
 
 }  // namespace tokamak

@@ -59,6 +59,12 @@ int usable_cpus(int cpus) {
 
 int64_t resident_bytes() { return read_kib("/proc/self/status", "VmRSS:"); }
 
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 void raise_open_file_limit() {
   rlimit limit;
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

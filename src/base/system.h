@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace tokamak {
 
@@ -17,6 +18,9 @@ int64_t resident_bytes();
 
 /// Seconds since the process began, to a hundredth; 0 where that is unknown.
 double process_seconds();
+
+/// What the machine calls itself, for messages.
+std::string host_name();
 
 /// Lets the process open as many files as its hard limit allows: the usual soft limit of 1024 is less than large data
 /// has shards. Changes nothing where the system refuses.

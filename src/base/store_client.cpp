@@ -1,0 +1,189 @@
+#include "base/store_client.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+
+#include "base/error.h"
+#include "base/socket.h"
+#include "base/store_server.h"
+#include "base/system.h"
+
+namespace tokamak {
+namespace {
+
+constexpr double kGraceSeconds = 10;  // in which the store tells that a wait is over
+
+}  // namespace
+
+StoreClient::StoreClient(Options options)
+    : options_(std::move(options)), reader_(kStoreMaxBytes), exceptions_(std::uncaught_exceptions()) {
+  socket_ = connect_to(options_.host, options_.port, deadline_in(options_.timeout_seconds));
+  watch_connection(socket_.get());
+  join();
+  listener_ = std::thread([this] { listen(); });
+}
+
+StoreClient::~StoreClient() {
+  {
+    std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  if (std::uncaught_exceptions() == exceptions_) send({"leave"});
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  listener_.join();
+}
+
+void StoreClient::join() {
+  constexpr double kAnswerSeconds = 10;
+  Frame hello = receive_one(reader_, kAnswerSeconds);
+  if (hello.size() != 2 || hello[0] != kStoreProtocol)
+    user_error(
+        "[rendezvous] expected rank 0 of this version of Tokamak on port {} of {}, got something else; set MASTER_PORT "
+        "to a port that is free",
+        options_.port, options_.host);
+  std::string nonce = random_nonce(), rank = std::to_string(options_.rank), world = std::to_string(options_.world);
+  std::string host = host_name(), who = encode_frame({rank, world, host});
+  send({"join", nonce, rank, world, host, store_proof(options_.token, "client", hello[1], nonce, who)});
+  Frame reply = receive_one(reader_, kAnswerSeconds);
+  if (reply.size() == 2 && reply[0] == "refused") throw UserError(reply[1]);
+  if (reply != Frame{"joined", store_proof(options_.token, "server", hello[1], nonce, who)})
+    user_error("[rendezvous] expected rank 0 of this run on port {} of {}, got one that does not know its token",
+               options_.port, options_.host);
+}
+
+Frame StoreClient::receive_one(FrameReader& reader, double seconds) {
+  for (Deadline deadline = deadline_in(seconds);;) {
+    if (std::optional<Frame> frame = reader.next()) return *frame;
+    pollfd ready = {socket_.get(), POLLIN, 0};
+    int count = ::poll(&ready, 1, milliseconds_left(deadline));
+    char bytes[4096];
+    ssize_t got = count > 0 ? ::recv(socket_.get(), bytes, sizeof bytes, 0) : 0;
+    if ((count < 0 || got < 0) && errno == EINTR) continue;
+    if (got <= 0)
+      user_error("[rendezvous] expected an answer of rank 0 from port {} of {}, got none; see what listens there",
+                 options_.port, options_.host);
+    reader.append({bytes, size_t(got)});
+  }
+}
+
+void StoreClient::send(const Frame& frame) {
+  std::lock_guard lock(sending_);
+  send_all(socket_.get(), encode_frame(frame));  // a broken connection is noticed where it is listened to
+}
+
+void StoreClient::listen() {
+  try {
+    while (true) {
+      while (std::optional<Frame> frame = reader_.next()) handle(std::move(*frame));
+      char bytes[65536];
+      ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      reader_.append({bytes, size_t(got)});
+    }
+  } catch (const UserError&) {
+    // As if the connection broke.
+  }
+  fail_locally(fmt::format("rank 0 on {} is gone: the connection to its store broke", options_.host));
+}
+
+void StoreClient::handle(Frame frame) {
+  if (frame.size() == 2 && frame[0] == "failed") return fail_locally(frame[1]);
+  if (frame.size() < 2 || frame[0] != "done") user_error("[rendezvous] expected an answer");
+  std::lock_guard lock(mutex_);
+  auto found = replies_.find(std::atoll(frame[1].c_str()));
+  if (found == replies_.end()) return;
+  frame.erase(frame.begin(), frame.begin() + 2);
+  found->second = std::move(frame);
+  changed_.notify_all();
+}
+
+void StoreClient::fail_locally(const std::string& reason) {
+  std::lock_guard calling(calling_);
+  {
+    std::lock_guard lock(mutex_);
+    if (leaving_ || !failure_.empty()) return;
+    failure_ = reason;
+    changed_.notify_all();
+  }
+  for (auto& [id, call] : subscribers_) call(reason);
+}
+
+// {kind, request, ...}: the request's number is put in here.
+Frame StoreClient::ask(Frame request) {
+  int64_t id;
+  {
+    std::lock_guard lock(mutex_);
+    id = requests_++;
+    replies_[id];
+  }
+  request.insert(request.begin() + 1, std::to_string(id));
+  std::string what = request[0] + " " + request[2];
+  send(request);
+  std::unique_lock lock(mutex_);
+  auto deadline = deadline_in(options_.timeout_seconds + kGraceSeconds);
+  bool in_time = changed_.wait_until(lock, deadline, [&] { return replies_[id] || !failure_.empty(); });
+  std::optional<Frame> reply = std::move(replies_.extract(id).mapped());
+  if (reply) return *reply;
+  if (!in_time)
+    throw RunFailure(fmt::format("[rendezvous] rank 0 has not answered '{}' in {} s", what, options_.timeout_seconds));
+  throw RunFailure(failure_);
+}
+
+void StoreClient::set(const std::string& key, const std::string& value) { ask({"set", key, value}); }
+
+std::string StoreClient::get(const std::string& key) {
+  Frame reply = ask({"get", key, std::to_string(int64_t(options_.timeout_seconds * 1000))});
+  TOKAMAK_CHECK(reply.size() == 1, "a value of {} texts", reply.size());
+  return reply[0];
+}
+
+std::string StoreClient::take(const std::string& key) {
+  Frame reply = ask({"take", key, std::to_string(int64_t(options_.timeout_seconds * 1000))});
+  TOKAMAK_CHECK(reply.size() == 1, "a value of {} texts", reply.size());
+  return reply[0];
+}
+
+std::vector<std::string> StoreClient::exchange(const std::string& key, int index, int size, const std::string& value) {
+  Frame reply = ask({"exchange", key, std::to_string(int64_t(options_.timeout_seconds * 1000)), std::to_string(index),
+                     std::to_string(size), value});
+  TOKAMAK_CHECK(reply.size() == size_t(size), "{} texts of {} ranks", reply.size(), size);
+  return reply;
+}
+
+void StoreClient::fail(const std::string& reason) {
+  send({"fail", reason});
+  fail_locally(reason);
+}
+
+std::string StoreClient::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void StoreClient::check() const {
+  std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw RunFailure(failure_);
+}
+
+int StoreClient::on_failure(std::function<void(const std::string& reason)> call) {
+  std::lock_guard calling(calling_);
+  std::string reason = failure();
+  if (!reason.empty()) call(reason);
+  subscribers_[++subscriptions_] = std::move(call);
+  return subscriptions_;
+}
+
+void StoreClient::unsubscribe(int subscription) {
+  std::lock_guard calling(calling_);
+  subscribers_.erase(subscription);
+}
+
+std::string StoreClient::address() const { return local_address(socket_.get()); }
+
+}  // namespace tokamak

@@ -1,0 +1,98 @@
+// One rank's connection to the store of a run (base/store_server.h). Tests: tests/base/store_test.cpp.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/file.h"
+#include "base/frames.h"
+
+namespace tokamak {
+
+/// The run has failed: a rank is gone or gave up, the store is gone, or a wait is over. The same text on all ranks
+/// where the store could tell them.
+class RunFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// For any thread.
+class StoreClient {
+ public:
+  struct Options {
+    std::string host;
+    int port = 0;
+    int rank = 0;
+    int world = 1;
+    std::string token;
+    double timeout_seconds = 300;  // of every wait
+  };
+
+  /// Connects, trying until the timeout while nobody serves, and joins. UserError when it is turned away.
+  explicit StoreClient(Options options);
+  /// Leaves; while an exception is under way it breaks the connection instead, so that others learn of it.
+  ~StoreClient();
+  StoreClient(const StoreClient&) = delete;
+  StoreClient& operator=(const StoreClient&) = delete;
+
+  int rank() const { return options_.rank; }
+  int world() const { return options_.world; }
+
+  void set(const std::string& key, const std::string& value);
+  /// Waits until it is set.
+  std::string get(const std::string& key);
+  /// The same, and removes it.
+  std::string take(const std::string& key);
+  /// Waits until `size` ranks have called it with this key, each with another index below `size`; their values in the
+  /// order of indices. The key is free again afterwards.
+  std::vector<std::string> exchange(const std::string& key, int index, int size, const std::string& value);
+
+  /// Ends the run: every wait of every rank fails with this reason.
+  void fail(const std::string& reason);
+  /// Why the run has failed; empty: it has not.
+  std::string failure() const;
+  /// Throws RunFailure if it has.
+  void check() const;
+
+  /// Is called once, on a thread of the client, when the run fails, or at once if it has. It must not wait for the
+  /// store. After unsubscribe() it is not running and is not called any more.
+  int on_failure(std::function<void(const std::string& reason)> call);
+  void unsubscribe(int subscription);
+
+  /// This machine's address, as the connection has it.
+  std::string address() const;
+
+ private:
+  void join();
+  Frame receive_one(FrameReader& reader, double seconds);
+  Frame ask(Frame request);
+  void listen();
+  void handle(Frame frame);
+  void fail_locally(const std::string& reason);
+  void send(const Frame& frame);
+
+  Options options_;
+  FileDescriptor socket_;
+  FrameReader reader_;
+  int exceptions_;  // under way when this was made
+  std::mutex sending_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int64_t, std::optional<Frame>> replies_;  // by request; none yet while it is waited for
+  int64_t requests_ = 0;
+  std::string failure_;
+  bool leaving_ = false;
+  std::recursive_mutex calling_;  // while subscribers are called
+  std::map<int, std::function<void(const std::string&)>> subscribers_;
+  int subscriptions_ = 0;
+  std::thread listener_;
+};
+
+}  // namespace tokamak

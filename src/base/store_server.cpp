@@ -1,0 +1,384 @@
+#include "base/store_server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/frames.h"
+#include "base/sha256.h"
+#include "base/socket.h"
+
+namespace tokamak {
+namespace {
+
+constexpr size_t kMaxGreeting = 4096;  // bytes of a stranger's message
+constexpr double kGreetingSeconds = 10;
+constexpr double kFarewellSeconds = 5;
+constexpr size_t kMaxStrangers = 1000;
+
+struct Connection {
+  FileDescriptor socket;
+  FrameReader in{kMaxGreeting};
+  std::string out;
+  std::string nonce = random_nonce();
+  Deadline greeting = deadline_in(kGreetingSeconds);
+  int rank = -1;  // not joined yet
+  std::string host;
+  bool left = false;
+  bool closing = false;  // when `out` is sent
+};
+
+// A request that cannot be answered yet.
+struct Waiter {
+  int64_t connection;
+  std::string id;
+  Deadline deadline;
+  bool take = false;
+};
+
+struct Exchange {
+  std::vector<std::optional<std::string>> values;
+  std::vector<Waiter> waiters;
+};
+
+// "1, 3": those that have not come.
+std::string missing(const Exchange& exchange) {
+  std::string text;
+  for (size_t i = 0; i < exchange.values.size(); ++i)
+    if (!exchange.values[i]) text += fmt::format("{}{}", text.empty() ? "" : ", ", i);
+  return text;
+}
+
+int number_in(const std::string& text, int least, int most) {
+  size_t end = 0;
+  int number = -1;
+  try {
+    number = std::stoi(text, &end);
+  } catch (const std::exception&) {
+  }
+  if (end != text.size() || number < least || number > most)
+    user_error("[rendezvous] expected a number from {} to {}, got another", least, most);
+  return number;
+}
+
+}  // namespace
+
+std::string random_nonce() {
+  std::random_device device;
+  std::string nonce;
+  for (int i = 0; i < 8; ++i) nonce += fmt::format("{:08x}", uint32_t(device()));
+  return nonce;
+}
+
+std::string store_proof(const std::string& token, const std::string& role, const std::string& server_nonce,
+                        const std::string& client_nonce, const std::string& who) {
+  return hmac_sha256(token, encode_frame({kStoreProtocol, role, server_nonce, client_nonce, who}));
+}
+
+// All but what other threads ask for belongs to the service's thread.
+class StoreServer::Service {
+ public:
+  Service(const std::string& host, int port, int world, std::string token)
+      : listener_(listen_on(host, port)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        port_(port_of(listener_.get())), world_(world), token_(std::move(token)), hosts_(size_t(world)),
+        address_(local_loopback(host)) {
+    TOKAMAK_CHECK(wake_.is_open() && world > 0, "a store for {} ranks", world);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Service() {
+    stopping_ = true;
+    uint64_t one = 1;
+    if (::write(wake_.get(), &one, sizeof one) < 0) {
+      // The service looks by itself every second.
+    }
+    thread_.join();
+  }
+
+  int port() const { return port_; }
+  std::string address() const {
+    std::lock_guard lock(mutex_);
+    return address_;
+  }
+
+ private:
+  static std::string local_loopback(const std::string& host) { return host == "::1" ? host : "127.0.0.1"; }
+
+  void serve() {
+    std::optional<Deadline> end;
+    while (true) {
+      if (stopping_ && !end) end = deadline_in(kFarewellSeconds);
+      if (end && (all_gone() || milliseconds_left(*end) == 0)) return;
+      wait();
+      expire();
+    }
+  }
+
+  bool all_gone() const {
+    return std::none_of(connections_.begin(), connections_.end(), [](const auto& entry) {
+      const Connection& connection = entry.second;
+      return connection.rank >= 0 && (!connection.left || !connection.out.empty());
+    });
+  }
+
+  void wait() {
+    std::vector<pollfd> polled = {{listener_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    std::vector<int64_t> ids;
+    for (auto& [id, connection] : connections_) {
+      polled.push_back({connection.socket.get(), short(connection.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+      ids.push_back(id);
+    }
+    if (::poll(polled.data(), polled.size(), next_wake()) <= 0) return;
+    if (polled[1].revents) {
+      uint64_t count = 0;
+      while (::read(wake_.get(), &count, sizeof count) > 0) {
+      }
+    }
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (polled[i + 2].revents) attend(ids[i], polled[i + 2].revents);
+    if (polled[0].revents) accept_all();
+  }
+
+  // A second is soon enough for what is not a message.
+  int next_wake() const {
+    int wake = 1000;
+    for (const auto& [key, exchange] : exchanges_)
+      for (const Waiter& waiter : exchange.waiters) wake = std::min(wake, milliseconds_left(waiter.deadline));
+    for (const auto& [key, waiters] : key_waiters_)
+      for (const Waiter& waiter : waiters) wake = std::min(wake, milliseconds_left(waiter.deadline));
+    return wake;
+  }
+
+  void accept_all() {
+    while (true) {
+      FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket.is_open()) return;
+      if (connections_.size() > size_t(world_) + kMaxStrangers) continue;  // it is closed
+      watch_connection(socket.get());
+      int64_t id = next_connection_++;
+      connections_[id].socket = std::move(socket);
+      send(id, {kStoreProtocol, connections_[id].nonce});
+    }
+  }
+
+  void attend(int64_t id, short events) {
+    Connection& connection = connections_.at(id);
+    bool open = true;
+    if (events & (POLLIN | POLLHUP | POLLERR)) open = read(id);
+    if (open && connections_.contains(id)) open = flush(connection);
+    if (!open || (connection.closing && connection.out.empty())) close(id);
+  }
+
+  // False: the peer is gone, or says what no rank says.
+  bool read(int64_t id) {
+    Connection& connection = connections_.at(id);
+    char bytes[65536];
+    ssize_t got = ::recv(connection.socket.get(), bytes, sizeof bytes, 0);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    if (got <= 0) return false;
+    connection.in.append({bytes, size_t(got)});
+    try {
+      while (std::optional<Frame> frame = connection.in.next()) {
+        if (connection.closing) return true;
+        connection.rank < 0 ? greet(id, *frame) : answer(id, *frame);
+      }
+    } catch (const UserError&) {
+      return false;
+    }
+    return true;
+  }
+
+  static bool flush(Connection& connection) {
+    while (!connection.out.empty()) {
+      ssize_t sent = ::send(connection.socket.get(), connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0) return errno == EAGAIN;
+      connection.out.erase(0, size_t(sent));
+    }
+    return true;
+  }
+
+  void close(int64_t id) {
+    auto found = connections_.find(id);
+    bool lost = found->second.rank >= 0 && !found->second.left;
+    std::string why =
+        fmt::format("rank {} on {} is gone: its connection broke", found->second.rank, found->second.host);
+    connections_.erase(found);
+    if (lost) fail(why);
+  }
+
+  void send(int64_t id, const Frame& frame) {
+    auto found = connections_.find(id);
+    if (found == connections_.end()) return;
+    found->second.out += encode_frame(frame);
+    flush(found->second);  // what is left, and a broken connection, is seen by poll
+  }
+
+  void refuse(int64_t id, const std::string& reason) {
+    connections_.at(id).closing = true;
+    send(id, {"refused", reason});
+  }
+
+  // {"join", nonce, rank, world, host, proof}
+  void greet(int64_t id, const Frame& frame) {
+    Connection& connection = connections_.at(id);
+    if (frame.size() != 6 || frame[0] != "join") user_error("[rendezvous] a stranger");
+    std::string who = encode_frame({frame[2], frame[3], frame[4]});
+    if (frame[5] != store_proof(token_, "client", connection.nonce, frame[1], who))
+      return refuse(id,
+                    "[rendezvous] expected the token of the run, got another; give all ranks the same TOKAMAK_TOKEN");
+    int world = number_in(frame[3], 1, 1 << 20), rank = number_in(frame[2], 0, world - 1);
+    std::string problem = problem_with(rank, world, frame[4]);
+    if (!problem.empty()) fail(problem);
+    if (!failure_.empty()) return refuse(id, failure_);
+    connection.rank = rank;
+    connection.host = hosts_[size_t(rank)] = frame[4];
+    connection.in.set_max_bytes(kStoreMaxBytes);
+    note_address(connection.socket.get());
+    send(id, {"joined", store_proof(token_, "server", connection.nonce, frame[1], who)});
+  }
+
+  std::string problem_with(int rank, int world, const std::string& host) const {
+    if (world != world_)
+      return fmt::format(
+          "[rendezvous] expected {} ranks, as rank 0 was told, got rank {} on {} of {}; start all ranks with "
+          "the same number of them",
+          world_, rank, host, world);
+    if (!hosts_[size_t(rank)].empty())
+      return fmt::format("[rendezvous] expected rank {} once, got it on {} and on {}; give each process another rank",
+                         rank, hosts_[size_t(rank)], host);
+    return "";
+  }
+
+  void note_address(int socket) {
+    std::string reached = local_address(socket);
+    std::lock_guard lock(mutex_);
+    if (!is_loopback(reached)) address_ = reached;
+  }
+
+  void answer(int64_t id, const Frame& frame) {
+    if (frame.empty()) user_error("[rendezvous] an empty request");
+    const std::string& kind = frame[0];
+    if (kind == "leave") {
+      connections_.at(id).left = true;
+    } else if (kind == "fail" && frame.size() == 2) {
+      fail(frame[1]);
+    } else if (!failure_.empty()) {
+      // The rank has been told.
+    } else if (kind == "set" && frame.size() == 4) {
+      set(frame[2], frame[3]);
+      send(id, {"done", frame[1]});
+    } else if ((kind == "get" || kind == "take") && frame.size() == 4) {
+      get(frame[2], {id, frame[1], waits_until(frame[3]), kind == "take"});
+    } else if (kind == "exchange" && frame.size() == 7) {
+      int size = number_in(frame[5], 1, 1 << 20), index = number_in(frame[4], 0, size - 1);
+      exchange(frame[2], index, size, frame[6], {id, frame[1], waits_until(frame[3])});
+    } else {
+      user_error("[rendezvous] an unknown request");
+    }
+  }
+
+  static Deadline waits_until(const std::string& milliseconds) {
+    return deadline_in(number_in(milliseconds, 0, 1 << 30) * 1e-3);
+  }
+
+  void set(const std::string& key, const std::string& value) {
+    values_[key] = value;
+    auto waiting = key_waiters_.extract(key);
+    if (waiting.empty()) return;
+    for (const Waiter& waiter : waiting.mapped()) get(key, waiter);
+  }
+
+  void get(const std::string& key, const Waiter& waiter) {
+    auto found = values_.find(key);
+    if (found == values_.end()) return key_waiters_[key].push_back(waiter);
+    send(waiter.connection, {"done", waiter.id, found->second});
+    if (waiter.take) values_.erase(found);
+  }
+
+  void exchange(const std::string& key, int index, int size, const std::string& value, const Waiter& waiter) {
+    Exchange& all = exchanges_[key];
+    if (all.values.empty()) all.values.resize(size_t(size));
+    if (int(all.values.size()) != size || all.values[size_t(index)])
+      return fail(
+          fmt::format("[rendezvous] expected one text of each of {} ranks for '{}', got two of one, or another number "
+                      "of ranks, from rank {}",
+                      all.values.size(), key, connections_.at(waiter.connection).rank));
+    all.values[size_t(index)] = value;
+    all.waiters.push_back(waiter);
+    if (int(all.waiters.size()) < size) return;
+    Exchange complete = std::move(exchanges_.extract(key).mapped());
+    Frame values;
+    for (std::optional<std::string>& one : complete.values) values.push_back(std::move(*one));
+    for (const Waiter& one : complete.waiters) {
+      Frame reply = {"done", one.id};
+      reply.insert(reply.end(), values.begin(), values.end());
+      send(one.connection, reply);
+    }
+  }
+
+  void expire() {
+    std::vector<int64_t> silent;
+    for (auto& [id, connection] : connections_)
+      if (connection.rank < 0 && milliseconds_left(connection.greeting) == 0) silent.push_back(id);
+    for (int64_t id : silent) close(id);
+    for (const auto& [key, exchange] : exchanges_)
+      for (const Waiter& waiter : exchange.waiters)
+        if (milliseconds_left(waiter.deadline) == 0)
+          return fail(fmt::format("[rendezvous] expected {} ranks for '{}' in time, but these have not come: {}",
+                                  exchange.values.size(), key, missing(exchange)));
+    for (const auto& [key, waiters] : key_waiters_)
+      for (const Waiter& waiter : waiters)
+        if (milliseconds_left(waiter.deadline) == 0)
+          return fail(fmt::format("[rendezvous] rank {} has waited too long for '{}'", rank_of(waiter), key));
+  }
+
+  int rank_of(const Waiter& waiter) const {
+    auto found = connections_.find(waiter.connection);
+    return found == connections_.end() ? -1 : found->second.rank;
+  }
+
+  // The first reason stays.
+  void fail(const std::string& reason) {
+    if (!failure_.empty()) return;
+    failure_ = reason;
+    exchanges_.clear();
+    key_waiters_.clear();
+    for (auto& [id, connection] : connections_)
+      if (connection.rank >= 0) send(id, {"failed", reason});
+  }
+
+  FileDescriptor listener_, wake_;
+  const int port_, world_;
+  const std::string token_;
+  std::map<int64_t, Connection> connections_;
+  int64_t next_connection_ = 0;
+  std::vector<std::string> hosts_;  // by rank; empty: it has not joined
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::vector<Waiter>> key_waiters_;
+  std::map<std::string, Exchange> exchanges_;
+  std::string failure_;
+  mutable std::mutex mutex_;
+  std::string address_;  // under the mutex
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+StoreServer::StoreServer(const std::string& host, int port, int world, std::string token)
+    : service_(std::make_unique<Service>(host, port, world, std::move(token))) {}
+StoreServer::~StoreServer() = default;
+int StoreServer::port() const { return service_->port(); }
+std::string StoreServer::address() const { return service_->address(); }
+
+}  // namespace tokamak

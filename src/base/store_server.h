@@ -1,0 +1,36 @@
+// A small store over TCP, by which the ranks of a run find each other, agree, and learn that one of them has failed.
+// Rank 0 serves it; all ranks, also rank 0, are its clients (base/store_client.h). Who joins proves that it knows the
+// token (HMAC-SHA256 of numbers drawn for it); what is sent is not encrypted. Strangers are turned away; a rank of the
+// right token and a wrong world ends the run, as does one whose connection breaks. Tests: tests/base/store_test.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace tokamak {
+
+class StoreServer {
+ public:
+  /// Serves in a thread of its own. Port 0: any that is free. UserError when the port is taken.
+  StoreServer(const std::string& host, int port, int world, std::string token);
+  /// Waits some seconds for ranks that have not left yet.
+  ~StoreServer();
+
+  int port() const;
+  /// The address of this machine that ranks of other machines have reached; one of the loopback while none has.
+  std::string address() const;
+
+ private:
+  class Service;
+  std::unique_ptr<Service> service_;
+};
+
+/// What proves that one knows the token: both sides, each for its own role ("client", "server").
+std::string store_proof(const std::string& token, const std::string& role, const std::string& server_nonce,
+                        const std::string& client_nonce, const std::string& who);
+std::string random_nonce();
+
+inline constexpr const char* kStoreProtocol = "tokamak-store-1";
+inline constexpr size_t kStoreMaxBytes = 64 << 20;  // of a message
+
+}  // namespace tokamak
