@@ -5,24 +5,16 @@
 #pragma once
 
 #include "backend/slot_tree.h"
+#include "base/communication_error.h"
 #include "graph/type.h"
 
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tokamak {
-
-/// A call that could not be done: ranks that call different things, a rank that is gone, a link that broke, a time that
-/// is over. Names axis, ranks and operation. The communicator, and those split from the same world, are then of no more
-/// use.
-class CommunicationError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 enum class Reduction { kSum, kMax };
 
@@ -67,9 +59,10 @@ struct Membership {
   int rank = 0;            // this one's index in it
 };
 
-/// Pointers are in the backend's memory. Every operation may be recorded (Backend::record) where its queue may.
-/// All ranks get the same bits from all_reduce. The order of its sum is the library's; those that Tokamak adds itself
-/// (on the CPU) are added in the order of ranks, in f32 for bf16 and f16, and rounded once.
+/// Pointers are in the backend's memory. Calls throw CommunicationError; so do those that would wait for a rank that is
+/// gone. Every operation may be recorded (Backend::record) where its queue may. All ranks get the same bits from
+/// all_reduce. The order of its sum is the library's; those that Tokamak adds itself (on the CPU) are added in the
+/// order of ranks, in f32 for bf16 and f16, and rounded once.
 class Communicator {
  public:
   explicit Communicator(Membership membership) : membership_(std::move(membership)) {}

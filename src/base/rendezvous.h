@@ -9,8 +9,8 @@ namespace tokamak {
 
 class Rendezvous {
  public:
-  /// Returns when all ranks have joined. UserError or RunFailure, on all ranks that have come, when they have not
-  /// within the timeout, or do not belong together.
+  /// Returns when all ranks have joined. UserError or CommunicationError, on all ranks that have come, when they have
+  /// not within the timeout, or do not belong together.
   explicit Rendezvous(const RankPlace& place, double timeout_seconds = 300);
 
   StoreClient& store() { return *client_; }

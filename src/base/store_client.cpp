@@ -131,8 +131,9 @@ Frame StoreClient::ask(Frame request) {
   std::optional<Frame> reply = std::move(replies_.extract(id).mapped());
   if (reply) return *reply;
   if (!in_time)
-    throw RunFailure(fmt::format("[rendezvous] rank 0 has not answered '{}' in {} s", what, options_.timeout_seconds));
-  throw RunFailure(failure_);
+    throw CommunicationError(
+        fmt::format("[rendezvous] rank 0 has not answered '{}' in {} s", what, options_.timeout_seconds));
+  throw CommunicationError(failure_);
 }
 
 void StoreClient::set(const std::string& key, const std::string& value) { ask({"set", key, value}); }
@@ -168,7 +169,7 @@ std::string StoreClient::failure() const {
 
 void StoreClient::check() const {
   std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw RunFailure(failure_);
+  if (!failure_.empty()) throw CommunicationError(failure_);
 }
 
 int StoreClient::on_failure(std::function<void(const std::string& reason)> call) {

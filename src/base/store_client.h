@@ -6,22 +6,15 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/communication_error.h"
 #include "base/file.h"
 #include "base/frames.h"
 
 namespace tokamak {
-
-/// The run has failed: a rank is gone or gave up, the store is gone, or a wait is over. The same text on all ranks
-/// where the store could tell them.
-class RunFailure : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// For any thread.
 class StoreClient {
@@ -58,7 +51,7 @@ class StoreClient {
   void fail(const std::string& reason);
   /// Why the run has failed; empty: it has not.
   std::string failure() const;
-  /// Throws RunFailure if it has.
+  /// Throws CommunicationError if it has.
   void check() const;
 
   /// Is called once, on a thread of the client, when the run fails, or at once if it has. It must not wait for the

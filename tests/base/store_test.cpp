@@ -38,7 +38,7 @@ void on_ranks(int world, const Body& body) {
 std::string failure_of(const std::function<void()>& body) {
   try {
     body();
-  } catch (const RunFailure& failure) {
+  } catch (const CommunicationError& failure) {
     return failure.what();
   } catch (const UserError& error) {
     return error.what();
@@ -222,7 +222,7 @@ TEST(Store, FailReachesAllRanksWithOneMessage) {
     EXPECT_EQ(failure_of([&] { client.exchange("x", rank, 5, ""); }), "rank 2: disk full");
     EXPECT_EQ(reason.get_future().get(), "rank 2: disk full");
     EXPECT_EQ(client.failure(), "rank 2: disk full");
-    EXPECT_THROW(client.check(), RunFailure);
+    EXPECT_THROW(client.check(), CommunicationError);
     client.unsubscribe(subscription);
     client.on_failure([&](const std::string&) { ++told; });  // at once
   });

@@ -1,0 +1,23 @@
+# TOKAMAK_GLOO: whether ranks on CPUs can be processes. gloo_file names the file of src/backend/ranks/gloo/ that is built;
+# tokamak_gloo carries the library.
+set(TOKAMAK_GLOO "auto" CACHE STRING "Ranks on CPUs as processes, by Gloo: on, off or auto (when it is found)")
+set_property(CACHE TOKAMAK_GLOO PROPERTY STRINGS auto on off)
+find_path(TOKAMAK_GLOO_INCLUDE gloo/rendezvous/context.h)
+find_library(TOKAMAK_GLOO_LIBRARY NAMES gloo)
+mark_as_advanced(TOKAMAK_GLOO_INCLUDE TOKAMAK_GLOO_LIBRARY)
+
+add_library(tokamak_gloo INTERFACE)
+set(gloo_file absent)
+if(TOKAMAK_GLOO STREQUAL "off")
+  message(STATUS "Ranks as processes on CPUs: not built, TOKAMAK_GLOO=off")
+elseif(TOKAMAK_GLOO STREQUAL "auto" AND TOKAMAK_SANITIZE STREQUAL "thread")
+  message(STATUS "Ranks as processes on CPUs: not built, as ThreadSanitizer cannot see inside Gloo")
+elseif(TOKAMAK_GLOO_INCLUDE AND TOKAMAK_GLOO_LIBRARY)
+  set(gloo_file gloo_communicator)
+  target_include_directories(tokamak_gloo SYSTEM INTERFACE ${TOKAMAK_GLOO_INCLUDE})
+  target_link_libraries(tokamak_gloo INTERFACE ${TOKAMAK_GLOO_LIBRARY})
+elseif(TOKAMAK_GLOO STREQUAL "on")
+  message(FATAL_ERROR "TOKAMAK_GLOO=on, but Gloo was not found. Install it with: apt-get install libgloo-dev")
+else()
+  message(STATUS "Ranks as processes on CPUs: not built, Gloo was not found (apt-get install libgloo-dev)")
+endif()

@@ -1,0 +1,112 @@
+#include "backend/ranks/gloo.h"
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/error.h"
+#include "base/rendezvous.h"
+#include "tests/support/communicator_suite.h"
+#include "tests/support/spawn_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <future>
+
+namespace tokamak::test {
+namespace {
+
+constexpr const char* kNoGloo = "this program was built without Gloo";
+
+// Each rank a thread with a world of its own by Gloo: starting processes takes longer.
+void on_threads(int ranks, const std::function<void(Communicator& world)>& body, double seconds = 60) {
+  StoreServer server("127.0.0.1", 0, ranks, "t");
+  std::vector<std::future<void>> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.push_back(std::async(std::launch::async, [&, rank] {
+      StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = rank, .world = ranks, .token = "t"});
+      auto world = make_gloo_world(store, {.address = "127.0.0.1", .timeout_seconds = seconds});
+      body(*world);
+    }));
+  for (std::future<void>& thread : threads) thread.get();
+}
+
+class GlooSuite : public testing::TestWithParam<int> {};
+
+TEST_P(GlooSuite, IsRightOnThreads) {
+  if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
+  on_threads(GetParam(), [](Communicator& world) {
+    std::unique_ptr<Backend> backend = cpu::make_backend();
+    for (const SuiteCase& suite_case : communicator_suite()) {
+      SCOPED_TRACE(suite_case.name);
+      suite_case.run({world, *backend});
+    }
+    world.barrier();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Gloo, GlooSuite, testing::Values(1, 3, 8));
+
+class GlooProcesses : public testing::TestWithParam<int> {};
+
+TEST_P(GlooProcesses, SuiteIsRight) {
+  if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
+  std::vector<int> statuses = spawn_ranks(GetParam(), [](const RankPlace& place) {
+    Rendezvous rendezvous(place, 60);
+    auto world = make_gloo_world(rendezvous.store(), {.address = rendezvous.address()});
+    std::unique_ptr<Backend> backend = cpu::make_backend();
+    for (const SuiteCase& suite_case : communicator_suite()) {
+      SCOPED_TRACE(suite_case.name);
+      suite_case.run({*world, *backend});
+    }
+    world->barrier();
+  });
+  EXPECT_EQ(statuses, std::vector<int>(size_t(GetParam()), 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Gloo, GlooProcesses, testing::Values(2, 4));
+
+TEST(Gloo, WrongCallsEndInAnErrorOnAllRanks) {
+  if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
+  for (int ranks : {2, 4})
+    for (const WrongCase& wrong : wrong_cases())
+      on_threads(
+          ranks,
+          [&](Communicator& world) {
+            std::unique_ptr<Backend> backend = cpu::make_backend();
+            expect_communication_error(wrong, {world, *backend});
+          },
+          3);  // four that all send first wait in a circle
+}
+
+// The others learn of it in an axis of which it is no member, too.
+TEST(Gloo, ProcessThatIsKilledStopsTheOthersWithinSeconds) {
+  if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
+  std::vector<int> statuses = spawn_ranks(4, [](const RankPlace& place) {
+    Rendezvous rendezvous(place, 60);
+    auto begin = std::chrono::steady_clock::now();
+    try {
+      auto world = make_gloo_world(rendezvous.store(), {.address = rendezvous.address()});
+      int first = place.rank / 2 * 2;
+      auto pair = world->split("pair", std::vector<int>{first, first + 1});
+      if (place.rank == 3) ::raise(SIGKILL);
+      while (true) pair->barrier();
+    } catch (const CommunicationError& error) {
+      EXPECT_NE(std::string(error.what()).find("rank 3 on "), std::string::npos) << error.what();
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));  // not the ten minutes of a call
+  });
+  statuses.resize(4);
+  EXPECT_EQ(std::vector<int>(statuses.begin(), statuses.begin() + 3), std::vector<int>(3, 0));
+  if (!std::getenv("TOKAMAK_TEST_IS_RANK")) {
+    EXPECT_TRUE(WIFSIGNALED(statuses[3]));
+  }
+}
+
+TEST(Gloo, SaysWhatItTakesWhereItIsNotBuilt) {
+  if (gloo_is_built()) GTEST_SKIP() << "this program was built with Gloo";
+  StoreServer server("127.0.0.1", 0, 1, "");
+  StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = 0, .world = 1, .token = ""});
+  EXPECT_THROW(make_gloo_world(store, {}), UserError);
+}
+
+}  // namespace
+}  // namespace tokamak::test
