@@ -25,6 +25,12 @@ bool is_checkpoint_name(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// What does not tell its kind is not left out: opening it tells why.
+bool may_be_folder(const fs::directory_entry& entry) {
+  std::error_code error;
+  return entry.is_directory(error) || error;
+}
+
 fs::path temporary_name(const fs::path& path) { return path.string() + std::string(kTemporary); }
 
 void remove_quietly(const fs::path& path) {
@@ -56,11 +62,9 @@ std::string checkpoint_name(int64_t step) { return fmt::format("{}{:08}", kPrefi
 std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   std::vector<fs::path> found;
   std::error_code error;
-  fs::directory_iterator entries(checkpoints, error);
+  for (fs::directory_iterator at(checkpoints, error), end; !error && at != end; at.increment(error))
+    if (is_checkpoint_name(at->path().filename().string()) && may_be_folder(*at)) found.push_back(at->path());
   if (error && error.value() != ENOENT) file_error("read the folder", checkpoints, error.value());
-  for (const fs::directory_entry& entry : entries)
-    if (is_checkpoint_name(entry.path().filename().string()) && entry.is_directory(error))
-      found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;
 }

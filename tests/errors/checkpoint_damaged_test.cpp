@@ -136,6 +136,17 @@ TEST_F(DamagedCheckpoint, AStateThatMakesNoSense) {
   EXPECT_EQ(find_checkpoint(out_.path(), nullptr)->path, paths_[1]);
 }
 
+// Taken for no checkpoint, the only one would be begun anew over.
+TEST_F(DamagedCheckpoint, WhatCannotBeLookedAtIsNotPassedOver) {
+  fs::create_symlink("step_00000009", out_ / "checkpoints/step_00000009");
+  std::vector<std::string> warnings;
+  EXPECT_EQ(find_checkpoint(out_.path(), &warnings)->path, paths_[2]);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("step_00000009"), std::string::npos) << warnings[0];
+  for (const fs::path& path : paths_) fs::remove_all(path);
+  expect_user_error([&] { find_checkpoint(out_.path(), nullptr); }, {"expected a good checkpoint, got 1 damaged"});
+}
+
 TEST_F(DamagedCheckpoint, APipeIsNotWaitedFor) {
   for (const char* name : kFiles) {
     fs::path file = paths_[2] / name;
