@@ -1,0 +1,79 @@
+"""A work folder in which the program runs, disturbed or not, and the count of what held."""
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TIMEOUT = 120
+
+Result = namedtuple("Result", "status out err")
+
+
+def complaint(result):
+    """What is wrong with the end of a run that was disturbed: done, or an error with a message, is all that may be."""
+    refused = result.status == 1 and "error:" in result.err
+    return "" if result.status == 0 or refused else f"it ended with {result.status}: {result.err[-600:]}"
+
+
+class Work:
+    def __init__(self, program, seed, folder):
+        self.program = program
+        self.random = random.Random(seed)
+        self.folder = folder
+        self.rows = []      # command, kind, cases, held
+        self.failures = []
+        self.shim = folder / "faults.so"
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-o", self.shim, HERE / "faults.c", "-ldl"],
+                       check=True)
+
+    def start(self, arguments, limit=None, **chaos):
+        """`chaos`: the settings of faults.c, in small letters; `limit`: of the size of files."""
+        env = dict(os.environ, OMP_WAIT_POLICY="passive")
+        if chaos:
+            env.update({f"CHAOS_{name.upper()}": str(value) for name, value in chaos.items()}, LD_PRELOAD=str(self.shim))
+        before = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
+        return subprocess.Popen([self.program, *arguments], cwd=self.folder, env=env, text=True, preexec_fn=before,
+                                errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def end(self, process):
+        try:
+            out, err = process.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            err += "\n(it hung)"
+        return Result(process.returncode, out, err)
+
+    def run(self, arguments, **how):
+        return self.end(self.start(arguments, **how))
+
+    def run_ok(self, arguments):
+        result = self.run(arguments)
+        if result.status != 0:
+            sys.exit(f"chaos: {' '.join(arguments)} ended with {result.status} on its own: {result.err}")
+        return result
+
+    def calls(self, arguments, **chaos):
+        """How many calls a whole run makes."""
+        count = self.folder / "count"
+        self.run(arguments, count=count, **chaos)
+        return int(count.read_text())
+
+    def remove(self, name):
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def cases(self, command, kind, cases, check):
+        """`check` of each case says what is wrong."""
+        held = 0
+        for case in cases:
+            wrong = check(case)
+            held += not wrong
+            if wrong:
+                self.failures.append(f"{command}, {kind}, {case}: {wrong}")
+        self.rows.append((command, kind, len(cases), held))
