@@ -2,6 +2,7 @@
 // operands lie, is the plan's business.
 #pragma once
 
+#include "backend/queue.h"
 #include "graph/graph.h"
 
 #include <functional>
@@ -76,6 +77,8 @@ class Backend {
   virtual std::unique_ptr<Kernel> compile_on(int /*stream*/, const Graph& graph, const Node& node) {
     return compile(graph, node);
   }
+  /// That stream, for what is not a kernel (backend/communicator.h).
+  virtual Queue queue(int /*stream*/) { return nullptr; }
   virtual std::unique_ptr<StreamEvent> make_event() { return std::make_unique<StreamEvent>(); }
   /// To be called when kernels were compiled, before they run for good: gives back memory that it took to choose
   /// them, and writes the choices down.

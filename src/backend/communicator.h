@@ -4,6 +4,7 @@
 // communicator by itself. Tests: tests/backend/ranks, one suite for all of them.
 #pragma once
 
+#include "backend/queue.h"
 #include "backend/slot_tree.h"
 #include "base/communication_error.h"
 #include "graph/type.h"
@@ -17,9 +18,6 @@
 namespace tokamak {
 
 enum class Reduction { kSum, kMax };
-
-/// The stream of a GPU (cudaStream_t) on which an operation is queued; null on the CPU, where it is done on return.
-using Queue = void*;
 
 /// One call, as far as it must fit the calls of other ranks.
 struct CommunicatorCall {
@@ -118,7 +116,11 @@ class Communicator {
   /// queue are waited for.
   virtual void check() = 0;
 
-  /// "rank 3 of axis 'data'": for messages; ranks are the world's.
+  /// Whether calls are compared with those of other ranks before they are queued, where that takes time (nccl; at first
+  /// they are). All ranks call it at the same place.
+  virtual void compare_calls(bool /*on*/) {}
+
+  /// "rank 3", as the world counts: for messages.
   std::string name_of(int rank) const;
 
  protected:

@@ -185,6 +185,8 @@ class CudaBackend : public Backend {
     return make_kernel(streams_.at(stream), graph, node);
   }
 
+  Queue queue(int stream) override { return streams_.at(stream).queue(); }
+
   std::unique_ptr<StreamEvent> make_event() override { return std::make_unique<CudaEvent>(streams_); }
 
   void end_compiling() override { context_.matmuls().end_tuning(); }

@@ -1,5 +1,6 @@
-// What backend/cuda/cuda_backend.h is in a program built without CUDA.
+// What backend/cuda/cuda_backend.h and nccl.h are in a program built without CUDA.
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/nccl.h"
 #include "base/error.h"
 
 namespace tokamak::cuda {
@@ -22,5 +23,9 @@ std::string generated_source(const Node&) { fail(); }
 std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&) { fail(); }
 Platform measure_platform(Backend&, int) { fail(); }
 Platform nominal_platform() { fail(); }
+bool nccl_is_built() { return false; }
+bool nccl_opens() { return false; }
+std::unique_ptr<Communicator> make_nccl_world(StoreClient&, const NcclOptions&) { fail(); }
+std::string tree_sum_source(DType, std::span<const TreePiece>) { fail(); }
 
 }  // namespace tokamak::cuda

@@ -1,0 +1,32 @@
+# TOKAMAK_NCCL: whether ranks can be GPUs. nccl_files names the files of src/backend/cuda/nccl/ that are built; tokamak_nccl
+# carries what they need. The library itself is opened when it is needed.
+set(TOKAMAK_NCCL "auto" CACHE STRING "Ranks on GPUs, by NCCL: on, off or auto (when its header is found)")
+set_property(CACHE TOKAMAK_NCCL PROPERTY STRINGS auto on off)
+# Python's packages (nvidia-nccl-cu12, -cu13) bring the header as well.
+set(nccl_python)
+if(TOKAMAK_PYTHON)
+  execute_process(COMMAND ${TOKAMAK_PYTHON} -c "import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])"
+                  OUTPUT_VARIABLE nccl_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+find_path(TOKAMAK_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${nccl_python}/include)
+find_library(TOKAMAK_NCCL_LIBRARY NAMES nccl libnccl.so.2
+             HINTS ${TOKAMAK_NCCL_INCLUDE}/../lib ${TOKAMAK_NCCL_INCLUDE}/../lib64 ${CUDAToolkit_LIBRARY_DIR})
+mark_as_advanced(TOKAMAK_NCCL_INCLUDE TOKAMAK_NCCL_LIBRARY)
+
+add_library(tokamak_nccl INTERFACE)
+set(nccl_files absent)
+if(TOKAMAK_NCCL STREQUAL "off")
+  message(STATUS "Ranks on GPUs: not built, TOKAMAK_NCCL=off")
+elseif(TOKAMAK_NCCL_INCLUDE)
+  set(nccl_files library nccl_run nccl_communicator)
+  target_include_directories(tokamak_nccl SYSTEM INTERFACE ${TOKAMAK_NCCL_INCLUDE})
+  if(TOKAMAK_NCCL_LIBRARY)
+    cmake_path(GET TOKAMAK_NCCL_LIBRARY PARENT_PATH nccl_folder)
+    target_link_options(tokamak_nccl INTERFACE LINKER:-rpath,${nccl_folder})
+  endif()
+  message(STATUS "Ranks on GPUs: NCCL (${TOKAMAK_NCCL_INCLUDE}/nccl.h)")
+elseif(TOKAMAK_NCCL STREQUAL "on")
+  message(FATAL_ERROR "TOKAMAK_NCCL=on, but no nccl.h was found. Install NCCL, or set TOKAMAK_NCCL_INCLUDE to its folder.")
+else()
+  message(STATUS "Ranks on GPUs: not built, no nccl.h was found (install NCCL, or set TOKAMAK_NCCL_INCLUDE)")
+endif()

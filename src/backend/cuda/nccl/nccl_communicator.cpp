@@ -1,0 +1,237 @@
+#include "backend/cuda/nccl/nccl_run.h"
+#include "base/error.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tokamak::cuda {
+namespace {
+
+ncclDataType_t nccl_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return ncclFloat32;
+    case DType::kBF16: return ncclBfloat16;
+    case DType::kF16: return ncclFloat16;
+    case DType::kI32: return ncclInt32;
+  }
+  return ncclFloat32;
+}
+
+ncclRedOp_t nccl_op(Reduction reduction) { return reduction == Reduction::kSum ? ncclSum : ncclMax; }
+
+cudaStream_t stream_of(Queue queue) { return static_cast<cudaStream_t>(queue); }
+
+const std::byte* piece_at(const void* data, int64_t element, DType dtype) {
+  return static_cast<const std::byte*>(data) + element * dtype_bytes(dtype);
+}
+std::byte* piece_at(void* data, int64_t element, DType dtype) {
+  return static_cast<std::byte*>(data) + element * dtype_bytes(dtype);
+}
+
+// Ranks that a call meets, of `size`.
+std::vector<int> peers_of(const CommunicatorCall& call, int rank, int size) {
+  using Op = CommunicatorCall::Op;
+  std::vector<int> peers;
+  for (int peer = 0; peer < size; ++peer) {
+    bool sends = (call.op == Op::kSend || call.op == Op::kSendRecv) && call.root == peer;
+    bool receives = (call.op == Op::kRecv || call.op == Op::kSendRecv) && call.source == peer;
+    bool message = call.op == Op::kSend || call.op == Op::kRecv || call.op == Op::kSendRecv;
+    if (peer != rank && (!message || sends || receives)) peers.push_back(peer);
+  }
+  return peers;
+}
+
+class NcclCommunicator : public Communicator {
+ public:
+  // `key` is this communicator's own, and the same on all its ranks.
+  NcclCommunicator(std::shared_ptr<NcclRun> run, std::string key, Membership membership)
+      : Communicator(std::move(membership)), run_(std::move(run)), key_(std::move(key)), met_(size_t(size()), 0),
+        nothing_(int64_t(sizeof(int32_t))) {
+    run_->add(handle_);
+    try {
+      connect();
+    } catch (...) {
+      run_->remove(handle_);
+      throw;
+    }
+  }
+  ~NcclCommunicator() override { run_->remove(handle_); }
+
+  void abort(std::string_view why) override { run_->store.fail(std::string(why)); }
+  void check() override {
+    run_->store.check();
+    ncclResult_t state = handle_.state();
+    if (state != ncclSuccess && state != ncclInProgress) give_up(handle_.describe(state));
+  }
+  void compare_calls(bool on) override { compare_ = on; }
+
+ protected:
+  void begin(const CommunicatorCall& call) override {
+    run_->store.check();
+    call_ = call;
+    if (compare_) compare();
+  }
+
+  void do_all_reduce(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
+                     Queue queue) override {
+    enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclAllReduce(from, to, size_t(count), nccl_type(dtype), nccl_op(reduction), comm, stream);
+    });
+  }
+  void do_reduce_scatter(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
+                         Queue queue) override {
+    enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclReduceScatter(from, to, size_t(count), nccl_type(dtype), nccl_op(reduction), comm, stream);
+    });
+  }
+  void do_all_gather(const void* from, void* to, int64_t count, DType dtype, Queue queue) override {
+    enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclAllGather(from, to, size_t(count), nccl_type(dtype), comm, stream);
+    });
+  }
+  void do_broadcast(void* data, int64_t count, DType dtype, int root, Queue queue) override {
+    enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclBroadcast(data, data, size_t(count), nccl_type(dtype), root, comm, stream);
+    });
+  }
+  void do_all_to_all(const void* from, void* to, int64_t count, DType dtype, Queue queue) override {
+    enqueue_group(queue, [&](ncclComm_t comm, cudaStream_t stream, ncclResult_t& result) {
+      for (int r = 0; r < size(); ++r) {
+        note(result, ncclSend(piece_at(from, r * count, dtype), size_t(count), nccl_type(dtype), r, comm, stream));
+        note(result, ncclRecv(piece_at(to, r * count, dtype), size_t(count), nccl_type(dtype), r, comm, stream));
+      }
+    });
+  }
+  void do_send_recv(const void* from, int64_t send_count, int to_rank, void* to, int64_t recv_count, int from_rank,
+                    DType dtype, Queue queue) override {
+    bool sends = to_rank >= 0 && send_count > 0, receives = from_rank >= 0 && recv_count > 0;
+    if (!sends && !receives) return;
+    enqueue_group(queue, [&](ncclComm_t comm, cudaStream_t stream, ncclResult_t& result) {
+      if (sends) note(result, ncclSend(from, size_t(send_count), nccl_type(dtype), to_rank, comm, stream));
+      if (receives) note(result, ncclRecv(to, size_t(recv_count), nccl_type(dtype), from_rank, comm, stream));
+    });
+  }
+  void do_barrier(Queue queue) override {
+    do_all_reduce(nothing_.get(), nothing_.get(), 1, DType::kI32, Reduction::kMax, queue);
+  }
+
+  void add_tree(std::span<const TreePiece> pieces, void* to, int64_t count, DType dtype, Queue queue) override {
+    constexpr int kThreads = 256, kMostBlocks = 1024;
+    constexpr size_t kMostPieces = 500;  // addresses that fit into a launch's arguments
+    TOKAMAK_CHECK(pieces.size() <= kMostPieces, "a tree of {} pieces", pieces.size());
+    std::vector<const void*> addresses;
+    for (const TreePiece& piece : pieces) addresses.push_back(piece.data);
+    void* arguments[] = {addresses.data(), &to, &count, nullptr};
+    int blocks = int(std::min<int64_t>((count + kThreads - 1) / kThreads, kMostBlocks));
+    run_->compiler.add("tree_sum", tree_sum_source(dtype, pieces))
+        ->launch_with(stream_of(queue), {dim3(unsigned(blocks)), dim3(kThreads), 0}, arguments);
+  }
+
+  std::vector<std::string> do_exchange(std::string_view mine) override {
+    return run_->store.exchange(fmt::format("{}/exchange{}", key_, exchanges_++), rank(), size(), std::string(mine));
+  }
+  std::unique_ptr<Communicator> do_split(Membership membership) override {
+    std::string key = fmt::format("{}.{}.{}", key_, splits_++, membership.ranks[0]);
+    auto made = std::make_unique<NcclCommunicator>(run_, std::move(key), std::move(membership));
+    made->compare_ = compare_;
+    return made;
+  }
+
+ private:
+  void connect() {
+    call_ = {};
+    ncclUniqueId id;
+    if (rank() == 0) {
+      settle(ncclGetUniqueId(&id));
+      run_->store.set(key_ + "/id", std::string(id.internal, sizeof id.internal));
+    } else {
+      std::string text = run_->store.get(key_ + "/id");
+      TOKAMAK_CHECK(text.size() == sizeof id.internal, "an id of {} bytes", text.size());
+      std::memcpy(id.internal, text.data(), text.size());
+    }
+    settle(handle_.join(size(), id, rank()));
+  }
+
+  // Each rank leaves its call for those that it meets, and takes theirs.
+  void compare() {
+    std::vector<int> peers = peers_of(call_, rank(), size());
+    auto key = [&](int from, int to, int64_t n) { return fmt::format("{}/call{}-{}-{}", key_, from, to, n); };
+    std::string mine(reinterpret_cast<const char*>(&call_), sizeof call_);
+    for (int peer : peers) run_->store.set(key(rank(), peer, met_[size_t(peer)]), mine);
+    for (int peer : peers) {
+      std::string text = run_->store.take(key(peer, rank(), met_[size_t(peer)]++));
+      CommunicatorCall theirs;
+      TOKAMAK_CHECK(text.size() == sizeof theirs, "a call of {} bytes", text.size());
+      std::memcpy(&theirs, text.data(), sizeof theirs);
+      if (!fit(call_, rank(), theirs, peer))
+        fail(fmt::format("[{}] expected the same call on all ranks, got {} on {} and {} on {}", axis(),
+                         to_string(call_), name_of(rank()), to_string(theirs), name_of(peer)));
+    }
+  }
+
+  // The first that is neither success nor on its way.
+  static void note(ncclResult_t& result, ncclResult_t next) {
+    if (result == ncclSuccess || result == ncclInProgress) result = next == ncclSuccess ? result : next;
+  }
+
+  template <class Work>
+  void enqueue(Queue queue, const Work& work) {
+    settle(handle_.call([&](ncclComm_t comm) { return work(comm, stream_of(queue)); }));
+    handle_.expect(stream_of(queue), fmt::format("{} on axis '{}'", to_string(call_), axis()),
+                   run_->options.timeout_seconds);
+  }
+  template <class Work>
+  void enqueue_group(Queue queue, const Work& work) {
+    enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
+      ncclResult_t result = ncclGroupStart();
+      work(comm, stream, result);
+      note(result, ncclGroupEnd());
+      return result;
+    });
+  }
+
+  // Waits until NCCL has done what it was asked for on the host: what comes after in the queue must come after it.
+  void settle(ncclResult_t result) {
+    for (Deadline deadline = deadline_in(run_->options.timeout_seconds); result == ncclInProgress;) {
+      run_->store.check();
+      if (milliseconds_left(deadline) == 0)
+        fail(fmt::format("[{}] {} has waited {} s for NCCL in {}", axis(), name_of(rank()),
+                         run_->options.timeout_seconds, to_string(call_)));
+      std::this_thread::yield();
+      result = handle_.state();
+    }
+    if (result != ncclSuccess) give_up(handle_.describe(result));
+  }
+
+  [[noreturn]] void fail(const std::string& why) {
+    run_->store.fail(why);
+    throw CommunicationError(run_->store.failure());
+  }
+
+  // The store knows better than NCCL which rank is gone, but may learn of it a moment later.
+  [[noreturn]] void give_up(const std::string& what) {
+    for (Deadline deadline = deadline_in(3); milliseconds_left(deadline) > 0 && run_->store.failure().empty();)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    fail(fmt::format("[{}] {} on {} failed: {}", axis(), to_string(call_), name_of(rank()), what));
+  }
+
+  std::shared_ptr<NcclRun> run_;
+  std::string key_;
+  std::vector<int64_t> met_;  // how often each rank
+  DeviceBuffer nothing_;      // for barriers
+  NcclHandle handle_;
+  CommunicatorCall call_;
+  bool compare_ = true;
+  int exchanges_ = 0, splits_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_world(StoreClient& store, const NcclOptions& options) {
+  TOKAMAK_CUDA(cudaSetDevice(options.device));
+  Membership membership{.axis = "world", .ranks = {}, .rank = store.rank()};
+  for (int rank = 0; rank < store.world(); ++rank) membership.ranks.push_back(rank);
+  return std::make_unique<NcclCommunicator>(std::make_shared<NcclRun>(store, options), "nccl", std::move(membership));
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,85 @@
+// What the NCCL communicators of one process share: who watches over them and ends their work when the run fails.
+#pragma once
+
+#include "backend/cuda/device.h"
+#include "backend/cuda/kernel_compiler.h"
+#include "backend/cuda/nccl.h"
+#include "base/socket.h"
+#include "base/store_client.h"
+
+#include <nccl.h>
+
+#include <deque>
+#include <set>
+
+namespace tokamak::cuda {
+
+/// Owns an ncclComm_t that several threads may use: the one that queues work, and those that look after it.
+class NcclHandle {
+ public:
+  NcclHandle() = default;
+  ~NcclHandle();
+  NcclHandle(const NcclHandle&) = delete;
+  NcclHandle& operator=(const NcclHandle&) = delete;
+
+  /// Begins to join the other ranks; state() tells when that is done.
+  ncclResult_t join(int ranks, const ncclUniqueId& id, int rank);
+  /// `work(comm)`, a call of NCCL, while nobody ends it; ncclInvalidUsage when it has ended.
+  template <class Work>
+  ncclResult_t call(const Work& work) {
+    std::lock_guard lock(mutex_);
+    return aborted_ ? ncclInvalidUsage : work(comm_);
+  }
+  /// ncclInProgress while a call goes on; else what has gone wrong, also in the queue.
+  ncclResult_t state();
+  /// Ends all of its work on this rank; it is of no more use.
+  void abort();
+  /// What NCCL says of an error.
+  std::string describe(ncclResult_t result);
+
+  /// That what was queued so far is to be done within `seconds`; nothing while the queue is recorded.
+  void expect(cudaStream_t queue, const std::string& what, double seconds);
+  /// What should have been done by now; empty: nothing.
+  std::string overdue();
+
+ private:
+  struct Expected {
+    std::unique_ptr<EventHandle> done;
+    std::string what;
+    Deadline deadline;
+  };
+  std::mutex mutex_;
+  ncclComm_t comm_ = nullptr;
+  bool aborted_ = false;
+  std::mutex expecting_;
+  std::deque<Expected> expected_;
+  std::vector<std::unique_ptr<EventHandle>> free_events_;
+};
+
+class NcclRun {
+ public:
+  NcclRun(StoreClient& store, const NcclOptions& options);
+  ~NcclRun();
+
+  StoreClient& store;
+  const NcclOptions options;
+  KernelCompiler compiler;
+
+  void add(NcclHandle& handle);
+  void remove(NcclHandle& handle);
+
+ private:
+  void watch();
+  /// What has gone wrong; empty: nothing. Under the mutex.
+  std::string trouble();
+  void abort_all();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<NcclHandle*> handles_;
+  bool closing_ = false;
+  int subscription_ = 0;
+  std::thread watcher_;
+};
+
+}  // namespace tokamak::cuda

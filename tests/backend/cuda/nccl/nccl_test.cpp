@@ -1,0 +1,196 @@
+// Ranks that are GPUs: threads of this process, each with its own GPU, and processes.
+#include "backend/cuda/nccl.h"
+
+#include "backend/cuda/cuda_backend.h"
+#include "base/error.h"
+#include "base/rendezvous.h"
+#include "tests/support/communicator_suite.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/spawn_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <future>
+
+namespace tokamak::test {
+namespace {
+
+const std::filesystem::path kCache = std::filesystem::temp_directory_path() / "tokamak_gpu_tests";
+
+// Why there is nothing to test with so many ranks; empty: there is.
+std::string obstacle(int ranks) {
+  if (!cuda::nccl_is_built()) return "this program was built without NCCL";
+  if (cuda::device_count() < ranks) return fmt::format("there are no {} GPUs here", ranks);
+  if (!cuda::nccl_opens()) return "libnccl.so.2 does not open here";
+  return "";
+}
+
+using Body = std::function<void(const SuiteRank& rank)>;
+
+void on_gpu(StoreClient& store, int device, double seconds, const Body& body) {
+  std::unique_ptr<Backend> backend = cuda::make_backend(device, kCache);
+  auto world = cuda::make_nccl_world(store, {.device = device, .cache = kCache, .timeout_seconds = seconds});
+  body({*world, *backend, backend->queue(0)});
+}
+
+void on_threads(int ranks, const Body& body, double seconds = 120) {
+  StoreServer server("127.0.0.1", 0, ranks, "t");
+  std::vector<std::future<void>> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.push_back(std::async(std::launch::async, [&, rank] {
+      StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = rank, .world = ranks, .token = "t"});
+      on_gpu(store, rank, seconds, body);
+    }));
+  for (std::future<void>& thread : threads) thread.get();
+}
+
+void run_suite(const SuiteRank& rank) {
+  for (const SuiteCase& suite_case : communicator_suite()) {
+    SCOPED_TRACE(suite_case.name);
+    suite_case.run(rank);
+    rank.world.barrier(rank.queue);
+    rank.backend.synchronize();
+    rank.world.compare_calls(false);  // of the first case they were compared
+  }
+}
+
+class NcclSuite : public testing::TestWithParam<int> {};
+
+TEST_P(NcclSuite, IsRightOnThreads) {
+  if (std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  on_threads(GetParam(), run_suite);
+}
+
+TEST_P(NcclSuite, IsRightOnProcesses) {
+  if (std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  std::vector<int> statuses = spawn_ranks(GetParam(), [](const RankPlace& place) {
+    Rendezvous rendezvous(place, 120);
+    on_gpu(rendezvous.store(), place.local_rank, 120, run_suite);
+  });
+  EXPECT_EQ(statuses, std::vector<int>(size_t(GetParam()), 0));
+}
+
+// As the second run of a program: recorded once, with messages and ordered sums, and replayed.
+TEST_P(NcclSuite, CallsAreRecorded) {
+  if (std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  on_threads(GetParam(), [](const SuiteRank& rank) {
+    constexpr int64_t kCount = 1000;
+    int size = rank.world.size();
+    auto x = rank.backend.allocate(kCount * 4), y = rank.backend.allocate(kCount * 4 * size);
+    SlotTree tree{8, size};
+    auto scratch = rank.backend.allocate(rank.world.ordered_scratch_bytes(kCount, DType::kF32, tree));
+    auto work = [&] {
+      const void* part = x->data();
+      rank.world.all_gather(x->data(), y->data(), kCount, DType::kF32, rank.queue);
+      rank.world.ordered_all_reduce({&part, 1}, x->data(), kCount, DType::kF32, tree, scratch->data(), rank.queue);
+      rank.world.all_reduce(x->data(), x->data(), kCount, DType::kF32, Reduction::kMax, rank.queue);
+      int next = (rank.world.rank() + 1) % size, last = (rank.world.rank() + size - 1) % size;
+      rank.world.send_recv(x->data(), kCount, next, y->data(), kCount, last, DType::kF32, rank.queue);
+    };
+    std::vector<float> values(kCount, 1.0f);
+    rank.backend.copy_in(x->data(), values.data(), kCount * 4);
+    work();  // x is `size`
+    std::unique_ptr<Recording> recording = rank.backend.record(work);
+    for (int replay = 0; replay < 3; ++replay) recording->replay();
+    rank.backend.copy_out(values.data(), x->data(), kCount * 4);
+    rank.world.check();
+    EXPECT_EQ(values, std::vector<float>(kCount, float(std::pow(size, 4))));
+    rank.backend.copy_out(values.data(), y->data(), kCount * 4);
+    EXPECT_EQ(values, std::vector<float>(kCount, float(std::pow(size, 4))));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(GpuNccl, NcclSuite, testing::Values(1, 2, 4, 8));
+
+TEST(GpuNccl, WrongCallsEndInAnErrorOnAllRanks) {
+  if (std::string why = obstacle(2); !why.empty()) GTEST_SKIP() << why;
+  for (const WrongCase& wrong : wrong_cases())
+    on_threads(
+        2, [&](const SuiteRank& rank) { expect_communication_error(wrong, rank); }, 20);
+}
+
+std::string failure_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const CommunicationError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+// Rank 0 waits in its queue, where no host can tell it.
+TEST(GpuNccl, AbortEndsWorkThatIsUnderWay) {
+  if (std::string why = obstacle(2); !why.empty()) GTEST_SKIP() << why;
+  on_threads(2, [](const SuiteRank& rank) {
+    rank.world.barrier(rank.queue);
+    rank.backend.synchronize();
+    rank.world.compare_calls(false);
+    auto x = rank.backend.allocate(4);
+    std::string why = failure_of([&] {
+      if (rank.world.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        rank.world.abort("disk full");
+      } else {
+        rank.world.all_reduce(x->data(), x->data(), 1, DType::kF32, Reduction::kSum, rank.queue);
+        rank.backend.synchronize();
+      }
+      rank.world.check();
+    });
+    EXPECT_EQ(why, "disk full");
+  });
+}
+
+TEST(GpuNccl, WorkThatDoesNotEndIsGivenUp) {
+  if (std::string why = obstacle(2); !why.empty()) GTEST_SKIP() << why;
+  on_threads(
+      2,
+      [](const SuiteRank& rank) {
+        rank.world.barrier(rank.queue);
+        rank.backend.synchronize();
+        rank.world.compare_calls(false);
+        auto x = rank.backend.allocate(4);
+        std::string why = failure_of([&] {
+          if (rank.world.rank() == 0)
+            rank.world.all_reduce(x->data(), x->data(), 1, DType::kF32, Reduction::kSum, rank.queue);
+          if (rank.world.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(6));
+          rank.backend.synchronize();
+          rank.world.check();
+        });
+        EXPECT_EQ(why, "rank 0 has waited 3 s for the end of all_reduce(f32[1], sum) on axis 'world'");
+      },
+      3);
+}
+
+TEST(GpuNccl, ProcessThatIsKilledStopsTheOthersWithinSeconds) {
+  if (std::string why = obstacle(2); !why.empty()) GTEST_SKIP() << why;
+  std::vector<int> statuses = spawn_ranks(2, [](const RankPlace& place) {
+    Rendezvous rendezvous(place, 120);
+    auto begin = std::chrono::steady_clock::now();
+    std::string why = failure_of([&] {
+      on_gpu(rendezvous.store(), place.local_rank, 120, [&](const SuiteRank& rank) {
+        rank.world.barrier(rank.queue);
+        rank.backend.synchronize();
+        rank.world.compare_calls(false);
+        if (place.rank == 1) ::raise(SIGKILL);
+        rank.world.barrier(rank.queue);
+        rank.backend.synchronize();
+        rank.world.check();
+      });
+    });
+    EXPECT_NE(why.find("rank 1 on "), why.npos) << why;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(100));  // not the timeout
+  });
+  EXPECT_EQ(statuses[0], 0);
+}
+
+TEST(GpuNccl, SaysWhatItTakesWhereItIsNotBuilt) {
+  if (cuda::nccl_is_built()) GTEST_SKIP() << "this program was built with NCCL";
+  StoreServer server("127.0.0.1", 0, 1, "");
+  StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = 0, .world = 1, .token = ""});
+  expect_user_error([&] { cuda::make_nccl_world(store, {}); }, {"[mesh]", "NCCL"});
+}
+
+}  // namespace
+}  // namespace tokamak::test
