@@ -8,51 +8,92 @@
 namespace tokamak {
 namespace {
 
+// Nothing needs to be scrolled sideways: on a narrow screen a rung of the chart has its letters above its bars, and a
+// row of the table becomes a block in which every number has its column's name.
 constexpr std::string_view kStyle = R"(
-:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --line: #d0d7de; --page: #ffffff; --panel: #f6f8fa; }
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --line: #d0d7de; --page: #ffffff; --panel: #f6f8fa;
+        --measured: #0969da; --aside: #7d8fa3; --predicted: #d4790a; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --soft: #9198a1; --line: #3d444d; --page: #0d1117; --panel: #151b23; }
+  :root { --ink: #e6edf3; --soft: #9198a1; --line: #3d444d; --page: #0d1117; --panel: #151b23;
+          --measured: #4493f8; --aside: #8b98a8; --predicted: #e3a04a; }
 }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 1100px;
-       margin: 2em auto; padding: 0 1em; }
+       margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere; }
 h1 { font-size: 1.5em; margin-bottom: 0; }
 p { color: var(--soft); }
-svg { width: 100%; min-width: 46em; height: auto; }
-.scroll { overflow-x: auto; }
+figure { margin: 1.5em 0; }
+figcaption span { margin-left: 1em; white-space: nowrap; }
+figcaption i { display: inline-block; width: 10px; height: 10px; border-radius: 5px; }
+.measured { background: var(--measured); }
+.measured.aside { background: var(--aside); }
+.predicted { background: var(--predicted); }
+.rung { display: grid; grid-template-columns: 15em 1fr auto; column-gap: 0.8em; align-items: center; margin: 6px 0; }
+.name { text-align: right; }
+.rate { min-width: 7em; text-align: right; font-variant-numeric: tabular-nums; }
+.bars i { display: block; height: 6px; margin-top: 2px; }
+.bars .measured { height: 15px; }
+.failure { grid-column: 2 / -1; color: var(--soft); }
 table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 8px; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: 4px 6px; border-bottom: 1px solid var(--line); text-align: right; vertical-align: bottom;
+         overflow-wrap: normal; }
 th:first-child, td:first-child, td.text { text-align: left; }
+td:first-child { white-space: nowrap; }
 tr.aside td { color: var(--soft); }
-pre { background: var(--panel); padding: 1em; overflow-x: auto; font-size: 13px; }
+pre { background: var(--panel); padding: 1em; white-space: pre-wrap; font-size: 13px; }
+@media (max-width: 45em) {
+  .rung { grid-template-columns: 1fr auto; }
+  .name { text-align: left; }
+  .bars { grid-area: 2 / 1 / 3 / -1; }
+  .failure { grid-column: 1 / -1; }
+}
+@media (max-width: 68em) {
+  thead { display: none; }
+  tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(6.5em, 1fr)); padding: 8px 0;
+       border-bottom: 1px solid var(--line); }
+  td { border: 0; padding: 2px 0; text-align: left; }
+  td:first-child, td.text { grid-column: 1 / -1; }
+  td:first-child { font-weight: bold; }
+  td::before { content: attr(data-column); display: block; color: var(--soft); font-size: 12px; }
+}
 )";
 
 constexpr double kMiB = double(1 << 20);
 
+struct Column {
+  std::string name, value;
+};
+
+std::vector<Column> columns_of(const RungResult& r) {
+  return {{"ms", fmt::format("{:.2f}", r.ms)},
+          {"predicted", fmt::format("{:.2f}", r.predicted_ms)},
+          {"error", fmt::format("{:+.1f}%", 100 * r.prediction_error())},
+          {"tokens/s", fmt::format("{:.0f}", r.tokens_per_second)},
+          {"x previous", fmt::format("{:.2f}", r.speedup_step)},
+          {"x first", fmt::format("{:.2f}", r.speedup_total)},
+          {"MFU", fmt::format("{:.1f}%", 100 * r.mfu)},
+          {"MFU causal", fmt::format("{:.1f}%", 100 * r.mfu_causal)},
+          {"planned MiB", fmt::format("{:.1f}", double(r.planned_bytes) / kMiB)},
+          {"used MiB", fmt::format("{:.1f}", double(r.used_bytes) / kMiB)},
+          {"first step", fmt::format("{:.2f} s", r.first_step_ms * 1e-3)}};
+}
+
 std::string table_row(const RungResult& r) {
-  std::string open = fmt::format("<tr{}><td>{}</td>", r.kept ? "" : " class=\"aside\"", escape_html(r.name));
-  if (!r.ran()) return open + fmt::format("<td class=\"text\" colspan=\"12\">{}</td></tr>\n", escape_html(r.failure));
-  return open + fmt::format(
-                    "<td>{:.2f}</td><td>{:.2f}</td><td>{:+.1f}%</td><td>{:.0f}</td><td>{:.2f}</td><td>{:.2f}</td>"
-                    "<td>{:.1f}%</td><td>{:.1f}%</td><td>{:.1f}</td><td>{:.1f}</td><td>{:.2f} s</td>"
-                    "<td class=\"text\">{}</td></tr>\n",
-                    r.ms, r.predicted_ms, 100 * r.prediction_error(), r.tokens_per_second, r.speedup_step,
-                    r.speedup_total, 100 * r.mfu, 100 * r.mfu_causal, double(r.planned_bytes) / kMiB,
-                    double(r.used_bytes) / kMiB, r.first_step_ms * 1e-3, rung_note(r));
+  std::vector<Column> columns = columns_of(r);
+  std::string row = fmt::format("<tr{}><td>{}</td>", r.kept ? "" : " class=\"aside\"", escape_html(r.name));
+  if (!r.ran())
+    return row + fmt::format("<td class=\"text\" colspan=\"{}\">{}</td></tr>\n", columns.size() + 1,
+                             escape_html(r.failure));
+  for (const Column& column : columns)
+    row += fmt::format("<td data-column=\"{}\">{}</td>", column.name, column.value);
+  return row + fmt::format("<td class=\"text\">{}</td></tr>\n", rung_note(r));
 }
 
 std::string table(const std::vector<RungResult>& rungs) {
-  std::string text =
-      "<div "
-      "class=\"scroll\"><table>\n<thead><tr><th>rung</th><th>ms</th><th>predicted</th><th>error</th><th>tokens/s</th>"
-      "<th>x previous</th><th>x first</th><th>MFU</th><th>MFU causal</th><th>planned MiB</th><th>used MiB</th>"
-      "<th>first step</th><th></th></tr></thead>\n<tbody>\n";
+  std::string text = "<table>\n<thead><tr><th>rung</th>";
+  for (const Column& column : columns_of({.ms = 1})) text += "<th>" + column.name + "</th>";
+  text += "<th></th></tr></thead>\n<tbody>\n";
   for (const RungResult& rung : rungs) text += table_row(rung);
-  return text + "</tbody></table></div>\n";
-}
-
-/// Narrow screens scroll it, as letters that shrink with it could not be read.
-std::string chart(const std::vector<RungResult>& rungs) {
-  return "<div class=\"scroll\">" + ladder_chart(rungs) + "</div>\n";
+  return text + "</tbody></table>\n";
 }
 
 std::string summary(const LadderReport& report) {
@@ -105,7 +146,7 @@ std::string ladder_html(const LadderReport& report) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Tokamak speed ladder: "
       "{}</title>\n<style>{}</style>\n</head>\n<body>\n{}{}{}{}<pre>{}</pre>\n</body>\n</html>\n",
-      escape_html(report.target.name), kStyle, summary(report), chart(report.rungs), table(report.rungs), notes(report),
+      escape_html(report.target.name), kStyle, summary(report), ladder_chart(report.rungs), table(report.rungs), notes(report),
       escape_html(report.command));
 }
 

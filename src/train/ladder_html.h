@@ -12,7 +12,7 @@ namespace tokamak {
 /// A chart of measured and predicted tokens/s, the table, and what it was measured with.
 std::string ladder_html(const LadderReport& report);
 
-/// The chart alone: an <svg> element with its own style, readable on a light and on a dark page.
+/// The chart alone, for the page's style.
 std::string ladder_chart(const std::vector<RungResult>& rungs);
 
 /// With the characters that mean something in HTML replaced.
