@@ -48,8 +48,7 @@ std::string ladder_chart(const std::vector<RungResult>& rungs) {
       "<figure>\n<figcaption>tokens/s: <span><i class=\"measured\"></i> measured</span> "
       "<span><i class=\"predicted\"></i> predicted</span> "
       "<span><i class=\"measured aside\"></i> measured, not kept</span></figcaption>\n";
-  for (const RungResult& rung : rungs)
-    text += "<div class=\"rung\">" + row(rung, largest_rate(rungs)) + "</div>\n";
+  for (const RungResult& rung : rungs) text += "<div class=\"rung\">" + row(rung, largest_rate(rungs)) + "</div>\n";
   return text + "</figure>\n";
 }
 

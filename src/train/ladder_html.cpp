@@ -81,10 +81,9 @@ std::string table_row(const RungResult& r) {
   std::vector<Column> columns = columns_of(r);
   std::string row = fmt::format("<tr{}><td>{}</td>", r.kept ? "" : " class=\"aside\"", escape_html(r.name));
   if (!r.ran())
-    return row + fmt::format("<td class=\"text\" colspan=\"{}\">{}</td></tr>\n", columns.size() + 1,
-                             escape_html(r.failure));
-  for (const Column& column : columns)
-    row += fmt::format("<td data-column=\"{}\">{}</td>", column.name, column.value);
+    return row +
+           fmt::format("<td class=\"text\" colspan=\"{}\">{}</td></tr>\n", columns.size() + 1, escape_html(r.failure));
+  for (const Column& column : columns) row += fmt::format("<td data-column=\"{}\">{}</td>", column.name, column.value);
   return row + fmt::format("<td class=\"text\">{}</td></tr>\n", rung_note(r));
 }
 
@@ -146,8 +145,8 @@ std::string ladder_html(const LadderReport& report) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Tokamak speed ladder: "
       "{}</title>\n<style>{}</style>\n</head>\n<body>\n{}{}{}{}<pre>{}</pre>\n</body>\n</html>\n",
-      escape_html(report.target.name), kStyle, summary(report), ladder_chart(report.rungs), table(report.rungs), notes(report),
-      escape_html(report.command));
+      escape_html(report.target.name), kStyle, summary(report), ladder_chart(report.rungs), table(report.rungs),
+      notes(report), escape_html(report.command));
 }
 
 }  // namespace tokamak

@@ -1,12 +1,16 @@
-// Standard output and standard error that cannot be written: training goes on, and what is lost is not hidden.
+// Standard output and standard error that cannot be written: training goes on, and what is lost is not hidden. And
+// what is written to those that are no terminal.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/run_program.h"
@@ -54,6 +58,59 @@ TEST_F(StreamsTest, ErrorsThatCannotBeToldAreErrorsStill) {
   EXPECT_EQ(run({}, {.out = {}, .err = kFull}).status, 1);
   EXPECT_EQ(run(tiny_arguments("train"), {.out = kFull, .err = kFull}).status, 1);
   EXPECT_EQ(run({"prepare", "text.txt", "--out=again"}, {.out = {}, .err = kFull}).status, 0);
+}
+
+/// The terminal's side of a pseudo-terminal, and what was written to it.
+class Terminal {
+ public:
+  Terminal() : fd_(::posix_openpt(O_RDWR | O_NOCTTY)) {
+    if (::grantpt(fd_) != 0 || ::unlockpt(fd_) != 0) throw std::runtime_error("no pseudo-terminal");
+    user_ = ::open(::ptsname(fd_), O_RDWR | O_NOCTTY);  // as long as it is open, reading waits and does not fail
+    reader_ = std::thread([this] {
+      char bytes[4096];
+      for (ssize_t count; (count = ::read(fd_, bytes, sizeof bytes)) > 0;) text_.append(bytes, size_t(count));
+    });
+  }
+  ~Terminal() { close(); }
+
+  std::filesystem::path path() const { return ::ptsname(fd_); }
+  /// All of it, when the program has ended.
+  std::string text() {
+    close();
+    return text_;
+  }
+
+ private:
+  void close() {
+    if (reader_.joinable()) ::close(user_), reader_.join(), ::close(fd_);
+  }
+
+  int fd_, user_ = -1;
+  std::string text_;
+  std::thread reader_;
+};
+
+// `train` draws a bar on standard output, `prepare` a line on standard error.
+TEST_F(StreamsTest, OnlyTerminalsThatCanMoveTheirCursorGetEscapeCodes) {
+  std::vector<std::string> train = tiny_arguments("train", {"--train.resume=false"});
+  const std::vector<std::string> prepare = {"prepare", "text.txt", "--out=again", "--vocab-size=301"};
+  for (const char* kind : {"xterm", "dumb", ""}) {
+    ::setenv("TERM", kind, 1);
+    Terminal out, err;
+    EXPECT_EQ(run(train, {.out = out.path(), .err = {}}).status, 0);
+    EXPECT_EQ(run(prepare, {.out = {}, .err = err.path()}).status, 0);
+    bool moves = std::string(kind) == "xterm";
+    std::string bar = out.text(), line = err.text();
+    EXPECT_EQ(bar.find("\x1b[") != bar.npos, moves) << kind << bar;
+    EXPECT_EQ(bar.find("[==") != bar.npos, moves) << kind << bar;
+    EXPECT_EQ(line.find("\x1b[") != line.npos, moves) << kind << line;
+    EXPECT_NE(bar.find("step  20/20"), bar.npos) << kind << bar;
+  }
+  ::setenv("TERM", "xterm", 1);
+  for (const ProgramResult& piped : {run(train), run(prepare)}) {
+    EXPECT_EQ(piped.status, 0) << piped.err;
+    EXPECT_EQ((piped.out + piped.err).find_first_of("\x1b\r"), std::string::npos) << piped.out << piped.err;
+  }
 }
 
 // As in `tokamak train | head`: the reader leaves after its first bytes.

@@ -36,6 +36,16 @@ class SmallMachine : public Backend {
   std::unique_ptr<Backend> cpu_;
 };
 
+// What others of the process gave back meanwhile is more than what a rung takes.
+class ShrinkingMachine : public SmallMachine {
+ public:
+  using SmallMachine::SmallMachine;
+  int64_t used_bytes() const override { return used_ -= int64_t(1) << 30; }
+
+ private:
+  mutable int64_t used_ = int64_t(1) << 40;
+};
+
 void all_off(RunConfig& c, int64_t) {
   c.compile.precision = Precision::kFp32;
   c.compile.disable_passes = {"fuse", "flash_attention", "pad_vocab", "fused_optimizer"};
@@ -79,6 +89,27 @@ TEST_F(Ladder, TimesStepsByTheDevicesClock) {
   EXPECT_GT(r.predicted_ms, 0);
   EXPECT_GT(r.first_step_ms, 0);
   EXPECT_EQ(r.precision, Precision::kFp32);
+}
+
+TEST_F(Ladder, UsedMemoryIsNeverNegative) {
+  constexpr Rung kRungs[] = {{"off", all_off}, {"flash", flash}};
+  ShrinkingMachine backend(kPlenty);
+  for (const RungResult& r : run_ladder(tiny(), cpu::nominal_platform(), backend, kRungs, kByDevice, {})) {
+    EXPECT_TRUE(r.ran()) << r.failure;
+    EXPECT_EQ(r.used_bytes, 0) << r.name;
+  }
+}
+
+// As when the machine was busy while its rates were measured.
+TEST_F(Ladder, NoShareOfThePeakIsMoreThanAll) {
+  constexpr Rung kRungs[] = {{"off", all_off}};
+  Platform slow = cpu::nominal_platform();
+  slow.target.f32_flops = 1;
+  SmallMachine backend(kPlenty);
+  RungResult r = run_ladder(tiny(), slow, backend, kRungs, kByDevice, {})[0];
+  EXPECT_DOUBLE_EQ(r.mfu, 1);
+  EXPECT_LT(r.mfu_causal, 1);
+  EXPECT_DOUBLE_EQ(r.peak.flops, r.tokens_per_second * flops_per_token(tiny().model).full);
 }
 
 TEST_F(Ladder, TheTopIsTimedOnceMoreUnderLoad) {
