@@ -46,6 +46,15 @@ FileDescriptor open_file(const fs::path& path, int flags, std::string_view actio
   return FileDescriptor(fd);
 }
 
+/// Of what may be read from any place.
+struct stat regular_file_info(int fd, const fs::path& path) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0) file_error("read", path, errno);
+  if (S_ISDIR(info.st_mode)) file_error("read", path, EISDIR);
+  if (!S_ISREG(info.st_mode)) file_error("read", path, ENODEV);
+  return info;
+}
+
 void write_all(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
     ssize_t count = ::write(fd, bytes.data(), bytes.size());
@@ -81,11 +90,8 @@ FileDescriptor::~FileDescriptor() {
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
-  FileDescriptor fd = open_file(path, O_RDONLY | O_NONBLOCK, "read");  // of a pipe: nobody is waited for
-  struct stat info;
-  if (::fstat(fd.get(), &info) != 0) file_error("read", path, errno);
-  if (S_ISDIR(info.st_mode)) file_error("read", path, EISDIR);
-  if (!S_ISREG(info.st_mode)) file_error("map", path, ENODEV);
+  FileDescriptor fd = open_to_read(path);
+  struct stat info = regular_file_info(fd.get(), path);
   if (info.st_size == 0) return;  // mmap refuses empty mappings; an empty span says the same
   void* at = ::mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (at == MAP_FAILED) file_error("map", path, errno);
@@ -105,12 +111,8 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-FileReader::FileReader(const fs::path& path) : path_(path), fd_(open_file(path, O_RDONLY, "read")) {
-  struct stat info;
-  if (::fstat(fd_.get(), &info) != 0) file_error("read", path, errno);
-  if (S_ISDIR(info.st_mode)) file_error("read", path, EISDIR);
-  size_ = info.st_size;
-}
+FileReader::FileReader(const fs::path& path)
+    : path_(path), fd_(open_to_read(path)), size_(regular_file_info(fd_.get(), path).st_size) {}
 
 void FileReader::read(int64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
@@ -168,6 +170,16 @@ void AtomicFile::commit() {
   sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
 }
 
+FileDescriptor open_to_read(const fs::path& path) {
+  FileDescriptor fd = open_file(path, O_RDONLY | O_NONBLOCK, "read");
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) file_error("read", path, errno);
+  std::error_code error;
+  if (S_ISFIFO(info.st_mode) && !fs::is_symlink(path, error)) file_error("read", path, ENODEV);
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) file_error("read", path, errno);
+  return fd;
+}
+
 std::string read_all(int fd, std::string_view name) {
   std::string content;
   size_t used = 0;
@@ -186,7 +198,7 @@ std::string read_all(int fd, std::string_view name) {
   return content;
 }
 
-std::string read_file(const fs::path& path) { return read_all(open_file(path, O_RDONLY, "read").get(), path.string()); }
+std::string read_file(const fs::path& path) { return read_all(open_to_read(path).get(), path.string()); }
 
 void write_file_atomic(const fs::path& path, std::string_view content) {
   AtomicFile file(path);

@@ -95,7 +95,11 @@ class AtomicFile {
   FileDescriptor fd_;
 };
 
-/// The whole content of a regular file, a pipe or a device.
+/// Opens a file, nobody is waited for: a UserError for a pipe with a name, which another process would have to open.
+/// Pipes that this process has already (/dev/fd/63 of a shell's `<(...)`, links all of them) are opened.
+FileDescriptor open_to_read(const std::filesystem::path& path);
+
+/// The whole content of what open_to_read() opens.
 std::string read_file(const std::filesystem::path& path);
 
 /// Everything that is left to read on an open descriptor; `name` is for messages.

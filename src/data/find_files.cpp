@@ -90,6 +90,15 @@ void sort_without_repetitions(Files& files) {
   files.erase(std::unique(files.begin(), files.end()), files.end());
 }
 
+/// It would be waited for; see open_to_read().
+void refuse_pipe(const fs::path& path) {
+  if (fs::is_fifo(fs::symlink_status(path)))
+    user_error(
+        "[data] expected a file, got the pipe {}; name a file, or let `prepare` read what comes through it from "
+        "standard input (-)",
+        path.string());
+}
+
 }  // namespace
 
 Files find_files(const std::string& input, const SourceOptions&, Endings* passed_over) {
@@ -97,6 +106,7 @@ Files find_files(const std::string& input, const SourceOptions&, Endings* passed
   if (input.empty()) user_error("[data] expected the path of a file, a folder or a pattern, got an empty one");
   bool exists = fs::exists(input);
   if (exists && !fs::is_directory(input)) {
+    refuse_pipe(input);
     if (fs::is_regular_file(input) && fs::file_size(input) == 0)
       user_error("[data] expected text or tokens in {}, got an empty file; name another file", input);
     return {input};
@@ -111,6 +121,7 @@ Files find_files(const std::string& input, const SourceOptions&, Endings* passed
     else
       files.push_back(path);
   }
+  for (const fs::path& path : files) refuse_pipe(path);
   sort_without_repetitions(files);
   if (files.empty())
     user_error(

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <thread>
@@ -128,6 +129,32 @@ TEST(ReadAll, ReadsAPipeToItsEnd) {
 }
 
 // /dev/full refuses every byte, as a full disk does.
+// Whoever opens one waits for the other side, which may never come.
+TEST(OpenToRead, WaitsForNoPipe) {
+  TemporaryFolder folder;
+  fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_user_error([&] { read_file(pipe); }, {pipe.string(), "it is a pipe", "name a file"});
+  expect_user_error([&] { FileReader{pipe}; }, {pipe.string(), "it is a pipe"});
+  expect_user_error([&] { MappedFile{pipe}; }, {pipe.string(), "it is a pipe"});
+}
+
+// As a shell gives it for `<(command)`; nothing of it may be lost because it was not there yet.
+TEST(OpenToRead, TakesAPipeThatTheProcessHas) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(::write(ends[1], "late", 4), 4);
+    ::close(ends[1]);
+  });
+  fs::path pipe = "/dev/fd/" + std::to_string(ends[0]);
+  EXPECT_EQ(read_file(pipe), "late");
+  expect_user_error([&] { FileReader{pipe}; }, {pipe.string(), "it is a pipe"});
+  writer.join();
+  ::close(ends[0]);
+}
+
 TEST(FileError, TellsWhatToDoWhenTheDiskIsFull) {
   FileDescriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(full.is_open());

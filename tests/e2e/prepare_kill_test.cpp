@@ -90,7 +90,7 @@ TEST_F(PrepareKillTest, CtrlCSaysHowToGoOn) {
 TEST_F(PrepareKillTest, EndsWhileItWaitsForInput) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   FileDescriptor writer(::open((folder_ / "pipe").c_str(), O_RDWR | O_CLOEXEC));
-  RunningProgram program(folder_.path(), {"prepare", "pipe", "--vocab=data", "--out=piped"});
+  RunningProgram program(folder_.path(), {"prepare", "-", "--vocab=data", "--out=piped"}, "", {.in = folder_ / "pipe"});
   for (int i = 0; i < 60'000 && !fs::exists(folder_ / "piped" / kUnfinishedFolder / "journal.json"); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   program.send(SIGTERM);

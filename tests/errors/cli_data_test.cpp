@@ -1,7 +1,7 @@
 // Mistakes with text and token shards, through the program itself.
-#include <gtest/gtest.h>
-
 #include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "data/prepare_folder.h"
@@ -58,6 +58,37 @@ TEST_F(CliData, EmptyFolder) {
   fs::create_directory(folder_ / "corpus");
   expect_refused(run({"prepare", "corpus"}),
                  {"expected files of these names in corpus", "*.txt, *.md, *.jsonl", "got none"});
+}
+
+// Each of them would wait for somebody to write.
+TEST_F(CliData, PipesThatNobodyWrites) {
+  test::make_tiny_data(folder_.path());
+  ASSERT_EQ(train({"--train.steps=1"}).status, 0);
+  fs::create_directory(folder_ / "vocab");
+  for (const char* name : {"pipe", "pipe.npy", "pipe.bin", "pipe.jsonl", "vocab/tokenizer.json"})
+    ASSERT_EQ(::mkfifo((folder_ / name).c_str(), 0600), 0);
+  for (const char* name : {"pipe", "pipe.npy", "pipe.bin", "pipe.jsonl", "pip*"}) {
+    expect_refused(run({"prepare", name, "--out=other", "--vocab=data"}), {"got the pipe pipe", "standard input"});
+    expect_refused(run({"data", "inspect", name}), {"got the pipe pipe"});
+    expect_refused(train({fmt::format("--data.path={}", name), "--data.tokenizer=data", "--train.out=new"}),
+                   {"got the pipe pipe"});
+    expect_refused(run({"eval", "run", fmt::format("--data={}", name)}), {"got the pipe pipe"});
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "other"));
+  expect_refused(run({"prepare", "text.txt", "--out=other", "--vocab=pipe"}), {"pipe"});
+  expect_refused(run({"generate", "run", "--vocab=vocab"}), {"tokenizer.json", "it is a pipe"});
+  expect_refused(run({"generate", "run", "--prompts=pipe"}), {"pipe", "it is a pipe"});
+  expect_refused(run({"train", "pipe"}), {"pipe", "it is a pipe"});
+  for (const char* name : {"data/index.json", "data/tokenizer.json", "run/config.json", "run/metrics.jsonl",
+                           "run/ledger.jsonl", "run/tokenizer/tokenizer.json"}) {
+    fs::rename(folder_ / name, folder_ / "good");
+    ASSERT_EQ(::mkfifo((folder_ / name).c_str(), 0600), 0);
+    ProgramResult result = std::string(name) == "run/config.json"   ? run({"train", "run"})
+                           : std::string(name).starts_with("run/t") ? run({"generate", "run"})
+                                                                    : train({"--train.steps=2"});
+    expect_refused(result, {name, "it is a pipe"});
+    fs::rename(folder_ / "good", folder_ / name);
+  }
 }
 
 TEST_F(CliData, AMistakeKeepsEarlierData) {

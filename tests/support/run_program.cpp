@@ -40,7 +40,8 @@ RunningProgram::RunningProgram(const std::filesystem::path& folder, std::vector<
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
-  std::filesystem::path in = files_ / "in", out = streams.out, err = streams.err;
+  std::filesystem::path in = streams.in, out = streams.out, err = streams.err;
+  if (in.empty()) in = files_ / "in";
   if (out.empty()) out = files_ / "out";
   if (err.empty()) err = files_ / "err";
   write_file_quickly(files_ / "out", "");  // wait_for() may look before the child has made it

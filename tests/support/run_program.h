@@ -19,9 +19,9 @@ struct ProgramResult {
   double seconds = 0;      // wall time
 };
 
-/// Where a program's streams lead; empty: to files that ProgramResult shows.
+/// Where a program's streams lead; empty: to files that ProgramResult shows, and from one that holds the input.
 struct ProgramStreams {
-  std::filesystem::path out, err;
+  std::filesystem::path out = {}, err = {}, in = {};
 };
 
 /// The program under way. Killed by the destructor if nobody waited for it.

@@ -21,9 +21,7 @@ namespace {
 class FileBytes : public ByteStream {
  public:
   FileBytes(const fs::path& path, std::function<bool()> stop)
-      : name_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), stop_(std::move(stop)) {
-    if (!file_.is_open()) file_error("read", path, errno);
-    fd_ = file_.get();
+      : name_(path.string()), file_(open_to_read(path)), fd_(file_.get()), stop_(std::move(stop)) {
     struct stat info;
     if (::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) total_ = info.st_size;
     ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
