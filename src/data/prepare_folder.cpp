@@ -26,8 +26,8 @@ void move_file(const fs::path& from, const fs::path& to) {
   if (error) file_error("write", to, error.value());
 }
 
-/// The names of a data set's shards; none if its index cannot be read.
-std::set<std::string> shard_names(const fs::path& folder) {
+/// The names of a data set's shards and of its tokenizer's files; none if its index cannot be read.
+std::set<std::string> data_names(const fs::path& folder) {
   std::set<std::string> names;
   if (!fs::exists(folder / kIndexFile)) return names;
   try {
@@ -35,10 +35,33 @@ std::set<std::string> shard_names(const fs::path& folder) {
     for (const SplitIndex* split : {&index.train, &index.val})
       for (const ShardInfo& shard : split->shards)
         if (is_shard_name(shard.file)) names.insert(shard.file);
+    for (const std::string& name : tokenizer_file_names())
+      if (!index.sealed || std::ranges::count(index.tokenizer, name, &FileChecksum::file) > 0) names.insert(name);
   } catch (const UserError&) {
     // A damaged index names nothing that could be removed safely.
   }
   return names;
+}
+
+/// Whether the index is one of ours, be it damaged.
+bool is_own_index(const fs::path& index) {
+  return fs::is_regular_file(index) && read_file(index).find(kIndexFormat) != std::string::npos;
+}
+
+/// A UserError if the output folder has files that finished ones would replace, and no data set of ours.
+void refuse_foreign_files(const fs::path& out, const fs::path& unfinished_folder) {
+  if (is_own_index(out / kIndexFile) || is_own_index(unfinished_folder / unfinished::kReplaced / kIndexFile)) return;
+  // Half of a first data set may be there already.
+  if (auto journal = read_journal(unfinished_folder); journal && !journal->moves.empty()) return;
+  if (!fs::is_directory(out)) return;
+  std::set<fs::path> foreign;
+  for (const auto& entry : fs::directory_iterator(out))
+    if (is_data_name(entry.path().filename().string())) foreign.insert(entry.path());
+  if (!foreign.empty())
+    user_error(
+        "[prepare] expected in {} no files but those of an earlier `prepare`, which this run would replace, got {}; "
+        "move it away, or name another folder with --out",
+        out.string(), foreign.begin()->string());
 }
 
 FileDescriptor open_lock(const fs::path& path) {
@@ -63,6 +86,7 @@ PrepareFolder::PrepareFolder(const fs::path& out)
         "[prepare] expected a folder at {}, which this run would clear, got a link to {}; remove the link, or name "
         "another folder with --out",
         path_.string(), fs::read_symlink(path_).string());
+  refuse_foreign_files(out_, path_);
   make_folder(path_);
   lock_ = open_lock(path_ / unfinished::kLock);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -131,8 +155,7 @@ void PrepareFolder::publish(const PrepareJournal& journal, const std::function<v
 void PrepareFolder::remove_replaced_files(const PrepareJournal& journal) {
   fs::path replaced = path_ / unfinished::kReplaced;
   if (!fs::exists(replaced / kIndexFile)) return;
-  std::set<std::string> unused = shard_names(replaced);
-  for (const std::string& name : tokenizer_file_names()) unused.insert(name);
+  std::set<std::string> unused = data_names(replaced);
   for (const PrepareJournal::Move& move : journal.moves) unused.erase(move.to);
   std::error_code error;  // failing costs only space
   for (const std::string& name : unused) fs::remove(out_ / name, error);

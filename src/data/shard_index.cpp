@@ -15,7 +15,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kFormat = "tokamak-tokens";
 constexpr int kVersion = 2;
 constexpr int kUnsealedVersion = 1;
 
@@ -42,7 +41,7 @@ json to_json(const SplitIndex& split) {
 
 /// Of the version before checksums. A seal that is there is checked whatever the version says.
 bool is_unsealed(const JsonFields& fields) {
-  return fields.text("format") == kFormat && fields.number("version") == kUnsealedVersion && !fields.has(kSeal);
+  return fields.text("format") == kIndexFormat && fields.number("version") == kUnsealedVersion && !fields.has(kSeal);
 }
 
 SplitIndex split_from(const JsonFields& fields) {
@@ -90,7 +89,7 @@ ShardIndex read_shard_index(const fs::path& folder) {
   ShardIndex index;
   index.sealed = !is_unsealed(fields);
   if (index.sealed) {
-    fields.require_format(kFormat, kVersion);
+    fields.require_format(kIndexFormat, kVersion);
     fields.require_seal();
     for (const JsonFields& file : fields.objects("tokenizer"))
       index.tokenizer.push_back({file.text("file"), file.text("checksum")});
@@ -103,7 +102,7 @@ ShardIndex read_shard_index(const fs::path& folder) {
 }
 
 std::string format_shard_index(const ShardIndex& index) {
-  json root = {{"format", kFormat},
+  json root = {{"format", kIndexFormat},
                {"version", kVersion},
                {"vocab_size", index.vocab_size},
                {"end_of_text", index.end_of_text},

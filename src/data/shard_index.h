@@ -36,6 +36,9 @@ struct ShardIndex {
 /// The name of the index inside a data folder.
 inline constexpr const char* kIndexFile = "index.json";
 
+/// What it says of its form.
+inline constexpr const char* kIndexFormat = "tokamak-tokens";
+
 /// The folder inside it that holds what `prepare` has not finished.
 inline constexpr const char* kUnfinishedFolder = "prepare.unfinished";
 

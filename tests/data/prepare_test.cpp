@@ -117,6 +117,46 @@ TEST_F(PrepareTest, TrainsAVocabulary) {
   EXPECT_LT(load_tokenizer(options.out).encode(" the cat").size(), 8u);
 }
 
+TEST_F(PrepareTest, ReplacesNoFilesOfOthers) {
+  PrepareOptions options = this->options("some text of some length, and more of it");
+  for (const char* name : {"tokenizer.json", "vocab.bpe", "encoder.json", "train_000000.bin", "index.json"}) {
+    fs::create_directory(options.out);
+    write_file_atomic(options.out / name, "{\"format\": \"mine\"}");
+    expect_user_error([&] { prepare(options); },
+                      {"no files but those of an earlier `prepare`", (options.out / name).string(), "another folder"});
+    EXPECT_EQ(read_file(options.out / name), "{\"format\": \"mine\"}");
+    EXPECT_EQ(std::distance(fs::directory_iterator(options.out), {}), 1) << name;
+    fs::remove_all(options.out);
+  }
+  fs::create_directory(options.out);
+  write_file_atomic(options.out / "notes.txt", "mine");
+  prepare(options);
+  EXPECT_EQ(read_file(options.out / "notes.txt"), "mine");
+}
+
+TEST_F(PrepareTest, ReplacesADataSetWithADamagedIndex) {
+  PrepareOptions options = this->options("some text of some length, and more of it");
+  prepare(options);
+  std::string index = read_file(options.out / kIndexFile);
+  write_file_atomic(options.out / kIndexFile, index.substr(0, index.size() / 2));
+  prepare(options);
+  EXPECT_EQ(read_file(options.out / kIndexFile), index);
+}
+
+// A file that somebody has put beside a data set is none of it.
+TEST_F(PrepareTest, RemovesOnlyWhatTheIndexNames) {
+  PrepareOptions options = this->options("some text of some length, and more of it");
+  options.vocab = folder_ / "vocab";
+  fs::create_directory(options.vocab);
+  Vocabulary vocabulary = small_vocabulary({});
+  vocabulary.pretokenizer = Pretokenizer::kCl100k;  // which GPT-2's files cannot tell
+  save_tokenizer(vocabulary, options.vocab);
+  prepare(options);
+  write_file_atomic(options.out / "vocab.bpe", "mine");
+  prepare(options);
+  EXPECT_EQ(read_file(options.out / "vocab.bpe"), "mine");
+}
+
 TEST_F(PrepareTest, ReplacesAnEarlierRunWhole) {
   PrepareOptions options = this->options(std::string(1000, 'x'));
   options.shard_tokens = 100;
