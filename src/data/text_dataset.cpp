@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/fingerprint.h"
+#include "data/sources/text_begin.h"
 #include "data/word_border.h"
 
 namespace tokamak {
@@ -21,19 +22,20 @@ constexpr size_t kStepBytes = 64;            // encoded at a time near the end o
 
 struct TextFile {
   fs::path path;
-  int64_t begin = 0;  // in the stream of all files
-  int64_t bytes = 0;
+  int64_t begin = 0;   // in the stream of all files
+  int64_t bytes = 0;   // of text
+  int64_t before = 0;  // bytes of the file before its text: a byte order mark
 };
 
 /// Pieces of files, read as they are asked for.
 class PieceReader {
  public:
-  /// Bytes [begin, begin + count) of a file, as far as it goes; valid until the next call.
+  /// Bytes [begin, begin + count) of a file's text, as far as it goes; valid until the next call.
   std::string_view read(const TextFile& file, int64_t begin, int64_t count) {
     if (!reader_ || reader_->path() != file.path) reader_.emplace(file.path);
     size_t size = size_t(std::min(count, file.bytes - begin));
     if (buffer_.size() < size) buffer_.resize(size);
-    reader_->read(begin, std::as_writable_bytes(std::span(buffer_.data(), size)));
+    reader_->read(file.before + begin, std::as_writable_bytes(std::span(buffer_.data(), size)));
     return {buffer_.data(), size};
   }
 
@@ -72,7 +74,8 @@ class WindowEncoder : public WindowReader {
       size_t end = std::min(i + 1 < parts_.size() ? parts_[i + 1].first_id : ids_.size(), needed);
       if (end <= parts_[i].first_id) continue;
       int64_t length = std::min(bytes_of(parts_[i].first_id, end), parts_[i].file->bytes - parts_[i].begin);
-      if (length > 0) ranges.push_back({parts_[i].file->path.string(), parts_[i].begin, length});
+      const TextFile& file = *parts_[i].file;
+      if (length > 0) ranges.push_back({file.path.string(), file.before + parts_[i].begin, length});
     }
     return ranges;
   }
@@ -174,6 +177,13 @@ class WindowEncoder : public WindowReader {
   std::vector<Part> parts_;
 };
 
+int64_t bytes_before_text(const fs::path& path) {
+  FileReader reader(path);
+  std::string begin(size_t(std::min<int64_t>(reader.size(), kByteOrderMark.size())), '\0');
+  reader.read(0, std::as_writable_bytes(std::span(begin)));
+  return begin == kByteOrderMark ? int64_t(begin.size()) : 0;
+}
+
 std::vector<TextFile> list_files(const std::vector<fs::path>& paths) {
   std::vector<TextFile> files;
   int64_t begin = 0;
@@ -181,8 +191,10 @@ std::vector<TextFile> list_files(const std::vector<fs::path>& paths) {
     std::error_code error;
     auto bytes = int64_t(fs::file_size(path, error));
     if (error) file_error("read", path, error.value());
+    int64_t before = bytes_before_text(path);
+    bytes -= before;
     if (bytes == 0) continue;
-    files.push_back({path, begin, bytes});
+    files.push_back({path, begin, bytes, before});
     begin += bytes;
   }
   return files;

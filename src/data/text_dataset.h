@@ -1,7 +1,8 @@
-// Plain text as a dataset, encoded as it is read: no index, no tokens on disk. The files, one after the other, are one
-// stream of bytes, with the end-of-text marker between files. Window w is the T + 1 tokens from the first word border
-// at or after byte w * S on, where S, bytes per window, is chosen once: T times the bytes per token at the beginning of
-// the data. At the end of the last file reading goes on with the first. Tests: tests/data/text_dataset_test.cpp.
+// Plain text as a dataset, encoded as it is read: no index, no tokens on disk. The files, one after the other and
+// without byte order marks, are one stream of bytes, with the end-of-text marker between files. Window w is the T + 1
+// tokens from the first word border at or after byte w * S on, where S, bytes per window, is chosen once: T times the
+// bytes per token at the beginning of the data. At the end of the last file reading goes on with the first. Tests:
+// tests/data/text_dataset_test.cpp.
 #pragma once
 
 #include <filesystem>

@@ -81,6 +81,24 @@ class TextDatasetTest : public testing::Test {
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
+// As `prepare` does it: the mark is no text, and a file of nothing else is an empty one.
+TEST_F(TextDatasetTest, ByteOrderMarksAreLeftOut) {
+  add("\xef\xbb\xbf" + words(3000, 1));
+  add("\xef\xbb\xbf");
+  add("\xef\xbb\xbf" + words(2000, 2));
+  auto marked = open(32);
+  std::vector<FileRange> place = marked->reader()->place(0);
+  EXPECT_EQ(place.at(0).begin, 3) << "of the file";
+  files_.erase(files_.begin() + 1);
+  texts_ = {words(3000, 1), words(2000, 2)};
+  for (size_t i = 0; i < 2; ++i) write_file_quickly(files_[i], texts_[i]);
+  auto plain = open(32);
+  EXPECT_EQ(marked->windows(), plain->windows());
+  EXPECT_EQ(marked->facts().text_bytes, plain->facts().text_bytes);
+  for (size_t i = 0; i < 2; ++i) write_file_quickly(files_[i], "\xef\xbb\xbf" + texts_[i]);
+  expect_windows(32, plain->window_bytes());
+}
+
 TEST_F(TextDatasetTest, WindowsAreTokensOfTheWholeText) {
   add(words(5000, 1));
   add(words(300, 2));
