@@ -18,6 +18,7 @@
 #include "config/json.h"
 #include "data/corpus.h"
 #include "data/ledger.h"
+#include "data/open_consistently.h"
 #include "train/checkpoint.h"
 #include "train/run_folder.h"
 
@@ -81,10 +82,12 @@ class Reader {
     RunConfig config = run_config_from_json(read_file(path), path);
     try {
       tokenizer_ = load_run_tokenizer(run, config.data);
-      corpus_.emplace(open_training_data(config, tokenizer_, &record));
-      require_same_data(record, corpus_->record(), run);
+      corpus_ = open_consistently(config.data, [&] {
+        std::optional<Corpus> corpus = open_training_data(config, tokenizer_, &record);
+        require_same_data(record, corpus->record(), run);
+        return corpus;
+      });
     } catch (const UserError& error) {
-      corpus_.reset();
       print_to_stderr(fmt::format("warning: only the numbers of windows can be shown: {}\n", error.what()));
     }
   }

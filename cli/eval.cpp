@@ -5,7 +5,9 @@
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "config/config.h"
+#include "data/data_path.h"
 #include "data/data_tokenizer.h"
+#include "data/open_consistently.h"
 #include "train/evaluator.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -33,8 +35,29 @@ void visit(FieldList& v, EvalArguments& c) {
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
 }
 
-std::shared_ptr<const Corpus> open_corpus(const EvalArguments& arguments, const RunConfig& config,
-                                          std::shared_ptr<const Tokenizer> tokenizer) {
+struct EvalData {
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: there is none
+  std::shared_ptr<const Corpus> corpus;
+};
+
+// The data's own tokenizer, else the run's; it must be the one that the model was trained with.
+std::shared_ptr<const Tokenizer> find_tokenizer(const RunConfig& config, const OpenedModel& model) {
+  std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
+  if (!tokenizer) tokenizer = load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data);
+  const std::string& expected = model.checkpoint.state.tokenizer;
+  if (tokenizer && !expected.empty() && tokenizer_fingerprint(*tokenizer) != expected)
+    user_error(
+        "[eval] expected the tokenizer that {} was trained with, got another one in {}; prepare the data with "
+        "--vocab={}",
+        model.checkpoint.path.string(),
+        config.data.tokenizer.empty() ? config.data.path.front() : config.data.tokenizer,
+        (run_folder_of(model.checkpoint.path) / "tokenizer").string());
+  return tokenizer;
+}
+
+EvalData open_data(const EvalArguments& arguments, const RunConfig& config, const OpenedModel& model) {
+  for (const DataPath& path : all_data_paths(config.data)) require_exists(path.path);
+  std::shared_ptr<const Tokenizer> tokenizer = find_tokenizer(config, model);
   bool train = arguments.split == "train";
   std::optional<Corpus> corpus =
       train ? open_training_data(config, tokenizer).sequential() : open_validation_data(config, tokenizer);
@@ -44,15 +67,7 @@ std::shared_ptr<const Corpus> open_corpus(const EvalArguments& arguments, const 
         "--data, "
         "or take --split=train",
         config.model.context, config.data.path.front());
-  return std::make_shared<const Corpus>(std::move(*corpus));
-}
-
-// Of the data to evaluate on, where it is named, else the run's own: both have the model's vocabulary.
-std::shared_ptr<const Tokenizer> find_tokenizer(const EvalArguments& arguments, const RunConfig& config,
-                                                const OpenedModel& model) {
-  bool named = !arguments.data.empty() || !arguments.tokenizer.empty();
-  std::shared_ptr<const Tokenizer> tokenizer = named ? load_data_tokenizer(config.data) : nullptr;
-  return tokenizer ? tokenizer : load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data);
+  return {tokenizer, std::make_shared<const Corpus>(std::move(*corpus))};
 }
 
 std::string name_of(const Evaluation& evaluation) {
@@ -67,9 +82,8 @@ int run_eval(const EvalArguments& arguments) {
   config.device = arguments.device;
   // Files are what they are named for; a folder made by `prepare` has both parts.
   if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
-  if (!arguments.tokenizer.empty()) config.data.tokenizer = arguments.tokenizer;
-  std::shared_ptr<const Tokenizer> tokenizer = find_tokenizer(arguments, config, model);
-  std::shared_ptr<const Corpus> corpus = open_corpus(arguments, config, tokenizer);
+  config.data.tokenizer = arguments.tokenizer;
+  auto [tokenizer, corpus] = open_consistently(config.data, [&] { return open_data(arguments, config, model); });
   int64_t windows = arguments.batches > 0 ? arguments.batches * config.train.batch : corpus->windows();
   Evaluator evaluator(corpus, tokenizer.get(), config, windows);
   Machine machine = open_machine(config);

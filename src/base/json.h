@@ -18,8 +18,11 @@ nlohmann::json parse_json(std::string_view text);
 /// The same, with members in the order of the text. Takes time in the square of an object's members.
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
 
+/// U+FFFD, which stands in files of JSON for bytes that are no UTF-8.
+inline constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";
+
 /// Text of a value, on one line or with so many spaces a level; bytes that are no UTF-8 (paths may have them) become
-/// U+FFFD.
+/// kReplacementCharacter.
 std::string format_json(const nlohmann::json& value, int indent = -1);
 std::string format_json(const nlohmann::ordered_json& value, int indent = -1);
 

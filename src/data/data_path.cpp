@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "config/data_config.h"
 #include "data/shard_index.h"
 
@@ -59,6 +60,11 @@ std::vector<DataPath> all_data_paths(const DataConfig& config) {
 void require_exists(const std::string& path) {
   require_finished(path);
   if (std::filesystem::exists(path) || path.find_first_of("*?[") != path.npos) return;
+  if (path.find(kReplacementCharacter) != path.npos)
+    user_error(
+        "[data] expected the data under the name that the run has of it, got {}, which does not exist: the files of a "
+        "run keep no names that are not UTF-8; name the data with --data.path (--data of `eval`), or rename it",
+        path);
   user_error(
       "[data] expected a folder made by `tokamak prepare`, files of tokens or text as data, got {}, which does not "
       "exist; check the path, or make the folder with `tokamak prepare`",

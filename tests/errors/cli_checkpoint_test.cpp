@@ -1,4 +1,5 @@
 // Mistakes and misfortunes with checkpoints, through the program itself.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -76,6 +77,42 @@ TEST_F(CliCheckpoint, ResumeWithAnotherVocabulary) {
   expect_refused(train({"--train.steps=4", "--model.vocab=400", "--data.path=other"}),
                  {"expected the vocabulary that", "got another one in other", "another --train.out"});
   expect_refused(run({"generate", "run", "--vocab=other"}), {"expected the tokenizer that", "other", "--vocab=DIR"});
+}
+
+TEST_F(CliCheckpoint, EvalWithAnotherVocabulary) {
+  ASSERT_EQ(train({"--train.steps=2"}).status, 0);
+  write_file_quickly(folder_ / "other.txt", test::tiny_text(3000, 7) + "quite other words, zebra quokka zebra quokka");
+  ASSERT_EQ(run({"prepare", "other.txt", "--out=other", "--vocab-size=290"}).status, 0);
+  expect_refused(run({"eval", "run", "--data=other"}),
+                 {"expected the tokenizer that run/checkpoints", "another one in other", "--vocab=", "run/tokenizer"});
+  EXPECT_EQ(run({"prepare", "other.txt", "--out=other", "--vocab=run/tokenizer"}).status, 0);
+  EXPECT_EQ(run({"eval", "run", "--data=other"}).status, 0);
+}
+
+TEST_F(CliCheckpoint, EvalWithoutTheRunsData) {
+  ASSERT_EQ(train({"--train.steps=2", "--data.tokenizer=data"}).status, 0);
+  fs::rename(folder_ / "data", folder_ / "moved");
+  expect_refused(run({"eval", "run"}), {"/data, which does not exist", "check the path"});
+  EXPECT_EQ(run({"eval", "run", "--data=moved"}).status, 0);
+  EXPECT_EQ(run({"eval", "run", "--data=text.txt"}).status, 0) << "with the run's tokenizer";
+}
+
+TEST_F(CliCheckpoint, NamesThatAreNotUtf8) {
+  const std::string data = "d\xe9", out = "r\xe9n";
+  fs::rename(folder_ / "data", folder_ / data);
+  for (int steps : {2, 4})
+    ASSERT_EQ(train({"--data.path=" + data, "--train.out=" + out, fmt::format("--train.steps={}", steps)}).status, 0);
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"generate", out, "--tokens=3"},
+                                                  {"generate", out, "--tokens=3", "--vocab=" + data},
+                                                  {"eval", out, "--data=" + data},
+                                                  {"eval", out, "--data=" + data, "--tokenizer=" + data},
+                                                  {"data", "ledger", out},
+                                                  {"data", "inspect", data}}) {
+    ProgramResult result = run(command);
+    EXPECT_EQ(result.status, 0) << command[0] << result.err;
+  }
+  for (const char* command : {"eval", "train"})
+    expect_refused(run({command, out}), {"does not exist", "keep no names that are not UTF-8", "--data.path"});
 }
 
 TEST_F(CliCheckpoint, GeneratesTextsSideBySide) {
