@@ -187,16 +187,16 @@ std::vector<std::string> Communicator::exchange(std::string_view mine) {
   return do_exchange(mine);
 }
 
-std::unique_ptr<Communicator> Communicator::split(const std::string& axis, std::span<const int> members) {
+std::unique_ptr<Communicator> Communicator::split(const std::string& axis, std::span<const int64_t> members) {
   std::string mine = fmt::format("split('{}'", axis);
-  for (int member : members) mine += fmt::format(" {}", member);
+  for (int64_t member : members) mine += fmt::format(" {}", member);
   std::vector<std::string> said = exchange(mine + ")");
   Membership membership{.axis = axis, .ranks = {}, .rank = -1};
-  for (int member : members) {
+  for (int64_t member : members) {
     TOKAMAK_CHECK(0 <= member && member < size(), "[{}] {} names a rank that is not there", this->axis(), mine);
     if (said[size_t(member)] != said[size_t(rank())]) {
       std::string why = fmt::format("[{}] expected the same split on {} and {}, got {} and {}", this->axis(),
-                                    name_of(rank()), name_of(member), said[size_t(rank())], said[size_t(member)]);
+                                    name_of(rank()), name_of(int(member)), said[size_t(rank())], said[size_t(member)]);
       abort(why);
       throw CommunicationError(why);
     }

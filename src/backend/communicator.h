@@ -17,7 +17,7 @@
 
 namespace tokamak {
 
-enum class Reduction { kSum, kMax };
+enum class Reduction : uint8_t { kSum, kMax };
 
 /// One call, as far as it must fit the calls of other ranks.
 struct CommunicatorCall {
@@ -108,7 +108,7 @@ class Communicator {
   std::vector<std::string> exchange(std::string_view mine);
   /// A communicator of some of these ranks; `members` are ranks of this one and contain rank(). All ranks call it at
   /// the same time, each with its own list, which its members share.
-  std::unique_ptr<Communicator> split(const std::string& axis, std::span<const int> members);
+  std::unique_ptr<Communicator> split(const std::string& axis, std::span<const int64_t> members);
 
   /// From any thread: calls under way and all later ones, of all ranks of the world, fail with this reason.
   virtual void abort(std::string_view why) = 0;

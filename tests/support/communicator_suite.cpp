@@ -233,7 +233,7 @@ void ordered_sums(const SuiteRank& rank) {
 
 std::unique_ptr<Communicator> split_off(Communicator& c, const std::string& axis,
                                         const std::function<bool(int)>& with) {
-  std::vector<int> members;
+  std::vector<int64_t> members;
   for (int r = 0; r < c.size(); ++r)
     if (with(r)) members.push_back(r);
   return c.split(axis, members);
@@ -257,7 +257,7 @@ void groups(const SuiteRank& rank) {
   auto single = split_off(world, "single", [&](int r) { return r == me; });
   auto again = split_off(*stripes, "again", [&](int r) { return r % 2 == stripes->rank() % 2; });
   for (Communicator* c : {halves.get(), stripes.get(), single.get(), again.get(), &world}) check_everything(rank, *c);
-  std::vector<int> reversed(size_t(world.size()));
+  std::vector<int64_t> reversed(size_t(world.size()));
   std::iota(reversed.rbegin(), reversed.rend(), 0);
   auto backwards = world.split("backwards", reversed);
   EXPECT_EQ(backwards->rank(), world.size() - 1 - me);
@@ -359,7 +359,7 @@ void rank_aborts(const SuiteRank& rank) {
 }
 
 void other_split(const SuiteRank& rank) {
-  std::vector<int> members(size_t(rank.world.size()));
+  std::vector<int64_t> members(size_t(rank.world.size()));
   std::iota(members.begin(), members.end(), 0);
   auto c = rank.world.split(is_odd_one(rank) ? "data" : "tensor", members);
   c->barrier(rank.queue);
@@ -382,15 +382,14 @@ const WrongCase kWrong[] = {
 std::span<const SuiteCase> communicator_suite() { return kCases; }
 std::span<const WrongCase> wrong_cases() { return kWrong; }
 
-void expect_communication_error(const WrongCase& wrong, const SuiteRank& rank) {
+void expect_communication_error(const WrongCase& wrong, const std::function<void()>& run) {
   try {
-    wrong.run(rank);
-    rank.world.check();
-    ADD_FAILURE() << wrong.name << ": rank " << rank.world.rank() << " noticed nothing";
+    run();
+    ADD_FAILURE() << wrong.name << ": a rank noticed nothing";
   } catch (const CommunicationError& error) {
     for (const std::string& piece : wrong.expected)
       EXPECT_NE(std::string_view(error.what()).find(piece), std::string::npos)
-          << wrong.name << ": rank " << rank.world.rank() << " says " << error.what() << "\nlacks: " << piece;
+          << wrong.name << ": a rank says " << error.what() << "\nlacks: " << piece;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "backend/communicator.h"
 
+#include <functional>
 #include <span>
 
 namespace tokamak::test {
@@ -27,13 +28,19 @@ std::span<const SuiteCase> communicator_suite();
 /// message has `expected`. At least 2 ranks; the world is of no more use afterwards.
 struct WrongCase {
   const char* name;
-  void (*run)(const SuiteRank& rank);
+  void (*call)(const SuiteRank& rank);
   std::vector<std::string> expected;
+
+  void run(const SuiteRank& rank) const {
+    call(rank);
+    rank.world.check();
+  }
 };
 
 std::span<const WrongCase> wrong_cases();
 
-/// Runs the case and checks what it throws.
-void expect_communication_error(const WrongCase& wrong, const SuiteRank& rank);
+/// Checks what `run` throws, in which a rank makes its communicator, where that takes the others too, and runs the
+/// case.
+void expect_communication_error(const WrongCase& wrong, const std::function<void()>& run);
 
 }  // namespace tokamak::test

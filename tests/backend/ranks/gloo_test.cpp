@@ -17,30 +17,32 @@ namespace {
 constexpr const char* kNoGloo = "this program was built without Gloo";
 
 // Each rank a thread with a world of its own by Gloo: starting processes takes longer.
-void on_threads(int ranks, const std::function<void(Communicator& world)>& body, double seconds = 60) {
+void on_threads(int ranks, const std::function<void(StoreClient& store)>& body) {
   StoreServer server("127.0.0.1", 0, ranks, "t");
   std::vector<std::future<void>> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.push_back(std::async(std::launch::async, [&, rank] {
       StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = rank, .world = ranks, .token = "t"});
-      auto world = make_gloo_world(store, {.address = "127.0.0.1", .timeout_seconds = seconds});
-      body(*world);
+      body(store);
     }));
   for (std::future<void>& thread : threads) thread.get();
+}
+
+void run_suite(StoreClient& store) {
+  auto world = make_gloo_world(store, {.address = "127.0.0.1"});
+  std::unique_ptr<Backend> backend = cpu::make_backend();
+  for (const SuiteCase& suite_case : communicator_suite()) {
+    SCOPED_TRACE(suite_case.name);
+    suite_case.run({*world, *backend});
+  }
+  world->barrier();
 }
 
 class GlooSuite : public testing::TestWithParam<int> {};
 
 TEST_P(GlooSuite, IsRightOnThreads) {
   if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
-  on_threads(GetParam(), [](Communicator& world) {
-    std::unique_ptr<Backend> backend = cpu::make_backend();
-    for (const SuiteCase& suite_case : communicator_suite()) {
-      SCOPED_TRACE(suite_case.name);
-      suite_case.run({world, *backend});
-    }
-    world.barrier();
-  });
+  on_threads(GetParam(), run_suite);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gloo, GlooSuite, testing::Values(1, 3, 8));
@@ -51,13 +53,8 @@ TEST_P(GlooProcesses, SuiteIsRight) {
   if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
   std::vector<int> statuses = spawn_ranks(GetParam(), [](const RankPlace& place) {
     Rendezvous rendezvous(place, 60);
-    auto world = make_gloo_world(rendezvous.store(), {.address = rendezvous.address()});
-    std::unique_ptr<Backend> backend = cpu::make_backend();
-    for (const SuiteCase& suite_case : communicator_suite()) {
-      SCOPED_TRACE(suite_case.name);
-      suite_case.run({*world, *backend});
-    }
-    world->barrier();
+    EXPECT_EQ(rendezvous.address(), "127.0.0.1");
+    run_suite(rendezvous.store());
   });
   EXPECT_EQ(statuses, std::vector<int>(size_t(GetParam()), 0));
 }
@@ -68,13 +65,14 @@ TEST(Gloo, WrongCallsEndInAnErrorOnAllRanks) {
   if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
   for (int ranks : {2, 4})
     for (const WrongCase& wrong : wrong_cases())
-      on_threads(
-          ranks,
-          [&](Communicator& world) {
-            std::unique_ptr<Backend> backend = cpu::make_backend();
-            expect_communication_error(wrong, {world, *backend});
-          },
-          3);  // four that all send first wait in a circle
+      on_threads(ranks, [&](StoreClient& store) {
+        std::unique_ptr<Backend> backend = cpu::make_backend();
+        expect_communication_error(wrong, [&] {
+          // Four that all send first wait in a circle.
+          auto world = make_gloo_world(store, {.address = "127.0.0.1", .timeout_seconds = 3});
+          wrong.run({*world, *backend});
+        });
+      });
 }
 
 // The others learn of it in an axis of which it is no member, too.
@@ -86,7 +84,7 @@ TEST(Gloo, ProcessThatIsKilledStopsTheOthersWithinSeconds) {
     try {
       auto world = make_gloo_world(rendezvous.store(), {.address = rendezvous.address()});
       int first = place.rank / 2 * 2;
-      auto pair = world->split("pair", std::vector<int>{first, first + 1});
+      auto pair = world->split("pair", std::vector<int64_t>{first, first + 1});
       if (place.rank == 3) ::raise(SIGKILL);
       while (true) pair->barrier();
     } catch (const CommunicationError& error) {

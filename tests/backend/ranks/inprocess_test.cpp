@@ -48,7 +48,7 @@ TEST_P(InProcessWrong, EndsInAnErrorOnAllRanks) {
     run_ranks(GetParam(),
               [&](Communicator& world) {
                 std::unique_ptr<Backend> backend = cpu::make_backend();
-                expect_communication_error(wrong, {world, *backend});
+                expect_communication_error(wrong, [&] { wrong.run({world, *backend}); });
                 ++checked;
               },
               {.timeout_seconds = 3});  // four that all send first wait in a circle
@@ -77,7 +77,7 @@ TEST(InProcess, ThrowsWhatARankThrows) {
 // Others wait for it in a group of which it is no member: one rank's end is all ranks' end.
 TEST(InProcess, RankThatThrowsStopsAllGroups) {
   auto body = [](Communicator& world) {
-    auto pair = world.split("pair", std::vector<int>{world.rank() / 2 * 2, world.rank() / 2 * 2 + 1});
+    auto pair = world.split("pair", std::vector<int64_t>{world.rank() / 2 * 2, world.rank() / 2 * 2 + 1});
     if (world.rank() == 3) user_error("gone");
     while (true) pair->barrier();
   };
@@ -103,7 +103,7 @@ TEST(InProcess, RankThatEndsEarlyIsNamed) {
 // Two axes in another order on two ranks: each call alone is right, so only time tells.
 TEST(InProcess, OtherOrderOfAxesEndsAfterTheTimeout) {
   auto body = [](Communicator& world) {
-    auto a = world.split("a", std::vector<int>{0, 1}), b = world.split("b", std::vector<int>{0, 1});
+    auto a = world.split("a", std::vector<int64_t>{0, 1}), b = world.split("b", std::vector<int64_t>{0, 1});
     (world.rank() == 0 ? a : b)->barrier();
     (world.rank() == 0 ? b : a)->barrier();
   };
@@ -118,7 +118,7 @@ TEST(InProcess, OtherOrderOfAxesEndsAfterTheTimeout) {
 
 TEST(InProcess, NamesAxisAndRanksOfTheWorldInAGroup) {
   auto body = [](Communicator& world) {
-    auto odd = world.split("tensor", world.rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{1, 3});
+    auto odd = world.split("tensor", world.rank() % 2 == 0 ? std::vector<int64_t>{0, 2} : std::vector<int64_t>{1, 3});
     float x = 0;
     if (world.rank() == 1) odd->send(&x, 1, DType::kF32, 1);
     if (world.rank() == 3) odd->barrier();

@@ -35,15 +35,19 @@ void on_gpu(StoreClient& store, int device, double seconds, const Body& body) {
   body({*world, *backend, backend->queue(0)});
 }
 
-void on_threads(int ranks, const Body& body, double seconds = 120) {
+void with_stores(int ranks, const std::function<void(StoreClient& store)>& body) {
   StoreServer server("127.0.0.1", 0, ranks, "t");
   std::vector<std::future<void>> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.push_back(std::async(std::launch::async, [&, rank] {
       StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = rank, .world = ranks, .token = "t"});
-      on_gpu(store, rank, seconds, body);
+      body(store);
     }));
   for (std::future<void>& thread : threads) thread.get();
+}
+
+void on_threads(int ranks, const Body& body, double seconds = 120) {
+  with_stores(ranks, [&](StoreClient& store) { on_gpu(store, store.rank(), seconds, body); });
 }
 
 void run_suite(const SuiteRank& rank) {
@@ -107,8 +111,10 @@ INSTANTIATE_TEST_SUITE_P(GpuNccl, NcclSuite, testing::Values(1, 2, 4, 8));
 TEST(GpuNccl, WrongCallsEndInAnErrorOnAllRanks) {
   if (std::string why = obstacle(2); !why.empty()) GTEST_SKIP() << why;
   for (const WrongCase& wrong : wrong_cases())
-    on_threads(
-        2, [&](const SuiteRank& rank) { expect_communication_error(wrong, rank); }, 20);
+    with_stores(2, [&](StoreClient& store) {
+      expect_communication_error(
+          wrong, [&] { on_gpu(store, store.rank(), 20, [&](const SuiteRank& rank) { wrong.run(rank); }); });
+    });
 }
 
 std::string failure_of(const std::function<void()>& body) {
