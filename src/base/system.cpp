@@ -11,8 +11,6 @@
 #include <sstream>
 #include <string>
 
-#include "base/control_group.h"
-
 namespace tokamak {
 namespace {
 
@@ -45,16 +43,14 @@ double process_seconds() {
   return double(now.tv_sec) + double(now.tv_nsec) * 1e-9 - ticks / double(::sysconf(_SC_CLK_TCK));
 }
 
-int64_t available_memory() {
+int64_t available_memory(const GroupLimits& limits) {
   int64_t machine = read_kib("/proc/meminfo", "MemAvailable:");
-  std::optional<int64_t> group = read_group_limits().memory_left;
-  if (!group) return machine;
-  return machine > 0 ? std::min(machine, *group) : *group;
+  if (!limits.memory_left) return machine;
+  return machine > 0 ? std::min(machine, *limits.memory_left) : *limits.memory_left;
 }
 
-int usable_cpus(int cpus) {
-  std::optional<double> quota = read_group_limits().cpus;
-  return quota ? std::clamp(int(std::ceil(*quota)), 1, cpus) : cpus;
+int usable_cpus(int cpus, const GroupLimits& limits) {
+  return limits.cpus ? std::clamp(int(std::ceil(*limits.cpus)), 1, cpus) : cpus;
 }
 
 int64_t resident_bytes() { return read_kib("/proc/self/status", "VmRSS:"); }

@@ -4,14 +4,16 @@
 #include <cstdint>
 #include <string>
 
+#include "base/control_group.h"
+
 namespace tokamak {
 
 /// Bytes that can be allocated without swapping (MemAvailable of /proc/meminfo) and within the limits of the process's
 /// control groups; 0 where that is unknown.
-int64_t available_memory();
+int64_t available_memory(const GroupLimits& limits = read_group_limits());
 
 /// How many of so many processors the quotas of the process's control groups amount to, rounded up.
-int usable_cpus(int cpus);
+int usable_cpus(int cpus, const GroupLimits& limits = read_group_limits());
 
 /// Bytes of the process that are in memory now; 0 where that is unknown.
 int64_t resident_bytes();

@@ -16,6 +16,15 @@ TEST(System, KnowsWhenTheProcessBegan) {
   EXPECT_GT(process_seconds(), first + 0.02);
 }
 
+TEST(System, MemoryAndProcessorsAreThoseThatTheControlGroupsLeave) {
+  EXPECT_GT(available_memory({}), 1 << 20);
+  EXPECT_EQ(available_memory({.memory_left = 1000}), 1000);
+  EXPECT_EQ(usable_cpus(8, {}), 8);
+  EXPECT_EQ(usable_cpus(8, {.cpus = 1.5}), 2);
+  EXPECT_EQ(usable_cpus(8, {.cpus = 0.1}), 1);
+  EXPECT_EQ(usable_cpus(8, {.cpus = 100}), 8);
+}
+
 TEST(System, RaisesTheLimitOfOpenFiles) {
   rlimit before, after;
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

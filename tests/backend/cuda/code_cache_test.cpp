@@ -7,7 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <vector>
 
 namespace tokamak::cuda {
 namespace {
@@ -91,6 +94,32 @@ TEST(CodeCache, ReadsNoLinksAndNothingThatIsNoFile) {
   fs::create_directory(own_folder(folder) / "folder");
   ASSERT_EQ(::mkfifo((own_folder(folder) / "pipe").c_str(), 0600), 0);
   for (const char* name : {"link", "folder", "pipe"}) EXPECT_EQ(cache.find(name), "") << name;
+}
+
+/// Keeps codes of the same names as others do at the same time; what is wrong is the exit status.
+[[noreturn]] void use_shared(const fs::path& folder) {
+  CodeCache cache(folder);
+  for (int i = 0; i < 300; ++i) {
+    std::string name = "name" + std::to_string(i % 3), code = name + std::string(20'000, 'x');
+    cache.put(name, code);
+    if (cache.find(name) != code) ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+TEST(CodeCache, SeveralProcessesMayShareIt) {
+  TemporaryFolder folder;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    children.push_back(::fork());
+    if (children.back() == 0) use_shared(folder.path());
+  }
+  for (pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(own_folder(folder)), {}), 3) << "no temporary file is left";
 }
 
 TEST(CodeCache, ADamagedFileIsNone) {
