@@ -78,7 +78,8 @@ int milliseconds_left(Deadline deadline) {
 
 FileDescriptor listen_on(const std::string& host, int port) {
   Addresses found = resolve(host, port);
-  bool loopback = is_loopback(number_of(found->ai_addr, found->ai_addrlen));
+  // A machine may know its own name by an address of the loopback, by which no other one reaches it.
+  bool loopback = host == "localhost" || is_loopback(host);
   sockaddr_storage address = {};
   std::memcpy(&address, found->ai_addr, found->ai_addrlen);
   if (!loopback && found->ai_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_addr.s_addr = INADDR_ANY;

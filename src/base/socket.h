@@ -16,7 +16,8 @@ Deadline deadline_in(double seconds);
 int milliseconds_left(Deadline deadline);
 
 /// Listens on that port (0: any) for connections to `host`, a name or address of this machine: on all its
-/// addresses, or on the loopback alone where `host` is of it. UserError when the port is taken.
+/// addresses, or on the loopback alone where `host` is "localhost" or an address of it. UserError when the port is
+/// taken.
 FileDescriptor listen_on(const std::string& host, int port);
 
 /// Connects, trying again until the deadline while nobody listens. UserError when the name is unknown or time is over.

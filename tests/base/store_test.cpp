@@ -1,6 +1,7 @@
 // With real sockets on the loopback.
 #include <gtest/gtest.h>
 
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/rendezvous.h"
 #include "base/socket.h"
+#include "base/system.h"
 #include "tests/support/expect_error.h"
 
 namespace tokamak {
@@ -250,10 +252,18 @@ TEST(Store, GarbageOfStrangersIsIgnored) {
   EXPECT_EQ(first.failure(), "");
 }
 
+// Debian has a machine's own name at 127.0.1.1; others know it by another address.
+TEST(Store, ListensToAllWhereTheMachineIsNamed) {
+  hostent* known = ::gethostbyname(host_name().c_str());
+  if (!known || known->h_addrtype != AF_INET) GTEST_SKIP() << "this machine's name has no IPv4 address";
+  EXPECT_EQ(local_address(listen_on(host_name(), 0).get()), "0.0.0.0");
+}
+
 TEST(Store, ListensToItsOwnMachineWhereRanksAreThere) {
   FileDescriptor local = listen_on(kHost, 0), all = listen_on("0.0.0.0", 0);
   EXPECT_EQ(local_address(local.get()), "127.0.0.1");
   EXPECT_EQ(local_address(all.get()), "0.0.0.0");
+  EXPECT_TRUE(is_loopback(local_address(listen_on("localhost", 0).get())));
   expect_user_error([] { listen_on("no.such.host.invalid", 0); },
                     {"[rendezvous]", "no.such.host.invalid", "MASTER_ADDR"});
 }
