@@ -86,7 +86,7 @@ int run_eval(const EvalArguments& arguments) {
   auto [tokenizer, corpus] = open_consistently(config.data, [&] { return open_data(arguments, config, model); });
   int64_t windows = arguments.batches > 0 ? arguments.batches * config.train.batch : corpus->windows();
   Evaluator evaluator(corpus, tokenizer.get(), config, windows);
-  Machine machine = open_machine(config);
+  Machine machine = open_machine(config, CpuRates::kTypical);
   TensorStore store(*machine.backend);
   LossProgram program(config, machine.platform, *machine.backend, store);
   load_parameters(model.checkpoint, store);

@@ -12,6 +12,7 @@
 #include "cli/model_from_checkpoint.h"
 #include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
+#include "exec/task_queue.h"
 #include "train/generator.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
@@ -164,15 +165,19 @@ int run_generate(const GenerateArguments& arguments) {
   OpenedModel model = open_model(arguments.run);
   model.config.threads = arguments.threads;
   model.config.device = arguments.device;
-  Tokenizer tokenizer = open_tokenizer(arguments, model);
   std::vector<Text> texts = texts_to_generate(arguments);
-  Machine machine = open_machine(model.config);
+  std::optional<Tokenizer> tokenizer;
+  TaskQueue beside;  // a large vocabulary takes as long as the model
+  beside.submit([&] { tokenizer = open_tokenizer(arguments, model); });
+  Machine machine = open_machine(model.config, CpuRates::kTypical);
   auto rows = std::min(size_t(arguments.rows), texts.size());
   Generator generator(model.config, machine.platform, *machine.backend, int64_t(rows));
   load_parameters(model.checkpoint, generator.weights());
+  beside.wait();
   for (size_t first = 0; first < texts.size(); first += rows) {
     if (first > 0) fmt::print("---\n");
-    print_texts(generator, tokenizer, std::span(texts).subspan(first, std::min(rows, texts.size() - first)), arguments);
+    print_texts(generator, *tokenizer, std::span(texts).subspan(first, std::min(rows, texts.size() - first)),
+                arguments);
   }
   return 0;
 }

@@ -29,11 +29,13 @@ int parse_device(const std::string& device) {
   return ordinal;
 }
 
-Machine open_cpu(const RunConfig& config) {
+Machine open_cpu(const RunConfig& config, CpuRates rates) {
   set_num_threads(int(config.threads));
   Machine machine;
-  // On a thread that takes its OpenMP team with it when it ends; a second team would slow the work that follows.
-  TaskQueue().run([&] { machine.platform = cpu::measure_platform(); });
+  if (rates == CpuRates::kTypical)
+    machine.platform = cpu::nominal_platform(num_threads());
+  else  // on a thread that takes its OpenMP team with it when it ends; a second team would slow the work that follows
+    TaskQueue().run([&] { machine.platform = cpu::measure_platform(); });
   machine.backend = cpu::make_backend();
   return machine;
 }
@@ -59,9 +61,9 @@ Machine open_gpu(const RunConfig& config, int ordinal) {
 
 }  // namespace
 
-Machine open_machine(const RunConfig& config) {
+Machine open_machine(const RunConfig& config, CpuRates rates) {
   int ordinal = parse_device(config.device);
-  return ordinal == kCpu ? open_cpu(config) : open_gpu(config, ordinal);
+  return ordinal == kCpu ? open_cpu(config, rates) : open_gpu(config, ordinal);
 }
 
 Platform nominal_machine(const RunConfig& config) {

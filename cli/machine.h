@@ -15,9 +15,12 @@ struct Machine {
   std::string versions;  // of driver and libraries; empty for the CPU
 };
 
+/// A model that is only used has nothing to choose by the rates of the CPU: typical ones will do.
+enum class CpuRates : uint8_t { kMeasured, kTypical };
+
 /// The device that config.device names, opened, with its rates measured (a fraction of a second). Throws UserError when
 /// it is not there.
-Machine open_machine(const RunConfig& config);
+Machine open_machine(const RunConfig& config, CpuRates rates = CpuRates::kMeasured);
 
 /// The same without opening anything or measuring: typical rates of the kind of machine that config.device names.
 Platform nominal_machine(const RunConfig& config);

@@ -11,7 +11,7 @@ std::unique_ptr<Backend> make_backend();
 /// This machine, its rates measured now (about half a second).
 Platform measure_platform();
 
-/// A typical two-core machine: for planning and explaining without measuring.
-Platform nominal_platform();
+/// A typical two-core machine, but for the threads that its kernels are planned for: where nothing is measured.
+Platform nominal_platform(int threads = 2);
 
 }  // namespace tokamak::cpu

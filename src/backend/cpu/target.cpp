@@ -65,10 +65,10 @@ Platform measure_platform() {
   return platform_of(std::move(target));
 }
 
-Platform nominal_platform() {
+Platform nominal_platform(int threads) {
   Target target;
   target.name = "two cores with AVX-512 (nominal)";
-  target.units = 2;
+  target.units = threads;
   target.f32_flops = 250e9;
   target.bf16_flops = 150e9;  // avx512_bf16 without AMX
   target.memory_bandwidth = 25e9;
