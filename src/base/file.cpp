@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "base/temporary_file.h"
 
@@ -109,6 +110,14 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  constexpr int64_t kPage = 4096;
+  int64_t begin = part.data() - bytes_.data(), end = begin + int64_t(part.size());
+  if (end < int64_t(bytes_.size())) end -= end % kPage;  // the page at the border is someone else's as well
+  begin = round_up(begin, kPage);
+  if (begin < end) ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, size_t(end - begin), MADV_DONTNEED);
 }
 
 FileReader::FileReader(const fs::path& path)

@@ -40,6 +40,10 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
   const std::filesystem::path& path() const { return path_; }
 
+  /// Of these bytes, pages that have been read no longer count as memory of the process; touched again, they are read
+  /// again.
+  void release(std::span<const std::byte> part) const;
+
  private:
   std::filesystem::path path_;
   std::span<const std::byte> bytes_;

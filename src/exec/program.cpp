@@ -78,10 +78,11 @@ int64_t TensorStore::bytes() const {
   return total;
 }
 
-void TensorStore::write(const std::string& name, const void* from, int64_t bytes) {
+void TensorStore::write(const std::string& name, const void* from, int64_t bytes, int64_t offset) {
   const Tensor& tensor = find(name);
-  TOKAMAK_CHECK(bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
-  backend_.copy_in(tensor.data(), from, bytes);
+  TOKAMAK_CHECK(offset + bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type),
+                offset + bytes);
+  backend_.copy_in(static_cast<char*>(tensor.data()) + offset, from, bytes);
 }
 
 void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {

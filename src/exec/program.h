@@ -28,8 +28,9 @@ class TensorStore {
   const std::vector<std::string>& names() const { return names_; }
   int64_t bytes() const;
 
-  /// The first `bytes` bytes of a tensor (all of it, or the rows before padding) from and to host memory.
-  void write(const std::string& name, const void* from, int64_t bytes);
+  /// The first `bytes` bytes of a tensor (all of it, or the rows before padding), or those from `offset` on, from and
+  /// to host memory.
+  void write(const std::string& name, const void* from, int64_t bytes, int64_t offset = 0);
   void read(const std::string& name, void* to, int64_t bytes) const;
 
  private:

@@ -50,12 +50,16 @@ void keep_last(const fs::path& checkpoints, int64_t keep) {
   for (size_t i = size_t(keep); i < ordered.size(); ++i) remove_checkpoint(ordered[i]);
 }
 
+enum class Part : uint8_t { kAll, kModel };
+
 // All are opened before any is read to its end, for which a training run may not wait.
-FoundCheckpoint open_files(const fs::path& folder, const CheckpointRecord& record) {
+FoundCheckpoint open_files(const fs::path& folder, const CheckpointRecord& record, Part part) {
   FoundCheckpoint opened{folder, record.state, {}};
   for (const FileRecord& file : record.files)
-    opened.files[file.name] = std::make_shared<const MappedFile>(folder / file.name);
-  for (const FileRecord& file : record.files) verify_file(*opened.files[file.name], file);
+    if (part == Part::kAll || file.name == kModelFile)
+      opened.files[file.name] = std::make_shared<const MappedFile>(folder / file.name);
+  for (const FileRecord& file : record.files)
+    if (auto at = opened.files.find(file.name); at != opened.files.end()) verify_file(*at->second, file);
   return opened;
 }
 
@@ -64,11 +68,11 @@ struct Search {
   std::vector<std::string> reasons;  // why those that were written later are not
 };
 
-Search search(const Listing& listing) {
+Search search(const Listing& listing, Part part) {
   Search search{{}, listing.reasons};
   for (const Candidate& candidate : listing.readable) {
     try {
-      search.found = open_files(candidate.path, candidate.record);
+      search.found = open_files(candidate.path, candidate.record, part);
       break;
     } catch (const UserError& error) {
       search.reasons.push_back(error.what());
@@ -87,6 +91,40 @@ bool is_same(const Listing& a, const Listing& b) {
 
 // What was there a moment ago may be gone, and something newer there: that is no damage.
 constexpr int kMostTries = 100;
+
+std::optional<FoundCheckpoint> find_newest(const fs::path& out, Part part, std::vector<std::string>* warnings) {
+  fs::path checkpoints = checkpoints_folder(out);
+  Search result;
+  for (int i = 0; i < kMostTries; ++i) {
+    Listing listing = read_checkpoints(checkpoints);
+    result = search(listing, part);
+    if (result.reasons.empty() || is_same(listing, read_checkpoints(checkpoints))) break;
+  }
+  if (!result.found && !result.reasons.empty())
+    user_error(
+        "[checkpoint] {}: expected a good checkpoint, got {} damaged; the first: {}. Restore one from a copy, or "
+        "start afresh with another train.out",
+        checkpoints.string(), result.reasons.size(), result.reasons.front());
+  if (warnings)
+    for (const std::string& reason : result.reasons) warnings->push_back("skipped a damaged checkpoint: " + reason);
+  return result.found;
+}
+
+// Nothing when it is none. A link such as `latest` is followed once.
+std::optional<FoundCheckpoint> open_named(const fs::path& path) {
+  for (int i = 1;; ++i) {
+    std::error_code error;
+    fs::path folder = fs::canonical(path, error);
+    if (error || (!fs::exists(folder / "state.json", error) && !fs::is_symlink(path))) return std::nullopt;
+    try {
+      FoundCheckpoint opened = open_files(folder, read_record(folder), Part::kModel);
+      opened.path = fs::is_symlink(path) ? path.parent_path() / folder.filename() : path;
+      return opened;
+    } catch (const UserError&) {
+      if (i == kMostTries || fs::canonical(path, error) == folder) throw;
+    }
+  }
+}
 
 void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const TensorStore& store) {
   StagedFolder folder(path);
@@ -125,46 +163,12 @@ void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint
 }
 
 std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<std::string>* warnings) {
-  fs::path checkpoints = checkpoints_folder(out);
-  Search result;
-  for (int i = 0; i < kMostTries; ++i) {
-    Listing listing = read_checkpoints(checkpoints);
-    result = search(listing);
-    if (result.reasons.empty() || is_same(listing, read_checkpoints(checkpoints))) break;
-  }
-  if (!result.found && !result.reasons.empty())
-    user_error(
-        "[checkpoint] {}: expected a good checkpoint, got {} damaged; the first: {}. Restore one from a copy, or "
-        "start afresh with another train.out",
-        checkpoints.string(), result.reasons.size(), result.reasons.front());
-  if (warnings)
-    for (const std::string& reason : result.reasons) warnings->push_back("skipped a damaged checkpoint: " + reason);
-  return result.found;
+  return find_newest(out, Part::kAll, warnings);
 }
-
-namespace {
-
-// Nothing when it is none. A link such as `latest` is followed once.
-std::optional<FoundCheckpoint> open_named(const fs::path& path) {
-  for (int i = 1;; ++i) {
-    std::error_code error;
-    fs::path folder = fs::canonical(path, error);
-    if (error || (!fs::exists(folder / "state.json", error) && !fs::is_symlink(path))) return std::nullopt;
-    try {
-      FoundCheckpoint opened = open_files(folder, read_record(folder));
-      opened.path = fs::is_symlink(path) ? path.parent_path() / folder.filename() : path;
-      return opened;
-    } catch (const UserError&) {
-      if (i == kMostTries || fs::canonical(path, error) == folder) throw;
-    }
-  }
-}
-
-}  // namespace
 
 FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* warnings) {
   if (std::optional<FoundCheckpoint> named = open_named(path)) return *named;
-  std::optional<FoundCheckpoint> found = find_checkpoint(path, warnings);
+  std::optional<FoundCheckpoint> found = find_newest(path, Part::kModel, warnings);
   if (!found)
     user_error(
         "[checkpoint] {}: expected a checkpoint's folder or a run folder with checkpoints, got {}; check the path",
@@ -174,6 +178,6 @@ FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* 
 
 CheckpointState read_state(const fs::path& checkpoint) { return read_record(checkpoint).state; }
 
-void verify_checkpoint(const fs::path& checkpoint) { open_files(checkpoint, read_record(checkpoint)); }
+void verify_checkpoint(const fs::path& checkpoint) { open_files(checkpoint, read_record(checkpoint), Part::kAll); }
 
 }  // namespace tokamak

@@ -50,8 +50,8 @@ void repair_checkpoints(const std::filesystem::path& out, const std::optional<Fo
 /// a line in `warnings`. Nothing when there is none at all; UserError when there are some and all are damaged.
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& out, std::vector<std::string>* warnings);
 
-/// What the user named: a checkpoint's folder or the link `latest` (UserError if it is damaged) or a run folder (its
-/// newest good one; UserError if it has none).
+/// What the user named, for its model alone (the optimizer's file is not looked at): a checkpoint's folder or the link
+/// `latest` (UserError if it is damaged) or a run folder (its newest good one; UserError if it has none).
 FoundCheckpoint open_checkpoint(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
 /// state.json of a checkpoint's folder, checked. UserError when it is absent or damaged.

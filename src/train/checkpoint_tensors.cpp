@@ -123,46 +123,58 @@ void check_types(const SafetensorsReader& file, const std::vector<NamedType>& ty
                to_string(file.type(*left.begin())), remedy(file.path()));
 }
 
-// Elements as the store has them, who may keep parameters in 16 bits.
-std::vector<std::byte> narrowed(std::span<const std::byte> floats, DType to) {
-  int64_t count = int64_t(floats.size()) / int64_t(sizeof(float));
-  std::vector<std::byte> out(size_t(count * dtype_bytes(to)));
-  auto convert = [&]<class T>(T (*round)(float)) {
-    parallel_for(count, 4096, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) {
-        float x;
-        std::memcpy(&x, floats.data() + i * 4, sizeof x);
-        T y = round(x);
-        std::memcpy(out.data() + i * int64_t(sizeof y), &y, sizeof y);
-      }
-    });
-  };
-  if (to == DType::kBF16)
-    convert(+[](float x) { return uint16_t(std::bit_cast<uint32_t>(scalar::round_bf16(x)) >> 16); });
-  else
-    convert(+[](float x) { return _Float16(x); });
-  return out;
+// Elements that are loaded at a time, so that no second copy of a tensor is in memory.
+constexpr int64_t kPiece = int64_t(1) << 20;
+
+template <class T, class Round>
+void narrow(std::span<const std::byte> floats, std::span<std::byte> out, Round round) {
+  parallel_for(int64_t(floats.size() / sizeof(float)), 4096, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      float x;
+      std::memcpy(&x, floats.data() + size_t(i) * sizeof x, sizeof x);
+      T y = round(x);
+      std::memcpy(out.data() + size_t(i) * sizeof y, &y, sizeof y);
+    }
+  });
 }
 
-void load_tensors(std::shared_ptr<const MappedFile> file, TensorStore& store, const std::vector<NamedType>& types) {
-  SafetensorsReader reader(std::move(file));
-  check_types(reader, types);
-  std::vector<std::byte> buffer;
-  for (const auto& [name, type] : types) {
-    if (is_of_scaler(name) && !reader.contains(name)) continue;
-    std::span<const std::byte> bytes = reader.bytes(name);
-    ValueType stored = store.type(name);
-    auto size = size_t(num_bytes(stored));
-    if (stored.dtype != type.dtype || bytes.size() != size) {
-      if (stored.dtype != type.dtype)
-        buffer = narrowed(bytes, stored.dtype);
-      else
-        buffer.assign(bytes.begin(), bytes.end());
-      buffer.resize(size);  // rows of padding
-      bytes = buffer;
+// Elements in f32 as the store has them, who may keep parameters in 16 bits.
+void narrow(std::span<const std::byte> floats, DType to, std::span<std::byte> out) {
+  if (to == DType::kBF16)
+    narrow<uint16_t>(floats, out,
+                     [](float x) { return uint16_t(std::bit_cast<uint32_t>(scalar::round_bf16(x)) >> 16); });
+  else
+    narrow<_Float16>(floats, out, [](float x) { return _Float16(x); });
+}
+
+void load_tensor(const MappedFile& file, std::span<const std::byte> bytes, const NamedType& tensor,
+                 TensorStore& store) {
+  const ValueType& stored = store.type(tensor.name);
+  bool narrows = stored.dtype != tensor.type.dtype;
+  std::vector<std::byte> narrowed(narrows ? size_t(kPiece * dtype_bytes(stored.dtype)) : 0);
+  auto piece_bytes = size_t(kPiece * dtype_bytes(tensor.type.dtype));
+  int64_t written = 0;
+  for (size_t at = 0; at < bytes.size(); at += piece_bytes) {
+    std::span<const std::byte> from = bytes.subspan(at, std::min(piece_bytes, bytes.size() - at)), piece = from;
+    if (narrows) {
+      narrow(from, stored.dtype, narrowed);
+      piece = std::span(narrowed).first(from.size() / sizeof(float) * size_t(dtype_bytes(stored.dtype)));
     }
-    store.write(name, bytes.data(), int64_t(bytes.size()));
+    store.write(tensor.name, piece.data(), int64_t(piece.size()), written);
+    written += int64_t(piece.size());
+    file.release(from);
   }
+  if (written == num_bytes(stored)) return;
+  std::vector<std::byte> padding(size_t(num_bytes(stored) - written));  // rows of zeros
+  store.write(tensor.name, padding.data(), int64_t(padding.size()), written);
+}
+
+void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& store,
+                  const std::vector<NamedType>& types) {
+  SafetensorsReader reader(file);
+  check_types(reader, types);
+  for (const NamedType& tensor : types)
+    if (reader.contains(tensor.name)) load_tensor(*file, reader.bytes(tensor.name), tensor, store);
 }
 
 // Files have all parameters in f32.

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
+#include "base/system.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
@@ -171,6 +173,23 @@ TEST(MakeFolder, MakesParentsAndRefusesAFile) {
   EXPECT_TRUE(fs::is_directory(folder / "a/b/c"));
   write_file_atomic(folder / "file", "");
   expect_user_error([&] { make_folder(folder / "file"); }, {"cannot make the folder", "file"});
+}
+
+TEST(MappedFile, ReleasedBytesAreReadAgain) {
+  TemporaryFolder folder;
+  std::string content;
+  for (int i = 0; i < 3'000'000; ++i) content += char(i % 251);
+  std::ofstream(folder / "file", std::ios::binary) << content;
+  MappedFile file(folder / "file");
+  auto read = [&] { return std::string(file.text()) == content; };
+  ASSERT_TRUE(read());
+  for (auto [at, count] : {std::pair<size_t, size_t>{0, 3'000'000}, {5, 100}, {4096, 4096}, {5000, 2'995'000}}) {
+    file.release(file.bytes().subspan(at, count));
+    EXPECT_TRUE(read()) << at;
+  }
+  int64_t before = resident_bytes();
+  file.release(file.bytes());
+  EXPECT_LT(resident_bytes(), before - 2'500'000);
 }
 
 }  // namespace

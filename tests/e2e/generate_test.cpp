@@ -145,5 +145,17 @@ TEST(GenerateProgram, TheSameSeedGivesTheSameText) {
   EXPECT_EQ(generate("3", "vocab"), text);
 }
 
+// Neither what the machine can do is measured for it nor any file kept in memory, the optimizer's of 50 MB among them.
+TEST(GenerateProgram, TakesLittleMoreMemoryThanTheWeights) {
+  TemporaryFolder folder;
+  test::make_tiny_data(folder.path());
+  std::vector<std::string> larger = {"--model.width=512", "--train.steps=1"};
+  ASSERT_EQ(run_program(folder.path(), test::tiny_arguments("train", larger)).status, 0);
+  ProgramResult result = run_program(folder.path(), {"generate", "run", "--tokens=20", "--device=cpu"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  constexpr int64_t kWeights = 26'000'000, kProgram = 64'000'000;
+  EXPECT_LT(result.peak_bytes, kWeights + kProgram);
+}
+
 }  // namespace
 }  // namespace tokamak

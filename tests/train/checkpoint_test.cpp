@@ -116,6 +116,32 @@ TEST(Checkpoint, PaddedRowsAreNotPartOfIt) {
   }
 }
 
+// More elements than are loaded at a time.
+TEST(Checkpoint, LargeTensorsAreLoadedPieceByPiece) {
+  TemporaryFolder out;
+  ModelConfig model = test::small_model();
+  model.vocab = 150'001;
+  HostStore saved(model), padded(model, 150'016);
+  saved.fill(1);
+  fs::path path = save_checkpoint(out.path(), state_of(1), saved.store, 2);
+  load_parameters(path, padded.store);
+  std::vector<float> expected = saved.read("wte.weight");
+  expected.resize(150'016 * 8);  // zeros
+  EXPECT_TRUE(padded.read("wte.weight") == expected);
+
+  test::HostBackend backend;
+  TensorStore low(backend);
+  Graph graph;
+  for (const std::string& name : saved.store.names())
+    if (const Layout& layout = saved.store.layout(name); is_parameter(layout.role))
+      graph.add_argument(Argument::Kind::kParameter, name, {DType::kF16, layout.global}, layout);
+  low.make(graph);
+  load_parameters(path, low);
+  std::vector<_Float16> narrow(expected.begin(), expected.begin() + 150'001 * 8), loaded(narrow.size());
+  low.read("wte.weight", loaded.data(), int64_t(loaded.size() * 2));
+  EXPECT_TRUE(loaded == narrow);
+}
+
 TEST(Checkpoint, PaddedRowsBecomeZero) {
   TemporaryFolder out;
   HostStore saved, loaded(test::small_model(), 16);
