@@ -12,6 +12,7 @@
 #include "cli/model_from_checkpoint.h"
 #include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
+#include "data/visible_text.h"
 #include "exec/task_queue.h"
 #include "train/generator.h"
 #include "train/run_folder.h"
@@ -58,7 +59,7 @@ class Printer {
   explicit Printer(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
   void add(int32_t token) {
-    pending_ += tokenizer_.decode({&token, 1});
+    pending_ += visible_text(tokenizer_, {&token, 1});
     size_t whole = pending_.size() - unfinished();
     std::fwrite(pending_.data(), 1, whole, stdout);
     std::fflush(stdout);
@@ -158,7 +159,7 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
   });
   if (printer) return;
   for (size_t i = 0; i < texts.size(); ++i)
-    fmt::print("{}{}{}\n", i > 0 ? "---\n" : "", texts[i].prompt, tokenizer.decode(made[i]));
+    fmt::print("{}{}{}\n", i > 0 ? "---\n" : "", texts[i].prompt, visible_text(tokenizer, made[i]));
 }
 
 int run_generate(const GenerateArguments& arguments) {

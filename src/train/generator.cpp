@@ -4,9 +4,11 @@
 #include "graph/rewriter.h"
 #include "model/model.h"
 #include "ops/multi_cast.h"
+#include "plan/units.h"
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -27,6 +29,22 @@ Graph as_stored(const Graph& graph, const TensorStore* store) {
   return rewriter.finish();
 }
 
+bool is_shared(const Graph& graph, const Argument& argument, const TensorStore* trained) {
+  return trained && is_parameter(argument.layout.role) && trained->type(argument.name) == graph.type(argument.value);
+}
+
+int64_t bytes_beside(const TensorStore* trained, const Plan& prefill, const Plan& decode) {
+  int64_t bytes = std::max(prefill.arena_bytes, decode.arena_bytes);
+  std::set<std::string_view> seen;
+  for (const Plan* plan : {&prefill, &decode}) {
+    bytes += plan->input_bytes + plan->scratch_bytes;
+    for (const Argument& a : plan->graph.arguments())
+      if (a.kind != Argument::Kind::kInput && !is_shared(plan->graph, a, trained) && seen.insert(a.name).second)
+        bytes += num_bytes(plan->graph.type(a.value));
+  }
+  return bytes;
+}
+
 DType cache_type(const RunConfig& config, const Platform& platform) {
   switch (resolve(config, platform.target).compile.precision) {
     case Precision::kBf16: return DType::kBF16;
@@ -38,23 +56,30 @@ DType cache_type(const RunConfig& config, const Platform& platform) {
 }  // namespace
 
 Generator::Plans Generator::make_plans(const RunConfig& config, const Platform& platform, int64_t rows,
-                                       const TensorStore* trained) {
+                                       const TensorStore* trained, int64_t available_bytes) {
   DType cache = cache_type(config, platform);
   Graph decode = as_stored(decode_graph(config.model, rows, cache), trained);
   Graph prefill = as_stored(prefill_graph(config.model, rows, std::min(kChunk, config.model.context), cache), trained);
   Plans plans;
   plans.decode = compile_generation(std::move(decode), config, platform).plan;
   plans.prefill = compile_generation(std::move(prefill), config, platform, &plans.decode.graph).plan;
+  plans.bytes = bytes_beside(trained, plans.prefill, plans.decode);
+  if (available_bytes > 0 && plans.bytes > available_bytes)
+    user_error(
+        "[memory] expected at most {} for generating text, got a plan of {} (caches of keys and values, weights in the "
+        "precision that is computed in, intermediates); lower train.batch or model.context, or set "
+        "--train.sample_every=0",
+        format_bytes(double(available_bytes)), format_bytes(double(plans.bytes)));
   return plans;
 }
 
 Generator::Generator(const RunConfig& config, const Platform& platform, Backend& backend, int64_t rows,
-                     const TensorStore* trained)
-    : Generator(make_plans(config, platform, rows, trained), config, backend, rows, trained) {}
+                     const TensorStore* trained, int64_t available_bytes)
+    : Generator(make_plans(config, platform, rows, trained, available_bytes), config, backend, rows, trained) {}
 
 Generator::Generator(Plans plans, const RunConfig& config, Backend& backend, int64_t rows, const TensorStore* trained)
-    : backend_(backend), trained_(trained), context_(config.model.context), store_(backend),
-      arena_(backend.allocate(std::max(plans.prefill.arena_bytes, plans.decode.arena_bytes))),
+    : backend_(backend), trained_(trained), planned_bytes_(plans.bytes), context_(config.model.context),
+      store_(backend), arena_(backend.allocate(std::max(plans.prefill.arena_bytes, plans.decode.arena_bytes))),
       shared_(share_weights(plans.decode.graph)),
       prefill_(std::move(plans.prefill), backend, store_, {.arena = arena_, .record = config.compile.cuda_graph}),
       decode_(std::move(plans.decode), backend, store_, {.arena = arena_, .record = config.compile.cuda_graph}),
@@ -65,8 +90,7 @@ Generator::Generator(Plans plans, const RunConfig& config, Backend& backend, int
 // Parameters that are stored as they are trained are one with those.
 bool Generator::share_weights(const Graph& graph) {
   for (const Argument& argument : graph.arguments())
-    if (trained_ && is_parameter(argument.layout.role) && trained_->type(argument.name) == graph.type(argument.value))
-      store_.share(*trained_, argument.name);
+    if (is_shared(graph, argument, trained_)) store_.share(*trained_, argument.name);
   return trained_ != nullptr;
 }
 

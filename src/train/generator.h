@@ -24,8 +24,12 @@ class Generator {
  public:
   /// Room for `rows` texts at a time, all of it allocated now. Parameters are those of `trained`, padded or not, as
   /// they are at the last take_weights(); without it (null) they are to be written to weights().
+  /// Throws UserError before anything is allocated when `available_bytes` (0: unknown) are fewer than planned.
   Generator(const RunConfig& config, const Platform& platform, Backend& backend, int64_t rows = 1,
-            const TensorStore* trained = nullptr);
+            const TensorStore* trained = nullptr, int64_t available_bytes = 0);
+
+  /// What it takes beside `trained`: weights in another type, caches, inputs, intermediates, scratch memory.
+  int64_t planned_bytes() const { return planned_bytes_; }
 
   /// Parameters that are only read in a low type (compile.precision) are stored in that.
   TensorStore& weights() { return store_; }
@@ -48,6 +52,7 @@ class Generator {
  private:
   struct Plans {
     Plan prefill, decode;
+    int64_t bytes = 0;  // see planned_bytes()
   };
   struct Row {
     std::vector<int32_t> tokens;  // the prompt and what is known of what follows it
@@ -58,7 +63,8 @@ class Generator {
     std::span<const int32_t> tokens;
   };
 
-  static Plans make_plans(const RunConfig& config, const Platform& platform, int64_t rows, const TensorStore* trained);
+  static Plans make_plans(const RunConfig& config, const Platform& platform, int64_t rows, const TensorStore* trained,
+                          int64_t available_bytes);
   Generator(Plans plans, const RunConfig& config, Backend& backend, int64_t rows, const TensorStore* trained);
   bool share_weights(const Graph& graph);
   void prepare_cast();
@@ -75,6 +81,7 @@ class Generator {
 
   Backend& backend_;
   const TensorStore* trained_;
+  int64_t planned_bytes_;
   int64_t context_;
   TensorStore store_;
   std::shared_ptr<Memory> arena_;  // of both programs

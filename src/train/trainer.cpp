@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "config/json.h"
 #include "data/data_tokenizer.h"
+#include "data/visible_text.h"
 #include "model/model.h"
 #include "ops/flop_rate.h"
 #include "train/checkpoint_folder.h"
@@ -64,7 +65,7 @@ class Trainer {
         data_(config_, found_ ? &*found_ : nullptr), initial_(begin_initial_values()), choices_(config_.train.out),
         platform_(start_.time("tuning", [&] { return tune_here(platform); })),
         session_(start_.time("compiling", [&] { return Session(config_, platform_, backend, backend.free_bytes()); })),
-        queue_(session_, backend) {
+        generator_(start_.time("samples", [&] { return make_generator(); })), queue_(session_, backend) {
     if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
     for (const std::string& warning : checksum_warnings(config_.data)) observer_.message(warning);
@@ -111,7 +112,7 @@ class Trainer {
   RunOutline outline() const {
     return {.parameters = count_parameters(config_.model),
             .precision = std::string(precision_name(config_.compile.precision)),
-            .memory_bytes = session_.compiled().total_bytes(),
+            .memory_bytes = session_.compiled().total_bytes() + (generator_ ? generator_->planned_bytes() : 0),
             .done = done_.step,
             .steps = config_.train.steps,
             .step_tokens = session_.tokens_per_step(),
@@ -163,6 +164,12 @@ class Trainer {
 
   Platform tune_here(const Platform& platform) {
     return choices_.tune(config_, platform, backend_, found_.has_value(), observer_);
+  }
+
+  // Now rather than at the first sample, where it would end a run that has begun.
+  std::unique_ptr<Generator> make_generator() {
+    if (config_.train.sample_every <= 0) return nullptr;
+    return std::make_unique<Generator>(config_, platform_, backend_, 1, &session_.store(), backend_.free_bytes());
   }
 
   StepWork step_work() const {
@@ -267,14 +274,13 @@ class Trainer {
   }
 
   void show_sample() {
-    if (!generator_) generator_ = std::make_unique<Generator>(config_, platform_, backend_, 1, &session_.store());
     std::vector<int32_t> start = data_.sample_prompt(), tokens;
     queue_.run([&] {
       generator_->take_weights();
       tokens = generator_->generate(start, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
                                     config_.train.seed);
     });
-    observer_.sample(done_.step, data_.tokenizer()->decode(tokens));
+    observer_.sample(done_.step, visible_text(*data_.tokenizer(), tokens));
   }
 
   // All steps are finished and recorded.
@@ -299,8 +305,8 @@ class Trainer {
   ChoicesFile choices_;
   Platform platform_;
   Session session_;
+  std::unique_ptr<Generator> generator_;  // null: no samples are wanted
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<Generator> generator_;
   std::unique_ptr<StepReporter> reporter_;
   RunProgress done_;  // or under way
   int64_t saved_step_ = 0;
