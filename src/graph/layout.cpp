@@ -1,15 +1,20 @@
 #include "graph/layout.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <iterator>
+#include <sstream>
 
 namespace tokamak {
 namespace {
 
 // In the order of the enum.
-constexpr std::string_view kNames[] = {"data",         "embedding", "position", "classifier", "column",
-                                       "row",          "matrix",    "vector",   "moment",     "gradient_sum",
-                                       "loss_scaling", "cache",     "state"};
+constexpr std::string_view kNames[] = {"data",         "embedding",    "position",    "classifier", "column",
+                                       "row",          "matrix",       "column_bias", "vector",     "moment",
+                                       "gradient_sum", "loss_scaling", "cache",       "state"};
 
 }  // namespace
 
@@ -23,9 +28,57 @@ std::optional<Role> find_role(std::string_view name) {
 
 bool is_parameter(Role role) { return role >= Role::kEmbedding && role <= Role::kVector; }
 
-bool is_matrix(Role role) { return is_parameter(role) && role != Role::kVector; }
+bool is_matrix(Role role) { return is_parameter(role) && role != Role::kVector && role != Role::kColumnBias; }
 
 bool is_scratch(Role role) { return role == Role::kGradientSum || role == Role::kCache; }
+
+std::string print_cuts(const std::vector<Cut>& cuts) {
+  std::string text;
+  for (const Cut& cut : cuts) {
+    text += fmt::format("{}{}:{}@{}", text.empty() ? "" : " ", cut.axis, cut.size, cut.dim);
+    if (cut.blocks != 1) text += fmt::format("x{}", cut.blocks);
+  }
+  return text;
+}
+
+std::optional<std::vector<Cut>> parse_cuts(std::string_view text) {
+  std::vector<Cut> cuts;
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word;) {
+    auto colon = word.find(':');
+    if (colon == 0 || colon == std::string::npos) return {};
+    Cut cut{word.substr(0, colon)};
+    const char* rest = word.c_str() + colon + 1;
+    if (std::sscanf(rest, "%" SCNd64 "@%" SCNd64 "x%" SCNd64, &cut.size, &cut.dim, &cut.blocks) < 2) return {};
+    cuts.push_back(std::move(cut));
+  }
+  if (print_cuts(cuts) != text) return {};
+  return cuts;
+}
+
+bool can_cut(const Shape& whole, const std::vector<Cut>& cuts) {
+  for (const Cut& a : cuts) {
+    if (a.dim < 0 || a.dim >= int64_t(whole.size()) || a.size < 1 || a.blocks < 1) return false;
+    if (whole[size_t(a.dim)] % (a.blocks * a.size) != 0) return false;
+    for (const Cut& b : cuts) {
+      if (&a == &b) break;
+      if (a.axis == b.axis) return false;
+      bool nested = b.blocks % (a.blocks * a.size) == 0 || a.blocks % (b.blocks * b.size) == 0;
+      if (a.dim == b.dim && !nested) return false;
+    }
+  }
+  return true;
+}
+
+Shape part_shape(Shape whole, const std::vector<Cut>& cuts) {
+  for (const Cut& cut : cuts) whole[size_t(cut.dim)] /= cut.size;
+  return whole;
+}
+
+Shape whole_shape(Shape part, const std::vector<Cut>& cuts) {
+  for (const Cut& cut : cuts) part[size_t(cut.dim)] *= cut.size;
+  return part;
+}
 
 bool can_store(const Shape& stored, const Shape& global) {
   if (stored.size() != global.size()) return false;

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tokamak {
 
@@ -19,6 +20,7 @@ enum class Role : uint8_t {
   kColumn,       // parameter (in, out), a matrix whose outputs go on apart from each other: heads, hidden units
   kRow,          // parameter (in, out), a matrix that adds such parts up
   kMatrix,       // any other parameter of two dims or more
+  kColumnBias,   // parameter (out), added to what a kColumn matrix gives
   kVector,       // any other parameter: gains, biases
   kMoment,       // state that the optimizer keeps of a parameter
   kGradientSum,  // state: a parameter's gradients so far; zero between steps
@@ -36,10 +38,33 @@ bool is_matrix(Role role);
 /// States that mean nothing to another run.
 bool is_scratch(Role role);
 
+/// A dimension of `blocks` equal blocks, each of which a mesh axis cuts into `size` equal parts: the rank with
+/// coordinate r has part r of every block. Several axes may cut one dimension; each is described as if it were alone.
+struct Cut {
+  std::string axis;
+  int64_t size = 1;
+  int64_t dim = 0;
+  int64_t blocks = 1;
+  bool operator==(const Cut&) const = default;
+};
+
+/// "data:2@0 tensor:4@1x3": axis data cuts dim 0 into 2 parts, tensor each of the 3 blocks of dim 1 into 4.
+std::string print_cuts(const std::vector<Cut>& cuts);
+/// The inverse; nothing when the text is none of those.
+std::optional<std::vector<Cut>> parse_cuts(std::string_view text);
+
+/// Whether these cuts of a tensor can be: dims that it has, and a place of its own for each among the parts of a dim.
+bool can_cut(const Shape& whole, const std::vector<Cut>& cuts);
+/// Shape of a rank's share, and of the tensor that a share belongs to.
+Shape part_shape(Shape whole, const std::vector<Cut>& cuts);
+Shape whole_shape(Shape part, const std::vector<Cut>& cuts);
+
 struct Layout {
   Role role = Role::kData;
-  std::string of;  // the parameter that a moment or a gradient sum belongs to
-  Shape global;    // as the model and checkpoint files know it; stored it may have more rows
+  std::string of;         // the parameter that a moment or a gradient sum belongs to
+  Shape global;           // as the model and checkpoint files know it; stored it may have more rows
+  int64_t blocks = 1;     // matrices that stand side by side in the last dim (q, k and v): cut there, each is cut
+  std::vector<Cut> cuts;  // what is stored is the share of one rank of a mesh; at most one for each axis
   bool operator==(const Layout&) const = default;
 };
 

@@ -75,8 +75,13 @@ class Parser {
         layout.of = *text;
       else if (name == "global" && std::holds_alternative<Shape>(value))
         layout.global = std::get<Shape>(value);
+      else if (name == "blocks" && std::holds_alternative<int64_t>(value))
+        layout.blocks = std::get<int64_t>(value);
+      else if (name == "cuts" && text && parse_cuts(*text))
+        layout.cuts = *parse_cuts(*text);
       else
-        fail("role=\"...\" (graph/layout.h), of=\"...\" or global=[...]", fmt::format("{}={}", name, to_string(value)));
+        fail("role=\"...\" (graph/layout.h), of=\"...\", global=[...], blocks=N or cuts=\"...\"",
+             fmt::format("{}={}", name, to_string(value)));
     }
     return layout;
   }

@@ -57,8 +57,16 @@ void verify_layout(const Graph& graph, const Argument& argument) {
   bool is_data = argument.kind == Argument::Kind::kInput, is_param = argument.kind == Argument::Kind::kParameter;
   TOKAMAK_CHECK((layout.role == Role::kData) == is_data && is_parameter(layout.role) == is_param,
                 "argument '{}' has the role of another kind of argument: {}", argument.name, role_name(layout.role));
-  TOKAMAK_CHECK(can_store(graph.shape(argument.value), layout.global), "argument '{}' is stored as {}, but is {}",
-                argument.name, to_string(graph.shape(argument.value)), to_string(layout.global));
+  const Shape& stored = graph.shape(argument.value);
+  bool has_dims = std::all_of(layout.cuts.begin(), layout.cuts.end(),
+                              [&](const Cut& cut) { return cut.dim >= 0 && cut.dim < int64_t(stored.size()); });
+  Shape whole = has_dims ? whole_shape(stored, layout.cuts) : stored;
+  TOKAMAK_CHECK(has_dims && can_cut(whole, layout.cuts), "argument '{}', stored as {}, cannot be cut as \"{}\" says",
+                argument.name, to_string(stored), print_cuts(layout.cuts));
+  TOKAMAK_CHECK(layout.blocks == 1 || (!whole.empty() && layout.blocks > 1 && whole.back() % layout.blocks == 0),
+                "argument '{}' of shape {} cannot have {} blocks", argument.name, to_string(whole), layout.blocks);
+  TOKAMAK_CHECK(can_store(whole, layout.global), "argument '{}' is stored as {}, but is {}", argument.name,
+                to_string(whole), to_string(layout.global));
 }
 
 }  // namespace

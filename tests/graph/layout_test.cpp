@@ -19,7 +19,8 @@ TEST(Role, HasANameThatFindsIt) {
 TEST(Role, SortsParametersAndStates) {
   for (Role role : {Role::kEmbedding, Role::kPosition, Role::kClassifier, Role::kColumn, Role::kRow, Role::kMatrix})
     EXPECT_TRUE(is_parameter(role) && is_matrix(role) && !is_scratch(role)) << role_name(role);
-  EXPECT_TRUE(is_parameter(Role::kVector) && !is_matrix(Role::kVector));
+  for (Role role : {Role::kVector, Role::kColumnBias})
+    EXPECT_TRUE(is_parameter(role) && !is_matrix(role)) << role_name(role);
   for (Role role : {Role::kData, Role::kMoment, Role::kGradientSum, Role::kLossScaling, Role::kCache, Role::kState})
     EXPECT_FALSE(is_parameter(role) || is_matrix(role)) << role_name(role);
   EXPECT_TRUE(is_scratch(Role::kGradientSum) && is_scratch(Role::kCache));
@@ -33,6 +34,37 @@ TEST(Layout, OnlyRowsArePadded) {
   EXPECT_FALSE(can_store({4, 4}, {5, 4}));
   EXPECT_FALSE(can_store({5, 8}, {5, 4}));
   EXPECT_FALSE(can_store({5, 1}, {5}));
+}
+
+TEST(Cuts, HaveATextThatParsesBack) {
+  std::vector<Cut> cuts = {{"data", 2, 0}, {"tensor", 4, 1, 3}};
+  EXPECT_EQ(print_cuts(cuts), "data:2@0 tensor:4@1x3");
+  EXPECT_EQ(parse_cuts(print_cuts(cuts)), cuts);
+  EXPECT_EQ(parse_cuts(""), std::vector<Cut>{});
+  for (const char* text : {"data", "data:", "data:2", "data:2@", ":2@0", "data:2@0x", "data:2@0x1", "data:2@0 ",
+                           "a:2@0,b:2@1", "data:two@0", "data:2@0y"})
+    EXPECT_FALSE(parse_cuts(text)) << text;
+}
+
+TEST(Cuts, TellAShareFromTheWhole) {
+  std::vector<Cut> cuts = {{"data", 2, 0}, {"tensor", 4, 1, 3}};
+  EXPECT_EQ(part_shape({6, 24}, cuts), (Shape{3, 6}));
+  EXPECT_EQ(whole_shape({3, 6}, cuts), (Shape{6, 24}));
+}
+
+TEST(Cuts, AreOfDimsThatTheyDivide) {
+  EXPECT_TRUE(can_cut({6, 24}, {{"data", 2, 0}, {"tensor", 4, 1, 3}}));
+  EXPECT_FALSE(can_cut({6, 24}, {{"data", 4, 0}}));
+  EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, 2}}));
+  EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, -1}}));
+  EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, 0}, {"data", 2, 1}})) << "an axis cuts one dim";
+}
+
+TEST(Cuts, OfOneDimLieWithinEachOther) {
+  EXPECT_TRUE(can_cut({16}, {{"data", 2, 0}, {"tensor", 4, 0, 2}}));
+  EXPECT_TRUE(can_cut({16}, {{"data", 2, 0, 4}, {"tensor", 4, 0}}));
+  EXPECT_FALSE(can_cut({16}, {{"data", 2, 0}, {"tensor", 4, 0}})) << "both begin with the same half";
+  EXPECT_FALSE(can_cut({16}, {{"data", 2, 0, 2}, {"tensor", 4, 0}}));
 }
 
 TEST(Layout, FollowsFromKindAndDimsWhereNobodySaysMore) {
@@ -61,6 +93,25 @@ TEST(Layout, OfAParameterIsThatOfItsStatesAndOutlivesARewrite) {
 )");
   ValueId moment = graph.find_argument("adam.m.w");
   EXPECT_THROW(GraphBuilder(graph).state_of(moment, "again", Role::kMoment), InternalError);
+}
+
+TEST(Layout, OfAShareIsPrintedAndVerified) {
+  constexpr const char* kText = R"(graph g {
+  param w = %0 {blocks=3, cuts="data:2@0 tensor:4@1x3", global=[5,24], role="column"} : f32[3,6]
+}
+)";
+  Graph graph = test::parse(kText);
+  EXPECT_EQ(print(graph), kText);
+  EXPECT_EQ(graph.arguments()[0].layout.cuts, (std::vector<Cut>{{"data", 2, 0}, {"tensor", 4, 1, 3}}));
+  for (const char* cuts : {"data:2@2", "data:2@0 tensor:2@0", "tensor:5@1x4"}) {
+    Graph wrong;
+    wrong.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, {3, 6}},
+                       {Role::kMatrix, "", {5, 24}, 1, *parse_cuts(cuts)});
+    EXPECT_THROW(verify(wrong), InternalError) << cuts;
+  }
+  Graph blocks;
+  blocks.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, {5}}, {Role::kVector, "", {5}, 3});
+  EXPECT_THROW(verify(blocks), InternalError);
 }
 
 TEST(Layout, StaysWhenAPassGivesTheStorageAnotherType) {
