@@ -31,7 +31,8 @@ struct NodeSpec {
 
 struct Cost {
   double flops = 0;
-  double bytes = 0;  // read and written, each operand once
+  double bytes = 0;       // read and written, each operand once
+  double link_bytes = 0;  // that a rank sends to others
 };
 
 /// How autocast treats the op: kLow gets bf16 or f16 inputs; kFull reads every float type as it is and computes in f32
@@ -76,6 +77,9 @@ struct OpDef {
   /// moves or computes such a node again, nor puts it into a group, and those that act on the same run in the graph's
   /// order. Null: nothing.
   std::string (*effects)(const Node&) = nullptr;
+  /// Of ops in which all ranks of a mesh axis take part: the outputs of each, in the order of the axis, given their
+  /// inputs. Such an op acts on its attribute `axis`, of attribute `size` ranks, and `reference` is that of one rank.
+  void (*together)(const Node&, std::span<const HostTensor* const> inputs, std::span<HostTensor> outputs) = nullptr;
   /// For every output i, the input whose storage it may take over when that input dies here (-1: none).
   int (*in_place)(const Node&, int output) = nullptr;
   /// Of groups: throws InternalError when the node's body, itself verified, is not of the form that the op's kernels

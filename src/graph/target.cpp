@@ -14,7 +14,8 @@ using Json = nlohmann::ordered_json;
 template <class AnyTarget, class Visit>
 void visit_members(AnyTarget& target, const Visit& visit) {
   auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, sustained, bias, function, vocab,
-         classifier, argument, operand, operand_sums, accumulate, row_column, streams] = target;
+         classifier, argument, operand, operand_sums, accumulate, row_column, streams, link_bandwidth, link_seconds] =
+      target;
   visit("name", name);
   visit("units", units);
   visit("f32_flops", f32);
@@ -36,6 +37,8 @@ void visit_members(AnyTarget& target, const Visit& visit) {
   visit("matmul_accumulate", accumulate);
   visit("row_column_groups", row_column);
   visit("streams", streams);
+  visit("link_bandwidth", link_bandwidth);
+  visit("link_seconds", link_seconds);
 }
 
 }  // namespace

@@ -33,6 +33,10 @@ struct Target {
   bool row_column_groups = false;    // row groups that also sum over columns (ops/group_form.h)
   int streams = 1;                   // of work, which the device runs side by side
 
+  // Between devices.
+  double link_bandwidth = 10e9;  // bytes/s that a rank sends in a collective
+  double link_seconds = 20e-6;   // fixed cost of a collective
+
   bool operator==(const Target&) const = default;
 };
 

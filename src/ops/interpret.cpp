@@ -1,6 +1,7 @@
 #include "ops/interpret.h"
 
 #include "base/error.h"
+#include "graph/node_error.h"
 #include "graph/op_def.h"
 #include "ops/scalar_math.h"
 
@@ -18,6 +19,70 @@ double round_f16(double value) {
   return std::fabs(rounded) > 65504 ? std::copysign(HUGE_VAL, value) : rounded;
 }
 
+// One rank's values.
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, const std::vector<HostTensor>& arguments)
+      : graph_(graph), owned_(size_t(graph.num_values())), values_(size_t(graph.num_values()), nullptr) {
+    if (arguments.size() != graph.arguments().size())
+      user_error("[interpret] expected {} arguments, got {}", graph.arguments().size(), arguments.size());
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      ValueId value = graph.arguments()[i].value;
+      if (arguments[i].type != graph.type(value))
+        user_error("[interpret] expected argument '{}' to be {}, got {}", graph.arguments()[i].name,
+                   to_string(graph.type(value)), to_string(arguments[i].type));
+      values_[size_t(value)] = &arguments[i];
+    }
+  }
+
+  const HostTensor* value(ValueId value) const { return values_[size_t(value)]; }
+
+  void run(const Node& node) {
+    std::vector<const HostTensor*> inputs;
+    std::vector<HostTensor> outputs;
+    for (ValueId input : node.inputs) inputs.push_back(value(input));
+    for (ValueId output : node.outputs) outputs.emplace_back(graph_.type(output));
+    node.op->reference(node, inputs, outputs);
+    for (size_t i = 0; i < outputs.size(); ++i) set(node.outputs[i], std::move(outputs[i]));
+  }
+
+  void set(ValueId value, HostTensor tensor) {
+    if (DType dtype = tensor.type.dtype; dtype == DType::kBF16 || dtype == DType::kF16)
+      for (double& v : tensor.data) v = round_to(dtype, v);
+    owned_[size_t(value)] = std::move(tensor);
+    values_[size_t(value)] = &owned_[size_t(value)];
+  }
+
+  Interpretation finish() const {
+    Interpretation out;
+    for (const Result& result : graph_.results()) out.results.push_back(*value(result.value));
+    for (const Update& update : graph_.updates()) out.updates.push_back(*value(update.value));
+    return out;
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<HostTensor> owned_;
+  std::vector<const HostTensor*> values_;
+};
+
+// Runs a node in which the ranks of each group along its axis take part.
+void run_together(const Graph& graph, const Node& node, const Mesh& mesh, std::vector<Interpreter>& ranks) {
+  const std::string& axis = node.attrs.get_string("axis");
+  if (mesh.size(axis) != node.attrs.get_int("size"))
+    user_error("[interpret_ranks] expected axis {} of {} ranks, got {} (in {})", axis, node.attrs.get_int("size"),
+               mesh.size(axis), describe(node));
+  for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+    std::vector<int64_t> group = mesh.size(axis) == 1 ? std::vector{rank} : mesh.group(rank, axis);
+    if (group[0] != rank) continue;
+    std::vector<const HostTensor*> inputs;
+    std::vector<HostTensor> outputs(group.size(), HostTensor(graph.type(node.outputs[0])));
+    for (int64_t member : group) inputs.push_back(ranks[size_t(member)].value(node.inputs[0]));
+    node.op->together(node, inputs, outputs);
+    for (size_t i = 0; i < group.size(); ++i) ranks[size_t(group[i])].set(node.outputs[0], std::move(outputs[i]));
+  }
+}
+
 }  // namespace
 
 double round_to(DType dtype, double value) {
@@ -31,34 +96,25 @@ double round_to(DType dtype, double value) {
 }
 
 Interpretation interpret(const Graph& graph, const std::vector<HostTensor>& arguments) {
-  if (arguments.size() != graph.arguments().size())
-    user_error("[interpret] expected {} arguments, got {}", graph.arguments().size(), arguments.size());
-  std::vector<HostTensor> owned(size_t(graph.num_values()));
-  std::vector<const HostTensor*> values(size_t(graph.num_values()), nullptr);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    ValueId value = graph.arguments()[i].value;
-    if (arguments[i].type != graph.type(value))
-      user_error("[interpret] expected argument '{}' to be {}, got {}", graph.arguments()[i].name,
-                 to_string(graph.type(value)), to_string(arguments[i].type));
-    values[size_t(value)] = &arguments[i];
-  }
+  Interpreter interpreter(graph, arguments);
+  for (const Node& node : graph.nodes()) interpreter.run(node);
+  return interpreter.finish();
+}
+
+std::vector<Interpretation> interpret_ranks(const Graph& graph, const Mesh& mesh,
+                                            const std::vector<std::vector<HostTensor>>& arguments) {
+  if (int64_t(arguments.size()) != mesh.num_ranks())
+    user_error("[interpret_ranks] expected arguments of {} ranks, got those of {}", mesh.num_ranks(), arguments.size());
+  std::vector<Interpreter> ranks;
+  for (const auto& of_rank : arguments) ranks.emplace_back(graph, of_rank);
   for (const Node& node : graph.nodes()) {
-    std::vector<const HostTensor*> inputs;
-    std::vector<HostTensor> outputs;
-    for (ValueId input : node.inputs) inputs.push_back(values[size_t(input)]);
-    for (ValueId output : node.outputs) outputs.emplace_back(graph.type(output));
-    node.op->reference(node, inputs, outputs);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      auto at = size_t(node.outputs[i]);
-      if (DType dtype = outputs[i].type.dtype; dtype == DType::kBF16 || dtype == DType::kF16)
-        for (double& v : outputs[i].data) v = round_to(dtype, v);
-      owned[at] = std::move(outputs[i]);
-      values[at] = &owned[at];
-    }
+    if (node.op->together)
+      run_together(graph, node, mesh, ranks);
+    else
+      for (Interpreter& rank : ranks) rank.run(node);
   }
-  Interpretation out;
-  for (const Result& result : graph.results()) out.results.push_back(*values[size_t(result.value)]);
-  for (const Update& update : graph.updates()) out.updates.push_back(*values[size_t(update.value)]);
+  std::vector<Interpretation> out;
+  for (const Interpreter& rank : ranks) out.push_back(rank.finish());
   return out;
 }
 

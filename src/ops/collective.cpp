@@ -1,0 +1,228 @@
+// The collectives, and part, which takes what one rank has of a value that all of them have.
+
+#include "ops/collective.h"
+
+#include "base/error.h"
+#include "graph/builder.h"
+#include "graph/host_tensor.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+using Tensors = std::span<const HostTensor* const>;
+
+constexpr AttrDef kReduceAttrs[] = {{"axis"}, {"reduction"}, {"size"}};
+constexpr AttrDef kDimAttrs[] = {{"axis"}, {"blocks", false}, {"dim"}, {"size"}};
+constexpr AttrDef kTwoDimsAttrs[] = {{"axis"},     {"blocks", false}, {"dim"}, {"from_blocks", false},
+                                     {"from_dim"}, {"size"}};
+constexpr AttrDef kPartAttrs[] = {{"blocks", false}, {"dim"}, {"size"}};
+constexpr std::string_view kNoGradient = "collectives are appended after differentiation";
+
+std::string axis_of(const Node& node) { return node.attrs.get_string("axis"); }
+int64_t size_of(const Attrs& attrs) { return attrs.get_int("size"); }
+
+// A dim of a tensor as the cut sees it: (outer, parts, inner) of each part's elements side by side.
+struct Parts {
+  int64_t outer, parts, inner;
+};
+Parts parts_of(const Shape& whole, CutDim at, int64_t parts) {
+  Parts p{at.blocks, parts, whole[size_t(at.dim)] / (at.blocks * parts)};
+  for (int64_t d = 0; d < at.dim; ++d) p.outer *= whole[size_t(d)];
+  for (size_t d = size_t(at.dim) + 1; d < whole.size(); ++d) p.inner *= whole[d];
+  return p;
+}
+
+// Calls visit(element of the whole, element of the part) for all elements of part `index`.
+template <typename Visit>
+void for_each_of_part(const Parts& p, int64_t index, const Visit& visit) {
+  for (int64_t o = 0; o < p.outer; ++o)
+    for (int64_t i = 0; i < p.inner; ++i) visit((o * p.parts + index) * p.inner + i, o * p.inner + i);
+}
+
+CutDim cut_dim(const Attrs& attrs) { return {attrs.get_int("dim"), attrs.get_int("blocks", 1)}; }
+CutDim from_dim(const Attrs& attrs) { return {attrs.get_int("from_dim"), attrs.get_int("from_blocks", 1)}; }
+
+// The shape with dim `at` made of `times` as many, and then cut into `into` parts.
+void scale_dim(const NodeSpec& spec, Shape& shape, CutDim at, int64_t times, int64_t into) {
+  bool has_dim = at.dim >= 0 && at.dim < int64_t(shape.size()) && at.blocks >= 1 && times >= 1 && into >= 1;
+  if (!has_dim || shape[size_t(at.dim)] * times % (at.blocks * into) != 0 || shape[size_t(at.dim)] % at.blocks != 0)
+    user_error("[{}] expected a dim of {} blocks for {} ranks, got dim {} of {}", spec.op.name, at.blocks,
+               std::max(times, into), at.dim, to_string(spec.inputs[0]));
+  shape[size_t(at.dim)] = shape[size_t(at.dim)] * times / into;
+}
+
+void check_axis(const NodeSpec& spec) {
+  if (size_of(spec.attrs) < 1 || spec.attrs.get_string("axis").empty())
+    user_error("[{}] expected an axis of one rank or more, got '{}' of {}", spec.op.name, spec.attrs.get_string("axis"),
+               size_of(spec.attrs));
+}
+
+std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
+  check_axis(spec);
+  const std::string& reduction = spec.attrs.get_string("reduction");
+  if (reduction != "sum" && reduction != "max")
+    user_error("[all_reduce] expected the reduction to be sum or max, got '{}'", reduction);
+  return {spec.inputs[0]};
+}
+std::vector<ValueType> infer_scatter(const NodeSpec& spec) {
+  check_axis(spec);
+  ValueType type = spec.inputs[0];
+  scale_dim(spec, type.shape, cut_dim(spec.attrs), 1, size_of(spec.attrs));
+  return {type};
+}
+std::vector<ValueType> infer_gather(const NodeSpec& spec) {
+  check_axis(spec);
+  ValueType type = spec.inputs[0];
+  scale_dim(spec, type.shape, cut_dim(spec.attrs), size_of(spec.attrs), 1);
+  return {type};
+}
+std::vector<ValueType> infer_all_to_all(const NodeSpec& spec) {
+  check_axis(spec);
+  ValueType type = spec.inputs[0];
+  CutDim from = from_dim(spec.attrs), to = cut_dim(spec.attrs);
+  if (from.dim == to.dim) user_error("[all_to_all] expected two dims, got dim {} twice", to.dim);
+  scale_dim(spec, type.shape, from, size_of(spec.attrs), 1);
+  scale_dim(spec, type.shape, to, 1, size_of(spec.attrs));
+  return {type};
+}
+std::vector<ValueType> infer_part(const NodeSpec& spec) {
+  if (!spec.inputs[1].shape.empty())
+    user_error("[part] expected the coordinate to be one number, got {}", to_string(spec.inputs[1]));
+  ValueType type = spec.inputs[0];
+  scale_dim(spec, type.shape, cut_dim(spec.attrs), 1, size_of(spec.attrs));
+  return {type};
+}
+
+// The sum or maximum of all ranks' inputs.
+HostTensor reduced(const Node& node, Tensors in) {
+  const Attr* reduction = node.attrs.find("reduction");
+  bool largest = reduction && std::get<std::string>(*reduction) == "max";
+  HostTensor all = *in[0];
+  for (const HostTensor* x : in.subspan(1))
+    for (int64_t i = 0; i < all.size(); ++i) all[i] = largest ? std::max(all[i], (*x)[i]) : all[i] + (*x)[i];
+  return all;
+}
+
+void take_part(const HostTensor& whole, CutDim at, int64_t parts, int64_t index, HostTensor& part) {
+  for_each_of_part(parts_of(whole.shape(), at, parts), index, [&](int64_t w, int64_t p) { part[p] = whole[w]; });
+}
+
+HostTensor gathered(Tensors in, CutDim at) {
+  ValueType type = in[0]->type;
+  type.shape[size_t(at.dim)] *= int64_t(in.size());
+  HostTensor whole(std::move(type));
+  Parts parts = parts_of(whole.shape(), at, int64_t(in.size()));
+  for (size_t r = 0; r < in.size(); ++r)
+    for_each_of_part(parts, int64_t(r), [&](int64_t w, int64_t p) { whole[w] = (*in[r])[p]; });
+  return whole;
+}
+
+void reduce_together(const Node& node, Tensors in, std::span<HostTensor> out) {
+  for (HostTensor& y : out) y.data = reduced(node, in).data;
+}
+void scatter_together(const Node& node, Tensors in, std::span<HostTensor> out) {
+  HostTensor sum = reduced(node, in);
+  for (size_t r = 0; r < out.size(); ++r) take_part(sum, cut_dim(node.attrs), int64_t(out.size()), int64_t(r), out[r]);
+}
+void gather_together(const Node& node, Tensors in, std::span<HostTensor> out) {
+  for (HostTensor& y : out) y.data = gathered(in, cut_dim(node.attrs)).data;
+}
+void exchange_together(const Node& node, Tensors in, std::span<HostTensor> out) {
+  HostTensor whole = gathered(in, from_dim(node.attrs));
+  for (size_t r = 0; r < out.size(); ++r)
+    take_part(whole, cut_dim(node.attrs), int64_t(out.size()), int64_t(r), out[r]);
+}
+
+// On an axis of one rank all of them give what they are given.
+void alone_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
+  if (size_of(node.attrs) != 1)
+    user_error("[{}] expected {} ranks (interpret_ranks), got one", node.op->name, size_of(node.attrs));
+  out[0].data = in[0]->data;
+}
+void part_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
+  int64_t index = int64_t((*in[1])[0]);
+  if (index < 0 || index >= size_of(node.attrs))
+    user_error("[part] expected a coordinate below {}, got {}", size_of(node.attrs), index);
+  take_part(*in[0], cut_dim(node.attrs), size_of(node.attrs), index, out[0]);
+}
+
+// What a ring sends: each of n ranks n - 1 of n parts, and twice as much to reduce and gather.
+Cost link_cost(const NodeSpec& spec, double bytes, double rounds) {
+  auto n = double(size_of(spec.attrs));
+  return {0, rounds * 2 * bytes, rounds * bytes * (n - 1) / n};
+}
+Cost reduce_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  return link_cost(spec, double(num_bytes(outputs[0])), 2);
+}
+Cost gather_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  return link_cost(spec, double(num_bytes(outputs[0])), 1);
+}
+Cost scatter_cost(const NodeSpec& spec, std::span<const ValueType>) {
+  return link_cost(spec, double(num_bytes(spec.inputs[0])), 1);
+}
+Cost part_cost(const NodeSpec&, std::span<const ValueType> outputs) { return {0, 2 * double(num_bytes(outputs[0]))}; }
+
+constexpr OpDef collective(std::string_view name, std::span<const AttrDef> attrs, decltype(OpDef::infer) infer,
+                           decltype(OpDef::together) together, decltype(OpDef::cost) cost) {
+  return {.name = name,
+          .attrs = attrs,
+          .infer = infer,
+          .no_gradient = kNoGradient,
+          .reference = alone_reference,
+          .cost = cost,
+          .autocast = Autocast::kFull,
+          .effects = axis_of,
+          .together = together};
+}
+
+Attrs dim_attrs(const MeshAxis& axis, CutDim at) {
+  Attrs attrs{{"axis", axis.name}, {"dim", at.dim}, {"size", axis.size}};
+  if (at.blocks != 1) attrs.set("blocks", at.blocks);
+  return attrs;
+}
+
+}  // namespace
+
+namespace op {
+constinit const OpDef all_reduce = collective("all_reduce", kReduceAttrs, infer_reduce, reduce_together, reduce_cost);
+constinit const OpDef reduce_scatter =
+    collective("reduce_scatter", kDimAttrs, infer_scatter, scatter_together, scatter_cost);
+constinit const OpDef all_gather = collective("all_gather", kDimAttrs, infer_gather, gather_together, gather_cost);
+constinit const OpDef all_to_all =
+    collective("all_to_all", kTwoDimsAttrs, infer_all_to_all, exchange_together, scatter_cost);
+constinit const OpDef part = {.name = "part",
+                              .min_inputs = 2,
+                              .max_inputs = 2,
+                              .attrs = kPartAttrs,
+                              .infer = infer_part,
+                              .no_gradient = kNoGradient,
+                              .reference = part_reference,
+                              .cost = part_cost,
+                              .autocast = Autocast::kFull};
+}  // namespace op
+
+ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Reduction reduction) {
+  std::string name = reduction == Reduction::kMax ? "max" : "sum";
+  return g.add1(op::all_reduce, {x}, {{"axis", axis.name}, {"reduction", name}, {"size", axis.size}});
+}
+ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to) {
+  return g.add1(op::reduce_scatter, {x}, dim_attrs(axis, to));
+}
+ValueId all_gather(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from) {
+  return g.add1(op::all_gather, {x}, dim_attrs(axis, from));
+}
+ValueId all_to_all(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from, CutDim to) {
+  Attrs attrs = dim_attrs(axis, to);
+  attrs.set("from_dim", from.dim);
+  if (from.blocks != 1) attrs.set("from_blocks", from.blocks);
+  return g.add1(op::all_to_all, {x}, std::move(attrs));
+}
+ValueId part(GraphBuilder& g, ValueId x, ValueId coordinate, int64_t size, CutDim to) {
+  Attrs attrs{{"dim", to.dim}, {"size", size}};
+  if (to.blocks != 1) attrs.set("blocks", to.blocks);
+  return g.add1(op::part, {x, coordinate}, std::move(attrs));
+}
+
+}  // namespace tokamak

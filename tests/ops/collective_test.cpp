@@ -1,0 +1,157 @@
+#include "ops/collective.h"
+
+#include "ops/interpret.h"
+#include "tests/ops/harness.h"
+#include "tests/support/expect_error.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace tokamak::test {
+
+// With one rank, which every backend can be; what more of them do is tested below.
+std::vector<OpCase> collective_cases() {
+  Attrs dim{{"axis", "data"}, {"blocks", 2}, {"dim", 1}, {"size", 1}};
+  Attrs two_dims{{"axis", "data"}, {"dim", 1}, {"from_blocks", 2}, {"from_dim", 0}, {"size", 1}};
+  return {
+      {"all_reduce_sum", &op::all_reduce, {f32({3, 4})}, {{"axis", "data"}, {"reduction", "sum"}, {"size", 1}}},
+      {"all_reduce_max", &op::all_reduce, {bf16({5})}, {{"axis", "data"}, {"reduction", "max"}, {"size", 1}}},
+      {"reduce_scatter", &op::reduce_scatter, {f32({3, 4})}, dim},
+      {"all_gather", &op::all_gather, {f32({3, 4})}, dim},
+      {"all_to_all", &op::all_to_all, {f32({4, 4})}, two_dims},
+      {"part", &op::part, {f32({3, 12}), f32({}, 1, 1)}, {{"blocks", 2}, {"dim", 1}, {"size", 3}}},
+      {"part_of_rows", &op::part, {i32({6}, 0, 9), f32({}, 2, 2)}, {{"dim", 0}, {"size", 3}}},
+  };
+}
+
+namespace {
+
+const MeshAxis kAxis{"tensor", 2};
+
+// What each of two ranks gets from op(x), x being the numbers given for it, of this shape.
+std::vector<std::vector<double>> run(Shape shape, const std::vector<std::vector<double>>& x,
+                                     const std::function<ValueId(GraphBuilder&, ValueId)>& op) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueType type{DType::kF32, std::move(shape)};
+  graph.add_result("y", op(g, g.input("x", type)));
+  verify(graph);
+  std::vector<std::vector<double>> y;
+  for (Interpretation& rank : interpret_ranks(graph, {{kAxis}}, {{{type, x[0]}}, {{type, x[1]}}}))
+    y.push_back(std::move(rank.results[0].data));
+  return y;
+}
+
+using Ranks = std::vector<std::vector<double>>;
+
+TEST(Collective, AllReduceGivesAllTheSumOrTheMaximum) {
+  Ranks x = {{1, 5, -3}, {2, -4, -1}};
+  EXPECT_EQ(run({3}, x, [](auto& g, ValueId v) { return all_reduce(g, v, kAxis, Reduction::kSum); }),
+            (Ranks{{3, 1, -4}, {3, 1, -4}}));
+  EXPECT_EQ(run({3}, x, [](auto& g, ValueId v) { return all_reduce(g, v, kAxis, Reduction::kMax); }),
+            (Ranks{{2, 5, -1}, {2, 5, -1}}));
+}
+
+TEST(Collective, ReduceScatterGivesEachItsPartOfTheSum) {
+  Ranks x = {{1, 2, 3, 4}, {10, 20, 30, 40}};
+  auto along = [&](CutDim to) { return [=](auto& g, ValueId v) { return reduce_scatter(g, v, kAxis, to); }; };
+  EXPECT_EQ(run({4}, x, along({0})), (Ranks{{11, 22}, {33, 44}}));
+  EXPECT_EQ(run({4}, x, along({0, 2})), (Ranks{{11, 33}, {22, 44}})) << "of two blocks, each has one of each";
+  EXPECT_EQ(run({2, 2}, x, along({1})), (Ranks{{11, 33}, {22, 44}}));
+}
+
+TEST(Collective, AllGatherPutsThePartsTogether) {
+  Ranks x = {{1, 2, 3, 4}, {10, 20, 30, 40}};
+  auto along = [&](CutDim from) { return [=](auto& g, ValueId v) { return all_gather(g, v, kAxis, from); }; };
+  EXPECT_EQ(run({4}, x, along({0}))[1], (std::vector<double>{1, 2, 3, 4, 10, 20, 30, 40}));
+  EXPECT_EQ(run({4}, x, along({0, 2}))[0], (std::vector<double>{1, 2, 10, 20, 3, 4, 30, 40}));
+  EXPECT_EQ(run({2, 2}, x, along({1}))[0], (std::vector<double>{1, 2, 10, 20, 3, 4, 30, 40}));
+}
+
+TEST(Collective, AllToAllCutsAnotherDim) {
+  Ranks x = {{1, 2, 3, 4}, {10, 20, 30, 40}};  // rows 0, 1 and rows 2, 3 of (4, 2)
+  EXPECT_EQ(run({2, 2}, x, [](auto& g, ValueId v) { return all_to_all(g, v, kAxis, {0}, {1}); }),
+            (Ranks{{1, 3, 10, 30}, {2, 4, 20, 40}}));
+}
+
+TEST(Collective, TellsWhatARankSends) {
+  Graph graph;
+  GraphBuilder g(graph);
+  MeshAxis axis{"data", 4};
+  ValueId x = g.input("x", {DType::kF32, {8, 100}});
+  all_reduce(g, x, axis, Reduction::kSum);
+  reduce_scatter(g, x, axis, {0});
+  all_gather(g, x, axis, {0});
+  all_to_all(g, x, axis, {0}, {1});
+  std::vector<double> sent;
+  for (const Node& node : graph.nodes()) {
+    sent.push_back(node_cost(graph, node).link_bytes);
+    EXPECT_EQ(node_cost(graph, node).flops, 0) << node.op->name;
+  }
+  EXPECT_EQ(sent, (std::vector<double>{4800, 2400, 9600, 2400}));  // of x: 1.5, 0.75, 3 and 0.75 times its 3200 bytes
+}
+
+TEST(Collective, ActsOnItsAxis) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueId x = g.input("x", {DType::kF32, {4}});
+  all_gather(g, all_reduce(g, x, {"data", 2}, Reduction::kSum), {"tensor", 2}, {0});
+  auto effects = effects_of(graph);
+  EXPECT_EQ(effects["data"], (std::vector<const OpDef*>{&op::all_reduce}));
+  EXPECT_EQ(effects["tensor"], (std::vector<const OpDef*>{&op::all_gather}));
+}
+
+TEST(Collective, RefusesWhatCannotBeCut) {
+  OpCase scatter{"", &op::reduce_scatter, {f32({6, 4})}, {{"axis", "data"}, {"dim", 0}, {"size", 4}}};
+  expect_refused(scatter, "[reduce_scatter] expected a dim of 1 blocks for 4 ranks, got dim 0 of f32[6,4]");
+  scatter.attrs.set("dim", 2);
+  expect_refused(scatter, "got dim 2");
+  scatter.attrs.set("dim", 1);
+  scatter.attrs.set("blocks", 3);
+  expect_refused(scatter, "a dim of 3 blocks");
+  expect_refused({"", &op::all_reduce, {f32({})}, {{"axis", ""}, {"reduction", "sum"}, {"size", 2}}}, "an axis of one");
+  expect_refused({"", &op::all_reduce, {f32({})}, {{"axis", "a"}, {"reduction", "mean"}, {"size", 2}}}, "sum or max");
+  expect_refused({"", &op::all_to_all, {f32({4, 4})}, {{"axis", "a"}, {"dim", 0}, {"from_dim", 0}, {"size", 2}}},
+                 "two dims");
+  expect_refused({"", &op::part, {f32({4}), f32({2})}, {{"dim", 0}, {"size", 2}}}, "one number");
+}
+
+TEST(InterpretRanks, RefusesAnotherMesh) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueType type{DType::kF32, {2}};
+  graph.add_result("y", all_reduce(g, g.input("x", type), {"data", 2}, Reduction::kSum));
+  std::vector<std::vector<HostTensor>> arguments(4, {HostTensor(type)});
+  expect_user_error(
+      [&] {
+        interpret_ranks(graph, {{{"data", 4}}}, arguments);
+      },
+      {"expected axis data of 2 ranks, got 4"});
+  expect_user_error(
+      [&] {
+        interpret_ranks(graph, {{{"data", 2}}}, arguments);
+      },
+      {"expected arguments of 2 ranks, got those of 4"});
+  expect_user_error([&] { interpret(graph, arguments[0]); }, {"[all_reduce] expected 2 ranks"});
+}
+
+TEST(InterpretRanks, RunsEveryGroupOfRanksByItself) {
+  Mesh mesh{{{"data", 2}, {"tensor", 3}}};
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueType type{DType::kF32, {}};
+  ValueId x = g.input("x", type);
+  graph.add_result("rows", all_reduce(g, x, mesh.axes[1], Reduction::kSum));
+  graph.add_result("columns", all_reduce(g, x, mesh.axes[0], Reduction::kSum));
+  std::vector<std::vector<HostTensor>> arguments;
+  for (double rank = 0; rank < 6; ++rank) arguments.push_back({HostTensor(type, {rank})});
+  std::vector<Interpretation> ranks = interpret_ranks(graph, mesh, arguments);
+  for (size_t rank = 0; rank < 6; ++rank) {
+    EXPECT_EQ(ranks[rank].results[0][0], rank < 3 ? 3 : 12);
+    EXPECT_EQ(ranks[rank].results[1][0], 3 + 2 * double(rank % 3));
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::test
