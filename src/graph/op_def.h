@@ -3,6 +3,7 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "graph/sharding_rule.h"
 
 #include <map>
 #include <span>
@@ -80,6 +81,8 @@ struct OpDef {
   /// Of ops in which all ranks of a mesh axis take part: the outputs of each, in the order of the axis, given their
   /// inputs. Such an op acts on its attribute `axis`, of attribute `size` ranks, and `reference` is that of one rank.
   void (*together)(const Node&, std::span<const HostTensor* const> inputs, std::span<HostTensor> outputs) = nullptr;
+  /// Of what the op does, cut over a mesh, a rank's part is what.
+  Sharding sharding = {};
   /// For every output i, the input whose storage it may take over when that input dies here (-1: none).
   int (*in_place)(const Node&, int output) = nullptr;
   /// Of groups: throws InternalError when the node's body, itself verified, is not of the form that the op's kernels

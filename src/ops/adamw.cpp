@@ -14,6 +14,7 @@
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
 #include "ops/pointwise.h"
+#include "ops/sharding_rules.h"
 
 #include <cmath>
 
@@ -142,6 +143,7 @@ constinit const OpDef adamw = {.name = "adamw",
                                .cost = cost,
                                .autocast = Autocast::kFull,
                                .fusion = Fusion::kComposite,
+                               .sharding = {.rule = elementwise_rule},
                                .in_place = [](const Node&, int output) { return output == 0 ? 0 : output + 1; }};
 constinit const OpDef multi_adamw = {
     .name = "multi_adamw",

@@ -19,6 +19,7 @@
 #include "ops/norm.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
+#include "ops/sharding_rules.h"
 
 #include <cmath>
 #include <limits>
@@ -195,6 +196,52 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   return {reshape(g, out, {d.B, d.T, d.C}), reshape(g, lse, {d.B, d.H, d.T})};
 }
 
+// Samples and heads apart; with dropout neither, as probabilities are numbered by sample and head. qkv is (B, T, [3 H
+// D]), out and dout are (B, T, [H D]), lse (B, H, T), documents (B, T), sums ([3 H D]).
+struct Operands {
+  ShardingRule rule;
+  OperandFactors qkv, out, lse, sums, documents;
+};
+Operands operand_factors(const NodeSpec& spec) {
+  Dims d = checked_dims(spec);
+  Operands o;
+  bool numbered = spec.attrs.get_double("dropout") > 0;
+  int B = o.rule.add({d.B, Factor::Rest::kSum, numbered}), T = o.rule.whole(d.T), three = o.rule.whole(3);
+  int H = o.rule.add({.size = d.H, .whole = numbered}), D = o.rule.whole(d.D);
+  o.qkv = {{B}, {T}, {three, H, D}};
+  o.out = {{B}, {T}, {H, D}};
+  o.lse = {{B}, {H}, {T}};
+  o.sums = {{three, H, D}};
+  o.documents = {{B}, {T}};
+  return o;
+}
+void add_operands(Operands& o, const NodeSpec& spec) {
+  AttentionOperands at = attention_operands(spec.op, spec.attrs, spec.inputs.size());
+  if (at.rng >= 0) o.rule.inputs.push_back({{o.rule.whole(2)}});
+  if (at.documents >= 0) o.rule.inputs.push_back(o.documents);
+}
+ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
+  Operands o = operand_factors(spec);
+  o.rule.inputs = {o.qkv};
+  add_operands(o, spec);
+  o.rule.outputs = {o.out, o.lse};
+  return o.rule;
+}
+void heads_of_lse(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {
+  attrs.set("heads", outputs[1][1]);
+}
+ShardingRule grad_sharding(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Operands o = operand_factors(spec);
+  o.rule.inputs = {o.qkv, o.out, o.lse, o.out};
+  add_operands(o, spec);
+  o.rule.outputs = {o.qkv, o.sums};
+  o.rule.outputs.resize(outputs.size());
+  return o.rule;
+}
+void heads_of_input_lse(Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape>) {
+  attrs.set("heads", inputs[2][1]);
+}
+
 // 2 matmuls of 2 T T D FLOPs a head forward, 5 backward; half of that when causal. With documents that is the most:
 // their lengths are data.
 Cost attention_cost(const NodeSpec& spec, std::span<const ValueType> outputs, double matmuls) {
@@ -326,7 +373,8 @@ constinit const OpDef attention = {.name = "attention",
                                    .reference = reference,
                                    .decompose = decompose,
                                    .cost = cost,
-                                   .autocast = Autocast::kLow};
+                                   .autocast = Autocast::kLow,
+                                   .sharding = {.rule = sharding, .of_part = heads_of_lse}};
 constinit const OpDef attention_grad = {.name = "attention_grad",
                                         .min_inputs = 4,
                                         .max_inputs = 6,
@@ -336,7 +384,8 @@ constinit const OpDef attention_grad = {.name = "attention_grad",
                                         .reference = grad_reference,
                                         .cost = grad_cost,
                                         .autocast = Autocast::kLow,
-                                        .low_inputs = 0b1011};  // not lse
+                                        .low_inputs = 0b1011,  // not lse
+                                        .sharding = {.rule = grad_sharding, .of_part = heads_of_input_lse}};
 constinit const OpDef attention_decode = {.name = "attention_decode",
                                           .min_inputs = 3,
                                           .max_inputs = 3,

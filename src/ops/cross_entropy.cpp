@@ -10,6 +10,7 @@
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
+#include "ops/sharding_rules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -78,6 +79,16 @@ std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const
           kNoValue};
 }
 
+// Rows apart. (Over a cut vocabulary the decomposition is what to cut: it needs no more than sums of rows.)
+ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  ShardingRule rule;
+  OperandFactors logits = row_factors(rule, spec.inputs[0].shape), row = {logits[0]};
+  rule.inputs.assign(spec.inputs.size(), row);
+  rule.inputs[0] = logits;
+  for (const ValueType& output : outputs) rule.outputs.push_back(output.shape.size() == 2 ? logits : row);
+  return rule;
+}
+
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   Cost cost = default_cost(spec, outputs);
   cost.flops = 5 * double(num_elements(spec.inputs[0].shape));
@@ -122,7 +133,8 @@ constinit const OpDef cross_entropy = {.name = "cross_entropy",
                                        .decompose = decompose,
                                        .cost = cost,
                                        .autocast = Autocast::kFull,
-                                       .fusion = Fusion::kComposite};
+                                       .fusion = Fusion::kComposite,
+                                       .sharding = {.rule = sharding}};
 constinit const OpDef cross_entropy_grad = {.name = "cross_entropy_grad",
                                             .min_inputs = 4,
                                             .max_inputs = 4,
@@ -133,7 +145,8 @@ constinit const OpDef cross_entropy_grad = {.name = "cross_entropy_grad",
                                             .decompose = grad_decompose,
                                             .cost = cost,
                                             .autocast = Autocast::kFull,
-                                            .fusion = Fusion::kComposite};
+                                            .fusion = Fusion::kComposite,
+                                            .sharding = {.rule = sharding}};
 }  // namespace op
 
 ValueId cross_entropy(GraphBuilder& g, ValueId logits, ValueId targets, int64_t classes) {

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/pointwise.h"
+#include "ops/sharding_rules.h"
 #include "ops/uniform_numbers.h"
 
 #include <algorithm>
@@ -65,6 +67,17 @@ void iota_tile(const Node& node, std::span<const TileOperand>, int64_t first, in
   }
 }
 
+ShardingRule iota_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  ShardingRule rule = pointwise_rule(spec, outputs);
+  auto dim = size_t(spec.attrs.get_int("dim"));
+  Factor& counted = rule.factors[size_t(rule.outputs[0][dim][0])];
+  spec.attrs.find("period") ? counted.whole = true : counted.placed = true;
+  return rule;
+}
+std::vector<ValueId> place_iota(GraphBuilder& g, const Node& part, std::span<const ValueId>, ValueId start) {
+  return {add(g, g.add1(op::iota, {}, part.attrs), start)};
+}
+
 std::vector<ValueType> infer_random(const NodeSpec& spec) {
   if (spec.inputs[0] != ValueType{DType::kI32, {2}})
     user_error("[random_uniform] expected rng to be i32[2] (seed, step), got {}", to_string(spec.inputs[0]));
@@ -115,7 +128,8 @@ constinit const OpDef constant = {.name = "constant",
                                   .no_gradient = kNoInput,
                                   .reference = constant_reference,
                                   .fusion = Fusion::kPointwise,
-                                  .tile = constant_tile};
+                                  .tile = constant_tile,
+                                  .sharding = {.of_part = set_part_shape}};
 constinit const OpDef iota = {.name = "iota",
                               .min_inputs = 0,
                               .max_inputs = 0,
@@ -124,14 +138,16 @@ constinit const OpDef iota = {.name = "iota",
                               .no_gradient = kNoInput,
                               .reference = iota_reference,
                               .fusion = Fusion::kPointwise,
-                              .tile = iota_tile};
+                              .tile = iota_tile,
+                              .sharding = {.rule = iota_rule, .of_part = set_part_shape, .place = place_iota}};
 constinit const OpDef random_uniform = {.name = "random_uniform",
                                         .attrs = kRandomAttrs,
                                         .infer = infer_random,
                                         .no_gradient = kNoInput,
                                         .reference = random_reference,
                                         .fusion = Fusion::kPointwise,
-                                        .tile = random_tile};
+                                        .tile = random_tile,
+                                        .sharding = {.rule = whole_rule}};  // numbers go by the element's
 }  // namespace op
 
 ValueId constant(GraphBuilder& g, double value, Shape shape, DType dtype) {

@@ -7,6 +7,7 @@
 #include "graph/host_tensor.h"
 #include "ops/matmul_dims.h"
 #include "ops/movement.h"
+#include "ops/sharding_rules.h"
 
 namespace tokamak {
 
@@ -78,6 +79,21 @@ std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const
   return {da, db};
 }
 
+// The batch and m apart, n apart, k summed.
+ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  ShardingRule rule;
+  const Shape &a = spec.inputs[0].shape, &b = spec.inputs[1].shape;
+  bool ta = spec.attrs.get_bool("trans_a"), tb = spec.attrs.get_bool("trans_b");
+  OperandFactors y = factors_of(rule, outputs[0].shape);
+  DimFactors m = y[y.size() - 2], n = y.back(), k = {rule.summed(a[a.size() - (ta ? 2 : 1)])};
+  OperandFactors batch(y.begin(), y.end() - 2), x = batch, w = b.size() == 2 ? OperandFactors{} : batch;
+  x.insert(x.end(), {ta ? k : m, ta ? m : k});
+  w.insert(w.end(), {tb ? n : k, tb ? k : n});
+  rule.inputs = {std::move(x), std::move(w)};
+  rule.outputs = {std::move(y)};
+  return rule;
+}
+
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   MatmulDims d = matmul_dims(spec);
   Cost cost = default_cost(spec, outputs);
@@ -96,7 +112,8 @@ constinit const OpDef matmul = {.name = "matmul",
                                 .gradient = gradient,
                                 .reference = reference,
                                 .cost = cost,
-                                .autocast = Autocast::kLow};
+                                .autocast = Autocast::kLow,
+                                .sharding = {.rule = sharding}};
 }  // namespace op
 
 ValueId matmul(GraphBuilder& g, ValueId a, ValueId b, bool trans_a, bool trans_b) {

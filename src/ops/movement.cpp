@@ -5,8 +5,11 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/sharding_rules.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -51,6 +54,59 @@ std::vector<ValueId> reshape_gradient(GraphBuilder& g, const Node& node, std::sp
   return {reshape(g, dy[0], g.shape(node.inputs[0]))};
 }
 
+// Dims [i, ...) and [j, ...) of two shapes of as many elements, up to where both have the same number.
+struct SameElements {
+  size_t from_begin, from_end, to_begin, to_end;
+};
+std::vector<SameElements> match_dims(const Shape& from, const Shape& to) {
+  std::vector<SameElements> matches;
+  for (size_t i = 0, j = 0; i < from.size() && j < to.size();) {
+    SameElements match{i, i + 1, j, j + 1};
+    int64_t a = from[i++], b = to[j++];
+    while (a != b) a < b ? a *= from[i++] : b *= to[j++];
+    match.from_end = i, match.to_end = j;
+    matches.push_back(match);
+  }
+  return matches;
+}
+
+// Gives dims [begin, end) of the operand those of the factors, which are of consecutive sizes, that each is made of.
+void take_factors(const ShardingRule& rule, const Shape& shape, size_t begin, size_t end, int first,
+                  OperandFactors& operand) {
+  for (size_t d = begin; d < end; ++d)
+    for (int64_t size = 1; size != shape[d]; size *= rule.factors[size_t(first++)].size) operand[d].push_back(first);
+}
+
+// The ends of dims of both shapes, as numbers of parts of the elements that they share, cut these into factors: (6, 4)
+// and (2, 12) into 2 x 3 x 4. Where one of them does not divide the next, the dims have none in common.
+void add_factors(ShardingRule& rule, const Shape& from, const Shape& to, const SameElements& match) {
+  std::set<int64_t> ends{1};
+  int64_t parts = 1;
+  for (size_t i = match.from_begin; i < match.from_end; ++i) ends.insert(parts *= from[i]);
+  parts = 1;
+  for (size_t j = match.to_begin; j < match.to_end; ++j) ends.insert(parts *= to[j]);
+  for (auto at = ends.begin(); std::next(at) != ends.end(); ++at)
+    if (*std::next(at) % *at != 0) {
+      for (size_t i = match.from_begin; i < match.from_end; ++i) rule.inputs[0][i] = {rule.whole(from[i])};
+      for (size_t j = match.to_begin; j < match.to_end; ++j) rule.outputs[0][j] = {rule.whole(to[j])};
+      return;
+    }
+  auto first = int(rule.factors.size());
+  for (auto at = ends.begin(); std::next(at) != ends.end(); ++at) rule.apart(*std::next(at) / *at);
+  take_factors(rule, from, match.from_begin, match.from_end, first, rule.inputs[0]);
+  take_factors(rule, to, match.to_begin, match.to_end, first, rule.outputs[0]);
+}
+
+ShardingRule reshape_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  const Shape &from = spec.inputs[0].shape, &to = outputs[0].shape;
+  ShardingRule rule;
+  rule.inputs = {OperandFactors(from.size())};
+  rule.outputs = {OperandFactors(to.size())};
+  for (const SameElements& match : match_dims(from, to)) add_factors(rule, from, to, match);
+  rule.linear = {{0}};
+  return rule;
+}
+
 std::vector<ValueType> infer_transpose(const NodeSpec& spec) {
   const auto& perm = spec.attrs.get_ints("perm");
   const Shape& from = spec.inputs[0].shape;
@@ -83,6 +139,29 @@ std::vector<ValueId> transpose_gradient(GraphBuilder& g, const Node& node, std::
   return {transpose(g, dy[0], inverse)};
 }
 
+ShardingRule transpose_rule(const NodeSpec& spec, std::span<const ValueType>) {
+  ShardingRule rule;
+  rule.inputs = {factors_of(rule, spec.inputs[0].shape)};
+  rule.outputs.emplace_back();
+  for (int64_t p : spec.attrs.get_ints("perm")) rule.outputs[0].push_back(rule.inputs[0][size_t(p)]);
+  rule.linear = {{0}};
+  return rule;
+}
+
+// Of an op with `count` inputs of shape `block`, which may be one of the equal blocks that dim of its output `all`
+// consists of: within the block that dim may then be cut.
+ShardingRule block_rule(const Shape& block, const Shape& all, size_t dim, bool is_block, size_t count) {
+  ShardingRule rule;
+  OperandFactors one = factors_of(rule, block), many = one;
+  many[dim] = {rule.whole(is_block ? all[dim] / block[dim] : all[dim])};
+  is_block ? many[dim].push_back(one[dim][0]) : void(rule.factors[size_t(one[dim][0])].whole = true);
+  rule.inputs.assign(count, one);
+  rule.outputs = {many};
+  rule.linear.emplace_back();
+  for (size_t i = 0; i < count; ++i) rule.linear[0].push_back(int(i));
+  return rule;
+}
+
 std::vector<ValueType> infer_slice(const NodeSpec& spec) {
   size_t dim = checked_dim(spec);
   Shape shape = spec.inputs[0].shape;
@@ -111,6 +190,21 @@ std::vector<ValueId> slice_gradient(GraphBuilder& g, const Node& node, std::span
   return {pad(g, dy[0], dim, begin, after)};
 }
 
+ShardingRule slice_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  auto dim = size_t(spec.attrs.get_int("dim"));
+  int64_t begin = spec.attrs.get_int("begin"), size = spec.attrs.get_int("size");
+  const Shape& from = spec.inputs[0].shape;
+  ShardingRule rule = block_rule(outputs[0].shape, from, dim, from[dim] % size == 0 && begin % size == 0, 1);
+  std::swap(rule.inputs, rule.outputs);
+  return rule;
+}
+void slice_of_part(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {
+  int64_t size = attrs.get_int("size"), part = outputs[0][size_t(attrs.get_int("dim"))];
+  if (part == size) return;
+  attrs.set("begin", attrs.get_int("begin") / size * part);
+  attrs.set("size", part);
+}
+
 std::vector<ValueType> infer_pad(const NodeSpec& spec) {
   size_t dim = checked_dim(spec);
   Shape shape = spec.inputs[0].shape;
@@ -129,6 +223,19 @@ std::vector<ValueId> pad_gradient(GraphBuilder& g, const Node& node, std::span<c
   return {slice(g, dy[0], dim, node.attrs.get_int("before"), g.shape(node.inputs[0])[size_t(dim)])};
 }
 
+ShardingRule pad_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  auto dim = size_t(spec.attrs.get_int("dim"));
+  const Shape& block = spec.inputs[0].shape;
+  bool is_block = spec.attrs.get_int("before") % block[dim] == 0 && spec.attrs.get_int("after") % block[dim] == 0;
+  return block_rule(block, outputs[0].shape, dim, is_block, 1);
+}
+void pad_of_part(Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> outputs) {
+  auto dim = size_t(attrs.get_int("dim"));
+  int64_t before = attrs.get_int("before"), after = attrs.get_int("after"), rest = outputs[0][dim] - inputs[0][dim];
+  attrs.set("before", before * rest / std::max<int64_t>(before + after, 1));
+  attrs.set("after", after * rest / std::max<int64_t>(before + after, 1));
+}
+
 std::vector<ValueType> infer_concat(const NodeSpec& spec) {
   size_t dim = checked_dim(spec);
   Shape shape = spec.inputs[0].shape;
@@ -142,6 +249,15 @@ std::vector<ValueType> infer_concat(const NodeSpec& spec) {
     shape[dim] += type.shape[dim];
   }
   return {{spec.inputs[0].dtype, shape}};
+}
+ShardingRule concat_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  auto dim = size_t(spec.attrs.get_int("dim"));
+  const Shape& block = spec.inputs[0].shape;
+  bool equal = std::all_of(spec.inputs.begin(), spec.inputs.end(), [&](const auto& x) { return x.shape == block; });
+  ShardingRule rule = block_rule(block, outputs[0].shape, dim, equal, spec.inputs.size());
+  for (size_t i = 0; !equal && i < spec.inputs.size(); ++i)
+    rule.inputs[i][dim] = {rule.whole(spec.inputs[i].shape[dim])};
+  return rule;
 }
 void concat_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   auto dim = size_t(node.attrs.get_int("dim"));
@@ -171,32 +287,37 @@ constinit const OpDef reshape = {.name = "reshape",
                                  .gradient = reshape_gradient,
                                  .reference = reshape_reference,
                                  .cost = view_cost,
-                                 .fusion = Fusion::kView};
+                                 .fusion = Fusion::kView,
+                                 .sharding = {.rule = reshape_rule, .of_part = set_part_shape}};
 constinit const OpDef transpose = {.name = "transpose",
                                    .attrs = kTransposeAttrs,
                                    .infer = infer_transpose,
                                    .gradient = transpose_gradient,
                                    .reference = transpose_reference,
-                                   .cost = move_cost};
+                                   .cost = move_cost,
+                                   .sharding = {.rule = transpose_rule}};
 constinit const OpDef slice = {.name = "slice",
                                .attrs = kSliceAttrs,
                                .infer = infer_slice,
                                .gradient = slice_gradient,
                                .reference = slice_reference,
-                               .cost = move_cost};
+                               .cost = move_cost,
+                               .sharding = {.rule = slice_rule, .of_part = slice_of_part}};
 constinit const OpDef pad = {.name = "pad",
                              .attrs = kPadAttrs,
                              .infer = infer_pad,
                              .gradient = pad_gradient,
                              .reference = pad_reference,
-                             .cost = move_cost};
+                             .cost = move_cost,
+                             .sharding = {.rule = pad_rule, .of_part = pad_of_part}};
 constinit const OpDef concat = {.name = "concat",
                                 .max_inputs = -1,
                                 .attrs = kConcatAttrs,
                                 .infer = infer_concat,
                                 .gradient = concat_gradient,
                                 .reference = concat_reference,
-                                .cost = move_cost};
+                                .cost = move_cost,
+                                .sharding = {.rule = concat_rule}};
 }  // namespace op
 
 ValueId reshape(GraphBuilder& g, ValueId a, Shape shape) {

@@ -171,7 +171,8 @@ constinit const OpDef softmax = {.name = "softmax",
                                  .reference = softmax_reference,
                                  .decompose = softmax_decompose,
                                  .autocast = Autocast::kFull,
-                                 .fusion = Fusion::kComposite};
+                                 .fusion = Fusion::kComposite,
+                                 .sharding = {.rule = rows_rule}};
 constinit const OpDef softmax_grad = {.name = "softmax_grad",
                                       .min_inputs = 2,
                                       .max_inputs = 2,
@@ -180,7 +181,8 @@ constinit const OpDef softmax_grad = {.name = "softmax_grad",
                                       .reference = softmax_grad_reference,
                                       .decompose = softmax_grad_decompose,
                                       .autocast = Autocast::kFull,
-                                      .fusion = Fusion::kComposite};
+                                      .fusion = Fusion::kComposite,
+                                      .sharding = {.rule = rows_rule}};
 constinit const OpDef layer_norm = {.name = "layer_norm",
                                     .min_inputs = 2,
                                     .max_inputs = 3,
@@ -190,7 +192,8 @@ constinit const OpDef layer_norm = {.name = "layer_norm",
                                     .reference = layer_norm_reference,
                                     .decompose = layer_norm_decompose,
                                     .autocast = Autocast::kFull,
-                                    .fusion = Fusion::kComposite};
+                                    .fusion = Fusion::kComposite,
+                                    .sharding = {.rule = rows_rule}};
 constinit const OpDef layer_norm_grad = {.name = "layer_norm_grad",
                                          .min_inputs = 5,
                                          .max_inputs = 5,
@@ -199,7 +202,8 @@ constinit const OpDef layer_norm_grad = {.name = "layer_norm_grad",
                                          .reference = layer_norm_grad_reference,
                                          .decompose = layer_norm_grad_decompose,
                                          .autocast = Autocast::kFull,
-                                         .fusion = Fusion::kComposite};
+                                         .fusion = Fusion::kComposite,
+                                         .sharding = {.rule = rows_rule}};
 constinit const OpDef layer_norm_grad_params = {.name = "layer_norm_grad_params",
                                                 .min_inputs = 4,
                                                 .max_inputs = 4,
@@ -208,7 +212,8 @@ constinit const OpDef layer_norm_grad_params = {.name = "layer_norm_grad_params"
                                                 .reference = layer_norm_grad_params_reference,
                                                 .decompose = layer_norm_grad_params_decompose,
                                                 .autocast = Autocast::kFull,
-                                                .fusion = Fusion::kComposite};
+                                                .fusion = Fusion::kComposite,
+                                                .sharding = {.rule = column_sums_rule}};
 }  // namespace op
 
 ValueId softmax(GraphBuilder& g, ValueId x) { return g.add1(op::softmax, {x}); }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "graph/op_def.h"
+#include "ops/sharding_rules.h"
 
 namespace tokamak {
 
@@ -32,6 +32,28 @@ inline void require_vector(const NodeSpec& spec, size_t i) {
   if (spec.inputs[i].shape != Shape{spec.inputs[0].shape.back()})
     user_error("[{}] expected input {} to be [{}], got {}", spec.op.name, i, spec.inputs[0].shape.back(),
                to_string(spec.inputs[i]));
+}
+
+/// Sharding rule of an op whose first input is cut into rows: each operand is of its shape, one number a row, or a row
+/// of numbers.
+inline ShardingRule rows_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  ShardingRule rule;
+  const Shape& shape = spec.inputs[0].shape;
+  OperandFactors matrix = row_factors(rule, shape), column = matrix, row = {matrix.back()};
+  column.back().clear();
+  auto like = [&](const ValueType& type) {
+    return type.shape == shape ? matrix : type.shape.size() == shape.size() ? column : row;
+  };
+  for (const ValueType& input : spec.inputs) rule.inputs.push_back(like(input));
+  for (const ValueType& output : outputs) rule.outputs.push_back(like(output));
+  return rule;
+}
+/// The same of an op whose outputs are rows of numbers, each a sum down the column: columns may be cut too.
+inline ShardingRule column_sums_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  ShardingRule rule = rows_rule(spec, outputs);
+  for (const DimFactors& dim : rule.inputs[0]) rule.factors[size_t(dim[0])].rest = Factor::Rest::kSum;
+  rule.factors[size_t(rule.inputs[0].back()[0])] = {.size = spec.inputs[0].shape.back()};
+  return rule;
 }
 
 }  // namespace tokamak

@@ -5,6 +5,7 @@
 #include "ops/interpret.h"
 #include "ops/pointwise_op.h"
 #include "ops/scalar_math.h"
+#include "ops/sharding_rules.h"
 
 namespace tokamak {
 namespace {
@@ -97,14 +98,19 @@ constexpr OpDef undifferentiable(OpDef def, std::string_view why) {
   return def;
 }
 
+constexpr OpDef ruled(OpDef def, decltype(Sharding::rule) rule) {
+  def.sharding.rule = rule;
+  return def;
+}
+
 }  // namespace
 
 namespace op {
 #define TOKAMAK_SCALAR(f) scalar::f<float>, scalar::f<double>
-constinit const OpDef add = pointwise2<TOKAMAK_SCALAR(add)>("add", "add", add_gradient);
-constinit const OpDef sub = pointwise2<TOKAMAK_SCALAR(sub)>("sub", "sub", sub_gradient);
-constinit const OpDef mul = pointwise2<TOKAMAK_SCALAR(mul)>("mul", "mul", mul_gradient);
-constinit const OpDef div = pointwise2<TOKAMAK_SCALAR(div)>("div", "div", div_gradient);
+constinit const OpDef add = ruled(pointwise2<TOKAMAK_SCALAR(add)>("add", "add", add_gradient), linear_rule);
+constinit const OpDef sub = ruled(pointwise2<TOKAMAK_SCALAR(sub)>("sub", "sub", sub_gradient), linear_rule);
+constinit const OpDef mul = ruled(pointwise2<TOKAMAK_SCALAR(mul)>("mul", "mul", mul_gradient), multilinear_rule);
+constinit const OpDef div = ruled(pointwise2<TOKAMAK_SCALAR(div)>("div", "div", div_gradient), linear_in_first_rule);
 constinit const OpDef maximum = pointwise2<TOKAMAK_SCALAR(maximum)>("maximum", "maximum", maximum_gradient);
 constinit const OpDef minimum = pointwise2<TOKAMAK_SCALAR(minimum)>("minimum", "minimum", minimum_gradient);
 constinit const OpDef pow = pointwise2<TOKAMAK_SCALAR(pow)>("pow", "pow", pow_gradient);
@@ -113,7 +119,7 @@ constinit const OpDef less =
 constinit const OpDef equal =
     undifferentiable(pointwise2<TOKAMAK_SCALAR(equal)>("equal", "equal", nullptr), "piecewise constant");
 constinit const OpDef select = pointwise3<TOKAMAK_SCALAR(select)>("select", "select", select_gradient);
-constinit const OpDef neg = pointwise1<TOKAMAK_SCALAR(neg)>("neg", "neg", neg_gradient);
+constinit const OpDef neg = ruled(pointwise1<TOKAMAK_SCALAR(neg)>("neg", "neg", neg_gradient), linear_rule);
 constinit const OpDef exp = pointwise1<TOKAMAK_SCALAR(exponential)>("exp", "exponential", exp_gradient);
 constinit const OpDef log = pointwise1<TOKAMAK_SCALAR(logarithm)>("log", "logarithm", log_gradient);
 constinit const OpDef tanh =

@@ -9,6 +9,7 @@
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/pointwise_op.h"
+#include "ops/sharding_rules.h"
 
 #include <algorithm>
 #include <limits>
@@ -82,6 +83,38 @@ std::vector<ValueType> infer_sum_squares(const NodeSpec& spec) {
   return {{DType::kF32, {}}};
 }
 
+ShardingRule reduce_rule(const NodeSpec& spec, Factor::Rest rest) {
+  ShardingRule rule;
+  rule.inputs = {factors_of(rule, spec.inputs[0].shape)};
+  const auto& dims = spec.attrs.get_ints("dims");
+  OperandFactors y;
+  for (size_t d = 0; d < rule.inputs[0].size(); ++d) {
+    const DimFactors& dim = rule.inputs[0][d];
+    bool reduced = std::find(dims.begin(), dims.end(), int64_t(d)) != dims.end();
+    if (reduced) rule.factors[size_t(dim[0])].rest = rest;
+    if (!reduced) y.push_back(dim);
+    if (reduced && spec.attrs.get_bool("keep")) y.emplace_back();
+  }
+  rule.outputs = {std::move(y)};
+  return rule;
+}
+ShardingRule sum_rule(const NodeSpec& spec, std::span<const ValueType>) {
+  ShardingRule rule = reduce_rule(spec, Factor::Rest::kSum);
+  rule.linear = {{0}};
+  return rule;
+}
+ShardingRule max_rule(const NodeSpec& spec, std::span<const ValueType>) {
+  return reduce_rule(spec, Factor::Rest::kMax);
+}
+
+ShardingRule sum_squares_rule(const NodeSpec& spec, std::span<const ValueType>) {
+  ShardingRule rule;
+  for (const ValueType& type : spec.inputs) rule.inputs.push_back(factors_of(rule, type.shape, Factor::Rest::kSum));
+  rule.outputs = {{}};
+  rule.sums_inputs = true;
+  return rule;
+}
+
 void sum_squares_reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   double sum = 0;
   for (const HostTensor* x : in)
@@ -112,7 +145,8 @@ constinit const OpDef reduce_sum = {.name = "reduce_sum",
                                     .reference = sum_reference,
                                     .cost = reduce_cost,
                                     .autocast = Autocast::kFull,
-                                    .fusion = Fusion::kReduction};
+                                    .fusion = Fusion::kReduction,
+                                    .sharding = {.rule = sum_rule}};
 constinit const OpDef reduce_max = {.name = "reduce_max",
                                     .attrs = kReduceAttrs,
                                     .infer = infer_reduce,
@@ -120,14 +154,16 @@ constinit const OpDef reduce_max = {.name = "reduce_max",
                                     .reference = max_reference,
                                     .cost = reduce_cost,
                                     .autocast = Autocast::kFull,
-                                    .fusion = Fusion::kReduction};
+                                    .fusion = Fusion::kReduction,
+                                    .sharding = {.rule = max_rule}};
 constinit const OpDef sum_squares = {.name = "sum_squares",
                                      .max_inputs = -1,
                                      .infer = infer_sum_squares,
                                      .gradient = sum_squares_gradient,
                                      .reference = sum_squares_reference,
                                      .cost = sum_squares_cost,
-                                     .autocast = Autocast::kFull};
+                                     .autocast = Autocast::kFull,
+                                     .sharding = {.rule = sum_squares_rule}};
 }  // namespace op
 
 ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {

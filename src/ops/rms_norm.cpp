@@ -107,7 +107,8 @@ constinit const OpDef rms_norm = {.name = "rms_norm",
                                   .reference = reference,
                                   .decompose = decompose,
                                   .autocast = Autocast::kFull,
-                                  .fusion = Fusion::kComposite};
+                                  .fusion = Fusion::kComposite,
+                                  .sharding = {.rule = rows_rule}};
 constinit const OpDef rms_norm_grad = {.name = "rms_norm_grad",
                                        .min_inputs = 4,
                                        .max_inputs = 4,
@@ -116,7 +117,8 @@ constinit const OpDef rms_norm_grad = {.name = "rms_norm_grad",
                                        .reference = grad_reference,
                                        .decompose = grad_decompose,
                                        .autocast = Autocast::kFull,
-                                       .fusion = Fusion::kComposite};
+                                       .fusion = Fusion::kComposite,
+                                       .sharding = {.rule = rows_rule}};
 constinit const OpDef rms_norm_grad_gain = {.name = "rms_norm_grad_gain",
                                             .min_inputs = 3,
                                             .max_inputs = 3,
@@ -125,7 +127,8 @@ constinit const OpDef rms_norm_grad_gain = {.name = "rms_norm_grad_gain",
                                             .reference = grad_gain_reference,
                                             .decompose = grad_gain_decompose,
                                             .autocast = Autocast::kFull,
-                                            .fusion = Fusion::kComposite};
+                                            .fusion = Fusion::kComposite,
+                                            .sharding = {.rule = column_sums_rule}};
 }  // namespace op
 
 ValueId rms_norm(GraphBuilder& g, ValueId x, ValueId gain, double eps) {

@@ -1,0 +1,85 @@
+// How the work of an op may be cut over the ranks of a mesh axis: one rule in its record, from which the shard pass
+// derives layouts and collectives. (The idea of factors is that of Shardy, openxla.org/shardy.)
+//
+// A rule names the indices that run over the dims of a node's inputs and outputs, its *factors*: a matmul has m, k and
+// n. Cut along m or n, each rank computes a part of the result; along k, a term of it. A dim may be the product of
+// several factors, slowest first (the packed projection's last is 3 x heads x width of a head), and a factor of size 1
+// may be left out. Tests: tests/ops/sharding_rules_test.cpp, for every op against its reference.
+#pragma once
+
+#include "graph/type.h"
+
+#include <span>
+#include <vector>
+
+namespace tokamak {
+
+class Attrs;
+class Graph;
+class GraphBuilder;
+struct Node;
+struct NodeSpec;
+using ValueId = int32_t;
+
+struct Factor {
+  /// What an output that lacks the factor is when it is cut: on each rank the same, or to be added up, or the largest
+  /// of all ranks'.
+  enum class Rest : uint8_t { kSame, kSum, kMax };
+
+  int64_t size = 1;
+  Rest rest = Rest::kSame;
+  bool whole = false;   // it must not be cut
+  bool placed = false;  // cut, a rank must know where its part begins: see Sharding::place
+};
+
+using DimFactors = std::vector<int>;             // indices of factors, the slowest first
+using OperandFactors = std::vector<DimFactors>;  // of each dim
+
+struct ShardingRule {
+  std::vector<Factor> factors;
+  std::vector<OperandFactors> inputs, outputs;
+  /// Sets of inputs in which, taken together, the op is linear: terms of sums give terms of the sum of the results.
+  std::vector<std::vector<int>> linear;
+  /// The result is the sum of what the op gives for each of its inputs alone: one that is whole must not be with one
+  /// that is cut, or it would count once a rank.
+  bool sums_inputs = false;
+
+  int add(Factor factor) {
+    factors.push_back(factor);
+    return int(factors.size()) - 1;
+  }
+  int apart(int64_t size) { return add({size}); }
+  int whole(int64_t size) { return add({.size = size, .whole = true}); }
+  int summed(int64_t size) { return add({size, Factor::Rest::kSum}); }
+};
+
+struct Sharding {
+  /// Null: as its class says (ops/sharding_rules.h).
+  ShardingRule (*rule)(const NodeSpec&, std::span<const ValueType> outputs) = nullptr;
+  /// Changes the attributes to those of a node with these parts as inputs and outputs. Null: they do not depend on it.
+  void (*of_part)(Attrs&, std::span<const Shape> inputs, std::span<const Shape> outputs) = nullptr;
+  /// Appends what computes the part that begins at index `start`, f32[], of a `placed` factor. `part` is the node as
+  /// if there were only that part; `inputs` are its operands. Null where no factor is placed.
+  std::vector<ValueId> (*place)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
+                                ValueId start) = nullptr;
+};
+
+/// One axis's cut of a dim, as in Cut (graph/layout.h), in terms of a factor of the dim.
+struct FactorCut {
+  int factor = -1;
+  int64_t blocks = 1;  // of the factor
+  bool operator==(const FactorCut&) const = default;
+};
+
+/// The factor in which a cut of the dim into blocks x size parts falls; factor -1 when it falls in none as a whole.
+FactorCut find_factor(const ShardingRule& rule, const DimFactors& dim, int64_t blocks, int64_t size);
+
+/// Where an operand has the factor: its dim, and of how many blocks the dim is when the factor is of one. dim -1:
+/// nowhere.
+struct FactorPlace {
+  int64_t dim = -1;
+  int64_t blocks = 1;
+};
+FactorPlace place_of(const ShardingRule& rule, const OperandFactors& operand, int factor);
+
+}  // namespace tokamak

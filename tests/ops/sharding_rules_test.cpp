@@ -1,0 +1,247 @@
+// Every op's rule against its reference, by brute force: each factor that may be cut is cut, the parts of the inputs
+// go through the op, and what comes out, put together as the rule says, must be the op's outputs.
+#include "ops/sharding_rules.h"
+
+#include "base/error.h"
+#include "ops/all_ops.h"
+#include "ops/collective.h"
+#include "ops/interpret.h"
+#include "tests/ops/harness.h"
+#include "tests/support/random_tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace tokamak::test {
+namespace {
+
+using Tensors = std::vector<HostTensor>;
+
+// What is left of low-precision outputs after adding up parts that were rounded one by one.
+double tolerance_of(DType dtype) { return dtype == DType::kF32 || dtype == DType::kI32 ? 1e-9 : 0.05; }
+
+HostTensor part_of(const HostTensor& whole, CutDim at, int64_t parts, int64_t index) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueId x = g.input("x", whole.type), coordinate = g.input("r", {DType::kF32, {}});
+  graph.add_result("y", part(g, x, coordinate, parts, at));
+  return interpret(graph, {whole, HostTensor({DType::kF32, {}}, {double(index)})}).results[0];
+}
+
+// Runs a collective over one axis whose ranks have these tensors, and returns what the first of them gets.
+template <typename Collective>
+HostTensor run_together(const Tensors& parts, const Collective& collective) {
+  Graph graph;
+  GraphBuilder g(graph);
+  MeshAxis axis{"axis", int64_t(parts.size())};
+  graph.add_result("y", collective(g, g.input("x", parts[0].type), axis));
+  std::vector<Tensors> arguments;
+  for (const HostTensor& part : parts) arguments.push_back({part});
+  return interpret_ranks(graph, {{axis}}, arguments)[0].results[0];
+}
+
+struct Whole {
+  Graph graph;
+  Tensors inputs, outputs;
+  std::vector<ValueType> types;
+  ShardingRule rule;
+
+  explicit Whole(const OpCase& c) : graph(case_graph(c)), inputs(case_arguments(c)) {
+    outputs = interpret(graph, inputs).results;
+    for (const HostTensor& output : outputs) types.push_back(output.type);
+    rule = sharding_rule(spec_of(graph, node()), types);
+  }
+  const Node& node() const { return graph.nodes()[0]; }
+};
+
+// One way to cut the op's work.
+struct WayToCut {
+  int factor;
+  int64_t blocks, size;
+  CutDim of(const FactorPlace& place) const { return {place.dim, place.blocks * blocks}; }
+};
+
+// Outputs of the part with this index.
+Tensors run_part(const Whole& whole, const WayToCut& cut, int64_t index) {
+  const Node& node = whole.node();
+  Node part = node;
+  Graph graph;
+  GraphBuilder g(graph);
+  Tensors arguments;
+  std::vector<ValueId> inputs;
+  std::vector<Shape> input_shapes, output_shapes;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    FactorPlace place = place_of(whole.rule, whole.rule.inputs[i], cut.factor);
+    arguments.push_back(place.dim < 0 ? whole.inputs[i] : part_of(whole.inputs[i], cut.of(place), cut.size, index));
+    inputs.push_back(g.input("x" + std::to_string(i), arguments.back().type));
+    input_shapes.push_back(arguments.back().shape());
+  }
+  for (size_t i = 0; i < whole.types.size(); ++i) {
+    FactorPlace place = place_of(whole.rule, whole.rule.outputs[i], cut.factor);
+    output_shapes.push_back(whole.types[i].shape);
+    if (place.dim >= 0) output_shapes.back()[size_t(place.dim)] /= cut.size;
+  }
+  if (node.op->sharding.of_part) node.op->sharding.of_part(part.attrs, input_shapes, output_shapes);
+  std::vector<ValueId> outputs;
+  if (const Factor& factor = whole.rule.factors[size_t(cut.factor)]; factor.placed) {
+    ValueId start = g.input("start", {DType::kF32, {}});
+    arguments.push_back(HostTensor({DType::kF32, {}}, {double(index * factor.size / cut.size)}));
+    outputs = node.op->sharding.place(g, part, inputs, start);
+  } else {
+    outputs = g.add(*node.op, inputs, part.attrs);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_EQ(to_string(g.type(outputs[i])), to_string(ValueType{whole.types[i].dtype, output_shapes[i]}));
+    graph.add_result("y" + std::to_string(i), outputs[i]);
+  }
+  return interpret(graph, arguments).results;
+}
+
+// Output i of all parts as one.
+HostTensor put_together(const Whole& whole, const WayToCut& cut, size_t i, const std::vector<Tensors>& parts) {
+  Tensors of_output;
+  for (const Tensors& part : parts) of_output.push_back(part[i]);
+  FactorPlace place = place_of(whole.rule, whole.rule.outputs[i], cut.factor);
+  if (place.dim >= 0)
+    return run_together(
+        of_output, [&](auto& g, ValueId x, const MeshAxis& axis) { return all_gather(g, x, axis, cut.of(place)); });
+  Factor::Rest rest = whole.rule.factors[size_t(cut.factor)].rest;
+  if (rest == Factor::Rest::kSame) {
+    for (const HostTensor& part : of_output) EXPECT_EQ(difference(part, of_output[0]), 0);
+    return of_output[0];
+  }
+  return run_together(of_output, [&](auto& g, ValueId x, const MeshAxis& axis) {
+    return all_reduce(g, x, axis, rest == Factor::Rest::kMax ? Reduction::kMax : Reduction::kSum);
+  });
+}
+
+void check_cut(const Whole& whole, const WayToCut& cut) {
+  std::vector<Tensors> parts;
+  for (int64_t index = 0; index < cut.size; ++index) parts.push_back(run_part(whole, cut, index));
+  for (size_t i = 0; i < whole.outputs.size(); ++i)
+    EXPECT_LE(difference(put_together(whole, cut, i, parts), whole.outputs[i]), tolerance_of(whole.types[i].dtype))
+        << "output " << i;
+}
+
+// Into as few parts as can be, and where that leaves something to cut, within blocks.
+std::vector<WayToCut> ways_to_cut(const ShardingRule& rule) {
+  std::vector<WayToCut> ways;
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    const Factor& factor = rule.factors[f];
+    if (factor.whole || factor.size < 2) continue;
+    int64_t size = 2;
+    while (factor.size % size != 0) ++size;
+    ways.push_back({int(f), 1, size});
+    int64_t rest = factor.size / size;
+    if (rest > 1 && !factor.placed) ways.push_back({int(f), rest, size});
+  }
+  return ways;
+}
+
+TEST(ShardingRules, GiveEveryDimItsFactors) {
+  for (const OpCase& c : all_cases()) {
+    SCOPED_TRACE(std::string(c.op->name) + " " + c.name);
+    Whole whole(c);
+    auto check = [&](const std::vector<OperandFactors>& operands, const std::vector<HostTensor>& tensors) {
+      ASSERT_EQ(operands.size(), tensors.size());
+      for (size_t i = 0; i < operands.size(); ++i) {
+        ASSERT_EQ(operands[i].size(), tensors[i].shape().size()) << "operand " << i;
+        for (size_t d = 0; d < operands[i].size(); ++d) {
+          int64_t size = 1;
+          for (int f : operands[i][d]) size *= whole.rule.factors[size_t(f)].size;
+          EXPECT_EQ(size, tensors[i].shape()[d]) << "operand " << i << ", dim " << d;
+        }
+      }
+    };
+    check(whole.rule.inputs, whole.inputs);
+    check(whole.rule.outputs, whole.outputs);
+  }
+}
+
+TEST(ShardingRules, AgreeWithTheReference) {
+  for (const OpCase& c : all_cases()) {
+    Whole whole(c);
+    if (whole.rule.sums_inputs && c.inputs.size() > 1) continue;  // those left whole would count once a rank
+    for (const WayToCut& cut : ways_to_cut(whole.rule)) {
+      SCOPED_TRACE(std::string(c.op->name) + " " + c.name + ", factor " + std::to_string(cut.factor) + " of " +
+                   std::to_string(whole.rule.factors[size_t(cut.factor)].size) + " in " + std::to_string(cut.blocks) +
+                   " x " + std::to_string(cut.size));
+      check_cut(whole, cut);
+    }
+  }
+}
+
+TEST(ShardingRules, SayWhatIsLinear) {
+  for (const OpCase& c : all_cases()) {
+    Whole whole(c);
+    for (const std::vector<int>& set : whole.rule.linear) {
+      SCOPED_TRACE(c.name);
+      Tensors first = whole.inputs, second = whole.inputs;
+      for (int i : set) {
+        second[size_t(i)] = random_tensor(first[size_t(i)].type, uint64_t(7 + i));
+        for (int64_t e = 0; e < first[size_t(i)].size(); ++e) first[size_t(i)][e] -= second[size_t(i)][e];
+      }
+      Tensors a = interpret(whole.graph, first).results, b = interpret(whole.graph, second).results;
+      for (size_t i = 0; i < a.size(); ++i) {
+        HostTensor sum = a[i];
+        for (int64_t e = 0; e < sum.size(); ++e) sum[e] += b[i][e];
+        EXPECT_LE(difference(sum, whole.outputs[i]), tolerance_of(whole.types[i].dtype)) << "output " << i;
+      }
+    }
+  }
+}
+
+TEST(ShardingRules, SayWhatIsASumOverInputs) {
+  for (const OpCase& c : all_cases()) {
+    Whole whole(c);
+    if (!whole.rule.sums_inputs) continue;
+    double sum = 0;
+    for (size_t i = 0; i < whole.inputs.size(); ++i)
+      sum += evaluate({c.name, c.op, {c.inputs[i]}, c.attrs}, {whole.inputs[i].data})[0][0];
+    EXPECT_NEAR(sum, whole.outputs[0][0], 1e-9) << c.name;
+  }
+}
+
+// All others can be cut, in one of their cases at least.
+TEST(ShardingRules, AreThereForAllOpsThatTheStepIsWrittenIn) {
+  const std::set<std::string_view> whole = {
+      "all_gather",       "all_reduce",    "all_to_all", "part",         "reduce_scatter",  // what shard appends
+      "classifier",       "column",        "flat",       "fused_matmul", "multi_adamw",
+      "multi_cast",       "row",              // made by passes after it
+      "attention_decode", "sample_token",     // of generation
+      "dropout",          "random_uniform"};  // numbers go by the element; dropout is decomposed, and its numbers are
+                                              // drawn whole
+  std::set<std::string_view> cut;
+  for (const OpCase& c : all_cases())
+    if (!ways_to_cut(Whole(c).rule).empty()) cut.insert(c.op->name);
+  for (const OpDef* op : all_ops()) EXPECT_NE(cut.count(op->name), whole.count(op->name)) << op->name;
+}
+
+TEST(ShardingRules, ReshapeSharesTheFactorsThatItCan) {
+  auto rule_of = [](Shape from, Shape to) {
+    OpCase c{"reshape", find_op("reshape"), {f32(std::move(from))}, {{"shape", std::move(to)}}};
+    return Whole(c).rule;
+  };
+  ShardingRule rule = rule_of({6, 4}, {2, 12});
+  EXPECT_EQ(rule.inputs[0], (OperandFactors{{0, 1}, {2}}));
+  EXPECT_EQ(rule.outputs[0], (OperandFactors{{0}, {1, 2}}));
+  EXPECT_EQ(ways_to_cut(rule_of({3, 5}, {5, 3})).size(), 0u);
+  EXPECT_EQ(ways_to_cut(rule_of({7, 3, 5}, {7, 5, 3})).size(), 1u);
+}
+
+TEST(FindFactor, FindsTheOneThatACutFallsInto) {
+  ShardingRule rule;
+  DimFactors dim = {rule.whole(3), rule.apart(4), rule.apart(8)};
+  EXPECT_EQ(find_factor(rule, dim, 3, 2), (FactorCut{1, 1}));
+  EXPECT_EQ(find_factor(rule, dim, 6, 2), (FactorCut{1, 2}));
+  EXPECT_EQ(find_factor(rule, dim, 12, 8), (FactorCut{2, 1}));
+  EXPECT_EQ(find_factor(rule, dim, 3, 8), FactorCut{}) << "more parts than that factor has";
+  EXPECT_EQ(find_factor(rule, dim, 1, 2), FactorCut{});
+  EXPECT_EQ(place_of(rule, {dim}, 2).blocks, 12);
+  EXPECT_EQ(place_of(rule, {{0}, {1}}, 2).dim, -1);
+}
+
+}  // namespace
+}  // namespace tokamak::test
