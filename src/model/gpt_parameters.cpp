@@ -14,12 +14,13 @@ class Lister {
  public:
   explicit Lister(bool bias) : bias_(bias) {}
 
-  void matrix(std::string name, Role role, int64_t rows, int64_t cols, double std) {
-    list_.push_back({std::move(name), {rows, cols}, std, 0, role});
+  void matrix(std::string name, Role role, int64_t rows, int64_t cols, double std, int64_t blocks = 1) {
+    list_.push_back({std::move(name), {rows, cols}, std, 0, role, blocks});
   }
-  void linear(const std::string& name, Role role, int64_t in, int64_t out, double std) {
-    matrix(name + ".weight", role, in, out, std);
-    if (bias_) list_.push_back({name + ".bias", {out}});
+  void linear(const std::string& name, Role role, int64_t in, int64_t out, double std, int64_t blocks = 1) {
+    matrix(name + ".weight", role, in, out, std, blocks);
+    Role bias = role == Role::kColumn ? Role::kColumnBias : Role::kVector;
+    if (bias_) list_.push_back({name + ".bias", {out}, 0, 0, bias, blocks});
   }
   void norm(const std::string& name, int64_t width) {
     list_.push_back({name + ".weight", {width}, 0, 1});
@@ -43,7 +44,7 @@ std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model) {
   for (int64_t layer = 0; layer < model.layers; ++layer) {
     std::string h = fmt::format("h.{}.", layer);
     list.norm(h + "ln_1", C);
-    list.linear(h + "attn.c_attn", Role::kColumn, C, 3 * C, kInitStd);
+    list.linear(h + "attn.c_attn", Role::kColumn, C, 3 * C, kInitStd, 3);
     list.linear(h + "attn.c_proj", Role::kRow, C, C, residual_std);
     list.norm(h + "ln_2", C);
     list.linear(h + "mlp.c_fc", Role::kColumn, C, 4 * C, kInitStd);

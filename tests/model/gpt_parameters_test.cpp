@@ -61,10 +61,12 @@ TEST(GptParameters, SayWhereTheyStandInTheModel) {
                     : named("wpe.weight")                                       ? Role::kPosition
                     : named("lm_head.weight")                                   ? Role::kClassifier
                     : named("attn.c_attn.weight") || named("mlp.c_fc.weight")   ? Role::kColumn
+                    : named("attn.c_attn.bias") || named("mlp.c_fc.bias")       ? Role::kColumnBias
                     : named("attn.c_proj.weight") || named("mlp.c_proj.weight") ? Role::kRow
                                                                                 : Role::kVector;
     EXPECT_EQ(info.role, expected) << info.name;
     EXPECT_EQ(is_matrix(info.role), info.shape.size() == 2) << info.name;
+    EXPECT_EQ(info.blocks, info.name.find("c_attn") == std::string::npos ? 1 : 3) << info.name;
   }
 }
 
