@@ -4,6 +4,7 @@
 
 #include "config/compile_config.h"
 #include "graph/graph.h"
+#include "graph/mesh.h"
 #include "graph/platform.h"
 
 #include <functional>
@@ -15,6 +16,8 @@ namespace tokamak {
 struct PassContext : Platform {
   CompileConfig options;
   bool low_parameters = false;  // whether the graph may say in which float type its parameters are stored
+  Mesh mesh = {};               // that the step is divided over
+  int64_t zero = 0;             // mesh.zero
 };
 
 enum class Stage : uint8_t { kForward, kStep };        // before and after differentiation
@@ -27,6 +30,7 @@ struct Pass {
   bool (*enabled)(const PassContext&);      // by options and target, beside is_enabled
   bool (*run)(Graph&, const PassContext&);  // returns whether the graph changed
   std::string_view summary;                 // one line for docs/cli.md
+  bool adds_effects = false;                // it appends nodes with effects; no other pass may
 };
 
 /// All passes in the order in which they run.

@@ -17,6 +17,7 @@
 #include "passes/merge_duplicates.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
+#include "passes/shard.h"
 #include "passes/tf32.h"
 
 namespace tokamak {
@@ -42,6 +43,8 @@ constexpr Pass kPasses[] = {
      "removes nodes that no result and no update depends on"},
     {"merge_duplicates", Stage::kStep, Numerics::kExact, always, merge_duplicates,
      "nodes that compute the same from the same values become one"},
+    {"shard", Stage::kStep, Numerics::kTolerance, [](C c) { return c.mesh.num_ranks() > 1; }, shard,
+     "makes of the step the share of one rank of the mesh, and appends the collectives", true},
     {"chunked_classifier", Stage::kStep, Numerics::kTolerance, [](C c) { return c.target.chunked_classifier; },
      chunked_classifier, "logits, loss and their gradients a chunk of rows at a time: all logits are never stored"},
     {"scatter_in_place", Stage::kStep, Numerics::kTolerance, always, scatter_in_place,

@@ -1,0 +1,133 @@
+#include "passes/placement.h"
+
+#include "base/error.h"
+#include "ops/collective.h"
+
+#include <limits>
+
+namespace tokamak {
+namespace {
+
+using Kind = Placement::Kind;
+
+// Whether an axis may be cut there beside the others.
+bool fits(const Placements& at, size_t axis, const Placement& to, const Mesh& mesh) {
+  for (size_t a = 0; a < at.size(); ++a) {
+    const Placement& other = at[a];
+    if (a == axis || !other.is_cut() || other.dim != to.dim) continue;
+    bool nested =
+        to.blocks % (other.blocks * mesh.axes[a].size) == 0 || other.blocks % (to.blocks * mesh.axes[axis].size) == 0;
+    if (!nested) return false;
+  }
+  return true;
+}
+
+// The cut of the axis in terms of the share that the others leave: its blocks are those of the whole value, less what
+// is cut around them.
+CutDim within_share(const Placements& at, size_t axis, const Placement& cut, const Mesh& mesh) {
+  CutDim local{cut.dim, cut.blocks};
+  for (size_t a = 0; a < at.size(); ++a)
+    if (a != axis && at[a].is_cut() && at[a].dim == cut.dim && cut.blocks % (at[a].blocks * mesh.axes[a].size) == 0)
+      local.blocks /= mesh.axes[a].size;
+  return local;
+}
+
+// Moves a value by one step after the other, along whatever axis allows the cheapest kind of step.
+class Mover {
+ public:
+  Mover(GraphBuilder& g, const Mesh& mesh, Placed value, const Placements& to,
+        const std::function<ValueId(size_t axis)>& coordinate)
+      : g_(g), mesh_(mesh), value_(std::move(value)), to_(to), coordinate_(coordinate) {}
+
+  const Placed& value() const { return value_; }
+
+  // False when there is nothing left to do. Steps that make the value smaller come first.
+  bool step() {
+    for (auto kind : {&Mover::take_part, &Mover::scatter, &Mover::exchange, &Mover::reduce, &Mover::gather})
+      for (size_t axis = 0; axis < to_.size(); ++axis)
+        if (value_.at[axis] != to_[axis] && (this->*kind)(axis)) return true;
+    TOKAMAK_CHECK(value_.at == to_, "[shard] a value cannot become a term of a sum");
+    return false;
+  }
+
+ private:
+  bool fits_there(size_t axis) const { return to_[axis].is_cut() && fits(value_.at, axis, to_[axis], mesh_); }
+  CutDim local(size_t axis, const Placement& cut) const { return within_share(value_.at, axis, cut, mesh_); }
+  bool become(size_t axis, const Placement& placement, ValueId value) {
+    value_.at[axis] = placement;
+    value_.value = value;
+    return true;
+  }
+
+  bool take_part(size_t axis) {
+    if (value_.at[axis].kind != Kind::kWhole || !fits_there(axis)) return false;
+    ValueId taken = part(g_, value_.value, coordinate_(axis), mesh_.axes[axis].size, local(axis, to_[axis]));
+    return become(axis, to_[axis], taken);
+  }
+  bool scatter(size_t axis) {
+    if (value_.at[axis].kind != Kind::kSum || !fits_there(axis)) return false;
+    return become(axis, to_[axis], reduce_scatter(g_, value_.value, mesh_.axes[axis], local(axis, to_[axis])));
+  }
+  bool exchange(size_t axis) {
+    const Placement from = value_.at[axis];
+    if (!from.is_cut() || !fits_there(axis) || to_[axis].dim == from.dim) return false;
+    return become(axis, to_[axis],
+                  all_to_all(g_, value_.value, mesh_.axes[axis], local(axis, from), local(axis, to_[axis])));
+  }
+  bool reduce(size_t axis) {
+    if (!value_.at[axis].is_term()) return false;
+    Reduction reduction = value_.at[axis].kind == Kind::kMax ? Reduction::kMax : Reduction::kSum;
+    return become(axis, {}, all_reduce(g_, value_.value, mesh_.axes[axis], reduction));
+  }
+  bool gather(size_t axis) {
+    if (!value_.at[axis].is_cut()) return false;
+    return become(axis, {}, all_gather(g_, value_.value, mesh_.axes[axis], local(axis, value_.at[axis])));
+  }
+
+  GraphBuilder& g_;
+  const Mesh& mesh_;
+  Placed value_;
+  const Placements& to_;
+  const std::function<ValueId(size_t axis)>& coordinate_;
+};
+
+}  // namespace
+
+Placements placements_of(const std::vector<Cut>& cuts, const Mesh& mesh) {
+  Placements placements(mesh.axes.size());
+  for (const Cut& cut : cuts) placements[mesh.find(cut.axis)] = Placement::cut(cut.dim, cut.blocks);
+  return placements;
+}
+
+std::vector<Cut> cuts_of(const Placements& placements, const Mesh& mesh) {
+  std::vector<Cut> cuts;
+  for (size_t a = 0; a < placements.size(); ++a)
+    if (placements[a].is_cut())
+      cuts.push_back({mesh.axes[a].name, mesh.axes[a].size, placements[a].dim, placements[a].blocks});
+  return cuts;
+}
+
+Shape share_of(const Shape& whole, const Placements& placements, const Mesh& mesh) {
+  return part_shape(whole, cuts_of(placements, mesh));
+}
+
+double move_cost(const Placement& from, const Placement& to, double bytes, int64_t size) {
+  if (from == to) return 0;
+  if (to.is_term()) return std::numeric_limits<double>::infinity();
+  switch (from.kind) {
+    case Kind::kWhole: return 0;
+    case Kind::kCut: return to.is_cut() ? bytes / double(size) : bytes;
+    case Kind::kSum: return to.is_cut() ? bytes : 2 * bytes;
+    case Kind::kMax: return 2 * bytes;
+  }
+  return 0;
+}
+
+ValueId move(GraphBuilder& g, const Mesh& mesh, Placed from, const Placements& to,
+             const std::function<ValueId(size_t axis)>& coordinate, const std::function<void(const Placed&)>& made) {
+  Mover mover(g, mesh, std::move(from), to, coordinate);
+  while (mover.step()) made(mover.value());
+  return mover.value().value;
+}
+
+}  // namespace tokamak

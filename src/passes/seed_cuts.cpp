@@ -1,0 +1,90 @@
+#include "passes/seed_cuts.h"
+
+#include "passes/step_mesh.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+class Seeder {
+ public:
+  Seeder(const Graph& graph, const Mesh& mesh, int64_t zero) : graph_(graph), mesh_(mesh), zero_(zero) {}
+
+  std::vector<Cut> cuts_of(const Argument& argument) {
+    cuts_.clear();
+    shape_ = graph_.shape(argument.value);
+    if (argument.kind == Argument::Kind::kInput) {
+      if (shape_.size() >= 2) add(kDataAxis, 0, 1), add(kContextAxis, 1, 1);
+      return cuts_;
+    }
+    cut_matrix(argument.layout);
+    if (is_cut_by_zero(argument.layout.role)) add_somewhere(kDataAxis), add_somewhere(kContextAxis);
+    return cuts_;
+  }
+
+ private:
+  // That of the parameter that a state belongs to.
+  Role parameter_role(const Layout& layout) const {
+    for (const Argument& argument : graph_.arguments())
+      if (argument.name == layout.of) return argument.layout.role;
+    return layout.role;
+  }
+
+  void cut_matrix(const Layout& layout) {
+    switch (parameter_role(layout)) {
+      case Role::kEmbedding:
+      case Role::kClassifier:
+      case Role::kRow: add(kTensorAxis, 0, 1); break;
+      case Role::kColumn:
+      case Role::kColumnBias: add(kTensorAxis, int64_t(shape_.size()) - 1, layout.blocks); break;
+      default: break;
+    }
+  }
+
+  bool is_cut_by_zero(Role role) const {
+    if (role == Role::kMoment) return zero_ >= 1;
+    if (role == Role::kGradientSum) return zero_ >= 2;
+    return is_parameter(role) && zero_ >= 3;
+  }
+
+  bool add(const char* axis, int64_t dim, int64_t blocks) {
+    int64_t size = mesh_.size(axis);
+    if (size == 1) return true;
+    cuts_.push_back({axis, size, dim, blocks});
+    if (can_cut(shape_, cuts_)) return true;
+    cuts_.pop_back();
+    return false;
+  }
+
+  // Along the first dim that can be cut, within the parts that other axes have left there.
+  void add_somewhere(const char* axis) {
+    for (size_t dim = 0; dim < shape_.size(); ++dim) {
+      int64_t blocks = 1;
+      for (const Cut& cut : cuts_)
+        if (cut.dim == int64_t(dim)) blocks = std::max(blocks, cut.blocks * cut.size);
+      if (add(axis, int64_t(dim), blocks)) return;
+    }
+  }
+
+  const Graph& graph_;
+  const Mesh& mesh_;
+  int64_t zero_;
+  Shape shape_;
+  std::vector<Cut> cuts_;
+};
+
+}  // namespace
+
+std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero) {
+  std::map<ValueId, std::vector<Cut>> cuts;
+  Seeder seeder(graph, mesh, zero);
+  for (const Argument& argument : graph.arguments())
+    if (std::vector<Cut> of_argument = seeder.cuts_of(argument); !of_argument.empty())
+      cuts[argument.value] = std::move(of_argument);
+  return cuts;
+}
+
+bool keeps_parameters_cut(std::string_view axis) { return axis == kTensorAxis; }
+
+}  // namespace tokamak

@@ -1,0 +1,21 @@
+// Which arguments of a step are cut over a mesh, and where: docs/parallel.md has the table. It is a function of their
+// layouts and the mesh alone, so that all programs of a run agree. Tests: tests/passes/seed_cuts_test.cpp.
+#pragma once
+
+#include "graph/graph.h"
+#include "graph/mesh.h"
+
+#include <map>
+
+namespace tokamak {
+
+/// Inputs (B, T, ...) over data and context; matrices by their roles over tensor; and over data and context, on top of
+/// that, what an optimizer keeps of a parameter (zero >= 1), sums of gradients (2) and parameters (3). What an axis's
+/// size does not divide stays whole.
+std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero);
+
+/// Whether parameters that the axis cuts are meant to stay so. Those that the others cut are gathered where they are
+/// used.
+bool keeps_parameters_cut(std::string_view axis);
+
+}  // namespace tokamak

@@ -1,0 +1,400 @@
+#include "passes/shard.h"
+
+#include "base/error.h"
+#include "graph/node_error.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
+#include "ops/sharding_rules.h"
+#include "passes/eliminate_dead.h"
+#include "passes/seed_cuts.h"
+#include "passes/shares.h"
+#include "passes/wanted_cuts.h"
+#include "passes/ways_to_cut.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tokamak {
+namespace {
+
+// Gathering a parameter over an axis that is there to divide it costs as much as so many other values.
+constexpr double kKeepParameterCut = 1000;
+
+class Sharder {
+ public:
+  Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts)
+      : mesh_(mesh), whole_(graph), append_whole_(whole_), to_(graph.name()), g_(to_), shares_(mesh, g_),
+        users_(find_users(graph)), escaping_(find_escaping(graph)), wanted_(find_wanted(graph, mesh, cuts)) {
+    for (const Argument& argument : graph.arguments()) add_argument(argument, cuts);
+  }
+
+  Graph run() {
+    size_t nodes = whole_.nodes().size();  // what is decomposed comes behind them
+    for (size_t n = 0; n < nodes; ++n) {
+      Node node = whole_.nodes()[n];
+      enter(node.phase);
+      naming(node, [&] { visit(node); });
+      settle_gradients(node);
+    }
+    for (const Result& result : whole_.results()) to_.add_result(result.name, at_end(result.value, whole_placement()));
+    for (const Update& update : whole_.updates())
+      to_.add_update(given_.at(update.target).value, at_end(update.value, given_.at(update.target).at));
+    return std::move(to_);
+  }
+
+ private:
+  void add_argument(const Argument& argument, const ArgumentCuts& cuts) {
+    auto cut = cuts.find(argument.value);
+    Layout layout = argument.layout;
+    if (cut != cuts.end()) layout.cuts = cut->second;
+    ValueType type = whole_.type(argument.value);
+    if (!can_cut(type.shape, layout.cuts))
+      user_error("[shard] expected cuts that divide '{}' of {}, got \"{}\"", argument.name, to_string(type.shape),
+                 print_cuts(layout.cuts));
+    type.shape = part_shape(type.shape, layout.cuts);
+    Placements at = placements_of(layout.cuts, mesh_);
+    given_[argument.value] = {to_.add_argument(argument.kind, argument.name, type, layout), at};
+    shares_.set(argument.value, {given_[argument.value]});
+  }
+
+  // A parameter that was gathered for one phase is gathered anew for the next: in between its copy need not be kept.
+  void enter(Phase phase) {
+    if (phase == phase_) return;
+    phase_ = phase;
+    for (const auto& [argument, share] : given_)
+      if (is_parameter(argument)) shares_.set(argument, {share});
+  }
+
+  void visit(const Node& node) {
+    if (node.inputs.empty()) return;  // made where it is read, as much of it as is read
+    ShardingRule rule = rule_of(node);
+    if (rule.sums_inputs) return visit_sum(node);
+    std::vector<Way> ways;
+    for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) ways.push_back(choose_way(node, rule, axis, ways));
+    if (node.op->fusion == Fusion::kComposite && would_gather(node, rule, ways)) return visit_decomposed(node);
+    emit(node, rule, ways);
+  }
+
+  ShardingRule rule_of(const Node& node) const {
+    std::vector<ValueType> types;
+    for (ValueId output : node.outputs) types.push_back(whole_.type(output));
+    return sharding_rule(spec_of(whole_, node), types);
+  }
+
+  // ---- Choosing a way ----
+
+  // The cheapest of: along what an input or a wanted output is cut already, on terms of sums, all on every rank.
+  Way choose_way(const Node& node, const ShardingRule& rule, size_t axis, const std::vector<Way>& before) const {
+    std::vector<Way> candidates;
+    auto propose = [&](const OperandFactors& operand, const Placement& placement) {
+      FactorCut cut = cut_of(rule, operand, placement, mesh_.axes[axis].size);
+      if (cut.factor >= 0 && can_cut_too(rule, cut, axis, before, mesh_)) candidates.push_back({.cut = cut});
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (!is_made_where_read(node.inputs[i]))
+        for (const Placed& share : shares_.of(node.inputs[i])) propose(rule.inputs[i], share.at[axis]);
+    for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted(node.outputs[o])[axis]);
+    for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
+    candidates.emplace_back();
+    auto cost = [&](const Way& way) { return cost_of(node, rule, way, axis); };
+    return *std::min_element(candidates.begin(), candidates.end(),
+                             [&](const Way& a, const Way& b) { return cost(a) < cost(b); });
+  }
+
+  // Bytes that have to be sent for the inputs to lie as they must, and the outputs as is wanted of them.
+  double cost_of(const Node& node, const ShardingRule& rule, const Way& way, size_t axis) const {
+    double cost = 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) cost += cost_to_have(node.inputs[i], axis, input_of(rule, way, i));
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      ValueId output = node.outputs[o];
+      Placement given = output_of(rule, way, o);
+      if ((given.is_term() && !may_be_added_on(output)) || is_updated(output))
+        cost += move_cost(given, wanted(output)[axis], double(num_bytes(whole_.type(output))), mesh_.axes[axis].size);
+    }
+    return cost;
+  }
+
+  // Whether all that reads the value is linear in it and others: of several sums over ranks that may make one.
+  bool may_be_added_on(ValueId value) const {
+    if (size_t(value) >= users_.size() || escaping_[size_t(value)]) return false;
+    return std::all_of(users_[size_t(value)].begin(), users_[size_t(value)].end(), [&](int user) {
+      const Node& node = whole_.nodes()[size_t(user)];
+      ShardingRule rule = rule_of(node);
+      return std::any_of(rule.linear.begin(), rule.linear.end(), [](const auto& set) { return set.size() > 1; });
+    });
+  }
+
+  double cost_to_have(ValueId value, size_t axis, const Placement& to) const {
+    double least = std::numeric_limits<double>::infinity();
+    if (is_made_where_read(value)) return to.is_term() ? least : 0;
+    const MeshAxis& along = mesh_.axes[axis];
+    double unwanted = is_parameter(value) && keeps_parameters_cut(along.name) ? kKeepParameterCut : 1;
+    for (const Placed& share : shares_.of(value)) {
+      double cost = move_cost(share.at[axis], to, double(num_bytes(whole_.type(value))), along.size);
+      least = std::min(least, share.at[axis].is_cut() ? cost * unwanted : cost);
+    }
+    return least;
+  }
+
+  // Whether a large input would have to be gathered because the op needs all of a dim that is cut.
+  bool would_gather(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways) const {
+    int64_t largest = 0;
+    for (ValueId input : node.inputs) largest = std::max(largest, num_elements(whole_.shape(input)));
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) {
+        if (num_elements(whole_.shape(node.inputs[i])) < largest) continue;
+        if (is_made_where_read(node.inputs[i]) || input_of(rule, ways[axis], i).is_cut()) continue;
+        auto is_gathered = [&](const Placed& share) {
+          return share.at[axis].is_cut() &&
+                 cut_of(rule, rule.inputs[i], share.at[axis], mesh_.axes[axis].size).factor < 0;
+        };
+        const std::vector<Placed>& known = shares_.of(node.inputs[i]);
+        if (std::all_of(known.begin(), known.end(), is_gathered)) return true;
+      }
+    return false;
+  }
+
+  // ---- Appending nodes ----
+
+  void emit(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways) {
+    g_.append_like(node);
+    std::vector<ValueId> inputs;
+    std::vector<Shape> input_shapes, output_shapes;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      inputs.push_back(get(node.inputs[i], by_axis([&](size_t axis) { return input_of(rule, ways[axis], i); })));
+      input_shapes.push_back(g_.shape(inputs.back()));
+    }
+    std::vector<Placements> at;
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      at.push_back(by_axis([&](size_t axis) { return output_of(rule, ways[axis], o); }));
+      output_shapes.push_back(share_of(whole_.shape(node.outputs[o]), at.back(), mesh_));
+    }
+    Node part = node;
+    if (node.op->sharding.of_part) node.op->sharding.of_part(part.attrs, input_shapes, output_shapes);
+    std::vector<ValueId> outputs = append(part, inputs, rule, ways);
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      ValueType expected{whole_.type(node.outputs[o]).dtype, output_shapes[o]};
+      TOKAMAK_CHECK(g_.type(outputs[o]) == expected, "[shard] a share is {} instead of {}",
+                    to_string(g_.type(outputs[o])), to_string(expected));
+      shares_.add(node.outputs[o], {outputs[o], at[o]});
+    }
+  }
+
+  std::vector<ValueId> append(const Node& part, const std::vector<ValueId>& inputs, const ShardingRule& rule,
+                              const std::vector<Way>& ways) {
+    g_.append_like(part);
+    for (size_t axis = 0; axis < ways.size(); ++axis) {
+      if (ways[axis].cut.factor < 0) continue;
+      const Factor& factor = rule.factors[size_t(ways[axis].cut.factor)];
+      if (!factor.placed) continue;
+      ValueId size = constant(g_, double(factor.size / mesh_.axes[axis].size));
+      return part.op->sharding.place(g_, part, inputs, mul(g_, shares_.coordinate(axis), size));
+    }
+    return g_.add(*part.op, inputs, part.attrs, part.body);
+  }
+
+  // As what it is made of, which allows more ways.
+  void visit_decomposed(const Node& node) {
+    auto first = whole_.nodes().size();
+    append_whole_.append_like(node);
+    std::vector<ValueId> outputs = node.op->decompose(append_whole_, node, node.inputs);
+    std::vector<bool> needed(size_t(whole_.num_values()), false);
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      ValueId output = node.outputs[o];
+      bool is_original = size_t(output) < users_.size();
+      needed[size_t(outputs[o])] = !is_original || !users_[size_t(output)].empty() || escaping_[size_t(output)];
+    }
+    for (size_t n = whole_.nodes().size(); n-- > first;) {
+      const Node& inner = whole_.nodes()[n];
+      if (std::any_of(inner.outputs.begin(), inner.outputs.end(), [&](ValueId v) { return needed[size_t(v)]; }))
+        for (ValueId input : inner.inputs) needed[size_t(input)] = true;
+    }
+    for (size_t n = first, end = whole_.nodes().size(); n < end; ++n) {
+      Node inner = whole_.nodes()[n];
+      if (std::any_of(inner.outputs.begin(), inner.outputs.end(), [&](ValueId v) { return needed[size_t(v)]; }))
+        visit(inner);
+    }
+    for (size_t o = 0; o < outputs.size(); ++o)
+      if (needed[size_t(outputs[o])]) stand_for(node.outputs[o], outputs[o]);
+  }
+
+  // Each rank sums what it has of the inputs that are cut along the same axes, and the sums are added up.
+  void visit_sum(const Node& node) {
+    std::map<std::vector<bool>, std::vector<size_t>> groups;  // inputs by whether each axis cuts them
+    std::vector<Placed> terms;
+    g_.append_like(node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      terms.push_back(settled(node.inputs[i]));
+      std::vector<bool> is_cut;
+      for (const Placement& placement : terms.back().at) is_cut.push_back(placement.is_cut());
+      groups[is_cut].push_back(i);
+    }
+    ValueId sum = kNoValue;
+    append_whole_.append_like(node);
+    for (const auto& [is_cut, group] : groups) {
+      std::vector<ValueId> of_whole, of_share;
+      for (size_t i : group) of_whole.push_back(node.inputs[i]), of_share.push_back(terms[i].value);
+      ValueId value = append_whole_.add1(*node.op, of_whole, node.attrs);
+      Placements at = by_axis([&, &cut = is_cut](size_t axis) {
+        return cut[axis] ? Placement{.kind = Placement::Kind::kSum} : Placement{};
+      });
+      shares_.add(value, {g_.add1(*node.op, of_share, node.attrs), at});
+      if (sum != kNoValue) {
+        value = add(append_whole_, sum, value);
+        Node addition = whole_.nodes().back();
+        visit(addition);
+      }
+      sum = value;
+    }
+    stand_for(node.outputs[0], sum);
+  }
+
+  // ---- Values ----
+
+  void stand_for(ValueId value, ValueId other) {
+    if (is_made_where_read(other))
+      made_as_[value] = origin(other);
+    else
+      shares_.set(value, shares_.of(other));
+  }
+  ValueId origin(ValueId value) const {
+    auto found = made_as_.find(value);
+    return found == made_as_.end() ? value : found->second;
+  }
+  // Values of no inputs are not sent: each rank makes what it needs.
+  bool is_made_where_read(ValueId value) const {
+    int producer = whole_.producer(origin(value));
+    return producer >= 0 && whole_.nodes()[size_t(producer)].inputs.empty();
+  }
+  bool is_parameter(ValueId value) const {
+    const Argument* argument = whole_.argument_of(value);
+    return argument && argument->kind == Argument::Kind::kParameter;
+  }
+  bool is_updated(ValueId value) const {
+    const auto& updates = whole_.updates();
+    return std::any_of(updates.begin(), updates.end(), [&](const Update& update) { return update.value == value; });
+  }
+
+  template <typename At>
+  Placements by_axis(const At& at) const {
+    Placements all;
+    for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) all.push_back(at(axis));
+    return all;
+  }
+  Placements whole_placement() const { return Placements(mesh_.axes.size()); }
+
+  ValueId get(ValueId value, const Placements& to) {
+    if (shares_.find(value, to) == kNoValue && (is_made_where_read(value) || is_a_part_of_what_is_whole(value, to)))
+      make(value, to);
+    return shares_.get(value, to, num_bytes(whole_.type(value)));
+  }
+
+  // Whether every rank has all of the value and some of it is asked for: then it computes that part alone, if it can
+  // do so element by element.
+  bool is_a_part_of_what_is_whole(ValueId value, const Placements& to) const {
+    int producer = whole_.producer(value);
+    if (producer < 0 || whole_.nodes()[size_t(producer)].op->fusion != Fusion::kPointwise) return false;
+    const Node& node = whole_.nodes()[size_t(producer)];
+    ShardingRule rule = rule_of(node);
+    std::vector<Way> ways = ways_to_make(rule, to);
+    for (size_t axis = 0; axis < to.size(); ++axis) {
+      if (output_of(rule, ways[axis], 0) != to[axis]) return false;
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        if (cost_to_have(node.inputs[i], axis, input_of(rule, ways[axis], i)) != 0) return false;
+    }
+    return true;
+  }
+
+  std::vector<Way> ways_to_make(const ShardingRule& rule, const Placements& to) const {
+    std::vector<Way> ways;
+    for (size_t axis = 0; axis < to.size(); ++axis) {
+      FactorCut cut = cut_of(rule, rule.outputs[0], to[axis], mesh_.axes[axis].size);
+      bool can = cut.factor >= 0 && can_cut_too(rule, cut, axis, ways, mesh_);
+      ways.push_back(can ? Way{.cut = cut} : Way{});
+    }
+    return ways;
+  }
+
+  // As much of a value as that; all of it where its rule has no such cut.
+  void make(ValueId value, const Placements& to) {
+    Node node = whole_.nodes()[size_t(whole_.producer(origin(value)))];
+    node.outputs = {value};
+    node.phase = g_.phase();
+    ShardingRule rule = rule_of(node);
+    emit(node, rule, ways_to_make(rule, to));
+  }
+
+  // A share that is no term of a sum or a maximum: the smallest there is, or else one that is made as is wanted.
+  Placed settled(ValueId value) {
+    if (is_made_where_read(value)) return {get(value, whole_placement()), whole_placement()};
+    const Placed* best = nullptr;
+    for (const Placed& share : shares_.of(value)) {
+      bool has_terms = std::any_of(share.at.begin(), share.at.end(), [](const Placement& p) { return p.is_term(); });
+      if (!has_terms && (!best || num_elements(g_.shape(share.value)) < num_elements(g_.shape(best->value))))
+        best = &share;
+    }
+    if (best) return *best;
+    Placements to = shares_.of(value)[0].at, want = wanted(value);
+    for (Placement& placement : to)
+      if (placement.is_term()) placement = {};
+    for (size_t axis = 0; axis < to.size(); ++axis) {
+      if (!shares_.of(value)[0].at[axis].is_term()) continue;
+      to[axis] = want[axis];
+      if (!can_cut(whole_.shape(value), cuts_of(to, mesh_))) to[axis] = {};
+    }
+    return {get(value, to), to};
+  }
+
+  // Gradients are put together where they appear, so that this can go on beside the rest of the backward pass.
+  void settle_gradients(const Node& node) {
+    if (node.phase == Phase::kUpdate) return;
+    for (ValueId output : node.outputs) {
+      const std::vector<int>& users = users_[size_t(output)];
+      bool is_gradient = std::any_of(users.begin(), users.end(),
+                                     [&](int user) { return whole_.nodes()[size_t(user)].phase == Phase::kUpdate; });
+      if (!is_gradient) continue;
+      g_.append_like(node);
+      settled(output);
+    }
+  }
+
+  Placements wanted(ValueId value) const {
+    auto found = wanted_.find(value);
+    return found == wanted_.end() ? whole_placement() : found->second;
+  }
+
+  ValueId at_end(ValueId value, const Placements& to) {
+    if (int producer = whole_.producer(value); producer >= 0) g_.append_like(whole_.nodes()[size_t(producer)]);
+    return get(value, to);
+  }
+
+  const Mesh& mesh_;
+  Graph whole_;  // the graph, and behind it what was decomposed
+  GraphBuilder append_whole_;
+  Graph to_;
+  GraphBuilder g_;
+  Shares shares_;
+  std::vector<std::vector<int>> users_;  // of the values of the graph as it came,
+  std::vector<bool> escaping_;           // and which of them leave it
+  std::map<ValueId, Placements> wanted_;
+  std::map<ValueId, Placed> given_;     // by argument
+  std::map<ValueId, ValueId> made_as_;  // what stands for a value of no inputs, where that is another one
+  Phase phase_ = Phase::kForward;
+};
+
+}  // namespace
+
+Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts) {
+  Mesh used;
+  for (const MeshAxis& axis : mesh.axes)
+    if (axis.size > 1) used.axes.push_back(axis);
+  return Sharder(graph, used, cuts).run();
+}
+
+bool shard(Graph& graph, const PassContext& context) {
+  graph = shard_graph(graph, context.mesh, seed_cuts(graph, context.mesh, context.zero));
+  eliminate_dead(graph, context);  // wholes of which no rank needs more than a part
+  return true;
+}
+
+}  // namespace tokamak

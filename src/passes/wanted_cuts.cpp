@@ -1,0 +1,69 @@
+#include "passes/wanted_cuts.h"
+
+#include "graph/op_def.h"
+#include "ops/sharding_rules.h"
+#include "passes/ways_to_cut.h"
+
+namespace tokamak {
+namespace {
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts)
+      : graph_(graph), mesh_(mesh) {
+    for (const auto& [argument, of_argument] : cuts) wanted_[argument] = placements_of(of_argument, mesh);
+    for (const Update& update : graph.updates())
+      if (auto target = wanted_.find(update.target); target != wanted_.end()) wanted_[update.value] = target->second;
+  }
+
+  std::map<ValueId, Placements> find() {
+    for (size_t n = graph_.nodes().size(); n-- > 0;)
+      if (graph_.nodes()[n].phase == Phase::kUpdate) visit(graph_.nodes()[n]);
+    return std::move(wanted_);
+  }
+
+ private:
+  void visit(const Node& node) {
+    std::vector<ValueType> types;
+    for (ValueId output : node.outputs) types.push_back(graph_.type(output));
+    ShardingRule rule = sharding_rule(spec_of(graph_, node), types);
+    for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) {
+      Way way{.cut = find_cut(node, rule, axis)};
+      if (way.cut.factor < 0) continue;
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        if (Placement placement = input_of(rule, way, i); placement.is_cut()) want(node.inputs[i], axis, placement);
+    }
+  }
+
+  // The factor along which an output is wanted, or an argument is cut.
+  FactorCut find_cut(const Node& node, const ShardingRule& rule, size_t axis) const {
+    auto known = [&](ValueId value, const OperandFactors& operand) -> FactorCut {
+      auto found = wanted_.find(value);
+      return found == wanted_.end() ? FactorCut{} : cut_of(rule, operand, found->second[axis], mesh_.axes[axis].size);
+    };
+    for (size_t o = 0; o < node.outputs.size(); ++o)
+      if (FactorCut cut = known(node.outputs[o], rule.outputs[o]); cut.factor >= 0) return cut;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (FactorCut cut = known(node.inputs[i], rule.inputs[i]); cut.factor >= 0 && graph_.argument_of(node.inputs[i]))
+        return cut;
+    return {};
+  }
+
+  void want(ValueId value, size_t axis, const Placement& placement) {
+    Placements& placements = wanted_.try_emplace(value, mesh_.axes.size()).first->second;
+    if (graph_.producer(value) >= 0 && !placements[axis].is_cut()) placements[axis] = placement;
+  }
+
+  const Graph& graph_;
+  const Mesh& mesh_;
+  std::map<ValueId, Placements> wanted_;
+};
+
+}  // namespace
+
+std::map<ValueId, Placements> find_wanted(const Graph& graph, const Mesh& mesh,
+                                          const std::map<ValueId, std::vector<Cut>>& cuts) {
+  return Finder(graph, mesh, cuts).find();
+}
+
+}  // namespace tokamak

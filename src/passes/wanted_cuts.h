@@ -1,0 +1,15 @@
+// What the update of a step asks of the gradients: where a sum over ranks should lie when it is made.
+#pragma once
+
+#include "passes/placement.h"
+
+#include <map>
+
+namespace tokamak {
+
+/// For the values that have a reason to be cut: those that an update stores in an argument which is, and in the update
+/// phase what such values, and arguments that are cut, are computed with. `cuts` are those of the arguments.
+std::map<ValueId, Placements> find_wanted(const Graph& graph, const Mesh& mesh,
+                                          const std::map<ValueId, std::vector<Cut>>& cuts);
+
+}  // namespace tokamak

@@ -1,0 +1,68 @@
+#include "passes/seed_cuts.h"
+
+#include "config/mesh_config.h"
+#include "passes/step_mesh.h"
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+constexpr const char* kArguments = R"(graph g {
+  input tokens = %0 : i32[8,16]
+  input rng = %1 : i32[2]
+  param wte = %2 {global=[30,8], role="embedding"} : f32[32,8]
+  param wpe = %3 {role="position"} : f32[16,8]
+  param qkv = %4 {blocks=3, role="column"} : f32[8,24]
+  param qkv.bias = %5 {blocks=3, role="column_bias"} : f32[24]
+  param proj = %6 {role="row"} : f32[8,8]
+  param gain = %7 : f32[9]
+  state m.qkv = %8 {blocks=3, of="qkv", role="moment"} : f32[8,24]
+  state grad.qkv = %9 {blocks=3, of="qkv", role="gradient_sum"} : f32[8,24]
+  state m.gain = %10 {of="gain", role="moment"} : f32[9]
+  state step = %11 : f32[]
+})";
+
+// Of all arguments that are cut: "name: cuts".
+std::vector<std::string> seeds(const MeshConfig& mesh) {
+  Graph graph = test::parse(kArguments);
+  std::vector<std::string> lines;
+  for (const auto& [value, cuts] : seed_cuts(graph, step_mesh(mesh), mesh.zero)) {
+    EXPECT_TRUE(can_cut(graph.shape(value), cuts));
+    lines.push_back(graph.argument_of(value)->name + ": " + print_cuts(cuts));
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(SeedCuts, OneRankHasAll) { EXPECT_EQ(seeds({}), Lines{}); }
+
+TEST(SeedCuts, OfTheBatchAreOverDataAndContext) {
+  EXPECT_EQ(seeds({.data = 2, .context = 4}), (Lines{"tokens: data:2@0 context:4@1"}));
+}
+
+TEST(SeedCuts, OfMatricesFollowFromTheirRoles) {
+  EXPECT_EQ(seeds({.tensor = 4}), (Lines{"wte: tensor:4@0", "qkv: tensor:4@1x3", "qkv.bias: tensor:4@0x3",
+                                         "proj: tensor:4@0", "m.qkv: tensor:4@1x3", "grad.qkv: tensor:4@1x3"}));
+}
+
+TEST(SeedCuts, OfZeroGrowWithItsStage) {
+  Lines one = {"tokens: data:2@0", "m.qkv: data:2@0"};
+  EXPECT_EQ(seeds({.data = 2, .zero = 1}), one);
+  EXPECT_EQ(seeds({.data = 2, .zero = 2}), (Lines{"tokens: data:2@0", "m.qkv: data:2@0", "grad.qkv: data:2@0"}));
+  EXPECT_EQ(seeds({.data = 2, .zero = 3}),
+            (Lines{"tokens: data:2@0", "wte: data:2@0", "wpe: data:2@0", "qkv: data:2@0", "qkv.bias: data:2@0",
+                   "proj: data:2@0", "m.qkv: data:2@0", "grad.qkv: data:2@0"}))
+      << "9 numbers are not divided by 2: gain stays whole";
+}
+
+TEST(SeedCuts, OfZeroLieWithinThoseOfTheOtherAxes) {
+  EXPECT_EQ(seeds({.data = 2, .context = 2, .tensor = 4, .zero = 3})[1], "wte: tensor:4@0 data:2@0x4 context:2@0x8");
+  EXPECT_EQ(seeds({.data = 4, .tensor = 4, .zero = 3})[5], "proj: tensor:4@0 data:4@1")
+      << "8 rows have no 16 parts, so the columns are cut";
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,202 @@
+#include "passes/shard.h"
+
+#include "autodiff/differentiate.h"
+#include "autodiff/optimizer.h"
+#include "config/mesh_config.h"
+#include "config/model_config.h"
+#include "config/optimizer_config.h"
+#include "graph/builder.h"
+#include "model/model.h"
+#include "ops/collective.h"
+#include "passes/seed_cuts.h"
+#include "passes/step_mesh.h"
+#include "tests/passes/sharded_run.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+using test::canonical;
+using test::count_ops;
+
+const Mesh kTwo{{{"data", 2}}};
+
+ModelConfig tiny() {
+  ModelConfig model;
+  model.layers = 2;
+  model.heads = 4;
+  model.width = 16;
+  model.context = 8;
+  model.vocab = 24;
+  return model;
+}
+
+// A whole training step.
+Graph step_of(const ModelConfig& model, int64_t batch = 8, bool mask_documents = false) {
+  Graph graph = forward_graph("step", model, batch, model.context, mask_documents);
+  GraphBuilder g(graph);
+  Gradients gradients;
+  for (const Argument& argument : graph.arguments())
+    if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
+  gradients.grads = differentiate(g, graph.find_result("loss"), gradients.parameters);
+  append_update(g, gradients, {.name = "adamw", .eps = 0.05});
+  return graph;
+}
+
+std::vector<HostTensor> arguments_of(const Graph& graph) {
+  std::vector<HostTensor> arguments = test::random_arguments(graph, 3, 24);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& name = graph.arguments()[i].name;
+    if (name == "step") arguments[i][0] = 2;
+    if (name.starts_with("adam.v."))
+      for (double& v : arguments[i].data) v = std::fabs(v);
+  }
+  return arguments;
+}
+
+Mesh mesh_of(int64_t data, int64_t context, int64_t tensor) {
+  return step_mesh({.data = data, .context = context, .tensor = tensor});
+}
+
+Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero) {
+  PassContext context;
+  context.mesh = mesh;
+  context.zero = zero;
+  Graph share = graph;
+  EXPECT_TRUE(shard(share, context));
+  verify(share);
+  return share;
+}
+
+void expect_same_step(const Graph& step, const Mesh& mesh, int64_t zero) {
+  std::string fault = test::find_sharding_fault(step, sharded(step, mesh, zero), mesh, arguments_of(step), 1e-9);
+  EXPECT_EQ(fault, "") << "zero " << zero;
+}
+
+TEST(Shard, CutsTheBatchAndAddsUpTheLoss) {
+  Graph graph = test::parse(R"(graph g {
+    input x = %0 : f32[6,8]
+    param w = %1 : f32[8,4]
+    %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[6,4]
+    %3 = reduce_sum(%2) {dims=[0,1], keep=false} : f32[]
+    result loss = %3
+  })");
+  EXPECT_EQ(print(shard_graph(graph, kTwo, {{0, {{"data", 2, 0}}}})), canonical(R"(graph g {
+    input x = %0 {cuts="data:2@0", global=[6,8]} : f32[3,8]
+    param w = %1 : f32[8,4]
+    %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[3,4]
+    %3 = reduce_sum(%2) {dims=[0,1], keep=false} : f32[]
+    %4 = all_reduce(%3) {axis="data", reduction="sum", size=2} : f32[]
+    result loss = %4
+  })"));
+}
+
+TEST(Shard, ReducesAGradientToWhereItIsUsed) {
+  constexpr const char* kStep = R"(graph g {
+    input x = %0 : f32[6,8]
+    input dy = %1 : f32[6,4]
+    state m = %2 : f32[8,4]
+    %3 = matmul(%0, %1) {trans_a=true, trans_b=false} #backward : f32[8,4]
+    %4 = add(%2, %3) #update : f32[8,4]
+    update %2 = %4
+  })";
+  Graph graph = test::parse(kStep);
+  std::vector<Cut> rows = {{"data", 2, 0}};
+  Graph whole = shard_graph(graph, kTwo, {{0, rows}, {1, rows}});
+  EXPECT_EQ(count_ops(whole, "all_reduce"), 1);
+  EXPECT_EQ(whole.nodes()[1].op, &op::all_reduce);
+  EXPECT_EQ(whole.nodes()[1].phase, Phase::kBackward) << "where it appears";
+  Graph cut = shard_graph(graph, kTwo, {{0, rows}, {1, rows}, {2, rows}});
+  EXPECT_EQ(print(cut), canonical(R"(graph g {
+    input x = %0 {cuts="data:2@0", global=[6,8]} : f32[3,8]
+    input dy = %1 {cuts="data:2@0", global=[6,4]} : f32[3,4]
+    state m = %2 {cuts="data:2@0", global=[8,4]} : f32[4,4]
+    %3 = matmul(%0, %1) {trans_a=true, trans_b=false} #backward : f32[8,4]
+    %4 = reduce_scatter(%3) {axis="data", dim=0, size=2} #backward : f32[4,4]
+    %5 = add(%2, %4) #update : f32[4,4]
+    update %2 = %5
+  })"));
+}
+
+TEST(Shard, RefusesCutsThatCannotBe) {
+  Graph graph = test::parse("graph g { input x = %0 : f32[6,8] result y = %0 }");
+  expect_user_error(
+      [&] {
+        shard_graph(graph, kTwo, {{0, {{"data", 2, 0, 2}}}});
+      },
+      {"[shard] expected cuts that divide 'x' of [6,8], got \"data:2@0x2\""});
+}
+
+TEST(ShardedStep, IsTheSameStepOnAnyMeshOfUpTo8Ranks) {
+  Graph step = step_of(tiny());
+  for (int64_t data : {1, 2, 4, 8})
+    for (int64_t context : {1, 2, 4})
+      for (int64_t tensor : {1, 2, 4}) {
+        int64_t ranks = data * context * tensor;
+        if (ranks == 1 || ranks > 8) continue;
+        SCOPED_TRACE(fmt::format("data {} context {} tensor {}", data, context, tensor));
+        for (int64_t zero = 0; zero <= (data * context > 1 ? 3 : 0); ++zero)
+          expect_same_step(step, mesh_of(data, context, tensor), zero);
+      }
+}
+
+TEST(ShardedStep, IsTheSameInEveryFormOfTheModel) {
+  ModelConfig model = tiny();
+  model.tie_weights = model.bias = false;
+  expect_same_step(step_of(model), mesh_of(2, 1, 2), 3);
+  expect_same_step(step_of(tiny(), 8, true), mesh_of(2, 2, 2), 2);
+  model.dropout = 0.2;
+  expect_same_step(step_of(model), mesh_of(2, 1, 2), 1);
+}
+
+// Bytes that a rank sends in a step, by op.
+std::map<std::string_view, double> link_bytes(const Graph& graph) {
+  std::map<std::string_view, double> bytes;
+  for (const Node& node : graph.nodes())
+    if (node.op->together) bytes[node.op->name] += node_cost(graph, node).link_bytes;
+  return bytes;
+}
+
+TEST(ShardedStep, SendsWhatDataParallelismAndZeroNeed) {
+  ModelConfig model = tiny();
+  Graph step = step_of(model, 64);  // activations are larger than matrices, as they are where it is used
+  auto parameters = 4.0 * double(count_parameters(model));
+  constexpr double kScalars = 100;  // loss and norm
+  auto sent = link_bytes(sharded(step, mesh_of(4, 1, 1), 0));
+  EXPECT_NEAR(sent["all_reduce"], parameters * 1.5, kScalars) << "of 4 ranks, 2 x 3/4 of all gradients";
+  EXPECT_EQ(sent.size(), 1u);
+  for (int64_t zero : {1, 2}) {
+    sent = link_bytes(sharded(step, mesh_of(4, 1, 1), zero));
+    EXPECT_NEAR(sent["reduce_scatter"], parameters * 0.75, kScalars);
+    EXPECT_NEAR(sent["all_gather"], parameters * 0.75, kScalars);
+    EXPECT_NEAR(sent["all_reduce"], 0, kScalars);
+  }
+  sent = link_bytes(sharded(step, mesh_of(4, 1, 1), 3));
+  EXPECT_NEAR(sent["reduce_scatter"], parameters * 0.75, kScalars);
+  EXPECT_GT(sent["all_gather"], parameters * 0.75 * 1.8) << "matrices for the forward and for the backward pass";
+  EXPECT_LT(sent["all_gather"], parameters * 0.75 * 2);
+  EXPECT_NEAR(sent["all_reduce"], 0, kScalars);
+}
+
+// Forward and backward: two sums of the residual stream a layer each, and one for the embedding and the classifier.
+TEST(ShardedStep, SendsWhatTensorParallelismNeeds) {
+  ModelConfig model = tiny();
+  auto sent = link_bytes(sharded(step_of(model), mesh_of(1, 1, 2), 0));
+  double stream = 4.0 * 8 * double(model.context * model.width), a_number_a_row = stream / double(model.width);
+  EXPECT_NEAR(sent["all_reduce"], stream * double(4 * model.layers + 2) + 3 * a_number_a_row, 100);
+}
+
+TEST(ShardedStep, NeverGathersWhatTensorParallelismCuts) {
+  Graph share = sharded(step_of(tiny()), mesh_of(1, 1, 2), 0);
+  for (const Node& node : share.nodes()) {
+    if (node.op != &op::all_gather) continue;
+    EXPECT_FALSE(share.argument_of(node.inputs[0])) << print(share, node);
+    EXPECT_NE(share.shape(node.outputs[0]).back(), tiny().vocab) << "no logits: " << print(share, node);
+  }
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,72 @@
+// Runs a graph's share on all ranks of a mesh with the lockstep interpreter, and compares with the graph as it was.
+#pragma once
+
+#include "passes/shard.h"
+#include "tests/support/random_tensors.h"
+
+#include <fmt/core.h>
+
+namespace tokamak::test {
+
+/// What the rank at these coordinates has of a tensor.
+inline HostTensor share_of(const HostTensor& whole, const std::vector<Cut>& cuts, const Mesh& mesh, int64_t rank) {
+  HostTensor share({whole.type.dtype, part_shape(whole.shape(), cuts)});
+  std::vector<int64_t> coordinates = mesh.coordinates(rank);
+  int64_t next = 0;
+  for (int64_t i = 0; i < whole.size(); ++i) {
+    int64_t rest = i;
+    bool mine = true;
+    for (size_t d = whole.shape().size(); d-- > 0;) {
+      int64_t size = whole.shape()[d], index = rest % size;
+      rest /= size;
+      for (const Cut& cut : cuts) {
+        if (cut.dim != int64_t(d)) continue;
+        int64_t block = size / cut.blocks;
+        mine &= index % block / (block / cut.size) == coordinates[mesh.find(cut.axis)];
+      }
+    }
+    if (mine) share[next++] = whole[i];
+  }
+  return share;
+}
+
+/// Arguments of each rank, given those of the graph as it was.
+inline std::vector<std::vector<HostTensor>> arguments_of_ranks(const Graph& sharded, const Mesh& mesh,
+                                                               const std::vector<HostTensor>& whole) {
+  std::vector<std::vector<HostTensor>> arguments(size_t(mesh.num_ranks()));
+  for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank)
+    for (size_t i = 0; i < sharded.arguments().size(); ++i) {
+      const Argument& argument = sharded.arguments()[i];
+      if (i < whole.size()) {
+        arguments[size_t(rank)].push_back(share_of(whole[i], argument.layout.cuts, mesh, rank));
+        continue;
+      }
+      std::string axis = argument.name.substr(argument.name.find('.') + 1);
+      EXPECT_EQ(argument.name, coordinate_input(axis));
+      auto coordinate = double(mesh.coordinates(rank)[mesh.find(axis)]);
+      arguments[size_t(rank)].push_back(HostTensor({DType::kI32, {}}, {coordinate}));
+    }
+  return arguments;
+}
+
+/// Where the ranks of the sharded graph get something else than their share of what the graph gives; or nothing.
+inline std::string find_sharding_fault(const Graph& graph, const Graph& sharded, const Mesh& mesh,
+                                       const std::vector<HostTensor>& arguments, double tolerance) {
+  Interpretation expected = interpret(graph, arguments);
+  std::vector<Interpretation> ranks = interpret_ranks(sharded, mesh, arguments_of_ranks(sharded, mesh, arguments));
+  for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+    const Interpretation& got = ranks[size_t(rank)];
+    for (size_t i = 0; i < expected.results.size(); ++i)
+      if (double d = difference(got.results[i], expected.results[i]); !(d <= tolerance))
+        return fmt::format("result {} differs by {} on rank {}", graph.results()[i].name, d, rank);
+    for (size_t i = 0; i < expected.updates.size(); ++i) {
+      const Argument& target = *sharded.argument_of(sharded.updates()[i].target);
+      HostTensor share = share_of(expected.updates[i], target.layout.cuts, mesh, rank);
+      if (double d = difference(got.updates[i], share); !(d <= tolerance))
+        return fmt::format("update of {} differs by {} on rank {}", target.name, d, rank);
+    }
+  }
+  return {};
+}
+
+}  // namespace tokamak::test
