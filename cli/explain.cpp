@@ -13,6 +13,7 @@
 #include "graph/text.h"
 #include "model/model.h"
 #include "ops/flop_rate.h"
+#include "passes/step_mesh.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
 #include "train/random_batch.h"
@@ -52,6 +53,16 @@ void print_model(const RunConfig& config) {
   const ModelConfig& m = config.model;
   fmt::print("model      {} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}\n",
              format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.context, m.vocab);
+}
+
+void print_mesh(const RunConfig& config) {
+  Mesh mesh = step_mesh(config.mesh);
+  if (mesh.num_ranks() == 1) return;
+  std::string axes;
+  for (const MeshAxis& axis : mesh.axes)
+    axes += fmt::format("{}{} {}", axes.empty() ? "" : " x ", axis.name, axis.size);
+  fmt::print("mesh       {} ranks: {}; zero {}; what follows is for one of them\n", mesh.num_ranks(), axes,
+             config.mesh.zero);
 }
 
 void print_target(const Target& target, const RunConfig& asked, const RunConfig& resolved) {
@@ -107,6 +118,8 @@ void print_program(const CompiledGraph& program, const ExplainOptions& options, 
   if (options.plan) fmt::print("\n{}", print_plan(program.plan));
   if (options.source >= 0) print_source(program.plan, options.source);
   fmt::print("\nkernels of the {}\n{}", title, format_kernels(program.plan, size_t(options.kernels), measured));
+  if (std::string collectives = format_collectives(program.plan); !collectives.empty())
+    fmt::print("\ncollectives of the {}, for one rank\n{}", title, collectives);
 }
 
 void print_summary(const CompiledStep& step, const Target& target) {
@@ -153,6 +166,7 @@ int run_explain(const ExplainOptions& options) {
   std::vector<std::vector<double>> measured(step.programs.size());
   if (options.measure) measured = measure_kernels(step, machine);
   print_model(step.config);
+  print_mesh(step.config);
   print_target(machine.platform.target, options.run, step.config);
   if (std::string warning = reference_warning(find_reference_nodes(step, *machine.platform.kernels)); !warning.empty())
     fmt::print("{}\n", warning);

@@ -19,6 +19,7 @@
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
 #include "train/progress.h"
+#include "train/step_compiler.h"
 #include "train/trainer.h"
 
 namespace tokamak {
@@ -128,6 +129,7 @@ int run_train(const TrainArguments& arguments) {
   StopSignal stop("finishing this step; again to quit now\n");
   std::signal(SIGPIPE, SIG_IGN);
   Console console(start, arguments.verbose);
+  require_one_rank(arguments.run);
   for (const DataPath& path : all_data_paths(arguments.run.data)) require_exists(path.path);
   RunConfig config = configure(arguments);
   Machine machine = start.time("device", [&] { return open_machine(config); });

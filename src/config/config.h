@@ -4,6 +4,7 @@
 
 #include "config/compile_config.h"
 #include "config/data_config.h"
+#include "config/mesh_config.h"
 #include "config/model_config.h"
 #include "config/optimizer_config.h"
 #include "config/train_config.h"
@@ -19,6 +20,7 @@ struct RunConfig {
   OptimizerConfig optimizer;
   TrainConfig train;
   CompileConfig compile;
+  MeshConfig mesh;
   std::string device = "auto";  // auto, cpu, cuda or cuda:<number>; auto: the first GPU when there is one
   int64_t threads = 0;          // CPU threads; 0: all
 };

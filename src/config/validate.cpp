@@ -4,6 +4,8 @@
 #include "config/config.h"
 #include "config/visit.h"
 
+#include <fmt/core.h>
+
 namespace tokamak {
 
 namespace {
@@ -26,6 +28,28 @@ void check_total_batch(const RunConfig& config) {
       "use {} or change train.batch",
       config.train.batch, config.model.context, micro_batch, config.train.total_batch,
       (config.train.total_batch / micro_batch + 1) * micro_batch);
+}
+
+// Divisors of n, as text.
+std::string list_divisors(int64_t n) {
+  std::string list;
+  for (int64_t d = 1; d <= n && list.size() < 60; ++d)
+    if (n % d == 0) list += fmt::format("{}{}", list.empty() ? "" : ", ", d);
+  return list;
+}
+
+void check_divides(const char* axis, int64_t ranks, const char* what, int64_t size) {
+  if (ranks == 0 || size % ranks == 0) return;
+  user_error("[mesh.{}] expected a divisor of {} = {}, got {}; {} would fit", axis, what, size, ranks,
+             list_divisors(size));
+}
+
+void check_mesh(const RunConfig& config) {
+  const MeshConfig& mesh = config.mesh;
+  if (mesh.pipe != 1) user_error("[mesh.pipe] expected 1, got {}; pipelines are not possible yet", mesh.pipe);
+  check_divides("data", mesh.data, "train.batch", config.train.batch);
+  check_divides("context", mesh.context, "model.context", config.model.context);
+  check_divides("tensor", mesh.tensor, "model.heads", config.model.heads);
 }
 
 // A clip that f32 has no number for would be 0, with which no update is applied.
@@ -59,6 +83,7 @@ void validate(const RunConfig& config) {
   check_heads(config.model);
   check_total_batch(config);
   check_clip(config.optimizer);
+  check_mesh(config);
   check_sizes(config);
 }
 

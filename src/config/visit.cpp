@@ -82,6 +82,16 @@ void visit(FieldList& v, CompileConfig& c) {
   v("disable_passes", c.disable_passes, "names of passes that are skipped");
 }
 
+void visit(FieldList& v, MeshConfig& c) {
+  constexpr int64_t kMost = 1 << 20;
+  v("pipe", c.pipe, "stages that the layers are divided into; only 1 is possible yet", between(1, kMost));
+  v("data", c.data, "ranks that the batch is divided over; 0: what the others leave", between(0, kMost));
+  v("context", c.context, "ranks that each sequence is divided over", between(1, kMost));
+  v("tensor", c.tensor, "ranks that each matrix is divided over", between(1, kMost));
+  v("zero", c.zero, "also divided over data: 1 optimizer states, 2 and sums of gradients, 3 and parameters",
+    between(0, 3));
+}
+
 void visit(FieldList& v, RunConfig& c) {
   v("device", c.device, "what to run on: auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all cores", between(0, 65536));
@@ -90,6 +100,7 @@ void visit(FieldList& v, RunConfig& c) {
   v.section("optimizer", c.optimizer, "the optimizer and the learning rate's schedule");
   v.section("train", c.train, "the training loop");
   v.section("compile", c.compile, "what the compiler does to the training step");
+  v.section("mesh", c.mesh, "how a step is divided over devices");
 }
 
 }  // namespace tokamak

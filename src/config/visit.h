@@ -11,6 +11,7 @@ struct DataConfig;
 struct OptimizerConfig;
 struct TrainConfig;
 struct CompileConfig;
+struct MeshConfig;
 struct RunConfig;
 
 void visit(FieldList& v, ModelConfig& c);
@@ -18,6 +19,7 @@ void visit(FieldList& v, DataConfig& c);
 void visit(FieldList& v, OptimizerConfig& c);
 void visit(FieldList& v, TrainConfig& c);
 void visit(FieldList& v, CompileConfig& c);
+void visit(FieldList& v, MeshConfig& c);
 void visit(FieldList& v, RunConfig& c);
 
 }  // namespace tokamak

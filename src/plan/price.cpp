@@ -33,6 +33,8 @@ Launch price(const Graph& graph, int node, const Platform& platform) {
   double arithmetic = arithmetic_seconds(graph, kernel, target), memory = launch.cost.bytes / bandwidth;
   launch.memory_bound = memory > arithmetic;
   launch.seconds = std::max(arithmetic, memory) + target.launch_seconds;
+  if (kernel.op->together)
+    launch.seconds = std::max(memory, launch.cost.link_bytes / target.link_bandwidth) + target.link_seconds;
   if (const auto& measured = platform.tuning.measured_seconds; !measured.empty())
     if (auto at = measured.find(kernel_key(graph, kernel)); at != measured.end())
       launch.seconds = at->second / (is_low_precision(graph, kernel) ? target.sustained_share : 1);

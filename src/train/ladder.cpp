@@ -274,6 +274,7 @@ class Ladder {
 std::vector<RungResult> run_ladder(const RunConfig& config, const Platform& platform, Backend& backend,
                                    std::span<const Rung> rungs, const LadderOptions& options,
                                    const std::function<void(const RungResult&)>& report) {
+  require_one_rank(config);
   Ladder ladder(config, platform, backend, options);
   std::vector<RungResult> results;
   for (const Rung& rung : rungs) {

@@ -17,8 +17,10 @@ std::vector<ReferenceNode> find_reference_nodes(const CompiledStep& step, const 
   std::vector<ReferenceNode> nodes;
   for (const CompiledGraph& program : step.programs) {
     const Graph& graph = program.plan.graph;
-    for (const Launch& launch : program.plan.launches)
-      if (!kernels.has_kernel(graph, graph.nodes()[size_t(launch.node)])) nodes.push_back({&graph, launch.node});
+    for (const Launch& launch : program.plan.launches) {
+      const Node& node = graph.nodes()[size_t(launch.node)];
+      if (!node.op->together && !kernels.has_kernel(graph, node)) nodes.push_back({&graph, launch.node});
+    }
   }
   return nodes;
 }

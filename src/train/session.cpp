@@ -15,6 +15,7 @@ namespace tokamak {
 namespace {
 
 CompiledStep compile_checked(const RunConfig& config, const Platform& platform, int64_t available_bytes) {
+  require_one_rank(config);
   CompiledStep compiled = compile_step(config, platform);
   if (available_bytes > 0) require_fits(compiled, config, platform, available_bytes);
   return compiled;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "graph/rewriter.h"
 #include "model/model.h"
+#include "passes/step_mesh.h"
 
 #include <algorithm>
 
@@ -78,12 +79,23 @@ RunConfig resolve(RunConfig config, const Target& target) {
   return config;
 }
 
+void require_one_rank(const RunConfig& config) {
+  int64_t ranks = step_mesh(config.mesh).num_ranks();
+  if (ranks == 1) return;
+  user_error(
+      "[mesh] expected a mesh of one rank, got one of {}; a step for several can be planned (tokamak explain), but not "
+      "run yet",
+      ranks);
+}
+
 CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
   CompiledStep out;
   out.config = resolve(asked, platform.target);
   const RunConfig& config = out.config;
   int64_t micro_batches = count_micro_batches(config);
   PassContext context{platform, config.compile};
+  context.mesh = step_mesh(config.mesh);
+  context.zero = config.mesh.zero;
 
   Graph graph = forward_graph(micro_batches == 1 ? "step" : "micro_batch", config.model, config.train.batch,
                               config.model.context, config.data.mask_documents);

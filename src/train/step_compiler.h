@@ -10,6 +10,9 @@ namespace tokamak {
 /// Tokens of one optimizer step / tokens of one micro-batch; UserError when they do not divide.
 int64_t count_micro_batches(const RunConfig& config);
 
+/// UserError when the mesh has more ranks: such a step can be planned, but not be run yet.
+void require_one_rank(const RunConfig& config);
+
 /// `auto` becomes what is fastest on the target; tf32 becomes fp32 on a target without units for it, and there are no
 /// more streams than the target has.
 RunConfig resolve(RunConfig config, const Target& target);

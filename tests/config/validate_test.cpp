@@ -36,6 +36,22 @@ TEST(Validate, TotalBatchMustBeWholeMicroBatches) {
       {"expected a multiple of train.batch x model.context = 4 x 1024 = 4096 tokens, got 12289; use 16384"});
 }
 
+TEST(Validate, AMeshMustDivideWhatItCuts) {
+  auto refuses = [](MeshConfig mesh, const std::string& message) {
+    RunConfig config;
+    config.mesh = mesh;
+    expect_user_error([&] { validate(config); }, {message});
+  };
+  refuses({.data = 3}, "[mesh.data] expected a divisor of train.batch = 4, got 3; 1, 2, 4 would fit");
+  refuses({.context = 3}, "[mesh.context] expected a divisor of model.context = 1024, got 3; 1, 2, 4, 8,");
+  refuses({.tensor = 5}, "[mesh.tensor] expected a divisor of model.heads = 12, got 5; 1, 2, 3, 4, 6, 12 would fit");
+  refuses({.pipe = 2}, "[mesh.pipe] expected 1, got 2; pipelines are not possible yet");
+  refuses({.zero = 4}, "[mesh.zero] expected a whole number from 0 to 3, got 4");
+  RunConfig config;
+  config.mesh = {.data = 4, .context = 2, .tensor = 6, .zero = 3};
+  EXPECT_NO_THROW(validate(config));
+}
+
 TEST(Validate, RangesHoldForStructsBuiltInCode) {
   RunConfig config;
   config.optimizer.beta2 = 1.0;
