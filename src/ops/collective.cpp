@@ -203,8 +203,8 @@ constinit const OpDef part = {.name = "part",
                               .autocast = Autocast::kFull};
 }  // namespace op
 
-ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Reduction reduction) {
-  std::string name = reduction == Reduction::kMax ? "max" : "sum";
+ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Combine reduction) {
+  std::string name = reduction == Combine::kMax ? "max" : "sum";
   return g.add1(op::all_reduce, {x}, {{"axis", axis.name}, {"reduction", name}, {"size", axis.size}});
 }
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to) {

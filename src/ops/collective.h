@@ -19,7 +19,7 @@ extern const OpDef all_to_all;      // a part of from_dim -> all of it, but of d
 extern const OpDef part;            // x, a rank's coordinate f32[] -> its part of dim. No collective.
 }  // namespace op
 
-enum class Reduction : uint8_t { kSum, kMax };
+enum class Combine : uint8_t { kSum, kMax };
 
 /// Where a dim is cut.
 struct CutDim {
@@ -27,7 +27,7 @@ struct CutDim {
   int64_t blocks = 1;
 };
 
-ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Reduction reduction);
+ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Combine reduction);
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to);
 ValueId all_gather(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from);
 ValueId all_to_all(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from, CutDim to);
