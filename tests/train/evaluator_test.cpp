@@ -107,6 +107,9 @@ TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
     EXPECT_EQ(one.entries[0].tokens, first_windows * 16);
     EXPECT_EQ(one.entries[1].path, shard("train"));
     EXPECT_NE(one.entries[0].loss, one.entries[1].loss);
+    double of_entries = 0;
+    for (const EntryLoss& entry : one.entries) of_entries += entry.loss * double(entry.tokens) / double(one.tokens);
+    EXPECT_NEAR(one.loss, of_entries, 1e-9 * of_entries) << "weighted by their targets";
   }
   Evaluation some = Evaluator(corpus, tokenizer.get(), config_, windows / 2).evaluate(mean);
   EXPECT_NEAR(double(some.windows), double(windows) / 2, 2);
