@@ -16,6 +16,9 @@ namespace tokamak {
 
 namespace {
 
+// GPT-2 with 124M parameters, the default, learns next to nothing from fewer, in hours.
+constexpr int64_t kFewTokens = 50'000'000;
+
 struct PrepareArguments {
   PrepareOptions options;
   std::string out = options.out.string();
@@ -126,7 +129,8 @@ int run_prepare(const PrepareArguments& arguments) {
   if (trained && index.vocab_size < options.vocab_size)
     fmt::print("  The vocabulary is smaller than the {} asked for: no pair of tokens is left that occurs twice.\n",
                options.vocab_size);
-  fmt::print("\nNext: tokamak train --data.path={}\n", shell_word(as_list_item(arguments.out)));
+  fmt::print("\nNext: tokamak train --data.path={}{}\n", shell_word(as_list_item(arguments.out)),
+             index.train.tokens() < kFewTokens ? " --model.preset=small" : "");
   return 0;
 }
 

@@ -111,7 +111,8 @@ TEST_F(PrepareKillTest, SaysWhatItMadeOfItsInput) {
   for (const char* piece : {"passed over 3 files", "2 .py", "1 without an ending", "'corpus/**/*.py'",
                             "table.csv is a table", "skipped 1 bad line of JSONL"})
     EXPECT_NE(result.err.find(piece), std::string::npos) << piece << " is not in " << result.err;
-  EXPECT_NE(result.out.find("tokamak train --data.path='odd\\, name'"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("tokamak train --data.path='odd\\, name' --model.preset=small\n"), std::string::npos)
+      << result.out;
 }
 
 }  // namespace
