@@ -83,7 +83,9 @@ void write_reports(const LadderArguments& arguments, const LadderReport& report)
 
 int run_ladder_command(const LadderArguments& arguments) {
   RunConfig config = with_data_vocab(arguments.run);
-  if (!arguments.out.empty()) make_folder(arguments.out);  // a mistake shows now, not after all that measuring
+  // A mistake shows now, not after all that measuring.
+  if (!arguments.out.empty()) make_folder(arguments.out);
+  if (!arguments.json.empty()) AtomicFile(arguments.json);
   Machine machine = open_machine(config);
   std::span<const Rung> rungs = rungs_for(arguments.top, machine.is_gpu);
   config.train.batch = batch_for(arguments, config, machine, rungs[0]);

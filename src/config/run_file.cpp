@@ -25,8 +25,13 @@ bool is_json(const std::string& text) {
 std::vector<Assignment> read_run_file(const std::vector<Field>& fields, const std::string& path) {
   bool is_run = fs::is_directory(path);
   if (is_run && !fs::exists(fs::path(path) / kConfigFile))
-    user_error("[{}] expected a run file or the folder of a run, got a folder without {}; check the path", path,
-               kConfigFile);
+    user_error(
+        "[{}] expected a run file or the folder of a run, got a folder without {}; check the path, or name data with "
+        "--data.path={}",
+        path, kConfigFile, path);
+  if (path.find('=') != path.npos && !fs::exists(path))
+    user_error("[{}] expected a run file or the folder of a run, got nothing of that name; options are written --{}",
+               path, path);
   std::string file = is_run ? (fs::path(path) / kConfigFile).string() : path;
   std::string text = read_file(file);
   if (!is_json(text)) return parse_toml(fields, text, file);

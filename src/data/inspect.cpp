@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "data/ledger_record.h"
 
 namespace tokamak {
 
@@ -206,6 +207,9 @@ DataReport inspect_files(const std::string& input, const SourceOptions& options,
   DataReport report{.path = input, .index = {}, .options = options, .files = {}};
   int64_t total = 0;
   require_finished(input);
+  if (fs::exists(fs::path(input) / kLedgerFile))
+    user_error("[inspect] expected data, got {}, the folder of a run; `tokamak data ledger {}` tells what it used",
+               input, input);
   for (const fs::path& path : find_files(input, options)) {
     std::error_code error;
     auto bytes = fs::file_size(path, error);

@@ -64,7 +64,8 @@ std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   std::error_code error;
   for (fs::directory_iterator at(checkpoints, error), end; !error && at != end; at.increment(error))
     if (is_checkpoint_name(at->path().filename().string()) && may_be_folder(*at)) found.push_back(at->path());
-  if (error && error.value() != ENOENT) file_error("read the folder", checkpoints, error.value());
+  if (error && error.value() != ENOENT && error.value() != ENOTDIR)
+    file_error("read the folder", checkpoints, error.value());
   std::sort(found.begin(), found.end());
   return found;
 }

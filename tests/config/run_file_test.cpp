@@ -28,6 +28,13 @@ class RunFile : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(RunFile, SaysHowDataAndOptionsAreWritten) {
+  expect_user_error([&] { read(folder_.path()); }, {"without config.json", "--data.path=" + folder_.path().string()});
+  expect_user_error([&] { read("train.steps=5"); }, {"nothing of that name", "written --train.steps=5"});
+  write_file_quickly(folder_ / "a.txt", "In the beginning\n");
+  expect_user_error([&] { read(folder_ / "a.txt"); }, {"a.txt:1", "expected TOML", "--data.path"});
+}
+
 TEST_F(RunFile, TomlAndJsonByWhatIsInThem) {
   write_file_quickly(folder_ / "a", "[train]\nsteps = 7\n");
   EXPECT_EQ(read(folder_ / "a").train.steps, 7);

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "data/shard_index.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
@@ -67,6 +68,9 @@ TEST_F(DataInspect, DamageIsNamedAndFails) {
 TEST_F(DataInspect, MistakesAreNamed) {
   expect_refused(inspect({"nowhere"}), {"nowhere"});
   expect_refused(inspect({}), {"[path]", "got nothing"});
+  make_folder(folder_ / "run");
+  write_file_quickly(folder_ / "run/ledger.jsonl", "{}\n");
+  expect_refused(inspect({"run"}), {"the folder of a run", "tokamak data ledger run"});
   expect_refused(run_program(folder_.path(), {"data", "inspekt"}),
                  {"got 'data inspekt'", "did you mean 'data inspect'?"});
   ProgramResult help = run_program(folder_.path(), {"data", "--help"});

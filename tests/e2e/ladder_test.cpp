@@ -37,6 +37,15 @@ TEST(LadderProgram, RunsEveryRungAndWritesReports) {
 }
 
 // Its parameters and states alone take more than 18 GB.
+// Before anything is measured for it.
+TEST(LadderProgram, AReportThatCannotBeWrittenIsRefusedAtOnce) {
+  TemporaryFolder folder;
+  ProgramResult result = run_program(folder.path(), {"ladder", "--json=nowhere/ladder.json"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("nowhere/ladder.json"), std::string::npos) << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
 TEST(ExplainProgram, TheLargestPresetWithoutAllocatingIt) {
   TemporaryFolder folder;
   ProgramResult result =

@@ -138,6 +138,7 @@ TEST_F(CliCheckpoint, GenerateWithoutACheckpoint) {
   expect_refused(run({"generate", "nowhere"}), {"nowhere", "expected a checkpoint", "got nothing", "check the path"});
   expect_refused(run({"generate", "hollow"}), {"hollow", "expected a checkpoint", "got neither", "check the path"});
   expect_refused(run({"eval", "hollow"}), {"hollow", "expected a checkpoint"});
+  expect_refused(run({"eval", "text.txt"}), {"text.txt", "expected a checkpoint's folder", "got neither"});
 }
 
 TEST_F(CliCheckpoint, GenerateWithoutATokenizer) {
