@@ -11,6 +11,7 @@
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
 #include "passes/fused_optimizer.h"
+#include "passes/gather_low.h"
 #include "passes/join_pads.h"
 #include "passes/low_parameters.h"
 #include "passes/merge_casts.h"
@@ -53,6 +54,8 @@ constexpr Pass kPasses[] = {
      "updates all parameters in one kernel"},
     {"autocast", Stage::kStep, Numerics::kTolerance, low_precision, autocast,
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
+    {"gather_low", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && low_precision(c); },
+     gather_low, "gathers parameters that are only read in bf16 or f16 in that type"},
     {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
     {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == Precision::kTf32; }, tf32,
