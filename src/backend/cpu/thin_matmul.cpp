@@ -40,6 +40,14 @@ struct Product {
   }
 };
 
+// Asks for what is at `next` when `at` is the first vector of a cache line: rows that are read in turns are too short
+// for the processor to see far enough ahead by itself.
+template <typename T>
+void fetch_line(const T* next, int64_t at) {
+  constexpr int64_t kLine = 64 / int64_t(sizeof(T));
+  if (at % kLine == 0) __builtin_prefetch(next + at);
+}
+
 // B as (n, k): the columns [begin, end) of C are sums along rows of B, kTogether of which are read side by side.
 template <int kRows, typename T>
 void sum_along_rows(const Product& p, int64_t begin, int64_t end) {
@@ -47,12 +55,18 @@ void sum_along_rows(const Product& p, int64_t begin, int64_t end) {
   int64_t k = p.s.k, whole = k / kLanes * kLanes;
   const T* b = static_cast<const T*>(p.b);
   for (int64_t j = begin; j < end; j += kTogether) {
-    const T* rows[kTogether];
-    for (int64_t r = 0; r < kTogether; ++r) rows[r] = b + std::min(j + r, p.s.n - 1) * k;
+    const T *rows[kTogether], *next[kTogether];
+    for (int64_t r = 0; r < kTogether; ++r) {
+      rows[r] = b + std::min(j + r, p.s.n - 1) * k;
+      next[r] = b + std::min(j + kTogether + r, p.s.n - 1) * k;
+    }
     Vec sums[kRows][kTogether] = {};
     for (int64_t i = 0; i < whole; i += kLanes) {
       Vec w[kTogether];
-      for (int64_t r = 0; r < kTogether; ++r) w[r] = load_elements(rows[r] + i);
+      for (int64_t r = 0; r < kTogether; ++r) {
+        fetch_line(next[r], i);
+        w[r] = load_elements(rows[r] + i);
+      }
       for (int64_t m = 0; m < kRows; ++m) {
         Vec x = load(p.a + m * k + i);
         for (int64_t r = 0; r < kTogether; ++r) sums[m][r] += x * w[r];
@@ -77,15 +91,19 @@ void sum_down_columns(const Product& p, int64_t begin, int64_t end) {
   const T* b = static_cast<const T*>(p.b) + begin;
   std::vector<float> sums(size_t(kRows * columns));
   for (int64_t i = 0; i < k; i += kTogether) {
-    const T* rows[kTogether];
+    const T *rows[kTogether], *next[kTogether];
     float x[kRows][kTogether];
     for (int64_t r = 0; r < kTogether; ++r) {
       rows[r] = b + std::min(i + r, k - 1) * n;
+      next[r] = b + std::min(i + kTogether + r, k - 1) * n;
       for (int64_t m = 0; m < kRows; ++m) x[m][r] = i + r < k ? p.a[m * k + i + r] : 0;
     }
     for (int64_t c = 0; c < whole; c += kLanes) {
       Vec w[kTogether];
-      for (int64_t r = 0; r < kTogether; ++r) w[r] = load_elements(rows[r] + c);
+      for (int64_t r = 0; r < kTogether; ++r) {
+        fetch_line(next[r], c);
+        w[r] = load_elements(rows[r] + c);
+      }
       for (int64_t m = 0; m < kRows; ++m) {
         float* at = sums.data() + m * columns + c;
         Vec sum = load(at);
