@@ -1,5 +1,5 @@
-# The usual defences against memory errors, for the libraries that parse what others made (base, config, data), not for
-# kernels. Linked by the program, they also make the tables of its linker read-only. What a compiler lacks is left out.
+# The usual defences against memory errors, for the libraries of src/ (cmake/TokamakLibrary.cmake) and the program, of
+# which they also make the tables of the linker read-only. What a compiler lacks is left out.
 option(TOKAMAK_HARDEN "Build with stack protector, checked library calls, full RELRO and the like" ON)
 add_library(tokamak_hardening INTERFACE)
 if(NOT TOKAMAK_HARDEN OR TOKAMAK_SANITIZE OR TOKAMAK_FUZZ)  # a sanitizer checks more, in its own way

@@ -5,7 +5,7 @@ function(tokamak_library name)
   add_library(tokamak_${name} STATIC ${sources})
   target_include_directories(tokamak_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_compile_features(tokamak_${name} PUBLIC cxx_std_20)  # also of whoever uses it
-  target_link_libraries(tokamak_${name} PUBLIC ${ARGN} PRIVATE tokamak_flags)
+  target_link_libraries(tokamak_${name} PUBLIC ${ARGN} PRIVATE tokamak_flags tokamak_hardening)
 endfunction()
 
 # tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [SHARDS COUNT] [DEPS...]): one test program per folder of tests/,
