@@ -107,6 +107,11 @@ TEST(Ledger, LinesReadBack) {
   line.reached = 2;
   expect_user_error([&] { parse_ledger_line(format_ledger_line(line), "x"); },
                     {"at least 3 (`step`) as `reached`", "got 2"});
+  line.reached = 5;
+  for (double time : {-1.0, 1e18}) {  // which no calendar can show
+    line.time = time;
+    expect_user_error([&] { parse_ledger_line(format_ledger_line(line), "x"); }, {"seconds since 1970", "time"});
+  }
 }
 
 TEST(Ledger, AppendsAcrossRestartsAndDropsATornLine) {

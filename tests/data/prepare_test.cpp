@@ -168,6 +168,20 @@ TEST_F(PrepareTest, ReplacesAnEarlierRunWhole) {
   EXPECT_EQ(decode(options, read_shard_index(options.out).train), std::string(950, 'x'));
 }
 
+// A reader, or a kill, may come between any two of its moves.
+TEST_F(PrepareTest, AFolderWithAnIndexIsCompleteAtEveryMoment) {
+  PrepareOptions options = this->options(std::string(1000, 'x'));
+  prepare(options);
+  write_file_atomic(options.inputs[0], std::string(1000, 'y'));
+  std::set<std::string> seen;
+  auto look = [&](const PrepareProgress& progress) {
+    if (progress.phase != "moving the files to their places" || !is_prepared(options.out)) return;
+    seen.insert(decode(options, read_shard_index(options.out).train));
+  };
+  prepare(options, {.progress = look, .note = {}, .stop = {}});
+  EXPECT_EQ(seen, (std::set<std::string>{std::string(950, 'x'), std::string(950, 'y')}));
+}
+
 TEST_F(PrepareTest, AFailureLeavesTheEarlierRunAndNoTemporaryFiles) {
   PrepareOptions options = this->options(std::string(1000, 'x'));
   prepare(options);
