@@ -1,6 +1,7 @@
 #include "backend/cuda/hopper_attention.h"
 
 #include "backend/cuda/tensor_map.h"
+#include "base/divide.h"
 #include "base/dropout_random.h"
 
 #include <fmt/core.h>
@@ -27,6 +28,7 @@ struct ForwardArguments {
   float* lse;
   const void* documents;
   int32_t batch, time, heads;
+  int32_t shared;
   float scale;
   Dropout dropout;
 };
@@ -36,6 +38,7 @@ constexpr int kForwardSharedBytes = (6 * 2 * kKeys + 2 * kQueries + kQueries) * 
 // As Rows in kernels/attention_rows.cu.
 struct RowArguments {
   float* rows;
+  int32_t* summed;
   int32_t batch, time, heads;
   float share;
 };
@@ -45,8 +48,10 @@ constexpr int kTile = 128, kGradWarps = 8;
 struct GradArguments {
   float* rows;
   float* dq_sum;
+  int32_t* summed;
   const void* documents;
   int32_t batch, time, heads;
+  int32_t shared;
   float exponent, scale, dv_scale;
   Dropout dropout;
   float* dq_columns;
@@ -69,25 +74,43 @@ CUtensorMap rows_of_heads(const void* base, const AttentionProblem& p, int64_t c
   return tensor_map(base, p.dtype, {columns, p.time, p.batch}, {kHeadDim, rows, 1});
 }
 
-constexpr int kSumThreads = 16 * kHeadDim;  // as in kernels/attention_column_sums.cu
+constexpr int kSumThreads = 1024;  // as in kernels/attention_column_sums.cu
 
 constexpr uint32_t kLargestNumber = 0x7bff;  // of 16 bits, as which kernels/attention_hopper.cuh compares dropout's
 
-// Each block works on one head after the other.
-int64_t block_count(int multiprocessors, const AttentionProblem& p) {
-  return std::min<int64_t>(p.batch * p.heads, multiprocessors);
+/// How blocks, of which as many run at a time as there are multiprocessors, have the heads: the first `shared` among
+/// all of them, the others each for itself (Work in kernels/attention_hopper.cuh).
+struct Division {
+  int64_t blocks, shared;
+};
+
+// Heads of its own are better for a block, which then waits for nobody and needs less memory, unless that leaves more
+// than a twentieth of the blocks idle.
+Division divide(int multiprocessors, const AttentionProblem& p, int rows_of_tile) {
+  int64_t heads = p.batch * p.heads, turns = round_up(heads, multiprocessors);
+  bool shares = 20 * (turns - heads) > turns;
+  int64_t pieces = shares ? heads * ceil_div(p.time, rows_of_tile) : heads;
+  return {std::min<int64_t>(pieces, multiprocessors), shares ? heads % multiprocessors : 0};
 }
 
-// Two for each row of every head.
-int64_t row_floats(const AttentionProblem& p) { return p.batch * p.heads * p.time * 2; }
+// Where the gradient's scratch memory has what: floats, but for the counters.
+struct GradScratch {
+  int64_t dq_terms, dv_terms;  // rows of partial sums of columns
+  int64_t summed, dq_columns, dv_columns, dq_sum, end;
 
-// Rows of partial sums: of dQ, and of dV with dropout, by each warp that computes a sample's heads; else of dout over
-// tiles.
-int64_t dq_terms(const AttentionProblem& p) { return p.sums ? p.batch * kGradWarps : 0; }
-int64_t dv_terms(const AttentionProblem& p) {
-  if (p.dropout > 0) return dq_terms(p);
-  return p.sums ? p.batch * p.time / kTile : 0;
-}
+  GradScratch(const AttentionProblem& p, int multiprocessors) {
+    int64_t tiles = p.time / kTile, rows = p.batch * p.heads * p.time;
+    dq_terms = p.sums ? p.batch * kGradWarps * (p.documents ? tiles : 1) : 0;
+    dv_terms = p.sums ? p.batch * tiles * (p.dropout > 0 ? kGradWarps : 1) : 0;
+    Division division = divide(multiprocessors, p, kTile);
+    bool own = p.batch * p.heads > division.shared;
+    summed = 2 * rows;
+    dq_columns = summed + rows / kWarpRows;
+    dv_columns = dq_columns + dq_terms * p.width();
+    dq_sum = dv_columns + dv_terms * p.width();
+    end = dq_sum + (division.shared + (own ? division.blocks : 0)) * p.time * kHeadDim;
+  }
+};
 
 bool sums_dout(const AttentionProblem& p) { return p.sums && p.dropout == 0; }
 
@@ -111,15 +134,11 @@ class ForwardKernel : public Kernel {
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const AttentionProblem& p = problem_;
-    ForwardArguments a{static_cast<float*>(out[1]),
-                       documents(p, in),
-                       int32_t(p.batch),
-                       int32_t(p.time),
-                       int32_t(p.heads),
-                       float(p.scale),
-                       dropout(p, in, 1)};
-    int64_t blocks = block_count(context_.info.multiprocessors, p);
-    attention_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(640), kForwardSharedBytes},
+    Division division = divide(context_.info.multiprocessors, p, kQueries);
+    ForwardArguments a{
+        static_cast<float*>(out[1]), documents(p, in), int32_t(p.batch), int32_t(p.time), int32_t(p.heads),
+        int32_t(division.shared),    float(p.scale),   dropout(p, in, 1)};
+    attention_->launch(context_.queue(), {dim3(unsigned(division.blocks)), dim3(640), kForwardSharedBytes},
                        rows_of_heads(in[0], p, 3 * p.width(), kQueries), rows_of_heads(in[0], p, 3 * p.width(), kKeys),
                        rows_of_heads(out[0], p, p.width(), kWarpRows), a);
   }
@@ -147,36 +166,39 @@ class GradKernel : public Kernel {
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const AttentionProblem& p = problem_;
     float* rows = reinterpret_cast<float*>(workspace_);
-    float* dq_columns = rows + row_floats(p);
-    float* dv_columns = dq_columns + dq_terms(p) * p.width();
-    float* dq_sum = dv_columns + dv_terms(p) * p.width();
+    GradScratch scratch(p, context_.info.multiprocessors);
+    float* dq_columns = rows + scratch.dq_columns;
+    float* dv_columns = rows + scratch.dv_columns;
+    auto* summed = reinterpret_cast<int32_t*>(rows + scratch.summed);
+    Division division = divide(context_.info.multiprocessors, p, kTile);
     Dropout d = dropout(p, in, 4);
     GradArguments a{rows,
-                    dq_sum,
+                    rows + scratch.dq_sum,
+                    summed,
                     documents(p, in),
                     int32_t(p.batch),
                     int32_t(p.time),
                     int32_t(p.heads),
+                    int32_t(division.shared),
                     float(p.scale) * float(std::numbers::log2e),
                     float(p.scale) * d.kept,
                     d.kept,
                     d,
                     dq_columns,
                     dv_columns};
-    RowArguments r{rows, a.batch, a.time, a.heads, 1 / d.kept};
+    RowArguments r{rows, summed, a.batch, a.time, a.heads, 1 / d.kept};
     int64_t row_count = p.batch * p.heads * p.time;
     if (sums_dout(p))
       rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, in[1], in[3], in[2], r,
                     dv_columns);
     else
       rows_->launch(context_.queue(), {dim3(unsigned(row_count / 32)), dim3(256)}, in[1], in[3], in[2], r);
-    int64_t blocks = block_count(context_.info.multiprocessors, p);
-    grad_->launch(context_.queue(), {dim3(unsigned(blocks)), dim3(384), kGradSharedBytes},
+    grad_->launch(context_.queue(), {dim3(unsigned(division.blocks)), dim3(384), kGradSharedBytes},
                   rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_heads(in[3], p, p.width(), kTile),
                   rows_of_heads(out[0], p, 3 * p.width(), kWarpRows), a);
     if (p.sums)
       add_sums_->launch(context_.queue(), {dim3(unsigned(p.heads), 3), dim3(kSumThreads)}, dq_columns, dv_columns,
-                        static_cast<float*>(out[1]), int32_t(dq_terms(p)), int32_t(dv_terms(p)));
+                        static_cast<float*>(out[1]), int32_t(scratch.dq_terms), int32_t(scratch.dv_terms));
   }
 
  private:
@@ -195,13 +217,12 @@ bool hopper_supports(const AttentionProblem& p, Architecture a) {
 }
 
 bool hopper_fills(const AttentionProblem& p, int multiprocessors) {
-  return 2 * p.batch * p.heads >= multiprocessors;  // half of them do as much as cuDNN's kernels on all
+  int64_t tiles = p.batch * p.heads * (p.time / kTile);
+  return 2 * tiles >= multiprocessors;  // half of them do as much as cuDNN's kernels on all
 }
 
 int64_t hopper_grad_scratch_bytes(const AttentionProblem& p, int multiprocessors) {
-  int64_t columns = (dq_terms(p) + dv_terms(p)) * p.width();
-  int64_t dq_sum = block_count(multiprocessors, p) * p.time * kHeadDim;
-  return (row_floats(p) + columns + dq_sum) * int64_t(sizeof(float));
+  return GradScratch(p, multiprocessors).end * int64_t(sizeof(float));
 }
 
 std::string hopper_attention_source(const AttentionProblem& problem) {

@@ -13,7 +13,7 @@ namespace tokamak::cuda {
 /// Whether the kernels can do the problem on a device of this compute capability.
 bool hopper_supports(const AttentionProblem& problem, Architecture architecture);
 
-/// Whether there are also enough heads to keep the device's multiprocessors busy, as each works on a head of its own.
+/// Whether there is also enough to keep the device's multiprocessors busy, each with some tiles of a head.
 bool hopper_fills(const AttentionProblem& problem, int multiprocessors);
 
 /// Scratch memory of the gradient on a device with so many multiprocessors.

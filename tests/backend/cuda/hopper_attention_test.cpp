@@ -16,12 +16,13 @@ struct HopperKind {
 constexpr HopperKind kHopperKinds[] = {{true, false, 0},   {false, false, 0},    {true, true, 0},
                                        {true, false, 0.2}, {false, false, 0.01}, {true, true, 0.5}};
 
-// One tile and several, whole and half ones of queries, fewer heads than multiprocessors and more.
+// One tile and several, whole and half ones of queries; heads that all blocks share, of their own, and both.
 TEST(GpuAttention, HopperKernelsEqualReference) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   for (DType dtype : {DType::kBF16, DType::kF16})
     for (auto [causal, documents, dropout] : kHopperKinds)
-      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}}) {
+      for (auto [B, T, H] :
+           {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {6, 256, 25}, {1, 640, 2}, {2, 896, 5}}) {
         AttentionProblem p = problem(B, T, H, 64, dtype, causal, dropout, documents);
         ASSERT_TRUE(hopper_supports(p, {9, 0}));
         Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));

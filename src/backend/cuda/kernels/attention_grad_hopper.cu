@@ -3,11 +3,12 @@
 // dQ = scale dS k,  dK = scale dS^T q,  where delta = sum of out * dout over a row (Dao et al., "FlashAttention", 2022;
 // Shah et al., "FlashAttention-3", 2024, for the division of labour).
 //
-// A block works on one head after the other, and in a head on one tile of keys after the other, going through the tiles
-// of queries. One thread of the first warp group copies tiles ahead. The two others hold S^T, dP^T, dK and dV of 64 keys
-// each in registers. What a tile adds to dQ is multiplied while S^T of the next one is, and summed over the tiles of keys
-// in memory that only this block touches and that stays in L2. Each warp adds to its own part of that sum, one tile after
-// the other: so the result has the same bits in every run.
+// A block works on one tile of keys after the other, the last of a head first, of a head that it shares with others or
+// has for itself (Work), going through the tiles of queries. One thread of the first warp group copies tiles ahead. The
+// two others hold S^T, dP^T, dK and dV of 64 keys each in registers. What a tile adds to dQ is multiplied while S^T of the
+// next one is, and summed over the tiles of keys in memory that stays in L2. Each warp adds to its own part of that sum,
+// one tile after the other, and in a shared head waits for the same warp of the block that has the tile of keys before:
+// so the result has the same bits in every run.
 //
 // With kDropout, F its factors:  dV = (P F)^T dout,  dS = P (dP F - delta). F's number for what is kept is multiplied at the
 // end: P and dS are kept without it, and delta comes divided by it.
@@ -53,65 +54,71 @@ struct Shared {
 
 /// As GradArguments in backend/cuda/hopper_attention.cpp.
 struct Arguments {
-  float* rows;    // lse log2(e), then delta, each (B, H, T): kernels/attention_rows.cu
-  float* dq_sum;  // (blocks, T, D), in an order of its own
+  float* rows;      // lse log2(e), then delta, each (B, H, T): kernels/attention_rows.cu
+  float* dq_sum;    // (shared heads + blocks, T, D), in an order of its own
+  int32_t* summed;  // (B, H, T / 16): how many tiles of keys are in a warp's part of it, of shared heads; zero at first
   const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
+  int32_t shared;         // of the B * H heads
   float exponent;         // log2(e) times the scale of scores
   float scale, dv_scale;  // of dQ and dK, and of dV
   Dropout dropout;
-  float* dq_columns;  // (B, kWarps, H, D), with kSums
-  float* dv_columns;  // the same, with kDropout as well
+  float* dq_columns;  // (B, kWarps, H, D), with kSums; (B, T / kTile, kWarps, H, D) with documents
+  float* dv_columns;  // (B, T / kTile, kWarps, H, D), with kDropout as well
+  __device__ int tiles() const { return time / kTile; }
+  __device__ Work work() const { return {batch * heads, shared, tiles()}; }
 };
 
-/// The tiles of queries that see keys of tile j: begin .. end - 1, by the documents of the head's sample.
+/// The tile of keys that a block works on. Of a head, the cheapest is the last.
+__device__ inline int key_tile(const Work& work) { return work.tiles - 1 - work.rank; }
+
+/// The tiles of queries that see keys of tile j: begin .. end - 1, by the documents of the head's sample. In a shared head
+/// they come in the order in which the block before is through with them.
 struct Steps {
   int begin, end;
   bool backwards;  // in turn, so that what was used last is used next
-  __device__ Steps(int j, int tiles, const int32_t* documents)
-      : begin(kCausal ? j : 0), end(kDocuments ? j + 1 : tiles), backwards(j % 2) {
+  __device__ Steps(int j, int tiles, const int32_t* documents, bool shared)
+      : begin(kCausal ? j : 0), end(kDocuments ? j + 1 : tiles), backwards(!shared && j % 2) {
     while (end < tiles && __ldg(documents + end * kTile) < (j + 1) * kTile) ++end;
   }
   __device__ int queries(int step) const { return backwards ? end - 1 + begin - step : step; }
 };
 
-/// Whether tile j is the first one of keys that queries i see.
-__device__ inline bool is_first(int i, int j, const int32_t* documents) {
-  return j == (kDocuments ? __ldg(documents + i * kTile) / kTile : 0);
+/// The first tile of keys that queries i see, which is the last one that adds to their dQ.
+__device__ inline int first_keys(int i, const int32_t* documents) {
+  return kDocuments ? __ldg(documents + i * kTile) / kTile : 0;
 }
 
 /// One thread copies what the warps that compute need, in their order.
 __device__ inline void produce(Shared& s, const TensorMap& qkv, const TensorMap& dout, const Arguments& a) {
   Turn<kStages> query, key;
-  int tiles = a.time / kTile, width = a.heads * kHeadDim;
+  int width = a.heads * kHeadDim;
   int64_t row_count = int64_t(a.batch) * a.heads * a.time;
   uint64_t once = used_once(), normally = used_normally();
-  for (int index = blockIdx.x; index < a.batch * a.heads; index += gridDim.x) {
-    Head head(index, a.heads);
-    int column = head.h * kHeadDim;
-    for (int j = 0; j < tiles; ++j) {
-      Keys& keys = s.keys[key.stage];
-      uint64_t* full = &s.keys_full[key.stage];
-      wait(&s.keys_empty[key.stage], key.parity ^ 1);
-      arrive_expecting(full, sizeof(Keys));
-      load_box(keys.k, qkv, width + column, j * kTile, head.b, full, once);
-      load_box(keys.v, qkv, 2 * width + column, j * kTile, head.b, full, once);
-      key.next();
-      Steps steps(j, tiles, a.documents + int64_t(head.b) * a.time);
-      for (int step = steps.begin; step < steps.end; ++step) {
-        int i = steps.queries(step);
-        Queries& queries = s.queries[query.stage];
-        RowStates& states = s.rows[query.stage];
-        const float* rows = a.rows + int64_t(index) * a.time + i * kTile;
-        full = &s.queries_full[query.stage];
-        wait(&s.queries_empty[query.stage], query.parity ^ 1);
-        arrive_expecting(full, sizeof(Queries) + sizeof(RowStates));
-        load_box(queries.q, qkv, column, i * kTile, head.b, full, normally);
-        load_bytes(states.lse, rows, sizeof(states.lse), full);
-        load_box(queries.dout, dout, column, i * kTile, head.b, full, normally);
-        load_bytes(states.delta, rows + row_count, sizeof(states.delta), full);
-        query.next();
-      }
+  for (Work work = a.work(); work.more(); work.next()) {
+    Head head(work.index, a.heads);
+    int column = head.h * kHeadDim, j = key_tile(work);
+    Keys& keys = s.keys[key.stage];
+    uint64_t* full = &s.keys_full[key.stage];
+    wait(&s.keys_empty[key.stage], key.parity ^ 1);
+    arrive_expecting(full, sizeof(Keys));
+    load_box(keys.k, qkv, width + column, j * kTile, head.b, full, once);
+    load_box(keys.v, qkv, 2 * width + column, j * kTile, head.b, full, once);
+    key.next();
+    Steps steps(j, a.tiles(), a.documents + int64_t(head.b) * a.time, work.is_shared());
+    for (int step = steps.begin; step < steps.end; ++step) {
+      int i = steps.queries(step);
+      Queries& queries = s.queries[query.stage];
+      RowStates& states = s.rows[query.stage];
+      const float* rows = a.rows + int64_t(work.index) * a.time + i * kTile;
+      full = &s.queries_full[query.stage];
+      wait(&s.queries_empty[query.stage], query.parity ^ 1);
+      arrive_expecting(full, sizeof(Queries) + sizeof(RowStates));
+      load_box(queries.q, qkv, column, i * kTile, head.b, full, normally);
+      load_bytes(states.lse, rows, sizeof(states.lse), full);
+      load_box(queries.dout, dout, column, i * kTile, head.b, full, normally);
+      load_bytes(states.delta, rows + row_count, sizeof(states.delta), full);
+      query.next();
     }
   }
 }
@@ -202,17 +209,43 @@ __device__ inline void load_sum(const float* at, float (&x)[4]) {
 /// A tile whose part of dQ is still to come.
 struct Pending {
   bool any = false;
-  bool first, last;  // of the tiles of keys that these queries see
+  bool shared;       // the head
+  bool first, last;  // of the tiles of keys that add to dQ of these queries
   bool turning;      // the queries are those of the tile before
+  bool ends;         // the tile of keys
   int stage;         // of its keys
-  int i, column, b;
-  bool ends;  // the head
+  int index, i, j;   // of the head, of its queries and keys
+  /// How many tiles of keys have added before.
+  __device__ int place(const Arguments& a) const { return (kCausal ? i : a.tiles() - 1) - j; }
 };
 
-/// What the warp has summed of a head's columns, which begin at `column`, leaves, and begins again.
-__device__ inline void store_columns(float* to, const Arguments& a, int b, int column, float2& sums, const Worker& w) {
-  int64_t row = int64_t(b) * kWarps + w.group * 4 + w.warp;
-  reinterpret_cast<float2*>(to + row * a.heads * kHeadDim + column)[w.lane] = sums;
+/// The warp's part of the sum of dQ.
+__device__ inline float* part_of_sum(const Arguments& a, const Pending& tile, const Worker& w) {
+  int64_t slot = tile.shared ? tile.index : a.shared + int(blockIdx.x);
+  return a.dq_sum + ((slot * a.tiles() + tile.i) * kWarps + w.group * 4 + w.warp) * kWarpFloats;
+}
+__device__ inline int32_t* count_of_sum(const Arguments& a, const Pending& tile, const Worker& w) {
+  return a.summed + (int64_t(tile.index) * a.tiles() + tile.i) * kWarps + w.group * 4 + w.warp;
+}
+
+/// One thread waits until what comes before in a shared head is summed.
+__device__ inline void wait_for_sum(const Arguments& a, const Pending& tile, const Worker& w) {
+  const int32_t* count = count_of_sum(a, tile, w);
+  int before = tile.place(a);
+  while (load_acquire(count) != before) {}
+}
+/// One thread tells that what the warp has added is summed.
+__device__ inline void publish_sum(const Arguments& a, const Pending& tile, const Worker& w) {
+  if (!tile.any || !tile.shared || tile.last) return;
+  wait_copies<0>();
+  store_release(count_of_sum(a, tile, w), tile.place(a) + 1);
+}
+
+/// What the warp has summed of a head's columns leaves, as row `place` of the head's sample, and begins again.
+__device__ inline void store_columns(float* to, const Arguments& a, const Head& head, int places, int place,
+                                     float2& sums, const Worker& w) {
+  int64_t row = (int64_t(head.b) * places + place) * kWarps + w.group * 4 + w.warp;
+  reinterpret_cast<float2*>(to + (row * a.heads + head.h) * kHeadDim)[w.lane] = sums;
   sums = {};
 }
 
@@ -230,13 +263,15 @@ __device__ inline void multiply_query_gradients(Shared& s, const Pending& tile, 
 /// Adds dQ to the warp's part of the sum; the last tile's goes with it to dqkv, and is summed over the warp's rows in
 /// columns 2 lane and 2 lane + 1.
 __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, const Pending& tile, float (&dq)[32],
-                                           float* sums, const Arguments& a, const Worker& w, float2& columns) {
-  float* sum = sums + tile.i * kWarps * kWarpFloats;
+                                           const Arguments& a, const Worker& w, float2& columns) {
+  float* sum = part_of_sum(a, tile, w);
   float* staged = s.staged[w.group * 4 + w.warp];
   if (w.lane == 0) {
     // Additions to the same place must not overtake each other; only when turning is the one before of this place.
     wait_copies_read();
-    if (tile.last || tile.turning)
+    if (tile.shared)
+      wait_for_sum(a, tile, w);
+    else if (tile.last || tile.turning)
       wait_copies<0>();
     else
       wait_copies<1>();
@@ -252,9 +287,9 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
         for (int e = 0; e < 4; ++e) dq[4 * n + e] += x[e];
       }
     }
-    write_rows(dqkv, staged, dq, a.scale, tile.column, tile.i * kTile + w.warp_row(), tile.b, w);
+    Head head(tile.index, a.heads);
+    write_rows(dqkv, staged, dq, a.scale, head.h * kHeadDim, tile.i * kTile + w.warp_row(), head.b, w);
     if (kSums) add_to_columns(columns, staged, w);
-    if (kSums && tile.ends) store_columns(a.dq_columns, a, tile.b, tile.column, columns, w);
     return;
   }
 #pragma unroll
@@ -304,6 +339,13 @@ __device__ inline void multiply_pairs(float (&d)[32], const uint32_t (&a)[32], u
   commit_products();
 }
 
+/// The columns of a head's dQ are summed when its first tile of keys ends; with documents, each tile has some.
+__device__ inline void end_columns(const Arguments& a, const Pending& tile, float2& columns, const Worker& w) {
+  if (!kSums || !tile.ends || (!kDocuments && tile.j > 0)) return;
+  Head head(tile.index, a.heads);
+  store_columns(a.dq_columns, a, head, kDocuments ? a.tiles() : 1, tile.j, columns, w);
+}
+
 __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments& a) {
   Worker w;
   Turn<kStages> query, key, ds_turn;
@@ -311,74 +353,76 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   float2 columns{}, dv_columns{};
   MatrixRandom random;
   if constexpr (kDropout) random = a.dropout.random(a.time);
-  int tiles = a.time / kTile, ds_parity = 0;
+  int tiles = a.tiles(), ds_parity = 0;
   float exponent = a.exponent;
-  float* sums = a.dq_sum + (int64_t(blockIdx.x) * tiles * kWarps + w.group * 4 + w.warp) * kWarpFloats;
-  for (int index = blockIdx.x; index < a.batch * a.heads; index += gridDim.x) {
-    Head head(index, a.heads);
-    int column = head.h * kHeadDim;
+  for (Work work = a.work(); work.more(); work.next()) {
+    Head head(work.index, a.heads);
+    int index = work.index, j = key_tile(work);
     const int32_t* documents = a.documents + int64_t(head.b) * a.time;
-    for (int j = 0; j < tiles; ++j) {
-      Steps steps(j, tiles, documents);
-      float dk[32], dv[32];
-      define(dk), define(dv);
-      Keys& keys = s.keys[key.stage];
-      wait(&s.keys_full[key.stage], key.parity);
-      uint64_t k = matrix(keys.k + w.group * 64 * kHeadDim), v = matrix(keys.v + w.group * 64 * kHeadDim);
-      for (int step = steps.begin; step < steps.end; ++step) {
-        int i = steps.queries(step);
-        bool fresh = step == steps.begin, last = kCausal ? i == j : j + 1 == tiles;
-        uint64_t q = matrix(s.queries[query.stage].q), dout = matrix(s.queries[query.stage].dout);
-        const RowStates& states = s.rows[query.stage];
-        float p[64], dp[64], dq[32];
-        define(p), define(dp), define(dq);
-        uint32_t p_pairs[32], kept_pairs[32], ds[32];
-        wait(&s.queries_full[query.stage], query.parity);
-        if (pending.any) wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
-        multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
-        multiply_tiles(p, k, q);
-        wait_products<1>();
-        hold(dq);
-        if (pending.any) add_query_gradients(s, dqkv, pending, dq, sums, a, w, columns);
-        multiply_tiles(dp, v, dout);
-        wait_products<1>();
-        hold(p);
-        to_probabilities(p, states.lse, exponent, w, kCausal && i == j);
-        if (kDocuments) hide_other_documents(p, documents, i, j, w);
-#pragma unroll
-        for (int x = 0; x < 32; ++x) p_pairs[x] = pack(p[2 * x], p[2 * x + 1], Element());
-        if constexpr (kDropout) drop(p_pairs, kept_pairs, random, index, i, j, a, w);
-        const uint32_t(&kept)[32] = *(kDropout ? &kept_pairs : &p_pairs);
-        wait_products<0>();
-        hold(dp);
-        multiply_pairs(dv, kept, dout, !fresh);
-        to_score_gradients(p_pairs, kept, dp, states.delta, w, ds);
-        share_score_gradients(s.ds[ds_turn.stage], ds, w);
-        publish_stores();
-        __syncwarp();
-        if (w.lane == 0) arrive(&s.ds_full[ds_turn.stage]);
-        multiply_pairs(dk, ds, q, !fresh);
-        wait_products<0>();
-        hold(dv);
-        hold(dk);
-        __syncwarp();
-        if (w.lane == 0) {
-          arrive(&s.queries_empty[query.stage]);
-          if (fresh && pending.any) {  // and the keys before these, through which dK and dV have left
-            wait_copies_read();
-            arrive(&s.keys_empty[pending.stage]);
-          }
-        }
-        pending = {true, is_first(i, j, documents), last, fresh, key.stage, i, column, head.b,
-                   j + 1 == tiles && step + 1 == steps.end};
-        ds_parity = ds_turn.parity;
-        ds_turn.next();
-        query.next();
+    Steps steps(j, tiles, documents, work.is_shared());
+    float dk[32], dv[32];
+    define(dk), define(dv);
+    Keys& keys = s.keys[key.stage];
+    wait(&s.keys_full[key.stage], key.parity);
+    uint64_t k = matrix(keys.k + w.group * 64 * kHeadDim), v = matrix(keys.v + w.group * 64 * kHeadDim);
+    for (int step = steps.begin; step < steps.end; ++step) {
+      int i = steps.queries(step);
+      bool fresh = step == steps.begin;
+      uint64_t q = matrix(s.queries[query.stage].q), dout = matrix(s.queries[query.stage].dout);
+      const RowStates& states = s.rows[query.stage];
+      float p[64], dp[64], dq[32];
+      define(p), define(dp), define(dq);
+      uint32_t p_pairs[32], kept_pairs[32], ds[32];
+      wait(&s.queries_full[query.stage], query.parity);
+      if (pending.any) wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
+      multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
+      multiply_tiles(p, k, q);
+      wait_products<1>();
+      hold(dq);
+      if (pending.any) {
+        add_query_gradients(s, dqkv, pending, dq, a, w, columns);
+        end_columns(a, pending, columns, w);
       }
-      write_key_gradients(dqkv, keys.v, dk, dv, a, column, j, head.b, w, dv_columns);
-      key.next();
+      multiply_tiles(dp, v, dout);
+      wait_products<1>();
+      hold(p);
+      to_probabilities(p, states.lse, exponent, w, kCausal && i == j);
+      if (kDocuments) hide_other_documents(p, documents, i, j, w);
+#pragma unroll
+      for (int x = 0; x < 32; ++x) p_pairs[x] = pack(p[2 * x], p[2 * x + 1], Element());
+      if constexpr (kDropout) drop(p_pairs, kept_pairs, random, index, i, j, a, w);
+      const uint32_t(&kept)[32] = *(kDropout ? &kept_pairs : &p_pairs);
+      wait_products<0>();
+      hold(dp);
+      multiply_pairs(dv, kept, dout, !fresh);
+      to_score_gradients(p_pairs, kept, dp, states.delta, w, ds);
+      share_score_gradients(s.ds[ds_turn.stage], ds, w);
+      publish_stores();
+      __syncwarp();
+      if (w.lane == 0) arrive(&s.ds_full[ds_turn.stage]);
+      multiply_pairs(dk, ds, q, !fresh);
+      wait_products<0>();
+      hold(dv);
+      hold(dk);
+      __syncwarp();
+      if (w.lane == 0) {
+        arrive(&s.queries_empty[query.stage]);
+        if (fresh && pending.any) {  // and the keys before these, through which dK and dV have left
+          wait_copies_read();
+          arrive(&s.keys_empty[pending.stage]);
+        }
+        publish_sum(a, pending, w);
+      }
+      pending = {true,      work.is_shared(),       kCausal ? i == j : j + 1 == tiles, j == first_keys(i, documents),
+                 fresh,     step + 1 == steps.end,  key.stage,                         index,
+                 i,         j};
+      ds_parity = ds_turn.parity;
+      ds_turn.next();
+      query.next();
     }
-    if (kSums && kDropout) store_columns(a.dv_columns, a, head.b, column, dv_columns, w);
+    write_key_gradients(dqkv, keys.v, dk, dv, a, head.h * kHeadDim, j, head.b, w, dv_columns);
+    key.next();
+    if (kSums && kDropout) store_columns(a.dv_columns, a, head, tiles, j, dv_columns, w);
   }
   float dq[32];
   define(dq);
@@ -386,13 +430,16 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
   multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
   wait_products<0>();
   hold(dq);
-  add_query_gradients(s, dqkv, pending, dq, sums, a, w, columns);
-  if (w.lane == 0) wait_copies<0>();
+  add_query_gradients(s, dqkv, pending, dq, a, w, columns);
+  end_columns(a, pending, columns, w);
+  if (w.lane != 0) return;
+  wait_copies<0>();
+  publish_sum(a, pending, w);
 }
 
 }  // namespace tokamak
 
-// Grid: at most B * H blocks. The boxes of qkv and dout are (128, 64), those of dqkv (16, 64).
+// Grid: at most as many blocks as run at a time, each with work. The boxes of qkv and dout are (128, 64), those of dqkv (16, 64).
 extern "C" __global__ void __launch_bounds__(384, 1)
     attention_grad(const __grid_constant__ tokamak::TensorMap qkv, const __grid_constant__ tokamak::TensorMap dout,
                    const __grid_constant__ tokamak::TensorMap dqkv, tokamak::Arguments a) {

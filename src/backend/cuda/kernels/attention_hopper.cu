@@ -1,8 +1,8 @@
 // Attention on Hopper's tensor cores, for heads of 64, with online softmax (Dao et al., "FlashAttention", 2022; Shah et
 // al., "FlashAttention-3", 2024, for the division of labour).
 //
-// A block works on one head after the other, and in a head on one tile of 256 queries after the other, going through tiles
-// of 64 keys. One thread of the first warp group copies tiles ahead. The four others hold 64 queries each: the scores of
+// A block works on one tile of 256 queries after the other, of a head that it shares with others or has for itself (Work),
+// going through tiles of 64 keys. One thread of the first warp group copies tiles ahead. The four others hold 64 queries each: the scores of
 // the next tile and the output of this one are multiplied while the softmax is computed, across the borders of queries and
 // heads. A warp group leaves out the tiles of keys that its queries do not see.
 #include "backend/cuda/kernels/attention_hopper.cuh"
@@ -29,9 +29,10 @@ struct Arguments {
   float* lse;                // (B, H, T)
   const int32_t* documents;  // (B, T): the first position of each one's document; ascending along T
   int32_t batch, time, heads;
+  int32_t shared;  // of the B * H heads
   float scale;
   Dropout dropout;
-  __device__ int query_tiles() const { return (time + kQueries - 1) / kQueries; }
+  __device__ Work work() const { return {batch * heads, shared, (time + kQueries - 1) / kQueries}; }
   __device__ int document(int b, int t) const { return __ldg(documents + int64_t(b) * time + min(t, time - 1)); }
   /// The first tile of keys that any of the queries sees.
   __device__ int first_key(int b, int i) const { return kDocuments ? document(b, i * kQueries) / kKeys : 0; }
@@ -48,54 +49,50 @@ __device__ inline void produce(Shared& s, const TensorMap& q, const TensorMap& k
   Turn<kKeyStages> key;
   int width = a.heads * kHeadDim;
   uint64_t once = used_once(), normally = used_normally();
-  for (int index = blockIdx.x; index < a.batch * a.heads; index += gridDim.x) {
-    Head head(index, a.heads);
-    int column = head.h * kHeadDim;
-    for (int i = 0; i < a.query_tiles(); ++i) {
-      uint64_t* full = &s.queries_full[query.stage];
-      wait(&s.queries_empty[query.stage], query.parity ^ 1);
-      arrive_expecting(full, sizeof(s.queries[0]));
-      load_box(s.queries[query.stage], q, column, i * kQueries, head.b, full, once);
-      query.next();
-      for (int j = a.first_key(head.b, i); j <= a.last_key(i, kGroups - 1); ++j) {
-        Keys& keys = s.keys[key.stage];
-        full = &s.keys_full[key.stage];
-        wait(&s.keys_empty[key.stage], key.parity ^ 1);
-        arrive_expecting(full, sizeof(Keys));
-        load_box(keys.k, kv, width + column, j * kKeys, head.b, full, normally);
-        load_box(keys.v, kv, 2 * width + column, j * kKeys, head.b, full, normally);
-        key.next();
-      }
+  for (Work work = a.work(); work.more(); work.next()) {
+    Head head(work.index, a.heads);
+    int column = head.h * kHeadDim, i = work.rank;
+    uint64_t* full = &s.queries_full[query.stage];
+    wait(&s.queries_empty[query.stage], query.parity ^ 1);
+    arrive_expecting(full, sizeof(s.queries[0]));
+    load_box(s.queries[query.stage], q, column, i * kQueries, head.b, full, once);
+    query.next();
+    for (int j = a.first_key(head.b, i); j <= a.last_key(i, kGroups - 1); ++j) {
+      Keys& keys = s.keys[key.stage];
+      full = &s.keys_full[key.stage];
+      wait(&s.keys_empty[key.stage], key.parity ^ 1);
+      arrive_expecting(full, sizeof(Keys));
+      load_box(keys.k, kv, width + column, j * kKeys, head.b, full, normally);
+      load_box(keys.v, kv, 2 * width + column, j * kKeys, head.b, full, normally);
+      key.next();
     }
   }
 }
 
 /// A tile of scores of a warp group: which it is, and where its operands lie.
 struct Tile {
-  int index, i, j;  // of the head, of its queries and keys
-  int begin;        // the first j
+  Work work;   // a head's queries
+  int j;       // keys
+  int begin;   // the first j
   Turn<kQueryStages> query;
   Turn<kKeyStages> key;
 
+  __device__ int i() const { return work.rank; }
   __device__ bool first() const { return j == begin; }
 };
 
 /// Goes on to the group's next tile; those between that it does not see are given back.
 __device__ inline void advance(Tile& tile, Shared& s, const Arguments& a, const Worker& w) {
   tile.key.next();
-  if (++tile.j <= a.last_key(tile.i, w.group)) return;
-  for (; tile.j <= a.last_key(tile.i, kGroups - 1); ++tile.j) {
+  if (++tile.j <= a.last_key(tile.i(), w.group)) return;
+  for (; tile.j <= a.last_key(tile.i(), kGroups - 1); ++tile.j) {
     wait(&s.keys_full[tile.key.stage], tile.key.parity);
     if (w.lane == 0) arrive(&s.keys_empty[tile.key.stage]);
     tile.key.next();
   }
   tile.query.next();
-  if (++tile.i == a.query_tiles()) {
-    tile.i = 0;
-    tile.index += gridDim.x;
-  }
-  bool more = tile.index < a.batch * a.heads;
-  tile.begin = tile.j = more ? a.first_key(tile.index / a.heads, tile.i) : 0;
+  tile.work.next();
+  tile.begin = tile.j = tile.work.more() ? a.first_key(tile.work.index / a.heads, tile.i()) : 0;
 }
 
 __device__ inline float minus_infinity() { return -HUGE_VALF; }
@@ -131,7 +128,7 @@ struct Documents {
   int begin[2];
   __device__ Documents(const Arguments& a, const Tile& tile, const Worker& w) {
     for (int r = 0; r < 2; ++r)
-      begin[r] = kDocuments ? a.document(tile.index / a.heads, tile.i * kQueries + w.group * 64 + w.row + 8 * r) : 0;
+      begin[r] = kDocuments ? a.document(tile.work.index / a.heads, tile.i() * kQueries + w.group * 64 + w.row + 8 * r) : 0;
   }
 };
 
@@ -173,17 +170,17 @@ __device__ inline void to_probabilities(float (&s)[32], float exponent, SoftmaxS
 /// Dropout of a tile's probabilities, in pairs.
 __device__ inline void drop(uint32_t (&p)[16], const MatrixRandom& random, const Tile& tile, const Arguments& a,
                             const Worker& w) {
-  uint32_t place = random.at(tile.i * kQueries + w.warp_row() + w.lane / 4, tile.j * kKeys + w.column);
+  uint32_t place = random.at(tile.i() * kQueries + w.warp_row() + w.lane / 4, tile.j * kKeys + w.column);
 #pragma unroll
   for (int n = 0; n < 8; n += 2)
-    drop_pairs<false>(p + 2 * n, p + 2 * n, random, a.dropout.threshold, uint32_t(tile.index), place + 4 * n, 1);
+    drop_pairs<false>(p + 2 * n, p + 2 * n, random, a.dropout.threshold, uint32_t(tile.work.index), place + 4 * n, 1);
 }
 
 /// What a warp writes when all keys of its queries are through.
 __device__ inline void write_output(Shared& s, const TensorMap& out, const Arguments& a, const Tile& tile,
                                     const SoftmaxState& state, float (&o)[32], const Worker& w) {
-  Head head(tile.index, a.heads);
-  int row = tile.i * kQueries + w.warp_row();
+  Head head(tile.work.index, a.heads);
+  int row = tile.i() * kQueries + w.warp_row();
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     float sum = quad_sum(state.sum[r]), inverse = (kDropout ? a.dropout.kept : 1) / sum;
@@ -191,7 +188,7 @@ __device__ inline void write_output(Shared& s, const TensorMap& out, const Argum
     for (int n = 0; n < 8; ++n) o[4 * n + 2 * r] *= inverse, o[4 * n + 2 * r + 1] *= inverse;
     int t = row + w.lane / 4 + 8 * r;
     if (w.lane % 4 == 0 && t < a.time)
-      a.lse[int64_t(tile.index) * a.time + t] = fmaf(state.max[r], a.scale, logf(sum));
+      a.lse[int64_t(tile.work.index) * a.time + t] = fmaf(state.max[r], a.scale, logf(sum));
   }
   void* staged = s.staged[w.group * 4 + w.warp];
   if (w.lane == 0) wait_copies_read();
@@ -214,7 +211,8 @@ __device__ inline void multiply_scores(Shared& s, const Tile& tile, const Worker
 
 __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments& a) {
   Worker w;
-  Tile tile{int(blockIdx.x), 0, 0, 0, {}, {}};  // position 0 begins a document
+  Tile tile{a.work(), 0, 0, {}, {}};
+  tile.begin = tile.j = a.first_key(tile.work.index / a.heads, tile.i());
   Documents documents(a, tile, w);
   MatrixRandom random;
   if constexpr (kDropout) random = a.dropout.random(a.time);
@@ -229,13 +227,13 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
   multiply_scores(s, tile, w, scores);
   wait_products<0>();
   hold(scores);
-  if (kDocuments) hide_other_documents(scores, documents, 0, w);
-  if (kCausal && w.group == 0) hide_later_keys(scores, w);
+  if (kDocuments) hide_other_documents(scores, documents, tile.j, w);
+  if (kCausal && tile.j == tile.i() * kGroups + w.group) hide_later_keys(scores, w);
   to_probabilities(scores, exponent, state, rescale);
   while (true) {
     Tile next = tile;
     advance(next, s, a, w);
-    bool more = next.index < a.batch * a.heads;
+    bool more = next.work.more();
 #pragma unroll
     for (int x = 0; x < 16; ++x) p[x] = pack(scores[2 * x], scores[2 * x + 1], Element());
     if constexpr (kDropout) drop(p, random, tile, a, w);
@@ -256,7 +254,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
       if (more) documents = Documents(a, next, w);
     }
     if (kDocuments) hide_other_documents(scores, documents, next.j, w);
-    if (kCausal && next.j == next.i * kGroups + w.group) hide_later_keys(scores, w);
+    if (kCausal && next.j == next.i() * kGroups + w.group) hide_later_keys(scores, w);
     to_probabilities(scores, exponent, state, rescale);
     wait_products<0>();
     hold(o);
@@ -280,7 +278,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
 
 }  // namespace tokamak
 
-// Grid: at most B * H blocks. The boxes are (256, 64) of q, (64, 64) of k and v, (16, 64) of out.
+// Grid: at most as many blocks as run at a time, each with work. The boxes are (256, 64) of q, (64, 64) of k and v, (16, 64) of out.
 extern "C" __global__ void __launch_bounds__(640, 1)
     attention(const __grid_constant__ tokamak::TensorMap q, const __grid_constant__ tokamak::TensorMap kv,
               const __grid_constant__ tokamak::TensorMap out, tokamak::Arguments a) {

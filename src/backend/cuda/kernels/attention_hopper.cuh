@@ -19,6 +19,41 @@ struct Head {
   __device__ Head(int index, int heads) : b(index / heads), h(index % heads) {}
 };
 
+/// What a block works on, one after the other: tiles of the first `shared` heads, which all blocks share, the cheapest
+/// first and the blocks in turn from either end, so that all have about as much; then all tiles of heads of its own.
+/// Of whatever a tile waits for in another block, that one comes earlier in this order.
+struct Work {
+  int heads, shared, tiles;  // of all samples, and a head's
+  int round = -1;            // of the shared ones
+  int index, rank = 0;       // the head and its tile, 0 the cheapest
+
+  __device__ Work(int heads, int shared, int tiles) : heads(heads), shared(shared), tiles(tiles) {
+    index = shared + int(blockIdx.x);
+    if (shared > 0) share();
+  }
+  __device__ bool more() const { return index < heads; }
+  __device__ bool is_shared() const { return index < shared; }
+  __device__ void next() {
+    if (is_shared())
+      share();
+    else if (++rank == tiles)
+      rank = 0, index += int(gridDim.x);
+  }
+
+ private:
+  /// The next shared tile. The first round is the one that lacks blocks.
+  __device__ void share() {
+    int blocks = int(gridDim.x), block = int(blockIdx.x), all = shared * tiles;
+    int missing = (blocks - all % blocks) % blocks, place;
+    do {
+      ++round;
+      place = round * blocks + (round % 2 ? blocks - 1 - block : block) - missing;
+    } while (place < 0);
+    rank = place < all ? place / shared : 0;
+    index = place < all ? place % shared : shared + block;
+  }
+};
+
 __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

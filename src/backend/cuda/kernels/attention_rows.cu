@@ -1,5 +1,5 @@
 // What attention's gradient (kernels/attention_grad_hopper.cu) needs of each row: lse log2(e), and delta, the sum of
-// out * dout. The text before this says Element.
+// out * dout; and of 16 rows a counter, zero. The text before this says Element.
 // Legend: B batch, T time, H heads, D head_dim.
 #include "backend/cuda/kernels/attention_hopper.cuh"
 
@@ -9,9 +9,13 @@ constexpr int kTile = 128;  // rows
 
 /// As RowArguments in backend/cuda/hopper_attention.cpp.
 struct Rows {
-  float* to;  // lse log2(e), then delta's share, each (B, H, T)
+  float* to;        // lse log2(e), then delta's share, each (B, H, T)
+  int32_t* summed;  // (B, H, T / 16)
   int32_t batch, time, heads;
   float share;  // of delta: 1 / dropout's factor
+  __device__ void begin_sum(int64_t row) const {
+    if (row % kWarpRows == 0) summed[row / kWarpRows] = 0;
+  }
 };
 
 using Eight = Vector<Element, 8>;
@@ -58,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(256)
   int64_t to = (b * a.heads + h) * a.time + t;
   a.to[to] = lse[to] * kLog2E;
   a.to[count + to] = sum * a.share;
+  a.begin_sum(to);
 }
 
 // The same, and the sums of dout over tiles of positions, for kernels/attention_column_sums.cu: dout_columns is
@@ -88,6 +93,9 @@ extern "C" __global__ void __launch_bounds__(256)
     if (vector == 0) a.to[count + to + i * 32 + slot] = delta * a.share;
     for (int e = 0; e < 8; ++e) columns[e] += to_float(dy[i][e]);
   }
-  if (threadIdx.x < kTile) a.to[to + threadIdx.x] = row_lse * kLog2E;
+  if (threadIdx.x < kTile) {
+    a.to[to + threadIdx.x] = row_lse * kLog2E;
+    a.begin_sum(to + threadIdx.x);
+  }
   add_over_block(columns, dout_columns + int64_t(blockIdx.x) * kHeadDim);
 }

@@ -155,6 +155,16 @@ __device__ inline void wait_copies_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
+/// Between threads of different blocks: what came before the store is seen by who has loaded what it stored.
+__device__ inline void store_release(int32_t* at, int value) {
+  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+__device__ inline int load_acquire(const int32_t* at) {
+  int value;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+
 /// Ordinary stores of this thread to shared memory become visible to the tensor cores and to the copy engine.
 __device__ inline void publish_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
