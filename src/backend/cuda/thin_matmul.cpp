@@ -33,7 +33,7 @@ Shape shape_of(const MatmulProblem& p) {
     return shape;
   }
   int64_t vector = 16 / dtype_bytes(p.input);
-  for (int64_t lanes : {8, 4, 2}) {
+  for (int64_t lanes : {8, 4, 2, 1}) {
     shape.columns = int(lanes * vector);
     shape.blocks = divide_up(p.n, shape.columns);
     int64_t threads = int64_t(std::bit_floor(uint64_t(std::max<int64_t>(1, p.k * lanes / kLoads))));
@@ -85,7 +85,8 @@ std::string thin_matmul_source(const MatmulNode& node) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\n#include \"ops/scalar_math.h\"\nnamespace tokamak {{\n"
              "using Element = {};\nusing Output = {};\nconstexpr int kM = {}, kN = {}, kK = {}, kThreads = {}, "
-             "kColumns = {}, kWarpRows = {};\nconstexpr bool kBias = {}, kAddend = {}, kFunction = {};\n{}}}\n",
+             "kColumns = {}, kWarpRows = {};\nconstexpr bool kBias = {}, kAddend = {}, kFunction = "
+             "{};\n{}}}\n",
              device_type(p.input), device_type(p.output), p.m, p.n, p.k, shape.threads, std::max(shape.columns, vector),
              std::max(shape.rows_per_warp, 1), node.form.bias >= 0, node.form.addend >= 0,
              node.form.function.has_value(), function) +

@@ -12,12 +12,11 @@ using Elements = Vector<Element, kVector>;
 __device__ inline Elements load_elements(const Element* from) { return *reinterpret_cast<const Elements*>(from); }
 
 /// y may lie where the addend does.
-__device__ inline void store_result(float sum, int m, int n, const Output* bias, const Output* addend, Output* y) {
-  if (kBias) sum += to_float(bias[n]);
-  int64_t at = int64_t(m) * kN + n;
-  if (kAddend) sum += to_float(addend[at]);
+__device__ inline void store_result(float sum, float bias, float addend, Output& y) {
+  if (kBias) sum += bias;
+  if (kAddend) sum += addend;
   if (kFunction) sum = finish(rounded<Output>(sum), 0.0f);
-  from_float(sum, y[at]);
+  from_float(sum, y);
 }
 
 }  // namespace tokamak
@@ -31,19 +30,24 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   constexpr int kBatch = kM > 2 ? 4 : 8;  // loads of a thread under way
   __shared__ float parts[kWarps][kM][kColumns];
   int lane = threadIdx.x % kLanes, first_row = threadIdx.x / kLanes;
-  int column = blockIdx.x * kColumns + lane * kVector;
+  int column = blockIdx.x * kColumns + lane * kVector, rows = column < kN ? kK : 0;
+  static_assert(kThreads % kColumns == 0);
+  int n = blockIdx.x * kColumns + threadIdx.x % kColumns;  // of the thread's results
+  float bias_n = kBias && n < kN ? to_float(bias[n]) : 0;
+  float addend_n = 0;  // of the first
+  if (kAddend && threadIdx.x < kM * kColumns && n < kN) addend_n = to_float(addend[threadIdx.x / kColumns * kN + n]);
   float sum[kM][kVector] = {};
-  for (int begin = 0; begin < kSteps && column < kN; begin += kBatch) {
+  for (int begin = 0; begin < kSteps; begin += kBatch) {
     Elements w[kBatch];
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       int k = (begin + i) * kRows + first_row;
-      if (k < kK) w[i] = load_elements(b + int64_t(k) * kN + column);
+      if (k < rows) w[i] = load_elements(b + int64_t(k) * kN + column);
     }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       int k = (begin + i) * kRows + first_row;
-      if (k >= kK) continue;
+      if (k >= rows) continue;
 #pragma unroll
       for (int m = 0; m < kM; ++m) {
         float x = to_float(a[m * kK + k]);
@@ -62,10 +66,13 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     }
   __syncthreads();
   for (int i = threadIdx.x; i < kM * kColumns; i += kThreads) {
-    int m = i / kColumns, n = blockIdx.x * kColumns + i % kColumns;
+    int m = i / kColumns;
     float total = 0;
     for (int warp = 0; warp < kWarps; ++warp) total += parts[warp][m][i % kColumns];
-    if (n < kN) store_result(total, m, n, bias, addend, y);
+    if (n >= kN) continue;
+    int64_t at = int64_t(m) * kN + n;
+    if (kAddend && i >= kThreads) addend_n = to_float(addend[at]);
+    store_result(total, bias_n, addend_n, y[at]);
   }
 }
 
@@ -74,25 +81,31 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     multiply_rows(const tokamak::Element* __restrict__ a, const tokamak::Element* __restrict__ b,
                   const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y) {
   using namespace tokamak;
-  constexpr int kVectors = kK / kVector, kSteps = (kVectors + 31) / 32;
+  constexpr int kVectors = kK / kVector, kSteps = (kVectors + 31) / 32, kBatch = 4;
   int lane = threadIdx.x % 32, first = (blockIdx.x * kWarps + threadIdx.x / 32) * kWarpRows;
   if (first >= kN) return;
   float sum[kM][kWarpRows] = {};
-#pragma unroll 4
-  for (int s = 0; s < kSteps; ++s) {
-    int at = s * 32 + lane;
-    if (at >= kVectors) continue;
-    Elements w[kWarpRows];
+  for (int begin = 0; begin < kSteps; begin += kBatch) {
+    Elements w[kBatch][kWarpRows];
 #pragma unroll
-    for (int r = 0; r < kWarpRows; ++r)
-      w[r] = load_elements(b + int64_t(first + r < kN ? first + r : kN - 1) * kK + at * kVector);
+    for (int i = 0; i < kBatch; ++i)
 #pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      Elements x = load_elements(a + m * kK + at * kVector);
+      for (int r = 0; r < kWarpRows; ++r) {
+        int at = (begin + i) * 32 + lane, n = first + r < kN ? first + r : kN - 1;
+        if (at < kVectors) w[i][r] = load_elements(b + int64_t(n) * kK + at * kVector);
+      }
 #pragma unroll
-      for (int r = 0; r < kWarpRows; ++r)
+    for (int i = 0; i < kBatch; ++i) {
+      int at = (begin + i) * 32 + lane;
+      if (at >= kVectors) continue;
 #pragma unroll
-        for (int v = 0; v < kVector; ++v) sum[m][r] = fmaf(to_float(x[v]), to_float(w[r][v]), sum[m][r]);
+      for (int m = 0; m < kM; ++m) {
+        Elements x = load_elements(a + m * kK + at * kVector);
+#pragma unroll
+        for (int r = 0; r < kWarpRows; ++r)
+#pragma unroll
+          for (int v = 0; v < kVector; ++v) sum[m][r] = fmaf(to_float(x[v]), to_float(w[i][r][v]), sum[m][r]);
+      }
     }
   }
 #pragma unroll
@@ -101,6 +114,8 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     for (int r = 0; r < kWarpRows; ++r) {
 #pragma unroll
       for (int mask = 16; mask > 0; mask /= 2) sum[m][r] += __shfl_xor_sync(0xffffffffu, sum[m][r], mask);
-      if (lane == m * kWarpRows + r && first + r < kN) store_result(sum[m][r], m, first + r, bias, addend, y);
+      int64_t n = first + r, at = m * int64_t(kN) + n;
+      if (lane == m * kWarpRows + r && n < kN)
+        store_result(sum[m][r], kBias ? to_float(bias[n]) : 0, kAddend ? to_float(addend[at]) : 0, y[at]);
     }
 }

@@ -11,8 +11,17 @@ namespace tokamak {
 
 constexpr int kThreads = 1024, kWarps = kThreads / 32, kBins = 2048, kBinsEach = kBins / kThreads;
 
-__device__ inline float combine_warp_max(float x) {
-  for (int mask = 16; mask > 0; mask /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, mask));
+struct Candidate {
+  float logit;
+  int id;
+};
+
+__device__ inline Candidate likelier(const Candidate& a, const Candidate& b) {
+  return b.logit > a.logit || (b.logit == a.logit && b.id < a.id) ? b : a;
+}
+__device__ inline Candidate likeliest_of_warp(Candidate x) {
+  for (int mask = 16; mask > 0; mask /= 2)
+    x = likelier(x, {__shfl_xor_sync(0xffffffffu, x.logit, mask), __shfl_xor_sync(0xffffffffu, x.id, mask)});
   return x;
 }
 
@@ -58,7 +67,7 @@ struct Shared {
   uint64_t weights[kBins];
   uint32_t counts[kBins];
   uint64_t warps[kWarps];
-  float tops[kWarps];
+  Candidate tops[kWarps];
   int found;  // the bin in which a target is reached,
   uint64_t before, in_found;  // the weights before it and in it
   uint32_t count;             // and how many candidates it has
@@ -86,14 +95,17 @@ __device__ inline uint64_t sum_all(uint64_t x, Shared& s) {
   return total;
 }
 
-/// The bin in which the weights of the histogram reach the target, which is at least 1 and at most their sum.
+/// The bin in which the weights of the histogram, or its counts, reach the target, which is at least 1 and at most their
+/// sum.
+template <bool kCounts>
 __device__ inline void find_bin(uint64_t target, Shared& s) {
+  auto weight_of = [&](int bin) { return kCounts ? s.counts[bin] : s.weights[bin]; };
   uint64_t mine = 0;
-  for (int i = 0; i < kBinsEach; ++i) mine += s.weights[threadIdx.x * kBinsEach + i];
+  for (int i = 0; i < kBinsEach; ++i) mine += weight_of(threadIdx.x * kBinsEach + i);
   uint64_t before = scan(mine, s) - mine;
   for (int i = 0; i < kBinsEach; ++i) {
     int bin = threadIdx.x * kBinsEach + i;
-    uint64_t weight = s.weights[bin];
+    uint64_t weight = weight_of(bin);
     if (before < target && before + weight >= target) {
       s.found = bin;
       s.before = before;
@@ -105,9 +117,9 @@ __device__ inline void find_bin(uint64_t target, Shared& s) {
   __syncthreads();
 }
 
-/// The fewest of the likeliest candidates in `within` whose weights add up to the target.
-template <typename Weight>
-__device__ inline Bound select(const Row& row, const Bound& within, uint64_t target, const Weight& weight, Shared& s) {
+/// The fewest of the likeliest candidates in `within` whose weights add up to the target, or, with kCounts, so many.
+template <bool kCounts>
+__device__ inline Bound select(const Row& row, const Bound& within, uint64_t target, Shared& s) {
   constexpr int kShifts[] = {64, 53, 42, 31, 20, 9, 0};
   Bound bound;
   for (int level = 0; level < 7; ++level) {
@@ -118,11 +130,12 @@ __device__ inline Bound select(const Row& row, const Bound& within, uint64_t tar
       if (level > 0 && (row.coarse(id) != bound.coarse || row.leading(id, known) != bound.prefix)) continue;
       if (!row.has(within, id)) continue;
       int digit = level == 0 ? row.coarse(id) : int(row.leading(id, shift) & ((uint64_t(1) << (known - shift)) - 1));
-      atomicAdd(reinterpret_cast<unsigned long long*>(&s.weights[digit]), (unsigned long long)weight(id));
+      if (!kCounts)
+        atomicAdd(reinterpret_cast<unsigned long long*>(&s.weights[digit]), (unsigned long long)row.weight(id));
       atomicAdd(&s.counts[digit], 1u);
     }
     __syncthreads();
-    find_bin(target, s);
+    find_bin<kCounts>(target, s);
     if (level == 0)
       bound.coarse = s.found;
     else
@@ -161,45 +174,51 @@ __device__ inline int32_t choose(const Row& row, const Bound& bound, float unifo
   return s.token;
 }
 
-/// The largest logit and its first id; kNoToken (-1) where one is NaN or infinite or all are minus infinity.
-__device__ inline int32_t find_largest(Row& row, Shared& s) {
-  float top = -HUGE_VALF;
+/// The largest logit and its first id; kNoToken (-1) where one is NaN or infinite or all are minus infinity. With kShared
+/// the row is copied on the way.
+__device__ inline int32_t find_largest(Row& row, float* copy, Shared& s) {
+  constexpr int kLoads = 16;  // under way
+  Candidate top{-HUGE_VALF, kVocab};
   bool broken = false;
-  for (int id = threadIdx.x; id < kVocab; id += kThreads) {
-    float x = row.logit(id);
-    broken = broken || !(x < HUGE_VALF);
-    top = fmaxf(top, x);
+  for (int base = threadIdx.x; base < kVocab; base += kLoads * kThreads) {
+    float x[kLoads];
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i)
+      if (base + i * kThreads < kVocab) x[i] = row.logit(base + i * kThreads);
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      int id = base + i * kThreads;
+      if (id >= kVocab) break;
+      if (kShared) copy[id] = x[i];
+      broken = broken || !(x[i] < HUGE_VALF);
+      if (x[i] > top.logit) top = {x[i], id};
+    }
   }
-  top = combine_warp_max(top);
+  top = likeliest_of_warp(top);
   if (threadIdx.x % 32 == 0) s.tops[threadIdx.x / 32] = top;
   broken = __syncthreads_or(broken);
-  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, s.tops[w]);
-  row.largest = top;
-  if (broken || top == -HUGE_VALF) return -1;
-  if (threadIdx.x == 0) s.token = kVocab;
-  __syncthreads();
-  for (int id = threadIdx.x; id < kVocab; id += kThreads)
-    if (row.logit(id) == top) atomicMin(&s.token, id);
-  __syncthreads();
-  return s.token;
+  for (int w = 0; w < kWarps; ++w) top = likelier(top, s.tops[w]);
+  row.largest = top.logit;
+  if (kShared) row.logits = copy;
+  return broken || top.id == kVocab ? -1 : top.id;
 }
 
-__device__ inline int32_t sample(Row row, const float* settings, float uniform, Shared& s) {
-  int32_t likeliest = find_largest(row, s);
+__device__ inline int32_t sample(Row row, float* copy, const float* settings, float uniform, Shared& s) {
+  int32_t likeliest = find_largest(row, copy, s);
   float temperature = settings[0], top_k = settings[1], top_p = settings[2];
   if (likeliest < 0 || temperature == 0) return likeliest;
   row.inverse_temperature = 1 / temperature;
   if (row.inverse_temperature == HUGE_VALF) return likeliest;
   Bound bound;
   if (top_k >= 1 && top_k < kVocab)  // of a part of one, as ops/sample_token.cpp, nothing
-    bound = select(row, bound, uint64_t(top_k), [](int) { return uint64_t(1); }, s);
+    bound = select<true>(row, bound, uint64_t(top_k), s);
   if (top_p < 1) {
     uint64_t mine = 0;
     for (int id = threadIdx.x; id < kVocab; id += kThreads)
       if (row.has(bound, id)) mine += row.weight(id);
     double all = double(sum_all(mine, s)), target = ceil(double(top_p) * all);
     __syncthreads();
-    bound = select(row, bound, uint64_t(target > 1 ? target : 1), [&](int id) { return row.weight(id); }, s);
+    bound = select<false>(row, bound, uint64_t(target > 1 ? target : 1), s);
   }
   return choose(row, bound, uniform, likeliest, s);
 }
@@ -216,15 +235,9 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   __shared__ Shared shared;
   int b = blockIdx.x;
   Row row{logits + int64_t(b) * kStride};
-  if (kShared) {
-#pragma unroll 8
-    for (int id = threadIdx.x; id < kVocab; id += kThreads) copy[id] = row.logits[id];
-    __syncthreads();
-    row.logits = copy;
-  }
   // Stream of the numbers that choose tokens, as in ops/sampler.cpp; the number of a block's first element.
   float uniform = uniform_float(philox_words<10>(seeds + 2 * b, drawn[b], uint64_t(2) << 32).x);
-  int32_t chosen = sample(row, settings, uniform, shared);
+  int32_t chosen = sample(row, copy, settings, uniform, shared);
   if (threadIdx.x != 0) return;
   int32_t next = position[b] + 1;
   token[b] = chosen;
