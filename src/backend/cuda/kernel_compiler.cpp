@@ -11,22 +11,37 @@ namespace {
 
 constexpr int kStaticSharedLimit = 48 << 10;  // above it a function must ask
 
+// From Hopper on; recorded launches keep it with drivers for CUDA 12.3 and later.
+bool can_launch_early(Architecture architecture) {
+  int version = 0;
+  return architecture.major >= 9 && cudaDriverGetVersion(&version) == cudaSuccess && version >= 12030;
+}
+
 }  // namespace
 
 void DeviceFunction::launch_with(cudaStream_t stream, const LaunchShape& s, void** arguments) const {
   CUfunction function = get();
   if (s.shared_bytes > kStaticSharedLimit)
     TOKAMAK_CUDA(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, s.shared_bytes));
-  CUresult status = cuLaunchKernel(function, s.grid.x, s.grid.y, s.grid.z, s.block.x, s.block.y, s.block.z,
-                                   unsigned(s.shared_bytes), stream, arguments, nullptr);
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = s.grid.x, config.gridDimY = s.grid.y, config.gridDimZ = s.grid.z;
+  config.blockDimX = s.block.x, config.blockDimY = s.block.y, config.blockDimZ = s.block.z;
+  config.sharedMemBytes = unsigned(s.shared_bytes);
+  config.hStream = stream;
+  config.attrs = &early;
+  config.numAttrs = early_ ? 1 : 0;
+  CUresult status = cuLaunchKernelEx(&config, function, arguments, nullptr);
   if (status != CUDA_SUCCESS)
-    throw_cuda_error("cuLaunchKernel",
+    throw_cuda_error("cuLaunchKernelEx",
                      fmt::format("kernel {}, grid ({}, {}, {}), block {}, {} bytes of shared memory: {}", name_,
                                  s.grid.x, s.grid.y, s.grid.z, s.block.x, s.shared_bytes, describe(status)));
 }
 
 KernelCompiler::KernelCompiler(int device, Architecture architecture, const std::filesystem::path& cache, int threads)
-    : device_(device), architecture_(architecture), cache_(cache) {
+    : device_(device), architecture_(architecture), early_(can_launch_early(architecture)), cache_(cache) {
   if (threads <= 0) threads = std::max(1, int(std::thread::hardware_concurrency()));
   threads_ = start_threads(threads, [this](int) { work(); });
 }
@@ -57,7 +72,7 @@ std::shared_ptr<DeviceFunction> KernelCompiler::add(const std::string& name, con
       TOKAMAK_CUDA(cuModuleGetFunction(&found, built.get(), name.c_str()));
       return found;
     };
-    function = std::make_shared<DeviceFunction>(name, std::async(std::launch::deferred, lookup).share());
+    function = std::make_shared<DeviceFunction>(name, std::async(std::launch::deferred, lookup).share(), early_);
   }
   return function;
 }

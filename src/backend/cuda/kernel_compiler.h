@@ -25,8 +25,10 @@ struct LaunchShape {
 /// One __global__ function of a module that may still be under compilation.
 class DeviceFunction {
  public:
-  explicit DeviceFunction(std::string name, std::shared_future<CUfunction> function)
-      : name_(std::move(name)), function_(std::move(function)) {}
+  /// `early`: it is launched while the kernel before it still runs, for which it waits itself
+  /// (kernels/begin_kernel.cuh).
+  DeviceFunction(std::string name, std::shared_future<CUfunction> function, bool early)
+      : name_(std::move(name)), function_(std::move(function)), early_(early) {}
 
   const std::string& name() const { return name_; }
   /// Waits for the compiler; throws what it has thrown.
@@ -43,6 +45,7 @@ class DeviceFunction {
  private:
   std::string name_;
   std::shared_future<CUfunction> function_;
+  bool early_;
 };
 
 class KernelCompiler {
@@ -64,6 +67,7 @@ class KernelCompiler {
 
   int device_;
   Architecture architecture_;
+  bool early_;  // see DeviceFunction
   CodeCache cache_;
   std::mutex mutex_;
   std::condition_variable changed_;

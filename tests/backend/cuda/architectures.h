@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <future>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tokamak::test {
@@ -27,9 +28,21 @@ inline std::vector<cuda::Architecture> checked_architectures() {
 /// That of the other variants of a text that compiles everywhere.
 inline std::vector<cuda::Architecture> one_architecture() { return {{9, 0}}; }
 
+/// Every kernel of the text waits for those before it (kernels/begin_kernel.cuh), for it is launched early.
+inline void expect_waits(const std::string& source) {
+  constexpr std::string_view kKernel = "__global__";
+  for (size_t at = source.find(kKernel); at != std::string::npos;) {
+    size_t next = source.find(kKernel, at + kKernel.size());
+    std::string kernel = source.substr(at, next - at);
+    EXPECT_NE(kernel.find("begin_kernel();"), std::string::npos) << kernel;
+    at = next;
+  }
+}
+
 /// The text compiles, at the same time for all of them, and has the functions.
 inline void expect_compiles(const std::string& source, const std::vector<std::string>& functions,
                             const std::vector<cuda::Architecture>& architectures) {
+  expect_waits(source);
   std::vector<std::future<std::string>> codes;
   for (cuda::Architecture a : architectures)
     codes.push_back(std::async(std::launch::async, [&source, a] { return cuda::compile_device_code(source, a); }));

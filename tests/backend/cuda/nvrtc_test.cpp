@@ -16,7 +16,8 @@ TEST(nvrtc, compiles_scalar_math_for_all_architectures) {
   std::string source =
       "#include \"backend/cuda/kernels/storage.cuh\"\n#include \"backend/cuda/kernels/dropout_random.cuh\"\n"
       "#include \"ops/scalar_math.h\"\n"
-      "extern \"C\" __global__ void f(float* x) { x[threadIdx.x] = tokamak::scalar::gelu(x[threadIdx.x]); }\n";
+      "extern \"C\" __global__ void f(float* x) { tokamak::begin_kernel(); x[threadIdx.x] = "
+      "tokamak::scalar::gelu(x[threadIdx.x]); }\n";
   test::expect_compiles(source, {"f"}, test::checked_architectures());
 }
 

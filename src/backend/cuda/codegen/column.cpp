@@ -45,6 +45,7 @@ class ColumnWriter {
   GroupCode run() {
     write_constants();
     text_.open("extern \"C\" __global__ void __launch_bounds__(kAcross * kDown) column_group({})", parameters(body_));
+    text_.line("begin_kernel();");
     text_.line("const int x = int(threadIdx.x), y = int(threadIdx.y);");
     text_.line("const Index column = (Index(blockIdx.x) * kAcross + x) * kVector;");
     for (size_t v = 0; v < body_.values.size(); ++v)

@@ -26,6 +26,7 @@ void add_combine(GroupCode& code, const GroupBody& body, const std::vector<int>&
   Text text;
   text.blank();
   text.open("extern \"C\" __global__ void __launch_bounds__(1024) combine({})", parameters(body));
+  text.line("begin_kernel();");
   text.line("const Index column = Index(blockIdx.x) * 32 + threadIdx.x;");
   text.line("const bool valid = column < kCols;");
   for (size_t s = 0; s < sums.size(); ++s) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace tokamak::cuda {
 namespace {
@@ -147,15 +148,21 @@ void write_vector(Text& text, const GroupBody& body, const Expression& expressio
   text.close();
 }
 
-std::string parameters(const GroupBody& body) {
+std::string parameters(const GroupBody& body, bool in_place) {
   std::string list;
+  // A result may lie where an input of its type does, which is then not read-only (kernels/begin_kernel.cuh).
+  std::set<int> overwritten;
+  for (const GroupValue& v : body.values)
+    for (const GroupResult& r : body.results)
+      if (in_place && v.is_input() && body.is_full(v) && v.dtype == r.type.dtype) overwritten.insert(v.outer);
   std::vector<DType> types(body.inputs().size());
   for (const GroupValue& v : body.values)
     if (v.outer != kNoValue) types[size_t(v.outer)] = v.is_input() ? v.dtype : DType::kI32;  // or an rng
   for (size_t a = 0; a < types.size(); ++a)
-    list += fmt::format("const {}* __restrict__ a{}, ", device_type(types[a]), a);
+    list +=
+        fmt::format("const {}* {}a{}, ", device_type(types[a]), overwritten.count(int(a)) ? "" : "__restrict__ ", a);
   for (size_t r = 0; r < body.results.size(); ++r)
-    list += fmt::format("{}* __restrict__ r{}, ", device_type(body.results[r].type.dtype), r);
+    list += fmt::format("{}* {}r{}, ", device_type(body.results[r].type.dtype), in_place ? "" : "__restrict__ ", r);
   return list + "float* __restrict__ partial";
 }
 

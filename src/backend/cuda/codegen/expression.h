@@ -54,8 +54,8 @@ struct VectorCode {
 };
 void write_vector(Text& text, const GroupBody& body, const Expression& expression, const VectorCode& code);
 
-/// "void f(...)": the parameters of every function of the group.
-std::string parameters(const GroupBody& body);
+/// "void f(...)": the parameters of every function of the group. `in_place`: results may lie where inputs do.
+std::string parameters(const GroupBody& body, bool in_place = false);
 
 /// What every text begins with: what the group is, includes, and the constants kRows, kCols, kVector, Index.
 std::string prelude(const GroupBody& body, int vector, const std::string& note);

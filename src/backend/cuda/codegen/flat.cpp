@@ -36,7 +36,8 @@ class FlatWriter {
         "constexpr int kThreads = {}, kPerThread = {};  // vectors of a thread, whose loads are under way together",
         kThreads, per_thread_);
     text_.blank();
-    text_.open("extern \"C\" __global__ void __launch_bounds__(kThreads) flat_group({})", parameters(body_));
+    text_.open("extern \"C\" __global__ void __launch_bounds__(kThreads) flat_group({})", parameters(body_, true));
+    text_.line("begin_kernel();");
     write_scalars();
     text_.line("const Index first = Index(blockIdx.x) * (kThreads * kPerThread) + threadIdx.x;");
     write_loads();

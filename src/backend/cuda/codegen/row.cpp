@@ -35,6 +35,7 @@ GroupCode RowWriter::run() {
   std::string at_a_time = sums_ ? fmt::format(", {}", plan_.at_a_time) : "";
   text_.open("extern \"C\" __global__ void __launch_bounds__(kTeam * kTeams{}) row_group({})", at_a_time,
              parameters(body_));
+  text_.line("begin_kernel();");
   write_start();
   if (sums_) {
     if (plan_.ahead) write_load_function();

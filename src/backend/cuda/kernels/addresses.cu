@@ -8,5 +8,6 @@ struct Addresses {
 
 extern "C" __global__ void __launch_bounds__(kAddresses)
     write_addresses(Addresses addresses, uint64_t* table, int32_t count) {
+  tokamak::begin_kernel();
   if (int(threadIdx.x) < count) table[threadIdx.x] = addresses.at[threadIdx.x];
 }

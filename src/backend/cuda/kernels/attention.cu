@@ -35,6 +35,7 @@ extern "C" __global__ void __launch_bounds__(256)
     attention(const tokamak::Element* __restrict__ qkv, tokamak::Element* __restrict__ out, float* __restrict__ lse,
               tokamak::Arguments a) {
   using namespace tokamak;
+  begin_kernel();
   extern __shared__ float4 shared[];
   float *q = &shared[0].x, *kv = q + kTile, *p = kv + kTile;
   const Head head(a);

@@ -11,6 +11,7 @@ constexpr int kParts = 1024 / kLanes;  // of the terms, summed side by side
 extern "C" __global__ void __launch_bounds__(kParts* kLanes)
     attention_column_sums(const float* __restrict__ dq, const float* __restrict__ dv, float* __restrict__ to,
                           int32_t dq_terms, int32_t dv_terms) {
+  tokamak::begin_kernel();
   __shared__ float sums[kParts][kHeadDim];
   int part = int(threadIdx.x) / kLanes, lane = int(threadIdx.x) % kLanes, which = int(blockIdx.y);
   int64_t width = int64_t(gridDim.x) * kHeadDim;

@@ -66,6 +66,7 @@ extern "C" __global__ void __launch_bounds__(256)
     append_to_cache(const tokamak::Element* __restrict__ qkv, tokamak::Cached* __restrict__ cache, int64_t elements,
                     tokamak::DecodeArguments a) {
   using namespace tokamak;
+  begin_kernel();
   int64_t e = int64_t(blockIdx.x) * 256 + threadIdx.x, width = int64_t(a.heads) * kHeadDim;
   if (e >= elements) return;
   int64_t column = e % (2 * width), row = e / (2 * width), b = row / a.time, t = row % a.time;
@@ -79,6 +80,7 @@ extern "C" __global__ void __launch_bounds__(256)
     attend_to_cache(const tokamak::Element* __restrict__ qkv, const tokamak::Cached* __restrict__ cache,
                     tokamak::Element* __restrict__ out, tokamak::DecodeArguments a) {
   using namespace tokamak;
+  begin_kernel();
   __shared__ Partial partials[kWarps][32];
   const float kNone = __int_as_float(0xff800000);  // -infinity
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -125,6 +127,7 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     decode_one(const tokamak::Element* __restrict__ qkv, tokamak::Cached* cache, tokamak::Element* __restrict__ out,
                tokamak::Split* __restrict__ splits, tokamak::DecodeArguments a) {
   using namespace tokamak;
+  begin_kernel();
   __shared__ float weights[kSplit], sums[kThreads / 32][kHeadDim], warps[kThreads / 32];
   const float kNone = __int_as_float(0xff800000);  // -infinity
   int lane = threadIdx.x % kKeyLanes, group = threadIdx.x / kKeyLanes;
@@ -208,6 +211,7 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
 extern "C" __global__ void __launch_bounds__(128)
     combine_splits(const tokamak::Split* __restrict__ splits, int32_t count, tokamak::Element* __restrict__ out) {
   using namespace tokamak;
+  begin_kernel();
   int64_t row = int64_t(blockIdx.y) * gridDim.x + blockIdx.x;
   const Split* mine = splits + row * count;
   float top = mine[0].top, sum = 0;

@@ -26,6 +26,7 @@ extern "C" __global__ void __launch_bounds__(256)
     attention_delta(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
                     float* __restrict__ delta, int64_t rows, tokamak::Arguments a) {
   using namespace tokamak;
+  begin_kernel();
   int64_t row = int64_t(blockIdx.x) * 8 + threadIdx.x / 32;  // (b * T + t) * H + h, as the rows lie in out
   if (row >= rows) return;
   int lane = threadIdx.x % 32;
@@ -43,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(256)
                      const tokamak::Element* __restrict__ dout, const float* __restrict__ delta,
                      tokamak::Element* __restrict__ dqkv, tokamak::Arguments a) {
   using namespace tokamak;
+  begin_kernel();
   extern __shared__ float4 shared[];
   float *q = &shared[0].x, *dy = q + kTile, *k = dy + kTile, *v = k + kTile, *ds = v + kTile;
   const Head head(a);
@@ -84,6 +86,7 @@ extern "C" __global__ void __launch_bounds__(256)
                       const tokamak::Element* __restrict__ dout, const float* __restrict__ delta,
                       tokamak::Element* __restrict__ dqkv, tokamak::Arguments a) {
   using namespace tokamak;
+  begin_kernel();
   extern __shared__ float4 shared[];
   float *k = &shared[0].x, *v = k + kTile, *q = v + kTile, *dy = q + kTile, *p = dy + kTile;
   const Head head(a);

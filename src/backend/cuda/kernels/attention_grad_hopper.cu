@@ -457,6 +457,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     publish_barriers();
   }
   __syncthreads();
+  begin_kernel();
   if (threadIdx.x < 128) {
     give_registers<kCopyRegisters>();
     if (threadIdx.x == 0) produce(s, qkv, dout, a);

@@ -292,6 +292,7 @@ extern "C" __global__ void __launch_bounds__(640, 1)
     publish_barriers();
   }
   __syncthreads();
+  begin_kernel();
   if (threadIdx.x < 128) {
     give_registers<32>();
     if (threadIdx.x == 0) produce(s, q, kv, a);

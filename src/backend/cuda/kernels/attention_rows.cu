@@ -52,6 +52,7 @@ extern "C" __global__ void __launch_bounds__(256)
     attention_rows(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
                    const float* __restrict__ lse, tokamak::Rows a) {
   using namespace tokamak;
+  begin_kernel();
   int64_t row = int64_t(blockIdx.x) * 32 + threadIdx.x / 8, count = int64_t(a.batch) * a.heads * a.time;
   if (row >= count) return;  // count is a multiple of 32
   int64_t at = row * kHeadDim + threadIdx.x % 8 * 8;
@@ -72,6 +73,7 @@ extern "C" __global__ void __launch_bounds__(256)
     attention_rows_and_sums(const tokamak::Element* __restrict__ out, const tokamak::Element* __restrict__ dout,
                             const float* __restrict__ lse, tokamak::Rows a, float* __restrict__ dout_columns) {
   using namespace tokamak;
+  begin_kernel();
   constexpr int kRows = kTile / 32;
   int slot = int(threadIdx.x) / 8, vector = int(threadIdx.x) % 8, tiles = a.time / kTile;
   int tile = int(blockIdx.x) / a.heads, h = int(blockIdx.x) % a.heads, b = tile / tiles;

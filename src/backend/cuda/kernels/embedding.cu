@@ -7,6 +7,7 @@ constexpr int kUnitsPerThread = 4;
 // A row with an id that is not in the table becomes NaN: clamping would hide the error, and the loss shows NaN.
 extern "C" __global__ void __launch_bounds__(256)
     embedding(const Unit* __restrict__ table, const int32_t* __restrict__ ids, Unit* __restrict__ out) {
+  tokamak::begin_kernel();
   Index first = Index(blockIdx.x) * (256 * kUnitsPerThread) + threadIdx.x;
   Unit units[kUnitsPerThread];
 #pragma unroll

@@ -37,6 +37,7 @@ __device__ inline void add_to_row(Out* out, int32_t key, int column, const Sum& 
 // partial: (kWindows, 2, kCols), first of the run that came in from the window before, then of the one that goes on.
 extern "C" __global__ void __launch_bounds__(kThreads)
     sum_rows(const In* __restrict__ dy, const Keyed* __restrict__ sorted, Out* out, float* __restrict__ partial) {
+  tokamak::begin_kernel();
   __shared__ Keyed window[kWindow + 1];
   int first = int(blockIdx.x) * kWindow, count = min(kWindow, kCount - first);
   for (int i = int(threadIdx.x); i <= count; i += kThreads)
@@ -88,6 +89,7 @@ __device__ inline int last_window_of(const Keyed* sorted, int window, int32_t ke
 // Block x: the run that begins in window x and goes on, if there is one. Threads (32, kSegments).
 extern "C" __global__ void __launch_bounds__(32 * kSegments)
     combine_runs(const Keyed* __restrict__ sorted, const float* __restrict__ partial, Out* out) {
+  tokamak::begin_kernel();
   __shared__ Sum sums[kSegments][32];
   int window = int(blockIdx.x), next = (window + 1) * kWindow;
   if (next >= kCount) return;

@@ -321,6 +321,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(512, 1)
   Shared& s = *reinterpret_cast<Shared*>(memory);
   if (threadIdx.x == 0) init_barriers(s);
   sync_cluster();
+  begin_kernel();
   Tiles tiles(arguments);
   if (threadIdx.x < 128) {
     give_registers<40>();
@@ -339,6 +340,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(512, 1)
 extern "C" __global__ void __launch_bounds__(1024)
     sum_rows(const float* __restrict__ x, float* __restrict__ sums, int32_t rows, int32_t n) {
   using namespace tokamak;
+  begin_kernel();
   __shared__ float parts[32][33];
   int c = threadIdx.x % 32, part = threadIdx.x / 32, column = blockIdx.x * 32 + c;
   float sum = 0;

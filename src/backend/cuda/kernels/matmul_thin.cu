@@ -26,6 +26,7 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     multiply_columns(const tokamak::Element* __restrict__ a, const tokamak::Element* __restrict__ b,
                      const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y) {
   using namespace tokamak;
+  begin_kernel();
   constexpr int kLanes = kColumns / kVector, kRows = kThreads / kLanes, kSteps = (kK + kRows - 1) / kRows;
   constexpr int kBatch = kM > 2 ? 4 : 8;  // loads of a thread under way
   __shared__ float parts[kWarps][kM][kColumns];
@@ -81,6 +82,7 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
     multiply_rows(const tokamak::Element* __restrict__ a, const tokamak::Element* __restrict__ b,
                   const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y) {
   using namespace tokamak;
+  begin_kernel();
   constexpr int kVectors = kK / kVector, kSteps = (kVectors + 31) / 32, kBatch = 4;
   int lane = threadIdx.x % 32, first = (blockIdx.x * kWarps + threadIdx.x / 32) * kWarpRows;
   if (first >= kN) return;

@@ -88,6 +88,7 @@ __device__ inline void keep(const float* from, float* to, int64_t begin, int64_t
 extern "C" __global__ void __launch_bounds__(kThreads)
     multi_adamw(const Piece* pieces, const Tensor* tensors, const int32_t* decayed, const float* lr, const float* scale,
                 const float* step) {
+  tokamak::begin_kernel();
   Piece piece = pieces[blockIdx.x];
   Tensor tensor = tensors[piece.tensor];
   if (*scale == 0) {

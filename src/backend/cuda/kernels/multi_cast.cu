@@ -32,6 +32,7 @@ __device__ inline void cast_piece(const From* from, Target* to, int64_t count) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads) multi_cast(const Piece* pieces, const Tensor* tensors) {
+  tokamak::begin_kernel();
   Piece piece = pieces[blockIdx.x];
   Tensor tensor = tensors[piece.tensor];
   with_type(piece.dtype, [&](auto zero) {

@@ -32,6 +32,7 @@ __device__ inline int rank_in_warp(int digit, bool valid, int* counts) {
 // counts[digit * kBlocks + block]: how many items of the block have the digit.
 extern "C" __global__ void __launch_bounds__(kBlock)
     count_digits(const int32_t* ids, const Keyed* sorted, int32_t* counts, int32_t shift, int32_t first) {
+  tokamak::begin_kernel();
   __shared__ int total[kDigits];
   if (threadIdx.x < kDigits) total[threadIdx.x] = 0;
   __syncthreads();
@@ -43,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 
 // Makes each count the sum of all counts before it. One block.
 extern "C" __global__ void __launch_bounds__(kBlock) scan_counts(int32_t* counts) {
+  tokamak::begin_kernel();
   constexpr int kAll = kDigits * kBlocks, kEach = (kAll + kBlock - 1) / kBlock;
   __shared__ int sums[kBlock];
   int t = int(threadIdx.x), begin = t * kEach, end = min(begin + kEach, kAll);
@@ -67,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(kBlock) scan_counts(int32_t* counts
 extern "C" __global__ void __launch_bounds__(kBlock)
     place_by_digit(const int32_t* ids, const Keyed* sorted, const int32_t* offsets, Keyed* to, int32_t shift,
                    int32_t first) {
+  tokamak::begin_kernel();
   __shared__ int counts[kWarps][kDigits];
   int t = int(threadIdx.x), warp = t / 32, i = int(blockIdx.x) * kBlock + t;
   for (int k = t; k < kWarps * kDigits; k += kBlock) (&counts[0][0])[k] = 0;

@@ -231,6 +231,7 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
                  const int32_t* __restrict__ seeds, const float* __restrict__ settings, int32_t* __restrict__ token,
                  int32_t* next_position, int32_t* next_drawn) {
   using namespace tokamak;
+  begin_kernel();
   extern __shared__ float copy[];
   __shared__ Shared shared;
   int b = blockIdx.x;

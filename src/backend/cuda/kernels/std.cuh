@@ -2,6 +2,8 @@
 // standard headers themselves are empty for NVRTC (backend/cuda/nvrtc.cpp).
 #pragma once
 
+#include "backend/cuda/kernels/begin_kernel.cuh"
+
 using int8_t = signed char;
 using uint8_t = unsigned char;
 using int16_t = short;

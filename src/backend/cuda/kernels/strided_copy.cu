@@ -5,6 +5,7 @@
 constexpr int kUnitsPerThread = 4;  // loads under way at a time
 
 extern "C" __global__ void __launch_bounds__(256) strided_copy(const Unit* __restrict__ from, Unit* __restrict__ to) {
+  tokamak::begin_kernel();
   Index first = Index(blockIdx.x) * (256 * kUnitsPerThread) + threadIdx.x;
   Unit units[kUnitsPerThread];
 #pragma unroll

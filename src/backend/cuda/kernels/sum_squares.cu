@@ -43,6 +43,7 @@ __device__ inline float sum_of_piece(const T* x, int64_t count) {
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     sum_pieces(const Piece* pieces, const void* const* tensors, float* partial) {
+  tokamak::begin_kernel();
   __shared__ float shared[kThreads];
   Piece piece = pieces[blockIdx.x];
   float sum = 0;
@@ -55,6 +56,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads) sum_partials(const float* partial, int32_t count, float* out) {
+  tokamak::begin_kernel();
   __shared__ double shared[kThreads];
   double sum = 0;
   for (int i = int(threadIdx.x); i < count; i += kThreads) sum += double(partial[i]);

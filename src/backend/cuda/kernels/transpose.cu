@@ -8,6 +8,7 @@ constexpr int kRows = 8;  // of threads
 
 extern "C" __global__ void __launch_bounds__(kTile* kRows)
     transpose(const Unit* __restrict__ from, Unit* __restrict__ to) {
+  tokamak::begin_kernel();
   __shared__ Unit tile[kTile][kTile + 1];
   Index at = blockIdx.x;
   Index element0 = at % kTilesAcross * kTile;

@@ -24,11 +24,8 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   return find<&cuFuncSetAttribute>("cuFuncSetAttribute")(function, attribute, value);
 }
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** arguments,
-                        void** extra) {
-  return find<&cuLaunchKernel>("cuLaunchKernel")(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                                 shared_bytes, stream, arguments, extra);
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void** extra) {
+  return find<&cuLaunchKernelEx>("cuLaunchKernelEx")(config, function, arguments, extra);
 }
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t dims, void* base,
                                 const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
