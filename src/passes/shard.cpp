@@ -91,7 +91,7 @@ class Sharder {
       if (cut.factor >= 0 && can_cut_too(rule, cut, axis, before, mesh_)) candidates.push_back({.cut = cut});
     };
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (!is_made_where_read(node.inputs[i]))
+      if (!is_made_where_read(node.inputs[i]) && !is_to_be_gathered(node, node.inputs[i], axis))
         for (const Placed& share : shares_.of(node.inputs[i])) propose(rule.inputs[i], share.at[axis]);
     for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted(node.outputs[o])[axis]);
     for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
@@ -99,6 +99,11 @@ class Sharder {
     auto cost = [&](const Way& way) { return cost_of(node, rule, way, axis); };
     return *std::min_element(candidates.begin(), candidates.end(),
                              [&](const Way& a, const Way& b) { return cost(a) < cost(b); });
+  }
+
+  // A parameter that ZeRO cuts does not say how the work is cut: that is for what it meets.
+  bool is_to_be_gathered(const Node& node, ValueId input, size_t axis) const {
+    return node.phase != Phase::kUpdate && is_parameter(input) && !keeps_parameters_cut(mesh_.axes[axis].name);
   }
 
   // Bytes that have to be sent for the inputs to lie as they must, and the outputs as is wanted of them.

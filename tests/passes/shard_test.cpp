@@ -181,6 +181,15 @@ TEST(ShardedStep, SendsWhatDataParallelismAndZeroNeed) {
   EXPECT_NEAR(sent["all_reduce"], 0, kScalars);
 }
 
+TEST(ShardedStep, GathersParametersThatZeroCutsHoweverSmallTheBatch) {
+  Graph share = sharded(step_of(tiny()), mesh_of(4, 1, 1), 3);
+  EXPECT_EQ(count_ops(share, "all_to_all"), 0);
+  for (const Node& node : share.nodes())
+    if (node.op == &op::all_gather && node.phase != Phase::kUpdate) {
+      EXPECT_TRUE(share.argument_of(node.inputs[0])) << print(share, node);
+    }
+}
+
 // Forward and backward: two sums of the residual stream a layer each, and one for the embedding and the classifier.
 TEST(ShardedStep, SendsWhatTensorParallelismNeeds) {
   ModelConfig model = tiny();
