@@ -29,7 +29,7 @@ std::string tree_sum_source(DType dtype, std::span<const TreePiece> pieces) {
   return fmt::format(
       "#include \"backend/cuda/kernels/storage.cuh\"\nusing T = {};\nconstexpr int kPieces = {};\n"
       "#include \"backend/cuda/kernels/tree_sum.cuh\"\n"
-      "extern \"C\" __global__ void tree_sum(Pieces pieces, T* to, int64_t count) {{\n"
+      "extern \"C\" __global__ void tree_sum(Pieces pieces, T* to, int64_t count) {{\n  tokamak::begin_kernel();\n"
       "  for (int64_t i = first_element(); i < count; i += elements_apart()) {{\n{}    store({}, to[i]);\n  }}\n}}\n",
       device_type(dtype), pieces.size(), text, stack[0]);
 }
