@@ -58,6 +58,9 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.memory_bandwidth = copy_bandwidth * kGroupShare;
   target.cache_bytes = double(info.l2_bytes) / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
+  // As NCCL's all-reduce was measured among four H200s over NVLink; PCIe is slower.
+  target.link_bandwidth = 349e9;
+  target.link_seconds = 30e-6;
   target.sustained_share = kSustainedShare;
   target.chunked_classifier = true;
   target.matmul_accumulate = target.matmul_argument = true;

@@ -33,7 +33,7 @@ Shape shape_of(const MatmulProblem& p) {
     return shape;
   }
   int64_t vector = 16 / dtype_bytes(p.input);
-  for (int64_t lanes : {8, 4, 2, 1}) {
+  for (int64_t lanes : {8, 4, 2}) {
     shape.columns = int(lanes * vector);
     shape.blocks = divide_up(p.n, shape.columns);
     int64_t threads = int64_t(std::bit_floor(uint64_t(std::max<int64_t>(1, p.k * lanes / kLoads))));
