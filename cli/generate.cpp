@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "data/data_tokenizer.h"
+#include "data/sources/text_begin.h"
 #include "data/tokenizer_files.h"
 #include "data/visible_text.h"
 #include "exec/task_queue.h"
@@ -109,13 +110,15 @@ Tokenizer open_tokenizer(const GenerateArguments& arguments, const OpenedModel& 
   return *tokenizer;
 }
 
-// The last line may end or not.
+// The last line may end or not; a byte order mark is no text.
 std::vector<std::string> read_prompts(const GenerateArguments& arguments) {
   if (arguments.prompts.empty()) return {arguments.prompt};
   if (!arguments.prompt.empty())
     user_error("[generate] expected --prompt or --prompts, got both; add the text to {}", arguments.prompts);
   std::vector<std::string> prompts;
-  std::istringstream lines(read_file(arguments.prompts));
+  std::string text = read_file(arguments.prompts);
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  std::istringstream lines(std::move(text));
   for (std::string line; std::getline(lines, line);) {
     if (line.ends_with('\r')) line.pop_back();
     prompts.push_back(line);

@@ -27,7 +27,7 @@ terminal=0
   match($0, /^\[[0-9]+\/[0-9]+\]/) {
     split(substr($0, 2, RLENGTH - 2), count, "/")
     if (terminal) printf "\rbuilding %s: %d of %d", preset, count[1], count[2]
-    else if (!told) { printf "building %s: %d files\n", preset, count[2]; told = 1 }
+    else if (count[2] != told) { printf "building %s: %d files\n", preset, count[2]; told = count[2] }
     shown = 1
     fflush()
   }

@@ -117,7 +117,7 @@ TEST_F(CliCheckpoint, NamesThatAreNotUtf8) {
 
 TEST_F(CliCheckpoint, GeneratesTextsSideBySide) {
   ASSERT_EQ(train({"--train.steps=2"}).status, 0);
-  write_file_quickly(folder_ / "prompts.txt", "the\n\nand so\n");
+  write_file_quickly(folder_ / "prompts.txt", "\xef\xbb\xbfthe\n\nand so\n");
   std::string one_by_one;
   for (const char* prompt : {"the", "", "and so"})
     one_by_one += (one_by_one.empty() ? "" : "---\n") +
