@@ -98,7 +98,7 @@ class CpuBackend : public Backend {
   void copy_in(void* to, const void* from, int64_t bytes) override { copy(to, from, bytes); }
   void copy_out(void* to, const void* from, int64_t bytes) override { copy(to, from, bytes); }
   void copy(void* to, const void* from, int64_t bytes) override {
-    if (to != from) std::memcpy(to, from, size_t(bytes));
+    if (bytes > 0 && to != from) std::memcpy(to, from, size_t(bytes));  // of nothing either may be null
   }
   int64_t used_bytes() const override { return resident_bytes(); }
   int64_t free_bytes() const override { return available_memory(); }

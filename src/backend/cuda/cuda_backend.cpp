@@ -193,6 +193,7 @@ class CudaBackend : public Backend {
   KernelTuning* tuning() override { return &tuning_; }
 
   void copy_in(void* to, const void* from, int64_t bytes) override {
+    if (bytes == 0) return;
     if (bytes <= kStagedBytes) return stage_.copy_in(to, from, bytes, context_.queue());
     TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyHostToDevice, context_.queue()));
     synchronize();
