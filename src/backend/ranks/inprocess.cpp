@@ -173,12 +173,15 @@ class InProcess : public HostCommunicator {
   int64_t splits_ = 0;
 };
 
-// What was thrown first, by any rank.
+// What was thrown first, by any rank: an error of its own before those of ranks that waited for it, which may learn
+// that it leaves before it has told why.
 class FirstError {
  public:
-  void take(std::exception_ptr error) {
+  void take(std::exception_ptr error, bool is_own) {
     std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::move(error);
+    if (error_ && (is_own_ || !is_own)) return;
+    error_ = std::move(error);
+    is_own_ = is_own;
   }
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
@@ -187,13 +190,17 @@ class FirstError {
  private:
   std::mutex mutex_;
   std::exception_ptr error_;
+  bool is_own_ = false;
 };
 
 void run_rank(Communicator& world, const std::function<void(Communicator&)>& body, FirstError& first) {
   try {
     body(world);
+  } catch (const CommunicationError& error) {
+    first.take(std::current_exception(), false);
+    world.abort(error.what());
   } catch (const std::exception& error) {
-    first.take(std::current_exception());  // before others learn of it
+    first.take(std::current_exception(), true);
     world.abort(fmt::format("{} failed: {}", world.name_of(world.rank()), error.what()));
   }
 }

@@ -13,7 +13,8 @@ struct InProcessOptions {
 };
 
 /// Runs body(world) on as many threads, each with its rank's communicator of all, called 'world'. When a body throws,
-/// the other ranks' calls fail; what was thrown first is thrown here, when all threads have ended.
+/// the other ranks' calls fail; what was thrown first, of errors of a rank's own if there are any, is thrown here, when
+/// all threads have ended.
 void run_ranks(int ranks, const std::function<void(Communicator& world)>& body, const InProcessOptions& options = {});
 
 }  // namespace tokamak
