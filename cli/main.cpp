@@ -60,11 +60,12 @@ Command find_command(const std::string& name) {
              did_you_mean(name, known));
 }
 
-/// Between loops libgomp's threads spin for milliseconds, which costs a busy machine dearly and gains nothing on a
-/// quiet one. It reads its settings before main(), so the program starts itself once more, unless the user has chosen.
+/// Between loops libgomp's threads spin for milliseconds, which costs a busy machine dearly. Some microseconds are
+/// enough for the small loops between generation's matmuls, where to sleep and wake took a third of a token's time. It
+/// reads its settings before main(), so the program starts itself once more, unless the user has chosen.
 void let_threads_sleep(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  ::setenv("GOMP_SPINCOUNT", "3000", 1);
   ::execv("/proc/self/exe", argv);  // where that fails, the program just goes on
 }
 
