@@ -7,7 +7,7 @@
 //                                                                 %4 = all_reduce(%3) {axis="data", ...} : f32[]
 //
 // The graph that comes out has no rank in it: a rank's coordinates are inputs ("rank.data", i32[]), where it needs
-// them. Tests: tests/passes/shard_test.cpp, tests/e2e/shard_property_test.cpp.
+// them. Tests: tests/passes/shard_test.cpp, tests/passes/shard_random_test.cpp.
 #pragma once
 
 #include "passes/pass.h"
