@@ -48,18 +48,6 @@ Options random_options(std::mt19937& random) {
   return o;
 }
 
-// Optimizer states as they can occur: second moments are not negative, steps count from 0.
-std::vector<HostTensor> arguments_of(const Graph& graph, uint32_t seed) {
-  std::vector<HostTensor> arguments = random_arguments(graph, seed);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& name = graph.arguments()[i].name;
-    if (name == "step") arguments[i][0] = double(seed % 5);
-    if (name.starts_with("adam.v."))
-      for (double& v : arguments[i].data) v = std::fabs(v);
-  }
-  return arguments;
-}
-
 // pad_vocab makes parameters (and what belongs to them) longer: with zeros.
 std::vector<HostTensor> padded(const Graph& graph, const std::vector<HostTensor>& arguments) {
   std::vector<HostTensor> longer;

@@ -16,6 +16,7 @@
 #include "ops/norm.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
+#include "tests/support/random_tensors.h"
 
 #include <fmt/core.h>
 
@@ -213,5 +214,17 @@ class RandomModel {
   int parameters_ = 0;
   int64_t stream_ = 0;
 };
+
+/// Optimizer states as they can occur: second moments are not negative, steps count from 0.
+inline std::vector<HostTensor> arguments_of(const Graph& graph, uint32_t seed) {
+  std::vector<HostTensor> arguments = random_arguments(graph, seed);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& name = graph.arguments()[i].name;
+    if (name == "step") arguments[i][0] = double(seed % 5);
+    if (name.starts_with("adam.v."))
+      for (double& v : arguments[i].data) v = std::fabs(v);
+  }
+  return arguments;
+}
 
 }  // namespace tokamak::test

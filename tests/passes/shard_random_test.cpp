@@ -45,17 +45,6 @@ ArgumentCuts random_cuts(const Graph& graph, const Mesh& mesh, std::mt19937& ran
   return cuts;
 }
 
-std::vector<HostTensor> arguments_of(const Graph& graph, uint32_t seed) {
-  std::vector<HostTensor> arguments = random_arguments(graph, seed);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& name = graph.arguments()[i].name;
-    if (name == "step") arguments[i][0] = double(seed % 5);
-    if (name.starts_with("adam.v."))
-      for (double& v : arguments[i].data) v = std::fabs(v);
-  }
-  return arguments;
-}
-
 TEST(RandomShards, ComputeWhatTheGraphDoes) {
   std::map<std::string_view, int> collectives;
   int failures = 0;
