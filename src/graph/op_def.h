@@ -78,9 +78,11 @@ struct OpDef {
   /// moves or computes such a node again, nor puts it into a group, and those that act on the same run in the graph's
   /// order. Null: nothing.
   std::string (*effects)(const Node&) = nullptr;
-  /// Of ops in which all ranks of a mesh axis take part: the outputs of each, in the order of the axis, given their
-  /// inputs. Such an op acts on its attribute `axis`, of attribute `size` ranks, and `reference` is that of one rank.
-  void (*together)(const Node&, std::span<const HostTensor* const> inputs, std::span<HostTensor> outputs) = nullptr;
+  /// Of ops in which all ranks of a mesh axis take part, and whose output i is made of input i alone: output `i` of
+  /// each rank, in the order of the axis, given their inputs `i`. Such an op acts on its attribute `axis`, of attribute
+  /// `size` ranks, and `reference` is that of one rank.
+  void (*together)(const Node&, size_t i, std::span<const HostTensor* const> inputs,
+                   std::span<HostTensor> outputs) = nullptr;
   /// Of what the op does, cut over a mesh, a rank's part is what.
   Sharding sharding = {};
   /// For every output i, the input whose storage it may take over when that input dies here (-1: none).

@@ -14,7 +14,7 @@ namespace {
 using Tensors = std::span<const HostTensor* const>;
 
 constexpr AttrDef kReduceAttrs[] = {{"axis"}, {"reduction"}, {"size"}};
-constexpr AttrDef kDimAttrs[] = {{"axis"}, {"blocks", false}, {"dim"}, {"size"}};
+constexpr AttrDef kDimsAttrs[] = {{"axis"}, {"blocks", false}, {"dims"}, {"size"}};
 constexpr AttrDef kTwoDimsAttrs[] = {{"axis"},     {"blocks", false}, {"dim"}, {"from_blocks", false},
                                      {"from_dim"}, {"size"}};
 constexpr AttrDef kPartAttrs[] = {{"blocks", false}, {"dim"}, {"size"}};
@@ -45,11 +45,11 @@ CutDim cut_dim(const Attrs& attrs) { return {attrs.get_int("dim"), attrs.get_int
 CutDim from_dim(const Attrs& attrs) { return {attrs.get_int("from_dim"), attrs.get_int("from_blocks", 1)}; }
 
 // The shape with dim `at` made of `times` as many, and then cut into `into` parts.
-void scale_dim(const NodeSpec& spec, Shape& shape, CutDim at, int64_t times, int64_t into) {
+void scale_dim(const NodeSpec& spec, Shape& shape, CutDim at, int64_t times, int64_t into, size_t operand = 0) {
   bool has_dim = at.dim >= 0 && at.dim < int64_t(shape.size()) && at.blocks >= 1 && times >= 1 && into >= 1;
   if (!has_dim || shape[size_t(at.dim)] * times % (at.blocks * into) != 0 || shape[size_t(at.dim)] % at.blocks != 0)
     user_error("[{}] expected a dim of {} blocks for {} ranks, got dim {} of {}", spec.op.name, at.blocks,
-               std::max(times, into), at.dim, to_string(spec.inputs[0]));
+               std::max(times, into), at.dim, to_string(spec.inputs[operand]));
   shape[size_t(at.dim)] = shape[size_t(at.dim)] * times / into;
 }
 
@@ -57,6 +57,10 @@ void check_axis(const NodeSpec& spec) {
   if (size_of(spec.attrs) < 1 || spec.attrs.get_string("axis").empty())
     user_error("[{}] expected an axis of one rank or more, got '{}' of {}", spec.op.name, spec.attrs.get_string("axis"),
                size_of(spec.attrs));
+  for (const ValueType& type : spec.inputs)
+    if (type.dtype != spec.inputs[0].dtype)
+      user_error("[{}] expected tensors of one type, got {} and {}", spec.op.name, to_string(spec.inputs[0]),
+                 to_string(type));
 }
 
 std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
@@ -64,20 +68,22 @@ std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
   const std::string& reduction = spec.attrs.get_string("reduction");
   if (reduction != "sum" && reduction != "max")
     user_error("[all_reduce] expected the reduction to be sum or max, got '{}'", reduction);
-  return {spec.inputs[0]};
+  return spec.inputs;
 }
-std::vector<ValueType> infer_scatter(const NodeSpec& spec) {
+// Every input with its dim made of `times` as many and cut into `into` parts.
+std::vector<ValueType> infer_dims(const NodeSpec& spec, int64_t times, int64_t into) {
   check_axis(spec);
-  ValueType type = spec.inputs[0];
-  scale_dim(spec, type.shape, cut_dim(spec.attrs), 1, size_of(spec.attrs));
-  return {type};
+  for (const char* name : {"dims", "blocks"})
+    if (spec.attrs.find(name) && spec.attrs.get_ints(name).size() != spec.inputs.size())
+      user_error("[{}] expected {} for each of {} tensors, got {}", spec.op.name, name, spec.inputs.size(),
+                 spec.attrs.get_ints(name).size());
+  std::vector<CutDim> at = cut_dims(spec.attrs);
+  std::vector<ValueType> types = spec.inputs;
+  for (size_t i = 0; i < types.size(); ++i) scale_dim(spec, types[i].shape, at[i], times, into, i);
+  return types;
 }
-std::vector<ValueType> infer_gather(const NodeSpec& spec) {
-  check_axis(spec);
-  ValueType type = spec.inputs[0];
-  scale_dim(spec, type.shape, cut_dim(spec.attrs), size_of(spec.attrs), 1);
-  return {type};
-}
+std::vector<ValueType> infer_scatter(const NodeSpec& spec) { return infer_dims(spec, 1, size_of(spec.attrs)); }
+std::vector<ValueType> infer_gather(const NodeSpec& spec) { return infer_dims(spec, size_of(spec.attrs), 1); }
 std::vector<ValueType> infer_all_to_all(const NodeSpec& spec) {
   check_axis(spec);
   ValueType type = spec.inputs[0];
@@ -119,17 +125,18 @@ HostTensor gathered(Tensors in, CutDim at) {
   return whole;
 }
 
-void reduce_together(const Node& node, Tensors in, std::span<HostTensor> out) {
+void reduce_together(const Node& node, size_t, Tensors in, std::span<HostTensor> out) {
   for (HostTensor& y : out) y.data = reduced(node, in).data;
 }
-void scatter_together(const Node& node, Tensors in, std::span<HostTensor> out) {
+void scatter_together(const Node& node, size_t i, Tensors in, std::span<HostTensor> out) {
   HostTensor sum = reduced(node, in);
-  for (size_t r = 0; r < out.size(); ++r) take_part(sum, cut_dim(node.attrs), int64_t(out.size()), int64_t(r), out[r]);
+  CutDim at = cut_dims(node.attrs)[i];
+  for (size_t r = 0; r < out.size(); ++r) take_part(sum, at, int64_t(out.size()), int64_t(r), out[r]);
 }
-void gather_together(const Node& node, Tensors in, std::span<HostTensor> out) {
-  for (HostTensor& y : out) y.data = gathered(in, cut_dim(node.attrs)).data;
+void gather_together(const Node& node, size_t i, Tensors in, std::span<HostTensor> out) {
+  for (HostTensor& y : out) y.data = gathered(in, cut_dims(node.attrs)[i]).data;
 }
-void exchange_together(const Node& node, Tensors in, std::span<HostTensor> out) {
+void exchange_together(const Node& node, size_t, Tensors in, std::span<HostTensor> out) {
   HostTensor whole = gathered(in, from_dim(node.attrs));
   for (size_t r = 0; r < out.size(); ++r)
     take_part(whole, cut_dim(node.attrs), int64_t(out.size()), int64_t(r), out[r]);
@@ -139,7 +146,7 @@ void exchange_together(const Node& node, Tensors in, std::span<HostTensor> out) 
 void alone_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   if (size_of(node.attrs) != 1)
     user_error("[{}] expected {} ranks (interpret_ranks), got one", node.op->name, size_of(node.attrs));
-  out[0].data = in[0]->data;
+  for (size_t i = 0; i < in.size(); ++i) out[i].data = in[i]->data;
 }
 void part_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   int64_t index = int64_t((*in[1])[0]);
@@ -153,20 +160,27 @@ Cost link_cost(const NodeSpec& spec, double bytes, double rounds) {
   auto n = double(size_of(spec.attrs));
   return {0, rounds * 2 * bytes, rounds * bytes * (n - 1) / n};
 }
+double total_bytes(std::span<const ValueType> types) {
+  double bytes = 0;
+  for (const ValueType& type : types) bytes += double(num_bytes(type));
+  return bytes;
+}
 Cost reduce_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  return link_cost(spec, double(num_bytes(outputs[0])), 2);
+  return link_cost(spec, total_bytes(outputs), 2);
 }
 Cost gather_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  return link_cost(spec, double(num_bytes(outputs[0])), 1);
+  return link_cost(spec, total_bytes(outputs), 1);
 }
 Cost scatter_cost(const NodeSpec& spec, std::span<const ValueType>) {
-  return link_cost(spec, double(num_bytes(spec.inputs[0])), 1);
+  return link_cost(spec, total_bytes(spec.inputs), 1);
 }
 Cost part_cost(const NodeSpec&, std::span<const ValueType> outputs) { return {0, 2 * double(num_bytes(outputs[0]))}; }
 
-constexpr OpDef collective(std::string_view name, std::span<const AttrDef> attrs, decltype(OpDef::infer) infer,
-                           decltype(OpDef::together) together, decltype(OpDef::cost) cost) {
+constexpr OpDef collective(std::string_view name, int max_inputs, std::span<const AttrDef> attrs,
+                           decltype(OpDef::infer) infer, decltype(OpDef::together) together,
+                           decltype(OpDef::cost) cost) {
   return {.name = name,
+          .max_inputs = max_inputs,
           .attrs = attrs,
           .infer = infer,
           .no_gradient = kNoGradient,
@@ -177,21 +191,22 @@ constexpr OpDef collective(std::string_view name, std::span<const AttrDef> attrs
           .together = together};
 }
 
-Attrs dim_attrs(const MeshAxis& axis, CutDim at) {
-  Attrs attrs{{"axis", axis.name}, {"dim", at.dim}, {"size", axis.size}};
-  if (at.blocks != 1) attrs.set("blocks", at.blocks);
+Attrs dims_attrs(const MeshAxis& axis, CutDim at) {
+  Attrs attrs{{"axis", axis.name}, {"size", axis.size}};
+  set_cut_dims(attrs, {at});
   return attrs;
 }
 
 }  // namespace
 
 namespace op {
-constinit const OpDef all_reduce = collective("all_reduce", kReduceAttrs, infer_reduce, reduce_together, reduce_cost);
+constinit const OpDef all_reduce =
+    collective("all_reduce", -1, kReduceAttrs, infer_reduce, reduce_together, reduce_cost);
 constinit const OpDef reduce_scatter =
-    collective("reduce_scatter", kDimAttrs, infer_scatter, scatter_together, scatter_cost);
-constinit const OpDef all_gather = collective("all_gather", kDimAttrs, infer_gather, gather_together, gather_cost);
+    collective("reduce_scatter", -1, kDimsAttrs, infer_scatter, scatter_together, scatter_cost);
+constinit const OpDef all_gather = collective("all_gather", -1, kDimsAttrs, infer_gather, gather_together, gather_cost);
 constinit const OpDef all_to_all =
-    collective("all_to_all", kTwoDimsAttrs, infer_all_to_all, exchange_together, scatter_cost);
+    collective("all_to_all", 1, kTwoDimsAttrs, infer_all_to_all, exchange_together, scatter_cost);
 constinit const OpDef part = {.name = "part",
                               .min_inputs = 2,
                               .max_inputs = 2,
@@ -203,19 +218,36 @@ constinit const OpDef part = {.name = "part",
                               .autocast = Autocast::kFull};
 }  // namespace op
 
+std::vector<CutDim> cut_dims(const Attrs& attrs) {
+  std::vector<CutDim> at;
+  for (int64_t dim : attrs.get_ints("dims")) at.push_back({dim});
+  if (!attrs.find("blocks")) return at;
+  const std::vector<int64_t>& blocks = attrs.get_ints("blocks");
+  for (size_t i = 0; i < at.size(); ++i) at[i].blocks = blocks[i];
+  return at;
+}
+
+void set_cut_dims(Attrs& attrs, const std::vector<CutDim>& at) {
+  std::vector<int64_t> dims, blocks;
+  for (const CutDim& cut : at) dims.push_back(cut.dim), blocks.push_back(cut.blocks);
+  bool any_blocks = std::any_of(blocks.begin(), blocks.end(), [](int64_t n) { return n != 1; });
+  attrs.set("dims", dims);
+  if (any_blocks || attrs.find("blocks")) attrs.set("blocks", blocks);
+}
+
 ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Combine reduction) {
   std::string name = reduction == Combine::kMax ? "max" : "sum";
   return g.add1(op::all_reduce, {x}, {{"axis", axis.name}, {"reduction", name}, {"size", axis.size}});
 }
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to) {
-  return g.add1(op::reduce_scatter, {x}, dim_attrs(axis, to));
+  return g.add1(op::reduce_scatter, {x}, dims_attrs(axis, to));
 }
 ValueId all_gather(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from) {
-  return g.add1(op::all_gather, {x}, dim_attrs(axis, from));
+  return g.add1(op::all_gather, {x}, dims_attrs(axis, from));
 }
 ValueId all_to_all(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from, CutDim to) {
-  Attrs attrs = dim_attrs(axis, to);
-  attrs.set("from_dim", from.dim);
+  Attrs attrs{{"axis", axis.name}, {"dim", to.dim}, {"from_dim", from.dim}, {"size", axis.size}};
+  if (to.blocks != 1) attrs.set("blocks", to.blocks);
   if (from.blocks != 1) attrs.set("from_blocks", from.blocks);
   return g.add1(op::all_to_all, {x}, std::move(attrs));
 }

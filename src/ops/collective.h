@@ -1,7 +1,12 @@
 // Collectives: ops in which all ranks of a mesh axis take part, at the same node of the same graph. Their attributes
 // are the axis, its size, and the dims that are cut as Cut (graph/layout.h) says: each of `blocks` equal blocks of the
 // dim into one part a rank. They act on their axis: no pass may drop, repeat or reorder them. The shard pass appends
-// them, after differentiation, so that they need no gradients. Tests: tests/ops/collective_test.cpp.
+// them, after differentiation, so that they need no gradients. Those with x0, x1, ... do the same with several tensors
+// of one type, of any shapes, at once, dims and blocks being lists:
+//
+//   %4, %5 = reduce_scatter(%2, %3) {axis="data", blocks=[1,3], dims=[0,1], size=4} : f32[8,4], f32[16]
+//
+// Tests: tests/ops/collective_test.cpp.
 #pragma once
 
 #include "graph/mesh.h"
@@ -12,9 +17,9 @@ namespace tokamak {
 class GraphBuilder;
 
 namespace op {
-extern const OpDef all_reduce;      // x -> the sum or the maximum of all ranks' x
-extern const OpDef reduce_scatter;  // x -> of the sum of all ranks' x, this rank's part of dim
-extern const OpDef all_gather;      // a part of dim -> all of it
+extern const OpDef all_reduce;      // x0, x1, ... -> of each the sum or the maximum of all ranks'
+extern const OpDef reduce_scatter;  // x0, x1, ... -> of the sum of all ranks', this rank's part of the dim
+extern const OpDef all_gather;      // x0, x1, ...: parts of a dim -> all of it
 extern const OpDef all_to_all;      // a part of from_dim -> all of it, but of dim this rank's part
 extern const OpDef part;            // x, a rank's coordinate f32[] -> its part of dim. No collective.
 }  // namespace op
@@ -26,6 +31,10 @@ struct CutDim {
   int64_t dim = 0;
   int64_t blocks = 1;
 };
+
+/// Of a reduce_scatter's or all_gather's attributes, one for each input. Absent blocks are 1.
+std::vector<CutDim> cut_dims(const Attrs& attrs);
+void set_cut_dims(Attrs& attrs, const std::vector<CutDim>& at);
 
 ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Combine reduction);
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to);

@@ -75,11 +75,13 @@ void run_together(const Graph& graph, const Node& node, const Mesh& mesh, std::v
   for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
     std::vector<int64_t> group = mesh.size(axis) == 1 ? std::vector{rank} : mesh.group(rank, axis);
     if (group[0] != rank) continue;
-    std::vector<const HostTensor*> inputs;
-    std::vector<HostTensor> outputs(group.size(), HostTensor(graph.type(node.outputs[0])));
-    for (int64_t member : group) inputs.push_back(ranks[size_t(member)].value(node.inputs[0]));
-    node.op->together(node, inputs, outputs);
-    for (size_t i = 0; i < group.size(); ++i) ranks[size_t(group[i])].set(node.outputs[0], std::move(outputs[i]));
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      std::vector<const HostTensor*> inputs;
+      std::vector<HostTensor> outputs(group.size(), HostTensor(graph.type(node.outputs[i])));
+      for (int64_t member : group) inputs.push_back(ranks[size_t(member)].value(node.inputs[i]));
+      node.op->together(node, i, inputs, outputs);
+      for (size_t m = 0; m < group.size(); ++m) ranks[size_t(group[m])].set(node.outputs[i], std::move(outputs[m]));
+    }
   }
 }
 

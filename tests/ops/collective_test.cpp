@@ -10,15 +10,25 @@
 
 namespace tokamak::test {
 
+static Attrs of_dims(const char* axis, const std::vector<int64_t>& dims, int64_t size) {
+  return {{"axis", axis}, {"dims", dims}, {"size", size}};
+}
+
 // With one rank, which every backend can be; what more of them do is tested below.
 std::vector<OpCase> collective_cases() {
-  Attrs dim{{"axis", "data"}, {"blocks", 2}, {"dim", 1}, {"size", 1}};
+  Attrs dims = of_dims("data", {1}, 1);
+  dims.set("blocks", std::vector<int64_t>{2});
   Attrs two_dims{{"axis", "data"}, {"dim", 1}, {"from_blocks", 2}, {"from_dim", 0}, {"size", 1}};
   return {
       {"all_reduce_sum", &op::all_reduce, {f32({3, 4})}, {{"axis", "data"}, {"reduction", "sum"}, {"size", 1}}},
+      {"all_reduce_two",
+       &op::all_reduce,
+       {f32({3}), f32({2, 2})},
+       {{"axis", "data"}, {"reduction", "sum"}, {"size", 1}}},
       {"all_reduce_max", &op::all_reduce, {bf16({5})}, {{"axis", "data"}, {"reduction", "max"}, {"size", 1}}},
-      {"reduce_scatter", &op::reduce_scatter, {f32({3, 4})}, dim},
-      {"all_gather", &op::all_gather, {f32({3, 4})}, dim},
+      {"reduce_scatter", &op::reduce_scatter, {f32({3, 4})}, dims},
+      {"all_gather", &op::all_gather, {f32({3, 4})}, dims},
+      {"all_gather_two", &op::all_gather, {bf16({3, 4}), bf16({5})}, of_dims("data", {1, 0}, 1)},
       {"all_to_all", &op::all_to_all, {f32({4, 4})}, two_dims},
       {"part", &op::part, {f32({3, 12}), f32({}, 1, 1)}, {{"blocks", 2}, {"dim", 1}, {"size", 3}}},
       {"part_of_rows", &op::part, {i32({6}, 0, 9), f32({}, 2, 2)}, {{"dim", 0}, {"size", 3}}},
@@ -75,6 +85,59 @@ TEST(Collective, AllToAllCutsAnotherDim) {
             (Ranks{{1, 3, 10, 30}, {2, 4, 20, 40}}));
 }
 
+// The outputs of an op of two tensors, on two ranks: of `y0` and `y1` each.
+Ranks run_two(const OpDef& op, Attrs attrs, const std::vector<ValueType>& types, const Ranks& x0, const Ranks& x1) {
+  Graph graph;
+  GraphBuilder g(graph);
+  std::vector<ValueId> y = g.add(op, {g.input("x0", types[0]), g.input("x1", types[1])}, std::move(attrs));
+  graph.add_result("y0", y[0]);
+  graph.add_result("y1", y[1]);
+  verify(graph);
+  Ranks out;
+  for (const Interpretation& rank : interpret_ranks(
+           graph, {{kAxis}}, {{{types[0], x0[0]}, {types[1], x1[0]}}, {{types[0], x0[1]}, {types[1], x1[1]}}}))
+    for (const HostTensor& result : rank.results) out.push_back(result.data);
+  return out;
+}
+
+TEST(Collective, DoesTheSameWithSeveralTensors) {
+  ValueType row{DType::kF32, {2}}, matrix{DType::kF32, {2, 2}};
+  Ranks x0 = {{1, 2}, {10, 20}}, x1 = {{1, 2, 3, 4}, {10, 20, 30, 40}};
+  EXPECT_EQ(run_two(op::all_reduce, {{"axis", "tensor"}, {"reduction", "sum"}, {"size", 2}}, {row, matrix}, x0, x1),
+            (Ranks{{11, 22}, {11, 22, 33, 44}, {11, 22}, {11, 22, 33, 44}}));
+  Attrs attrs = of_dims("tensor", {0, 1}, 2);
+  EXPECT_EQ(run_two(op::reduce_scatter, attrs, {row, matrix}, x0, x1), (Ranks{{11}, {11, 33}, {22}, {22, 44}}));
+  set_cut_dims(attrs, {{0, 2}, {1}});
+  EXPECT_EQ(run_two(op::all_gather, attrs, {row, matrix}, x0, x1)[0], (std::vector<double>{1, 10, 2, 20}))
+      << "of two blocks";
+  EXPECT_EQ(run_two(op::all_gather, attrs, {row, matrix}, x0, x1)[1],
+            (std::vector<double>{1, 2, 10, 20, 3, 4, 30, 40}));
+}
+
+TEST(Collective, SendsOfSeveralTensorsAsMuchAsOfEach) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueId x = g.input("x", {DType::kF32, {8, 100}}), y = g.input("y", {DType::kF32, {4}});
+  g.add(op::all_reduce, {x, y}, {{"axis", "data"}, {"reduction", "sum"}, {"size", 4}});
+  g.add(op::reduce_scatter, {x, y}, of_dims("data", {0, 0}, 4));
+  g.add(op::all_gather, {x, y}, of_dims("data", {0, 0}, 4));
+  std::vector<double> sent;
+  for (const Node& node : graph.nodes()) sent.push_back(node_cost(graph, node).link_bytes);
+  EXPECT_EQ(sent, (std::vector<double>{4824, 2412, 9648}));
+}
+
+TEST(Collective, CutDimsAreWhatWasSet) {
+  Attrs attrs;
+  set_cut_dims(attrs, {{1}, {0}});
+  EXPECT_EQ(attrs, (Attrs{{"dims", std::vector<int64_t>{1, 0}}}));
+  set_cut_dims(attrs, {{1, 3}, {0}});
+  EXPECT_EQ(cut_dims(attrs)[0].blocks, 3);
+  EXPECT_EQ(cut_dims(attrs)[1].blocks, 1);
+  set_cut_dims(attrs, {{1}});
+  ASSERT_EQ(cut_dims(attrs).size(), 1u);
+  EXPECT_EQ(cut_dims(attrs)[0].blocks, 1) << "and nothing of what was set before";
+}
+
 TEST(Collective, TellsWhatARankSends) {
   Graph graph;
   GraphBuilder g(graph);
@@ -103,13 +166,19 @@ TEST(Collective, ActsOnItsAxis) {
 }
 
 TEST(Collective, RefusesWhatCannotBeCut) {
-  OpCase scatter{"", &op::reduce_scatter, {f32({6, 4})}, {{"axis", "data"}, {"dim", 0}, {"size", 4}}};
+  OpCase scatter{"", &op::reduce_scatter, {f32({6, 4})}, of_dims("data", {0}, 4)};
   expect_refused(scatter, "[reduce_scatter] expected a dim of 1 blocks for 4 ranks, got dim 0 of f32[6,4]");
-  scatter.attrs.set("dim", 2);
+  scatter.attrs = of_dims("data", {2}, 4);
   expect_refused(scatter, "got dim 2");
-  scatter.attrs.set("dim", 1);
-  scatter.attrs.set("blocks", 3);
+  set_cut_dims(scatter.attrs, {{1, 3}});
   expect_refused(scatter, "a dim of 3 blocks");
+  scatter.attrs = of_dims("data", {1, 1}, 4);
+  expect_refused(scatter, "dims for each of 1 tensors, got 2");
+  scatter.attrs = of_dims("data", {1}, 4);
+  scatter.attrs.set("blocks", std::vector<int64_t>{1, 1});
+  expect_refused(scatter, "blocks for each of 1 tensors, got 2");
+  expect_refused({"", &op::all_gather, {f32({4}), f32({6, 4})}, of_dims("data", {0, 4}, 2)}, "dim 4 of f32[6,4]");
+  expect_refused({"", &op::all_gather, {f32({4}), bf16({4})}, of_dims("data", {0, 0}, 2)}, "tensors of one type");
   expect_refused({"", &op::all_reduce, {f32({})}, {{"axis", ""}, {"reduction", "sum"}, {"size", 2}}}, "an axis of one");
   expect_refused({"", &op::all_reduce, {f32({})}, {{"axis", "a"}, {"reduction", "mean"}, {"size", 2}}}, "sum or max");
   expect_refused({"", &op::all_to_all, {f32({4, 4})}, {{"axis", "a"}, {"dim", 0}, {"from_dim", 0}, {"size", 2}}},

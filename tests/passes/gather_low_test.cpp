@@ -14,8 +14,8 @@ using test::parse;
 TEST(GatherLow, GathersTheCopyThatIsRead) {
   Graph graph = parse(R"(graph g {
     param w = %0 {cuts="data:2@0 context:2@0x2", global=[8,4]} : f32[2,4]
-    %1 = all_gather(%0) {axis="context", blocks=1, dim=0, size=2} : f32[4,4]
-    %2 = all_gather(%1) {axis="data", dim=0, size=2} : f32[8,4]
+    %1 = all_gather(%0) {axis="context", blocks=[1], dims=[0], size=2} : f32[4,4]
+    %2 = all_gather(%1) {axis="data", dims=[0], size=2} : f32[8,4]
     %3 = cast(%2) {to="bf16"} : bf16[8,4]
     %4 = cast(%2) {to="bf16"} : bf16[8,4]
     result a = %3
@@ -25,8 +25,8 @@ TEST(GatherLow, GathersTheCopyThatIsRead) {
   EXPECT_EQ(print(graph), canonical(R"(graph g {
     param w = %0 {cuts="data:2@0 context:2@0x2", global=[8,4]} : f32[2,4]
     %1 = cast(%0) {to="bf16"} : bf16[2,4]
-    %2 = all_gather(%1) {axis="context", blocks=1, dim=0, size=2} : bf16[4,4]
-    %3 = all_gather(%2) {axis="data", dim=0, size=2} : bf16[8,4]
+    %2 = all_gather(%1) {axis="context", blocks=[1], dims=[0], size=2} : bf16[4,4]
+    %3 = all_gather(%2) {axis="data", dims=[0], size=2} : bf16[8,4]
     result a = %3
     result b = %3
   })"));
@@ -37,7 +37,7 @@ TEST(GatherLow, LeavesWhatIsReadInF32) {
                              "%2 = cast(%1) {to=\"f16\"} : f16[8] result r = %2 result s = %1"}) {
     Graph graph = parse(fmt::format(R"(graph g {{
       param w = %0 {{cuts="data:2@0", global=[8]}} : f32[4]
-      %1 = all_gather(%0) {{axis="data", dim=0, size=2}} : f32[8]
+      %1 = all_gather(%0) {{axis="data", dims=[0], size=2}} : f32[8]
       {}
     }})",
                                     reader));

@@ -115,7 +115,7 @@ TEST(Shard, ReducesAGradientToWhereItIsUsed) {
     input dy = %1 {cuts="data:2@0", global=[6,4]} : f32[3,4]
     state m = %2 {cuts="data:2@0", global=[8,4]} : f32[4,4]
     %3 = matmul(%0, %1) {trans_a=true, trans_b=false} #backward : f32[8,4]
-    %4 = reduce_scatter(%3) {axis="data", dim=0, size=2} #backward : f32[4,4]
+    %4 = reduce_scatter(%3) {axis="data", dims=[0], size=2} #backward : f32[4,4]
     %5 = add(%2, %4) #update : f32[4,4]
     update %2 = %5
   })"));

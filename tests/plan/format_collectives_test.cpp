@@ -11,7 +11,7 @@ TEST(FormatCollectives, CountsEqualOnesInALine) {
     input x = %0 : f32[256]
     %1 = all_reduce(%0) {axis="data", reduction="sum", size=4} : f32[256]
     %2 = all_reduce(%1) {axis="data", reduction="sum", size=4} : f32[256]
-    %3 = all_gather(%2) {axis="tensor", dim=0, size=2} : f32[512]
+    %3 = all_gather(%2) {axis="tensor", dims=[0], size=2} : f32[512]
     result y = %3
   })");
   Target target;
