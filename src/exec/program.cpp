@@ -1,7 +1,9 @@
 #include "exec/program.h"
 
+#include "base/communication_error.h"
 #include "base/divide.h"
 #include "base/error.h"
+#include "exec/collective_kernel.h"
 #include "plan/memory.h"  // value_name
 
 #include <algorithm>
@@ -23,6 +25,8 @@ auto with_node(const Graph& graph, int node, const Work& work) {
     return work();
   } catch (const UserError&) {
     throw;
+  } catch (const CommunicationError&) {
+    throw;  // the same text on all ranks
   } catch (const std::exception& error) {
     rethrow_named(graph, node, error);
   }
@@ -92,7 +96,8 @@ void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
 }
 
 Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options)
-    : plan_(std::move(plan)), backend_(backend), arena_(std::move(options.arena)), record_(options.record) {
+    : plan_(std::move(plan)), backend_(backend), ranks_(options.ranks), arena_(std::move(options.arena)),
+      record_(options.record) {
   const Graph& graph = plan_.graph;
   store.make(graph);
   for (const Argument& argument : graph.arguments()) {
@@ -103,6 +108,7 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
     inputs_.push_back(backend.allocate(num_bytes(graph.type(argument.value))));
     arguments_[argument.value] = inputs_.back()->data();
   }
+  set_coordinates();
   if (!arena_) arena_ = backend.allocate(plan_.arena_bytes);
   for (const PlannedStream& stream : plan_.streams) record_ = record_ && stream.ends_with_run;
   for (const Launch& launch : plan_.launches) bind(launch);
@@ -116,11 +122,25 @@ void Program::bind(const Launch& launch) {
   const Node& node = graph.nodes()[size_t(launch.node)];
   Bound bound{
       .node = launch.node, .stream = launch.stream, .after = launch.after, .after_last_run = launch.after_last_run};
-  bound.kernel = with_node(graph, launch.node, [&] { return backend_.compile_on(launch.stream, graph, node); });
+  bound.kernel = with_node(graph, launch.node, [&] { return make_kernel(launch); });
   record_ = record_ && !bound.kernel->by_reference();
   for (ValueId input : node.inputs) bound.inputs.push_back(address(input));
   for (ValueId output : node.outputs) bound.outputs.push_back(address(output));
   launches_.push_back(std::move(bound));
+}
+
+std::unique_ptr<Kernel> Program::make_kernel(const Launch& launch) {
+  const Node& node = plan_.graph.nodes()[size_t(launch.node)];
+  if (!is_of_ranks(node)) return backend_.compile_on(launch.stream, plan_.graph, node);
+  TOKAMAK_CHECK(ranks_, "a step of several ranks was given to one");
+  return make_collective_kernel(*ranks_, backend_, launch.stream, plan_.graph, node);
+}
+
+void Program::set_coordinates() {
+  if (!ranks_) return;
+  for (const Argument& argument : plan_.graph.arguments())
+    if (std::optional<int32_t> coordinate = ranks_->coordinate_of(argument))
+      set_input(argument.name, &*coordinate, sizeof *coordinate);
 }
 
 std::vector<int> Program::nodes_by_reference() const {

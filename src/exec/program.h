@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "exec/mesh_ranks.h"
 #include "plan/plan.h"
 
 #include <map>
@@ -49,6 +50,8 @@ class TensorStore {
 };
 
 struct ProgramOptions {
+  /// Of a plan for one rank of a mesh; must outlive the program, as the ranks' inputs of the graph come from it.
+  const MeshRanks* ranks = nullptr;
   /// Shared by programs that do not run at the same time; null: the program's own.
   std::shared_ptr<Memory> arena;
   /// The second run is recorded where the backend can, and replayed from then on.
@@ -62,7 +65,7 @@ class Program {
 
   const Plan& plan() const { return plan_; }
 
-  /// Copies an input in; `bytes` must be its size.
+  /// Copies an input in; `bytes` must be its size. Where the rank stands on the mesh is set already.
   void set_input(std::string_view name, const void* from, int64_t bytes);
   /// Scratch memory of the kernels, as they were made; plan().scratch_bytes is what was expected of them.
   int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -99,6 +102,8 @@ class Program {
   };
 
   void bind(const Launch& launch);
+  std::unique_ptr<Kernel> make_kernel(const Launch& launch);
+  void set_coordinates();
   void make_events();
   void share_workspace(int stream);
   void* address(ValueId value) const;
@@ -112,6 +117,7 @@ class Program {
 
   Plan plan_;
   Backend& backend_;
+  const MeshRanks* ranks_;
   std::shared_ptr<Memory> arena_;
   std::vector<std::unique_ptr<Memory>> workspaces_;  // by stream
   int64_t workspace_bytes_ = 0;

@@ -23,26 +23,12 @@ constexpr std::string_view kNoGradient = "collectives are appended after differe
 std::string axis_of(const Node& node) { return node.attrs.get_string("axis"); }
 int64_t size_of(const Attrs& attrs) { return attrs.get_int("size"); }
 
-// A dim of a tensor as the cut sees it: (outer, parts, inner) of each part's elements side by side.
-struct Parts {
-  int64_t outer, parts, inner;
-};
-Parts parts_of(const Shape& whole, CutDim at, int64_t parts) {
-  Parts p{at.blocks, parts, whole[size_t(at.dim)] / (at.blocks * parts)};
-  for (int64_t d = 0; d < at.dim; ++d) p.outer *= whole[size_t(d)];
-  for (size_t d = size_t(at.dim) + 1; d < whole.size(); ++d) p.inner *= whole[d];
-  return p;
-}
-
 // Calls visit(element of the whole, element of the part) for all elements of part `index`.
 template <typename Visit>
-void for_each_of_part(const Parts& p, int64_t index, const Visit& visit) {
+void for_each_of_part(const DimParts& p, int64_t index, const Visit& visit) {
   for (int64_t o = 0; o < p.outer; ++o)
     for (int64_t i = 0; i < p.inner; ++i) visit((o * p.parts + index) * p.inner + i, o * p.inner + i);
 }
-
-CutDim cut_dim(const Attrs& attrs) { return {attrs.get_int("dim"), attrs.get_int("blocks", 1)}; }
-CutDim from_dim(const Attrs& attrs) { return {attrs.get_int("from_dim"), attrs.get_int("from_blocks", 1)}; }
 
 // The shape with dim `at` made of `times` as many, and then cut into `into` parts.
 void scale_dim(const NodeSpec& spec, Shape& shape, CutDim at, int64_t times, int64_t into, size_t operand = 0) {
@@ -119,7 +105,7 @@ HostTensor gathered(Tensors in, CutDim at) {
   ValueType type = in[0]->type;
   type.shape[size_t(at.dim)] *= int64_t(in.size());
   HostTensor whole(std::move(type));
-  Parts parts = parts_of(whole.shape(), at, int64_t(in.size()));
+  DimParts parts = parts_of(whole.shape(), at, int64_t(in.size()));
   for (size_t r = 0; r < in.size(); ++r)
     for_each_of_part(parts, int64_t(r), [&](int64_t w, int64_t p) { whole[w] = (*in[r])[p]; });
   return whole;
@@ -217,6 +203,16 @@ constinit const OpDef part = {.name = "part",
                               .cost = part_cost,
                               .autocast = Autocast::kFull};
 }  // namespace op
+
+CutDim cut_dim(const Attrs& attrs) { return {attrs.get_int("dim"), attrs.get_int("blocks", 1)}; }
+CutDim from_dim(const Attrs& attrs) { return {attrs.get_int("from_dim"), attrs.get_int("from_blocks", 1)}; }
+
+DimParts parts_of(const Shape& whole, CutDim at, int64_t parts) {
+  DimParts p{at.blocks, parts, whole[size_t(at.dim)] / (at.blocks * parts)};
+  for (int64_t d = 0; d < at.dim; ++d) p.outer *= whole[size_t(d)];
+  for (size_t d = size_t(at.dim) + 1; d < whole.size(); ++d) p.inner *= whole[d];
+  return p;
+}
 
 std::vector<CutDim> cut_dims(const Attrs& attrs) {
   std::vector<CutDim> at;

@@ -35,6 +35,15 @@ struct CutDim {
 /// Of a reduce_scatter's or all_gather's attributes, one for each input. Absent blocks are 1.
 std::vector<CutDim> cut_dims(const Attrs& attrs);
 void set_cut_dims(Attrs& attrs, const std::vector<CutDim>& at);
+/// Of an all_to_all's or part's attributes, and where an all_to_all's input is cut.
+CutDim cut_dim(const Attrs& attrs);
+CutDim from_dim(const Attrs& attrs);
+
+/// A whole as a cut sees it: (outer, parts, inner), of which a part has the elements (all, its index, all).
+struct DimParts {
+  int64_t outer, parts, inner;
+};
+DimParts parts_of(const Shape& whole, CutDim at, int64_t parts);
 
 ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Combine reduction);
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to);

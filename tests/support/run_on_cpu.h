@@ -44,13 +44,16 @@ inline HostTensor from_bytes(const ValueType& type, const std::vector<std::byte>
   return tensor;
 }
 
-/// Plans, compiles and runs the graph once, from `arguments` as for interpret().
-inline Interpretation run_on(Backend& backend, Graph graph, const std::vector<HostTensor>& arguments, int streams = 1) {
+/// Plans, compiles and runs the graph once, from `arguments` as for interpret(); where the rank stands on the mesh of
+/// `ranks` comes from there.
+inline Interpretation run_on(Backend& backend, Graph graph, const std::vector<HostTensor>& arguments, int streams = 1,
+                             const MeshRanks* ranks = nullptr) {
   std::vector<Argument> names = graph.arguments();
   TensorStore store(backend);
-  Program program(make_plan(std::move(graph), {}, streams), backend, store);
+  Program program(make_plan(std::move(graph), {}, streams), backend, store, {.ranks = ranks});
   const Graph& planned = program.plan().graph;
   for (size_t i = 0; i < names.size(); ++i) {
+    if (ranks && ranks->coordinate_of(names[i])) continue;
     std::vector<std::byte> bytes = to_bytes(arguments[i]);
     if (names[i].kind == Argument::Kind::kInput)
       program.set_input(names[i].name, bytes.data(), int64_t(bytes.size()));

@@ -1,0 +1,195 @@
+#include "exec/collective_kernel.h"
+
+#include "base/divide.h"
+#include "base/error.h"
+#include "graph/builder.h"
+#include "graph/op_def.h"
+#include "ops/collective.h"
+#include "ops/movement.h"
+
+#include <functional>
+
+namespace tokamak {
+namespace {
+
+// A kernel of the backend for a node that is in no plan.
+class InnerKernel {
+ public:
+  InnerKernel(Backend& backend, int stream, const ValueType& x,
+              const std::function<ValueId(GraphBuilder&, ValueId x)>& append) {
+    GraphBuilder g(graph_);
+    append(g, g.input("x", x));
+    kernel_ = backend.compile_on(stream, graph_, graph_.nodes().back());
+  }
+  int64_t workspace_bytes() const { return kernel_->workspace_bytes(); }
+  void use_workspace(void* memory) { kernel_->use_workspace(memory); }
+  void run(const void* from, void* to) { kernel_->run({&from, 1}, {&to, 1}); }
+
+ private:
+  Graph graph_{"inner"};
+  std::unique_ptr<Kernel> kernel_;
+};
+
+// [a, b, c] -> [b, a, c]: nothing to do where a or b is 1.
+std::unique_ptr<InnerKernel> make_swap(Backend& backend, int stream, DType dtype, int64_t a, int64_t b, int64_t c) {
+  if (a == 1 || b == 1) return nullptr;
+  return std::make_unique<InnerKernel>(backend, stream, ValueType{dtype, {a, b, c}}, [](GraphBuilder& g, ValueId x) {
+    return transpose(g, x, {1, 0, 2});
+  });
+}
+
+// One tensor's way through a collective: its parts put side by side, a communicator's call, and the parts put back.
+struct Operand {
+  using Call = std::function<void(const void* from, void* to)>;
+
+  ValueType from, to;
+  std::unique_ptr<InnerKernel> pack;  // null: it lies as it must
+  Call call;
+  std::unique_ptr<InnerKernel> unpack;  // the same
+  std::byte *packed = nullptr, *received = nullptr;
+};
+
+class CollectiveKernel : public Kernel {
+ public:
+  explicit CollectiveKernel(std::vector<Operand> operands) : operands_(std::move(operands)) {}
+
+  int64_t workspace_bytes() const override {
+    int64_t bytes = 0, inner = 0;
+    for (const Operand& operand : operands_) {
+      bytes += packed_bytes(operand) + received_bytes(operand);
+      for (const auto* kernel : {&operand.pack, &operand.unpack})
+        if (*kernel) inner = std::max(inner, (*kernel)->workspace_bytes());
+    }
+    return bytes + inner;
+  }
+  void use_workspace(void* memory) override {
+    auto* at = static_cast<std::byte*>(memory);
+    for (Operand& operand : operands_) {
+      operand.packed = at;
+      operand.received = at + packed_bytes(operand);
+      at = operand.received + received_bytes(operand);
+    }
+    for (Operand& operand : operands_)
+      for (auto* kernel : {&operand.pack, &operand.unpack})
+        if (*kernel) (*kernel)->use_workspace(at);
+  }
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
+    for (size_t i = 0; i < operands_.size(); ++i)
+      if (operands_[i].pack) operands_[i].pack->run(inputs[i], operands_[i].packed);
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      const Operand& operand = operands_[i];
+      operand.call(operand.pack ? operand.packed : inputs[i], operand.unpack ? operand.received : outputs[i]);
+    }
+    for (size_t i = 0; i < operands_.size(); ++i)
+      if (operands_[i].unpack) operands_[i].unpack->run(operands_[i].received, outputs[i]);
+  }
+
+ private:
+  static constexpr int64_t kAlignment = 256;
+  static int64_t packed_bytes(const Operand& x) { return x.pack ? round_up(num_bytes(x.from), kAlignment) : 0; }
+  static int64_t received_bytes(const Operand& x) { return x.unpack ? round_up(num_bytes(x.to), kAlignment) : 0; }
+
+  std::vector<Operand> operands_;
+};
+
+// A rank's part of what it has: a slice at its place.
+class PartKernel : public Kernel {
+ public:
+  explicit PartKernel(std::unique_ptr<InnerKernel> slice) : slice_(std::move(slice)) {}
+  int64_t workspace_bytes() const override { return slice_->workspace_bytes(); }
+  void use_workspace(void* memory) override { slice_->use_workspace(memory); }
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
+    slice_->run(inputs[0], outputs[0]);
+  }
+
+ private:
+  std::unique_ptr<InnerKernel> slice_;
+};
+
+class Maker {
+ public:
+  Maker(const MeshRanks& ranks, Backend& backend, int stream, const Graph& graph, const Node& node)
+      : ranks_(ranks), backend_(backend), stream_(stream), graph_(graph), node_(node),
+        size_(node.attrs.get_int("size")) {}
+
+  std::unique_ptr<Kernel> make() const {
+    if (node_.op == &op::part) return make_part();
+    Communicator& axis = ranks_.along(node_.attrs.get_string("axis"));
+    TOKAMAK_CHECK(axis.size() == size_, "{} ranks on an axis of {}", size_, axis.size());
+    std::vector<Operand> operands;
+    for (size_t i = 0; i < node_.inputs.size(); ++i) operands.push_back(make_operand(axis, i));
+    return std::make_unique<CollectiveKernel>(std::move(operands));
+  }
+
+ private:
+  Operand make_operand(Communicator& axis, size_t i) const {
+    ValueType from = graph_.type(node_.inputs[i]), to = graph_.type(node_.outputs[i]);
+    DType dtype = from.dtype;
+    Queue queue = backend_.queue(stream_);
+    if (node_.op == &op::all_reduce) {
+      bool largest = node_.attrs.get_string("reduction") == "max";
+      return {from, to, nullptr,
+              [=, &axis, count = num_elements(from.shape)](const void* x, void* y) {
+                axis.all_reduce(x, y, count, dtype, largest ? Reduction::kMax : Reduction::kSum, queue);
+              },
+              nullptr};
+    }
+    if (node_.op == &op::reduce_scatter)
+      return {from, to, pack(from, cut_dims(node_.attrs)[i]),
+              [=, &axis, count = num_elements(to.shape)](const void* x, void* y) {
+                axis.reduce_scatter(x, y, count, dtype, Reduction::kSum, queue);
+              },
+              nullptr};
+    if (node_.op == &op::all_gather)
+      return {from, to, nullptr,
+              [=, &axis, count = num_elements(from.shape)](const void* x, void* y) {
+                axis.all_gather(x, y, count, dtype, queue);
+              },
+              unpack(to, cut_dims(node_.attrs)[i])};
+    TOKAMAK_CHECK(node_.op == &op::all_to_all, "no kernel of '{}'", node_.op->name);
+    return {from, to, pack(from, cut_dim(node_.attrs)),
+            [=, &axis, count = num_elements(to.shape) / size_](const void* x, void* y) {
+              axis.all_to_all(x, y, count, dtype, queue);
+            },
+            unpack(to, from_dim(node_.attrs))};
+  }
+
+  // The parts of a whole, one after the other; and what came as parts one after the other, as a whole.
+  std::unique_ptr<InnerKernel> pack(const ValueType& whole, CutDim at) const {
+    DimParts p = parts_of(whole.shape, at, size_);
+    return make_swap(backend_, stream_, whole.dtype, p.outer, p.parts, p.inner);
+  }
+  std::unique_ptr<InnerKernel> unpack(const ValueType& whole, CutDim at) const {
+    DimParts p = parts_of(whole.shape, at, size_);
+    return make_swap(backend_, stream_, whole.dtype, p.parts, p.outer, p.inner);
+  }
+
+  std::unique_ptr<Kernel> make_part() const {
+    const Argument* input = graph_.argument_of(node_.inputs[1]);
+    std::optional<int32_t> coordinate = input ? ranks_.coordinate_of(*input) : std::nullopt;
+    TOKAMAK_CHECK(coordinate, "part of a place that is none on the mesh");
+    const ValueType& whole = graph_.type(node_.inputs[0]);
+    DimParts p = parts_of(whole.shape, cut_dim(node_.attrs), size_);
+    return std::make_unique<PartKernel>(
+        std::make_unique<InnerKernel>(backend_, stream_, ValueType{whole.dtype, {p.outer, p.parts, p.inner}},
+                                      [&](GraphBuilder& g, ValueId x) { return slice(g, x, 1, *coordinate, 1); }));
+  }
+
+  const MeshRanks& ranks_;
+  Backend& backend_;
+  int stream_;
+  const Graph& graph_;
+  const Node& node_;
+  int64_t size_;  // of the axis
+};
+
+}  // namespace
+
+bool is_of_ranks(const Node& node) { return node.op->together || node.op == &op::part; }
+
+std::unique_ptr<Kernel> make_collective_kernel(const MeshRanks& ranks, Backend& backend, int stream, const Graph& graph,
+                                               const Node& node) {
+  return Maker(ranks, backend, stream, graph, node).make();
+}
+
+}  // namespace tokamak

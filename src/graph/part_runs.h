@@ -1,0 +1,24 @@
+// Where the elements of a rank's share of a tensor lie in the whole. Tests: tests/graph/part_runs_test.cpp.
+#pragma once
+
+#include "graph/layout.h"
+#include "graph/mesh.h"
+
+#include <vector>
+
+namespace tokamak {
+
+/// Consecutive elements, in row-major order, of the whole and of the share.
+struct PartRun {
+  int64_t whole = 0;
+  int64_t part = 0;
+  int64_t count = 0;
+  bool operator==(const PartRun&) const = default;
+};
+
+/// The share of the rank with these coordinates on the mesh, in the share's order, in runs as long as can be. `whole`
+/// must be divided by the cuts (can_cut), whose axes must be the mesh's.
+std::vector<PartRun> part_runs(const Shape& whole, const std::vector<Cut>& cuts, const Mesh& mesh,
+                               const std::vector<int64_t>& coordinates);
+
+}  // namespace tokamak

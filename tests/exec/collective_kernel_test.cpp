@@ -1,0 +1,140 @@
+// Collectives on ranks that are threads, against the interpreter of many ranks.
+#include "exec/collective_kernel.h"
+
+#include "backend/ranks/inprocess.h"
+#include "base/error.h"
+#include "graph/builder.h"
+#include "ops/collective.h"
+#include "ops/movement.h"
+#include "tests/support/random_tensors.h"
+#include "tests/support/run_on_cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace tokamak::test {
+namespace {
+
+const MeshAxis kData{"data", 2}, kTensor{"tensor", 3};
+const Mesh kMesh{{kData, {"context", 1}, kTensor}};
+
+using Append = std::function<ValueId(GraphBuilder& g, ValueId x)>;
+
+Graph graph_of(const ValueType& type, const Append& append) {
+  Graph graph("ranks");
+  GraphBuilder g(graph);
+  append(g, g.input("x", type));
+  for (ValueId y : graph.nodes().back().outputs) graph.add_result(fmt::format("y{}", y), y);
+  return graph;
+}
+
+// By rank: small integers, whose sums are exact in every type, and where the rank stands.
+std::vector<HostTensor> arguments_of(const Graph& graph, int64_t rank) {
+  std::vector<HostTensor> arguments = random_arguments(graph, uint64_t(rank) + 1);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    for (double& v : arguments[i].data) v = std::round(8 * v);
+    for (const MeshAxis& axis : kMesh.axes)
+      if (graph.arguments()[i].name == coordinate_input(axis.name))
+        arguments[i][0] = double(kMesh.coordinates(rank)[kMesh.find(axis.name)]);
+  }
+  return arguments;
+}
+
+void expect_as_interpreted(const Graph& graph) {
+  std::vector<std::vector<HostTensor>> arguments;
+  for (int64_t rank = 0; rank < kMesh.num_ranks(); ++rank) arguments.push_back(arguments_of(graph, rank));
+  std::vector<Interpretation> expected = interpret_ranks(graph, kMesh, arguments);
+  run_ranks(int(kMesh.num_ranks()), [&](Communicator& world) {
+    MeshRanks ranks(kMesh, world);
+    auto backend = cpu::make_backend();
+    Interpretation got = run_on(*backend, graph, arguments[size_t(ranks.rank())], 1, &ranks);
+    for (size_t i = 0; i < got.results.size(); ++i)
+      EXPECT_EQ(got.results[i].data, expected[size_t(ranks.rank())].results[i].data) << "rank " << ranks.rank();
+  });
+}
+
+struct Case {
+  const char* name;
+  ValueType type;
+  Append append;
+};
+
+ValueId part_along(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to) {
+  return part(g, x, g.input(coordinate_input(axis.name), {DType::kI32, {}}), axis.size, to);
+}
+
+// Of two tensors in one node, the second twice the first's rows.
+ValueId together(GraphBuilder& g, ValueId x, const OpDef& op, std::vector<CutDim> at, const MeshAxis& axis) {
+  Attrs attrs{{"axis", axis.name}, {"size", axis.size}};
+  if (at.empty())
+    attrs.set("reduction", "sum");
+  else
+    set_cut_dims(attrs, at);
+  return g.add(op, {x, concat(g, {x, x}, 0)}, attrs)[0];
+}
+
+const Case kCases[] = {
+    {"two_sums", {DType::kF32, {5, 3}}, [](auto& g, ValueId x) { return together(g, x, op::all_reduce, {}, kTensor); }},
+    {"two_scattered",
+     {DType::kF32, {6, 4}},
+     [](auto& g, ValueId x) {
+       return together(g, x, op::reduce_scatter, {{1}, {0, 3}}, kData);
+     }},
+    {"two_gathered",
+     {DType::kF32, {3, 4}},
+     [](auto& g, ValueId x) {
+       return together(g, x, op::all_gather, {{1}, {1, 2}}, kTensor);
+     }},
+    {"sum", {DType::kF32, {5, 3}}, [](auto& g, ValueId x) { return all_reduce(g, x, kTensor, Combine::kSum); }},
+    {"sum_bf16", {DType::kBF16, {7}}, [](auto& g, ValueId x) { return all_reduce(g, x, kData, Combine::kSum); }},
+    {"max", {DType::kF32, {}}, [](auto& g, ValueId x) { return all_reduce(g, x, kTensor, Combine::kMax); }},
+    {"scatter_rows", {DType::kF32, {6, 2}}, [](auto& g, ValueId x) { return reduce_scatter(g, x, kTensor, {0}); }},
+    {"scatter_columns", {DType::kF32, {2, 6}}, [](auto& g, ValueId x) { return reduce_scatter(g, x, kTensor, {1}); }},
+    {"scatter_blocks",
+     {DType::kF32, {4, 12, 2}},
+     [](auto& g, ValueId x) {
+       return reduce_scatter(g, x, kData, {1, 3});
+     }},
+    {"gather_rows", {DType::kF16, {2, 5}}, [](auto& g, ValueId x) { return all_gather(g, x, kData, {0}); }},
+    {"gather_columns", {DType::kF32, {3, 2}}, [](auto& g, ValueId x) { return all_gather(g, x, kTensor, {1}); }},
+    {"gather_blocks",
+     {DType::kI32, {3, 6}},
+     [](auto& g, ValueId x) {
+       return all_gather(g, x, kTensor, {1, 2});
+     }},
+    {"to_columns", {DType::kF32, {2, 6}}, [](auto& g, ValueId x) { return all_to_all(g, x, kTensor, {0}, {1}); }},
+    {"to_rows",
+     {DType::kF32, {6, 4, 2}},
+     [](auto& g, ValueId x) {
+       return all_to_all(g, x, kTensor, {1, 2}, {0});
+     }},
+    {"to_blocks",
+     {DType::kF32, {3, 2, 8}},
+     [](auto& g, ValueId x) {
+       return all_to_all(g, x, kData, {0}, {2, 2});
+     }},
+    {"part_of_rows", {DType::kF32, {6, 2}}, [](auto& g, ValueId x) { return part_along(g, x, kTensor, {0}); }},
+    {"part_of_blocks",
+     {DType::kF32, {3, 12}},
+     [](auto& g, ValueId x) {
+       return part_along(g, x, kTensor, {1, 2});
+     }},
+};
+
+class CollectiveKernel : public testing::TestWithParam<Case> {};
+
+TEST_P(CollectiveKernel, GivesWhatTheInterpreterGives) {
+  expect_as_interpreted(graph_of(GetParam().type, GetParam().append));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CollectiveKernel, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(CollectiveKernel, NeedsRanks) {
+  Graph graph = graph_of({DType::kF32, {2}}, [](auto& g, ValueId x) { return all_reduce(g, x, kData, Combine::kSum); });
+  EXPECT_THROW(run_on_cpu(graph, random_arguments(graph)), std::exception);
+}
+
+}  // namespace
+}  // namespace tokamak::test
