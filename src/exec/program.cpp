@@ -7,6 +7,7 @@
 #include "plan/memory.h"  // value_name
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 namespace tokamak {
@@ -33,67 +34,6 @@ auto with_node(const Graph& graph, int node, const Work& work) {
 }
 
 }  // namespace
-
-void TensorStore::make(const Graph& graph) {
-  std::map<std::string, Tensor> made;
-  int64_t total = 0;
-  for (const Argument& argument : graph.arguments()) {
-    if (argument.kind == Argument::Kind::kInput) continue;
-    const ValueType& type = graph.type(argument.value);
-    if (auto at = tensors_.find(argument.name); at != tensors_.end()) {
-      const Tensor& known = at->second;
-      TOKAMAK_CHECK(known.type == type && known.layout == argument.layout, "tensor '{}' is {} and was asked for as {}",
-                    argument.name, to_string(known.type), to_string(type));
-      continue;
-    }
-    bool is_new = made.emplace(argument.name, Tensor{type, argument.layout, nullptr, total}).second;
-    TOKAMAK_CHECK(is_new, "two arguments of '{}' are called '{}'", graph.name(), argument.name);
-    total += round_up(num_bytes(type), kArenaAlignment);
-  }
-  if (made.empty()) return;
-  std::shared_ptr<Memory> memory = backend_.allocate(total);
-  for (auto& [name, tensor] : made) tensor.memory = memory;
-  for (const Argument& argument : graph.arguments())
-    if (made.contains(argument.name)) names_.push_back(argument.name);
-  tensors_.merge(made);
-}
-
-void TensorStore::share(const TensorStore& other, const std::string& name) {
-  bool is_new = tensors_.emplace(name, other.find(name)).second;
-  TOKAMAK_CHECK(is_new, "there is a tensor '{}' already", name);
-  names_.push_back(name);
-}
-
-const TensorStore::Tensor& TensorStore::find(const std::string& name) const {
-  auto at = tensors_.find(name);
-  TOKAMAK_CHECK(at != tensors_.end(), "there is no tensor '{}'", name);
-  return at->second;
-}
-
-void* TensorStore::data(const std::string& name) const { return find(name).data(); }
-
-const ValueType& TensorStore::type(const std::string& name) const { return find(name).type; }
-
-const Layout& TensorStore::layout(const std::string& name) const { return find(name).layout; }
-
-int64_t TensorStore::bytes() const {
-  int64_t total = 0;
-  for (const auto& [name, tensor] : tensors_) total += num_bytes(tensor.type);
-  return total;
-}
-
-void TensorStore::write(const std::string& name, const void* from, int64_t bytes, int64_t offset) {
-  const Tensor& tensor = find(name);
-  TOKAMAK_CHECK(offset + bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type),
-                offset + bytes);
-  backend_.copy_in(static_cast<char*>(tensor.data()) + offset, from, bytes);
-}
-
-void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
-  const Tensor& tensor = find(name);
-  TOKAMAK_CHECK(bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
-  backend_.copy_out(to, tensor.data(), bytes);
-}
 
 Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options)
     : plan_(std::move(plan)), backend_(backend), ranks_(options.ranks), arena_(std::move(options.arena)),
@@ -140,7 +80,7 @@ void Program::set_coordinates() {
   if (!ranks_) return;
   for (const Argument& argument : plan_.graph.arguments())
     if (std::optional<int32_t> coordinate = ranks_->coordinate_of(argument))
-      set_input(argument.name, &*coordinate, sizeof *coordinate);
+      backend_.copy_in(address(argument.value), &*coordinate, sizeof *coordinate);
 }
 
 std::vector<int> Program::nodes_by_reference() const {
@@ -179,10 +119,22 @@ void* Program::address(ValueId value) const {
 
 void Program::set_input(std::string_view name, const void* from, int64_t bytes) {
   ValueId value = plan_.graph.find_argument(name);
-  TOKAMAK_CHECK(value != kNoValue && bytes == num_bytes(plan_.graph.type(value)), "no input '{}' of {} bytes", name,
-                bytes);
-  backend_.copy_in(address(value), from, bytes);
+  TOKAMAK_CHECK(value != kNoValue, "no input '{}'", name);
+  const ValueType& type = plan_.graph.type(value);
+  const std::vector<Cut>& cuts = plan_.graph.argument_of(value)->layout.cuts;
+  Shape whole = whole_shape(type.shape, cuts);
+  TOKAMAK_CHECK(bytes == num_bytes({type.dtype, whole}), "no input '{}' of {} bytes", name, bytes);
+  if (cuts.empty()) return backend_.copy_in(address(value), from, bytes);
+  TOKAMAK_CHECK(ranks_, "a step of several ranks was given to one");
+  int64_t size = dtype_bytes(type.dtype);
+  std::vector<std::byte> share(size_t(num_bytes(type)));
+  for (const PartRun& run : part_runs(whole, cuts, ranks_->mesh(), ranks_->coordinates()))
+    std::memcpy(share.data() + run.part * size, static_cast<const std::byte*>(from) + run.whole * size,
+                size_t(run.count * size));
+  backend_.copy_in(address(value), share.data(), int64_t(share.size()));
 }
+
+bool Program::is_set(const Argument& input) const { return ranks_ && ranks_->coordinate_of(input); }
 
 void Program::launch(Bound& bound) {
   with_node(plan_.graph, bound.node, [&] {

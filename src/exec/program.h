@@ -3,51 +3,13 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "exec/mesh_ranks.h"
+#include "exec/tensor_store.h"
 #include "plan/plan.h"
 
 #include <map>
 #include <string>
 
 namespace tokamak {
-
-/// Parameters and states by name, shared by the programs of a run (training step, update, evaluation).
-class TensorStore {
- public:
-  explicit TensorStore(Backend& backend) : backend_(backend) {}
-
-  /// Makes those of the graph that do not exist yet, zeroed, in one piece of memory: a GPU gives each piece two MiB or
-  /// a multiple of that. Throws InternalError when one exists with another type or layout.
-  void make(const Graph& graph);
-  /// Takes another store's tensor as its own: the same memory.
-  void share(const TensorStore& other, const std::string& name);
-  bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
-  void* data(const std::string& name) const;
-  const ValueType& type(const std::string& name) const;
-  const Layout& layout(const std::string& name) const;
-  /// In the order in which they were made, of a graph that of its arguments.
-  const std::vector<std::string>& names() const { return names_; }
-  int64_t bytes() const;
-
-  /// The first `bytes` bytes of a tensor (all of it, or the rows before padding), or those from `offset` on, from and
-  /// to host memory.
-  void write(const std::string& name, const void* from, int64_t bytes, int64_t offset = 0);
-  void read(const std::string& name, void* to, int64_t bytes) const;
-
- private:
-  struct Tensor {
-    ValueType type;
-    Layout layout;
-    std::shared_ptr<Memory> memory;  // shared with others
-    int64_t offset = 0;
-    void* data() const { return static_cast<char*>(memory->data()) + offset; }
-  };
-  const Tensor& find(const std::string& name) const;
-
-  Backend& backend_;
-  std::map<std::string, Tensor> tensors_;
-  std::vector<std::string> names_;
-};
 
 struct ProgramOptions {
   /// Of a plan for one rank of a mesh; must outlive the program, as the ranks' inputs of the graph come from it.
@@ -65,8 +27,10 @@ class Program {
 
   const Plan& plan() const { return plan_; }
 
-  /// Copies an input in; `bytes` must be its size. Where the rank stands on the mesh is set already.
+  /// Copies an input in, of `bytes`; where ranks have shares of it, from all of it.
   void set_input(std::string_view name, const void* from, int64_t bytes);
+  /// Whether the program has set the input for good: where its rank stands on the mesh.
+  bool is_set(const Argument& input) const;
   /// Scratch memory of the kernels, as they were made; plan().scratch_bytes is what was expected of them.
   int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Indices into the graph's nodes: those that no kernel of the backend computes.

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "data/document_starts.h"
+#include "passes/step_mesh.h"
 #include "train/memory_advice.h"
 
 #include <algorithm>
@@ -14,8 +15,12 @@
 namespace tokamak {
 namespace {
 
-CompiledStep compile_checked(const RunConfig& config, const Platform& platform, int64_t available_bytes) {
-  require_one_rank(config);
+CompiledStep compile_checked(const RunConfig& config, const Platform& platform, int64_t available_bytes,
+                             const MeshRanks* ranks) {
+  if (!ranks)
+    require_one_rank(config);
+  else
+    TOKAMAK_CHECK(step_mesh(config.mesh) == ranks->mesh(), "ranks of another mesh than the configuration's");
   CompiledStep compiled = compile_step(config, platform);
   if (available_bytes > 0) require_fits(compiled, config, platform, available_bytes);
   return compiled;
@@ -49,7 +54,7 @@ void add_batch(InputValues& values, const Batch& batch, const float& loss_weight
 
 void set_inputs(Program& program, const InputValues& values) {
   for (const Argument& argument : program.plan().graph.arguments()) {
-    if (argument.kind != Argument::Kind::kInput) continue;
+    if (argument.kind != Argument::Kind::kInput || program.is_set(argument)) continue;
     auto at = values.find(argument.name);
     TOKAMAK_CHECK(at != values.end(), "nobody knows input '{}' of '{}'", argument.name, program.plan().graph.name());
     program.set_input(argument.name, at->second.data(), int64_t(at->second.size()));
@@ -66,18 +71,18 @@ float loss_weight(std::span<const Batch> batches) {
 }  // namespace
 
 LossProgram::LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
-                         std::shared_ptr<Memory> arena, int64_t arena_bytes)
+                         std::shared_ptr<Memory> arena, int64_t arena_bytes, const MeshRanks* ranks)
     : LossProgram(compile_inference(
                       eval_graph(config.model, config.train.batch, config.model.context, config.data.mask_documents),
                       config, platform)
                       .plan,
-                  backend, store, std::move(arena), arena_bytes) {
+                  backend, store, std::move(arena), arena_bytes, ranks) {
   weighted_ = config.data.mask_documents;
 }
 
 LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
-                         int64_t arena_bytes)
-    : program_(plan, backend, store, {.arena = plan.arena_bytes > arena_bytes ? nullptr : arena}) {}
+                         int64_t arena_bytes, const MeshRanks* ranks)
+    : program_(plan, backend, store, {.ranks = ranks, .arena = plan.arena_bytes > arena_bytes ? nullptr : arena}) {}
 
 double LossProgram::run(const Batch& batch) {
   InputValues values;
@@ -91,12 +96,14 @@ double LossProgram::run(const Batch& batch) {
   return loss * double(batch.targets.size()) / double(std::max<int64_t>(count_targets(batch.targets), 1));
 }
 
-Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes)
-    : platform_(platform), backend_(backend), compiled_(compile_checked(config, platform, available_bytes)),
-      micro_batches_(compiled_.micro_batches()), parameters_(model_parameters(config.model)), store_(backend),
+Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes,
+                 const MeshRanks* ranks)
+    : platform_(platform), backend_(backend), ranks_(ranks),
+      compiled_(compile_checked(config, platform, available_bytes, ranks)), micro_batches_(compiled_.micro_batches()),
+      parameters_(model_parameters(config.model)), store_(backend, ranks),
       arena_(backend.allocate(compiled_.largest().plan.arena_bytes)) {
   require_ended_streams(compiled_);
-  ProgramOptions options{.arena = arena_, .record = compiled_.config.compile.cuda_graph};
+  ProgramOptions options{.ranks = ranks, .arena = arena_, .record = compiled_.config.compile.cuda_graph};
   for (const CompiledGraph& program : compiled_.programs)
     programs_.push_back(std::make_unique<Program>(program.plan, backend, store_, options));
   if (compiled_.config.compile.strict) refuse_reference_nodes(reference_nodes());
@@ -110,7 +117,7 @@ void Session::initialise() {
 void Session::initialise(InitialValues& initial) {
   for (const ParameterInfo& parameter : parameters_) {
     InitialValues::Values values = initial.take();
-    store_.write(parameter.name, values.data.get(), values.count * int64_t(sizeof(float)));
+    store_.write_share(parameter.name, values.data.get());
   }
   initialise_states();
 }
@@ -170,7 +177,7 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
 double Session::evaluate(const Batch& batch) {
   if (!eval_)
     eval_ = std::make_unique<LossProgram>(config(), platform_, backend_, store_, arena_,
-                                          compiled_.largest().plan.arena_bytes);
+                                          compiled_.largest().plan.arena_bytes, ranks_);
   return eval_->run(batch);
 }
 

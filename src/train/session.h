@@ -37,14 +37,16 @@ class PendingStep {
 /// The loss of batches, without dropout and without touching anything.
 class LossProgram {
  public:
-  /// Parameters are those of `store`; the arena may be lent when it is large enough (null: its own).
+  /// Parameters are those of `store`; the arena may be lent when it is large enough (null: its own). `ranks`: as for
+  /// Session.
   LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
-              std::shared_ptr<Memory> arena = nullptr, int64_t arena_bytes = 0);
+              std::shared_ptr<Memory> arena = nullptr, int64_t arena_bytes = 0, const MeshRanks* ranks = nullptr);
 
   double run(const Batch& batch);
 
  private:
-  LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena, int64_t arena_bytes);
+  LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena, int64_t arena_bytes,
+              const MeshRanks* ranks);
 
   Program program_;
   bool weighted_ = false;  // the graph takes the weight of the loss from us
@@ -53,8 +55,10 @@ class LossProgram {
 class Session {
  public:
   /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are
-  /// fewer than planned, and with compile.strict when there are reference_nodes().
-  Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes = 0);
+  /// fewer than planned, and with compile.strict when there are reference_nodes(). `ranks`: those of config.mesh, of
+  /// which this is one; they must outlive the session, and all of them make the same calls. null: one rank.
+  Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes = 0,
+          const MeshRanks* ranks = nullptr);
 
   const CompiledStep& compiled() const { return compiled_; }
   const RunConfig& config() const { return compiled_.config; }
@@ -69,7 +73,8 @@ class Session {
   /// The states alone, for parameters that come from elsewhere.
   void initialise_states();
 
-  /// One optimizer step over micro_batches() batches; `step` counts from 0 and seeds dropout.
+  /// One optimizer step over micro_batches() batches, of which a rank takes its share; `step` counts from 0 and seeds
+  /// dropout.
   StepResult run_step(std::span<const Batch> batches, int64_t step, double lr);
   /// The same without waiting, on a backend that has a queue.
   PendingStep submit_step(std::span<const Batch> batches, int64_t step, double lr);
@@ -89,6 +94,7 @@ class Session {
  private:
   Platform platform_;
   Backend& backend_;
+  const MeshRanks* ranks_;
   CompiledStep compiled_;
   int64_t micro_batches_;
   std::vector<ParameterInfo> parameters_;

@@ -32,6 +32,13 @@ Gradients append_gradients(GraphBuilder& g, bool scaled) {
   return gradients;
 }
 
+PassContext context_of(const RunConfig& config, const Platform& platform) {
+  PassContext context{platform, resolve(config, platform.target).compile};
+  context.mesh = step_mesh(config.mesh);
+  context.zero = config.mesh.zero;
+  return context;
+}
+
 CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassObserver& observer) {
   CompiledGraph compiled;
   compiled.before = graph;
@@ -93,9 +100,7 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
   out.config = resolve(asked, platform.target);
   const RunConfig& config = out.config;
   int64_t micro_batches = count_micro_batches(config);
-  PassContext context{platform, config.compile};
-  context.mesh = step_mesh(config.mesh);
-  context.zero = config.mesh.zero;
+  PassContext context = context_of(config, platform);
 
   Graph graph = forward_graph(micro_batches == 1 ? "step" : "micro_batch", config.model, config.train.batch,
                               config.model.context, config.data.mask_documents);
@@ -120,7 +125,7 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
 }
 
 CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform) {
-  PassContext context{platform, resolve(config, platform.target).compile};
+  PassContext context = context_of(config, platform);
   run_passes(graph, Stage::kForward, context);
   return compile_graph(std::move(graph), context, {});
 }

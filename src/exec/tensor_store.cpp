@@ -1,0 +1,146 @@
+#include "exec/tensor_store.h"
+
+#include "base/divide.h"
+#include "base/error.h"
+#include "plan/plan.h"  // kArenaAlignment
+
+#include <algorithm>
+#include <cstring>
+
+namespace tokamak {
+namespace {
+
+// What all ranks together send at a time when a tensor is gathered.
+constexpr int64_t kGatheredBytes = int64_t(64) << 20;
+
+// Elements [begin, end) of a share, to where they lie in the whole.
+void place(const std::vector<PartRun>& share, int64_t begin, int64_t end, const std::byte* from, std::byte* whole,
+           int64_t size) {
+  auto run = std::upper_bound(share.begin(), share.end(), begin,
+                              [](int64_t at, const PartRun& r) { return at < r.part + r.count; });
+  for (; run != share.end() && run->part < end; ++run) {
+    int64_t first = std::max(run->part, begin), last = std::min(run->part + run->count, end);
+    std::memcpy(whole + (run->whole + first - run->part) * size, from + (first - begin) * size,
+                size_t((last - first) * size));
+  }
+}
+
+}  // namespace
+
+void TensorStore::make(const Graph& graph) {
+  std::map<std::string, Tensor> made;
+  int64_t total = 0;
+  for (const Argument& argument : graph.arguments()) {
+    if (argument.kind == Argument::Kind::kInput) continue;
+    const ValueType& type = graph.type(argument.value);
+    if (auto at = tensors_.find(argument.name); at != tensors_.end()) {
+      const Tensor& known = at->second;
+      TOKAMAK_CHECK(known.type == type && known.layout == argument.layout, "tensor '{}' is {} and was asked for as {}",
+                    argument.name, to_string(known.type), to_string(type));
+      continue;
+    }
+    bool is_new = made.emplace(argument.name, Tensor{type, argument.layout, nullptr, total}).second;
+    TOKAMAK_CHECK(is_new, "two arguments of '{}' are called '{}'", graph.name(), argument.name);
+    total += round_up(num_bytes(type), kArenaAlignment);
+  }
+  if (made.empty()) return;
+  std::shared_ptr<Memory> memory = backend_.allocate(total);
+  for (auto& [name, tensor] : made) tensor.memory = memory;
+  for (const Argument& argument : graph.arguments())
+    if (made.contains(argument.name)) names_.push_back(argument.name);
+  tensors_.merge(made);
+}
+
+void TensorStore::share(const TensorStore& other, const std::string& name) {
+  bool is_new = tensors_.emplace(name, other.find(name)).second;
+  TOKAMAK_CHECK(is_new, "there is a tensor '{}' already", name);
+  names_.push_back(name);
+}
+
+const TensorStore::Tensor& TensorStore::find(const std::string& name) const {
+  auto at = tensors_.find(name);
+  TOKAMAK_CHECK(at != tensors_.end(), "there is no tensor '{}'", name);
+  return at->second;
+}
+
+void* TensorStore::data(const std::string& name) const { return find(name).data(); }
+
+const ValueType& TensorStore::type(const std::string& name) const { return find(name).type; }
+
+const Layout& TensorStore::layout(const std::string& name) const { return find(name).layout; }
+
+int64_t TensorStore::bytes() const {
+  int64_t total = 0;
+  for (const auto& [name, tensor] : tensors_) total += num_bytes(tensor.type);
+  return total;
+}
+
+void TensorStore::write(const std::string& name, const void* from, int64_t bytes, int64_t offset) {
+  const Tensor& tensor = find(name);
+  TOKAMAK_CHECK(offset + bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type),
+                offset + bytes);
+  backend_.copy_in(static_cast<char*>(tensor.data()) + offset, from, bytes);
+}
+
+void TensorStore::read(const std::string& name, void* to, int64_t bytes) const {
+  const Tensor& tensor = find(name);
+  TOKAMAK_CHECK(bytes <= num_bytes(tensor.type), "'{}' has {} bytes, not {}", name, num_bytes(tensor.type), bytes);
+  backend_.copy_out(to, tensor.data(), bytes);
+}
+
+std::vector<PartRun> TensorStore::share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const {
+  int64_t elements = num_elements(tensor.layout.global);
+  if (tensor.layout.cuts.empty()) return {{0, 0, elements}};
+  Shape whole = whole_shape(tensor.type.shape, tensor.layout.cuts);
+  std::vector<PartRun> runs = part_runs(whole, tensor.layout.cuts, ranks_->mesh(), coordinates);
+  std::erase_if(runs, [&](const PartRun& run) { return run.whole >= elements; });
+  if (!runs.empty()) runs.back().count = std::min(runs.back().count, elements - runs.back().whole);
+  return runs;
+}
+
+std::vector<PartRun> TensorStore::share(const std::string& name) const {
+  return share_of(find(name), ranks_ ? ranks_->coordinates() : std::vector<int64_t>{});
+}
+
+void TensorStore::write_share(const std::string& name, const void* whole) {
+  const Tensor& tensor = find(name);
+  int64_t size = dtype_bytes(tensor.type.dtype);
+  auto* from = static_cast<const std::byte*>(whole);
+  std::vector<PartRun> runs = share(name);
+  if (runs.size() == 1) return write(name, from + runs[0].whole * size, runs[0].count * size);
+  std::vector<std::byte> part(size_t(num_bytes(tensor.type)));
+  for (const PartRun& run : runs)
+    std::memcpy(part.data() + run.part * size, from + run.whole * size, size_t(run.count * size));
+  write(name, part.data(), int64_t(part.size()));
+}
+
+void TensorStore::read_whole(const std::string& name, void* to) const {
+  const Tensor& tensor = find(name);
+  if (!tensor.layout.cuts.empty()) return gather(tensor, static_cast<std::byte*>(to));
+  if (leads()) read(name, to, num_elements(tensor.layout.global) * dtype_bytes(tensor.type.dtype));
+}
+
+// All ranks' pieces of their shares, and so on until there is nothing left.
+void TensorStore::gather(const Tensor& tensor, std::byte* to) const {
+  Communicator& world = ranks_->world();
+  int64_t ranks = world.size(), size = dtype_bytes(tensor.type.dtype), elements = num_elements(tensor.type.shape);
+  int64_t piece = std::clamp<int64_t>(kGatheredBytes / (ranks * size), 1, std::max<int64_t>(elements, 1));
+  std::vector<std::vector<PartRun>> shares;
+  for (int64_t rank = 0; rank < ranks && leads(); ++rank)
+    shares.push_back(share_of(tensor, ranks_->mesh().coordinates(rank)));
+  std::unique_ptr<Memory> received = backend_.allocate(ranks * piece * size);
+  std::vector<std::byte> host(leads() ? size_t(ranks * piece * size) : 0);
+  for (int64_t begin = 0; begin < elements; begin += piece) {
+    int64_t count = std::min(piece, elements - begin);
+    world.all_gather(static_cast<std::byte*>(tensor.data()) + begin * size, received->data(), count, tensor.type.dtype,
+                     backend_.queue(0));
+    if (!leads()) continue;
+    backend_.copy_out(host.data(), received->data(), ranks * count * size);
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      place(shares[size_t(rank)], begin, begin + count, host.data() + rank * count * size, to, size);
+  }
+  backend_.synchronize();  // before the memory goes
+  world.check();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,66 @@
+// Parameters and states of a run, on a backend; on a mesh, a rank's share of them. Tests:
+// tests/train/tensor_store_test.cpp, tests/exec/tensor_shares_test.cpp.
+#pragma once
+
+#include "backend/backend.h"
+#include "exec/mesh_ranks.h"
+#include "graph/part_runs.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+/// Parameters and states by name, shared by the programs of a run (training step, update, evaluation).
+class TensorStore {
+ public:
+  /// `ranks`: those of the mesh of which this one's tensors are the shares; must outlive the store.
+  explicit TensorStore(Backend& backend, const MeshRanks* ranks = nullptr) : backend_(backend), ranks_(ranks) {}
+
+  /// Makes those of the graph that do not exist yet, zeroed, in one piece of memory: a GPU gives each piece two MiB or
+  /// a multiple of that. Throws InternalError when one exists with another type or layout.
+  void make(const Graph& graph);
+  /// Takes another store's tensor as its own: the same memory.
+  void share(const TensorStore& other, const std::string& name);
+  bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
+  void* data(const std::string& name) const;
+  const ValueType& type(const std::string& name) const;
+  const Layout& layout(const std::string& name) const;
+  /// In the order in which they were made, of a graph that of its arguments.
+  const std::vector<std::string>& names() const { return names_; }
+  int64_t bytes() const;
+
+  /// The first `bytes` bytes of what is stored (all of it, or the rows before padding), or those from `offset` on, from
+  /// and to host memory.
+  void write(const std::string& name, const void* from, int64_t bytes, int64_t offset = 0);
+  void read(const std::string& name, void* to, int64_t bytes) const;
+
+  /// Whether this is the rank that reads and writes files for all.
+  bool leads() const { return !ranks_ || ranks_->rank() == 0; }
+  /// Where the elements of what is stored lie in the tensor of its global shape, padding left out: it comes last.
+  std::vector<PartRun> share(const std::string& name) const;
+  /// This rank's share, from the whole tensor of its global shape in host memory.
+  void write_share(const std::string& name, const void* whole);
+  /// The whole tensor of its global shape, for the rank that leads; `to` of the others may be null. All ranks call it.
+  void read_whole(const std::string& name, void* to) const;
+
+ private:
+  struct Tensor {
+    ValueType type;
+    Layout layout;
+    std::shared_ptr<Memory> memory;  // shared with others
+    int64_t offset = 0;
+    void* data() const { return static_cast<char*>(memory->data()) + offset; }
+  };
+  const Tensor& find(const std::string& name) const;
+  std::vector<PartRun> share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const;
+  void gather(const Tensor& tensor, std::byte* to) const;
+
+  Backend& backend_;
+  const MeshRanks* ranks_;  // null: one
+  std::map<std::string, Tensor> tensors_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,81 @@
+// Tensors of which every rank stores a share, from and to whole ones.
+#include "exec/tensor_store.h"
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/ranks/inprocess.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace tokamak {
+namespace {
+
+const Mesh kMesh{{{"data", 2}, {"tensor", 2}}};
+
+// A parameter 'w' of which a rank stores `stored`.
+Graph graph_of(const Shape& stored, const Shape& global, std::vector<Cut> cuts) {
+  Graph graph("store");
+  Layout layout = default_layout(Argument::Kind::kParameter, {DType::kF32, stored});
+  layout.global = global;
+  layout.cuts = std::move(cuts);
+  graph.add_argument(Argument::Kind::kParameter, "w", {DType::kF32, stored}, layout);
+  return graph;
+}
+
+std::vector<float> numbers(const Shape& shape) {
+  std::vector<float> values(size_t(num_elements(shape)));
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+void expect_round_trip(const Graph& graph) {
+  const Layout& layout = graph.arguments()[0].layout;
+  run_ranks(4, [&](Communicator& world) {
+    MeshRanks ranks(kMesh, world);
+    auto backend = cpu::make_backend();
+    TensorStore store(*backend, &ranks);
+    store.make(graph);
+    std::vector<float> written = numbers(layout.global), read(written.size(), -1.0f);
+    store.write_share("w", written.data());
+    store.read_whole("w", store.leads() ? read.data() : nullptr);
+    if (store.leads()) EXPECT_EQ(read, written);
+  });
+}
+
+TEST(TensorShares, ComeTogetherAgain) {
+  expect_round_trip(graph_of({4, 6}, {4, 6}, {}));
+  expect_round_trip(graph_of({2, 6}, {4, 6}, {{"data", 2, 0, 1}}));
+  expect_round_trip(graph_of({4, 3}, {4, 6}, {{"tensor", 2, 1, 3}}));
+  expect_round_trip(graph_of({2, 3}, {4, 6}, {{"tensor", 2, 1, 1}, {"data", 2, 0, 1}}));
+  expect_round_trip(graph_of({2}, {8}, {{"tensor", 2, 0, 2}, {"data", 2, 0, 1}}));
+}
+
+TEST(TensorShares, LeavePaddingOut) {
+  expect_round_trip(graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}}));
+  expect_round_trip(graph_of({2, 3}, {3, 3}, {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}}));  // one rank has nothing else
+}
+
+TEST(TensorShares, AreWhereTheWholeHasThem) {
+  Graph graph = graph_of({4, 3}, {5, 3}, {{"tensor", 2, 0, 1}});
+  run_ranks(4, [&](Communicator& world) {
+    MeshRanks ranks(kMesh, world);
+    auto backend = cpu::make_backend();
+    TensorStore store(*backend, &ranks);
+    store.make(graph);
+    store.write_share("w", numbers({5, 3}).data());
+    std::vector<float> got(12), expected = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    if (world.rank() % 2 == 1) expected = {13, 14, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    store.read("w", got.data(), 48);
+    EXPECT_EQ(got, expected);
+  });
+}
+
+// More than is sent at a time.
+TEST(TensorShares, MayBeLarge) {
+  int64_t columns = int64_t(9) << 18;
+  expect_round_trip(graph_of({2, columns}, {4, columns}, {{"data", 2, 0, 1}}));
+}
+
+}  // namespace
+}  // namespace tokamak
