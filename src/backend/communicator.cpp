@@ -65,7 +65,7 @@ std::string to_string(const CommunicatorCall& call) {
   switch (call.op) {
     case Op::kAllReduce:
     case Op::kReduceScatter:
-      return fmt::format("{}({}[{}], {})", name, type, call.count, call.reduction == Reduction::kSum ? "sum" : "max");
+      return fmt::format("{}({}[{}], {})", name, type, call.count, reduction_name(call.reduction));
     case Op::kAllGather:
     case Op::kAllToAll: return fmt::format("{}({}[{}])", name, type, call.count);
     case Op::kBroadcast: return fmt::format("{}({}[{}] of rank {})", name, type, call.count, call.root);

@@ -7,6 +7,7 @@
 #include "backend/queue.h"
 #include "backend/slot_tree.h"
 #include "base/communication_error.h"
+#include "graph/reduction.h"
 #include "graph/type.h"
 
 #include <memory>
@@ -16,8 +17,6 @@
 #include <vector>
 
 namespace tokamak {
-
-enum class Reduction : uint8_t { kSum, kMax };
 
 /// One call, as far as it must fit the calls of other ranks.
 struct CommunicatorCall {

@@ -127,10 +127,10 @@ class Maker {
     DType dtype = from.dtype;
     Queue queue = backend_.queue(stream_);
     if (node_.op == &op::all_reduce) {
-      bool largest = node_.attrs.get_string("reduction") == "max";
+      Reduction reduction = parse_reduction(node_.attrs.get_string("reduction"));
       return {from, to, nullptr,
               [=, &axis, count = num_elements(from.shape)](const void* x, void* y) {
-                axis.all_reduce(x, y, count, dtype, largest ? Reduction::kMax : Reduction::kSum, queue);
+                axis.all_reduce(x, y, count, dtype, reduction, queue);
               },
               nullptr};
     }

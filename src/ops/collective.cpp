@@ -51,9 +51,7 @@ void check_axis(const NodeSpec& spec) {
 
 std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
   check_axis(spec);
-  const std::string& reduction = spec.attrs.get_string("reduction");
-  if (reduction != "sum" && reduction != "max")
-    user_error("[all_reduce] expected the reduction to be sum or max, got '{}'", reduction);
+  parse_reduction(spec.attrs.get_string("reduction"));
   return spec.inputs;
 }
 // Every input with its dim made of `times` as many and cut into `into` parts.
@@ -87,10 +85,8 @@ std::vector<ValueType> infer_part(const NodeSpec& spec) {
   return {type};
 }
 
-// The sum or maximum of all ranks' inputs.
-HostTensor reduced(const Node& node, Tensors in) {
-  const Attr* reduction = node.attrs.find("reduction");
-  bool largest = reduction && std::get<std::string>(*reduction) == "max";
+HostTensor reduced(Tensors in, Reduction reduction) {
+  bool largest = reduction == Reduction::kMax;
   HostTensor all = *in[0];
   for (const HostTensor* x : in.subspan(1))
     for (int64_t i = 0; i < all.size(); ++i) all[i] = largest ? std::max(all[i], (*x)[i]) : all[i] + (*x)[i];
@@ -112,10 +108,10 @@ HostTensor gathered(Tensors in, CutDim at) {
 }
 
 void reduce_together(const Node& node, size_t, Tensors in, std::span<HostTensor> out) {
-  for (HostTensor& y : out) y.data = reduced(node, in).data;
+  for (HostTensor& y : out) y.data = reduced(in, parse_reduction(node.attrs.get_string("reduction"))).data;
 }
 void scatter_together(const Node& node, size_t i, Tensors in, std::span<HostTensor> out) {
-  HostTensor sum = reduced(node, in);
+  HostTensor sum = reduced(in, Reduction::kSum);
   CutDim at = cut_dims(node.attrs)[i];
   for (size_t r = 0; r < out.size(); ++r) take_part(sum, at, int64_t(out.size()), int64_t(r), out[r]);
 }
@@ -231,8 +227,8 @@ void set_cut_dims(Attrs& attrs, const std::vector<CutDim>& at) {
   if (any_blocks || attrs.find("blocks")) attrs.set("blocks", blocks);
 }
 
-ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Combine reduction) {
-  std::string name = reduction == Combine::kMax ? "max" : "sum";
+ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Reduction reduction) {
+  std::string name(reduction_name(reduction));
   return g.add1(op::all_reduce, {x}, {{"axis", axis.name}, {"reduction", name}, {"size", axis.size}});
 }
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to) {

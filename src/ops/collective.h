@@ -11,6 +11,7 @@
 
 #include "graph/mesh.h"
 #include "graph/op_def.h"
+#include "graph/reduction.h"
 
 namespace tokamak {
 
@@ -23,8 +24,6 @@ extern const OpDef all_gather;      // x0, x1, ...: parts of a dim -> all of it
 extern const OpDef all_to_all;      // a part of from_dim -> all of it, but of dim this rank's part
 extern const OpDef part;            // x, a rank's coordinate f32[] -> its part of dim. No collective.
 }  // namespace op
-
-enum class Combine : uint8_t { kSum, kMax };
 
 /// Where a dim is cut.
 struct CutDim {
@@ -45,7 +44,7 @@ struct DimParts {
 };
 DimParts parts_of(const Shape& whole, CutDim at, int64_t parts);
 
-ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Combine reduction);
+ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Reduction reduction);
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to);
 ValueId all_gather(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from);
 ValueId all_to_all(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from, CutDim to);

@@ -76,7 +76,7 @@ class Mover {
   }
   bool reduce(size_t axis) {
     if (!value_.at[axis].is_term()) return false;
-    Combine reduction = value_.at[axis].kind == Kind::kMax ? Combine::kMax : Combine::kSum;
+    Reduction reduction = value_.at[axis].kind == Kind::kMax ? Reduction::kMax : Reduction::kSum;
     return become(axis, {}, all_reduce(g_, value_.value, mesh_.axes[axis], reduction));
   }
   bool gather(size_t axis) {

@@ -86,9 +86,9 @@ const Case kCases[] = {
      [](auto& g, ValueId x) {
        return together(g, x, op::all_gather, {{1}, {1, 2}}, kTensor);
      }},
-    {"sum", {DType::kF32, {5, 3}}, [](auto& g, ValueId x) { return all_reduce(g, x, kTensor, Combine::kSum); }},
-    {"sum_bf16", {DType::kBF16, {7}}, [](auto& g, ValueId x) { return all_reduce(g, x, kData, Combine::kSum); }},
-    {"max", {DType::kF32, {}}, [](auto& g, ValueId x) { return all_reduce(g, x, kTensor, Combine::kMax); }},
+    {"sum", {DType::kF32, {5, 3}}, [](auto& g, ValueId x) { return all_reduce(g, x, kTensor, Reduction::kSum); }},
+    {"sum_bf16", {DType::kBF16, {7}}, [](auto& g, ValueId x) { return all_reduce(g, x, kData, Reduction::kSum); }},
+    {"max", {DType::kF32, {}}, [](auto& g, ValueId x) { return all_reduce(g, x, kTensor, Reduction::kMax); }},
     {"scatter_rows", {DType::kF32, {6, 2}}, [](auto& g, ValueId x) { return reduce_scatter(g, x, kTensor, {0}); }},
     {"scatter_columns", {DType::kF32, {2, 6}}, [](auto& g, ValueId x) { return reduce_scatter(g, x, kTensor, {1}); }},
     {"scatter_blocks",
@@ -132,7 +132,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, CollectiveKernel, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(CollectiveKernel, NeedsRanks) {
-  Graph graph = graph_of({DType::kF32, {2}}, [](auto& g, ValueId x) { return all_reduce(g, x, kData, Combine::kSum); });
+  Graph graph =
+      graph_of({DType::kF32, {2}}, [](auto& g, ValueId x) { return all_reduce(g, x, kData, Reduction::kSum); });
   EXPECT_THROW(run_on_cpu(graph, random_arguments(graph)), std::exception);
 }
 

@@ -57,9 +57,9 @@ using Ranks = std::vector<std::vector<double>>;
 
 TEST(Collective, AllReduceGivesAllTheSumOrTheMaximum) {
   Ranks x = {{1, 5, -3}, {2, -4, -1}};
-  EXPECT_EQ(run({3}, x, [](auto& g, ValueId v) { return all_reduce(g, v, kAxis, Combine::kSum); }),
+  EXPECT_EQ(run({3}, x, [](auto& g, ValueId v) { return all_reduce(g, v, kAxis, Reduction::kSum); }),
             (Ranks{{3, 1, -4}, {3, 1, -4}}));
-  EXPECT_EQ(run({3}, x, [](auto& g, ValueId v) { return all_reduce(g, v, kAxis, Combine::kMax); }),
+  EXPECT_EQ(run({3}, x, [](auto& g, ValueId v) { return all_reduce(g, v, kAxis, Reduction::kMax); }),
             (Ranks{{2, 5, -1}, {2, 5, -1}}));
 }
 
@@ -143,7 +143,7 @@ TEST(Collective, TellsWhatARankSends) {
   GraphBuilder g(graph);
   MeshAxis axis{"data", 4};
   ValueId x = g.input("x", {DType::kF32, {8, 100}});
-  all_reduce(g, x, axis, Combine::kSum);
+  all_reduce(g, x, axis, Reduction::kSum);
   reduce_scatter(g, x, axis, {0});
   all_gather(g, x, axis, {0});
   all_to_all(g, x, axis, {0}, {1});
@@ -159,7 +159,7 @@ TEST(Collective, ActsOnItsAxis) {
   Graph graph;
   GraphBuilder g(graph);
   ValueId x = g.input("x", {DType::kF32, {4}});
-  all_gather(g, all_reduce(g, x, {"data", 2}, Combine::kSum), {"tensor", 2}, {0});
+  all_gather(g, all_reduce(g, x, {"data", 2}, Reduction::kSum), {"tensor", 2}, {0});
   auto effects = effects_of(graph);
   EXPECT_EQ(effects["data"], (std::vector<const OpDef*>{&op::all_reduce}));
   EXPECT_EQ(effects["tensor"], (std::vector<const OpDef*>{&op::all_gather}));
@@ -190,7 +190,7 @@ TEST(InterpretRanks, RefusesAnotherMesh) {
   Graph graph;
   GraphBuilder g(graph);
   ValueType type{DType::kF32, {2}};
-  graph.add_result("y", all_reduce(g, g.input("x", type), {"data", 2}, Combine::kSum));
+  graph.add_result("y", all_reduce(g, g.input("x", type), {"data", 2}, Reduction::kSum));
   std::vector<std::vector<HostTensor>> arguments(4, {HostTensor(type)});
   expect_user_error(
       [&] {
@@ -211,8 +211,8 @@ TEST(InterpretRanks, RunsEveryGroupOfRanksByItself) {
   GraphBuilder g(graph);
   ValueType type{DType::kF32, {}};
   ValueId x = g.input("x", type);
-  graph.add_result("rows", all_reduce(g, x, mesh.axes[1], Combine::kSum));
-  graph.add_result("columns", all_reduce(g, x, mesh.axes[0], Combine::kSum));
+  graph.add_result("rows", all_reduce(g, x, mesh.axes[1], Reduction::kSum));
+  graph.add_result("columns", all_reduce(g, x, mesh.axes[0], Reduction::kSum));
   std::vector<std::vector<HostTensor>> arguments;
   for (double rank = 0; rank < 6; ++rank) arguments.push_back({HostTensor(type, {rank})});
   std::vector<Interpretation> ranks = interpret_ranks(graph, mesh, arguments);

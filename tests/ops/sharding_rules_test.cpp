@@ -113,7 +113,7 @@ HostTensor put_together(const Whole& whole, const WayToCut& cut, size_t i, const
     return of_output[0];
   }
   return run_together(of_output, [&](auto& g, ValueId x, const MeshAxis& axis) {
-    return all_reduce(g, x, axis, rest == Factor::Rest::kMax ? Combine::kMax : Combine::kSum);
+    return all_reduce(g, x, axis, rest == Factor::Rest::kMax ? Reduction::kMax : Reduction::kSum);
   });
 }
 
