@@ -90,6 +90,8 @@ void visit(FieldList& v, MeshConfig& c) {
   v("tensor", c.tensor, "ranks that each matrix is divided over", between(1, kMost));
   v("zero", c.zero, "also divided over data: 1 optimizer states, 2 and sums of gradients, 3 and parameters",
     between(0, 3));
+  v("bucket_mib", c.bucket_mib, "MiB up to which collectives of gradients and parameters are joined; 0: none are",
+    between(0, kMost));
 }
 
 void visit(FieldList& v, RunConfig& c) {

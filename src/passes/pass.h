@@ -18,6 +18,7 @@ struct PassContext : Platform {
   bool low_parameters = false;  // whether the graph may say in which float type its parameters are stored
   Mesh mesh = {};               // that the step is divided over
   int64_t zero = 0;             // mesh.zero
+  int64_t bucket_mib = 0;       // mesh.bucket_mib
 };
 
 enum class Stage : uint8_t { kForward, kStep };        // before and after differentiation
@@ -30,7 +31,7 @@ struct Pass {
   bool (*enabled)(const PassContext&);      // by options and target, beside is_enabled
   bool (*run)(Graph&, const PassContext&);  // returns whether the graph changed
   std::string_view summary;                 // one line for docs/cli.md
-  bool adds_effects = false;                // it appends nodes with effects; no other pass may
+  bool changes_effects = false;             // it appends, joins or moves nodes with effects; no other pass may
 };
 
 /// All passes in the order in which they run.

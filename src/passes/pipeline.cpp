@@ -3,6 +3,7 @@
 #include "passes/apply_recompute.h"
 #include "passes/attention_sums.h"
 #include "passes/autocast.h"
+#include "passes/bucket.h"
 #include "passes/choose_recompute.h"
 #include "passes/chunked_classifier.h"
 #include "passes/decompose_attention.h"
@@ -56,6 +57,8 @@ constexpr Pass kPasses[] = {
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
     {"gather_low", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && low_precision(c); },
      gather_low, "gathers parameters that are only read in bf16 or f16 in that type"},
+    {"bucket", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && c.bucket_mib > 0; }, bucket,
+     "collectives of many gradients or parameters become one, and parameters are gathered ahead", true},
     {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
     {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == Precision::kTf32; }, tf32,

@@ -50,7 +50,7 @@ bool run_pass(const Pass& pass, Graph& graph, const PassContext& context) {
     const auto effects = effects_of(graph);
     if (!pass.run(graph, context)) return false;
     verify(graph);
-    TOKAMAK_CHECK(pass.adds_effects || effects_of(graph) == effects,
+    TOKAMAK_CHECK(pass.changes_effects || effects_of(graph) == effects,
                   "nodes with effects were dropped, repeated or reordered");
     return true;
   } catch (const std::exception& error) {  // a user's mistake has been found before the first pass

@@ -1,0 +1,32 @@
+// bucket: collectives of one kind (op, axis, reduction, type, phase) become one of several tensors, up to
+// mesh.bucket_mib, so that a latency is paid once for many of them. Two ways:
+//
+//   What is read late, as gradients are, waits for the next of its kind and goes with the last one:
+//
+//     %4 = all_reduce(%3)
+//     ... = f(%2)             ->       ... = f(%2)
+//     %6 = all_reduce(%5)              %4, %6 = all_reduce(%3, %5)
+//
+//   What can be had early, parameters that ZeRO cuts, goes with the first one, one bucket ahead of what reads it:
+//
+//     %3 = all_gather(p0)              %3 = all_gather(p0)
+//     ... = f(%3)             ->       %4, %5 = all_gather(p1, p2)
+//     %4 = all_gather(p1)              ... = f(%3)
+//     ... = g(%4)                      ... = g(%4)
+//     %5 = all_gather(p2)
+//
+// With a memory budget, parameters are gathered at most a sixteenth of it at a time. This pass decides the order of
+// collectives on an axis, the same for all ranks. Exact. Tests: tests/passes/bucket_test.cpp, bucket_random_test.cpp.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace tokamak {
+
+/// With buckets of so many bytes, gathers of so many; what is larger by itself is left alone.
+bool bucket_graph(Graph& graph, int64_t bytes, int64_t gathered_bytes);
+
+/// The same, with what mesh.bucket_mib and the memory budget say.
+bool bucket(Graph& graph, const PassContext& context);
+
+}  // namespace tokamak

@@ -1,0 +1,64 @@
+// The property that bucket must have: on every rank the graph computes what it did before, to the bit.
+#include "passes/bucket.h"
+#include "tests/e2e/random_model.h"
+#include "tests/passes/random_cuts.h"
+#include "tests/passes/sharded_run.h"
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+constexpr uint32_t kBaseSeed = 20260612;
+constexpr int kGraphs = 1500;
+
+// Where two graphs give something else on the ranks of the mesh; or nothing.
+std::string find_difference(const Graph& graph, const Graph& other, const Mesh& mesh,
+                            const std::vector<HostTensor>& arguments) {
+  auto ranks = arguments_of_ranks(graph, mesh, arguments);
+  std::vector<Interpretation> expected = interpret_ranks(graph, mesh, ranks), got = interpret_ranks(other, mesh, ranks);
+  for (size_t rank = 0; rank < expected.size(); ++rank) {
+    for (size_t i = 0; i < expected[rank].results.size(); ++i)
+      if (got[rank].results[i].data != expected[rank].results[i].data)
+        return fmt::format("result {} differs on rank {}", i, rank);
+    for (size_t i = 0; i < expected[rank].updates.size(); ++i)
+      if (got[rank].updates[i].data != expected[rank].updates[i].data)
+        return fmt::format("update {} differs on rank {}", i, rank);
+  }
+  return {};
+}
+
+int count_joined(const Graph& graph) {
+  return int(std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                           [](const Node& node) { return node.op->together && node.inputs.size() > 1; }));
+}
+
+TEST(RandomBuckets, ComputeWhatTheGraphDoes) {
+  static constexpr int64_t kBytes[] = {40, 400, 4000, 400000};
+  int failures = 0, joined = 0, moved = 0;
+  for (uint32_t seed = kBaseSeed; seed < kBaseSeed + kGraphs && failures < 3; ++seed) {
+    Graph graph = RandomModel(seed).make();
+    std::mt19937 random(seed);
+    Mesh mesh = random_mesh(random);
+    Graph sharded = shard_graph(graph, mesh, random_cuts(graph, mesh, random)), bucketed = sharded;
+    std::string fault;
+    try {
+      bool changed = bucket_graph(bucketed, kBytes[below(random, 4)], kBytes[below(random, 4)]);
+      verify(bucketed);
+      fault = find_difference(sharded, bucketed, mesh, arguments_of(graph, seed));
+      joined += count_joined(bucketed);
+      moved += changed && count_joined(bucketed) == 0;
+    } catch (const std::exception& error) {
+      fault = error.what();
+    }
+    if (fault.empty()) continue;
+    ++failures;
+    ADD_FAILURE() << "seed " << seed << ": " << fault << "\n" << print(sharded) << "became\n" << print(bucketed);
+  }
+  EXPECT_GT(joined, 200);
+  EXPECT_GT(moved, 20) << "gathers that run ahead by themselves";
+}
+
+}  // namespace
+}  // namespace tokamak::test
