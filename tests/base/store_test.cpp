@@ -15,6 +15,7 @@
 #include "base/socket.h"
 #include "base/system.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/rank_threads.h"
 
 namespace tokamak {
 namespace {
@@ -27,15 +28,6 @@ StoreClient::Options options(int port, int rank, int world, double seconds = 20)
 
 // A port that nobody listens on.
 int free_port() { return port_of(listen_on(kHost, 0).get()); }
-
-// Runs body(rank) on as many threads.
-template <class Body>
-void on_ranks(int world, const Body& body) {
-  std::vector<std::future<void>> ranks;
-  for (int rank = 0; rank < world; ++rank)
-    ranks.push_back(std::async(std::launch::async, [&body, rank] { body(rank); }));
-  for (std::future<void>& rank : ranks) rank.get();
-}
 
 std::string failure_of(const std::function<void()>& body) {
   try {
@@ -52,7 +44,7 @@ bool has(const std::string& text, const std::string& piece) { return text.find(p
 
 TEST(Store, RanksExchangeAndWaitForValues) {
   StoreServer server(kHost, 0, 4, "secret");
-  on_ranks(4, [&](int rank) {
+  test::on_threads(4, [&](int rank) {
     StoreClient client(options(server.port(), rank, 4));
     for (int round = 0; round < 20; ++round) {
       auto all = client.exchange("round", rank, 4, std::to_string(rank * 100 + round));
@@ -77,7 +69,7 @@ TEST(Store, RanksExchangeAndWaitForValues) {
 TEST(Store, LateRanksAreWaitedFor) {
   int port = free_port();
   std::atomic<int> joined = 0;
-  on_ranks(3, [&](int rank) {
+  test::on_threads(3, [&](int rank) {
     // Rank 0, which serves, comes last.
     std::this_thread::sleep_for(std::chrono::milliseconds(150 * (2 - rank)));
     Rendezvous rendezvous({"test", rank, 3, rank, kHost, port, "secret"}, 20);
@@ -90,7 +82,7 @@ TEST(Store, LateRanksAreWaitedFor) {
 
 TEST(Store, RanksThatDoNotComeAreNamed) {
   int port = free_port();
-  on_ranks(2, [&](int rank) {
+  test::on_threads(2, [&](int rank) {
     std::string why = failure_of([&] { Rendezvous rendezvous({"test", rank, 4, rank, kHost, port, "s"}, 0.5); });
     EXPECT_TRUE(has(why, "[rendezvous] expected 4 ranks") && has(why, "have not come: 2, 3")) << why;
   });
@@ -213,7 +205,7 @@ TEST(Store, Rank0ThatIsGone) {
 TEST(Store, FailReachesAllRanksWithOneMessage) {
   StoreServer server(kHost, 0, 4, "secret");
   std::atomic<int> told = 0;
-  on_ranks(4, [&](int rank) {
+  test::on_threads(4, [&](int rank) {
     StoreClient client(options(server.port(), rank, 4));
     std::promise<std::string> reason;
     int subscription = client.on_failure([&](const std::string& why) { reason.set_value(why); });

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/codegen/function.h"
 #include "backend/cuda/device_types.h"
+#include "base/divide.h"
 
 #include <fmt/core.h>
 
@@ -12,8 +13,6 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kMostRows = 8;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Shape {
   int threads = 256;
@@ -29,13 +28,13 @@ Shape shape_of(const MatmulProblem& p) {
   Shape shape;
   if (p.trans_b) {
     shape.rows_per_warp = p.m > 2 ? 2 : 4;
-    shape.blocks = divide_up(p.n, shape.threads / 32 * shape.rows_per_warp);
+    shape.blocks = ceil_div(p.n, shape.threads / 32 * shape.rows_per_warp);
     return shape;
   }
   int64_t vector = 16 / dtype_bytes(p.input);
   for (int64_t lanes : {8, 4, 2}) {
     shape.columns = int(lanes * vector);
-    shape.blocks = divide_up(p.n, shape.columns);
+    shape.blocks = ceil_div(p.n, shape.columns);
     int64_t threads = int64_t(std::bit_floor(uint64_t(std::max<int64_t>(1, p.k * lanes / kLoads))));
     shape.threads = int(std::clamp<int64_t>(threads, 64, p.m > 1 ? 512 : 1024));
     if (shape.blocks >= kBlocks) break;

@@ -4,29 +4,17 @@
 #include "base/error.h"
 #include "base/rendezvous.h"
 #include "tests/support/communicator_suite.h"
+#include "tests/support/rank_threads.h"
 #include "tests/support/spawn_ranks.h"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <future>
 
 namespace tokamak::test {
 namespace {
 
 constexpr const char* kNoGloo = "this program was built without Gloo";
-
-// Each rank a thread with a world of its own by Gloo: starting processes takes longer.
-void on_threads(int ranks, const std::function<void(StoreClient& store)>& body) {
-  StoreServer server("127.0.0.1", 0, ranks, "t");
-  std::vector<std::future<void>> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.push_back(std::async(std::launch::async, [&, rank] {
-      StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = rank, .world = ranks, .token = "t"});
-      body(store);
-    }));
-  for (std::future<void>& thread : threads) thread.get();
-}
 
 void run_suite(StoreClient& store) {
   auto world = make_gloo_world(store, {.address = "127.0.0.1"});
@@ -40,9 +28,10 @@ void run_suite(StoreClient& store) {
 
 class GlooSuite : public testing::TestWithParam<int> {};
 
+// Each a world of its own: starting processes takes longer.
 TEST_P(GlooSuite, IsRightOnThreads) {
   if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
-  on_threads(GetParam(), run_suite);
+  with_stores(GetParam(), run_suite);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gloo, GlooSuite, testing::Values(1, 3, 8));
@@ -65,7 +54,7 @@ TEST(Gloo, WrongCallsEndInAnErrorOnAllRanks) {
   if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
   for (int ranks : {2, 4})
     for (const WrongCase& wrong : wrong_cases())
-      on_threads(ranks, [&](StoreClient& store) {
+      with_stores(ranks, [&](StoreClient& store) {
         std::unique_ptr<Backend> backend = cpu::make_backend();
         expect_communication_error(wrong, [&] {
           // Four that all send first wait in a circle.

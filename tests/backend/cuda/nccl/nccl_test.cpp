@@ -6,13 +6,14 @@
 #include "base/rendezvous.h"
 #include "tests/support/communicator_suite.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/rank_threads.h"
 #include "tests/support/spawn_ranks.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <csignal>
-#include <future>
+#include <thread>
 
 namespace tokamak::test {
 namespace {
@@ -35,18 +36,7 @@ void on_gpu(StoreClient& store, int device, double seconds, const Body& body) {
   body({*world, *backend, backend->queue(0)});
 }
 
-void with_stores(int ranks, const std::function<void(StoreClient& store)>& body) {
-  StoreServer server("127.0.0.1", 0, ranks, "t");
-  std::vector<std::future<void>> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.push_back(std::async(std::launch::async, [&, rank] {
-      StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = rank, .world = ranks, .token = "t"});
-      body(store);
-    }));
-  for (std::future<void>& thread : threads) thread.get();
-}
-
-void on_threads(int ranks, const Body& body, double seconds = 120) {
+void on_gpus(int ranks, const Body& body, double seconds = 120) {
   with_stores(ranks, [&](StoreClient& store) { on_gpu(store, store.rank(), seconds, body); });
 }
 
@@ -64,7 +54,7 @@ class NcclSuite : public testing::TestWithParam<int> {};
 
 TEST_P(NcclSuite, IsRightOnThreads) {
   if (std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
-  on_threads(GetParam(), run_suite);
+  on_gpus(GetParam(), run_suite);
 }
 
 TEST_P(NcclSuite, IsRightOnProcesses) {
@@ -79,7 +69,7 @@ TEST_P(NcclSuite, IsRightOnProcesses) {
 // As the second run of a program: recorded once, with messages and ordered sums, and replayed.
 TEST_P(NcclSuite, CallsAreRecorded) {
   if (std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
-  on_threads(GetParam(), [](const SuiteRank& rank) {
+  on_gpus(GetParam(), [](const SuiteRank& rank) {
     constexpr int64_t kCount = 1000;
     int size = rank.world.size();
     auto x = rank.backend.allocate(kCount * 4), y = rank.backend.allocate(kCount * 4 * size);
@@ -129,7 +119,7 @@ std::string failure_of(const std::function<void()>& body) {
 // Rank 0 waits in its queue, where no host can tell it.
 TEST(GpuNccl, AbortEndsWorkThatIsUnderWay) {
   if (std::string why = obstacle(2); !why.empty()) GTEST_SKIP() << why;
-  on_threads(2, [](const SuiteRank& rank) {
+  on_gpus(2, [](const SuiteRank& rank) {
     rank.world.barrier(rank.queue);
     rank.backend.synchronize();
     rank.world.compare_calls(false);
@@ -150,7 +140,7 @@ TEST(GpuNccl, AbortEndsWorkThatIsUnderWay) {
 
 TEST(GpuNccl, WorkThatDoesNotEndIsGivenUp) {
   if (std::string why = obstacle(2); !why.empty()) GTEST_SKIP() << why;
-  on_threads(
+  on_gpus(
       2,
       [](const SuiteRank& rank) {
         rank.world.barrier(rank.queue);
