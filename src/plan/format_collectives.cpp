@@ -1,50 +1,33 @@
+#include "plan/communication.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
 
 #include <fmt/core.h>
 
-#include <map>
-#include <tuple>
-
 namespace tokamak {
 namespace {
 
-struct Line {
-  int count = 0;
-  double link_bytes = 0, seconds = 0;
-
-  void add(const Launch& launch) {
-    ++count;
-    link_bytes += launch.cost.link_bytes;
-    seconds += launch.seconds;
-  }
-};
-
-std::string format_line(std::string_view op, std::string_view axis, std::string_view output, const Line& line) {
-  return fmt::format("{:<16} {:<10} {:<22} {:>5} {:>12} {:>11.3f}\n", op, axis, output, line.count,
-                     format_bytes(line.link_bytes), line.seconds * 1e3);
+std::string format_line(std::string_view op, std::string_view axis, const Communication& sum) {
+  return fmt::format("{:<15} {:<11} {:>5} {:>7} {:>12} {:>10.3f} {:>10.3f} {:>10.3f}\n", op, axis, sum.collectives,
+                     sum.tensors, format_bytes(sum.link_bytes), sum.seconds * 1e3, (sum.seconds - sum.exposed) * 1e3,
+                     sum.exposed * 1e3);
 }
 
 }  // namespace
 
 std::string format_collectives(const Plan& plan) {
-  std::map<std::tuple<std::string, std::string, std::string>, Line> lines;  // by op, axis and what it gives
-  Line total;
-  for (const Launch& launch : plan.launches) {
-    const Node& node = plan.graph.nodes()[size_t(launch.node)];
-    if (!node.op->together) continue;
-    std::string axis = fmt::format("{}:{}", node.attrs.get_string("axis"), node.attrs.get_int("size"));
-    lines[{std::string(node.op->name), axis, to_string(plan.graph.type(node.outputs[0]))}].add(launch);
-    total.add(launch);
+  std::vector<Communication> sums = sum_communication(plan, simulate(plan));
+  if (sums.empty()) return {};
+  std::string text = fmt::format("{:<15} {:<11} {:>5} {:>7} {:>12} {:>10} {:>10} {:>10}\n", "collective", "axis",
+                                 "count", "tensors", "sent", "ms", "hidden ms", "exposed ms");
+  Communication all;
+  for (const Communication& sum : sums) {
+    text += format_line(sum.op, axis_label(sum), sum);
+    all.add(sum);
   }
-  if (lines.empty()) return {};
-  std::string text = fmt::format("{:<16} {:<10} {:<22} {:>5} {:>12} {:>11}\n", "collective", "axis", "output", "count",
-                                 "sent", "predict. ms");
-  for (const auto& [key, line] : lines) {
-    const auto& [op, axis, output] = key;
-    text += format_line(op, axis, output, line);
-  }
-  return text + format_line("total", "", "", total);
+  text += format_line("total", "", all);
+  return text + fmt::format("predicted {:.3f} ms, of which {:.1f}% are exposed communication\n", plan.seconds * 1e3,
+                            plan.seconds > 0 ? 100 * all.exposed / plan.seconds : 0);
 }
 
 }  // namespace tokamak

@@ -59,13 +59,14 @@ Plan make_plan(Graph graph, const Platform& platform, int streams) {
   Plan plan;
   plan.graph = separate_updates(std::move(graph));
   price_launches(plan, platform);
-  StreamSchedule schedule = schedule_streams(plan.graph, plan.launches, streams);
+  StreamChoice choice{.side = streams > 1, .communication = platform.target.streams > 1};
+  StreamSchedule schedule = schedule_streams(plan.graph, plan.launches, choice);
   place_values(plan, schedule);
   count_arguments(plan);
   order_streams(plan, schedule);
   verify_streams(plan);
   count_scratch(plan, *platform.kernels);
-  plan.seconds = end_of_timeline(plan);
+  plan.seconds = end_of_timeline(simulate(plan));
   return plan;
 }
 

@@ -25,8 +25,8 @@ struct Block {
 
 /// Launches of one stream run one after the other, beside those of the others.
 struct PlannedStream {
-  std::string name;           // "compute", "side"
-  int resource = 0;           // what its launches keep busy: 0, the device's units; shared with streams of the same
+  std::string name;           // "compute", "side", "communication"
+  int resource = 0;           // what its launches keep busy: 0, the device's units, 1, links to other ranks
   bool ends_with_run = true;  // before whatever is asked for after the run; else it may reach into the next run
 };
 
@@ -36,6 +36,7 @@ struct Launch {
   Cost cost;
   double seconds = 0;         // predicted on the target
   bool memory_bound = false;  // the prediction is limited by bandwidth
+  double memory_share = 0;    // of a collective: of the device's memory bandwidth, which it takes from what runs beside
   int stream = 0;             // index into streams
   std::vector<int> after;     // launches of other streams that must be done before; only what does not follow
   // Streams that reach into this run and of which the run before must be done.
@@ -71,7 +72,8 @@ struct Plan {
 /// Orders (as the graph does), places and prices everything. Offsets are multiples of kArenaAlignment. Results stay
 /// alive to the end. An argument's storage is written only by its own update, after the last reader of its old value. A
 /// result or an update that is the old value of an updated argument gets a copy appended to the graph, and every update
-/// its own constant. With `streams` = 2 some launches go on a second stream (plan/streams.h).
+/// its own constant. With `streams` = 2 some launches go on a side stream, and on a target of several streams
+/// collectives on one of their own (plan/streams.h).
 Plan make_plan(Graph graph, const Platform& platform, int streams = 1);
 
 /// Predicted seconds of one kernel: as it was measured, else the larger of arithmetic and memory time, plus the launch.

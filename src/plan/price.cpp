@@ -38,6 +38,7 @@ Launch price(const Graph& graph, int node, const Platform& platform) {
   if (const auto& measured = platform.tuning.measured_seconds; !measured.empty())
     if (auto at = measured.find(kernel_key(graph, kernel)); at != measured.end())
       launch.seconds = at->second / (is_low_precision(graph, kernel) ? target.sustained_share : 1);
+  if (kernel.op->together) launch.memory_share = launch.cost.bytes / target.memory_bandwidth / launch.seconds;
   return launch;
 }
 

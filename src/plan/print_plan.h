@@ -23,8 +23,8 @@ std::string print_plan(const Plan& plan);
 /// With `measured`, the seconds that each of the plan's launches took, also those and the rate that they make.
 std::string format_kernels(const Plan& plan, size_t max_lines = 40, std::span<const double> measured = {});
 
-/// Table of the plan's collectives, equal ones in one line: axis, count, what a rank sends, predicted ms; nothing when
-/// there are none.
+/// Table of the plan's collectives by op and axis: how many, of how many tensors, what a rank sends, predicted ms and
+/// which of those other work hides; then the predicted time of the run. Nothing when there are none.
 std::string format_collectives(const Plan& plan);
 
 /// The op's name; for a group its kind and the ops in it, shortened: flat[mul add*2 gelu].

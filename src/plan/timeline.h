@@ -5,9 +5,20 @@
 
 namespace tokamak {
 
-/// Seconds from the beginning of a run to the end of its last launch. A launch begins when its stream is free and what
-/// it waits for is done. Launches that run at the same time on streams of one resource get equal shares of it; those of
-/// different resources do not slow each other down. With one stream this is the sum of the launches.
-double end_of_timeline(const Plan& plan);
+/// When a launch runs, in seconds from the beginning of the run.
+struct Span {
+  double begin = 0, end = 0;
+};
+
+/// By launch. A launch begins when its stream is free and what it waits for is done. Launches that run at the same time
+/// on streams of one resource get equal shares of it. Beside a launch of another resource they go on at the rate that
+/// its memory_share leaves them; it is not slowed down by them. With one stream each begins where the last one ended.
+std::vector<Span> simulate(const Plan& plan);
+
+/// Seconds from the beginning of a run to the end of its last launch.
+double end_of_timeline(const std::vector<Span>& timeline);
+
+/// By launch: for a collective the seconds in which nothing but collectives runs, for others 0.
+std::vector<double> exposed_seconds(const Plan& plan, const std::vector<Span>& timeline);
 
 }  // namespace tokamak

@@ -119,7 +119,7 @@ TEST(Streams, OperandsStayUntilTheOtherStreamHasDoneAsMuch) {
   EXPECT_EQ(last_of_block(plan, 4), 2);
   // db (3) begins when node 2 is over and takes as long as node 5, neg (4) after it as long as node 6. What comes last
   // is done when the update (9, 10) reads it.
-  StreamSchedule schedule = schedule_streams(plan.graph, plan.launches, 2);
+  StreamSchedule schedule = schedule_streams(plan.graph, plan.launches, {.side = true});
   EXPECT_EQ(schedule.done, (std::vector<int>{0, 2, 2, 5, 6, 5, 6, 9, 10, 9, 10, 11}));
 }
 

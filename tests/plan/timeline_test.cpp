@@ -9,10 +9,11 @@ struct Timed {
   int stream;
   double seconds;
   std::vector<int> after = {};
+  double memory_share = 0;
 };
 
 // A plan of launches alone; what they launch does not matter here.
-double end_of(const std::vector<Timed>& launches, std::vector<PlannedStream> streams) {
+Plan plan_of(const std::vector<Timed>& launches, std::vector<PlannedStream> streams) {
   Plan plan;
   plan.streams = std::move(streams);
   for (const Timed& timed : launches) {
@@ -20,8 +21,13 @@ double end_of(const std::vector<Timed>& launches, std::vector<PlannedStream> str
     launch.stream = timed.stream;
     launch.seconds = timed.seconds;
     launch.after = timed.after;
+    launch.memory_share = timed.memory_share;
   }
-  return end_of_timeline(plan);
+  return plan;
+}
+
+double end_of(const std::vector<Timed>& launches, std::vector<PlannedStream> streams) {
+  return end_of_timeline(simulate(plan_of(launches, std::move(streams))));
 }
 
 const std::vector<PlannedStream> kShared{{"compute"}, {"side"}};
@@ -46,6 +52,20 @@ TEST(Timeline, StreamsOfOneResourceShareIt) {
 TEST(Timeline, StreamsOfDifferentResourcesDoNot) {
   EXPECT_DOUBLE_EQ(end_of({{0, 3}, {1, 1}}, kApart), 3);
   EXPECT_DOUBLE_EQ(end_of({{0, 3}, {1, 1}, {1, 5}}, kApart), 6);
+}
+
+// 1 takes a quarter of the memory from 0 for two seconds, in which that does 1.5 of its own.
+TEST(Timeline, WhatTakesMemorySlowsDownWhatRunsBeside) {
+  EXPECT_DOUBLE_EQ(end_of({{0, 3}, {1, 2, {}, 0.25}}, kApart), 3.5);
+  EXPECT_DOUBLE_EQ(end_of({{0, 1}, {1, 2, {}, 0.25}}, kApart), 2) << "and is not slowed down by it";
+  EXPECT_DOUBLE_EQ(end_of({{0, 1}, {1, 20, {}, 5}}, kApart), 20) << "nor is it stopped: 1 / 0.1 seconds";
+}
+
+TEST(Timeline, SaysWhenEachLaunchRuns) {
+  std::vector<Span> spans = simulate(plan_of({{0, 2}, {1, 3, {0}}, {0, 1}, {0, 1, {1}}}, kApart));
+  std::vector<std::pair<double, double>> times;
+  for (const Span& span : spans) times.emplace_back(span.begin, span.end);
+  EXPECT_EQ(times, (std::vector<std::pair<double, double>>{{0, 2}, {2, 5}, {2, 3}, {5, 6}}));
 }
 
 TEST(Timeline, WaitsAreIdleTime) {

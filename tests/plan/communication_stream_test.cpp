@@ -1,0 +1,163 @@
+// Collectives on a stream of their own: which, in what order, what waits for them, and how long their operands stay.
+#include "graph/rewriter.h"
+#include "ops/collective.h"
+#include "plan/print_plan.h"
+#include "plan/stream_order.h"
+#include "plan/timeline.h"
+#include "tests/plan/interleaved_run.h"
+#include "tests/plan/random_graph.h"
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+// A target on which launches take a second each, and collectives three, but no memory.
+Target equal_launches(int streams = 2) {
+  Target target;
+  target.f32_flops = target.pointwise_flops = target.memory_bandwidth = target.link_bandwidth = 1e30;
+  target.launch_seconds = 1;
+  target.link_seconds = 3;
+  target.streams = streams;
+  return target;
+}
+
+// The gradient %3 is summed over ranks while the pass goes on.
+constexpr std::string_view kStep = R"(graph g {
+  input x = %0 : f32[16]
+  state s = %1 : f32[16]
+  %2 = exp(%0) #backward : f32[16]
+  %3 = neg(%2) #backward : f32[16]
+  %4 = all_reduce(%3) {axis="data", reduction="sum", size=2} #backward : f32[16]
+  %5 = exp(%2) #backward : f32[16]
+  %6 = exp(%5) #backward : f32[16]
+  %7 = exp(%6) #backward : f32[16]
+  %8 = exp(%7) #backward : f32[16]
+  %9 = all_reduce(%8) {axis="data", reduction="sum", size=2} #backward : f32[16]
+  %10 = mul(%4, %9) #update : f32[16]
+  update %1 = %10
+})";
+
+Plan plan_of(std::string_view text, const Target& target, int streams = 1) {
+  return make_plan(test::parse(text), target, streams);
+}
+
+TEST(CommunicationStream, HasTheCollectives) {
+  Plan plan = plan_of(kStep, equal_launches());
+  ASSERT_EQ(plan.streams.size(), 2u);
+  EXPECT_EQ(plan.streams[1].name, "communication");
+  EXPECT_NE(plan.streams[1].resource, plan.streams[0].resource);
+  for (const Launch& launch : plan.launches)
+    EXPECT_EQ(launch.stream, plan.graph.nodes()[size_t(launch.node)].op == &op::all_reduce) << launch.node;
+  EXPECT_EQ(plan.launches[2].after, (std::vector<int>{1}));
+  EXPECT_EQ(plan.launches[8].after, (std::vector<int>{7}));
+}
+
+TEST(CommunicationStream, IsNotThereOnATargetOfOneStreamOrWithoutCollectives) {
+  EXPECT_EQ(plan_of(kStep, equal_launches(1)).streams.size(), 1u);
+  EXPECT_EQ(
+      plan_of("graph g { input x = %0 : f32[4] %1 = exp(%0) : f32[4] result y = %1 }", equal_launches()).streams.size(),
+      1u);
+}
+
+// All but the second all_reduce, for which the update waits, is hidden: 7 seconds of others, 3 of that.
+TEST(CommunicationStream, HidesWhatCanBeHidden) {
+  EXPECT_DOUBLE_EQ(plan_of(kStep, equal_launches(1)).seconds, 13);
+  Plan plan = plan_of(kStep, equal_launches());
+  EXPECT_DOUBLE_EQ(plan.seconds, 10);
+  EXPECT_EQ(exposed_seconds(plan, simulate(plan)), (std::vector<double>{0, 0, 0, 0, 0, 0, 0, 3, 0}));
+}
+
+// The first all_reduce takes as long as nodes 3, 4 and 5, which must not write over its operand.
+TEST(CommunicationStream, OperandsStayUntilTheCollectiveIsDone) {
+  auto last_of = [](const Plan& plan, ValueId value) {
+    for (const Block& block : plan.blocks)
+      if (std::count(block.values.begin(), block.values.end(), value)) return block.last;
+    return -1;
+  };
+  EXPECT_EQ(last_of(plan_of(kStep, equal_launches(1)), 3), 2);
+  EXPECT_EQ(last_of(plan_of(kStep, equal_launches()), 3), 5);
+}
+
+// The gradient of a weight goes beside where only the sum over ranks reads it; what leads on does not.
+TEST(CommunicationStream, LeavesGradientsToTheSideStream) {
+  Plan plan = plan_of(R"(graph g {
+    input x = %0 : f32[16]
+    state s = %1 : f32[16]
+    state t = %2 : f32[16]
+    %3 = exp(%0) : f32[16]
+    %4 = neg(%3) #backward : f32[16]
+    %5 = tanh(%3) #backward : f32[16]
+    %6 = all_reduce(%5) {axis="tensor", reduction="sum", size=2} #backward : f32[16]
+    %7 = mul(%6, %5) #backward : f32[16]
+    %8, %9 = all_reduce(%4, %7) {axis="data", reduction="sum", size=2} #backward : f32[16], f32[16]
+    %10 = mul(%9, %8) #update : f32[16]
+    %11 = neg(%8) #update : f32[16]
+    update %1 = %10
+    update %2 = %11
+  })",
+                      equal_launches(), 2);
+  std::vector<std::string> names;
+  for (const Launch& launch : plan.launches) names.push_back(plan.streams[size_t(launch.stream)].name);
+  const std::string c = "compute", s = "side", l = "communication";
+  EXPECT_EQ(names, (std::vector<std::string>{c, s, c, l, s, l, c, c})) << print_plan(plan);
+}
+
+// The graph with sums over ranks of some of its values, on two axes, by one or two at a time.
+Graph with_collectives(const Graph& graph, uint32_t seed) {
+  std::mt19937 random(seed);
+  Rewriter rewriter(graph);
+  std::vector<ValueId> waiting;
+  for (const Node& node : graph.nodes()) {
+    rewriter.copy(node);
+    if (random() % 3 == 0) waiting.push_back(node.outputs[0]);
+    if (waiting.empty() || random() % 2) continue;
+    std::string axis = random() % 2 ? "data" : "tensor";
+    rewriter.replace(waiting, rewriter.in_place_of(node).add(op::all_reduce, rewriter.map(waiting),
+                                                             {{"axis", axis}, {"reduction", "sum"}, {"size", 2}}));
+    waiting.clear();
+  }
+  return rewriter.finish();
+}
+
+TEST(CommunicationStream, RandomGraphsInEveryOrder) {
+  int collectives = 0, waits = 0, sides = 0;
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Graph graph = with_collectives(testing::RandomGraph(seed).make(5 + int(seed % 40)), seed);
+    change_nodes(graph, [&](Node& node) {
+      if (random() % 2) node.phase = Phase::kBackward;
+      return true;
+    });
+    Plan plan = make_plan(std::move(graph), equal_launches(), 1 + int(seed % 2));
+    verify_streams(plan);
+    for (uint32_t order = 0; order < 4; ++order) {
+      testing::InterleavedRun(plan, order).run();
+      if (HasFatalFailure()) return;
+    }
+    sides += plan.streams.size() == 3;
+    for (const Launch& launch : plan.launches)
+      if (launch.stream > 0) ++collectives, waits += int(launch.after.size());
+  }
+  EXPECT_GT(collectives, 2000);  // else the test would show nothing
+  EXPECT_GT(waits, 2000);
+  EXPECT_GT(sides, 200);
+}
+
+// In the order of the graph, so in the same one on all ranks.
+TEST(CommunicationStream, CollectivesKeepTheirOrder) {
+  Plan plan = make_plan(with_collectives(testing::RandomGraph(3).make(40), 3), equal_launches());
+  int last = -1;
+  for (const Launch& launch : plan.launches) {
+    if (!plan.graph.nodes()[size_t(launch.node)].op->together) continue;
+    EXPECT_EQ(launch.stream, 1);
+    EXPECT_GT(launch.node, last);
+    last = launch.node;
+  }
+  EXPECT_GT(last, 0);
+}
+
+}  // namespace
+}  // namespace tokamak
