@@ -61,6 +61,10 @@ Machine open_gpu(const RunConfig& config, int ordinal) {
 
 }  // namespace
 
+bool is_gpu_device(const RunConfig& config) { return parse_device(config.device) != kCpu; }
+
+std::string gpu_name(int ordinal) { return fmt::format("cuda:{}", ordinal); }
+
 Machine open_machine(const RunConfig& config, CpuRates rates) {
   int ordinal = parse_device(config.device);
   return ordinal == kCpu ? open_cpu(config, rates) : open_gpu(config, ordinal);

@@ -15,6 +15,10 @@ struct Machine {
   std::string versions;  // of driver and libraries; empty for the CPU
 };
 
+/// Whether config.device names a GPU, and the name of one of them. UserError when it names nothing that there is.
+bool is_gpu_device(const RunConfig& config);
+std::string gpu_name(int ordinal);
+
 /// A model that is only used has nothing to choose by the rates of the CPU: typical ones will do.
 enum class CpuRates : uint8_t { kMeasured, kTypical };
 

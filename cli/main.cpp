@@ -13,10 +13,12 @@
 
 #include "backend/cuda/cuda_backend.h"
 #include "base/bus_error.h"
+#include "base/communication_error.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/system.h"
 #include "cli/commands.h"
+#include "cli/ranks.h"
 #include "cli/streams.h"
 #include "cli/version.h"
 #include "config/suggest.h"
@@ -123,6 +125,10 @@ int run_and_explain(char** argv) {
   try {
     return run_program(argv);
   } catch (const UserError& error) {
+    print_to_stderr(fmt::format("error: {}\n", printable(error.what())));
+  } catch (const ToldByLeader&) {
+    // Another process has the word.
+  } catch (const CommunicationError& error) {
     print_to_stderr(fmt::format("error: {}\n", printable(error.what())));
   } catch (const std::filesystem::filesystem_error& error) {
     // Of files that are merely looked at: a folder that must not be entered, a link that leads in circles.

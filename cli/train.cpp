@@ -13,13 +13,12 @@
 #include "base/signals.h"
 #include "base/system.h"
 #include "cli/commands.h"
-#include "cli/machine.h"
+#include "cli/ranks.h"
 #include "cli/streams.h"
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
 #include "train/progress.h"
-#include "train/step_compiler.h"
 #include "train/trainer.h"
 
 namespace tokamak {
@@ -124,19 +123,38 @@ RunConfig configure(const TrainArguments& arguments) {
   return config;
 }
 
+// Of the ranks that do not lead: what they would say is said by the one that does.
+class Silence : public TrainObserver {
+ public:
+  void message(const std::string&) override {}
+  void step(const StepMetrics&, int64_t, double) override {}
+  void sample(int64_t, const std::string&) override {}
+  void saved(int64_t, const std::filesystem::path&) override {}
+};
+
 int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
   StopSignal stop("finishing this step; again to quit now\n");
   std::signal(SIGPIPE, SIG_IGN);
   Console console(start, arguments.verbose);
-  require_one_rank(arguments.run);
   for (const DataPath& path : all_data_paths(arguments.run.data)) require_exists(path.path);
-  RunConfig config = configure(arguments);
-  Machine machine = start.time("device", [&] { return open_machine(config); });
-  console.line(describe(machine));
-  TrainSummary summary = train(config, machine.platform, *machine.backend, console, [&] { return stop.requested(); });
-  print_end(console, summary, config);
-  return summary.stopped ? stopped_status() : 0;
+  bool stopped = false;
+  run_on_ranks(configure(arguments), [&](const RankWork& rank) {
+    const Machine& machine = rank.machine;
+    auto requested = [&] { return stop.requested(); };
+    if (!rank.leads()) {
+      Silence silence;
+      train(rank.config, machine.platform, *machine.backend, silence, requested, rank.ranks);
+      return;
+    }
+    start.lap("device");
+    console.line(describe(machine));
+    if (rank.ranks) console.line(fmt::format("mesh: {}", to_string(rank.ranks->mesh())));
+    TrainSummary summary = train(rank.config, machine.platform, *machine.backend, console, requested, rank.ranks);
+    print_end(console, summary, rank.config);
+    stopped = summary.stopped;
+  });
+  return stopped ? stopped_status() : 0;
 }
 
 }  // namespace

@@ -44,6 +44,13 @@ std::vector<int64_t> Mesh::group(int64_t rank, std::string_view axis) const {
   return ranks;
 }
 
+std::string to_string(const Mesh& mesh) {
+  std::string text;
+  for (const MeshAxis& axis : mesh.axes)
+    if (axis.size > 1) text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis.name, axis.size);
+  return text.empty() ? "one rank" : text;
+}
+
 std::string coordinate_input(std::string_view axis) { return "rank." + std::string(axis); }
 
 }  // namespace tokamak

@@ -32,6 +32,9 @@ struct Mesh {
   bool operator==(const Mesh&) const = default;
 };
 
+/// Its axes of more than one rank: "data 2 x tensor 4"; "one rank" when there is none.
+std::string to_string(const Mesh& mesh);
+
 /// Name of the input that gives a rank's coordinate on the axis, i32[], where a graph has one.
 std::string coordinate_input(std::string_view axis);
 

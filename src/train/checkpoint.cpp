@@ -138,6 +138,10 @@ void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const 
 
 fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, const TensorStore& store, int64_t keep) {
   fs::path checkpoints = checkpoints_folder(out), path = checkpoints / checkpoint_name(state.step);
+  if (!store.leads()) {
+    join_saving(store);
+    return path;
+  }
   try {
     make_folder(checkpoints);
     sync_folder(out);

@@ -37,7 +37,8 @@ struct FoundCheckpoint {
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
 /// `keep` written (keep < 1: none) and what killed processes left behind. Tensors have their global shape there
 /// (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no permission,
-/// numbers that are not finite); earlier checkpoints are untouched then. Returns the folder.
+/// numbers that are not finite); earlier checkpoints are untouched then. Where ranks have shares of the tensors, all of
+/// them call it, and the one that leads writes. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
                                       const TensorStore& store, int64_t keep);
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <set>
 
 namespace tokamak {
@@ -72,16 +73,16 @@ void require_finite(const std::string& name, std::span<const std::byte> bytes, D
         name);
 }
 
+// All ranks put the tensors together, and the one that leads writes them.
 FileRecord save_tensors(const fs::path& folder, const char* file, const TensorStore& store,
                         const std::vector<NamedType>& types) {
   SafetensorsWriter writer(folder / file, types, kMetadata);
-  std::vector<std::byte> buffer;
+  std::vector<std::byte> whole;
   for (const auto& [name, type] : types) {
-    buffer.resize(size_t(num_bytes(store.type(name))));
-    store.read(name, buffer.data(), int64_t(buffer.size()));
-    auto content = std::span(buffer).first(size_t(num_bytes(type)));
-    require_finite(name, content, type.dtype);
-    writer.write(name, content);
+    whole.resize(size_t(num_bytes(type)));
+    store.read_whole(name, whole.data());
+    require_finite(name, whole, type.dtype);
+    writer.write(name, whole);
   }
   writer.finish();
   return {file, writer.bytes(), format_checksum(writer.checksum())};
@@ -147,34 +148,66 @@ void narrow(std::span<const std::byte> floats, DType to, std::span<std::byte> ou
     narrow<_Float16>(floats, out, [](float x) { return _Float16(x); });
 }
 
-void load_tensor(const MappedFile& file, std::span<const std::byte> bytes, const NamedType& tensor,
-                 TensorStore& store) {
-  const ValueType& stored = store.type(tensor.name);
-  bool narrows = stored.dtype != tensor.type.dtype;
-  std::vector<std::byte> narrowed(narrows ? size_t(kPiece * dtype_bytes(stored.dtype)) : 0);
-  auto piece_bytes = size_t(kPiece * dtype_bytes(tensor.type.dtype));
-  int64_t written = 0;
-  for (size_t at = 0; at < bytes.size(); at += piece_bytes) {
-    std::span<const std::byte> from = bytes.subspan(at, std::min(piece_bytes, bytes.size() - at)), piece = from;
-    if (narrows) {
-      narrow(from, stored.dtype, narrowed);
-      piece = std::span(narrowed).first(from.size() / sizeof(float) * size_t(dtype_bytes(stored.dtype)));
-    }
-    store.write(tensor.name, piece.data(), int64_t(piece.size()), written);
-    written += int64_t(piece.size());
-    file.release(from);
+// A store's share of a tensor, written in its order a piece at a time; `whole` has all of it, in f32 or as it is
+// stored.
+class ShareWriter {
+ public:
+  ShareWriter(TensorStore& store, const NamedType& tensor)
+      : store_(store), name_(tensor.name), stored_(store.type(tensor.name)), from_(tensor.type.dtype) {}
+
+  /// `used` is told of what is not needed any more.
+  void write(std::span<const std::byte> whole, const std::function<void(std::span<const std::byte>)>& used) {
+    int64_t size = dtype_bytes(from_);
+    for (const PartRun& run : store_.share(name_))
+      for (int64_t at = 0; at < run.count; at += kPiece) {
+        int64_t count = std::min(kPiece, run.count - at);
+        std::span<const std::byte> piece = whole.subspan(size_t((run.whole + at) * size), size_t(count * size));
+        append(piece, count);
+        used(piece);
+      }
+    flush();
+    pad();
   }
-  if (written == num_bytes(stored)) return;
-  std::vector<std::byte> padding(size_t(num_bytes(stored) - written));  // rows of zeros
-  store.write(tensor.name, padding.data(), int64_t(padding.size()), written);
-}
+
+ private:
+  void append(std::span<const std::byte> elements, int64_t count) {
+    int64_t size = dtype_bytes(stored_.dtype);
+    if (int64_t(buffer_.size()) + count * size > kPiece * size) flush();
+    size_t at = buffer_.size();
+    buffer_.resize(at + size_t(count * size));
+    auto to = std::span(buffer_).subspan(at);
+    if (stored_.dtype == from_)
+      std::memcpy(to.data(), elements.data(), to.size());
+    else
+      narrow(elements, stored_.dtype, to);
+  }
+  void flush() {
+    store_.write(name_, buffer_.data(), int64_t(buffer_.size()), written_);
+    written_ += int64_t(buffer_.size());
+    buffer_.clear();
+  }
+  // Rows of zeros.
+  void pad() {
+    if (written_ == num_bytes(stored_)) return;
+    std::vector<std::byte> padding(size_t(num_bytes(stored_) - written_));
+    store_.write(name_, padding.data(), int64_t(padding.size()), written_);
+  }
+
+  TensorStore& store_;
+  const std::string& name_;
+  const ValueType& stored_;
+  DType from_;
+  std::vector<std::byte> buffer_;
+  int64_t written_ = 0;
+};
 
 void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& store,
                   const std::vector<NamedType>& types) {
   SafetensorsReader reader(file);
   check_types(reader, types);
   for (const NamedType& tensor : types)
-    if (reader.contains(tensor.name)) load_tensor(*file, reader.bytes(tensor.name), tensor, store);
+    if (reader.contains(tensor.name))
+      ShareWriter(store, tensor).write(reader.bytes(tensor.name), [&](auto piece) { file->release(piece); });
 }
 
 // Files have all parameters in f32.
@@ -199,6 +232,20 @@ FileRecord save_parameters(const fs::path& folder, const TensorStore& store) {
 
 FileRecord save_optimizer(const fs::path& folder, const TensorStore& store) {
   return save_tensors(folder, kOptimizerFile, store, optimizer_types(store));
+}
+
+void join_saving(const TensorStore& store) {
+  for (const auto& types : {parameter_types(store), optimizer_types(store)})
+    for (const NamedType& tensor : types) store.read_whole(tensor.name, nullptr);
+}
+
+void copy_parameters(const TensorStore& from, TensorStore* to) {
+  std::vector<std::byte> whole;
+  for (const NamedType& parameter : parameter_types(from)) {
+    if (to) whole.resize(size_t(num_bytes(parameter.type)));
+    from.read_whole(parameter.name, whole.data());
+    if (to) ShareWriter(*to, parameter).write(whole, [](auto) {});
+  }
 }
 
 void load_parameters(const FoundCheckpoint& checkpoint, TensorStore& store) {

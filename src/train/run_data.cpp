@@ -77,8 +77,8 @@ LoaderOptions loader_options(const RunConfig& config, const Corpus& corpus, cons
 
 }  // namespace
 
-RunData::RunData(const RunConfig& config, const FoundCheckpoint* found)
-    : config_(config), opened_(open_consistently(config.data, [&] { return open(config, found); })),
+RunData::RunData(const RunConfig& config, const FoundCheckpoint* found, bool records)
+    : config_(config), records_(records), opened_(open_consistently(config.data, [&] { return open(config, found); })),
       record_(check_record(opened_.training->record(), record_of(found), config.train.out)),
       record_json_(to_json(record_)), samples_per_step_(micro_batches(config) * config.train.batch),
       loader_(opened_.training, loader_options(config, *opened_.training, tokenizer())) {
@@ -115,7 +115,7 @@ void RunData::describe(CheckpointState& state, int64_t position) const {
 }
 
 void RunData::started(int64_t step, int64_t sample, int64_t reached) {
-  ledger_ = std::make_unique<LedgerWriter>(config_.train.out, record_, step == 0);
+  if (records_) ledger_ = std::make_unique<LedgerWriter>(config_.train.out, record_, step == 0);
   write(Event::kStart, step, sample, reached);
 }
 
@@ -124,6 +124,7 @@ void RunData::saved(int64_t step, int64_t sample) { write(Event::kCheckpoint, st
 void RunData::ended(int64_t step, int64_t sample) { write(Event::kEnd, step, sample, step); }
 
 void RunData::write(Event event, int64_t step, int64_t sample, int64_t reached) {
+  if (!ledger_) return;
   double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   ledger_->write({.event = event,
                   .step = step,

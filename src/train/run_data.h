@@ -15,9 +15,9 @@ namespace tokamak {
 
 class RunData {
  public:
-  /// Opens the data of a run; `found`: where it goes on. UserErrors: bad data, data that changed since the run began,
-  /// another vocabulary, samples of text wanted without a tokenizer.
-  RunData(const RunConfig& config, const FoundCheckpoint* found);
+  /// Opens the data of a run; `found`: where it goes on; `records`: whether to keep the ledger. UserErrors: bad data,
+  /// data that changed since the run began, another vocabulary, samples of text wanted without a tokenizer.
+  RunData(const RunConfig& config, const FoundCheckpoint* found, bool records = true);
 
   Loader& loader() { return loader_; }
   /// Null where the data has none.
@@ -39,6 +39,9 @@ class RunData {
   /// Fills in what a checkpoint needs of the data, after `position` samples.
   void describe(CheckpointState& state, int64_t position) const;
 
+  /// What the run is trained on, as text: the same on all ranks.
+  const std::string& description() const { return record_json_; }
+
   /// Ledger: the run goes on from `step`, at `sample`; the run before is known to have reached step `reached`.
   void started(int64_t step, int64_t sample, int64_t reached);
   /// Ledger: everything up to `step` is saved.
@@ -56,6 +59,7 @@ class RunData {
   void write(LedgerLine::Event event, int64_t step, int64_t sample, int64_t reached);
 
   RunConfig config_;
+  bool records_;
   Opened opened_;
   DataRecord record_;
   std::string record_json_;

@@ -23,11 +23,13 @@ double wall_seconds() {
 
 }  // namespace
 
-StepReporter::StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer)
-    : config_(config), work_(work), observer_(observer),
-      metrics_(std::filesystem::path(config.train.out) / "metrics.jsonl",
-               done > 0 ? std::optional(done) : std::nullopt) {
-  if (!metrics_.warning().empty()) observer_.message("warning: " + metrics_.warning());
+StepReporter::StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer,
+                           bool writes)
+    : config_(config), work_(work), observer_(observer) {
+  if (!writes) return;
+  metrics_.emplace(std::filesystem::path(config.train.out) / "metrics.jsonl",
+                   done > 0 ? std::optional(done) : std::nullopt);
+  if (!metrics_->warning().empty()) observer_.message("warning: " + metrics_->warning());
 }
 
 void StepReporter::report(StepMetrics metrics) {
@@ -40,7 +42,7 @@ void StepReporter::record(StepMetrics& metrics) {
   set_rates(metrics);
   metrics.wall_seconds = wall_seconds();
   count_time(metrics);
-  metrics_.write(metrics);
+  if (metrics_) metrics_->write(metrics);
   if (std::string warning = skipped_warning(metrics); !warning.empty()) observer_.message(warning);
   skipped_ = metrics.applied ? 0 : skipped_ + 1;
   require_progress(metrics);
@@ -54,7 +56,7 @@ void StepReporter::set_rates(StepMetrics& metrics) const {
 
 void StepReporter::add_val_loss(StepMetrics& metrics, double loss) {
   metrics.val_loss = loss;
-  metrics_.write(metrics);
+  if (metrics_) metrics_->write(metrics);
 }
 
 void StepReporter::show(const StepMetrics& metrics) {

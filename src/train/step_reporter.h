@@ -20,11 +20,12 @@ struct StepWork {
 
 class StepReporter {
  public:
-  /// The run goes on after `done` steps. `config` and `observer` must outlive the reporter.
-  StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer);
+  /// The run goes on after `done` steps. `config` and `observer` must outlive the reporter. `writes`: metrics.jsonl.
+  StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer,
+               bool writes = true);
 
   /// The last step that metrics.jsonl told of before this start.
-  int64_t reached() const { return metrics_.reached(); }
+  int64_t reached() const { return metrics_ ? metrics_->reached() : 0; }
 
   /// record() and show().
   void report(StepMetrics metrics);
@@ -48,7 +49,7 @@ class StepReporter {
   const RunConfig& config_;
   StepWork work_;
   TrainObserver& observer_;
-  MetricsWriter metrics_;
+  std::optional<MetricsWriter> metrics_;
   std::vector<StepMetrics> unshown_;     // steps since the observer was told of means
   int64_t skipped_ = 0;                  // steps up to the last that were not applied
   double average_ms_ = 0;                // of a step; 0: there was none

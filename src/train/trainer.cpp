@@ -9,10 +9,12 @@
 #include "model/model.h"
 #include "ops/flop_rate.h"
 #include "train/checkpoint_folder.h"
+#include "train/checkpoint_tensors.h"
 #include "train/choices_file.h"
 #include "train/evaluator.h"
 #include "train/generator.h"
 #include "train/progress.h"
+#include "train/rank_decisions.h"
 #include "train/run_changes.h"
 #include "train/run_folder.h"
 #include "train/run_progress.h"
@@ -20,6 +22,7 @@
 #include "train/step_queue.h"
 #include "train/step_reporter.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace tokamak {
@@ -28,13 +31,26 @@ namespace {
 constexpr double kSlowStep = 20;    // seconds
 constexpr int64_t kLargeVocab = 4;  // times the data's
 
-std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver& observer) {
+// The rank that leads puts in order what a killed process left behind before the others look.
+std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver& observer, const MeshRanks* ranks) {
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found;
+  if (!leads(ranks)) meet(ranks);
   if (config.train.resume) found = find_checkpoint(config.train.out, &warnings);
   for (const std::string& warning : warnings) observer.message("warning: " + warning);
-  repair_checkpoints(config.train.out, found, config.train.keep_checkpoints);
+  if (leads(ranks)) {
+    repair_checkpoints(config.train.out, found, config.train.keep_checkpoints);
+    meet(ranks);
+  }
+  require_same(ranks, "the checkpoint to go on from", found ? found->path.filename().string() : "none");
   return found;
+}
+
+// Parameters of which ranks have shares.
+bool cuts_parameters(const TensorStore& store) {
+  return std::any_of(store.names().begin(), store.names().end(), [&](const std::string& name) {
+    return is_parameter(store.layout(name).role) && !store.layout(name).cuts.empty();
+  });
 }
 
 RunConfig config_of(const FoundCheckpoint& found) {
@@ -59,12 +75,14 @@ RunConfig settle(const RunConfig& asked, const Target& target, const std::option
 
 class Trainer {
  public:
-  Trainer(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer)
-      : observer_(observer), folder_(config.train.out), found_(find_start(config, observer)),
-        config_(settle(config, platform.target, found_)), backend_(backend),
-        data_(config_, found_ ? &*found_ : nullptr), initial_(begin_initial_values()), choices_(config_.train.out),
-        platform_(start_.time("tuning", [&] { return tune_here(platform); })),
-        session_(start_.time("compiling", [&] { return Session(config_, platform_, backend, backend.free_bytes()); })),
+  Trainer(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
+          const MeshRanks* ranks)
+      : observer_(observer), ranks_(ranks),
+        folder_(leads(ranks) ? std::make_unique<RunFolder>(config.train.out) : nullptr),
+        found_(find_start(config, observer, ranks)), config_(of_leader(ranks, settle(config, platform.target, found_))),
+        backend_(backend), data_(config_, found_ ? &*found_ : nullptr, leads(ranks)), initial_(begin_initial_values()),
+        choices_(config_.train.out), platform_(start_.time("tuning", [&] { return tune_here(platform); })),
+        session_(start_.time("compiling", [&] { return make_session(); })),
         generator_(start_.time("samples", [&] { return make_generator(); })), queue_(session_, backend) {
     if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
@@ -75,9 +93,11 @@ class Trainer {
     check_size();
     if (config_.train.eval_every > 0) make_evaluator();
     start_or_resume();
-    folder_.keep_config(config_);
-    if (!found_ || found_->state.tokenizer.empty()) folder_.keep_tokenizer(data_.tokenizer());
-    reporter_ = std::make_unique<StepReporter>(config_, step_work(), done_.step, observer_);
+    if (folder_) {
+      folder_->keep_config(config_);
+      if (!found_ || found_->state.tokenizer.empty()) folder_->keep_tokenizer(data_.tokenizer());
+    }
+    reporter_ = std::make_unique<StepReporter>(config_, step_work(), done_.step, observer_, leads(ranks));
     if (done_.step < config_.train.steps) {
       data_.started(done_.step, done_.samples, reporter_->reached());
       observer_.message(format_outline(outline()));
@@ -94,7 +114,7 @@ class Trainer {
     while (done_.step < total && !stopped) {
       submit_step();
       if (!config_.compile.async) queue_.finish();
-      stopped = stop();
+      stopped = any_of(ranks_, stop());
       bool last = stopped || done_.step == total;
       last || due(config_.train.eval_every) || due(config_.train.sample_every) || due(config_.train.checkpoint_every)
           ? synchronise(last, stopped)
@@ -162,14 +182,28 @@ class Trainer {
     return std::make_unique<InitialValues>(model_parameters(config_.model), config_.train.seed);
   }
 
+  // Measured by the rank that leads alone: what is chosen decides the graph, and that must be one for all.
   Platform tune_here(const Platform& platform) {
-    return choices_.tune(config_, platform, backend_, found_.has_value(), observer_);
+    require_same(ranks_, "the data", data_.description());
+    Platform tuned = platform;
+    tuned.target = of_leader(ranks_, platform.target);
+    if (leads(ranks_)) return choices_.tune(config_, tuned, backend_, found_.has_value(), observer_);
+    take_choices(of_leader(ranks_, ""), tuned.tuning, backend_);
+    return tuned;
+  }
+
+  // The others wait in tune_here until the rank that leads has compiled, which is when kernels are chosen.
+  Session make_session() {
+    Session session(config_, platform_, backend_, backend_.free_bytes(), ranks_);
+    if (ranks_ && leads(ranks_)) of_leader(ranks_, print_choices(platform_.tuning, backend_));
+    return session;
   }
 
   // Now rather than at the first sample, where it would end a run that has begun.
   std::unique_ptr<Generator> make_generator() {
-    if (config_.train.sample_every <= 0) return nullptr;
-    return std::make_unique<Generator>(config_, platform_, backend_, 1, &session_.store(), backend_.free_bytes());
+    if (config_.train.sample_every <= 0 || !leads(ranks_)) return nullptr;
+    const TensorStore* trained = cuts_parameters(session_.store()) ? nullptr : &session_.store();
+    return std::make_unique<Generator>(config_, platform_, backend_, 1, trained, backend_.free_bytes());
   }
 
   StepWork step_work() const {
@@ -211,15 +245,21 @@ class Trainer {
   // Of one step. Where the data fails, what is finished is saved first.
   std::vector<Batch> next_batches() {
     std::vector<Batch> batches;
+    std::exception_ptr error;
+    std::string failure;
     try {
       for (int64_t i = 0; i < session_.micro_batches(); ++i) batches.push_back(data_.loader().next());
-    } catch (...) {
-      queue_.finish();
-      report(queue_.take());
-      save();
-      throw;
+    } catch (const std::exception& e) {
+      error = std::current_exception();
+      failure = e.what();
     }
-    return batches;
+    failure = first_of(ranks_, failure);
+    if (failure.empty()) return batches;
+    queue_.finish();
+    report(queue_.take());
+    save();
+    if (error) std::rethrow_exception(error);
+    throw UserError(failure);
   }
 
   void report(const std::vector<StepMetrics>& steps) {
@@ -274,6 +314,9 @@ class Trainer {
   }
 
   void show_sample() {
+    if (ranks_ && cuts_parameters(session_.store()))
+      queue_.run([&] { copy_parameters(session_.store(), generator_ ? &generator_->weights() : nullptr); });
+    if (!generator_) return;
     std::vector<int32_t> start = data_.sample_prompt(), tokens;
     queue_.run([&] {
       generator_->take_weights();
@@ -286,7 +329,7 @@ class Trainer {
   // All steps are finished and recorded.
   void save() {
     if (saved_step_ == done_.step) return;
-    choices_.save(platform_.tuning, backend_);
+    if (leads(ranks_)) choices_.save(platform_.tuning, backend_);
     auto path = save_progress(done_, config_, session_, data_);
     saved_step_ = done_.step;
     data_.saved(done_.step, done_.samples);
@@ -296,7 +339,8 @@ class Trainer {
   StartClock start_;
   bool started_ = false;  // and observer_ knows
   TrainObserver& observer_;
-  RunFolder folder_;
+  const MeshRanks* ranks_;                // null: one rank
+  std::unique_ptr<RunFolder> folder_;     // of the rank that leads
   std::optional<FoundCheckpoint> found_;  // where it goes on
   RunConfig config_;                      // vocabulary and precision settled
   Backend& backend_;
@@ -318,8 +362,8 @@ class Trainer {
 }  // namespace
 
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
-                   const std::function<bool()>& stop) {
-  return Trainer(config, platform, backend, observer).run(stop);
+                   const std::function<bool()>& stop, const MeshRanks* ranks) {
+  return Trainer(config, platform, backend, observer, ranks).run(stop);
 }
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "exec/mesh_ranks.h"
 #include "graph/platform.h"
 #include "train/train_observer.h"
 
@@ -25,7 +26,9 @@ struct TrainSummary {
 
 /// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good
 /// checkpoint of train.out if train.resume is set. Throws UserError for bad data or settings, before any work is lost.
+/// With `ranks`, those of config.mesh, all ranks call it, each with a backend of its own: rank 0 writes the files of
+/// train.out and chooses; a stop that one of them is asked for stops them all after the same step.
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
-                   const std::function<bool()>& stop);
+                   const std::function<bool()>& stop, const MeshRanks* ranks = nullptr);
 
 }  // namespace tokamak

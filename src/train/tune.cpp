@@ -201,7 +201,6 @@ std::optional<KeptChoices> read_choices(std::string_view kept, const Tuning& tun
 }  // namespace
 
 Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure, std::string_view kept) {
-  require_one_rank(config);
   if (!backend.tuning()) return platform;
   if (int64_t free = backend.free_bytes(); free > 0)
     require_fits(compile_step(config, platform), config, platform, free);

@@ -25,6 +25,11 @@ TEST(Mesh, GivesEveryRankItsCoordinatesTheLastAxisFastest) {
   for (int64_t rank = 0; rank < kMesh.num_ranks(); ++rank) EXPECT_EQ(kMesh.rank(kMesh.coordinates(rank)), rank);
 }
 
+TEST(Mesh, IsPrintedWithoutAxesOfOneRank) {
+  EXPECT_EQ(to_string(kMesh), "data 2 x tensor 3");
+  EXPECT_EQ(to_string(Mesh{}), "one rank");
+}
+
 TEST(Mesh, GroupsTheRanksAlongAnAxis) {
   EXPECT_EQ(kMesh.group(4, "tensor"), (std::vector<int64_t>{3, 4, 5}));
   EXPECT_EQ(kMesh.group(4, "data"), (std::vector<int64_t>{1, 4}));

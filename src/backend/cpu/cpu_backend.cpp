@@ -89,6 +89,8 @@ class HostMemory : public Memory {
 
 class CpuBackend : public Backend {
  public:
+  explicit CpuBackend(int sharers) : sharers_(sharers) {}
+
   std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<HostMemory>(bytes); }
 
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node) override {
@@ -101,7 +103,10 @@ class CpuBackend : public Backend {
     if (bytes > 0 && to != from) std::memcpy(to, from, size_t(bytes));  // of nothing either may be null
   }
   int64_t used_bytes() const override { return resident_bytes(); }
-  int64_t free_bytes() const override { return available_memory(); }
+  int64_t free_bytes() const override { return available_memory() / sharers_; }
+
+ private:
+  int sharers_;
 };
 
 }  // namespace
@@ -116,6 +121,6 @@ int64_t scratch_bytes(const Graph& graph, const Node& node, int threads) {
   return scratch && has_kernel(graph, node) ? scratch(graph, node, threads) : 0;
 }
 
-std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }
+std::unique_ptr<Backend> make_backend(int sharers) { return std::make_unique<CpuBackend>(sharers); }
 
 }  // namespace tokamak::cpu

@@ -6,7 +6,8 @@
 
 namespace tokamak::cpu {
 
-std::unique_ptr<Backend> make_backend();
+/// `sharers`: backends of this process that share the machine's memory.
+std::unique_ptr<Backend> make_backend(int sharers = 1);
 
 /// This machine, its rates measured now (about half a second).
 Platform measure_platform();

@@ -1,0 +1,118 @@
+#include "cli/ranks.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "backend/agreement.h"
+#include "backend/cpu/cpu_backend.h"
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/nccl.h"
+#include "backend/ranks/gloo.h"
+#include "backend/ranks/inprocess.h"
+#include "base/communication_error.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/rendezvous.h"
+#include "cli/local_ranks.h"
+#include "cli/version.h"
+#include "config/json.h"
+#include "passes/step_mesh.h"
+
+namespace tokamak {
+namespace {
+
+using Work = std::function<void(const RankWork&)>;
+
+RunConfig with_mesh(RunConfig config, const Mesh& mesh) {
+  config.mesh.data = mesh.size(kDataAxis);
+  return config;
+}
+
+// What must be the same on all ranks before any of them begins.
+void require_same_program(Communicator& world, const RunConfig& config) {
+  const Fact facts[] = {{"the version of tokamak", kVersion}, {"the configuration", to_json(config)}};
+  require_agreement(world, facts);
+}
+
+void run_alone(const RunConfig& config, const Work& work) {
+  Machine machine = open_machine(config);
+  work({config, machine, nullptr});
+}
+
+// Threads share the cores and the memory.
+void run_on_threads(RunConfig config, const Mesh& mesh, const Work& work) {
+  auto ranks = int(mesh.num_ranks());
+  set_num_threads(int(config.threads));
+  config.threads = std::max(num_threads() / ranks, 1);
+  Platform platform = open_machine(config).platform;
+  run_ranks(ranks, [&](Communicator& world) {
+    MeshRanks mesh_ranks(mesh, world);
+    Machine machine{.platform = platform, .backend = cpu::make_backend(ranks)};
+    work({config, machine, &mesh_ranks});
+  });
+}
+
+// One rank of several processes, on the CPU or on a GPU of its own.
+void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& address, int local_rank,
+                 const Work& work) {
+  RunConfig same = config;
+  bool is_gpu = is_gpu_device(config);
+  if (is_gpu) config.device = gpu_name(local_rank);
+  Machine machine = open_machine(config);
+  std::unique_ptr<Communicator> world =
+      is_gpu ? cuda::make_nccl_world(store, {.device = local_rank, .cache = cuda::default_cache()})
+             : make_gloo_world(store, {.address = address});
+  require_same_program(*world, same);
+  world->compare_calls(false);  // the graph is one for all ranks
+  MeshRanks ranks(mesh, *world);
+  work({config, machine, &ranks});
+  world->barrier(machine.backend->queue(0));
+  machine.backend->synchronize();
+}
+
+// What one rank throws ends all of them, and the one that leads tells the user.
+void run_and_tell(StoreClient& store, const std::function<void()>& rank) {
+  bool leads = store.rank() == 0;
+  try {
+    rank();
+  } catch (const CommunicationError&) {
+    if (leads) throw;
+    throw ToldByLeader();
+  } catch (const std::exception& error) {
+    store.fail(fmt::format("rank {} failed: {}", store.rank(), error.what()));
+    if (leads) throw;
+    throw ToldByLeader();
+  }
+}
+
+void run_on_local_gpus(const RunConfig& config, const Mesh& mesh, const Work& work) {
+  auto ranks = int(mesh.num_ranks());
+  if (int there = cuda::device_count(); there < ranks)
+    user_error("[mesh] expected {} GPUs for pipe x data x context x tensor = {}, got {}; use a smaller mesh", ranks,
+               ranks, there);
+  std::string token = random_nonce();
+  StoreServer server("127.0.0.1", 0, ranks, token);
+  LocalRanks others(ranks, server.port(), token);
+  StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = 0, .world = ranks, .token = token});
+  run_and_tell(store, [&] { run_as_rank(config, mesh, store, "127.0.0.1", 0, work); });
+}
+
+}  // namespace
+
+void run_on_ranks(const RunConfig& asked, const Work& work) {
+  auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  std::optional<RankPlace> place = rank_place(variable);
+  bool is_started = place && place->world > 1;
+  Mesh mesh = step_mesh(asked.mesh, is_started ? place->world : 0);
+  RunConfig config = with_mesh(asked, mesh);
+  if (is_started) {
+    Rendezvous rendezvous(*place);
+    return run_and_tell(rendezvous.store(), [&] {
+      run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), place->local_rank, work);
+    });
+  }
+  if (mesh.num_ranks() == 1) return run_alone(config, work);
+  is_gpu_device(config) ? run_on_local_gpus(config, mesh, work) : run_on_threads(config, mesh, work);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,30 @@
+// The ranks of a run: this process is one of them where a launcher has started it so, else it starts them all itself.
+#pragma once
+
+#include "cli/machine.h"
+#include "config/config.h"
+#include "exec/mesh_ranks.h"
+
+#include <exception>
+#include <functional>
+
+namespace tokamak {
+
+/// Thrown on a rank that does not lead, when the one that leads tells the user what is wrong.
+class ToldByLeader : public std::exception {};
+
+/// What one rank works with.
+struct RankWork {
+  const RunConfig& config;  // with the sizes of its mesh
+  const Machine& machine;
+  const MeshRanks* ranks;  // null: one rank
+  bool leads() const { return !ranks || ranks->rank() == 0; }
+};
+
+/// Runs `work` on every rank of config.mesh that belongs to this process: on the CPU ranks are threads, on GPUs other
+/// processes, started with this one's arguments; under torchrun, mpirun or srun this process is one
+/// rank. Returns when all that it started have ended. UserError before anything is started when the mesh does not fit
+/// the number of ranks or GPUs; what a rank throws ends all of them and is thrown by the one that leads.
+void run_on_ranks(const RunConfig& config, const std::function<void(const RankWork&)>& work);
+
+}  // namespace tokamak

@@ -1,0 +1,39 @@
+// What the ranks of a run decide as one. With one rank alone (`ranks` null) everything is decided by itself; else all
+// ranks make these calls in the same order. Tests: tests/mesh/trainer_test.cpp.
+#pragma once
+
+#include "exec/mesh_ranks.h"
+
+#include <string>
+
+namespace tokamak {
+
+class Backend;
+struct RunConfig;
+struct Target;
+struct Tuning;
+
+/// Whether this is the rank that writes files, speaks, and decides what only one can.
+bool leads(const MeshRanks* ranks);
+
+/// Returns when all ranks are here.
+void meet(const MeshRanks* ranks);
+
+/// Whether any rank says so; the least that one says; the first text that is not empty, in the order of ranks.
+bool any_of(const MeshRanks* ranks, bool mine);
+int64_t least_of(const MeshRanks* ranks, int64_t mine);
+std::string first_of(const MeshRanks* ranks, const std::string& mine);
+
+/// UserError on all ranks when their texts differ; it names those that differ from most, and in what.
+void require_same(const MeshRanks* ranks, const std::string& name, const std::string& mine);
+
+/// What the rank that leads has, on all.
+std::string of_leader(const MeshRanks* ranks, const std::string& mine);
+RunConfig of_leader(const MeshRanks* ranks, const RunConfig& mine);
+Target of_leader(const MeshRanks* ranks, const Target& mine);
+
+/// What the rank that leads has measured and chosen, as text, and back.
+std::string print_choices(const Tuning& tuning, Backend& backend);
+void take_choices(const std::string& text, Tuning& tuning, Backend& backend);
+
+}  // namespace tokamak
