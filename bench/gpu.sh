@@ -1,7 +1,7 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
-#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start generate peers shapes (default: all but the
-#                                  last two, for which python3 needs PyTorch)
+#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start generate peers shapes ranks (default: all but
+#                                  the last three: two need PyTorch for python3, the last several GPUs)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
 set -u
 out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
@@ -103,6 +103,40 @@ peers() {
   python3 bench/torch_ladder.py --batch 64 --only "fused AdamW" 2>&1 | tee "$out/torch-b64.txt"
 }
 
+# GPT-2 124M on the meshes of all GPUs that are there, with as much for each of them as for one alone: the median time of
+# a step, and the last loss. MESHES: which.
+ranks() {
+  export TOKAMAK_CACHE=$out/cache NCCL_NVLS_ENABLE=0
+  gpus=$(nvidia-smi -L | wc -l)
+  "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
+    --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
+  default="--mesh.data=1 --mesh.data=$gpus --mesh.data=$gpus,--mesh.zero=1 --mesh.data=$gpus,--mesh.zero=2
+    --mesh.data=$gpus,--mesh.zero=3 --mesh.tensor=$gpus --mesh.context=$gpus"
+  printf '%-32s %8s %10s %10s %10s\n' mesh ms tokens/s "of N x 1" loss
+  one=
+  for mesh in ${MESHES:-$default}; do
+    batch=$((${BATCH:-64} * gpus))
+    [ "$mesh" = --mesh.data=1 ] && batch=${BATCH:-64}
+    rm -rf "$out/run"
+    # shellcheck disable=SC2086
+    timeout 200 "$bin/tokamak" train --device=cuda $model --data.path="$out/data" --train.batch=$batch ${mesh//,/ } \
+      --train.steps=${STEPS:-60} --train.eval_every=0 --train.checkpoint_every=0 --train.sample_every=0 \
+      --train.out="$out/run" $MORE > "$out/ranks$mesh.log" 2>&1 || { echo "$mesh: exit status $?"; tail -3 "$out/ranks$mesh.log"; continue; }
+    one=$(python3 - "$out/run/metrics.jsonl" "$mesh" "$batch" "${one:-0}" "$gpus" <<'EOF'
+import json, statistics, sys
+path, mesh, batch, one, gpus = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
+steps = [json.loads(line) for line in open(path)]
+ms = statistics.median(step["ms"] for step in steps[len(steps) // 3:])
+rate = batch * 1024 / ms * 1e3
+print(f"{mesh:32} {ms:8.2f} {rate:10.0f} {100 * rate / (gpus * one) if one else 0:9.1f}% {steps[-1]['loss']:10.5f}", file=sys.stderr)
+print(one or rate)
+EOF
+    )
+  done
+  rm -rf "$out/run" "$out/data"
+  unset TOKAMAK_CACHE NCCL_NVLS_ENABLE
+}
+
 # PyTorch and Tokamak, in turn, at shapes off the beaten path.
 shapes() { python3 bench/torch_shapes.py --tokamak "$bin/tokamak" 2>&1 | tee "$out/torch-shapes.txt"; }
 
@@ -111,7 +145,7 @@ for part in $parts; do
   echo "== $part"
   case $part in
     test) run_tests ;;
-    sanitize | ladder | steps | xl | start | generate | peers | shapes) $part ;;
+    sanitize | ladder | steps | xl | start | generate | peers | shapes | ranks) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

@@ -10,6 +10,7 @@
 #include "graph/reduction.h"
 #include "graph/type.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -91,6 +92,10 @@ class Communicator {
                  DType dtype, Queue queue = nullptr);
   /// On return (or, on a queue, after it) all ranks have called it.
   void barrier(Queue queue = nullptr);
+
+  /// Calls of this communicator on one queue, of which none reads what another gives: they may go out as one. Ordered
+  /// sums do not belong there.
+  virtual void together(const std::function<void()>& calls) { calls(); }
 
   /// The sum over slots in their one order (backend/slot_tree.h): the same bits on any number of ranks that hold them.
   /// `parts` are this rank's subtrees, tree.parts(rank()), each of `count` elements. Each addition rounds to `dtype`,

@@ -51,7 +51,7 @@ struct Operand {
 
 class CollectiveKernel : public Kernel {
  public:
-  explicit CollectiveKernel(std::vector<Operand> operands) : operands_(std::move(operands)) {}
+  CollectiveKernel(Communicator& axis, std::vector<Operand> operands) : axis_(axis), operands_(std::move(operands)) {}
 
   int64_t workspace_bytes() const override {
     int64_t bytes = 0, inner = 0;
@@ -76,10 +76,12 @@ class CollectiveKernel : public Kernel {
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
     for (size_t i = 0; i < operands_.size(); ++i)
       if (operands_[i].pack) operands_[i].pack->run(inputs[i], operands_[i].packed);
-    for (size_t i = 0; i < operands_.size(); ++i) {
-      const Operand& operand = operands_[i];
-      operand.call(operand.pack ? operand.packed : inputs[i], operand.unpack ? operand.received : outputs[i]);
-    }
+    axis_.together([&] {
+      for (size_t i = 0; i < operands_.size(); ++i) {
+        const Operand& operand = operands_[i];
+        operand.call(operand.pack ? operand.packed : inputs[i], operand.unpack ? operand.received : outputs[i]);
+      }
+    });
     for (size_t i = 0; i < operands_.size(); ++i)
       if (operands_[i].unpack) operands_[i].unpack->run(operands_[i].received, outputs[i]);
   }
@@ -89,6 +91,7 @@ class CollectiveKernel : public Kernel {
   static int64_t packed_bytes(const Operand& x) { return x.pack ? round_up(num_bytes(x.from), kAlignment) : 0; }
   static int64_t received_bytes(const Operand& x) { return x.unpack ? round_up(num_bytes(x.to), kAlignment) : 0; }
 
+  Communicator& axis_;
   std::vector<Operand> operands_;
 };
 
@@ -118,7 +121,7 @@ class Maker {
     TOKAMAK_CHECK(axis.size() == size_, "{} ranks on an axis of {}", size_, axis.size());
     std::vector<Operand> operands;
     for (size_t i = 0; i < node_.inputs.size(); ++i) operands.push_back(make_operand(axis, i));
-    return std::make_unique<CollectiveKernel>(std::move(operands));
+    return std::make_unique<CollectiveKernel>(axis, std::move(operands));
   }
 
  private:

@@ -286,6 +286,19 @@ void repeated(const SuiteRank& rank) {
   EXPECT_EQ(x.values(), Values(100, double(rank.world.size())));
 }
 
+void grouped(const SuiteRank& rank) {
+  Communicator& c = rank.world;
+  Tensor x(rank, DType::kF32, Values(1000, 1.0)), y(rank, DType::kBF16, Values(3, 2.0));
+  Tensor all(rank, DType::kBF16, 3 * c.size());
+  c.together([&] {
+    c.all_reduce(x.at(), x.at(), 1000, DType::kF32, Reduction::kSum, rank.queue);
+    c.all_gather(y.at(), all.at(), 3, DType::kBF16, rank.queue);
+  });
+  c.together([] {});
+  EXPECT_EQ(x.values(), Values(1000, double(c.size())));
+  EXPECT_EQ(all.values(), Values(size_t(3 * c.size()), 2.0));
+}
+
 void texts(const SuiteRank& rank) {
   auto said = rank.world.exchange(std::string(size_t(rank.world.rank()) * 1000, char('a' + rank.world.rank())));
   ASSERT_EQ(int(said.size()), rank.world.size());
@@ -304,6 +317,7 @@ constexpr SuiteCase kCases[] = {
     {"Groups", groups},
     {"AxesInTurns", axes_in_turns},
     {"Repeated", repeated},
+    {"Grouped", grouped},
     {"Texts", texts},
 };
 

@@ -1,5 +1,6 @@
-// Ranks that are GPUs, on one machine or several: by NCCL, on streams of the CUDA backend. This header compiles without
-// CUDA and without NCCL. Tests: tests/backend/cuda/nccl.
+// Ranks that are GPUs, on one machine or several: by NCCL, on streams of the CUDA backend. Each is a process: threads
+// of one wait for each other for ever where one frees memory, for which the driver locks the process, while another's
+// collective is under way. This header compiles without CUDA and without NCCL. Tests: tests/backend/cuda/nccl.
 #pragma once
 
 #include "backend/communicator.h"

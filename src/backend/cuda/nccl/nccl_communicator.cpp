@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace tokamak::cuda {
 namespace {
@@ -64,6 +65,24 @@ class NcclCommunicator : public Communicator {
     if (state != ncclSuccess && state != ncclInProgress) give_up(handle_.describe(state));
   }
   void compare_calls(bool on) override { compare_ = on; }
+
+  void together(const std::function<void()>& calls) override {
+    grouped_.emplace();
+    ncclResult_t result = ncclGroupStart();
+    try {
+      calls();
+    } catch (...) {
+      grouped_.reset();
+      ncclGroupEnd();
+      throw;
+    }
+    note(result, grouped_->result);
+    Queue queue = grouped_->queue;
+    grouped_.reset();
+    note(result, handle_.call([](ncclComm_t) { return ncclGroupEnd(); }));
+    settle(result);
+    if (queue) expect(queue);  // else there was no call
+  }
 
  protected:
   void begin(const CommunicatorCall& call) override {
@@ -176,7 +195,16 @@ class NcclCommunicator : public Communicator {
 
   template <class Work>
   void enqueue(Queue queue, const Work& work) {
-    settle(handle_.call([&](ncclComm_t comm) { return work(comm, stream_of(queue)); }));
+    ncclResult_t result = handle_.call([&](ncclComm_t comm) { return work(comm, stream_of(queue)); });
+    if (grouped_) {
+      note(grouped_->result, result);
+      grouped_->queue = queue;
+      return;
+    }
+    settle(result);
+    expect(queue);
+  }
+  void expect(Queue queue) {
     handle_.expect(stream_of(queue), fmt::format("{} on axis '{}'", to_string(call_), axis()),
                    run_->options.timeout_seconds);
   }
@@ -215,12 +243,19 @@ class NcclCommunicator : public Communicator {
     fail(fmt::format("[{}] {} on {} failed: {}", axis(), to_string(call_), name_of(rank()), what));
   }
 
+  // Calls that go out as one, so far.
+  struct Grouped {
+    ncclResult_t result = ncclSuccess;
+    Queue queue = nullptr;
+  };
+
   std::shared_ptr<NcclRun> run_;
   std::string key_;
   std::vector<int64_t> met_;  // how often each rank
   DeviceBuffer nothing_;      // for barriers
   NcclHandle handle_;
   CommunicatorCall call_;
+  std::optional<Grouped> grouped_;
   bool compare_ = true;
   int exchanges_ = 0, splits_ = 0;
 };

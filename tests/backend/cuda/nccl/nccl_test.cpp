@@ -1,4 +1,4 @@
-// Ranks that are GPUs: threads of this process, each with its own GPU, and processes.
+// Ranks that are GPUs, as processes; where no memory comes or goes while they work, also as threads of this one.
 #include "backend/cuda/nccl.h"
 
 #include "backend/cuda/cuda_backend.h"
@@ -51,11 +51,6 @@ void run_suite(const SuiteRank& rank) {
 }
 
 class NcclSuite : public testing::TestWithParam<int> {};
-
-TEST_P(NcclSuite, IsRightOnThreads) {
-  if (std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
-  on_gpus(GetParam(), run_suite);
-}
 
 TEST_P(NcclSuite, IsRightOnProcesses) {
   if (std::string why = obstacle(GetParam()); !why.empty()) GTEST_SKIP() << why;
