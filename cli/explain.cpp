@@ -6,6 +6,7 @@
 
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "config/config.h"
@@ -19,6 +20,7 @@
 #include "train/random_batch.h"
 #include "train/session.h"
 #include "train/step_compiler.h"
+#include "train/timeline_html.h"
 #include "train/tune.h"
 
 namespace tokamak {
@@ -33,6 +35,7 @@ struct ExplainOptions {
   bool measure = false;
   int64_t kernels = 40;
   int64_t source = -1;
+  std::string timeline;
   RunConfig run;
 };
 
@@ -46,6 +49,7 @@ void visit(FieldList& v, ExplainOptions& c) {
   v("kernels", c.kernels, "lines of each table of kernels", at_least(1));
   v("source", c.source, "on a GPU, print the generated code of the kernel with this number in the plan; -1: none",
     at_least(-1));
+  v("timeline", c.timeline, "HTML file for the predicted timeline of a rank's step; empty: none");
   v.config(c.run);
 }
 
@@ -173,6 +177,10 @@ int run_explain(const ExplainOptions& options) {
   print_passes("forward pass", step.forward_reports);
   for (size_t p = 0; p < step.programs.size(); ++p) print_program(step.programs[p], options, measured[p]);
   print_summary(step, machine.platform.target);
+  if (!options.timeline.empty()) {
+    write_file_atomic(options.timeline, timeline_html(step, machine.platform.target));
+    fmt::print("the timeline is in {}\n", options.timeline);
+  }
   return 0;
 }
 

@@ -104,23 +104,32 @@ double end_of_timeline(const std::vector<Span>& timeline) {
   return end;
 }
 
-std::vector<double> exposed_seconds(const Plan& plan, const std::vector<Span>& timeline) {
+std::vector<std::vector<Span>> exposed_spans(const Plan& plan, const std::vector<Span>& timeline) {
   std::vector<Span> others;
   for (size_t i = 0; i < timeline.size(); ++i)
     if (!is_collective(plan, i)) others.push_back(timeline[i]);
   std::sort(others.begin(), others.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
-  std::vector<double> exposed(timeline.size(), 0);
+  std::vector<std::vector<Span>> exposed(timeline.size());
   for (size_t i = 0; i < timeline.size(); ++i) {
     if (!is_collective(plan, i)) continue;
     double covered_to = timeline[i].begin;
     for (const Span& other : others) {
       if (other.begin >= timeline[i].end) break;
-      exposed[i] += std::max(0.0, other.begin - covered_to);
+      if (other.begin > covered_to) exposed[i].push_back({covered_to, other.begin});
       covered_to = std::max(covered_to, other.end);
     }
-    exposed[i] += std::max(0.0, timeline[i].end - covered_to);
+    if (timeline[i].end > covered_to) exposed[i].push_back({covered_to, timeline[i].end});
   }
   return exposed;
+}
+
+std::vector<double> exposed_seconds(const Plan& plan, const std::vector<Span>& timeline) {
+  std::vector<double> seconds;
+  for (const std::vector<Span>& spans : exposed_spans(plan, timeline)) {
+    double& sum = seconds.emplace_back(0);
+    for (const Span& span : spans) sum += span.end - span.begin;
+  }
+  return seconds;
 }
 
 }  // namespace tokamak

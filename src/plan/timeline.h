@@ -18,7 +18,10 @@ std::vector<Span> simulate(const Plan& plan);
 /// Seconds from the beginning of a run to the end of its last launch.
 double end_of_timeline(const std::vector<Span>& timeline);
 
-/// By launch: for a collective the seconds in which nothing but collectives runs, for others 0.
+/// By launch: of a collective's span, the parts in which nothing but collectives runs; of other launches none.
+std::vector<std::vector<Span>> exposed_spans(const Plan& plan, const std::vector<Span>& timeline);
+
+/// By launch: the seconds of those.
 std::vector<double> exposed_seconds(const Plan& plan, const std::vector<Span>& timeline);
 
 }  // namespace tokamak

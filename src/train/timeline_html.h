@@ -1,0 +1,14 @@
+// The predicted timeline of a rank's step as one self-contained HTML page: no script, nothing from the network. Tests:
+// tests/train/timeline_html_test.cpp.
+#pragma once
+
+#include "train/compiled_step.h"
+
+#include <string>
+
+namespace tokamak {
+
+/// For each program of the step, its streams' launches over time, collectives by axis and where nothing hides them.
+std::string timeline_html(const CompiledStep& step, const Target& target);
+
+}  // namespace tokamak
