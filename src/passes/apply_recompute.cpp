@@ -2,6 +2,7 @@
 
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
+#include "passes/gathered_parameters.h"
 
 namespace tokamak {
 namespace {
@@ -9,18 +10,20 @@ namespace {
 class Recomputer {
  public:
   explicit Recomputer(const Graph& graph)
-      : graph_(graph), rewriter_(graph), marked_(graph.nodes().size(), false),
+      : graph_(graph), rewriter_(graph), gathering_(find_gathering(graph)), marked_(graph.nodes().size(), false),
         clone_(size_t(graph.num_values()), kNoValue) {
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
       bool view = node.op->fusion == Fusion::kView && is_marked(node.inputs[0]);
-      marked_[n] = node.phase == Phase::kForward && !node.op->effects && (node.recompute || view);
+      bool again = gathering_[n] || (!node.op->effects && (node.recompute || view));
+      marked_[n] = node.phase == Phase::kForward && again;
     }
   }
 
   bool run() {
     bool changed = false;
-    for (const Node& node : graph_.nodes()) {
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
       Node copy = node;
       if (node.phase == Phase::kBackward) {
         for (ValueId& input : copy.inputs) changed |= is_marked(input);
@@ -28,7 +31,7 @@ class Recomputer {
       } else {
         copy.inputs = rewriter_.map(node.inputs);
       }
-      rewriter_.replace(node.outputs, append(copy));
+      rewriter_.replace(node.outputs, gathering_[n] ? append_once(copy) : append(copy));
     }
     return changed;
   }
@@ -45,14 +48,15 @@ class Recomputer {
   ValueId again(ValueId value) {
     if (!is_marked(value)) return rewriter_.map(value);
     if (clone_[size_t(value)] != kNoValue) return clone_[size_t(value)];
-    const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
+    auto n = size_t(graph_.producer(value));
+    const Node& node = graph_.nodes()[n];
     std::vector<ValueId> inputs;
     for (ValueId input : node.inputs) inputs.push_back(again(input));
     Node copy = node;
     copy.inputs = std::move(inputs);
     copy.phase = Phase::kBackward;
-    copy.recompute = true;
-    std::vector<ValueId> outputs = append(copy);
+    copy.recompute = !gathering_[n];
+    std::vector<ValueId> outputs = gathering_[n] ? append_once(copy) : append(copy);
     for (size_t i = 0; i < outputs.size(); ++i) clone_[size_t(node.outputs[i])] = outputs[i];
     return clone_[size_t(value)];
   }
@@ -62,10 +66,23 @@ class Recomputer {
     return rewriter_.in_place_of(node).add(*node.op, node.inputs, node.attrs, node.body);
   }
 
+  // The same, or what stands there already: within a phase a parameter is gathered once.
+  std::vector<ValueId> append_once(const Node& node) {
+    for (const Node& before : gathered_)
+      if (before.phase == node.phase && before.op == node.op && before.inputs == node.inputs &&
+          before.attrs == node.attrs)
+        return before.outputs;
+    Node& made = gathered_.emplace_back(node);
+    made.outputs = append(node);
+    return made.outputs;
+  }
+
   const Graph& graph_;
   Rewriter rewriter_;
-  std::vector<bool> marked_;    // by node
-  std::vector<ValueId> clone_;  // by old value: what was computed again for it
+  std::vector<bool> gathering_;  // by node
+  std::vector<Node> gathered_;   // what gathers parameters, with inputs and outputs of the new graph
+  std::vector<bool> marked_;     // by node
+  std::vector<ValueId> clone_;   // by old value: what was computed again for it
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include "graph/rewriter.h"
 #include "ops/collective.h"
-#include "ops/pointwise.h"
+#include "passes/gathered_parameters.h"
 
 #include <algorithm>
 #include <optional>
@@ -35,11 +35,8 @@ struct Bucket {
 class Chooser {
  public:
   Chooser(const Graph& graph, int64_t bytes, int64_t gathered_bytes)
-      : graph_(graph), bytes_(bytes), gathered_bytes_(gathered_bytes), gathers_(size_t(graph.num_values())),
-        delayed_(size_t(graph.num_values()), -1) {
-    for (const Argument& argument : graph.arguments())
-      if (argument.kind == Argument::Kind::kParameter) gathers_[size_t(argument.value)] = 0;
-  }
+      : graph_(graph), bytes_(bytes), gathered_bytes_(gathered_bytes), gathers_(count_gathers(graph)),
+        delayed_(size_t(graph.num_values()), -1) {}
 
   std::vector<Bucket> run() {
     for (int n = 0; n < int(graph_.nodes().size()); ++n) {
@@ -47,8 +44,9 @@ class Chooser {
       if (delay_view(n)) continue;
       for (ValueId input : node.inputs)
         if (int bucket = delayed_[size_t(input)]; bucket >= 0) buckets_[size_t(bucket)].is_open = false;
-      std::optional<int> gathers = find_gathers(node);
-      if (is_joinable(node)) gathers ? gather_ahead(n, *gathers) : delay(n);
+      if (!is_joinable(node)) continue;
+      std::optional<int> gathers = gathers_[size_t(node.outputs[0])];
+      gathers ? gather_ahead(n, *gathers) : delay(n);
     }
     return std::move(buckets_);
   }
@@ -56,15 +54,6 @@ class Chooser {
  private:
   static bool is_joinable(const Node& node) {
     return node.op == &op::all_reduce || node.op == &op::reduce_scatter || node.op == &op::all_gather;
-  }
-
-  // How many gathers made its output of a parameter, if nothing but casts did so, too.
-  std::optional<int> find_gathers(const Node& node) {
-    bool is_gather = node.op == &op::all_gather;
-    if (node.phase == Phase::kUpdate || node.inputs.size() != 1 || !(is_gather || node.op == &op::cast)) return {};
-    std::optional<int> before = gathers_[size_t(node.inputs[0])];
-    if (before) gathers_[size_t(node.outputs[0])] = *before + is_gather;
-    return gathers_[size_t(node.outputs[0])];
   }
 
   Kind kind_of(const Node& node, int gathers) const {
@@ -137,7 +126,7 @@ class Chooser {
 
   const Graph& graph_;
   int64_t bytes_, gathered_bytes_;
-  std::vector<std::optional<int>> gathers_;  // by value, where find_gathers knows
+  std::vector<std::optional<int>> gathers_;  // by value: see count_gathers
   std::vector<int> delayed_;                 // by value: the bucket that makes it late; -1: none
   std::vector<Bucket> buckets_;              // in the order in which they were begun
 };

@@ -41,6 +41,48 @@ TEST(ApplyRecompute, ComputesMarkedValuesAgainBeforeTheirFirstBackwardUse) {
   test::expect_same_meaning(before, after);
 }
 
+// The product is computed again before the backward pass has gathered w for itself: that copy then serves both.
+constexpr std::string_view kGathered = R"(graph g {
+  input x = %0 : bf16[4,8]
+  param w = %1 {cuts="data:2@0", global=[8,8]} : f32[4,8]
+  %2 = cast(%1) {to="bf16"} : bf16[4,8]
+  %3 = all_gather(%2) {axis="data", dims=[0], size=2} : bf16[8,8]
+  %4 = matmul(%0, %3) {trans_a=false, trans_b=false} #recompute : bf16[4,8]
+  %5 = exp(%4) : bf16[4,8]
+  %6 = mul(%5, %4) #backward : bf16[4,8]
+  %7 = cast(%1) {to="bf16"} #backward : bf16[4,8]
+  %8 = all_gather(%7) {axis="data", dims=[0], size=2} #backward : bf16[8,8]
+  %9 = matmul(%6, %8) {trans_a=false, trans_b=true} #backward : bf16[4,8]
+  result y = %9
+})";
+
+TEST(ApplyRecompute, GathersParametersForTheBackwardPassOnce) {
+  Graph after = parse(kGathered);
+  EXPECT_TRUE(apply_recompute(after, {}));
+  EXPECT_EQ(print(after), test::canonical(R"(graph g {
+    input x = %0 : bf16[4,8]
+    param w = %1 {cuts="data:2@0", global=[8,8]} : f32[4,8]
+    %2 = cast(%1) {to="bf16"} : bf16[4,8]
+    %3 = all_gather(%2) {axis="data", dims=[0], size=2} : bf16[8,8]
+    %4 = matmul(%0, %3) {trans_a=false, trans_b=false} #recompute : bf16[4,8]
+    %5 = exp(%4) : bf16[4,8]
+    %6 = cast(%1) {to="bf16"} #backward : bf16[4,8]
+    %7 = all_gather(%6) {axis="data", dims=[0], size=2} #backward : bf16[8,8]
+    %8 = matmul(%0, %7) {trans_a=false, trans_b=false} #backward #recompute : bf16[4,8]
+    %9 = mul(%5, %8) #backward : bf16[4,8]
+    %10 = matmul(%9, %7) {trans_a=false, trans_b=true} #backward : bf16[4,8]
+    result y = %10
+  })"));
+}
+
+TEST(ApplyRecompute, DoesNotGatherAgainWhereNothingIsComputedAgain) {
+  std::string text(kGathered);
+  text.replace(text.find(" #recompute"), 11, "");
+  Graph graph = parse(text);
+  EXPECT_FALSE(apply_recompute(graph, {}));
+  EXPECT_EQ(print(graph), test::canonical(text));
+}
+
 TEST(ApplyRecompute, DoesNotFireWithoutMarksOrBackwardUses) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[2]
