@@ -23,7 +23,8 @@
 
 namespace tokamak {
 
-/// With buckets of so many bytes, gathers of so many; what is larger by itself is left alone.
+/// With buckets of at most so many bytes, and of parameters that are gathered of so many; what is larger by itself
+/// stays as it is. Returns whether the graph changed.
 bool bucket_graph(Graph& graph, int64_t bytes, int64_t gathered_bytes);
 
 /// The same, with what mesh.bucket_mib and the memory budget say.

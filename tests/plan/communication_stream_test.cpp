@@ -90,18 +90,19 @@ TEST(CommunicationStream, LeavesGradientsToTheSideStream) {
     %4 = neg(%3) #backward : f32[16]
     %5 = tanh(%3) #backward : f32[16]
     %6 = all_reduce(%5) {axis="tensor", reduction="sum", size=2} #backward : f32[16]
-    %7 = mul(%6, %5) #backward : f32[16]
-    %8, %9 = all_reduce(%4, %7) {axis="data", reduction="sum", size=2} #backward : f32[16], f32[16]
-    %10 = mul(%9, %8) #update : f32[16]
-    %11 = neg(%8) #update : f32[16]
-    update %1 = %10
-    update %2 = %11
+    %7 = exp(%3) #backward : f32[16]
+    %8 = mul(%6, %7) #backward : f32[16]
+    %9, %10 = all_reduce(%4, %8) {axis="data", reduction="sum", size=2} #backward : f32[16], f32[16]
+    %11 = mul(%10, %9) #update : f32[16]
+    %12 = neg(%9) #update : f32[16]
+    update %1 = %11
+    update %2 = %12
   })",
                       equal_launches(), 2);
   std::vector<std::string> names;
   for (const Launch& launch : plan.launches) names.push_back(plan.streams[size_t(launch.stream)].name);
   const std::string c = "compute", s = "side", l = "communication";
-  EXPECT_EQ(names, (std::vector<std::string>{c, s, c, l, s, l, c, c})) << print_plan(plan);
+  EXPECT_EQ(names, (std::vector<std::string>{c, s, c, l, c, s, l, c, c})) << print_plan(plan);
 }
 
 // The graph with sums over ranks of some of its values, on two axes, by one or two at a time.
