@@ -119,9 +119,9 @@ ranks() {
     [ "$mesh" = --mesh.data=1 ] && batch=${BATCH:-64}
     rm -rf "$out/run"
     # shellcheck disable=SC2086
-    timeout 200 "$bin/tokamak" train --device=cuda $model --data.path="$out/data" --train.batch=$batch ${mesh//,/ } \
+    timeout -k 5 ${LIMIT:-60} "$bin/tokamak" train --device=cuda $model --data.path="$out/data" --train.batch=$batch ${mesh//,/ } \
       --train.steps=${STEPS:-60} --train.eval_every=0 --train.checkpoint_every=0 --train.sample_every=0 \
-      --train.out="$out/run" $MORE > "$out/ranks$mesh.log" 2>&1 || { echo "$mesh: exit status $?"; tail -3 "$out/ranks$mesh.log"; continue; }
+      --train.out="$out/run" ${MORE:-} > "$out/ranks$mesh.log" 2>&1 || { echo "$mesh: exit status $?"; tail -3 "$out/ranks$mesh.log"; continue; }
     one=$(python3 - "$out/run/metrics.jsonl" "$mesh" "$batch" "${one:-0}" "$gpus" <<'EOF'
 import json, statistics, sys
 path, mesh, batch, one, gpus = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])

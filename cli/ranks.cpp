@@ -16,6 +16,7 @@
 #include "cli/local_ranks.h"
 #include "cli/version.h"
 #include "config/json.h"
+#include "config/validate.h"
 #include "passes/step_mesh.h"
 
 namespace tokamak {
@@ -25,6 +26,7 @@ using Work = std::function<void(const RankWork&)>;
 
 RunConfig with_mesh(RunConfig config, const Mesh& mesh) {
   config.mesh.data = mesh.size(kDataAxis);
+  validate(config);
   return config;
 }
 
@@ -85,16 +87,25 @@ void run_and_tell(StoreClient& store, const std::function<void()>& rank) {
   }
 }
 
-void run_on_local_gpus(const RunConfig& config, const Mesh& mesh, const Work& work) {
+void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& work) {
+  constexpr double kStartSeconds = 60;
   auto ranks = int(mesh.num_ranks());
-  if (int there = cuda::device_count(); there < ranks)
-    user_error("[mesh] expected {} GPUs for pipe x data x context x tensor = {}, got {}; use a smaller mesh", ranks,
-               ranks, there);
-  std::string token = random_nonce();
-  StoreServer server("127.0.0.1", 0, ranks, token);
-  LocalRanks others(ranks, server.port(), token);
-  StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = 0, .world = ranks, .token = token});
-  run_and_tell(store, [&] { run_as_rank(config, mesh, store, "127.0.0.1", 0, work); });
+  if (is_gpu_device(config) && cuda::device_count() < ranks)
+    user_error(
+        "[mesh] expected {} GPUs on this machine for the mesh {}, got {}; use a smaller mesh, or start ranks on "
+        "several machines with torchrun, mpirun or srun",
+        ranks, to_string(mesh), cuda::device_count());
+  RankPlace place{.launcher = "tokamak", .world = ranks, .host = "127.0.0.1", .token = random_nonce()};
+  std::optional<LocalRanks> others;
+  Rendezvous rendezvous(place, kStartSeconds, [&](int port) { others.emplace(ranks, port, place.token); });
+  run_and_tell(rendezvous.store(),
+               [&] { run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, work); });
+}
+
+// On the CPU threads do as well, and save the copies; TOKAMAK_RANKS=processes asks for processes all the same.
+bool wants_processes(const RunConfig& config) {
+  const char* asked = std::getenv("TOKAMAK_RANKS");
+  return is_gpu_device(config) || (asked && std::string_view(asked) == "processes");
 }
 
 }  // namespace
@@ -112,7 +123,7 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
     });
   }
   if (mesh.num_ranks() == 1) return run_alone(config, work);
-  is_gpu_device(config) ? run_on_local_gpus(config, mesh, work) : run_on_threads(config, mesh, work);
+  wants_processes(config) ? run_on_processes(config, mesh, work) : run_on_threads(config, mesh, work);
 }
 
 }  // namespace tokamak

@@ -5,13 +5,17 @@
 #include "base/store_client.h"
 #include "base/store_server.h"
 
+#include <functional>
+
 namespace tokamak {
 
 class Rendezvous {
  public:
   /// Returns when all ranks have joined. UserError or CommunicationError, on all ranks that have come, when they have
-  /// not within the timeout, or do not belong together.
-  explicit Rendezvous(const RankPlace& place, double timeout_seconds = 300);
+  /// not within the timeout, or do not belong together. `serving`: called on rank 0 when the others can join, with the
+  /// port, which is any that is free where the place has 0.
+  explicit Rendezvous(const RankPlace& place, double timeout_seconds = 300,
+                      const std::function<void(int port)>& serving = {});
 
   StoreClient& store() { return *client_; }
   /// This machine's address, as ranks of other machines reach it.

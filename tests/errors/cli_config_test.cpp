@@ -41,11 +41,6 @@ TEST_F(CliConfig, HeadsThatDoNotDivideTheWidth) {
                  {"[model.heads]", "divisor of model.width = 32", "got 3", "change one of them"});
 }
 
-TEST_F(CliConfig, AMeshOfSeveralRanks) {
-  expect_refused(train({"--mesh.data=2"}),
-                 {"[mesh] expected a mesh of one rank, got one of 2", "planned (tokamak explain), but not run yet"});
-}
-
 TEST_F(CliConfig, UnknownKey) {
   expect_refused(train({"--train.stepz=3"}),
                  {"[--train.stepz]", "expected a known key", "did you mean 'train.steps'?"});
