@@ -28,8 +28,9 @@ struct Factor {
 
   int64_t size = 1;
   Rest rest = Rest::kSame;
-  bool whole = false;   // it must not be cut
-  bool placed = false;  // cut, a rank must know where its part begins: see Sharding::place
+  bool whole = false;     // it must not be cut
+  bool placed = false;    // cut, a rank must know where its part begins: see Sharding::place
+  bool numbered = false;  // cut, it must know of what its part is: see Sharding::number
 };
 
 using DimFactors = std::vector<int>;             // indices of factors, the slowest first
@@ -53,6 +54,14 @@ struct ShardingRule {
   int summed(int64_t size) { return add({size, Factor::Rest::kSum}); }
 };
 
+/// How an axis of `size` ranks cuts a factor: into `blocks` x size pieces of `length`, of which the rank has piece
+/// `coordinate`, i32[], of each block.
+struct NumberedCut {
+  int factor = -1;
+  int64_t blocks = 1, size = 1, length = 1;
+  ValueId coordinate = -1;
+};
+
 struct Sharding {
   /// Null: as its class says (ops/sharding_rules.h).
   ShardingRule (*rule)(const NodeSpec&, std::span<const ValueType> outputs) = nullptr;
@@ -62,6 +71,9 @@ struct Sharding {
   /// if there were only that part; `inputs` are its operands. Null where no factor is placed.
   std::vector<ValueId> (*place)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
                                 ValueId start) = nullptr;
+  /// The same for `numbered` factors, of which any may be cut, each along any axes and in any blocks.
+  std::vector<ValueId> (*number)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
+                                 std::span<const NumberedCut>) = nullptr;
 };
 
 /// One axis's cut of a dim, as in Cut (graph/layout.h), in terms of a factor of the dim.

@@ -12,6 +12,7 @@
 #include "graph/host_tensor.h"
 #include "ops/attention_operands.h"
 #include "ops/dropout.h"
+#include "ops/element_place.h"
 #include "ops/generate.h"
 #include "ops/interpret.h"  // round_to
 #include "ops/matmul.h"
@@ -29,9 +30,11 @@ namespace {
 
 using Tensors = std::span<const HostTensor* const>;
 
-constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"}, {"scale"}, {"stream"}, {"tf32", false}};
-constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"},      {"dropout"},    {"heads"}, {"scale"},
-                                  {"stream"},           {"sums", false}, {"tf32", false}};
+constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"},      {"place", false},
+                              {"scale"},  {"stream"},  {"tf32", false}};
+constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"}, {"dropout"}, {"heads"},
+                                  {"place", false},     {"scale"},  {"stream"},  {"sums", false},
+                                  {"tf32", false}};
 constexpr AttrDef kDecodeAttrs[] = {{"heads"}, {"scale"}, {"tf32", false}};
 
 struct Dims {
@@ -65,18 +68,20 @@ class Dropout {
  public:
   Dropout(const Node& node, const HostTensor* rng, const Dims& d)
       : p_(node.attrs.get_double("dropout")), heads_(d.H),
+        place_(rng ? ElementPlace(node.attrs, *rng) : ElementPlace()),
         random_(rng ? step_key(int32_t((*rng)[0]), int32_t((*rng)[1])) : 0, uint64_t(node.attrs.get_int("stream")),
                 d.T) {}
 
   // 0 where probability (b, h, i, j) is dropped, else what it is multiplied by.
   double factor(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (p_ == 0) return 1;
-    return random_(b * heads_ + h, i, j) < dropout_threshold(p_) ? 0 : dropout_factor(p_);
+    return random_(place_(b * heads_ + h), i, j) < dropout_threshold(p_) ? 0 : dropout_factor(p_);
   }
 
  private:
   double p_;
   int64_t heads_;
+  ElementPlace place_;  // of a matrix
   MatrixRandom random_;
 };
 
@@ -106,14 +111,13 @@ void check_operands(const NodeSpec& spec, const Dims& d) {
     user_error("[{}] expected {} inputs with dropout {}, got {}; documents would be one more", spec.op.name, least,
                spec.attrs.get_double("dropout"), spec.inputs.size());
   AttentionOperands at = attention_operands(spec.op, spec.attrs, spec.inputs.size());
-  auto require = [&](int place, const char* name, const Shape& shape) {
-    ValueType expected{DType::kI32, shape};
+  auto require = [&](int place, const char* name, const ValueType& expected) {
     if (place >= 0 && spec.inputs[size_t(place)] != expected)
       user_error("[{}] expected {} to be {}, got {}", spec.op.name, name, to_string(expected),
                  to_string(spec.inputs[size_t(place)]));
   };
-  require(at.rng, "rng", {2});
-  require(at.documents, "documents", {d.B, d.T});
+  require(at.rng, "rng", rng_type(spec.attrs));
+  require(at.documents, "documents", {DType::kI32, {d.B, d.T}});
 }
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
@@ -189,15 +193,17 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   if (at.documents >= 0) s = hide_other_documents(g, s, in[size_t(at.documents)], d, node.attrs.get_bool("causal"));
   ValueId p = softmax(g, s);
   if (at.rng >= 0)
-    p = dropout_of_matrices(g, p, in[size_t(at.rng)], node.attrs.get_double("dropout"), node.attrs.get_int("stream"));
+    p = dropout_of_matrices(g, p, in[size_t(at.rng)], node.attrs.get_double("dropout"), node.attrs.get_int("stream"),
+                            place_attr(node.attrs));
   ValueId out = transpose(g, matmul(g, cast(g, p, g.type(in[0]).dtype), qkv[2]), {0, 2, 1, 3});
   ValueId top = reduce_max(g, s, {3}, true);
   ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, s, top)), {3}, true)), top);
   return {reshape(g, out, {d.B, d.T, d.C}), reshape(g, lse, {d.B, d.H, d.T})};
 }
 
-// Samples and heads apart; with dropout neither, as probabilities are numbered by sample and head. qkv is (B, T, [3 H
-// D]), out and dout are (B, T, [H D]), lse (B, H, T), documents (B, T), sums ([3 H D]).
+// Samples and heads apart, by which dropout's numbers go. qkv is (B, T, [3 H D]), out and dout are (B, T, [H D]), lse
+// (B, H, T), documents (B, T), sums ([3 H D]).
+constexpr int kSamples = 0, kHeads = 1;  // factors
 struct Operands {
   ShardingRule rule;
   OperandFactors qkv, out, lse, sums, documents;
@@ -205,9 +211,11 @@ struct Operands {
 Operands operand_factors(const NodeSpec& spec) {
   Dims d = checked_dims(spec);
   Operands o;
-  bool numbered = spec.attrs.get_double("dropout") > 0;
-  int B = o.rule.add({d.B, Factor::Rest::kSum, numbered}), T = o.rule.whole(d.T), three = o.rule.whole(3);
-  int H = o.rule.add({.size = d.H, .whole = numbered}), D = o.rule.whole(d.D);
+  bool numbered = spec.attrs.get_double("dropout") > 0, is_part = spec.attrs.find("place") != nullptr;
+  int B = o.rule.add({.size = d.B, .rest = Factor::Rest::kSum, .whole = is_part, .numbered = numbered});
+  int H = o.rule.add({.size = d.H, .whole = is_part, .numbered = numbered});
+  TOKAMAK_CHECK(B == kSamples && H == kHeads, "attention's factors");
+  int T = o.rule.whole(d.T), three = o.rule.whole(3), D = o.rule.whole(d.D);
   o.qkv = {{B}, {T}, {three, H, D}};
   o.out = {{B}, {T}, {H, D}};
   o.lse = {{B}, {H}, {T}};
@@ -217,7 +225,7 @@ Operands operand_factors(const NodeSpec& spec) {
 }
 void add_operands(Operands& o, const NodeSpec& spec) {
   AttentionOperands at = attention_operands(spec.op, spec.attrs, spec.inputs.size());
-  if (at.rng >= 0) o.rule.inputs.push_back({{o.rule.whole(2)}});
+  if (at.rng >= 0) o.rule.inputs.push_back(whole_factors(o.rule, spec.inputs[size_t(at.rng)].shape));
   if (at.documents >= 0) o.rule.inputs.push_back(o.documents);
 }
 ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
@@ -226,6 +234,14 @@ ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
   add_operands(o, spec);
   o.rule.outputs = {o.out, o.lse};
   return o.rule;
+}
+std::vector<ValueId> number(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
+                            std::span<const NumberedCut> cuts) {
+  auto rng = size_t(attention_operands(*part.op, part.attrs, in.size()).rng);
+  std::vector<ValueId> inputs(in.begin(), in.end());
+  Attrs attrs = part.attrs;
+  inputs[rng] = place_share(g, attrs, in[rng], {g.shape(in[0])[0], attrs.get_int("heads")}, cuts);
+  return g.add(*part.op, std::move(inputs), std::move(attrs));
 }
 void heads_of_lse(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {
   attrs.set("heads", outputs[1][1]);
@@ -374,18 +390,19 @@ constinit const OpDef attention = {.name = "attention",
                                    .decompose = decompose,
                                    .cost = cost,
                                    .autocast = Autocast::kLow,
-                                   .sharding = {.rule = sharding, .of_part = heads_of_lse}};
-constinit const OpDef attention_grad = {.name = "attention_grad",
-                                        .min_inputs = 4,
-                                        .max_inputs = 6,
-                                        .attrs = kGradAttrs,
-                                        .infer = infer_grad,
-                                        .no_gradient = "second derivatives are not needed",
-                                        .reference = grad_reference,
-                                        .cost = grad_cost,
-                                        .autocast = Autocast::kLow,
-                                        .low_inputs = 0b1011,  // not lse
-                                        .sharding = {.rule = grad_sharding, .of_part = heads_of_input_lse}};
+                                   .sharding = {.rule = sharding, .of_part = heads_of_lse, .number = number}};
+constinit const OpDef attention_grad = {
+    .name = "attention_grad",
+    .min_inputs = 4,
+    .max_inputs = 6,
+    .attrs = kGradAttrs,
+    .infer = infer_grad,
+    .no_gradient = "second derivatives are not needed",
+    .reference = grad_reference,
+    .cost = grad_cost,
+    .autocast = Autocast::kLow,
+    .low_inputs = 0b1011,  // not lse
+    .sharding = {.rule = grad_sharding, .of_part = heads_of_input_lse, .number = number}};
 constinit const OpDef attention_decode = {.name = "attention_decode",
                                           .min_inputs = 3,
                                           .max_inputs = 3,

@@ -1,5 +1,6 @@
-// Where attention and attention_grad nodes have their optional operands: behind the tensors come rng (i32[2], with
-// dropout) and documents (i32[B,T]): for each position the first of its document, to which it must not look before.
+// Where attention and attention_grad nodes have their optional operands: behind the tensors come rng (with dropout;
+// i32[2], more as ops/element_place.h says) and documents (i32[B,T]): for each position the first of its document, to
+// which it must not look before.
 #pragma once
 
 #include "graph/op_def.h"

@@ -9,19 +9,18 @@
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
 #include "ops/pointwise.h"
+#include "ops/sharding_rules.h"
 #include "ops/uniform_numbers.h"
 
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"matrix", false}, {"p"}, {"stream"}};
+constexpr AttrDef kAttrs[] = {{"matrix", false}, {"p"}, {"place", false}, {"stream"}};
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   double p = spec.attrs.get_double("p");
   if (p < 0 || p >= 1) user_error("[dropout] expected a probability in [0, 1), got {}", p);
-  if (spec.inputs[1] != ValueType{DType::kI32, {2}})
-    user_error("[dropout] expected rng to be i32[2] (seed, step), got {}", to_string(spec.inputs[1]));
-  check_matrix(spec, spec.inputs[0].shape);
+  check_numbers(spec, spec.inputs[1], spec.inputs[0].shape);
   return {spec.inputs[0]};
 }
 
@@ -29,7 +28,7 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
 double chance(double p) { return double(dropout_threshold(p)) / kDropoutRange; }
 
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  UniformNumbers uniform(node.attrs, int32_t((*in[1])[0]), int32_t((*in[1])[1]));
+  UniformNumbers uniform(node.attrs, *in[1]);
   double p = node.attrs.get_double("p"), factor = dropout_factor(p);
   for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform(i) < chance(p) ? 0 : (*in[0])[i] * factor;
 }
@@ -37,7 +36,8 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   double p = node.attrs.get_double("p");
   Attrs random{{"shape", g.shape(in[0])}, {"stream", node.attrs.get_int("stream")}};
-  if (const Attr* matrix = node.attrs.find("matrix")) random.set("matrix", *matrix);
+  for (const char* name : {"matrix", "place"})
+    if (const Attr* attr = node.attrs.find(name)) random.set(name, *attr);
   ValueId u = g.add1(op::random_uniform, {in[1]}, std::move(random));
   ValueId dropped = less(g, u, constant(g, chance(p)));
   ValueId kept = mul(g, in[0], constant(g, dropout_factor(p)));
@@ -46,6 +46,19 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
 
 std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   return {g.add1(op::dropout, {dy[0], node.inputs[1]}, node.attrs), kNoValue};
+}
+
+ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  ShardingRule rule;
+  rule.outputs = {numbered_factors(rule, spec.attrs, outputs[0].shape)};
+  rule.inputs = {rule.outputs[0], whole_factors(rule, spec.inputs[1].shape)};
+  return rule;
+}
+std::vector<ValueId> number(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
+                            std::span<const NumberedCut> cuts) {
+  Attrs attrs = part.attrs;
+  ValueId rng = place_share(g, attrs, in[1], g.shape(in[0]), cuts);
+  return {g.add1(op::dropout, {in[0], rng}, std::move(attrs))};
 }
 
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return default_cost(spec, outputs, 12); }
@@ -62,7 +75,8 @@ constinit const OpDef dropout = {.name = "dropout",
                                  .reference = reference,
                                  .decompose = decompose,
                                  .cost = cost,
-                                 .fusion = Fusion::kComposite};
+                                 .fusion = Fusion::kComposite,
+                                 .sharding = {.rule = sharding, .number = number}};
 }  // namespace op
 
 ValueId dropout(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream) {
@@ -70,9 +84,12 @@ ValueId dropout(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t strea
   return g.add1(op::dropout, {x, rng}, {{"p", p}, {"stream", stream}});
 }
 
-ValueId dropout_of_matrices(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream) {
+ValueId dropout_of_matrices(GraphBuilder& g, ValueId x, ValueId rng, double p, int64_t stream,
+                            std::vector<int64_t> place) {
   const Shape& shape = g.shape(x);
-  return g.add1(op::dropout, {x, rng}, {{"matrix", Shape(shape.end() - 2, shape.end())}, {"p", p}, {"stream", stream}});
+  Attrs attrs{{"matrix", Shape(shape.end() - 2, shape.end())}, {"p", p}, {"stream", stream}};
+  if (!place.empty()) attrs.set("place", place_of_elements(std::move(place), shape.end()[-2] * shape.back()));
+  return g.add1(op::dropout, {x, rng}, std::move(attrs));
 }
 
 }  // namespace tokamak

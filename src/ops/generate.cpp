@@ -16,7 +16,7 @@ namespace {
 
 constexpr AttrDef kConstantAttrs[] = {{"dtype"}, {"shape"}, {"value"}};
 constexpr AttrDef kIotaAttrs[] = {{"dim"}, {"period", false}, {"shape"}};
-constexpr AttrDef kRandomAttrs[] = {{"matrix", false}, {"shape"}, {"stream"}};
+constexpr AttrDef kRandomAttrs[] = {{"matrix", false}, {"place", false}, {"shape"}, {"stream"}};
 
 std::vector<ValueType> infer_constant(const NodeSpec& spec) {
   return {{parse_dtype(spec.attrs.get_string("dtype")), spec.attrs.get_ints("shape")}};
@@ -79,42 +79,60 @@ std::vector<ValueId> place_iota(GraphBuilder& g, const Node& part, std::span<con
 }
 
 std::vector<ValueType> infer_random(const NodeSpec& spec) {
-  if (spec.inputs[0] != ValueType{DType::kI32, {2}})
-    user_error("[random_uniform] expected rng to be i32[2] (seed, step), got {}", to_string(spec.inputs[0]));
-  check_matrix(spec, spec.attrs.get_ints("shape"));
+  check_numbers(spec, spec.inputs[0], spec.attrs.get_ints("shape"));
   return {{DType::kF32, spec.attrs.get_ints("shape")}};
 }
 
 void random_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  UniformNumbers uniform(node.attrs, int32_t((*in[0])[0]), int32_t((*in[0])[1]));
+  UniformNumbers uniform(node.attrs, *in[0]);
   for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = uniform(i);
 }
 
 void random_tile(const Node& node, std::span<const TileOperand> in, int64_t first, int64_t n, float* out) {
   const auto* rng = static_cast<const int32_t*>(in[0].raw);
-  if (node.attrs.find("matrix")) {
-    UniformNumbers uniform(node.attrs, rng[0], rng[1]);
+  ElementPlace place(node.attrs, rng);
+  if (node.attrs.find("matrix") || !place.keeps_runs()) {
+    UniformNumbers uniform(node.attrs, rng);
     for (int64_t i = 0; i < n; ++i) out[i] = uniform(first + i);
     return;
   }
   uint64_t key = step_key(rng[0], rng[1]);
   auto stream = uint64_t(node.attrs.get_int("stream"));
   for (int64_t i = first; i < first + n;) {
-    auto numbers = dropout_numbers(key, uint64_t(i / 8), stream);
+    auto numbers = dropout_numbers(key, uint64_t(place(i) / 8), stream);
     for (int64_t lane = i % 8; lane < 8 && i < first + n; ++lane, ++i)
       out[i - first] = UniformNumbers::scaled(numbers[size_t(lane)]);
   }
+}
+
+ShardingRule random_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  ShardingRule rule;
+  rule.outputs = {numbered_factors(rule, spec.attrs, outputs[0].shape)};
+  rule.inputs = {whole_factors(rule, spec.inputs[0].shape)};
+  return rule;
+}
+std::vector<ValueId> number_random(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
+                                   std::span<const NumberedCut> cuts) {
+  Attrs attrs = part.attrs;
+  ValueId rng = place_share(g, attrs, in[0], attrs.get_ints("shape"), cuts);
+  return {g.add1(op::random_uniform, {rng}, std::move(attrs))};
 }
 
 constexpr std::string_view kNoInput = "depends on no differentiable input";
 
 }  // namespace
 
-void check_matrix(const NodeSpec& spec, const Shape& shape) {
+void check_numbers(const NodeSpec& spec, const ValueType& rng, const Shape& shape) {
+  if (ValueType expected = rng_type(spec.attrs); rng != expected)
+    user_error("[{}] expected rng to be {} (seed, step{}), got {}", spec.op.name, to_string(expected),
+               expected.shape[0] > 2 ? ", coordinates" : "", to_string(rng));
   if (!spec.attrs.find("matrix")) return;
   const std::vector<int64_t>& matrix = spec.attrs.get_ints("matrix");
   int64_t size = matrix.size() == 2 ? matrix[0] * matrix[1] : 0;
-  if (size < 1 || num_elements(shape) % size != 0)
+  int64_t elements = num_elements(shape);
+  std::vector<int64_t> place = place_attr(spec.attrs);
+  for (size_t k = 0; k < place.size(); k += 2) elements *= place[k];
+  if (size < 1 || elements % size != 0)
     user_error("[{}] expected a matrix (rows, columns) that divides {}, got {}", spec.op.name, to_string(shape),
                to_string(Attr(matrix)));
 }
@@ -140,14 +158,15 @@ constinit const OpDef iota = {.name = "iota",
                               .fusion = Fusion::kPointwise,
                               .tile = iota_tile,
                               .sharding = {.rule = iota_rule, .of_part = set_part_shape, .place = place_iota}};
-constinit const OpDef random_uniform = {.name = "random_uniform",
-                                        .attrs = kRandomAttrs,
-                                        .infer = infer_random,
-                                        .no_gradient = kNoInput,
-                                        .reference = random_reference,
-                                        .fusion = Fusion::kPointwise,
-                                        .tile = random_tile,
-                                        .sharding = {.rule = whole_rule}};  // numbers go by the element's
+constinit const OpDef random_uniform = {
+    .name = "random_uniform",
+    .attrs = kRandomAttrs,
+    .infer = infer_random,
+    .no_gradient = kNoInput,
+    .reference = random_reference,
+    .fusion = Fusion::kPointwise,
+    .tile = random_tile,
+    .sharding = {.rule = random_rule, .of_part = set_part_shape, .number = number_random}};
 }  // namespace op
 
 ValueId constant(GraphBuilder& g, double value, Shape shape, DType dtype) {

@@ -59,6 +59,13 @@ OperandFactors whole_factors(ShardingRule& rule, const Shape& shape) {
   return factors;
 }
 
+OperandFactors numbered_factors(ShardingRule& rule, const Attrs& attrs, const Shape& shape) {
+  if (attrs.find("place")) return whole_factors(rule, shape);
+  OperandFactors factors;
+  for (int64_t size : shape) factors.push_back({rule.add({.size = size, .numbered = true})});
+  return factors;
+}
+
 OperandFactors row_factors(ShardingRule& rule, const Shape& shape, Factor::Rest rest) {
   OperandFactors factors = factors_of(rule, shape, rest);
   rule.factors[size_t(factors.back()[0])] = {.size = shape.back(), .whole = true};

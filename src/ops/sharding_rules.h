@@ -24,6 +24,10 @@ OperandFactors whole_factors(ShardingRule& rule, const Shape& shape);
 /// The same, of which the last may not be cut.
 OperandFactors row_factors(ShardingRule& rule, const Shape& shape, Factor::Rest rest = Factor::Rest::kSame);
 
+/// The same, which are numbered, of a node that has random numbers; none may be cut where it has but a part
+/// (ops/element_place.h).
+OperandFactors numbered_factors(ShardingRule& rule, const Attrs& attrs, const Shape& shape);
+
 /// Rule of an op whose inputs are tensors of one shape or scalars, and whose outputs are of that shape as well.
 ShardingRule elementwise_rule(const NodeSpec& spec, std::span<const ValueType> outputs);
 

@@ -6,6 +6,7 @@
 #include "ops/pointwise.h"
 #include "ops/sharding_rules.h"
 #include "passes/eliminate_dead.h"
+#include "passes/merge_duplicates.h"
 #include "passes/seed_cuts.h"
 #include "passes/shares.h"
 #include "passes/wanted_cuts.h"
@@ -188,13 +189,18 @@ class Sharder {
   std::vector<ValueId> append(const Node& part, const std::vector<ValueId>& inputs, const ShardingRule& rule,
                               const std::vector<Way>& ways) {
     g_.append_like(part);
+    std::vector<NumberedCut> numbered;
     for (size_t axis = 0; axis < ways.size(); ++axis) {
-      if (ways[axis].cut.factor < 0) continue;
-      const Factor& factor = rule.factors[size_t(ways[axis].cut.factor)];
+      FactorCut cut = ways[axis].cut;
+      if (cut.factor < 0) continue;
+      const Factor& factor = rule.factors[size_t(cut.factor)];
+      if (int64_t size = mesh_.axes[axis].size; factor.numbered)
+        numbered.push_back({cut.factor, cut.blocks, size, factor.size / (cut.blocks * size), shares_.coordinate(axis)});
       if (!factor.placed) continue;
       ValueId size = constant(g_, double(factor.size / mesh_.axes[axis].size));
       return part.op->sharding.place(g_, part, inputs, mul(g_, shares_.coordinate(axis), size));
     }
+    if (!numbered.empty()) return part.op->sharding.number(g_, part, inputs, numbered);
     return g_.add(*part.op, inputs, part.attrs, part.body);
   }
 
@@ -398,7 +404,8 @@ Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts
 
 bool shard(Graph& graph, const PassContext& context) {
   graph = shard_graph(graph, context.mesh, seed_cuts(graph, context.mesh, context.zero));
-  eliminate_dead(graph, context);  // wholes of which no rank needs more than a part
+  merge_duplicates(graph, context);  // what says where parts are
+  eliminate_dead(graph, context);    // wholes of which no rank needs more than a part
   return true;
 }
 

@@ -11,6 +11,12 @@ namespace {
 Attrs attrs(int64_t heads, bool causal, double dropout = 0) {
   return {{"causal", causal}, {"dropout", dropout}, {"heads", heads}, {"scale", 0.6}, {"stream", int64_t(4)}};
 }
+// Of the second two of four heads, in the second half of the batch.
+Attrs part_attrs(int64_t heads, double dropout) {
+  Attrs all = attrs(heads, true, dropout);
+  all.set("place", std::vector<int64_t>{2, 4, 2, 2});
+  return all;
+}
 Attrs sums_attrs(int64_t heads) {
   Attrs all = attrs(heads, true);
   all.set("sums", true);
@@ -31,6 +37,8 @@ std::vector<CaseInput> bf16_grad_inputs(int64_t B, int64_t T, int64_t C, int64_t
 std::vector<OpCase> attention_cases() {
   std::vector<CaseInput> with_rng = grad_inputs(2, 5, 6, 2);
   with_rng.push_back(rng());
+  std::vector<CaseInput> of_part = grad_inputs(2, 5, 6, 2);
+  of_part.push_back(rng_of_part());
   std::vector<CaseInput> with_documents = grad_inputs(2, 7, 6, 2), with_both = with_rng;
   with_documents.push_back(documents({2, 7}, 3));
   with_both.push_back(documents({2, 5}, 3));
@@ -42,6 +50,7 @@ std::vector<OpCase> attention_cases() {
       {"OneHead", &op::attention, {f32({1, 4, 12})}, attrs(1, true)},
       {"OneToken", &op::attention, {f32({2, 1, 12})}, attrs(2, true)},
       {"Dropout", &op::attention, {f32({2, 5, 18}), rng()}, attrs(2, true, 0.3)},
+      {"DropoutPart", &op::attention, {f32({2, 5, 18}), rng_of_part()}, part_attrs(2, 0.3)},
       {"Long", &op::attention, {f32({1, 150, 24})}, attrs(2, true)},
       {"LongFull", &op::attention, {f32({1, 131, 12})}, attrs(1, false)},
       {"Peaked", &op::attention, {f32({1, 20, 12}, -9, 9)}, attrs(2, true), 1e-4},
@@ -56,6 +65,7 @@ std::vector<OpCase> attention_cases() {
       {"Causal", &op::attention_grad, grad_inputs(2, 5, 6, 2), attrs(2, true)},
       {"Full", &op::attention_grad, grad_inputs(2, 5, 6, 3), attrs(3, false)},
       {"Dropout", &op::attention_grad, with_rng, attrs(2, true, 0.3)},
+      {"DropoutPart", &op::attention_grad, of_part, part_attrs(2, 0.3)},
       {"Long", &op::attention_grad, grad_inputs(1, 150, 8, 2), attrs(2, true), 1e-4},
       {"Documents", &op::attention_grad, with_documents, attrs(2, true)},
       {"DocumentsFull", &op::attention_grad, with_documents, attrs(2, false)},

@@ -9,6 +9,11 @@ namespace {
 
 Attrs attrs(double p, int64_t stream = 0) { return {{"p", p}, {"stream", stream}}; }
 
+Attrs part_attrs(Attrs all, std::vector<int64_t> place) {
+  all.set("place", std::move(place));
+  return all;
+}
+
 Attrs matrix_attrs(double p, std::vector<int64_t> matrix) {
   Attrs all = attrs(p, 2);
   all.set("matrix", std::move(matrix));
@@ -25,6 +30,12 @@ std::vector<OpCase> dropout_cases() {
       {"Long", &op::dropout, {f32({5003}), rng()}, attrs(0.5)},
       {"Bf16", &op::dropout, {bf16({7, 9}), rng()}, attrs(0.25), 1e-2},
       {"Matrices", &op::dropout, {f32({2, 3, 20, 33}), rng()}, matrix_attrs(0.25, {20, 33})},
+      {"Part", &op::dropout, {f32({3, 4, 16}), rng_of_part()}, part_attrs(attrs(0.5), {2, 64, 2, 192})},
+      {"ShortPieces", &op::dropout, {f32({3, 4, 5}), rng_of_part()}, part_attrs(attrs(0.5), {2, 5, 3, 40})},
+      {"MatricesPart",
+       &op::dropout,
+       {f32({2, 10, 33}), rng_of_part()},
+       part_attrs(matrix_attrs(0.5, {20, 33}), {2, 330, 2, 660})},
   };
 }
 

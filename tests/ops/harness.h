@@ -28,6 +28,8 @@ inline CaseInput bf16(Shape shape, double low = -1, double high = 1) {
 }
 inline CaseInput i32(Shape shape, double low, double high) { return {{DType::kI32, std::move(shape)}, low, high}; }
 inline CaseInput rng() { return i32({2}, 0, 1e6); }
+/// Of the second part of two, along two axes: seed, step and coordinates are 1.
+inline CaseInput rng_of_part() { return i32({4}, 1, 2); }
 /// (B, T): up to `count` documents a sample.
 inline CaseInput documents(Shape shape, int64_t count) {
   return {{DType::kI32, std::move(shape)}, 0, double(count), true};

@@ -89,6 +89,11 @@ Tensors run_part(const Whole& whole, const WayToCut& cut, int64_t index) {
     ValueId start = g.input("start", {DType::kF32, {}});
     arguments.push_back(HostTensor({DType::kF32, {}}, {double(index * factor.size / cut.size)}));
     outputs = node.op->sharding.place(g, part, inputs, start);
+  } else if (factor.numbered) {
+    arguments.push_back(HostTensor({DType::kI32, {}}, {double(index)}));
+    NumberedCut numbered{cut.factor, cut.blocks, cut.size, factor.size / (cut.blocks * cut.size),
+                         g.input("coordinate", {DType::kI32, {}})};
+    outputs = node.op->sharding.number(g, part, inputs, {&numbered, 1});
   } else {
     outputs = g.add(*node.op, inputs, part.attrs);
   }
@@ -206,13 +211,11 @@ TEST(ShardingRules, SayWhatIsASumOverInputs) {
 
 // All others can be cut, in one of their cases at least.
 TEST(ShardingRules, AreThereForAllOpsThatTheStepIsWrittenIn) {
-  const std::set<std::string_view> whole = {
-      "all_gather",       "all_reduce",    "all_to_all", "part",         "reduce_scatter",  // what shard appends
-      "classifier",       "column",        "flat",       "fused_matmul", "multi_adamw",
-      "multi_cast",       "row",              // made by passes after it
-      "attention_decode", "sample_token",     // of generation
-      "dropout",          "random_uniform"};  // numbers go by the element; dropout is decomposed, and its numbers are
-                                              // drawn whole
+  const std::set<std::string_view> whole = {"all_gather",       "all_reduce",  "all_to_all", "part",
+                                            "reduce_scatter",  // what shard appends
+                                            "classifier",       "column",      "flat",       "fused_matmul",
+                                            "multi_adamw",      "multi_cast",  "row",  // made by passes after it
+                                            "attention_decode", "sample_token"};       // of generation
   std::set<std::string_view> cut;
   for (const OpCase& c : all_cases())
     if (!ways_to_cut(Whole(c).rule).empty()) cut.insert(c.op->name);

@@ -6,8 +6,13 @@
 #include "config/model_config.h"
 #include "config/optimizer_config.h"
 #include "graph/builder.h"
+#include "graph/rewriter.h"
 #include "model/model.h"
+#include "ops/attention.h"
 #include "ops/collective.h"
+#include "ops/dropout.h"
+#include "ops/generate.h"
+#include "passes/apply_recompute.h"
 #include "passes/seed_cuts.h"
 #include "passes/step_mesh.h"
 #include "tests/passes/sharded_run.h"
@@ -34,15 +39,24 @@ ModelConfig tiny() {
   return model;
 }
 
+Gradients append_gradients(GraphBuilder& g, ValueId loss) {
+  Gradients gradients;
+  for (const Argument& argument : g.graph().arguments())
+    if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
+  gradients.grads = differentiate(g, loss, gradients.parameters);
+  return gradients;
+}
+
+const OptimizerConfig kAdamw{.name = "adamw", .eps = 0.05};
+
 // A whole training step.
-Graph step_of(const ModelConfig& model, int64_t batch = 8, bool mask_documents = false) {
+Graph step_of(const ModelConfig& model, int64_t batch = 8, bool mask_documents = false,
+              const std::optional<LossScaling>& scaling = {}) {
   Graph graph = forward_graph("step", model, batch, model.context, mask_documents);
   GraphBuilder g(graph);
-  Gradients gradients;
-  for (const Argument& argument : graph.arguments())
-    if (argument.kind == Argument::Kind::kParameter) gradients.parameters.push_back(argument.value);
-  gradients.grads = differentiate(g, graph.find_result("loss"), gradients.parameters);
-  append_update(g, gradients, {.name = "adamw", .eps = 0.05});
+  ValueId loss = graph.find_result("loss");
+  Gradients gradients = append_gradients(g, scaling ? scaled_loss(g, loss) : loss);
+  append_update(g, gradients, kAdamw, 1, scaling);
   return graph;
 }
 
@@ -148,9 +162,75 @@ TEST(ShardedStep, IsTheSameInEveryFormOfTheModel) {
   model.tie_weights = model.bias = false;
   expect_same_step(step_of(model), mesh_of(2, 1, 2), 3);
   expect_same_step(step_of(tiny(), 8, true), mesh_of(2, 2, 2), 2);
-  model.dropout = 0.2;
-  expect_same_step(step_of(model), mesh_of(2, 1, 2), 1);
 }
+
+// Meshes of 2, 4 and 8 ranks, each with something to divide by ZeRO where it has ranks for that.
+const std::vector<std::array<int64_t, 3>> kMeshes{{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {4, 1, 1}, {2, 2, 1}, {2, 1, 2},
+                                                  {1, 2, 2}, {8, 1, 1}, {2, 2, 2}, {1, 2, 4}, {4, 1, 2}};
+
+void expect_same_step_on_all(const Graph& step) {
+  for (int64_t zero = 0; auto [data, context, tensor] : kMeshes) {
+    SCOPED_TRACE(fmt::format("data {} context {} tensor {}", data, context, tensor));
+    expect_same_step(step, mesh_of(data, context, tensor), data * context > 1 ? zero++ % 4 : 0);
+  }
+}
+
+TEST(ShardedStep, DropsTheSameElements) {
+  ModelConfig model = tiny();
+  model.dropout = 0.2;
+  expect_same_step_on_all(step_of(model));
+}
+
+TEST(ShardedStep, DrawsTheNumbersOfItsShareAlone) {
+  ModelConfig model = tiny();
+  model.dropout = 0.2;
+  Graph share = sharded(step_of(model), mesh_of(2, 1, 2), 0);
+  int64_t largest = 8 / 2 * model.context * model.width, attentions = 0;
+  for (const Node& node : share.nodes()) {
+    if (node.op == &op::dropout) {
+      EXPECT_EQ(num_elements(share.shape(node.inputs[0])), largest) << print(share, node);
+    }
+    if (node.op == &op::attention || node.op == &op::attention_grad) {
+      EXPECT_EQ(share.shape(node.inputs[0]), (Shape{4, model.context, 3 * model.width / 2})) << print(share, node);
+      ++attentions;
+    }
+    EXPECT_NE(node.op, &op::random_uniform) << "drawn whole, and cut";
+  }
+  EXPECT_EQ(attentions, 2 * model.layers);
+  EXPECT_EQ(count_ops(share, "concat"), 2) << "one rng for the batch, and one for heads as well";
+}
+
+TEST(ShardedStep, AddsGradientsOfMicroBatches) {
+  Graph micro_batch = forward_graph("micro_batch", tiny(), 8, tiny().context, false);
+  GraphBuilder g(micro_batch);
+  append_accumulation(g, append_gradients(g, micro_batch.find_result("loss")));
+  expect_same_step_on_all(micro_batch);
+  expect_same_step_on_all(accumulated_update_graph(micro_batch, kAdamw, 2));
+}
+
+TEST(ShardedStep, ScalesTheLoss) { expect_same_step_on_all(step_of(tiny(), 8, false, LossScaling{})); }
+
+TEST(ShardedStep, HasAClassifierOfItsOwn) {
+  ModelConfig model = tiny();
+  model.tie_weights = false;
+  expect_same_step_on_all(step_of(model));
+}
+
+TEST(ShardedStep, ComputesActivationsAgain) {
+  ModelConfig model = tiny();
+  model.dropout = 0.2;
+  Graph step = step_of(model);
+  for (auto [data, context, tensor] : kMeshes) {
+    SCOPED_TRACE(fmt::format("data {} context {} tensor {}", data, context, tensor));
+    Mesh mesh = mesh_of(data, context, tensor);
+    Graph share = sharded(step, mesh, data * context > 1 ? 3 : 0);
+    change_nodes(share, [](Node& node) { return node.recompute = node.phase == Phase::kForward; });
+    EXPECT_TRUE(apply_recompute(share, {}));
+    EXPECT_EQ(test::find_sharding_fault(step, share, mesh, arguments_of(step), 1e-9), "");
+  }
+}
+
+TEST(ShardedStep, MasksDocuments) { expect_same_step_on_all(step_of(tiny(), 8, true)); }
 
 // Bytes that a rank sends in a step, by op.
 std::map<std::string_view, double> link_bytes(const Graph& graph) {

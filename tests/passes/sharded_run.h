@@ -3,32 +3,11 @@
 
 #include "passes/shard.h"
 #include "tests/support/random_tensors.h"
+#include "tests/support/share_of.h"
 
 #include <fmt/core.h>
 
 namespace tokamak::test {
-
-/// What the rank at these coordinates has of a tensor.
-inline HostTensor share_of(const HostTensor& whole, const std::vector<Cut>& cuts, const Mesh& mesh, int64_t rank) {
-  HostTensor share({whole.type.dtype, part_shape(whole.shape(), cuts)});
-  std::vector<int64_t> coordinates = mesh.coordinates(rank);
-  int64_t next = 0;
-  for (int64_t i = 0; i < whole.size(); ++i) {
-    int64_t rest = i;
-    bool mine = true;
-    for (size_t d = whole.shape().size(); d-- > 0;) {
-      int64_t size = whole.shape()[d], index = rest % size;
-      rest /= size;
-      for (const Cut& cut : cuts) {
-        if (cut.dim != int64_t(d)) continue;
-        int64_t block = size / cut.blocks;
-        mine &= index % block / (block / cut.size) == coordinates[mesh.find(cut.axis)];
-      }
-    }
-    if (mine) share[next++] = whole[i];
-  }
-  return share;
-}
 
 /// Arguments of each rank, given those of the graph as it was.
 inline std::vector<std::vector<HostTensor>> arguments_of_ranks(const Graph& sharded, const Mesh& mesh,

@@ -7,6 +7,8 @@
 // Tests: tests/backend/cpu/attention_test.cpp.
 #pragma once
 
+#include "ops/element_place.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -20,11 +22,12 @@ struct AttentionShape {
   int64_t width() const { return heads * head_dim; }
 };
 
-/// Dropout of probabilities: MatrixRandom(key, stream, T) says by the number of (b * H + h, i, j) whether probability
-/// (b, h, i, j) is dropped with chance p, and what the others are scaled by. p = 0: no dropout.
+/// Dropout of probabilities: MatrixRandom(key, stream, T) says by the number of (place(b * H + h), i, j) whether
+/// probability (b, h, i, j) is dropped with chance p, and what the others are scaled by. p = 0: no dropout.
 struct AttentionDropout {
   float p = 0;
   uint64_t key = 0, stream = 0;
+  ElementPlace place;
 };
 
 /// Bytes of workspace that the forward and the backward pass need at `threads` threads.

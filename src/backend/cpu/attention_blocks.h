@@ -134,9 +134,10 @@ inline void dropout_factors(const AttentionDropout& dropout, int64_t time, int64
   uint32_t threshold = dropout_threshold(dropout.p);
   auto kept = float(dropout_factor(dropout.p));
   size_t row = i & 8 ? 2 : 0;
+  int64_t matrix = dropout.place(head);
   for (int64_t j = 0; j < kKeys; j += 16)
     for (int64_t k = j; k < j + 8; ++k) {
-      auto numbers = random.draw(head, i & ~8, key + k);
+      auto numbers = random.draw(matrix, i & ~8, key + k);
       factors[k] = numbers[row] < threshold ? 0 : kept;
       factors[k + 8] = numbers[row + 1] < threshold ? 0 : kept;
     }

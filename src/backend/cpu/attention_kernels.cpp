@@ -28,7 +28,7 @@ AttentionShape shape_of(const Graph& graph, const Node& node) {
   return shape;
 }
 
-// rng: i32[2] = (seed, step), see ops/generate.cpp.
+// rng: (seed, step), and behind them what ops/element_place.h says.
 AttentionDropout dropout_of(const Node& node, const void* rng) {
   AttentionDropout dropout;
   dropout.p = float(node.attrs.get_double("dropout"));
@@ -36,6 +36,7 @@ AttentionDropout dropout_of(const Node& node, const void* rng) {
   const auto* words = static_cast<const int32_t*>(rng);
   dropout.key = step_key(words[0], words[1]);
   dropout.stream = uint64_t(node.attrs.get_int("stream"));
+  dropout.place = ElementPlace(node.attrs, words);
   return dropout;
 }
 

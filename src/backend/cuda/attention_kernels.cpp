@@ -6,6 +6,7 @@
 #include "backend/cuda/hopper_attention.h"
 #include "graph/op_def.h"
 #include "ops/attention_operands.h"
+#include "ops/element_place.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -22,6 +23,7 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
   p.scale = node.attrs.get_double("scale");
   p.dropout = node.attrs.get_double("dropout");
   p.stream = node.attrs.get_int("stream");
+  p.place = place_attr(node.attrs);
   p.any_order = node.attrs.get_bool("any_order", false);
   p.documents = attention_operands(node).documents >= 0;
   p.sums = node.attrs.get_bool("sums", false);

@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 
 #include <compare>
+#include <vector>
 
 namespace tokamak::cuda {
 
@@ -14,10 +15,11 @@ struct AttentionProblem {
   bool causal = true;
   double scale = 1;
   double dropout = 0;
-  int64_t stream = 0;      // of dropout's random numbers
-  bool any_order = false;  // of the gradient's sums
-  bool documents = false;  // the last input gives the first position of each one's document
-  bool sums = false;       // the gradient gives its sums over batch and time as well
+  int64_t stream = 0;          // of dropout's random numbers
+  bool any_order = false;      // of the gradient's sums
+  bool documents = false;      // the last input gives the first position of each one's document
+  bool sums = false;           // the gradient gives its sums over batch and time as well
+  std::vector<int64_t> place;  // where a part's heads, numbered over batch and heads, are: ops/element_place.h
 
   int64_t width() const { return heads * head_dim; }
   auto operator<=>(const AttentionProblem&) const = default;

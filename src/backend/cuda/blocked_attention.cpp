@@ -1,6 +1,7 @@
 #include "backend/cuda/blocked_attention.h"
 
 #include "backend/cuda/device_types.h"
+#include "backend/cuda/place_source.h"
 #include "base/dropout_random.h"
 
 #include <fmt/core.h>
@@ -32,9 +33,11 @@ constexpr int kForwardTiles = 2, kBackwardTiles = 4;
 
 std::string constants(const AttentionProblem& p, int block) {
   return fmt::format(
-      "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
-      "constexpr int kHeadDim = {}, kBlock = {};\nconstexpr bool kCausal = {}, kDropout = {}, kDocuments = {};\n}}\n",
-      device_type(p.dtype), p.head_dim, block, p.causal, p.dropout > 0, p.documents);
+             "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
+             "constexpr int kHeadDim = {}, kBlock = {};\nconstexpr bool kCausal = {}, kDropout = {}, kDocuments = "
+             "{};\n}}\n",
+             device_type(p.dtype), p.head_dim, block, p.causal, p.dropout > 0, p.documents) +
+         matrix_in_whole(p.place);
 }
 
 class BlockedKernel : public Kernel {

@@ -1,5 +1,6 @@
 #include "backend/cuda/hopper_attention.h"
 
+#include "backend/cuda/place_source.h"
 #include "backend/cuda/tensor_map.h"
 #include "base/divide.h"
 #include "base/dropout_random.h"
@@ -64,9 +65,10 @@ constexpr int kGradSharedBytes =
 
 std::string constants(const AttentionProblem& p) {
   return fmt::format(
-      "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
-      "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kDropout = {3}, kSums = {4};\n}}\n",
-      dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums);
+             "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
+             "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kDropout = {3}, kSums = {4};\n}}\n",
+             dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums) +
+         matrix_in_whole(p.place);
 }
 
 // (batch, time, columns) as boxes of `rows` by 64.

@@ -5,6 +5,7 @@
 #include "backend/cuda/kernels.h"
 #include "graph/op_def.h"
 #include "ops/attention.h"
+#include "ops/element_place.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
 
@@ -62,14 +63,16 @@ class KernelRun {
 };
 
 inline std::string name_of(const AttentionProblem& p) {
-  return fmt::format("B={} T={} H={} D={} {} causal={} dropout={} documents={} sums={}", p.batch, p.time, p.heads,
-                     p.head_dim, dtype_name(p.dtype), p.causal, p.dropout, p.documents, p.sums);
+  return fmt::format("B={} T={} H={} D={} {} causal={} dropout={} documents={} sums={} parts={}", p.batch, p.time,
+                     p.heads, p.head_dim, dtype_name(p.dtype), p.causal, p.dropout, p.documents, p.sums,
+                     p.place.size() / 2);
 }
 
 inline Attrs attrs_of(const AttentionProblem& p) {
   Attrs attrs{
       {"causal", p.causal}, {"dropout", p.dropout}, {"heads", p.heads}, {"scale", p.scale}, {"stream", p.stream}};
   if (p.sums) attrs.set("sums", true);
+  if (!p.place.empty()) attrs.set("place", p.place);
   return attrs;
 }
 
@@ -82,7 +85,8 @@ struct Example {
   explicit Example(const AttentionProblem& p)
       : problem(p), qkv_type{p.dtype, {p.batch, p.time, 3 * p.width()}},
         out_type{p.dtype, {p.batch, p.time, p.width()}}, lse_type{DType::kF32, {p.batch, p.heads, p.time}} {
-    HostTensor rng({DType::kI32, {2}}), dout = random_tensor(out_type, 2);
+    HostTensor rng(rng_type(attrs_of(p))), dout = random_tensor(out_type, 2);
+    std::fill(rng.data.begin(), rng.data.end(), 1);  // the second of two parts, where it has parts
     rng[0] = 5, rng[1] = 7;
     forward_in = {random_tensor(qkv_type, 1)};
     for (double& x : forward_in[0].data) x = round_to(p.dtype, 2 * x);  // so that the softmax is not flat

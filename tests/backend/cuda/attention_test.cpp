@@ -15,6 +15,9 @@ using cuda::AttentionPass;
 
 constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
+// Heads 2 and 3 of 4, of the second half of a batch of 4.
+const std::vector<int64_t> kPartOfHeads{2, 4, 2, 2};
+
 // One token, fewer and more than a block, odd, several blocks; heads of every tile height and of odd width.
 std::vector<AttentionProblem> own_problems() {
   std::vector<AttentionProblem> all;
@@ -29,6 +32,8 @@ std::vector<AttentionProblem> own_problems() {
       for (int64_t T : {1, 7, 65, 200, 600}) all.push_back(problem(2, T, 2, 64, dtype, causal, 0, true));
       all.push_back(problem(1, 150, 2, 20, dtype, causal, 0.2, true));
     }
+    all.push_back(problem(2, 70, 2, 64, dtype, true, 0.2));
+    all.back().place = kPartOfHeads;
   }
   return all;
 }
@@ -217,6 +222,7 @@ TEST_P(AttentionSource, Compiles) {
     ASSERT_GE(block, 16);
     for (bool documents : {false, true}) {
       p.documents = documents;
+      if (documents) p.place = kPartOfHeads;
       auto architectures = D == 64 && !documents ? checked_architectures() : one_architecture();
       expect_compiles(attention_source(p, block), {"attention"}, architectures);
       expect_compiles(attention_grad_source(p, block), {"attention_grad_q", "attention_grad_kv"}, architectures);

@@ -2,8 +2,10 @@
 
 #include "backend/cuda/codegen/precision.h"
 #include "backend/cuda/device_types.h"
+#include "backend/cuda/place_source.h"
 #include "base/error.h"
 #include "graph/op_def.h"
+#include "ops/element_place.h"
 #include "ops/generate.h"
 #include "ops/group.h"
 #include "ops/pointwise.h"
@@ -92,12 +94,18 @@ std::string random_tensor(const GroupValue& v) {
   return text + fmt::format(", {}, {}", matrix[0], matrix[1]);
 }
 
+// Element `index` of a rank's part of a random tensor, in the whole.
+std::string random_element(const GroupValue& v, const std::string& index) {
+  return place_in_whole(place_attr(v.attrs), "int64_t", fmt::format("a{}", v.outer), index);
+}
+bool keeps_runs(const GroupValue& v) { return ElementPlace(v.attrs, std::array<int, 6>{}).keeps_runs(); }
+
 std::string Expression::unrounded(int value) const {
   const GroupValue& v = body_.values[size_t(value)];
   if (v.is(op::iota)) return iota(v);
   if (v.is(op::random_uniform))
     return fmt::format("{}(a{}, {}, {})", v.attrs.find("matrix") ? "matrix_uniform" : "uniform_element", v.outer,
-                       v.along_rows ? "row" : "0", random_tensor(v));
+                       random_element(v, v.along_rows ? "row" : "0"), random_tensor(v));
   auto operand = [&](size_t k) { return name(v.operands[k]); };
   if (v.is(op::cast)) return v.dtype == DType::kI32 ? fmt::format("scalar::cast_i32({})", operand(0)) : operand(0);
   TOKAMAK_CHECK(!v.op->scalar.empty(), "[group] '{}' has no scalar function", v.op->name);
@@ -123,8 +131,14 @@ std::string Expression::place(int value) const {
 
 std::string Expression::random_vector(int value) const {
   const GroupValue& v = body_.values[size_t(value)];
-  return fmt::format("float u{0}[kVector]; {1}<kVector>(a{2}, int64_t({3}), {4}, u{0});", value,
-                     v.attrs.find("matrix") ? "matrix_uniform_vector" : "uniform_vector", v.outer, place(value),
+  std::string first = fmt::format("int64_t({})", place(value));
+  bool of_matrix = v.attrs.find("matrix") != nullptr;
+  if (!keeps_runs(v))
+    return fmt::format("float u{0}[kVector]; for (int i = 0; i < kVector; ++i) u{0}[i] = {1}(a{2}, {3}, {4});", value,
+                       of_matrix ? "matrix_uniform" : "uniform_element", v.outer, random_element(v, first + " + i"),
+                       random_tensor(v));
+  return fmt::format("float u{0}[kVector]; {1}<kVector>(a{2}, {3}, {4}, u{0});", value,
+                     of_matrix ? "matrix_uniform_vector" : "uniform_vector", v.outer, random_element(v, first),
                      random_tensor(v));
 }
 

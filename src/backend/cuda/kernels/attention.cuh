@@ -1,7 +1,8 @@
 // What the kernels of attention share: tiles of kBlock rows of one head in shared memory, as floats, and the products
 // of two tiles. A block has 16 x 16 threads; thread (tx, ty) holds rows ty + 16 r of a result, and of those the columns
 // tx + 16 s of scores and 4 (tx + 16 g) .. + 3 of a tile.
-// The text before this says Element, kHeadDim, kBlock (a multiple of 16), kCausal, kDropout and kDocuments.
+// The text before this says Element, kHeadDim, kBlock (a multiple of 16), kCausal, kDropout and kDocuments, and defines
+// matrix_in_whole(): by which number dropout knows a head of this rank.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i queries, j keys.
 #pragma once
 
@@ -163,13 +164,16 @@ __device__ inline int first_keys(const Arguments& a, int first) { return documen
 struct Dropout {
   const Arguments& a;
   MatrixRandom random;
+  uint32_t matrix = 0;
   __device__ explicit Dropout(const Arguments& arguments) : a(arguments) {
-    if constexpr (kDropout) random = MatrixRandom(a.rng, a.stream, a.time);
+    if constexpr (!kDropout) return;
+    random = MatrixRandom(a.rng, a.stream, a.time);
+    matrix = matrix_in_whole(a.rng, blockIdx.z * gridDim.y + blockIdx.y);
   }
   /// 0 where the probability of (i, j) is dropped, else the factor of those that are kept.
   __device__ float factor(int i, int j) const {
     if constexpr (!kDropout) return 1;
-    return random.number(blockIdx.z * gridDim.y + blockIdx.y, i, j) < a.threshold ? 0.0f : a.kept;
+    return random.number(matrix, i, j) < a.threshold ? 0.0f : a.kept;
   }
 };
 

@@ -163,9 +163,10 @@ __device__ inline void hide_other_documents(float (&p)[64], const int32_t* docum
 __device__ inline void drop(const uint32_t (&p)[32], uint32_t (&kept)[32], const MatrixRandom& random, int head, int i,
                             int j, const Arguments& a, const Worker& w) {
   uint32_t place = random.at(i * kTile + w.column, j * kTile + w.warp_row() + w.lane / 4);
+  uint32_t matrix = matrix_in_whole(a.dropout.rng, uint32_t(head));
 #pragma unroll
   for (int n = 0; n < 16; n += 2)
-    drop_pairs<true>(p + 2 * n, kept + 2 * n, random, a.dropout.threshold, uint32_t(head),
+    drop_pairs<true>(p + 2 * n, kept + 2 * n, random, a.dropout.threshold, matrix,
                      place + 4 * n * random.columns, random.columns);
 }
 

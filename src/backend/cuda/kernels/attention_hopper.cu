@@ -171,9 +171,10 @@ __device__ inline void to_probabilities(float (&s)[32], float exponent, SoftmaxS
 __device__ inline void drop(uint32_t (&p)[16], const MatrixRandom& random, const Tile& tile, const Arguments& a,
                             const Worker& w) {
   uint32_t place = random.at(tile.i() * kQueries + w.warp_row() + w.lane / 4, tile.j * kKeys + w.column);
+  uint32_t matrix = matrix_in_whole(a.dropout.rng, uint32_t(tile.work.index));
 #pragma unroll
   for (int n = 0; n < 8; n += 2)
-    drop_pairs<false>(p + 2 * n, p + 2 * n, random, a.dropout.threshold, uint32_t(tile.work.index), place + 4 * n, 1);
+    drop_pairs<false>(p + 2 * n, p + 2 * n, random, a.dropout.threshold, matrix, place + 4 * n, 1);
 }
 
 /// What a warp writes when all keys of its queries are through.

@@ -1,7 +1,7 @@
 // What attention and its gradient on Hopper's tensor cores share: heads of 64, rings of tiles in shared memory, and
 // rows on their way to global memory.
 // The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal) and
-// kDropout.
+// kDropout, and defines matrix_in_whole(): by which number dropout knows a head of this rank.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys.
 #pragma once

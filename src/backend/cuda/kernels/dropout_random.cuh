@@ -5,6 +5,12 @@
 
 namespace tokamak {
 
+/// Of what a rank's elements were part before a cut: ElementPlace (ops/element_place.h), one step of it.
+template <typename Index>
+__device__ inline Index undo_cut(Index i, Index pieces, Index length, int32_t coordinate) {
+  return (i / length * pieces + Index(coordinate)) * length + i % length;
+}
+
 /// The number in the low (0) or the high (1) half of a word, as a multiple of 2^-15 in [0, 1).
 __device__ inline float uniform_half(uint32_t word, int half) { return float((word >> half * 16) & 0x7fff) * 0x1p-15f; }
 

@@ -1,0 +1,32 @@
+// The share of a tensor that a rank of a mesh has, element by element.
+#pragma once
+
+#include "graph/host_tensor.h"
+#include "graph/layout.h"
+#include "graph/mesh.h"
+
+namespace tokamak::test {
+
+/// What the rank at these coordinates has of a tensor.
+inline HostTensor share_of(const HostTensor& whole, const std::vector<Cut>& cuts, const Mesh& mesh, int64_t rank) {
+  HostTensor share({whole.type.dtype, part_shape(whole.shape(), cuts)});
+  std::vector<int64_t> coordinates = mesh.coordinates(rank);
+  int64_t next = 0;
+  for (int64_t i = 0; i < whole.size(); ++i) {
+    int64_t rest = i;
+    bool mine = true;
+    for (size_t d = whole.shape().size(); d-- > 0;) {
+      int64_t size = whole.shape()[d], index = rest % size;
+      rest /= size;
+      for (const Cut& cut : cuts) {
+        if (cut.dim != int64_t(d)) continue;
+        int64_t block = size / cut.blocks;
+        mine &= index % block / (block / cut.size) == coordinates[mesh.find(cut.axis)];
+      }
+    }
+    if (mine) share[next++] = whole[i];
+  }
+  return share;
+}
+
+}  // namespace tokamak::test
