@@ -19,6 +19,7 @@ struct PassContext : Platform {
   Mesh mesh = {};               // that the step is divided over
   int64_t zero = 0;             // mesh.zero
   int64_t bucket_mib = 0;       // mesh.bucket_mib
+  bool sequence = false;        // mesh.sequence
 };
 
 enum class Stage : uint8_t { kForward, kStep };        // before and after differentiation

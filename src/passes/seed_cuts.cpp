@@ -85,6 +85,22 @@ std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& me
   return cuts;
 }
 
+std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& mesh) {
+  std::map<ValueId, std::vector<Cut>> cuts;
+  int64_t size = mesh.size(kTensorAxis);
+  if (size == 1) return cuts;
+  for (const Node& node : graph.nodes())
+    for (ValueId input : node.inputs) {
+      const Argument* argument = graph.argument_of(input);
+      if (!argument || node.phase != Phase::kForward) continue;
+      Role role = argument->layout.role;
+      auto dims = int64_t(graph.shape(node.outputs[0]).size());
+      if ((role == Role::kRow || role == Role::kEmbedding) && dims >= 3)
+        cuts[node.outputs[0]] = {{kTensorAxis, size, dims - 2, mesh.size(kContextAxis)}};
+    }
+  return cuts;
+}
+
 bool keeps_parameters_cut(std::string_view axis) { return axis == kTensorAxis; }
 
 }  // namespace tokamak

@@ -14,6 +14,10 @@ namespace tokamak {
 /// size does not divide stays whole.
 std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero);
 
+/// What the blocks of a model add up (B, T, C), each as what is still to be summed over tensor: along T over that axis
+/// as well, so that between the blocks no rank has all of it.
+std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& mesh);
+
 /// Whether parameters that the axis cuts are meant to stay so. Those that the others cut are gathered where they are
 /// used.
 bool keeps_parameters_cut(std::string_view axis);

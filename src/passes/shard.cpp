@@ -23,9 +23,10 @@ constexpr double kKeepParameterCut = 1000;
 
 class Sharder {
  public:
-  Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts)
+  Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums)
       : mesh_(mesh), whole_(graph), append_whole_(whole_), to_(graph.name()), g_(to_), shares_(mesh, g_),
         users_(find_users(graph)), escaping_(find_escaping(graph)), wanted_(find_wanted(graph, mesh, cuts)) {
+    for (const auto& [value, of_sum] : sums) wanted_[value] = placements_of(of_sum, mesh);
     for (const Argument& argument : graph.arguments()) add_argument(argument, cuts);
   }
 
@@ -74,6 +75,23 @@ class Sharder {
     for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) ways.push_back(choose_way(node, rule, axis, ways));
     if (node.op->fusion == Fusion::kComposite && would_gather(node, rule, ways)) return visit_decomposed(node);
     emit(node, rule, ways);
+    if (node.op->fusion == Fusion::kView) view_all_shares(node, rule);
+  }
+
+  // A view costs nothing: whatever shares there are of its input can be had of it, too.
+  void view_all_shares(const Node& node, const ShardingRule& rule) {
+    const std::vector<Placed> shares = shares_.of(node.inputs[0]);
+    for (const Placed& share : shares) {
+      std::vector<Way> ways;
+      bool can = true;
+      for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) {
+        FactorCut cut = cut_of(rule, rule.inputs[0], share.at[axis], mesh_.axes[axis].size);
+        can &= share.at[axis] == Placement{} || (cut.factor >= 0 && can_cut_too(rule, cut, axis, ways, mesh_));
+        ways.push_back({.cut = cut});
+      }
+      Placements at = by_axis([&](size_t axis) { return can ? output_of(rule, ways[axis], 0) : Placement{}; });
+      if (can && shares_.find(node.outputs[0], at) == kNoValue) emit(node, rule, ways);
+    }
   }
 
   ShardingRule rule_of(const Node& node) const {
@@ -84,7 +102,8 @@ class Sharder {
 
   // ---- Choosing a way ----
 
-  // The cheapest of: along what an input or a wanted output is cut already, on terms of sums, all on every rank.
+  // The cheapest of: along what an input is cut already, along what is wanted of an input that is a term or of an
+  // output, on terms of sums, all on every rank.
   Way choose_way(const Node& node, const ShardingRule& rule, size_t axis, const std::vector<Way>& before) const {
     std::vector<Way> candidates;
     auto propose = [&](const OperandFactors& operand, const Placement& placement) {
@@ -93,7 +112,8 @@ class Sharder {
     };
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (!is_made_where_read(node.inputs[i]) && !is_to_be_gathered(node, node.inputs[i], axis))
-        for (const Placed& share : shares_.of(node.inputs[i])) propose(rule.inputs[i], share.at[axis]);
+        for (const Placed& share : shares_.of(node.inputs[i]))
+          propose(rule.inputs[i], share.at[axis].is_term() ? wanted(node.inputs[i])[axis] : share.at[axis]);
     for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted(node.outputs[o])[axis]);
     for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
     candidates.emplace_back();
@@ -395,15 +415,16 @@ class Sharder {
 
 }  // namespace
 
-Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts) {
+Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums) {
   Mesh used;
   for (const MeshAxis& axis : mesh.axes)
     if (axis.size > 1) used.axes.push_back(axis);
-  return Sharder(graph, used, cuts).run();
+  return Sharder(graph, used, cuts, sums).run();
 }
 
 bool shard(Graph& graph, const PassContext& context) {
-  graph = shard_graph(graph, context.mesh, seed_cuts(graph, context.mesh, context.zero));
+  graph = shard_graph(graph, context.mesh, seed_cuts(graph, context.mesh, context.zero),
+                      context.sequence ? seed_stream(graph, context.mesh) : SumCuts{});
   merge_duplicates(graph, context);  // what says where parts are
   eliminate_dead(graph, context);    // wholes of which no rank needs more than a part
   return true;

@@ -19,10 +19,13 @@ namespace tokamak {
 /// By argument; those that are not there are whole.
 using ArgumentCuts = std::map<ValueId, std::vector<Cut>>;
 
+/// By value: how what is a sum over ranks should lie once it is added up, where that costs no more.
+using SumCuts = std::map<ValueId, std::vector<Cut>>;
+
 /// The graph with its arguments cut so: shapes shrink to a rank's share, and where a value lies otherwise than its
 /// reader needs, a collective is appended. Results are whole on every rank, updates cut as what they update. It
 /// computes what the graph does, but for the order of sums. UserError when an argument cannot be cut so.
-Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts);
+Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums = {});
 
 /// The same, with the cuts that the arguments' roles ask for (passes/seed_cuts.h).
 bool shard(Graph& graph, const PassContext& context);

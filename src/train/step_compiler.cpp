@@ -36,6 +36,7 @@ PassContext context_of(const RunConfig& config, const Platform& platform) {
   PassContext context{platform, resolve(config, platform.target).compile};
   context.mesh = step_mesh(config.mesh);
   context.zero = config.mesh.zero;
+  context.sequence = config.mesh.sequence;
   context.bucket_mib = config.mesh.bucket_mib;
   return context;
 }

@@ -13,6 +13,7 @@
 #include "ops/dropout.h"
 #include "ops/generate.h"
 #include "passes/apply_recompute.h"
+#include "passes/live_bytes.h"
 #include "passes/seed_cuts.h"
 #include "passes/step_mesh.h"
 #include "tests/passes/sharded_run.h"
@@ -75,10 +76,11 @@ Mesh mesh_of(int64_t data, int64_t context, int64_t tensor) {
   return step_mesh({.data = data, .context = context, .tensor = tensor});
 }
 
-Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero) {
+Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero, bool sequence = false) {
   PassContext context;
   context.mesh = mesh;
   context.zero = zero;
+  context.sequence = sequence;
   Graph share = graph;
   EXPECT_TRUE(shard(share, context));
   verify(share);
@@ -86,8 +88,12 @@ Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero) {
 }
 
 void expect_same_step(const Graph& step, const Mesh& mesh, int64_t zero) {
-  std::string fault = test::find_sharding_fault(step, sharded(step, mesh, zero), mesh, arguments_of(step), 1e-9);
-  EXPECT_EQ(fault, "") << "zero " << zero;
+  for (bool sequence : {false, true}) {
+    if (sequence && mesh.size(kTensorAxis) == 1) continue;
+    Graph share = sharded(step, mesh, zero, sequence);
+    std::string fault = test::find_sharding_fault(step, share, mesh, arguments_of(step), 1e-9);
+    EXPECT_EQ(fault, "") << "zero " << zero << ", sequence " << sequence;
+  }
 }
 
 TEST(Shard, CutsTheBatchAndAddsUpTheLoss) {
@@ -223,7 +229,7 @@ TEST(ShardedStep, ComputesActivationsAgain) {
   for (auto [data, context, tensor] : kMeshes) {
     SCOPED_TRACE(fmt::format("data {} context {} tensor {}", data, context, tensor));
     Mesh mesh = mesh_of(data, context, tensor);
-    Graph share = sharded(step, mesh, data * context > 1 ? 3 : 0);
+    Graph share = sharded(step, mesh, data * context > 1 ? 3 : 0, true);
     change_nodes(share, [](Node& node) { return node.recompute = node.phase == Phase::kForward; });
     EXPECT_TRUE(apply_recompute(share, {}));
     EXPECT_EQ(test::find_sharding_fault(step, share, mesh, arguments_of(step), 1e-9), "");
@@ -276,6 +282,25 @@ TEST(ShardedStep, SendsWhatTensorParallelismNeeds) {
   auto sent = link_bytes(sharded(step_of(model), mesh_of(1, 1, 2), 0));
   double stream = 4.0 * 8 * double(model.context * model.width), a_number_a_row = stream / double(model.width);
   EXPECT_NEAR(sent["all_reduce"], stream * double(4 * model.layers + 2) + 3 * a_number_a_row, 100);
+}
+
+// The bytes of SendsWhatTensorParallelismNeeds, half of them each way. The gradient of the embedding, of less rows than
+// there are tokens, is summed instead of gathering the stream. Other gradients that each rank has of its own tokens are
+// small: positions, two of each norm, and the bias of two matrices a layer.
+TEST(ShardedStep, CutsTheStreamBetweenMatrices) {
+  ModelConfig model = tiny();
+  Graph step = step_of(model, 64), share = sharded(step, mesh_of(1, 1, 2), 0, true);
+  auto sent = link_bytes(share);
+  double width = 4.0 * double(model.width), stream = 64 * double(model.context) * width;
+  EXPECT_EQ(sent["reduce_scatter"], stream / 2 * double(4 * model.layers + 2) + double(model.vocab) * width / 2);
+  EXPECT_EQ(sent["all_gather"], stream / 2 * double(4 * model.layers + 1) + double(model.context) * width / 2);
+  double a_number_a_row = stream / double(model.width), vectors = width * double(6 * model.layers + 2);
+  EXPECT_NEAR(sent["all_reduce"], 3 * a_number_a_row + vectors, 100);
+  EXPECT_LT(peak_live_bytes(share), peak_live_bytes(sharded(step, mesh_of(1, 1, 2), 0)));
+  for (const Node& node : share.nodes())
+    if (node.op->name.starts_with("layer_norm")) {
+      EXPECT_EQ(share.shape(node.inputs[0]), (Shape{64, model.context / 2, model.width})) << print(share, node);
+    }
 }
 
 TEST(ShardedStep, NeverGathersWhatTensorParallelismCuts) {
