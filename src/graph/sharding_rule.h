@@ -7,6 +7,7 @@
 // may be left out. Tests: tests/ops/sharding_rules_test.cpp, for every op against its reference.
 #pragma once
 
+#include "graph/mesh.h"
 #include "graph/type.h"
 
 #include <span>
@@ -54,11 +55,12 @@ struct ShardingRule {
   int summed(int64_t size) { return add({size, Factor::Rest::kSum}); }
 };
 
-/// How an axis of `size` ranks cuts a factor: into `blocks` x size pieces of `length`, of which the rank has piece
-/// `coordinate`, i32[], of each block.
-struct NumberedCut {
+/// How an axis cuts a factor: into `blocks` x axis.size pieces of `length`, of which the rank has piece `coordinate`,
+/// i32[], of each block.
+struct PlacedCut {
   int factor = -1;
-  int64_t blocks = 1, size = 1, length = 1;
+  int64_t blocks = 1, length = 1;
+  MeshAxis axis;
   ValueId coordinate = -1;
 };
 
@@ -67,13 +69,14 @@ struct Sharding {
   ShardingRule (*rule)(const NodeSpec&, std::span<const ValueType> outputs) = nullptr;
   /// Changes the attributes to those of a node with these parts as inputs and outputs. Null: they do not depend on it.
   void (*of_part)(Attrs&, std::span<const Shape> inputs, std::span<const Shape> outputs) = nullptr;
-  /// Appends what computes the part that begins at index `start`, f32[], of a `placed` factor. `part` is the node as
-  /// if there were only that part; `inputs` are its operands. Null where no factor is placed.
+  /// Appends what computes a part, where a `placed` factor is cut: by one axis alone, of one block. `part` is the node
+  /// as if there were only that part; `inputs` are its operands. Ranks may send each other what they need for it. Null
+  /// where no factor is placed.
   std::vector<ValueId> (*place)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
-                                ValueId start) = nullptr;
+                                const PlacedCut& cut) = nullptr;
   /// The same for `numbered` factors, of which any may be cut, each along any axes and in any blocks.
   std::vector<ValueId> (*number)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
-                                 std::span<const NumberedCut>) = nullptr;
+                                 std::span<const PlacedCut> cuts) = nullptr;
 };
 
 /// One axis's cut of a dim, as in Cut (graph/layout.h), in terms of a factor of the dim.

@@ -11,6 +11,7 @@
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/attention_operands.h"
+#include "ops/context_attention.h"
 #include "ops/dropout.h"
 #include "ops/element_place.h"
 #include "ops/generate.h"
@@ -201,8 +202,8 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   return {reshape(g, out, {d.B, d.T, d.C}), reshape(g, lse, {d.B, d.H, d.T})};
 }
 
-// Samples and heads apart, by which dropout's numbers go. qkv is (B, T, [3 H D]), out and dout are (B, T, [H D]), lse
-// (B, H, T), documents (B, T), sums ([3 H D]).
+// Samples and heads apart, by which dropout's numbers go; time as in ops/context_attention.h. qkv is (B, T, [3 H D]),
+// out and dout are (B, T, [H D]), lse (B, H, T), documents (B, T), sums ([3 H D]).
 constexpr int kSamples = 0, kHeads = 1;  // factors
 struct Operands {
   ShardingRule rule;
@@ -215,7 +216,9 @@ Operands operand_factors(const NodeSpec& spec) {
   int B = o.rule.add({.size = d.B, .rest = Factor::Rest::kSum, .whole = is_part, .numbered = numbered});
   int H = o.rule.add({.size = d.H, .whole = is_part, .numbered = numbered});
   TOKAMAK_CHECK(B == kSamples && H == kHeads, "attention's factors");
-  int T = o.rule.whole(d.T), three = o.rule.whole(3), D = o.rule.whole(d.D);
+  bool cuts_time = can_cut_time(spec);
+  int T = o.rule.add({.size = d.T, .whole = !cuts_time, .placed = cuts_time}), three = o.rule.whole(3),
+      D = o.rule.whole(d.D);
   o.qkv = {{B}, {T}, {three, H, D}};
   o.out = {{B}, {T}, {H, D}};
   o.lse = {{B}, {H}, {T}};
@@ -236,7 +239,7 @@ ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
   return o.rule;
 }
 std::vector<ValueId> number(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                            std::span<const NumberedCut> cuts) {
+                            std::span<const PlacedCut> cuts) {
   auto rng = size_t(attention_operands(*part.op, part.attrs, in.size()).rng);
   std::vector<ValueId> inputs(in.begin(), in.end());
   Attrs attrs = part.attrs;
@@ -380,17 +383,18 @@ Cost decode_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 }  // namespace
 
 namespace op {
-constinit const OpDef attention = {.name = "attention",
-                                   .min_inputs = 1,
-                                   .max_inputs = 3,
-                                   .attrs = kAttrs,
-                                   .infer = infer,
-                                   .gradient = gradient,
-                                   .reference = reference,
-                                   .decompose = decompose,
-                                   .cost = cost,
-                                   .autocast = Autocast::kLow,
-                                   .sharding = {.rule = sharding, .of_part = heads_of_lse, .number = number}};
+constinit const OpDef attention = {
+    .name = "attention",
+    .min_inputs = 1,
+    .max_inputs = 3,
+    .attrs = kAttrs,
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .decompose = decompose,
+    .cost = cost,
+    .autocast = Autocast::kLow,
+    .sharding = {.rule = sharding, .of_part = heads_of_lse, .place = place_attention, .number = number}};
 constinit const OpDef attention_grad = {
     .name = "attention_grad",
     .min_inputs = 4,
@@ -402,7 +406,8 @@ constinit const OpDef attention_grad = {
     .cost = grad_cost,
     .autocast = Autocast::kLow,
     .low_inputs = 0b1011,  // not lse
-    .sharding = {.rule = grad_sharding, .of_part = heads_of_input_lse, .number = number}};
+    .sharding = {
+        .rule = grad_sharding, .of_part = heads_of_input_lse, .place = place_attention_grad, .number = number}};
 constinit const OpDef attention_decode = {.name = "attention_decode",
                                           .min_inputs = 3,
                                           .max_inputs = 3,

@@ -55,7 +55,7 @@ ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType> outputs) 
   return rule;
 }
 std::vector<ValueId> number(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                            std::span<const NumberedCut> cuts) {
+                            std::span<const PlacedCut> cuts) {
   Attrs attrs = part.attrs;
   ValueId rng = place_share(g, attrs, in[1], g.shape(in[0]), cuts);
   return {g.add1(op::dropout, {in[0], rng}, std::move(attrs))};

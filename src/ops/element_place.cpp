@@ -14,18 +14,18 @@ std::vector<int64_t> place_attr(const Attrs& attrs) {
 
 ValueType rng_type(const Attrs& attrs) { return {DType::kI32, {2 + int64_t(place_attr(attrs).size() / 2)}}; }
 
-ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, const Shape& share, std::span<const NumberedCut> cuts) {
+ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, const Shape& share, std::span<const PlacedCut> cuts) {
   // Of two cuts of one dim the one within the other is undone first; what lies left of a dim does not matter to it.
-  std::vector<NumberedCut> order(cuts.begin(), cuts.end());
-  std::sort(order.begin(), order.end(), [](const NumberedCut& a, const NumberedCut& b) {
-    return std::tuple(a.factor, -a.blocks, -a.size) < std::tuple(b.factor, -b.blocks, -b.size);
+  std::vector<PlacedCut> order(cuts.begin(), cuts.end());
+  std::sort(order.begin(), order.end(), [](const PlacedCut& a, const PlacedCut& b) {
+    return std::tuple(a.factor, -a.blocks, -a.axis.size) < std::tuple(b.factor, -b.blocks, -b.axis.size);
   });
   std::vector<ValueId> numbers{rng};
   std::vector<int64_t> place;
-  for (const NumberedCut& cut : order) {
+  for (const PlacedCut& cut : order) {
     int64_t inner = 1;
     for (size_t d = size_t(cut.factor) + 1; d < share.size(); ++d) inner *= share[d];
-    place.insert(place.end(), {cut.size, cut.length * inner});
+    place.insert(place.end(), {cut.axis.size, cut.length * inner});
     numbers.push_back(reshape(g, cut.coordinate, {1}));
   }
   attrs.set("place", std::move(place));

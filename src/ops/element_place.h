@@ -21,7 +21,7 @@ std::vector<int64_t> place_attr(const Attrs& attrs);
 ValueType rng_type(const Attrs& attrs);
 
 /// Sets `place` for a share of this shape, whose dims are the factors of the cuts, and returns the rng for it.
-ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, const Shape& share, std::span<const NumberedCut> cuts);
+ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, const Shape& share, std::span<const PlacedCut> cuts);
 
 /// `place` of the elements of matrices, given that of the matrices.
 std::vector<int64_t> place_of_elements(std::vector<int64_t> place, int64_t matrix_size);

@@ -74,8 +74,8 @@ ShardingRule iota_rule(const NodeSpec& spec, std::span<const ValueType> outputs)
   spec.attrs.find("period") ? counted.whole = true : counted.placed = true;
   return rule;
 }
-std::vector<ValueId> place_iota(GraphBuilder& g, const Node& part, std::span<const ValueId>, ValueId start) {
-  return {add(g, g.add1(op::iota, {}, part.attrs), start)};
+std::vector<ValueId> place_iota(GraphBuilder& g, const Node& part, std::span<const ValueId>, const PlacedCut& cut) {
+  return {add(g, g.add1(op::iota, {}, part.attrs), start_of(g, cut))};
 }
 
 std::vector<ValueType> infer_random(const NodeSpec& spec) {
@@ -112,7 +112,7 @@ ShardingRule random_rule(const NodeSpec& spec, std::span<const ValueType> output
   return rule;
 }
 std::vector<ValueId> number_random(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                   std::span<const NumberedCut> cuts) {
+                                   std::span<const PlacedCut> cuts) {
   Attrs attrs = part.attrs;
   ValueId rng = place_share(g, attrs, in[0], attrs.get_ints("shape"), cuts);
   return {g.add1(op::random_uniform, {rng}, std::move(attrs))};

@@ -1,5 +1,9 @@
 #include "ops/sharding_rules.h"
 
+#include "graph/builder.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
+
 namespace tokamak {
 namespace {
 
@@ -83,6 +87,10 @@ ShardingRule elementwise_rule(const NodeSpec& spec, std::span<const ValueType> o
 ShardingRule sharding_rule(const NodeSpec& spec, std::span<const ValueType> outputs) {
   if (spec.op.sharding.rule) return spec.op.sharding.rule(spec, outputs);
   return spec.op.fusion == Fusion::kPointwise ? pointwise_rule(spec, outputs) : whole_rule(spec, outputs);
+}
+
+ValueId start_of(GraphBuilder& g, const PlacedCut& cut) {
+  return mul(g, cut.coordinate, constant(g, double(cut.length)));
 }
 
 void set_part_shape(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {

@@ -31,6 +31,9 @@ OperandFactors numbered_factors(ShardingRule& rule, const Attrs& attrs, const Sh
 /// Rule of an op whose inputs are tensors of one shape or scalars, and whose outputs are of that shape as well.
 ShardingRule elementwise_rule(const NodeSpec& spec, std::span<const ValueType> outputs);
 
+/// Index at which the rank's part of a placed factor begins, f32[].
+ValueId start_of(GraphBuilder& g, const PlacedCut& cut);
+
 /// Attribute `shape` becomes the shape of the only output.
 void set_part_shape(Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> outputs);
 

@@ -209,16 +209,17 @@ class Sharder {
   std::vector<ValueId> append(const Node& part, const std::vector<ValueId>& inputs, const ShardingRule& rule,
                               const std::vector<Way>& ways) {
     g_.append_like(part);
-    std::vector<NumberedCut> numbered;
+    std::vector<PlacedCut> numbered;
     for (size_t axis = 0; axis < ways.size(); ++axis) {
       FactorCut cut = ways[axis].cut;
       if (cut.factor < 0) continue;
       const Factor& factor = rule.factors[size_t(cut.factor)];
-      if (int64_t size = mesh_.axes[axis].size; factor.numbered)
-        numbered.push_back({cut.factor, cut.blocks, size, factor.size / (cut.blocks * size), shares_.coordinate(axis)});
-      if (!factor.placed) continue;
-      ValueId size = constant(g_, double(factor.size / mesh_.axes[axis].size));
-      return part.op->sharding.place(g_, part, inputs, mul(g_, shares_.coordinate(axis), size));
+      if (!factor.placed && !factor.numbered) continue;
+      const MeshAxis& along = mesh_.axes[axis];
+      PlacedCut placed{cut.factor, cut.blocks, factor.size / (cut.blocks * along.size), along,
+                       shares_.coordinate(axis)};
+      if (factor.placed) return part.op->sharding.place(g_, part, inputs, placed);
+      numbered.push_back(std::move(placed));
     }
     if (!numbered.empty()) return part.op->sharding.number(g_, part, inputs, numbered);
     return g_.add(*part.op, inputs, part.attrs, part.body);

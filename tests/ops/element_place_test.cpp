@@ -21,12 +21,15 @@ void expect_places(const Shape& whole, const Mesh& mesh, const std::vector<Cut>&
     GraphBuilder g(graph);
     ValueId rng = g.input("rng", {DType::kI32, {2}});
     std::vector<HostTensor> arguments{HostTensor({DType::kI32, {2}}, {5, 6})};
-    std::vector<NumberedCut> numbered;
+    std::vector<PlacedCut> numbered;
     for (const Cut& cut : cuts) {
       ValueId coordinate = g.input(coordinate_input(cut.axis), {DType::kI32, {}});
       arguments.push_back(HostTensor({DType::kI32, {}}, {double(mesh.coordinates(rank)[mesh.find(cut.axis)])}));
-      numbered.push_back(
-          {int(cut.dim), cut.blocks, cut.size, whole[size_t(cut.dim)] / (cut.blocks * cut.size), coordinate});
+      numbered.push_back({int(cut.dim),
+                          cut.blocks,
+                          whole[size_t(cut.dim)] / (cut.blocks * cut.size),
+                          {cut.axis, cut.size},
+                          coordinate});
     }
     Attrs attrs;
     graph.add_result("rng", place_share(g, attrs, rng, part_shape(whole, cuts), numbered));

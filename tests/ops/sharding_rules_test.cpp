@@ -63,45 +63,56 @@ struct WayToCut {
   CutDim of(const FactorPlace& place) const { return {place.dim, place.blocks * blocks}; }
 };
 
-// Outputs of the part with this index.
-Tensors run_part(const Whole& whole, const WayToCut& cut, int64_t index) {
-  const Node& node = whole.node();
-  Node part = node;
+// What the ranks have of the node's inputs, in the order of its inputs.
+std::vector<Tensors> cut_inputs(const Whole& whole, const WayToCut& cut) {
+  std::vector<Tensors> ranks(size_t(cut.size));
+  for (size_t i = 0; i < whole.inputs.size(); ++i) {
+    FactorPlace place = place_of(whole.rule, whole.rule.inputs[i], cut.factor);
+    for (int64_t r = 0; r < cut.size; ++r)
+      ranks[size_t(r)].push_back(place.dim < 0 ? whole.inputs[i]
+                                               : part_of(whole.inputs[i], cut.of(place), cut.size, r));
+  }
+  return ranks;
+}
+
+std::vector<ValueId> append_part(GraphBuilder& g, const Whole& whole, const Node& part, const WayToCut& cut,
+                                 const std::vector<ValueId>& inputs, ValueId coordinate) {
+  const Factor& factor = whole.rule.factors[size_t(cut.factor)];
+  PlacedCut placed{cut.factor, cut.blocks, factor.size / (cut.blocks * cut.size), {"axis", cut.size}, coordinate};
+  if (factor.placed) return part.op->sharding.place(g, part, inputs, placed);
+  if (factor.numbered) return part.op->sharding.number(g, part, inputs, {&placed, 1});
+  return g.add(*part.op, inputs, part.attrs);
+}
+
+// Outputs of all parts.
+std::vector<Tensors> run_parts(const Whole& whole, const WayToCut& cut) {
+  Node part = whole.node();
   Graph graph;
   GraphBuilder g(graph);
-  Tensors arguments;
+  std::vector<Tensors> arguments = cut_inputs(whole, cut);
   std::vector<ValueId> inputs;
   std::vector<Shape> input_shapes, output_shapes;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    FactorPlace place = place_of(whole.rule, whole.rule.inputs[i], cut.factor);
-    arguments.push_back(place.dim < 0 ? whole.inputs[i] : part_of(whole.inputs[i], cut.of(place), cut.size, index));
-    inputs.push_back(g.input("x" + std::to_string(i), arguments.back().type));
-    input_shapes.push_back(arguments.back().shape());
+  for (const HostTensor& input : arguments[0]) {
+    inputs.push_back(g.input("x" + std::to_string(inputs.size()), input.type));
+    input_shapes.push_back(input.shape());
   }
   for (size_t i = 0; i < whole.types.size(); ++i) {
     FactorPlace place = place_of(whole.rule, whole.rule.outputs[i], cut.factor);
     output_shapes.push_back(whole.types[i].shape);
     if (place.dim >= 0) output_shapes.back()[size_t(place.dim)] /= cut.size;
   }
-  if (node.op->sharding.of_part) node.op->sharding.of_part(part.attrs, input_shapes, output_shapes);
-  std::vector<ValueId> outputs;
-  if (const Factor& factor = whole.rule.factors[size_t(cut.factor)]; factor.placed) {
-    ValueId start = g.input("start", {DType::kF32, {}});
-    arguments.push_back(HostTensor({DType::kF32, {}}, {double(index * factor.size / cut.size)}));
-    outputs = node.op->sharding.place(g, part, inputs, start);
-  } else if (factor.numbered) {
-    arguments.push_back(HostTensor({DType::kI32, {}}, {double(index)}));
-    NumberedCut numbered{cut.factor, cut.blocks, cut.size, factor.size / (cut.blocks * cut.size),
-                         g.input("coordinate", {DType::kI32, {}})};
-    outputs = node.op->sharding.number(g, part, inputs, {&numbered, 1});
-  } else {
-    outputs = g.add(*node.op, inputs, part.attrs);
-  }
+  ValueId coordinate = g.input("coordinate", {DType::kI32, {}});
+  for (size_t r = 0; r < arguments.size(); ++r) arguments[r].push_back(HostTensor({DType::kI32, {}}, {double(r)}));
+  if (part.op->sharding.of_part) part.op->sharding.of_part(part.attrs, input_shapes, output_shapes);
+  std::vector<ValueId> outputs = append_part(g, whole, part, cut, inputs, coordinate);
   for (size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_EQ(to_string(g.type(outputs[i])), to_string(ValueType{whole.types[i].dtype, output_shapes[i]}));
     graph.add_result("y" + std::to_string(i), outputs[i]);
   }
-  return interpret(graph, arguments).results;
+  std::vector<Tensors> results;
+  for (Interpretation& rank : interpret_ranks(graph, {{{"axis", cut.size}}}, arguments))
+    results.push_back(std::move(rank.results));
+  return results;
 }
 
 // Output i of all parts as one.
@@ -123,8 +134,7 @@ HostTensor put_together(const Whole& whole, const WayToCut& cut, size_t i, const
 }
 
 void check_cut(const Whole& whole, const WayToCut& cut) {
-  std::vector<Tensors> parts;
-  for (int64_t index = 0; index < cut.size; ++index) parts.push_back(run_part(whole, cut, index));
+  std::vector<Tensors> parts = run_parts(whole, cut);
   for (size_t i = 0; i < whole.outputs.size(); ++i)
     EXPECT_LE(difference(put_together(whole, cut, i, parts), whole.outputs[i]), tolerance_of(whole.types[i].dtype))
         << "output " << i;

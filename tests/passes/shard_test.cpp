@@ -236,6 +236,23 @@ TEST(ShardedStep, ComputesActivationsAgain) {
   }
 }
 
+// Of attention a rank has its own queries, and gathers keys and values alone: once, and in the backward pass again.
+TEST(ShardedStep, GathersKeysAndValuesOverContext) {
+  ModelConfig model = tiny();
+  Graph share = sharded(step_of(model, 64), mesh_of(1, 4, 1), 0);
+  int64_t gathers = 0;
+  for (const Node& node : share.nodes()) {
+    if (node.op == &op::attention || node.op == &op::attention_grad) {
+      EXPECT_EQ(share.shape(node.inputs[0]), (Shape{64, model.context / 4, 3 * model.width})) << print(share, node);
+    }
+    if (node.op == &op::all_gather && share.shape(node.outputs[0]).size() == 3) {
+      EXPECT_EQ(share.shape(node.outputs[0]), (Shape{64, model.context, 2 * model.width})) << print(share, node);
+      ++gathers;
+    }
+  }
+  EXPECT_EQ(gathers, 2 * model.layers);
+}
+
 TEST(ShardedStep, MasksDocuments) { expect_same_step_on_all(step_of(tiny(), 8, true)); }
 
 // Bytes that a rank sends in a step, by op.
