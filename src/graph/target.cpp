@@ -14,8 +14,8 @@ using Json = nlohmann::ordered_json;
 template <class AnyTarget, class Visit>
 void visit_members(AnyTarget& target, const Visit& visit) {
   auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, sustained, bias, function, vocab,
-         classifier, argument, operand, operand_sums, accumulate, row_column, streams, link_bandwidth, link_seconds] =
-      target;
+         classifier, argument, operand, operand_sums, prologue, accumulate, row_column, streams, link_bandwidth,
+         link_seconds] = target;
   visit("name", name);
   visit("units", units);
   visit("f32_flops", f32);
@@ -34,6 +34,7 @@ void visit_members(AnyTarget& target, const Visit& visit) {
   visit("matmul_argument", argument);
   visit("matmul_operand", operand);
   visit("matmul_operand_sums", operand_sums);
+  visit("matmul_prologue", prologue);
   visit("matmul_accumulate", accumulate);
   visit("row_column_groups", row_column);
   visit("streams", streams);

@@ -29,6 +29,7 @@ struct Target {
   bool matmul_argument = false;      // matmul + bias stored both with and without the function
   bool matmul_operand = false;       // function of a stored matrix and the product, as GELU's derivative,
   bool matmul_operand_sums = false;  // and the sums of that over its rows, in f32
+  bool matmul_prologue = false;      // a row group, such as a norm, that makes the left operand
   bool matmul_accumulate = false;    // 16-bit matmul with an f32 result, and matmul added to a matrix in place
   bool row_column_groups = false;    // row groups that also sum over columns (ops/group_form.h)
   int streams = 1;                   // of work, which the device runs side by side

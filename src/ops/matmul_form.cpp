@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -48,6 +49,7 @@ class Reader {
   }
 
   MatmulForm read() {
+    read_prologue();
     read_product();
     size_t end = nodes_.size();
     if (nodes_.back()->op == &op::reduce_sum) end -= ends_in_widened_sum() ? 2 : 1;
@@ -64,14 +66,38 @@ class Reader {
     internal_error(__FILE__, __LINE__, "fused_matmul", fmt::format("a matmul cannot take '{}' here", node.op->name));
   }
 
+  void read_prologue() {
+    if (nodes_.empty() || nodes_[0]->op != &op::row) return;
+    before_product_ = nodes_[0];
+    nodes_.erase(nodes_.begin());
+  }
+
   void read_product() {
     TOKAMAK_CHECK(!nodes_.empty() && nodes_[0]->op == &op::matmul, "a fused_matmul without a matmul");
     const Node& node = *nodes_[0];
     form_ = plain_form(body_, node);
     form_.a = argument(node.inputs[0]);
     form_.b = argument(node.inputs[1]);
-    if (form_.a < 0 || form_.b < 0) refuse(node);
+    if (before_product_) form_.prologue = prologue_for(node);
+    if ((form_.a < 0) != form_.prologue.has_value() || form_.b < 0) refuse(node);
     product_ = current_ = node.outputs[0];
+  }
+
+  MatmulPrologue prologue_for(const Node& product) const {
+    MatmulPrologue prologue{read_group(*before_product_), {}, {}};
+    for (ValueId input : before_product_->inputs) prologue.inputs.push_back(argument(input));
+    for (ValueId made : before_product_->outputs) {
+      prologue.outputs.push_back(result_of(made));
+      bool is_a = made == origin(product.inputs[0]);
+      if (is_a != (prologue.outputs.back() < 0)) refuse(*before_product_);
+    }
+    return prologue;
+  }
+
+  int result_of(ValueId value) const {
+    const std::vector<Result>& results = body_.results();
+    auto found = std::find_if(results.begin(), results.end(), [&](const Result& r) { return r.value == value; });
+    return found == results.end() ? -1 : int(found - results.begin());
   }
 
   // The operand of an add with the current value that comes from outside; kNoValue when there is none.
@@ -182,8 +208,13 @@ class Reader {
 
   void read_results() {
     form_.y = -1;
+    int found = 0;
     for (size_t i = 0; i < body_.results().size(); ++i) {
       ValueId from = origin(body_.results()[i].value);
+      if (is_of_prologue(int(i))) {
+        ++found;
+        continue;
+      }
       if (from == origin(current_))
         form_.y = int(i);
       else if (form_.function && from == origin(before_))
@@ -195,9 +226,15 @@ class Reader {
         form_.sums_shape = body_.shape(body_.results()[i].value);
       }
     }
-    int found = (form_.y >= 0) + (form_.argument >= 0) + (form_.sums >= 0);
+    found += (form_.y >= 0) + (form_.argument >= 0) + (form_.sums >= 0);
     TOKAMAK_CHECK(form_.y >= 0 && found == int(body_.results().size()) && (sums_ == kNoValue || form_.sums >= 0),
                   "the results of a matmul are not those of its form");
+  }
+
+  bool is_of_prologue(int result) const {
+    if (!form_.prologue) return false;
+    const std::vector<int>& outputs = form_.prologue->outputs;
+    return std::find(outputs.begin(), outputs.end(), result) != outputs.end();
   }
 
   // The value that reshapes made this of.
@@ -219,7 +256,8 @@ class Reader {
   bool is_full(ValueId value) const { return num_elements(body_.shape(value)) == num_elements(body_.shape(product_)); }
 
   const Graph& body_;
-  std::vector<const Node*> nodes_;  // but for reshapes
+  std::vector<const Node*> nodes_;        // but for reshapes, from the product on
+  const Node* before_product_ = nullptr;  // the prologue
   MatmulForm form_;
   ValueId product_ = kNoValue, current_ = kNoValue, before_ = kNoValue, sums_ = kNoValue;
   std::map<ValueId, int> values_;  // of the body -> of the function
@@ -239,6 +277,29 @@ ValueId apply(GraphBuilder& g, const GroupBody& function, ValueId argument, Valu
     made.push_back(g.add1(*value.op, std::move(operands), std::move(attrs)));
   }
   return made[size_t(function.results[0].value)];
+}
+
+size_t num_results(const MatmulForm& form) {
+  size_t count = size_t(1 + (form.argument >= 0) + (form.sums >= 0));
+  return form.prologue ? count + form.prologue->outputs.size() - 1 : count;
+}
+
+// Returns a; what else it makes goes to its place among the results.
+ValueId append_prologue(GraphBuilder& g, const MatmulPrologue& prologue, const std::vector<ValueId>& in,
+                        std::vector<ValueId>& results) {
+  std::vector<ValueId> inputs;
+  std::vector<ValueType> types;
+  for (ValueId argument : prologue.rows.inputs()) {
+    inputs.push_back(in[size_t(prologue.inputs[size_t(argument)])]);
+    types.push_back(g.type(inputs.back()));
+  }
+  std::vector<ValueId> made = g.add(op::row, inputs, {}, make_body(prologue.rows, types));
+  ValueId a = kNoValue;
+  for (size_t i = 0; i < made.size(); ++i) {
+    int output = prologue.outputs[i];
+    (output < 0 ? a : results[size_t(output)]) = made[i];
+  }
+  return a;
 }
 
 }  // namespace
@@ -268,13 +329,14 @@ std::shared_ptr<const Graph> make_body(const MatmulForm& form, const std::vector
   auto input = [&](int position) { return in[size_t(position)]; };
   Attrs attrs{{"trans_a", form.trans_a}, {"trans_b", form.trans_b}};
   if (form.tf32) attrs.set("tf32", true);
-  ValueId y = g.add1(op::matmul, {input(form.a), input(form.b)}, attrs);
+  std::vector<ValueId> results(num_results(form));
+  ValueId a = form.prologue ? append_prologue(g, *form.prologue, in, results) : input(form.a);
+  ValueId y = g.add1(op::matmul, {a, input(form.b)}, attrs);
   if (form.bias >= 0) y = add(g, y, input(form.bias));
   if (!form.function) y = cast(g, y, form.output);
   if (form.addend >= 0) y = add(g, input(form.addend), y);
   ValueId argument = y;
   if (form.function) y = apply(g, *form.function, argument, form.operand < 0 ? kNoValue : input(form.operand));
-  std::vector<ValueId> results(size_t(1 + (form.argument >= 0) + (form.sums >= 0)));
   results[size_t(form.y)] = y;
   if (form.argument >= 0) results[size_t(form.argument)] = argument;
   if (form.sums >= 0) {

@@ -7,7 +7,8 @@
 //   f(mm), f(mm + bias), f(mm, operand) f: any pointwise function, operand: a matrix of the product's type
 //
 // Beside y a function's argument (mm or mm + bias) may be stored, and the sums of y over all rows. What a function
-// reads is rounded as if it came from memory. Tests: tests/ops/matmul_form_test.cpp
+// reads is rounded as if it came from memory. The operand a may be what a row group makes of other inputs, as a norm:
+// a node `row` in the body, before the product. Tests: tests/ops/matmul_form_test.cpp
 #pragma once
 
 #include "ops/group_body.h"
@@ -16,9 +17,16 @@
 
 namespace tokamak {
 
+/// The row group that makes the operand a.
+struct MatmulPrologue {
+  GroupBody rows;            // its arguments and results are counted from 0
+  std::vector<int> inputs;   // of each of its arguments, the position among the node's inputs
+  std::vector<int> outputs;  // of each of its results, the position among the node's outputs; -1: it is a
+};
+
 struct MatmulForm {
   // Positions among the node's inputs; -1: there is none.
-  int a = 0, b = 1;
+  int a = 0, b = 1;  // with a prologue, a is -1
   int bias = -1;
   int addend = -1;
   int operand = -1;
@@ -35,6 +43,7 @@ struct MatmulForm {
   int64_t batch = 1, m = 0, n = 0, k = 0;  // batch times op(a) (m, k) times op(b) (k, n)
   /// A flat group over (batch * m, n) with one result: of input 0, its argument, and input 1, the operand.
   std::optional<GroupBody> function;
+  std::optional<MatmulPrologue> prologue;
 
   /// Whether the function is this op, of the argument, or of the operand and the argument.
   bool applies(const OpDef& op) const;

@@ -11,6 +11,7 @@
 #include "passes/flash_attention.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
+#include "passes/fuse_prologues.h"
 #include "passes/fused_optimizer.h"
 #include "passes/gather_low.h"
 #include "passes/join_pads.h"
@@ -77,6 +78,8 @@ constexpr Pass kPasses[] = {
      "gives every pointwise op, reduction and composite its kernel template"},
     {"fuse", Stage::kStep, Numerics::kExact, always, fuse,
      "merges groups, so that values between them never reach memory; matmuls take bias and functions"},
+    {"fuse_prologues", Stage::kStep, Numerics::kTolerance, [](C c) { return fuses(c) && c.target.matmul_prologue; },
+     fuse_prologues, "norms in the matmuls of few rows behind them, where the target has a kernel for it: generation"},
     {"eliminate_dead", Stage::kStep, Numerics::kExact, always, eliminate_dead,
      "removes what the passes above left without a reader"},
 };

@@ -5,6 +5,8 @@
 #include "ops/group_body.h"
 #include "ops/matmul_form.h"
 
+#include <algorithm>
+
 namespace tokamak {
 namespace {
 
@@ -26,6 +28,11 @@ bool reads_before_writing(const GroupBody& group, int output, int input) {
   return !group.values[size_t(written)].is_input();
 }
 
+// Every block of a matmul computes the prologue by itself.
+bool reads(const std::optional<MatmulPrologue>& prologue, int input) {
+  return prologue && std::find(prologue->inputs.begin(), prologue->inputs.end(), input) != prologue->inputs.end();
+}
+
 }  // namespace
 
 bool may_overwrite(const Graph& graph, const Node& node, int output, int input) {
@@ -33,7 +40,8 @@ bool may_overwrite(const Graph& graph, const Node& node, int output, int input) 
   if (node.op == &op::flat) return reads_before_writing(read_group(node), output, input);
   if (node.op == &op::fused_matmul) {  // reads an element of the addend where it writes the sum
     MatmulForm form = read_matmul(graph, node);
-    return form.addend == input && form.a != input && form.b != input;
+    return output == form.y && form.addend == input && form.a != input && form.b != input &&
+           !reads(form.prologue, input);
   }
   if (is_elementwise(*node.op)) return true;  // of any operand, not only the one that in_place names
   return node.op->in_place && node.op->in_place(node, output) == input;

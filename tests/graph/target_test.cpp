@@ -24,6 +24,7 @@ Target unlike_the_default() {
   target.matmul_bias = target.matmul_function = false;
   target.vocab_multiple = int64_t(1) << 53;
   target.chunked_classifier = target.matmul_argument = target.matmul_operand = target.matmul_operand_sums = true;
+  target.matmul_prologue = true;
   target.matmul_accumulate = target.row_column_groups = true;
   target.streams = 3;
   target.link_bandwidth = 3.5e11;
@@ -48,7 +49,7 @@ TEST(Target, EveryMemberIsInTheTextAndNoOther) {
     other[end - 1] = '?';  // the last letter of a member's name
     expect_user_error([&] { parse_target(other); }, {"[target] expected a target as this program prints it"});
   }
-  EXPECT_EQ(members, 23);
+  EXPECT_EQ(members, 24);
   expect_user_error([&] { parse_target("{\"speed\":1," + text.substr(1)); }, {"[target]", "got 'speed' too"});
   for (std::string other : {std::string(), std::string("cpu"), std::string("[]"), text.substr(0, text.size() / 2)})
     expect_user_error([&] { parse_target(other); }, {"[target] expected"});

@@ -100,6 +100,54 @@ TEST(MatmulForm, OfAFunctionOfAMatrixAndTheProductWithItsSums) {
   expect_round_trip(graph);
 }
 
+// The product's left operand by a row group, whose sum is a result as well; `made` is that which is the operand.
+Graph group_with_prologue(const std::string& made, const std::string& results) {
+  return test::parse(fmt::format(R"(graph g {{
+    input b = %0 : bf16[4,5]
+    input x = %1 : bf16[3,4]
+    input r = %2 : bf16[3,4]
+    %3, %4 = fused_matmul(%0, %1, %2) : bf16[3,5], bf16[3,4] {{
+      graph body {{
+        input a0 = %0 : bf16[4,5]
+        input a1 = %1 : bf16[3,4]
+        input a2 = %2 : bf16[3,4]
+        %3, %4 = row(%1, %2) : bf16[3,4], bf16[3,4] {{
+          graph body {{
+            input a0 = %0 : bf16[3,4]
+            input a1 = %1 : bf16[3,4]
+            %2 = add(%0, %1) : bf16[3,4]
+            %3 = cast(%2) {{to="f32"}} : f32[3,4]
+            %4 = reduce_sum(%3) {{dims=[1], keep=true}} : f32[3,1]
+            %5 = sub(%3, %4) : f32[3,4]
+            %6 = cast(%5) {{to="bf16"}} : bf16[3,4]
+            result r0 = %2
+            result r1 = %6
+          }}
+        }}
+        %5 = matmul({}, %0) {{trans_a=false, trans_b=false}} : bf16[3,5]
+        {}
+      }}
+    }}
+    result y = %3
+  }})",
+                                 made, results));
+}
+
+TEST(MatmulForm, OfARowGroupBeforeIt) {
+  Graph graph = group_with_prologue("%4", "result r0 = %5 result r1 = %3");
+  MatmulForm form = form_of(graph);
+  EXPECT_EQ(form.a, -1);
+  EXPECT_EQ(form.b, 0);
+  EXPECT_EQ(form.y, 0);
+  ASSERT_TRUE(form.prologue);
+  EXPECT_EQ(form.prologue->inputs, (std::vector<int>{1, 2}));
+  EXPECT_EQ(form.prologue->outputs, (std::vector<int>{1, -1}));
+  EXPECT_EQ(form.prologue->rows.rows, 3);
+  expect_round_trip(graph);
+  // What is the operand is stored nowhere, and what is not is stored.
+  EXPECT_THROW(group_with_prologue("%3", "result r0 = %5 result r1 = %3"), InternalError);
+}
+
 // The verifier, which parsing calls, refuses other bodies.
 TEST(MatmulForm, RefusesOtherBodies) {
   const std::string bias = "bf16[5]", matrix = "bf16[2,3,5]";

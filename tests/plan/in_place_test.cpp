@@ -38,6 +38,44 @@ TEST(InPlace, OtherGroupsReadAgain) {
   for (const char* kind : {"row", "column"}) EXPECT_FALSE(may(with_group(kind, kElementwise), 0)) << kind;
 }
 
+// Every block of a matmul reads the rows that it makes its operand of.
+TEST(InPlace, NotOverWhatAMatmulsPrologueReads) {
+  Graph graph = parse_graph(R"(graph g {
+    input b = %0 : f32[4,4]
+    input x = %1 : f32[2,4]
+    input c = %2 : f32[2,4]
+    %3, %4 = fused_matmul(%0, %1, %2) : f32[2,4], f32[2,4] {
+      graph body {
+        input b = %0 : f32[4,4]
+        input x = %1 : f32[2,4]
+        input c = %2 : f32[2,4]
+        %3, %4 = row(%1) : f32[2,4], f32[2,4] {
+          graph body {
+            input x = %0 : f32[2,4]
+            %1 = exp(%0) : f32[2,4]
+            %2 = reduce_sum(%1) {dims=[1], keep=true} : f32[2,1]
+            %3 = sub(%1, %2) : f32[2,4]
+            result r0 = %1
+            result r1 = %3
+          }
+        }
+        %5 = matmul(%4, %0) {trans_a=false, trans_b=false} : f32[2,4]
+        %6 = add(%2, %5) : f32[2,4]
+        result r0 = %6
+        result r1 = %3
+      }
+    }
+    result y = %3
+    result s = %4
+  })",
+                            find_op);
+  const Node& node = graph.nodes()[0];
+  EXPECT_TRUE(may_overwrite(graph, node, 0, 2));  // the addend
+  EXPECT_FALSE(may_overwrite(graph, node, 0, 1));
+  EXPECT_FALSE(may_overwrite(graph, node, 1, 1));
+  EXPECT_FALSE(may_overwrite(graph, node, 1, 2));
+}
+
 // A group of two arguments and two results.
 Graph flat_group(std::string_view body) {
   return parse_graph(fmt::format(R"(graph g {{

@@ -69,6 +69,7 @@ bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group)
   constexpr int64_t kFewRows = 128;  // such as those of a prompt, which leave most of a tile empty
   MatmulNode matmul = matmul_node(graph, group);
   if (thin_supports(matmul)) return true;
+  if (matmul.form.prologue) return false;
   switch (matmul.problem.epilogue) {
     case MatmulEpilogue::kBiasGeluAux:
     case MatmulEpilogue::kGeluGradSums:

@@ -64,7 +64,7 @@ Target target_of(const DeviceInfo& info, double clock_hertz, double copy_bandwid
   target.sustained_share = kSustainedShare;
   target.chunked_classifier = true;
   target.matmul_accumulate = target.matmul_argument = true;
-  target.matmul_operand = target.matmul_operand_sums = true;
+  target.matmul_operand = target.matmul_operand_sums = target.matmul_prologue = true;
   target.row_column_groups = true;
   target.streams = 2;
   return target;

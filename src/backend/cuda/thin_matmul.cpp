@@ -1,8 +1,10 @@
 #include "backend/cuda/thin_matmul.h"
 
 #include "backend/cuda/codegen/function.h"
+#include "backend/cuda/codegen/row.h"
 #include "backend/cuda/device_types.h"
 #include "base/divide.h"
+#include "ops/generate.h"
 
 #include <fmt/core.h>
 
@@ -36,10 +38,56 @@ Shape shape_of(const MatmulProblem& p) {
     shape.columns = int(lanes * vector);
     shape.blocks = ceil_div(p.n, shape.columns);
     int64_t threads = int64_t(std::bit_floor(uint64_t(std::max<int64_t>(1, p.k * lanes / kLoads))));
-    shape.threads = int(std::clamp<int64_t>(threads, 64, p.m > 1 ? 512 : 1024));
+    shape.threads = int(std::clamp<int64_t>(threads, 64, 512));
     if (shape.blocks >= kBlocks) break;
   }
   return shape;
+}
+
+constexpr size_t kRowInputs = 8, kRowOutputs = 3;
+
+// As in the text of row_text.
+struct RowArguments {
+  const void* in[kRowInputs] = {};
+  void* out[kRowOutputs] = {};
+};
+
+RowArguments row_arguments(const MatmulPrologue& prologue, std::span<const void* const> in,
+                           std::span<void* const> out) {
+  RowArguments arguments;
+  for (size_t i = 0; i < prologue.inputs.size(); ++i) arguments.in[i] = in[size_t(prologue.inputs[i])];
+  for (size_t r = 0; r < prologue.outputs.size(); ++r)
+    if (int at = prologue.outputs[r]; at >= 0) arguments.out[r] = out[size_t(at)];
+  return arguments;
+}
+
+int made_by(const MatmulPrologue& prologue) {
+  return int(std::find(prologue.outputs.begin(), prologue.outputs.end(), -1) - prologue.outputs.begin());
+}
+
+// Whether each block can make the rows that the form begins with: matrices of sums along a row and pointwise ops, for
+// which there is room in its shared memory.
+bool takes_rows(const MatmulForm& form, const Shape& shape) {
+  constexpr int64_t kStaticBytes = 48 << 10, kScratchBytes = 1 << 10;  // kScratch: of reductions
+  const MatmulPrologue& prologue = *form.prologue;
+  const GroupBody& rows = prologue.rows;
+  auto is_plain = [](const GroupValue& v) { return !v.is(op::random_uniform) && !v.reduces_rows(); };
+  auto is_matrix = [&](const GroupResult& r) { return rows.is_full(rows.values[size_t(r.value)]); };
+  int64_t parts = 4 * shape.threads / 32 * form.m * shape.columns, made = form.m * form.k * dtype_bytes(form.input);
+  return !form.trans_b && prologue.inputs.size() <= kRowInputs && prologue.outputs.size() <= kRowOutputs &&
+         std::all_of(rows.values.begin(), rows.values.end(), is_plain) &&
+         std::all_of(rows.results.begin(), rows.results.end(), is_matrix) &&
+         parts + made + kScratchBytes <= kStaticBytes;
+}
+
+// make_rows(), which does nothing where there is no prologue.
+std::string row_text(const MatmulNode& node, const Shape& shape) {
+  std::string text =
+      fmt::format("struct RowArguments {{\n  const void* in[{}];\n  void* out[{}];\n}};\n", kRowInputs, kRowOutputs);
+  if (!node.form.prologue) return text + "__device__ inline void make_rows(const RowArguments&, Element*) {}\n";
+  const MatmulPrologue& prologue = *node.form.prologue;
+  return text + "namespace rows {\n" + generate_row_function(prologue.rows, made_by(prologue), shape.threads) +
+         "}  // namespace rows\nusing rows::make_rows;\n";
 }
 
 class ThinMatmulKernel : public Kernel {
@@ -51,9 +99,15 @@ class ThinMatmulKernel : public Kernel {
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     auto operand = [&](int at) -> const void* { return at >= 0 ? in[size_t(at)] : nullptr; };
-    function_->launch(context_.queue(), {dim3(unsigned(shape_.blocks)), dim3(unsigned(shape_.threads))},
-                      operand(form_.a), operand(form_.b), operand(form_.bias), operand(form_.addend),
-                      out[size_t(form_.y)]);
+    LaunchShape shape{dim3(unsigned(shape_.blocks)), dim3(unsigned(shape_.threads))};
+    const void *a = operand(form_.a), *b = operand(form_.b), *bias = operand(form_.bias);
+    const void* addend = operand(form_.addend);
+    void* y = out[size_t(form_.y)];
+    if (form_.trans_b)
+      function_->launch(context_.queue(), shape, a, b, bias, addend, y);
+    else
+      function_->launch(context_.queue(), shape, a, b, bias, addend, y,
+                        form_.prologue ? row_arguments(*form_.prologue, in, out) : RowArguments());
   }
 
  private:
@@ -72,7 +126,8 @@ bool thin_supports(const MatmulNode& node) {
   bool plain = f.operand < 0 && f.argument < 0 && f.sums < 0;
   bool typed = !f.function || f.function->results[0].type.dtype == p.output;
   bool sizes = p.k % vector == 0 && (p.trans_b || p.n % vector == 0) && std::max(p.n, p.k) < int64_t(1) << 30;
-  return p.batch == 1 && p.m <= kMostRows && !p.trans_a && plain && typed && sizes;
+  bool rows = !f.prologue || takes_rows(f, shape_of(p));
+  return p.batch == 1 && p.m <= kMostRows && !p.trans_a && plain && typed && sizes && rows;
 }
 
 std::string thin_matmul_source(const MatmulNode& node) {
@@ -82,13 +137,13 @@ std::string thin_matmul_source(const MatmulNode& node) {
                                             : "__device__ inline float finish(float x, float) { return x; }\n";
   int vector = int(16 / dtype_bytes(p.input));
   return fmt::format(
-             "#include \"backend/cuda/kernels/storage.cuh\"\n#include \"ops/scalar_math.h\"\nnamespace tokamak {{\n"
+             "#include \"backend/cuda/kernels/group.cuh\"\nnamespace tokamak {{\n"
              "using Element = {};\nusing Output = {};\nconstexpr int kM = {}, kN = {}, kK = {}, kThreads = {}, "
-             "kColumns = {}, kWarpRows = {};\nconstexpr bool kBias = {}, kAddend = {}, kFunction = "
-             "{};\n{}}}\n",
+             "kColumns = {}, kWarpRows = {};\nconstexpr bool kBias = {}, kAddend = {}, kFunction = {}, kPrologue = "
+             "{};\n{}{}}}\n",
              device_type(p.input), device_type(p.output), p.m, p.n, p.k, shape.threads, std::max(shape.columns, vector),
              std::max(shape.rows_per_warp, 1), node.form.bias >= 0, node.form.addend >= 0,
-             node.form.function.has_value(), function) +
+             node.form.function.has_value(), node.form.prologue.has_value(), function, row_text(node, shape)) +
          std::string(embedded_source("backend/cuda/kernels/matmul_thin.cu"));
 }
 

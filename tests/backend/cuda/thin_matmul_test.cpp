@@ -4,6 +4,7 @@
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
+#include "ops/norm.h"
 #include "ops/pointwise.h"
 #include "passes/pass.h"
 #include "tests/backend/cuda/architectures.h"
@@ -35,6 +36,43 @@ Graph thin_graph(const ThinCase& c) {
   return graph;
 }
 
+struct NormCase {
+  int64_t m, n, k;
+  DType dtype;
+  bool bias = true, stored = false;  // the sum before the norm
+  int addends = 2;
+};
+
+// layer_norm(x + ...) w, as generation compiles it.
+Graph norm_graph(const NormCase& c) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueId x = g.input("x0", {c.dtype, {c.m, c.k}});
+  for (int i = 1; i < c.addends; ++i) x = add(g, x, g.input("x" + std::to_string(i), {c.dtype, {c.m, c.k}}));
+  ValueId gain = g.parameter("gain", {DType::kF32, {c.k}}), shift = g.parameter("shift", {DType::kF32, {c.k}});
+  ValueId w = g.parameter("w", {c.dtype, {c.k, c.n}});
+  ValueId a = cast(g, layer_norm(g, cast(g, x, DType::kF32), gain, shift, 1e-5), c.dtype);
+  ValueId y = matmul(g, a, w, false, false);
+  if (c.bias) y = add(g, y, g.parameter("bias", {c.dtype, {c.n}}));
+  graph.add_result("y", y);
+  if (c.stored) graph.add_result("sum", x);
+  run_passes(graph, Stage::kStep, {cuda::nominal_platform(), {}});
+  return graph;
+}
+
+const NormCase kNormCases[] = {
+    {1, 2304, 768, DType::kBF16},
+    {1, 64, 64, DType::kBF16, false, false, 1},
+    {1, 3072, 768, DType::kF16, true, true, 4},
+    {2, 96, 200, DType::kBF16, true, true},
+    {3, 40, 56, DType::kF32, true, true, 3},
+    {8, 2304, 768, DType::kBF16, true, true, 3},
+    {8, 128, 768, DType::kF32, false, true},
+    {5, 4800, 1600, DType::kBF16, true, true},
+    {1, 128, 4100, DType::kF32, true, true},
+    {1, 64, 8, DType::kF16, true, true},
+};
+
 const Node& matmul_of(const Graph& graph) {
   for (const Node& node : graph.nodes())
     if (node.op == &op::matmul || node.op == &op::fused_matmul) return node;
@@ -65,6 +103,24 @@ TEST(ThinMatmul, IsForFewWholeRows) {
   }
 }
 
+TEST(ThinMatmul, TakesTheNormBeforeIt) {
+  for (const NormCase& c : kNormCases) {
+    Graph graph = norm_graph(c);
+    ASSERT_EQ(graph.nodes().size(), 1u) << print(graph);
+    cuda::MatmulNode node = cuda::matmul_node(graph, graph.nodes()[0]);
+    EXPECT_TRUE(node.form.prologue && cuda::thin_supports(node));
+    expect_compiles(cuda::thin_matmul_source(node), {"multiply_columns"}, one_architecture());
+  }
+}
+
+// In 48 KiB of shared memory.
+TEST(ThinMatmul, TakesNoMoreRowsThanABlockHolds) {
+  for (const NormCase& c : {NormCase{8, 64, 4096, DType::kBF16}, {1, 64, 16384, DType::kF32}}) {
+    Graph graph = norm_graph(c);
+    EXPECT_EQ(graph.nodes().size(), 2u) << print(graph);
+  }
+}
+
 TEST(ThinMatmul, Compiles) {
   for (const ThinCase& c : kCases) {
     Graph graph = thin_graph(c);
@@ -83,21 +139,52 @@ TEST(GpuThinMatmul, MatchesTheInterpreter) {
   }
 }
 
+TEST(GpuThinMatmul, WithANormMatchesTheInterpreter) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (const NormCase& c : kNormCases) {
+    Graph graph = norm_graph(c);
+    std::vector<HostTensor> arguments = random_arguments(graph);
+    expect_matches_interpreter(graph, arguments);
+    expect_deterministic(graph, arguments);
+  }
+}
+
+// Each row of `many` against `one` with that row alone; `rows` of the arguments are the matrices with a row for each.
+void expect_same_alone(const Graph& many, const Graph& one, size_t rows) {
+  std::vector<HostTensor> arguments = random_arguments(many);
+  Interpretation together = run_on_gpu(many, arguments);
+  for (int64_t row : {0, 7}) {
+    auto take = [&](const HostTensor& from, HostTensor& to) {
+      std::copy_n(from.data.begin() + row * to.size(), to.size(), to.data.begin());
+    };
+    std::vector<HostTensor> alone = arguments;
+    for (size_t i = 0; i < rows; ++i) {
+      alone[i] = random_arguments(one)[i];
+      take(arguments[i], alone[i]);
+    }
+    Interpretation got = run_on_gpu(one, alone);
+    for (size_t r = 0; r < got.results.size(); ++r) {
+      HostTensor expected = got.results[r];
+      take(together.results[r], expected);
+      EXPECT_EQ(got.results[r].data, expected.data) << "row " << row << ", result " << r << " of\n" << print(one);
+    }
+  }
+}
+
 // A row has the same bits alone and among others.
 TEST(GpuThinMatmul, RowsDoNotDependOnEachOther) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
-  for (bool trans_b : {false, true}) {
-    Graph many = thin_graph({8, 768, 768, trans_b, DType::kBF16}),
-          one = thin_graph({1, 768, 768, trans_b, DType::kBF16});
-    std::vector<HostTensor> arguments = random_arguments(many);
-    HostTensor together = run_on_gpu(many, arguments).results[0];
-    for (int64_t row : {0, 7}) {
-      std::vector<HostTensor> alone = random_arguments(one);
-      alone[1] = arguments[1];
-      std::copy_n(arguments[0].data.begin() + row * 768, 768, alone[0].data.begin());
-      HostTensor y = run_on_gpu(one, alone).results[0];
-      EXPECT_TRUE(std::equal(y.data.begin(), y.data.end(), together.data.begin() + row * 768)) << row;
-    }
+  for (ThinCase c : {ThinCase{8, 768, 768, false, DType::kBF16},
+                     {8, 768, 768, true, DType::kBF16},
+                     {8, 768, 3072, false, DType::kBF16}}) {
+    Graph many = thin_graph(c);
+    c.m = 1;
+    expect_same_alone(many, thin_graph(c), 1);
+  }
+  for (NormCase c : {NormCase{8, 2304, 768, DType::kBF16, true, true}, {8, 128, 768, DType::kF32, true, true}}) {
+    Graph many = norm_graph(c);
+    c.m = 1;
+    expect_same_alone(many, norm_graph(c), 2);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/codegen/combine.h"
 #include "backend/cuda/codegen/row_writer.h"
+#include "backend/cuda/device_types.h"
 #include "graph/op_def.h"
 
 #include <algorithm>
@@ -17,9 +18,14 @@ bool sums_rows(const GroupBody& body) {
 
 }  // namespace
 
-RowWriter::RowWriter(const GroupBody& body, int64_t shared_bytes)
-    : body_(body), sums_(sums_rows(body)), expression_(body),
-      plan_(plan_rows(body, expression_.unmasked_cols(), sums_, shared_bytes)),
+RowWriter::RowWriter(const GroupBody& body, int64_t shared_bytes) : RowWriter(body, std::nullopt, shared_bytes) {}
+
+RowWriter::RowWriter(const GroupBody& body, Function function) : RowWriter(body, function, 0) {}
+
+RowWriter::RowWriter(const GroupBody& body, std::optional<Function> function, int64_t shared_bytes)
+    : body_(body), function_(function), sums_(sums_rows(body)), expression_(body),
+      plan_(function ? plan_rows_of_block(body, expression_.unmasked_cols(), function->threads)
+                     : plan_rows(body, expression_.unmasked_cols(), sums_, shared_bytes)),
       shortcuts_(find_shortcuts(body, expression_, plan_)),
       phases_(body, expression_, plan_.keep == Keep::kRegisters, [this](int v) { return is_pick(v); }) {
   for (size_t v = 0; v < body.values.size(); ++v)
@@ -56,6 +62,35 @@ GroupCode RowWriter::run() {
   return code;
 }
 
+std::string RowWriter::run_function() {
+  text_.line("using Index = uint32_t;");
+  text_.line("constexpr Index kRows = {}, kCols = {};", body_.rows, body_.cols);
+  text_.line("constexpr int kVector = {};  // elements of a thread side by side", plan_.vector);
+  write_constants();
+  text_.open("__device__ inline void make_rows(const RowArguments& arguments, {}* r{})",
+             device_type(body_.results[size_t(function_->made)].type.dtype), function_->made);
+  write_arguments();
+  text_.line("const int lane = int(threadIdx.x) % kTeam, team = int(threadIdx.x) / kTeam;");
+  text_.line("if (team >= kTeams) return;");
+  write_shared();
+  text_.open("for (Index row = team; row < kRows; row += kTeams)");
+  write_row();
+  text_.close();
+  text_.close();
+  return text_.str();
+}
+
+void RowWriter::write_arguments() {
+  std::vector<DType> types(body_.inputs().size());
+  for (const GroupValue& v : body_.values)
+    if (v.outer != kNoValue) types[size_t(v.outer)] = v.dtype;
+  for (size_t a = 0; a < types.size(); ++a)
+    text_.line("const auto* a{0} = static_cast<const {1}*>(arguments.in[{0}]);", a, device_type(types[a]));
+  for (size_t r = 0; r < body_.results.size(); ++r)
+    if (int(r) != function_->made)
+      text_.line("auto* r{0} = static_cast<{1}*>(arguments.out[{0}]);", r, device_type(body_.results[r].type.dtype));
+}
+
 std::string RowWriter::describe() const {
   const char* where = plan_.keep == Keep::kRegisters ? "stay in registers"
                       : plan_.keep == Keep::kShared  ? "stay in shared memory"
@@ -77,11 +112,17 @@ void RowWriter::write_constants() {
 void RowWriter::write_start() {
   text_.line("const int lane = int(threadIdx.x) % kTeam, team = int(threadIdx.x) / kTeam;");
   text_.line("const Index first_row = Index(blockIdx.x) * kTeams + team;");
-  if (needs_scratch()) text_.line("__shared__ float scratch[kTeams][{}][{} * (kTeam / 32)];", sums_ ? 2 : 1, combined_);
-  if (needs_scratch() && sums_) text_.line("int turn = 0;  // rows take turns with the scratch");
+  write_shared();
+  for (int v : row_sums_) text_.line("float total{}[kVectors][kVector] = {{}};  // {}", v, value(v).op->name);
+}
+
+// What all rows share.
+void RowWriter::write_shared() {
+  if (needs_scratch())
+    text_.line("__shared__ float scratch[kTeams][{}][{} * (kTeam / 32)];", takes_turns() ? 2 : 1, combined_);
+  if (needs_scratch() && takes_turns()) text_.line("int turn = 0;  // rows take turns with the scratch");
   for (int v = 0; v < count(); ++v)
     if (expression_.level(v) == Level::kScalar && !value(v).is_reduction()) write_single(v);
-  for (int v : row_sums_) text_.line("float total{}[kVectors][kVector] = {{}};  // {}", v, value(v).op->name);
 }
 
 void RowWriter::write_single(int v) {
@@ -106,7 +147,7 @@ void RowWriter::write_row() {
     write_phase(p);
     finish_reductions(p);
   }
-  if (needs_scratch() && sums_) text_.line("turn ^= 1;");
+  if (needs_scratch() && takes_turns()) text_.line("turn ^= 1;");
   if (plan_.ahead) text_.line("now = next;");
 }
 
@@ -166,7 +207,9 @@ void RowWriter::write_phase_loops(int p, VectorCode& code, const std::vector<int
       text_.line("if (whole.value) add_packed(top{}, {}{}{});", v, in_registers(found->second) ? "x" : "p",
                  found->second, in_registers(found->second) ? "[k]" : "");
   write_vector(text_, body_, expression_, code);
-  for (int r : stores) text_.line("store_vector<kVector>(r{0} + row * kCols + column, y{0});", r);
+  for (int r : stores)
+    text_.line("{1}store_vector<kVector>(r{0} + row * kCols + column, y{0});", r,
+               function_ && r != function_->made ? "if (blockIdx.x == 0) " : "");
   text_.close("};");
   if (hot >= 0) write_choice(p, hot);
   const char* unroll = unrolled() ? "#pragma unroll" : "#pragma unroll 2";
@@ -196,6 +239,10 @@ void RowWriter::write_choice(int p, int hot) {
 }
 
 GroupCode generate_row(const GroupBody& body, int64_t shared_bytes) { return RowWriter(body, shared_bytes).run(); }
+
+std::string generate_row_function(const GroupBody& body, int made, int threads) {
+  return RowWriter(body, RowWriter::Function{made, threads}).run_function();
+}
 
 int64_t row_workspace_bytes(const GroupBody& body, int64_t shared_bytes) {
   return sums_rows(body) ? partial_bytes(body, plan_rows(body, 0, true, shared_bytes).blocks) : 0;

@@ -107,4 +107,16 @@ RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64
   return plan;
 }
 
+RowPlan plan_rows_of_block(const GroupBody& body, int64_t unmasked, int64_t threads) {
+  constexpr int64_t kBarriers = 15;  // of a block, beside that of all its threads
+  RowPlan plan;
+  plan.vector = vector_length(body.cols, 16 / narrowest_bytes(body));
+  int64_t vectors = body.cols / plan.vector, team = std::min(round_up(vectors, kWarp), threads);
+  plan.team = int(team);
+  plan.vectors = int(ceil_div(vectors, team));
+  plan.whole = std::min(unmasked, body.cols) / (team * plan.vector);
+  plan.teams = int(std::min({threads / team, kBarriers, body.rows}));
+  return plan;
+}
+
 }  // namespace tokamak::cuda

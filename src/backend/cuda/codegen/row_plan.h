@@ -25,6 +25,9 @@ struct RowPlan {
 /// `unmasked`: columns below which no element is masked. `sums_rows`: the group has sums over the rows, too.
 RowPlan plan_rows(const GroupBody& body, int64_t unmasked, bool sums_rows, int64_t shared_bytes);
 
+/// For a part of a kernel whose blocks have `threads`: teams of a block, as large as a row has vectors.
+RowPlan plan_rows_of_block(const GroupBody& body, int64_t unmasked, int64_t threads);
+
 /// Bytes in shared memory of a row of the argument, a multiple of 16.
 int64_t staged_bytes(const GroupBody& body, const GroupValue& argument);
 

@@ -47,8 +47,10 @@ void RowWriter::write_combine(int p) {
   text_.line("float all{}[] = {{{}}};", p, own);
   std::string scratch = "nullptr";
   if (needs_scratch())
-    scratch = fmt::format("scratch[team][{}] + {} * (kTeam / 32)", sums_ ? "turn" : "0", scratch_of_[size_t(p)]);
-  text_.line("combine_team<kTeam, kTeams{}>(all{}, {}, team);", how, p, scratch);
+    scratch =
+        fmt::format("scratch[team][{}] + {} * (kTeam / 32)", takes_turns() ? "turn" : "0", scratch_of_[size_t(p)]);
+  // A function's teams are not all threads of the block, be it one team.
+  text_.line("combine_team<kTeam, {}{}>(all{}, {}, team);", function_ ? "2" : "kTeams", how, p, scratch);
   for (size_t i = 0; i < reductions.size(); ++i)
     text_.line("const float v{} = all{}[{}];  // {}", reductions[i], p, i, value(reductions[i]).op->name);
 }

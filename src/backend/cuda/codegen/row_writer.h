@@ -6,18 +6,34 @@
 #include "backend/cuda/codegen/row_plan.h"
 #include "backend/cuda/codegen/row_shortcuts.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace tokamak::cuda {
 
 class RowWriter {
  public:
+  /// Of a kernel.
   RowWriter(const GroupBody& body, int64_t shared_bytes);
   GroupCode run();
 
+  /// Of a function; see generate_row_function.
+  struct Function {
+    int made, threads;
+  };
+  RowWriter(const GroupBody& body, Function function);
+  std::string run_function();
+
  private:
+  RowWriter(const GroupBody& body, std::optional<Function> function, int64_t shared_bytes);
+
   // row.cpp
+  void write_arguments();
   std::string describe() const;
   void write_constants();
   void write_start();
+  void write_shared();
   void write_single(int v);
   void write_row();
   void write_row_results(int p);
@@ -49,6 +65,8 @@ class RowWriter {
   bool is_kept_column(int v) const {
     return plan_.columns && value(v).is_input() && expression_.level(v) == Level::kTile && !is_operand(v);
   }
+  // Rows after each other use scratch memory in turns.
+  bool takes_turns() const { return sums_ || function_; }
   bool needs_scratch() const { return plan_.team > 32 && combined_ > 0; }
   int count() const { return int(body_.values.size()); }
   bool unrolled() const { return plan_.keep == RowPlan::Keep::kRegisters; }
@@ -66,6 +84,7 @@ class RowWriter {
   }
 
   const GroupBody& body_;
+  std::optional<Function> function_;
   bool sums_;
   Expression expression_;
   RowPlan plan_;

@@ -1,7 +1,8 @@
 // Products of few rows with a matrix that is read once: y (M, N) = f(a (M, K) b + bias), or addend + a b. What counts is
-// to have many loads of b under way. The text before this says Element (of a and b), Output, kM, kN, kK, kTransposed (b
-// as (N, K)), kBias, kAddend, kFunction, finish() and kThreads; kColumns, those of a block where b is (K, N), and kWarpRows, rows of b for a warp where it is (N, K). Every
-// sum is made in one order that does not depend on M.
+// to have many loads of b under way. The text before this says Element (of a and b), Output, kM, kN, kK, kBias, kAddend,
+// kFunction, finish() and kThreads; kColumns, those of a block where b is (K, N), and kWarpRows, rows of b for a warp
+// where it is (N, K); kPrologue: there is no a, but make_rows(), with which each block makes it of RowArguments. Every sum
+// is made in one order that does not depend on M.
 #include "backend/cuda/kernels/storage.cuh"
 
 namespace tokamak {
@@ -10,6 +11,12 @@ constexpr int kVector = 16 / int(sizeof(Element)), kWarps = kThreads / 32;
 using Elements = Vector<Element, kVector>;
 
 __device__ inline Elements load_elements(const Element* from) { return *reinterpret_cast<const Elements*>(from); }
+
+/// Until here a word is only loaded: the compiler makes nothing of it before, for which it would have to wait.
+__device__ inline void hold(uint32_t& word) { asm volatile("" : "+r"(word)); }
+__device__ inline void hold(float& word) { asm volatile("" : "+f"(word)); }
+__device__ inline void hold(bf16& x) { asm volatile("" : "+h"(x.bits)); }
+__device__ inline void hold(f16& x) { asm volatile("" : "+h"(x.bits)); }
 
 /// y may lie where the addend does.
 __device__ inline void store_result(float sum, float bias, float addend, Output& y) {
@@ -23,37 +30,53 @@ __device__ inline void store_result(float sum, float bias, float addend, Output&
 
 // b as (K, N): a block has kColumns columns, a thread kVector of them in every kRows-th row. Grid: N / kColumns, up.
 extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
-    multiply_columns(const tokamak::Element* __restrict__ a, const tokamak::Element* __restrict__ b,
-                     const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y) {
+    multiply_columns(const tokamak::Element* __restrict__ given, const tokamak::Element* __restrict__ b,
+                     const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y,
+                     tokamak::RowArguments arguments) {
   using namespace tokamak;
   begin_kernel();
   constexpr int kLanes = kColumns / kVector, kRows = kThreads / kLanes, kSteps = (kK + kRows - 1) / kRows;
-  constexpr int kBatch = kM > 2 ? 4 : 8;  // loads of a thread under way
+  constexpr int kMost = kM > 2 ? 4 : 12, kBatch = kSteps < kMost ? kSteps : kMost;  // loads of a thread under way
+  constexpr bool kWhole = kK % (kRows * kBatch) == 0 && kN % kColumns == 0;
   __shared__ float parts[kWarps][kM][kColumns];
+  __shared__ __align__(16) Element made[kPrologue ? kM * kK : 1];
   int lane = threadIdx.x % kLanes, first_row = threadIdx.x / kLanes;
   int column = blockIdx.x * kColumns + lane * kVector, rows = column < kN ? kK : 0;
   static_assert(kThreads % kColumns == 0);
   int n = blockIdx.x * kColumns + threadIdx.x % kColumns;  // of the thread's results
-  float bias_n = kBias && n < kN ? to_float(bias[n]) : 0;
-  float addend_n = 0;  // of the first
-  if (kAddend && threadIdx.x < kM * kColumns && n < kN) addend_n = to_float(addend[threadIdx.x / kColumns * kN + n]);
+  Output bias_n{}, addend_n{};  // of the first result
+  if (kBias && n < kN) bias_n = bias[n];
+  if (kAddend && threadIdx.x < kM * kColumns && n < kN) addend_n = addend[threadIdx.x / kColumns * kN + n];
   float sum[kM][kVector] = {};
-  for (int begin = 0; begin < kSteps; begin += kBatch) {
-    Elements w[kBatch];
+  Packed<Element, kVector> w[kBatch];
+  const auto load = [&](int begin) {
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       int k = (begin + i) * kRows + first_row;
-      if (k < rows) w[i] = load_elements(b + int64_t(k) * kN + column);
+      if (kWhole || k < rows) w[i] = load_packed<kVector>(b + int64_t(k) * kN + column);
     }
+  };
+  load(0);  // these come from afar: the rows are made meanwhile
+  if (kPrologue) {
+    make_rows(arguments, made);
+    __syncthreads();
+  }
+  const Element* a = kPrologue ? made : given;
+  for (int begin = 0; begin < kSteps; begin += kBatch) {
+    if (begin > 0) load(begin);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i)
+#pragma unroll
+      for (auto& word : w[i].words) hold(word);
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       int k = (begin + i) * kRows + first_row;
-      if (k >= rows) continue;
+      if (!kWhole && k >= rows) continue;
 #pragma unroll
       for (int m = 0; m < kM; ++m) {
         float x = to_float(a[m * kK + k]);
 #pragma unroll
-        for (int v = 0; v < kVector; ++v) sum[m][v] = fmaf(x, to_float(w[i][v]), sum[m][v]);
+        for (int v = 0; v < kVector; ++v) sum[m][v] = fmaf(x, w[i][v], sum[m][v]);
       }
     }
   }
@@ -66,14 +89,16 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
       if (threadIdx.x % 32 < kLanes) parts[threadIdx.x / 32][m][lane * kVector + v] = sum[m][v];
     }
   __syncthreads();
+  hold(bias_n);
+  hold(addend_n);
   for (int i = threadIdx.x; i < kM * kColumns; i += kThreads) {
     int m = i / kColumns;
     float total = 0;
     for (int warp = 0; warp < kWarps; ++warp) total += parts[warp][m][i % kColumns];
     if (n >= kN) continue;
     int64_t at = int64_t(m) * kN + n;
-    if (kAddend && i >= kThreads) addend_n = to_float(addend[at]);
-    store_result(total, bias_n, addend_n, y[at]);
+    if (kAddend && i >= kThreads) addend_n = addend[at];
+    store_result(total, to_float(bias_n), to_float(addend_n), y[at]);
   }
 }
 

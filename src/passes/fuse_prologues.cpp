@@ -1,0 +1,112 @@
+#include "passes/fuse_prologues.h"
+
+#include "graph/rewriter.h"
+#include "ops/group.h"
+#include "ops/matmul.h"
+#include "ops/matmul_form.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace tokamak {
+namespace {
+
+class PrologueFuser {
+ public:
+  PrologueFuser(const Graph& graph, const Platform& platform)
+      : graph_(graph), platform_(platform), users_(find_users(graph)), escaping_(find_escaping(graph)),
+        goes_(graph.nodes().size(), false) {}
+
+  bool run() {
+    for (int n = 0; n < int(graph_.nodes().size()); ++n)
+      if (std::optional<Node> joined = join(n)) {
+        goes_[size_t(graph_.producer(left_operand(n)))] = true;
+        joined_.emplace(n, std::move(*joined));
+      }
+    return !joined_.empty();
+  }
+
+  Graph rewrite() const {
+    Rewriter rewriter(graph_);
+    for (int n = 0; n < int(graph_.nodes().size()); ++n)
+      if (auto joined = joined_.find(n); joined != joined_.end())
+        rewriter.copy(joined->second);
+      else if (!goes_[size_t(n)])
+        rewriter.copy(node(n));
+    return rewriter.finish();
+  }
+
+ private:
+  const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
+  ValueId left_operand(int matmul) const { return node(matmul).inputs[size_t(read_matmul(graph_, node(matmul)).a)]; }
+
+  // The matmul with the row group before it, in values of the old graph.
+  std::optional<Node> join(int n) const {
+    if (node(n).op != &op::matmul && node(n).op != &op::fused_matmul) return {};
+    MatmulForm form = read_matmul(graph_, node(n));
+    if (form.prologue) return {};
+    ValueId a = node(n).inputs[size_t(form.a)];
+    int rows = graph_.producer(a);
+    if (rows < 0 || !may_join(rows, n, a)) return {};
+    Node joined = make_node(node(rows), node(n), std::move(form));
+    if (!platform_.kernels->takes_matmul(graph_, joined)) return {};
+    return joined;
+  }
+
+  // The group moves to the matmul, so whoever reads what else it makes comes later.
+  bool may_join(int rows, int matmul, ValueId a) const {
+    if (node(rows).op != &op::row || node(rows).phase != node(matmul).phase || escaping_[size_t(a)]) return false;
+    const std::vector<ValueId>& inputs = node(matmul).inputs;
+    if (users_[size_t(a)].size() != 1 || std::count(inputs.begin(), inputs.end(), a) != 1) return false;
+    for (ValueId made : node(rows).outputs)
+      for (int user : users_[size_t(made)])
+        if (user < matmul || (user == matmul && made != a)) return false;
+    return true;
+  }
+
+  Node make_node(const Node& rows, const Node& matmul, MatmulForm form) const {
+    Node joined = matmul;
+    joined.op = &op::fused_matmul;
+    joined.attrs = {};
+    joined.inputs.erase(joined.inputs.begin() + form.a);
+    for (int* position : {&form.b, &form.bias, &form.addend, &form.operand})
+      if (*position > form.a) --*position;
+    ValueId a = matmul.inputs[size_t(form.a)];
+    form.a = -1;
+    form.prologue = MatmulPrologue{read_group(rows), {}, {}};
+    for (ValueId input : rows.inputs) form.prologue->inputs.push_back(position_of(input, joined.inputs));
+    for (ValueId made : rows.outputs)
+      form.prologue->outputs.push_back(made == a ? -1 : position_of(made, joined.outputs));
+    std::vector<ValueType> types;
+    for (ValueId input : joined.inputs) types.push_back(graph_.type(input));
+    joined.body = make_body(form, types);
+    return joined;
+  }
+
+  // Among the values, to which it is added where it is not one of them.
+  static int position_of(ValueId value, std::vector<ValueId>& values) {
+    auto found = std::find(values.begin(), values.end(), value);
+    if (found != values.end()) return int(found - values.begin());
+    values.push_back(value);
+    return int(values.size()) - 1;
+  }
+
+  const Graph& graph_;
+  const Platform& platform_;
+  std::vector<std::vector<int>> users_;  // by value
+  std::vector<bool> escaping_;           // by value
+  std::vector<bool> goes_;               // by node: it is part of another
+  std::map<int, Node> joined_;           // by the matmul
+};
+
+}  // namespace
+
+bool fuse_prologues(Graph& graph, const PassContext& context) {
+  PrologueFuser fuser(graph, context);
+  if (!fuser.run()) return false;
+  graph = fuser.rewrite();
+  return true;
+}
+
+}  // namespace tokamak
