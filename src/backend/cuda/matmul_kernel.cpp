@@ -48,7 +48,7 @@ bool is_own(const DeviceInfo& info, const MatmulNode& matmul) {
 
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
-  if (thin_supports(matmul)) return make_thin_matmul(context, matmul);
+  if (thin_supports(matmul)) return make_thin_matmul(context, matmul, reads_weights_early(graph, node, matmul.form));
   if (is_own(context.info, matmul)) return make_hopper_matmul(context, matmul);
   return std::make_unique<MatmulKernel>(context, matmul);
 }

@@ -4,12 +4,14 @@
 #include "backend/cuda/codegen/row.h"
 #include "backend/cuda/device_types.h"
 #include "base/divide.h"
+#include "graph/op_def.h"
 #include "ops/generate.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace tokamak::cuda {
 namespace {
@@ -92,10 +94,10 @@ std::string row_text(const MatmulNode& node, const Shape& shape) {
 
 class ThinMatmulKernel : public Kernel {
  public:
-  ThinMatmulKernel(Context& context, const MatmulNode& node)
+  ThinMatmulKernel(Context& context, const MatmulNode& node, bool early)
       : context_(context), form_(node.form), shape_(shape_of(node.problem)),
         function_(context.compiler->add(node.problem.trans_b ? "multiply_rows" : "multiply_columns",
-                                        thin_matmul_source(node))) {}
+                                        thin_matmul_source(node, early))) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     auto operand = [&](int at) -> const void* { return at >= 0 ? in[size_t(at)] : nullptr; };
@@ -130,7 +132,24 @@ bool thin_supports(const MatmulNode& node) {
   return p.batch == 1 && p.m <= kMostRows && !p.trans_a && plain && typed && sizes && rows;
 }
 
-std::string thin_matmul_source(const MatmulNode& node) {
+bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form) {
+  auto made_by = [&](ValueId value) {
+    int maker = graph.producer(value);
+    while (maker >= 0 && graph.nodes()[size_t(maker)].op->fusion == Fusion::kView) {
+      value = graph.nodes()[size_t(maker)].inputs[0];
+      maker = graph.producer(value);
+    }
+    return std::pair(maker, value);
+  };
+  ValueId weights = made_by(node.inputs[size_t(form.b)]).second;
+  const Argument* argument = graph.argument_of(weights);
+  if (!argument || argument->kind != Argument::Kind::kParameter) return false;
+  for (const Update& update : graph.updates())
+    if (update.target == weights) return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return made_by(input).first >= 0; });
+}
+
+std::string thin_matmul_source(const MatmulNode& node, bool early) {
   const MatmulProblem& p = node.problem;
   Shape shape = shape_of(p);
   std::string function = node.form.function ? function_source(*node.form.function)
@@ -140,15 +159,15 @@ std::string thin_matmul_source(const MatmulNode& node) {
              "#include \"backend/cuda/kernels/group.cuh\"\nnamespace tokamak {{\n"
              "using Element = {};\nusing Output = {};\nconstexpr int kM = {}, kN = {}, kK = {}, kThreads = {}, "
              "kColumns = {}, kWarpRows = {};\nconstexpr bool kBias = {}, kAddend = {}, kFunction = {}, kPrologue = "
-             "{};\n{}{}}}\n",
+             "{}, kEarly = {};\n{}{}}}\n",
              device_type(p.input), device_type(p.output), p.m, p.n, p.k, shape.threads, std::max(shape.columns, vector),
              std::max(shape.rows_per_warp, 1), node.form.bias >= 0, node.form.addend >= 0,
-             node.form.function.has_value(), node.form.prologue.has_value(), function, row_text(node, shape)) +
+             node.form.function.has_value(), node.form.prologue.has_value(), early, function, row_text(node, shape)) +
          std::string(embedded_source("backend/cuda/kernels/matmul_thin.cu"));
 }
 
-KernelPtr make_thin_matmul(Context& context, const MatmulNode& node) {
-  return std::make_unique<ThinMatmulKernel>(context, node);
+KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, bool early) {
+  return std::make_unique<ThinMatmulKernel>(context, node, early);
 }
 
 }  // namespace tokamak::cuda

@@ -13,10 +13,16 @@ namespace tokamak::cuda {
 /// Whether there is a kernel for the problem: at most 8 rows, rows of b in multiples of 16 bytes, one output.
 bool thin_supports(const MatmulNode& node);
 
-/// Device code of the functions multiply_columns and multiply_rows; the first is for b as (K, N).
-std::string thin_matmul_source(const MatmulNode& node);
+/// Whether b may be read before the kernel before this one has ended. That has begun, so all before it have ended and
+/// what they wrote can be read (kernels/begin_kernel.cuh). It is safe where b is a parameter that this graph does not
+/// change, for then it was written before the graph's first kernel, and another operand is made by a kernel of the
+/// graph, for then there is one between.
+bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form);
+
+/// Device code of the functions multiply_columns and multiply_rows; the first is for b as (K, N). `early`: see above.
+std::string thin_matmul_source(const MatmulNode& node, bool early = false);
 
 /// thin_supports() must hold.
-KernelPtr make_thin_matmul(Context& context, const MatmulNode& node);
+KernelPtr make_thin_matmul(Context& context, const MatmulNode& node, bool early);
 
 }  // namespace tokamak::cuda

@@ -4,6 +4,7 @@
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
+#include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
 #include "passes/pass.h"
@@ -12,6 +13,8 @@
 #include "tests/support/random_tensors.h"
 
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace tokamak::test {
 namespace {
@@ -121,6 +124,32 @@ TEST(ThinMatmul, TakesNoMoreRowsThanABlockHolds) {
   }
 }
 
+// x, by a kernel or not, times w; `changes`: w has another value after it.
+Graph early_graph(Argument::Kind kind, bool made, bool changes) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueId x = g.input("x", {DType::kF32, {1, 64}});
+  ValueId w = graph.add_argument(kind, "w", {DType::kF32, {64, 64}});
+  graph.add_result("y", matmul(g, reshape(g, made ? gelu(g, x) : x, {1, 1, 64}), w, false, false));
+  if (changes) graph.add_update(w, add(g, w, w));
+  run_passes(graph, Stage::kStep, {cuda::nominal_platform(), {}});
+  return graph;
+}
+
+// What the kernel before writes must not be read before that has ended.
+TEST(ThinMatmul, ReadsEarlyOnlyWeightsThatAreOld) {
+  using Kind = Argument::Kind;
+  auto early = [](Kind kind, bool made, bool changes) {
+    Graph graph = early_graph(kind, made, changes);
+    const Node& node = matmul_of(graph);
+    return cuda::reads_weights_early(graph, node, read_matmul(graph, node));
+  };
+  EXPECT_TRUE(early(Kind::kParameter, true, false));
+  EXPECT_FALSE(early(Kind::kParameter, false, false));  // it may be the first kernel after what wrote them
+  EXPECT_FALSE(early(Kind::kParameter, true, true));
+  EXPECT_FALSE(early(Kind::kInput, true, false));
+}
+
 TEST(ThinMatmul, Compiles) {
   for (const ThinCase& c : kCases) {
     Graph graph = thin_graph(c);
@@ -146,6 +175,40 @@ TEST(GpuThinMatmul, WithANormMatchesTheInterpreter) {
     std::vector<HostTensor> arguments = random_arguments(graph);
     expect_matches_interpreter(graph, arguments);
     expect_deterministic(graph, arguments);
+  }
+}
+
+// Weights that the kernel before the graph's first has changed.
+TEST(GpuThinMatmul, ReadsNewWeights) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  constexpr int64_t kSize = 1024;
+  Backend& backend = gpu_backend();
+  TensorStore store(backend);
+  Graph doubling, product;
+  {
+    GraphBuilder g(doubling);
+    ValueId w = g.parameter("w", {DType::kF32, {kSize, kSize}});
+    doubling.add_update(w, add(g, w, w));
+  }
+  {
+    GraphBuilder g(product);
+    ValueId x = g.state("x", {DType::kF32, {1, kSize}}), w = g.parameter("w", {DType::kF32, {kSize, kSize}});
+    product.add_result("y", matmul(g, gelu(g, x), w, false, false));
+  }
+  for (Graph* graph : {&doubling, &product}) run_passes(*graph, Stage::kStep, {cuda::nominal_platform(), {}});
+  ASSERT_TRUE(cuda::reads_weights_early(product, matmul_of(product), read_matmul(product, matmul_of(product))));
+  Program changes(make_plan(doubling, cuda::nominal_platform()), backend, store, {});
+  Program multiplies(make_plan(product, cuda::nominal_platform()), backend, store, {});
+  std::vector<float> x(kSize, 3.0f), w(kSize * kSize, 1.0f), y(kSize);
+  store.write("x", x.data(), kSize * 4);
+  store.write("w", w.data(), kSize * kSize * 4);
+  float first = 0;
+  for (int run = 0; run < 50; ++run) {
+    changes.run();
+    multiplies.run();
+    multiplies.get_result("y", y.data(), kSize * 4);
+    if (run == 0) first = y[0];
+    for (float v : y) ASSERT_EQ(v, std::ldexp(first, run)) << "run " << run;
   }
 }
 

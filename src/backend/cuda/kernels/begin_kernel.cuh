@@ -4,7 +4,7 @@
 
 namespace tokamak {
 
-/// Before anything is read or written: until the kernels before have ended, and what they wrote can be read. Then the next
+/// Before anything is read or written but what was written before the kernel before this one began: until the kernels before have ended, and what they wrote can be read. Then the next
 /// one may be launched, once all blocks of this one are here.
 ///
 /// Not earlier: what is loaded as read-only (of a `const __restrict__` parameter) stays in a multiprocessor's cache from

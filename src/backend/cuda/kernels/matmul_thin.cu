@@ -1,8 +1,10 @@
 // Products of few rows with a matrix that is read once: y (M, N) = f(a (M, K) b + bias), or addend + a b. What counts is
 // to have many loads of b under way. The text before this says Element (of a and b), Output, kM, kN, kK, kBias, kAddend,
 // kFunction, finish() and kThreads; kColumns, those of a block where b is (K, N), and kWarpRows, rows of b for a warp
-// where it is (N, K); kPrologue: there is no a, but make_rows(), with which each block makes it of RowArguments. Every sum
-// is made in one order that does not depend on M.
+// where it is (N, K); kPrologue: there is no a, but make_rows(), with which each block makes it of RowArguments; kEarly: b
+// may be read while the kernel before this one runs. Every sum is made in one order that does not depend on M.
+//
+// No parameter is `__restrict__`: the assembler moves loads that are read-only over the wait of begin_kernel().
 #include "backend/cuda/kernels/storage.cuh"
 
 namespace tokamak {
@@ -30,11 +32,10 @@ __device__ inline void store_result(float sum, float bias, float addend, Output&
 
 // b as (K, N): a block has kColumns columns, a thread kVector of them in every kRows-th row. Grid: N / kColumns, up.
 extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
-    multiply_columns(const tokamak::Element* __restrict__ given, const tokamak::Element* __restrict__ b,
+    multiply_columns(const tokamak::Element* given, const tokamak::Element* b,
                      const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y,
                      tokamak::RowArguments arguments) {
   using namespace tokamak;
-  begin_kernel();
   constexpr int kLanes = kColumns / kVector, kRows = kThreads / kLanes, kSteps = (kK + kRows - 1) / kRows;
   constexpr int kMost = kM > 2 ? 4 : 12, kBatch = kSteps < kMost ? kSteps : kMost;  // loads of a thread under way
   constexpr bool kWhole = kK % (kRows * kBatch) == 0 && kN % kColumns == 0;
@@ -43,11 +44,6 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   int lane = threadIdx.x % kLanes, first_row = threadIdx.x / kLanes;
   int column = blockIdx.x * kColumns + lane * kVector, rows = column < kN ? kK : 0;
   static_assert(kThreads % kColumns == 0);
-  int n = blockIdx.x * kColumns + threadIdx.x % kColumns;  // of the thread's results
-  Output bias_n{}, addend_n{};  // of the first result
-  if (kBias && n < kN) bias_n = bias[n];
-  if (kAddend && threadIdx.x < kM * kColumns && n < kN) addend_n = addend[threadIdx.x / kColumns * kN + n];
-  float sum[kM][kVector] = {};
   Packed<Element, kVector> w[kBatch];
   const auto load = [&](int begin) {
 #pragma unroll
@@ -56,8 +52,15 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
       if (kWhole || k < rows) w[i] = load_packed<kVector>(b + int64_t(k) * kN + column);
     }
   };
-  load(0);  // these come from afar: the rows are made meanwhile
-  if (kPrologue) {
+  if (kEarly) load(0);
+  begin_kernel();
+  if (!kEarly) load(0);
+  int n = blockIdx.x * kColumns + threadIdx.x % kColumns;  // of the thread's results
+  Output bias_n{}, addend_n{};                             // of the first
+  if (kBias && n < kN) bias_n = bias[n];
+  if (kAddend && threadIdx.x < kM * kColumns && n < kN) addend_n = addend[threadIdx.x / kColumns * kN + n];
+  float sum[kM][kVector] = {};
+  if (kPrologue) {  // while the weights are under way
     make_rows(arguments, made);
     __syncthreads();
   }
@@ -104,23 +107,34 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
 
 // b as (N, K): a warp has kWarpRows rows of b. Grid: N / (kWarps * kWarpRows), up.
 extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
-    multiply_rows(const tokamak::Element* __restrict__ a, const tokamak::Element* __restrict__ b,
+    multiply_rows(const tokamak::Element* a, const tokamak::Element* b,
                   const tokamak::Output* bias, const tokamak::Output* addend, tokamak::Output* y) {
   using namespace tokamak;
-  begin_kernel();
-  constexpr int kVectors = kK / kVector, kSteps = (kVectors + 31) / 32, kBatch = 4;
+  constexpr int kVectors = kK / kVector, kSteps = (kVectors + 31) / 32, kBatch = kSteps < 4 ? kSteps : 4;
   int lane = threadIdx.x % 32, first = (blockIdx.x * kWarps + threadIdx.x / 32) * kWarpRows;
-  if (first >= kN) return;
-  float sum[kM][kWarpRows] = {};
-  for (int begin = 0; begin < kSteps; begin += kBatch) {
-    Elements w[kBatch][kWarpRows];
+  Packed<Element, kVector> w[kBatch][kWarpRows];
+  const auto load = [&](int begin) {
 #pragma unroll
     for (int i = 0; i < kBatch; ++i)
 #pragma unroll
       for (int r = 0; r < kWarpRows; ++r) {
         int at = (begin + i) * 32 + lane, n = first + r < kN ? first + r : kN - 1;
-        if (at < kVectors) w[i][r] = load_elements(b + int64_t(n) * kK + at * kVector);
+        if (at < kVectors) w[i][r] = load_packed<kVector>(b + int64_t(n) * kK + at * kVector);
       }
+  };
+  if (kEarly) load(0);
+  begin_kernel();
+  if (!kEarly) load(0);
+  if (first >= kN) return;
+  float sum[kM][kWarpRows] = {};
+  for (int begin = 0; begin < kSteps; begin += kBatch) {
+    if (begin > 0) load(begin);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i)
+#pragma unroll
+      for (int r = 0; r < kWarpRows; ++r)
+#pragma unroll
+        for (auto& word : w[i][r].words) hold(word);
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       int at = (begin + i) * 32 + lane;
@@ -131,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
 #pragma unroll
         for (int r = 0; r < kWarpRows; ++r)
 #pragma unroll
-          for (int v = 0; v < kVector; ++v) sum[m][r] = fmaf(to_float(x[v]), to_float(w[i][r][v]), sum[m][r]);
+          for (int v = 0; v < kVector; ++v) sum[m][r] = fmaf(to_float(x[v]), w[i][r][v], sum[m][r]);
       }
     }
   }
