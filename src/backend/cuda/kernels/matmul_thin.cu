@@ -40,7 +40,9 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   constexpr int kMost = kM > 2 ? 4 : 12, kBatch = kSteps < kMost ? kSteps : kMost;  // loads of a thread under way
   constexpr bool kWhole = kK % (kRows * kBatch) == 0 && kN % kColumns == 0;
   __shared__ float parts[kWarps][kM][kColumns];
-  __shared__ __align__(16) Element made[kPrologue ? kM * kK : 1];
+  // Rows of a that are not large come to shared memory all at once; else the compiler loads some after others were used.
+  constexpr bool kStaged = kPrologue || kM * kK * int(sizeof(Element)) <= 12 << 10;
+  __shared__ __align__(16) Element staged[kStaged ? kM * kK : 1];
   int lane = threadIdx.x % kLanes, first_row = threadIdx.x / kLanes;
   int column = blockIdx.x * kColumns + lane * kVector, rows = column < kN ? kK : 0;
   static_assert(kThreads % kColumns == 0);
@@ -60,11 +62,12 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   if (kBias && n < kN) bias_n = bias[n];
   if (kAddend && threadIdx.x < kM * kColumns && n < kN) addend_n = addend[threadIdx.x / kColumns * kN + n];
   float sum[kM][kVector] = {};
-  if (kPrologue) {  // while the weights are under way
-    make_rows(arguments, made);
-    __syncthreads();
-  }
-  const Element* a = kPrologue ? made : given;
+  if (kPrologue) make_rows(arguments, staged);  // while the weights are under way
+#pragma unroll 1
+  for (int i = threadIdx.x; kStaged && !kPrologue && i < kM * kK / kVector; i += kThreads)
+    reinterpret_cast<Elements*>(staged)[i] = load_elements(given + i * kVector);
+  if (kStaged) __syncthreads();
+  const Element* a = kStaged ? staged : given;
   for (int begin = 0; begin < kSteps; begin += kBatch) {
     if (begin > 0) load(begin);
 #pragma unroll
