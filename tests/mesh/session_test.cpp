@@ -95,12 +95,14 @@ struct Case {
   int64_t data, context, tensor, zero;
   int64_t micro_batches = 1;
   Precision precision = Precision::kFp32;
+  double dropout = 0;
 };
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
   std::string name = fmt::format("data{}_context{}_tensor{}_zero{}", c.data, c.context, c.tensor, c.zero);
   if (c.micro_batches > 1) name += fmt::format("_micro{}", c.micro_batches);
+  if (c.dropout > 0) name += "_dropout";
   return name;
 }
 
@@ -110,6 +112,7 @@ TEST_P(MeshOfThreads, TrainsAsOneRankDoes) {
   const Case& c = GetParam();
   RunConfig config = tiny();
   config.train.total_batch = c.micro_batches * config.train.batch * config.model.context;
+  config.model.dropout = c.dropout;
   Outcome expected = train_steps(config, nullptr);
   config.mesh = {.data = c.data, .context = c.context, .tensor = c.tensor, .zero = c.zero};
   Mesh mesh = step_mesh(config.mesh);
@@ -122,9 +125,23 @@ TEST_P(MeshOfThreads, TrainsAsOneRankDoes) {
 }
 
 constexpr Case kCases[] = {
-    {2, 1, 1, 0}, {2, 1, 1, 1},    {2, 1, 1, 2},    {2, 1, 1, 3},    {4, 1, 1, 3}, {8, 1, 1, 0},
-    {1, 2, 1, 0}, {1, 1, 2, 0},    {1, 1, 4, 0},    {2, 1, 2, 0},    {2, 2, 1, 3}, {2, 2, 2, 3},
-    {2, 2, 2, 1}, {2, 1, 1, 0, 2}, {2, 1, 1, 2, 4}, {2, 1, 2, 3, 2},
+    {2, 1, 1, 0},
+    {2, 1, 1, 1},
+    {2, 1, 1, 2},
+    {2, 1, 1, 3},
+    {4, 1, 1, 3},
+    {8, 1, 1, 0},
+    {1, 2, 1, 0},
+    {1, 1, 2, 0},
+    {1, 1, 4, 0},
+    {2, 1, 2, 0},
+    {2, 2, 1, 3},
+    {2, 2, 2, 3},
+    {2, 2, 2, 1},
+    {2, 1, 1, 0, 2},
+    {2, 1, 1, 2, 4},
+    {2, 1, 2, 3, 2},
+    {.data = 2, .context = 2, .tensor = 2, .zero = 1, .dropout = 0.1},
 };
 
 INSTANTIATE_TEST_SUITE_P(Meshes, MeshOfThreads, testing::ValuesIn(kCases), name_of);
