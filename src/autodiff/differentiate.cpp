@@ -25,9 +25,9 @@ class Differentiator {
   Differentiator(GraphBuilder& builder, std::span<const ValueId> wrt)
       : builder_(builder), dependent_(find_dependent(builder.graph(), wrt)), grads_(dependent_.size(), kNoValue) {}
 
-  void run(ValueId loss) {
+  void run(ValueId output, ValueId gradient) {
     size_t forward_nodes = builder_.graph().nodes().size();
-    add_gradient(loss, constant(builder_, 1.0));
+    add_gradient(output, gradient);
     for (size_t n = forward_nodes; n-- > 0;) visit(Node(builder_.graph().nodes()[n]));  // a copy: visiting appends
   }
 
@@ -84,8 +84,16 @@ std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::spa
   if (builder.type(loss) != ValueType{DType::kF32, {}})
     user_error("[differentiate] expected a scalar f32 loss, got {}", to_string(builder.type(loss)));
   PhaseScope backward(builder, Phase::kBackward);
+  return differentiate(builder, loss, constant(builder, 1.0), wrt);
+}
+
+std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId output, ValueId gradient,
+                                   std::span<const ValueId> wrt) {
+  TOKAMAK_CHECK(builder.type(output) == builder.type(gradient), "a gradient {} of {}",
+                to_string(builder.type(gradient)), to_string(builder.type(output)));
+  PhaseScope backward(builder, Phase::kBackward);
   Differentiator differentiator(builder, wrt);
-  differentiator.run(loss);
+  differentiator.run(output, gradient);
   std::vector<ValueId> grads;
   for (ValueId value : wrt) grads.push_back(differentiator.gradient(value));
   return grads;

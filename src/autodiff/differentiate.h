@@ -9,4 +9,8 @@ namespace tokamak {
 /// `wrt`; kNoValue where the loss does not depend on it. Throws UserError naming an op on the way that has no gradient.
 std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt);
 
+/// The same for a loss that depends on `wrt` by way of `output` alone, whose gradient, of its type, is given.
+std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId output, ValueId gradient,
+                                   std::span<const ValueId> wrt);
+
 }  // namespace tokamak

@@ -32,10 +32,13 @@ class GptBuilder {
   }
 
   // tokens (B, t), position embeddings (T, C) or (B, t, C) -> logits (B*t, V)
-  ValueId logits(ValueId tokens, ValueId positions, const AttentionForm& attend) {
+  ValueId logits(ValueId tokens, ValueId positions, const AttentionForm& attend, bool show_blocks = false) {
     ValueId x = add(g_, embedding(g_, parameter("wte.weight"), tokens), positions);  // (B, t, C)
     x = drop(x);
-    for (int64_t layer = 0; layer < model_.layers; ++layer) x = block(x, layer, attend);
+    for (int64_t layer = 0; layer < model_.layers; ++layer) {
+      x = block(x, layer, attend);
+      if (show_blocks) g_.graph().add_result(block_result(layer), x);
+    }
     x = norm(x, "ln_f");
     ValueId rows = reshape(g_, x, {-1, model_.width});
     return matmul(g_, rows, parameter(model_.tie_weights ? "wte.weight" : "lm_head.weight"), false, true);
@@ -80,18 +83,19 @@ class GptBuilder {
 
 }  // namespace
 
-ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng, ValueId documents) {
+ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng, ValueId documents,
+                   bool show_blocks) {
   GptBuilder gpt(g, model, rng);
   int64_t T = g.shape(tokens)[1];
   if (T > model.context)
     user_error("[gpt] expected sequences of at most model.context = {} tokens, got {}", model.context, T);
   ValueId positions = slice(g, gpt.parameter("wpe.weight"), 0, 0, T);  // (T, C)
-  return gpt.logits(tokens, positions,
-                    [&](int64_t, ValueId qkv) { return attention(g, qkv, gpt.attention_options(), rng, documents); });
+  auto attend = [&](int64_t, ValueId qkv) { return attention(g, qkv, gpt.attention_options(), rng, documents); };
+  return gpt.logits(tokens, positions, attend, show_blocks);
 }
 
 ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, const LossInputs& in) {
-  ValueId logits = gpt_logits(g, model, in.tokens, in.rng, in.documents.starts);
+  ValueId logits = gpt_logits(g, model, in.tokens, in.rng, in.documents.starts, in.show_blocks);
   int64_t rows = g.shape(logits)[0];
   ValueId losses = cross_entropy(g, logits, reshape(g, in.targets, {rows}), model.vocab);  // (B*T)
   bool weighted = in.documents.loss_weight != kNoValue;

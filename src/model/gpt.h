@@ -18,8 +18,9 @@ ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, const DecodeInputs
 /// has a matrix of its own (then it is only looked up). Attention's scores and values take 12 L C T, causal 6 L C T.
 FlopsPerToken gpt_flops_per_token(const ModelConfig& model);
 
-/// What the loss is made of: tokens (B, T) -> logits (B*T, V). `documents`: as PackedDocuments::starts.
-ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng,
-                   ValueId documents = kNoValue);
+/// What the loss is made of: tokens (B, T) -> logits (B*T, V). `documents`, `show_blocks`: as in
+/// LossInputs.
+ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId rng, ValueId documents = kNoValue,
+                   bool show_blocks = false);
 
 }  // namespace tokamak

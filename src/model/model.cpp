@@ -36,10 +36,13 @@ int64_t count_parameters(const ModelConfig& model) {
 
 FlopsPerToken flops_per_token(const ModelConfig& model) { return family_of(model).flops_per_token(model); }
 
-Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64_t T, bool mask_documents) {
+std::string block_result(int64_t block) { return "block." + std::to_string(block); }
+
+Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64_t T, bool mask_documents,
+                    bool show_blocks) {
   Graph graph(std::move(name));
   GraphBuilder g(graph);
-  LossInputs in;
+  LossInputs in{.show_blocks = show_blocks};
   in.tokens = g.input("tokens", {DType::kI32, {B, T}});
   in.targets = g.input("targets", {DType::kI32, {B, T}});
   if (model.dropout > 0) in.rng = g.input("rng", {DType::kI32, {2}});

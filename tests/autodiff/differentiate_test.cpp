@@ -30,6 +30,18 @@ TEST(Differentiate, AppendsTheBackwardPhaseOfTheSameGraph) {
   EXPECT_EQ(interpret(graph, {x}).results[1].data, (std::vector<double>{6, -8}));
 }
 
+TEST(Differentiate, GoesOnFromAGradientThatIsGiven) {
+  Graph graph =
+      parse("graph g { param w = %0 : f32[2] state dy = %1 : f32[2] %2 = mul(%0, %0) : f32[2] result y = %2 }");
+  GraphBuilder g(graph);
+  ValueId w = graph.find_argument("w");
+  std::vector<ValueId> grads = differentiate(g, graph.find_result("y"), graph.find_argument("dy"), {&w, 1});
+  graph.add_result("grad", grads[0]);
+  for (size_t n = 1; n < graph.nodes().size(); ++n) EXPECT_EQ(graph.nodes()[n].phase, Phase::kBackward);
+  HostTensor x({DType::kF32, {2}}, {3, -4}), dy({DType::kF32, {2}}, {10, 100});
+  EXPECT_EQ(interpret(graph, {x, dy}).results[1].data, (std::vector<double>{60, -800}));
+}
+
 TEST(Differentiate, GivesNoValueForWhatDoesNotMatter) {
   Graph graph = parse(
       "graph g { param w = %0 : f32[] param v = %1 : f32[] input ids = %2 : i32[] %3 = exp(%0) : f32[] result loss = "
