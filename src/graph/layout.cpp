@@ -12,9 +12,9 @@ namespace tokamak {
 namespace {
 
 // In the order of the enum.
-constexpr std::string_view kNames[] = {"data",         "embedding",    "position",    "classifier", "column",
-                                       "row",          "matrix",       "column_bias", "vector",     "moment",
-                                       "gradient_sum", "loss_scaling", "cache",       "state"};
+constexpr std::string_view kNames[] = {
+    "data",   "embedding", "position",     "classifier",   "column", "row",    "matrix",     "column_bias",
+    "vector", "moment",    "gradient_sum", "loss_scaling", "cache",  "stream", "activation", "state"};
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool is_parameter(Role role) { return role >= Role::kEmbedding && role <= Role::
 
 bool is_matrix(Role role) { return is_parameter(role) && role != Role::kVector && role != Role::kColumnBias; }
 
-bool is_scratch(Role role) { return role == Role::kGradientSum || role == Role::kCache; }
+bool is_scratch(Role role) { return role == Role::kGradientSum || (role >= Role::kCache && role <= Role::kActivation); }
 
 std::string print_cuts(const std::vector<Cut>& cuts) {
   std::string text;

@@ -26,6 +26,8 @@ enum class Role : uint8_t {
   kGradientSum,  // state: a parameter's gradients so far; zero between steps
   kLossScaling,  // state
   kCache,        // state: what generation remembers of earlier tokens
+  kStream,       // state: the residual stream between two stages of a pipeline, or its gradient
+  kActivation,   // state: what a program of a micro-batch leaves to a later one
   kState,        // any other state
 };
 

@@ -56,6 +56,7 @@ class Caster {
 
   void convert(const Node& node) {
     std::vector<ValueId> inputs = rewriter_.map(node.inputs);
+    if (widens_stream(node)) return rewriter_.replace(node.outputs, inputs);
     GraphBuilder& g = rewriter_.in_place_of(node);
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = as(g, inputs[i], wanted(node, inputs, i));
     if (follows_constants(g, node, inputs))
@@ -64,6 +65,13 @@ class Caster {
       rewriter_.replace(node.outputs, {inputs[0]});
     else
       rewriter_.replace(node.outputs, stored(g, node, inputs, g.add(*node.op, inputs, node.attrs, node.body)));
+  }
+
+  // The residual stream goes on in the low type in which another stage of a pipeline has given it.
+  bool widens_stream(const Node& node) const {
+    if (node.op != &op::cast || graph_.dtype(node.inputs[0]) != low_) return false;
+    const Argument* argument = graph_.argument_of(node.inputs[0]);
+    return argument && argument->layout.role == Role::kStream;
   }
 
   // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.

@@ -22,7 +22,9 @@ struct PassContext : Platform {
   bool sequence = false;        // mesh.sequence
 };
 
-enum class Stage : uint8_t { kForward, kStep };        // before and after differentiation
+/// Before and after differentiation. Of kStep, kWhole is for all of a step's forward and backward pass together, and
+/// kProgram, which comes after it, for each of the programs into which that may be divided.
+enum class Stage : uint8_t { kForward, kStep, kWhole, kProgram };
 enum class Numerics : uint8_t { kExact, kTolerance };  // bit for bit the same, or within rounding
 
 struct Pass {
@@ -33,6 +35,7 @@ struct Pass {
   bool (*run)(Graph&, const PassContext&);  // returns whether the graph changed
   std::string_view summary;                 // one line for docs/cli.md
   bool changes_effects = false;             // it appends, joins or moves nodes with effects; no other pass may
+  bool by_program = false;                  // of kStep: it belongs to kProgram, else to kWhole
 };
 
 /// All passes in the order in which they run.

@@ -30,6 +30,12 @@ std::vector<std::pair<std::string, int>> difference(const std::map<std::string, 
   return changes;
 }
 
+bool belongs(const Pass& pass, Stage stage) {
+  if (stage == Stage::kWhole || stage == Stage::kProgram)
+    return pass.stage == Stage::kStep && pass.by_program == (stage == Stage::kProgram);
+  return pass.stage == stage;
+}
+
 void check_disabled_names(const std::vector<std::string>& names) {
   std::vector<std::string> known;
   for (const Pass& pass : pipeline()) known.emplace_back(pass.name);
@@ -64,7 +70,7 @@ std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext&
   std::vector<PassReport> reports;
   std::map<std::string, int> before = count_ops(graph);
   for (const Pass& pass : pipeline()) {
-    if (pass.stage != stage) continue;
+    if (!belongs(pass, stage)) continue;
     PassReport& report = reports.emplace_back(PassReport{.name = pass.name});
     report.skipped = !pass.enabled(context) || !is_enabled(context, pass.name);
     if (report.skipped) continue;

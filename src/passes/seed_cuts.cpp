@@ -14,7 +14,7 @@ class Seeder {
   std::vector<Cut> cuts_of(const Argument& argument) {
     cuts_.clear();
     shape_ = graph_.shape(argument.value);
-    if (argument.kind == Argument::Kind::kInput) {
+    if (argument.kind == Argument::Kind::kInput || argument.layout.role == Role::kStream) {
       if (shape_.size() >= 2) add(kDataAxis, 0, 1), add(kContextAxis, 1, 1);
       return cuts_;
     }

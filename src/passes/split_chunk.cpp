@@ -1,0 +1,159 @@
+#include "passes/split_chunk.h"
+
+#include "base/error.h"
+#include "graph/op_def.h"
+#include "ops/pointwise.h"
+#include "passes/extract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tokamak {
+namespace {
+
+class Splitter {
+ public:
+  explicit Splitter(const Chunk& chunk) : chunk_(chunk), graph_(chunk.graph), made_in_(graph_.nodes().size(), kNobody) {
+    find_activations();
+  }
+
+  std::vector<Graph> run(bool splits_backward) {
+    std::vector<Part> parts = {{"forward" + chunk_.suffix},
+                               {(splits_backward ? "backward_input" : "backward") + chunk_.suffix}};
+    if (splits_backward) parts.push_back({"backward_weight" + chunk_.suffix});
+    claim({chunk_.end}, 0);
+    parts[0].updates = take_updates([&](const Update& u) { return name_of(u.target) == chunk_.output; });
+    parts[1].updates = take_updates([&](const Update& u) { return name_of(u.target) == chunk_.input_gradient; });
+    for (const Result& result : graph_.results())
+      if (result.value != chunk_.end) parts[1].results.push_back(result);
+    claim(ends_of(parts[1]), 1);
+    for (const Update& update : take_updates([&](const Update& u) { return !splits_backward || is_ready(u.value); }))
+      parts[1].updates.push_back(update);
+    claim(ends_of(parts[1]), 1);
+    if (splits_backward) {
+      parts[2].updates = take_updates([](const Update&) { return true; });
+      claim(ends_of(parts[2]), 2);
+    }
+    for (size_t p = 1; p < parts.size(); ++p) connect(parts, p);
+    std::vector<Graph> programs;
+    for (const Part& part : parts) programs.push_back(extract(graph_, part));
+    return programs;
+  }
+
+ private:
+  static constexpr int kNobody = -1;
+
+  // Values that depend on the micro-batch and on parameters: what comes in as the stream does.
+  void find_activations() {
+    std::vector<bool> moves(size_t(graph_.num_values()), false), weighs(moves);
+    for (const Argument& a : graph_.arguments()) {
+      moves[size_t(a.value)] = a.kind == Argument::Kind::kInput || a.layout.role == Role::kStream;
+      weighs[size_t(a.value)] = a.kind == Argument::Kind::kParameter || a.layout.role == Role::kStream;
+    }
+    for (const Node& node : graph_.nodes())
+      for (ValueId output : node.outputs)
+        for (ValueId input : node.inputs) {
+          if (moves[size_t(input)]) moves[size_t(output)] = true;
+          if (weighs[size_t(input)]) weighs[size_t(output)] = true;
+        }
+    for (size_t v = 0; v < moves.size(); ++v) is_activation_.push_back(moves[v] && weighs[v]);
+  }
+
+  const std::string& name_of(ValueId argument) const { return graph_.argument_of(argument)->name; }
+
+  template <typename Belongs>
+  std::vector<Update> take_updates(const Belongs& belongs) {
+    std::vector<Update> taken;
+    for (const Update& update : graph_.updates())
+      if (!taken_.count(update.target) && belongs(update)) taken.push_back(update);
+    for (const Update& update : taken) taken_.insert(update.target);
+    return taken;
+  }
+
+  static std::vector<ValueId> ends_of(const Part& part) {
+    std::vector<ValueId> ends;
+    for (const Result& result : part.results) ends.push_back(result.value);
+    for (const Update& update : part.updates) ends.push_back(update.value);
+    return ends;
+  }
+
+  // What of these values and all that they are made of nobody has made yet is made by this program.
+  void claim(const std::vector<ValueId>& ends, int program) {
+    std::vector<bool> needed(size_t(graph_.num_values()), false);
+    for (ValueId end : ends) needed[size_t(end)] = true;
+    for (size_t n = graph_.nodes().size(); n-- > 0;) {
+      const Node& node = graph_.nodes()[n];
+      if (std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return needed[size_t(v)]; }))
+        continue;
+      if (made_in_[n] == kNobody) made_in_[n] = program;
+      for (ValueId input : node.inputs) needed[size_t(input)] = true;
+    }
+  }
+
+  // Whether all that the value's own node reads is made by programs already.
+  bool is_ready(ValueId value) const {
+    const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return is_there(input); });
+  }
+  bool is_there(ValueId value) const {
+    int maker = graph_.producer(value);
+    if (maker < 0 || made_in_[size_t(maker)] != kNobody) return true;
+    const Node& node = graph_.nodes()[size_t(maker)];
+    bool is_free = node.inputs.empty() || node.op == &op::cast || node.op->fusion == Fusion::kView;
+    return is_free && is_ready(value);
+  }
+
+  // A value that another program may read as it was left; others are made again.
+  bool is_left(ValueId value, int reader) const {
+    int maker = graph_.producer(value);
+    if (maker < 0 || !is_activation_[size_t(value)] || made_in_[size_t(maker)] >= reader) return false;
+    const Node& node = graph_.nodes()[size_t(maker)];
+    bool widens = node.op == &op::cast && num_bytes(graph_.type(value)) > num_bytes(graph_.type(node.inputs[0]));
+    return !widens && node.op->fusion != Fusion::kView;
+  }
+
+  // What program `reader` needs of those before it is left by them and given to it.
+  void connect(std::vector<Part>& parts, size_t reader) {
+    std::vector<ValueId> wanted = ends_of(parts[reader]);
+    std::set<ValueId> seen(wanted.begin(), wanted.end());
+    while (!wanted.empty()) {
+      ValueId value = wanted.back();
+      wanted.pop_back();
+      int maker = graph_.producer(value);
+      if (is_left(value, int(reader))) {
+        parts[reader].given[value] = leave(parts[size_t(made_in_[size_t(maker)])], value);
+      } else if (maker >= 0) {
+        for (ValueId input : graph_.nodes()[size_t(maker)].inputs)
+          if (seen.insert(input).second) wanted.push_back(input);
+      }
+    }
+  }
+
+  const StandIn& leave(Part& maker, ValueId value) {
+    auto [at, is_new] = states_.try_emplace(value);
+    if (is_new) {
+      const ValueType& type = graph_.type(value);
+      std::string name = fmt::format("act.{}.{}", chunk_.number, states_.size() - 1);
+      at->second = {name, type, {Role::kActivation, "", type.shape}};
+      maker.left.emplace_back(value, at->second);
+    }
+    return at->second;
+  }
+
+  const Chunk& chunk_;
+  const Graph& graph_;
+  std::vector<bool> is_activation_;  // by value
+  std::vector<int> made_in_;         // by node
+  std::set<ValueId> taken_;          // arguments whose update some program does
+  std::map<ValueId, StandIn> states_;
+};
+
+}  // namespace
+
+std::vector<Graph> split_chunk(const Chunk& chunk, bool splits_backward) {
+  return Splitter(chunk).run(splits_backward);
+}
+
+}  // namespace tokamak
