@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "config/optimizer_config.h"
 #include "graph/builder.h"
+#include "ops/collective.h"
 #include "ops/generate.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
@@ -13,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-constexpr std::string_view kGradientSum = "grad";
+constexpr std::string_view kGradientSum = "grad", kPeerGradient = "peer_grad";
 
 // Gradients of the whole step: tensors, and what all of them are to be multiplied by.
 struct Reduced {
@@ -25,6 +26,16 @@ struct Reduced {
 Reduced reduce(GraphBuilder& g, const std::vector<ValueId>& grads, int64_t micro_batches, bool scaled) {
   ValueId scale = constant(g, 1.0 / double(micro_batches));
   return {grads, scaled ? div(g, scale, loss_scale(g)) : scale};
+}
+
+// Of all gradients of the model.
+ValueId sum_of_squares(GraphBuilder& g, const Gradients& gradients, const std::vector<ValueId>& grads,
+                       const OtherStages& others) {
+  std::vector<ValueId> counted;
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (!others.uncounted.count(g.graph().argument_of(gradients.parameters[i])->name)) counted.push_back(grads[i]);
+  ValueId squares = counted.empty() ? constant(g, 0) : sum_squares(g, counted);
+  return others.axis.size == 1 ? squares : all_reduce(g, squares, others.axis, Reduction::kSum);
 }
 
 // False for NaN as well.
@@ -56,11 +67,11 @@ void apply_rule(GraphBuilder& g, ParameterUpdate update, const OptimizerConfig& 
 }  // namespace
 
 void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config, int64_t micro_batches,
-                   const std::optional<LossScaling>& scaling) {
+                   const std::optional<LossScaling>& scaling, const OtherStages& others) {
   PhaseScope update(g, Phase::kUpdate);
   ValueId lr = g.input("lr", {DType::kF32, {}}), steps = g.state("step", {DType::kF32, {}});
   Reduced reduced = reduce(g, gradients.grads, micro_batches, scaling.has_value());
-  ValueId squares = sum_squares(g, reduced.grads), good = is_finite(g, squares);
+  ValueId squares = sum_of_squares(g, gradients, reduced.grads, others), good = is_finite(g, squares);
   ValueId step = select(g, good, add(g, steps, constant(g, 1)), steps);
   g.graph().add_update(steps, step);
   ValueId norm = mul(g, sqrt(g, squares), reduced.scale);
@@ -82,19 +93,27 @@ void append_accumulation(GraphBuilder& g, const Gradients& gradients) {
 }
 
 Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config, int64_t micro_batches,
-                               const std::optional<LossScaling>& scaling) {
+                               const std::optional<LossScaling>& scaling, const OtherStages& others) {
   Graph graph("update");
   GraphBuilder g(graph);
   g.set_phase(Phase::kUpdate);
   Gradients gradients;
+  std::vector<ValueId> sums;
   for (const Argument& a : model.arguments()) {
     if (a.kind != Argument::Kind::kParameter) continue;
-    gradients.parameters.push_back(graph.add_argument(a.kind, a.name, model.type(a.value), a.layout));
-    gradients.grads.push_back(g.state_of(gradients.parameters.back(), kGradientSum, Role::kGradientSum));
+    ValueId parameter = graph.add_argument(a.kind, a.name, model.type(a.value), a.layout);
+    sums.push_back(g.state_of(parameter, kGradientSum, Role::kGradientSum));
+    gradients.parameters.push_back(parameter);
+    gradients.grads.push_back(sums.back());
+    if (others.shared.count(a.name))
+      gradients.grads.back() = add(g, sums.back(), g.state_of(parameter, kPeerGradient, Role::kGradientSum));
   }
-  append_update(g, gradients, config, micro_batches, scaling);
-  for (ValueId grad : gradients.grads) graph.add_update(grad, constant(g, 0, g.shape(grad)));
+  append_update(g, gradients, config, micro_batches, scaling, others);
+  for (ValueId sum : sums) graph.add_update(sum, constant(g, 0, g.shape(sum)));
   return graph;
 }
+
+std::string peer_gradient_state(const std::string& parameter) { return fmt::format("{}.{}", kPeerGradient, parameter); }
+std::string gradient_sum_state(const std::string& parameter) { return fmt::format("{}.{}", kGradientSum, parameter); }
 
 }  // namespace tokamak

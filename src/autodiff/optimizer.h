@@ -3,8 +3,10 @@
 #pragma once
 
 #include "autodiff/loss_scaling.h"
+#include "graph/mesh.h"
 
 #include <optional>
+#include <set>
 
 namespace tokamak {
 
@@ -14,6 +16,14 @@ struct OptimizerConfig;
 struct Gradients {
   std::vector<ValueId> parameters;
   std::vector<ValueId> grads;
+};
+
+/// Where a pipeline's stage has some of the parameters: what its update does together with the other stages'.
+struct OtherStages {
+  MeshAxis axis;                 // of the stages, over which squares of gradients are added to one norm
+  std::set<std::string> shared;  // parameters that another stage has too: states peer_grad.<name> hold its gradients,
+                                 // which are added to this one's
+  std::set<std::string> uncounted;  // those of them whose squares the other stage counts
 };
 
 /// Appends the whole update, in the update phase: state step, those of the rule that config names; input lr f32[];
@@ -26,13 +36,19 @@ struct Gradients {
 /// With `scaling` the gradients are those of the scaled loss; grad_norm is that of the unscaled ones, and there are the
 /// results of append_next_scale.
 void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config,
-                   int64_t micro_batches = 1, const std::optional<LossScaling>& scaling = {});
+                   int64_t micro_batches = 1, const std::optional<LossScaling>& scaling = {},
+                   const OtherStages& others = {});
 
 /// For accumulation over micro-batches: states grad.<name>, to which the gradients are added.
 void append_accumulation(GraphBuilder& g, const Gradients& gradients);
 
 /// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, which it sets back to zero.
 Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config, int64_t micro_batches,
-                               const std::optional<LossScaling>& scaling = {});
+                               const std::optional<LossScaling>& scaling = {}, const OtherStages& others = {});
+
+/// Name of the state into which another stage's gradient of a shared parameter comes, and of the one where it lies
+/// there.
+std::string peer_gradient_state(const std::string& parameter);
+std::string gradient_sum_state(const std::string& parameter);
 
 }  // namespace tokamak

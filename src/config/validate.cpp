@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace tokamak {
 
 namespace {
@@ -44,9 +46,32 @@ void check_divides(const char* axis, int64_t ranks, const char* what, int64_t si
              list_divisors(size));
 }
 
+void check_pipe(const RunConfig& config) {
+  const MeshConfig& mesh = config.mesh;
+  int64_t layers = config.model.layers;
+  bool interleaved = mesh.pipe > 1 && mesh.schedule == "interleaved";
+  if (!interleaved && mesh.interleave > 1)
+    user_error("[mesh.interleave] expected 1 without mesh.schedule=interleaved and mesh.pipe > 1, got {}",
+               mesh.interleave);
+  if (interleaved && mesh.interleave == 1)
+    user_error("[mesh.interleave] expected 2 or more with mesh.schedule=interleaved, got 1; use 2, or 1f1b");
+  if (mesh.pipe * mesh.interleave > layers)
+    user_error(
+        "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = {}, got {} x {}; up to {} "
+        "stages would fit",
+        layers, mesh.pipe, mesh.interleave, std::max<int64_t>(layers / mesh.interleave, 1));
+  int64_t tokens = config.train.batch * config.model.context;
+  int64_t micro_batches = std::max<int64_t>(config.train.total_batch / tokens, 1);
+  if (interleaved && micro_batches % mesh.pipe != 0)
+    user_error(
+        "[train.total_batch] expected a multiple of mesh.pipe = {} micro-batches with mesh.schedule=interleaved, got "
+        "{}; {} tokens would fit",
+        mesh.pipe, micro_batches, (micro_batches / mesh.pipe + 1) * mesh.pipe * tokens);
+}
+
 void check_mesh(const RunConfig& config) {
   const MeshConfig& mesh = config.mesh;
-  if (mesh.pipe != 1) user_error("[mesh.pipe] expected 1, got {}; pipelines are not possible yet", mesh.pipe);
+  check_pipe(config);
   check_divides("data", mesh.data, "train.batch", config.train.batch);
   check_divides("context", mesh.context, "model.context", config.model.context);
   check_divides("tensor", mesh.tensor, "model.heads", config.model.heads);

@@ -84,7 +84,7 @@ void visit(FieldList& v, CompileConfig& c) {
 
 void visit(FieldList& v, MeshConfig& c) {
   constexpr int64_t kMost = 1 << 20;
-  v("pipe", c.pipe, "stages that the layers are divided into; only 1 is possible yet", between(1, kMost));
+  v("pipe", c.pipe, "stages of a pipeline that the layers are divided into", between(1, kMost));
   v("data", c.data, "ranks that the batch is divided over; 0: what the others leave", between(0, kMost));
   v("context", c.context, "ranks that each sequence is divided over", between(1, kMost));
   v("tensor", c.tensor, "ranks that each matrix is divided over", between(1, kMost));
@@ -93,6 +93,10 @@ void visit(FieldList& v, MeshConfig& c) {
     between(0, 3));
   v("bucket_mib", c.bucket_mib, "MiB up to which collectives of gradients and parameters are joined; 0: none are",
     between(0, kMost));
+  v("schedule", c.schedule, "order of a pipeline's work: gpipe, 1f1b, interleaved or zero_bubble",
+    one_of({std::begin(kPipeSchedules), std::end(kPipeSchedules)}));
+  v("interleave", c.interleave, "with mesh.schedule=interleaved: chunks of layers that each stage has",
+    between(1, kMost));
 }
 
 void visit(FieldList& v, RunConfig& c) {

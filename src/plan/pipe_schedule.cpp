@@ -127,12 +127,6 @@ int64_t PipeSchedule::slots(int64_t stage, const PipeAction& first, const PipeAc
   return most;
 }
 
-std::vector<std::string> pipe_schedule_names() {
-  std::vector<std::string> names;
-  for (const NamedSchedule& known : kSchedules) names.emplace_back(known.name);
-  return names;
-}
-
 PipeSchedule make_pipe_schedule(std::string_view name, int64_t stages, int64_t interleave, int64_t micro_batches) {
   const NamedSchedule* found = std::find_if(std::begin(kSchedules), std::end(kSchedules),
                                             [&](const NamedSchedule& known) { return known.name == name; });

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -59,12 +58,10 @@ struct PipeSchedule {
   int64_t slots(int64_t stage, const PipeAction& first, const PipeAction& last) const;
 };
 
-/// What mesh.schedule may say.
-std::vector<std::string> pipe_schedule_names();
-
-/// `interleave` chunks a stage; more than one, and micro-batches that the stages divide, only with "interleaved".
-/// Transfers stand in the order of one list for all stages, of which each has its part: so ranks that wait in every
-/// transfer for the other rank never wait for each other for ever.
+/// `name` is one of kPipeSchedules (config/mesh_config.h). `interleave` chunks a stage; more than one, and
+/// micro-batches that the stages divide, only with "interleaved". Transfers stand in the order of one list for all
+/// stages, of which each has its part: so ranks that wait in every transfer for the other rank never wait for each
+/// other for ever.
 PipeSchedule make_pipe_schedule(std::string_view name, int64_t stages, int64_t interleave, int64_t micro_batches);
 
 }  // namespace tokamak

@@ -3,20 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace tokamak {
 namespace {
 
-// Parameters and states of all programs; those of one name are one.
-int64_t count_kept_bytes(const std::vector<CompiledGraph>& programs) {
-  std::set<std::string_view> seen;
-  int64_t bytes = 0;
+// Bytes of the parameters and states of all programs; those of one name are one.
+std::map<std::string_view, int64_t> kept_bytes(const std::vector<CompiledGraph>& programs) {
+  std::map<std::string_view, int64_t> bytes;
   for (const CompiledGraph& program : programs)
     for (const Argument& argument : program.plan.graph.arguments())
-      if (argument.kind != Argument::Kind::kInput && seen.insert(argument.name).second)
-        bytes += num_bytes(program.plan.graph.type(argument.value));
+      if (argument.kind != Argument::Kind::kInput)
+        bytes[argument.name] = num_bytes(program.plan.graph.type(argument.value));
   return bytes;
+}
+
+std::string name_of(const CompiledStep& step, const ScheduledRun& run) {
+  if (!run.transfer) return step.programs[run.program].name();
+  return fmt::format("{} {}", run.transfer->sends ? "send" : "receive", run.transfer->state);
 }
 
 }  // namespace
@@ -29,7 +32,7 @@ int64_t CompiledStep::micro_batches() const {
 
 int64_t CompiledStep::runs_of(size_t program) const {
   return std::count_if(schedule.begin(), schedule.end(),
-                       [&](const ScheduledRun& run) { return run.program == program; });
+                       [&](const ScheduledRun& run) { return !run.transfer && run.program == program; });
 }
 
 double CompiledStep::seconds() const {
@@ -57,10 +60,20 @@ int64_t CompiledStep::scratch_bytes() const {
   return bytes;
 }
 
+int64_t CompiledStep::slot_bytes() const {
+  std::map<std::string_view, int64_t> kept = kept_bytes(programs);
+  int64_t bytes = 0;
+  for (const auto& [name, count] : slots) bytes += count * kept[name];
+  return bytes;
+}
+
 int64_t CompiledStep::total_bytes() const {
   int64_t inputs = 0;
   for (const CompiledGraph& program : programs) inputs += program.plan.input_bytes;
-  return count_kept_bytes(programs) + inputs + largest().plan.arena_bytes + scratch_bytes();
+  int64_t kept = slot_bytes();
+  for (const auto& [name, bytes] : kept_bytes(programs))
+    if (!slots.count(std::string(name))) kept += bytes;
+  return kept + inputs + largest().plan.arena_bytes + scratch_bytes();
 }
 
 std::string print_schedule(const CompiledStep& step) {
@@ -68,11 +81,11 @@ std::string print_schedule(const CompiledStep& step) {
   const std::vector<ScheduledRun>& runs = step.schedule;
   for (size_t first = 0, next = 0; first < runs.size(); first = next) {
     auto follows = [&](size_t i) {
-      return runs[i].program == runs[first].program && runs[i].micro_batch >= 0 &&
+      return name_of(step, runs[i]) == name_of(step, runs[first]) && runs[i].micro_batch >= 0 &&
              runs[i].micro_batch == runs[i - 1].micro_batch + 1;
     };
     for (next = first + 1; next < runs.size() && follows(next);) ++next;
-    text += (text.empty() ? "" : ", ") + step.programs[runs[first].program].name();
+    text += (text.empty() ? "" : ", ") + name_of(step, runs[first]);
     if (runs[first].micro_batch >= 0) text += fmt::format(" {}", runs[first].micro_batch);
     if (next > first + 1) text += fmt::format("-{}", runs[next - 1].micro_batch);
   }

@@ -6,6 +6,8 @@
 #include "passes/pass.h"
 #include "plan/plan.h"
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +22,19 @@ struct CompiledGraph {
   const std::string& name() const { return plan.graph.name(); }
 };
 
-/// One run of a program within an optimizer step.
+/// A state's tensor to or from the rank of another stage of a pipeline that has this one's other coordinates.
+struct StageTransfer {
+  bool sends = false;
+  int64_t stage = 0;  // the other one
+  std::string state;  // of this stage
+};
+
+/// One run of a program within an optimizer step; in a pipeline also a transfer between stages, in whose place both
+/// stages may wait for each other.
 struct ScheduledRun {
-  size_t program = 0;        // index into CompiledStep::programs
-  int64_t micro_batch = -1;  // the one whose inputs it takes; -1: none
+  size_t program = 0;                          // index into CompiledStep::programs
+  int64_t micro_batch = -1;                    // the one whose inputs it takes; -1: none
+  std::optional<StageTransfer> transfer = {};  // instead of a program
 };
 
 struct CompiledStep {
@@ -33,8 +44,12 @@ struct CompiledStep {
   /// "step", which is all of it; with accumulation "micro_batch", whose gradients are added to states grad.<name>, and
   /// "update", which clips them and takes the optimizer's step. No two run at a time; what they share are parameters
   /// and states of one name, and the arena.
+  /// A stage of a pipeline has "forward", "backward" (or "backward_input" and "backward_weight") and "update".
   std::vector<CompiledGraph> programs;
   std::vector<ScheduledRun> schedule;  // of one optimizer step, in order
+  /// States of which several micro-batches have their own at a time: so many slots are stored, and what is done for
+  /// micro-batch m reads and writes slot m % slots.
+  std::map<std::string, int64_t> slots;
 
   int64_t micro_batches() const;          // that a step takes inputs of
   int64_t runs_of(size_t program) const;  // in a step
@@ -42,6 +57,7 @@ struct CompiledStep {
   double flops() const;                   // of an optimizer step
   const CompiledGraph& largest() const;   // the program with the largest arena, which the others use as well
   int64_t scratch_bytes() const;          // of all programs, which do not share it
+  int64_t slot_bytes() const;             // of the states of `slots`, all slots together
   int64_t total_bytes() const;            // parameters, states, inputs, arena and scratch memory
 };
 

@@ -15,11 +15,6 @@ namespace {
 // A gain below this is within the noise of the measured rates.
 constexpr double kWorthwhileGain = 1.1;
 
-std::optional<LossScaling> loss_scaling(const RunConfig& config) {
-  if (config.compile.precision != Precision::kFp16) return {};
-  return LossScaling{.growth_interval = double(config.compile.loss_scale_growth_interval)};
-}
-
 Gradients append_gradients(GraphBuilder& g, bool scaled) {
   Gradients gradients;
   for (const Argument& argument : g.graph().arguments())
@@ -32,21 +27,8 @@ Gradients append_gradients(GraphBuilder& g, bool scaled) {
   return gradients;
 }
 
-PassContext context_of(const RunConfig& config, const Platform& platform) {
-  PassContext context{platform, resolve(config, platform.target).compile};
-  context.mesh = step_mesh(config.mesh);
-  context.zero = config.mesh.zero;
-  context.sequence = config.mesh.sequence;
-  context.bucket_mib = config.mesh.bucket_mib;
-  return context;
-}
-
 CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassObserver& observer) {
-  CompiledGraph compiled;
-  compiled.before = graph;
-  compiled.reports = run_passes(graph, Stage::kStep, context, observer);
-  compiled.plan = make_plan(std::move(graph), context, int(context.options.streams));
-  return compiled;
+  return compile_program(std::move(graph), context, Stage::kStep, observer);
 }
 
 // The graph with the parameters that it does not read as they are in `other`.
@@ -62,6 +44,28 @@ Graph with_unread_types(const Graph& graph, const Graph& other) {
 }
 
 }  // namespace
+
+std::optional<LossScaling> loss_scaling(const RunConfig& config) {
+  if (config.compile.precision != Precision::kFp16) return {};
+  return LossScaling{.growth_interval = double(config.compile.loss_scale_growth_interval)};
+}
+
+PassContext context_of(const RunConfig& config, const Platform& platform) {
+  PassContext context{platform, resolve(config, platform.target).compile};
+  context.mesh = step_mesh(config.mesh);
+  context.zero = config.mesh.zero;
+  context.sequence = config.mesh.sequence;
+  context.bucket_mib = config.mesh.bucket_mib;
+  return context;
+}
+
+CompiledGraph compile_program(Graph graph, const PassContext& context, Stage stage, const PassObserver& observer) {
+  CompiledGraph compiled;
+  compiled.before = graph;
+  compiled.reports = run_passes(graph, stage, context, observer);
+  compiled.plan = make_plan(std::move(graph), context, int(context.options.streams));
+  return compiled;
+}
 
 int64_t count_micro_batches(const RunConfig& config) {
   int64_t micro = config.train.batch * config.model.context, total = config.train.total_batch;
@@ -97,7 +101,14 @@ void require_one_rank(const RunConfig& config) {
       ranks);
 }
 
+void require_no_pipeline(const RunConfig& config) {
+  if (config.mesh.pipe > 1)
+    user_error("[mesh.pipe] expected 1, got {}; a pipeline can be planned (tokamak explain), but not run yet",
+               config.mesh.pipe);
+}
+
 CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
+  require_no_pipeline(asked);
   CompiledStep out;
   out.config = resolve(asked, platform.target);
   const RunConfig& config = out.config;

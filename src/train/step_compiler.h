@@ -2,6 +2,7 @@
 // A pure function of its inputs; nothing is allocated, so that it works for any size on any machine.
 #pragma once
 
+#include "autodiff/loss_scaling.h"
 #include "config/config.h"
 #include "train/compiled_step.h"
 
@@ -13,11 +14,21 @@ int64_t count_micro_batches(const RunConfig& config);
 /// UserError when the mesh has more ranks: such a step can be planned, but not be run yet.
 void require_one_rank(const RunConfig& config);
 
+/// UserError when the mesh has a pipeline: that can be planned (train/pipe_compiler.h), but not be run yet.
+void require_no_pipeline(const RunConfig& config);
+
 /// `auto` becomes what is fastest on the target; tf32 becomes fp32 on a target without units for it, and there are no
 /// more streams than the target has.
 RunConfig resolve(RunConfig config, const Target& target);
 
+/// For a mesh with a pipeline see train/pipe_compiler.h.
 CompiledStep compile_step(const RunConfig& config, const Platform& platform, const PassObserver& observer = {});
+
+/// What steps are compiled with: what passes have to know of the run; one program by the passes of `stage`, and its
+/// plan; none without fp16.
+PassContext context_of(const RunConfig& config, const Platform& platform);
+CompiledGraph compile_program(Graph graph, const PassContext& context, Stage stage, const PassObserver& observer);
+std::optional<LossScaling> loss_scaling(const RunConfig& config);
 
 /// Inference graphs through the same passes (precision, fusion, padding).
 CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform);

@@ -45,10 +45,23 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
   refuses({.data = 3}, "[mesh.data] expected a divisor of train.batch = 4, got 3; 1, 2, 4 would fit");
   refuses({.context = 3}, "[mesh.context] expected a divisor of model.context = 1024, got 3; 1, 2, 4, 8,");
   refuses({.tensor = 5}, "[mesh.tensor] expected a divisor of model.heads = 12, got 5; 1, 2, 3, 4, 6, 12 would fit");
-  refuses({.pipe = 2}, "[mesh.pipe] expected 1, got 2; pipelines are not possible yet");
+  refuses({.pipe = 13},
+          "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = 12, got 13 x 1; "
+          "up to 12 stages would fit");
+  refuses({.pipe = 4, .schedule = "interleaved", .interleave = 4}, "got 4 x 4; up to 3 stages would fit");
+  refuses({.pipe = 4, .schedule = "interleaved"}, "[mesh.interleave] expected 2 or more");
+  refuses({.pipe = 4, .interleave = 2}, "[mesh.interleave] expected 1 without mesh.schedule=interleaved");
+  refuses(
+      {.pipe = 4, .schedule = "interleaved", .interleave = 2},
+      "[train.total_batch] expected a multiple of mesh.pipe = 4 micro-batches with mesh.schedule=interleaved, got 1; "
+      "16384 tokens would fit");
+  refuses({.pipe = 2, .schedule = "gpip"}, "[mesh.schedule] expected 1f1b, gpipe, interleaved or zero_bubble, got");
   refuses({.zero = 4}, "[mesh.zero] expected a whole number from 0 to 3, got 4");
   RunConfig config;
   config.mesh = {.data = 4, .context = 2, .tensor = 6, .zero = 3};
+  EXPECT_NO_THROW(validate(config));
+  config.train.total_batch = 8 * 4 * 1024;
+  config.mesh = {.pipe = 4, .data = 2, .schedule = "interleaved", .interleave = 3};
   EXPECT_NO_THROW(validate(config));
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/mesh_config.h"
 #include "plan/pipe_timeline.h"
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ using Kind = PipeAction::Kind;
 
 // Every schedule of up to 8 stages and 16 micro-batches.
 void for_all(const std::function<void(const PipeSchedule&, std::string_view name)>& look) {
-  for (const std::string& name : pipe_schedule_names())
+  for (std::string_view name : kPipeSchedules)
     for (int64_t stages = 1; stages <= 8; ++stages)
       for (int64_t micro_batches = 1; micro_batches <= 16; ++micro_batches)
         for (int64_t interleave : {1, 2, 3}) {

@@ -57,6 +57,15 @@ TEST(CompiledStep, PrintsSchedulesOfAnyPrograms) {
   EXPECT_EQ(print_schedule(step), "forward 0-1, backward 0, forward 2, backward 1-2, update");
   EXPECT_EQ(step.micro_batches(), 3);
   EXPECT_EQ(step.runs_of(1), 3);
+  StageTransfer out{true, 1, "stream.1"}, in{false, 1, "stream_grad.1"};
+  step.schedule = {{0, 0},
+                   {.micro_batch = 0, .transfer = out},
+                   {.micro_batch = 1, .transfer = out},
+                   {.micro_batch = 0, .transfer = in},
+                   {1, 0},
+                   {2}};
+  EXPECT_EQ(print_schedule(step), "forward 0, send stream.1 0-1, receive stream_grad.1 0, backward 0, update");
+  EXPECT_EQ(step.runs_of(0), 1);
 }
 
 }  // namespace

@@ -1,0 +1,356 @@
+#include "train/pipe_compiler.h"
+
+#include "autodiff/differentiate.h"
+#include "autodiff/optimizer.h"
+#include "base/error.h"
+#include "graph/builder.h"
+#include "model/model.h"
+#include "passes/extract.h"
+#include "passes/split_chunk.h"
+#include "passes/step_mesh.h"
+#include "train/step_compiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace tokamak {
+namespace {
+
+using Kind = PipeAction::Kind;
+
+// The residual stream that a chunk reads, and its gradient.
+std::string stream_state(int64_t chunk) { return fmt::format("stream.{}", chunk); }
+std::string stream_gradient_state(int64_t chunk) { return fmt::format("stream_grad.{}", chunk); }
+constexpr const char* kChunkEnd = "end_of_blocks";
+
+struct CompiledChunk {
+  std::vector<std::pair<Kind, CompiledGraph>> programs;
+
+  ChunkSeconds seconds() const {
+    ChunkSeconds seconds;
+    for (const auto& [kind, program] : programs) {
+      double taken = program.plan.seconds;
+      if (kind == Kind::kForward) seconds.forward = taken;
+      if (kind == Kind::kBackward) seconds.backward = taken;
+      if (kind == Kind::kBackwardInput) seconds.backward_input = taken;
+      if (kind == Kind::kBackwardWeight) seconds.backward_weight = taken;
+    }
+    return seconds;
+  }
+};
+
+class ChunkCompiler {
+ public:
+  ChunkCompiler(const RunConfig& config, const Platform& platform, const Graph& forward)
+      : config_(config), context_(pass_context(config, platform)), forward_(forward) {
+    bool is_low = tokamak::is_low(config.compile.precision) && config.compile.low_residual;
+    ValueType type = forward.type(forward.find_result(block_result(0)));
+    if (is_low) type.dtype = config.compile.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16;
+    stream_ = {"", type, {Role::kStream, "", type.shape}};
+  }
+
+  // Blocks first to last - 1 of the model as chunk `number` of `chunks`.
+  Graph build(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+    Part part{"chunk"};
+    ValueId end = forward_.find_result(block_result(last - 1));
+    part.results.push_back({kChunkEnd, end});
+    bool is_last = number + 1 == chunks;
+    if (is_last)
+      part.results.push_back({"loss", forward_.find_result("loss")});
+    else
+      part.left.emplace_back(end, stream(stream_state(number + 1)));
+    if (number > 0) part.given[forward_.find_result(block_result(first - 1))] = stream(stream_state(number));
+    Graph graph = extract(forward_, part);
+    append_backward(graph, number, is_last);
+    return graph;
+  }
+
+  CompiledChunk compile(Graph graph, int64_t number, bool splits_backward, const std::string& suffix,
+                        const PassObserver& observer) const {
+    std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context_, observer);
+    auto if_there = [&](std::string state) {
+      return graph.find_argument(state) == kNoValue || !is_updated(graph, state) ? "" : state;
+    };
+    Chunk chunk{graph,
+                number,
+                suffix,
+                graph.find_result(kChunkEnd),
+                if_there(stream_state(number + 1)),
+                if_there(stream_gradient_state(number))};
+    CompiledChunk compiled;
+    std::vector<Kind> kinds = {Kind::kForward, splits_backward ? Kind::kBackwardInput : Kind::kBackward};
+    if (splits_backward) kinds.push_back(Kind::kBackwardWeight);
+    for (Graph& program : split_chunk(chunk, splits_backward)) {
+      Kind kind = kinds[compiled.programs.size()];
+      compiled.programs.emplace_back(kind, compile_program(std::move(program), context_, Stage::kProgram, observer));
+    }
+    std::vector<PassReport>& first = compiled.programs[0].second.reports;
+    first.insert(first.begin(), reports.begin(), reports.end());
+    return compiled;
+  }
+
+  const PassContext& context() const { return context_; }
+
+ private:
+  static PassContext pass_context(const RunConfig& config, const Platform& platform) {
+    RunConfig of_stage = config;
+    of_stage.mesh.pipe = 1;
+    return context_of(of_stage, platform);
+  }
+
+  static bool is_updated(const Graph& graph, const std::string& state) {
+    return std::any_of(graph.updates().begin(), graph.updates().end(),
+                       [&](const Update& update) { return graph.argument_of(update.target)->name == state; });
+  }
+
+  StandIn stream(std::string name) const {
+    StandIn state = stream_;
+    state.name = std::move(name);
+    return state;
+  }
+
+  void append_backward(Graph& graph, int64_t number, bool is_last) const {
+    GraphBuilder g(graph);
+    std::vector<ValueId> wrt;
+    for (const Argument& argument : graph.arguments())
+      if (argument.kind == Argument::Kind::kParameter) wrt.push_back(argument.value);
+    Gradients gradients{wrt, {}};
+    ValueId input = graph.find_argument(stream_state(number));
+    if (input != kNoValue) wrt.push_back(input);
+    auto add_stream = [&](const std::string& name) {
+      return graph.add_argument(Argument::Kind::kState, name, stream_.type, stream_.layout);
+    };
+    if (is_last) {
+      ValueId loss = graph.find_result("loss");
+      gradients.grads = differentiate(g, loss_scaling(config_) ? scaled_loss(g, loss) : loss, wrt);
+    } else {
+      ValueId output = graph.updates()[0].value, gradient = add_stream(stream_gradient_state(number + 1));
+      gradients.grads = differentiate(g, output, gradient, wrt);
+    }
+    for (size_t i = 0; i < wrt.size(); ++i)
+      TOKAMAK_CHECK(gradients.grads[i] != kNoValue, "the loss does not depend on '{}'",
+                    graph.argument_of(wrt[i])->name);
+    if (input != kNoValue) {
+      graph.add_update(add_stream(stream_gradient_state(number)), gradients.grads.back());
+      gradients.grads.pop_back();
+    }
+    append_accumulation(g, gradients);
+  }
+
+  const RunConfig& config_;
+  PassContext context_;
+  const Graph& forward_;
+  StandIn stream_;
+};
+
+// ---- One stage ----
+
+class StageCompiler {
+ public:
+  StageCompiler(const PipeSchedule& schedule, int64_t stage, CompiledStep& step)
+      : schedule_(schedule), stage_(stage), step_(step) {}
+
+  void add(int64_t chunk, CompiledChunk compiled) {
+    for (auto& [kind, program] : compiled.programs) {
+      find_uses(program.plan.graph, {kind, chunk});
+      programs_[{kind, chunk}] = step_.programs.size();
+      step_.programs.push_back(std::move(program));
+    }
+  }
+
+  void schedule() {
+    for (const PipeAction& action : schedule_.actions[size_t(stage_)]) {
+      if (is_transfer(action.kind))
+        step_.schedule.push_back({.micro_batch = action.micro_batch, .transfer = transfer_of(action)});
+      else
+        step_.schedule.push_back({programs_.at({action.kind, action.chunk}), action.micro_batch});
+    }
+    for (const auto& [state, use] : uses_) {
+      TOKAMAK_CHECK(use.first && use.last, "state '{}' of stage {} is never {}", state, stage_,
+                    use.first ? "read" : "written");
+      step_.slots[state] = schedule_.slots(stage_, *use.first, *use.last);
+    }
+  }
+
+ private:
+  struct Use {
+    std::optional<PipeAction> first, last;  // what writes it, and what reads it last
+  };
+
+  // Programs come forward first, so that the last one that reads a state is the last to do so.
+  void find_uses(const Graph& graph, PipeAction action) {
+    for (const Argument& argument : graph.arguments()) {
+      if (argument.layout.role != Role::kStream && argument.layout.role != Role::kActivation) continue;
+      bool writes = std::any_of(graph.updates().begin(), graph.updates().end(),
+                                [&](const Update& update) { return update.target == argument.value; });
+      Use& use = uses_[argument.name];
+      (writes ? use.first : use.last) = action;
+    }
+  }
+
+  // The state's other end is on the other stage.
+  StageTransfer transfer_of(const PipeAction& action) {
+    bool is_gradient = action.kind == Kind::kSendGradient || action.kind == Kind::kReceiveGradient;
+    bool sends = action.kind == Kind::kSend || action.kind == Kind::kSendGradient;
+    std::string state = is_gradient ? stream_gradient_state(action.chunk) : stream_state(action.chunk);
+    Use& use = uses_[state];
+    (sends ? use.last : use.first) = PipeAction{action.kind, action.chunk};
+    return {sends, schedule_.stage_of(sends == is_gradient ? action.chunk - 1 : action.chunk), state};
+  }
+
+  const PipeSchedule& schedule_;
+  int64_t stage_;
+  CompiledStep& step_;
+  std::map<std::pair<Kind, int64_t>, size_t> programs_;
+  std::map<std::string, Use> uses_;
+};
+
+// ---- The update ----
+
+// The parameters of each stage, as the model's graph has them.
+std::vector<Graph> parameters_of_stages(const Graph& forward, const std::vector<CompiledStep>& stages) {
+  std::vector<Graph> models;
+  for (const CompiledStep& stage : stages) {
+    Graph& model = models.emplace_back();
+    for (const Argument& a : forward.arguments()) {
+      if (a.kind != Argument::Kind::kParameter) continue;
+      bool has = std::any_of(stage.programs.begin(), stage.programs.end(), [&](const CompiledGraph& program) {
+        return program.plan.graph.find_argument(a.name) != kNoValue;
+      });
+      if (has) model.add_argument(a.kind, a.name, forward.type(a.value), a.layout);
+    }
+  }
+  return models;
+}
+
+// Of each parameter, the stages that have it.
+std::map<std::string, std::vector<int64_t>> owners_of_parameters(const std::vector<Graph>& models) {
+  std::map<std::string, std::vector<int64_t>> owners;
+  for (size_t stage = 0; stage < models.size(); ++stage)
+    for (const Argument& a : models[stage].arguments()) owners[a.name].push_back(int64_t(stage));
+  return owners;
+}
+
+void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const Graph& forward,
+                    const PassObserver& observer) {
+  std::vector<Graph> models = parameters_of_stages(forward, out.stages);
+  std::vector<OtherStages> others(models.size());
+  for (OtherStages& of_stage : others) of_stage.axis = {kPipeAxis, int64_t(models.size())};
+  for (const auto& [name, owners] : owners_of_parameters(models)) {
+    if (owners.size() == 1) continue;
+    TOKAMAK_CHECK(owners.size() == 2, "'{}' is read on {} stages", name, owners.size());
+    others[size_t(owners[1])].uncounted.insert(name);
+    for (bool second : {false, true}) {
+      CompiledStep& step = out.stages[size_t(owners[second])];
+      others[size_t(owners[second])].shared.insert(name);
+      StageTransfer send{true, owners[!second], gradient_sum_state(name)};
+      StageTransfer receive{false, owners[!second], peer_gradient_state(name)};
+      step.schedule.push_back({.transfer = second ? receive : send});
+      step.schedule.push_back({.transfer = second ? send : receive});
+    }
+  }
+  for (size_t stage = 0; stage < models.size(); ++stage) {
+    CompiledStep& step = out.stages[stage];
+    Graph update = accumulated_update_graph(models[stage], out.config.optimizer, out.schedule.micro_batches,
+                                            loss_scaling(out.config), others[stage]);
+    step.schedule.push_back({step.programs.size()});
+    step.programs.push_back(compile_program(std::move(update), compiler.context(), Stage::kStep, observer));
+  }
+}
+
+// Each block as a chunk of its own.
+std::vector<double> seconds_of_blocks(const ChunkCompiler& compiler, int64_t blocks) {
+  std::vector<double> seconds;
+  for (int64_t block = 0; block < blocks; ++block) {
+    Graph graph = compiler.build(block, blocks, block, block + 1);
+    ChunkSeconds of_block = compiler.compile(std::move(graph), block, false, "", {}).seconds();
+    seconds.push_back(of_block.forward + of_block.backward);
+  }
+  return seconds;
+}
+
+int64_t stream_bytes(const CompiledPipeline& out) {
+  for (const CompiledStep& stage : out.stages)
+    for (const CompiledGraph& program : stage.programs)
+      for (const Argument& a : program.plan.graph.arguments())
+        if (a.layout.role == Role::kStream) return num_bytes(program.plan.graph.type(a.value));
+  return 0;
+}
+
+}  // namespace
+
+double CompiledPipeline::seconds() const {
+  double update = 0;
+  for (const CompiledStep& stage : stages) update = std::max(update, stage.programs.back().plan.seconds);
+  return timeline.seconds + update;
+}
+
+// The least that the longest chunk can take, by number of chunks and of blocks that they have together.
+std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks, int64_t chunks) {
+  auto blocks = int64_t(seconds_of_blocks.size());
+  TOKAMAK_CHECK(chunks >= 1 && chunks <= blocks, "{} blocks in {} chunks", blocks, chunks);
+  std::vector<double> before(size_t(blocks) + 1, 0);
+  std::partial_sum(seconds_of_blocks.begin(), seconds_of_blocks.end(), before.begin() + 1);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> least(size_t(chunks) + 1, std::vector<double>(size_t(blocks) + 1, kNever));
+  std::vector<std::vector<int64_t>> first(size_t(chunks) + 1, std::vector<int64_t>(size_t(blocks) + 1, 0));
+  least[0][0] = 0;
+  for (size_t c = 1; c <= size_t(chunks); ++c)
+    for (size_t end = c; end <= size_t(blocks); ++end)
+      for (size_t begin = c - 1; begin < end; ++begin) {
+        double longest = std::max(least[c - 1][begin], before[end] - before[begin]);
+        if (longest >= least[c][end]) continue;
+        least[c][end] = longest;
+        first[c][end] = int64_t(begin);
+      }
+  std::vector<int64_t> borders{blocks};
+  for (int64_t c = chunks; c > 0; --c) borders.push_back(first[size_t(c)][size_t(borders.back())]);
+  std::reverse(borders.begin(), borders.end());
+  return borders;
+}
+
+CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
+  CompiledPipeline out;
+  out.config = resolve(asked, platform.target);
+  const RunConfig& config = out.config;
+  const MeshConfig& mesh = config.mesh;
+  out.schedule = make_pipe_schedule(mesh.schedule, mesh.pipe, mesh.interleave, count_micro_batches(config));
+  Graph graph =
+      forward_graph("model", config.model, config.train.batch, config.model.context, config.data.mask_documents, true);
+  out.forward = graph;
+  PassContext context = context_of(config, platform);
+  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+
+  ChunkCompiler compiler(config, platform, graph);
+  int64_t chunks = out.schedule.chunks;
+  out.first_block = balance_blocks(seconds_of_blocks(compiler, config.model.layers), chunks);
+  std::vector<StageCompiler> stages;
+  out.stages.resize(size_t(mesh.pipe));
+  for (int64_t stage = 0; stage < mesh.pipe; ++stage)
+    stages.emplace_back(out.schedule, stage, out.stages[size_t(stage)]);
+  std::vector<ChunkSeconds> seconds;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Graph of_chunk = compiler.build(chunk, chunks, out.first_block[size_t(chunk)], out.first_block[size_t(chunk) + 1]);
+    std::string suffix = mesh.interleave == 1 ? "" : fmt::format(".{}", chunk);
+    bool splits = out.schedule.splits_backward(chunk);
+    CompiledChunk compiled = compiler.compile(std::move(of_chunk), chunk, splits, suffix, observer);
+    seconds.push_back(compiled.seconds());
+    stages[size_t(out.schedule.stage_of(chunk))].add(chunk, std::move(compiled));
+  }
+  for (StageCompiler& stage : stages) stage.schedule();
+  append_updates(out, compiler, graph, observer);
+  for (CompiledStep& stage : out.stages) {
+    stage.config = config;
+    stage.forward = out.forward;
+    stage.forward_reports = out.forward_reports;
+  }
+  const Target& target = platform.target;
+  double transfer = double(stream_bytes(out)) / target.link_bandwidth + target.link_seconds;
+  out.timeline = simulate_pipe(out.schedule, seconds, transfer);
+  return out;
+}
+
+}  // namespace tokamak

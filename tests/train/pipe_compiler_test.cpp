@@ -1,0 +1,202 @@
+// Pipelines, run by the interpreter, are the step of one rank.
+#include "train/pipe_compiler.h"
+
+#include <gtest/gtest.h>
+
+#include "config/config.h"
+#include "tests/train/pipe_run.h"
+#include "train/step_compiler.h"
+
+namespace tokamak {
+namespace {
+
+using test::Inputs;
+using test::PipeRun;
+
+RunConfig tiny(int64_t layers, int64_t micro_batches) {
+  RunConfig config;
+  config.model = {.layers = layers, .heads = 2, .width = 8, .context = 4, .vocab = 13};
+  config.train.batch = 2;
+  config.train.total_batch = micro_batches * 2 * 4;
+  config.optimizer = {.lr = 1e-2, .eps = 1e-4, .clip = 0.7};
+  config.compile.precision = Precision::kFp32;
+  return config;
+}
+
+Target target() {
+  Target target;
+  target.vocab_multiple = 8;
+  return target;
+}
+
+Inputs random_inputs(const RunConfig& config, int64_t step) {
+  ValueType type{DType::kI32, {config.train.batch, config.model.context}};
+  Inputs inputs;
+  for (int64_t m = 0; m < count_micro_batches(config); ++m) {
+    auto seed = uint64_t(100 * step + m);
+    HostTensor starts = test::random_tensor(type, seed + 30, 4);
+    test::make_starts(starts);
+    inputs.push_back({{"tokens", test::random_tensor(type, seed + 10, 13)},
+                      {"targets", test::random_tensor(type, seed + 20, 13)},
+                      {"documents", starts},
+                      {"loss_weight", HostTensor({DType::kF32, {}}, {1.0 / 8})},
+                      {"rng", HostTensor({DType::kI32, {2}}, {double(seed), 3})}});
+  }
+  return inputs;
+}
+
+std::vector<const CompiledStep*> pointers(const std::vector<CompiledStep>& steps) {
+  std::vector<const CompiledStep*> all;
+  for (const CompiledStep& step : steps) all.push_back(&step);
+  return all;
+}
+
+// Runs both; the largest difference of losses, norms, parameters and states.
+double difference_after(const RunConfig& config, int64_t steps, const Target& target) {
+  RunConfig alone = config;
+  alone.mesh = {};
+  CompiledStep step = compile_step(alone, target);
+  CompiledPipeline pipeline = compile_pipeline(config, target);
+  PipeRun expected({&step}, alone), got(pointers(pipeline.stages), config);
+  double worst = 0;
+  for (int64_t s = 0; s < steps; ++s) {
+    Inputs inputs = random_inputs(config, s);
+    std::vector<double> one = expected.run_step(inputs, 1e-2), all = got.run_step(inputs, 1e-2);
+    EXPECT_EQ(all.size(), one.size() + size_t(config.mesh.pipe) - 1);
+    for (size_t i = 0; i < all.size(); ++i)
+      worst = std::max(worst, std::fabs(all[i] - one[std::min(i, one.size() - 1)]));
+  }
+  size_t compared = 0;
+  test::StageRun& whole = expected.stages()[0];
+  for (test::StageRun& stage : got.stages())
+    for (const auto& [name, layout] : stage.layouts()) {
+      if (!whole.layouts().count(name)) continue;
+      const HostTensor& truth = *whole.tensors(name, -1)[0];
+      Mesh mesh = step_mesh({.data = config.mesh.data, .context = config.mesh.context, .tensor = config.mesh.tensor});
+      std::vector<HostTensor*> ranks = stage.tensors(name, -1);
+      for (size_t rank = 0; rank < ranks.size(); ++rank)
+        worst =
+            std::max(worst, test::difference(*ranks[rank], test::share_of(truth, layout.cuts, mesh, int64_t(rank))));
+      ++compared;
+    }
+  EXPECT_GE(compared, whole.layouts().size());
+  return worst;
+}
+
+TEST(PipeCompiler, IsTheStepOfOneRankInEverySchedule) {
+  for (const char* name : kPipeSchedules)
+    for (int64_t stages : {2, 4})
+      for (int64_t micro_batches : {1, 3, 4, 8})
+        for (bool tied : {true, false}) {
+          bool interleaved = name == std::string_view("interleaved");
+          if (interleaved && micro_batches % stages != 0) continue;
+          SCOPED_TRACE(fmt::format("{} {} stages, {} micro-batches, tied {}", name, stages, micro_batches, tied));
+          RunConfig config = tiny(interleaved ? 2 * stages : stages, micro_batches);
+          config.model.tie_weights = tied;
+          config.mesh = {.pipe = stages, .schedule = name, .interleave = interleaved ? 2 : 1};
+          EXPECT_LE(difference_after(config, 10, target()), 1e-12);
+        }
+}
+
+TEST(PipeCompiler, KeepsDropoutMasksAndScaling) {
+  for (const char* name : {"1f1b", "zero_bubble"}) {
+    RunConfig config = tiny(5, 3);
+    config.mesh = {.pipe = 2, .schedule = name};
+    config.model.dropout = 0.2;
+    config.data.mask_documents = true;
+    EXPECT_LE(difference_after(config, 3, target()), 1e-12) << name;
+    config.compile.disable_passes = {"flash_attention", "fuse"};
+    EXPECT_LE(difference_after(config, 3, target()), 1e-12) << name;
+  }
+}
+
+// Ranks of other axes within each stage; what is cut over data ranks goes to the same one of the other stage.
+TEST(PipeCompiler, GoesTogetherWithTheOtherAxes) {
+  RunConfig config = tiny(4, 4);
+  config.mesh = {.pipe = 2, .data = 2, .schedule = "1f1b"};
+  for (int64_t zero = 0; zero <= 3; ++zero) {
+    config.mesh.zero = zero;
+    EXPECT_LE(difference_after(config, 2, target()), 1e-9) << "zero " << zero;
+  }
+  config.mesh = {.pipe = 2, .data = 2, .tensor = 2, .zero = 1, .schedule = "zero_bubble"};
+  EXPECT_LE(difference_after(config, 2, target()), 1e-9);
+  config.mesh = {.pipe = 2, .data = 1, .context = 2, .schedule = "interleaved", .interleave = 2};
+  EXPECT_LE(difference_after(config, 2, target()), 1e-9);
+}
+
+Target with_all_kernels() {
+  Target target = ::tokamak::target();
+  target.chunked_classifier = target.matmul_argument = target.matmul_operand = target.matmul_operand_sums = true;
+  target.matmul_accumulate = target.row_column_groups = true;
+  return target;
+}
+
+TEST(PipeCompiler, RunsInLowPrecision) {
+  for (Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16})
+    for (const char* name : {"1f1b", "zero_bubble"}) {
+      RunConfig config = tiny(4, 3);
+      config.mesh = {.pipe = 2, .schedule = name};
+      config.compile.precision = precision;
+      double tolerance = precision == Precision::kFp32 ? 1e-12 : 2e-2;
+      EXPECT_LE(difference_after(config, 2, with_all_kernels()), tolerance) << name << " " << precision_name(precision);
+    }
+}
+
+const Argument* find_state(const CompiledStep& step, const std::string& name, ValueType* type) {
+  for (const CompiledGraph& program : step.programs)
+    for (const Argument& a : program.plan.graph.arguments())
+      if (a.name == name) return *type = program.plan.graph.type(a.value), &a;
+  return nullptr;
+}
+
+TEST(PipeCompiler, SendsTheStreamInTheTypeThatItHas) {
+  RunConfig config = tiny(2, 4);
+  config.mesh.pipe = 2;
+  config.compile.precision = Precision::kBf16;
+  CompiledPipeline low = compile_pipeline(config, with_all_kernels());
+  for (const char* name : {"stream.1", "stream_grad.1"}) {
+    ValueType type;
+    ASSERT_TRUE(find_state(low.stages[0], name, &type)) << name;
+    EXPECT_EQ(type, (ValueType{DType::kBF16, {2, 4, 8}})) << name;
+  }
+}
+
+// No activation has a dim of the vocabulary, and none is as large as a matrix times the micro-batches in flight.
+TEST(PipeCompiler, HoldsActivationsAloneInSlots) {
+  RunConfig config = tiny(4, 8);
+  config.mesh.pipe = 4;
+  CompiledPipeline pipeline = compile_pipeline(config, target());
+  for (size_t s = 0; s < 4; ++s) {
+    const CompiledStep& stage = pipeline.stages[s];
+    EXPECT_FALSE(stage.slots.empty());
+    for (const auto& [name, slots] : stage.slots) {
+      ValueType type;
+      const Argument* state = find_state(stage, name, &type);
+      ASSERT_TRUE(state) << name;
+      EXPECT_EQ(type.shape[0] == 2 || type.shape[0] == 8, true) << name << " " << to_string(type);
+      EXPECT_LE(type.shape.back(), 32) << name << " " << to_string(type);
+      if (state->layout.role == Role::kActivation) {
+        EXPECT_EQ(slots, int64_t(4 - s)) << name;
+      }
+    }
+    EXPECT_GT(stage.slot_bytes(), 0);
+    EXPECT_GT(stage.total_bytes(), stage.slot_bytes());
+  }
+}
+
+TEST(PipeCompiler, CountsEmbeddingAndClassifierWhenItBalances) {
+  EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 1}, 3), (std::vector<int64_t>{0, 2, 4, 6}));
+  EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 5}, 2), (std::vector<int64_t>{0, 5, 6}));
+  EXPECT_EQ(balance_blocks({3, 1, 1, 1}, 2), (std::vector<int64_t>{0, 1, 4}));
+  RunConfig config = tiny(6, 4);
+  config.model.vocab = 4000;
+  config.mesh.pipe = 2;
+  Target without_latency = target();
+  without_latency.launch_seconds = 0;
+  CompiledPipeline pipeline = compile_pipeline(config, without_latency);
+  EXPECT_GT(pipeline.blocks(0), pipeline.blocks(1));
+  EXPECT_EQ(pipeline.blocks(0) + pipeline.blocks(1), 6);
+}
+
+}  // namespace
+}  // namespace tokamak
