@@ -17,6 +17,7 @@
 #include "passes/step_mesh.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
+#include "train/format_pipeline.h"
 #include "train/random_batch.h"
 #include "train/session.h"
 #include "train/step_compiler.h"
@@ -155,8 +156,26 @@ std::vector<std::vector<double>> measure_kernels(const CompiledStep& step, const
   return seconds;
 }
 
+// Stages and schedule; with --graph or --plan also the programs of all stages.
+void explain_pipeline(const RunConfig& config, const ExplainOptions& options, const Platform& platform) {
+  CompiledPipeline pipeline = compile_pipeline(config, platform);
+  print_model(pipeline.config);
+  print_mesh(pipeline.config);
+  print_target(platform.target, options.run, pipeline.config);
+  fmt::print("\n{}", format_pipeline(pipeline));
+  for (size_t stage = 0; stage < pipeline.stages.size() && (options.graph || options.plan); ++stage) {
+    fmt::print("\nstage {}: {}\n", stage, print_schedule(pipeline.stages[stage]));
+    for (const CompiledGraph& program : pipeline.stages[stage].programs) print_program(program, options, {});
+  }
+  if (options.timeline.empty()) return;
+  write_file_atomic(options.timeline, timeline_html(pipeline, platform.target));
+  fmt::print("the timeline is in {}\n", options.timeline);
+}
+
 int run_explain(const ExplainOptions& options) {
   RunConfig config = with_data_vocab(options.run);
+  if (config.mesh.pipe > 1 && (options.measure || options.source >= 0))
+    user_error("[explain] expected --measure and --source without a pipeline, got mesh.pipe = {}", config.mesh.pipe);
   Machine machine;
   if (options.nominal)
     machine.platform = nominal_machine(config);
@@ -166,6 +185,10 @@ int run_explain(const ExplainOptions& options) {
   if (options.source >= 0 && !(options.nominal ? config.device.starts_with("cuda") : machine.is_gpu))
     user_error("[explain] expected --source for a GPU, got it for a CPU; add --device=cuda");
   if (options.measure) machine.platform = tune(config, machine.platform, *machine.backend);
+  if (config.mesh.pipe > 1) {
+    explain_pipeline(config, options, machine.platform);
+    return 0;
+  }
   CompiledStep step = compile_step(config, machine.platform);
   std::vector<std::vector<double>> measured(step.programs.size());
   if (options.measure) measured = measure_kernels(step, machine);

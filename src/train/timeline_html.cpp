@@ -129,17 +129,48 @@ std::string program_part(const CompiledStep& step, size_t index) {
          timeline_chart(lanes_of(plan, timeline), plan.seconds, rows) + "</figure>\n";
 }
 
-std::string summary(const CompiledStep& step, const Target& target) {
-  const ModelConfig& m = step.config.model;
+std::string summary(const RunConfig& config, double seconds, const Target& target) {
+  const ModelConfig& m = config.model;
   std::string axes;
-  for (const MeshAxis& axis : step_mesh(step.config.mesh).axes)
+  for (const MeshAxis& axis : step_mesh(config.mesh).axes)
     if (axis.size > 1) axes += fmt::format(", {} {}", axis.name, axis.size);
   return fmt::format(
       "<h1>Predicted step: {:.2f} ms</h1>\n<p>GPT with {:.1f} M parameters ({} layers, {} heads, width {}, vocabulary "
       "{}), {} x {} tokens a micro-batch; one rank{}{}; {}.</p>\n",
-      step.seconds() * 1e3, double(count_parameters(m)) * 1e-6, m.layers, m.heads, m.width, m.vocab,
-      step.config.train.batch, m.context, axes.empty() ? "" : " of a mesh of", axes.empty() ? "" : axes.substr(1),
-      escape_html(target.name));
+      seconds * 1e3, double(count_parameters(m)) * 1e-6, m.layers, m.heads, m.width, m.vocab, config.train.batch,
+      m.context, axes.empty() ? "" : " of a mesh of", axes.empty() ? "" : axes.substr(1), escape_html(target.name));
+}
+
+std::string_view bar_kind(PipeAction::Kind kind) {
+  if (kind == PipeAction::Kind::kForward) return "forward";
+  return kind == PipeAction::Kind::kBackwardWeight ? "update" : "backward";
+}
+
+std::string pipeline_part(const CompiledPipeline& pipeline) {
+  std::vector<TimelineLane> lanes(pipeline.stages.size());
+  for (const PipeSpan& span : pipeline.timeline.spans)
+    lanes[size_t(span.stage)].bars.push_back(
+        {span.start, span.end, std::string(bar_kind(span.action.kind)),
+         fmt::format("stage {}: {}, {:.2f} ms", span.stage, pipe_label(pipeline.schedule, span.action),
+                     (span.end - span.start) * 1e3)});
+  return fmt::format(
+      "<h2>{}</h2>\n<p>{} stages from above, {} micro-batches; bubble {:.1f}%.</p>\n<figure>\n<figcaption>{}{}{}"
+      "</figcaption>\n{}</figure>\n",
+      pipeline.config.mesh.schedule, pipeline.schedule.stages, pipeline.schedule.micro_batches,
+      100 * pipeline.timeline.bubble, legend_entry("forward", "forward"), legend_entry("backward", "backward"),
+      pipeline.schedule.splits_backward(pipeline.schedule.chunks - 1)
+          ? legend_entry("update", "gradients of parameters")
+          : "",
+      timeline_chart(lanes, pipeline.timeline.seconds, 1));
+}
+
+std::string page(const std::string& body) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Tokamak: predicted "
+      "step</title>\n"
+      "<style>{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+      kStyle, body);
 }
 
 }  // namespace
@@ -147,12 +178,11 @@ std::string summary(const CompiledStep& step, const Target& target) {
 std::string timeline_html(const CompiledStep& step, const Target& target) {
   std::string parts;
   for (size_t p = 0; p < step.programs.size(); ++p) parts += program_part(step, p);
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Tokamak: predicted "
-      "step</title>\n"
-      "<style>{}</style>\n</head>\n<body>\n{}{}</body>\n</html>\n",
-      kStyle, summary(step, target), parts);
+  return page(summary(step.config, step.seconds(), target) + parts);
+}
+
+std::string timeline_html(const CompiledPipeline& pipeline, const Target& target) {
+  return page(summary(pipeline.config, pipeline.seconds(), target) + pipeline_part(pipeline));
 }
 
 }  // namespace tokamak

@@ -2,7 +2,7 @@
 // tests/train/timeline_html_test.cpp.
 #pragma once
 
-#include "train/compiled_step.h"
+#include "train/pipe_compiler.h"
 
 #include <string>
 
@@ -10,5 +10,9 @@ namespace tokamak {
 
 /// For each program of the step, its streams' launches over time, collectives by axis and where nothing hides them.
 std::string timeline_html(const CompiledStep& step, const Target& target);
+
+/// For a pipeline, what its stages do when; forward and backward passes and, in the colour of updates, gradients of
+/// parameters that come later.
+std::string timeline_html(const CompiledPipeline& pipeline, const Target& target);
 
 }  // namespace tokamak

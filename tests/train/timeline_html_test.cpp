@@ -49,6 +49,20 @@ TEST(TimelineHtml, OfOneRankHasNoCommunication) {
   EXPECT_EQ(html.find("mesh"), std::string::npos);
 }
 
+TEST(TimelineHtml, ShowsWhatTheStagesOfAPipelineDo) {
+  RunConfig config;
+  config.model = {.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 32};
+  config.train.batch = 2;
+  config.train.total_batch = 3 * 2 * 8;
+  config.mesh = {.pipe = 2, .schedule = "zero_bubble"};
+  std::string html = timeline_html(compile_pipeline(config, Target()), Target());
+  EXPECT_EQ(count(html, "<rect class=\"forward\""), 6);
+  EXPECT_EQ(count(html, "<rect class=\"backward\""), 6);
+  EXPECT_EQ(count(html, "<rect class=\"update\""), 3) << "the first stage has both parts in one";
+  EXPECT_NE(html.find("stage 1: I2, "), std::string::npos);
+  EXPECT_NE(html.find("2 stages from above, 3 micro-batches; bubble "), std::string::npos);
+}
+
 TEST(TimelineHtml, NeedsNothingElse) {
   std::string html = page(2, 1);
   for (const char* piece : {"http", "<script", "src=", "url("}) EXPECT_EQ(html.find(piece), std::string::npos) << piece;
