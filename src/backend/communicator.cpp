@@ -157,29 +157,64 @@ int64_t Communicator::ordered_scratch_bytes(int64_t elements, DType dtype, const
   return tree.max_parts() * (elements + int64_t(size()) * size()) * dtype_bytes(dtype);
 }
 
-void Communicator::ordered_reduce_scatter(std::span<const void* const> parts, void* to, int64_t count, DType dtype,
-                                          const SlotTree& tree, void* scratch, Queue queue) {
-  TOKAMAK_CHECK(tree.ranks == size() && parts.size() == tree.parts(rank()).size(), "[{}] {} parts of {} slots", axis(),
-                parts.size(), tree.slots);
+// Every rank gets its piece of what all ranks have.
+void Communicator::exchange_parts(const OrderedSum& sum, int64_t piece, DType dtype, const SlotTree& tree,
+                                  Queue queue) {
+  TOKAMAK_CHECK(tree.ranks == size() && sum.parts.size() == tree.parts(rank()).size(), "[{}] {} parts of {} slots",
+                axis(), sum.parts.size(), tree.slots);
   // Ranks with fewer parts than others send their first again, which nobody reads.
   for (int part = 0, most = tree.max_parts(); part < most; ++part)
-    all_to_all(parts[size_t(part) < parts.size() ? size_t(part) : 0], at(scratch, part * size() * count, dtype), count,
-               dtype, queue);
-  if (count > 0) add_tree(pieces_of_all(tree, scratch, count, dtype), to, count, dtype, queue);
+    all_to_all(sum.parts[size_t(part) < sum.parts.size() ? size_t(part) : 0],
+               at(sum.scratch, part * size() * piece, dtype), piece, dtype, queue);
+}
+
+void Communicator::ordered_reduce_scatter(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
+                                          Queue queue) {
+  together([&] {
+    for (const OrderedSum& sum : sums) exchange_parts(sum, sum.count, dtype, tree, queue);
+  });
+  for (const OrderedSum& sum : sums)
+    if (sum.count > 0) add_tree(pieces_of_all(tree, sum.scratch, sum.count, dtype), sum.to, sum.count, dtype, queue);
+}
+
+void Communicator::ordered_all_reduce(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
+                                      Queue queue) {
+  auto piece_of = [&](const OrderedSum& sum) { return sum.count / size(); };
+  auto cut_of = [&](const OrderedSum& sum) { return piece_of(sum) * size(); };
+  auto rest_of = [&](const OrderedSum& sum) { return sum.count - cut_of(sum); };
+  auto own_piece = [&](const OrderedSum& sum) { return at(sum.to, piece_of(sum) * rank(), dtype); };
+  // Fewer elements than ranks: each rank adds them all.
+  auto received_rest = [&](const OrderedSum& sum) { return at(sum.scratch, tree.max_parts() * cut_of(sum), dtype); };
+  auto gather_rest = [&](const OrderedSum& sum) {
+    for (int part = 0, most = tree.max_parts(); part < most && rest_of(sum) > 0; ++part)
+      all_gather(at(sum.parts[size_t(part) < sum.parts.size() ? size_t(part) : 0], cut_of(sum), dtype),
+                 at(received_rest(sum), part * size() * rest_of(sum), dtype), rest_of(sum), dtype, queue);
+  };
+  together([&] {
+    for (const OrderedSum& sum : sums) exchange_parts(sum, piece_of(sum), dtype, tree, queue), gather_rest(sum);
+  });
+  for (const OrderedSum& sum : sums) {
+    int64_t piece = piece_of(sum), rest = rest_of(sum);
+    if (piece > 0) add_tree(pieces_of_all(tree, sum.scratch, piece, dtype), own_piece(sum), piece, dtype, queue);
+    if (rest > 0)
+      add_tree(pieces_of_all(tree, received_rest(sum), rest, dtype), at(sum.to, cut_of(sum), dtype), rest, dtype,
+               queue);
+  }
+  together([&] {
+    for (const OrderedSum& sum : sums) all_gather(own_piece(sum), sum.to, piece_of(sum), dtype, queue);
+  });
+}
+
+void Communicator::ordered_reduce_scatter(std::span<const void* const> parts, void* to, int64_t count, DType dtype,
+                                          const SlotTree& tree, void* scratch, Queue queue) {
+  OrderedSum sum{parts, to, count, scratch};
+  ordered_reduce_scatter({&sum, 1}, dtype, tree, queue);
 }
 
 void Communicator::ordered_all_reduce(std::span<const void* const> parts, void* to, int64_t count, DType dtype,
                                       const SlotTree& tree, void* scratch, Queue queue) {
-  int64_t piece = count / size(), cut = piece * size(), rest = count - cut;
-  ordered_reduce_scatter(parts, at(to, piece * rank(), dtype), piece, dtype, tree, scratch, queue);
-  all_gather(at(to, piece * rank(), dtype), to, piece, dtype, queue);
-  if (rest == 0) return;
-  // Fewer elements than ranks: each rank adds them all.
-  void* received = at(scratch, tree.max_parts() * cut, dtype);
-  for (int part = 0, most = tree.max_parts(); part < most; ++part)
-    all_gather(at(parts[size_t(part) < parts.size() ? size_t(part) : 0], cut, dtype),
-               at(received, part * size() * rest, dtype), rest, dtype, queue);
-  add_tree(pieces_of_all(tree, received, rest, dtype), at(to, cut, dtype), rest, dtype, queue);
+  OrderedSum sum{parts, to, count, scratch};
+  ordered_all_reduce({&sum, 1}, dtype, tree, queue);
 }
 
 std::vector<std::string> Communicator::exchange(std::string_view mine) {

@@ -50,6 +50,14 @@ std::string to_string(const CommunicatorCall& call);
 /// Whether two ranks may meet in these calls: equal ones, or a message and its receipt.
 bool fit(const CommunicatorCall& mine, int my_rank, const CommunicatorCall& theirs, int their_rank);
 
+/// One of the sums that are taken at once: as the operands of ordered_all_reduce or ordered_reduce_scatter.
+struct OrderedSum {
+  std::span<const void* const> parts;
+  void* to;
+  int64_t count;
+  void* scratch;
+};
+
 /// Which ranks of the world a communicator joins, and which of them this is.
 struct Membership {
   std::string axis;        // of the mesh, for messages: "data"
@@ -105,6 +113,10 @@ class Communicator {
   /// The same of size() pieces of `count` elements, of which rank r gets piece r.
   void ordered_reduce_scatter(std::span<const void* const> parts, void* to, int64_t count, DType dtype,
                               const SlotTree& tree, void* scratch, Queue queue = nullptr);
+  /// The same of many at once, each with scratch memory of its own: each step of the sum is one call together.
+  void ordered_all_reduce(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree, Queue queue = nullptr);
+  void ordered_reduce_scatter(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
+                              Queue queue = nullptr);
   /// Enough for either, of parts of `elements` in all.
   int64_t ordered_scratch_bytes(int64_t elements, DType dtype, const SlotTree& tree) const;
 
@@ -147,6 +159,7 @@ class Communicator {
 
  private:
   void start(const CommunicatorCall& call);
+  void exchange_parts(const OrderedSum& sum, int64_t piece, DType dtype, const SlotTree& tree, Queue queue);
 
   Membership membership_;
 };

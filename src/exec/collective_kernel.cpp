@@ -46,17 +46,26 @@ struct Operand {
   std::unique_ptr<InnerKernel> pack;  // null: it lies as it must
   Call call;
   std::unique_ptr<InnerKernel> unpack;  // the same
-  std::byte *packed = nullptr, *received = nullptr;
+  std::byte *packed = nullptr, *received = nullptr, *scratch = nullptr;
+};
+
+// The sums of operands in the order of the tree: each rank brings one part of it.
+struct Ordered {
+  SlotTree tree;
+  bool scatters;
+  DType dtype;
+  Queue queue;
 };
 
 class CollectiveKernel : public Kernel {
  public:
-  CollectiveKernel(Communicator& axis, std::vector<Operand> operands) : axis_(axis), operands_(std::move(operands)) {}
+  CollectiveKernel(Communicator& axis, std::vector<Operand> operands, const std::optional<Ordered>& ordered)
+      : axis_(axis), operands_(std::move(operands)), ordered_(ordered) {}
 
   int64_t workspace_bytes() const override {
     int64_t bytes = 0, inner = 0;
     for (const Operand& operand : operands_) {
-      bytes += packed_bytes(operand) + received_bytes(operand);
+      bytes += packed_bytes(operand) + received_bytes(operand) + scratch_bytes(operand);
       for (const auto* kernel : {&operand.pack, &operand.unpack})
         if (*kernel) inner = std::max(inner, (*kernel)->workspace_bytes());
     }
@@ -67,7 +76,8 @@ class CollectiveKernel : public Kernel {
     for (Operand& operand : operands_) {
       operand.packed = at;
       operand.received = at + packed_bytes(operand);
-      at = operand.received + received_bytes(operand);
+      operand.scratch = operand.received + received_bytes(operand);
+      at = operand.scratch + scratch_bytes(operand);
     }
     for (Operand& operand : operands_)
       for (auto* kernel : {&operand.pack, &operand.unpack})
@@ -76,6 +86,7 @@ class CollectiveKernel : public Kernel {
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
     for (size_t i = 0; i < operands_.size(); ++i)
       if (operands_[i].pack) operands_[i].pack->run(inputs[i], operands_[i].packed);
+    if (ordered_) return add_in_order(inputs, outputs);
     axis_.together([&] {
       for (size_t i = 0; i < operands_.size(); ++i) {
         const Operand& operand = operands_[i];
@@ -91,8 +102,25 @@ class CollectiveKernel : public Kernel {
   static int64_t packed_bytes(const Operand& x) { return x.pack ? round_up(num_bytes(x.from), kAlignment) : 0; }
   static int64_t received_bytes(const Operand& x) { return x.unpack ? round_up(num_bytes(x.to), kAlignment) : 0; }
 
+  int64_t scratch_bytes(const Operand& x) const {
+    if (!ordered_) return 0;
+    return round_up(axis_.ordered_scratch_bytes(num_elements(x.from.shape), ordered_->dtype, ordered_->tree),
+                    kAlignment);
+  }
+
+  void add_in_order(std::span<const void* const> inputs, std::span<void* const> outputs) {
+    std::vector<const void*> parts;
+    for (size_t i = 0; i < operands_.size(); ++i) parts.push_back(operands_[i].pack ? operands_[i].packed : inputs[i]);
+    std::vector<OrderedSum> sums;
+    for (size_t i = 0; i < operands_.size(); ++i)
+      sums.push_back({{&parts[i], 1}, outputs[i], num_elements(operands_[i].to.shape), operands_[i].scratch});
+    ordered_->scatters ? axis_.ordered_reduce_scatter(sums, ordered_->dtype, ordered_->tree, ordered_->queue)
+                       : axis_.ordered_all_reduce(sums, ordered_->dtype, ordered_->tree, ordered_->queue);
+  }
+
   Communicator& axis_;
   std::vector<Operand> operands_;
+  std::optional<Ordered> ordered_;
 };
 
 // A rank's part of what it has: a slice at its place.
@@ -121,7 +149,13 @@ class Maker {
     TOKAMAK_CHECK(axis.size() == size_, "{} ranks on an axis of {}", size_, axis.size());
     std::vector<Operand> operands;
     for (size_t i = 0; i < node_.inputs.size(); ++i) operands.push_back(make_operand(axis, i));
-    return std::make_unique<CollectiveKernel>(axis, std::move(operands));
+    std::optional<Ordered> ordered;
+    if (is_ordered(node_.attrs))
+      ordered = {.tree = {.slots = int(size_), .ranks = int(size_)},
+                 .scatters = node_.op == &op::reduce_scatter,
+                 .dtype = graph_.dtype(node_.inputs[0]),
+                 .queue = backend_.queue(stream_)};
+    return std::make_unique<CollectiveKernel>(axis, std::move(operands), ordered);
   }
 
  private:

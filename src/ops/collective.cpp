@@ -5,16 +5,19 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
+#include "ops/interpret.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace tokamak {
 namespace {
 
 using Tensors = std::span<const HostTensor* const>;
 
-constexpr AttrDef kReduceAttrs[] = {{"axis"}, {"reduction"}, {"size"}};
-constexpr AttrDef kDimsAttrs[] = {{"axis"}, {"blocks", false}, {"dims"}, {"size"}};
+constexpr AttrDef kReduceAttrs[] = {{"axis"}, {"ordered", false}, {"reduction"}, {"size"}};
+constexpr AttrDef kScatterAttrs[] = {{"axis"}, {"blocks", false}, {"dims"}, {"ordered", false}, {"size"}};
+constexpr AttrDef kGatherAttrs[] = {{"axis"}, {"blocks", false}, {"dims"}, {"size"}};
 constexpr AttrDef kTwoDimsAttrs[] = {{"axis"},     {"blocks", false}, {"dim"}, {"from_blocks", false},
                                      {"from_dim"}, {"size"}};
 constexpr AttrDef kPartAttrs[] = {{"blocks", false}, {"dim"}, {"size"}};
@@ -47,11 +50,15 @@ void check_axis(const NodeSpec& spec) {
     if (type.dtype != spec.inputs[0].dtype)
       user_error("[{}] expected tensors of one type, got {} and {}", spec.op.name, to_string(spec.inputs[0]),
                  to_string(type));
+  if (is_ordered(spec.attrs) && !std::has_single_bit(uint64_t(size_of(spec.attrs))))
+    user_error("[{}] expected a power of two of ranks for an ordered sum, got {}", spec.op.name, size_of(spec.attrs));
 }
 
 std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
   check_axis(spec);
-  parse_reduction(spec.attrs.get_string("reduction"));
+  Reduction reduction = parse_reduction(spec.attrs.get_string("reduction"));
+  if (is_ordered(spec.attrs) && reduction != Reduction::kSum)
+    user_error("[all_reduce] expected sums where they are ordered");
   return spec.inputs;
 }
 // Every input with its dim made of `times` as many and cut into `into` parts.
@@ -85,7 +92,18 @@ std::vector<ValueType> infer_part(const NodeSpec& spec) {
   return {type};
 }
 
-HostTensor reduced(Tensors in, Reduction reduction) {
+// The lower half of the ranks and the upper half, each added in the same way; each addition is rounded.
+HostTensor tree_sum(Tensors in) {
+  if (in.size() == 1) return *in[0];
+  HostTensor sum = tree_sum(in.first(in.size() / 2)), upper = tree_sum(in.subspan(in.size() / 2));
+  DType dtype = sum.type.dtype;
+  for (int64_t i = 0; i < sum.size(); ++i)
+    sum[i] = dtype == DType::kF32 ? double(float(sum[i] + upper[i])) : round_to(dtype, sum[i] + upper[i]);
+  return sum;
+}
+
+HostTensor reduced(const Node& node, Tensors in, Reduction reduction) {
+  if (is_ordered(node.attrs)) return tree_sum(in);
   bool largest = reduction == Reduction::kMax;
   HostTensor all = *in[0];
   for (const HostTensor* x : in.subspan(1))
@@ -108,10 +126,10 @@ HostTensor gathered(Tensors in, CutDim at) {
 }
 
 void reduce_together(const Node& node, size_t, Tensors in, std::span<HostTensor> out) {
-  for (HostTensor& y : out) y.data = reduced(in, parse_reduction(node.attrs.get_string("reduction"))).data;
+  for (HostTensor& y : out) y.data = reduced(node, in, parse_reduction(node.attrs.get_string("reduction"))).data;
 }
 void scatter_together(const Node& node, size_t i, Tensors in, std::span<HostTensor> out) {
-  HostTensor sum = reduced(in, Reduction::kSum);
+  HostTensor sum = reduced(node, in, Reduction::kSum);
   CutDim at = cut_dims(node.attrs)[i];
   for (size_t r = 0; r < out.size(); ++r) take_part(sum, at, int64_t(out.size()), int64_t(r), out[r]);
 }
@@ -185,8 +203,9 @@ namespace op {
 constinit const OpDef all_reduce =
     collective("all_reduce", -1, kReduceAttrs, infer_reduce, reduce_together, reduce_cost);
 constinit const OpDef reduce_scatter =
-    collective("reduce_scatter", -1, kDimsAttrs, infer_scatter, scatter_together, scatter_cost);
-constinit const OpDef all_gather = collective("all_gather", -1, kDimsAttrs, infer_gather, gather_together, gather_cost);
+    collective("reduce_scatter", -1, kScatterAttrs, infer_scatter, scatter_together, scatter_cost);
+constinit const OpDef all_gather =
+    collective("all_gather", -1, kGatherAttrs, infer_gather, gather_together, gather_cost);
 constinit const OpDef all_to_all =
     collective("all_to_all", 1, kTwoDimsAttrs, infer_all_to_all, exchange_together, scatter_cost);
 constinit const OpDef part = {.name = "part",
@@ -227,12 +246,23 @@ void set_cut_dims(Attrs& attrs, const std::vector<CutDim>& at) {
   if (any_blocks || attrs.find("blocks")) attrs.set("blocks", blocks);
 }
 
+bool is_ordered(const Attrs& attrs) { return attrs.find("ordered") && attrs.get_bool("ordered"); }
+
 ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Reduction reduction) {
   std::string name(reduction_name(reduction));
   return g.add1(op::all_reduce, {x}, {{"axis", axis.name}, {"reduction", name}, {"size", axis.size}});
 }
+ValueId ordered_all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis) {
+  return g.add1(op::all_reduce, {x},
+                {{"axis", axis.name}, {"ordered", true}, {"reduction", "sum"}, {"size", axis.size}});
+}
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to) {
   return g.add1(op::reduce_scatter, {x}, dims_attrs(axis, to));
+}
+ValueId ordered_reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to) {
+  Attrs attrs = dims_attrs(axis, to);
+  attrs.set("ordered", true);
+  return g.add1(op::reduce_scatter, {x}, std::move(attrs));
 }
 ValueId all_gather(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from) {
   return g.add1(op::all_gather, {x}, dims_attrs(axis, from));

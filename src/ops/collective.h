@@ -6,6 +6,10 @@
 //
 //   %4, %5 = reduce_scatter(%2, %3) {axis="data", blocks=[1,3], dims=[0,1], size=4} : f32[8,4], f32[16]
 //
+// Sums with `ordered` are those of one binary tree over the ranks, a power of two of them: the lower half and the upper
+// half, each added in the same way, each addition rounded to the type (Communicator::ordered_all_reduce). The order of
+// others is the library's.
+//
 // Tests: tests/ops/collective_test.cpp.
 #pragma once
 
@@ -44,8 +48,13 @@ struct DimParts {
 };
 DimParts parts_of(const Shape& whole, CutDim at, int64_t parts);
 
+/// Of an all_reduce's or reduce_scatter's attributes: whether its sum is one in order.
+bool is_ordered(const Attrs& attrs);
+
 ValueId all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis, Reduction reduction);
+ValueId ordered_all_reduce(GraphBuilder& g, ValueId x, const MeshAxis& axis);
 ValueId reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to);
+ValueId ordered_reduce_scatter(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim to);
 ValueId all_gather(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from);
 ValueId all_to_all(GraphBuilder& g, ValueId x, const MeshAxis& axis, CutDim from, CutDim to);
 ValueId part(GraphBuilder& g, ValueId x, ValueId coordinate, int64_t size, CutDim to);

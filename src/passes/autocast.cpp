@@ -1,6 +1,7 @@
 #include "passes/autocast.h"
 
 #include "graph/rewriter.h"
+#include "ops/collective.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
 #include "ops/generate.h"
@@ -116,6 +117,7 @@ class Caster {
   DType wanted(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
     DType own = type(inputs[i]).dtype;
     if (!is_float(own)) return own;
+    if (is_ordered(node.attrs)) return graph_.dtype(node.inputs[i]);
     switch (node.op->autocast) {
       case Autocast::kFull: return own;
       case Autocast::kLow: return (node.op->low_inputs >> i & 1) ? low_ : own;

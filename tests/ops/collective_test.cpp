@@ -71,6 +71,35 @@ TEST(Collective, ReduceScatterGivesEachItsPartOfTheSum) {
   EXPECT_EQ(run({2, 2}, x, along({1})), (Ranks{{11, 33}, {22, 44}}));
 }
 
+// In f32 (2^24 + 1) + 1 is 2^24, and 2^24 + (1 + 1) is 2^24 + 2.
+TEST(Collective, OrderedSumsAreThoseOfATreeRounded) {
+  const MeshAxis four{"data", 4};
+  ValueType type{DType::kF32, {4}};
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueId x = g.input("x", type);
+  graph.add_result("all", ordered_all_reduce(g, x, four));
+  graph.add_result("part", ordered_reduce_scatter(g, x, four, {0}));
+  verify(graph);
+  double big = 0x1p24;
+  std::vector<Interpretation> ranks = interpret_ranks(
+      graph, {{four}},
+      {{{type, {big, 1, 1, 8}}}, {{type, {1, big, 1, 8}}}, {{type, {1, 1, big, 8}}}, {{type, {1, 1, 1, 8}}}});
+  for (size_t r = 0; r < 4; ++r) {
+    EXPECT_EQ(ranks[r].results[0].data, (std::vector<double>{big + 2, big + 2, big + 2, 32}));
+    EXPECT_EQ(ranks[r].results[1].data, (std::vector<double>{ranks[r].results[0][int64_t(r)]}));
+  }
+}
+
+TEST(Collective, OrderedSumsAreOfPowersOfTwo) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueId x = g.input("x", {DType::kF32, {6}});
+  expect_user_error([&] { ordered_all_reduce(g, x, {"data", 3}); }, {"expected a power of two of ranks", "got 3"});
+  Attrs largest{{"axis", "data"}, {"ordered", true}, {"reduction", "max"}, {"size", 2}};
+  expect_user_error([&] { g.add1(op::all_reduce, {x}, largest); }, {"expected sums where they are ordered"});
+}
+
 TEST(Collective, AllGatherPutsThePartsTogether) {
   Ranks x = {{1, 2, 3, 4}, {10, 20, 30, 40}};
   auto along = [&](CutDim from) { return [=](auto& g, ValueId v) { return all_gather(g, v, kAxis, from); }; };

@@ -210,6 +210,23 @@ TEST(Autocast, GivesTheOptimizerGradientsAsTheyAre) {
   EXPECT_EQ(graph.dtype(graph.updates()[3].value), DType::kF32);
 }
 
+TEST(Autocast, AddsInOrderInFullPrecision) {
+  for (bool ordered : {false, true}) {
+    Graph graph = parse(fmt::format(R"(graph g {{
+      input x = %0 : f32[2,4]
+      input dy = %1 : f32[2,4]
+      %2 = matmul(%0, %1) {{trans_a=true, trans_b=false}} : f32[4,4]
+      %3 = all_reduce(%2) {{axis="data", ordered={}, reduction="sum", size=2}} : f32[4,4]
+      %4 = sum_squares(%3) : f32[]
+      result norm = %4
+    }})",
+                                    ordered));
+    EXPECT_TRUE(autocast(graph, {}));
+    for (const Node& node : graph.nodes())
+      if (node.op->name == "all_reduce") EXPECT_EQ(graph.dtype(node.outputs[0]), ordered ? DType::kF32 : DType::kBF16);
+  }
+}
+
 TEST(Autocast, ATiedGradientIsAddedOntoTheLowOne) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[2,4]
