@@ -18,6 +18,7 @@ namespace tokamak {
 namespace {
 
 constexpr AttrDef kReduceAttrs[] = {{"dims"}, {"keep"}};
+constexpr AttrDef kSquaresAttrs[] = {{"pieces", false}};
 
 Shape reduced_shape(const Shape& from, const std::vector<int64_t>& dims, bool keep) {
   Shape shape;
@@ -77,10 +78,17 @@ Cost reduce_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   return cost;
 }
 
+// How many sums of each tensor are wanted; 0: one of all.
+int64_t pieces_of(const Attrs& attrs) { return attrs.get_int("pieces", 0); }
+
 std::vector<ValueType> infer_sum_squares(const NodeSpec& spec) {
-  for (const ValueType& type : spec.inputs)
+  int64_t pieces = pieces_of(spec.attrs);
+  for (const ValueType& type : spec.inputs) {
     if (!is_float(type.dtype)) user_error("[sum_squares] expected float tensors, got {}", to_string(type));
-  return {{DType::kF32, {}}};
+    if (pieces != 0 && (type.shape.empty() || pieces < 0 || type.shape[0] % pieces != 0))
+      user_error("[sum_squares] expected dim 0 to be of {} equal pieces, got {}", pieces, to_string(type));
+  }
+  return {{DType::kF32, pieces == 0 ? Shape{} : Shape{pieces}}};
 }
 
 ShardingRule reduce_rule(const NodeSpec& spec, Factor::Rest rest) {
@@ -110,21 +118,42 @@ ShardingRule max_rule(const NodeSpec& spec, std::span<const ValueType>) {
 ShardingRule sum_squares_rule(const NodeSpec& spec, std::span<const ValueType>) {
   ShardingRule rule;
   for (const ValueType& type : spec.inputs) rule.inputs.push_back(factors_of(rule, type.shape, Factor::Rest::kSum));
+  int64_t pieces = pieces_of(spec.attrs);
+  rule.sums_inputs = pieces == 0;
   rule.outputs = {{}};
-  rule.sums_inputs = true;
+  if (pieces == 0) return rule;
+  if (spec.inputs.size() > 1)  // within a piece, one that is cut must not be with one that is not
+    for (Factor& factor : rule.factors) factor.whole = true;
+  int piece = rule.apart(pieces);
+  rule.outputs = {{{piece}}};
+  for (OperandFactors& input : rule.inputs) {
+    rule.factors[size_t(input[0][0])].size /= pieces;
+    input[0].insert(input[0].begin(), piece);
+  }
   return rule;
 }
 
+void set_part_pieces(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {
+  if (pieces_of(attrs) != 0) attrs.set("pieces", outputs[0][0]);
+}
+
 void sum_squares_reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  double sum = 0;
+  for (double& sum : out[0].data) sum = 0;
   for (const HostTensor* x : in)
-    for (double v : x->data) sum += v * v;
-  out[0][0] = sum;
+    for (int64_t i = 0; i < x->size(); ++i) out[0][i / (x->size() / out[0].size())] += (*x)[i] * (*x)[i];
 }
 
 std::vector<ValueId> sum_squares_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   std::vector<ValueId> grads;
-  for (ValueId x : node.inputs) grads.push_back(mul(g, mul(g, x, constant(g, 2)), dy[0]));
+  for (ValueId x : node.inputs) {
+    Shape shape = g.shape(x);
+    ValueId twice = mul(g, x, constant(g, 2)), of_piece = dy[0];
+    if (int64_t pieces = pieces_of(node.attrs); pieces != 0) {
+      twice = reshape(g, twice, {pieces, num_elements(shape) / pieces});
+      of_piece = reshape(g, of_piece, {pieces, 1});
+    }
+    grads.push_back(reshape(g, mul(g, twice, of_piece), shape));
+  }
   return grads;
 }
 
@@ -158,12 +187,13 @@ constinit const OpDef reduce_max = {.name = "reduce_max",
                                     .sharding = {.rule = max_rule}};
 constinit const OpDef sum_squares = {.name = "sum_squares",
                                      .max_inputs = -1,
+                                     .attrs = kSquaresAttrs,
                                      .infer = infer_sum_squares,
                                      .gradient = sum_squares_gradient,
                                      .reference = sum_squares_reference,
                                      .cost = sum_squares_cost,
                                      .autocast = Autocast::kFull,
-                                     .sharding = {.rule = sum_squares_rule}};
+                                     .sharding = {.rule = sum_squares_rule, .of_part = set_part_pieces}};
 }  // namespace op
 
 ValueId reduce_sum(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool keep) {
@@ -173,5 +203,8 @@ ValueId reduce_max(GraphBuilder& g, ValueId a, std::vector<int64_t> dims, bool k
   return g.add1(op::reduce_max, {a}, {{"dims", std::move(dims)}, {"keep", keep}});
 }
 ValueId sum_squares(GraphBuilder& g, std::vector<ValueId> values) { return g.add1(op::sum_squares, std::move(values)); }
+ValueId sum_squares_of_pieces(GraphBuilder& g, std::vector<ValueId> values, int64_t pieces) {
+  return g.add1(op::sum_squares, std::move(values), {{"pieces", pieces}});
+}
 
 }  // namespace tokamak

@@ -21,12 +21,15 @@ using Outputs = std::span<void* const>;
 
 class SumSquaresKernel : public Kernel {
  public:
-  SumSquaresKernel(const Graph& graph, const Node& node) {
-    for (size_t t = 0; t < node.inputs.size(); ++t) {
-      int64_t n = num_elements(graph.shape(node.inputs[t]));
-      DType dtype = graph.dtype(node.inputs[t]);
-      for (int64_t at = 0; at < n; at += kChunk) chunks_.push_back({t, dtype, at, std::min(kChunk, n - at)});
-    }
+  // The chunks of a piece follow each other: of all tensors, in order.
+  SumSquaresKernel(const Graph& graph, const Node& node) : sums_(num_elements(graph.shape(node.outputs[0]))) {
+    for (int64_t piece = 0; piece < sums_; ++piece)
+      for (size_t t = 0; t < node.inputs.size(); ++t) {
+        int64_t n = num_elements(graph.shape(node.inputs[t])) / sums_;
+        DType dtype = graph.dtype(node.inputs[t]);
+        for (int64_t at = 0; at < n; at += kChunk)
+          chunks_.push_back({t, dtype, piece * n + at, std::min(kChunk, n - at)});
+      }
     partial_.resize(chunks_.size());
   }
 
@@ -38,9 +41,12 @@ class SumSquaresKernel : public Kernel {
         partial_[size_t(i)] = sum_of_chunk(in[c.tensor], c);
       }
     });
-    double total = 0;
-    for (double p : partial_) total += p;
-    *static_cast<float*>(out[0]) = float(total);
+    int64_t of_piece = int64_t(partial_.size()) / sums_;
+    for (int64_t piece = 0; piece < sums_; ++piece) {
+      double total = 0;
+      for (int64_t i = 0; i < of_piece; ++i) total += partial_[size_t(piece * of_piece + i)];
+      static_cast<float*>(out[0])[piece] = float(total);
+    }
   }
 
  private:
@@ -63,6 +69,7 @@ class SumSquaresKernel : public Kernel {
     return total;
   }
 
+  int64_t sums_;  // one of each piece
   std::vector<Chunk> chunks_;
   std::vector<double> partial_;
 };

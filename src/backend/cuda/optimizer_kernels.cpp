@@ -23,15 +23,27 @@ std::vector<ValueType> types_of(const Graph& graph, std::span<const ValueId> val
   return types;
 }
 
+int64_t num_sums(const Graph& graph, const Node& node) { return num_elements(graph.shape(node.outputs[0])); }
+
+// Those of a sum follow each other, and are cut as if there were no other sum.
 std::vector<Piece> sum_pieces(const Graph& graph, const Node& node) {
-  return cut_into_pieces(types_of(graph, node.inputs), kSumPiece);
+  std::vector<ValueType> types = types_of(graph, node.inputs);
+  int64_t sums = num_sums(graph, node);
+  for (ValueType& type : types) type.shape = {num_elements(type.shape) / sums};
+  std::vector<Piece> pieces;
+  for (int64_t sum = 0; sum < sums; ++sum)
+    for (Piece piece : cut_into_pieces(types, kSumPiece)) {
+      piece.begin += sum * types[size_t(piece.tensor)].shape[0];
+      pieces.push_back(piece);
+    }
+  return pieces;
 }
 
 class SumSquaresKernel : public Kernel {
  public:
   SumSquaresKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), list_(context, sum_pieces(graph, node), int64_t(node.inputs.size())),
-        sum_pieces_(context.compiler->add("sum_pieces", sum_squares_source())),
+        sums_(unsigned(num_sums(graph, node))), sum_pieces_(context.compiler->add("sum_pieces", sum_squares_source())),
         sum_partials_(context.compiler->add("sum_partials", sum_squares_source())) {}
 
   int64_t workspace_bytes() const override { return int64_t(list_.pieces()) * kPartialBytes; }
@@ -41,13 +53,14 @@ class SumSquaresKernel : public Kernel {
     list_.set_addresses(in);
     sum_pieces_->launch(context_.queue(), {dim3(list_.pieces()), dim3(kThreads), 0}, list_.piece_table(),
                         list_.address_table(), partial_);
-    sum_partials_->launch(context_.queue(), {dim3(1), dim3(kThreads), 0}, static_cast<const void*>(partial_),
-                          int32_t(list_.pieces()), out[0]);
+    sum_partials_->launch(context_.queue(), {dim3(sums_), dim3(kThreads), 0}, static_cast<const void*>(partial_),
+                          int32_t(list_.pieces() / sums_), out[0]);
   }
 
  private:
   Context& context_;
   TensorList list_;
+  unsigned sums_;
   std::shared_ptr<DeviceFunction> sum_pieces_, sum_partials_;
   void* partial_ = nullptr;
 };
@@ -121,8 +134,8 @@ KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const No
   return std::make_unique<SumSquaresKernel>(context, graph, node);
 }
 int64_t sum_squares_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {
-  int64_t pieces = 0;  // as sum_pieces() lists them, for any size of model
-  for (ValueId input : node.inputs) pieces += ceil_div(num_elements(graph.shape(input)), kSumPiece);
+  int64_t pieces = 0, sums = num_sums(graph, node);  // as sum_pieces() lists them, for any size of model
+  for (ValueId input : node.inputs) pieces += sums * ceil_div(num_elements(graph.shape(input)) / sums, kSumPiece);
   return pieces * kPartialBytes;
 }
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node) {

@@ -34,6 +34,31 @@ TEST(GpuSumSquares, EqualsInterpreter) {
     }
 }
 
+Graph pieces_graph(int64_t pieces, int64_t length) {
+  Graph graph;
+  GraphBuilder g(graph);
+  std::vector<ValueId> inputs;
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+    inputs.push_back(g.input("x" + std::to_string(inputs.size()), {dtype, {pieces, length}}));
+  graph.add_result("y", sum_squares_of_pieces(g, inputs, pieces));
+  return graph;
+}
+
+// However long a piece is: the sums of a part of the pieces have the bits of those of all.
+TEST(GpuSumSquares, GivesThoseOfPiecesWhereverTheyBegin) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (int64_t length : {3, 16, 1001, 32768, 40003}) {
+    Graph all = pieces_graph(8, length), one = pieces_graph(1, length);
+    std::vector<HostTensor> x = random_arguments(all);
+    expect_matches_interpreter(all, x, kF32Tolerance);
+    std::vector<HostTensor> part;
+    for (const HostTensor& whole : x)
+      part.push_back(
+          {{whole.type.dtype, {1, length}}, {whole.data.begin() + 5 * length, whole.data.begin() + 6 * length}});
+    EXPECT_EQ(run_on_gpu(one, part).results[0][0], run_on_gpu(all, x).results[0][5]) << length;
+  }
+}
+
 TEST(GpuSumSquares, GivesTheSameBits) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   Graph graph = sum_graph(30, true);

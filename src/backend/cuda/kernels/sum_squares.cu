@@ -1,5 +1,5 @@
-// The sum of squares of many tensors: one partial sum for each piece, then one block adds those. Everything in a fixed
-// order.
+// Sums of squares of many tensors: one partial sum for each piece, then one block for each sum adds those that are its
+// own. Everything in a fixed order.
 #include "backend/cuda/kernels/tensor_list.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
 
@@ -20,7 +20,8 @@ __device__ inline T sum_of_block(T own, T* shared) {
   return shared[0];
 }
 
-template <typename T>
+// The order of the sum is the same wherever the piece begins.
+template <bool kAligned, typename T>
 __device__ inline float sum_of_piece(const T* x, int64_t count) {
   constexpr int kVector = 16 / int(sizeof(T));
   float sums[kVector] = {};
@@ -28,7 +29,12 @@ __device__ inline float sum_of_piece(const T* x, int64_t count) {
 #pragma unroll kAhead
   for (int64_t i = threadIdx.x; i < vectors; i += kThreads) {
     float v[kVector];
-    load_floats<kVector>(x + i * kVector, v);
+    if constexpr (kAligned) {
+      load_floats<kVector>(x + i * kVector, v);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kVector; ++k) v[k] = to_float(x[i * kVector + k]);
+    }
 #pragma unroll
     for (int k = 0; k < kVector; ++k) sums[k] = fmaf(v[k], v[k], sums[k]);
   }
@@ -49,7 +55,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   float sum = 0;
   with_type(piece.dtype, [&](auto zero) {
     using T = decltype(zero);
-    sum = sum_of_piece(static_cast<const T*>(tensors[piece.tensor]) + piece.begin, piece.count);
+    const T* x = static_cast<const T*>(tensors[piece.tensor]) + piece.begin;
+    bool aligned = reinterpret_cast<uintptr_t>(x) % 16 == 0;
+    sum = aligned ? sum_of_piece<true>(x, piece.count) : sum_of_piece<false>(x, piece.count);
   });
   sum = sum_of_block(sum, shared);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
@@ -59,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sum_partials(const float*
   tokamak::begin_kernel();
   __shared__ double shared[kThreads];
   double sum = 0;
-  for (int i = int(threadIdx.x); i < count; i += kThreads) sum += double(partial[i]);
+  for (int i = int(threadIdx.x); i < count; i += kThreads) sum += double(partial[int64_t(blockIdx.x) * count + i]);
   sum = sum_of_block(sum, shared);
-  if (threadIdx.x == 0) *out = float(sum);
+  if (threadIdx.x == 0) out[blockIdx.x] = float(sum);
 }

@@ -10,7 +10,7 @@ namespace tokamak {
 struct Piece {
   int32_t tensor;
   int32_t dtype;
-  int64_t begin;  // a multiple of 16 elements
+  int64_t begin;  // a multiple of 16 elements, if not of a sum of several
   int64_t count;
 };
 
