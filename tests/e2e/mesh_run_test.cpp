@@ -1,0 +1,143 @@
+// `tokamak train` on meshes of ranks that it starts itself, and of ranks that a launcher starts.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <optional>
+
+#include "base/socket.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_run.h"
+
+namespace tokamak {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+// Sets a variable for the programs that are started while it lives.
+class Variable {
+ public:
+  Variable(std::string name, const std::string& value) : name_(std::move(name)) {
+    ::setenv(name_.c_str(), value.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { ::unsetenv(name_.c_str()); }
+
+ private:
+  std::string name_;
+};
+
+class MeshRun : public testing::Test {
+ protected:
+  void SetUp() override { test::make_tiny_data(folder_.path()); }
+
+  static Arguments train(const std::string& out, Arguments more) {
+    more.insert(more.begin(), {"--data.path=data", "--train.out=" + out, "--train.batch=4", "--threads=1"});
+    return test::tiny_arguments("train", more);
+  }
+  ProgramResult run(const std::string& out, Arguments more = {}) {
+    return run_program(folder_.path(), train(out, std::move(more)));
+  }
+
+  // Two ranks as torchrun would start them.
+  void start(const std::function<Arguments(int rank)>& more) {
+    Variable world("WORLD_SIZE", "2"), address("MASTER_ADDR", "127.0.0.1"), token("TOKAMAK_TOKEN", "test");
+    Variable port("MASTER_PORT", std::to_string(port_of(listen_on("127.0.0.1", 0).get())));
+    for (int rank = 0; rank < 2; ++rank) {
+      Variable own("RANK", std::to_string(rank)), local("LOCAL_RANK", std::to_string(rank));
+      ranks_[rank].emplace(folder_.path(), train("mesh", more(rank)));
+    }
+  }
+
+  std::vector<double> losses(const std::string& out) const {
+    std::vector<double> losses;
+    std::ifstream file(folder_ / out / "metrics.jsonl");
+    for (std::string line; std::getline(file, line);) losses.push_back(nlohmann::json::parse(line).at("loss"));
+    return losses;
+  }
+  void expect_same_losses(const std::string& a, const std::string& b) const {
+    std::vector<double> x = losses(a), y = losses(b);
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 1e-4) << "step " << i + 1;
+  }
+
+  TemporaryFolder folder_;
+  std::optional<RunningProgram> ranks_[2];
+};
+
+TEST_F(MeshRun, OnThreadsIsTheRunOfOneRank) {
+  EXPECT_EQ(run("one").status, 0);
+  ProgramResult mesh =
+      run("mesh", {"--mesh.data=2", "--mesh.zero=3", "--train.eval_every=10", "--train.sample_every=10"});
+  EXPECT_EQ(mesh.status, 0) << mesh.err;
+  EXPECT_NE(mesh.out.find("mesh: data 2"), std::string::npos) << mesh.out;
+  EXPECT_NE(mesh.out.find("--- sample after step 20 ---"), std::string::npos) << mesh.out;
+  expect_same_losses("one", "mesh");
+}
+
+TEST_F(MeshRun, OnProcessesThatItStartsItSpeaksWithOneVoice) {
+  EXPECT_EQ(run("one").status, 0);
+  Variable processes("TOKAMAK_RANKS", "processes");
+  ProgramResult mesh = run("mesh", {"--mesh.data=2"});
+  EXPECT_EQ(mesh.status, 0) << mesh.err;
+  EXPECT_EQ(mesh.err, "");
+  EXPECT_EQ(mesh.out.find("mesh: data 2"), mesh.out.rfind("mesh: data 2"));
+  expect_same_losses("one", "mesh");
+}
+
+TEST_F(MeshRun, GoesOnWithAnotherMesh) {
+  EXPECT_EQ(run("one").status, 0);
+  EXPECT_EQ(run("mesh", {"--mesh.data=4", "--train.steps=20", "--train.checkpoint_every=7", "--mesh.zero=1"}).status,
+            0);
+  std::filesystem::remove_all(folder_ / "mesh/checkpoints/step_00000020");
+  ProgramResult on = run("mesh", {"--mesh.tensor=2", "--mesh.data=2", "--mesh.zero=2"});
+  EXPECT_EQ(on.status, 0) << on.err;
+  EXPECT_NE(on.out.find("resuming after step 14"), std::string::npos) << on.out;
+  expect_same_losses("one", "mesh");
+}
+
+TEST_F(MeshRun, StopsAllRanksAfterTheSameStep) {
+  Variable processes("TOKAMAK_RANKS", "processes");
+  RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=2", "--train.steps=100000"}));
+  ASSERT_TRUE(program.wait_for("step "));
+  program.send(SIGINT);  // to rank 0 alone
+  ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.status, 130);
+  EXPECT_NE(stopped.out.find("stopped after step"), std::string::npos) << stopped.out;
+  EXPECT_NE(stopped.out.find("saved mesh/checkpoints"), std::string::npos) << stopped.out;
+}
+
+TEST_F(MeshRun, ARankThatDiesEndsTheRunWithItsName) {
+  start([](int) { return Arguments{"--train.steps=100000"}; });
+  ASSERT_TRUE(ranks_[0]->wait_for("step "));
+  ranks_[1]->send(SIGKILL);
+  ProgramResult ended = ranks_[0]->wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("rank 1"), std::string::npos) << ended.err;
+}
+
+TEST_F(MeshRun, RefusesRanksThatDiffer) {
+  start([](int rank) { return Arguments{"--optimizer.lr=" + std::to_string(0.001 * (rank + 1))}; });
+  ProgramResult first = ranks_[0]->wait(), second = ranks_[1]->wait();
+  EXPECT_EQ(first.status, 1);
+  EXPECT_EQ(second.status, 1);
+  EXPECT_NE(first.err.find("rank 1"), std::string::npos) << first.err;
+  EXPECT_NE(first.err.find("lr"), std::string::npos) << first.err;
+  EXPECT_EQ(second.err, "");
+}
+
+TEST_F(MeshRun, RefusesAMeshThatDoesNotFit) {
+  ProgramResult tensor = run("mesh", {"--mesh.tensor=3"});
+  EXPECT_EQ(tensor.status, 1);
+  EXPECT_NE(tensor.err.find("1, 2 would fit"), std::string::npos) << tensor.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "mesh"));
+}
+
+}  // namespace
+}  // namespace tokamak
