@@ -10,6 +10,9 @@
 #include "ops/reduce.h"
 
 #include <limits>
+#include <map>
+#include <numeric>
+#include <tuple>
 
 namespace tokamak {
 namespace {
@@ -28,13 +31,28 @@ Reduced reduce(GraphBuilder& g, const std::vector<ValueId>& grads, int64_t micro
   return {grads, scaled ? div(g, scale, loss_scale(g)) : scale};
 }
 
-// Of all gradients of the model.
+// Of all gradients of the model; with pieces, where those that are added together must be cut between pieces or not at
+// all. Columns of a matrix may be cut, so each is by itself.
 ValueId sum_of_squares(GraphBuilder& g, const Gradients& gradients, const std::vector<ValueId>& grads,
-                       const OtherStages& others) {
-  std::vector<ValueId> counted;
-  for (size_t i = 0; i < grads.size(); ++i)
-    if (!others.uncounted.count(g.graph().argument_of(gradients.parameters[i])->name)) counted.push_back(grads[i]);
-  ValueId squares = counted.empty() ? constant(g, 0) : sum_squares(g, counted);
+                       const OtherStages& others, const NormPieces& pieces) {
+  std::map<std::tuple<Role, size_t, int64_t>, std::vector<ValueId>> alike;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const Argument& parameter = *g.graph().argument_of(gradients.parameters[i]);
+    if (others.uncounted.count(parameter.name)) continue;
+    Role role = parameter.layout.role;
+    bool alone = pieces.others > 1 && role == Role::kColumn;
+    if (pieces.most == 0)
+      alike[{}].push_back(grads[i]);
+    else
+      alike[{role, alone ? i : 0, pieces.of(g.shape(grads[i])[0])}].push_back(grads[i]);
+  }
+  ValueId squares = kNoValue;
+  for (const auto& [key, some] : alike) {
+    ValueId of_these = pieces.most == 0 ? sum_squares(g, some)
+                                        : reduce_sum(g, sum_squares_of_pieces(g, some, std::get<2>(key)), {0}, false);
+    squares = squares == kNoValue ? of_these : add(g, squares, of_these);
+  }
+  if (squares == kNoValue) squares = constant(g, 0);
   return others.axis.size == 1 ? squares : all_reduce(g, squares, others.axis, Reduction::kSum);
 }
 
@@ -66,12 +84,17 @@ void apply_rule(GraphBuilder& g, ParameterUpdate update, const OptimizerConfig& 
 
 }  // namespace
 
+int64_t NormPieces::of(int64_t dim) const {
+  int64_t first = dim % others == 0 ? others : 1;
+  return first * std::gcd(dim / first, most);
+}
+
 void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config, int64_t micro_batches,
-                   const std::optional<LossScaling>& scaling, const OtherStages& others) {
+                   const std::optional<LossScaling>& scaling, const OtherStages& others, const NormPieces& pieces) {
   PhaseScope update(g, Phase::kUpdate);
   ValueId lr = g.input("lr", {DType::kF32, {}}), steps = g.state("step", {DType::kF32, {}});
   Reduced reduced = reduce(g, gradients.grads, micro_batches, scaling.has_value());
-  ValueId squares = sum_of_squares(g, gradients, reduced.grads, others), good = is_finite(g, squares);
+  ValueId squares = sum_of_squares(g, gradients, reduced.grads, others, pieces), good = is_finite(g, squares);
   ValueId step = select(g, good, add(g, steps, constant(g, 1)), steps);
   g.graph().add_update(steps, step);
   ValueId norm = mul(g, sqrt(g, squares), reduced.scale);

@@ -26,6 +26,15 @@ struct OtherStages {
   std::set<std::string> uncounted;  // those of them whose squares the other stage counts
 };
 
+/// Into how many equal pieces of dim 0 the squares of gradients are added for their norm: the sums of pieces, and those
+/// of all pieces in order, have the same bits however a gradient is cut over ranks between pieces.
+struct NormPieces {
+  int64_t most = 0;    // times `others`, where that divides dim 0; a power of two. 0: no pieces
+  int64_t others = 1;  // ranks that may cut dim 0 besides
+
+  int64_t of(int64_t dim) const;
+};
+
 /// Appends the whole update, in the update phase: state step, those of the rule that config names; input lr f32[];
 /// result grad_norm (before clipping). The gradients are sums over `micro_batches`, of which the mean counts. Weight
 /// decay applies to matrices, as the parameters' roles say.
@@ -37,7 +46,7 @@ struct OtherStages {
 /// results of append_next_scale.
 void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config,
                    int64_t micro_batches = 1, const std::optional<LossScaling>& scaling = {},
-                   const OtherStages& others = {});
+                   const OtherStages& others = {}, const NormPieces& pieces = {});
 
 /// For accumulation over micro-batches: states grad.<name>, to which the gradients are added.
 void append_accumulation(GraphBuilder& g, const Gradients& gradients);

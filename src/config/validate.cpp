@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace tokamak {
 
@@ -69,10 +70,22 @@ void check_pipe(const RunConfig& config) {
         mesh.pipe, micro_batches, (micro_batches / mesh.pipe + 1) * mesh.pipe * tokens);
 }
 
+// Powers of two that `ranks` divides and that divide n.
+std::string list_slots(int64_t ranks, int64_t n) {
+  std::string list;
+  for (int64_t slots = 2; slots <= n && n % slots == 0; slots *= 2)
+    if (slots % ranks == 0) list += fmt::format("{}, ", slots);
+  return list + "1 (sums in any order)";
+}
+
 void check_mesh(const RunConfig& config) {
   const MeshConfig& mesh = config.mesh;
   check_pipe(config);
-  check_divides("data", mesh.data, "train.batch", config.train.batch);
+  // With slots train.batch follows from them.
+  if (mesh.slots <= 1)
+    check_divides("data", mesh.data, "train.batch", config.train.batch);
+  else
+    validate_slots(config, std::max<int64_t>(mesh.data, 1));
   check_divides("context", mesh.context, "model.context", config.model.context);
   check_divides("tensor", mesh.tensor, "model.heads", config.model.heads);
 }
@@ -101,6 +114,17 @@ void check_sizes(const RunConfig& config) {
 }
 
 }  // namespace
+
+void validate_slots(const RunConfig& config, int64_t data_ranks) {
+  int64_t slots = config.mesh.slots, total = config.train.total_batch;
+  int64_t sequences = total == 0 ? config.train.batch : total / config.model.context;
+  if (slots == 1 || (std::has_single_bit(uint64_t(slots)) && slots % data_ranks == 0 && sequences % slots == 0)) return;
+  user_error(
+      "[mesh.slots] expected a power of two that {} data ranks divide, and that divides the {} sequences of a step, "
+      "got "
+      "{}; {} would fit",
+      data_ranks, sequences, slots, list_slots(data_ranks, sequences));
+}
 
 void validate(const RunConfig& config) {
   RunConfig copy = config;

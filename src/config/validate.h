@@ -1,6 +1,8 @@
 // Checks of a whole configuration before anything is built from it.
 #pragma once
 
+#include <cstdint>
+
 namespace tokamak {
 
 struct RunConfig;
@@ -8,5 +10,9 @@ struct RunConfig;
 /// Throws a UserError when a value is outside its range or values do not fit together (heads and width, micro-batch and
 /// total batch).
 void validate(const RunConfig& config);
+
+/// UserError when mesh.slots is a number that does not fit the step's sequences or so many data ranks, with those that
+/// would.
+void validate_slots(const RunConfig& config, int64_t data_ranks);
 
 }  // namespace tokamak

@@ -80,6 +80,7 @@ class Graph {
   /// Appends a node whose output types are given (builders get them from the op's infer).
   const Node& add_node(Node node, const std::vector<ValueType>& output_types);
   void add_result(std::string name, ValueId value) { results_.push_back({std::move(name), value}); }
+  void remove_results() { results_.clear(); }
   void add_update(ValueId target, ValueId value) { updates_.push_back({target, value}); }
 
  private:

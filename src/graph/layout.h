@@ -23,7 +23,7 @@ enum class Role : uint8_t {
   kColumnBias,   // parameter (out), added to what a kColumn matrix gives
   kVector,       // any other parameter: gains, biases
   kMoment,       // state that the optimizer keeps of a parameter
-  kGradientSum,  // state: a parameter's gradients so far; zero between steps
+  kGradientSum,  // state: a parameter's gradients so far, or the loss's sum; nothing between steps
   kLossScaling,  // state
   kCache,        // state: what generation remembers of earlier tokens
   kStream,       // state: the residual stream between two stages of a pipeline, or its gradient

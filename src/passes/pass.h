@@ -20,6 +20,8 @@ struct PassContext : Platform {
   int64_t zero = 0;             // mesh.zero
   int64_t bucket_mib = 0;       // mesh.bucket_mib
   bool sequence = false;        // mesh.sequence
+  int64_t slots = 1;            // mesh.slots, which is not 0 here
+  bool own_inputs = false;      // every data rank has inputs of its own: a slot
 };
 
 /// Before and after differentiation. Of kStep, kWhole is for all of a step's forward and backward pass together, and

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "ops/collective.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace tokamak {
@@ -59,14 +60,22 @@ class Mover {
     return true;
   }
 
+  // What is added in order are sums over the other axes.
+  bool has_to_wait(size_t axis) const {
+    if (!value_.at[axis].ordered) return false;
+    return std::any_of(value_.at.begin(), value_.at.end(),
+                       [](const Placement& p) { return p.is_term() && !p.ordered; });
+  }
+
   bool take_part(size_t axis) {
     if (value_.at[axis].kind != Kind::kWhole || !fits_there(axis)) return false;
     ValueId taken = part(g_, value_.value, coordinate_(axis), mesh_.axes[axis].size, local(axis, to_[axis]));
     return become(axis, to_[axis], taken);
   }
   bool scatter(size_t axis) {
-    if (value_.at[axis].kind != Kind::kSum || !fits_there(axis)) return false;
-    return become(axis, to_[axis], reduce_scatter(g_, value_.value, mesh_.axes[axis], local(axis, to_[axis])));
+    if (value_.at[axis].kind != Kind::kSum || !fits_there(axis) || has_to_wait(axis)) return false;
+    auto* op = value_.at[axis].ordered ? ordered_reduce_scatter : reduce_scatter;
+    return become(axis, to_[axis], op(g_, value_.value, mesh_.axes[axis], local(axis, to_[axis])));
   }
   bool exchange(size_t axis) {
     const Placement from = value_.at[axis];
@@ -75,7 +84,8 @@ class Mover {
                   all_to_all(g_, value_.value, mesh_.axes[axis], local(axis, from), local(axis, to_[axis])));
   }
   bool reduce(size_t axis) {
-    if (!value_.at[axis].is_term()) return false;
+    if (!value_.at[axis].is_term() || has_to_wait(axis)) return false;
+    if (value_.at[axis].ordered) return become(axis, {}, ordered_all_reduce(g_, value_.value, mesh_.axes[axis]));
     Reduction reduction = value_.at[axis].kind == Kind::kMax ? Reduction::kMax : Reduction::kSum;
     return become(axis, {}, all_reduce(g_, value_.value, mesh_.axes[axis], reduction));
   }

@@ -17,6 +17,7 @@ struct Placement {
   enum class Kind : uint8_t { kWhole, kCut, kSum, kMax };
   Kind kind = Kind::kWhole;
   int64_t dim = 0, blocks = 1;  // of kCut
+  bool ordered = false;         // of kSum: see ops/collective.h; it is taken when all other sums have been
 
   static Placement cut(int64_t dim, int64_t blocks) { return {Kind::kCut, dim, blocks}; }
   bool is_cut() const { return kind == Kind::kCut; }

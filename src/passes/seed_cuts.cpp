@@ -9,13 +9,15 @@ namespace {
 
 class Seeder {
  public:
-  Seeder(const Graph& graph, const Mesh& mesh, int64_t zero) : graph_(graph), mesh_(mesh), zero_(zero) {}
+  Seeder(const Graph& graph, const Mesh& mesh, int64_t zero, int64_t slots, bool own_inputs)
+      : graph_(graph), mesh_(mesh), zero_(zero), slots_(slots), own_inputs_(own_inputs) {}
 
   std::vector<Cut> cuts_of(const Argument& argument) {
     cuts_.clear();
     shape_ = graph_.shape(argument.value);
     if (argument.kind == Argument::Kind::kInput || argument.layout.role == Role::kStream) {
-      if (shape_.size() >= 2) add(kDataAxis, 0, 1), add(kContextAxis, 1, 1);
+      if (shape_.size() >= 2 && !own_inputs_) add(kDataAxis, 0, 1);
+      if (shape_.size() >= 2) add(kContextAxis, 1, 1);
       return cuts_;
     }
     cut_matrix(argument.layout);
@@ -59,7 +61,8 @@ class Seeder {
 
   // Along the first dim that can be cut, within the parts that other axes have left there.
   void add_somewhere(const char* axis) {
-    for (size_t dim = 0; dim < shape_.size(); ++dim) {
+    size_t dims = slots_ == 1 ? shape_.size() : std::min<size_t>(shape_.size(), 1);
+    for (size_t dim = 0; dim < dims; ++dim) {
       int64_t blocks = 1;
       for (const Cut& cut : cuts_)
         if (cut.dim == int64_t(dim)) blocks = std::max(blocks, cut.blocks * cut.size);
@@ -69,16 +72,18 @@ class Seeder {
 
   const Graph& graph_;
   const Mesh& mesh_;
-  int64_t zero_;
+  int64_t zero_, slots_;
+  bool own_inputs_;
   Shape shape_;
   std::vector<Cut> cuts_;
 };
 
 }  // namespace
 
-std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero) {
+std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero, int64_t slots,
+                                              bool own_inputs) {
   std::map<ValueId, std::vector<Cut>> cuts;
-  Seeder seeder(graph, mesh, zero);
+  Seeder seeder(graph, mesh, zero, slots, own_inputs);
   for (const Argument& argument : graph.arguments())
     if (std::vector<Cut> of_argument = seeder.cuts_of(argument); !of_argument.empty())
       cuts[argument.value] = std::move(of_argument);

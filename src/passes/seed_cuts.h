@@ -11,8 +11,10 @@ namespace tokamak {
 
 /// Inputs (B, T, ...) over data and context; matrices by their roles over tensor; and over data and context, on top of
 /// that, what an optimizer keeps of a parameter (zero >= 1), sums of gradients (2) and parameters (3). What an axis's
-/// size does not divide stays whole.
-std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero);
+/// size does not divide stays whole. With slots ZeRO cuts dim 0 alone, where norms have their pieces;
+/// and where a data rank has inputs of its own, context alone cuts them.
+std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero, int64_t slots = 1,
+                                              bool own_inputs = false);
 
 /// What the blocks of a model add up (B, T, C), each as what is still to be summed over tensor: along T over that axis
 /// as well, so that between the blocks no rank has all of it.

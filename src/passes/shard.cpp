@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "graph/node_error.h"
+#include "ops/collective.h"
 #include "ops/generate.h"
 #include "ops/pointwise.h"
 #include "ops/sharding_rules.h"
@@ -23,9 +24,10 @@ constexpr double kKeepParameterCut = 1000;
 
 class Sharder {
  public:
-  Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums)
-      : mesh_(mesh), whole_(graph), append_whole_(whole_), to_(graph.name()), g_(to_), shares_(mesh, g_),
-        users_(find_users(graph)), escaping_(find_escaping(graph)), wanted_(find_wanted(graph, mesh, cuts)) {
+  Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums, bool ordered)
+      : mesh_(mesh), ordered_(ordered), whole_(graph), append_whole_(whole_), to_(graph.name()), g_(to_),
+        shares_(mesh, g_), users_(find_users(graph)), escaping_(find_escaping(graph)),
+        wanted_(find_wanted(graph, mesh, cuts)) {
     for (const auto& [value, of_sum] : sums) wanted_[value] = placements_of(of_sum, mesh);
     for (const Argument& argument : graph.arguments()) add_argument(argument, cuts);
   }
@@ -69,6 +71,7 @@ class Sharder {
 
   void visit(const Node& node) {
     if (node.inputs.empty()) return;  // made where it is read, as much of it as is read
+    if (node.op == &op::all_reduce) return visit_all_reduce(node);
     ShardingRule rule = rule_of(node);
     if (rule.sums_inputs) return visit_sum(node);
     std::vector<Way> ways;
@@ -108,7 +111,9 @@ class Sharder {
     std::vector<Way> candidates;
     auto propose = [&](const OperandFactors& operand, const Placement& placement) {
       FactorCut cut = cut_of(rule, operand, placement, mesh_.axes[axis].size);
-      if (cut.factor >= 0 && can_cut_too(rule, cut, axis, before, mesh_)) candidates.push_back({.cut = cut});
+      if (cut.factor < 0 || !can_cut_too(rule, cut, axis, before, mesh_)) return;
+      if (rule.factors[size_t(cut.factor)].rest == Factor::Rest::kSame || may_add_over(node, axis))
+        candidates.push_back({.cut = cut});
     };
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (!is_made_where_read(node.inputs[i]) && !is_to_be_gathered(node, node.inputs[i], axis))
@@ -120,6 +125,10 @@ class Sharder {
     auto cost = [&](const Way& way) { return cost_of(node, rule, way, axis); };
     return *std::min_element(candidates.begin(), candidates.end(),
                              [&](const Way& a, const Way& b) { return cost(a) < cost(b); });
+  }
+
+  bool may_add_over(const Node& node, size_t axis) const {
+    return !ordered_ || node.phase != Phase::kUpdate || keeps_parameters_cut(mesh_.axes[axis].name);
   }
 
   // A parameter that ZeRO cuts does not say how the work is cut: that is for what it meets.
@@ -281,6 +290,21 @@ class Sharder {
     stand_for(node.outputs[0], sum);
   }
 
+  // Its inputs are terms already: they are added where the sum should lie.
+  void visit_all_reduce(const Node& node) {
+    if (shares_.has(node.outputs[0])) return;  // where its input appeared
+    size_t axis = mesh_.find(node.attrs.get_string("axis"));
+    g_.append_like(node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      for (Placed share : shares_.of(node.inputs[i])) {
+        TOKAMAK_CHECK(share.at[axis] == Placement{}, "[shard] a term of a sum cannot be cut");
+        share.at[axis] = {.kind = Placement::Kind::kSum, .ordered = is_ordered(node.attrs)};
+        shares_.add(node.outputs[i], std::move(share));
+      }
+      settled(node.outputs[i]);
+    }
+  }
+
   // ---- Values ----
 
   void stand_for(ValueId value, ValueId other) {
@@ -382,6 +406,9 @@ class Sharder {
     if (node.phase == Phase::kUpdate) return;
     for (ValueId output : node.outputs) {
       const std::vector<int>& users = users_[size_t(output)];
+      for (int user : users)
+        if (Node sum = whole_.nodes()[size_t(user)]; sum.op == &op::all_reduce && sum.inputs.size() == 1)
+          visit_all_reduce(sum);
       bool is_gradient = std::any_of(users.begin(), users.end(),
                                      [&](int user) { return whole_.nodes()[size_t(user)].phase == Phase::kUpdate; });
       if (!is_gradient) continue;
@@ -401,6 +428,7 @@ class Sharder {
   }
 
   const Mesh& mesh_;
+  bool ordered_;
   Graph whole_;  // the graph, and behind it what was decomposed
   GraphBuilder append_whole_;
   Graph to_;
@@ -416,16 +444,17 @@ class Sharder {
 
 }  // namespace
 
-Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums) {
+Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums, bool ordered) {
   Mesh used;
   for (const MeshAxis& axis : mesh.axes)
     if (axis.size > 1) used.axes.push_back(axis);
-  return Sharder(graph, used, cuts, sums).run();
+  return Sharder(graph, used, cuts, sums, ordered).run();
 }
 
 bool shard(Graph& graph, const PassContext& context) {
-  graph = shard_graph(graph, context.mesh, seed_cuts(graph, context.mesh, context.zero),
-                      context.sequence ? seed_stream(graph, context.mesh) : SumCuts{});
+  ArgumentCuts cuts = seed_cuts(graph, context.mesh, context.zero, context.slots, context.own_inputs);
+  SumCuts sums = context.sequence ? seed_stream(graph, context.mesh) : SumCuts{};
+  graph = shard_graph(graph, context.mesh, cuts, sums, context.slots > 1);
   merge_duplicates(graph, context);  // what says where parts are
   eliminate_dead(graph, context);    // wholes of which no rank needs more than a part
   return true;

@@ -6,6 +6,9 @@
 //   %3 = reduce_sum(%2) : f32[]                                   %3 = reduce_sum(%2) : f32[]
 //                                                                 %4 = all_reduce(%3) {axis="data", ...} : f32[]
 //
+// An all_reduce that is in the graph already says that its input is a term on each rank of the axis: it is placed as
+// other sums are, and may become a reduce_scatter. So a graph in which ranks have inputs of their own sums over slots.
+//
 // The graph that comes out has no rank in it: a rank's coordinates are inputs ("rank.data", i32[]), where it needs
 // them. Tests: tests/passes/shard_test.cpp, tests/passes/shard_random_test.cpp.
 #pragma once
@@ -24,8 +27,10 @@ using SumCuts = std::map<ValueId, std::vector<Cut>>;
 
 /// The graph with its arguments cut so: shapes shrink to a rank's share, and where a value lies otherwise than its
 /// reader needs, a collective is appended. Results are whole on every rank, updates cut as what they update. It
-/// computes what the graph does, but for the order of sums. UserError when an argument cannot be cut so.
-Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums = {});
+/// computes what the graph does, but for the order of sums; with `ordered` the update adds over no axis that ZeRO cuts
+/// but where an all_reduce of the graph says so. UserError when an argument cannot be cut so.
+Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums = {},
+                  bool ordered = false);
 
 /// The same, with the cuts that the arguments' roles ask for (passes/seed_cuts.h).
 bool shard(Graph& graph, const PassContext& context);

@@ -14,6 +14,7 @@ class Shares {
 
   /// Of a value, all that were made so far, the first one first.
   const std::vector<Placed>& of(ValueId value) const;
+  bool has(ValueId value) const { return shares_.count(value) > 0; }
   void add(ValueId value, Placed share) { shares_[value].push_back(std::move(share)); }
   /// Forgets what there was.
   void set(ValueId value, std::vector<Placed> shares) { shares_[value] = std::move(shares); }

@@ -1,8 +1,11 @@
 #include "train/compiled_step.h"
 
-#include <fmt/format.h>
+#include "passes/step_mesh.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -28,6 +31,11 @@ int64_t CompiledStep::micro_batches() const {
   int64_t last = -1;
   for (const ScheduledRun& run : schedule) last = std::max(last, run.micro_batch);
   return last + 1;
+}
+
+int64_t CompiledStep::slot_of(int64_t data_rank, int64_t micro_batch) const {
+  int64_t ranks = step_mesh(config.mesh).size(kDataAxis);
+  return config.mesh.zero >= 2 ? micro_batch * ranks + data_rank : data_rank * micro_batches() + micro_batch;
 }
 
 int64_t CompiledStep::runs_of(size_t program) const {
@@ -79,15 +87,24 @@ int64_t CompiledStep::total_bytes() const {
 std::string print_schedule(const CompiledStep& step) {
   std::string text;
   const std::vector<ScheduledRun>& runs = step.schedule;
+  auto name = [&](size_t i) { return name_of(step, runs[i]); };
   for (size_t first = 0, next = 0; first < runs.size(); first = next) {
-    auto follows = [&](size_t i) {
-      return name_of(step, runs[i]) == name_of(step, runs[first]) && runs[i].micro_batch >= 0 &&
-             runs[i].micro_batch == runs[i - 1].micro_batch + 1;
-    };
-    for (next = first + 1; next < runs.size() && follows(next);) ++next;
-    text += (text.empty() ? "" : ", ") + name_of(step, runs[first]);
+    size_t last = first;  // of the micro-batches that follow one another
+    std::set<std::string> between, since;
+    for (next = first + 1; next < runs.size() && runs[first].micro_batch >= 0; ++next) {
+      if (runs[next].micro_batch < 0) {
+        since.insert(name(next));
+        continue;
+      }
+      if (name(next) != name(first) || runs[next].micro_batch != runs[last].micro_batch + 1) break;
+      last = next;
+      between.merge(since);
+    }
+    next = last + 1;
+    text += (text.empty() ? "" : ", ") + name(first);
     if (runs[first].micro_batch >= 0) text += fmt::format(" {}", runs[first].micro_batch);
-    if (next > first + 1) text += fmt::format("-{}", runs[next - 1].micro_batch);
+    if (last > first) text += fmt::format("-{}", runs[last].micro_batch);
+    if (!between.empty()) text += fmt::format(" ({})", fmt::join(between, " "));
   }
   return text;
 }

@@ -42,8 +42,9 @@ struct CompiledStep {
   Graph forward;     // the model as written
   std::vector<PassReport> forward_reports;
   /// "step", which is all of it; with accumulation "micro_batch", whose gradients are added to states grad.<name>, and
-  /// "update", which clips them and takes the optimizer's step. No two run at a time; what they share are parameters
-  /// and states of one name, and the arena.
+  /// "update", which clips them and takes the optimizer's step. With slots a micro-batch is one of them, and between
+  /// micro-batches "sum<level>" adds up what is there (autodiff/slots.h). No two run at a time; what they share are
+  /// parameters and states of one name, and the arena.
   /// A stage of a pipeline has "forward", "backward" (or "backward_input" and "backward_weight") and "update".
   std::vector<CompiledGraph> programs;
   std::vector<ScheduledRun> schedule;  // of one optimizer step, in order
@@ -51,7 +52,10 @@ struct CompiledStep {
   /// micro-batch m reads and writes slot m % slots.
   std::map<std::string, int64_t> slots;
 
-  int64_t micro_batches() const;          // that a step takes inputs of
+  int64_t micro_batches() const;  // that a step takes inputs of
+  /// With slots: that of a data rank's run. A rank has consecutive ones, or where the ranks' gradients are added in
+  /// each run (mesh.zero >= 2), a run has.
+  int64_t slot_of(int64_t data_rank, int64_t micro_batch) const;
   int64_t runs_of(size_t program) const;  // in a step
   double seconds() const;                 // predicted for an optimizer step
   double flops() const;                   // of an optimizer step
@@ -61,7 +65,8 @@ struct CompiledStep {
   int64_t total_bytes() const;            // parameters, states, inputs, arena and scratch memory
 };
 
-/// The schedule in a line, micro-batches that follow one another in one word: "micro_batch 0-7, update".
+/// The schedule in a line, micro-batches that follow one another in one word, with what runs between them:
+/// "micro_batch 0-7 (sum0 sum1 sum2), update".
 std::string print_schedule(const CompiledStep& step);
 
 }  // namespace tokamak

@@ -18,6 +18,7 @@ constexpr double kGiB = double(int64_t(1) << 30);
 RunConfig with_batch(RunConfig config, int64_t batch) {
   if (config.train.total_batch == 0) config.train.total_batch = config.train.batch * config.model.context;
   config.train.batch = batch;
+  config.mesh.slots = 0;
   return config;
 }
 

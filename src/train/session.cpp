@@ -45,10 +45,15 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-void add_batch(InputValues& values, const Batch& batch, const float& loss_weight) {
-  values["tokens"] = std::as_bytes(std::span(batch.tokens));
-  values["targets"] = std::as_bytes(std::span(batch.targets));
-  values["documents"] = std::as_bytes(std::span(batch.documents));
+// Of `parts` equal parts of the batch's sequences, the one of this index.
+void add_batch(InputValues& values, const Batch& batch, const float& loss_weight, int64_t part = 0, int64_t parts = 1) {
+  auto part_of = [&](const auto& all) {
+    size_t size = all.size() / size_t(parts);
+    return std::as_bytes(std::span(all).subspan(size_t(part) * size, size));
+  };
+  values["tokens"] = part_of(batch.tokens);
+  values["targets"] = part_of(batch.targets);
+  values["documents"] = part_of(batch.documents);
   values["loss_weight"] = bytes_of(loss_weight);  // what the sum of the batch's losses is multiplied by
 }
 
@@ -62,10 +67,11 @@ void set_inputs(Program& program, const InputValues& values) {
 }
 
 // With which the mean over the batches is the mean over all their targets that count; 0 when none does.
-float loss_weight(std::span<const Batch> batches) {
+// `parts` of each batch have a mean of their own.
+float loss_weight(std::span<const Batch> batches, int64_t parts = 1) {
   int64_t counted = 0;
   for (const Batch& batch : batches) counted += count_targets(batch.targets);
-  return counted > 0 ? float(double(batches.size()) / double(counted)) : 0;
+  return counted > 0 ? float(double(int64_t(batches.size()) * parts) / double(counted)) : 0;
 }
 
 }  // namespace
@@ -152,6 +158,8 @@ StepResult PendingStep::wait() {
   return result;
 }
 
+int64_t Session::data_rank() const { return ranks_ ? ranks_->coordinates()[ranks_->mesh().find(kDataAxis)] : 0; }
+
 StepResult Session::run_step(std::span<const Batch> batches, int64_t step, double lr) {
   return submit_step(batches, step, lr).wait();
 }
@@ -159,12 +167,14 @@ StepResult Session::run_step(std::span<const Batch> batches, int64_t step, doubl
 PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, double lr) {
   TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
   PendingStep pending;
-  float rate = float(lr), weight = config().data.mask_documents ? loss_weight(batches) : 0;
+  int64_t parts = config().mesh.slots > 1 ? config().mesh.slots / micro_batches() : 1;  // of a batch, one a data rank
+  float rate = float(lr), weight = config().data.mask_documents ? loss_weight(batches, parts) : 0;
   for (const ScheduledRun& run : compiled_.schedule) {
     InputValues values{{"lr", bytes_of(rate)}};
-    int32_t rng[2] = {random_seed(config().train.seed), int32_t(step * micro_batches() + run.micro_batch)};
+    int64_t part = parts == 1 ? run.micro_batch : compiled_.slot_of(data_rank(), run.micro_batch);
+    int32_t rng[2] = {random_seed(config().train.seed), int32_t(step * micro_batches() * parts + part)};
     if (run.micro_batch >= 0) {
-      add_batch(values, batches[size_t(run.micro_batch)], weight);
+      add_batch(values, batches[size_t(part / parts)], weight, part % parts, parts);
       values["rng"] = bytes_of(rng);
     }
     set_inputs(program(run.program), values);

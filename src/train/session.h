@@ -92,6 +92,8 @@ class Session {
   int64_t workspace_bytes() const;
 
  private:
+  int64_t data_rank() const;
+
   Platform platform_;
   Backend& backend_;
   const MeshRanks* ranks_;

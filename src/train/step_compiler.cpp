@@ -2,12 +2,15 @@
 
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
+#include "autodiff/slots.h"
 #include "base/error.h"
+#include "config/validate.h"
 #include "graph/rewriter.h"
 #include "model/model.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace tokamak {
 namespace {
@@ -31,6 +34,28 @@ CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassO
   return compile_program(std::move(graph), context, Stage::kStep, observer);
 }
 
+// Slots are said, and the batch is what follows from them. UserError when they do not fit the step.
+RunConfig with_slots(RunConfig config) {
+  int64_t ranks = step_mesh(config.mesh).size(kDataAxis), micro_batches = count_micro_batches(config);
+  int64_t& slots = config.mesh.slots;
+  bool can_have = ranks > 1 && config.mesh.pipe == 1 && std::has_single_bit(uint64_t(ranks * micro_batches));
+  if (slots == 0) slots = can_have ? ranks * micro_batches : 1;
+  if (slots == 1) return config;
+  validate_slots(config, ranks);
+  int64_t sequences = config.train.batch * micro_batches, runs = slots / ranks;
+  if (runs > 1) config.train.total_batch = sequences * config.model.context;
+  config.train.batch = sequences / runs;
+  return config;
+}
+
+Slots slots_of(const RunConfig& config) {
+  Mesh mesh = step_mesh(config.mesh);
+  return {.count = config.mesh.slots,
+          .ranks = {kDataAxis, mesh.size(kDataAxis)},
+          .sums_over_ranks_first = config.mesh.zero >= 2,
+          .other_ranks = mesh.size(kContextAxis) * mesh.size(kTensorAxis)};
+}
+
 // The graph with the parameters that it does not read as they are in `other`.
 Graph with_unread_types(const Graph& graph, const Graph& other) {
   std::vector<std::vector<int>> users = find_users(graph);
@@ -43,6 +68,43 @@ Graph with_unread_types(const Graph& graph, const Graph& other) {
   return rewriter.finish();
 }
 
+// Each run is of one slot: a graph of its own on every data rank.
+CompiledStep compile_slots(CompiledStep out, const Platform& platform, const PassObserver& observer) {
+  const RunConfig& config = out.config;
+  Slots slots = slots_of(config);
+  PassContext context = context_of(config, platform);
+  context.own_inputs = true;
+  Graph graph = forward_graph(slots.runs() == 1 ? "step" : "micro_batch", config.model,
+                              config.train.batch / slots.ranks.size, config.model.context, config.data.mask_documents);
+  out.forward = graph;
+  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+
+  GraphBuilder g(graph);
+  std::optional<LossScaling> scaling = loss_scaling(config);
+  Gradients gradients = append_gradients(g, scaling.has_value());
+  ValueId loss = graph.find_result("loss");
+  graph.remove_results();
+  auto add_program = [&](Graph program) {
+    out.programs.push_back(compile_graph(std::move(program), context, observer));
+  };
+  if (slots.runs() == 1) {
+    append_slot_update(g, gradients, loss, config.optimizer, slots, scaling);
+    add_program(std::move(graph));
+    out.schedule = {{0, 0}};
+    return out;
+  }
+  append_slot(g, gradients, loss, slots);
+  int levels = std::countr_zero(uint64_t(slots.runs()));
+  add_program(graph);
+  for (int level = 0; level < levels; ++level) add_program(partial_sum_graph(graph, level));
+  add_program(slot_update_graph(graph, config.optimizer, slots, scaling));
+  for (int64_t run = 0; run < slots.runs(); ++run) {
+    out.schedule.push_back({0, run});
+    out.schedule.push_back({size_t(1 + std::countr_one(uint64_t(run)))});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<LossScaling> loss_scaling(const RunConfig& config) {
@@ -51,7 +113,9 @@ std::optional<LossScaling> loss_scaling(const RunConfig& config) {
 }
 
 PassContext context_of(const RunConfig& config, const Platform& platform) {
-  PassContext context{platform, resolve(config, platform.target).compile};
+  RunConfig resolved = resolve(config, platform.target);
+  PassContext context{platform, resolved.compile};
+  context.slots = resolved.mesh.slots;
   context.mesh = step_mesh(config.mesh);
   context.zero = config.mesh.zero;
   context.sequence = config.mesh.sequence;
@@ -89,7 +153,7 @@ RunConfig resolve(RunConfig config, const Target& target) {
   }
   if (precision == Precision::kTf32 && target.tf32_flops <= 0) precision = Precision::kFp32;
   config.compile.streams = std::min<int64_t>(config.compile.streams, target.streams);
-  return config;
+  return with_slots(std::move(config));
 }
 
 void require_one_rank(const RunConfig& config) {
@@ -112,6 +176,7 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
   CompiledStep out;
   out.config = resolve(asked, platform.target);
   const RunConfig& config = out.config;
+  if (config.mesh.slots > 1) return compile_slots(std::move(out), platform, observer);
   int64_t micro_batches = count_micro_batches(config);
   PassContext context = context_of(config, platform);
 

@@ -17,7 +17,8 @@ void require_one_rank(const RunConfig& config);
 /// UserError when the mesh has a pipeline: that can be planned (train/pipe_compiler.h), but not be run yet.
 void require_no_pipeline(const RunConfig& config);
 
-/// `auto` becomes what is fastest on the target; tf32 becomes fp32 on a target without units for it, and there are no
+/// `auto` becomes what is fastest on the target; mesh.slots is said, and train.batch is then what one run of all ranks
+/// takes of a step; tf32 becomes fp32 on a target without units for it, and there are no
 /// more streams than the target has.
 RunConfig resolve(RunConfig config, const Target& target);
 

@@ -65,6 +65,24 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
   EXPECT_NO_THROW(validate(config));
 }
 
+TEST(Validate, SlotsMustFitTheStepAndItsRanks) {
+  auto refuses = [](MeshConfig mesh, const std::string& message) {
+    RunConfig config;
+    config.train.batch = 16;
+    config.mesh = mesh;
+    expect_user_error([&] { validate(config); }, {"[mesh.slots] expected a power of two", message});
+  };
+  refuses({.slots = 6}, "got 6; 2, 4, 8, 16, 1 (sums in any order) would fit");
+  refuses({.slots = 32}, "divides the 16 sequences of a step, got 32; 2, 4, 8, 16, 1 (");
+  refuses({.data = 8, .slots = 4},
+          "that 8 data ranks divide, and that divides the 16 sequences of a step, got 4; 8, 16, 1 (");
+  refuses({.data = 3, .slots = 4}, "got 4; 1 (sums in any order) would fit");
+  RunConfig config;  // a batch of 4 sequences
+  config.train.total_batch = 16 * config.model.context;
+  config.mesh = {.data = 8, .slots = 16};
+  EXPECT_NO_THROW(validate(config)) << "train.batch follows from the slots";
+}
+
 TEST(Validate, RangesHoldForStructsBuiltInCode) {
   RunConfig config;
   config.optimizer.beta2 = 1.0;

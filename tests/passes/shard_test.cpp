@@ -52,12 +52,12 @@ const OptimizerConfig kAdamw{.name = "adamw", .eps = 0.05};
 
 // A whole training step.
 Graph step_of(const ModelConfig& model, int64_t batch = 8, bool mask_documents = false,
-              const std::optional<LossScaling>& scaling = {}) {
+              const std::optional<LossScaling>& scaling = {}, const NormPieces& pieces = {}) {
   Graph graph = forward_graph("step", model, batch, model.context, mask_documents);
   GraphBuilder g(graph);
   ValueId loss = graph.find_result("loss");
   Gradients gradients = append_gradients(g, scaling ? scaled_loss(g, loss) : loss);
-  append_update(g, gradients, kAdamw, 1, scaling);
+  append_update(g, gradients, kAdamw, 1, scaling, {}, pieces);
   return graph;
 }
 
@@ -139,6 +139,68 @@ TEST(Shard, ReducesAGradientToWhereItIsUsed) {
     %5 = add(%2, %4) #update : f32[4,4]
     update %2 = %5
   })"));
+}
+
+// A sum that the graph asks for: of the gradients of the ranks' own inputs.
+constexpr const char* kSumOfOwn = R"(graph g {
+    input x = %0 : f32[6,8]
+    input dy = %1 : f32[6,4]
+    state m = %2 : f32[8,4]
+    %3 = matmul(%0, %1) {trans_a=true, trans_b=false} #backward : f32[8,4]
+    %4 = reduce_sum(%1) {dims=[0,1], keep=false} #backward : f32[]
+    %5 = all_reduce(%3) {axis="data", ordered=true, reduction="sum", size=2} #backward : f32[8,4]
+    %6 = add(%2, %5) #update : f32[8,4]
+    update %2 = %6
+    result loss = %4
+  })";
+
+TEST(Shard, PlacesASumOfOwnTermsWhereItsTermsAppear) {
+  Graph whole = shard_graph(test::parse(kSumOfOwn), kTwo, {}, {}, true);
+  EXPECT_EQ(print(whole), canonical(R"(graph g {
+    input x = %0 : f32[6,8]
+    input dy = %1 : f32[6,4]
+    state m = %2 : f32[8,4]
+    %3 = matmul(%0, %1) {trans_a=true, trans_b=false} #backward : f32[8,4]
+    %4 = all_reduce(%3) {axis="data", ordered=true, reduction="sum", size=2} #backward : f32[8,4]
+    %5 = reduce_sum(%1) {dims=[0,1], keep=false} #backward : f32[]
+    %6 = add(%2, %4) #update : f32[8,4]
+    update %2 = %6
+    result loss = %5
+  })"));
+  Graph cut = shard_graph(test::parse(kSumOfOwn), kTwo, {{2, {{"data", 2, 0}}}}, {}, true);
+  EXPECT_EQ(count_ops(cut, "all_reduce"), 0);
+  ASSERT_EQ(cut.nodes()[1].op, &op::reduce_scatter);
+  EXPECT_TRUE(is_ordered(cut.nodes()[1].attrs));
+}
+
+// So that a slot's gradient is complete before it is added to another's.
+TEST(Shard, AddsInOrderAfterAllOtherSums) {
+  Mesh mesh{{{"data", 2}, {"context", 2}}};
+  ArgumentCuts cuts = {{0, {{"context", 2, 0}}}, {1, {{"context", 2, 0}}}};
+  for (bool is_cut : {false, true}) {
+    if (is_cut) cuts[2] = {{"data", 2, 0}, {"context", 2, 0, 2}};
+    std::vector<std::string> axes;
+    Graph share = shard_graph(test::parse(kSumOfOwn), mesh, cuts, {}, true);
+    for (const Node& node : share.nodes())
+      if (node.op->together && num_elements(share.shape(node.outputs[0])) > 1)
+        axes.push_back(node.attrs.get_string("axis"));
+    EXPECT_EQ(axes, (std::vector<std::string>{"context", "data"}));
+  }
+}
+
+TEST(Shard, GathersWhatIsAddedInOrder) {
+  Graph graph = test::parse(R"(graph g {
+    state m = %0 : f32[8,4]
+    %1 = sum_squares(%0) {pieces=4} #update : f32[4]
+    %2 = reduce_sum(%1) {dims=[0], keep=false} #update : f32[]
+    result norm = %2
+  })");
+  ArgumentCuts cuts = {{0, {{"data", 2, 0}}}};
+  Graph ordered = shard_graph(graph, kTwo, cuts, {}, true);
+  EXPECT_EQ(count_ops(ordered, "all_gather"), 1);
+  EXPECT_EQ(count_ops(ordered, "all_reduce"), 0);
+  EXPECT_EQ(ordered.shape(ordered.nodes()[0].outputs[0]), Shape{2});
+  EXPECT_EQ(count_ops(shard_graph(graph, kTwo, cuts), "all_reduce"), 1);
 }
 
 TEST(Shard, RefusesCutsThatCannotBe) {
@@ -254,6 +316,12 @@ TEST(ShardedStep, GathersKeysAndValuesOverContext) {
 }
 
 TEST(ShardedStep, MasksDocuments) { expect_same_step_on_all(step_of(tiny(), 8, true)); }
+
+TEST(ShardedStep, IsTheSameWhenNormsAreAddedInPieces) {
+  Graph step = step_of(tiny(), 8, false, {}, {.most = 4, .others = 2});
+  for (auto [data, context, tensor] : kMeshes)
+    for (int64_t zero : {0, data * context > 1 ? 3 : 0}) expect_same_step(step, mesh_of(data, context, tensor), zero);
+}
 
 // Bytes that a rank sends in a step, by op.
 std::map<std::string_view, double> link_bytes(const Graph& graph) {

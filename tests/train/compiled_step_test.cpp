@@ -49,6 +49,52 @@ TEST(CompiledStep, IsTwoProgramsWithAccumulation) {
                                     update.state_bytes + part.scratch_bytes + update.scratch_bytes);
 }
 
+TEST(CompiledStep, AddsSlotsInATree) {
+  RunConfig config = tiny(8);
+  config.mesh.slots = 8;
+  CompiledStep step = compile_step(config, Target());
+  EXPECT_EQ(print_schedule(step), "micro_batch 0-7 (sum0 sum1 sum2), update");
+  std::string runs;
+  for (const ScheduledRun& run : step.schedule) runs += step.programs[run.program].name().back();
+  EXPECT_EQ(runs, "h0h1h0h2h0h1h0e");
+  EXPECT_EQ(step.micro_batches(), 8);
+}
+
+TEST(CompiledStep, HasSlotsOnSeveralDataRanks) {
+  RunConfig config = tiny(4);
+  EXPECT_EQ(resolve(config, Target()).mesh.slots, 1);
+  config.mesh.data = 2;
+  EXPECT_EQ(resolve(config, Target()).mesh.slots, 8) << "ranks x micro-batches";
+  config = tiny(3);
+  config.mesh.data = 2;
+  EXPECT_EQ(resolve(config, Target()).mesh.slots, 1) << "6 is no power of two";
+}
+
+TEST(CompiledStep, HasTheBatchThatSlotsLeaveToARun) {
+  RunConfig config = tiny(4);  // 8 sequences
+  config.mesh = {.data = 2, .slots = 8};
+  config = resolve(config, Target());
+  EXPECT_EQ(config.train.batch, 2);
+  EXPECT_EQ(count_micro_batches(config), 4);
+  config.mesh.data = 8;
+  config = resolve(config, Target());
+  EXPECT_EQ(config.train.batch, 8);
+  EXPECT_EQ(count_micro_batches(config), 1);
+  EXPECT_EQ(compile_step(config, Target()).programs.size(), 1u);
+}
+
+// Neighbours in the tree are slots of one rank, or of one run where that adds over ranks.
+TEST(CompiledStep, GivesEverySlotToARunOfARank) {
+  RunConfig config = tiny(4);
+  config.mesh = {.data = 2, .zero = 1, .slots = 8};
+  CompiledStep step = compile_step(config, Target());
+  EXPECT_EQ(step.slot_of(0, 3), 3);
+  EXPECT_EQ(step.slot_of(1, 0), 4);
+  step.config.mesh.zero = 2;
+  EXPECT_EQ(step.slot_of(0, 3), 6);
+  EXPECT_EQ(step.slot_of(1, 0), 1);
+}
+
 // As a stage of a pipeline will have it.
 TEST(CompiledStep, PrintsSchedulesOfAnyPrograms) {
   CompiledStep step;

@@ -1,0 +1,85 @@
+// The programs of a step over slots on one rank: what they add, in which order, and what the update makes of it.
+#include "autodiff/slots.h"
+
+#include "config/optimizer_config.h"
+#include "graph/builder.h"
+#include "tests/autodiff/run_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+namespace tokamak::test {
+namespace {
+
+OptimizerConfig plain_sgd() { return {.name = "sgd", .momentum = 0, .weight_decay = 0, .clip = 0}; }
+
+// Runs the programs as a step's schedule does, on gradients and losses that are given, with learning rate 1.
+struct Step {
+  Slots slots;
+  Values values;
+
+  // The loss and the norm.
+  std::vector<double> run(const std::vector<std::vector<double>>& grads) {
+    Graph slot("slot");
+    GraphBuilder g(slot);
+    ValueId p = g.parameter("p", {DType::kF32, {4}});
+    append_slot(g, {{p}, {g.input("in", {DType::kF32, {4}})}}, g.input("in_loss", {DType::kF32, {}}), slots);
+    for (size_t run = 0; run < grads.size(); ++run) {
+      values["in"] = HostTensor({DType::kF32, {4}}, grads[run]);
+      values["in_loss"] = HostTensor({DType::kF32, {}}, {grads[run][0]});
+      run_graph(slot, values);
+      if (run + 1 == grads.size()) break;
+      Graph sum = partial_sum_graph(slot, std::countr_one(run));
+      verify(sum);
+      run_graph(sum, values);
+    }
+    values["lr"] = HostTensor({DType::kF32, {}}, {1});
+    Graph update = slot_update_graph(slot, plain_sgd(), slots, {});
+    verify(update);
+    std::vector<HostTensor> results = run_graph(update, values);
+    return {results[size_t(index_of(update, "loss"))][0], results[size_t(index_of(update, "grad_norm"))][0]};
+  }
+
+  static int index_of(const Graph& graph, std::string_view name) {
+    for (size_t i = 0; i < graph.results().size(); ++i)
+      if (graph.results()[i].name == name) return int(i);
+    return -1;
+  }
+};
+
+TEST(SlotUpdate, TakesTheMeanOfAllSlots) {
+  for (int64_t slots : {2, 4, 8}) {
+    Step step{.slots = {.count = slots}, .values = {}};
+    std::vector<std::vector<double>> grads;
+    for (int64_t s = 0; s < slots; ++s) grads.push_back({double(1 << s), 0, 2, -1});
+    double mean = double((1 << slots) - 1) / double(slots);
+    for (int again = 0; again < 2; ++again) {  // nothing is left of the step before
+      std::vector<double> told = step.run(grads);
+      EXPECT_EQ(told[0], mean) << slots;
+      EXPECT_NEAR(told[1], std::sqrt(mean * mean + 5), 1e-12);
+      EXPECT_EQ(step.values["p"].data, (std::vector<double>{-mean * (again + 1), 0, -2.0 * (again + 1), again + 1.0}));
+    }
+  }
+}
+
+// In f64 (2^53 + 1) + 1 is 2^53, and 2^53 + (1 + 1) is 2^53 + 2.
+TEST(SlotUpdate, AddsInATree) {
+  Step step{.slots = {.count = 4}, .values = {}};
+  double big = 0x1p53;
+  step.run({{big, 1, 1, 0}, {0, 1, 1, 0}, {1, big, 1, 0}, {1, 0, big, 0}});
+  EXPECT_EQ(step.values["p"].data, (std::vector<double>{-(big + 2) / 4, -(big + 2) / 4, -(big + 2) / 4, 0}));
+}
+
+TEST(NormPieces, AreManyWhereRanksMayCut) {
+  NormPieces pieces{.most = 8, .others = 2};
+  EXPECT_EQ(pieces.of(64), 16);
+  EXPECT_EQ(pieces.of(12), 4) << "of 2 x 6, two for each";
+  EXPECT_EQ(pieces.of(7), 1);
+  EXPECT_EQ((NormPieces{.most = 4, .others = 3}.of(24)), 12);
+  EXPECT_EQ((NormPieces{.most = 4, .others = 3}.of(16)), 4);
+}
+
+}  // namespace
+}  // namespace tokamak::test
