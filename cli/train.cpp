@@ -18,6 +18,7 @@
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
+#include "train/check_run.h"
 #include "train/progress.h"
 #include "train/trainer.h"
 
@@ -120,6 +121,7 @@ RunConfig configure(const TrainArguments& arguments) {
   RunConfig config = arguments.run;
   if (!arguments.given.has("model.vocab"))
     config.model.vocab = find_data_vocab(config.data).value_or(config.model.vocab);
+  check_run(config);
   return config;
 }
 

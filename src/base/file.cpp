@@ -233,6 +233,15 @@ void make_folder(const fs::path& path) {
   if (!fs::is_directory(path, error)) file_error("make the folder", path, ENOTDIR);
 }
 
+void check_folder(const fs::path& path) {
+  std::error_code error;
+  fs::path there = fs::absolute(path);
+  while (fs::symlink_status(there, error).type() == fs::file_type::not_found && there.has_relative_path())
+    there = there.parent_path();
+  if (!fs::is_directory(there, error)) file_error("make the folder", path, ENOTDIR);
+  if (::access(there.c_str(), W_OK | X_OK) != 0) file_error("make the folder", path, errno);
+}
+
 void sync_folder(const fs::path& path) {
   FileDescriptor fd = open_file(path, O_RDONLY | O_DIRECTORY, "sync the folder");
   sync_descriptor(fd.get(), path);

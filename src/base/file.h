@@ -119,6 +119,9 @@ void write_shared_file(const std::filesystem::path& path, std::string_view conte
 /// Makes a folder with its parents; it is fine when it exists already.
 void make_folder(const std::filesystem::path& path);
 
+/// UserError where make_folder() would be refused: something on the way is no folder, or nothing may be made there.
+void check_folder(const std::filesystem::path& path);
+
 /// Makes renames and new files inside a folder survive a power cut.
 void sync_folder(const std::filesystem::path& path);
 

@@ -43,6 +43,8 @@ struct Pass {
 /// All passes in the order in which they run.
 std::span<const Pass> pipeline();
 
+/// UserError for a name in compile.disable_passes that no pass has.
+void check_disabled_names(const std::vector<std::string>& names);
 /// Whether compile.disable_passes leaves the pass of that name on.
 bool is_enabled(const PassContext& context, std::string_view pass);
 

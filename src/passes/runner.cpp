@@ -36,15 +36,15 @@ bool belongs(const Pass& pass, Stage stage) {
   return pass.stage == stage;
 }
 
+}  // namespace
+
 void check_disabled_names(const std::vector<std::string>& names) {
   std::vector<std::string> known;
   for (const Pass& pass : pipeline()) known.emplace_back(pass.name);
   for (const std::string& name : names)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      user_error("[disable_passes] expected names of passes, got '{}'{}", name, did_you_mean(name, known));
+      user_error("[compile.disable_passes] expected names of passes, got '{}'{}", name, did_you_mean(name, known));
 }
-
-}  // namespace
 
 bool is_enabled(const PassContext& context, std::string_view pass) {
   const auto& disabled = context.options.disable_passes;

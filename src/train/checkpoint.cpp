@@ -166,6 +166,13 @@ void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint
   if (read_checkpoints(checkpoints).readable.front().path == found->path) keep_last(checkpoints, keep);
 }
 
+std::optional<FoundCheckpoint> peek_checkpoint(const fs::path& out) {
+  Listing listing = read_checkpoints(checkpoints_folder(out));
+  if (listing.readable.empty()) return std::nullopt;
+  const Candidate& newest = listing.readable.front();
+  return FoundCheckpoint{newest.path, newest.record.state, {}};
+}
+
 std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<std::string>* warnings) {
   return find_newest(out, Part::kAll, warnings);
 }

@@ -51,6 +51,9 @@ void repair_checkpoints(const std::filesystem::path& out, const std::optional<Fo
 /// a line in `warnings`. Nothing when there is none at all; UserError when there are some and all are damaged.
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& out, std::vector<std::string>* warnings);
 
+/// The same without looking at its tensors, whose files are not opened and may turn out to be damaged.
+std::optional<FoundCheckpoint> peek_checkpoint(const std::filesystem::path& out);
+
 /// What the user named, for its model alone (the optimizer's file is not looked at): a checkpoint's folder or the link
 /// `latest` (UserError if it is damaged) or a run folder (its newest good one; UserError if it has none).
 FoundCheckpoint open_checkpoint(const std::filesystem::path& path, std::vector<std::string>* warnings);

@@ -18,6 +18,23 @@ constexpr std::string_view kNoChange[] = {"device",          "threads",        "
                                           "data.val_path",   "data.tokenizer", "data.workers", "train.out",
                                           "train.log_every", "train.resume"};
 
+// What a run cannot go on without.
+struct Kept {
+  std::string_view key, why;
+};
+constexpr std::string_view kShapes = "its parameters have that shape";
+constexpr std::string_view kFunction = "another one makes another function of the same parameters";
+constexpr Kept kKept[] = {{"model.family", kFunction},
+                          {"model.layers", kShapes},
+                          {"model.heads", kFunction},
+                          {"model.width", kShapes},
+                          {"model.context", kShapes},
+                          {"model.vocab", kShapes},
+                          {"model.bias", kShapes},
+                          {"model.tie_weights", kShapes},
+                          {"optimizer.name", "its states are of that one"},
+                          {"train.seed", "data order and dropout follow from it"}};
+
 bool may_change_results(std::string_view key) {
   return std::find(std::begin(kNoChange), std::end(kNoChange), key) == std::end(kNoChange);
 }
@@ -44,14 +61,19 @@ std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t 
   return fmt::format("changed since step {}: {}{}", step, list, describe_rate(was, is, step));
 }
 
-void require_same_function(const RunConfig& was, const RunConfig& is) {
-  if (was.model.heads == is.model.heads && was.model.family == is.model.family) return;
-  bool heads = was.model.heads != is.model.heads;
-  user_error(
-      "[train] expected model.{} = {}, with which the run in {} began (other ones make another function of the same "
-      "parameters), got {}; use that, or another --train.out for a new run",
-      heads ? "heads" : "family", heads ? std::to_string(was.model.heads) : was.model.family, is.train.out,
-      heads ? std::to_string(is.model.heads) : is.model.family);
+void require_same_run(const RunConfig& was, const RunConfig& is) {
+  RunConfig old = was, now = is;
+  std::vector<Field> old_fields = fields_of(old), now_fields = fields_of(now);
+  for (size_t i = 0; i < now_fields.size(); ++i) {
+    auto kept = std::find_if(std::begin(kKept), std::end(kKept),
+                             [&](const Kept& setting) { return setting.key == now_fields[i].key; });
+    std::string before = format_value(get(old_fields[i])), after = format_value(get(now_fields[i]));
+    if (kept != std::end(kKept) && before != after)
+      user_error(
+          "[train] expected {} = {}, with which the run in {} began ({}), got {}; use that, or another --train.out for "
+          "a new run",
+          kept->key, before, is.train.out, kept->why, after);
+  }
 }
 
 }  // namespace tokamak

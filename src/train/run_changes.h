@@ -12,7 +12,7 @@ struct RunConfig;
 /// `step` (counted from 0) becomes; empty when nothing differs.
 std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t step);
 
-/// UserError for settings with which the run's parameters, though of the same shapes, would compute another function.
-void require_same_function(const RunConfig& was, const RunConfig& is);
+/// UserError for settings that the run's parameters, states and place in its data do not go on with.
+void require_same_run(const RunConfig& was, const RunConfig& is);
 
 }  // namespace tokamak

@@ -60,14 +60,9 @@ RunConfig config_of(const FoundCheckpoint& found) {
 // The rates behind the choice of a precision are measured anew at every start, but a run must go on as it began.
 RunConfig settle(const RunConfig& asked, const Target& target, const std::optional<FoundCheckpoint>& found) {
   RunConfig config = with_data_vocab(asked);
-  if (found && found->state.seed != config.train.seed)
-    user_error(
-        "[train] expected train.seed = {}, with which the run in {} began (data order and dropout follow from it), got "
-        "{}; use that seed, or another --train.out for a new run",
-        found->state.seed, config.train.out, config.train.seed);
   if (found) {
     RunConfig began = config_of(*found);
-    require_same_function(began, config);
+    require_same_run(began, config);
     if (config.compile.precision == Precision::kAuto) config.compile.precision = began.compile.precision;
     if (config.mesh.slots == 0) config.mesh.slots = began.mesh.slots;
   }

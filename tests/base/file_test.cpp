@@ -175,6 +175,17 @@ TEST(MakeFolder, MakesParentsAndRefusesAFile) {
   expect_user_error([&] { make_folder(folder / "file"); }, {"cannot make the folder", "file"});
 }
 
+TEST(CheckFolder, RefusesWhatCannotBeMadeAndMakesNothing) {
+  TemporaryFolder folder;
+  check_folder(folder / "a/b/c");
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  check_folder(folder.path());
+  write_file_atomic(folder / "file", "");
+  expect_user_error([&] { check_folder(folder / "file"); }, {"cannot make the folder", "not a folder"});
+  expect_user_error([&] { check_folder(folder / "file/x/y"); }, {"file/x/y", "not a folder"});
+  check_folder("a/relative/one");
+}
+
 TEST(MappedFile, ReleasedBytesAreReadAgain) {
   TemporaryFolder folder;
   std::string content;

@@ -1,0 +1,12 @@
+// What configuration and files alone tell of a run that would fail. Tests: tests/errors/cli_early_test.cpp.
+#pragma once
+
+namespace tokamak {
+
+struct RunConfig;
+
+/// Throws the UserErrors that train() would throw later, when a device has been opened and measured: for names, the
+/// folder of the run, its data and tokenizer, and the run that it would go on with. Changes nothing on the disk.
+void check_run(const RunConfig& config);
+
+}  // namespace tokamak

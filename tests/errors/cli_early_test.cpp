@@ -1,0 +1,73 @@
+// Mistakes that configuration and files tell are refused before a device is opened and measured.
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "tests/support/expect_refused.h"
+#include "tests/support/tiny_run.h"
+
+namespace tokamak {
+namespace {
+
+namespace fs = std::filesystem;
+using test::tiny_arguments;
+
+class CliEarly : public testing::Test {
+ protected:
+  void SetUp() override { test::make_tiny_data(folder_.path()); }
+
+  ProgramResult train(const std::vector<std::string>& more) {
+    return run_program(folder_.path(), tiny_arguments("train", more));
+  }
+  // What was measured is the first thing that is said.
+  void expect_refused_early(const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
+    ProgramResult result = train(more);
+    expect_refused(result, pieces);
+    EXPECT_EQ(result.out, "");
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliEarly, FolderThatCannotBeMade) {
+  write_file_quickly(folder_ / "file", "");
+  expect_refused_early({"--train.out=file"}, {"cannot make the folder file", "not a folder"});
+  expect_refused_early({"--train.out=file/run"}, {"cannot make the folder file/run", "not a folder"});
+  expect_refused_early({"--train.out="}, {"[train.out]", "expected a folder"});
+}
+
+TEST_F(CliEarly, Names) {
+  expect_refused_early({"--optimizer.name=adam"}, {"[optimizer.name]", "adamw"});
+  expect_refused_early({"--compile.disable_passes=fuze"}, {"[compile.disable_passes]", "'fuze'", "'fuse'"});
+  expect_refused_early({"--model.family=gpt"}, {"[model.family]", "gpt2"});
+}
+
+TEST_F(CliEarly, Data) {
+  expect_refused_early({"--data.path=text.txt"}, {"[model.vocab]", "text.txt does not tell it", "--data.tokenizer"});
+  expect_refused_early({"--data.path=text.txt", "--model.vocab=300"},
+                       {"expected a tokenizer for the text of text.txt"});
+  expect_refused_early({"--data.tokenizer=nowhere"}, {"[tokenizer]", "nowhere, which does not exist"});
+  expect_refused_early({"--model.vocab=100"}, {"vocabulary is too small for the data"});
+  expect_refused_early({"--model.context=50000"}, {"expected at least 50001 tokens", "lower model.context"});
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
+TEST_F(CliEarly, RunThatDoesNotGoOnSo) {
+  ASSERT_EQ(train({"--train.out=run", "--train.steps=1"}).status, 0);
+  for (auto [setting, value] : {std::pair{"model.layers", "3"},
+                                {"model.heads", "4"},
+                                {"model.width", "64"},
+                                {"model.context", "8"},
+                                {"model.vocab", "400"},
+                                {"model.bias", "false"},
+                                {"model.tie_weights", "false"},
+                                {"optimizer.name", "sgd"},
+                                {"train.seed", "5"}})
+    expect_refused_early(
+        {"--train.out=run", std::string("--") + setting + "=" + value},
+        {std::string("expected ") + setting, "with which the run in run began", "another --train.out"});
+  expect_refused_early({"--train.out=run", "--data.path=data,data"}, {"as many entries of data.path"});
+  EXPECT_EQ(train({"--train.out=run", "--train.steps=2"}).status, 0);
+}
+
+}  // namespace
+}  // namespace tokamak
