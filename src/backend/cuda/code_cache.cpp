@@ -2,11 +2,15 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "base/temporary_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <memory>
 #include <random>
 
 namespace tokamak::cuda {
@@ -35,6 +39,22 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+// What killed processes have left; the files of living ones are locked.
+void remove_leftovers(int folder) {
+  int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // entries owns it
+  std::unique_ptr<DIR, CloseFolder> entries(own < 0 ? nullptr : ::fdopendir(own));
+  if (!entries) return;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    if (without_temporary_ending(entry->d_name) == entry->d_name) continue;
+    FileDescriptor file(::openat(folder, entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(folder, entry->d_name, 0);
+  }
+}
+
 }  // namespace
 
 CodeCache::CodeCache(const std::filesystem::path& folder) {
@@ -45,6 +65,7 @@ CodeCache::CodeCache(const std::filesystem::path& folder) {
     return;
   }
   folder_ = open_own_folder(folder / fmt::format("kernels-{}", ::geteuid()));
+  if (folder_.is_open()) remove_leftovers(folder_.get());
 }
 
 // First the hash of the code, then the code.
@@ -70,6 +91,7 @@ void CodeCache::put(const std::string& name, const std::string& code) const {
   std::string temporary = fmt::format("{}.{:08x}{:08x}.tmp", name, random(), random());
   FileDescriptor file(::openat(folder_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open()) return;
+  ::flock(file.get(), LOCK_EX);  // whoever takes it for a leftover before costs us the entry, no more
   bool written = write_all(file.get(), sha256(code)) && write_all(file.get(), code);
   if (!written || ::renameat(folder_.get(), temporary.c_str(), folder_.get(), name.c_str()) != 0)
     ::unlinkat(folder_.get(), temporary.c_str(), 0);

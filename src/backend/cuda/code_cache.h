@@ -12,7 +12,7 @@ namespace tokamak::cuda {
 class CodeCache {
  public:
   /// Keeps code in `folder`/kernels-<user id>, which is made with mode 0700. Keeps nothing without a folder, and where
-  /// that one is a symbolic link, another user's, or open to others.
+  /// that one is a symbolic link, another user's, or open to others. Removes what killed processes left there.
   explicit CodeCache(const std::filesystem::path& folder);
 
   /// The code of that name; empty when there is none, or it cannot be read, is another user's or is damaged.

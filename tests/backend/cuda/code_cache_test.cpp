@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -120,6 +122,20 @@ TEST(CodeCache, SeveralProcessesMayShareIt) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(own_folder(folder)), {}), 3) << "no temporary file is left";
+}
+
+TEST(CodeCache, RemovesWhatKilledProcessesLeftButNothingOfLivingOnes) {
+  TemporaryFolder folder;
+  CodeCache(folder.path()).put("name", kCode);
+  fs::path dead = own_folder(folder) / "name.0123456789abcdef.tmp",
+           living = own_folder(folder) / "a.00000000ffffffff.tmp";
+  for (const fs::path& path : {dead, living}) write_shared_file(path, "half of a");
+  FileDescriptor writer(::open(living.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
+  CodeCache cache(folder.path());
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(living));
+  EXPECT_EQ(cache.find("name"), kCode);
 }
 
 TEST(CodeCache, ADamagedFileIsNone) {
