@@ -11,6 +11,8 @@
 namespace tokamak {
 namespace {
 
+constexpr int64_t kFirstSteps = 10;  // not counted where the run waits for data
+
 // Gradients that overflow even when scaled down this far are not numbers to begin with.
 constexpr double kLowestLossScale = 1e-4;
 
@@ -91,7 +93,7 @@ StepMetrics StepReporter::take_means() {
 }
 
 void StepReporter::count_time(const StepMetrics& metrics) {
-  if (average_ms_ > 0) {  // not the first step, which waits for files to be opened
+  if (++counted_ > kFirstSteps) {
     total_ms_ += metrics.ms;
     waited_ms_ += metrics.data_wait_ms;
   }

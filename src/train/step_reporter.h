@@ -37,7 +37,8 @@ class StepReporter {
   /// Tells the observer of a step that is recorded; of the means since it was last told, where they are due.
   void show(const StepMetrics& metrics);
 
-  /// Share of the time of steps, but the first, spent waiting for data.
+  /// Share of the time of steps spent waiting for data. Not of the first ones, which wait for files to be opened and
+  /// for batches that are not made ahead yet; so 0 for a run of few steps.
   double data_wait() const { return total_ms_ > 0 ? waited_ms_ / total_ms_ : 0; }
 
  private:
@@ -53,7 +54,8 @@ class StepReporter {
   std::vector<StepMetrics> unshown_;     // steps since the observer was told of means
   int64_t skipped_ = 0;                  // steps up to the last that were not applied
   double average_ms_ = 0;                // of a step; 0: there was none
-  double total_ms_ = 0, waited_ms_ = 0;  // of all steps but the first, and waiting for data in them
+  int64_t counted_ = 0;                  // steps
+  double total_ms_ = 0, waited_ms_ = 0;  // of all steps but the first ones, and waiting for data in them
 };
 
 }  // namespace tokamak

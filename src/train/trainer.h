@@ -21,7 +21,7 @@ struct TrainSummary {
   std::optional<double> bits_per_byte;
   int64_t val_windows = 0;      // that both were measured on,
   int64_t all_val_windows = 0;  // of those that the validation data has
-  double data_wait = 0;         // share of the time of steps, but the first, spent waiting for data
+  double data_wait = 0;         // share of the time of steps, but the first ten, spent waiting for data
 };
 
 /// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good
