@@ -19,7 +19,7 @@ class CliEarly : public testing::Test {
     return run_program(folder_.path(), tiny_arguments("train", more));
   }
   // What was measured is the first thing that is said.
-  void expect_refused_early(const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
+  void expect_refused_early(const std::vector<std::string>& more, std::initializer_list<std::string> pieces) {
     ProgramResult result = train(more);
     expect_refused(result, pieces);
     EXPECT_EQ(result.out, "");
