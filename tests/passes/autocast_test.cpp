@@ -5,6 +5,8 @@
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
+#include <fmt/format.h>
+
 namespace tokamak {
 namespace {
 
