@@ -18,7 +18,6 @@
 #include "config/json.h"
 #include "config/validate.h"
 #include "passes/step_mesh.h"
-#include "train/step_compiler.h"
 
 namespace tokamak {
 namespace {
@@ -112,7 +111,6 @@ bool wants_processes(const RunConfig& config) {
 }  // namespace
 
 void run_on_ranks(const RunConfig& asked, const Work& work) {
-  require_no_pipeline(asked);
   auto variable = [](const char* name) -> const char* { return std::getenv(name); };
   std::optional<RankPlace> place = rank_place(variable);
   bool is_started = place && place->world > 1;
