@@ -56,7 +56,7 @@ TEST(CompiledStep, AddsSlotsInATree) {
   EXPECT_EQ(print_schedule(step), "micro_batch 0-7 (sum0 sum1 sum2), update");
   std::string runs;
   for (const ScheduledRun& run : step.schedule) runs += step.programs[run.program].name().back();
-  EXPECT_EQ(runs, "h0h1h0h2h0h1h0e");
+  EXPECT_EQ(runs, "h0h1h0h2h0h1h0he");
   EXPECT_EQ(step.micro_batches(), 8);
 }
 
