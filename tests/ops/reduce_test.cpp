@@ -34,7 +34,7 @@ std::vector<OpCase> reduce_cases() {
       {"Long", &op::sum_squares, {f32({70001}), f32({3})}},
       {"Pieces", &op::sum_squares, {f32({4, 7}), f32({8}), bf16({12, 1, 3})}, {{"pieces", 4}}},
       {"OnePiece", &op::sum_squares, {f32({3, 5})}, {{"pieces", 1}}},
-      {"LongPieces", &op::sum_squares, {f32({2, 70001}), f32({6})}, {{"pieces", 2}}},
+      {"LongPieces", &op::sum_squares, {bf16({2, 70001}), f32({6})}, {{"pieces", 2}}},
   };
 }
 
