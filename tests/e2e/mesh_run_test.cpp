@@ -102,6 +102,14 @@ TEST_F(MeshRun, GoesOnWithAnotherMesh) {
   expect_same_losses("one", "mesh");
 }
 
+TEST_F(MeshRun, LeavesAModelForOneDevice) {
+  EXPECT_EQ(run("mesh", {"--mesh.tensor=2", "--mesh.data=2"}).status, 0);
+  ProgramResult evaluated = run_program(folder_.path(), {"eval", "mesh"});
+  EXPECT_EQ(evaluated.status, 0) << evaluated.err;
+  ProgramResult text = run_program(folder_.path(), {"generate", "mesh", "--tokens=5"});
+  EXPECT_EQ(text.status, 0) << text.err;
+}
+
 TEST_F(MeshRun, StopsAllRanksAfterTheSameStep) {
   Variable processes("TOKAMAK_RANKS", "processes");
   RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=2", "--train.steps=100000"}));

@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   with_type(piece.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* x = static_cast<const T*>(tensors[piece.tensor]) + piece.begin;
-    bool aligned = reinterpret_cast<uintptr_t>(x) % 16 == 0;
+    bool aligned = reinterpret_cast<uint64_t>(x) % 16 == 0;
     sum = aligned ? sum_of_piece<true>(x, piece.count) : sum_of_piece<false>(x, piece.count);
   });
   sum = sum_of_block(sum, shared);
