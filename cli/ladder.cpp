@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "train/ladder_html.h"
 #include "train/progress.h"
+#include "train/step_compiler.h"
 
 namespace tokamak {
 namespace {
@@ -84,6 +85,7 @@ void write_reports(const LadderArguments& arguments, const LadderReport& report)
 int run_ladder_command(const LadderArguments& arguments) {
   RunConfig config = with_data_vocab(arguments.run);
   // A mistake shows now, not after all that measuring.
+  require_one_rank(config);
   if (!arguments.out.empty()) make_folder(arguments.out);
   if (!arguments.json.empty()) AtomicFile(arguments.json);
   Machine machine = open_machine(config);

@@ -122,7 +122,7 @@ void validate_slots(const RunConfig& config, int64_t data_ranks) {
   user_error(
       "[mesh.slots] expected a power of two that {} data ranks divide, and that divides the {} sequences of a step, "
       "got "
-      "{}; {} would fit",
+      "{}; {} would fit (a run keeps the number that it began with, unless it is given)",
       data_ranks, sequences, slots, list_slots(data_ranks, sequences));
 }
 

@@ -157,12 +157,10 @@ RunConfig resolve(RunConfig config, const Target& target) {
 }
 
 void require_one_rank(const RunConfig& config) {
-  int64_t ranks = step_mesh(config.mesh).num_ranks();
-  if (ranks == 1) return;
-  user_error(
-      "[mesh] expected a mesh of one rank, got one of {}; a step for several can be planned (tokamak explain), but not "
-      "run yet",
-      ranks);
+  Mesh mesh = step_mesh(config.mesh);
+  if (mesh.num_ranks() > 1)
+    user_error("[mesh] expected one rank here, got {}; `tokamak train` trains on a mesh and `tokamak explain` plans it",
+               to_string(mesh));
 }
 
 void require_no_pipeline(const RunConfig& config) {

@@ -11,7 +11,7 @@ namespace tokamak {
 /// Tokens of one optimizer step / tokens of one micro-batch; UserError when they do not divide.
 int64_t count_micro_batches(const RunConfig& config);
 
-/// UserError when the mesh has more ranks: such a step can be planned, but not be run yet.
+/// UserError when the mesh has more ranks: for what runs on one alone.
 void require_one_rank(const RunConfig& config);
 
 /// UserError when the mesh has a pipeline: that can be planned (train/pipe_compiler.h), but not be run yet.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/file.h"
 #include "base/socket.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_folder.h"
@@ -100,6 +101,21 @@ TEST_F(MeshRun, GoesOnWithAnotherMesh) {
   EXPECT_EQ(on.status, 0) << on.err;
   EXPECT_NE(on.out.find("resuming after step 14"), std::string::npos) << on.out;
   expect_same_losses("one", "mesh");
+}
+
+// Parameters and states byte for byte: two ranks, then one, are four ranks that share all of it, and one alone.
+TEST_F(MeshRun, HasTheSameBitsOnAnyNumberOfRanks) {
+  EXPECT_EQ(run("one", {"--mesh.slots=4"}).status, 0);
+  EXPECT_EQ(run("four", {"--mesh.data=4", "--mesh.zero=3"}).status, 0);
+  EXPECT_EQ(run("turns", {"--mesh.data=2", "--mesh.slots=4", "--train.checkpoint_every=7"}).status, 0);
+  std::filesystem::remove_all(folder_ / "turns/checkpoints/step_00000020");
+  ProgramResult on = run("turns");  // the slots are remembered
+  EXPECT_NE(on.out.find("resuming after step 14"), std::string::npos) << on.out << on.err;
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    auto content = [&](const char* out) { return read_file(folder_ / out / "checkpoints/latest" / file); };
+    EXPECT_TRUE(content("one") == content("four")) << file;
+    EXPECT_TRUE(content("one") == content("turns")) << file;
+  }
 }
 
 TEST_F(MeshRun, LeavesAModelForOneDevice) {
