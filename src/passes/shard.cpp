@@ -71,7 +71,7 @@ class Sharder {
 
   void visit(const Node& node) {
     if (node.inputs.empty()) return;  // made where it is read, as much of it as is read
-    if (node.op == &op::all_reduce) return visit_all_reduce(node);
+    if (adds_terms(node)) return visit_all_reduce(node);
     ShardingRule rule = rule_of(node);
     if (rule.sums_inputs) return visit_sum(node);
     std::vector<Way> ways;
@@ -290,6 +290,11 @@ class Sharder {
     stand_for(node.outputs[0], sum);
   }
 
+  // A sum over an axis of the mesh that the graph already asks for; over another one it is an op like others.
+  bool adds_terms(const Node& node) const {
+    return node.op == &op::all_reduce && mesh_.size(node.attrs.get_string("axis")) > 1;
+  }
+
   // Its inputs are terms already: they are added where the sum should lie.
   void visit_all_reduce(const Node& node) {
     if (shares_.has(node.outputs[0])) return;  // where its input appeared
@@ -407,8 +412,7 @@ class Sharder {
     for (ValueId output : node.outputs) {
       const std::vector<int>& users = users_[size_t(output)];
       for (int user : users)
-        if (Node sum = whole_.nodes()[size_t(user)]; sum.op == &op::all_reduce && sum.inputs.size() == 1)
-          visit_all_reduce(sum);
+        if (Node sum = whole_.nodes()[size_t(user)]; adds_terms(sum) && sum.inputs.size() == 1) visit_all_reduce(sum);
       bool is_gradient = std::any_of(users.begin(), users.end(),
                                      [&](int user) { return whole_.nodes()[size_t(user)].phase == Phase::kUpdate; });
       if (!is_gradient) continue;

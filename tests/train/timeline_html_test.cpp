@@ -26,6 +26,7 @@ std::string page(int64_t data, int64_t tensor) {
   config.train.total_batch = 2 * 8 * 32;
   config.mesh.data = data;
   config.mesh.tensor = tensor;
+  config.mesh.slots = 1;
   Target target;
   target.streams = 2;
   return timeline_html(compile_step(config, target), target);
