@@ -14,7 +14,7 @@ std::vector<int64_t> place_attr(const Attrs& attrs) {
 
 ValueType rng_type(const Attrs& attrs) { return {DType::kI32, {2 + int64_t(place_attr(attrs).size() / 2)}}; }
 
-ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, const Shape& share, std::span<const PlacedCut> cuts) {
+ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, Shape share, std::span<const PlacedCut> cuts) {
   // Of two cuts of one dim the one within the other is undone first; what lies left of a dim does not matter to it.
   std::vector<PlacedCut> order(cuts.begin(), cuts.end());
   std::sort(order.begin(), order.end(), [](const PlacedCut& a, const PlacedCut& b) {

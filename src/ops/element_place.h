@@ -20,8 +20,9 @@ std::vector<int64_t> place_attr(const Attrs& attrs);
 /// Type of rng for a node with these attributes: i32[2] and more.
 ValueType rng_type(const Attrs& attrs);
 
-/// Sets `place` for a share of this shape, whose dims are the factors of the cuts, and returns the rng for it.
-ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, const Shape& share, std::span<const PlacedCut> cuts);
+/// Sets `place` for a share of this shape, whose dims are the factors of the cuts, and returns the rng for it. (A copy
+/// of the shape: graph and attributes change.)
+ValueId place_share(GraphBuilder& g, Attrs& attrs, ValueId rng, Shape share, std::span<const PlacedCut> cuts);
 
 /// `place` of the elements of matrices, given that of the matrices.
 std::vector<int64_t> place_of_elements(std::vector<int64_t> place, int64_t matrix_size);

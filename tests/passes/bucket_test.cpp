@@ -59,7 +59,8 @@ TEST(Bucket, GradientsGoWithTheLastOfThem) {
 TEST(Bucket, HoldsSoManyBytesAndLeavesAloneWhatIsLarger) {
   auto sizes = [](int64_t bytes) {
     std::vector<size_t> sizes;
-    for (const Node& node : parse(bucketed(kGradients, bytes)).nodes())
+    Graph graph = parse(bucketed(kGradients, bytes));
+    for (const Node& node : graph.nodes())
       if (node.op == &op::all_reduce) sizes.push_back(node.inputs.size());
     return sizes;
   };
