@@ -34,7 +34,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-LocalRanks::LocalRanks(int world, int port, const std::string& token) {
+void LocalRanks::start(int world, int port, const std::string& token) {
   std::vector<std::string> arguments = own_arguments();
   std::vector<char*> argv = pointers(arguments);
   argv.push_back(nullptr);

@@ -10,12 +10,14 @@ namespace tokamak {
 
 class LocalRanks {
  public:
-  /// Starts this program again, with the same arguments, for each rank but 0. They join the store at `port`.
-  LocalRanks(int world, int port, const std::string& token);
+  LocalRanks() = default;
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
   /// Waits for them for some seconds, then ends them.
   ~LocalRanks();
+
+  /// Starts this program again, with the same arguments, for each rank but 0. They join the store at `port`.
+  void start(int world, int port, const std::string& token);
 
  private:
   std::vector<pid_t> processes_;

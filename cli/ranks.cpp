@@ -96,8 +96,8 @@ void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& wor
         "several machines with torchrun, mpirun or srun",
         ranks, to_string(mesh), cuda::device_count());
   RankPlace place{.launcher = "tokamak", .world = ranks, .host = "127.0.0.1", .token = random_nonce()};
-  std::optional<LocalRanks> others;
-  Rendezvous rendezvous(place, kStartSeconds, [&](int port) { others.emplace(ranks, port, place.token); });
+  LocalRanks others;
+  Rendezvous rendezvous(place, kStartSeconds, [&](int port) { others.start(ranks, port, place.token); });
   run_and_tell(rendezvous.store(),
                [&] { run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, work); });
 }

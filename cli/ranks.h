@@ -18,7 +18,6 @@ struct RankWork {
   const RunConfig& config;  // with the sizes of its mesh
   const Machine& machine;
   const MeshRanks* ranks;  // null: one rank
-  bool leads() const { return !ranks || ranks->rank() == 0; }
 };
 
 /// Runs `work` on every rank of config.mesh that belongs to this process: on the CPU ranks are threads, on GPUs other

@@ -146,7 +146,7 @@ int run_train(const TrainArguments& arguments) {
   run_on_ranks(configure(arguments), [&](const RankWork& rank) {
     const Machine& machine = rank.machine;
     auto requested = [&] { return stop.requested(); };
-    if (!rank.leads()) {
+    if (!leads(rank.ranks)) {
       Silence silence;
       train(rank.config, machine.platform, *machine.backend, silence, requested, rank.ranks);
       return;

@@ -12,8 +12,8 @@
 namespace tokamak {
 namespace {
 
-// A kernel of the backend for a node that is in no plan.
-class InnerKernel {
+// A kernel of the backend for a node that is in no plan, of one input.
+class InnerKernel : public Kernel {
  public:
   InnerKernel(Backend& backend, int stream, const ValueType& x,
               const std::function<ValueId(GraphBuilder&, ValueId x)>& append) {
@@ -21,9 +21,11 @@ class InnerKernel {
     append(g, g.input("x", x));
     kernel_ = backend.compile_on(stream, graph_, graph_.nodes().back());
   }
-  int64_t workspace_bytes() const { return kernel_->workspace_bytes(); }
-  void use_workspace(void* memory) { kernel_->use_workspace(memory); }
-  void run(const void* from, void* to) { kernel_->run({&from, 1}, {&to, 1}); }
+  int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+  void use_workspace(void* memory) override { kernel_->use_workspace(memory); }
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
+    kernel_->run(inputs.first(1), outputs);
+  }
 
  private:
   Graph graph_{"inner"};
@@ -85,7 +87,7 @@ class CollectiveKernel : public Kernel {
   }
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
     for (size_t i = 0; i < operands_.size(); ++i)
-      if (operands_[i].pack) operands_[i].pack->run(inputs[i], operands_[i].packed);
+      if (operands_[i].pack) run_one(*operands_[i].pack, inputs[i], operands_[i].packed);
     if (ordered_) return add_in_order(inputs, outputs);
     axis_.together([&] {
       for (size_t i = 0; i < operands_.size(); ++i) {
@@ -94,11 +96,12 @@ class CollectiveKernel : public Kernel {
       }
     });
     for (size_t i = 0; i < operands_.size(); ++i)
-      if (operands_[i].unpack) operands_[i].unpack->run(operands_[i].received, outputs[i]);
+      if (operands_[i].unpack) run_one(*operands_[i].unpack, operands_[i].received, outputs[i]);
   }
 
  private:
   static constexpr int64_t kAlignment = 256;
+  static void run_one(Kernel& kernel, const void* from, void* to) { kernel.run({&from, 1}, {&to, 1}); }
   static int64_t packed_bytes(const Operand& x) { return x.pack ? round_up(num_bytes(x.from), kAlignment) : 0; }
   static int64_t received_bytes(const Operand& x) { return x.unpack ? round_up(num_bytes(x.to), kAlignment) : 0; }
 
@@ -121,20 +124,6 @@ class CollectiveKernel : public Kernel {
   Communicator& axis_;
   std::vector<Operand> operands_;
   std::optional<Ordered> ordered_;
-};
-
-// A rank's part of what it has: a slice at its place.
-class PartKernel : public Kernel {
- public:
-  explicit PartKernel(std::unique_ptr<InnerKernel> slice) : slice_(std::move(slice)) {}
-  int64_t workspace_bytes() const override { return slice_->workspace_bytes(); }
-  void use_workspace(void* memory) override { slice_->use_workspace(memory); }
-  void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
-    slice_->run(inputs[0], outputs[0]);
-  }
-
- private:
-  std::unique_ptr<InnerKernel> slice_;
 };
 
 class Maker {
@@ -201,15 +190,15 @@ class Maker {
     return make_swap(backend_, stream_, whole.dtype, p.parts, p.outer, p.inner);
   }
 
+  // A rank's part of what it has: a slice at its place.
   std::unique_ptr<Kernel> make_part() const {
     const Argument* input = graph_.argument_of(node_.inputs[1]);
     std::optional<int32_t> coordinate = input ? ranks_.coordinate_of(*input) : std::nullopt;
     TOKAMAK_CHECK(coordinate, "part of a place that is none on the mesh");
     const ValueType& whole = graph_.type(node_.inputs[0]);
     DimParts p = parts_of(whole.shape, cut_dim(node_.attrs), size_);
-    return std::make_unique<PartKernel>(
-        std::make_unique<InnerKernel>(backend_, stream_, ValueType{whole.dtype, {p.outer, p.parts, p.inner}},
-                                      [&](GraphBuilder& g, ValueId x) { return slice(g, x, 1, *coordinate, 1); }));
+    return std::make_unique<InnerKernel>(backend_, stream_, ValueType{whole.dtype, {p.outer, p.parts, p.inner}},
+                                         [&](GraphBuilder& g, ValueId x) { return slice(g, x, 1, *coordinate, 1); });
   }
 
   const MeshRanks& ranks_;

@@ -31,4 +31,7 @@ class MeshRanks {
   std::vector<std::unique_ptr<Communicator>> axes_;  // null: of one rank
 };
 
+/// Whether this is the rank that writes files, speaks, and decides what only one can; null: one rank.
+inline bool leads(const MeshRanks* ranks) { return !ranks || ranks->rank() == 0; }
+
 }  // namespace tokamak

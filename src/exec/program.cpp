@@ -7,7 +7,6 @@
 #include "plan/memory.h"  // value_name
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 namespace tokamak {
@@ -126,11 +125,9 @@ void Program::set_input(std::string_view name, const void* from, int64_t bytes) 
   TOKAMAK_CHECK(bytes == num_bytes({type.dtype, whole}), "no input '{}' of {} bytes", name, bytes);
   if (cuts.empty()) return backend_.copy_in(address(value), from, bytes);
   TOKAMAK_CHECK(ranks_, "a step of several ranks was given to one");
-  int64_t size = dtype_bytes(type.dtype);
   std::vector<std::byte> share(size_t(num_bytes(type)));
-  for (const PartRun& run : part_runs(whole, cuts, ranks_->mesh(), ranks_->coordinates()))
-    std::memcpy(share.data() + run.part * size, static_cast<const std::byte*>(from) + run.whole * size,
-                size_t(run.count * size));
+  copy_runs(part_runs(whole, cuts, ranks_->mesh(), ranks_->coordinates()), dtype_bytes(type.dtype),
+            static_cast<const std::byte*>(from), share.data());
   backend_.copy_in(address(value), share.data(), int64_t(share.size()));
 }
 

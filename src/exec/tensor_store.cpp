@@ -109,8 +109,7 @@ void TensorStore::write_share(const std::string& name, const void* whole) {
   std::vector<PartRun> runs = share(name);
   if (runs.size() == 1) return write(name, from + runs[0].whole * size, runs[0].count * size);
   std::vector<std::byte> part(size_t(num_bytes(tensor.type)));
-  for (const PartRun& run : runs)
-    std::memcpy(part.data() + run.part * size, from + run.whole * size, size_t(run.count * size));
+  copy_runs(runs, size, from, part.data());
   write(name, part.data(), int64_t(part.size()));
 }
 

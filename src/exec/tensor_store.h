@@ -37,7 +37,7 @@ class TensorStore {
   void read(const std::string& name, void* to, int64_t bytes) const;
 
   /// Whether this is the rank that reads and writes files for all.
-  bool leads() const { return !ranks_ || ranks_->rank() == 0; }
+  bool leads() const { return tokamak::leads(ranks_); }
   /// Where the elements of what is stored lie in the tensor of its global shape, padding left out: it comes last.
   std::vector<PartRun> share(const std::string& name) const;
   /// This rank's share, from the whole tensor of its global shape in host memory.

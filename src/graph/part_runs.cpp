@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tokamak {
 namespace {
@@ -58,6 +59,11 @@ std::vector<PartRun> part_runs(const Shape& whole, const std::vector<Cut>& cuts,
     part += run.count;
   }
   return runs;
+}
+
+void copy_runs(const std::vector<PartRun>& runs, int64_t size, const std::byte* whole, std::byte* part) {
+  for (const PartRun& run : runs)
+    std::memcpy(part + run.part * size, whole + run.whole * size, size_t(run.count * size));
 }
 
 }  // namespace tokamak

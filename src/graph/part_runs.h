@@ -4,6 +4,7 @@
 #include "graph/layout.h"
 #include "graph/mesh.h"
 
+#include <cstddef>
 #include <vector>
 
 namespace tokamak {
@@ -20,5 +21,8 @@ struct PartRun {
 /// must be divided by the cuts (can_cut), whose axes must be the mesh's.
 std::vector<PartRun> part_runs(const Shape& whole, const std::vector<Cut>& cuts, const Mesh& mesh,
                                const std::vector<int64_t>& coordinates);
+
+/// Copies those elements, of `size` bytes each, out of the whole.
+void copy_runs(const std::vector<PartRun>& runs, int64_t size, const std::byte* whole, std::byte* part);
 
 }  // namespace tokamak

@@ -18,8 +18,6 @@ namespace tokamak {
 
 using nlohmann::json;
 
-bool leads(const MeshRanks* ranks) { return !ranks || ranks->rank() == 0; }
-
 void meet(const MeshRanks* ranks) {
   if (ranks) ranks->world().exchange("");
 }

@@ -13,9 +13,6 @@ struct RunConfig;
 struct Target;
 struct Tuning;
 
-/// Whether this is the rank that writes files, speaks, and decides what only one can.
-bool leads(const MeshRanks* ranks);
-
 /// Returns when all ranks are here.
 void meet(const MeshRanks* ranks);
 

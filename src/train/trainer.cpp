@@ -310,7 +310,7 @@ class Trainer {
   }
 
   void show_sample() {
-    if (ranks_ && cuts_parameters(session_.store()))
+    if (cuts_parameters(session_.store()))
       queue_.run([&] { copy_parameters(session_.store(), generator_ ? &generator_->weights() : nullptr); });
     if (!generator_) return;
     std::vector<int32_t> start = data_.sample_prompt(), tokens;
