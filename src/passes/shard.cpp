@@ -3,31 +3,25 @@
 #include "base/error.h"
 #include "graph/node_error.h"
 #include "ops/collective.h"
-#include "ops/generate.h"
 #include "ops/pointwise.h"
-#include "ops/sharding_rules.h"
+#include "passes/choose_way.h"
 #include "passes/eliminate_dead.h"
 #include "passes/merge_duplicates.h"
 #include "passes/seed_cuts.h"
 #include "passes/shares.h"
 #include "passes/wanted_cuts.h"
-#include "passes/ways_to_cut.h"
+#include "passes/whole_graph.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace tokamak {
 namespace {
 
-// Gathering a parameter over an axis that is there to divide it costs as much as so many other values.
-constexpr double kKeepParameterCut = 1000;
-
 class Sharder {
  public:
   Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums, bool ordered)
-      : mesh_(mesh), ordered_(ordered), whole_(graph), append_whole_(whole_), to_(graph.name()), g_(to_),
-        shares_(mesh, g_), users_(find_users(graph)), escaping_(find_escaping(graph)),
-        wanted_(find_wanted(graph, mesh, cuts)) {
+      : mesh_(mesh), source_(graph), to_(graph.name()), g_(to_), shares_(mesh, g_),
+        wanted_(find_wanted(graph, mesh, cuts)), chooser_(source_, shares_, wanted_, mesh, ordered) {
     for (const auto& [value, of_sum] : sums) wanted_[value] = placements_of(of_sum, mesh);
     for (const Argument& argument : graph.arguments()) add_argument(argument, cuts);
   }
@@ -66,17 +60,16 @@ class Sharder {
     if (phase == phase_) return;
     phase_ = phase;
     for (const auto& [argument, share] : given_)
-      if (is_parameter(argument)) shares_.set(argument, {share});
+      if (source_.is_parameter(argument)) shares_.set(argument, {share});
   }
 
   void visit(const Node& node) {
     if (node.inputs.empty()) return;  // made where it is read, as much of it as is read
     if (adds_terms(node)) return visit_all_reduce(node);
-    ShardingRule rule = rule_of(node);
+    ShardingRule rule = source_.rule_of(node);
     if (rule.sums_inputs) return visit_sum(node);
-    std::vector<Way> ways;
-    for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) ways.push_back(choose_way(node, rule, axis, ways));
-    if (node.op->fusion == Fusion::kComposite && would_gather(node, rule, ways)) return visit_decomposed(node);
+    std::vector<Way> ways = chooser_.choose(node, rule);
+    if (node.op->fusion == Fusion::kComposite && chooser_.would_gather(node, rule, ways)) return visit_decomposed(node);
     emit(node, rule, ways);
     if (node.op->fusion == Fusion::kView) view_all_shares(node, rule);
   }
@@ -95,98 +88,6 @@ class Sharder {
       Placements at = by_axis([&](size_t axis) { return can ? output_of(rule, ways[axis], 0) : Placement{}; });
       if (can && shares_.find(node.outputs[0], at) == kNoValue) emit(node, rule, ways);
     }
-  }
-
-  ShardingRule rule_of(const Node& node) const {
-    std::vector<ValueType> types;
-    for (ValueId output : node.outputs) types.push_back(whole_.type(output));
-    return sharding_rule(spec_of(whole_, node), types);
-  }
-
-  // ---- Choosing a way ----
-
-  // The cheapest of: along what an input is cut already, along what is wanted of an input that is a term or of an
-  // output, on terms of sums, all on every rank.
-  Way choose_way(const Node& node, const ShardingRule& rule, size_t axis, const std::vector<Way>& before) const {
-    std::vector<Way> candidates;
-    auto propose = [&](const OperandFactors& operand, const Placement& placement) {
-      FactorCut cut = cut_of(rule, operand, placement, mesh_.axes[axis].size);
-      if (cut.factor < 0 || !can_cut_too(rule, cut, axis, before, mesh_)) return;
-      if (rule.factors[size_t(cut.factor)].rest == Factor::Rest::kSame || may_add_over(node, axis))
-        candidates.push_back({.cut = cut});
-    };
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (!is_made_where_read(node.inputs[i]) && !is_to_be_gathered(node, node.inputs[i], axis))
-        for (const Placed& share : shares_.of(node.inputs[i]))
-          propose(rule.inputs[i], share.at[axis].is_term() ? wanted(node.inputs[i])[axis] : share.at[axis]);
-    for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted(node.outputs[o])[axis]);
-    for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
-    candidates.emplace_back();
-    auto cost = [&](const Way& way) { return cost_of(node, rule, way, axis); };
-    return *std::min_element(candidates.begin(), candidates.end(),
-                             [&](const Way& a, const Way& b) { return cost(a) < cost(b); });
-  }
-
-  bool may_add_over(const Node& node, size_t axis) const {
-    return !ordered_ || node.phase != Phase::kUpdate || keeps_parameters_cut(mesh_.axes[axis].name);
-  }
-
-  // A parameter that ZeRO cuts does not say how the work is cut: that is for what it meets.
-  bool is_to_be_gathered(const Node& node, ValueId input, size_t axis) const {
-    return node.phase != Phase::kUpdate && is_parameter(input) && !keeps_parameters_cut(mesh_.axes[axis].name);
-  }
-
-  // Bytes that have to be sent for the inputs to lie as they must, and the outputs as is wanted of them.
-  double cost_of(const Node& node, const ShardingRule& rule, const Way& way, size_t axis) const {
-    double cost = 0;
-    for (size_t i = 0; i < node.inputs.size(); ++i) cost += cost_to_have(node.inputs[i], axis, input_of(rule, way, i));
-    for (size_t o = 0; o < node.outputs.size(); ++o) {
-      ValueId output = node.outputs[o];
-      Placement given = output_of(rule, way, o);
-      if ((given.is_term() && !may_be_added_on(output)) || is_updated(output))
-        cost += move_cost(given, wanted(output)[axis], double(num_bytes(whole_.type(output))), mesh_.axes[axis].size);
-    }
-    return cost;
-  }
-
-  // Whether all that reads the value is linear in it and others: of several sums over ranks that may make one.
-  bool may_be_added_on(ValueId value) const {
-    if (size_t(value) >= users_.size() || escaping_[size_t(value)]) return false;
-    return std::all_of(users_[size_t(value)].begin(), users_[size_t(value)].end(), [&](int user) {
-      const Node& node = whole_.nodes()[size_t(user)];
-      ShardingRule rule = rule_of(node);
-      return std::any_of(rule.linear.begin(), rule.linear.end(), [](const auto& set) { return set.size() > 1; });
-    });
-  }
-
-  double cost_to_have(ValueId value, size_t axis, const Placement& to) const {
-    double least = std::numeric_limits<double>::infinity();
-    if (is_made_where_read(value)) return to.is_term() ? least : 0;
-    const MeshAxis& along = mesh_.axes[axis];
-    double unwanted = is_parameter(value) && keeps_parameters_cut(along.name) ? kKeepParameterCut : 1;
-    for (const Placed& share : shares_.of(value)) {
-      double cost = move_cost(share.at[axis], to, double(num_bytes(whole_.type(value))), along.size);
-      least = std::min(least, share.at[axis].is_cut() ? cost * unwanted : cost);
-    }
-    return least;
-  }
-
-  // Whether a large input would have to be gathered because the op needs all of a dim that is cut.
-  bool would_gather(const Node& node, const ShardingRule& rule, const std::vector<Way>& ways) const {
-    int64_t largest = 0;
-    for (ValueId input : node.inputs) largest = std::max(largest, num_elements(whole_.shape(input)));
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) {
-        if (num_elements(whole_.shape(node.inputs[i])) < largest) continue;
-        if (is_made_where_read(node.inputs[i]) || input_of(rule, ways[axis], i).is_cut()) continue;
-        auto is_gathered = [&](const Placed& share) {
-          return share.at[axis].is_cut() &&
-                 cut_of(rule, rule.inputs[i], share.at[axis], mesh_.axes[axis].size).factor < 0;
-        };
-        const std::vector<Placed>& known = shares_.of(node.inputs[i]);
-        if (std::all_of(known.begin(), known.end(), is_gathered)) return true;
-      }
-    return false;
   }
 
   // ---- Appending nodes ----
@@ -237,13 +138,12 @@ class Sharder {
   // As what it is made of, which allows more ways.
   void visit_decomposed(const Node& node) {
     auto first = whole_.nodes().size();
-    append_whole_.append_like(node);
-    std::vector<ValueId> outputs = node.op->decompose(append_whole_, node, node.inputs);
+    source_.append().append_like(node);
+    std::vector<ValueId> outputs = node.op->decompose(source_.append(), node, node.inputs);
     std::vector<bool> needed(size_t(whole_.num_values()), false);
     for (size_t o = 0; o < outputs.size(); ++o) {
       ValueId output = node.outputs[o];
-      bool is_original = size_t(output) < users_.size();
-      needed[size_t(outputs[o])] = !is_original || !users_[size_t(output)].empty() || escaping_[size_t(output)];
+      needed[size_t(outputs[o])] = !source_.came(output) || source_.is_needed(output);
     }
     for (size_t n = whole_.nodes().size(); n-- > first;) {
       const Node& inner = whole_.nodes()[n];
@@ -271,17 +171,17 @@ class Sharder {
       groups[is_cut].push_back(i);
     }
     ValueId sum = kNoValue;
-    append_whole_.append_like(node);
+    source_.append().append_like(node);
     for (const auto& [is_cut, group] : groups) {
       std::vector<ValueId> of_whole, of_share;
       for (size_t i : group) of_whole.push_back(node.inputs[i]), of_share.push_back(terms[i].value);
-      ValueId value = append_whole_.add1(*node.op, of_whole, node.attrs);
+      ValueId value = source_.append().add1(*node.op, of_whole, node.attrs);
       Placements at = by_axis([&, &cut = is_cut](size_t axis) {
         return cut[axis] ? Placement{.kind = Placement::Kind::kSum} : Placement{};
       });
       shares_.add(value, {g_.add1(*node.op, of_share, node.attrs), at});
       if (sum != kNoValue) {
-        value = add(append_whole_, sum, value);
+        value = add(source_.append(), sum, value);
         Node addition = whole_.nodes().back();
         visit(addition);
       }
@@ -313,29 +213,11 @@ class Sharder {
   // ---- Values ----
 
   void stand_for(ValueId value, ValueId other) {
-    if (is_made_where_read(other))
-      made_as_[value] = origin(other);
+    if (source_.is_made_where_read(other))
+      source_.make_as(value, other);
     else
       shares_.set(value, shares_.of(other));
   }
-  ValueId origin(ValueId value) const {
-    auto found = made_as_.find(value);
-    return found == made_as_.end() ? value : found->second;
-  }
-  // Values of no inputs are not sent: each rank makes what it needs.
-  bool is_made_where_read(ValueId value) const {
-    int producer = whole_.producer(origin(value));
-    return producer >= 0 && whole_.nodes()[size_t(producer)].inputs.empty();
-  }
-  bool is_parameter(ValueId value) const {
-    const Argument* argument = whole_.argument_of(value);
-    return argument && argument->kind == Argument::Kind::kParameter;
-  }
-  bool is_updated(ValueId value) const {
-    const auto& updates = whole_.updates();
-    return std::any_of(updates.begin(), updates.end(), [&](const Update& update) { return update.value == value; });
-  }
-
   template <typename At>
   Placements by_axis(const At& at) const {
     Placements all;
@@ -345,7 +227,8 @@ class Sharder {
   Placements whole_placement() const { return Placements(mesh_.axes.size()); }
 
   ValueId get(ValueId value, const Placements& to) {
-    if (shares_.find(value, to) == kNoValue && (is_made_where_read(value) || is_a_part_of_what_is_whole(value, to)))
+    if (shares_.find(value, to) == kNoValue &&
+        (source_.is_made_where_read(value) || is_a_part_of_what_is_whole(value, to)))
       make(value, to);
     return shares_.get(value, to, num_bytes(whole_.type(value)));
   }
@@ -356,12 +239,12 @@ class Sharder {
     int producer = whole_.producer(value);
     if (producer < 0 || whole_.nodes()[size_t(producer)].op->fusion != Fusion::kPointwise) return false;
     const Node& node = whole_.nodes()[size_t(producer)];
-    ShardingRule rule = rule_of(node);
+    ShardingRule rule = source_.rule_of(node);
     std::vector<Way> ways = ways_to_make(rule, to);
     for (size_t axis = 0; axis < to.size(); ++axis) {
       if (output_of(rule, ways[axis], 0) != to[axis]) return false;
       for (size_t i = 0; i < node.inputs.size(); ++i)
-        if (cost_to_have(node.inputs[i], axis, input_of(rule, ways[axis], i)) != 0) return false;
+        if (chooser_.cost_to_have(node.inputs[i], axis, input_of(rule, ways[axis], i)) != 0) return false;
     }
     return true;
   }
@@ -378,16 +261,16 @@ class Sharder {
 
   // As much of a value as that; all of it where its rule has no such cut.
   void make(ValueId value, const Placements& to) {
-    Node node = whole_.nodes()[size_t(whole_.producer(origin(value)))];
+    Node node = source_.made_by(value);
     node.outputs = {value};
     node.phase = g_.phase();
-    ShardingRule rule = rule_of(node);
+    ShardingRule rule = source_.rule_of(node);
     emit(node, rule, ways_to_make(rule, to));
   }
 
   // A share that is no term of a sum or a maximum: the smallest there is, or else one that is made as is wanted.
   Placed settled(ValueId value) {
-    if (is_made_where_read(value)) return {get(value, whole_placement()), whole_placement()};
+    if (source_.is_made_where_read(value)) return {get(value, whole_placement()), whole_placement()};
     const Placed* best = nullptr;
     for (const Placed& share : shares_.of(value)) {
       bool has_terms = std::any_of(share.at.begin(), share.at.end(), [](const Placement& p) { return p.is_term(); });
@@ -395,7 +278,7 @@ class Sharder {
         best = &share;
     }
     if (best) return *best;
-    Placements to = shares_.of(value)[0].at, want = wanted(value);
+    Placements to = shares_.of(value)[0].at, want = chooser_.wanted(value);
     for (Placement& placement : to)
       if (placement.is_term()) placement = {};
     for (size_t axis = 0; axis < to.size(); ++axis) {
@@ -410,7 +293,7 @@ class Sharder {
   void settle_gradients(const Node& node) {
     if (node.phase == Phase::kUpdate) return;
     for (ValueId output : node.outputs) {
-      const std::vector<int>& users = users_[size_t(output)];
+      const std::vector<int>& users = source_.users(output);
       for (int user : users)
         if (Node sum = whole_.nodes()[size_t(user)]; adds_terms(sum) && sum.inputs.size() == 1) visit_all_reduce(sum);
       bool is_gradient = std::any_of(users.begin(), users.end(),
@@ -421,28 +304,20 @@ class Sharder {
     }
   }
 
-  Placements wanted(ValueId value) const {
-    auto found = wanted_.find(value);
-    return found == wanted_.end() ? whole_placement() : found->second;
-  }
-
   ValueId at_end(ValueId value, const Placements& to) {
     if (int producer = whole_.producer(value); producer >= 0) g_.append_like(whole_.nodes()[size_t(producer)]);
     return get(value, to);
   }
 
   const Mesh& mesh_;
-  bool ordered_;
-  Graph whole_;  // the graph, and behind it what was decomposed
-  GraphBuilder append_whole_;
+  WholeGraph source_;
+  const Graph& whole_ = source_.graph();
   Graph to_;
   GraphBuilder g_;
   Shares shares_;
-  std::vector<std::vector<int>> users_;  // of the values of the graph as it came,
-  std::vector<bool> escaping_;           // and which of them leave it
-  std::map<ValueId, Placements> wanted_;
-  std::map<ValueId, Placed> given_;     // by argument
-  std::map<ValueId, ValueId> made_as_;  // what stands for a value of no inputs, where that is another one
+  WantedPlacements wanted_;
+  WayChooser chooser_;
+  std::map<ValueId, Placed> given_;  // by argument
   Phase phase_ = Phase::kForward;
 };
 

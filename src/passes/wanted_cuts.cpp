@@ -16,7 +16,7 @@ class Finder {
       if (auto target = wanted_.find(update.target); target != wanted_.end()) wanted_[update.value] = target->second;
   }
 
-  std::map<ValueId, Placements> find() {
+  WantedPlacements find() {
     for (size_t n = graph_.nodes().size(); n-- > 0;)
       if (graph_.nodes()[n].phase == Phase::kUpdate) visit(graph_.nodes()[n]);
     return std::move(wanted_);
@@ -56,13 +56,12 @@ class Finder {
 
   const Graph& graph_;
   const Mesh& mesh_;
-  std::map<ValueId, Placements> wanted_;
+  WantedPlacements wanted_;
 };
 
 }  // namespace
 
-std::map<ValueId, Placements> find_wanted(const Graph& graph, const Mesh& mesh,
-                                          const std::map<ValueId, std::vector<Cut>>& cuts) {
+WantedPlacements find_wanted(const Graph& graph, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts) {
   return Finder(graph, mesh, cuts).find();
 }
 

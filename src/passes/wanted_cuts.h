@@ -7,9 +7,11 @@
 
 namespace tokamak {
 
+/// By value; those that are not there have no reason to be cut.
+using WantedPlacements = std::map<ValueId, Placements>;
+
 /// For the values that have a reason to be cut: those that an update stores in an argument which is, and in the update
 /// phase what such values, and arguments that are cut, are computed with. `cuts` are those of the arguments.
-std::map<ValueId, Placements> find_wanted(const Graph& graph, const Mesh& mesh,
-                                          const std::map<ValueId, std::vector<Cut>>& cuts);
+WantedPlacements find_wanted(const Graph& graph, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts);
 
 }  // namespace tokamak
