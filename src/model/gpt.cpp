@@ -4,6 +4,7 @@
 #include "config/model_config.h"
 #include "graph/builder.h"
 #include "ops/attention.h"
+#include "ops/attention_decode.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"

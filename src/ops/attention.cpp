@@ -1,8 +1,7 @@
-// attention: softmax(scale q k^T + causal mask) v per head, from the packed projection as it lies; its gradient; and
-// the step of generation with a cache. Kept whole it gets a kernel that never stores T x T (Dao et al.,
-// "FlashAttention", 2022); decompose() is the naive form. With documents, i32 (B, T) that gives the first position of
-// each one's document, a position attends to its own document alone. Legend: B batch, T time, C width, H heads, D = C /
-// H.
+// attention: softmax(scale q k^T + causal mask) v per head, from the packed projection as it lies; and its gradient.
+// Kept whole it gets a kernel that never stores T x T (Dao et al., "FlashAttention", 2022); decompose() is the naive
+// form. With documents, i32 (B, T) that gives the first position of each one's document, a position attends to its own
+// document alone. Legend: B batch, T time, C width, H heads, D = C / H.
 
 #include "ops/attention.h"
 
@@ -29,6 +28,7 @@
 namespace tokamak {
 namespace {
 
+using Dims = AttentionDims;
 using Tensors = std::span<const HostTensor* const>;
 
 constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"},      {"place", false},
@@ -36,21 +36,6 @@ constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"},      {"place",
 constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"}, {"dropout"}, {"heads"},
                                   {"place", false},     {"scale"},  {"stream"},  {"sums", false},
                                   {"tf32", false}};
-constexpr AttrDef kDecodeAttrs[] = {{"heads"}, {"scale"}, {"tf32", false}};
-
-struct Dims {
-  int64_t B, T, C, H, D;
-};
-
-Dims checked_dims(const NodeSpec& spec) {
-  const ValueType& qkv = spec.inputs[0];
-  int64_t H = spec.attrs.get_int("heads");
-  if (qkv.shape.size() != 3 || qkv.shape[2] % 3 != 0)
-    user_error("[{}] expected a packed projection (B, T, 3C), got {}", spec.op.name, to_string(qkv));
-  int64_t C = qkv.shape[2] / 3;
-  if (H < 1 || C % H != 0) user_error("[{}] expected heads that divide the width {}, got {}", spec.op.name, C, H);
-  return {qkv.shape[0], qkv.shape[1], C, H, C / H};
-}
 
 // Reference view of one tensor of the packed projection.
 struct Packed {
@@ -122,13 +107,13 @@ void check_operands(const NodeSpec& spec, const Dims& d) {
 }
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
-  Dims d = checked_dims(spec);
+  Dims d = attention_dims(spec);
   check_operands(spec, d);
   return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
 }
 
 void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
-  Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
+  Dims d = attention_dims({*node.op, {in[0]->type}, node.attrs});
   Packed x{*in[0], d};
   AttentionOperands at = attention_operands(*node.op, node.attrs, in.size());
   const HostTensor* documents = operand(in, at.documents);
@@ -183,7 +168,7 @@ ValueId hide_other_documents(GraphBuilder& g, ValueId scores, ValueId documents,
 }
 
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
-  Dims d = checked_dims({*node.op, {g.type(in[0])}, node.attrs});
+  Dims d = attention_dims({*node.op, {g.type(in[0])}, node.attrs});
   auto qkv = split_heads(g, in[0], d);
   ValueId s = mul(g, matmul(g, qkv[0], qkv[1], false, true), constant(g, node.attrs.get_double("scale")));
   if (node.attrs.get_bool("causal")) {
@@ -210,7 +195,7 @@ struct Operands {
   OperandFactors qkv, out, lse, sums, documents;
 };
 Operands operand_factors(const NodeSpec& spec) {
-  Dims d = checked_dims(spec);
+  Dims d = attention_dims(spec);
   Operands o;
   bool numbered = spec.attrs.get_double("dropout") > 0, is_part = spec.attrs.find("place") != nullptr;
   int B = o.rule.add({.size = d.B, .rest = Factor::Rest::kSum, .whole = is_part, .numbered = numbered});
@@ -284,7 +269,7 @@ Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 // as a bias on k adds the same to all scores of a query; and those of dv are dout's, without dropout. A kernel may make
 // use of that.
 std::vector<ValueType> infer_grad(const NodeSpec& spec) {
-  Dims d = checked_dims(spec);
+  Dims d = attention_dims(spec);
   if (spec.inputs[1].shape != Shape{d.B, d.T, d.C} || spec.inputs[3].shape != spec.inputs[1].shape)
     user_error("[attention_grad] expected out and dout (B, T, C), got {} and {}", to_string(spec.inputs[1]),
                to_string(spec.inputs[3]));
@@ -301,7 +286,7 @@ void sum_columns(const HostTensor& x, HostTensor& sums) {
 }
 
 void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
-  Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
+  Dims d = attention_dims({*node.op, {in[0]->type}, node.attrs});
   Packed x{*in[0], d};
   const HostTensor &y = *in[1], &lse = *in[2], &dy = *in[3];
   AttentionOperands at = attention_operands(*node.op, node.attrs, in.size());
@@ -328,56 +313,6 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
         }
       }
   if (gives_sums(node.attrs)) sum_columns(out[0], out[1]);
-}
-
-// attention_decode(qkv (B, t, 3C), cache (B, Tmax, 2C), position i32 (B)) -> out (B, t, C), cache
-std::vector<ValueType> infer_decode(const NodeSpec& spec) {
-  Dims d = checked_dims(spec);
-  const Shape& cache = spec.inputs[1].shape;
-  if (cache.size() != 3 || cache[0] != d.B || cache[2] != 2 * d.C || cache[1] < d.T)
-    user_error("[attention_decode] expected a cache ({}, {} or more, {}), got {}", d.B, d.T, 2 * d.C, to_string(cache));
-  if (ValueType position{DType::kI32, {d.B}}; spec.inputs[2] != position)
-    user_error("[attention_decode] expected positions {}, got {}", to_string(position), to_string(spec.inputs[2]));
-  return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, spec.inputs[1]};
-}
-
-void decode_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
-  Dims d = checked_dims({*node.op, {in[0]->type}, node.attrs});
-  Packed x{*in[0], d};
-  HostTensor& cache = out[1];
-  cache.data = in[1]->data;
-  int64_t capacity = cache.shape()[1];
-  auto at = [&](int64_t b, int64_t t, int64_t c) { return (b * capacity + t) * 2 * d.C + c; };
-  auto place = [&](int64_t b, int64_t t) { return int64_t((*in[2])[b]) + t; };
-  auto fits = [&](int64_t b, int64_t t) { return place(b, t) >= 0 && place(b, t) < capacity; };
-  for (int64_t b = 0; b < d.B; ++b)
-    for (int64_t t = 0; t < d.T; ++t)
-      for (int64_t c = 0; c < 2 * d.C && fits(b, t); ++c)
-        cache[at(b, place(b, t), c)] = round_to(cache.type.dtype, (*in[0])[(b * d.T + t) * 3 * d.C + d.C + c]);
-  for (int64_t b = 0; b < d.B; ++b)
-    for (int64_t h = 0; h < d.H; ++h)
-      for (int64_t i = 0; i < d.T; ++i) {
-        auto y = [&](int64_t c) -> double& { return out[0][(b * d.T + i) * d.C + h * d.D + c]; };
-        if (!fits(b, i)) {
-          for (int64_t c = 0; c < d.D; ++c) y(c) = std::numeric_limits<double>::quiet_NaN();
-          continue;
-        }
-        std::vector<double> p(static_cast<size_t>(place(b, i) + 1), 0.0);
-        double top = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (size_t j = 0; j < p.size(); ++j) {
-          for (int64_t c = 0; c < d.D; ++c) p[j] += x.q(b, i, h, c) * cache[at(b, int64_t(j), h * d.D + c)];
-          top = std::max(top, p[j] *= node.attrs.get_double("scale"));
-        }
-        for (double& v : p) sum += v = std::exp(v - top);
-        for (int64_t c = 0; c < d.D; ++c)
-          for (size_t j = 0; j < p.size(); ++j) y(c) += p[j] / sum * cache[at(b, int64_t(j), d.C + h * d.D + c)];
-      }
-}
-
-Cost decode_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
-  Cost cost = default_cost(spec, {outputs.data(), 1});
-  cost.flops = 2.0 * double(num_elements(spec.inputs[1].shape)) * double(spec.inputs[0].shape[1]);
-  return cost;
 }
 
 }  // namespace
@@ -408,18 +343,17 @@ constinit const OpDef attention_grad = {
     .low_inputs = 0b1011,  // not lse
     .sharding = {
         .rule = grad_sharding, .of_part = heads_of_input_lse, .place = place_attention_grad, .number = number}};
-constinit const OpDef attention_decode = {.name = "attention_decode",
-                                          .min_inputs = 3,
-                                          .max_inputs = 3,
-                                          .attrs = kDecodeAttrs,
-                                          .infer = infer_decode,
-                                          .no_gradient = "only for generation",
-                                          .reference = decode_reference,
-                                          .cost = decode_cost,
-                                          .autocast = Autocast::kLow,
-                                          .low_inputs = 0b001,  // not the cache
-                                          .in_place = [](const Node&, int output) { return output == 1 ? 1 : -1; }};
 }  // namespace op
+
+AttentionDims attention_dims(const NodeSpec& spec) {
+  const ValueType& qkv = spec.inputs[0];
+  int64_t H = spec.attrs.get_int("heads");
+  if (qkv.shape.size() != 3 || qkv.shape[2] % 3 != 0)
+    user_error("[{}] expected a packed projection (B, T, 3C), got {}", spec.op.name, to_string(qkv));
+  int64_t C = qkv.shape[2] / 3;
+  if (H < 1 || C % H != 0) user_error("[{}] expected heads that divide the width {}, got {}", spec.op.name, C, H);
+  return {qkv.shape[0], qkv.shape[1], C, H, C / H};
+}
 
 AttentionOperands attention_operands(const OpDef& op, const Attrs& attrs, size_t inputs) {
   int next = op.min_inputs;
@@ -436,12 +370,6 @@ ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, Value
   return g.add(
       op::attention, std::move(inputs),
       {{"causal", o.causal}, {"dropout", o.dropout}, {"heads", o.heads}, {"scale", o.scale}, {"stream", o.stream}})[0];
-}
-
-std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,
-                                             int64_t heads, double scale) {
-  auto out = g.add(op::attention_decode, {qkv, cache, position}, {{"heads", heads}, {"scale", scale}});
-  return {out[0], out[1]};
 }
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-// Attention of packed q, k and v: of a whole sequence, its gradient, and of the next tokens with a cache.
+// Attention of packed q, k and v over a whole sequence, and its gradient.
 #pragma once
 
 #include "graph/graph.h"
@@ -8,7 +8,7 @@ namespace tokamak {
 class GraphBuilder;
 
 namespace op {
-extern const OpDef attention, attention_grad, attention_decode;
+extern const OpDef attention, attention_grad;
 }  // namespace op
 
 struct AttentionOptions {
@@ -22,9 +22,5 @@ struct AttentionOptions {
 /// position the first one of its document, a position attends to its own document alone.
 ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& options, ValueId rng = kNoValue,
                   ValueId documents = kNoValue);
-/// For generation: qkv (B, t, 3C) of the next t tokens, cache (B, Tmax, 2C), position i32 (B) of each row's first one
-/// -> out (B, t, C), new cache. A token that has no place in the cache is not stored, and its output is NaN.
-std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,
-                                             int64_t heads, double scale);
 
 }  // namespace tokamak

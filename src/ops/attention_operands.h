@@ -1,11 +1,18 @@
-// Where attention and attention_grad nodes have their optional operands: behind the tensors come rng (with dropout;
-// i32[2], more as ops/element_place.h says) and documents (i32[B,T]): for each position the first of its document, to
-// which it must not look before.
+// Sizes of nodes of attention, and where attention and attention_grad nodes have their optional operands: behind the
+// tensors come rng (with dropout; i32[2], more as ops/element_place.h says) and documents (i32[B,T]): for each position
+// the first of its document, to which it must not look before.
 #pragma once
 
 #include "graph/op_def.h"
 
 namespace tokamak {
+
+/// Batch, time, width, heads and a head's width of the packed projection qkv (B, T, 3C), the first input.
+struct AttentionDims {
+  int64_t B, T, C, H, D;
+};
+/// UserError where the input is no such projection, or its heads do not divide the width.
+AttentionDims attention_dims(const NodeSpec& spec);
 
 /// Places among the node's inputs; -1: the node has none.
 struct AttentionOperands {

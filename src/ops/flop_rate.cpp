@@ -2,6 +2,7 @@
 
 #include "graph/op_def.h"
 #include "ops/attention.h"
+#include "ops/attention_decode.h"
 
 namespace tokamak {
 

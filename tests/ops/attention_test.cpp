@@ -22,7 +22,6 @@ Attrs sums_attrs(int64_t heads) {
   all.set("sums", true);
   return all;
 }
-Attrs decode_attrs(int64_t heads) { return {{"heads", heads}, {"scale", 0.6}}; }
 
 // lse as the forward pass would give it does not matter here: the formula is the same for any.
 std::vector<CaseInput> grad_inputs(int64_t B, int64_t T, int64_t C, int64_t heads) {
@@ -75,10 +74,6 @@ std::vector<OpCase> attention_cases() {
       {"Sums", &op::attention_grad, grad_inputs(2, 5, 6, 2), sums_attrs(2)},
       {"SumsBf16", &op::attention_grad, bf16_grad_inputs(2, 9, 8, 2), sums_attrs(2), 2e-2},
       {"SumsDocuments", &op::attention_grad, with_documents, sums_attrs(2)},
-      {"First", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({2}, 0, 1)}, decode_attrs(2)},
-      {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({2}, 4, 5)}, decode_attrs(3)},
-      {"Ragged", &op::attention_decode, {f32({4, 2, 18}), f32({4, 9, 12}), i32({4}, 0, 8)}, decode_attrs(3)},
-      {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({1}, 5, 6)}, decode_attrs(1)},
   };
   return with_gradients(std::move(cases), op::attention, 1);
 }
@@ -101,10 +96,6 @@ TEST(Attention, RefusesWrongShapes) {
                  "expected rng to be i32[2], got i32[2,5]");
   expect_refused({"", &op::attention_grad, grad_inputs(2, 5, 6, 2), attrs(3, true)},
                  "expected lse to be f32[2,3,5], got f32[2,2,5]");
-  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 2, 12}), i32({2}, 0, 1)}, decode_attrs(2)},
-                 "expected a cache (2, 3 or more, 12), got [2,2,12]");
-  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({}, 0, 1)}, decode_attrs(2)},
-                 "expected positions i32[2], got i32[]");
 }
 
 TEST(Attention, LooksOnlyBack) {
@@ -148,25 +139,6 @@ TEST(AttentionGrad, SumsWhatItStores) {
     double sum = 0;
     for (int64_t row = 0; row < 2 * 9; ++row) sum += dqkv[row * 24 + c];
     EXPECT_DOUBLE_EQ(both[1][c], sum) << "column " << c;
-  }
-}
-
-// One token at a time, and a few at once, give what the whole sequence gives.
-TEST(AttentionDecode, EqualsCausalAttention) {
-  constexpr int64_t T = 6, C = 4;
-  OpCase whole{"", &op::attention, {f32({1, T, 3 * C})}, attrs(2, true)};
-  std::vector<HostTensor> qkv = case_arguments(whole);
-  HostTensor expected = interpret(case_graph(whole), qkv).results[0];
-  HostTensor cache({DType::kF32, {1, T, 2 * C}});
-  int64_t position = 0;
-  for (int64_t t : {1, 2, 1, 2}) {
-    OpCase step{"", &op::attention_decode, {f32({1, t, 3 * C}), f32({1, T, 2 * C}), i32({1}, 0, T)}, decode_attrs(2)};
-    HostTensor next({DType::kF32, {1, t, 3 * C}});
-    for (int64_t i = 0; i < next.size(); ++i) next[i] = qkv[0][position * 3 * C + i];
-    auto out = interpret(case_graph(step), {next, cache, HostTensor({DType::kI32, {1}}, {double(position)})}).results;
-    for (int64_t i = 0; i < out[0].size(); ++i) EXPECT_NEAR(out[0][i], expected[position * C + i], 1e-12);
-    cache = out[1];
-    position += t;
   }
 }
 

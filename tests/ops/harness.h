@@ -54,6 +54,7 @@ void PrintTo(const OpCase& c, std::ostream* out);
 
 std::vector<OpCase> adamw_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> attention_decode_cases();
 std::vector<OpCase> classifier_cases();
 std::vector<OpCase> collective_cases();
 std::vector<OpCase> cross_entropy_cases();

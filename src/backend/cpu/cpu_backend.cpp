@@ -9,6 +9,7 @@
 #include "base/system.h"
 #include "ops/adamw.h"
 #include "ops/attention.h"
+#include "ops/attention_decode.h"
 #include "ops/embedding.h"
 #include "ops/group.h"
 #include "ops/matmul.h"

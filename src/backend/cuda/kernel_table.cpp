@@ -4,6 +4,7 @@
 #include "backend/cuda/kernels.h"
 #include "ops/adamw.h"
 #include "ops/attention.h"
+#include "ops/attention_decode.h"
 #include "ops/classifier.h"
 #include "ops/embedding.h"
 #include "ops/group.h"

@@ -3,6 +3,7 @@
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/cudnn_attention.h"
 #include "graph/builder.h"
+#include "ops/attention_decode.h"
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/attention_harness.h"
 
