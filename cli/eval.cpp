@@ -30,7 +30,8 @@ void visit(FieldList& v, EvalArguments& c) {
   v("data", c.data, "other data than the run's, in the forms of data.path");
   v("tokenizer", c.tokenizer, "folder with the data's tokenizer; empty: its own, or that of the run's data");
   v("split", c.split, "which part of the data", one_of({"val", "train"}));
-  v("batches", c.batches, "how many batches of train.batch windows, from its beginning; 0: all", at_least(0));
+  v("batches", c.batches, "how many batches, as train.eval_batches counts them, from its beginning; 0: all",
+    at_least(0));
   v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
 }
@@ -84,9 +85,10 @@ int run_eval(const EvalArguments& arguments) {
   if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
   config.data.tokenizer = arguments.tokenizer;
   auto [tokenizer, corpus] = open_consistently(config.data, [&] { return open_data(arguments, config, model); });
-  int64_t windows = arguments.batches > 0 ? arguments.batches * config.train.batch : corpus->windows();
-  Evaluator evaluator(corpus, tokenizer.get(), config, windows);
   Machine machine = open_machine(config, CpuRates::kTypical);
+  config = resolve(config, machine.platform.target);
+  int64_t windows = arguments.batches > 0 ? count_windows(config, arguments.batches) : corpus->windows();
+  Evaluator evaluator(corpus, tokenizer.get(), config, windows);
   TensorStore store(*machine.backend);
   LossProgram program(config, machine.platform, *machine.backend, store);
   load_parameters(model.checkpoint, store);

@@ -56,7 +56,8 @@ void visit(FieldList& v, TrainConfig& c) {
   v("total_batch", c.total_batch, "tokens per optimizer step, by accumulation; 0: one micro-batch", at_least(0));
   v("seed", c.seed, "seed of initial weights, dropout, data order and samples", at_least(0));
   v("eval_every", c.eval_every, "steps between validations; 0: never", at_least(0));
-  v("eval_batches", c.eval_batches, "micro-batches of a validation", at_least(1));
+  v("eval_batches", c.eval_batches,
+    "micro-batches of a validation; with mesh.slots: as many times the sequences of a step", at_least(1));
   v("sample_every", c.sample_every, "steps between samples of text; 0: never", at_least(0));
   v("sample_tokens", c.sample_tokens, "tokens of a sample", at_least(1));
   v("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: only at the end", at_least(0));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "data/corpus.h"
@@ -17,6 +18,12 @@ struct Batch {
   std::vector<int32_t> targets;         // (B, T)
   std::vector<int32_t> documents = {};  // (B, T) document_starts(); empty where they are not kept apart
 };
+
+/// Of `parts` equal parts of a batch's tokens, targets or documents, the one of this index.
+inline std::span<const int32_t> part_of(std::span<const int32_t> all, int64_t part, int64_t parts) {
+  size_t size = all.size() / size_t(parts);
+  return all.subspan(size_t(part) * size, size);
+}
 
 /// One for each thread.
 class BatchMaker {

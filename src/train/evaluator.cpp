@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "data/document_starts.h"
+#include "train/step_compiler.h"
 
 #include <fmt/core.h>
 
@@ -27,6 +28,10 @@ void leave_out(Batch& batch, int64_t samples, int64_t context) {
 
 }  // namespace
 
+int64_t count_windows(const RunConfig& config, int64_t batches) {
+  return batches * config.train.batch * (config.mesh.slots > 1 ? count_micro_batches(config) : 1);
+}
+
 Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config,
                      int64_t windows)
     : options_{.batch = config.train.batch,
@@ -43,11 +48,11 @@ Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* toke
   if (tokenizer) text_lengths_ = text_lengths(tokenizer->vocabulary());
 }
 
-Evaluation Evaluator::evaluate(const std::function<double(const Batch&)>& loss_of) const {
+Evaluation Evaluator::evaluate(const LossesOf& losses_of) const {
   Evaluation out{.all_windows = all_windows_};
   ByteCount counted;
   for (const Entry& entry : entries_) {
-    const EntryLoss& one = out.entries.emplace_back(evaluate(entry, loss_of, counted));
+    const EntryLoss& one = out.entries.emplace_back(evaluate(entry, losses_of, counted));
     out.loss += one.loss * double(one.tokens);
     out.tokens += one.tokens;
     out.windows += entry.windows;
@@ -61,8 +66,7 @@ Evaluation Evaluator::evaluate(const std::function<double(const Batch&)>& loss_o
   return out;
 }
 
-EntryLoss Evaluator::evaluate(const Entry& entry, const std::function<double(const Batch&)>& loss_of,
-                              ByteCount& counted) const {
+EntryLoss Evaluator::evaluate(const Entry& entry, const LossesOf& losses_of, ByteCount& counted) const {
   EntryLoss out{.path = entry.corpus->datasets().front()->path()};
   int64_t context = entry.corpus->context();
   Loader loader(entry.corpus, options_);
@@ -72,10 +76,13 @@ EntryLoss Evaluator::evaluate(const Entry& entry, const std::function<double(con
     int64_t samples = std::min(options_.batch, entry.windows - done);
     leave_out(batch, samples, context);
     count(entry, std::span(batch.tokens).first(size_t(samples * context)), counted);
-    int64_t targets = count_targets(batch.targets);
-    if (targets == 0) continue;
-    out.loss += loss_of(batch) * double(targets);
-    out.tokens += targets;
+    if (count_targets(batch.targets) == 0) continue;
+    std::vector<double> losses = losses_of(batch);
+    for (size_t part = 0; part < losses.size(); ++part) {
+      int64_t targets = count_targets(part_of(batch.targets, int64_t(part), int64_t(losses.size())));
+      out.loss += losses[part] * double(targets);
+      out.tokens += targets;
+    }
   }
   out.loss /= double(std::max<int64_t>(out.tokens, 1));
   return out;

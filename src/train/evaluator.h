@@ -31,14 +31,21 @@ struct Evaluation {
   std::string unknown;             // a sentence that says why the bytes are unknown
 };
 
+/// How many windows so many batches of a validation are: of train.batch, or with slots of a step's sequences, as the
+/// number of ranks then changes train.batch. Of a configuration whose slots are settled (train/step_compiler.h).
+int64_t count_windows(const RunConfig& config, int64_t batches);
+
+using LossesOf = std::function<std::vector<double>(const Batch&)>;
+
 class Evaluator {
  public:
   /// `windows`: how many at most, of each entry its share of them from its beginning (at least one). The result does
   /// not depend on train.batch. `tokenizer` may be null. It counts the bytes of text where the data does not tell them.
   Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config, int64_t windows);
 
-  /// `loss_of` gives the mean loss of one batch's targets that count; a batch has some.
-  Evaluation evaluate(const std::function<double(const Batch&)>& loss_of) const;
+  /// `losses_of` gives the mean loss of the targets that count in each of a batch's equal parts, of as many as it
+  /// likes; they are added in the order of windows.
+  Evaluation evaluate(const LossesOf& losses_of) const;
 
  private:
   struct Entry {
@@ -52,7 +59,7 @@ class Evaluator {
     std::string unknown;  // why the bytes are
   };
 
-  EntryLoss evaluate(const Entry& entry, const std::function<double(const Batch&)>& loss_of, ByteCount& counted) const;
+  EntryLoss evaluate(const Entry& entry, const LossesOf& losses_of, ByteCount& counted) const;
   void count(const Entry& entry, std::span<const int32_t> ids, ByteCount& counted) const;
 
   LoaderOptions options_;

@@ -47,13 +47,9 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 // Of `parts` equal parts of the batch's sequences, the one of this index.
 void add_batch(InputValues& values, const Batch& batch, const float& loss_weight, int64_t part = 0, int64_t parts = 1) {
-  auto part_of = [&](const auto& all) {
-    size_t size = all.size() / size_t(parts);
-    return std::as_bytes(std::span(all).subspan(size_t(part) * size, size));
-  };
-  values["tokens"] = part_of(batch.tokens);
-  values["targets"] = part_of(batch.targets);
-  values["documents"] = part_of(batch.documents);
+  values["tokens"] = std::as_bytes(part_of(batch.tokens, part, parts));
+  values["targets"] = std::as_bytes(part_of(batch.targets, part, parts));
+  values["documents"] = std::as_bytes(part_of(batch.documents, part, parts));
   values["loss_weight"] = bytes_of(loss_weight);  // what the sum of the batch's losses is multiplied by
 }
 
@@ -78,28 +74,36 @@ float loss_weight(std::span<const Batch> batches, int64_t parts = 1) {
 
 LossProgram::LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
                          std::shared_ptr<Memory> arena, int64_t arena_bytes, const MeshRanks* ranks)
-    : LossProgram(compile_inference(
-                      eval_graph(config.model, config.train.batch, config.model.context, config.data.mask_documents),
-                      config, platform)
-                      .plan,
-                  backend, store, std::move(arena), arena_bytes, ranks) {
+    : LossProgram(compile_evaluation(config, platform).plan, backend, store, std::move(arena), arena_bytes, ranks) {
   weighted_ = config.data.mask_documents;
+  if (ranks && config.mesh.slots > 1 && ranks->mesh().size(kDataAxis) > 1) sharing_ = &ranks->along(kDataAxis);
 }
 
 LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
                          int64_t arena_bytes, const MeshRanks* ranks)
     : program_(plan, backend, store, {.ranks = ranks, .arena = plan.arena_bytes > arena_bytes ? nullptr : arena}) {}
 
-double LossProgram::run(const Batch& batch) {
+std::vector<double> LossProgram::run(const Batch& batch) {
+  if (!sharing_) return {run_part(batch, 0, 1)};
+  double mine = run_part(batch, sharing_->rank(), sharing_->size());
+  std::vector<double> losses;
+  for (const std::string& bytes : sharing_->exchange({reinterpret_cast<const char*>(&mine), sizeof mine}))
+    std::memcpy(&losses.emplace_back(), bytes.data(), sizeof mine);
+  return losses;
+}
+
+double LossProgram::run_part(const Batch& batch, int64_t part, int64_t parts) {
   InputValues values;
-  float weight = loss_weight({&batch, 1});
-  add_batch(values, batch, weight);
+  std::span<const int32_t> targets = part_of(batch.targets, part, parts);
+  int64_t counted = std::max<int64_t>(count_targets(targets), 1);
+  float weight = float(1 / double(counted));
+  add_batch(values, batch, weight, part, parts);
   set_inputs(program_, values);
   program_.run();
   double loss = double(program_.get_scalar("loss"));
   if (weighted_) return loss;
-  // Else the graph's own weight is that of a batch whose targets all count.
-  return loss * double(batch.targets.size()) / double(std::max<int64_t>(count_targets(batch.targets), 1));
+  // Else the graph's own weight is that of targets that all count.
+  return loss * double(targets.size()) / double(counted);
 }
 
 Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes,
@@ -184,7 +188,7 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
   return pending;
 }
 
-double Session::evaluate(const Batch& batch) {
+std::vector<double> Session::evaluate(const Batch& batch) {
   if (!eval_)
     eval_ = std::make_unique<LossProgram>(config(), platform_, backend_, store_, arena_,
                                           compiled_.largest().plan.arena_bytes, ranks_);

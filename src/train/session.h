@@ -34,7 +34,7 @@ class PendingStep {
   std::unique_ptr<Readback> grad_norm_;             // the last that is read
 };
 
-/// The loss of batches, without dropout and without touching anything.
+/// The loss of batches of train.batch, without dropout and without touching anything.
 class LossProgram {
  public:
   /// Parameters are those of `store`; the arena may be lent when it is large enough (null: its own). `ranks`: as for
@@ -42,14 +42,19 @@ class LossProgram {
   LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
               std::shared_ptr<Memory> arena = nullptr, int64_t arena_bytes = 0, const MeshRanks* ranks = nullptr);
 
-  double run(const Batch& batch);
+  /// Mean losses of the targets that count: of the batch, or with slots on several data ranks, of which each runs an
+  /// equal part of it, of each of these parts, on all ranks.
+  std::vector<double> run(const Batch& batch);
 
  private:
   LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena, int64_t arena_bytes,
               const MeshRanks* ranks);
 
+  double run_part(const Batch& batch, int64_t part, int64_t parts);
+
   Program program_;
-  bool weighted_ = false;  // the graph takes the weight of the loss from us
+  bool weighted_ = false;            // the graph takes the weight of the loss from us
+  Communicator* sharing_ = nullptr;  // of ranks that have a part each; null: all run the same batch
 };
 
 class Session {
@@ -81,8 +86,8 @@ class Session {
   int64_t micro_batches() const { return micro_batches_; }
   int64_t tokens_per_step() const;
 
-  /// Mean loss of one batch's targets that count, without dropout and without touching anything.
-  double evaluate(const Batch& batch);
+  /// See LossProgram::run.
+  std::vector<double> evaluate(const Batch& batch);
 
   /// Those of compiled().programs.
   Program& program(size_t index) { return *programs_[index]; }

@@ -34,6 +34,11 @@ CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassO
   return compile_program(std::move(graph), context, Stage::kStep, observer);
 }
 
+CompiledGraph compile_forward(Graph graph, const PassContext& context) {
+  run_passes(graph, Stage::kForward, context);
+  return compile_graph(std::move(graph), context, {});
+}
+
 // Slots are said, and the batch is what follows from them. UserError when they do not fit the step.
 RunConfig with_slots(RunConfig config) {
   int64_t ranks = step_mesh(config.mesh).size(kDataAxis), micro_batches = count_micro_batches(config);
@@ -200,10 +205,16 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
   return out;
 }
 
-CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform) {
+CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platform) {
   PassContext context = context_of(config, platform);
-  run_passes(graph, Stage::kForward, context);
-  return compile_graph(std::move(graph), context, {});
+  context.own_inputs = context.slots > 1;
+  int64_t parts = context.own_inputs ? context.mesh.size(kDataAxis) : 1;
+  Graph graph = eval_graph(config.model, config.train.batch / parts, config.model.context, config.data.mask_documents);
+  return compile_forward(std::move(graph), context);
+}
+
+CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform) {
+  return compile_forward(std::move(graph), context_of(config, platform));
 }
 
 CompiledGraph compile_generation(Graph graph, const RunConfig& config, const Platform& platform, const Graph* other) {

@@ -31,6 +31,9 @@ PassContext context_of(const RunConfig& config, const Platform& platform);
 CompiledGraph compile_program(Graph graph, const PassContext& context, Stage stage, const PassObserver& observer);
 std::optional<LossScaling> loss_scaling(const RunConfig& config);
 
+/// The loss of a batch without dropout; with slots, of one slot on each data rank, whose inputs are its own.
+CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platform);
+
 /// Inference graphs through the same passes (precision, fusion, padding).
 CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform);
 

@@ -164,7 +164,7 @@ class Trainer {
   void make_evaluator() {
     if (std::shared_ptr<const Corpus> corpus = data_.validation())
       evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), config_,
-                                               config_.train.eval_batches * config_.train.batch);
+                                               count_windows(config_, config_.train.eval_batches));
     else
       observer_.message(
           fmt::format("no validation: it needs data.val_path, or data prepared with a validation part of more than {} "

@@ -62,6 +62,15 @@ class MeshRun : public testing::Test {
     for (std::string line; std::getline(file, line);) losses.push_back(nlohmann::json::parse(line).at("loss"));
     return losses;
   }
+  // As they are written.
+  std::vector<std::string> validation_losses(const std::string& out) const {
+    std::vector<std::string> losses;
+    std::ifstream file(folder_ / out / "metrics.jsonl");
+    for (std::string line; std::getline(file, line);)
+      if (auto metrics = nlohmann::json::parse(line); metrics.contains("val_loss"))
+        losses.push_back(metrics["val_loss"].dump());
+    return losses;
+  }
   void expect_same_losses(const std::string& a, const std::string& b) const {
     std::vector<double> x = losses(a), y = losses(b);
     ASSERT_EQ(x.size(), y.size());
@@ -105,17 +114,25 @@ TEST_F(MeshRun, GoesOnWithAnotherMesh) {
 
 // Parameters and states byte for byte: two ranks, then one, are four ranks that share all of it, and one alone.
 TEST_F(MeshRun, HasTheSameBitsOnAnyNumberOfRanks) {
-  EXPECT_EQ(run("one", {"--mesh.slots=4"}).status, 0);
-  EXPECT_EQ(run("four", {"--mesh.data=4", "--mesh.zero=3"}).status, 0);
-  EXPECT_EQ(run("turns", {"--mesh.data=2", "--mesh.slots=4", "--train.checkpoint_every=7"}).status, 0);
+  Arguments common = {"--train.eval_every=4", "--train.eval_batches=2"};
+  auto with = [&](Arguments more) {
+    more.insert(more.end(), common.begin(), common.end());
+    return more;
+  };
+  EXPECT_EQ(run("one", with({"--mesh.slots=4"})).status, 0);
+  EXPECT_EQ(run("four", with({"--mesh.data=4", "--mesh.zero=3"})).status, 0);
+  EXPECT_EQ(run("turns", with({"--mesh.data=2", "--mesh.slots=4", "--train.checkpoint_every=7"})).status, 0);
   std::filesystem::remove_all(folder_ / "turns/checkpoints/step_00000020");
-  ProgramResult on = run("turns");  // the slots are remembered
+  ProgramResult on = run("turns", common);  // the slots are remembered
   EXPECT_NE(on.out.find("resuming after step 14"), std::string::npos) << on.out << on.err;
   for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
     auto content = [&](const char* out) { return read_file(folder_ / out / "checkpoints/latest" / file); };
     EXPECT_TRUE(content("one") == content("four")) << file;
     EXPECT_TRUE(content("one") == content("turns")) << file;
   }
+  EXPECT_EQ(validation_losses("one").size(), 5u);
+  EXPECT_EQ(validation_losses("one"), validation_losses("four"));
+  EXPECT_EQ(validation_losses("one"), validation_losses("turns"));
 }
 
 TEST_F(MeshRun, LeavesAModelForOneDevice) {

@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace tokamak::test {
 namespace {
@@ -61,7 +62,8 @@ Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.grad_norm);
   }
-  outcome.evaluated = session.evaluate(random_batch(config, 999));
+  std::vector<double> evaluated = session.evaluate(random_batch(config, 999));
+  outcome.evaluated = std::accumulate(evaluated.begin(), evaluated.end(), 0.0) / double(evaluated.size());
   const TensorStore& store = session.store();
   for (const std::string& name : store.names()) {
     if (is_scratch(store.layout(name).role)) continue;

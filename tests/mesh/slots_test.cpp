@@ -13,6 +13,7 @@
 
 #include <cstring>
 #include <map>
+#include <numeric>
 
 namespace tokamak::test {
 namespace {
@@ -48,9 +49,9 @@ Batch batch_of(const RunConfig& config, int64_t step, int64_t index) {
   return batch;
 }
 
-// Losses and norms of the steps, and all parameters and states.
+// Losses and norms of the steps, losses of the slots of one more without training, and all parameters and states.
 struct Outcome {
-  std::vector<double> numbers;
+  std::vector<double> numbers, evaluated;
   std::map<std::string, std::vector<float>> tensors;
 };
 
@@ -65,6 +66,10 @@ Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
     for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.config(), step, i));
     StepResult result = session.run_step(batches, step, 1e-2);
     outcome.numbers.insert(outcome.numbers.end(), {result.loss, result.grad_norm});
+  }
+  for (int64_t i = 0; i < session.micro_batches(); ++i) {
+    std::vector<double> losses = session.evaluate(batch_of(session.config(), kSteps, i));
+    outcome.evaluated.insert(outcome.evaluated.end(), losses.begin(), losses.end());
   }
   const TensorStore& store = session.store();
   for (const std::string& name : store.names()) {
@@ -92,6 +97,7 @@ Outcome train_on_mesh(const RunConfig& config) {
 std::string differing(const Outcome& a, const Outcome& b) {
   std::string names;
   if (a.numbers != b.numbers) names += "losses or norms; ";
+  if (a.evaluated != b.evaluated) names += "evaluated losses; ";
   EXPECT_EQ(a.tensors.size(), b.tensors.size());
   for (const auto& [name, values] : a.tensors)
     if (std::memcmp(values.data(), b.tensors.at(name).data(), values.size() * sizeof(float)) != 0) names += name + "; ";
@@ -144,6 +150,8 @@ TEST(Slots, AreTheStepOfTheWholeBatch) {
   config.mesh.slots = 1;
   Outcome whole = train_on_mesh(config);
   for (size_t i = 0; i < whole.numbers.size(); ++i) EXPECT_NEAR(slots.numbers[i], whole.numbers[i], 1e-5);
+  double mean = std::accumulate(slots.evaluated.begin(), slots.evaluated.end(), 0.0) / double(slots.evaluated.size());
+  EXPECT_NEAR(mean, whole.evaluated.at(0), 1e-5);
   EXPECT_NE(differing(slots, whole), "") << "else the tests above show nothing";
 }
 

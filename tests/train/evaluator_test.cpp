@@ -30,7 +30,9 @@ class EvaluatorTest : public testing::Test {
     config_.data.val_path = {val_path};
     auto tokenizer = load_data_tokenizer(config_.data);
     auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
-    return Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](const Batch&) { return kLoss; });
+    return Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](const Batch&) {
+      return std::vector{kLoss};
+    });
   }
 
   std::string shard(const char* split) const { return (folder_ / "data" / split).string() + "_000000.bin"; }
@@ -92,7 +94,7 @@ TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
     int64_t count = 0;
     for (size_t i = 0; i < batch.targets.size(); ++i)
       if (batch.targets[i] >= 0) sum += batch.targets[i], ++count;
-    return sum / double(count);
+    return std::vector{sum / double(count)};
   };
   std::vector<Evaluation> all;
   for (int64_t batch : {1, 2, 3, 7, 64}) {
