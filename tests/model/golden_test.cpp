@@ -1,13 +1,12 @@
 // Whole models against PyTorch: logits, loss, every gradient and ten AdamW steps, on the interpreter and on the CPU
 // backend under every setting of the passes. The first tensor that differs is named, in the order of the forward pass.
-#include "tests/model/golden.h"
 #include "config/config.h"
+#include "tests/model/golden_steps.h"
 #include "tests/model/gradient_graph.h"
 
 #include "autodiff/optimizer.h"
 #include "graph/builder.h"
 #include "tests/support/run_on_cpu.h"
-#include "train/session.h"
 
 namespace tokamak::test {
 namespace {
@@ -120,12 +119,6 @@ Graph step_graph(const Golden& golden) {
   return graph;
 }
 
-void check_after(const Golden& golden, const std::string& name, const std::vector<float>& got, double tolerance) {
-  std::vector<float> expected = golden.floats("after." + name);
-  ASSERT_TRUE(has_noise(name) ? close_to("after." + name, without_noise(got), without_noise(expected), tolerance)
-                              : close_to("after." + name, got, expected, tolerance));
-}
-
 TEST_P(GoldenTest, InterpreterTakesTenSteps) {
   Graph graph = step_graph(golden_);
   std::map<std::string, HostTensor> values;
@@ -162,34 +155,12 @@ RunConfig run_config(const Golden& golden, const Setting& setting) {
   return config;
 }
 
-void take_steps(const Golden& golden, const Setting& setting) {
-  std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(run_config(golden, setting), {}, *backend);
-  for (const ParameterInfo& info : gpt_parameters(golden.model())) {
-    std::vector<float> values = golden.floats("param." + info.name);
-    session.store().write(info.name, values.data(), int64_t(values.size()) * 4);
-  }
-  std::vector<float> losses = golden.floats("losses"), norms = golden.floats("grad_norms");
-  int64_t sequences = golden.batch() / setting.micro_batches;
-  for (int64_t step = 0; step < golden.steps(); ++step) {
-    std::vector<Batch> batches;
-    for (int64_t i = 0; i < setting.micro_batches; ++i)
-      batches.push_back(golden.batch_of(step, i * sequences, sequences));
-    StepResult result = session.run_step(batches, step, golden.optimizer().lr);
-    ASSERT_NEAR(result.loss, losses[size_t(step)], kFloat.forward * losses[0]) << "step " << step;
-    ASSERT_NEAR(result.grad_norm, norms[size_t(step)], 5 * kFloat.forward * norms[0]) << "step " << step;
-  }
-  for (const ParameterInfo& info : gpt_parameters(golden.model())) {
-    std::vector<float> values(size_t(num_elements(info.shape)));
-    session.store().read(info.name, values.data(), int64_t(values.size()) * 4);
-    check_after(golden, info.name, values, kFloat.after);
-  }
-}
-
 TEST_P(GoldenTest, CpuTakesTenSteps) {
   for (const Setting& setting : settings()) {
     SCOPED_TRACE(setting.name);
-    take_steps(golden_, setting);
+    std::unique_ptr<Backend> backend = cpu::make_backend();
+    Session session(run_config(golden_, setting), {}, *backend);
+    take_golden_steps(session, golden_, kFloatSteps);
   }
 }
 
