@@ -170,7 +170,7 @@ void Communicator::exchange_parts(const OrderedSum& sum, int64_t piece, DType dt
 
 void Communicator::ordered_reduce_scatter(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
                                           Queue queue) {
-  together([&] {
+  group([&] {
     for (const OrderedSum& sum : sums) exchange_parts(sum, sum.count, dtype, tree, queue);
   });
   for (const OrderedSum& sum : sums)
@@ -190,7 +190,7 @@ void Communicator::ordered_all_reduce(std::span<const OrderedSum> sums, DType dt
       all_gather(at(sum.parts[size_t(part) < sum.parts.size() ? size_t(part) : 0], cut_of(sum), dtype),
                  at(received_rest(sum), part * size() * rest_of(sum), dtype), rest_of(sum), dtype, queue);
   };
-  together([&] {
+  group([&] {
     for (const OrderedSum& sum : sums) exchange_parts(sum, piece_of(sum), dtype, tree, queue), gather_rest(sum);
   });
   for (const OrderedSum& sum : sums) {
@@ -200,7 +200,7 @@ void Communicator::ordered_all_reduce(std::span<const OrderedSum> sums, DType dt
       add_tree(pieces_of_all(tree, received_rest(sum), rest, dtype), at(sum.to, cut_of(sum), dtype), rest, dtype,
                queue);
   }
-  together([&] {
+  group([&] {
     for (const OrderedSum& sum : sums) all_gather(own_piece(sum), sum.to, piece_of(sum), dtype, queue);
   });
 }

@@ -103,7 +103,7 @@ class Communicator {
 
   /// Calls of this communicator on one queue, of which none reads what another gives: they may go out as one. Ordered
   /// sums do not belong there.
-  virtual void together(const std::function<void()>& calls) { calls(); }
+  virtual void group(const std::function<void()>& calls) { calls(); }
 
   /// The sum over slots in their one order (backend/slot_tree.h): the same bits on any number of ranks that hold them.
   /// `parts` are this rank's subtrees, tree.parts(rank()), each of `count` elements. Each addition rounds to `dtype`,
@@ -113,7 +113,7 @@ class Communicator {
   /// The same of size() pieces of `count` elements, of which rank r gets piece r.
   void ordered_reduce_scatter(std::span<const void* const> parts, void* to, int64_t count, DType dtype,
                               const SlotTree& tree, void* scratch, Queue queue = nullptr);
-  /// The same of many at once, each with scratch memory of its own: each step of the sum is one call together.
+  /// The same of many at once, each with scratch memory of its own: each step of the sum is one group.
   void ordered_all_reduce(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree, Queue queue = nullptr);
   void ordered_reduce_scatter(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
                               Queue queue = nullptr);

@@ -89,7 +89,7 @@ class CollectiveKernel : public Kernel {
     for (size_t i = 0; i < operands_.size(); ++i)
       if (operands_[i].pack) run_one(*operands_[i].pack, inputs[i], operands_[i].packed);
     if (ordered_) return add_in_order(inputs, outputs);
-    axis_.together([&] {
+    axis_.group([&] {
       for (size_t i = 0; i < operands_.size(); ++i) {
         const Operand& operand = operands_[i];
         operand.call(operand.pack ? operand.packed : inputs[i], operand.unpack ? operand.received : outputs[i]);

@@ -290,11 +290,11 @@ void grouped(const SuiteRank& rank) {
   Communicator& c = rank.world;
   Tensor x(rank, DType::kF32, Values(1000, 1.0)), y(rank, DType::kBF16, Values(3, 2.0));
   Tensor all(rank, DType::kBF16, 3 * c.size());
-  c.together([&] {
+  c.group([&] {
     c.all_reduce(x.at(), x.at(), 1000, DType::kF32, Reduction::kSum, rank.queue);
     c.all_gather(y.at(), all.at(), 3, DType::kBF16, rank.queue);
   });
-  c.together([] {});
+  c.group([] {});
   EXPECT_EQ(x.values(), Values(1000, double(c.size())));
   EXPECT_EQ(all.values(), Values(size_t(3 * c.size()), 2.0));
 }

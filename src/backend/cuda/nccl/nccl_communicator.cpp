@@ -66,7 +66,7 @@ class NcclCommunicator : public Communicator {
   }
   void compare_calls(bool on) override { compare_ = on; }
 
-  void together(const std::function<void()>& calls) override {
+  void group(const std::function<void()>& calls) override {
     grouped_.emplace();
     ncclResult_t result = ncclGroupStart();
     try {
