@@ -143,12 +143,19 @@ TEST(Bucket, CutsEachTensorAsItWas) {
   })"));
 }
 
-// Three parameters, of which the low copy is gathered where it is read, and another that reads them all again.
-constexpr std::string_view kGathers = R"(graph g {
+// With three parameters that are cut.
+std::string of_parameters(std::string_view nodes) {
+  return R"(graph g {
   param a = %0 {cuts="data:2@0", global=[8]} : f32[4]
   param b = %1 {cuts="data:2@0", global=[8]} : f32[4]
   param c = %2 {cuts="data:2@0", global=[8]} : f32[4]
   input x = %3 : bf16[8]
+)" + std::string(nodes) +
+         "}";
+}
+
+// The low copy of each is gathered where it is read, and another reads them all again.
+const std::string kGathers = of_parameters(R"(
   %4 = cast(%0) {to="bf16"} : bf16[4]
   %5 = all_gather(%4) {axis="data", dims=[0], size=2} : bf16[8]
   %6 = mul(%3, %5) : bf16[8]
@@ -159,14 +166,10 @@ constexpr std::string_view kGathers = R"(graph g {
   %11 = all_gather(%10) {axis="data", dims=[0], size=2} : bf16[8]
   %12 = mul(%9, %11) : bf16[8]
   result y = %12
-})";
+)");
 
 TEST(Bucket, ParametersAreGatheredOneBucketAhead) {
-  EXPECT_EQ(bucketed(kGathers, kLarge, 16), canonical(R"(graph g {
-    param a = %0 {cuts="data:2@0", global=[8]} : f32[4]
-    param b = %1 {cuts="data:2@0", global=[8]} : f32[4]
-    param c = %2 {cuts="data:2@0", global=[8]} : f32[4]
-    input x = %3 : bf16[8]
+  EXPECT_EQ(bucketed(kGathers, kLarge, 16), canonical(of_parameters(R"(
     %4 = cast(%0) {to="bf16"} : bf16[4]
     %5 = all_gather(%4) {axis="data", dims=[0], size=2} : bf16[8]
     %6 = cast(%1) {to="bf16"} : bf16[4]
@@ -177,15 +180,11 @@ TEST(Bucket, ParametersAreGatheredOneBucketAhead) {
     %11 = mul(%8, %7) : bf16[8]
     %12 = mul(%11, %10) : bf16[8]
     result y = %12
-  })"));
+  )")));
 }
 
 TEST(Bucket, ParametersAreGatheredTogether) {
-  EXPECT_EQ(bucketed(kGathers, kLarge, 32), canonical(R"(graph g {
-    param a = %0 {cuts="data:2@0", global=[8]} : f32[4]
-    param b = %1 {cuts="data:2@0", global=[8]} : f32[4]
-    param c = %2 {cuts="data:2@0", global=[8]} : f32[4]
-    input x = %3 : bf16[8]
+  EXPECT_EQ(bucketed(kGathers, kLarge, 32), canonical(of_parameters(R"(
     %4 = cast(%0) {to="bf16"} : bf16[4]
     %5 = cast(%1) {to="bf16"} : bf16[4]
     %6, %7 = all_gather(%4, %5) {axis="data", dims=[0,0], size=2} : bf16[8], bf16[8]
@@ -195,7 +194,7 @@ TEST(Bucket, ParametersAreGatheredTogether) {
     %11 = mul(%10, %7) : bf16[8]
     %12 = mul(%11, %9) : bf16[8]
     result y = %12
-  })"));
+  )")));
 }
 
 TEST(Bucket, WhatIsLargerThanTheWindowIsGatheredWhereItIsRead) {

@@ -1,0 +1,95 @@
+// A few training steps on ranks that are threads, and what they give.
+#pragma once
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/ranks/inprocess.h"
+#include "base/parallel.h"
+#include "base/random.h"
+#include "data/document_starts.h"
+#include "passes/step_mesh.h"
+#include "train/session.h"
+
+#include <map>
+#include <numeric>
+
+namespace tokamak::test {
+
+inline RunConfig tiny_mesh_run() {
+  RunConfig config;
+  config.model = {.layers = 2, .heads = 4, .width = 32, .context = 16, .vocab = 61};
+  config.train.batch = 8;
+  config.train.seed = 5;
+  config.compile.precision = Precision::kFp32;
+  config.threads = 1;
+  return config;
+}
+
+/// Micro-batch `index` of a step's random sequences, which are the same however they are divided.
+inline Batch batch_of(const RunConfig& config, int64_t step, int64_t index) {
+  Batch batch;
+  int64_t size = config.train.batch * config.model.context;
+  for (int64_t i = index * size; i < (index + 1) * size; ++i) {
+    auto random = philox4x32(uint64_t(step), uint64_t(i));
+    batch.tokens.push_back(int32_t(random[0] % uint32_t(config.model.vocab)));
+    batch.targets.push_back(int32_t(random[1] % uint32_t(config.model.vocab)));
+    if (!config.data.mask_documents) continue;
+    bool ends = random[2] % 5 == 0;
+    if (ends) batch.targets.back() = kNoTarget;
+    int64_t at = i % config.model.context;
+    batch.documents.push_back(at == 0 || ends ? int32_t(at) : batch.documents.back());
+  }
+  return batch;
+}
+
+/// Losses and norms of the steps, losses of one more without training, and all parameters and states.
+struct Outcome {
+  std::vector<double> losses, norms, evaluated;
+  std::map<std::string, std::vector<float>> tensors;
+};
+
+inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
+  auto backend = cpu::make_backend();
+  set_num_threads(1);  // ranks share the cores
+  Session session(config, cpu::nominal_platform(1), *backend, 0, ranks);
+  session.initialise();
+  Outcome outcome;
+  constexpr int64_t kSteps = 3;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    std::vector<Batch> batches;
+    for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.config(), step, i));
+    StepResult result = session.run_step(batches, step, 1e-2);
+    outcome.losses.push_back(result.loss);
+    outcome.norms.push_back(result.grad_norm);
+  }
+  for (int64_t i = 0; i < session.micro_batches(); ++i) {
+    std::vector<double> losses = session.evaluate(batch_of(session.config(), kSteps, i));
+    outcome.evaluated.insert(outcome.evaluated.end(), losses.begin(), losses.end());
+  }
+  const TensorStore& store = session.store();
+  for (const std::string& name : store.names()) {
+    if (is_scratch(store.layout(name).role)) continue;
+    std::vector<float> values(size_t(num_elements(store.layout(name).global)));
+    store.read_whole(name, values.data());
+    outcome.tensors[name] = std::move(values);
+  }
+  return outcome;
+}
+
+inline double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
+}
+
+/// On the mesh of the configuration; what rank 0 has.
+inline Outcome train_on_mesh(const RunConfig& config) {
+  Mesh mesh = step_mesh(config.mesh);
+  if (mesh.num_ranks() == 1) return train_steps(config, nullptr);
+  Outcome first;
+  run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
+    MeshRanks ranks(mesh, world);
+    Outcome outcome = train_steps(config, &ranks);
+    if (ranks.rank() == 0) first = std::move(outcome);
+  });
+  return first;
+}
+
+}  // namespace tokamak::test
