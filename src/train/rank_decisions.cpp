@@ -1,22 +1,14 @@
 #include "train/rank_decisions.h"
 
 #include "backend/agreement.h"
-#include "backend/backend.h"
-#include "backend/kernel_tuning.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "config/config.h"
 #include "config/json.h"
-#include "graph/platform.h"
-#include "train/tuning_record.h"
-
-#include <nlohmann/json.hpp>
+#include "train/tune.h"
 
 #include <algorithm>
 
 namespace tokamak {
-
-using nlohmann::json;
 
 void meet(const MeshRanks* ranks) {
   if (ranks) ranks->world().exchange("");
@@ -55,22 +47,13 @@ Target of_leader(const MeshRanks* ranks, const Target& mine) {
   return ranks ? parse_target(of_leader(ranks, print(mine))) : mine;
 }
 
-std::string print_choices(const Tuning& tuning, Backend& backend) {
-  TuningRecord record{tuning.measured_seconds, {{tuning.tuned_for, tuning.plain_matmuls}}};
-  json text = {{"tuned_for", tuning.tuned_for},
-               {"tuning", print_tuning(record)},
-               {"backend", backend.tuning() ? backend.tuning()->choices() : ""}};
-  return format_json(text);
+void give_choices(const MeshRanks* ranks, const Tuning& tuning, Backend& backend) {
+  of_leader(ranks, run_choices(tuning, backend, true));
 }
 
-void take_choices(const std::string& text, Tuning& tuning, Backend& backend) {
-  json choices = parse_json(text);
-  TuningRecord record = parse_tuning(choices.at("tuning").get<std::string>());
-  tuning.tuned_for = choices.at("tuned_for").get<std::string>();
-  tuning.measured_seconds = record.seconds;
-  tuning.plain_matmuls = record.plain_matmuls[tuning.tuned_for];
-  if (!backend.tuning()) return;
-  if (!backend.tuning()->adopt_choices(choices.at("backend").get<std::string>()))
+void await_choices(const MeshRanks* ranks, Tuning& tuning, Backend& backend) {
+  std::string chosen = of_leader(ranks, "");
+  if (!chosen.empty() && !take_choices(chosen, tuning, backend))
     user_error(
         "[ranks] expected GPUs and libraries of the same kind on all ranks, got others than those of rank 0; start the "
         "run on machines that are alike");

@@ -29,8 +29,10 @@ std::string of_leader(const MeshRanks* ranks, const std::string& mine);
 RunConfig of_leader(const MeshRanks* ranks, const RunConfig& mine);
 Target of_leader(const MeshRanks* ranks, const Target& mine);
 
-/// What the rank that leads has measured and chosen, as text, and back.
-std::string print_choices(const Tuning& tuning, Backend& backend);
-void take_choices(const std::string& text, Tuning& tuning, Backend& backend);
+/// Everything that the rank that leads has chosen by measurement (train/tune.h), on the others. UserError where their
+/// devices or libraries are of another kind. Its two sides: it gives when it has compiled, and the others wait for
+/// that.
+void give_choices(const MeshRanks* ranks, const Tuning& tuning, Backend& backend);
+void await_choices(const MeshRanks* ranks, Tuning& tuning, Backend& backend);
 
 }  // namespace tokamak

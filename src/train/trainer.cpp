@@ -184,14 +184,14 @@ class Trainer {
     Platform tuned = platform;
     tuned.target = of_leader(ranks_, platform.target);
     if (leads(ranks_)) return choices_.tune(config_, tuned, backend_, found_.has_value(), observer_);
-    take_choices(of_leader(ranks_, ""), tuned.tuning, backend_);
+    await_choices(ranks_, tuned.tuning, backend_);
     return tuned;
   }
 
   // The others wait in tune_here until the rank that leads has compiled, which is when kernels are chosen.
   Session make_session() {
     Session session(config_, platform_, backend_, backend_.free_bytes(), ranks_);
-    if (ranks_ && leads(ranks_)) of_leader(ranks_, print_choices(platform_.tuning, backend_));
+    if (ranks_ && leads(ranks_)) give_choices(ranks_, platform_.tuning, backend_);
     return session;
   }
 

@@ -2,6 +2,7 @@
 
 #include "backend/kernel_tuning.h"
 #include "base/checksum.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "config/config.h"
 #include "exec/measure.h"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 namespace tokamak {
 namespace {
@@ -209,9 +211,10 @@ Platform tune(const RunConfig& config, Platform platform, Backend& backend, Meas
   return Tuner(config, std::move(platform), backend, measure).run(record);
 }
 
-std::string run_choices(const Tuning& tuning, Backend& backend) {
+std::string run_choices(const Tuning& tuning, Backend& backend, bool seconds) {
   if (!backend.tuning() || tuning.tuned_for.empty()) return {};
   TuningRecord record{{}, {{tuning.tuned_for, tuning.plain_matmuls}}};
+  if (seconds) record.seconds = tuning.measured_seconds;
   json file = {{"machine", tuning.machine},
                {"tuning", parse_json(print_tuning(record))},
                {"backend", backend.tuning()->choices()}};
@@ -221,6 +224,15 @@ std::string run_choices(const Tuning& tuning, Backend& backend) {
 bool adopt_choices(std::string_view kept, const Tuning& tuning, Backend& backend) {
   std::optional<KeptChoices> choices = read_choices(kept, tuning);
   return choices && backend.tuning() && backend.tuning()->adopt_choices(choices->backend);
+}
+
+bool take_choices(std::string_view chosen, Tuning& tuning, Backend& backend) {
+  if (!adopt_choices(chosen, tuning, backend)) return false;
+  TuningRecord record = read_choices(chosen, tuning)->tuning;
+  TOKAMAK_CHECK(record.plain_matmuls.size() == 1, "choices are of one step");
+  std::tie(tuning.tuned_for, tuning.plain_matmuls) = *record.plain_matmuls.begin();
+  tuning.measured_seconds = std::move(record.seconds);
+  return true;
 }
 
 }  // namespace tokamak

@@ -27,11 +27,14 @@ Platform tune(const RunConfig& config, Platform platform, Backend& backend, Meas
 
 /// Everything that was chosen by measurement, for a step and for the kernels that the backend has compiled, as text for
 /// `tune` and adopt_choices: with it a later start gives the same bits, though the caches be cleared. Empty when
-/// nothing was.
-std::string run_choices(const Tuning& tuning, Backend& backend);
+/// nothing was. `seconds`: with what was measured besides, for take_choices.
+std::string run_choices(const Tuning& tuning, Backend& backend, bool seconds = false);
 
 /// Hands the backend its part of run_choices, before it compiles anything. False when they are of another kind of GPU
 /// or of other libraries, or damaged; then nothing was taken over.
 bool adopt_choices(std::string_view kept, const Tuning& tuning, Backend& backend);
+
+/// The same, and the tuning's part as well: for a rank that compiles the step for which another has chosen.
+bool take_choices(std::string_view chosen, Tuning& tuning, Backend& backend);
 
 }  // namespace tokamak

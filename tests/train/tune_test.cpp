@@ -223,6 +223,25 @@ TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
   EXPECT_FALSE(adopt_choices(kept.substr(0, kept.size() / 2), platform.tuning, third));
 }
 
+// The step must be the same, prices and all.
+TEST(Tune, AnotherRankTakesWhatOneHasChosen) {
+  Platform platform = able(), other = able();
+  platform.tuning.machine = other.tuning.machine = "GPU 1, library 2";
+  PricedDevice first(kSlowGelu), second({}), third({});
+  Tuning tuned = tune(tiny(), platform, first, Measure::kChoices).tuning;
+  std::string chosen = run_choices(tuned, first, true);
+  EXPECT_TRUE(take_choices(chosen, other.tuning, second));
+  EXPECT_EQ(second.adopted, "algorithm 7");
+  EXPECT_EQ(other.tuning.tuned_for, tuned.tuned_for);
+  EXPECT_EQ(other.tuning.plain_matmuls, tuned.plain_matmuls);
+  EXPECT_EQ(other.tuning.measured_seconds, tuned.measured_seconds);
+  EXPECT_FALSE(tuned.measured_seconds.empty());
+  Tuning alien{.machine = "GPU 1, library 3"};
+  EXPECT_FALSE(take_choices(chosen, alien, third));
+  EXPECT_EQ(third.adopted, "");
+  EXPECT_TRUE(alien.plain_matmuls.empty());
+}
+
 TEST(Tune, RefusesWhatDoesNotFitBeforeItCompilesAnything) {
   Platform platform = able();
   platform.kernels = test::fake_kernels({.scratch_bytes = [](const Graph&, const Node&) { return int64_t(1) << 30; }});
