@@ -15,6 +15,7 @@ namespace tokamak {
 
 struct RungResult {
   std::string name;
+  RunConfig config;  // that it ran with
   Precision precision = Precision::kFp32;
   /// Milliseconds for the tokens of one optimizer step of the configuration, median of the timed ones. (A rung with
   /// more micro-batches a step than the configuration has is scaled to as many tokens.)
@@ -31,6 +32,7 @@ struct RungResult {
   int64_t used_bytes = 0;     // growth of what the process has of the device's memory
   double first_step_ms = 0;   // compiling, allocating and the first step
   int64_t micro_batches = 1;  // of an optimizer step
+  int64_t step_tokens = 0;    // of that step, of all ranks
   bool optional = false;
   bool changed = true;       // false: program and plan are those of the rung before, nothing was measured again
   bool kept = true;          // false: slower here, or optional: the rungs after it go on without it
