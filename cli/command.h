@@ -43,12 +43,13 @@ void print_config(const std::vector<Field>& fields);
 
 /// A command whose arguments fill `Options`, which has a visit(). A member `RunConfig run` and the options themselves,
 /// where there is a validate() for them, are validated before `function` sees them; a member `GivenOptions given` gets
-/// what the user has typed.
+/// what the user has typed. complete(), where there is one, comes before: for defaults that depend on other options.
 template <class Options>
 Command make_command(std::string name, std::string summary, std::string details, int (*function)(const Options&)) {
   auto read = [](Options& options, Arguments arguments) {
     GivenOptions given = read_options(fields_of(options), arguments);
     if constexpr (requires { options.given; }) options.given = std::move(given);
+    if constexpr (requires { complete(options); }) complete(options);
     if constexpr (requires { validate(options.run); }) validate(options.run);
     if constexpr (requires { validate(options); }) validate(options);
   };

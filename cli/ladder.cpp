@@ -7,11 +7,14 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
+#include "cli/ranks.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "model/model.h"
 #include "train/ladder_html.h"
+#include "train/mesh_table.h"
 #include "train/progress.h"
+#include "train/rank_decisions.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {
@@ -44,20 +47,28 @@ void visit(FieldList& v, LadderArguments& c) {
   v.config(c.run);
   v("steps", c.steps, "timed steps a rung", at_least(1));
   v("warmup", c.warmup, "steps before them; 0: 1 on the CPU, 4 on a GPU", at_least(0));
-  v("load", c.load, "seconds under load before the top is timed once more; 0: not, -1: 10 on a GPU, 0 on the CPU",
+  v("load", c.load, "seconds under load before the top is timed once more; 0: not, -1: 10 on one GPU, else 0",
     at_least(-1));
   v("top", c.top, "measure only the run as it is configured, not the rungs below it");
   v("json", c.json, "file for the results; empty: none");
   v("out", c.out, "folder for ladder.json and ladder.html, which has a chart; empty: none");
 }
 
-LadderOptions options_for(const LadderArguments& arguments, const Machine& machine) {
-  int64_t warmup = arguments.warmup > 0 ? arguments.warmup : machine.is_gpu ? 4 : 1;
-  int64_t load = arguments.load >= 0 ? arguments.load : machine.is_gpu ? 10 : 0;
-  return {.steps = arguments.steps, .warmup = warmup, .device_clock = machine.is_gpu, .load_seconds = double(load)};
+// Until the machine is known, each rank has the default.
+void complete(LadderArguments& arguments) {
+  RunConfig& run = arguments.run;
+  if (!arguments.given.has("train.batch")) run.train.batch *= mesh_of_run(run).num_ranks();
 }
 
-// train.batch as given, else the largest that fits the first rung.
+// Under load the top of one device would be compared with meshes that begin cool.
+LadderOptions options_for(const LadderArguments& arguments, const RankWork& rank) {
+  bool is_gpu = rank.machine.is_gpu;
+  int64_t warmup = arguments.warmup > 0 ? arguments.warmup : is_gpu ? 4 : 1;
+  int64_t load = arguments.load >= 0 ? arguments.load : is_gpu && !rank.ranks ? 10 : 0;
+  return {.steps = arguments.steps, .warmup = warmup, .device_clock = is_gpu, .load_seconds = double(load)};
+}
+
+// train.batch as given, else the largest that fits the first rung; of one rank.
 int64_t batch_for(const LadderArguments& arguments, const RunConfig& config, const Machine& machine,
                   const Rung& first) {
   if (arguments.given.has("train.batch")) return config.train.batch;
@@ -82,31 +93,67 @@ void write_reports(const LadderArguments& arguments, const LadderReport& report)
   fmt::print("\nladder.json and ladder.html are in {}\n", folder.string());
 }
 
-int run_ladder_command(const LadderArguments& arguments) {
-  RunConfig config = with_data_vocab(arguments.run);
-  // A mistake shows now, not after all that measuring.
-  require_one_rank(config);
-  if (!arguments.out.empty()) make_folder(arguments.out);
-  if (!arguments.json.empty()) AtomicFile(arguments.json);
-  Machine machine = open_machine(config);
+void print_line(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+// The rungs of one rank, which is this one.
+void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderReport& report,
+                 const std::function<void()>& not_yet) {
+  const Machine& machine = rank.machine;
+  RunConfig& config = report.config;
   std::span<const Rung> rungs = rungs_for(arguments.top, machine.is_gpu);
   config.train.batch = batch_for(arguments, config, machine, rungs[0]);
-  fmt::print("{}\nmodel: {} parameters, {} x {} tokens a step\n\n{}\n", describe(machine),
+  fmt::print("{}\nmodel: {} parameters, {} x {} tokens a step{}\n\n", describe(machine),
              format_count(double(count_parameters(config.model))), config.train.batch, config.model.context,
-             format_ladder_header());
-  std::fflush(stdout);
-  LadderReport report{.config = config,
-                      .target = machine.platform.target,
-                      .versions = machine.versions,
-                      .command = command_line(arguments.given.arguments),
-                      .date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))};
-  report.rungs = run_ladder(config, machine.platform, *machine.backend, rungs, options_for(arguments, machine),
-                            [](const RungResult& rung) {
-                              fmt::print("{}\n", format_rung(rung));
-                              std::fflush(stdout);
+             rank.ranks ? " of one rank" : "");
+  print_line(format_ladder_header());
+  report.target = machine.platform.target;
+  report.versions = machine.versions;
+  report.rungs = run_ladder(config, machine.platform, *machine.backend, rungs, options_for(arguments, rank),
+                            [&](const RungResult& rung) {
+                              print_line(format_rung(rung));
+                              not_yet();
                             });
   fmt::print("\n{}", format_ladder_legend(report.rungs));
-  write_reports(arguments, report);
+}
+
+// The rungs of all ranks together.
+void climb_on_mesh(const LadderArguments& arguments, const RankWork& rank, LadderReport& report) {
+  const RungResult* found = best_rung(report.rungs);
+  RungResult best = found ? *found : RungResult();
+  std::vector<MeshRung> rungs = mesh_rungs(rank.config.mesh);
+  if (arguments.top) rungs = {mesh_rung(rank.config.mesh)};
+  if (leads(rank.ranks))
+    print_line(fmt::format("\n{} ranks\n{}", rank.ranks->mesh().num_ranks(), format_mesh_header()));
+  MeshLadderOptions options{.ladder = options_for(arguments, rank), .ranks_of_process = rank.in_process};
+  report.meshes = run_mesh_ladder(best, rank.machine.platform, *rank.machine.backend, *rank.ranks, rungs, options,
+                                  [](const MeshResult& result) { print_line(format_mesh_result(result)); });
+  if (leads(rank.ranks)) fmt::print("\n{}", format_mesh_legend(best));
+}
+
+// A mistake shows now, not after all that measuring.
+void check_reports(const LadderArguments& arguments) {
+  if (!arguments.out.empty()) make_folder(arguments.out);
+  if (!arguments.json.empty()) AtomicFile(arguments.json);
+}
+
+int run_ladder_command(const LadderArguments& arguments) {
+  RunConfig config = with_data_vocab(arguments.run);
+  require_no_pipeline(config);
+  int64_t ranks = mesh_of_run(config).num_ranks();
+  RunConfig alone = ranks > 1 ? for_one_rank(config, ranks) : config;
+  check_reports(arguments);
+  run_on_ranks(config, [&](const RankWork& rank) {
+    LadderReport report;
+    report.config = alone;
+    report.command = command_line(arguments.given.arguments);
+    report.date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
+    lead_alone(rank.ranks, [&](const auto& not_yet) { climb_alone(arguments, rank, report, not_yet); });
+    if (rank.ranks) climb_on_mesh(arguments, rank, report);
+    if (leads(rank.ranks)) write_reports(arguments, report);
+  });
   return 0;
 }
 
@@ -117,8 +164,10 @@ Command ladder_command() {
       "ladder", "the speed ladder on this machine: every optimisation, predicted and measured",
       "Random tokens stand for data. A rung that makes the step slower on this machine is shown and left out of the "
       "rungs after it. Without train.batch, the batch on a GPU is the largest power of two up to 64 with which the "
-      "first "
-      "rung fits; on the CPU it is the default one, or less where that does not fit.",
+      "first rung fits; on the CPU it is the default one, or less where that does not fit.\n\n"
+      "On several ranks (--mesh.data=4, or under torchrun, mpirun or srun) one of them climbs alone; then its best run "
+      "is divided over all in every way that the model allows, with as many sequences a rank. As in training, "
+      "train.batch is what all ranks take together.",
       run_ladder_command);
 }
 

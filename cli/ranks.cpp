@@ -50,7 +50,7 @@ void run_on_threads(RunConfig config, const Mesh& mesh, const Work& work) {
   run_ranks(ranks, [&](Communicator& world) {
     MeshRanks mesh_ranks(mesh, world);
     Machine machine{.platform = platform, .backend = cpu::make_backend(ranks)};
-    work({config, machine, &mesh_ranks});
+    work({config, machine, &mesh_ranks, ranks});
   });
 }
 
@@ -108,15 +108,23 @@ bool wants_processes(const RunConfig& config) {
   return is_gpu_device(config) || (asked && std::string_view(asked) == "processes");
 }
 
+// As one of several that a launcher has started.
+std::optional<RankPlace> place_among_others() {
+  std::optional<RankPlace> place = rank_place([](const char* name) -> const char* { return std::getenv(name); });
+  return place && place->world > 1 ? place : std::nullopt;
+}
+
 }  // namespace
 
+Mesh mesh_of_run(const RunConfig& config) {
+  std::optional<RankPlace> place = place_among_others();
+  return step_mesh(config.mesh, place ? place->world : 0);
+}
+
 void run_on_ranks(const RunConfig& asked, const Work& work) {
-  auto variable = [](const char* name) -> const char* { return std::getenv(name); };
-  std::optional<RankPlace> place = rank_place(variable);
-  bool is_started = place && place->world > 1;
-  Mesh mesh = step_mesh(asked.mesh, is_started ? place->world : 0);
+  Mesh mesh = mesh_of_run(asked);
   RunConfig config = with_mesh(asked, mesh);
-  if (is_started) {
+  if (std::optional<RankPlace> place = place_among_others()) {
     Rendezvous rendezvous(*place);
     return run_and_tell(rendezvous.store(), [&] {
       run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), place->local_rank, work);

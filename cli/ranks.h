@@ -18,7 +18,12 @@ struct RankWork {
   const RunConfig& config;  // with the sizes of its mesh
   const Machine& machine;
   const MeshRanks* ranks;  // null: one rank
+  int in_process = 1;      // of the ranks, this one and others that are threads of this process
 };
+
+/// The mesh of the ranks that `run_on_ranks` would run: where a launcher has started this process, those of its world.
+/// UserError when the mesh does not fit it.
+Mesh mesh_of_run(const RunConfig& config);
 
 /// Runs `work` on every rank of config.mesh that belongs to this process: on the CPU ranks are threads, on GPUs other
 /// processes, started with this one's arguments; under torchrun, mpirun or srun this process is one

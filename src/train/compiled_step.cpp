@@ -1,6 +1,7 @@
 #include "train/compiled_step.h"
 
 #include "passes/step_mesh.h"
+#include "plan/communication.h"
 
 #include <fmt/ranges.h>
 
@@ -46,6 +47,14 @@ int64_t CompiledStep::runs_of(size_t program) const {
 double CompiledStep::seconds() const {
   double seconds = 0;
   for (size_t p = 0; p < programs.size(); ++p) seconds += programs[p].plan.seconds * double(runs_of(p));
+  return seconds;
+}
+
+double CompiledStep::exposed_seconds() const {
+  double seconds = 0;
+  for (size_t p = 0; p < programs.size(); ++p)
+    for (const Communication& sum : sum_communication(programs[p].plan, simulate(programs[p].plan)))
+      seconds += sum.exposed * double(runs_of(p));
   return seconds;
 }
 

@@ -37,8 +37,9 @@ std::string row(const RungResult& r, double largest) {
                              fmt::format("{:.0f} tokens/s, {:.2f} ms", r.tokens_per_second, r.ms));
   std::string predicted =
       bar("predicted", predicted_rate(r) / largest, fmt::format("predicted: {:.2f} ms", r.predicted_ms));
-  return fmt::format("{}<span class=\"bars\">{}{}</span><span class=\"rate\">{}, {:.2f}x</span>", name, measured,
-                     predicted, short_rate(r.tokens_per_second), r.speedup_total);
+  std::string speedup = r.speedup_total > 0 ? fmt::format(", {:.2f}x", r.speedup_total) : "";
+  return fmt::format("{}<span class=\"bars\">{}{}</span><span class=\"rate\">{}{}</span>", name, measured, predicted,
+                     short_rate(r.tokens_per_second), speedup);
 }
 
 }  // namespace

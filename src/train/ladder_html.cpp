@@ -2,6 +2,7 @@
 
 #include "config/model_config.h"
 #include "model/model.h"
+#include "train/mesh_table.h"
 
 #include <fmt/format.h>
 
@@ -20,6 +21,7 @@ constexpr std::string_view kStyle = R"(
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 1100px;
        margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere; }
 h1 { font-size: 1.5em; margin-bottom: 0; }
+h2 { font-size: 1.2em; margin: 1.5em 0 0; }
 p { color: var(--soft); }
 figure { margin: 1.5em 0; }
 figcaption span { margin-left: 1em; white-space: nowrap; }
@@ -77,22 +79,71 @@ std::vector<Column> columns_of(const RungResult& r) {
           {"first step", fmt::format("{:.2f} s", r.first_step_ms * 1e-3)}};
 }
 
-std::string table_row(const RungResult& r) {
-  std::vector<Column> columns = columns_of(r);
-  std::string row = fmt::format("<tr{}><td>{}</td>", r.kept ? "" : " class=\"aside\"", escape_html(r.name));
-  if (!r.ran())
-    return row +
-           fmt::format("<td class=\"text\" colspan=\"{}\">{}</td></tr>\n", columns.size() + 1, escape_html(r.failure));
-  for (const Column& column : columns) row += fmt::format("<td data-column=\"{}\">{}</td>", column.name, column.value);
-  return row + fmt::format("<td class=\"text\">{}</td></tr>\n", rung_note(r));
+std::vector<Column> columns_of(const MeshResult& m) {
+  const RungResult& r = m.run;
+  return {{"batch", fmt::format("{}", m.sequences)},
+          {"ms", fmt::format("{:.2f}", r.ms)},
+          {"predicted", fmt::format("{:.2f}", r.predicted_ms)},
+          {"error", fmt::format("{:+.1f}%", 100 * r.prediction_error())},
+          {"tokens/s", fmt::format("{:.0f}", r.tokens_per_second)},
+          {"x one rank", format_speedup(m)},
+          {"efficiency", format_efficiency(m)},
+          {"exposed ms", fmt::format("{:.2f}", m.exposed_ms)},
+          {"MFU", fmt::format("{:.1f}%", 100 * r.mfu)},
+          {"planned MiB", fmt::format("{:.1f}", double(r.planned_bytes) / kMiB)},
+          {"used MiB", fmt::format("{:.1f}", double(r.used_bytes) / kMiB)}};
 }
 
-std::string table(const std::vector<RungResult>& rungs) {
+struct Row {
+  const RungResult& run;
+  std::vector<Column> columns;
+  std::string note;
+};
+
+std::string table_row(const Row& row) {
+  const RungResult& r = row.run;
+  std::string text = fmt::format("<tr{}><td>{}</td>", r.kept ? "" : " class=\"aside\"", escape_html(r.name));
+  if (!r.ran())
+    return text + fmt::format("<td class=\"text\" colspan=\"{}\">{}</td></tr>\n", row.columns.size() + 1,
+                              escape_html(r.failure));
+  for (const Column& column : row.columns)
+    text += fmt::format("<td data-column=\"{}\">{}</td>", column.name, column.value);
+  return text + fmt::format("<td class=\"text\">{}</td></tr>\n", row.note);
+}
+
+std::string table(const std::vector<Row>& rows) {
   std::string text = "<table>\n<thead><tr><th>rung</th>";
-  for (const Column& column : columns_of({.ms = 1})) text += "<th>" + column.name + "</th>";
+  for (const Column& column : rows[0].columns) text += "<th>" + column.name + "</th>";
   text += "<th></th></tr></thead>\n<tbody>\n";
-  for (const RungResult& rung : rungs) text += table_row(rung);
+  for (const Row& row : rows) text += table_row(row);
   return text + "</tbody></table>\n";
+}
+
+std::string rung_table(const std::vector<RungResult>& rungs) {
+  std::vector<Row> rows;
+  for (const RungResult& rung : rungs) rows.push_back({rung, columns_of(rung), rung_note(rung)});
+  return table(rows);
+}
+
+// Chart and table of the meshes; nothing where there are none.
+std::string meshes(const LadderReport& report) {
+  if (report.meshes.empty()) return "";
+  std::vector<RungResult> bars;
+  if (const RungResult* best = best_rung(report.rungs)) {
+    bars.push_back(*best);
+    bars.back().speedup_total = 1;
+    bars.back().name = "one rank: " + best->name;
+  }
+  std::vector<Row> rows;
+  for (const MeshResult& mesh : report.meshes) {
+    bars.push_back(mesh.run);
+    rows.push_back({mesh.run, columns_of(mesh), ""});
+  }
+  return fmt::format(
+      "<h2>{} ranks</h2>\n<p>The best rung of one rank, divided over all in different ways, with as many sequences for "
+      "each of them as the one had alone. <em>Batch</em>: sequences of a step, of all ranks; <em>exposed</em>: of a "
+      "step, while nothing but communication runs, as predicted; MiB are of a rank.</p>\n{}{}",
+      report.meshes[0].ranks, ladder_chart(bars), table(rows));
 }
 
 std::string summary(const LadderReport& report) {
@@ -144,9 +195,9 @@ std::string ladder_html(const LadderReport& report) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Tokamak speed ladder: "
-      "{}</title>\n<style>{}</style>\n</head>\n<body>\n{}{}{}{}<pre>{}</pre>\n</body>\n</html>\n",
-      escape_html(report.target.name), kStyle, summary(report), ladder_chart(report.rungs), table(report.rungs),
-      notes(report), escape_html(report.command));
+      "{}</title>\n<style>{}</style>\n</head>\n<body>\n{}{}{}{}{}<pre>{}</pre>\n</body>\n</html>\n",
+      escape_html(report.target.name), kStyle, summary(report), ladder_chart(report.rungs), rung_table(report.rungs),
+      meshes(report), notes(report), escape_html(report.command));
 }
 
 }  // namespace tokamak

@@ -40,10 +40,11 @@ Json model_json(const RunConfig& config) {
           {"context", config.model.context}};
 }
 
-Json rung_json(const RungResult& r) {
-  Json json = {{"name", r.name},         {"precision", precision_name(r.precision)},
-               {"optional", r.optional}, {"kept", r.kept},
-               {"changed", r.changed},   {"planned_bytes", r.planned_bytes}};
+// What was measured, or why nothing was.
+Json run_json(const RungResult& r) {
+  Json json = {{"name", r.name}};
+  if (r.planned_bytes > 0)
+    json.update({{"precision", precision_name(r.precision)}, {"planned_bytes", r.planned_bytes}});
   if (!r.ran()) {
     json["failure"] = r.failure;
     return json;
@@ -52,8 +53,6 @@ Json rung_json(const RungResult& r) {
                {"predicted_ms", r.predicted_ms},
                {"prediction_error", r.prediction_error()},
                {"tokens_per_second", r.tokens_per_second},
-               {"speedup_over_previous", r.speedup_step},
-               {"speedup_over_first", r.speedup_total},
                {"mfu", r.mfu},
                {"mfu_causal", r.mfu_causal},
                {"peak_flops", r.peak.flops},
@@ -63,6 +62,29 @@ Json rung_json(const RungResult& r) {
                {"first_step_ms", r.first_step_ms},
                {"micro_batches", r.micro_batches}});
   if (!r.by_reference.empty()) json["by_reference"] = r.by_reference;
+  return json;
+}
+
+Json rung_json(const RungResult& r) {
+  Json json = run_json(r);
+  json.update({{"optional", r.optional}, {"kept", r.kept}, {"changed", r.changed}});
+  if (r.ran()) json.update({{"speedup_over_previous", r.speedup_step}, {"speedup_over_first", r.speedup_total}});
+  return json;
+}
+
+Json mesh_json(const MeshResult& m) {
+  Json json = run_json(m.run);
+  const MeshConfig& mesh = m.rung.mesh;
+  json.update({{"ranks", m.ranks},
+               {"pipe", mesh.pipe},
+               {"data", mesh.data},
+               {"context", mesh.context},
+               {"tensor", mesh.tensor},
+               {"zero", mesh.zero},
+               {"sequences", m.sequences}});
+  if (!m.run.ran()) return json;
+  json["predicted_exposed_ms"] = m.exposed_ms;
+  if (m.run.speedup_total > 0) json.update({{"speedup_over_one", m.run.speedup_total}, {"efficiency", m.efficiency()}});
   return json;
 }
 
@@ -125,6 +147,8 @@ std::string ladder_json(const LadderReport& report) {
   out["config"] = parse_ordered_json(to_json(report.config));
   out["rungs"] = Json::array();
   for (const RungResult& rung : report.rungs) out["rungs"].push_back(rung_json(rung));
+  if (!report.meshes.empty()) out["meshes"] = Json::array();
+  for (const MeshResult& mesh : report.meshes) out["meshes"].push_back(mesh_json(mesh));
   return format_json(out, 2) + "\n";
 }
 

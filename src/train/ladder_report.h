@@ -3,6 +3,7 @@
 
 #include "config/config.h"
 #include "train/ladder.h"
+#include "train/mesh_ladder.h"
 
 namespace tokamak {
 
@@ -13,7 +14,8 @@ struct LadderReport {
   std::string versions;  // of driver and libraries; empty: the CPU
   std::string command;
   std::string date;
-  std::vector<RungResult> rungs;
+  std::vector<RungResult> rungs;  // of one rank
+  std::vector<MeshResult> meshes;
 };
 
 /// Lines of at most 120 columns.

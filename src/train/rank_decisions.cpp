@@ -47,6 +47,12 @@ Target of_leader(const MeshRanks* ranks, const Target& mine) {
   return ranks ? parse_target(of_leader(ranks, print(mine))) : mine;
 }
 
+void lead_alone(const MeshRanks* ranks, const std::function<void(const std::function<void()>& not_yet)>& work) {
+  if (leads(ranks)) work([&] { any_of(ranks, true); });
+  while (any_of(ranks, false)) {
+  }
+}
+
 void give_choices(const MeshRanks* ranks, const Tuning& tuning, Backend& backend) {
   of_leader(ranks, run_choices(tuning, backend, true));
 }

@@ -4,6 +4,7 @@
 
 #include "exec/mesh_ranks.h"
 
+#include <functional>
 #include <string>
 
 namespace tokamak {
@@ -28,6 +29,10 @@ void require_same(const MeshRanks* ranks, const std::string& name, const std::st
 std::string of_leader(const MeshRanks* ranks, const std::string& mine);
 RunConfig of_leader(const MeshRanks* ranks, const RunConfig& mine);
 Target of_leader(const MeshRanks* ranks, const Target& mine);
+
+/// `work` of the rank that leads, which calls its argument from time to time, as the others wait no longer than a
+/// communicator's timeout for it. They come back when it is done.
+void lead_alone(const MeshRanks* ranks, const std::function<void(const std::function<void()>& not_yet)>& work);
 
 /// Everything that the rank that leads has chosen by measurement (train/tune.h), on the others. UserError where their
 /// devices or libraries are of another kind. Its two sides: it gives when it has compiled, and the others wait for

@@ -36,7 +36,48 @@ TEST(LadderProgram, RunsEveryRungAndWritesReports) {
   for (const Rung& rung : cpu_rungs()) EXPECT_NE(html.find(rung.name), std::string::npos) << rung.name;
 }
 
-// Its parameters and states alone take more than 18 GB.
+// On threads, and on processes, of which one speaks and writes.
+TEST(LadderProgram, OnRanksItAddsTheWaysToDivideARun) {
+  for (const char* kind : {"threads", "processes"}) {
+    SCOPED_TRACE(kind);
+    TemporaryFolder folder;
+    ::setenv("TOKAMAK_RANKS", kind, 1);
+    ProgramResult result = run_program(
+        folder.path(), test::tiny_arguments("ladder", {"--model.vocab=301", "--steps=2", "--device=cpu", "--threads=1",
+                                                       "--mesh.data=2", "--train.batch=4", "--out=report"}));
+    ::unsetenv("TOKAMAK_RANKS");
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    auto json = nlohmann::json::parse(read_file(folder / "report/ladder.json"));
+    EXPECT_EQ(json["rungs"].size(), cpu_rungs().size());
+    EXPECT_EQ(json["model"]["batch"], 2) << "of one rank";
+    ASSERT_EQ(json["meshes"].size(), 6u);
+    std::string html = read_file(folder / "report/ladder.html");
+    for (const auto& mesh : json["meshes"]) {
+      auto name = mesh["name"].get<std::string>();
+      EXPECT_EQ(mesh["ranks"], 2);
+      EXPECT_EQ(mesh["sequences"], 4) << name;
+      for (const char* key : {"ms", "tokens_per_second", "speedup_over_one", "efficiency", "predicted_exposed_ms"})
+        EXPECT_GT(mesh[key].get<double>(), 0) << name << " " << key;
+      size_t line = result.out.find("\n" + name + " ");
+      EXPECT_NE(line, std::string::npos) << name;
+      EXPECT_EQ(result.out.find("\n" + name + " ", line + 1), std::string::npos) << name << " is told once";
+      EXPECT_NE(html.find(name), std::string::npos) << name;
+    }
+  }
+}
+
+// As many sequences for each rank as there are by default, though they are more than a run has by default.
+TEST(LadderProgram, ManyRanksNeedNoBatch) {
+  TemporaryFolder folder;
+  ProgramResult result = run_program(
+      folder.path(), {"ladder", "--model.layers=1", "--model.heads=2", "--model.width=32", "--model.context=16",
+                      "--model.vocab=301", "--steps=1", "--device=cpu", "--threads=1", "--mesh.data=3", "--top"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("4 x 16 tokens a step of one rank"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("\ndata 3 "), std::string::npos) << result.out;
+}
+
 // Before anything is measured for it.
 TEST(LadderProgram, AReportThatCannotBeWrittenIsRefusedAtOnce) {
   TemporaryFolder folder;

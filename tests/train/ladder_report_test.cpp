@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/ladder_html.h"
+#include "train/mesh_table.h"
 
 #include <algorithm>
 
@@ -42,6 +43,20 @@ LadderReport example() {
   report.rungs[2].kept = false;
   report.rungs[3].kept = false;
   report.rungs[3].failure = "does not fit (needs 151.20 GiB, 139.00 GiB are free)";
+  return report;
+}
+
+// On four ranks: one that ran, one that does not fit the model.
+LadderReport with_meshes() {
+  LadderReport report = example();
+  MeshResult data{.rung = {"data 4, ZeRO 3", {.data = 4, .zero = 3}}, .ranks = 4, .sequences = 256};
+  data.run = rung("data 4, ZeRO 3", 100);
+  data.run.speedup_total = 3.9;
+  data.exposed_ms = 1.25;
+  MeshResult tensor{.rung = {"tensor 4", {.data = 1, .tensor = 4}}, .ranks = 4, .sequences = 256, .run = {}};
+  tensor.run.name = "tensor 4";
+  tensor.run.failure = "[mesh.tensor] expected a divisor of model.heads = 6, got 4";
+  report.meshes = {data, tensor};
   return report;
 }
 
@@ -97,6 +112,50 @@ TEST(LadderReport, TheLegendExplainsOnlyWhatIsThere) {
   EXPECT_NE(text.find("aside:"), std::string::npos);
   EXPECT_EQ(text.find("slower:"), std::string::npos);
   EXPECT_EQ(count(text, "peak:"), 1) << "each once";
+}
+
+TEST(LadderReport, AMeshIsComparedWithOneRank) {
+  auto json = nlohmann::json::parse(ladder_json(with_meshes()));
+  ASSERT_EQ(json["meshes"].size(), 2u);
+  const auto& data = json["meshes"][0];
+  EXPECT_EQ(data["speedup_over_one"], 3.9);
+  EXPECT_DOUBLE_EQ(data["efficiency"].get<double>(), 3.9 / 4);
+  EXPECT_EQ(data["predicted_exposed_ms"], 1.25);
+  EXPECT_EQ(data["sequences"], 256);
+  EXPECT_EQ(data["zero"], 3);
+  EXPECT_FALSE(data.contains("kept"));
+  EXPECT_EQ(json["meshes"][1]["failure"], with_meshes().meshes[1].run.failure);
+  EXPECT_FALSE(json["meshes"][1].contains("planned_bytes"));
+  EXPECT_FALSE(nlohmann::json::parse(ladder_json(example())).contains("meshes"));
+}
+
+TEST(LadderReport, WithoutARunOfOneRankNothingIsCompared) {
+  MeshResult mesh = with_meshes().meshes[0];
+  mesh.run.speedup_total = 0;
+  EXPECT_EQ(format_speedup(mesh), "-");
+  EXPECT_EQ(format_efficiency(mesh), "-");
+}
+
+TEST(LadderReport, TheTableOfMeshesFitsATerminal) {
+  MeshResult wide = with_meshes().meshes[0];
+  wide.run.ms = 12345.67;
+  wide.run.predicted_ms = 99999.5;
+  wide.run.tokens_per_second = 12345678;
+  wide.run.planned_bytes = wide.run.used_bytes = int64_t(140000) << 20;
+  wide.exposed_ms = 9999.99;
+  EXPECT_LE(format_mesh_header().size(), 120u);
+  EXPECT_LE(format_mesh_result(wide).size(), 120u) << format_mesh_result(wide);
+  EXPECT_NE(format_mesh_result(with_meshes().meshes[1]).find("skipped: [mesh.tensor]"), std::string::npos);
+}
+
+TEST(LadderHtml, MeshesHaveAChartAndATableOfTheirOwn) {
+  std::string html = ladder_html(with_meshes()), without = ladder_html(example());
+  EXPECT_EQ(count(html, "<table>"), 2);
+  EXPECT_EQ(count(without, "<table>"), 1);
+  EXPECT_EQ(count(html, "<i class=\"measured\" style"), 2 + 2) << "the best rung of one rank, and a mesh";
+  EXPECT_NE(html.find("one rank: + &lt;fused&gt; optimizer"), std::string::npos);
+  EXPECT_NE(html.find("<td data-column=\"efficiency\">97.5%</td>"), std::string::npos);
+  EXPECT_NE(html.find("expected a divisor of model.heads = 6"), std::string::npos);
 }
 
 TEST(LadderHtml, OpensWithoutNetworkOrScript) {
