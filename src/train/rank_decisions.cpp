@@ -14,7 +14,15 @@ void meet(const MeshRanks* ranks) {
   if (ranks) ranks->world().exchange("");
 }
 
-bool any_of(const MeshRanks* ranks, bool mine) { return !first_of(ranks, mine ? "yes" : "").empty(); }
+StepNews tell_all(const MeshRanks* ranks, const StepNews& mine) {
+  if (!ranks) return mine;
+  StepNews all;
+  for (const std::string& theirs : ranks->world().exchange((mine.stops ? "stop" : "go  ") + mine.failure)) {
+    all.stops |= theirs.starts_with("stop");
+    if (all.failure.empty()) all.failure = theirs.substr(4);
+  }
+  return all;
+}
 
 int64_t least_of(const MeshRanks* ranks, int64_t mine) {
   if (!ranks) return mine;

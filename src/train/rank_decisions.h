@@ -1,5 +1,5 @@
 // What the ranks of a run decide as one. With one rank alone (`ranks` null) everything is decided by itself; else all
-// ranks make these calls in the same order. Tests: tests/mesh/trainer_test.cpp.
+// ranks make these calls in the same order. Tests: tests/mesh/rank_decisions_test.cpp.
 #pragma once
 
 #include "exec/mesh_ranks.h"
@@ -17,8 +17,15 @@ struct Tuning;
 /// Returns when all ranks are here.
 void meet(const MeshRanks* ranks);
 
-/// Whether any rank says so; the least that one says; the first text that is not empty, in the order of ranks.
-bool any_of(const MeshRanks* ranks, bool mine);
+/// What a rank says between two steps: that it is asked to stop, why its data cannot be read.
+struct StepNews {
+  bool stops = false;
+  std::string failure;  // empty: it can
+};
+/// What any of them says, in one exchange; of failures the first in the order of ranks.
+StepNews tell_all(const MeshRanks* ranks, const StepNews& mine);
+
+/// The least that one says; the first text that is not empty, in the order of ranks.
 int64_t least_of(const MeshRanks* ranks, int64_t mine);
 std::string first_of(const MeshRanks* ranks, const std::string& mine);
 

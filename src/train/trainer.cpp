@@ -102,24 +102,24 @@ class Trainer {
   }
 
   TrainSummary run(const std::function<bool()>& stop) {
-    int64_t total = config_.train.steps;
-    bool stopped = false, trained = done_.step < total;
+    int64_t total = config_.train.steps, first = done_.step;
+    bool stopped = false, trained = first < total;
     if (!trained)
       observer_.message(
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", done_.step, total));
-    while (done_.step < total && !stopped) {
-      submit_step();
+    while (done_.step < total) {
+      stopped = !submit_step(done_.step > first && stop());
+      if (stopped) break;
       if (!config_.compile.async) queue_.finish();
-      stopped = any_of(ranks_, stop());
-      bool last = stopped || done_.step == total;
-      last || due(config_.train.eval_every) || due(config_.train.sample_every) || due(config_.train.checkpoint_every)
-          ? synchronise(last, stopped)
+      is_last() || due(config_.train.eval_every) || due(config_.train.sample_every) ||
+              due(config_.train.checkpoint_every)
+          ? synchronise()
           : report(queue_.take());
     }
     if (trained) data_.ended(done_.step, done_.samples);
     summary_.steps = done_.step;
     summary_.total_steps = total;
-    summary_.stopped = stopped && done_.step < total;
+    summary_.stopped = stopped;
     summary_.data_wait = reporter_->data_wait();
     return summary_;
   }
@@ -227,35 +227,40 @@ class Trainer {
     start_.lap("checkpoint");
   }
 
+  bool is_last() const { return done_.step == config_.train.steps; }
   bool due(int64_t every) const { return every > 0 && done_.step % every == 0; }
 
-  void submit_step() {
+  // False when a rank is asked to stop; then what is finished is saved, and the step is not begun.
+  bool submit_step(bool stops) {
     auto begin = StepQueue::Clock::now();
-    std::vector<Batch> batches = next_batches();
+    std::optional<std::vector<Batch>> batches = next_batches(stops);
+    if (!batches) return false;
     std::chrono::duration<double, std::milli> wait = StepQueue::Clock::now() - begin;
     double lr = learning_rate(done_.step, config_.optimizer, config_.train.steps);
     done_ = {done_.step + 1, done_.tokens + session_.tokens_per_step(), data_.loader().position()};
-    queue_.submit(std::move(batches), {.step = done_.step, .lr = lr, .data_wait_ms = wait.count()});
+    queue_.submit(std::move(*batches), {.step = done_.step, .lr = lr, .data_wait_ms = wait.count()});
+    return true;
   }
 
-  // Of one step. Where the data fails, what is finished is saved first.
-  std::vector<Batch> next_batches() {
+  // Of one step; nothing when it is not to begin. Where the data fails, what is finished is saved first.
+  std::optional<std::vector<Batch>> next_batches(bool stops) {
     std::vector<Batch> batches;
     std::exception_ptr error;
-    std::string failure;
+    StepNews news{.stops = stops};
     try {
-      for (int64_t i = 0; i < session_.micro_batches(); ++i) batches.push_back(data_.loader().next());
+      for (int64_t i = 0; !stops && i < session_.micro_batches(); ++i) batches.push_back(data_.loader().next());
     } catch (const std::exception& e) {
       error = std::current_exception();
-      failure = e.what();
+      news.failure = e.what();
     }
-    failure = first_of(ranks_, failure);
-    if (failure.empty()) return batches;
+    news = tell_all(ranks_, news);
+    if (!news.stops && news.failure.empty()) return batches;
     queue_.finish();
     report(queue_.take());
     save();
+    if (news.stops) return std::nullopt;
     if (error) std::rethrow_exception(error);
-    throw UserError(failure);
+    throw UserError(news.failure);
   }
 
   void report(const std::vector<StepMetrics>& steps) {
@@ -274,16 +279,16 @@ class Trainer {
   }
 
   // Waits for the steps under way, then does what needs their outcome. What may fail comes after saving.
-  void synchronise(bool last, bool stopped) {
+  void synchronise() {
     queue_.finish();
     std::vector<StepMetrics> steps = queue_.take();
     StepMetrics newest = steps.back();
     steps.pop_back();
     report(steps);
     record(newest);
-    bool evaluates = evaluator_ && ((last && !stopped) || due(config_.train.eval_every));
+    bool evaluates = evaluator_ && (is_last() || due(config_.train.eval_every));
     if (!evaluates) reporter_->show(newest);
-    if (last || due(config_.train.checkpoint_every)) save();
+    if (is_last() || due(config_.train.checkpoint_every)) save();
     try {
       if (evaluates) {
         reporter_->add_val_loss(newest, evaluate());

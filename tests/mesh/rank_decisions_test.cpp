@@ -1,0 +1,47 @@
+#include "train/rank_decisions.h"
+
+#include "backend/ranks/inprocess.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+constexpr int kRanks = 3;
+
+// What each rank learns when they say these.
+std::vector<StepNews> heard(const std::vector<StepNews>& said) {
+  std::vector<StepNews> all(said.size());
+  run_ranks(int(said.size()), [&](Communicator& world) {
+    MeshRanks ranks({{{"data", kRanks}}}, world);
+    all[size_t(world.rank())] = tell_all(&ranks, said[size_t(world.rank())]);
+  });
+  return all;
+}
+
+TEST(RankDecisions, GoOnWhenNobodySaysOtherwise) {
+  for (const StepNews& news : heard(std::vector<StepNews>(kRanks))) {
+    EXPECT_FALSE(news.stops);
+    EXPECT_EQ(news.failure, "");
+  }
+}
+
+TEST(RankDecisions, OneRankStopsAllAndTheFirstFailureIsTold) {
+  for (const StepNews& news : heard({{}, {.stops = true, .failure = "no file"}, {.failure = "bad token"}})) {
+    EXPECT_TRUE(news.stops);
+    EXPECT_EQ(news.failure, "no file");
+  }
+  for (const StepNews& news : heard({{}, {}, {.failure = "stop"}})) {
+    EXPECT_FALSE(news.stops);
+    EXPECT_EQ(news.failure, "stop");
+  }
+}
+
+TEST(RankDecisions, OneRankAloneDecidesByItself) {
+  StepNews news = tell_all(nullptr, {.stops = true, .failure = "x"});
+  EXPECT_TRUE(news.stops);
+  EXPECT_EQ(news.failure, "x");
+}
+
+}  // namespace
+}  // namespace tokamak::test
