@@ -27,6 +27,11 @@ using Work = std::function<void(const RankWork&)>;
 RunConfig with_mesh(RunConfig config, const Mesh& mesh) {
   config.mesh.data = mesh.size(kDataAxis);
   validate(config);
+  if (mesh.num_ranks() > 1 && config.device.starts_with("cuda:"))
+    user_error(
+        "[device] expected auto, cpu or cuda for {} ranks, each on a GPU of its own, got '{}'; choose GPUs with "
+        "CUDA_VISIBLE_DEVICES",
+        mesh.num_ranks(), config.device);
   return config;
 }
 

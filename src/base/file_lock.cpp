@@ -24,10 +24,15 @@ FileDescriptor open_lock(const fs::path& file) {
 
 // A lock of the open file, not of the process: another one in this process is refused, too, and closing some other
 // descriptor of the file does not end it. NFS and Lustre know it as a lock of a range of bytes.
-bool take(const FileDescriptor& fd, const fs::path& file) {
+struct flock whole_file() {
   struct flock range = {};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
+  return range;
+}
+
+bool take(const FileDescriptor& fd, const fs::path& file) {
+  struct flock range = whole_file();
   if (::fcntl(fd.get(), F_OFD_SETLK, &range) == 0) return true;
   if (errno == EAGAIN || errno == EACCES) return false;
   if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL) return true;
@@ -79,6 +84,13 @@ FileLock::FileLock(fs::path file) : file_(std::move(file)) {
 
 FileLock::~FileLock() {
   if (is_held()) ::unlink(file_.c_str());
+}
+
+std::string lock_holder(const fs::path& file) {
+  FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct flock range = whole_file();
+  bool is_held = fd.is_open() && ::fcntl(fd.get(), F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+  return is_held ? read_holder(fd) : "";
 }
 
 }  // namespace tokamak

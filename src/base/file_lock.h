@@ -29,4 +29,7 @@ class FileLock {
   std::string holder_;
 };
 
+/// Who holds the lock; empty: nobody, as far as can be told. Takes no lock, and makes no file.
+std::string lock_holder(const std::filesystem::path& file);
+
 }  // namespace tokamak

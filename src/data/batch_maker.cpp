@@ -2,23 +2,10 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "data/check_tokens.h"
 #include "data/document_starts.h"
 
 namespace tokamak {
-
-namespace {
-
-/// The file and the place of token `at` of a window.
-std::string describe_place(WindowReader& reader, int64_t window, int64_t at) {
-  for (const FileRange& range : reader.place(window)) {
-    if (at < range.length) return fmt::format("{}: token {}", range.path, range.begin + at);
-    at -= range.length;
-  }
-  return fmt::format("window {}", window);
-}
-
-}  // namespace
 
 BatchMaker::BatchMaker(std::shared_ptr<const Corpus> corpus, int64_t vocab_size, int32_t end_of_text)
     : corpus_(std::move(corpus)), order_(corpus_->order()), vocab_size_(vocab_size), end_of_text_(end_of_text),
@@ -44,19 +31,7 @@ void BatchMaker::read(int64_t sample) {
   auto dataset = size_t(place.dataset);
   if (!readers_[dataset]) readers_[dataset] = corpus_->datasets()[dataset]->reader();
   readers_[dataset]->read(place.window, window_);
-  if (vocab_size_ > 0) check(*readers_[dataset], place.window);
-}
-
-// A damaged file must not become an index out of an embedding table. As unsigned numbers, negative ids are large ones.
-void BatchMaker::check(WindowReader& reader, int64_t window) const {
-  uint32_t largest = 0;
-  for (int32_t id : window_) largest = std::max(largest, uint32_t(id));
-  if (largest < uint64_t(vocab_size_)) return;
-  auto at = std::find(window_.begin(), window_.end(), int32_t(largest)) - window_.begin();
-  user_error(
-      "[data] {}: expected token ids below {} (model.vocab), got {}; the file is damaged (copy it again, or run "
-      "`prepare` again), of another vocabulary, or of another data.token_type",
-      describe_place(reader, window, at), vocab_size_, largest);
+  if (vocab_size_ > 0) check_tokens(*readers_[dataset], place.window, window_, vocab_size_);
 }
 
 }  // namespace tokamak

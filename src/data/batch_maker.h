@@ -38,7 +38,6 @@ class BatchMaker {
 
  private:
   void read(int64_t sample);
-  void check(WindowReader& reader, int64_t window) const;
 
   std::shared_ptr<const Corpus> corpus_;
   SampleOrder order_;

@@ -9,6 +9,7 @@
 #include "passes/pass.h"
 #include "train/run_changes.h"
 #include "train/run_data.h"
+#include "train/run_folder.h"
 
 namespace tokamak {
 namespace {
@@ -25,12 +26,13 @@ void check_run(const RunConfig& asked) {
   check_names(asked);
   if (asked.train.out.empty()) user_error("[train.out] expected a folder for the run, got nothing; name one");
   check_folder(asked.train.out);
+  require_unlocked(asked.train.out);
   RunConfig config = with_data_vocab(asked);
   std::optional<FoundCheckpoint> found;
   if (config.train.resume) found = peek_checkpoint(config.train.out);
   if (found) require_same_run(run_config_from_json(found->state.config_json, found->path.string()), config);
   config.data.workers = 0;  // no batch is wanted
-  RunData(config, found ? &*found : nullptr);
+  RunData(config, found ? &*found : nullptr).check_some();
 }
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "data/check_tokens.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
 #include "data/open_consistently.h"
@@ -106,6 +107,11 @@ std::vector<int32_t> RunData::sample_prompt() const {
 RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* found) {
   std::shared_ptr<const Tokenizer> tokenizer = load_checked_tokenizer(config, found);
   return {tokenizer, open_corpus(config, tokenizer, record_of(found)), open_validation(config, tokenizer)};
+}
+
+void RunData::check_some() const {
+  for (const auto& corpus : {opened_.training, opened_.validation})
+    if (corpus) check_some_tokens(*corpus, config_.model.vocab);
 }
 
 void RunData::describe(CheckpointState& state, int64_t position) const {

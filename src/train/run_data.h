@@ -32,6 +32,8 @@ class RunData {
   /// The data to validate on; null: there is none, or no validation is wanted.
   std::shared_ptr<const Corpus> validation() const { return opened_.validation; }
 
+  /// UserError for tokens that the model's vocabulary lacks, as far as a few windows of each entry tell it.
+  void check_some() const;
   /// Returns when all training data used so far is known to be undamaged, where an index tells it; a UserError names
   /// the file that is not. To be called before a state is saved that follows from it.
   void verify_used() const { opened_.training->verify_used(); }

@@ -14,6 +14,15 @@ namespace {
 
 constexpr const char* kTokenizerFolder = "tokenizer";
 
+constexpr const char* kLock = "lock";
+
+[[noreturn]] void refuse(const fs::path& run, const std::string& holder) {
+  user_error(
+      "[train] expected {} for this run alone, but {} trains there; wait until it ends, or name another folder with "
+      "--train.out",
+      run.string(), holder);
+}
+
 // Also of an entry with a weight or a pattern.
 void make_absolute(std::string& path) {
   if (!path.empty()) path = fs::absolute(path).lexically_normal().string();
@@ -23,12 +32,8 @@ void make_absolute(std::string& path) {
 
 RunFolder::RunFolder(fs::path path) : path_(std::move(path)), made_(!fs::exists(path_)) {
   make_folder(path_);
-  lock_.emplace(path_ / "lock");
-  if (!lock_->is_held())
-    user_error(
-        "[train] expected {} for this run alone, but {} trains there; wait until it ends, or name another folder with "
-        "--train.out",
-        path_.string(), lock_->holder());
+  lock_.emplace(path_ / kLock);
+  if (!lock_->is_held()) refuse(path_, lock_->holder());
 }
 
 RunFolder::~RunFolder() {
@@ -48,6 +53,10 @@ void RunFolder::keep_tokenizer(const Tokenizer* tokenizer) const {
   if (!tokenizer) return;
   make_folder(folder);
   save_tokenizer(tokenizer->vocabulary(), folder);
+}
+
+void require_unlocked(const fs::path& run) {
+  if (std::string holder = lock_holder(run / kLock); !holder.empty()) refuse(run, holder);
 }
 
 RunConfig as_kept(RunConfig config) {

@@ -34,6 +34,9 @@ class RunFolder {
   std::optional<FileLock> lock_;
 };
 
+/// UserError, as RunFolder's, when a process trains in the folder now. Changes nothing there.
+void require_unlocked(const std::filesystem::path& run);
+
 /// The configuration as it is kept: the same whatever folder is the working one, for a run that goes on.
 RunConfig as_kept(RunConfig config);
 

@@ -36,6 +36,15 @@ TEST_F(FileLockTest, ARefusedOneChangesNothing) {
   EXPECT_FALSE(FileLock(file_).is_held());
 }
 
+TEST_F(FileLockTest, TellsItsHolderToThoseWhoOnlyAsk) {
+  EXPECT_EQ(lock_holder(file_), "");
+  EXPECT_FALSE(std::filesystem::exists(file_));
+  FileLock lock(file_);
+  EXPECT_EQ(lock_holder(file_).find("process " + std::to_string(::getpid()) + " on "), 0u) << lock_holder(file_);
+  std::filesystem::copy_file(file_, folder_ / "left");  // of a machine that went down
+  EXPECT_EQ(lock_holder(folder_ / "left"), "");
+}
+
 TEST_F(FileLockTest, EndsWithItsProcess) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
 
@@ -49,6 +50,32 @@ TEST_F(CliEarly, Data) {
   expect_refused_early({"--model.vocab=100"}, {"vocabulary is too small for the data"});
   expect_refused_early({"--model.context=50000"}, {"expected at least 50001 tokens", "lower model.context"});
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
+TEST_F(CliEarly, TokensThatTheModelLacks) {
+  auto write = [&](const char* name, uint16_t token) {
+    std::string bytes;
+    for (int i = 0; i < 5000; ++i) bytes.append(reinterpret_cast<const char*>(&token), sizeof token);
+    write_file_quickly(folder_ / name, bytes);
+  };
+  write("good.raw", 5);
+  write("bad.raw", 300);
+  expect_refused_early({"--data.format=raw", "--data.path=good.raw,bad.raw", "--model.vocab=256"},
+                       {"bad.raw: token 0", "token ids below 256", "got 300"});
+  expect_refused_early({"--data.format=raw", "--data.path=good.raw", "--data.val_path=bad.raw", "--model.vocab=256",
+                        "--train.eval_every=5"},
+                       {"bad.raw: token 0", "token ids below 256", "got 300"});
+}
+
+TEST_F(CliEarly, FolderThatAnotherTrainsIn) {
+  fs::create_directory(folder_ / "run");
+  FileLock other(folder_ / "run/lock");
+  expect_refused_early({"--train.out=run"}, {"expected run for this run alone", "process ", "--train.out"});
+}
+
+TEST_F(CliEarly, OneGpuForSeveralRanks) {
+  expect_refused_early({"--device=cuda:3", "--mesh.data=2"},
+                       {"[device]", "for 2 ranks", "got 'cuda:3'", "CUDA_VISIBLE_DEVICES"});
 }
 
 TEST_F(CliEarly, RunThatDoesNotGoOnSo) {
