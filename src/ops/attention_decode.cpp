@@ -8,6 +8,7 @@
 #include "graph/host_tensor.h"
 #include "ops/attention_operands.h"
 #include "ops/interpret.h"  // round_to
+#include "ops/sharding_rules.h"
 
 #include <cmath>
 #include <limits>
@@ -15,11 +16,11 @@
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"heads"}, {"scale"}, {"tf32", false}};
+constexpr AttrDef kAttrs[] = {{"head_width"}, {"scale"}, {"tf32", false}};
 
 // attention_decode(qkv (B, t, 3C), cache (B, Tmax, 2C), position i32 (B)) -> out (B, t, C), cache
 std::vector<ValueType> infer(const NodeSpec& spec) {
-  AttentionDims d = attention_dims(spec);
+  AttentionDims d = attention_decode_dims(spec);
   const Shape& cache = spec.inputs[1].shape;
   if (cache.size() != 3 || cache[0] != d.B || cache[2] != 2 * d.C || cache[1] < d.T)
     user_error("[attention_decode] expected a cache ({}, {} or more, {}), got {}", d.B, d.T, 2 * d.C, to_string(cache));
@@ -29,7 +30,7 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
 }
 
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
-  AttentionDims d = attention_dims({*node.op, {in[0]->type}, node.attrs});
+  AttentionDims d = attention_decode_dims({*node.op, {in[0]->type}, node.attrs});
   HostTensor& cache = out[1];
   cache.data = in[1]->data;
   int64_t capacity = cache.shape()[1];
@@ -61,6 +62,18 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
       }
 }
 
+// Rows and heads apart.
+ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
+  AttentionDims d = attention_decode_dims(spec);
+  ShardingRule rule;
+  int B = rule.apart(d.B), H = rule.apart(d.H), D = rule.whole(d.D), three = rule.whole(3), two = rule.whole(2);
+  int t = rule.whole(d.T), places = rule.whole(spec.inputs[1].shape[1]);
+  OperandFactors cache = {{B}, {places}, {two, H, D}};
+  rule.inputs = {{{B}, {t}, {three, H, D}}, cache, {{B}}};
+  rule.outputs = {{{B}, {t}, {H, D}}, cache};
+  return rule;
+}
+
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   Cost cost = default_cost(spec, {outputs.data(), 1});
   cost.flops = 2.0 * double(num_elements(spec.inputs[1].shape)) * double(spec.inputs[0].shape[1]);
@@ -80,12 +93,24 @@ constinit const OpDef attention_decode = {.name = "attention_decode",
                                           .cost = cost,
                                           .autocast = Autocast::kLow,
                                           .low_inputs = 0b001,  // not the cache
+                                          .sharding = {.rule = sharding},
                                           .in_place = [](const Node&, int output) { return output == 1 ? 1 : -1; }};
 }  // namespace op
 
+AttentionDims attention_decode_dims(const NodeSpec& spec) {
+  const ValueType& qkv = spec.inputs[0];
+  int64_t D = spec.attrs.get_int("head_width");
+  if (qkv.shape.size() != 3 || D < 1 || qkv.shape[2] % (3 * D) != 0)
+    user_error("[attention_decode] expected a packed projection (B, T, 3C) of heads of width {}, got {}", D,
+               to_string(qkv));
+  int64_t C = qkv.shape[2] / 3;
+  return {qkv.shape[0], qkv.shape[1], C, C / D, D};
+}
+
 std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,
                                              int64_t heads, double scale) {
-  auto out = g.add(op::attention_decode, {qkv, cache, position}, {{"heads", heads}, {"scale", scale}});
+  int64_t head_width = g.shape(qkv)[2] / 3 / heads;
+  auto out = g.add(op::attention_decode, {qkv, cache, position}, {{"head_width", head_width}, {"scale", scale}});
   return {out[0], out[1]};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "ops/attention_operands.h"
 
 namespace tokamak {
 
@@ -10,6 +11,9 @@ class GraphBuilder;
 namespace op {
 extern const OpDef attention_decode;
 }  // namespace op
+
+/// Of a node: it knows the width of a head, as a rank of a mesh may have some of the heads alone.
+AttentionDims attention_decode_dims(const NodeSpec& spec);
 
 /// For generation: qkv (B, t, 3C) of the next t tokens, cache (B, Tmax, 2C), position i32 (B) of each row's first one
 /// -> out (B, t, C), new cache. A token that has no place in the cache is not stored, and its output is NaN.

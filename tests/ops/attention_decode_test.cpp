@@ -9,25 +9,27 @@
 namespace tokamak::test {
 namespace {
 
-Attrs attrs(int64_t heads) { return {{"heads", heads}, {"scale", 0.6}}; }
+Attrs attrs(int64_t head_width) { return {{"head_width", head_width}, {"scale", 0.6}}; }
 
 }  // namespace
 
 std::vector<OpCase> attention_decode_cases() {
   return {
-      {"First", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({2}, 0, 1)}, attrs(2)},
-      {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({2}, 4, 5)}, attrs(3)},
-      {"Ragged", &op::attention_decode, {f32({4, 2, 18}), f32({4, 9, 12}), i32({4}, 0, 8)}, attrs(3)},
-      {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({1}, 5, 6)}, attrs(1)},
+      {"First", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({2}, 0, 1)}, attrs(3)},
+      {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({2}, 4, 5)}, attrs(2)},
+      {"Ragged", &op::attention_decode, {f32({4, 2, 18}), f32({4, 9, 12}), i32({4}, 0, 8)}, attrs(2)},
+      {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({1}, 5, 6)}, attrs(2)},
   };
 }
 
 namespace {
 
 TEST(AttentionDecode, RefusesWrongShapes) {
-  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 2, 12}), i32({2}, 0, 1)}, attrs(2)},
+  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({2}, 0, 1)}, attrs(4)},
+                 "expected a packed projection (B, T, 3C) of heads of width 4, got f32[2,3,18]");
+  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 2, 12}), i32({2}, 0, 1)}, attrs(3)},
                  "expected a cache (2, 3 or more, 12), got [2,2,12]");
-  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({}, 0, 1)}, attrs(2)},
+  expect_refused({"", &op::attention_decode, {f32({2, 3, 18}), f32({2, 7, 12}), i32({}, 0, 1)}, attrs(3)},
                  "expected positions i32[2], got i32[]");
 }
 

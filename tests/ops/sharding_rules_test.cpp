@@ -221,11 +221,11 @@ TEST(ShardingRules, SayWhatIsASumOverInputs) {
 
 // All others can be cut, in one of their cases at least.
 TEST(ShardingRules, AreThereForAllOpsThatTheStepIsWrittenIn) {
-  const std::set<std::string_view> whole = {"all_gather",       "all_reduce",  "all_to_all", "part",
+  const std::set<std::string_view> whole = {"all_gather",     "all_reduce", "all_to_all", "part",
                                             "reduce_scatter",  // what shard appends
-                                            "classifier",       "column",      "flat",       "fused_matmul",
-                                            "multi_adamw",      "multi_cast",  "row",  // made by passes after it
-                                            "attention_decode", "sample_token"};       // of generation
+                                            "classifier",     "column",     "flat",       "fused_matmul",
+                                            "multi_adamw",    "multi_cast", "row",  // made by passes after it
+                                            "sample_token"};                        // of generation
   std::set<std::string_view> cut;
   for (const OpCase& c : all_cases())
     if (!ways_to_cut(Whole(c).rule).empty()) cut.insert(c.op->name);

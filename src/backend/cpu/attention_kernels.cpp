@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "graph/op_def.h"
-#include "ops/attention_operands.h"
+#include "ops/attention_decode.h"
 
 #include <cstring>
 
@@ -17,12 +17,13 @@ using Inputs = std::span<const void* const>;
 using Outputs = std::span<void* const>;
 
 AttentionShape shape_of(const Graph& graph, const Node& node) {
-  const Shape& qkv = graph.shape(node.inputs[0]);  // (B, T, 3C)
+  NodeSpec spec = spec_of(graph, node);
+  AttentionDims d = node.op == &op::attention_decode ? attention_decode_dims(spec) : attention_dims(spec);
   AttentionShape shape;
-  shape.batch = qkv[0];
-  shape.time = qkv[1];
-  shape.heads = node.attrs.get_int("heads");
-  shape.head_dim = qkv[2] / 3 / shape.heads;
+  shape.batch = d.B;
+  shape.time = d.T;
+  shape.heads = d.H;
+  shape.head_dim = d.D;
   shape.causal = node.attrs.get_bool("causal", true);
   shape.scale = float(node.attrs.get_double("scale"));
   return shape;

@@ -1,6 +1,7 @@
 // attention_decode(qkv (B, t, 3C), cache (B, capacity, 2C), position i32 (B)) -> out (B, t, C), cache.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/device_types.h"
+#include "ops/attention_decode.h"
 
 #include <fmt/core.h>
 
@@ -21,12 +22,15 @@ struct DecodeShape {
   int64_t batch, time, heads, head_dim, capacity;
 
   DecodeShape(const Graph& graph, const Node& node)
-      : batch(graph.shape(node.inputs[0])[0]), time(graph.shape(node.inputs[0])[1]), heads(node.attrs.get_int("heads")),
-        head_dim(graph.shape(node.inputs[0])[2] / 3 / heads), capacity(graph.shape(node.inputs[1])[1]) {}
+      : DecodeShape(attention_decode_dims(spec_of(graph, node)), graph.shape(node.inputs[1])[1]) {}
 
   int64_t splits() const { return time == 1 ? (capacity + kSplit - 1) / kSplit : 1; }
   // As tokamak::Split in kernels/attention_decode.cu.
   int64_t split_bytes() const { return splits() > 1 ? batch * heads * splits() * (head_dim + 2) * 4 : 0; }
+
+ private:
+  DecodeShape(const AttentionDims& d, int64_t places)
+      : batch(d.B), time(d.T), heads(d.H), head_dim(d.D), capacity(places) {}
 };
 
 class DecodeKernel : public Kernel {
