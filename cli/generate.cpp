@@ -10,17 +10,23 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
+#include "cli/ranks.h"
 #include "data/data_tokenizer.h"
 #include "data/sources/text_begin.h"
 #include "data/tokenizer_files.h"
 #include "data/visible_text.h"
 #include "exec/task_queue.h"
 #include "train/generator.h"
+#include "train/rank_decisions.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
 namespace tokamak {
 namespace {
+
+struct GenerateMesh {
+  int64_t tensor = 1;
+};
 
 struct GenerateArguments {
   std::string run = "run";
@@ -36,7 +42,12 @@ struct GenerateArguments {
   int64_t seed = 1;
   std::string device = "auto";
   int64_t threads = 0;
+  GenerateMesh mesh;
 };
+
+void visit(FieldList& v, GenerateMesh& c) {
+  v("tensor", c.tensor, "ranks that each matrix is divided over", at_least(1));
+}
 
 void visit(FieldList& v, GenerateArguments& c) {
   v.positional("run", c.run, "run folder or checkpoint", false);
@@ -52,6 +63,7 @@ void visit(FieldList& v, GenerateArguments& c) {
   v("seed", c.seed, "the same seed gives the same text", at_least(0));
   v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
+  v.section("mesh", c.mesh, "how the model is divided over devices");
 }
 
 // Prints tokens as they come; holds back bytes of a UTF-8 character that is not whole yet.
@@ -140,9 +152,9 @@ std::vector<Text> texts_to_generate(const GenerateArguments& arguments) {
   return texts;
 }
 
-// A single text is printed as it comes, several when all of them are there.
+// A single text is printed as it comes, several when all of them are there; by one of all ranks.
 void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<const Text> texts,
-                 const GenerateArguments& arguments) {
+                 const GenerateArguments& arguments, bool prints) {
   std::vector<GenerationRow> rows;
   for (const Text& text : texts) {
     rows.push_back({tokenizer.encode(text.prompt), text.seed});
@@ -150,7 +162,7 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
   }
   std::vector<std::vector<int32_t>> made(texts.size());
   std::optional<Printer> printer;
-  if (texts.size() == 1) {
+  if (prints && texts.size() == 1) {
     fmt::print("{}", texts[0].prompt);
     printer.emplace(tokenizer);
   }
@@ -160,7 +172,7 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
     printer ? printer->add(token) : made[row].push_back(token);
     return true;
   });
-  if (printer) return;
+  if (printer || !prints) return;
   for (size_t i = 0; i < texts.size(); ++i)
     fmt::print("{}{}{}\n", i > 0 ? "---\n" : "", texts[i].prompt, visible_text(tokenizer, made[i]));
 }
@@ -169,19 +181,30 @@ int run_generate(const GenerateArguments& arguments) {
   OpenedModel model = open_model(arguments.run);
   model.config.threads = arguments.threads;
   model.config.device = arguments.device;
+  model.config.mesh = {.data = 1, .tensor = arguments.mesh.tensor};
   std::vector<Text> texts = texts_to_generate(arguments);
   std::optional<Tokenizer> tokenizer;
   TaskQueue beside;  // a large vocabulary takes as long as the model
   beside.submit([&] { tokenizer = open_tokenizer(arguments, model); });
-  Machine machine = open_machine(model.config, CpuRates::kTypical);
-  auto rows = std::min(size_t(arguments.rows), texts.size());
-  Generator generator(model.config, machine.platform, *machine.backend, int64_t(rows));
-  load_parameters(model.checkpoint, generator.weights());
-  beside.wait();
-  for (size_t first = 0; first < texts.size(); first += rows) {
-    if (first > 0) fmt::print("---\n");
-    print_texts(generator, *tokenizer, std::span(texts).subspan(first, std::min(rows, texts.size() - first)),
-                arguments);
+  auto generate = [&](const RankWork& rank) {
+    auto rows = std::min(size_t(arguments.rows), texts.size());
+    Platform platform = rank.machine.platform;
+    platform.target = of_leader(rank.ranks, platform.target);  // by which passes choose, for all ranks alike
+    Generator generator(rank.config, platform, *rank.machine.backend, int64_t(rows), nullptr, 0, rank.ranks);
+    load_parameters(model.checkpoint, generator.weights());
+    if (!rank.ranks) beside.wait();
+    for (size_t first = 0; first < texts.size(); first += rows) {
+      if (first > 0 && leads(rank.ranks)) fmt::print("---\n");
+      print_texts(generator, *tokenizer, std::span(texts).subspan(first, std::min(rows, texts.size() - first)),
+                  arguments, leads(rank.ranks));
+    }
+  };
+  if (arguments.mesh.tensor == 1) {
+    Machine machine = open_machine(model.config, CpuRates::kTypical);
+    generate({model.config, machine, nullptr});
+  } else {
+    beside.wait();
+    run_on_ranks(model.config, generate);
   }
   return 0;
 }

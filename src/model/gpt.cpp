@@ -110,8 +110,9 @@ ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, const DecodeInputs
   ValueId embedded = embedding(g, gpt.parameter("wpe.weight"), in.positions);  // (B, t, C)
   double scale = gpt.attention_options().scale;
   return gpt.logits(in.tokens, embedded, [&](int64_t layer, ValueId qkv) {
-    ValueId cache =
-        g.state(fmt::format("cache.{}", layer), {in.cache, {B, model.context, 2 * model.width}}, Role::kCache);
+    ValueType type{in.cache, {B, model.context, 2 * model.width}};
+    Layout layout{.role = Role::kCache, .global = type.shape, .blocks = 2};  // keys and values
+    ValueId cache = g.graph().add_argument(Argument::Kind::kState, fmt::format("cache.{}", layer), type, layout);
     auto [out, updated] = attention_decode(g, qkv, cache, in.start, model.heads, scale);
     g.graph().add_update(cache, updated);
     return out;

@@ -38,6 +38,9 @@ class Seeder {
       case Role::kEmbedding:
       case Role::kClassifier:
       case Role::kRow: add(kTensorAxis, 0, 1); break;
+      case Role::kCache:
+        if (shape_.size() < 2) break;  // what text goes on from
+        [[fallthrough]];
       case Role::kColumn:
       case Role::kColumnBias: add(kTensorAxis, int64_t(shape_.size()) - 1, layout.blocks); break;
       default: break;

@@ -19,11 +19,16 @@ constexpr int64_t kChunk = 32;
 // Steps that a backend with a queue may be ahead of what the host has read.
 constexpr size_t kAhead = 8;
 
-// The graph with its parameters as they are stored already, which may be padded.
-Graph as_stored(const Graph& graph, const TensorStore* store) {
+// The graph with its parameters as they are stored already, which may be padded, or with vocabularies of a multiple of
+// so many rows.
+Graph as_stored(const Graph& graph, const TensorStore* store, int64_t rows) {
   std::map<ValueId, ValueType> types;
-  for (const Argument& a : graph.arguments())
-    if (store && is_parameter(a.layout.role)) types[a.value] = store->type(a.name);
+  for (const Argument& a : graph.arguments()) {
+    ValueType type = graph.type(a.value);
+    if (a.layout.role == Role::kEmbedding || a.layout.role == Role::kClassifier)
+      type.shape[0] = (type.shape[0] + rows - 1) / rows * rows;
+    if (is_parameter(a.layout.role)) types[a.value] = store ? store->type(a.name) : type;
+  }
   Rewriter rewriter(graph, types);
   for (const Node& node : graph.nodes()) rewriter.copy(node);
   return rewriter.finish();
@@ -56,13 +61,17 @@ DType cache_type(const RunConfig& config, const Platform& platform) {
 }  // namespace
 
 Generator::Plans Generator::make_plans(const RunConfig& config, const Platform& platform, int64_t rows,
-                                       const TensorStore* trained, int64_t available_bytes) {
+                                       const TensorStore* trained, int64_t available_bytes, const MeshRanks* ranks) {
+  TOKAMAK_CHECK(!ranks || !trained, "parameters that ranks generate with are their own");
+  Mesh mesh = ranks ? ranks->mesh() : Mesh{};
+  int64_t divided = ranks ? mesh.num_ranks() * platform.target.vocab_multiple : 1;
   DType cache = cache_type(config, platform);
-  Graph decode = as_stored(decode_graph(config.model, rows, cache), trained);
-  Graph prefill = as_stored(prefill_graph(config.model, rows, std::min(kChunk, config.model.context), cache), trained);
+  int64_t chunk = std::min(kChunk, config.model.context);
+  Graph decode = as_stored(decode_graph(config.model, rows, cache), trained, divided);
+  Graph prefill = as_stored(prefill_graph(config.model, rows, chunk, cache), trained, divided);
   Plans plans;
-  plans.decode = compile_generation(std::move(decode), config, platform).plan;
-  plans.prefill = compile_generation(std::move(prefill), config, platform, &plans.decode.graph).plan;
+  plans.decode = compile_generation(std::move(decode), config, platform, nullptr, mesh).plan;
+  plans.prefill = compile_generation(std::move(prefill), config, platform, &plans.decode.graph, mesh).plan;
   plans.bytes = bytes_beside(trained, plans.prefill, plans.decode);
   if (available_bytes > 0 && plans.bytes > available_bytes)
     user_error(
@@ -74,15 +83,17 @@ Generator::Plans Generator::make_plans(const RunConfig& config, const Platform& 
 }
 
 Generator::Generator(const RunConfig& config, const Platform& platform, Backend& backend, int64_t rows,
-                     const TensorStore* trained, int64_t available_bytes)
-    : Generator(make_plans(config, platform, rows, trained, available_bytes), config, backend, rows, trained) {}
+                     const TensorStore* trained, int64_t available_bytes, const MeshRanks* ranks)
+    : Generator(make_plans(config, platform, rows, trained, available_bytes, ranks), config, backend, rows, trained,
+                ranks) {}
 
-Generator::Generator(Plans plans, const RunConfig& config, Backend& backend, int64_t rows, const TensorStore* trained)
-    : backend_(backend), trained_(trained), planned_bytes_(plans.bytes), context_(config.model.context),
-      store_(backend), arena_(backend.allocate(std::max(plans.prefill.arena_bytes, plans.decode.arena_bytes))),
+Generator::Generator(Plans plans, const RunConfig& config, Backend& backend, int64_t rows, const TensorStore* trained,
+                     const MeshRanks* ranks)
+    : backend_(backend), ranks_(ranks), trained_(trained), planned_bytes_(plans.bytes), context_(config.model.context),
+      store_(backend, ranks), arena_(backend.allocate(std::max(plans.prefill.arena_bytes, plans.decode.arena_bytes))),
       shared_(share_weights(plans.decode.graph)),
-      prefill_(std::move(plans.prefill), backend, store_, {.arena = arena_, .record = config.compile.cuda_graph}),
-      decode_(std::move(plans.decode), backend, store_, {.arena = arena_, .record = config.compile.cuda_graph}),
+      prefill_(std::move(plans.prefill), backend, store_, {ranks, arena_, config.compile.cuda_graph}),
+      decode_(std::move(plans.decode), backend, store_, {ranks, arena_, config.compile.cuda_graph}),
       rows_(size_t(rows)) {
   if (trained_) prepare_cast();
 }
@@ -126,7 +137,7 @@ std::vector<std::vector<int32_t>> Generator::generate(const std::vector<Generati
       continue;
     }
     step();
-    while (!under_way_.empty() && (under_way_.front()->ready() || under_way_.size() >= kAhead)) deliver(on_token);
+    while (may_deliver()) deliver(on_token);
   }
   drain(on_token);
   std::vector<std::vector<int32_t>> out;
@@ -223,6 +234,11 @@ void Generator::step() {
   under_way_.push_back(decode_.read_result("token"));
   for (Row& row : rows_) ++row.position;
   ++drawn_;
+}
+
+// Ranks must not go by what is ready: they have to run the same steps, also when a text ends.
+bool Generator::may_deliver() const {
+  return under_way_.size() >= kAhead || (!under_way_.empty() && !ranks_ && under_way_.front()->ready());
 }
 
 void Generator::deliver(const OnToken& on_token) {

@@ -23,10 +23,12 @@ struct GenerationRow {
 class Generator {
  public:
   /// Room for `rows` texts at a time, all of it allocated now. Parameters are those of `trained`, padded or not, as
-  /// they are at the last take_weights(); without it (null) they are to be written to weights().
+  /// they are at the last take_weights(); without it (null) they are to be written to weights(). `ranks`: those of a
+  /// mesh of axis `tensor` alone, over which matrices, caches and vocabulary are divided; then without `trained`, and
+  /// all ranks make the same calls and get the same tokens. null: one rank.
   /// Throws UserError before anything is allocated when `available_bytes` (0: unknown) are fewer than planned.
   Generator(const RunConfig& config, const Platform& platform, Backend& backend, int64_t rows = 1,
-            const TensorStore* trained = nullptr, int64_t available_bytes = 0);
+            const TensorStore* trained = nullptr, int64_t available_bytes = 0, const MeshRanks* ranks = nullptr);
 
   /// What it takes beside `trained`: weights in another type, caches, inputs, intermediates, scratch memory.
   int64_t planned_bytes() const { return planned_bytes_; }
@@ -64,8 +66,9 @@ class Generator {
   };
 
   static Plans make_plans(const RunConfig& config, const Platform& platform, int64_t rows, const TensorStore* trained,
-                          int64_t available_bytes);
-  Generator(Plans plans, const RunConfig& config, Backend& backend, int64_t rows, const TensorStore* trained);
+                          int64_t available_bytes, const MeshRanks* ranks);
+  Generator(Plans plans, const RunConfig& config, Backend& backend, int64_t rows, const TensorStore* trained,
+            const MeshRanks* ranks);
   bool share_weights(const Graph& graph);
   void prepare_cast();
   void begin(const std::vector<GenerationRow>& texts, int64_t count, const SamplingOptions& options);
@@ -74,12 +77,14 @@ class Generator {
   int64_t chunk() const;
   void write_state();
   void step();
+  bool may_deliver() const;
   void deliver(const OnToken& on_token);
   void drain(const OnToken& on_token);
   bool any_active() const;
   std::vector<size_t> full_rows() const;
 
   Backend& backend_;
+  const MeshRanks* ranks_;  // null: one
   const TensorStore* trained_;
   int64_t planned_bytes_;
   int64_t context_;

@@ -217,8 +217,10 @@ CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Plat
   return compile_forward(std::move(graph), context_of(config, platform));
 }
 
-CompiledGraph compile_generation(Graph graph, const RunConfig& config, const Platform& platform, const Graph* other) {
+CompiledGraph compile_generation(Graph graph, const RunConfig& config, const Platform& platform, const Graph* other,
+                                 const Mesh& mesh) {
   PassContext context{platform, resolve(config, platform.target).compile, true};
+  context.mesh = mesh;
   run_passes(graph, Stage::kForward, context);
   run_passes(graph, Stage::kStep, context);
   if (other) graph = with_unread_types(graph, *other);

@@ -38,8 +38,9 @@ CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platfo
 CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform);
 
 /// The same for parameters of one's own: those that are only read in a low type are of that type. Those that this graph
-/// does not read are of the type that they have in `other`, which shares them.
+/// does not read are of the type that they have in `other`, which shares them. `mesh`: what it is divided over, of axis
+/// `tensor` alone; none: one rank.
 CompiledGraph compile_generation(Graph graph, const RunConfig& config, const Platform& platform,
-                                 const Graph* other = nullptr);
+                                 const Graph* other = nullptr, const Mesh& mesh = {});
 
 }  // namespace tokamak

@@ -143,6 +143,24 @@ TEST_F(MeshRun, LeavesAModelForOneDevice) {
   EXPECT_EQ(text.status, 0) << text.err;
 }
 
+TEST_F(MeshRun, GeneratesTheTextOfOneRank) {
+  EXPECT_EQ(run("one").status, 0);
+  std::ofstream(folder_ / "prompts") << "the first\n\na third one\n";
+  for (Arguments more : {Arguments{"--temperature=0"}, {"--seed=3", "--prompts=prompts", "--rows=2"}}) {
+    Arguments command = {"generate", "one", "--tokens=60", "--device=cpu"};
+    command.insert(command.end(), more.begin(), more.end());
+    ProgramResult one = run_program(folder_.path(), command);
+    EXPECT_EQ(one.status, 0) << one.err;
+    command.push_back("--mesh.tensor=2");
+    ProgramResult threads = run_program(folder_.path(), command);
+    Variable variable("TOKAMAK_RANKS", "processes");
+    ProgramResult processes = run_program(folder_.path(), command);
+    EXPECT_EQ(threads.out, one.out) << threads.err;
+    EXPECT_EQ(processes.out, one.out) << processes.err;
+    EXPECT_EQ(processes.err, "");
+  }
+}
+
 TEST_F(MeshRun, StopsAllRanksAfterTheSameStep) {
   Variable processes("TOKAMAK_RANKS", "processes");
   RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=2", "--train.steps=100000"}));

@@ -16,15 +16,17 @@
 namespace tokamak::test {
 
 /// GPT-2's small initial weights make all logits alike; larger ones make a choice that depends on the whole text.
-inline void write_large_weights(Session& session) {
-  for (size_t i = 0; i < session.parameters().size(); ++i) {
-    const ParameterInfo& info = session.parameters()[i];
+inline void write_large_weights(const ModelConfig& model, TensorStore& store) {
+  std::vector<ParameterInfo> parameters = model_parameters(model);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const ParameterInfo& info = parameters[i];
     std::vector<float> values = init_parameter(info, int64_t(i), 5);
     if (info.shape.size() == 2)
       for (float& value : values) value *= 10;
-    session.store().write(info.name, values.data(), int64_t(values.size()) * 4);
+    store.write_share(info.name, values.data());
   }
 }
+inline void write_large_weights(Session& session) { write_large_weights(session.config().model, session.store()); }
 
 class FullPass {
  public:

@@ -1,0 +1,82 @@
+// Text from ranks that are threads, over which a model is divided, is the text of one rank.
+#include "backend/cpu/cpu_backend.h"
+#include "backend/ranks/inprocess.h"
+#include "base/parallel.h"
+#include "passes/step_mesh.h"
+#include "tests/support/generated_text.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+constexpr int64_t kContext = 40, kRows = 4;
+
+RunConfig tiny(bool tied) {
+  RunConfig config;
+  config.model = {.layers = 2, .heads = 4, .width = 32, .context = kContext, .vocab = 301};
+  config.model.tie_weights = tied;
+  config.train.batch = 1;
+  config.compile.precision = Precision::kFp32;
+  return config;
+}
+
+using Texts = std::vector<std::vector<int32_t>>;
+
+// Of prompts of all lengths, on beyond a full context; the second ends early.
+Texts generate(Generator& generator, const SamplingOptions& options) {
+  std::vector<GenerationRow> rows;
+  for (int64_t length : {1, 35, 70}) rows.push_back({some_tokens(length, length), 9 + length});
+  size_t known = 0;
+  return generator.generate(rows, 50, options, [&](size_t row, int32_t) { return row != 1 || ++known < 20; });
+}
+
+// The same large weights for all.
+Texts texts_of(const RunConfig& config, const MeshRanks* ranks, const SamplingOptions& options) {
+  auto backend = cpu::make_backend();
+  set_num_threads(1);  // ranks share the cores
+  Generator generator(config, cpu::nominal_platform(1), *backend, kRows, nullptr, 0, ranks);
+  write_large_weights(config.model, generator.weights());
+  return generate(generator, options);
+}
+
+class GenerateOnRanks : public testing::TestWithParam<std::tuple<int64_t, bool>> {};
+
+TEST_P(GenerateOnRanks, GivesTheTextOfOne) {
+  auto [tensor, tied] = GetParam();
+  RunConfig config = tiny(tied);
+  for (double temperature : {0.0, 1.0}) {
+    SamplingOptions options{.temperature = temperature, .top_k = 40};
+    Texts expected = texts_of(config, nullptr, options);
+    EXPECT_NE(expected[0], expected[1]);
+    run_ranks(int(tensor), [&, tensor = tensor](Communicator& world) {
+      MeshRanks ranks(step_mesh({.data = 1, .tensor = tensor}), world);
+      EXPECT_EQ(texts_of(config, &ranks, options), expected) << "temperature " << temperature;
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GenerateOnRanks, testing::Combine(testing::Values(2, 4), testing::Bool()),
+                         [](const auto& info) {
+                           return fmt::format("tensor{}_{}", std::get<0>(info.param),
+                                              std::get<1>(info.param) ? "tied" : "untied");
+                         });
+
+// What makes a model fit that one device has no room for.
+TEST(RanksThatGenerate, DivideParametersAndCaches) {
+  RunConfig config = tiny(false);
+  auto bytes = [&](const MeshRanks* ranks) {
+    auto backend = cpu::make_backend();
+    Generator generator(config, cpu::nominal_platform(1), *backend, kRows, nullptr, 0, ranks);
+    return generator.weights().bytes();
+  };
+  int64_t whole = bytes(nullptr);
+  run_ranks(4, [&](Communicator& world) {
+    MeshRanks ranks(step_mesh({.data = 1, .tensor = 4}), world);
+    EXPECT_LT(double(bytes(&ranks)), 0.35 * double(whole));
+  });
+}
+
+}  // namespace
+}  // namespace tokamak::test
