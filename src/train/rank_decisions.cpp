@@ -24,6 +24,8 @@ StepNews tell_all(const MeshRanks* ranks, const StepNews& mine) {
   return all;
 }
 
+bool any_of(const MeshRanks* ranks, bool mine) { return !first_of(ranks, mine ? "yes" : "").empty(); }
+
 int64_t least_of(const MeshRanks* ranks, int64_t mine) {
   if (!ranks) return mine;
   for (const std::string& theirs : ranks->world().exchange(std::to_string(mine)))

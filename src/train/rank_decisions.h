@@ -25,7 +25,8 @@ struct StepNews {
 /// What any of them says, in one exchange; of failures the first in the order of ranks.
 StepNews tell_all(const MeshRanks* ranks, const StepNews& mine);
 
-/// The least that one says; the first text that is not empty, in the order of ranks.
+/// Whether any rank says so; the least that one says; the first text that is not empty, in the order of ranks.
+bool any_of(const MeshRanks* ranks, bool mine);
 int64_t least_of(const MeshRanks* ranks, int64_t mine);
 std::string first_of(const MeshRanks* ranks, const std::string& mine);
 
