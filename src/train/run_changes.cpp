@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "config/visit.h"
 #include "train/schedule.h"
+#include "train/step_compiler.h"
 
 namespace tokamak {
 namespace {
@@ -39,6 +40,23 @@ bool may_change_results(std::string_view key) {
   return std::find(std::begin(kNoChange), std::end(kNoChange), key) == std::end(kNoChange);
 }
 
+// With slots, how a step's sequences are shared out among runs changes no bit, and train.batch only follows from that:
+// told is what a step has.
+void tell_as_one_batch(RunConfig& config) {
+  config.train.batch *= count_micro_batches(config);
+  config.train.total_batch = 0;
+}
+
+// Makes equal what changes no bit.
+void forget_shares(RunConfig& was, RunConfig& is) {
+  if (std::max(was.mesh.slots, is.mesh.slots) <= 1) return;
+  tell_as_one_batch(was);
+  tell_as_one_batch(is);
+  if (was.mesh.slots != is.mesh.slots) return;
+  was.mesh.data = is.mesh.data;
+  was.mesh.zero = is.mesh.zero;
+}
+
 std::string describe_rate(const RunConfig& was, const RunConfig& is, int64_t step) {
   double before = learning_rate(step, was.optimizer, was.train.steps);
   double after = learning_rate(step, is.optimizer, is.train.steps);
@@ -50,6 +68,7 @@ std::string describe_rate(const RunConfig& was, const RunConfig& is, int64_t ste
 
 std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t step) {
   RunConfig old = was, now = is;
+  forget_shares(old, now);
   std::vector<Field> old_fields = fields_of(old), now_fields = fields_of(now);
   std::string list;
   for (size_t i = 0; i < now_fields.size(); ++i) {

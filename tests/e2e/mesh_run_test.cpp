@@ -125,6 +125,7 @@ TEST_F(MeshRun, HasTheSameBitsOnAnyNumberOfRanks) {
   std::filesystem::remove_all(folder_ / "turns/checkpoints/step_00000020");
   ProgramResult on = run("turns", common);  // the slots are remembered
   EXPECT_NE(on.out.find("resuming after step 14"), std::string::npos) << on.out << on.err;
+  EXPECT_NE(on.out.find("changed since step 14: train.checkpoint_every 7 -> 0\n"), std::string::npos) << on.out;
   for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
     auto content = [&](const char* out) { return read_file(folder_ / out / "checkpoints/latest" / file); };
     EXPECT_TRUE(content("one") == content("four")) << file;
