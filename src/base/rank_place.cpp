@@ -3,14 +3,17 @@
 #include <charconv>
 #include <cstring>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 
+#include "base/checksum.h"
 #include "base/error.h"
 
 namespace tokamak {
 namespace {
 
 constexpr int kUsualPort = 29500;  // torchrun's
+constexpr int kJobPorts = 1000;    // from there on: jobs that share a machine seldom meet on one
 
 class Environment {
  public:
@@ -97,8 +100,9 @@ RankPlace from_mpirun(const Environment& environment) {
     environment.missing("MASTER_ADDR",
                         "the ranks are on several machines: set it to that of rank 0 (mpirun -x, -genv)");
   place.host = environment.text("MASTER_ADDR", "127.0.0.1");
-  set_port(place, environment, kUsualPort);
   place.token = environment.text("PMIX_NAMESPACE");
+  uint64_t job = place.token.empty() ? 0 : checksum(std::as_bytes(std::span(place.token)));
+  set_port(place, environment, kUsualPort + int(job % kJobPorts));
   return place;
 }
 
@@ -124,11 +128,17 @@ RankPlace from_srun(const Environment& environment) {
   std::string list = environment.text("SLURM_STEP_NODELIST", environment.text("SLURM_JOB_NODELIST"));
   place.host = environment.text("MASTER_ADDR", first_host(list));
   if (place.host.empty()) environment.missing("SLURM_STEP_NODELIST", "set MASTER_ADDR to the machine of rank 0");
-  // Jobs that share a machine seldom meet on a port.
   int job = environment.has("SLURM_JOB_ID") ? environment.number({"SLURM_JOB_ID"}, 0, 0x7fffffff) : 0;
-  set_port(place, environment, kUsualPort + job % 1000);
+  set_port(place, environment, kUsualPort + job % kJobPorts);
   place.token = fmt::format("{}.{}", environment.text("SLURM_JOB_ID"), environment.text("SLURM_STEP_ID"));
   return place;
+}
+
+// Hydra's and Intel's mpirun speak PMI. So does srun --mpi=pmi2, but says a rank's place on its machine as ever.
+bool is_of_mpirun(const Environment& mpirun, const Environment& srun) {
+  if (mpirun.has_any({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"})) return true;
+  if (!mpirun.has_any({"PMI_RANK", "PMI_SIZE"})) return false;
+  return !srun.has("SLURM_STEP_NUM_TASKS") || mpirun.has_any({"MPI_LOCALRANKID", "PMI_LOCAL_RANK"});
 }
 
 }  // namespace
@@ -138,7 +148,7 @@ std::optional<RankPlace> rank_place(const std::function<const char*(const char* 
   std::optional<RankPlace> place;
   if (torchrun.has_any({"RANK", "WORLD_SIZE", "LOCAL_RANK"}))
     place = from_torchrun(torchrun);
-  else if (mpirun.has_any({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"}))
+  else if (is_of_mpirun(mpirun, srun))
     place = from_mpirun(mpirun);
   else if (srun.has("SLURM_STEP_NUM_TASKS"))  // which sbatch and salloc alone do not set
     place = from_srun(srun);

@@ -66,6 +66,17 @@ TEST(RankPlace, OfMpirun) {
             (RankPlace{"mpirun", 1, 2, 0, "h", 29500, ""}));
 }
 
+TEST(RankPlace, JobsOfMpirunThatShareAMachineHavePortsOfTheirOwn) {
+  auto place = [](const std::string& job) { return *place_in(with(kOpenMpi, {{"PMIX_NAMESPACE", job}})); };
+  EXPECT_EQ(place("1662844929").token, "1662844929");
+  EXPECT_EQ(place("1662844929").port, place("1662844929").port);
+  EXPECT_NE(place("1662844929").port, place("1662910465").port);
+  for (const char* job : {"1662844929", "prterun-host-17@1"}) {
+    EXPECT_GE(place(job).port, 29500);
+    EXPECT_LT(place(job).port, 30500);
+  }
+}
+
 TEST(RankPlace, OfSrun) {
   EXPECT_EQ(place_in(kSlurm), (RankPlace{"srun", 9, 16, 1, "gpu07", 29956, "123456.0"}));
   auto host = [](const std::string& list) { return place_in(with(kSlurm, {{"SLURM_STEP_NODELIST", list}}))->host; };
@@ -73,6 +84,13 @@ TEST(RankPlace, OfSrun) {
   EXPECT_EQ(host("rack[2,4]n[03-05]x"), "rack2n03x");
   expect_user_error([&] { host("gpu["); }, {"SLURM_STEP_NODELIST", "MASTER_ADDR"});
   EXPECT_EQ(place_in(with(kSlurm, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "1"}}))->host, "m");
+}
+
+TEST(RankPlace, OfSrunThatSpeaksPmi) {
+  Variables pmi2 = with(kSlurm, {{"PMI_RANK", "9"}, {"PMI_SIZE", "16"}, {"PMI_JOBID", "123456.0"}});
+  EXPECT_EQ(place_in(pmi2), place_in(kSlurm));
+  Variables hydra = with(pmi2, {{"MPI_LOCALRANKID", "1"}, {"MASTER_ADDR", "h"}});
+  EXPECT_EQ(place_in(hydra)->launcher, "mpirun") << "which has started its own processes by srun";
 }
 
 TEST(RankPlace, TakesTheInnermostLauncher) {
