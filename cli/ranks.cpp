@@ -121,6 +121,11 @@ std::optional<RankPlace> place_among_others() {
 
 }  // namespace
 
+bool has_first_rank() {
+  std::optional<RankPlace> place = place_among_others();
+  return !place || place->rank == 0;
+}
+
 Mesh mesh_of_run(const RunConfig& config) {
   std::optional<RankPlace> place = place_among_others();
   return step_mesh(config.mesh, place ? place->world : 0);

@@ -21,6 +21,9 @@ struct RankWork {
   int in_process = 1;      // of the ranks, this one and others that are threads of this process
 };
 
+/// Whether this process has rank 0 among its ranks.
+bool has_first_rank();
+
 /// The mesh of the ranks that `run_on_ranks` would run: where a launcher has started this process, those of its world.
 /// UserError when the mesh does not fit it.
 Mesh mesh_of_run(const RunConfig& config);

@@ -137,7 +137,7 @@ class Silence : public TrainObserver {
 
 int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
-  StopSignal stop("finishing this step; again to quit now\n");
+  StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
   std::signal(SIGPIPE, SIG_IGN);
   Console console(start, arguments.verbose);
   require_no_pipeline(arguments.run);

@@ -173,6 +173,16 @@ TEST_F(MeshRun, StopsAllRanksAfterTheSameStep) {
   EXPECT_NE(stopped.out.find("saved mesh/checkpoints"), std::string::npos) << stopped.out;
 }
 
+// As Ctrl-C in a terminal, srun and mpirun send it.
+TEST_F(MeshRun, ASignalToAllRanksIsToldOnce) {
+  start([](int) { return Arguments{"--train.steps=100000"}; });
+  ASSERT_TRUE(ranks_[0]->wait_for("step "));
+  for (auto& rank : ranks_) rank->send(SIGINT);
+  EXPECT_EQ(ranks_[0]->wait().status, 130);
+  EXPECT_EQ(ranks_[0]->wait().err, "finishing this step; again to quit now\n");
+  EXPECT_EQ(ranks_[1]->wait().err, "");
+}
+
 TEST_F(MeshRun, ARankThatDiesEndsTheRunWithItsName) {
   start([](int) { return Arguments{"--train.steps=100000"}; });
   ASSERT_TRUE(ranks_[0]->wait_for("step "));
