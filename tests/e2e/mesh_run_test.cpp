@@ -101,6 +101,17 @@ TEST_F(MeshRun, OnProcessesThatItStartsItSpeaksWithOneVoice) {
   expect_same_losses("one", "mesh");
 }
 
+TEST_F(MeshRun, IsStartedByMpirun) {
+  if (std::system("mpirun --version 2>&1 | grep -q 'Open MPI'") != 0) GTEST_SKIP() << "no Open MPI here (openmpi-bin)";
+  EXPECT_EQ(run("one").status, 0);
+  Variable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), really("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  RunningProgram program(folder_.path(), train("mesh", {}), "", {}, {"mpirun", "--oversubscribe", "-n", "2"});
+  ProgramResult mesh = program.wait();
+  EXPECT_EQ(mesh.status, 0) << mesh.out << mesh.err;
+  EXPECT_EQ(mesh.out.find("mesh: data 2"), mesh.out.rfind("mesh: data 2")) << mesh.out;
+  expect_same_losses("one", "mesh");
+}
+
 TEST_F(MeshRun, GoesOnWithAnotherMesh) {
   EXPECT_EQ(run("one").status, 0);
   EXPECT_EQ(run("mesh", {"--mesh.data=4", "--train.steps=20", "--train.checkpoint_every=7", "--mesh.zero=1"}).status,

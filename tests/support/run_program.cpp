@@ -34,9 +34,11 @@ void redirect(int fd, const std::filesystem::path& path, int flags) {
 }  // namespace
 
 RunningProgram::RunningProgram(const std::filesystem::path& folder, std::vector<std::string> arguments,
-                               const std::string& input, const ProgramStreams& streams) {
+                               const std::string& input, const ProgramStreams& streams,
+                               const std::vector<std::string>& launcher) {
   write_file_quickly(files_ / "in", input);
   arguments.insert(arguments.begin(), TOKAMAK_PROGRAM);
+  arguments.insert(arguments.begin(), launcher.begin(), launcher.end());
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
@@ -54,7 +56,7 @@ RunningProgram::RunningProgram(const std::filesystem::path& folder, std::vector<
   redirect(STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC);
   if (::chdir(folder.c_str()) != 0) ::_exit(126);
   ::setenv("OMP_WAIT_POLICY", "passive", 1);  // tests share their cores, and threads that spin would block each other
-  ::execv(pointers[0], pointers.data());
+  ::execvp(pointers[0], pointers.data());
   ::_exit(127);
 }
 

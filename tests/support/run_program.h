@@ -27,9 +27,10 @@ struct ProgramStreams {
 /// The program under way. Killed by the destructor if nobody waited for it.
 class RunningProgram {
  public:
-  /// `folder` becomes its working folder.
+  /// `folder` becomes its working folder. `launcher`: another program, found by PATH, with the arguments that come
+  /// before this program's path.
   RunningProgram(const std::filesystem::path& folder, std::vector<std::string> arguments, const std::string& input = "",
-                 const ProgramStreams& streams = {});
+                 const ProgramStreams& streams = {}, const std::vector<std::string>& launcher = {});
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
   ~RunningProgram();
