@@ -45,10 +45,14 @@ void remove_if_dead(const fs::path& path) {
 
 }  // namespace
 
+FileDescriptor create_exclusively(int folder, const fs::path& name, unsigned mode) {
+  return FileDescriptor(::openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+}
+
 TemporaryFile make_temporary(const fs::path& path) {
   for (;;) {
     fs::path name = random_name(path);
-    FileDescriptor fd(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    FileDescriptor fd = create_exclusively(AT_FDCWD, name, 0666);
     if (!fd.is_open() && (errno == EINTR || errno == EEXIST)) continue;
     if (!fd.is_open()) file_error("write", path, errno);
     lock(fd.get());

@@ -9,6 +9,10 @@
 
 namespace tokamak {
 
+/// A new file of this very name below the open folder (AT_FDCWD: the working one), open for reading and writing.
+/// Closed, with errno set, when it cannot be made or something has the name already, be it a link that leads nowhere.
+FileDescriptor create_exclusively(int folder, const std::filesystem::path& name, unsigned mode);
+
 /// A new empty file in the folder of `path`, named after it, open for reading and writing. It is locked as long as its
 /// descriptor lives.
 struct TemporaryFile {

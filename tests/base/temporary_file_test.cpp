@@ -1,10 +1,13 @@
 #include "base/temporary_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <set>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/quick_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tokamak {
@@ -22,6 +25,22 @@ TEST(TemporaryFile, NobodyForeseesItsName) {
     names.insert(path);
   }
   EXPECT_EQ(names.size(), 100u);
+}
+
+// Names are random, so that only this shows what happens when somebody was there first.
+TEST(TemporaryFile, OpensNothingThatIsThereAlready) {
+  TemporaryFolder folder;
+  EXPECT_TRUE(create_exclusively(AT_FDCWD, folder / "new", 0666).is_open());
+  write_file_quickly(folder / "file", "content");
+  fs::create_symlink(folder / "nowhere", folder / "dangling");
+  fs::create_symlink(folder / "file", folder / "link");
+  for (const char* name : {"new", "file", "link", "dangling"}) {
+    FileDescriptor fd = create_exclusively(AT_FDCWD, folder / name, 0666);
+    EXPECT_FALSE(fd.is_open()) << name;
+    EXPECT_EQ(errno, EEXIST) << name;
+  }
+  EXPECT_EQ(read_file(folder / "file"), "content");
+  EXPECT_FALSE(fs::exists(folder / "nowhere"));
 }
 
 TEST(TemporaryFile, TellsItsEnding) {

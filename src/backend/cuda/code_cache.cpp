@@ -89,7 +89,7 @@ void CodeCache::put(const std::string& name, const std::string& code) const {
   if (!folder_.is_open()) return;
   std::random_device random;  // processes on several machines may share the folder
   std::string temporary = fmt::format("{}.{:08x}{:08x}.tmp", name, random(), random());
-  FileDescriptor file(::openat(folder_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  FileDescriptor file = create_exclusively(folder_.get(), temporary, 0600);
   if (!file.is_open()) return;
   ::flock(file.get(), LOCK_EX);  // whoever takes it for a leftover before costs us the entry, no more
   bool written = write_all(file.get(), sha256(code)) && write_all(file.get(), code);
