@@ -117,7 +117,7 @@ TEST_F(StreamsTest, OnlyTerminalsThatCanMoveTheirCursorGetEscapeCodes) {
 TEST_F(StreamsTest, AReaderThatLeavesEndsNoTraining) {
   std::filesystem::path pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // else the program reads itself
   RunningProgram program(folder_.path(), tiny_arguments("train", {"--train.steps=300"}), "", {.out = pipe, .err = {}});
   char byte = 0;
   while (::read(reader, &byte, 1) != 1) ::usleep(1000);

@@ -157,10 +157,12 @@ TEST_F(CliData, SequenceLongerThanTheData) {
 
 TEST_F(CliData, OmpNumThreadsCounts) {
   test::make_tiny_data(folder_.path());
-  ::setenv("OMP_NUM_THREADS", "1", 1);
-  ProgramResult result = train({"--threads=0", "--train.steps=1"});
-  ::unsetenv("OMP_NUM_THREADS");
-  EXPECT_NE(result.out.find(": 1 thread, "), std::string::npos) << result.out;
+  for (auto [threads, said] : {std::pair{"1", ": 1 thread, "}, {"77", ": 77 threads, "}}) {
+    ::setenv("OMP_NUM_THREADS", threads, 1);
+    ProgramResult result = train({"--threads=0", "--train.steps=1"});
+    ::unsetenv("OMP_NUM_THREADS");
+    EXPECT_NE(result.out.find(said), std::string::npos) << result.out << result.err;
+  }
 }
 
 TEST_F(CliData, FolderThatIsNotPrepared) {
