@@ -19,16 +19,21 @@ constexpr int64_t kChunk = 32;
 // Steps that a backend with a queue may be ahead of what the host has read.
 constexpr size_t kAhead = 8;
 
-// The graph with its parameters as they are stored already, which may be padded, or with vocabularies of a multiple of
-// so many rows.
+// Of a parameter, all of it as it is stored already, which may be padded; else with a vocabulary of a multiple of so
+// many rows.
+ValueType stored_type(const Graph& graph, const Argument& a, const TensorStore* store, int64_t rows) {
+  ValueType type = store ? store->type(a.name) : graph.type(a.value);
+  if (store)
+    type.shape = whole_shape(type.shape, store->layout(a.name).cuts);
+  else if (a.layout.role == Role::kEmbedding || a.layout.role == Role::kClassifier)
+    type.shape[0] = (type.shape[0] + rows - 1) / rows * rows;
+  return type;
+}
+
 Graph as_stored(const Graph& graph, const TensorStore* store, int64_t rows) {
   std::map<ValueId, ValueType> types;
-  for (const Argument& a : graph.arguments()) {
-    ValueType type = graph.type(a.value);
-    if (a.layout.role == Role::kEmbedding || a.layout.role == Role::kClassifier)
-      type.shape[0] = (type.shape[0] + rows - 1) / rows * rows;
-    if (is_parameter(a.layout.role)) types[a.value] = store ? store->type(a.name) : type;
-  }
+  for (const Argument& a : graph.arguments())
+    if (is_parameter(a.layout.role)) types[a.value] = stored_type(graph, a, store, rows);
   Rewriter rewriter(graph, types);
   for (const Node& node : graph.nodes()) rewriter.copy(node);
   return rewriter.finish();
@@ -62,7 +67,6 @@ DType cache_type(const RunConfig& config, const Platform& platform) {
 
 Generator::Plans Generator::make_plans(const RunConfig& config, const Platform& platform, int64_t rows,
                                        const TensorStore* trained, int64_t available_bytes, const MeshRanks* ranks) {
-  TOKAMAK_CHECK(!ranks || !trained, "parameters that ranks generate with are their own");
   Mesh mesh = ranks ? ranks->mesh() : Mesh{};
   int64_t divided = ranks ? mesh.num_ranks() * platform.target.vocab_multiple : 1;
   DType cache = cache_type(config, platform);

@@ -24,9 +24,9 @@ class Generator {
  public:
   /// Room for `rows` texts at a time, all of it allocated now. Parameters are those of `trained`, padded or not, as
   /// they are at the last take_weights(); without it (null) they are to be written to weights(). `ranks`: those of a
-  /// mesh of axis `tensor` alone, over which matrices, caches and vocabulary are divided; then without `trained`, and
-  /// all ranks make the same calls and get the same tokens. null: one rank.
-  /// Throws UserError before anything is allocated when `available_bytes` (0: unknown) are fewer than planned.
+  /// mesh of axis `tensor` alone, over which matrices, caches and vocabulary are divided, as parameters of `trained`
+  /// are; all of them make the same calls and get the same tokens. null: one rank. Throws UserError before anything is
+  /// allocated when `available_bytes` (0: unknown) are fewer than planned.
   Generator(const RunConfig& config, const Platform& platform, Backend& backend, int64_t rows = 1,
             const TensorStore* trained = nullptr, int64_t available_bytes = 0, const MeshRanks* ranks = nullptr);
 

@@ -8,6 +8,7 @@
 #include "data/visible_text.h"
 #include "model/model.h"
 #include "ops/flop_rate.h"
+#include "passes/step_mesh.h"
 #include "train/checkpoint_folder.h"
 #include "train/checkpoint_tensors.h"
 #include "train/choices_file.h"
@@ -197,10 +198,17 @@ class Trainer {
 
   // Now rather than at the first sample, where it would end a run that has begun.
   std::unique_ptr<Generator> make_generator() {
-    if (config_.train.sample_every <= 0 || !leads(ranks_)) return nullptr;
-    const TensorStore* trained = cuts_parameters(session_.store()) ? nullptr : &session_.store();
-    return std::make_unique<Generator>(config_, platform_, backend_, 1, trained, backend_.free_bytes());
+    if (config_.train.sample_every <= 0) return nullptr;
+    const MeshConfig& mesh = config_.mesh;
+    if (mesh.tensor > 1 && mesh.zero < 3 && mesh.pipe == 1)
+      sampling_ranks_ = std::make_unique<MeshRanks>(Mesh{{{kTensorAxis, mesh.tensor}}}, ranks_->along(kTensorAxis));
+    else if (!leads(ranks_))
+      return nullptr;
+    const TensorStore* trained = gathers_to_sample() ? nullptr : &session_.store();
+    return std::make_unique<Generator>(config_, platform_, backend_, 1, trained, backend_.free_bytes(),
+                                       sampling_ranks_.get());
   }
+  bool gathers_to_sample() const { return !sampling_ranks_ && cuts_parameters(session_.store()); }
 
   StepWork step_work() const {
     return {double(session_.tokens_per_step()), session_.compiled().flops(),
@@ -315,7 +323,7 @@ class Trainer {
   }
 
   void show_sample() {
-    if (cuts_parameters(session_.store()))
+    if (gathers_to_sample())
       queue_.run([&] { copy_parameters(session_.store(), generator_ ? &generator_->weights() : nullptr); });
     if (!generator_) return;
     std::vector<int32_t> start = data_.sample_prompt(), tokens;
@@ -350,7 +358,8 @@ class Trainer {
   ChoicesFile choices_;
   Platform platform_;
   Session session_;
-  std::unique_ptr<Generator> generator_;  // null: no samples are wanted
+  std::unique_ptr<MeshRanks> sampling_ranks_;  // that sample together from their parts; null: who leads samples alone
+  std::unique_ptr<Generator> generator_;       // null: no samples are wanted, or others sample
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<StepReporter> reporter_;
   RunProgress done_;  // or under way

@@ -63,6 +63,25 @@ INSTANTIATE_TEST_SUITE_P(All, GenerateOnRanks, testing::Combine(testing::Values(
                                               std::get<1>(info.param) ? "tied" : "untied");
                          });
 
+// On a mesh of other axes, too: each group along tensor generates by itself.
+TEST(RanksThatGenerate, TakeThePartsThatTheyTrain) {
+  RunConfig config = tiny(true);
+  Texts expected = texts_of(config, nullptr, {});
+  config.train.batch = 2;
+  config.mesh = {.data = 2, .tensor = 2, .zero = 1};
+  run_ranks(4, [&](Communicator& world) {
+    MeshRanks ranks(step_mesh(config.mesh), world), group({{{kTensorAxis, 2}}}, ranks.along(kTensorAxis));
+    auto backend = cpu::make_backend();
+    set_num_threads(1);
+    Session session(config, cpu::nominal_platform(1), *backend, 0, &ranks);
+    write_large_weights(session);
+    Generator generator(config, cpu::nominal_platform(1), *backend, kRows, &session.store(), 0, &group);
+    EXPECT_EQ(generate(generator, {}), expected);
+    for (const ParameterInfo& info : session.parameters())
+      EXPECT_EQ(generator.weights().data(info.name), session.store().data(info.name)) << info.name;
+  });
+}
+
 // What makes a model fit that one device has no room for.
 TEST(RanksThatGenerate, DivideParametersAndCaches) {
   RunConfig config = tiny(false);
