@@ -130,11 +130,13 @@ constexpr int64_t kPiece = int64_t(1) << 20;
 template <class T, class Round>
 void narrow(std::span<const std::byte> floats, std::span<std::byte> out, Round round) {
   parallel_for(int64_t(floats.size() / sizeof(float)), 4096, [&](int64_t begin, int64_t end, int) {
+    const std::byte* from = floats.data();  // of its own, else bytes that are written might be the address
+    std::byte* to = out.data();
     for (int64_t i = begin; i < end; ++i) {
       float x;
-      std::memcpy(&x, floats.data() + size_t(i) * sizeof x, sizeof x);
+      std::memcpy(&x, from + size_t(i) * sizeof x, sizeof x);
       T y = round(x);
-      std::memcpy(out.data() + size_t(i) * sizeof y, &y, sizeof y);
+      std::memcpy(to + size_t(i) * sizeof y, &y, sizeof y);
     }
   });
 }
