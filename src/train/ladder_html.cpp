@@ -88,7 +88,8 @@ std::vector<Column> columns_of(const MeshResult& m) {
           {"tokens/s", fmt::format("{:.0f}", r.tokens_per_second)},
           {"x one rank", format_speedup(m)},
           {"efficiency", format_efficiency(m)},
-          {"exposed ms", fmt::format("{:.2f}", m.exposed_ms)},
+          {"exposed ms", format_exposed(m)},
+          {"exposed predicted", fmt::format("{:.2f}", m.predicted_exposed_ms)},
           {"MFU", fmt::format("{:.1f}%", 100 * r.mfu)},
           {"planned MiB", fmt::format("{:.1f}", double(r.planned_bytes) / kMiB)},
           {"used MiB", fmt::format("{:.1f}", double(r.used_bytes) / kMiB)}};
@@ -141,8 +142,9 @@ std::string meshes(const LadderReport& report) {
   }
   return fmt::format(
       "<h2>{} ranks</h2>\n<p>The best rung of one rank, divided over all in different ways, with as many sequences for "
-      "each of them as the one had alone. <em>Batch</em>: sequences of a step, of all ranks; <em>exposed</em>: of a "
-      "step, while nothing but communication runs, as predicted; MiB are of a rank.</p>\n{}{}",
+      "each of them as the one had alone. <em>Batch</em>: sequences of a step, of all ranks; <em>exposed</em>: by "
+      "how much a step is longer than one that sends nothing, and for how long, as predicted, nothing but "
+      "communication runs; MiB are of a rank.</p>\n{}{}",
       report.meshes[0].ranks, ladder_chart(bars), table(rows));
 }
 

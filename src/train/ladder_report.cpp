@@ -83,7 +83,8 @@ Json mesh_json(const MeshResult& m) {
                {"zero", mesh.zero},
                {"sequences", m.sequences}});
   if (!m.run.ran()) return json;
-  json["predicted_exposed_ms"] = m.exposed_ms;
+  json["predicted_exposed_ms"] = m.predicted_exposed_ms;
+  if (m.exposed_ms) json["exposed_ms"] = *m.exposed_ms;
   if (m.run.speedup_total > 0) json.update({{"speedup_over_one", m.run.speedup_total}, {"efficiency", m.efficiency()}});
   return json;
 }

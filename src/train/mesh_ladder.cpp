@@ -1,5 +1,6 @@
 #include "train/mesh_ladder.h"
 
+#include "backend/silent_communicator.h"
 #include "base/error.h"
 #include "config/config.h"
 #include "config/validate.h"
@@ -65,7 +66,19 @@ class MeshLadder {
     result.run.kept = result.run.ran();
     result.run.used_bytes /= options_.ranks_of_process;
     result.run.speedup_step = result.run.speedup_total = one_rate_ > 0 ? result.run.tokens_per_second / one_rate_ : 0;
-    result.exposed_ms = prepared.compiled.exposed_seconds() * 1e3;
+    result.predicted_exposed_ms = prepared.compiled.exposed_seconds() * 1e3;
+    if (result.run.ran()) result.exposed_ms = measure_exposed(prepared, ranks, result.run.ms);
+  }
+
+  // All ranks take the steps, as where they share a machine they also share its cores and memory.
+  std::optional<double> measure_exposed(const PreparedTrial& prepared, const MeshRanks& ranks, double ms) {
+    meet(&ranks);
+    std::unique_ptr<Communicator> world = make_silent(ranks.world());
+    MeshRanks silent(ranks.mesh(), *world);
+    RungResult result = measure_trial(prepared, backend_, options_.ladder, 0, &silent);
+    meet(&ranks);
+    if (!result.ran()) return {};
+    return std::max(ms - result.ms, 0.0);
   }
 
   RunConfig one_;

@@ -6,6 +6,7 @@
 #include "train/ladder.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,8 @@ struct MeshResult {
   /// Tokens are those of all ranks; FLOPs, MFU and bytes those of one. speedup_total is over one rank, 0 where that had
   /// no run.
   RungResult run;
-  double exposed_ms = 0;  // predicted: of a step, while nothing but communication runs
+  double predicted_exposed_ms = 0;   // of a step, while nothing but communication runs
+  std::optional<double> exposed_ms;  // by how much a step is longer than one that sends nothing
   double efficiency() const { return run.speedup_total / double(ranks); }
 };
 

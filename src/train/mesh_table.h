@@ -11,8 +11,9 @@ std::string format_mesh_result(const MeshResult& result);
 /// What the columns mean, below the table. `best`: the rung of one rank that they are compared with.
 std::string format_mesh_legend(const RungResult& best);
 
-/// "3.91", and "97.8%"; "-" where one rank had no run to compare with.
+/// "3.91", and "97.8%"; "-" where one rank had no run to compare with. "1.24", or "-" where it was not measured.
 std::string format_speedup(const MeshResult& result);
 std::string format_efficiency(const MeshResult& result);
+std::string format_exposed(const MeshResult& result);
 
 }  // namespace tokamak

@@ -52,7 +52,8 @@ LadderReport with_meshes() {
   MeshResult data{.rung = {"data 4, ZeRO 3", {.data = 4, .zero = 3}}, .ranks = 4, .sequences = 256};
   data.run = rung("data 4, ZeRO 3", 100);
   data.run.speedup_total = 3.9;
-  data.exposed_ms = 1.25;
+  data.predicted_exposed_ms = 1.25;
+  data.exposed_ms = 1.5;
   MeshResult tensor{.rung = {"tensor 4", {.data = 1, .tensor = 4}}, .ranks = 4, .sequences = 256, .run = {}};
   tensor.run.name = "tensor 4";
   tensor.run.failure = "[mesh.tensor] expected a divisor of model.heads = 6, got 4";
@@ -121,6 +122,7 @@ TEST(LadderReport, AMeshIsComparedWithOneRank) {
   EXPECT_EQ(data["speedup_over_one"], 3.9);
   EXPECT_DOUBLE_EQ(data["efficiency"].get<double>(), 3.9 / 4);
   EXPECT_EQ(data["predicted_exposed_ms"], 1.25);
+  EXPECT_EQ(data["exposed_ms"], 1.5);
   EXPECT_EQ(data["sequences"], 256);
   EXPECT_EQ(data["zero"], 3);
   EXPECT_FALSE(data.contains("kept"));
@@ -136,13 +138,22 @@ TEST(LadderReport, WithoutARunOfOneRankNothingIsCompared) {
   EXPECT_EQ(format_efficiency(mesh), "-");
 }
 
+TEST(LadderReport, WhatWasNotMeasuredIsNotShown) {
+  MeshResult mesh = with_meshes().meshes[0];
+  mesh.exposed_ms.reset();
+  EXPECT_EQ(format_exposed(mesh), "-");
+  LadderReport report = with_meshes();
+  report.meshes = {mesh};
+  EXPECT_FALSE(nlohmann::json::parse(ladder_json(report))["meshes"][0].contains("exposed_ms"));
+}
+
 TEST(LadderReport, TheTableOfMeshesFitsATerminal) {
   MeshResult wide = with_meshes().meshes[0];
   wide.run.ms = 12345.67;
   wide.run.predicted_ms = 99999.5;
   wide.run.tokens_per_second = 12345678;
   wide.run.planned_bytes = wide.run.used_bytes = int64_t(140000) << 20;
-  wide.exposed_ms = 9999.99;
+  wide.exposed_ms = wide.predicted_exposed_ms = 9999.99;
   EXPECT_LE(format_mesh_header().size(), 120u);
   EXPECT_LE(format_mesh_result(wide).size(), 120u) << format_mesh_result(wide);
   EXPECT_NE(format_mesh_result(with_meshes().meshes[1]).find("skipped: [mesh.tensor]"), std::string::npos);
