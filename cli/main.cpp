@@ -120,35 +120,37 @@ int run_program(char** argv) {
   return run_command(std::move(arguments), argv);
 }
 
+/// With the rank's number where a launcher has started several and this is not the first of them.
+void complain(const std::string& text) { print_to_stderr(rank_prefix() + text); }
+
 /// Runs the program and says what went wrong; the exit status.
 int run_and_explain(char** argv) {
   try {
     return run_program(argv);
   } catch (const UserError& error) {
-    print_to_stderr(fmt::format("error: {}\n", printable(error.what())));
+    complain(fmt::format("error: {}\n", printable(error.what())));
   } catch (const ToldByLeader&) {
     // Another process has the word.
   } catch (const CommunicationError& error) {
-    print_to_stderr(fmt::format("error: {}\n", printable(error.what())));
+    complain(fmt::format("error: {}\n", printable(error.what())));
   } catch (const std::filesystem::filesystem_error& error) {
     // Of files that are merely looked at: a folder that must not be entered, a link that leads in circles.
-    print_to_stderr(fmt::format("error: [file] cannot use {}: {}; check the path and its permissions\n",
-                                printable(error.path1().string()), error.code().message()));
+    complain(fmt::format("error: [file] cannot use {}: {}; check the path and its permissions\n",
+                         printable(error.path1().string()), error.code().message()));
   } catch (const std::bad_alloc&) {
-    print_to_stderr(
+    complain(
         "error: [memory] expected more free memory; use a smaller model, batch or context, or set "
         "compile.memory_budget_gib\n");
   } catch (const std::system_error& error) {
     if (std::ferror(stdout)) return 0;  // fmt's: finish_output() tells it
-    print_to_stderr(fmt::format("error: [system] cannot go on: {}; {}\n", error.code().message(),
-                                error.code() == std::errc::resource_unavailable_try_again
-                                    ? "allow more threads (ulimit -u, the container's limit of processes), or ask for "
-                                      "fewer with --threads"
-                                    : "check what the system allows this program"));
+    complain(fmt::format("error: [system] cannot go on: {}; {}\n", error.code().message(),
+                         error.code() == std::errc::resource_unavailable_try_again
+                             ? "allow more threads (ulimit -u, the container's limit of processes), or ask for "
+                               "fewer with --threads"
+                             : "check what the system allows this program"));
   } catch (const std::exception& error) {
-    print_to_stderr(
-        fmt::format("{}\nThis is a bug in tokamak {}. Please report it with the line above and the command.\n",
-                    error.what(), kVersion));
+    complain(fmt::format("{}\nThis is a bug in tokamak {}. Please report it with the line above and the command.\n",
+                         error.what(), kVersion));
     return kInternalErrorStatus;
   }
   return kUserErrorStatus;

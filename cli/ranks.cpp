@@ -121,6 +121,15 @@ std::optional<RankPlace> place_among_others() {
 
 }  // namespace
 
+std::string rank_prefix() {
+  try {
+    std::optional<RankPlace> place = place_among_others();
+    return place && place->rank > 0 ? fmt::format("rank {}: ", place->rank) : "";
+  } catch (const UserError&) {  // the environment may be what is wrong
+    return "";
+  }
+}
+
 bool has_first_rank() {
   std::optional<RankPlace> place = place_among_others();
   return !place || place->rank == 0;

@@ -21,6 +21,9 @@ struct RankWork {
   int in_process = 1;      // of the ranks, this one and others that are threads of this process
 };
 
+/// "rank 2: " for messages of a process that has not rank 0 among its ranks; else empty. Never throws a UserError.
+std::string rank_prefix();
+
 /// Whether this process has rank 0 among its ranks.
 bool has_first_rank();
 

@@ -225,6 +225,13 @@ TEST_F(MeshRun, RefusesRanksThatDiffer) {
   EXPECT_EQ(second.err, "");
 }
 
+// Before ranks have met each speaks for itself, as what is wrong may be wrong with its machine alone.
+TEST_F(MeshRun, ARankThatRefusesToBeginGivesItsNumber) {
+  start([](int) { return Arguments{"--mesh.data=3", "--train.batch=3"}; });
+  EXPECT_TRUE(ranks_[0]->wait().err.starts_with("error: [mesh] expected")) << ranks_[0]->wait().err;
+  EXPECT_TRUE(ranks_[1]->wait().err.starts_with("rank 1: error: [mesh] expected")) << ranks_[1]->wait().err;
+}
+
 TEST_F(MeshRun, RefusesAMeshThatDoesNotFit) {
   ProgramResult tensor = run("mesh", {"--mesh.tensor=3"});
   EXPECT_EQ(tensor.status, 1);
