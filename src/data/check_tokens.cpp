@@ -36,6 +36,7 @@ void check_tokens(WindowReader& reader, int64_t window, std::span<const int32_t>
 void check_some_tokens(const Corpus& corpus, int64_t vocab_size) {
   std::vector<int32_t> tokens(size_t(corpus.context()) + 1);
   for (const auto& dataset : corpus.datasets()) {
+    if (dataset->facts().vocab_size > 0) continue;  // known, and compared with the model's when it was opened
     auto reader = dataset->reader();
     int64_t windows = dataset->windows(), checked = std::min(kWindows, windows);
     for (int64_t i = 0; i < checked; ++i) {

@@ -9,7 +9,8 @@ namespace tokamak {
 /// Of tokens that were read from a window; a UserError names the file and the place of one that the vocabulary lacks.
 void check_tokens(WindowReader& reader, int64_t window, std::span<const int32_t> tokens, int64_t vocab_size);
 
-/// Of a few windows of each dataset, from the first to the last: what is of another vocabulary shows itself there.
+/// Of a few windows, from the first to the last, of each dataset that knows no vocabulary: what is of another one shows
+/// itself there.
 void check_some_tokens(const Corpus& corpus, int64_t vocab_size);
 
 }  // namespace tokamak
