@@ -23,6 +23,7 @@ struct EvalArguments {
   int64_t batches = 0;
   std::string device = "auto";
   int64_t threads = 0;
+  ModelMesh mesh;
 };
 
 void visit(FieldList& v, EvalArguments& c) {
@@ -34,6 +35,7 @@ void visit(FieldList& v, EvalArguments& c) {
     at_least(0));
   v("device", c.device, "auto (a GPU when there is one), cpu, cuda or cuda:<number>");
   v("threads", c.threads, "CPU threads; 0: all", at_least(0));
+  v.section("mesh", c.mesh, "how the model is divided over devices");
 }
 
 struct EvalData {
@@ -76,25 +78,9 @@ std::string name_of(const Evaluation& evaluation) {
   return entries == 1 ? evaluation.entries.front().path : fmt::format("{} entries together", entries);
 }
 
-int run_eval(const EvalArguments& arguments) {
-  OpenedModel model = open_model(arguments.run);
-  RunConfig config = model.config;
-  config.threads = arguments.threads;
-  config.device = arguments.device;
-  // Files are what they are named for; a folder made by `prepare` has both parts.
-  if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
-  config.data.tokenizer = arguments.tokenizer;
-  auto [tokenizer, corpus] = open_consistently(config.data, [&] { return open_data(arguments, config, model); });
-  Machine machine = open_machine(config, CpuRates::kTypical);
-  config = resolve(config, machine.platform.target);
-  int64_t windows = arguments.batches > 0 ? count_windows(config, arguments.batches) : corpus->windows();
-  Evaluator evaluator(corpus, tokenizer.get(), config, windows);
-  TensorStore store(*machine.backend);
-  LossProgram program(config, machine.platform, *machine.backend, store);
-  load_parameters(model.checkpoint, store);
-  Evaluation evaluation = evaluator.evaluate([&](const Batch& batch) { return program.run(batch); });
-  fmt::print("{} (step {}), {} of {}: {} tokens\n", model.checkpoint.path.string(), model.checkpoint.state.step,
-             arguments.split, name_of(evaluation), evaluation.tokens);
+void print(const Evaluation& evaluation, const FoundCheckpoint& checkpoint, const std::string& split) {
+  fmt::print("{} (step {}), {} of {}: {} tokens\n", checkpoint.path.string(), checkpoint.state.step, split,
+             name_of(evaluation), evaluation.tokens);
   fmt::print("loss {:.4f}  perplexity {:.3f}", evaluation.loss, evaluation.perplexity);
   if (evaluation.bits_per_byte > 0) fmt::print("  bits per byte {:.4f}", evaluation.bits_per_byte);
   fmt::print("\n");
@@ -102,6 +88,27 @@ int run_eval(const EvalArguments& arguments) {
     for (const EntryLoss& entry : evaluation.entries)
       fmt::print("  {}: loss {:.4f}, {} tokens\n", entry.path, entry.loss, entry.tokens);
   if (!evaluation.unknown.empty()) fmt::print("{}\n", evaluation.unknown);
+}
+
+int run_eval(const EvalArguments& arguments) {
+  OpenedModel model = open_model(arguments.run, arguments.mesh);
+  RunConfig config = model.config;
+  config.threads = arguments.threads;
+  config.device = arguments.device;
+  // Files are what they are named for; a folder made by `prepare` has both parts.
+  if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
+  config.data.tokenizer = arguments.tokenizer;
+  EvalData data = open_consistently(config.data, [&] { return open_data(arguments, config, model); });
+  use_model(config, [&](const RankWork& rank, const Platform& platform) {
+    RunConfig settled = resolve(rank.config, platform.target);
+    int64_t windows = arguments.batches > 0 ? count_windows(settled, arguments.batches) : data.corpus->windows();
+    Evaluator evaluator(data.corpus, data.tokenizer.get(), settled, windows);
+    TensorStore store(*rank.machine.backend, rank.ranks);
+    LossProgram program(settled, platform, *rank.machine.backend, store, nullptr, 0, rank.ranks);
+    load_parameters(model.checkpoint, store);
+    Evaluation evaluation = evaluator.evaluate([&](const Batch& batch) { return program.run(batch); });
+    if (leads(rank.ranks)) print(evaluation, model.checkpoint, arguments.split);
+  });
   return 0;
 }
 

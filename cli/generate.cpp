@@ -10,23 +10,17 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
-#include "cli/ranks.h"
 #include "data/data_tokenizer.h"
 #include "data/sources/text_begin.h"
 #include "data/tokenizer_files.h"
 #include "data/visible_text.h"
 #include "exec/task_queue.h"
 #include "train/generator.h"
-#include "train/rank_decisions.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
 namespace tokamak {
 namespace {
-
-struct GenerateMesh {
-  int64_t tensor = 1;
-};
 
 struct GenerateArguments {
   std::string run = "run";
@@ -42,12 +36,8 @@ struct GenerateArguments {
   int64_t seed = 1;
   std::string device = "auto";
   int64_t threads = 0;
-  GenerateMesh mesh;
+  ModelMesh mesh;
 };
-
-void visit(FieldList& v, GenerateMesh& c) {
-  v("tensor", c.tensor, "ranks that each matrix is divided over", at_least(1));
-}
 
 void visit(FieldList& v, GenerateArguments& c) {
   v.positional("run", c.run, "run folder or checkpoint", false);
@@ -178,18 +168,16 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
 }
 
 int run_generate(const GenerateArguments& arguments) {
-  OpenedModel model = open_model(arguments.run);
+  OpenedModel model = open_model(arguments.run, arguments.mesh);
   model.config.threads = arguments.threads;
   model.config.device = arguments.device;
-  model.config.mesh = {.data = 1, .tensor = arguments.mesh.tensor};
   std::vector<Text> texts = texts_to_generate(arguments);
   std::optional<Tokenizer> tokenizer;
   TaskQueue beside;  // a large vocabulary takes as long as the model
   beside.submit([&] { tokenizer = open_tokenizer(arguments, model); });
-  auto generate = [&](const RankWork& rank) {
+  if (arguments.mesh.tensor > 1) beside.wait();  // ranks may be threads
+  use_model(model.config, [&](const RankWork& rank, const Platform& platform) {
     auto rows = std::min(size_t(arguments.rows), texts.size());
-    Platform platform = rank.machine.platform;
-    platform.target = of_leader(rank.ranks, platform.target);  // by which passes choose, for all ranks alike
     Generator generator(rank.config, platform, *rank.machine.backend, int64_t(rows), nullptr, 0, rank.ranks);
     load_parameters(model.checkpoint, generator.weights());
     if (!rank.ranks) beside.wait();
@@ -198,14 +186,7 @@ int run_generate(const GenerateArguments& arguments) {
       print_texts(generator, *tokenizer, std::span(texts).subspan(first, std::min(rows, texts.size() - first)),
                   arguments, leads(rank.ranks));
     }
-  };
-  if (arguments.mesh.tensor == 1) {
-    Machine machine = open_machine(model.config, CpuRates::kTypical);
-    generate({model.config, machine, nullptr});
-  } else {
-    beside.wait();
-    run_on_ranks(model.config, generate);
-  }
+  });
   return 0;
 }
 

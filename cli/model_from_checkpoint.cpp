@@ -4,18 +4,33 @@
 
 #include "cli/streams.h"
 #include "config/json.h"
+#include "train/rank_decisions.h"
 
 namespace tokamak {
 
-OpenedModel open_model(const std::string& path) {
+void visit(FieldList& v, ModelMesh& c) { v("tensor", c.tensor, "ranks that each matrix is divided over", at_least(1)); }
+
+OpenedModel open_model(const std::string& path, const ModelMesh& mesh) {
   std::vector<std::string> warnings;
   OpenedModel model;
   model.checkpoint = open_checkpoint(path, &warnings);
   for (const std::string& warning : warnings) print_to_stderr(fmt::format("warning: {}\n", warning));
   model.config = run_config_from_json(model.checkpoint.state.config_json, model.checkpoint.path.string());
-  // A model that is used is on one device, however it was trained; train.batch means what slots say.
-  model.config.mesh = {.slots = model.config.mesh.slots};
+  // However it was trained; but train.batch means what slots say.
+  model.config.mesh = {.data = 1, .tensor = mesh.tensor, .slots = model.config.mesh.slots};
   return model;
+}
+
+void use_model(const RunConfig& config, const std::function<void(const RankWork&, const Platform&)>& work) {
+  if (config.mesh.tensor == 1) {
+    Machine machine = open_machine(config, CpuRates::kTypical);
+    return work({config, machine, nullptr}, machine.platform);
+  }
+  run_on_ranks(config, [&](const RankWork& rank) {
+    Platform platform = rank.machine.platform;
+    platform.target = of_leader(rank.ranks, platform.target);
+    work(rank, platform);
+  });
 }
 
 }  // namespace tokamak

@@ -1,18 +1,27 @@
-// What generate and eval share: a checkpoint opened, with the configuration that it was trained with.
+// What generate and eval share: a checkpoint opened, with the configuration that it was trained with, on one device or
+// divided over several.
 #pragma once
 
-#include "cli/machine.h"
-#include "config/config.h"
+#include "cli/ranks.h"
+#include "config/field.h"
 #include "train/checkpoint.h"
 
 namespace tokamak {
 
 struct OpenedModel {
   FoundCheckpoint checkpoint;
-  RunConfig config;  // of the run that made it
+  RunConfig config;  // of the run that made it, with the mesh that it is used on
 };
 
+struct ModelMesh {
+  int64_t tensor = 1;
+};
+void visit(FieldList& v, ModelMesh& c);
+
 /// `path`: a run folder (its newest good checkpoint) or a checkpoint's own. Warnings go to standard error.
-OpenedModel open_model(const std::string& path);
+OpenedModel open_model(const std::string& path, const ModelMesh& mesh);
+
+/// Runs `work` on the ranks of config.mesh, with a platform by which passes choose the same on all of them.
+void use_model(const RunConfig& config, const std::function<void(const RankWork&, const Platform&)>& work);
 
 }  // namespace tokamak

@@ -149,8 +149,10 @@ TEST_F(MeshRun, HasTheSameBitsOnAnyNumberOfRanks) {
 
 TEST_F(MeshRun, LeavesAModelForOneDevice) {
   EXPECT_EQ(run("mesh", {"--mesh.tensor=2", "--mesh.data=2"}).status, 0);
-  ProgramResult evaluated = run_program(folder_.path(), {"eval", "mesh"});
+  ProgramResult evaluated = run_program(folder_.path(), {"eval", "mesh", "--threads=1"});
   EXPECT_EQ(evaluated.status, 0) << evaluated.err;
+  ProgramResult divided = run_program(folder_.path(), {"eval", "mesh", "--threads=1", "--mesh.tensor=2"});
+  EXPECT_EQ(divided.out, evaluated.out) << divided.err;
   ProgramResult text = run_program(folder_.path(), {"generate", "mesh", "--tokens=5"});
   EXPECT_EQ(text.status, 0) << text.err;
 }
