@@ -49,7 +49,7 @@ void visit(FieldList& v, LadderArguments& c) {
   v("warmup", c.warmup, "steps before them; 0: 1 on the CPU, 4 on a GPU", at_least(0));
   v("load", c.load, "seconds under load before the top is timed once more; 0: not, -1: 10 on one GPU, else 0",
     at_least(-1));
-  v("top", c.top, "measure only the run as it is configured, not the rungs below it");
+  v("top", c.top, "of one rank measure only the run as it is configured, not the rungs below it");
   v("json", c.json, "file for the results; empty: none");
   v("out", c.out, "folder for ladder.json and ladder.html, which has a chart; empty: none");
 }
@@ -122,9 +122,8 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
 // The rungs of all ranks together.
 void climb_on_mesh(const LadderArguments& arguments, const RankWork& rank, LadderReport& report) {
   const RungResult* found = best_rung(report.rungs);
-  RungResult best = found ? *found : RungResult();
+  RungResult best = found ? *found : RungResult();  // of the rank that leads
   std::vector<MeshRung> rungs = mesh_rungs(rank.config.mesh);
-  if (arguments.top) rungs = {mesh_rung(rank.config.mesh)};
   if (leads(rank.ranks))
     print_line(fmt::format("\n{} ranks\n{}", rank.ranks->mesh().num_ranks(), format_mesh_header()));
   MeshLadderOptions options{.ladder = options_for(arguments, rank), .ranks_of_process = rank.in_process};
