@@ -31,8 +31,7 @@ void check_run(const RunConfig& asked) {
   std::optional<FoundCheckpoint> found;
   if (config.train.resume) found = peek_checkpoint(config.train.out);
   if (found) require_same_run(run_config_from_json(found->state.config_json, found->path.string()), config);
-  config.data.workers = 0;  // no batch is wanted
-  RunData(config, found ? &*found : nullptr).check_some();
+  RunData::check(config, found ? &*found : nullptr);
 }
 
 }  // namespace tokamak

@@ -43,9 +43,9 @@ std::optional<DataRecord> record_of(const FoundCheckpoint* found) {
 }
 
 std::shared_ptr<const Corpus> open_corpus(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
-                                          const std::optional<DataRecord>& began) {
+                                          const std::optional<DataRecord>& began, bool verify) {
   return std::make_shared<const Corpus>(
-      open_training_data(config, std::move(tokenizer), began ? &*began : nullptr, true));
+      open_training_data(config, std::move(tokenizer), began ? &*began : nullptr, verify));
 }
 
 std::shared_ptr<const Corpus> open_validation(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
@@ -79,7 +79,8 @@ LoaderOptions loader_options(const RunConfig& config, const Corpus& corpus, cons
 }  // namespace
 
 RunData::RunData(const RunConfig& config, const FoundCheckpoint* found, bool records)
-    : config_(config), records_(records), opened_(open_consistently(config.data, [&] { return open(config, found); })),
+    : config_(config), records_(records),
+      opened_(open_consistently(config.data, [&] { return open(config, found, true); })),
       record_(check_record(opened_.training->record(), record_of(found), config.train.out)),
       record_json_(to_json(record_)), samples_per_step_(micro_batches(config) * config.train.batch),
       loader_(opened_.training, loader_options(config, *opened_.training, tokenizer())) {
@@ -104,14 +105,17 @@ std::vector<int32_t> RunData::sample_prompt() const {
   return found >= kEnough || line_break.empty() ? std::vector{end} : line_break;
 }
 
-RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* found) {
-  std::shared_ptr<const Tokenizer> tokenizer = load_checked_tokenizer(config, found);
-  return {tokenizer, open_corpus(config, tokenizer, record_of(found)), open_validation(config, tokenizer)};
+void RunData::check(const RunConfig& config, const FoundCheckpoint* found) {
+  Opened opened = open_consistently(config.data, [&] { return open(config, found, false); });
+  check_record(opened.training->record(), record_of(found), config.train.out);
+  mask_token(config, *opened.training, opened.tokenizer.get());
+  for (const auto& corpus : {opened.training, opened.validation})
+    if (corpus) check_some_tokens(*corpus, config.model.vocab);
 }
 
-void RunData::check_some() const {
-  for (const auto& corpus : {opened_.training, opened_.validation})
-    if (corpus) check_some_tokens(*corpus, config_.model.vocab);
+RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* found, bool verify) {
+  std::shared_ptr<const Tokenizer> tokenizer = load_checked_tokenizer(config, found);
+  return {tokenizer, open_corpus(config, tokenizer, record_of(found), verify), open_validation(config, tokenizer)};
 }
 
 void RunData::describe(CheckpointState& state, int64_t position) const {

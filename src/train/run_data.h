@@ -19,6 +19,10 @@ class RunData {
   /// data that changed since the run began, another vocabulary, samples of text wanted without a tokenizer.
   RunData(const RunConfig& config, const FoundCheckpoint* found, bool records = true);
 
+  /// Throws the same UserErrors, and one for tokens that the model's vocabulary lacks, as far as a few windows of each
+  /// entry tell it. Nothing is read whole.
+  static void check(const RunConfig& config, const FoundCheckpoint* found);
+
   Loader& loader() { return loader_; }
   /// Null where the data has none.
   const Tokenizer* tokenizer() const { return opened_.tokenizer.get(); }
@@ -32,8 +36,6 @@ class RunData {
   /// The data to validate on; null: there is none, or no validation is wanted.
   std::shared_ptr<const Corpus> validation() const { return opened_.validation; }
 
-  /// UserError for tokens that the model's vocabulary lacks, as far as a few windows of each entry tell it.
-  void check_some() const;
   /// Returns when all training data used so far is known to be undamaged, where an index tells it; a UserError names
   /// the file that is not. To be called before a state is saved that follows from it.
   void verify_used() const { opened_.training->verify_used(); }
@@ -57,7 +59,7 @@ class RunData {
     std::shared_ptr<const Tokenizer> tokenizer;
     std::shared_ptr<const Corpus> training, validation;
   };
-  static Opened open(const RunConfig& config, const FoundCheckpoint* found);
+  static Opened open(const RunConfig& config, const FoundCheckpoint* found, bool verify);
   void write(LedgerLine::Event event, int64_t step, int64_t sample, int64_t reached);
 
   RunConfig config_;

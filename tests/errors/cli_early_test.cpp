@@ -65,6 +65,8 @@ TEST_F(CliEarly, TokensThatTheModelLacks) {
   expect_refused_early({"--data.format=raw", "--data.path=good.raw", "--data.val_path=bad.raw", "--model.vocab=256",
                         "--train.eval_every=5"},
                        {"bad.raw: token 0", "token ids below 256", "got 300"});
+  expect_refused_early({"--data.format=raw", "--data.path=good.raw", "--model.vocab=256", "--data.mask_documents"},
+                       {"[data.mask_documents]"});
 }
 
 TEST_F(CliEarly, FolderThatAnotherTrainsIn) {
