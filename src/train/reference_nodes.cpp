@@ -1,6 +1,7 @@
 #include "train/reference_nodes.h"
 
 #include "base/error.h"
+#include "exec/collective_kernel.h"
 #include "plan/memory.h"  // value_name
 #include "plan/print_plan.h"
 
@@ -19,7 +20,7 @@ std::vector<ReferenceNode> find_reference_nodes(const CompiledStep& step, const 
     const Graph& graph = program.plan.graph;
     for (const Launch& launch : program.plan.launches) {
       const Node& node = graph.nodes()[size_t(launch.node)];
-      if (!node.op->together && !kernels.has_kernel(graph, node)) nodes.push_back({&graph, launch.node});
+      if (!is_of_ranks(node) && !kernels.has_kernel(graph, node)) nodes.push_back({&graph, launch.node});
     }
   }
   return nodes;

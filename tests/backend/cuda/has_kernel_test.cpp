@@ -27,6 +27,18 @@ TEST(HasKernel, OfEveryNodeOfAStep) {
   }
 }
 
+TEST(HasKernel, OfEveryNodeOfARank) {
+  for (Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    RunConfig config;
+    config.train.batch = 16;
+    config.compile.precision = precision;
+    config.mesh = {.context = 4};
+    EXPECT_EQ(without_kernel(config), "") << precision_name(precision);
+    config.mesh = {.data = 2, .context = 2, .tensor = 2, .zero = 3};
+    EXPECT_EQ(without_kernel(config), "") << precision_name(precision) << ", on 8 ranks";
+  }
+}
+
 TEST(HasKernel, NotOfAttentionWithHeadsThatNoBlockHolds) {
   RunConfig config;
   config.model.layers = 1, config.model.heads = 1, config.model.width = 1024;
