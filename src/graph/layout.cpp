@@ -36,7 +36,7 @@ std::string print_cuts(const std::vector<Cut>& cuts) {
   std::string text;
   for (const Cut& cut : cuts) {
     text += fmt::format("{}{}:{}@{}", text.empty() ? "" : " ", cut.axis, cut.size, cut.dim);
-    if (cut.blocks != 1) text += fmt::format("x{}", cut.blocks);
+    if (cut.blocks != 1) text += fmt::format("x{}{}", cut.blocks, cut.mirrored ? "m" : "");
   }
   return text;
 }
@@ -50,21 +50,25 @@ std::optional<std::vector<Cut>> parse_cuts(std::string_view text) {
     Cut cut{word.substr(0, colon)};
     const char* rest = word.c_str() + colon + 1;
     if (std::sscanf(rest, "%" SCNd64 "@%" SCNd64 "x%" SCNd64, &cut.size, &cut.dim, &cut.blocks) < 2) return {};
+    cut.mirrored = word.back() == 'm';
     cuts.push_back(std::move(cut));
   }
   if (print_cuts(cuts) != text) return {};
   return cuts;
 }
 
+bool lies_within(const Cut& inner, const Cut& outer) {
+  return inner.blocks % (outer.blocks * outer.size * (inner.mirrored ? 2 : 1)) == 0;
+}
+
 bool can_cut(const Shape& whole, const std::vector<Cut>& cuts) {
   for (const Cut& a : cuts) {
     if (a.dim < 0 || a.dim >= int64_t(whole.size()) || a.size < 1 || a.blocks < 1) return false;
-    if (whole[size_t(a.dim)] % (a.blocks * a.size) != 0) return false;
+    if (whole[size_t(a.dim)] % (a.blocks * a.size) != 0 || (a.mirrored && a.blocks % 2 != 0)) return false;
     for (const Cut& b : cuts) {
       if (&a == &b) break;
       if (a.axis == b.axis) return false;
-      bool nested = b.blocks % (a.blocks * a.size) == 0 || a.blocks % (b.blocks * b.size) == 0;
-      if (a.dim == b.dim && !nested) return false;
+      if (a.dim == b.dim && !lies_within(a, b) && !lies_within(b, a)) return false;
     }
   }
   return true;

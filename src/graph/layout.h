@@ -41,20 +41,25 @@ bool is_matrix(Role role);
 bool is_scratch(Role role);
 
 /// A dimension of `blocks` equal blocks, each of which a mesh axis cuts into `size` equal parts: the rank with
-/// coordinate r has part r of every block. Several axes may cut one dimension; each is described as if it were alone.
+/// coordinate r has part r of every block; `mirrored`, it has part size - 1 - r of every second one. Several axes may
+/// cut one dimension; each is described as if it were alone.
 struct Cut {
   std::string axis;
   int64_t size = 1;
   int64_t dim = 0;
-  int64_t blocks = 1;
+  int64_t blocks = 1;  // an even number where they are mirrored
+  bool mirrored = false;
   bool operator==(const Cut&) const = default;
 };
 
-/// "data:2@0 tensor:4@1x3": axis data cuts dim 0 into 2 parts, tensor each of the 3 blocks of dim 1 into 4.
+/// "data:2@0 tensor:4@1x3": axis data cuts dim 0 into 2 parts, tensor each of the 3 blocks of dim 1 into 4; "@1x2m":
+/// of 2 blocks, mirrored.
 std::string print_cuts(const std::vector<Cut>& cuts);
 /// The inverse; nothing when the text is none of those.
 std::optional<std::vector<Cut>> parse_cuts(std::string_view text);
 
+/// Whether what the first of two cuts of one dim cuts are blocks within the parts of the other, mirrored ones in pairs.
+bool lies_within(const Cut& inner, const Cut& outer);
 /// Whether these cuts of a tensor can be: dims that it has, and a place of its own for each among the parts of a dim.
 bool can_cut(const Shape& whole, const std::vector<Cut>& cuts);
 /// Shape of a rank's share, and of the tensor that a share belongs to.

@@ -20,7 +20,9 @@ std::vector<Range> owned_ranges(int64_t size, const std::vector<Cut>& cuts, cons
   std::vector<Range> ranges;
   for (int64_t begin = 0; begin < size; begin += step) {
     bool owned = std::all_of(cuts.begin(), cuts.end(), [&](const Cut& cut) {
-      return begin / (size / (cut.blocks * cut.size)) % cut.size == coordinates[mesh.find(cut.axis)];
+      int64_t part = begin / (size / (cut.blocks * cut.size)), index = part % cut.size;
+      bool backwards = cut.mirrored && part / cut.size % 2 == 1;
+      return (backwards ? cut.size - 1 - index : index) == coordinates[mesh.find(cut.axis)];
     });
     if (!owned) continue;
     if (!ranges.empty() && ranges.back().begin + ranges.back().count == begin)

@@ -31,6 +31,7 @@ struct Factor {
   Rest rest = Rest::kSame;
   bool whole = false;     // it must not be cut
   bool placed = false;    // cut, a rank must know where its part begins: see Sharding::place
+  bool mirrored = false;  // placed, and cut in two mirrored blocks or not at all
   bool numbered = false;  // cut, it must know of what its part is: see Sharding::number
 };
 
@@ -56,10 +57,11 @@ struct ShardingRule {
 };
 
 /// How an axis cuts a factor: into `blocks` x axis.size pieces of `length`, of which the rank has piece `coordinate`,
-/// i32[], of each block.
+/// i32[], of each block; of every second one, where they are mirrored, piece axis.size - 1 - `coordinate`.
 struct PlacedCut {
   int factor = -1;
   int64_t blocks = 1, length = 1;
+  bool mirrored = false;
   MeshAxis axis;
   ValueId coordinate = -1;
 };
@@ -69,9 +71,9 @@ struct Sharding {
   ShardingRule (*rule)(const NodeSpec&, std::span<const ValueType> outputs) = nullptr;
   /// Changes the attributes to those of a node with these parts as inputs and outputs. Null: they do not depend on it.
   void (*of_part)(Attrs&, std::span<const Shape> inputs, std::span<const Shape> outputs) = nullptr;
-  /// Appends what computes a part, where a `placed` factor is cut: by one axis alone, of one block. `part` is the node
-  /// as if there were only that part; `inputs` are its operands. Ranks may send each other what they need for it. Null
-  /// where no factor is placed.
+  /// Appends what computes a part, where a `placed` factor is cut: by one axis alone, of one block or, where the factor
+  /// is `mirrored`, of two that are. `part` is the node as if there were only that part; `inputs` are its operands.
+  /// Ranks may send each other what they need for it. Null where no factor is placed.
   std::vector<ValueId> (*place)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
                                 const PlacedCut& cut) = nullptr;
   /// The same for `numbered` factors, of which any may be cut, each along any axes and in any blocks.
@@ -83,6 +85,7 @@ struct Sharding {
 struct FactorCut {
   int factor = -1;
   int64_t blocks = 1;  // of the factor
+  bool mirrored = false;
   bool operator==(const FactorCut&) const = default;
 };
 

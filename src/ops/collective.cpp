@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/interpret.h"
+#include "ops/movement.h"
 
 #include <algorithm>
 #include <bit>
@@ -227,6 +228,16 @@ DimParts parts_of(const Shape& whole, CutDim at, int64_t parts) {
   for (int64_t d = 0; d < at.dim; ++d) p.outer *= whole[size_t(d)];
   for (size_t d = size_t(at.dim) + 1; d < whole.size(); ++d) p.inner *= whole[d];
   return p;
+}
+
+ValueId mirror_parts(GraphBuilder& g, ValueId x, CutDim at, int64_t parts) {
+  const Shape whole = g.shape(x);
+  DimParts p = parts_of(whole, at, parts);
+  TOKAMAK_CHECK(at.blocks % 2 == 0, "{} blocks have no pairs", at.blocks);
+  ValueId pairs = reshape(g, x, {p.outer / 2, 2 * parts, p.inner});
+  std::vector<ValueId> order{slice(g, pairs, 1, 0, parts)};
+  for (int64_t part = 2 * parts; part-- > parts;) order.push_back(slice(g, pairs, 1, part, 1));
+  return reshape(g, concat(g, std::move(order), 1), whole);
 }
 
 std::vector<CutDim> cut_dims(const Attrs& attrs) {

@@ -48,6 +48,10 @@ struct DimParts {
 };
 DimParts parts_of(const Shape& whole, CutDim at, int64_t parts);
 
+/// The whole with the parts of every second block in reverse order: cut so, it gives each rank what a mirrored cut
+/// (graph/layout.h) of x would; and what such parts give when they are gathered becomes x again.
+ValueId mirror_parts(GraphBuilder& g, ValueId x, CutDim at, int64_t parts);
+
 /// Of an all_reduce's or reduce_scatter's attributes: whether its sum is one in order.
 bool is_ordered(const Attrs& attrs);
 

@@ -1,7 +1,7 @@
 // Random numbers go by an element's place in the whole tensor, whatever part of it a rank has. A node that draws them
-// for a part has the attribute `place`: how many pieces there are and how long each is, for one cut after the other
-// that is to be undone; and its rng has behind (seed, step) the rank's coordinate for each. Tests:
-// tests/ops/element_place_test.cpp.
+// for a part has the attribute `place`: for one cut after the other that is to be undone, how many pieces there are,
+// how long each is, and 1 where every second one is counted from the end (a mirrored cut: graph/layout.h), else 0; and
+// its rng has behind (seed, step) the rank's coordinate for each. Tests: tests/ops/element_place_test.cpp.
 #pragma once
 
 #include "base/error.h"
@@ -13,6 +13,9 @@
 namespace tokamak {
 
 class GraphBuilder;
+
+/// Numbers of the attribute for each cut.
+inline constexpr size_t kPlaceNumbers = 3;
 
 /// Of a node's attributes; empty where it has the whole.
 std::vector<int64_t> place_attr(const Attrs& attrs);
@@ -36,16 +39,21 @@ class ElementPlace {
   ElementPlace(const Attrs& attrs, const Rng& rng) {
     const Attr* place = attrs.find("place");
     if (!place) return;
-    const std::vector<int64_t>& pairs = attrs.get_ints("place");
-    count_ = pairs.size() / 2;
+    const std::vector<int64_t>& numbers = attrs.get_ints("place");
+    count_ = numbers.size() / kPlaceNumbers;
     TOKAMAK_CHECK(count_ <= cuts_.size(), "{} cuts of one tensor", count_);
-    for (size_t k = 0; k < count_; ++k) cuts_[k] = {pairs[2 * k], pairs[2 * k + 1], int64_t(rng[2 + k])};
+    for (size_t k = 0; k < count_; ++k) {
+      const int64_t* cut = &numbers[k * kPlaceNumbers];
+      cuts_[k] = {cut[0], cut[1], cut[2] != 0, int64_t(rng[2 + k])};
+    }
   }
 
   int64_t operator()(int64_t i) const {
     for (size_t k = 0; k < count_; ++k) {
       const UndoneCut& cut = cuts_[k];
-      i = (i / cut.length * cut.pieces + cut.coordinate) * cut.length + i % cut.length;
+      int64_t block = i / cut.length;
+      int64_t piece = cut.mirrored && block % 2 == 1 ? cut.pieces - 1 - cut.coordinate : cut.coordinate;
+      i = (block * cut.pieces + piece) * cut.length + i % cut.length;
     }
     return i;
   }
@@ -58,7 +66,9 @@ class ElementPlace {
 
  private:
   struct UndoneCut {
-    int64_t pieces = 1, length = 1, coordinate = 0;
+    int64_t pieces = 1, length = 1;
+    bool mirrored = false;
+    int64_t coordinate = 0;
   };
   std::array<UndoneCut, 4> cuts_;  // a mesh has no more axes
   size_t count_ = 0;

@@ -131,7 +131,7 @@ void check_numbers(const NodeSpec& spec, const ValueType& rng, const Shape& shap
   int64_t size = matrix.size() == 2 ? matrix[0] * matrix[1] : 0;
   int64_t elements = num_elements(shape);
   std::vector<int64_t> place = place_attr(spec.attrs);
-  for (size_t k = 0; k < place.size(); k += 2) elements *= place[k];
+  for (size_t k = 0; k < place.size(); k += kPlaceNumbers) elements *= place[k];
   if (size < 1 || elements % size != 0)
     user_error("[{}] expected a matrix (rows, columns) that divides {}, got {}", spec.op.name, to_string(shape),
                to_string(Attr(matrix)));

@@ -11,14 +11,17 @@ namespace {
 
 using Kind = Placement::Kind;
 
+Cut as_cut(const Placement& placement, const MeshAxis& axis) {
+  return {axis.name, axis.size, placement.dim, placement.blocks, placement.mirrored};
+}
+
 // Whether an axis may be cut there beside the others.
 bool fits(const Placements& at, size_t axis, const Placement& to, const Mesh& mesh) {
+  Cut cut = as_cut(to, mesh.axes[axis]);
   for (size_t a = 0; a < at.size(); ++a) {
-    const Placement& other = at[a];
-    if (a == axis || !other.is_cut() || other.dim != to.dim) continue;
-    bool nested =
-        to.blocks % (other.blocks * mesh.axes[a].size) == 0 || other.blocks % (to.blocks * mesh.axes[axis].size) == 0;
-    if (!nested) return false;
+    if (a == axis || !at[a].is_cut() || at[a].dim != to.dim) continue;
+    Cut other = as_cut(at[a], mesh.axes[a]);
+    if (!lies_within(cut, other) && !lies_within(other, cut)) return false;
   }
   return true;
 }
@@ -28,7 +31,8 @@ bool fits(const Placements& at, size_t axis, const Placement& to, const Mesh& me
 CutDim within_share(const Placements& at, size_t axis, const Placement& cut, const Mesh& mesh) {
   CutDim local{cut.dim, cut.blocks};
   for (size_t a = 0; a < at.size(); ++a)
-    if (a != axis && at[a].is_cut() && at[a].dim == cut.dim && cut.blocks % (at[a].blocks * mesh.axes[a].size) == 0)
+    if (a != axis && at[a].is_cut() && at[a].dim == cut.dim &&
+        lies_within(as_cut(cut, mesh.axes[axis]), as_cut(at[a], mesh.axes[a])))
       local.blocks /= mesh.axes[a].size;
   return local;
 }
@@ -54,6 +58,10 @@ class Mover {
  private:
   bool fits_there(size_t axis) const { return to_[axis].is_cut() && fits(value_.at, axis, to_[axis], mesh_); }
   CutDim local(size_t axis, const Placement& cut) const { return within_share(value_.at, axis, cut, mesh_); }
+  // A plain cut of what this gives is the mirrored cut of the value, and the other way round.
+  ValueId mirror(ValueId value, size_t axis, const Placement& cut) {
+    return cut.mirrored ? mirror_parts(g_, value, local(axis, cut), mesh_.axes[axis].size) : value;
+  }
   bool become(size_t axis, const Placement& placement, ValueId value) {
     value_.at[axis] = placement;
     value_.value = value;
@@ -69,19 +77,21 @@ class Mover {
 
   bool take_part(size_t axis) {
     if (value_.at[axis].kind != Kind::kWhole || !fits_there(axis)) return false;
-    ValueId taken = part(g_, value_.value, coordinate_(axis), mesh_.axes[axis].size, local(axis, to_[axis]));
-    return become(axis, to_[axis], taken);
+    ValueId whole = mirror(value_.value, axis, to_[axis]);
+    return become(axis, to_[axis], part(g_, whole, coordinate_(axis), mesh_.axes[axis].size, local(axis, to_[axis])));
   }
   bool scatter(size_t axis) {
     if (value_.at[axis].kind != Kind::kSum || !fits_there(axis) || has_to_wait(axis)) return false;
     auto* op = value_.at[axis].ordered ? ordered_reduce_scatter : reduce_scatter;
-    return become(axis, to_[axis], op(g_, value_.value, mesh_.axes[axis], local(axis, to_[axis])));
+    ValueId whole = mirror(value_.value, axis, to_[axis]);
+    return become(axis, to_[axis], op(g_, whole, mesh_.axes[axis], local(axis, to_[axis])));
   }
   bool exchange(size_t axis) {
     const Placement from = value_.at[axis];
     if (!from.is_cut() || !fits_there(axis) || to_[axis].dim == from.dim) return false;
-    return become(axis, to_[axis],
-                  all_to_all(g_, value_.value, mesh_.axes[axis], local(axis, from), local(axis, to_[axis])));
+    ValueId sent = mirror(value_.value, axis, to_[axis]);
+    ValueId received = all_to_all(g_, sent, mesh_.axes[axis], local(axis, from), local(axis, to_[axis]));
+    return become(axis, to_[axis], mirror(received, axis, from));
   }
   bool reduce(size_t axis) {
     if (!value_.at[axis].is_term() || has_to_wait(axis)) return false;
@@ -91,7 +101,8 @@ class Mover {
   }
   bool gather(size_t axis) {
     if (!value_.at[axis].is_cut()) return false;
-    return become(axis, {}, all_gather(g_, value_.value, mesh_.axes[axis], local(axis, value_.at[axis])));
+    const Placement from = value_.at[axis];
+    return become(axis, {}, mirror(all_gather(g_, value_.value, mesh_.axes[axis], local(axis, from)), axis, from));
   }
 
   GraphBuilder& g_;
@@ -105,15 +116,14 @@ class Mover {
 
 Placements placements_of(const std::vector<Cut>& cuts, const Mesh& mesh) {
   Placements placements(mesh.axes.size());
-  for (const Cut& cut : cuts) placements[mesh.find(cut.axis)] = Placement::cut(cut.dim, cut.blocks);
+  for (const Cut& cut : cuts) placements[mesh.find(cut.axis)] = Placement::cut(cut.dim, cut.blocks, cut.mirrored);
   return placements;
 }
 
 std::vector<Cut> cuts_of(const Placements& placements, const Mesh& mesh) {
   std::vector<Cut> cuts;
   for (size_t a = 0; a < placements.size(); ++a)
-    if (placements[a].is_cut())
-      cuts.push_back({mesh.axes[a].name, mesh.axes[a].size, placements[a].dim, placements[a].blocks});
+    if (placements[a].is_cut()) cuts.push_back(as_cut(placements[a], mesh.axes[a]));
   return cuts;
 }
 

@@ -17,9 +17,12 @@ struct Placement {
   enum class Kind : uint8_t { kWhole, kCut, kSum, kMax };
   Kind kind = Kind::kWhole;
   int64_t dim = 0, blocks = 1;  // of kCut
+  bool mirrored = false;        // the same
   bool ordered = false;         // of kSum: see ops/collective.h; it is taken when all other sums have been
 
-  static Placement cut(int64_t dim, int64_t blocks) { return {Kind::kCut, dim, blocks}; }
+  static Placement cut(int64_t dim, int64_t blocks, bool mirrored = false) {
+    return {Kind::kCut, dim, blocks, mirrored};
+  }
   bool is_cut() const { return kind == Kind::kCut; }
   bool is_term() const { return kind == Kind::kSum || kind == Kind::kMax; }
   auto operator<=>(const Placement&) const = default;

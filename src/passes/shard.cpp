@@ -126,8 +126,8 @@ class Sharder {
       const Factor& factor = rule.factors[size_t(cut.factor)];
       if (!factor.placed && !factor.numbered) continue;
       const MeshAxis& along = mesh_.axes[axis];
-      PlacedCut placed{cut.factor, cut.blocks, factor.size / (cut.blocks * along.size), along,
-                       shares_.coordinate(axis)};
+      int64_t length = factor.size / (cut.blocks * along.size);
+      PlacedCut placed{cut.factor, cut.blocks, length, cut.mirrored, along, shares_.coordinate(axis)};
       if (factor.placed) return part.op->sharding.place(g_, part, inputs, placed);
       numbered.push_back(std::move(placed));
     }

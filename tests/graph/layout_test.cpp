@@ -37,12 +37,12 @@ TEST(Layout, OnlyRowsArePadded) {
 }
 
 TEST(Cuts, HaveATextThatParsesBack) {
-  std::vector<Cut> cuts = {{"data", 2, 0}, {"tensor", 4, 1, 3}};
-  EXPECT_EQ(print_cuts(cuts), "data:2@0 tensor:4@1x3");
+  std::vector<Cut> cuts = {{"data", 2, 0}, {"tensor", 4, 1, 3}, {"context", 2, 2, 4, true}};
+  EXPECT_EQ(print_cuts(cuts), "data:2@0 tensor:4@1x3 context:2@2x4m");
   EXPECT_EQ(parse_cuts(print_cuts(cuts)), cuts);
   EXPECT_EQ(parse_cuts(""), std::vector<Cut>{});
   for (const char* text : {"data", "data:", "data:2", "data:2@", ":2@0", "data:2@0x", "data:2@0x1", "data:2@0 ",
-                           "a:2@0,b:2@1", "data:two@0", "data:2@0y"})
+                           "a:2@0,b:2@1", "data:two@0", "data:2@0y", "data:2@0m", "data:2@0x3n"})
     EXPECT_FALSE(parse_cuts(text)) << text;
 }
 
@@ -65,6 +65,15 @@ TEST(Cuts, OfOneDimLieWithinEachOther) {
   EXPECT_TRUE(can_cut({16}, {{"data", 2, 0, 4}, {"tensor", 4, 0}}));
   EXPECT_FALSE(can_cut({16}, {{"data", 2, 0}, {"tensor", 4, 0}})) << "both begin with the same half";
   EXPECT_FALSE(can_cut({16}, {{"data", 2, 0, 2}, {"tensor", 4, 0}}));
+  EXPECT_TRUE(can_cut({16}, {{"data", 2, 0}, {"tensor", 2, 0, 4, true}}));
+  EXPECT_TRUE(can_cut({16}, {{"data", 2, 0, 8}, {"tensor", 4, 0, 2, true}}));
+  EXPECT_FALSE(can_cut({16}, {{"data", 2, 0}, {"tensor", 4, 0, 2, true}})) << "one of two blocks is no pair";
+}
+
+TEST(Cuts, AreMirroredInPairsOfBlocks) {
+  EXPECT_TRUE(can_cut({12}, {{"data", 2, 0, 2, true}}));
+  EXPECT_FALSE(can_cut({12}, {{"data", 2, 0, 1, true}}));
+  EXPECT_FALSE(can_cut({12}, {{"data", 2, 0, 3, true}}));
 }
 
 TEST(Layout, FollowsFromKindAndDimsWhereNobodySaysMore) {

@@ -24,6 +24,12 @@ TEST(PartRuns, CutEveryBlock) {
             (std::vector<PartRun>{{2, 0, 2}, {6, 2, 2}, {10, 4, 2}}));
 }
 
+TEST(PartRuns, TakeEverySecondBlockFromTheOtherEnd) {
+  std::vector<Cut> cuts = {{"tensor", 2, 0, 4, true}};
+  EXPECT_EQ(part_runs({16}, cuts, kMesh, {0, 0}), (std::vector<PartRun>{{0, 0, 2}, {6, 2, 4}, {14, 6, 2}}));
+  EXPECT_EQ(part_runs({16}, cuts, kMesh, {0, 1}), (std::vector<PartRun>{{2, 0, 4}, {10, 4, 4}}));
+}
+
 TEST(PartRuns, OfSeveralAxesLieWithinEachOther) {
   std::vector<Cut> cuts = {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}};
   EXPECT_EQ(part_runs({8}, cuts, kMesh, {1, 0}), (std::vector<PartRun>{{2, 0, 2}}));

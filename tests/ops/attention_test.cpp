@@ -14,7 +14,7 @@ Attrs attrs(int64_t heads, bool causal, double dropout = 0) {
 // Of the second two of four heads, in the second half of the batch.
 Attrs part_attrs(int64_t heads, double dropout) {
   Attrs all = attrs(heads, true, dropout);
-  all.set("place", std::vector<int64_t>{2, 4, 2, 2});
+  all.set("place", std::vector<int64_t>{2, 4, 0, 2, 2, 0});
   return all;
 }
 Attrs sums_attrs(int64_t heads) {
@@ -50,6 +50,7 @@ std::vector<OpCase> attention_cases() {
       {"OneToken", &op::attention, {f32({2, 1, 12})}, attrs(2, true)},
       {"Dropout", &op::attention, {f32({2, 5, 18}), rng()}, attrs(2, true, 0.3)},
       {"DropoutPart", &op::attention, {f32({2, 5, 18}), rng_of_part()}, part_attrs(2, 0.3)},
+      {"InChunks", &op::attention, {f32({2, 12, 18})}, attrs(2, true)},
       {"Long", &op::attention, {f32({1, 150, 24})}, attrs(2, true)},
       {"LongFull", &op::attention, {f32({1, 131, 12})}, attrs(1, false)},
       {"Peaked", &op::attention, {f32({1, 20, 12}, -9, 9)}, attrs(2, true), 1e-4},
@@ -65,6 +66,7 @@ std::vector<OpCase> attention_cases() {
       {"Full", &op::attention_grad, grad_inputs(2, 5, 6, 3), attrs(3, false)},
       {"Dropout", &op::attention_grad, with_rng, attrs(2, true, 0.3)},
       {"DropoutPart", &op::attention_grad, of_part, part_attrs(2, 0.3)},
+      {"InChunks", &op::attention_grad, grad_inputs(2, 12, 6, 2), attrs(2, true)},
       {"Long", &op::attention_grad, grad_inputs(1, 150, 8, 2), attrs(2, true), 1e-4},
       {"Documents", &op::attention_grad, with_documents, attrs(2, true)},
       {"DocumentsFull", &op::attention_grad, with_documents, attrs(2, false)},

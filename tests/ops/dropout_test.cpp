@@ -30,12 +30,13 @@ std::vector<OpCase> dropout_cases() {
       {"Long", &op::dropout, {f32({5003}), rng()}, attrs(0.5)},
       {"Bf16", &op::dropout, {bf16({7, 9}), rng()}, attrs(0.25), 1e-2},
       {"Matrices", &op::dropout, {f32({2, 3, 20, 33}), rng()}, matrix_attrs(0.25, {20, 33})},
-      {"Part", &op::dropout, {f32({3, 4, 16}), rng_of_part()}, part_attrs(attrs(0.5), {2, 64, 2, 192})},
-      {"ShortPieces", &op::dropout, {f32({3, 4, 5}), rng_of_part()}, part_attrs(attrs(0.5), {2, 5, 3, 40})},
+      {"Part", &op::dropout, {f32({3, 4, 16}), rng_of_part()}, part_attrs(attrs(0.5), {2, 64, 0, 2, 192, 0})},
+      {"ShortPieces", &op::dropout, {f32({3, 4, 5}), rng_of_part()}, part_attrs(attrs(0.5), {2, 5, 0, 3, 40, 0})},
+      {"MirroredPart", &op::dropout, {f32({6, 4, 8}), rng_of_part()}, part_attrs(attrs(0.5), {4, 16, 1, 2, 96, 0})},
       {"MatricesPart",
        &op::dropout,
        {f32({2, 10, 33}), rng_of_part()},
-       part_attrs(matrix_attrs(0.5, {20, 33}), {2, 330, 2, 660})},
+       part_attrs(matrix_attrs(0.5, {20, 33}), {2, 330, 0, 2, 660, 0})},
   };
 }
 

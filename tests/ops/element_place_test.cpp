@@ -28,6 +28,7 @@ void expect_places(const Shape& whole, const Mesh& mesh, const std::vector<Cut>&
       numbered.push_back({int(cut.dim),
                           cut.blocks,
                           whole[size_t(cut.dim)] / (cut.blocks * cut.size),
+                          cut.mirrored,
                           {cut.axis, cut.size},
                           coordinate});
     }
@@ -48,14 +49,18 @@ TEST(ElementPlace, IsWhereTheShareWasTakenFrom) {
   expect_places({4, 6, 8}, mesh, {{"tensor", 2, 2}, {"data", 2, 0}, {"context", 3, 1}});
   expect_places({4, 12}, mesh, {{"context", 3, 1}, {"tensor", 2, 1, 3}});
   expect_places({4, 12}, mesh, {{"context", 3, 1, 2}, {"tensor", 2, 1}});
+  expect_places({4, 12}, mesh, {{"context", 3, 1, 2, true}});
+  expect_places({12, 4}, mesh, {{"context", 3, 0, 4, true}, {"tensor", 2, 1}});
+  expect_places({4, 24}, mesh, {{"context", 3, 1, 2, true}, {"tensor", 2, 1, 6}});
+  expect_places({4, 24}, mesh, {{"context", 3, 1, 4, true}, {"tensor", 2, 1}});
   expect_places({4, 24}, mesh, {{"data", 2, 1, 6}, {"context", 3, 1}, {"tensor", 2, 1, 12}});
 }
 
 TEST(ElementPlace, KeepsRunsWherePiecesAreMultiplesOfThem) {
   std::vector<int32_t> rng(4);
   EXPECT_TRUE(ElementPlace({}, rng).keeps_runs());
-  EXPECT_TRUE(ElementPlace({{"place", std::vector<int64_t>{2, 8, 3, 48}}}, rng).keeps_runs());
-  EXPECT_FALSE(ElementPlace({{"place", std::vector<int64_t>{2, 8, 3, 20}}}, rng).keeps_runs());
+  EXPECT_TRUE(ElementPlace({{"place", std::vector<int64_t>{2, 8, 0, 3, 48, 1}}}, rng).keeps_runs());
+  EXPECT_FALSE(ElementPlace({{"place", std::vector<int64_t>{2, 8, 0, 3, 20, 0}}}, rng).keeps_runs());
 }
 
 }  // namespace

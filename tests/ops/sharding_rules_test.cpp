@@ -9,6 +9,7 @@
 #include "tests/ops/harness.h"
 #include "tests/support/random_tensors.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -22,11 +23,15 @@ using Tensors = std::vector<HostTensor>;
 // What is left of low-precision outputs after adding up parts that were rounded one by one.
 double tolerance_of(DType dtype) { return dtype == DType::kF32 || dtype == DType::kI32 ? 1e-9 : 0.05; }
 
-HostTensor part_of(const HostTensor& whole, CutDim at, int64_t parts, int64_t index) {
+ValueId mirrored_if(bool mirrored, GraphBuilder& g, ValueId x, CutDim at, int64_t parts) {
+  return mirrored ? mirror_parts(g, x, at, parts) : x;
+}
+
+HostTensor part_of(const HostTensor& whole, CutDim at, bool mirrored, int64_t parts, int64_t index) {
   Graph graph;
   GraphBuilder g(graph);
   ValueId x = g.input("x", whole.type), coordinate = g.input("r", {DType::kF32, {}});
-  graph.add_result("y", part(g, x, coordinate, parts, at));
+  graph.add_result("y", part(g, mirrored_if(mirrored, g, x, at, parts), coordinate, parts, at));
   return interpret(graph, {whole, HostTensor({DType::kF32, {}}, {double(index)})}).results[0];
 }
 
@@ -60,6 +65,7 @@ struct Whole {
 struct WayToCut {
   int factor;
   int64_t blocks, size;
+  bool mirrored = false;
   CutDim of(const FactorPlace& place) const { return {place.dim, place.blocks * blocks}; }
 };
 
@@ -70,7 +76,7 @@ std::vector<Tensors> cut_inputs(const Whole& whole, const WayToCut& cut) {
     FactorPlace place = place_of(whole.rule, whole.rule.inputs[i], cut.factor);
     for (int64_t r = 0; r < cut.size; ++r)
       ranks[size_t(r)].push_back(place.dim < 0 ? whole.inputs[i]
-                                               : part_of(whole.inputs[i], cut.of(place), cut.size, r));
+                                               : part_of(whole.inputs[i], cut.of(place), cut.mirrored, cut.size, r));
   }
   return ranks;
 }
@@ -78,7 +84,8 @@ std::vector<Tensors> cut_inputs(const Whole& whole, const WayToCut& cut) {
 std::vector<ValueId> append_part(GraphBuilder& g, const Whole& whole, const Node& part, const WayToCut& cut,
                                  const std::vector<ValueId>& inputs, ValueId coordinate) {
   const Factor& factor = whole.rule.factors[size_t(cut.factor)];
-  PlacedCut placed{cut.factor, cut.blocks, factor.size / (cut.blocks * cut.size), {"axis", cut.size}, coordinate};
+  int64_t length = factor.size / (cut.blocks * cut.size);
+  PlacedCut placed{cut.factor, cut.blocks, length, cut.mirrored, {"axis", cut.size}, coordinate};
   if (factor.placed) return part.op->sharding.place(g, part, inputs, placed);
   if (factor.numbered) return part.op->sharding.number(g, part, inputs, {&placed, 1});
   return g.add(*part.op, inputs, part.attrs);
@@ -121,8 +128,9 @@ HostTensor put_together(const Whole& whole, const WayToCut& cut, size_t i, const
   for (const Tensors& part : parts) of_output.push_back(part[i]);
   FactorPlace place = place_of(whole.rule, whole.rule.outputs[i], cut.factor);
   if (place.dim >= 0)
-    return run_together(
-        of_output, [&](auto& g, ValueId x, const MeshAxis& axis) { return all_gather(g, x, axis, cut.of(place)); });
+    return run_together(of_output, [&](auto& g, ValueId x, const MeshAxis& axis) {
+      return mirrored_if(cut.mirrored, g, all_gather(g, x, axis, cut.of(place)), cut.of(place), cut.size);
+    });
   Factor::Rest rest = whole.rule.factors[size_t(cut.factor)].rest;
   if (rest == Factor::Rest::kSame) {
     for (const HostTensor& part : of_output) EXPECT_EQ(difference(part, of_output[0]), 0);
@@ -148,9 +156,11 @@ std::vector<WayToCut> ways_to_cut(const ShardingRule& rule) {
     if (factor.whole || factor.size < 2) continue;
     int64_t size = 2;
     while (factor.size % size != 0) ++size;
-    ways.push_back({int(f), 1, size});
     int64_t rest = factor.size / size;
+    if (!factor.mirrored) ways.push_back({int(f), 1, size});
     if (rest > 1 && !factor.placed) ways.push_back({int(f), rest, size});
+    if (rest % 2 == 0 && (!factor.placed || factor.mirrored)) ways.push_back({int(f), 2, size, true});
+    if (factor.mirrored && factor.size % 6 == 0) ways.push_back({int(f), 2, 3, true});
   }
   return ways;
 }
@@ -180,9 +190,9 @@ TEST(ShardingRules, AgreeWithTheReference) {
     Whole whole(c);
     if (whole.rule.sums_inputs && c.inputs.size() > 1) continue;  // those left whole would count once a rank
     for (const WayToCut& cut : ways_to_cut(whole.rule)) {
-      SCOPED_TRACE(std::string(c.op->name) + " " + c.name + ", factor " + std::to_string(cut.factor) + " of " +
-                   std::to_string(whole.rule.factors[size_t(cut.factor)].size) + " in " + std::to_string(cut.blocks) +
-                   " x " + std::to_string(cut.size));
+      SCOPED_TRACE(fmt::format("{} {}, factor {} of {} in {}{} x {}", c.op->name, c.name, cut.factor,
+                               whole.rule.factors[size_t(cut.factor)].size, cut.blocks, cut.mirrored ? " mirrored" : "",
+                               cut.size));
       check_cut(whole, cut);
     }
   }

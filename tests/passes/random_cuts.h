@@ -29,7 +29,9 @@ inline ArgumentCuts random_cuts(const Graph& graph, const Mesh& mesh, std::mt199
     for (const MeshAxis& axis : mesh.axes) {
       for (int tries = 0; tries < 3 && !shape.empty() && below(random, 3); ++tries) {
         static constexpr int64_t kBlocks[] = {1, 1, 2, 3, 4};
-        of_argument.push_back({axis.name, axis.size, below(random, int(shape.size())), kBlocks[below(random, 5)]});
+        Cut cut{axis.name, axis.size, below(random, int(shape.size())), kBlocks[below(random, 5)]};
+        cut.mirrored = cut.blocks % 2 == 0 && below(random, 2);
+        of_argument.push_back(std::move(cut));
         if (can_cut(shape, of_argument)) break;
         of_argument.pop_back();
       }

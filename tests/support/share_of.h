@@ -21,7 +21,9 @@ inline HostTensor share_of(const HostTensor& whole, const std::vector<Cut>& cuts
       for (const Cut& cut : cuts) {
         if (cut.dim != int64_t(d)) continue;
         int64_t block = size / cut.blocks;
-        mine &= index % block / (block / cut.size) == coordinates[mesh.find(cut.axis)];
+        int64_t part = index % block / (block / cut.size);
+        if (cut.mirrored && index / block % 2 == 1) part = cut.size - 1 - part;
+        mine &= part == coordinates[mesh.find(cut.axis)];
       }
     }
     if (mine) share[next++] = whole[i];

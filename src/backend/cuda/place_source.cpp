@@ -1,13 +1,17 @@
 #include "backend/cuda/place_source.h"
 
+#include "ops/element_place.h"
+
 #include <fmt/core.h>
 
 namespace tokamak::cuda {
 
 std::string place_in_whole(const std::vector<int64_t>& place, std::string_view type, std::string_view rng,
                            std::string index) {
-  for (size_t k = 0; k < place.size() / 2; ++k)
-    index = fmt::format("undo_cut<{}>({}, {}, {}, {}[{}])", type, index, place[2 * k], place[2 * k + 1], rng, 2 + k);
+  for (size_t k = 0; k < place.size() / kPlaceNumbers; ++k) {
+    const int64_t* cut = &place[k * kPlaceNumbers];
+    index = fmt::format("undo_cut<{}, {}>({}, {}, {}, {}[{}])", type, cut[2] != 0, index, cut[0], cut[1], rng, 2 + k);
+  }
   return index;
 }
 

@@ -65,7 +65,7 @@ class KernelRun {
 inline std::string name_of(const AttentionProblem& p) {
   return fmt::format("B={} T={} H={} D={} {} causal={} dropout={} documents={} sums={} parts={}", p.batch, p.time,
                      p.heads, p.head_dim, dtype_name(p.dtype), p.causal, p.dropout, p.documents, p.sums,
-                     p.place.size() / 2);
+                     p.place.size() / kPlaceNumbers);
 }
 
 inline Attrs attrs_of(const AttentionProblem& p) {

@@ -17,7 +17,7 @@ using cuda::AttentionPass;
 constexpr DType kFloats[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 // Heads 2 and 3 of 4, of the second half of a batch of 4.
-const std::vector<int64_t> kPartOfHeads{2, 4, 2, 2};
+const std::vector<int64_t> kPartOfHeads{2, 4, 0, 2, 2, 0};
 
 // One token, fewer and more than a block, odd, several blocks; heads of every tile height and of odd width.
 std::vector<AttentionProblem> own_problems() {

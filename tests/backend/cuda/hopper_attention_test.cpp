@@ -24,7 +24,7 @@ TEST(GpuAttention, HopperKernelsEqualReference) {
       for (auto [B, T, H] :
            {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {6, 256, 25}, {1, 640, 2}, {2, 896, 5}}) {
         AttentionProblem p = problem(B, T, H, 64, dtype, causal, dropout, documents);
-        if (H == 5) p.place = {2, 10, 2, 5};  // heads 5 to 9 of 10, of samples 2 and 3 of 4
+        if (H == 5) p.place = {2, 10, 0, 2, 5, 0};  // heads 5 to 9 of 10, of samples 2 and 3 of 4
         ASSERT_TRUE(hopper_supports(p, {9, 0}));
         Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
       }
@@ -131,7 +131,7 @@ class HopperSource : public ::testing::TestWithParam<DType> {};
 TEST_P(HopperSource, Compiles) {
   for (auto [causal, documents, dropout] : kHopperKinds) {
     AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal, dropout, documents);
-    if (documents) p.place = {2, 4, 2, 2};
+    if (documents) p.place = {2, 4, 0, 2, 2, 0};
     expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
     for (bool sums : {false, true}) {
       p.sums = sums;

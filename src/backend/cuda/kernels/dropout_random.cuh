@@ -6,9 +6,11 @@
 namespace tokamak {
 
 /// Of what a rank's elements were part before a cut: ElementPlace (ops/element_place.h), one step of it.
-template <typename Index>
+template <typename Index, bool kMirrored>
 __device__ inline Index undo_cut(Index i, Index pieces, Index length, int32_t coordinate) {
-  return (i / length * pieces + Index(coordinate)) * length + i % length;
+  Index block = i / length, piece = Index(coordinate);
+  if (kMirrored && block % 2 == 1) piece = pieces - 1 - piece;
+  return (block * pieces + piece) * length + i % length;
 }
 
 /// The number in the low (0) or the high (1) half of a word, as a multiple of 2^-15 in [0, 1).
