@@ -47,6 +47,13 @@ void check_divides(const char* axis, int64_t ranks, const char* what, int64_t si
              list_divisors(size));
 }
 
+// A rank has an early and a late piece of each sequence.
+void check_context(int64_t ranks, int64_t context) {
+  if (ranks == 1 || context % (2 * ranks) == 0) return;
+  user_error("[mesh.context] expected a divisor of half of model.context = {}, got {}; {} would fit", context, ranks,
+             list_divisors(context % 2 == 0 ? context / 2 : 1));
+}
+
 void check_pipe(const RunConfig& config) {
   const MeshConfig& mesh = config.mesh;
   int64_t layers = config.model.layers;
@@ -86,7 +93,7 @@ void check_mesh(const RunConfig& config) {
     check_divides("data", mesh.data, "train.batch", config.train.batch);
   else
     validate_slots(config, std::max<int64_t>(mesh.data, 1));
-  check_divides("context", mesh.context, "model.context", config.model.context);
+  check_context(mesh.context, config.model.context);
   check_divides("tensor", mesh.tensor, "model.heads", config.model.heads);
 }
 

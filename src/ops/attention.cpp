@@ -202,8 +202,8 @@ Operands operand_factors(const NodeSpec& spec) {
   int H = o.rule.add({.size = d.H, .whole = is_part, .numbered = numbered});
   TOKAMAK_CHECK(B == kSamples && H == kHeads, "attention's factors");
   bool cuts_time = can_cut_time(spec);
-  int T = o.rule.add({.size = d.T, .whole = !cuts_time, .placed = cuts_time}), three = o.rule.whole(3),
-      D = o.rule.whole(d.D);
+  int T = o.rule.add({.size = d.T, .whole = !cuts_time, .placed = cuts_time, .mirrored = cuts_time}),
+      three = o.rule.whole(3), D = o.rule.whole(d.D);
   o.qkv = {{B}, {T}, {three, H, D}};
   o.out = {{B}, {T}, {H, D}};
   o.lse = {{B}, {H}, {T}};

@@ -13,45 +13,107 @@
 namespace tokamak {
 namespace {
 
-// Its exponential is 0 whatever score it is taken from.
-constexpr double kLargeLse = 1e30;
+constexpr double kUnseen = -std::numeric_limits<double>::infinity();  // an lse
 
-class ContextAttention {
+// What belongs to a rank's two chunks.
+struct Chunks {
+  ValueId early, late;
+};
+Chunks halves(GraphBuilder& g, ValueId x, int64_t dim) {
+  int64_t t = g.shape(x)[size_t(dim)] / 2;
+  return {slice(g, x, dim, 0, t), slice(g, x, dim, t, t)};
+}
+
+// (B, 2t, ...) <-> (2B, t, ...): the chunks as samples of their own.
+ValueId as_samples(GraphBuilder& g, ValueId x) {
+  const Shape& shape = g.shape(x);
+  return reshape(g, x, {2 * shape[0], shape[1] / 2, shape[2]});
+}
+ValueId as_halves(GraphBuilder& g, ValueId x) {
+  const Shape& shape = g.shape(x);
+  return reshape(g, x, {shape[0] / 2, 2 * shape[1], shape[2]});
+}
+// (B, H, 2t) <-> (2B, H, t)
+ValueId lse_as_samples(GraphBuilder& g, ValueId lse) {
+  const Shape s = g.shape(lse);
+  ValueId chunks = transpose(g, reshape(g, lse, {s[0], s[1], 2, s[2] / 2}), {0, 2, 1, 3});
+  return reshape(g, chunks, {2 * s[0], s[1], s[2] / 2});
+}
+ValueId lse_as_halves(GraphBuilder& g, ValueId lse) {
+  const Shape s = g.shape(lse);
+  ValueId chunks = transpose(g, reshape(g, lse, {s[0] / 2, 2, s[1], s[2]}), {0, 2, 1, 3});
+  return reshape(g, chunks, {s[0] / 2, s[1], 2 * s[2]});
+}
+
+// The keys and values of all ranks, and which of them meet this rank's queries. Legend: N ranks; pairs are samples,
+// rank by rank, and so are turns.
+class Pairs {
  public:
-  ContextAttention(GraphBuilder& g, const Node& part, ValueId qkv, const PlacedCut& cut)
-      : g_(g), axis_(cut.axis), coordinate_(cut.coordinate), qkv_(qkv), time_(g.shape(qkv)[1]),
-        width_(g.shape(qkv)[2] / 3), whole_attrs_(part.attrs) {
-    whole_attrs_.set("causal", false);
-    q_ = slice(g, qkv, 2, 0, width_);
-    kv_ = all_gather(g, slice(g, qkv, 2, width_, 2 * width_), axis_, {1});  // (B, T, 2C)
+  Pairs(GraphBuilder& g, const Node& part, ValueId qkv, const PlacedCut& cut)
+      : g_(g), axis_(cut.axis), coordinate_(cut.coordinate), batch_(g.shape(qkv)[0]), width_(g.shape(qkv)[2] / 3),
+        attrs_(part.attrs), q_(halves(g, queries(qkv), 1)) {
+    attrs_.set("causal", false);
+    Chunks kv = halves(g, keys(qkv), 1);
+    kv_ = {all_gather(g, kv.early, axis_, {0}), all_gather(g, kv.late, axis_, {0})};  // (N B, t, 2C)
   }
 
-  /// Ranks whose keys others than they may see.
-  int64_t earlier_ranks() const { return axis_.size - 1; }
-  /// The rank's queries with the keys and values of another, packed.
-  ValueId packed(int64_t rank) { return concat(g_, {q_, slice(g_, kv_, 1, rank * time_, time_)}, 2); }
-  /// `lse`, and `unseen` on those ranks that do not see this one's keys.
-  ValueId seen(int64_t rank, ValueId lse, double unseen) {
-    return select(g_, less(g_, coordinate_, constant(g_, double(rank) + 0.5)), constant(g_, unseen), lse);
-  }
-  /// Attributes for the keys of another rank: all are seen.
-  const Attrs& whole_attrs() const { return whole_attrs_; }
+  /// Of pairs and turns: both chunks see each other whole.
+  const Attrs& attrs() const { return attrs_; }
 
-  ValueId queries(ValueId dqkv) { return slice(g_, dqkv, 2, 0, width_); }
-  ValueId keys(ValueId dqkv) { return slice(g_, dqkv, 2, width_, 2 * width_); }
-  /// Of gradients of each earlier rank's keys and values, the sum over all ranks of this one's.
-  ValueId to_owners(std::vector<ValueId> dkv) {
-    dkv.push_back(sub(g_, dkv[0], dkv[0]));  // nobody sees the last one's but itself
-    return reduce_scatter(g_, concat(g_, std::move(dkv), 1), axis_, {1});
+  /// Late queries with the early chunks of all ranks, packed: (N B, t, 3C).
+  ValueId pairs() { return concat(g_, {in_pairs(q_.late), kv_.early}, 2); }
+  /// The same of all pairs (B, ...) -> (N B, ...).
+  ValueId in_pairs(ValueId late) { return concat(g_, std::vector<ValueId>(size_t(axis_.size), late), 0); }
+
+  /// What meets in the turns, packed: ((N - 1) B, t, 3C).
+  ValueId turns() {
+    int64_t samples = num_turns() * batch_;
+    Chunks kv{slice(g_, kv_.early, 0, 0, samples), slice(g_, kv_.late, 0, batch_, samples)};
+    return concat(g_, {in_turns(q_), in_turns(kv)}, 2);
+  }
+  /// Of each turn's chunk, (B, ...) or ((N - 1) B, ...) -> ((N - 1) B, ...).
+  ValueId in_turns(const Chunks& x) {
+    Shape shape = g_.shape(x.early);
+    shape[0] = num_turns() * batch_;
+    return reshape(g_, select(g_, are_early(), by_turn(x.early), by_turn(x.late)), std::move(shape));
+  }
+  /// Of what all turns gave, ((N - 1) B, ...), that for early and that for late chunks; elsewhere 0.
+  Chunks out_of_turns(ValueId x) {
+    const Shape shape = g_.shape(x);
+    ValueId rows = by_turn(x), zero = constant(g_, 0);
+    return {reshape(g_, select(g_, are_early(), rows, zero), shape),
+            reshape(g_, select(g_, are_early(), zero, rows), shape)};
+  }
+
+  int64_t num_pairs() const { return axis_.size; }
+  int64_t num_turns() const { return axis_.size - 1; }
+  /// Of one pair or turn: (B, ...).
+  ValueId of_one(ValueId x, int64_t index) { return slice(g_, x, 0, index * batch_, batch_); }
+  /// Of a turn the chunk for which it was has this, and the other one that.
+  Chunks out_of_turn(int64_t turn, ValueId x, double other) {
+    ValueId is_early = less(g_, constant(g_, double(turn) + 0.5), coordinate_), that = constant(g_, other);
+    return {select(g_, is_early, x, that), select(g_, is_early, that, x)};
+  }
+
+  ValueId queries(ValueId qkv) { return slice(g_, qkv, 2, 0, width_); }
+  ValueId keys(ValueId qkv) { return slice(g_, qkv, 2, width_, 2 * width_); }
+  /// Gradients of this rank's keys and values, (B, 2t, 2C), as sums over all ranks of those of pairs and of turns.
+  ValueId to_owners(ValueId of_pairs, ValueId of_turns) {
+    Chunks turns = out_of_turns(of_turns);
+    ValueId early = add(g_, of_pairs, pad(g_, turns.early, 0, 0, batch_)), late = pad(g_, turns.late, 0, batch_, 0);
+    return concat(g_, {reduce_scatter(g_, early, axis_, {0}), reduce_scatter(g_, late, axis_, {0})}, 1);
   }
 
  private:
+  ValueId are_early() { return less(g_, iota(g_, {num_turns(), 1}, 0), coordinate_); }
+  ValueId by_turn(ValueId x) { return reshape(g_, x, {g_.shape(x)[0] / batch_, -1}); }
+
   GraphBuilder& g_;
   const MeshAxis& axis_;
-  ValueId coordinate_, qkv_;
-  int64_t time_, width_;
-  Attrs whole_attrs_;
-  ValueId q_, kv_;
+  ValueId coordinate_;
+  int64_t batch_, width_;
+  Attrs attrs_;
+  Chunks q_, kv_;
 };
 
 ValueId sum_of(GraphBuilder& g, const std::vector<ValueId>& values) {
@@ -60,23 +122,27 @@ ValueId sum_of(GraphBuilder& g, const std::vector<ValueId>& values) {
   return sum;
 }
 
+// Attention of one chunk's queries to some keys each: (B, t, C), and lses (B, H, t).
+struct Parts {
+  std::vector<ValueId> outs, lses;
+  void add(ValueId out, ValueId lse) { outs.push_back(out), lses.push_back(lse); }
+};
 struct Merged {
   ValueId out, lse;
 };
-// Attention to all keys, from that to some of them each: outs (B, t, C), lses (B, H, t).
-Merged merge(GraphBuilder& g, const std::vector<ValueId>& outs, const std::vector<ValueId>& lses) {
-  ValueId top = lses[0];
-  for (size_t i = 1; i < lses.size(); ++i) top = maximum(g, top, lses[i]);
+Merged merge(GraphBuilder& g, const Parts& parts) {
+  ValueId top = parts.lses[0];
+  for (size_t i = 1; i < parts.lses.size(); ++i) top = maximum(g, top, parts.lses[i]);
   std::vector<ValueId> shares, terms;
-  for (ValueId lse : lses) shares.push_back(exp(g, sub(g, lse, top)));
+  for (ValueId lse : parts.lses) shares.push_back(exp(g, sub(g, lse, top)));
   ValueId lse = add(g, log(g, sum_of(g, shares)), top);
-  const Shape rows = g.shape(outs[0]), heads = g.shape(lse);
+  const Shape rows = g.shape(parts.outs[0]), heads = g.shape(lse);
   int64_t B = heads[0], H = heads[1], t = heads[2];
-  for (size_t i = 0; i < outs.size(); ++i) {
-    ValueId weight = transpose(g, exp(g, sub(g, lses[i], lse)), {0, 2, 1});  // (B, t, H)
-    terms.push_back(mul(g, reshape(g, outs[i], {B, t, H, -1}), reshape(g, weight, {B, t, H, 1})));
+  for (size_t i = 0; i < parts.outs.size(); ++i) {
+    ValueId weight = transpose(g, exp(g, sub(g, parts.lses[i], lse)), {0, 2, 1});  // (B, t, H)
+    terms.push_back(mul(g, reshape(g, parts.outs[i], {B, t, H, -1}), reshape(g, weight, {B, t, H, 1})));
   }
-  return {cast(g, reshape(g, sum_of(g, terms), rows), g.type(outs[0]).dtype), lse};
+  return {cast(g, reshape(g, sum_of(g, terms), rows), g.type(parts.outs[0]).dtype), lse};
 }
 
 }  // namespace
@@ -88,31 +154,51 @@ bool can_cut_time(const NodeSpec& spec) {
 
 std::vector<ValueId> place_attention(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
                                      const PlacedCut& cut) {
-  ContextAttention context(g, part, in[0], cut);
-  std::vector<ValueId> own = g.add(op::attention, {in[0]}, part.attrs), outs{own[0]}, lses{own[1]};
-  for (int64_t rank = 0; rank < context.earlier_ranks(); ++rank) {
-    std::vector<ValueId> other = g.add(op::attention, {context.packed(rank)}, context.whole_attrs());
-    outs.push_back(other[0]);
-    lses.push_back(context.seen(rank, other[1], -std::numeric_limits<double>::infinity()));
+  Pairs all(g, part, in[0], cut);
+  std::vector<ValueId> own = g.add(op::attention, {as_samples(g, in[0])}, part.attrs);  // while keys are gathered
+  std::vector<ValueId> pairs = g.add(op::attention, {all.pairs()}, all.attrs());
+  std::vector<ValueId> turns = g.add(op::attention, {all.turns()}, all.attrs());
+  Chunks own_out = halves(g, as_halves(g, own[0]), 1), own_lse = halves(g, lse_as_halves(g, own[1]), 2);
+  Parts early, late;
+  early.add(own_out.early, own_lse.early);
+  late.add(own_out.late, own_lse.late);
+  for (int64_t pair = 0; pair < all.num_pairs(); ++pair)
+    late.add(all.of_one(pairs[0], pair), all.of_one(pairs[1], pair));
+  for (int64_t turn = 0; turn < all.num_turns(); ++turn) {
+    ValueId out = all.of_one(turns[0], turn);
+    Chunks lse = all.out_of_turn(turn, all.of_one(turns[1], turn), kUnseen);
+    early.add(out, lse.early);
+    late.add(out, lse.late);
   }
-  auto [out, lse] = merge(g, outs, lses);
-  return {out, lse};
+  Merged of_early = merge(g, early), of_late = merge(g, late);
+  return {concat(g, {of_early.out, of_late.out}, 1), concat(g, {of_early.lse, of_late.lse}, 2)};
 }
 
 std::vector<ValueId> place_attention_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
                                           const PlacedCut& cut) {
-  ValueId out = in[1], lse = in[2], dout = in[3];
-  ContextAttention context(g, part, in[0], cut);
-  ValueId own = g.add1(op::attention_grad, {in[0], out, lse, dout}, part.attrs);
-  std::vector<ValueId> dq{context.queries(own)}, dkv;
-  for (int64_t rank = 0; rank < context.earlier_ranks(); ++rank) {
-    ValueId seen = context.seen(rank, lse, kLargeLse);
-    ValueId other = g.add1(op::attention_grad, {context.packed(rank), out, seen, dout}, context.whole_attrs());
-    dq.push_back(context.queries(other));
-    dkv.push_back(context.keys(other));
+  Pairs all(g, part, in[0], cut);
+  Chunks out = halves(g, in[1], 1), lse = halves(g, in[2], 2), dout = halves(g, in[3], 1);
+  ValueId own =
+      g.add1(op::attention_grad,
+             {as_samples(g, in[0]), as_samples(g, in[1]), lse_as_samples(g, in[2]), as_samples(g, in[3])}, part.attrs);
+  own = as_halves(g, own);
+  ValueId pairs =
+      g.add1(op::attention_grad, {all.pairs(), all.in_pairs(out.late), all.in_pairs(lse.late), all.in_pairs(dout.late)},
+             all.attrs());
+  ValueId turns =
+      g.add1(op::attention_grad, {all.turns(), all.in_turns(out), all.in_turns(lse), all.in_turns(dout)}, all.attrs());
+  ValueId keys = add(g, all.keys(own), all.to_owners(all.keys(pairs), all.keys(turns)));
+
+  Chunks own_dq = halves(g, all.queries(own), 1);
+  std::vector<ValueId> early{own_dq.early}, late{own_dq.late};
+  ValueId of_pairs = all.queries(pairs), of_turns = all.queries(turns);
+  for (int64_t pair = 0; pair < all.num_pairs(); ++pair) late.push_back(all.of_one(of_pairs, pair));
+  for (int64_t turn = 0; turn < all.num_turns(); ++turn) {
+    Chunks dq = all.out_of_turn(turn, all.of_one(of_turns, turn), 0);
+    early.push_back(dq.early);
+    late.push_back(dq.late);
   }
-  ValueId keys = add(g, context.keys(own), context.to_owners(std::move(dkv)));
-  return {concat(g, {sum_of(g, dq), keys}, 2)};
+  return {concat(g, {concat(g, {sum_of(g, early), sum_of(g, late)}, 1), keys}, 2)};
 }
 
 }  // namespace tokamak

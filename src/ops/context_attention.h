@@ -1,9 +1,15 @@
-// Causal attention of sequences that a mesh axis cuts: a rank has the queries, keys and values of consecutive
-// positions, and all ranks' keys and values are gathered. Its queries meet its own keys, and then each earlier rank's,
-// all of which they see; what comes of that is put together by the logarithms of the softmaxes' normalisers (ring
-// attention: Liu et al., "Ring Attention with Blockwise Transformers", 2023). As all ranks run one graph, they also
-// compute with the keys of later ranks, and that counts for nothing. Any kernel of attention will do. Legend: B batch,
-// t a rank's time, T all, C width, H heads, D = C / H. Tests: tests/ops/sharding_rules_test.cpp.
+// Causal attention of sequences that a mesh axis of N ranks cuts in a zig-zag: of 2N chunks rank r has chunk r, its
+// early one, and chunk 2N - 1 - r, its late one (a cut of two mirrored blocks). Keys and values are gathered. A rank's
+// chunks see themselves, and all chunks before them, r and 2N - 1 - r of them: on every rank 2N - 1 pairs of two
+// chunks, and so half of all there is to compute. All ranks run one graph:
+//
+//   N pairs       late queries with the early chunk of rank s, s = 0 ... N - 1: seen on every rank
+//   N - 1 turns   on ranks r > s early queries with the early chunk of rank s, on the others late queries with the late
+//                 chunk of rank s + 1
+//
+// What comes of a chunk's pairs is put together by the logarithms of the softmaxes' normalisers (ring attention: Liu et
+// al., "Ring Attention with Blockwise Transformers", 2023). Any kernel of attention will do. Legend: B batch, t a
+// chunk's time, C width, H heads, D = C / H. Tests: tests/ops/sharding_rules_test.cpp.
 #pragma once
 
 #include "graph/op_def.h"

@@ -133,12 +133,22 @@ class Caster {
   DType type_of_broadcast(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
     const ValueType own = type(inputs[i]);
     const Shape& shape = graph_.shape(node.outputs[0]);
+    if (i == 0 && chooses_rows(node))
+      return type(inputs[1]).dtype == low_ || type(inputs[2]).dtype == low_ ? low_ : own.dtype;
     size_t rank = own.shape.size();
     bool follows = rank == 1 || (low_residual_ && rank > 1 && rank < shape.size());
     if (!follows || own.shape == shape) return own.dtype;
     for (ValueId input : inputs)
       if (type(input).shape == shape) return type(input).dtype;
     return own.dtype;
+  }
+
+  // Whether a comparison, 0 or 1 in any type, chooses between rows: it is no reason for them to be f32.
+  bool chooses_rows(const Node& node) const {
+    if (node.op != &op::select) return false;
+    int maker = graph_.producer(node.inputs[0]);
+    const Shape& shape = graph_.shape(node.inputs[0]);
+    return maker >= 0 && graph_.nodes()[size_t(maker)].op == &op::less && (shape.empty() || shape.back() == 1);
   }
 
   // Ops like concat want one type for all.

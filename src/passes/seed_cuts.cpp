@@ -7,6 +7,10 @@
 namespace tokamak {
 namespace {
 
+// Pieces that lie side by side, of those that `context` cuts the time into: attention is balanced where a rank has an
+// early and a late one (ops/context_attention.h).
+int64_t parts_of_time(const Mesh& mesh) { return mesh.size(kContextAxis) == 1 ? 1 : 2 * mesh.size(kContextAxis); }
+
 class Seeder {
  public:
   Seeder(const Graph& graph, const Mesh& mesh, int64_t zero, int64_t slots, bool own_inputs)
@@ -17,7 +21,7 @@ class Seeder {
     shape_ = graph_.shape(argument.value);
     if (argument.kind == Argument::Kind::kInput || argument.layout.role == Role::kStream) {
       if (shape_.size() >= 2 && !own_inputs_) add(kDataAxis, 0, 1);
-      if (shape_.size() >= 2) add(kContextAxis, 1, 1);
+      if (shape_.size() >= 2) add(kContextAxis, 1, 2, true);
       return cuts_;
     }
     cut_matrix(argument.layout);
@@ -53,10 +57,10 @@ class Seeder {
     return is_parameter(role) && zero_ >= 3;
   }
 
-  bool add(const char* axis, int64_t dim, int64_t blocks) {
+  bool add(const char* axis, int64_t dim, int64_t blocks, bool mirrored = false) {
     int64_t size = mesh_.size(axis);
     if (size == 1) return true;
-    cuts_.push_back({axis, size, dim, blocks});
+    cuts_.push_back({axis, size, dim, blocks, mirrored});
     if (can_cut(shape_, cuts_)) return true;
     cuts_.pop_back();
     return false;
@@ -104,7 +108,7 @@ std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& 
       Role role = argument->layout.role;
       auto dims = int64_t(graph.shape(node.outputs[0]).size());
       if ((role == Role::kRow || role == Role::kEmbedding) && dims >= 3)
-        cuts[node.outputs[0]] = {{kTensorAxis, size, dims - 2, mesh.size(kContextAxis)}};
+        cuts[node.outputs[0]] = {{kTensorAxis, size, dims - 2, parts_of_time(mesh)}};
     }
   return cuts;
 }

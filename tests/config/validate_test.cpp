@@ -43,7 +43,8 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
     expect_user_error([&] { validate(config); }, {message});
   };
   refuses({.data = 3}, "[mesh.data] expected a divisor of train.batch = 4, got 3; 1, 2, 4 would fit");
-  refuses({.context = 3}, "[mesh.context] expected a divisor of model.context = 1024, got 3; 1, 2, 4, 8,");
+  refuses({.context = 3}, "[mesh.context] expected a divisor of half of model.context = 1024, got 3; 1, 2, 4, 8,");
+  refuses({.context = 1024}, "256, 512 would fit");
   refuses({.tensor = 5}, "[mesh.tensor] expected a divisor of model.heads = 12, got 5; 1, 2, 3, 4, 6, 12 would fit");
   refuses({.pipe = 13},
           "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = 12, got 13 x 1; "

@@ -229,6 +229,26 @@ TEST(Autocast, AddsInOrderInFullPrecision) {
   }
 }
 
+TEST(Autocast, AChoiceBetweenLowRowsIsLow) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[4,4]
+    input y = %1 : f32[4,4]
+    input rank = %2 : i32[]
+    %3 = iota() {dim=0, shape=[4,1]} : f32[4,1]
+    %4 = less(%3, %2) : f32[4,1]
+    %5 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[4,4]
+    %6 = matmul(%1, %0) {trans_a=false, trans_b=false} : f32[4,4]
+    %7 = select(%4, %5, %6) : f32[4,4]
+    %8 = sum_squares(%7) : f32[]
+    result norm = %8
+  })");
+  EXPECT_TRUE(autocast(graph, {}));
+  for (const Node& node : graph.nodes())
+    if (node.op->name == "select") {
+      EXPECT_EQ(graph.dtype(node.outputs[0]), DType::kBF16);
+    }
+}
+
 TEST(Autocast, ATiedGradientIsAddedOntoTheLowOne) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[2,4]

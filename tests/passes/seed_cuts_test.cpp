@@ -40,7 +40,7 @@ using Lines = std::vector<std::string>;
 TEST(SeedCuts, OneRankHasAll) { EXPECT_EQ(seeds({}), Lines{}); }
 
 TEST(SeedCuts, OfTheBatchAreOverDataAndContext) {
-  EXPECT_EQ(seeds({.data = 2, .context = 4}), (Lines{"tokens: data:2@0 context:4@1"}));
+  EXPECT_EQ(seeds({.data = 2, .context = 4}), (Lines{"tokens: data:2@0 context:4@1x2m"}));
 }
 
 TEST(SeedCuts, OfMatricesFollowFromTheirRoles) {

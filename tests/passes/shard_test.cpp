@@ -298,21 +298,31 @@ TEST(ShardedStep, ComputesActivationsAgain) {
   }
 }
 
-// Of attention a rank has its own queries, and gathers keys and values alone: once, and in the backward pass again.
-TEST(ShardedStep, GathersKeysAndValuesOverContext) {
+double attention_flops(const Graph& graph) {
+  double flops = 0;
+  for (const Node& node : graph.nodes())
+    if (node.op == &op::attention || node.op == &op::attention_grad) flops += node_cost(graph, node).flops;
+  return flops;
+}
+
+// Of attention a rank has its share of what is seen, of an early and a late piece. It gathers keys and values alone:
+// once, and in the backward pass again.
+TEST(ShardedStep, DividesCausalAttentionOverContext) {
   ModelConfig model = tiny();
-  Graph share = sharded(step_of(model, 64), mesh_of(1, 4, 1), 0);
+  Graph step = step_of(model, 64), share = sharded(step, mesh_of(1, 4, 1), 0);
   int64_t gathers = 0;
   for (const Node& node : share.nodes()) {
     if (node.op == &op::attention || node.op == &op::attention_grad) {
-      EXPECT_EQ(share.shape(node.inputs[0]), (Shape{64, model.context / 4, 3 * model.width})) << print(share, node);
+      EXPECT_EQ(share.shape(node.inputs[0])[1], model.context / 8) << print(share, node);
     }
     if (node.op == &op::all_gather && share.shape(node.outputs[0]).size() == 3) {
-      EXPECT_EQ(share.shape(node.outputs[0]), (Shape{64, model.context, 2 * model.width})) << print(share, node);
+      EXPECT_EQ(share.shape(node.outputs[0]), (Shape{4 * 64, model.context / 8, 2 * model.width}))
+          << print(share, node);
       ++gathers;
     }
   }
-  EXPECT_EQ(gathers, 2 * model.layers);
+  EXPECT_EQ(gathers, 2 * 2 * model.layers);
+  EXPECT_EQ(attention_flops(share), attention_flops(step) / 4);
 }
 
 TEST(ShardedStep, MasksDocuments) { expect_same_step_on_all(step_of(tiny(), 8, true)); }

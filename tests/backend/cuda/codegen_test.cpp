@@ -117,19 +117,19 @@ TEST(CodegenFunction, RoundsWhatLiesBetween) {
             "  return scalar::mul(v1, v2);\n}\n");
 }
 
-Plan plan_of_a_step(Precision precision) {
+Plan plan_of_a_step(Precision precision, int64_t context = 1, double dropout = 0.1) {
   RunConfig config;
   config.model.layers = 1, config.model.heads = 2, config.model.width = 128, config.model.context = 64;
-  config.model.vocab = 300, config.model.dropout = 0.1;
+  config.model.vocab = 300, config.model.dropout = dropout;
   config.train.batch = 2;
+  config.mesh.context = context;
   config.compile.precision = precision;
   return compile_step(config, nominal_platform()).programs[0].plan;
 }
 
-// The groups of the training step of a small GPT with dropout; equal texts once.
-std::set<std::string> texts_of_a_step(Precision precision) {
+// The groups of a plan; equal texts once.
+std::set<std::string> texts_of(const Plan& plan) {
   std::set<std::string> texts;
-  Plan plan = plan_of_a_step(precision);
   for (const Node& node : plan.graph.nodes())
     if (is_matrix_group(node)) texts.insert(generate_group(node, kLeastSharedBytes).source);
   return texts;
@@ -138,9 +138,15 @@ std::set<std::string> texts_of_a_step(Precision precision) {
 class CodegenStep : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(CodegenStep, CompilesForTheOldestAndTheNewestArchitecture) {
-  std::set<std::string> texts = texts_of_a_step(GetParam());
+  std::set<std::string> texts = texts_of(plan_of_a_step(GetParam()));
   EXPECT_GT(texts.size(), 5u);
   for (const std::string& text : texts) test::expect_compiles(text, {}, {{8, 0}, {12, 0}});
+}
+
+TEST_P(CodegenStep, CompilesForARankThatHasPiecesOfASequence) {
+  std::set<std::string> texts;
+  for (double dropout : {0.0, 0.1}) texts.merge(texts_of(plan_of_a_step(GetParam(), 4, dropout)));
+  for (const std::string& text : texts) test::expect_compiles(text, {}, test::one_architecture());
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, CodegenStep,
