@@ -1,0 +1,130 @@
+#include "train/pipe_chunk.h"
+
+#include "autodiff/differentiate.h"
+#include "autodiff/optimizer.h"
+#include "base/error.h"
+#include "graph/builder.h"
+#include "model/model.h"
+#include "passes/split_chunk.h"
+#include "train/step_compiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+using Kind = PipeAction::Kind;
+
+constexpr const char* kChunkEnd = "end_of_blocks";
+
+PassContext pass_context(const RunConfig& config, const Platform& platform) {
+  RunConfig of_stage = config;
+  of_stage.mesh.pipe = 1;
+  return context_of(of_stage, platform);
+}
+
+bool is_updated(const Graph& graph, const std::string& state) {
+  return std::any_of(graph.updates().begin(), graph.updates().end(),
+                     [&](const Update& update) { return graph.argument_of(update.target)->name == state; });
+}
+
+}  // namespace
+
+std::string stream_state(int64_t chunk) { return fmt::format("stream.{}", chunk); }
+std::string stream_gradient_state(int64_t chunk) { return fmt::format("stream_grad.{}", chunk); }
+
+ChunkSeconds CompiledChunk::seconds() const {
+  ChunkSeconds seconds;
+  for (const auto& [kind, program] : programs) {
+    double taken = program.plan.seconds;
+    if (kind == Kind::kForward) seconds.forward = taken;
+    if (kind == Kind::kBackward) seconds.backward = taken;
+    if (kind == Kind::kBackwardInput) seconds.backward_input = taken;
+    if (kind == Kind::kBackwardWeight) seconds.backward_weight = taken;
+  }
+  return seconds;
+}
+
+ChunkCompiler::ChunkCompiler(const RunConfig& config, const Platform& platform, const Graph& forward)
+    : config_(config), context_(pass_context(config, platform)), forward_(forward) {
+  bool is_low = tokamak::is_low(config.compile.precision) && config.compile.low_residual;
+  ValueType type = forward.type(forward.find_result(block_result(0)));
+  if (is_low) type.dtype = config.compile.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16;
+  stream_ = {"", type, {Role::kStream, "", type.shape}};
+}
+
+Graph ChunkCompiler::build(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+  Part part{"chunk"};
+  ValueId end = forward_.find_result(block_result(last - 1));
+  part.results.push_back({kChunkEnd, end});
+  bool is_last = number + 1 == chunks;
+  if (is_last)
+    part.results.push_back({"loss", forward_.find_result("loss")});
+  else
+    part.left.emplace_back(end, stream(stream_state(number + 1)));
+  if (number > 0) part.given[forward_.find_result(block_result(first - 1))] = stream(stream_state(number));
+  Graph graph = extract(forward_, part);
+  append_backward(graph, number, is_last);
+  return graph;
+}
+
+CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, bool splits_backward, const std::string& suffix,
+                                     const PassObserver& observer) const {
+  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context_, observer);
+  auto if_there = [&](std::string state) {
+    return graph.find_argument(state) == kNoValue || !is_updated(graph, state) ? "" : state;
+  };
+  Chunk chunk{graph,
+              number,
+              suffix,
+              graph.find_result(kChunkEnd),
+              if_there(stream_state(number + 1)),
+              if_there(stream_gradient_state(number))};
+  CompiledChunk compiled;
+  std::vector<Kind> kinds = {Kind::kForward, splits_backward ? Kind::kBackwardInput : Kind::kBackward};
+  if (splits_backward) kinds.push_back(Kind::kBackwardWeight);
+  for (Graph& program : split_chunk(chunk, splits_backward)) {
+    Kind kind = kinds[compiled.programs.size()];
+    compiled.programs.emplace_back(kind, compile_program(std::move(program), context_, Stage::kProgram, observer));
+  }
+  std::vector<PassReport>& first = compiled.programs[0].second.reports;
+  first.insert(first.begin(), reports.begin(), reports.end());
+  return compiled;
+}
+
+StandIn ChunkCompiler::stream(std::string name) const {
+  StandIn state = stream_;
+  state.name = std::move(name);
+  return state;
+}
+
+void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) const {
+  GraphBuilder g(graph);
+  std::vector<ValueId> wrt;
+  for (const Argument& argument : graph.arguments())
+    if (argument.kind == Argument::Kind::kParameter) wrt.push_back(argument.value);
+  Gradients gradients{wrt, {}};
+  ValueId input = graph.find_argument(stream_state(number));
+  if (input != kNoValue) wrt.push_back(input);
+  auto add_stream = [&](const std::string& name) {
+    return graph.add_argument(Argument::Kind::kState, name, stream_.type, stream_.layout);
+  };
+  if (is_last) {
+    ValueId loss = graph.find_result("loss");
+    gradients.grads = differentiate(g, loss_scaling(config_) ? scaled_loss(g, loss) : loss, wrt);
+  } else {
+    ValueId output = graph.updates()[0].value, gradient = add_stream(stream_gradient_state(number + 1));
+    gradients.grads = differentiate(g, output, gradient, wrt);
+  }
+  for (size_t i = 0; i < wrt.size(); ++i)
+    TOKAMAK_CHECK(gradients.grads[i] != kNoValue, "the loss does not depend on '{}'", graph.argument_of(wrt[i])->name);
+  if (input != kNoValue) {
+    graph.add_update(add_stream(stream_gradient_state(number)), gradients.grads.back());
+    gradients.grads.pop_back();
+  }
+  append_accumulation(g, gradients);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,47 @@
+// The parts of a model that a pipeline's stages have, each with its programs: what train/pipe_compiler.h is made of.
+// Tests: tests/train/pipe_compiler_test.cpp.
+#pragma once
+
+#include "config/config.h"
+#include "passes/extract.h"
+#include "passes/pass.h"
+#include "plan/pipe_timeline.h"
+#include "train/compiled_step.h"
+
+namespace tokamak {
+
+/// The residual stream that a chunk reads, and its gradient: states.
+std::string stream_state(int64_t chunk);
+std::string stream_gradient_state(int64_t chunk);
+
+struct CompiledChunk {
+  std::vector<std::pair<PipeAction::Kind, CompiledGraph>> programs;
+
+  ChunkSeconds seconds() const;
+};
+
+class ChunkCompiler {
+ public:
+  /// `forward` is the model, and must outlive it, as `config`; blocks' ends are its results.
+  ChunkCompiler(const RunConfig& config, const Platform& platform, const Graph& forward);
+
+  /// Blocks first to last - 1 of the model as chunk `number` of `chunks`, with what a training step does to a
+  /// micro-batch.
+  Graph build(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
+  /// Divided into programs; `suffix` goes behind their names.
+  CompiledChunk compile(Graph graph, int64_t number, bool splits_backward, const std::string& suffix,
+                        const PassObserver& observer) const;
+
+  const PassContext& context() const { return context_; }
+
+ private:
+  StandIn stream(std::string name) const;
+  void append_backward(Graph& graph, int64_t number, bool is_last) const;
+
+  const RunConfig& config_;
+  PassContext context_;
+  const Graph& forward_;
+  StandIn stream_;
+};
+
+}  // namespace tokamak
