@@ -68,6 +68,8 @@ ValueId clipped(GraphBuilder& g, ValueId scale, ValueId norm, double clip) {
   return mul(g, minimum(g, constant(g, 1), ratio), scale);
 }
 
+ValueId loss_sum(GraphBuilder& g) { return g.state("loss", {DType::kF32, {}}, Role::kGradientSum); }
+
 // Appends the rule's states of the parameter, and the update of all.
 void apply_rule(GraphBuilder& g, ParameterUpdate update, const OptimizerConfig& config) {
   const OptimizerRule& rule = rule_of(config);
@@ -115,6 +117,12 @@ void append_accumulation(GraphBuilder& g, const Gradients& gradients) {
   }
 }
 
+void append_loss_sum(GraphBuilder& g, ValueId loss) {
+  PhaseScope update(g, Phase::kUpdate);
+  ValueId sum = loss_sum(g);
+  g.graph().add_update(sum, add(g, sum, loss));
+}
+
 Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config, int64_t micro_batches,
                                const std::optional<LossScaling>& scaling, const OtherStages& others) {
   Graph graph("update");
@@ -132,6 +140,12 @@ Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config
       gradients.grads.back() = add(g, sums.back(), g.state_of(parameter, kPeerGradient, Role::kGradientSum));
   }
   append_update(g, gradients, config, micro_batches, scaling, others);
+  if (others.axis.size > 1) {
+    ValueId sum = others.has_loss ? loss_sum(g) : constant(g, 0);
+    if (others.has_loss) sums.push_back(sum);
+    ValueId of_all = all_reduce(g, sum, others.axis, Reduction::kSum);
+    graph.add_result("loss", mul(g, of_all, constant(g, 1.0 / double(micro_batches))));
+  }
   for (ValueId sum : sums) graph.add_update(sum, constant(g, 0, g.shape(sum)));
   return graph;
 }

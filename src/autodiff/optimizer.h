@@ -24,6 +24,7 @@ struct OtherStages {
   std::set<std::string> shared;  // parameters that another stage has too: states peer_grad.<name> hold its gradients,
                                  // which are added to this one's
   std::set<std::string> uncounted;  // those of them whose squares the other stage counts
+  bool has_loss = false;            // this stage has the state that append_loss_sum adds to: result loss of all stages
 };
 
 /// Into how many equal pieces of dim 0 the squares of gradients are added for their norm: the sums of pieces, and those
@@ -50,6 +51,9 @@ void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerC
 
 /// For accumulation over micro-batches: states grad.<name>, to which the gradients are added.
 void append_accumulation(GraphBuilder& g, const Gradients& gradients);
+
+/// The same for a pipeline's loss: state loss.
+void append_loss_sum(GraphBuilder& g, ValueId loss);
 
 /// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, which it sets back to zero.
 Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config, int64_t micro_batches,

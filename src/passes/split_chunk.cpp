@@ -25,7 +25,8 @@ class Splitter {
     if (splits_backward) parts.push_back({"backward_weight" + chunk_.suffix});
     claim({chunk_.end}, 0);
     parts[0].updates = take_updates([&](const Update& u) { return name_of(u.target) == chunk_.output; });
-    parts[1].updates = take_updates([&](const Update& u) { return name_of(u.target) == chunk_.input_gradient; });
+    parts[1].updates = take_updates(
+        [&](const Update& u) { return name_of(u.target) == chunk_.input_gradient || is_loss_sum(u.target); });
     for (const Result& result : graph_.results())
       if (result.value != chunk_.end) parts[1].results.push_back(result);
     claim(ends_of(parts[1]), 1);
@@ -62,6 +63,12 @@ class Splitter {
   }
 
   const std::string& name_of(ValueId argument) const { return graph_.argument_of(argument)->name; }
+
+  // What it is made of is at hand where the backward pass begins.
+  bool is_loss_sum(ValueId argument) const {
+    const Layout& layout = graph_.argument_of(argument)->layout;
+    return layout.role == Role::kGradientSum && layout.of.empty();
+  }
 
   template <typename Belongs>
   std::vector<Update> take_updates(const Belongs& belongs) {

@@ -114,6 +114,10 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
   if (is_last) {
     ValueId loss = graph.find_result("loss");
     gradients.grads = differentiate(g, loss_scaling(config_) ? scaled_loss(g, loss) : loss, wrt);
+    append_loss_sum(g, loss);
+    ValueId end = graph.find_result(kChunkEnd);
+    graph.remove_results();
+    graph.add_result(kChunkEnd, end);
   } else {
     ValueId output = graph.updates()[0].value, gradient = add_stream(stream_gradient_state(number + 1));
     gradients.grads = differentiate(g, output, gradient, wrt);

@@ -111,6 +111,7 @@ void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const 
   std::vector<Graph> models = parameters_of_stages(forward, out.stages);
   std::vector<OtherStages> others(models.size());
   for (OtherStages& of_stage : others) of_stage.axis = {kPipeAxis, int64_t(models.size())};
+  others.back().has_loss = true;
   for (const auto& [name, owners] : owners_of_parameters(models)) {
     if (owners.size() == 1) continue;
     TOKAMAK_CHECK(owners.size() == 2, "'{}' is read on {} stages", name, owners.size());

@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace tokamak::test {
 
@@ -95,6 +96,10 @@ class StageRun {
   std::map<std::string, Layout> layouts_;
 };
 
+struct StepOutcome {
+  double loss = 0, grad_norm = 0;
+};
+
 /// All stages.
 class PipeRun {
  public:
@@ -110,9 +115,9 @@ class PipeRun {
 
   std::vector<StageRun>& stages() { return stages_; }
 
-  /// One optimizer step -> its losses, and grad_norm of each stage.
-  std::vector<double> run_step(const Inputs& inputs, double lr) {
-    std::vector<double> told;
+  /// One optimizer step -> its mean loss and grad_norm, of each stage.
+  std::vector<StepOutcome> run_step(const Inputs& inputs, double lr) {
+    std::vector<double> losses;  // of micro-batches that tell theirs
     std::vector<size_t> next(stages_.size(), 0);
     auto at = [&](size_t stage) { return stages_[stage].step().schedule[next[stage]]; };
     auto is_at_update = [&](size_t stage) { return next[stage] + 1 == stages_[stage].step().schedule.size(); };
@@ -124,7 +129,7 @@ class PipeRun {
         if (!run.transfer) {
           const Graph& graph = stages_[s].step().programs[run.program].plan.graph;
           auto results = stages_[s].run(graph, run.micro_batch, inputs[size_t(run.micro_batch)]);
-          if (results.count("loss")) told.push_back(results["loss"]);
+          if (results.count("loss")) losses.push_back(results["loss"]);
         } else {
           auto peer = size_t(run.transfer->stage);
           if (!run.transfer->sends || is_at_update(peer)) continue;
@@ -145,38 +150,47 @@ class PipeRun {
       }
     }
     for (size_t s = 0; s < stages_.size(); ++s) TOKAMAK_CHECK(is_at_update(s), "stage {} waits for ever", s);
-    update(inputs[0], lr, told);
-    return told;
+    return update(inputs[0], lr, losses);
   }
 
  private:
-  // The last programs, in which squares are added over all stages; without accumulation it is the only one.
-  void update(std::map<std::string, HostTensor> inputs, double lr, std::vector<double>& told) {
+  // The last programs, in which values are added over all stages; without accumulation it is the only one.
+  std::vector<StepOutcome> update(std::map<std::string, HostTensor> inputs, double lr, std::vector<double> losses) {
     inputs["lr"] = HostTensor({DType::kF32, {}}, {lr});
-    double squares = 0;
-    for (StageRun& stage : stages_)
-      if (const Node* sum = sum_over_stages(stage))
-        squares +=
-            stage.run(extract(graph_of(stage), {"squares", {{"squares", sum->inputs[0]}}, {}}), -1, inputs)["squares"];
+    std::vector<double> sums;
+    for (StageRun& stage : stages_) {
+      Part part{"terms"};
+      for (const auto& [from, to] : sums_over_stages(stage)) part.results.push_back({std::to_string(from), from});
+      if (part.results.empty()) continue;
+      auto terms = stage.run(extract(graph_of(stage), part), -1, inputs);
+      sums.resize(part.results.size());
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] += terms.at(part.results[i].name);
+    }
+    std::vector<StepOutcome> told;
     for (StageRun& stage : stages_) {
       Graph graph = graph_of(stage);
-      if (const Node* sum = sum_over_stages(stage)) {
-        Part part{"rest", graph.results(), graph.updates()};
-        part.given[sum->outputs[0]] = {"squares", {DType::kF32, {}}, {Role::kState, "", {}}};
-        graph = extract(graph, part);
-        stage.keep("squares", HostTensor({DType::kF32, {}}, {squares}));
+      Part part{"rest", graph.results(), graph.updates()};
+      for (const auto& [from, to] : sums_over_stages(stage)) {
+        std::string name = fmt::format("sum{}", part.given.size());
+        stage.keep(name, HostTensor({DType::kF32, {}}, {sums[part.given.size()]}));
+        part.given[to] = {name, {DType::kF32, {}}, {Role::kState, "", {}}};
       }
-      auto results = stage.run(graph, -1, inputs);
-      if (results.count("loss")) told.push_back(results["loss"]);
-      told.push_back(results["grad_norm"]);
+      auto results = stage.run(extract(graph, part), -1, inputs);
+      if (results.count("loss")) losses = {results["loss"]};
+      double loss = std::accumulate(losses.begin(), losses.end(), 0.0) / double(losses.size());
+      told.push_back({loss, results["grad_norm"]});
     }
+    return told;
   }
 
   static const Graph& graph_of(const StageRun& stage) { return stage.step().programs.back().plan.graph; }
-  static const Node* sum_over_stages(const StageRun& stage) {
+  // What each stage has of them, and the sums.
+  static std::vector<std::pair<ValueId, ValueId>> sums_over_stages(const StageRun& stage) {
+    std::vector<std::pair<ValueId, ValueId>> sums;
     for (const Node& node : graph_of(stage).nodes())
-      if (node.op == &op::all_reduce && node.attrs.get_string("axis") == kPipeAxis) return &node;
-    return nullptr;
+      if (node.op == &op::all_reduce && node.attrs.get_string("axis") == kPipeAxis)
+        for (size_t i = 0; i < node.inputs.size(); ++i) sums.emplace_back(node.inputs[i], node.outputs[i]);
+    return sums;
   }
 
   std::vector<StageRun> stages_;
