@@ -12,6 +12,10 @@ MeshRanks::MeshRanks(Mesh mesh, Communicator& world)
     axes_.push_back(axis.size > 1 ? world.split(axis.name, mesh_.group(rank(), axis.name)) : nullptr);
 }
 
+int64_t MeshRanks::coordinate(std::string_view axis) const {
+  return mesh_.size(axis) > 1 ? coordinates_[mesh_.find(axis)] : 0;
+}
+
 Communicator& MeshRanks::along(const std::string& axis) const {
   const std::unique_ptr<Communicator>& found = axes_[mesh_.find(axis)];
   TOKAMAK_CHECK(found, "axis '{}' has one rank alone", axis);

@@ -18,6 +18,8 @@ class MeshRanks {
   const Mesh& mesh() const { return mesh_; }
   int64_t rank() const { return world_.rank(); }
   const std::vector<int64_t>& coordinates() const { return coordinates_; }
+  /// On the axis of that name; 0 when the mesh has none.
+  int64_t coordinate(std::string_view axis) const;
   Communicator& world() const { return world_; }
   /// Of the axis of that name; InternalError when it has one rank alone.
   Communicator& along(const std::string& axis) const;

@@ -7,6 +7,7 @@
 #include "plan/memory.h"  // value_name
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 namespace tokamak {
@@ -35,13 +36,14 @@ auto with_node(const Graph& graph, int node, const Work& work) {
 }  // namespace
 
 Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options)
-    : plan_(std::move(plan)), backend_(backend), ranks_(options.ranks), arena_(std::move(options.arena)),
+    : plan_(std::move(plan)), backend_(backend), store_(store), ranks_(options.ranks), arena_(std::move(options.arena)),
       record_(options.record) {
   const Graph& graph = plan_.graph;
   store.make(graph);
   for (const Argument& argument : graph.arguments()) {
     if (argument.kind != Argument::Kind::kInput) {
       arguments_[argument.value] = store.data(argument.name);
+      period_ = std::lcm(period_, store.slots(argument.name));
       continue;
     }
     inputs_.push_back(backend.allocate(num_bytes(graph.type(argument.value))));
@@ -63,9 +65,23 @@ void Program::bind(const Launch& launch) {
       .node = launch.node, .stream = launch.stream, .after = launch.after, .after_last_run = launch.after_last_run};
   bound.kernel = with_node(graph, launch.node, [&] { return make_kernel(launch); });
   record_ = record_ && !bound.kernel->by_reference();
+  take_addresses(bound);
+  launches_.push_back(std::move(bound));
+}
+
+void Program::take_addresses(Bound& bound) const {
+  const Node& node = plan_.graph.nodes()[size_t(bound.node)];
+  bound.inputs.clear(), bound.outputs.clear();
   for (ValueId input : node.inputs) bound.inputs.push_back(address(input));
   for (ValueId output : node.outputs) bound.outputs.push_back(address(output));
-  launches_.push_back(std::move(bound));
+}
+
+void Program::bind_slots(int64_t micro_batch) {
+  if (period_ == 1) return;
+  for (const Argument& argument : plan_.graph.arguments())
+    if (argument.kind == Argument::Kind::kState)
+      arguments_[argument.value] = store_.data(argument.name, micro_batch % store_.slots(argument.name));
+  for (Bound& launch : launches_) take_addresses(launch);
 }
 
 std::unique_ptr<Kernel> Program::make_kernel(const Launch& launch) {
@@ -170,10 +186,14 @@ void Program::end_streams() {
 }
 
 // The first run may still prepare things that a recording cannot hold.
-void Program::run() {
-  if (record_ && runs_ == 1) recording_ = backend_.record([this] { launch_all(); });
+void Program::run(int64_t micro_batch) {
+  int64_t slots = micro_batch % period_;
+  bind_slots(slots);
+  if (record_ && runs_ > 0 && !recorded_.contains(slots))
+    recorded_[slots] = backend_.record([this] { launch_all(); });  // null: it cannot
   ++runs_;
-  recording_ ? recording_->replay() : launch_all();
+  auto recording = recorded_.find(slots);
+  recording != recorded_.end() && recording->second ? recording->second->replay() : launch_all();
 }
 
 void Program::run_timed(std::vector<double>& seconds) {

@@ -35,9 +35,10 @@ class Program {
   int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Indices into the graph's nodes: those that no kernel of the backend computes.
   std::vector<int> nodes_by_reference() const;
-  /// One run of the plan. A failing kernel's error names its node. Streams of the plan that do not end with the run
-  /// may go on when it is over, and then into the next run of this program; such a plan is not recorded.
-  void run();
+  /// One run of the plan; states of several slots are those of the micro-batch. A failing kernel's error names its
+  /// node. Streams of the plan that do not end with the run may go on when it is over, and then into the next run of
+  /// this program; such a plan is not recorded.
+  void run(int64_t micro_batch = 0);
   /// After a run: what is asked for from now on comes after all its streams. To be called before another program
   /// touches what they may touch. (Session has no such plan yet, and refuses one.)
   void end_streams();
@@ -66,6 +67,8 @@ class Program {
   };
 
   void bind(const Launch& launch);
+  void bind_slots(int64_t micro_batch);
+  void take_addresses(Bound& bound) const;
   std::unique_ptr<Kernel> make_kernel(const Launch& launch);
   void set_coordinates();
   void make_events();
@@ -81,6 +84,7 @@ class Program {
 
   Plan plan_;
   Backend& backend_;
+  const TensorStore& store_;
   const MeshRanks* ranks_;
   std::shared_ptr<Memory> arena_;
   std::vector<std::unique_ptr<Memory>> workspaces_;  // by stream
@@ -92,7 +96,8 @@ class Program {
   std::vector<std::unique_ptr<StreamEvent>> end_;  // of its part on each stream; the first's is null
   bool record_;
   int64_t runs_ = 0;
-  std::unique_ptr<Recording> recording_;
+  int64_t period_ = 1;                                      // micro-batches so far apart have the same slots
+  std::map<int64_t, std::unique_ptr<Recording>> recorded_;  // by micro-batch % period_; null: cannot be
 };
 
 }  // namespace tokamak

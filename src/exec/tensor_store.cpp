@@ -2,6 +2,7 @@
 
 #include "base/divide.h"
 #include "base/error.h"
+#include "passes/step_mesh.h"
 #include "plan/plan.h"  // kArenaAlignment
 
 #include <algorithm>
@@ -12,6 +13,8 @@ namespace {
 
 // What all ranks together send at a time when a tensor is gathered.
 constexpr int64_t kGatheredBytes = int64_t(64) << 20;
+
+int64_t slot_bytes(const ValueType& type) { return round_up(num_bytes(type), kArenaAlignment); }
 
 // Elements [begin, end) of a share, to where they lie in the whole.
 void place(const std::vector<PartRun>& share, int64_t begin, int64_t end, const std::byte* from, std::byte* whole,
@@ -28,27 +31,38 @@ void place(const std::vector<PartRun>& share, int64_t begin, int64_t end, const 
 }  // namespace
 
 void TensorStore::make(const Graph& graph) {
-  std::map<std::string, Tensor> made;
+  std::vector<StoredTensor> tensors;
+  for (const Argument& argument : graph.arguments())
+    if (argument.kind != Argument::Kind::kInput)
+      tensors.push_back({argument.name, graph.type(argument.value), argument.layout});
+  make(tensors);
+}
+
+void TensorStore::make(const std::vector<StoredTensor>& tensors) {
+  int64_t here = ranks_ ? ranks_->coordinate(kPipeAxis) : 0;
+  std::vector<std::string> made;
   int64_t total = 0;
-  for (const Argument& argument : graph.arguments()) {
-    if (argument.kind == Argument::Kind::kInput) continue;
-    const ValueType& type = graph.type(argument.value);
-    if (auto at = tensors_.find(argument.name); at != tensors_.end()) {
-      const Tensor& known = at->second;
-      TOKAMAK_CHECK(known.type == type && known.layout == argument.layout, "tensor '{}' is {} and was asked for as {}",
-                    argument.name, to_string(known.type), to_string(type));
+  for (const StoredTensor& asked : tensors) {
+    const auto& [name, type, layout, slots, stages] = asked;
+    Tensor tensor{type, layout, nullptr, total, slots, stages.empty() ? 0 : stages[0]};
+    if (!tensors_.emplace(name, tensor).second) {
+      require_alike(asked);
       continue;
     }
-    bool is_new = made.emplace(argument.name, Tensor{type, argument.layout, nullptr, total}).second;
-    TOKAMAK_CHECK(is_new, "two arguments of '{}' are called '{}'", graph.name(), argument.name);
-    total += round_up(num_bytes(type), kArenaAlignment);
+    names_.push_back(name);
+    if (!stages.empty() && std::find(stages.begin(), stages.end(), here) == stages.end()) continue;
+    made.push_back(name);
+    total += slots * slot_bytes(type);
   }
   if (made.empty()) return;
   std::shared_ptr<Memory> memory = backend_.allocate(total);
-  for (auto& [name, tensor] : made) tensor.memory = memory;
-  for (const Argument& argument : graph.arguments())
-    if (made.contains(argument.name)) names_.push_back(argument.name);
-  tensors_.merge(made);
+  for (const std::string& name : made) tensors_.at(name).memory = memory;
+}
+
+void TensorStore::require_alike(const StoredTensor& asked) const {
+  const Tensor& known = find(asked.name);
+  TOKAMAK_CHECK(known.type == asked.type && known.layout == asked.layout, "tensor '{}' is {} and was asked for as {}",
+                asked.name, to_string(known.type), to_string(asked.type));
 }
 
 void TensorStore::share(const TensorStore& other, const std::string& name) {
@@ -63,7 +77,12 @@ const TensorStore::Tensor& TensorStore::find(const std::string& name) const {
   return at->second;
 }
 
-void* TensorStore::data(const std::string& name) const { return find(name).data(); }
+void* TensorStore::Tensor::data(int64_t slot) const {
+  TOKAMAK_CHECK(memory && slot < slots, "slot {} of a tensor with {}", slot, memory ? slots : 0);
+  return static_cast<char*>(memory->data()) + offset + slot * slot_bytes(type);
+}
+
+void* TensorStore::data(const std::string& name, int64_t slot) const { return find(name).data(slot); }
 
 const ValueType& TensorStore::type(const std::string& name) const { return find(name).type; }
 
@@ -71,7 +90,8 @@ const Layout& TensorStore::layout(const std::string& name) const { return find(n
 
 int64_t TensorStore::bytes() const {
   int64_t total = 0;
-  for (const auto& [name, tensor] : tensors_) total += num_bytes(tensor.type);
+  for (const auto& [name, tensor] : tensors_)
+    if (tensor.memory) total += tensor.slots * num_bytes(tensor.type);
   return total;
 }
 
@@ -99,6 +119,7 @@ std::vector<PartRun> TensorStore::share_of(const Tensor& tensor, const std::vect
 }
 
 std::vector<PartRun> TensorStore::share(const std::string& name) const {
+  if (!is_here(name)) return {};
   return share_of(find(name), ranks_ ? ranks_->coordinates() : std::vector<int64_t>{});
 }
 
@@ -107,6 +128,7 @@ void TensorStore::write_share(const std::string& name, const void* whole) {
   int64_t size = dtype_bytes(tensor.type.dtype);
   auto* from = static_cast<const std::byte*>(whole);
   std::vector<PartRun> runs = share(name);
+  if (!is_here(name)) return;
   if (runs.size() == 1) return write(name, from + runs[0].whole * size, runs[0].count * size);
   std::vector<std::byte> part(size_t(num_bytes(tensor.type)));
   copy_runs(runs, size, from, part.data());
@@ -115,8 +137,20 @@ void TensorStore::write_share(const std::string& name, const void* whole) {
 
 void TensorStore::read_whole(const std::string& name, void* to) const {
   const Tensor& tensor = find(name);
-  if (!tensor.layout.cuts.empty()) return gather(tensor, static_cast<std::byte*>(to));
+  if (!tensor.layout.cuts.empty() || tensor.stage > 0) return gather(tensor, static_cast<std::byte*>(to));
   if (leads()) read(name, to, num_elements(tensor.layout.global) * dtype_bytes(tensor.type.dtype));
+}
+
+// Of all ranks; of those that have the tensor, the ranks of one stage are enough.
+std::vector<std::vector<PartRun>> TensorStore::shares(const Tensor& tensor) const {
+  const Mesh& mesh = ranks_->mesh();
+  std::vector<std::vector<PartRun>> shares;
+  for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
+    std::vector<int64_t> coordinates = mesh.coordinates(rank);
+    bool has = mesh.size(kPipeAxis) == 1 || coordinates[mesh.find(kPipeAxis)] == tensor.stage;
+    shares.push_back(has ? share_of(tensor, coordinates) : std::vector<PartRun>{});
+  }
+  return shares;
 }
 
 // All ranks' pieces of their shares, and so on until there is nothing left.
@@ -124,15 +158,15 @@ void TensorStore::gather(const Tensor& tensor, std::byte* to) const {
   Communicator& world = ranks_->world();
   int64_t ranks = world.size(), size = dtype_bytes(tensor.type.dtype), elements = num_elements(tensor.type.shape);
   int64_t piece = std::clamp<int64_t>(kGatheredBytes / (ranks * size), 1, std::max<int64_t>(elements, 1));
-  std::vector<std::vector<PartRun>> shares;
-  for (int64_t rank = 0; rank < ranks && leads(); ++rank)
-    shares.push_back(share_of(tensor, ranks_->mesh().coordinates(rank)));
+  std::vector<std::vector<PartRun>> shares = leads() ? this->shares(tensor) : std::vector<std::vector<PartRun>>{};
   std::unique_ptr<Memory> received = backend_.allocate(ranks * piece * size);
   std::vector<std::byte> host(leads() ? size_t(ranks * piece * size) : 0);
   for (int64_t begin = 0; begin < elements; begin += piece) {
     int64_t count = std::min(piece, elements - begin);
-    world.all_gather(static_cast<std::byte*>(tensor.data()) + begin * size, received->data(), count, tensor.type.dtype,
-                     backend_.queue(0));
+    // A rank that has nothing of it sends what is there.
+    std::byte* mine = tensor.memory ? static_cast<std::byte*>(tensor.data()) + begin * size
+                                    : static_cast<std::byte*>(received->data()) + world.rank() * count * size;
+    world.all_gather(mine, received->data(), count, tensor.type.dtype, backend_.queue(0));
     if (!leads()) continue;
     backend_.copy_out(host.data(), received->data(), ranks * count * size);
     for (int64_t rank = 0; rank < ranks; ++rank)

@@ -12,6 +12,15 @@
 
 namespace tokamak {
 
+/// What a store keeps of an argument.
+struct StoredTensor {
+  std::string name;
+  ValueType type;
+  Layout layout;
+  int64_t slots = 1;                 // so many of it, for as many micro-batches at a time
+  std::vector<int64_t> stages = {};  // of a pipeline, that have it; empty: all
+};
+
 /// Parameters and states by name, shared by the programs of a run (training step, update, evaluation).
 class TensorStore {
  public:
@@ -21,10 +30,16 @@ class TensorStore {
   /// Makes those of the graph that do not exist yet, zeroed, in one piece of memory: a GPU gives each piece two MiB or
   /// a multiple of that. Throws InternalError when one exists with another type or layout.
   void make(const Graph& graph);
+  /// The same of a list. Tensors of other stages have no memory here, but are known as others are, and read_whole
+  /// gives them.
+  void make(const std::vector<StoredTensor>& tensors);
   /// Takes another store's tensor as its own: the same memory.
   void share(const TensorStore& other, const std::string& name);
   bool contains(const std::string& name) const { return tensors_.count(name) > 0; }
-  void* data(const std::string& name) const;
+  /// Whether this rank has memory for it.
+  bool is_here(const std::string& name) const { return find(name).memory != nullptr; }
+  int64_t slots(const std::string& name) const { return find(name).slots; }
+  void* data(const std::string& name, int64_t slot = 0) const;
   const ValueType& type(const std::string& name) const;
   const Layout& layout(const std::string& name) const;
   /// In the order in which they were made, of a graph that of its arguments.
@@ -39,8 +54,9 @@ class TensorStore {
   /// Whether this is the rank that reads and writes files for all.
   bool leads() const { return tokamak::leads(ranks_); }
   /// Where the elements of what is stored lie in the tensor of its global shape, padding left out: it comes last.
+  /// Nothing of a tensor that is not here.
   std::vector<PartRun> share(const std::string& name) const;
-  /// This rank's share, from the whole tensor of its global shape in host memory.
+  /// This rank's share, where it has one, from the whole tensor of its global shape in host memory.
   void write_share(const std::string& name, const void* whole);
   /// The whole tensor of its global shape, for the rank that leads; `to` of the others may be null. All ranks call it.
   void read_whole(const std::string& name, void* to) const;
@@ -49,12 +65,16 @@ class TensorStore {
   struct Tensor {
     ValueType type;
     Layout layout;
-    std::shared_ptr<Memory> memory;  // shared with others
+    std::shared_ptr<Memory> memory;  // shared with others; null: of another stage
     int64_t offset = 0;
-    void* data() const { return static_cast<char*>(memory->data()) + offset; }
+    int64_t slots = 1;
+    int64_t stage = 0;  // the first that has it
+    void* data(int64_t slot = 0) const;
   };
   const Tensor& find(const std::string& name) const;
+  void require_alike(const StoredTensor& asked) const;
   std::vector<PartRun> share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const;
+  std::vector<std::vector<PartRun>> shares(const Tensor& tensor) const;
   void gather(const Tensor& tensor, std::byte* to) const;
 
   Backend& backend_;
