@@ -9,6 +9,7 @@
 #include "config/visit.h"
 #include "plan/print_plan.h"
 #include "train/session.h"
+#include "train/step_compiler.h"
 
 #include <fmt/format.h>
 

@@ -11,6 +11,7 @@
 #include "train/evaluator.h"
 #include "train/run_folder.h"
 #include "train/session.h"
+#include "train/step_compiler.h"
 
 namespace tokamak {
 namespace {
@@ -104,7 +105,7 @@ int run_eval(const EvalArguments& arguments) {
     int64_t windows = arguments.batches > 0 ? count_windows(settled, arguments.batches) : data.corpus->windows();
     Evaluator evaluator(data.corpus, data.tokenizer.get(), settled, windows);
     TensorStore store(*rank.machine.backend, rank.ranks);
-    LossProgram program(settled, platform, *rank.machine.backend, store, nullptr, 0, rank.ranks);
+    LossProgram program(compile_loss(settled, platform)[0], *rank.machine.backend, store, {.ranks = rank.ranks});
     load_parameters(model.checkpoint, store);
     Evaluation evaluation = evaluator.evaluate([&](const Batch& batch) { return program.run(batch); });
     if (leads(rank.ranks)) print(evaluation, model.checkpoint, arguments.split);

@@ -140,7 +140,6 @@ void check_reports(const LadderArguments& arguments) {
 
 int run_ladder_command(const LadderArguments& arguments) {
   RunConfig config = with_data_vocab(arguments.run);
-  require_no_pipeline(config);
   int64_t ranks = mesh_of_run(config).num_ranks();
   RunConfig alone = ranks > 1 ? for_one_rank(config, ranks) : config;
   check_reports(arguments);

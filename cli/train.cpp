@@ -20,7 +20,6 @@
 #include "data/data_tokenizer.h"
 #include "train/check_run.h"
 #include "train/progress.h"
-#include "train/step_compiler.h"
 #include "train/trainer.h"
 
 namespace tokamak {
@@ -140,7 +139,6 @@ int run_train(const TrainArguments& arguments) {
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
   std::signal(SIGPIPE, SIG_IGN);
   Console console(start, arguments.verbose);
-  require_no_pipeline(arguments.run);
   for (const DataPath& path : all_data_paths(arguments.run.data)) require_exists(path.path);
   bool stopped = false;
   run_on_ranks(configure(arguments), [&](const RankWork& rank) {

@@ -36,14 +36,17 @@ auto with_node(const Graph& graph, int node, const Work& work) {
 }  // namespace
 
 Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions options)
-    : plan_(std::move(plan)), backend_(backend), store_(store), ranks_(options.ranks), arena_(std::move(options.arena)),
+    : plan_(std::move(plan)), backend_(backend), ranks_(options.ranks), arena_(std::move(options.arena)),
       record_(options.record) {
   const Graph& graph = plan_.graph;
   store.make(graph);
   for (const Argument& argument : graph.arguments()) {
     if (argument.kind != Argument::Kind::kInput) {
       arguments_[argument.value] = store.data(argument.name);
-      period_ = std::lcm(period_, store.slots(argument.name));
+      if (int64_t slots = store.slots(argument.name); slots > 1) {
+        for (int64_t slot = 0; slot < slots; ++slot) slots_[argument.value].push_back(store.data(argument.name, slot));
+        period_ = std::lcm(period_, slots);
+      }
       continue;
     }
     inputs_.push_back(backend.allocate(num_bytes(graph.type(argument.value))));
@@ -77,10 +80,8 @@ void Program::take_addresses(Bound& bound) const {
 }
 
 void Program::bind_slots(int64_t micro_batch) {
-  if (period_ == 1) return;
-  for (const Argument& argument : plan_.graph.arguments())
-    if (argument.kind == Argument::Kind::kState)
-      arguments_[argument.value] = store_.data(argument.name, micro_batch % store_.slots(argument.name));
+  if (slots_.empty()) return;
+  for (const auto& [state, slots] : slots_) arguments_[state] = slots[size_t(micro_batch) % slots.size()];
   for (Bound& launch : launches_) take_addresses(launch);
 }
 

@@ -84,13 +84,13 @@ class Program {
 
   Plan plan_;
   Backend& backend_;
-  const TensorStore& store_;
   const MeshRanks* ranks_;
   std::shared_ptr<Memory> arena_;
   std::vector<std::unique_ptr<Memory>> workspaces_;  // by stream
   int64_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
+  std::map<ValueId, std::vector<void*>> slots_;  // of states that have several
   std::vector<Bound> launches_;
   std::unique_ptr<StreamEvent> begin_;             // of a run, when there are several streams
   std::vector<std::unique_ptr<StreamEvent>> end_;  // of its part on each stream; the first's is null

@@ -51,8 +51,8 @@ Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64
   return graph;
 }
 
-Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents) {
-  return forward_graph("eval", without_dropout(model), B, T, mask_documents);
+Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents, bool show_blocks) {
+  return forward_graph("eval", without_dropout(model), B, T, mask_documents, show_blocks);
 }
 
 Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache) {

@@ -86,7 +86,7 @@ std::string block_result(int64_t block);
 Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64_t T, bool mask_documents,
                     bool show_blocks = false);
 /// The same without dropout, to evaluate.
-Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents = false);
+Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents = false, bool show_blocks = false);
 /// To generate: takes the next t tokens of each row into the caches. Inputs tokens (B, t), positions (B, t), start (B).
 Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache);
 /// A token more of each row, chosen by sample_token (ops/sample_token.h): inputs seeds (B, 2), settings (3); states

@@ -208,7 +208,7 @@ void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& st
   SafetensorsReader reader(file);
   check_types(reader, types);
   for (const NamedType& tensor : types)
-    if (reader.contains(tensor.name))
+    if (reader.contains(tensor.name) && store.is_here(tensor.name))
       ShareWriter(store, tensor).write(reader.bytes(tensor.name), [&](auto piece) { file->release(piece); });
 }
 

@@ -36,7 +36,7 @@ class Ladder {
     RunConfig trial = config_;
     rung.switch_on(trial, kept_arena_bytes_);
     PreparedTrial prepared = prepare(trial);
-    std::string print = fingerprint(prepared.compiled);
+    std::string print = fingerprint(prepared.run.stages[0]);
     bool changed = !kept_ || print != kept_print_;
     RungResult result = changed ? measure(prepared) : *kept_;
     // A loss is measured once more before it is believed: something else may have run on the machine meanwhile.
@@ -56,7 +56,7 @@ class Ladder {
     if (!result.kept) return result;
     kept_ = result;
     kept_print_ = std::move(print);
-    kept_arena_bytes_ = prepared.compiled.largest().plan.arena_bytes;
+    kept_arena_bytes_ = prepared.run.stages[0].largest().plan.arena_bytes;
     return result;
   }
 

@@ -3,6 +3,7 @@
 #include "config/config.h"
 #include "plan/memory.h"
 #include "plan/units.h"
+#include "train/compiled_run.h"
 
 #include <fmt/core.h>
 
@@ -24,7 +25,7 @@ RunConfig with_batch(RunConfig config, int64_t batch) {
 
 // Intermediate values get what everything else leaves.
 RunConfig with_budget(RunConfig config, const Platform& platform, int64_t available_bytes) {
-  CompiledStep step = compile_step(config, platform);
+  CompiledStep step = compile_run(config, platform).fullest();
   int64_t others = step.total_bytes() - step.largest().plan.arena_bytes;
   // In hundredths, as it is written in the message.
   config.compile.memory_budget_gib = std::floor(double(available_bytes - others) / kGiB * 100) / 100;
@@ -54,7 +55,7 @@ class Search {
   }
 
  private:
-  int64_t bytes_of(const RunConfig& config) const { return compile_step(config, platform_).total_bytes(); }
+  int64_t bytes_of(const RunConfig& config) const { return compile_run(config, platform_).fullest().total_bytes(); }
 
   void add_if_fits(const RunConfig& config) {
     if (config.compile.memory_budget_gib < 0) return;

@@ -13,15 +13,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace tokamak {
 namespace {
+
+// A pipeline has its sequences in that many micro-batches for each of its stages, or in fewer where they do not divide.
+constexpr int64_t kPipeParts = 4;
 
 RunConfig for_ranks(RunConfig config, const MeshConfig& mesh) {
   int64_t ranks = step_mesh(mesh).num_ranks();
   config.mesh = mesh;
   config.train.batch *= ranks;
   config.train.total_batch *= ranks;
+  if (mesh.pipe == 1) return config;
+  if (config.train.total_batch == 0) config.train.total_batch = config.train.batch * config.model.context;
+  config.train.batch /= mesh.pipe * std::gcd(config.train.batch / ranks, kPipeParts);
   return config;
 }
 
@@ -49,7 +56,7 @@ class MeshLadder {
     RunConfig config = for_ranks(one_, rung.mesh);
     MeshResult result{.rung = rung,
                       .ranks = ranks_.mesh().num_ranks(),
-                      .sequences = config.train.batch * count_micro_batches(one_),
+                      .sequences = ranks_.mesh().num_ranks() * one_.train.batch * count_micro_batches(one_),
                       .run = {}};
     result.run.failure = refusal(config, platform_.target);
     if (result.run.ran()) measure(config, result);
@@ -66,7 +73,7 @@ class MeshLadder {
     result.run.kept = result.run.ran();
     result.run.used_bytes /= options_.ranks_of_process;
     result.run.speedup_step = result.run.speedup_total = one_rate_ > 0 ? result.run.tokens_per_second / one_rate_ : 0;
-    result.predicted_exposed_ms = prepared.compiled.exposed_seconds() * 1e3;
+    if (leads(&ranks)) result.predicted_exposed_ms = prepared.run.exposed_seconds() * 1e3;
     if (result.run.ran()) result.exposed_ms = measure_exposed(prepared, ranks, result.run.ms);
   }
 
@@ -94,6 +101,7 @@ class MeshLadder {
 MeshRung mesh_rung(const MeshConfig& asked) {
   MeshRung rung{.name = to_string(step_mesh(asked)), .mesh = asked};
   rung.mesh.data = step_mesh(asked).size(kDataAxis);
+  if (asked.pipe > 1) rung.name += ", " + asked.schedule;
   if (asked.zero > 0) rung.name += fmt::format(", ZeRO {}", asked.zero);
   return rung;
 }
@@ -104,6 +112,7 @@ std::vector<MeshRung> mesh_rungs(const MeshConfig& asked) {
   std::vector<MeshRung> rungs;
   auto add = [&](int64_t data, int64_t context, int64_t tensor, int64_t zero) {
     MeshConfig mesh = asked;
+    mesh.pipe = mesh.interleave = 1;
     mesh.data = data, mesh.context = context, mesh.tensor = tensor, mesh.zero = zero;
     rungs.push_back(mesh_rung(mesh));
   };
@@ -113,6 +122,13 @@ std::vector<MeshRung> mesh_rungs(const MeshConfig& asked) {
   int64_t factor = 2;
   while (ranks % factor != 0) ++factor;
   if (factor < ranks) add(ranks / factor, 1, factor, 0);
+  for (const char* schedule : kPipeSchedules) {
+    MeshConfig mesh = asked;
+    mesh.pipe = ranks, mesh.data = mesh.context = mesh.tensor = 1, mesh.zero = 0;
+    mesh.schedule = schedule;
+    mesh.interleave = mesh.schedule == "interleaved" ? 2 : 1;
+    rungs.push_back(mesh_rung(mesh));
+  }
   MeshRung own = mesh_rung(asked);
   auto is_own = [&](const MeshRung& rung) { return rung.name == own.name; };
   if (std::none_of(rungs.begin(), rungs.end(), is_own)) rungs.push_back(own);

@@ -55,8 +55,10 @@ ChunkCompiler::ChunkCompiler(const RunConfig& config, const Platform& platform, 
   stream_ = {"", type, {Role::kStream, "", type.shape}};
 }
 
-Graph ChunkCompiler::build(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
-  Part part{"chunk"};
+// The results are the end of its blocks and, of the last chunk, the loss; the other ones' only update leaves the
+// stream.
+Graph ChunkCompiler::cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+  Part part{forward_.name()};
   ValueId end = forward_.find_result(block_result(last - 1));
   part.results.push_back({kChunkEnd, end});
   bool is_last = number + 1 == chunks;
@@ -65,8 +67,21 @@ Graph ChunkCompiler::build(int64_t number, int64_t chunks, int64_t first, int64_
   else
     part.left.emplace_back(end, stream(stream_state(number + 1)));
   if (number > 0) part.given[forward_.find_result(block_result(first - 1))] = stream(stream_state(number));
-  Graph graph = extract(forward_, part);
-  append_backward(graph, number, is_last);
+  return extract(forward_, part);
+}
+
+Graph ChunkCompiler::build(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+  Graph graph = cut_out(number, chunks, first, last);
+  append_backward(graph, number, number + 1 == chunks);
+  return graph;
+}
+
+Graph ChunkCompiler::build_forward(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+  Graph graph = cut_out(number, chunks, first, last);
+  ValueId loss = graph.find_result("loss");
+  graph.remove_results();
+  GraphBuilder g(graph);
+  if (loss != kNoValue) graph.add_update(g.state(kChunkLoss, {DType::kF32, {}}, Role::kGradientSum), loss);
   return graph;
 }
 

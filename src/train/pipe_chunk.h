@@ -14,6 +14,8 @@ namespace tokamak {
 std::string stream_state(int64_t chunk);
 std::string stream_gradient_state(int64_t chunk);
 
+inline constexpr const char* kChunkLoss = "forward_loss";
+
 struct CompiledChunk {
   std::vector<std::pair<PipeAction::Kind, CompiledGraph>> programs;
 
@@ -26,8 +28,11 @@ class ChunkCompiler {
   ChunkCompiler(const RunConfig& config, const Platform& platform, const Graph& forward);
 
   /// Blocks first to last - 1 of the model as chunk `number` of `chunks`, with what a training step does to a
-  /// micro-batch.
+  /// micro-batch ...
   Graph build(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
+  /// ... or the forward pass alone, of the same name as the model's graph; the last one leaves the loss in state
+  /// kChunkLoss.
+  Graph build_forward(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
   /// Divided into programs; `suffix` goes behind their names.
   CompiledChunk compile(Graph graph, int64_t number, bool splits_backward, const std::string& suffix,
                         const PassObserver& observer) const;
@@ -36,6 +41,7 @@ class ChunkCompiler {
 
  private:
   StandIn stream(std::string name) const;
+  Graph cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
   void append_backward(Graph& graph, int64_t number, bool is_last) const;
 
   const RunConfig& config_;

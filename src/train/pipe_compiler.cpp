@@ -2,7 +2,10 @@
 
 #include "autodiff/optimizer.h"
 #include "base/error.h"
+#include "graph/builder.h"
 #include "model/model.h"
+#include "ops/collective.h"
+#include "ops/generate.h"
 #include "passes/step_mesh.h"
 #include "train/pipe_chunk.h"
 #include "train/step_compiler.h"
@@ -145,6 +148,15 @@ std::vector<double> seconds_of_blocks(const ChunkCompiler& compiler, int64_t blo
   return seconds;
 }
 
+// The loss, which the last stage has, for all.
+Graph tell_loss_graph(int64_t stage, int64_t stages) {
+  Graph graph("tell_loss");
+  GraphBuilder g(graph);
+  ValueId mine = stage + 1 == stages ? g.state(kChunkLoss, {DType::kF32, {}}, Role::kGradientSum) : constant(g, 0);
+  graph.add_result("loss", all_reduce(g, mine, {kPipeAxis, stages}, Reduction::kSum));
+  return graph;
+}
+
 int64_t stream_bytes(const CompiledPipeline& out) {
   for (const CompiledStep& stage : out.stages)
     for (const CompiledGraph& program : stage.programs)
@@ -224,6 +236,33 @@ CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platfo
   double transfer = double(stream_bytes(out)) / target.link_bandwidth + target.link_seconds;
   out.timeline = simulate_pipe(out.schedule, seconds, transfer);
   return out;
+}
+
+std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const Platform& platform,
+                                                const std::vector<int64_t>& first_block) {
+  Graph graph = eval_graph(config.model, config.train.batch, config.model.context, config.data.mask_documents, true);
+  PassContext context = context_of(config, platform);
+  run_passes(graph, Stage::kForward, context);
+  ChunkCompiler compiler(config, platform, graph);
+  int64_t stages = config.mesh.pipe, chunks = int64_t(first_block.size()) - 1;
+  std::vector<CompiledStep> steps(size_t(stages), {.config = config});
+  auto transfer = [&](bool sends, int64_t stage, int64_t other, int64_t chunk) {
+    steps[size_t(stage)].schedule.push_back(
+        {.micro_batch = 0, .transfer = StageTransfer{sends, other, stream_state(chunk)}});
+  };
+  auto add = [&](int64_t stage, Graph program, int64_t micro_batch) {
+    CompiledStep& step = steps[size_t(stage)];
+    step.schedule.push_back({step.programs.size(), micro_batch});
+    step.programs.push_back(compile_program(std::move(program), compiler.context(), Stage::kStep, {}));
+  };
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    int64_t stage = chunk % stages;
+    if (chunk > 0) transfer(false, stage, (chunk - 1) % stages, chunk);
+    add(stage, compiler.build_forward(chunk, chunks, first_block[size_t(chunk)], first_block[size_t(chunk) + 1]), 0);
+    if (chunk + 1 < chunks) transfer(true, stage, (chunk + 1) % stages, chunk + 1);
+  }
+  for (int64_t stage = 0; stage < stages; ++stage) add(stage, tell_loss_graph(stage, stages), -1);
+  return steps;
 }
 
 }  // namespace tokamak

@@ -24,6 +24,11 @@ struct CompiledPipeline {
 /// For config.mesh.pipe stages, of one rank each or, with other axes, of several.
 CompiledPipeline compile_pipeline(const RunConfig& config, const Platform& platform, const PassObserver& observer = {});
 
+/// The loss of train.batch sequences, without dropout, for each stage of a pipeline whose chunks begin with these
+/// blocks: result loss of the last program. `config` is resolved.
+std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const Platform& platform,
+                                                const std::vector<int64_t>& first_block);
+
 /// The first block of each of `chunks` chunks, and behind them the number of blocks, so that the one that takes longest
 /// takes as little as can be; each has one block or more.
 std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks, int64_t chunks);

@@ -1,4 +1,5 @@
 #include "train/session.h"
+#include "train/step_compiler.h"
 
 #include "autodiff/loss_scaling.h"
 #include "base/error.h"
@@ -15,15 +16,15 @@
 namespace tokamak {
 namespace {
 
-CompiledStep compile_checked(const RunConfig& config, const Platform& platform, int64_t available_bytes,
-                             const MeshRanks* ranks) {
+CompiledRun compile_checked(const RunConfig& config, const Platform& platform, int64_t available_bytes,
+                            const MeshRanks* ranks) {
   if (!ranks)
     require_one_rank(config);
   else
     TOKAMAK_CHECK(step_mesh(config.mesh) == ranks->mesh(), "ranks of another mesh than the configuration's");
-  CompiledStep compiled = compile_step(config, platform);
-  if (available_bytes > 0) require_fits(compiled, config, platform, available_bytes);
-  return compiled;
+  CompiledRun run = compile_run(config, platform);
+  if (available_bytes > 0) require_fits(run.fullest(), config, platform, available_bytes);
+  return run;
 }
 
 // Programs take turns with parameters, states and the arena, and checkpoints are read between them: whoever plans a
@@ -72,16 +73,11 @@ float loss_weight(std::span<const Batch> batches, int64_t parts = 1) {
 
 }  // namespace
 
-LossProgram::LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
-                         std::shared_ptr<Memory> arena, int64_t arena_bytes, const MeshRanks* ranks)
-    : LossProgram(compile_evaluation(config, platform).plan, backend, store, std::move(arena), arena_bytes, ranks) {
-  weighted_ = config.data.mask_documents;
-  if (ranks && config.mesh.slots > 1 && ranks->mesh().size(kDataAxis) > 1) sharing_ = &ranks->along(kDataAxis);
+LossProgram::LossProgram(const CompiledStep& step, Backend& backend, TensorStore& store, const RunnerOptions& options)
+    : runner_(step, backend, store, options), weighted_(step.config.data.mask_documents) {
+  const MeshRanks* ranks = options.ranks;
+  if (ranks && step.config.mesh.slots > 1 && ranks->mesh().size(kDataAxis) > 1) sharing_ = &ranks->along(kDataAxis);
 }
-
-LossProgram::LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena,
-                         int64_t arena_bytes, const MeshRanks* ranks)
-    : program_(plan, backend, store, {.ranks = ranks, .arena = plan.arena_bytes > arena_bytes ? nullptr : arena}) {}
 
 std::vector<double> LossProgram::run(const Batch& batch) {
   if (!sharing_) return {run_part(batch, 0, 1)};
@@ -98,9 +94,8 @@ double LossProgram::run_part(const Batch& batch, int64_t part, int64_t parts) {
   int64_t counted = std::max<int64_t>(count_targets(targets), 1);
   float weight = float(1 / double(counted));
   add_batch(values, batch, weight, part, parts);
-  set_inputs(program_, values);
-  program_.run();
-  double loss = double(program_.get_scalar("loss"));
+  runner_.run([&](Program& program, int64_t) { set_inputs(program, values); }, [](const Program&) {});
+  double loss = double(runner_.programs().back()->get_scalar("loss"));
   if (weighted_) return loss;
   // Else the graph's own weight is that of targets that all count.
   return loss * double(targets.size()) / double(counted);
@@ -109,14 +104,14 @@ double LossProgram::run_part(const Batch& batch, int64_t part, int64_t parts) {
 Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes,
                  const MeshRanks* ranks)
     : platform_(platform), backend_(backend), ranks_(ranks),
-      compiled_(compile_checked(config, platform, available_bytes, ranks)), micro_batches_(compiled_.micro_batches()),
-      parameters_(model_parameters(config.model)), store_(backend, ranks),
-      arena_(backend.allocate(compiled_.largest().plan.arena_bytes)) {
-  require_ended_streams(compiled_);
-  ProgramOptions options{.ranks = ranks, .arena = arena_, .record = compiled_.config.compile.cuda_graph};
-  for (const CompiledGraph& program : compiled_.programs)
-    programs_.push_back(std::make_unique<Program>(program.plan, backend, store_, options));
-  if (compiled_.config.compile.strict) refuse_reference_nodes(reference_nodes());
+      run_(compile_checked(config, platform, available_bytes, ranks)), stage_(ranks ? ranks->coordinate(kPipeAxis) : 0),
+      micro_batches_(compiled().micro_batches()), parameters_(model_parameters(config.model)),
+      store_(std::make_unique<TensorStore>(backend, ranks)) {
+  require_ended_streams(compiled());
+  if (run_.stages.size() > 1) store_->make(kept_tensors(run_));
+  RunnerOptions options{.ranks = ranks, .record = this->config().compile.cuda_graph};
+  runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
+  if (this->config().compile.strict) refuse_reference_nodes(reference_nodes());
 }
 
 void Session::initialise() {
@@ -127,14 +122,14 @@ void Session::initialise() {
 void Session::initialise(InitialValues& initial) {
   for (const ParameterInfo& parameter : parameters_) {
     InitialValues::Values values = initial.take();
-    store_.write_share(parameter.name, values.data.get());
+    store_->write_share(parameter.name, values.data.get());
   }
   initialise_states();
 }
 
 void Session::initialise_states() {
   auto scale = float(config().compile.loss_scale);
-  if (store_.contains(kLossScale)) store_.write(kLossScale, &scale, sizeof scale);
+  if (store_->contains(kLossScale)) store_->write(kLossScale, &scale, sizeof scale);
 }
 
 void PendingStep::read(const Program& program) {
@@ -162,8 +157,6 @@ StepResult PendingStep::wait() {
   return result;
 }
 
-int64_t Session::data_rank() const { return ranks_ ? ranks_->coordinates()[ranks_->mesh().find(kDataAxis)] : 0; }
-
 StepResult Session::run_step(std::span<const Batch> batches, int64_t step, double lr) {
   return submit_step(batches, step, lr).wait();
 }
@@ -173,25 +166,27 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
   PendingStep pending;
   int64_t parts = config().mesh.slots > 1 ? config().mesh.slots / micro_batches() : 1;  // of a batch, one a data rank
   float rate = float(lr), weight = config().data.mask_documents ? loss_weight(batches, parts) : 0;
-  for (const ScheduledRun& run : compiled_.schedule) {
+  int64_t data_rank = ranks_ ? ranks_->coordinate(kDataAxis) : 0;
+  auto set = [&](Program& program, int64_t micro_batch) {
     InputValues values{{"lr", bytes_of(rate)}};
-    int64_t part = parts == 1 ? run.micro_batch : compiled_.slot_of(data_rank(), run.micro_batch);
+    int64_t part = parts == 1 ? micro_batch : compiled().slot_of(data_rank, micro_batch);
     int32_t rng[2] = {random_seed(config().train.seed), int32_t(step * micro_batches() * parts + part)};
-    if (run.micro_batch >= 0) {
+    if (micro_batch >= 0) {
       add_batch(values, batches[size_t(part / parts)], weight, part % parts, parts);
       values["rng"] = bytes_of(rng);
     }
-    set_inputs(program(run.program), values);
-    program(run.program).run();
-    pending.read(program(run.program));
-  }
+    set_inputs(program, values);
+  };
+  runner_->run(set, [&](const Program& program) { pending.read(program); });
   return pending;
 }
 
 std::vector<double> Session::evaluate(const Batch& batch) {
-  if (!eval_)
-    eval_ = std::make_unique<LossProgram>(config(), platform_, backend_, store_, arena_,
-                                          compiled_.largest().plan.arena_bytes, ranks_);
+  if (!eval_) {
+    std::vector<CompiledStep> steps = compile_loss(config(), platform_, run_.first_block);
+    RunnerOptions options{.ranks = ranks_, .lender = runner_.get()};
+    eval_ = std::make_unique<LossProgram>(steps[size_t(stage_)], backend_, *store_, options);
+  }
   return eval_->run(batch);
 }
 
@@ -199,14 +194,14 @@ int64_t Session::tokens_per_step() const { return config().train.batch * config(
 
 std::vector<ReferenceNode> Session::reference_nodes() const {
   std::vector<ReferenceNode> nodes;
-  for (const auto& program : programs_)
+  for (const auto& program : runner_->programs())
     for (int node : program->nodes_by_reference()) nodes.push_back({&program->plan().graph, node});
   return nodes;
 }
 
 int64_t Session::workspace_bytes() const {
   int64_t bytes = 0;
-  for (const auto& program : programs_) bytes += program->workspace_bytes();
+  for (const auto& program : runner_->programs()) bytes += program->workspace_bytes();
   return bytes;
 }
 

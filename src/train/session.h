@@ -3,10 +3,10 @@
 
 #include "config/config.h"
 #include "data/loader.h"
-#include "exec/program.h"
+#include "train/compiled_run.h"
 #include "train/initial_values.h"
 #include "train/reference_nodes.h"
-#include "train/step_compiler.h"
+#include "train/step_runner.h"
 
 namespace tokamak {
 
@@ -37,23 +37,18 @@ class PendingStep {
 /// The loss of batches of train.batch, without dropout and without touching anything.
 class LossProgram {
  public:
-  /// Parameters are those of `store`; the arena may be lent when it is large enough (null: its own). `ranks`: as for
-  /// Session.
-  LossProgram(const RunConfig& config, const Platform& platform, Backend& backend, TensorStore& store,
-              std::shared_ptr<Memory> arena = nullptr, int64_t arena_bytes = 0, const MeshRanks* ranks = nullptr);
+  /// `step`: what compile_loss gives for this rank's stage; parameters are those of `store`.
+  LossProgram(const CompiledStep& step, Backend& backend, TensorStore& store, const RunnerOptions& options = {});
 
   /// Mean losses of the targets that count: of the batch, or with slots on several data ranks, of which each runs an
-  /// equal part of it, of each of these parts, on all ranks.
+  /// equal part of it, of each of these parts. All ranks get them.
   std::vector<double> run(const Batch& batch);
 
  private:
-  LossProgram(Plan plan, Backend& backend, TensorStore& store, std::shared_ptr<Memory> arena, int64_t arena_bytes,
-              const MeshRanks* ranks);
-
   double run_part(const Batch& batch, int64_t part, int64_t parts);
 
-  Program program_;
-  bool weighted_ = false;            // the graph takes the weight of the loss from us
+  StepRunner runner_;
+  bool weighted_;                    // the graph takes the weight of the loss from us
   Communicator* sharing_ = nullptr;  // of ranks that have a part each; null: all run the same batch
 };
 
@@ -65,10 +60,12 @@ class Session {
   Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes = 0,
           const MeshRanks* ranks = nullptr);
 
-  const CompiledStep& compiled() const { return compiled_; }
-  const RunConfig& config() const { return compiled_.config; }
-  TensorStore& store() { return store_; }
-  const TensorStore& store() const { return store_; }
+  const CompiledRun& run() const { return run_; }
+  /// This rank's stage of it.
+  const CompiledStep& compiled() const { return run_.stages[size_t(stage_)]; }
+  const RunConfig& config() const { return run_.config(); }
+  TensorStore& store() { return *store_; }
+  const TensorStore& store() const { return *store_; }
   const std::vector<ParameterInfo>& parameters() const { return parameters_; }
 
   /// The model's initialisation from train.seed; optimizer states zero, the loss scale compile.loss_scale.
@@ -90,25 +87,23 @@ class Session {
   std::vector<double> evaluate(const Batch& batch);
 
   /// Those of compiled().programs.
-  Program& program(size_t index) { return *programs_[index]; }
+  Program& program(size_t index) { return *runner_->programs()[index]; }
   /// What of them no kernel of the backend computes.
   std::vector<ReferenceNode> reference_nodes() const;
   /// Scratch memory that their kernels took; compiled().scratch_bytes() is what was expected of them.
   int64_t workspace_bytes() const;
 
  private:
-  int64_t data_rank() const;
-
   Platform platform_;
   Backend& backend_;
   const MeshRanks* ranks_;
-  CompiledStep compiled_;
+  CompiledRun run_;
+  int64_t stage_;
   int64_t micro_batches_;
   std::vector<ParameterInfo> parameters_;
-  TensorStore store_;
-  std::shared_ptr<Memory> arena_;                   // of all programs
-  std::vector<std::unique_ptr<Program>> programs_;  // of compiled_
-  std::unique_ptr<LossProgram> eval_;               // made when it is first needed
+  std::unique_ptr<TensorStore> store_;  // where it stays when the session is moved
+  std::unique_ptr<StepRunner> runner_;
+  std::unique_ptr<LossProgram> eval_;  // made when it is first needed
 };
 
 }  // namespace tokamak

@@ -168,14 +168,8 @@ void require_one_rank(const RunConfig& config) {
                to_string(mesh));
 }
 
-void require_no_pipeline(const RunConfig& config) {
-  if (config.mesh.pipe > 1)
-    user_error("[mesh.pipe] expected 1, got {}; a pipeline can be planned (tokamak explain), but not run yet",
-               config.mesh.pipe);
-}
-
 CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
-  require_no_pipeline(asked);
+  TOKAMAK_CHECK(asked.mesh.pipe == 1, "a pipeline of {} stages in one step", asked.mesh.pipe);
   CompiledStep out;
   out.config = resolve(asked, platform.target);
   const RunConfig& config = out.config;

@@ -14,15 +14,12 @@ int64_t count_micro_batches(const RunConfig& config);
 /// UserError when the mesh has more ranks: for what runs on one alone.
 void require_one_rank(const RunConfig& config);
 
-/// UserError when the mesh has a pipeline: that can be planned (train/pipe_compiler.h), but not be run yet.
-void require_no_pipeline(const RunConfig& config);
-
 /// `auto` becomes what is fastest on the target; mesh.slots is said, and train.batch is then what one run of all ranks
 /// takes of a step; tf32 becomes fp32 on a target without units for it, and there are no
 /// more streams than the target has.
 RunConfig resolve(RunConfig config, const Target& target);
 
-/// For a mesh with a pipeline see train/pipe_compiler.h.
+/// Without a pipeline; train/compiled_run.h is for both.
 CompiledStep compile_step(const RunConfig& config, const Platform& platform, const PassObserver& observer = {});
 
 /// What steps are compiled with: what passes have to know of the run; one program by the passes of `stage`, and its

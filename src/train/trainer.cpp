@@ -47,10 +47,10 @@ std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver
   return found;
 }
 
-// Parameters of which ranks have shares.
+// Whether other ranks have parts of the parameters.
 bool cuts_parameters(const TensorStore& store) {
   return std::any_of(store.names().begin(), store.names().end(), [&](const std::string& name) {
-    return is_parameter(store.layout(name).role) && !store.layout(name).cuts.empty();
+    return is_parameter(store.layout(name).role) && (!store.layout(name).cuts.empty() || !store.is_here(name));
   });
 }
 
@@ -151,7 +151,7 @@ class Trainer {
 
   // What is easily asked for by mistake: the default sizes on a small machine, another vocabulary than the data's.
   void check_size() {
-    if (double seconds = session_.compiled().seconds(); seconds > kSlowStep)
+    if (double seconds = session_.run().seconds; seconds > kSlowStep)
       observer_.message(fmt::format(
           "warning: a step of this model takes about {} here, all {} of them {}; --model.preset=small is a small model",
           format_duration(seconds), config_.train.steps, format_duration(seconds * double(config_.train.steps))));
@@ -211,7 +211,7 @@ class Trainer {
   bool gathers_to_sample() const { return !sampling_ranks_ && cuts_parameters(session_.store()); }
 
   StepWork step_work() const {
-    return {double(session_.tokens_per_step()), session_.compiled().flops(),
+    return {double(session_.tokens_per_step()), session_.run().flops(),
             matmul_rate(platform_.target, session_.config().compile.precision)};
   }
 

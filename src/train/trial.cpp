@@ -127,7 +127,7 @@ class Trial {
 
 // What the plan alone tells.
 RungResult as_planned(const PreparedTrial& prepared) {
-  const CompiledStep& compiled = prepared.compiled;
+  const CompiledStep& compiled = prepared.run.stages[0];
   RungResult result;
   result.config = prepared.config;
   result.precision = compiled.config.compile.precision;
@@ -165,9 +165,9 @@ void fill(RungResult& result, const Session& session, const StepTimes& times) {
   result.by_reference = list_kernels(session.reference_nodes());
   result.first_step_ms = times.first_ms;
   result.ms = times.ms;
-  result.predicted_ms = session.compiled().seconds() * 1e3;
+  result.predicted_ms = session.run().seconds * 1e3;
   result.tokens_per_second = double(result.step_tokens) / times.ms * 1e3;
-  result.gflops = session.compiled().flops() / times.ms * 1e-6;
+  result.gflops = session.run().flops() / times.ms * 1e-6;
   result.planned_bytes += session.workspace_bytes() - session.compiled().scratch_bytes();  // as it was chosen
 }
 
@@ -189,14 +189,14 @@ PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, B
   prepared.platform = platform;
   int64_t free = least_of(ranks, backend.free_bytes());
   if (leads(ranks)) {
-    prepared.compiled = compile_step(config, platform);
-    int64_t needed = prepared.compiled.total_bytes();
+    prepared.run = compile_run(config, platform);
+    int64_t needed = prepared.run.fullest().total_bytes();
     if (free > 0 && needed > free) {
       prepared.failure =
           fmt::format("does not fit (needs {}, {} are free)", format_bytes(double(needed)), format_bytes(double(free)));
     } else {
       prepared.platform = tune(config, platform, backend);
-      prepared.compiled = compile_step(config, prepared.platform);
+      prepared.run = compile_run(config, prepared.platform);
     }
   }
   prepared.failure = of_leader(ranks, prepared.failure);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "exec/mesh_ranks.h"
-#include "train/compiled_step.h"
+#include "train/compiled_run.h"
 #include "train/ladder.h"
 
 #include <chrono>
@@ -16,9 +16,9 @@ namespace tokamak {
 struct PreparedTrial {
   RunConfig config;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  Platform platform;      // tuned, of the rank that leads
-  CompiledStep compiled;  // of the rank that leads
-  std::string failure;    // of all ranks: why it cannot run; else empty
+  Platform platform;    // tuned, of the rank that leads
+  CompiledRun run;      // of the rank that leads
+  std::string failure;  // of all ranks: why it cannot run; else empty
 };
 
 /// As a training run begins. `failure` says it where a rank has less memory than the plan needs.

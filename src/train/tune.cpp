@@ -9,8 +9,8 @@
 #include "graph/single_node.h"
 #include "graph/text.h"
 #include "ops/group.h"
+#include "train/compiled_run.h"
 #include "train/memory_advice.h"
-#include "train/step_compiler.h"
 #include "train/tuning_record.h"
 
 #include <nlohmann/json.hpp>
@@ -36,9 +36,9 @@ void add_matmul_groups(const Plan& plan, std::vector<std::string>& keys) {
   }
 }
 
-std::string name_of(const CompiledStep& step) {
+std::string name_of(const std::vector<CompiledGraph>& programs) {
   std::string text;
-  for (const CompiledGraph& program : step.programs) text += print(program.plan.graph);
+  for (const CompiledGraph& program : programs) text += print(program.plan.graph);
   return format_checksum(checksum(std::as_bytes(std::span(text))));
 }
 
@@ -57,11 +57,11 @@ class Tuner {
     tuning().measured_seconds.insert(known.seconds.begin(), known.seconds.end());
     size_t measured = tuning().measured_seconds.size();
     best_ = compile({});
-    tuning().tuned_for = name_of(best_.step);
+    tuning().tuned_for = name_of(best_.programs);
     auto chosen = known.plain_matmuls.find(tuning().tuned_for);
     bool is_new = chosen == known.plain_matmuls.end();
     if (is_new) {
-      compile_ahead(best_.step);
+      compile_ahead(best_.programs);
       choose();
     } else if (!chosen->second.empty()) {
       best_ = compile(chosen->second);
@@ -80,9 +80,10 @@ class Tuner {
     int node;
   };
 
-  // A way to compute the step.
+  // A way to compute the step: the programs of all stages.
   struct Form {
-    CompiledStep step;
+    std::vector<CompiledGraph> programs;
+    std::vector<int64_t> runs;                // of each, in a step
     std::vector<std::string> groups;          // its matmul groups
     std::map<std::string, NodeAt> libraries;  // see library_kernels
     std::set<std::string> refused;            // groups that it does without
@@ -93,9 +94,16 @@ class Tuner {
   Form compile(const std::set<std::string>& refused) {
     Platform trial = platform_;
     trial.tuning.plain_matmuls = refused;
-    Form form{compile_step(config_, trial), {}, {}, refused};
-    for (size_t p = 0; p < form.step.programs.size(); ++p) {
-      const Plan& plan = form.step.programs[p].plan;
+    Form form;
+    form.refused = refused;
+    CompiledRun run = compile_run(config_, trial);
+    for (CompiledStep& stage : run.stages)
+      for (size_t p = 0; p < stage.programs.size(); ++p) {
+        form.runs.push_back(stage.runs_of(p));
+        form.programs.push_back(std::move(stage.programs[p]));
+      }
+    for (size_t p = 0; p < form.programs.size(); ++p) {
+      const Plan& plan = form.programs[p].plan;
       add_matmul_groups(plan, form.groups);
       for (const auto& [key, node] : library_kernels(plan)) form.libraries.try_emplace(key, NodeAt{p, node});
       expect(plan);
@@ -130,7 +138,7 @@ class Tuner {
         if (std::find(best_.groups.begin(), best_.groups.end(), key) == best_.groups.end()) more.push_back(key);
       if (seconds(trial) >= kGain * seconds(best_)) continue;
       best_ = std::move(trial);
-      compile_ahead(best_.step);
+      compile_ahead(best_.programs);
       return true;
     }
     return false;
@@ -138,10 +146,10 @@ class Tuner {
 
   double seconds(const Form& form) const {
     double sum = 0;
-    for (size_t p = 0; p < form.step.programs.size(); ++p) {
-      const Plan& plan = form.step.programs[p].plan;
-      auto runs = double(form.step.runs_of(p));
-      for (const Launch& launch : plan.launches) sum += runs * price(plan.graph, launch.node, platform_).seconds;
+    for (size_t p = 0; p < form.programs.size(); ++p) {
+      const Plan& plan = form.programs[p].plan;
+      for (const Launch& launch : plan.launches)
+        sum += double(form.runs[p]) * price(plan.graph, launch.node, platform_).seconds;
     }
     return sum;
   }
@@ -160,13 +168,13 @@ class Tuner {
 
   void measure(const Form& form, const std::string& key, NodeAt at) {
     auto [seconds, fresh] = tuning().measured_seconds.try_emplace(key, 0.0);
-    const Graph& graph = form.step.programs[at.program].plan.graph;
+    const Graph& graph = form.programs[at.program].plan.graph;
     if (fresh) seconds->second = meter_.seconds(graph, graph.nodes()[size_t(at.node)]);
   }
 
   // What a backend does in the background for kernels that it is asked for goes on while others are measured.
-  void compile_ahead(const CompiledStep& step) {
-    for (const CompiledGraph& program : step.programs)
+  void compile_ahead(const std::vector<CompiledGraph>& programs) {
+    for (const CompiledGraph& program : programs)
       for (const Launch& launch : program.plan.launches) {
         const Graph& graph = program.plan.graph;
         const Node& node = graph.nodes()[size_t(launch.node)];
@@ -205,7 +213,7 @@ std::optional<KeptChoices> read_choices(std::string_view kept, const Tuning& tun
 Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure, std::string_view kept) {
   if (!backend.tuning()) return platform;
   if (int64_t free = backend.free_bytes(); free > 0)
-    require_fits(compile_step(config, platform), config, platform, free);
+    require_fits(compile_run(config, platform).fullest(), config, platform, free);
   TuningRecord record;
   if (std::optional<KeptChoices> choices = read_choices(kept, platform.tuning)) record = choices->tuning;
   return Tuner(config, std::move(platform), backend, measure).run(record);

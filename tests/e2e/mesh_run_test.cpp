@@ -123,6 +123,27 @@ TEST_F(MeshRun, GoesOnWithAnotherMesh) {
   expect_same_losses("one", "mesh");
 }
 
+// Validation, samples, checkpoints and all.
+TEST_F(MeshRun, OnAPipelineIsTheRunOfOneRank) {
+  Arguments often = {"--train.total_batch=256", "--train.checkpoint_every=7", "--train.eval_every=10",
+                     "--train.sample_every=10", "--model.layers=4"};
+  auto with = [&](Arguments more) {
+    more.insert(more.begin(), often.begin(), often.end());
+    return more;
+  };
+  EXPECT_EQ(run("one", with({})).status, 0);
+  ProgramResult pipe = run("pipe", with({"--mesh.pipe=4", "--mesh.schedule=zero_bubble"}));
+  EXPECT_EQ(pipe.status, 0) << pipe.err;
+  EXPECT_NE(pipe.out.find("--- sample after step 20 ---"), std::string::npos) << pipe.out;
+  expect_same_losses("one", "pipe");
+  std::filesystem::remove_all(folder_ / "pipe/checkpoints/step_00000020");
+  Variable processes("TOKAMAK_RANKS", "processes");
+  ProgramResult on = run("pipe", with({"--mesh.pipe=2", "--mesh.data=2", "--mesh.zero=1"}));
+  EXPECT_EQ(on.status, 0) << on.err;
+  EXPECT_NE(on.out.find("resuming after step 14"), std::string::npos) << on.out;
+  expect_same_losses("one", "pipe");
+}
+
 // Parameters and states byte for byte: two ranks, then one, are four ranks that share all of it, and one alone.
 TEST_F(MeshRun, HasTheSameBitsOnAnyNumberOfRanks) {
   Arguments common = {"--train.eval_every=4", "--train.eval_batches=2"};

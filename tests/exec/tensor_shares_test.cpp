@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -69,6 +70,42 @@ TEST(TensorShares, AreWhereTheWholeHasThem) {
     store.read("w", got.data(), 48);
     EXPECT_EQ(got, expected);
   });
+}
+
+// Of a pipeline's stages: known to all ranks, stored by those of some.
+TEST(TensorShares, MayBeOfOtherStages) {
+  Mesh mesh{{{"pipe", 2}, {"data", 2}}};
+  Layout whole{Role::kMatrix, "", {4, 6}}, cut = whole;
+  cut.cuts = {{"data", 2, 0, 1}};
+  std::vector<StoredTensor> tensors = {{"first", {DType::kF32, {4, 6}}, whole, 1, {0}},
+                                       {"second", {DType::kF32, {2, 6}}, cut, 1, {1}},
+                                       {"last", {DType::kF32, {4, 6}}, whole, 1, {1}},
+                                       {"both", {DType::kF32, {4, 6}}, whole, 1, {0, 1}}};
+  run_ranks(4, [&](Communicator& world) {
+    MeshRanks ranks(mesh, world);
+    auto backend = cpu::make_backend();
+    TensorStore store(*backend, &ranks);
+    store.make(tensors);
+    EXPECT_EQ(store.names(), (std::vector<std::string>{"first", "second", "last", "both"}));
+    EXPECT_EQ(store.is_here("second"), world.rank() >= 2);
+    EXPECT_EQ(store.bytes(), world.rank() < 2 ? 2 * 96 : 48 + 2 * 96);
+    for (const StoredTensor& tensor : tensors) {
+      std::vector<float> written = numbers({4, 6}), read(written.size(), -1.0f);
+      store.write_share(tensor.name, written.data());
+      store.read_whole(tensor.name, store.leads() ? read.data() : nullptr);
+      if (store.leads()) EXPECT_EQ(read, written) << tensor.name;
+    }
+  });
+}
+
+TEST(TensorShares, HaveSlotsOfTheirOwn) {
+  auto backend = cpu::make_backend();
+  TensorStore store(*backend);
+  store.make({{"act", {DType::kF32, {3}}, {Role::kActivation, "", {3}}, 2}, {"w", {DType::kF32, {3}}, {}, 1}});
+  EXPECT_EQ(store.slots("act"), 2);
+  std::set<void*> places = {store.data("act", 0), store.data("act", 1), store.data("w")};
+  EXPECT_EQ(places.size(), 3u);
+  EXPECT_ANY_THROW(store.data("act", 2));
 }
 
 // More than is sent at a time.

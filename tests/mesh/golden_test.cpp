@@ -28,6 +28,8 @@ const GoldenMesh kMeshes[] = {
     {"data2_context2_zero3", {.data = 2, .context = 2, .zero = 3}},
     {"context2_tensor2_micro2", {.data = 1, .context = 2, .tensor = 2}, 2},
     {"data2_context2_tensor2", {.data = 2, .context = 2, .tensor = 2}},
+    {"pipe2_micro2", {.pipe = 2, .data = 1}, 2},
+    {"pipe2_data2_tensor2_zero1_micro2", {.pipe = 2, .data = 2, .tensor = 2, .zero = 1}, 2},
     {"data2_context2_tensor2_zero3", {.data = 2, .context = 2, .tensor = 2, .zero = 3}},
 };
 

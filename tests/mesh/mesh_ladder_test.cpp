@@ -53,14 +53,15 @@ std::vector<std::string> names(const std::vector<MeshRung>& rungs) {
 }
 
 TEST(MeshRungs, DivideTheRunInEveryWay) {
-  std::vector<std::string> of_four = {"data 4",   "data 4, ZeRO 1", "data 4, ZeRO 2",   "data 4, ZeRO 3",
-                                      "tensor 4", "context 4",      "data 2 x tensor 2"};
+  std::vector<std::string> of_four = {"data 4",        "data 4, ZeRO 1",      "data 4, ZeRO 2",     "data 4, ZeRO 3",
+                                      "tensor 4",      "context 4",           "data 2 x tensor 2",  "pipe 4, 1f1b",
+                                      "pipe 4, gpipe", "pipe 4, interleaved", "pipe 4, zero_bubble"};
   EXPECT_EQ(names(mesh_rungs({.data = 4})), of_four);
   EXPECT_EQ(names(mesh_rungs({.data = 2, .tensor = 2})), of_four);
-  EXPECT_EQ(mesh_rungs({.data = 8}).back().name, "data 4 x tensor 2");
+  EXPECT_EQ(mesh_rungs({.data = 8})[6].name, "data 4 x tensor 2");
 }
 
-TEST(MeshRungs, ThereIsNoHybridOfAPrimeNumber) { EXPECT_EQ(mesh_rungs({.data = 3}).back().name, "context 3"); }
+TEST(MeshRungs, ThereIsNoHybridOfAPrimeNumber) { EXPECT_EQ(mesh_rungs({.data = 3})[6].name, "pipe 3, 1f1b"); }
 
 TEST(MeshRungs, WhatWasAskedForIsOne) {
   EXPECT_EQ(mesh_rungs({.context = 2, .tensor = 2, .bucket_mib = 7}).back().name, "context 2 x tensor 2");
@@ -83,10 +84,11 @@ TEST(MeshRungs, OneRankHasItsShareOfTheStep) {
 TEST(MeshLadder, RunsEveryWay) {
   RunConfig config = tiny();
   config.mesh.data = 4;
+  config.model.layers = 4;
   int reports = 0;
   auto results = climb(config, mesh_rungs(config.mesh), &reports);
-  ASSERT_EQ(results.size(), 7u);
-  EXPECT_EQ(reports, 7) << "by the rank that leads";
+  ASSERT_EQ(results.size(), 11u);
+  EXPECT_EQ(reports, 11) << "by the rank that leads";
   for (const MeshResult& r : results) {
     EXPECT_EQ(r.run.name, r.rung.name);
     EXPECT_EQ(r.sequences, 8) << r.rung.name;
@@ -94,7 +96,12 @@ TEST(MeshLadder, RunsEveryWay) {
       EXPECT_NE(r.run.failure.find("model.heads = 2, got 4"), std::string::npos) << r.run.failure;
       continue;
     }
+    if (r.rung.mesh.interleave > 1) {
+      EXPECT_NE(r.run.failure.find("mesh.pipe x mesh.interleave"), std::string::npos) << r.run.failure;
+      continue;
+    }
     ASSERT_TRUE(r.run.ran()) << r.rung.name << ": " << r.run.failure;
+    EXPECT_EQ(r.run.micro_batches, r.rung.mesh.pipe > 1 ? 8 : 1) << r.rung.name;
     EXPECT_EQ(r.run.step_tokens, 8 * 16) << r.rung.name;
     EXPECT_GT(r.run.ms, 0) << r.rung.name;
     EXPECT_GT(r.predicted_exposed_ms, 0) << r.rung.name;

@@ -38,16 +38,19 @@ void expect_same(const Outcome& got, const Outcome& expected) {
 }
 
 struct Case {
-  int64_t data, context, tensor, zero;
+  int64_t data = 1, context = 1, tensor = 1, zero = 0;
   int64_t micro_batches = 1;
-  Precision precision = Precision::kFp32;
   double dropout = 0;
+  int64_t pipe = 1;
+  std::string schedule = "1f1b";
+  int64_t interleave = 1;
 };
 
 std::string name_of(const Case& c) {
   std::string name = fmt::format("data{}_context{}_tensor{}_zero{}", c.data, c.context, c.tensor, c.zero);
   if (c.micro_batches > 1) name += fmt::format("_micro{}", c.micro_batches);
   if (c.dropout > 0) name += "_dropout";
+  if (c.pipe > 1) name += fmt::format("_pipe{}_{}", c.pipe, c.schedule);
   return name;
 }
 
@@ -60,8 +63,11 @@ TEST_P(MeshOfThreads, TrainsAsOneRankDoes) {
   RunConfig config = tiny();
   config.train.total_batch = c.micro_batches * config.train.batch * config.model.context;
   config.model.dropout = c.dropout;
+  if (c.pipe > 1) config.model.layers = 4;
   Outcome expected = train_steps(config, nullptr);
-  config.mesh = {.data = c.data, .context = c.context, .tensor = c.tensor, .zero = c.zero};
+  config.mesh = {.pipe = c.pipe, .data = c.data, .context = c.context, .tensor = c.tensor, .zero = c.zero};
+  config.mesh.schedule = c.schedule;
+  config.mesh.interleave = c.interleave;
   if (c.dropout > 0) config.mesh.slots = 1;  // slots draw numbers of their own: tests/mesh/slots_test.cpp
   Mesh mesh = step_mesh(config.mesh);
   run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
@@ -72,13 +78,34 @@ TEST_P(MeshOfThreads, TrainsAsOneRankDoes) {
   });
 }
 
-constexpr Case kCases[] = {
-    {2, 1, 1, 0},    {2, 1, 1, 1},    {2, 1, 1, 2},
-    {2, 1, 1, 3},    {4, 1, 1, 3},    {8, 1, 1, 0},
-    {1, 2, 1, 0},    {1, 4, 1, 0},    {1, 1, 2, 0},
-    {1, 1, 4, 0},    {2, 1, 2, 0},    {2, 2, 1, 3},
-    {2, 2, 2, 3},    {2, 2, 2, 1},    {2, 1, 1, 0, 2},
-    {2, 1, 1, 2, 4}, {2, 1, 2, 3, 2}, {.data = 2, .context = 2, .tensor = 2, .zero = 1, .dropout = 0.1},
+const Case kCases[] = {
+    {2, 1, 1, 0},
+    {2, 1, 1, 1},
+    {2, 1, 1, 2},
+    {2, 1, 1, 3},
+    {4, 1, 1, 3},
+    {8, 1, 1, 0},
+    {1, 2, 1, 0},
+    {1, 4, 1, 0},
+    {1, 1, 2, 0},
+    {1, 1, 4, 0},
+    {2, 1, 2, 0},
+    {2, 2, 1, 3},
+    {2, 2, 2, 3},
+    {2, 2, 2, 1},
+    {2, 1, 1, 0, 2},
+    {2, 1, 1, 2, 4},
+    {2, 1, 2, 3, 2},
+    {.data = 2, .context = 2, .tensor = 2, .zero = 1, .dropout = 0.1},
+    {.micro_batches = 4, .pipe = 2, .schedule = "gpipe"},
+    {.micro_batches = 5, .pipe = 2, .schedule = "1f1b"},
+    {.micro_batches = 4, .pipe = 2, .schedule = "interleaved", .interleave = 2},
+    {.micro_batches = 6, .pipe = 4, .schedule = "zero_bubble"},
+    {.micro_batches = 1, .pipe = 4, .schedule = "1f1b"},
+    {.micro_batches = 4, .dropout = 0.1, .pipe = 2, .schedule = "zero_bubble"},
+    {.data = 2, .zero = 3, .micro_batches = 2, .pipe = 2, .schedule = "1f1b"},
+    {.data = 2, .tensor = 2, .zero = 1, .micro_batches = 4, .pipe = 2, .schedule = "1f1b"},
+    {.context = 2, .micro_batches = 2, .pipe = 2, .schedule = "interleaved", .interleave = 2},
 };
 
 INSTANTIATE_TEST_SUITE_P(Meshes, MeshOfThreads, testing::ValuesIn(kCases),

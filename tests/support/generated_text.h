@@ -7,6 +7,7 @@
 #include "model/gpt.h"
 #include "train/generator.h"
 #include "train/session.h"
+#include "train/step_compiler.h"
 
 #include <gtest/gtest.h>
 

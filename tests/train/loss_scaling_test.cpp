@@ -10,6 +10,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
 #include "train/session.h"
+#include "train/step_compiler.h"
 #include "train/trainer.h"
 
 namespace tokamak {

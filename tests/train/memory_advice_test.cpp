@@ -4,6 +4,7 @@
 #include "config/config.h"
 #include "tests/support/expect_error.h"
 #include "train/session.h"
+#include "train/step_compiler.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include "passes/pass.h"
 #include "train/random_batch.h"
 #include "train/session.h"
+#include "train/step_compiler.h"
 
 #include <gtest/gtest.h>
 

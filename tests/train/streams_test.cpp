@@ -9,6 +9,7 @@
 #include "train/random_batch.h"
 #include "train/rungs.h"
 #include "train/session.h"
+#include "train/step_compiler.h"
 
 #include <map>
 #include <string>

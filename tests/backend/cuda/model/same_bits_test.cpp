@@ -5,6 +5,7 @@
 #include "tests/e2e/finished_run.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
+#include "train/step_compiler.h"
 #include "train/trainer.h"
 
 namespace tokamak::test {

@@ -2,6 +2,7 @@
 #include "config/config.h"
 #include "ops/group.h"
 #include "tests/backend/cuda/model/gpu_session.h"
+#include "train/step_compiler.h"
 
 namespace tokamak::test {
 namespace {

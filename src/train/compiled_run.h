@@ -1,0 +1,31 @@
+// What all ranks of a run execute: one step or, with a pipeline, one for each stage, of which a rank runs that of its
+// coordinate on axis pipe. Pure functions of their inputs. Tests: tests/train/compiled_run_test.cpp.
+#pragma once
+
+#include "exec/tensor_store.h"
+#include "train/compiled_step.h"
+
+namespace tokamak {
+
+struct CompiledRun {
+  std::vector<CompiledStep> stages;
+  std::vector<int64_t> first_block;  // of each chunk of a pipeline, and behind the last one the number of blocks
+  double seconds = 0;                // predicted for an optimizer step
+
+  const RunConfig& config() const { return stages[0].config; }
+  double exposed_seconds() const;       // by how much that is longer than the work of the first stage's ranks
+  double flops() const;                 // of an optimizer step, of a rank on average
+  const CompiledStep& fullest() const;  // the stage that needs most memory
+};
+
+CompiledRun compile_run(const RunConfig& config, const Platform& platform);
+
+/// The loss of train.batch sequences, without dropout, by stage: result loss of the last program. `config` is resolved;
+/// first_block as of the run.
+std::vector<CompiledStep> compile_loss(const RunConfig& config, const Platform& platform,
+                                       const std::vector<int64_t>& first_block = {});
+
+/// The parameters and states that outlive a step, of all stages: parameters in the model's order.
+std::vector<StoredTensor> kept_tensors(const CompiledRun& run);
+
+}  // namespace tokamak

@@ -1,0 +1,45 @@
+#include "train/step_runner.h"
+
+namespace tokamak {
+namespace {
+
+// States of several slots are made before a program asks for one.
+void make_slots(const CompiledStep& step, TensorStore& store) {
+  std::vector<StoredTensor> tensors;
+  for (const CompiledGraph& program : step.programs)
+    for (const Argument& argument : program.plan.graph.arguments())
+      if (auto slots = step.slots.find(argument.name); slots != step.slots.end())
+        tensors.push_back({argument.name, program.plan.graph.type(argument.value), argument.layout, slots->second});
+  store.make(tensors);
+}
+
+}  // namespace
+
+StepRunner::StepRunner(const CompiledStep& step, Backend& backend, TensorStore& store, const RunnerOptions& options)
+    : schedule_(step.schedule), arena_bytes_(step.largest().plan.arena_bytes),
+      arena_(options.lender && options.lender->arena_bytes_ >= arena_bytes_ ? options.lender->arena_
+                                                                            : backend.allocate(arena_bytes_)),
+      transfers_(options.ranks, backend, store) {
+  make_slots(step, store);
+  for (const CompiledGraph& program : step.programs)
+    programs_.push_back(
+        std::make_unique<Program>(program.plan, backend, store,
+                                  ProgramOptions{.ranks = options.ranks, .arena = arena_, .record = options.record}));
+}
+
+void StepRunner::run(const Before& set_inputs, const After& read) {
+  for (const ScheduledRun& run : schedule_) {
+    if (run.transfer) {
+      transfers_.start(*run.transfer, run.micro_batch);
+      continue;
+    }
+    Program& program = *programs_[run.program];
+    set_inputs(program, run.micro_batch);
+    transfers_.wait_for(program, run.micro_batch);
+    program.run(std::max<int64_t>(run.micro_batch, 0));
+    read(program);
+  }
+  transfers_.wait_for_all();
+}
+
+}  // namespace tokamak
