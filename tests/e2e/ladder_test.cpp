@@ -43,15 +43,16 @@ TEST(LadderProgram, OnRanksItAddsTheWaysToDivideARun) {
     TemporaryFolder folder;
     ::setenv("TOKAMAK_RANKS", kind, 1);
     ProgramResult result = run_program(
-        folder.path(), test::tiny_arguments("ladder", {"--model.vocab=301", "--steps=2", "--device=cpu", "--threads=1",
-                                                       "--mesh.data=2", "--train.batch=4", "--out=report"}));
+        folder.path(),
+        test::tiny_arguments("ladder", {"--model.vocab=301", "--model.layers=4", "--steps=2", "--device=cpu",
+                                        "--threads=1", "--mesh.data=2", "--train.batch=4", "--out=report"}));
     ::unsetenv("TOKAMAK_RANKS");
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
     auto json = nlohmann::json::parse(read_file(folder / "report/ladder.json"));
     EXPECT_EQ(json["rungs"].size(), cpu_rungs().size());
     EXPECT_EQ(json["model"]["batch"], 2) << "of one rank";
-    ASSERT_EQ(json["meshes"].size(), 6u);
+    ASSERT_EQ(json["meshes"].size(), 10u);
     std::string html = read_file(folder / "report/ladder.html");
     for (const auto& mesh : json["meshes"]) {
       auto name = mesh["name"].get<std::string>();
