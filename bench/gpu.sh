@@ -1,7 +1,7 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
-#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start generate peers shapes ranks (default: all but
-#                                  the last three: two need PyTorch for python3, the last several GPUs)
+#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start generate peers shapes ranks meshes bits
+#                                  (default: all but the last five: two need PyTorch for python3, three several GPUs)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
 set -u
 out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
@@ -137,6 +137,39 @@ EOF
   unset TOKAMAK_CACHE NCCL_NVLS_ENABLE
 }
 
+# The ladder on all GPUs: NCCL's tests first, then every way to divide the run, with ordered sums and with plain ones.
+meshes() {
+  export NCCL_NVLS_ENABLE=0
+  gpus=$(nvidia-smi -L | wc -l)
+  timeout 200 "$bin/gpu_nccl_test" > "$out/gpu_nccl_test.log" 2>&1
+  echo "gpu_nccl_test: exit status $?, $(grep -c '^\[       OK' "$out/gpu_nccl_test.log") passed"
+  for slots in 0 1; do
+    timeout -k 5 "${LIMIT:-300}" "$bin/tokamak" ladder --device=cuda $model --mesh.data="$gpus" --mesh.slots=$slots \
+      --train.batch=$((${BATCH:-64} * gpus)) --top --steps="${STEPS:-20}" --out="$out/meshes-slots$slots" 2>&1
+  done
+  unset NCCL_NVLS_ENABLE
+}
+
+# Whether losses and parameters of one GPU are those of all, bit by bit, with the stages of ZeRO.
+bits() {
+  export TOKAMAK_CACHE=$out/cache NCCL_NVLS_ENABLE=0
+  gpus=$(nvidia-smi -L | wc -l)
+  "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
+    --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
+  for mesh in "--mesh.data=1 --mesh.slots=$gpus" "--mesh.data=$gpus" "--mesh.data=$gpus --mesh.zero=3"; do
+    rm -rf "$out/run"
+    # shellcheck disable=SC2086
+    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" train --device=cuda $model --data.path="$out/data" $mesh \
+      --train.batch=$((${BATCH:-16} * gpus)) --train.steps="${STEPS:-50}" --train.eval_every=25 --train.sample_every=0 \
+      --train.out="$out/run" > "$out/bits.log" 2>&1 || { echo "$mesh: exit status $?"; tail -3 "$out/bits.log"; continue; }
+    losses=$(python3 -c 'import json, sys; print([(s["loss"], s.get("val_loss")) for s in map(json.loads, open(sys.argv[1]))])' \
+      "$out/run/metrics.jsonl" | sha256sum | cut -c1-16)
+    echo "$mesh: losses $losses, parameters $(sha256sum < "$out/run/checkpoints/latest/model.safetensors" | cut -c1-16)"
+  done
+  rm -rf "$out/run" "$out/data"
+  unset TOKAMAK_CACHE NCCL_NVLS_ENABLE
+}
+
 # PyTorch and Tokamak, in turn, at shapes off the beaten path.
 shapes() { python3 bench/torch_shapes.py --tokamak "$bin/tokamak" 2>&1 | tee "$out/torch-shapes.txt"; }
 
@@ -145,7 +178,7 @@ for part in $parts; do
   echo "== $part"
   case $part in
     test) run_tests ;;
-    sanitize | ladder | steps | xl | start | generate | peers | shapes | ranks) $part ;;
+    sanitize | ladder | steps | xl | start | generate | peers | shapes | ranks | meshes | bits) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

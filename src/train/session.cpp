@@ -1,5 +1,4 @@
 #include "train/session.h"
-#include "train/step_compiler.h"
 
 #include "autodiff/loss_scaling.h"
 #include "base/error.h"
@@ -7,6 +6,7 @@
 #include "data/document_starts.h"
 #include "passes/step_mesh.h"
 #include "train/memory_advice.h"
+#include "train/step_compiler.h"
 
 #include <algorithm>
 #include <cmath>
