@@ -84,6 +84,8 @@ int64_t CompiledStep::slot_bytes() const {
   return bytes;
 }
 
+int64_t CompiledStep::intermediate_bytes() const { return largest().plan.arena_bytes + slot_bytes(); }
+
 int64_t CompiledStep::total_bytes() const {
   int64_t inputs = 0;
   for (const CompiledGraph& program : programs) inputs += program.plan.input_bytes;

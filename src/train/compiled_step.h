@@ -63,6 +63,7 @@ struct CompiledStep {
   const CompiledGraph& largest() const;   // the program with the largest arena, which the others use as well
   int64_t scratch_bytes() const;          // of all programs, which do not share it
   int64_t slot_bytes() const;             // of the states of `slots`, all slots together
+  int64_t intermediate_bytes() const;     // what compile.memory_budget_gib is for: arena and slots
   int64_t total_bytes() const;            // parameters, states, inputs, arena and scratch memory
 };
 

@@ -26,7 +26,7 @@ RunConfig with_batch(RunConfig config, int64_t batch) {
 // Intermediate values get what everything else leaves.
 RunConfig with_budget(RunConfig config, const Platform& platform, int64_t available_bytes) {
   CompiledStep step = compile_run(config, platform).fullest();
-  int64_t others = step.total_bytes() - step.largest().plan.arena_bytes;
+  int64_t others = step.total_bytes() - step.intermediate_bytes();
   // In hundredths, as it is written in the message.
   config.compile.memory_budget_gib = std::floor(double(available_bytes - others) / kGiB * 100) / 100;
   return config;

@@ -85,24 +85,27 @@ Graph ChunkCompiler::build_forward(int64_t number, int64_t chunks, int64_t first
   return graph;
 }
 
-CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, bool splits_backward, const std::string& suffix,
+CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOptions& options,
                                      const PassObserver& observer) const {
-  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context_, observer);
+  PassContext context = context_;
+  context.options.memory_budget_gib = options.budget_gib;
+  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
   auto if_there = [&](std::string state) {
     return graph.find_argument(state) == kNoValue || !is_updated(graph, state) ? "" : state;
   };
   Chunk chunk{graph,
               number,
-              suffix,
+              options.suffix,
               graph.find_result(kChunkEnd),
               if_there(stream_state(number + 1)),
               if_there(stream_gradient_state(number))};
   CompiledChunk compiled;
+  bool splits_backward = options.splits_backward;
   std::vector<Kind> kinds = {Kind::kForward, splits_backward ? Kind::kBackwardInput : Kind::kBackward};
   if (splits_backward) kinds.push_back(Kind::kBackwardWeight);
   for (Graph& program : split_chunk(chunk, splits_backward)) {
     Kind kind = kinds[compiled.programs.size()];
-    compiled.programs.emplace_back(kind, compile_program(std::move(program), context_, Stage::kProgram, observer));
+    compiled.programs.emplace_back(kind, compile_program(std::move(program), context, Stage::kProgram, observer));
   }
   std::vector<PassReport>& first = compiled.programs[0].second.reports;
   first.insert(first.begin(), reports.begin(), reports.end());

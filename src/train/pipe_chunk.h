@@ -22,6 +22,12 @@ struct CompiledChunk {
   ChunkSeconds seconds() const;
 };
 
+struct ChunkOptions {
+  bool splits_backward = false;
+  std::string suffix = {};  // of the programs' names
+  double budget_gib = 0;    // that a micro-batch's intermediate values are to fit into; 0: no limit
+};
+
 class ChunkCompiler {
  public:
   /// `forward` is the model, and must outlive it, as `config`; blocks' ends are its results.
@@ -33,9 +39,8 @@ class ChunkCompiler {
   /// ... or the forward pass alone, of the same name as the model's graph; the last one leaves the loss in state
   /// kChunkLoss.
   Graph build_forward(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
-  /// Divided into programs; `suffix` goes behind their names.
-  CompiledChunk compile(Graph graph, int64_t number, bool splits_backward, const std::string& suffix,
-                        const PassObserver& observer) const;
+  /// Divided into programs.
+  CompiledChunk compile(Graph graph, int64_t number, const ChunkOptions& options, const PassObserver& observer) const;
 
   const PassContext& context() const { return context_; }
 

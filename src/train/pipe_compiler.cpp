@@ -137,12 +137,47 @@ void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const 
   }
 }
 
+// A stage without its update. Each micro-batch's intermediate values are to fit into `budget_gib`.
+CompiledStep compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage, double budget_gib,
+                           std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
+  CompiledStep step;
+  StageCompiler stage_compiler(out.schedule, stage, step);
+  int64_t chunks = out.schedule.chunks;
+  for (int64_t chunk = stage; chunk < chunks; chunk += out.schedule.stages) {
+    size_t c = size_t(chunk);
+    ChunkOptions options{.splits_backward = out.schedule.splits_backward(chunk), .budget_gib = budget_gib};
+    if (chunks > out.schedule.stages) options.suffix = fmt::format(".{}", chunk);
+    Graph graph = compiler.build(chunk, chunks, out.first_block[c], out.first_block[c + 1]);
+    CompiledChunk compiled = compiler.compile(std::move(graph), chunk, options, observer);
+    seconds[c] = compiled.seconds();
+    stage_compiler.add(chunk, std::move(compiled));
+  }
+  stage_compiler.schedule();
+  return step;
+}
+
+// The same where compile.memory_budget_gib is for all micro-batches in flight: each has less, until they fit.
+CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
+                                   std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
+  constexpr int kTries = 8;
+  constexpr double kGiB = double(int64_t(1) << 30), kLess = 0.7;
+  double asked = out.config.compile.memory_budget_gib, budget = asked;
+  CompiledStep step = compile_stage(out, compiler, stage, budget, seconds, observer);
+  for (int tried = 1; asked > 0 && tried < kTries; ++tried) {
+    double needed = double(step.intermediate_bytes()) / kGiB;
+    if (needed <= asked) break;
+    budget *= std::min(kLess, asked / needed);
+    step = compile_stage(out, compiler, stage, budget, seconds, observer);
+  }
+  return step;
+}
+
 // Each block as a chunk of its own.
 std::vector<double> seconds_of_blocks(const ChunkCompiler& compiler, int64_t blocks) {
   std::vector<double> seconds;
   for (int64_t block = 0; block < blocks; ++block) {
     Graph graph = compiler.build(block, blocks, block, block + 1);
-    ChunkSeconds of_block = compiler.compile(std::move(graph), block, false, "", {}).seconds();
+    ChunkSeconds of_block = compiler.compile(std::move(graph), block, {}, {}).seconds();
     seconds.push_back(of_block.forward + of_block.backward);
   }
   return seconds;
@@ -212,20 +247,9 @@ CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platfo
   ChunkCompiler compiler(config, platform, graph);
   int64_t chunks = out.schedule.chunks;
   out.first_block = balance_blocks(seconds_of_blocks(compiler, config.model.layers), chunks);
-  std::vector<StageCompiler> stages;
-  out.stages.resize(size_t(mesh.pipe));
+  std::vector<ChunkSeconds> seconds(out.first_block.size() - 1);
   for (int64_t stage = 0; stage < mesh.pipe; ++stage)
-    stages.emplace_back(out.schedule, stage, out.stages[size_t(stage)]);
-  std::vector<ChunkSeconds> seconds;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    Graph of_chunk = compiler.build(chunk, chunks, out.first_block[size_t(chunk)], out.first_block[size_t(chunk) + 1]);
-    std::string suffix = mesh.interleave == 1 ? "" : fmt::format(".{}", chunk);
-    bool splits = out.schedule.splits_backward(chunk);
-    CompiledChunk compiled = compiler.compile(std::move(of_chunk), chunk, splits, suffix, observer);
-    seconds.push_back(compiled.seconds());
-    stages[size_t(out.schedule.stage_of(chunk))].add(chunk, std::move(compiled));
-  }
-  for (StageCompiler& stage : stages) stage.schedule();
+    out.stages.push_back(compile_within_budget(out, compiler, stage, seconds, observer));
   append_updates(out, compiler, graph, observer);
   for (CompiledStep& stage : out.stages) {
     stage.config = config;

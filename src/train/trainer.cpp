@@ -140,7 +140,7 @@ class Trainer {
 
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   void check_budget() {
-    double gib = double(session_.compiled().largest().plan.arena_bytes) / double(int64_t(1) << 30);
+    double gib = double(session_.compiled().intermediate_bytes()) / double(int64_t(1) << 30);
     if (double budget = config_.compile.memory_budget_gib; budget > 0 && gib > 1.02 * budget)
       observer_.message(
           fmt::format("warning: compile.memory_budget_gib = {:.2f} cannot be met: the step's intermediate values take "

@@ -183,6 +183,23 @@ TEST(PipeCompiler, HoldsActivationsAloneInSlots) {
   }
 }
 
+// Of the stages, the first holds most micro-batches, and has to compute most again.
+TEST(PipeCompiler, FitsWhatIsInFlightIntoTheBudget) {
+  RunConfig config = tiny(8, 8);
+  config.model.width = 32, config.model.context = 32;
+  config.train.total_batch = 8 * 2 * 32;
+  config.mesh.pipe = 4;
+  CompiledPipeline whole = compile_pipeline(config, target());
+  int64_t most = whole.stages[0].intermediate_bytes(), budget = most * 2 / 3;
+  ASSERT_LT(whole.stages[3].intermediate_bytes(), budget);
+  config.compile.memory_budget_gib = double(budget) / double(int64_t(1) << 30);
+  CompiledPipeline fitted = compile_pipeline(config, target());
+  for (const CompiledStep& stage : fitted.stages) EXPECT_LE(stage.intermediate_bytes(), budget);
+  EXPECT_GT(fitted.stages[0].seconds(), whole.stages[0].seconds());
+  EXPECT_EQ(fitted.stages[3].slot_bytes(), whole.stages[3].slot_bytes());
+  EXPECT_LE(difference_after(config, 2, target()), 1e-12);
+}
+
 TEST(PipeCompiler, CountsEmbeddingAndClassifierWhenItBalances) {
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 1}, 3), (std::vector<int64_t>{0, 2, 4, 6}));
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 5}, 2), (std::vector<int64_t>{0, 5, 6}));
