@@ -68,6 +68,10 @@ void check_pipe(const RunConfig& config) {
         "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = {}, got {} x {}; up to {} "
         "stages would fit",
         layers, mesh.pipe, mesh.interleave, std::max<int64_t>(layers / mesh.interleave, 1));
+  if (mesh.pipe > 1 && mesh.slots > 1)
+    user_error(
+        "[mesh.slots] expected 1 with mesh.pipe = {}, whose gradients are added in the order of micro-batches, got {}",
+        mesh.pipe, mesh.slots);
   int64_t tokens = config.train.batch * config.model.context;
   int64_t micro_batches = std::max<int64_t>(config.train.total_batch / tokens, 1);
   if (interleaved && micro_batches % mesh.pipe != 0)

@@ -56,6 +56,7 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
       {.pipe = 4, .schedule = "interleaved", .interleave = 2},
       "[train.total_batch] expected a multiple of mesh.pipe = 4 micro-batches with mesh.schedule=interleaved, got 1; "
       "16384 tokens would fit");
+  refuses({.pipe = 2, .slots = 2}, "[mesh.slots] expected 1 with mesh.pipe = 2");
   refuses({.pipe = 2, .schedule = "gpip"}, "[mesh.schedule] expected 1f1b, gpipe, interleaved or zero_bubble, got");
   refuses({.zero = 4}, "[mesh.zero] expected a whole number from 0 to 3, got 4");
   RunConfig config;

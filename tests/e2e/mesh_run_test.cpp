@@ -168,6 +168,17 @@ TEST_F(MeshRun, HasTheSameBitsOnAnyNumberOfRanks) {
   EXPECT_EQ(validation_losses("one"), validation_losses("turns"));
 }
 
+// Which has no slots, and says so.
+TEST_F(MeshRun, GoesOnAsAPipeline) {
+  EXPECT_EQ(run("one").status, 0);
+  EXPECT_EQ(run("mesh", {"--mesh.data=2", "--train.checkpoint_every=7"}).status, 0);
+  std::filesystem::remove_all(folder_ / "mesh/checkpoints/step_00000020");
+  ProgramResult on = run("mesh", {"--mesh.pipe=2"});
+  EXPECT_EQ(on.status, 0) << on.err;
+  EXPECT_NE(on.out.find("mesh.slots"), std::string::npos) << on.out;
+  expect_same_losses("one", "mesh");
+}
+
 TEST_F(MeshRun, LeavesAModelForOneDevice) {
   EXPECT_EQ(run("mesh", {"--mesh.tensor=2", "--mesh.data=2"}).status, 0);
   ProgramResult evaluated = run_program(folder_.path(), {"eval", "mesh", "--threads=1"});
