@@ -72,8 +72,8 @@ TEST_F(CliConfig, TotalBatchThatDoesNotDivide) {
                  {"[train.total_batch]", "multiple of train.batch x model.context = 2 x 16 = 32", "got 33", "use 64"});
 }
 
-TEST_F(CliConfig, PipelinesAreOnlyPlanned) {
-  expect_refused(train({"--model.layers=2", "--mesh.pipe=2"}), {"[mesh.pipe]", "expected 1, got 2", "tokamak explain"});
+TEST_F(CliConfig, PipelineOfMoreStagesThanLayers) {
+  expect_refused(train({"--model.layers=2", "--mesh.pipe=3"}), {"[mesh.pipe]", "model.layers = 2", "up to 2 stages"});
 }
 
 TEST_F(CliConfig, UnknownPreset) {

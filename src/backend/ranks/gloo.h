@@ -17,7 +17,7 @@ struct GlooOptions {
 };
 
 /// The communicator 'world' of all ranks that have joined the store, which must outlive it and what is split from it.
-/// All ranks call it. UserError where the program was built without Gloo.
+/// All ranks call it. From then on the process ignores SIGPIPE. UserError where the program was built without Gloo.
 std::unique_ptr<Communicator> make_gloo_world(StoreClient& store, const GlooOptions& options);
 
 }  // namespace tokamak

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <mutex>
 #include <thread>
 
@@ -192,6 +193,7 @@ class GlooCommunicator : public HostCommunicator {
 bool gloo_is_built() { return true; }
 
 std::unique_ptr<Communicator> make_gloo_world(StoreClient& store, const GlooOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to sockets of ranks that may be gone
   Membership membership{.axis = "world", .ranks = {}, .rank = store.rank()};
   for (int rank = 0; rank < store.world(); ++rank) membership.ranks.push_back(rank);
   gloo::transport::tcp::attr attributes;
