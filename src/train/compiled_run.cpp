@@ -4,7 +4,7 @@
 #include "train/step_compiler.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 
 namespace tokamak {
 
@@ -39,9 +39,9 @@ CompiledRun compile_run(const RunConfig& config, const Platform& platform) {
 std::vector<CompiledStep> compile_loss(const RunConfig& config, const Platform& platform,
                                        const std::vector<int64_t>& first_block) {
   if (config.mesh.pipe > 1) return compile_pipeline_loss(config, platform, first_block);
-  CompiledStep step{.config = config, .schedule = {{0, 0}}};
-  step.programs.push_back(compile_evaluation(config, platform));
-  return {step};
+  std::vector<CompiledStep> steps = {{.config = config, .schedule = {{0, 0}}}};
+  steps[0].programs.push_back(compile_evaluation(config, platform));
+  return steps;
 }
 
 std::vector<StoredTensor> kept_tensors(const CompiledRun& run) {

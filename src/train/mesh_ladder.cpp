@@ -102,6 +102,7 @@ MeshRung mesh_rung(const MeshConfig& asked) {
   MeshRung rung{.name = to_string(step_mesh(asked)), .mesh = asked};
   rung.mesh.data = step_mesh(asked).size(kDataAxis);
   if (asked.pipe > 1) rung.name += ", " + asked.schedule;
+  if (asked.interleave > 2) rung.name += fmt::format(" {}", asked.interleave);
   if (asked.zero > 0) rung.name += fmt::format(", ZeRO {}", asked.zero);
   return rung;
 }
@@ -140,7 +141,9 @@ RunConfig for_one_rank(RunConfig config, int64_t ranks) {
   if (batch % ranks != 0)
     user_error("[train.batch] expected a multiple of the {} ranks, got {}; the nearest above is {}", ranks, batch,
                (batch / ranks + 1) * ranks);
-  if (total % ranks != 0) user_error("[train.total_batch] expected a multiple of the {} ranks, got {}", ranks, total);
+  if (total % ranks != 0)
+    user_error("[train.total_batch] expected a multiple of the {} ranks, got {}; the nearest above is {}", ranks, total,
+               (total / ranks + 1) * ranks);
   batch /= ranks;
   total /= ranks;
   config.mesh = {.data = 1, .slots = 1};

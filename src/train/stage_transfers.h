@@ -4,6 +4,9 @@
 #include "exec/program.h"
 #include "train/compiled_step.h"
 
+#include <map>
+#include <set>
+
 namespace tokamak {
 
 /// The transfers of one rank, in the order of its schedule, on a stream of their own: kernels go on meanwhile, and only

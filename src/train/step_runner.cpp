@@ -1,5 +1,7 @@
 #include "train/step_runner.h"
 
+#include <algorithm>
+
 namespace tokamak {
 namespace {
 

@@ -65,6 +65,7 @@ TEST(MeshRungs, ThereIsNoHybridOfAPrimeNumber) { EXPECT_EQ(mesh_rungs({.data = 3
 
 TEST(MeshRungs, WhatWasAskedForIsOne) {
   EXPECT_EQ(mesh_rungs({.context = 2, .tensor = 2, .bucket_mib = 7}).back().name, "context 2 x tensor 2");
+  EXPECT_EQ(mesh_rungs({.pipe = 4, .schedule = "interleaved", .interleave = 3}).back().name, "pipe 4, interleaved 3");
   for (const MeshRung& rung : mesh_rungs({.context = 2, .tensor = 2, .bucket_mib = 7}))
     EXPECT_EQ(rung.mesh.bucket_mib, 7) << rung.name;
 }

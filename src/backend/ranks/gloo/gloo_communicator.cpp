@@ -85,7 +85,8 @@ class GlooCommunicator : public HostCommunicator {
   void connect() {
     PrefixedStore addresses(store_, key_ + "/");
     auto context = std::make_shared<gloo::rendezvous::Context>(rank(), size());
-    context->setTimeout(milliseconds(int64_t(seconds_ * 1000)));
+    // Nothing ends this wait for a rank that was there a moment ago: its address is in the store.
+    context->setTimeout(std::min(timeout(), milliseconds(20'000)));
     try {
       context->connectFullMesh(addresses, device_);
     } catch (const gloo::Exception& error) {
@@ -93,6 +94,8 @@ class GlooCommunicator : public HostCommunicator {
     }
     context_ = std::move(context);
   }
+
+  milliseconds timeout() const { return milliseconds(int64_t(seconds_ * 1000)); }
 
   // Ranks that meet compare their calls.
   void meet(std::span<const Outgoing> out, std::span<const Incoming> in) {
@@ -135,10 +138,10 @@ class GlooCommunicator : public HostCommunicator {
     }
     for (const Buffer& buffer : received)
       wait(*buffer, &gloo::transport::UnboundBuffer::abortWaitRecv,
-           [&] { return buffer->waitRecv(nullptr, gloo::transport::kUnsetTimeout); });
+           [&] { return buffer->waitRecv(nullptr, timeout()); });
     for (const Buffer& buffer : sent)
       wait(*buffer, &gloo::transport::UnboundBuffer::abortWaitSend,
-           [&] { return buffer->waitSend(nullptr, gloo::transport::kUnsetTimeout); });
+           [&] { return buffer->waitSend(nullptr, timeout()); });
   }
 
   // A failure of the run, of which another thread learns, ends the wait.
