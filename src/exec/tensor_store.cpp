@@ -39,30 +39,37 @@ void TensorStore::make(const Graph& graph) {
 }
 
 void TensorStore::make(const std::vector<StoredTensor>& tensors) {
-  int64_t here = ranks_ ? ranks_->coordinate(kPipeAxis) : 0;
-  std::vector<std::string> made;
+  std::map<std::string, Tensor> made;
+  std::vector<std::string> names;
   int64_t total = 0;
   for (const StoredTensor& asked : tensors) {
-    const auto& [name, type, layout, slots, stages] = asked;
-    Tensor tensor{type, layout, nullptr, total, slots, stages.empty() ? 0 : stages[0]};
-    if (!tensors_.emplace(name, tensor).second) {
+    if (contains(asked.name)) {
       require_alike(asked);
       continue;
     }
-    names_.push_back(name);
-    if (!stages.empty() && std::find(stages.begin(), stages.end(), here) == stages.end()) continue;
-    made.push_back(name);
-    total += slots * slot_bytes(type);
+    Tensor tensor{asked.type, asked.layout, nullptr, total, asked.slots, asked.stages.empty() ? 0 : asked.stages[0]};
+    TOKAMAK_CHECK(made.emplace(asked.name, tensor).second, "two tensors are called '{}'", asked.name);
+    names.push_back(asked.name);
+    if (has(asked)) total += asked.slots * slot_bytes(asked.type);
   }
   if (made.empty()) return;
   std::shared_ptr<Memory> memory = backend_.allocate(total);
-  for (const std::string& name : made) tensors_.at(name).memory = memory;
+  for (const StoredTensor& asked : tensors)
+    if (auto at = made.find(asked.name); at != made.end() && has(asked)) at->second.memory = memory;
+  names_.insert(names_.end(), names.begin(), names.end());
+  tensors_.merge(made);
+}
+
+bool TensorStore::has(const StoredTensor& asked) const {
+  int64_t here = ranks_ ? ranks_->coordinate(kPipeAxis) : 0;
+  return asked.stages.empty() || std::find(asked.stages.begin(), asked.stages.end(), here) != asked.stages.end();
 }
 
 void TensorStore::require_alike(const StoredTensor& asked) const {
   const Tensor& known = find(asked.name);
-  TOKAMAK_CHECK(known.type == asked.type && known.layout == asked.layout, "tensor '{}' is {} and was asked for as {}",
-                asked.name, to_string(known.type), to_string(asked.type));
+  TOKAMAK_CHECK(known.type == asked.type && known.layout == asked.layout && known.slots >= asked.slots,
+                "tensor '{}' is {} with {} slots and was asked for as {} with {}", asked.name, to_string(known.type),
+                known.slots, to_string(asked.type), asked.slots);
 }
 
 void TensorStore::share(const TensorStore& other, const std::string& name) {

@@ -28,7 +28,8 @@ class TensorStore {
   explicit TensorStore(Backend& backend, const MeshRanks* ranks = nullptr) : backend_(backend), ranks_(ranks) {}
 
   /// Makes those of the graph that do not exist yet, zeroed, in one piece of memory: a GPU gives each piece two MiB or
-  /// a multiple of that. Throws InternalError when one exists with another type or layout.
+  /// a multiple of that. Throws InternalError when one exists with another type or layout, or fewer slots, and when two
+  /// have one name.
   void make(const Graph& graph);
   /// The same of a list. Tensors of other stages have no memory here, but are known as others are, and read_whole
   /// gives them.
@@ -72,6 +73,7 @@ class TensorStore {
     void* data(int64_t slot = 0) const;
   };
   const Tensor& find(const std::string& name) const;
+  bool has(const StoredTensor& asked) const;
   void require_alike(const StoredTensor& asked) const;
   std::vector<PartRun> share_of(const Tensor& tensor, const std::vector<int64_t>& coordinates) const;
   std::vector<std::vector<PartRun>> shares(const Tensor& tensor) const;

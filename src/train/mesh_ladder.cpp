@@ -77,7 +77,8 @@ class MeshLadder {
     if (result.run.ran()) result.exposed_ms = measure_exposed(prepared, ranks, result.run.ms);
   }
 
-  // All ranks take the steps, as where they share a machine they also share its cores and memory.
+  // All ranks take the steps, as where they share a machine they also share its cores and memory. Only the one that
+  // leads has the kernels that were chosen: what it measures is its own step.
   std::optional<double> measure_exposed(const PreparedTrial& prepared, const MeshRanks& ranks, double ms) {
     meet(&ranks);
     std::unique_ptr<Communicator> world = make_silent(ranks.world());

@@ -1,6 +1,8 @@
 #include "train/step_runner.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 namespace tokamak {
 namespace {
@@ -8,9 +10,10 @@ namespace {
 // States of several slots are made before a program asks for one.
 void make_slots(const CompiledStep& step, TensorStore& store) {
   std::vector<StoredTensor> tensors;
+  std::set<std::string_view> known;  // several programs have one
   for (const CompiledGraph& program : step.programs)
     for (const Argument& argument : program.plan.graph.arguments())
-      if (auto slots = step.slots.find(argument.name); slots != step.slots.end())
+      if (auto slots = step.slots.find(argument.name); slots != step.slots.end() && known.insert(argument.name).second)
         tensors.push_back({argument.name, program.plan.graph.type(argument.value), argument.layout, slots->second});
   store.make(tensors);
 }

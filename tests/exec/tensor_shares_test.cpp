@@ -106,6 +106,16 @@ TEST(TensorShares, HaveSlotsOfTheirOwn) {
   std::set<void*> places = {store.data("act", 0), store.data("act", 1), store.data("w")};
   EXPECT_EQ(places.size(), 3u);
   EXPECT_ANY_THROW(store.data("act", 2));
+  store.make({{"act", {DType::kF32, {3}}, {Role::kActivation, "", {3}}}});  // who needs one has one
+  EXPECT_ANY_THROW(store.make({{"act", {DType::kF32, {3}}, {Role::kActivation, "", {3}}, 3}}));
+}
+
+TEST(TensorShares, HaveOneNameEach) {
+  auto backend = cpu::make_backend();
+  TensorStore store(*backend);
+  StoredTensor w{"w", {DType::kF32, {3}}, {}};
+  EXPECT_ANY_THROW(store.make({w, w}));
+  EXPECT_FALSE(store.contains("w"));
 }
 
 // More than is sent at a time.

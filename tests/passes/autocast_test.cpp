@@ -224,8 +224,10 @@ TEST(Autocast, AddsInOrderInFullPrecision) {
     }})",
                                     ordered));
     EXPECT_TRUE(autocast(graph, {}));
-    for (const Node& node : graph.nodes())
-      if (node.op->name == "all_reduce") EXPECT_EQ(graph.dtype(node.outputs[0]), ordered ? DType::kF32 : DType::kBF16);
+    for (const Node& node : graph.nodes()) {
+      if (node.op->name != "all_reduce") continue;
+      EXPECT_EQ(graph.dtype(node.outputs[0]), ordered ? DType::kF32 : DType::kBF16);
+    }
   }
 }
 
