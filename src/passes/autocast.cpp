@@ -9,6 +9,7 @@
 #include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
+#include "passes/eliminate_dead.h"
 
 #include <algorithm>
 #include <map>
@@ -181,6 +182,7 @@ bool autocast(Graph& graph, const PassContext& context) {
   };
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), wants_cast)) return false;
   graph = Caster(graph, context.options).run();
+  eliminate_dead(graph, context);  // views of what is now cast before it is viewed
   return true;
 }
 

@@ -97,18 +97,22 @@ std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& me
   return cuts;
 }
 
-std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& mesh) {
+std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& mesh, bool own_inputs) {
   std::map<ValueId, std::vector<Cut>> cuts;
   int64_t size = mesh.size(kTensorAxis);
   if (size == 1) return cuts;
+  int64_t parts_of_batch = own_inputs ? 1 : mesh.size(kDataAxis);
   for (const Node& node : graph.nodes())
     for (ValueId input : node.inputs) {
       const Argument* argument = graph.argument_of(input);
       if (!argument || node.phase != Phase::kForward) continue;
       Role role = argument->layout.role;
-      auto dims = int64_t(graph.shape(node.outputs[0]).size());
-      if ((role == Role::kRow || role == Role::kEmbedding) && dims >= 3)
-        cuts[node.outputs[0]] = {{kTensorAxis, size, dims - 2, parts_of_time(mesh)}};
+      const Shape& shape = graph.shape(node.outputs[0]);
+      if ((role != Role::kRow && role != Role::kEmbedding) || shape.size() < 3) continue;
+      auto time = int64_t(shape.size()) - 2;
+      bool by_batch = shape[size_t(time) - 1] % (parts_of_batch * size) == 0;
+      cuts[node.outputs[0]] = {by_batch ? Cut{kTensorAxis, size, time - 1, parts_of_batch}
+                                        : Cut{kTensorAxis, size, time, parts_of_time(mesh)}};
     }
   return cuts;
 }

@@ -16,9 +16,10 @@ namespace tokamak {
 std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero, int64_t slots = 1,
                                               bool own_inputs = false);
 
-/// What the blocks of a model add up (B, T, C), each as what is still to be summed over tensor: along T over that axis
-/// as well, so that between the blocks no rank has all of it.
-std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& mesh);
+/// What the blocks of a model add up (B, T, C), each as what is still to be summed over tensor: cut over that axis as
+/// well, so that between the blocks no rank has all of it. Along B, whose parts lie side by side in memory; along T
+/// where the axis, with data, does not divide B.
+std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& mesh, bool own_inputs = false);
 
 /// Whether parameters that the axis cuts are meant to stay so. Those that the others cut are gathered where they are
 /// used.

@@ -332,7 +332,7 @@ Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts
 
 bool shard(Graph& graph, const PassContext& context) {
   ArgumentCuts cuts = seed_cuts(graph, context.mesh, context.zero, context.slots, context.own_inputs);
-  SumCuts sums = context.sequence ? seed_stream(graph, context.mesh) : SumCuts{};
+  SumCuts sums = context.sequence ? seed_stream(graph, context.mesh, context.own_inputs) : SumCuts{};
   graph = shard_graph(graph, context.mesh, cuts, sums, context.slots > 1);
   merge_duplicates(graph, context);  // what says where parts are
   eliminate_dead(graph, context);    // wholes of which no rank needs more than a part

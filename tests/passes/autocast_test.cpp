@@ -169,6 +169,22 @@ TEST(Autocast, KeepsProbabilitiesLowBeforeDropout) {
   EXPECT_EQ(test::count_ops(graph, "cast"), 3) << print(graph);  // p, v and y
 }
 
+TEST(Autocast, LeavesNoViewThatNothingReads) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[2,2,4]
+    input w = %1 : f32[4,4]
+    %2 = all_gather(%0) {axis="tensor", dims=[0], size=2} : f32[4,2,4]
+    %3 = reshape(%2) {shape=[8,4]} : f32[8,4]
+    %4 = matmul(%3, %1) {trans_a=false, trans_b=false} : f32[8,4]
+    result y = %4
+  })");
+  ASSERT_TRUE(autocast(graph, {}));
+  for (const Node& node : graph.nodes())
+    if (node.op->name == "reshape") {
+      EXPECT_EQ(graph.dtype(node.outputs[0]), DType::kBF16) << print(graph, node);
+    }
+}
+
 TEST(Autocast, ResidualsStayInTheWidestType) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[2,4]

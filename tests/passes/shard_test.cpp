@@ -382,19 +382,37 @@ TEST(ShardedStep, SendsWhatTensorParallelismNeeds) {
 // The bytes of SendsWhatTensorParallelismNeeds, half of them each way. The gradient of the embedding, of less rows than
 // there are tokens, is summed instead of gathering the stream. Other gradients that each rank has of its own tokens are
 // small: positions, two of each norm, and the bias of two matrices a layer.
+// One rank's part of the stream, where there is one.
+Shape read_by_norms(const Graph& share) {
+  Shape shape;
+  for (const Node& node : share.nodes())
+    if (node.op->name.starts_with("layer_norm")) {
+      if (shape.empty()) shape = share.shape(node.inputs[0]);
+      EXPECT_EQ(share.shape(node.inputs[0]), shape) << print(share, node);
+    }
+  return shape;
+}
+
 TEST(ShardedStep, CutsTheStreamBetweenMatrices) {
   ModelConfig model = tiny();
-  Graph step = step_of(model, 64), share = sharded(step, mesh_of(1, 1, 2), 0, true);
+  Graph step = step_of(model, 63), share = sharded(step, mesh_of(1, 1, 2), 0, true);
   auto sent = link_bytes(share);
-  double width = 4.0 * double(model.width), stream = 64 * double(model.context) * width;
+  double width = 4.0 * double(model.width), stream = 63 * double(model.context) * width;
   EXPECT_EQ(sent["reduce_scatter"], stream / 2 * double(4 * model.layers + 2) + double(model.vocab) * width / 2);
   EXPECT_EQ(sent["all_gather"], stream / 2 * double(4 * model.layers + 1) + double(model.context) * width / 2);
   double a_number_a_row = stream / double(model.width), vectors = width * double(6 * model.layers + 2);
   EXPECT_NEAR(sent["all_reduce"], 3 * a_number_a_row + vectors, 100);
   EXPECT_LT(peak_live_bytes(share), peak_live_bytes(sharded(step, mesh_of(1, 1, 2), 0)));
+  EXPECT_EQ(read_by_norms(share), (Shape{63, model.context / 2, model.width})) << "by time";
+}
+
+TEST(ShardedStep, CutsTheStreamAlongTheBatchWhereItCan) {
+  ModelConfig model = tiny();
+  Graph share = sharded(step_of(model, 64), mesh_of(2, 1, 2), 0, true);
+  EXPECT_EQ(read_by_norms(share), (Shape{16, model.context, model.width}));
   for (const Node& node : share.nodes())
-    if (node.op->name.starts_with("layer_norm")) {
-      EXPECT_EQ(share.shape(node.inputs[0]), (Shape{64, model.context / 2, model.width})) << print(share, node);
+    if (node.op == &op::reduce_scatter && share.shape(node.outputs[0]).size() == 3) {
+      EXPECT_EQ(share.shape(node.outputs[0]), (Shape{16, model.context, model.width})) << print(share, node);
     }
 }
 
