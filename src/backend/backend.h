@@ -89,6 +89,8 @@ class Backend {
   virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;   // host to backend; `from` is free on return
   virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;  // backend to host; waits for what came before
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  /// The same on a queue of queue().
+  virtual void copy_on(Queue /*queue*/, void* to, const void* from, int64_t bytes) { copy(to, from, bytes); }
   /// A copy to the host of what stands there when the work before is done; does not wait.
   virtual std::unique_ptr<Readback> read_later(const void* from, int64_t bytes);
   /// Waits for all work of stream 0.

@@ -81,7 +81,7 @@ class MeshLadder {
   // leads has the kernels that were chosen: what it measures is its own step.
   std::optional<double> measure_exposed(const PreparedTrial& prepared, const MeshRanks& ranks, double ms) {
     meet(&ranks);
-    std::unique_ptr<Communicator> world = make_silent(ranks.world());
+    std::unique_ptr<Communicator> world = make_silent(ranks.world(), backend_);
     MeshRanks silent(ranks.mesh(), *world);
     RungResult result = measure_trial(prepared, backend_, options_.ladder, 0, &silent);
     meet(&ranks);

@@ -202,8 +202,10 @@ class CudaBackend : public Backend {
     TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToHost, context_.queue()));
     synchronize();
   }
-  void copy(void* to, const void* from, int64_t bytes) override {
-    if (to != from) TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice, context_.queue()));
+  void copy(void* to, const void* from, int64_t bytes) override { copy_on(context_.queue(), to, from, bytes); }
+  void copy_on(Queue queue, void* to, const void* from, int64_t bytes) override {
+    if (to == from) return;
+    TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(queue)));
   }
   std::unique_ptr<Readback> read_later(const void* from, int64_t bytes) override {
     return std::make_unique<PinnedReadback>(from, bytes, context_.queue(), read_slots_);
