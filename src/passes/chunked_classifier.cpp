@@ -3,6 +3,7 @@
 #include "base/divide.h"
 #include "graph/rewriter.h"
 #include "ops/classifier.h"
+#include "ops/collective.h"
 #include "ops/cross_entropy.h"
 #include "ops/matmul.h"
 
@@ -24,6 +25,7 @@ constexpr int64_t kRowsMultiple = 256;  // tiles of those matmuls
 struct Match {
   int logits, loss, dlogits, dx, dweight;
   std::vector<int> before;  // make the losses' gradient but stand after the loss
+  std::vector<int> again;   // gather the matrix once more, for this alone
 };
 
 class Finder {
@@ -33,13 +35,14 @@ class Finder {
   std::optional<Match> match(int n) const {
     const Node& grad = node(n);
     if (grad.op != &op::cross_entropy_grad) return {};
-    Match m{graph_.producer(grad.inputs[0]), graph_.producer(grad.inputs[2]), n, -1, -1, {}};
+    Match m{graph_.producer(grad.inputs[0]), graph_.producer(grad.inputs[2]), n, -1, -1, {}, {}};
     if (m.logits < 0 || m.loss < 0 || !is_product(node(m.logits), false, true)) return {};
     const Node &logits = node(m.logits), &loss = node(m.loss);
     bool same_rows = loss.op == &op::cross_entropy && loss.inputs[0] == grad.inputs[0] &&
                      loss.inputs[1] == grad.inputs[1] && loss.outputs[1] == grad.inputs[2] && loss.attrs == grad.attrs;
     if (!same_rows || !is_read_by(logits.outputs[0], {m.loss, n}) || !is_read_by(loss.outputs[1], {n})) return {};
     if (!find_gradients(logits, m) || !find_before(grad.inputs[3], m)) return {};
+    if (node(m.dx).inputs[1] != logits.inputs[1]) find_again(m);
     return m;
   }
 
@@ -62,10 +65,31 @@ class Finder {
     for (int user : users_[size_t(dlogits)]) {
       const Node& product = node(user);
       if (product.inputs[0] != dlogits) continue;
-      if (is_product(product, false, false) && product.inputs[1] == logits.inputs[1]) m.dx = user;
+      if (is_product(product, false, false) && is_same_matrix(product.inputs[1], logits.inputs[1])) m.dx = user;
       if (is_product(product, true, false) && product.inputs[1] == logits.inputs[0]) m.dweight = user;
     }
     return m.dx >= 0 && m.dweight >= 0;
+  }
+
+  // A parameter that ZeRO cuts is gathered once for each pass; here one of them serves both.
+  bool is_same_matrix(ValueId a, ValueId b) const {
+    if (a == b) return true;
+    int maker_a = graph_.producer(a), maker_b = graph_.producer(b);
+    if (maker_a < 0 || maker_b < 0) return false;
+    const Node &by_a = node(maker_a), &by_b = node(maker_b);
+    return by_a.op == &op::all_gather && by_b.op == &op::all_gather && by_a.attrs == by_b.attrs &&
+           is_same_matrix(by_a.inputs[0], by_b.inputs[0]);
+  }
+
+  void find_again(Match& m) const {
+    ValueId matrix = node(m.dx).inputs[1];
+    for (int reader = m.dx, n = graph_.producer(matrix); n >= 0 && is_read_by(matrix, {reader});
+         n = graph_.producer(matrix)) {
+      if (node(n).op != &op::all_gather) break;
+      m.again.push_back(n);
+      reader = n;
+      matrix = node(n).inputs[0];
+    }
   }
 
   bool find_before(ValueId dloss, Match& m) const {
@@ -104,6 +128,7 @@ class ClassifierMaker {
     for (size_t n = 0; n < graph_.nodes().size(); ++n)
       if (std::optional<Match> match = finder.match(int(n))) {
         for (int gone : {match->logits, match->dlogits, match->dx, match->dweight}) done_[size_t(gone)] = true;
+        for (int gone : match->again) done_[size_t(gone)] = true;
         matches_.emplace(match->loss, std::move(*match));
       }
     return !matches_.empty();

@@ -9,7 +9,8 @@
 //   %8 = matmul(%g, %x) {trans_a=true}
 //
 // Fires when nothing else reads logits, lse and their gradient, and %d (the gradient of the losses) does not depend on
-// the losses: what makes it, constants and a loss scale that is a state, moves before the node. The gradient of W is
+// the losses: what makes it, constants and a loss scale that is a state, moves before the node. Where ZeRO has %W
+// gathered once for each pass, the first gathering serves both. The gradient of W is
 // f32 whatever the precision. Runs before autocast. After "Cut Your Losses in Large-Vocabulary Language Models"
 // (Wijmans et al., 2024), with the logits of a chunk in memory. Tests: tests/passes/chunked_classifier_test.cpp
 #pragma once

@@ -10,7 +10,9 @@ namespace {
 
 struct Family {
   std::vector<int> nodes;
-  double decay = 0;  // of those that decay
+  double decay = 0;      // of those that decay
+  bool is_read = false;  // by more than updates: each parameter is gathered from its parts
+  int64_t bytes = 0;     // of what reads them
 };
 
 bool same_family(const Node& a, const Node& b) {
@@ -21,48 +23,78 @@ bool same_family(const Node& a, const Node& b) {
 
 class OptimizerFuser {
  public:
-  explicit OptimizerFuser(const Graph& graph) : graph_(graph), family_of_(graph.nodes().size(), -1) {
-    std::vector<std::vector<int>> users = find_users(graph);
+  OptimizerFuser(const Graph& graph, int64_t most_read)
+      : graph_(graph), most_read_(most_read), users_(find_users(graph)), family_of_(graph.nodes().size(), -1) {
     for (size_t n = 0; n < graph.nodes().size(); ++n)
-      if (const Node& node = graph.nodes()[n]; node.op == &op::adamw && ends_here(node, users)) join(int(n));
+      if (graph.nodes()[n].op == &op::adamw) join(int(n));
   }
 
   bool any() const {
     return std::any_of(families_.begin(), families_.end(), [](const Family& f) { return f.nodes.size() > 1; });
   }
 
-  Graph rewrite() const {
+  Graph rewrite() {
     Rewriter rewriter(graph_);
+    is_made_.assign(size_t(graph_.num_values()), true);
+    for (const Node& node : graph_.nodes()) mark(node, false);
+    std::vector<const Node*> waiting;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
       const Family* family = family_of_[n] < 0 ? nullptr : &families_[size_t(family_of_[n])];
-      if (!family || family->nodes.size() < 2)
-        rewriter.copy(graph_.nodes()[n]);
-      else if (family->nodes.back() == int(n))
+      if (family && family->nodes.size() > 1) {
+        if (family->nodes.back() != int(n)) continue;
         emit(rewriter, *family);
+        std::erase_if(waiting, [&](const Node* reader) { return copy(rewriter, *reader); });
+      } else if (!copy(rewriter, node)) {
+        waiting.push_back(&node);
+      }
     }
     return rewriter.finish();
   }
 
  private:
-  // Moving the node down is safe when nothing but updates and results reads it.
-  static bool ends_here(const Node& node, const std::vector<std::vector<int>>& users) {
-    return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return users[size_t(v)].empty(); });
+  void mark(const Node& node, bool made) {
+    for (ValueId output : node.outputs) is_made_[size_t(output)] = made;
   }
 
+  // Whether it could be: what it reads of a family is there with the family's last node.
+  bool copy(Rewriter& rewriter, const Node& node) {
+    if (!std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_made_[size_t(v)]; }))
+      return false;
+    rewriter.copy(node);
+    mark(node, true);
+    return true;
+  }
+
+  int64_t bytes_read(const Node& node) const {
+    int64_t bytes = 0;
+    for (ValueId output : node.outputs)
+      for (int user : users_[size_t(output)])
+        for (ValueId read : graph_.nodes()[size_t(user)].outputs) bytes += num_bytes(graph_.type(read));
+    return bytes;
+  }
+
+  // What is read late joins the family that was begun last while there is room.
   void join(int n) {
     const Node& node = graph_.nodes()[size_t(n)];
     double decay = node.attrs.get_double("decay");
+    int64_t bytes = bytes_read(node);
     auto fits = [&](const Family& f) {
-      return same_family(graph_.nodes()[size_t(f.nodes[0])], node) && (decay == 0 || f.decay == 0 || f.decay == decay);
+      return same_family(graph_.nodes()[size_t(f.nodes[0])], node) &&
+             (decay == 0 || f.decay == 0 || f.decay == decay) && f.is_read == (bytes > 0) &&
+             f.bytes + bytes <= most_read_;
     };
-    auto family = std::find_if(families_.begin(), families_.end(), fits);
-    if (family == families_.end()) family = families_.insert(families_.end(), Family{});
-    family->nodes.push_back(n);
-    if (decay != 0) family->decay = decay;
-    family_of_[size_t(n)] = int(family - families_.begin());
+    auto family = std::find_if(families_.rbegin(), families_.rend(), fits);
+    size_t index = family == families_.rend() ? families_.size() : size_t(families_.rend() - family) - 1;
+    if (index == families_.size()) families_.push_back({{}, 0, bytes > 0, 0});
+    Family& joined = families_[index];
+    joined.nodes.push_back(n);
+    joined.bytes += bytes;
+    if (decay != 0) joined.decay = decay;
+    family_of_[size_t(n)] = int(index);
   }
 
-  void emit(Rewriter& rewriter, const Family& family) const {
+  void emit(Rewriter& rewriter, const Family& family) {
     const Node& first = graph_.nodes()[size_t(family.nodes[0])];
     std::vector<ValueId> inputs(first.inputs.begin() + 4, first.inputs.end()), outputs;
     std::vector<int64_t> decayed;
@@ -71,6 +103,7 @@ class OptimizerFuser {
       inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + 4);
       outputs.insert(outputs.end(), node.outputs.begin(), node.outputs.end());
       decayed.push_back(node.attrs.get_double("decay") != 0);
+      mark(node, true);
     }
     Attrs attrs{{"beta1", first.attrs.get_double("beta1")},
                 {"beta2", first.attrs.get_double("beta2")},
@@ -81,14 +114,18 @@ class OptimizerFuser {
   }
 
   const Graph& graph_;
+  int64_t most_read_;
+  std::vector<std::vector<int>> users_;
   std::vector<Family> families_;
   std::vector<int> family_of_;  // by node; -1: not an update
+  std::vector<bool> is_made_;   // by value, in the new graph
 };
 
 }  // namespace
 
-bool fused_optimizer(Graph& graph, const PassContext&) {
-  OptimizerFuser fuser(graph);
+bool fused_optimizer(Graph& graph, const PassContext& context) {
+  constexpr int64_t kMib = int64_t(1) << 20;
+  OptimizerFuser fuser(graph, context.bucket_mib * kMib);
   if (!fuser.any()) return false;
   graph = fuser.rewrite();
   return true;

@@ -1,6 +1,7 @@
 #include "passes/merge_casts.h"
 
 #include "graph/rewriter.h"
+#include "ops/collective.h"
 #include "ops/movement.h"
 #include "ops/multi_cast.h"
 #include "ops/pointwise.h"
@@ -24,10 +25,10 @@ bool has_backward(const Graph& graph) {
 
 class CastMerger {
  public:
-  explicit CastMerger(const Graph& graph) : graph_(graph), rewriter_(graph) {
+  explicit CastMerger(const Graph& graph) : graph_(graph), users_(find_users(graph)), rewriter_(graph) {
     for (const Node& node : graph.nodes())
       if (ValueId parameter = cast_parameter(node); parameter != kNoValue) {
-        std::vector<ValueId>& all = parameters_[graph.dtype(node.outputs[0])];
+        std::vector<ValueId>& all = parameters_[family_of(node)];
         if (std::find(all.begin(), all.end(), parameter) == all.end()) all.push_back(parameter);
       }
     std::erase_if(parameters_, [](const auto& family) { return family.second.size() < 2; });
@@ -38,7 +39,7 @@ class CastMerger {
   Graph rewrite() {
     for (const Node& node : graph_.nodes()) {
       ValueId parameter = cast_parameter(node);
-      if (parameter != kNoValue && parameters_.count(graph_.dtype(node.outputs[0])))
+      if (parameter != kNoValue && parameters_.count(family_of(node)))
         rewriter_.replace(node.outputs[0], merged(node, parameter));
       else
         rewriter_.copy(node);
@@ -47,9 +48,19 @@ class CastMerger {
   }
 
  private:
+  // Casts that become one: to this type, for this all_gather alone (-1: for the whole step).
+  using Family = std::pair<DType, int>;
+
+  Family family_of(const Node& node) const {
+    const std::vector<int>& users = users_[size_t(node.outputs[0])];
+    bool is_gathered = users.size() == 1 && graph_.nodes()[size_t(users[0])].op == &op::all_gather;
+    return {graph_.dtype(node.outputs[0]), is_gathered ? users[0] : -1};
+  }
+
   // The parameter that the node casts to a low type, or kNoValue.
   ValueId cast_parameter(const Node& node) const {
-    if (node.op != &op::cast || node.phase == Phase::kBackward || node.recompute) return kNoValue;
+    if (node.op != &op::cast) return kNoValue;
+    if (family_of(node).second < 0 && (node.phase == Phase::kBackward || node.recompute)) return kNoValue;
     DType to = graph_.dtype(node.outputs[0]);
     if (to != DType::kBF16 && to != DType::kF16) return kNoValue;
     ValueId source = behind_views(graph_, node.inputs[0]);
@@ -58,21 +69,22 @@ class CastMerger {
                                                                                                       : kNoValue;
   }
 
-  // The parameter's copy in the shape that the cast had; the first that is asked for makes all of its type.
+  // The parameter's copy in the shape that the cast had; the first that is asked for makes all of its family.
   ValueId merged(const Node& node, ValueId parameter) {
     const ValueType& type = graph_.type(node.outputs[0]);
     GraphBuilder& g = rewriter_.in_place_of(node);
-    const std::vector<ValueId>& all = parameters_.at(type.dtype);
-    std::vector<ValueId>& copies = copies_[type.dtype];
+    const std::vector<ValueId>& all = parameters_.at(family_of(node));
+    std::vector<ValueId>& copies = copies_[family_of(node)];
     if (copies.empty()) copies = multi_cast(g, rewriter_.map(all), type.dtype);
     size_t index = size_t(std::find(all.begin(), all.end(), parameter) - all.begin());
     return reshape(g, copies[index], type.shape);
   }
 
   const Graph& graph_;
+  std::vector<std::vector<int>> users_;
   Rewriter rewriter_;
-  std::map<DType, std::vector<ValueId>> parameters_;  // by the type they are cast to, in order, each once
-  std::map<DType, std::vector<ValueId>> copies_;      // what became of them, in the new graph
+  std::map<Family, std::vector<ValueId>> parameters_;  // in order, each once
+  std::map<Family, std::vector<ValueId>> copies_;      // what became of them, in the new graph
 };
 
 }  // namespace

@@ -58,6 +58,51 @@ TEST(ChunkedClassifier, TakesTheGradientOfTheLossesBeforeTheLoss) {
   test::expect_same_meaning(before, after, 1e-12);
 }
 
+// ZeRO gathers the matrix for each pass; the part that a rank has is w.
+std::string gathering_text(const std::string& again) {
+  return R"(graph g {
+    input x = %0 : f32[6,3]
+    param w = %1 {cuts="data:2@0", global=[6,3]} : f32[3,3]
+    input targets = %2 : i32[6]
+    %3 = all_gather(%1) {axis="data", dims=[0], size=2} : f32[6,3]
+    %4 = matmul(%0, %3) {trans_a=false, trans_b=true} : f32[6,6]
+    %5, %6 = cross_entropy(%4, %2) {classes=4} : f32[6], f32[6]
+    %7 = constant() {dtype="f32", shape=[6], value=0.25} #backward : f32[6]
+    %8 = cross_entropy_grad(%4, %2, %6, %7) {classes=4} #backward : f32[6,6]
+    %9 = all_gather()" +
+         again + R"() {axis="data", dims=[0], size=2} #backward : f32[6,3]
+    %10 = matmul(%8, %9) {trans_a=false, trans_b=false} #backward : f32[6,3]
+    %11 = matmul(%8, %0) {trans_a=true, trans_b=false} #backward : f32[6,3]
+    result loss = %5
+    result dx = %10
+    result dw = %11
+  })";
+}
+
+TEST(ChunkedClassifier, TakesAMatrixThatIsGatheredTwice) {
+  Graph graph = parse(gathering_text("%1"));
+  EXPECT_TRUE(chunked_classifier(graph, {}));
+  EXPECT_EQ(print(graph), test::canonical(R"(graph g {
+    input x = %0 : f32[6,3]
+    param w = %1 {cuts="data:2@0", global=[6,3]} : f32[3,3]
+    input targets = %2 : i32[6]
+    %3 = all_gather(%1) {axis="data", dims=[0], size=2} : f32[6,3]
+    %4 = constant() {dtype="f32", shape=[6], value=0.25} #backward : f32[6]
+    %5, %6, %7, %8 = classifier(%0, %3, %2, %4) {chunk=6, classes=4} #backward : f32[6], f32[6,3], f32[6,3], f32[6,6]
+    result loss = %5
+    result dx = %6
+    result dw = %7
+  })"));
+}
+
+TEST(ChunkedClassifier, LeavesASecondGatheringThatIsReadElsewhere) {
+  std::string text = gathering_text("%1");
+  text.insert(text.find("result loss"), "%12 = exp(%9) #backward : f32[6,3]\n    result e = %12\n    ");
+  Graph graph = parse(text);
+  EXPECT_TRUE(chunked_classifier(graph, {}));
+  EXPECT_EQ(test::count_ops(graph, "all_gather"), 2) << print(graph);
+}
+
 TEST(ChunkedClassifier, LeavesWhatIsReadElsewhere) {
   for (const char* value : {"%4", "%6", "%10"}) {
     Graph graph = parse(step_text(fmt::format("    result other = {}", value)));

@@ -3,6 +3,8 @@
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
+#include <fmt/core.h>
+
 namespace tokamak {
 namespace {
 
@@ -52,6 +54,49 @@ TEST(FusedOptimizer, LeavesOtherRatesAndDecaysApart) {
     EXPECT_FALSE(fused_optimizer(graph, {}));
     EXPECT_EQ(test::count_ops(graph, "adamw"), 2);
   }
+}
+
+// Of four tensors; what comes of each is gathered from two ranks.
+std::string gathering_text() {
+  std::string arguments, nodes, updates;
+  for (int i = 0; i < 4; ++i) {
+    arguments += fmt::format(
+        "param p{0} = %{1} : f32[256,1024]\nstate m{0} = %{2} : f32[256,1024]\n"
+        "state v{0}_positive = %{3} : f32[256,1024]\ninput g{0} = %{4} : f32[256,1024]\n",
+        i, 4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3);
+    nodes += fmt::format(
+        "%{4}, %{5}, %{6} = adamw(%{0}, %{3}, %{1}, %{2}, %16, %17, %18) {{beta1=0.9, beta2=0.95, "
+        "decay=0.1, eps=1e-08}} : f32[256,1024], f32[256,1024], f32[256,1024]\n"
+        "%{7} = all_gather(%{4}) {{axis=\"data\", dims=[0], size=2}} : f32[512,1024]\n"
+        "result r{8} = %{7}\n",
+        4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3, 19 + 4 * i, 20 + 4 * i, 21 + 4 * i, 22 + 4 * i, i);
+    updates += fmt::format("update %{} = %{}\nupdate %{} = %{}\n", 4 * i + 1, 20 + 4 * i, 4 * i + 2, 21 + 4 * i);
+  }
+  return "graph g {\n" + arguments +
+         "input lr = %16 : f32[]\ninput scale = %17 : f32[]\ninput step_positive = %18 : f32[]\n" + nodes + updates +
+         "}";
+}
+
+// Two MiB are gathered of each.
+TEST(FusedOptimizer, WhatIsGatheredIsUpdatedBucketByBucket) {
+  for (auto [mib, kernels] : {std::pair<int64_t, int>{4, 2}, {6, 1}, {16, 1}}) {
+    Graph graph = parse(gathering_text());
+    PassContext context;
+    context.bucket_mib = mib;
+    EXPECT_TRUE(fused_optimizer(graph, context));
+    verify(graph);
+    EXPECT_EQ(test::count_ops(graph, "multi_adamw"), kernels) << mib;
+    EXPECT_EQ(test::count_ops(graph, "adamw"), mib == 6 ? 1 : 0) << mib;
+    std::vector<ValueId> gathered, results;
+    for (const Node& node : graph.nodes())
+      if (node.op->name == "all_gather") gathered.push_back(node.outputs[0]);
+    for (const Result& result : graph.results()) results.push_back(result.value);
+    EXPECT_EQ(gathered, results) << "in the order they had";
+    EXPECT_EQ(graph.nodes()[mib == 4 ? 3 : 0].op->name, "multi_adamw")
+        << "the second after what the first made is gathered";
+  }
+  Graph graph = parse(gathering_text());
+  EXPECT_FALSE(fused_optimizer(graph, {})) << "no buckets";
 }
 
 }  // namespace

@@ -52,6 +52,37 @@ TEST(MergeCasts, MakesOneOfTheCastsOfParameters) {
   test::expect_same_meaning(before, after);
 }
 
+TEST(MergeCasts, MakesOneForEachGatheringOfParts) {
+  std::string text = R"(graph g {
+    param p = %0 {cuts="data:2@0", global=[8,4]} : f32[4,4]
+    param q = %1 {cuts="data:2@0", global=[8,4]} : f32[4,4]
+    %2 = cast(%0) {to="bf16"} : bf16[4,4]
+    %3 = cast(%1) {to="bf16"} : bf16[4,4]
+    %4, %5 = all_gather(%2, %3) {axis="data", dims=[0,0], size=2} : bf16[8,4], bf16[8,4]
+    %6 = cast(%0) {to="bf16"} #backward : bf16[4,4]
+    %7 = cast(%1) {to="bf16"} #backward : bf16[4,4]
+    %8, %9 = all_gather(%6, %7) {axis="data", dims=[0,0], size=2} #backward : bf16[8,4], bf16[8,4]
+    result a = %4
+    result b = %5
+    result c = %8
+    result d = %9
+  })";
+  Graph graph = parse(text);
+  EXPECT_TRUE(merge_casts(graph, {}));
+  EXPECT_EQ(print(graph), canonical(R"(graph g {
+    param p = %0 {cuts="data:2@0", global=[8,4]} : f32[4,4]
+    param q = %1 {cuts="data:2@0", global=[8,4]} : f32[4,4]
+    %2, %3 = multi_cast(%0, %1) {to="bf16"} : bf16[4,4], bf16[4,4]
+    %4, %5 = all_gather(%2, %3) {axis="data", dims=[0,0], size=2} : bf16[8,4], bf16[8,4]
+    %6, %7 = multi_cast(%0, %1) {to="bf16"} #backward : bf16[4,4], bf16[4,4]
+    %8, %9 = all_gather(%6, %7) {axis="data", dims=[0,0], size=2} #backward : bf16[8,4], bf16[8,4]
+    result a = %4
+    result b = %5
+    result c = %8
+    result d = %9
+  })"));
+}
+
 // Of p there are two shapes but one copy; to f16 there is one cast, which stays; the parameters' updates come later.
 TEST(MergeCasts, LooksThroughViewsAndKeepsTypesApart) {
   Graph before = parse(R"(graph g {
