@@ -32,16 +32,3 @@ if(TOKAMAK_CUDA)
 else()
   message(STATUS "CUDA: not built")
 endif()
-
-# tokamak_embed(TARGET NAME FILES...): adds to the target a source file with the text of the files (names below src/).
-function(tokamak_embed target name)
-  set(output ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/ OUTPUT_VARIABLE paths)
-  add_custom_command(
-    OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DROOT=${PROJECT_SOURCE_DIR}/src "-DFILES=${ARGN}"
-            -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
-    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
-    VERBATIM)
-  target_sources(${target} PRIVATE ${output})
-endfunction()

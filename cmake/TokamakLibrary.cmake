@@ -8,6 +8,20 @@ function(tokamak_library name)
   target_link_libraries(tokamak_${name} PUBLIC ${ARGN} PRIVATE tokamak_flags tokamak_hardening)
 endfunction()
 
+# tokamak_embed(TARGET NAMESPACE FUNCTION FILES...): adds to the target the text of the files (names below src/), which
+# that function gives as a span of EmbeddedFile (base/embedded_file.h).
+function(tokamak_embed target namespace function)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/ OUTPUT_VARIABLE paths)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DROOT=${PROJECT_SOURCE_DIR}/src -DNAMESPACE=${namespace}
+            -DFUNCTION=${function} "-DFILES=${ARGN}" -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()
+
 # tokamak_test(NAME [SLOW] [THREADS] [FILTER PATTERN] [SHARDS COUNT] [DEPS...]): one test program per folder of tests/,
 # every test of it (that matches the pattern) known to CTest. With COUNT, for thousands of tests that take less time than
 # their program's start, CTest knows so many parts of it, NAME.0 and so on.

@@ -66,7 +66,7 @@ std::string compiler_build() {
 
 std::string header_texts() {
   std::string texts;
-  for (const EmbeddedSource& header : embedded_sources()) texts += header.text;
+  for (const EmbeddedFile& header : embedded_sources()) texts += header.text;
   return texts;
 }
 
@@ -99,14 +99,14 @@ CodeForm code_form(Architecture device, std::span<const int> known) {
 }
 
 std::string_view embedded_source(std::string_view name) {
-  for (const EmbeddedSource& source : embedded_sources())
+  for (const EmbeddedFile& source : embedded_sources())
     if (source.name == name) return source.text;
   internal_error(__FILE__, __LINE__, "an embedded source", std::string(name));
 }
 
 std::string compile_device_code(const std::string& source, Architecture architecture) {
   std::vector<const char*> names(std::begin(kEmptyHeaders), std::end(kEmptyHeaders)), texts(names.size(), "");
-  for (const EmbeddedSource& header : embedded_sources()) {
+  for (const EmbeddedFile& header : embedded_sources()) {
     names.push_back(header.name);
     texts.push_back(header.text);
   }
