@@ -16,8 +16,8 @@ struct Peak {
   std::string name;  // "989 TFLOP/s (H200 datasheet, bf16 dense)"
 };
 
-/// The peak of matmuls at a resolved precision: the vendor's number for the GPUs of the table, else the
-/// matmul rate of the target.
+/// The peak of matmuls at a resolved precision: the vendor's number for known GPUs (config/gpus.h), else the matmul
+/// rate of the target.
 Peak peak_of(const Target& target, Precision precision);
 
 }  // namespace tokamak

@@ -15,6 +15,8 @@ TEST(Utilization, PeaksOfTheDatasheetByNameAndPrecision) {
   EXPECT_EQ(peak_of({.name = "NVIDIA H100 80GB HBM3"}, Precision::kBf16).flops, 989e12);
   EXPECT_EQ(peak_of({.name = "NVIDIA H100 PCIe"}, Precision::kBf16).flops, 756e12);
   EXPECT_EQ(peak_of({.name = "NVIDIA A100-SXM4-80GB"}, Precision::kTf32).flops, 156e12);
+  EXPECT_EQ(peak_of({.name = "NVIDIA A100-PCIE-40GB"}, Precision::kBf16).name,
+            "312 TFLOP/s (A100 datasheet, bf16 dense)");
   EXPECT_EQ(peak_of({.name = "NVIDIA GeForce RTX 4090"}, Precision::kBf16).flops, 165e12);
   EXPECT_EQ(peak_of({.name = "NVIDIA B200"}, Precision::kFp32).flops, 75e12);
 }

@@ -8,6 +8,10 @@
 
 #include <filesystem>
 
+namespace tokamak {
+struct GpuConfig;
+}
+
 namespace tokamak::cuda {
 
 struct DeviceInfo {
@@ -48,7 +52,8 @@ std::unique_ptr<Backend> make_backend(int ordinal, const std::filesystem::path& 
 /// The device that the backend works on; its bandwidth is measured now (a few milliseconds).
 Platform measure_platform(Backend& backend, int ordinal);
 
-/// An H200: for planning and explaining without a GPU.
+/// A described GPU, or an H200: for planning and explaining without one.
+Platform nominal_platform(const GpuConfig& gpu);
 Platform nominal_platform();
 
 }  // namespace tokamak::cuda

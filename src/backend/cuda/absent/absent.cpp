@@ -22,6 +22,7 @@ std::filesystem::path default_cache() { return {}; }
 std::string generated_source(const Node&) { fail(); }
 std::unique_ptr<Backend> make_backend(int, const std::filesystem::path&) { fail(); }
 Platform measure_platform(Backend&, int) { fail(); }
+Platform nominal_platform(const GpuConfig&) { fail(); }
 Platform nominal_platform() { fail(); }
 bool nccl_is_built() { return false; }
 bool nccl_opens() { return false; }

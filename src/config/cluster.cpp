@@ -1,0 +1,104 @@
+#include "config/cluster.h"
+
+#include "base/embedded_file.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "config/assignment.h"
+#include "config/gpus.h"
+#include "config/suggest.h"
+#include "config/toml.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <span>
+
+namespace tokamak {
+
+std::span<const EmbeddedFile> embedded_clusters();
+
+void visit(FieldList& v, LinkConfig& c) {
+  v.section("bandwidth", c.bandwidth, "bytes/s that a GPU sends in a collective");
+  v.section("latency", c.latency, "seconds that a collective of few bytes takes");
+}
+
+void visit(FieldList& v, ClusterConfig& c) {
+  v("name", c.name, "what it is called");
+  v("summary", c.summary, "one line on what it is");
+  v("nodes", c.nodes, "nodes that there are; 0: as many as one wants", at_least(0));
+  v("gpus_per_node", c.gpus_per_node, "GPUs of a node", at_least(1));
+  v.section("gpu", c.gpu, "its GPUs");
+  v.section("within", c.within, "links between the GPUs of a node");
+  v.section("between", c.between, "links between nodes");
+  v.section("node_power", c.node_power, "watts of a node that trains, GPUs and all");
+  v.section("price", c.price, "dollars that a GPU costs an hour");
+}
+
+namespace {
+
+std::string name_of(const EmbeddedFile& file) { return std::filesystem::path(file.name).stem(); }
+
+void require_figure(const Figure& figure, std::string_view key, std::string_view name) {
+  if (figure.is_known()) return;
+  user_error("[{}: {}] expected a figure above 0, got none; write {} = {{value = ..., source = \"...\"}}", name, key,
+             key.substr(key.rfind('.') + 1));
+}
+
+void require_link(const LinkConfig& link, const std::string& key, std::string_view name) {
+  require_figure(link.bandwidth, key + ".bandwidth", name);
+  require_figure(link.latency, key + ".latency", name);
+}
+
+void check(const ClusterConfig& cluster, const std::vector<Field>& fields, std::string_view name) {
+  check_sources(fields, name);
+  const GpuConfig& gpu = cluster.gpu;
+  require_figure(gpu.half_flops, "gpu.half_flops", name);
+  require_figure(gpu.fp32_flops, "gpu.fp32_flops", name);
+  require_figure(gpu.memory_bytes, "gpu.memory_bytes", name);
+  require_figure(gpu.memory_bandwidth, "gpu.memory_bandwidth", name);
+  require_figure(gpu.multiprocessors, "gpu.multiprocessors", name);
+  require_figure(gpu.compute_capability, "gpu.compute_capability", name);
+  require_figure(gpu.l2_bytes, "gpu.l2_bytes", name);
+  require_figure(cluster.node_power, "node_power", name);
+  if (cluster.gpus_per_node > 1) require_link(cluster.within, "within", name);
+  if (cluster.nodes != 1) require_link(cluster.between, "between", name);
+}
+
+}  // namespace
+
+std::vector<std::string> cluster_names() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_clusters()) names.push_back(name_of(file));
+  return names;
+}
+
+ClusterConfig parse_cluster(std::string_view text, std::string_view name) {
+  ClusterConfig cluster;
+  FieldList list;
+  list.config(cluster);
+  std::vector<Field> fields = std::move(list).take();
+  assign(fields, parse_toml(fields, text, name));
+  check(cluster, fields, name);
+  return cluster;
+}
+
+ClusterConfig read_cluster(const std::string& name_or_file) {
+  for (const EmbeddedFile& file : embedded_clusters())
+    if (name_of(file) == name_or_file) return parse_cluster(file.text, file.name);
+  if (!name_or_file.ends_with(".toml"))
+    user_error("[cluster] expected {} or a TOML file, got '{}'{}", fmt::join(cluster_names(), ", "), name_or_file,
+               did_you_mean(name_or_file, cluster_names()));
+  return parse_cluster(read_file(name_or_file), name_or_file);
+}
+
+void require_gpus(const ClusterConfig& cluster, int64_t gpus) {
+  int64_t node = cluster.gpus_per_node, most = cluster.nodes * node;
+  if (gpus < 1 || (cluster.nodes > 0 && gpus > most))
+    user_error("[gpus] expected 1 to {} on {}, got {}", cluster.nodes > 0 ? std::to_string(most) : "any number",
+               cluster.name, gpus);
+  if (gpus > node && gpus % node != 0)
+    user_error("[gpus] expected whole nodes of {} GPUs on {}, got {} GPUs; {} would fit", node, cluster.name, gpus,
+               gpus / node * node);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,28 @@
+// Clusters by name or file. src/config/clusters/*.toml are part of the program, and an example for files of one's own.
+// Tests: tests/config/cluster_test.cpp.
+#pragma once
+
+#include "config/cluster_config.h"
+#include "config/field.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokamak {
+
+void visit(FieldList& v, ClusterConfig& c);
+
+/// Those that the program carries, sorted.
+std::vector<std::string> cluster_names();
+
+/// A name of these, or else a TOML file. Every figure has a source, and what a plan needs is known; else UserError.
+ClusterConfig read_cluster(const std::string& name_or_file);
+
+/// The same of a text; `name` is for messages.
+ClusterConfig parse_cluster(std::string_view text, std::string_view name);
+
+/// Throws UserError unless the cluster has so many GPUs in whole nodes, or in a part of one.
+void require_gpus(const ClusterConfig& cluster, int64_t gpus);
+
+}  // namespace tokamak

@@ -1,0 +1,66 @@
+#include "graph/gpu_target.h"
+
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+// Dense floating-point operations per clock of one multiprocessor, from NVIDIA's architecture white papers.
+struct ClockRates {
+  double f32, bf16;
+};
+ClockRates rates_of(int major, int minor) {
+  if (major == 8 && minor == 0) return {128, 2048};  // A100
+  if (major == 9) return {256, 4096};                // H100, H200
+  if (major == 10) return {256, 8192};               // B200
+  return {256, 512};                                 // workstations and consumers, fp32 accumulation
+}
+
+// Shares of those that large kernels reach.
+constexpr double kMatmulShare = 0.7;
+constexpr double kAttentionShare = 0.42;  // forward and backward together, cuDNN
+constexpr double kPointwiseShare = 0.25;  // a function of a few instructions
+constexpr double kSustainedShare = 0.95;  // of a matmul alone, in a step on an H200 at its power limit of 700 W
+constexpr double kCopyShare = 0.89;       // of the bandwidth in a datasheet, what a plain copy reaches on an H200
+constexpr double kGroupShare = 0.93;      // of that, what the kernels of groups reach
+
+}  // namespace
+
+GpuRates gpu_rates(const GpuConfig& gpu) {
+  GpuRates rates{.name = "NVIDIA " + gpu.name,
+                 .major = int(gpu.compute_capability.value),
+                 .minor = int(std::lround(gpu.compute_capability.value * 10)) % 10,
+                 .multiprocessors = int(gpu.multiprocessors.value),
+                 .copy_bandwidth = gpu.memory_bandwidth.value * kCopyShare,
+                 .l2_bytes = gpu.l2_bytes.value};
+  rates.clock = gpu.half_flops.value / (rates_of(rates.major, rates.minor).bf16 * rates.multiprocessors);
+  return rates;
+}
+
+Target gpu_target(const GpuRates& gpu) {
+  ClockRates rates = rates_of(gpu.major, gpu.minor);
+  double clocks = gpu.clock * gpu.multiprocessors;
+  Target target;
+  target.name = gpu.name;
+  target.units = gpu.multiprocessors;
+  target.f32_flops = rates.f32 * clocks * kMatmulShare;
+  target.bf16_flops = rates.bf16 * clocks * kMatmulShare;
+  target.tf32_flops = target.bf16_flops / 2;
+  target.attention_flops = rates.bf16 * clocks * kAttentionShare;
+  target.pointwise_flops = rates.f32 * clocks * kPointwiseShare;
+  target.memory_bandwidth = gpu.copy_bandwidth * kGroupShare;
+  target.cache_bytes = gpu.l2_bytes / 2;  // H100's L2 is two halves, each of which may hold the same line
+  target.launch_seconds = 2e-6;
+  // As NCCL's all-reduce was measured among four H200s over NVLink; PCIe is slower.
+  target.link_bandwidth = 349e9;
+  target.link_seconds = 30e-6;
+  target.sustained_share = kSustainedShare;
+  target.chunked_classifier = true;
+  target.matmul_accumulate = target.matmul_argument = true;
+  target.matmul_operand = target.matmul_operand_sums = target.matmul_prologue = true;
+  target.row_column_groups = true;
+  target.streams = 2;
+  return target;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,25 @@
+// The target that a GPU is: rates of its units from its compute capability and clock, and what large kernels reach of
+// them. Of a device that is there, or of a description. Tests: tests/graph/gpu_target_test.cpp.
+#pragma once
+
+#include "config/gpu_config.h"
+#include "graph/target.h"
+
+namespace tokamak {
+
+struct GpuRates {
+  std::string name;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  double clock = 0;           // Hz
+  double copy_bandwidth = 0;  // bytes/s that a plain copy reads and writes
+  double l2_bytes = 0;
+};
+
+/// Of a described GPU: the clock at which its units have the described rate of bf16, and a copy's usual share of the
+/// bandwidth.
+GpuRates gpu_rates(const GpuConfig& gpu);
+
+Target gpu_target(const GpuRates& gpu);
+
+}  // namespace tokamak

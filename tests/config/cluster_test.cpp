@@ -1,0 +1,78 @@
+#include "config/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/expect_error.h"
+
+namespace tokamak {
+namespace {
+
+constexpr const char* kMine = R"(
+name = "mine"
+gpus_per_node = 4
+nodes = 1
+node_power = {value = 3000, source = "the meter at the wall"}
+
+[gpu]
+model = "a100-80gb"
+memory_bytes = {value = 80e9, source = "a guess of mine"}
+
+[within]
+bandwidth = {value = 200e9, source = "nccl-tests"}
+latency = {value = 20e-6, source = "nccl-tests"}
+)";
+
+std::string without(std::string text, const std::string& line) {
+  size_t at = text.find(line);
+  EXPECT_NE(at, text.npos) << line;
+  return text.erase(at, text.find('\n', at) - at);
+}
+
+TEST(Cluster, ThoseThatTheProgramCarriesCanBeRead) {
+  std::vector<std::string> names = cluster_names();
+  for (const char* name : {"colab-a100", "dgx-a100", "dgx-h100", "h200", "leonardo", "rtx-4090"})
+    EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
+  for (const std::string& name : names) {
+    ClusterConfig cluster = read_cluster(name);
+    EXPECT_FALSE(cluster.summary.empty()) << name;
+    // A GPU is not said to take less than the whole machine does for it.
+    EXPECT_GE(cluster.node_power.value, cluster.gpu.power.value * double(cluster.gpus_per_node)) << name;
+  }
+}
+
+TEST(Cluster, FiguresBesideAModelReplaceItsOwn) {
+  ClusterConfig cluster = parse_cluster(kMine, "mine.toml");
+  EXPECT_EQ(cluster.gpus_per_node, 4);
+  EXPECT_EQ(cluster.gpu.name, "A100-SXM4-80GB");
+  EXPECT_EQ(cluster.gpu.half_flops.value, 312e12);
+  EXPECT_EQ(cluster.gpu.memory_bytes.value, 80e9);
+  EXPECT_EQ(cluster.gpu.memory_bytes.source, "a guess of mine");
+  EXPECT_FALSE(cluster.price.is_known());
+}
+
+TEST(Cluster, AFigureWithoutASourceIsRefused) {
+  std::string text = kMine;
+  text.replace(text.find(", source = \"the meter"), std::string(", source = \"the meter at the wall\"").size(), "");
+  expect_user_error([&] { parse_cluster(text, "mine.toml"); },
+                    {"[mine.toml: node_power] expected where the figure comes from", "source = "});
+}
+
+TEST(Cluster, WhatAPlanNeedsIsRequired) {
+  expect_user_error([&] { parse_cluster(without(kMine, "latency"), "mine.toml"); }, {"[mine.toml: within.latency]"});
+  expect_user_error([&] { parse_cluster(without(kMine, "nodes"), "mine.toml"); }, {"[mine.toml: between.bandwidth]"});
+  expect_user_error([&] { parse_cluster(without(kMine, "model"), "mine.toml"); }, {"[mine.toml: gpu.half_flops]"});
+  expect_user_error([&] { read_cluster("h20"); }, {"[cluster] expected", "did you mean 'h200'"});
+}
+
+TEST(Cluster, GpusComeInWholeNodesOrInAPartOfOne) {
+  ClusterConfig cluster = read_cluster("dgx-a100");
+  for (int64_t gpus : {1, 3, 8, 16, 3072}) require_gpus(cluster, gpus);
+  expect_user_error([&] { require_gpus(cluster, 12); }, {"[gpus] expected whole nodes of 8", "8 would fit"});
+  expect_user_error([&] { require_gpus(cluster, 3080); }, {"[gpus] expected 1 to 3072", "got 3080"});
+  expect_user_error([&] { require_gpus(cluster, 0); }, {"got 0"});
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,32 @@
+#include "graph/gpu_target.h"
+
+#include <gtest/gtest.h>
+
+#include "config/gpus.h"
+
+namespace tokamak {
+namespace {
+
+TEST(GpuTarget, ADescriptionGivesItsOwnRates) {
+  for (const char* model : {"a100-80gb", "h100", "h200", "rtx-4090"}) {
+    GpuConfig gpu = gpu_model(model);
+    Target target = gpu_target(gpu_rates(gpu));
+    EXPECT_EQ(target.units, int(gpu.multiprocessors.value)) << model;
+    EXPECT_GT(target.bf16_flops, 0.6 * gpu.half_flops.value) << model;
+    EXPECT_LT(target.bf16_flops, gpu.half_flops.value) << model;
+    // The clock that follows from one of the rates must give the others, or the description is wrong.
+    EXPECT_NEAR(target.tf32_flops / target.bf16_flops, gpu.tf32_flops.value / gpu.half_flops.value, 0.01) << model;
+    EXPECT_NEAR(target.f32_flops / target.bf16_flops, gpu.fp32_flops.value / gpu.half_flops.value, 0.01) << model;
+    EXPECT_LT(target.memory_bandwidth, gpu.memory_bandwidth.value) << model;
+  }
+}
+
+TEST(GpuTarget, CapabilitiesHaveTwoDigits) {
+  GpuRates ada = gpu_rates(gpu_model("rtx-4090"));
+  EXPECT_EQ(ada.major, 8);
+  EXPECT_EQ(ada.minor, 9);
+  EXPECT_NEAR(ada.clock, 2.52e9, 0.01e9);
+}
+
+}  // namespace
+}  // namespace tokamak
