@@ -17,6 +17,7 @@ Command eval_command();
 Command explain_command();
 Command generate_command();
 Command ladder_command();
+Command plan_command();
 Command prepare_command();
 Command tokenize_command();
 Command train_command();
