@@ -1,6 +1,7 @@
 // `tokamak plan`: which layout trains a model on a cluster, how long and for how much, before anyone pays for it.
 #include <fmt/core.h>
 
+#include "advise/examples.h"
 #include "cli/commands.h"
 #include "config/cluster.h"
 #include "plan/units.h"
@@ -11,11 +12,13 @@ namespace {
 struct PlanOptions {
   std::string cluster = "h200";
   bool clusters = false;
+  bool examples = false;
 };
 
 void visit(FieldList& v, PlanOptions& c) {
   v("cluster", c.cluster, "what to train on: a name that --clusters lists, or a TOML file like those");
   v("clusters", c.clusters, "list the known clusters and where every figure comes from");
+  v("examples", c.examples, "print numbers to know before one trains, with their formulas, and Megatron-LM's table");
 }
 
 std::string link_text(const LinkConfig& link) {
@@ -54,6 +57,7 @@ void print_clusters() {
 
 int run_plan(const PlanOptions& options) {
   if (options.clusters) print_clusters();
+  if (options.examples) fmt::print("{}", format_examples());
   return 0;
 }
 
@@ -61,7 +65,7 @@ int run_plan(const PlanOptions& options) {
 
 Command plan_command() {
   return make_command<PlanOptions>("plan", "which layout trains a model on a cluster, how long, and for how much",
-                                   "  tokamak plan --clusters", run_plan);
+                                   "  tokamak plan --clusters\n  tokamak plan --examples", run_plan);
 }
 
 }  // namespace tokamak

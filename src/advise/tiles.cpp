@@ -1,0 +1,25 @@
+#include "advise/tiles.h"
+
+#include "base/divide.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kRows = 256, kColumns = 128;
+
+}  // namespace
+
+TileUse tile_use(int64_t m, int64_t n, int64_t multiprocessors) {
+  TileUse use;
+  use.tiles = ceil_div(m, kRows) * ceil_div(n, kColumns);
+  use.waves = ceil_div(use.tiles, multiprocessors);
+  use.padding = 1 - double(m) * double(n) / (double(use.tiles) * double(kRows * kColumns));
+  use.idle = double(use.waves * multiprocessors - use.tiles) / double(multiprocessors);
+  return use;
+}
+
+double TileUse::slowdown(int64_t multiprocessors) const {
+  return double(waves * multiprocessors) / double(tiles) / (1 - padding);
+}
+
+}  // namespace tokamak
