@@ -150,13 +150,15 @@ meshes() {
   unset NCCL_NVLS_ENABLE
 }
 
-# Whether losses and parameters of one GPU are those of all, bit by bit, with the stages of ZeRO.
+# Whether losses and parameters of one GPU are those of all, bit by bit, with the stages of ZeRO; and whether a text and a
+# validation of all GPUs together are one's.
 bits() {
   export TOKAMAK_CACHE=$out/cache NCCL_NVLS_ENABLE=0
   gpus=$(nvidia-smi -L | wc -l)
   "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
     --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
-  for mesh in "--mesh.data=1 --mesh.slots=$gpus" "--mesh.data=$gpus" "--mesh.data=$gpus --mesh.zero=3"; do
+  for mesh in "--mesh.data=1 --mesh.slots=$gpus" "--mesh.data=$gpus" "--mesh.data=$gpus --mesh.zero=1" \
+    "--mesh.data=$gpus --mesh.zero=2" "--mesh.data=$gpus --mesh.zero=3"; do
     rm -rf "$out/run"
     # shellcheck disable=SC2086
     timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" train --device=cuda $model --data.path="$out/data" $mesh \
@@ -165,6 +167,12 @@ bits() {
     losses=$(python3 -c 'import json, sys; print([(s["loss"], s.get("val_loss")) for s in map(json.loads, open(sys.argv[1]))])' \
       "$out/run/metrics.jsonl" | sha256sum | cut -c1-16)
     echo "$mesh: losses $losses, parameters $(sha256sum < "$out/run/checkpoints/latest/model.safetensors" | cut -c1-16)"
+  done
+  for mesh in --mesh.tensor=1 "--mesh.tensor=$gpus"; do
+    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" generate "$out/run" --device=cuda $mesh --prompt="The game" --tokens=48 \
+      --temperature=0 > "$out/text$mesh.txt" 2> "$out/generate.log" || { echo "generate $mesh: exit status $?"; tail -3 "$out/generate.log"; }
+    echo "generate $mesh: $(sha256sum < "$out/text$mesh.txt" | cut -c1-16) $(head -c 90 "$out/text$mesh.txt" | tr '\n' ' ')"
+    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" eval "$out/run" --device=cuda $mesh 2>&1 | tail -1
   done
   rm -rf "$out/run" "$out/data"
   unset TOKAMAK_CACHE NCCL_NVLS_ENABLE

@@ -29,9 +29,7 @@ class OptimizerFuser {
       if (graph.nodes()[n].op == &op::adamw) join(int(n));
   }
 
-  bool any() const {
-    return std::any_of(families_.begin(), families_.end(), [](const Family& f) { return f.nodes.size() > 1; });
-  }
+  bool any() const { return !families_.empty(); }
 
   Graph rewrite() {
     Rewriter rewriter(graph_);
@@ -40,13 +38,11 @@ class OptimizerFuser {
     std::vector<const Node*> waiting;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
-      const Family* family = family_of_[n] < 0 ? nullptr : &families_[size_t(family_of_[n])];
-      if (family && family->nodes.size() > 1) {
-        if (family->nodes.back() != int(n)) continue;
-        emit(rewriter, *family);
+      if (family_of_[n] < 0) {
+        if (!copy(rewriter, node)) waiting.push_back(&node);
+      } else if (const Family& family = families_[size_t(family_of_[n])]; family.nodes.back() == int(n)) {
+        emit(rewriter, family);
         std::erase_if(waiting, [&](const Node* reader) { return copy(rewriter, *reader); });
-      } else if (!copy(rewriter, node)) {
-        waiting.push_back(&node);
       }
     }
     return rewriter.finish();

@@ -62,7 +62,8 @@ class Ladder {
 
   // What has been kept, once more when the device is warm and at its limit of power.
   RungResult sustain() {
-    RungResult result = measure(prepare(config_), options_.load_seconds);
+    PreparedTrial prepared = prepare(config_);
+    RungResult result = measure(prepared, options_.load_seconds);
     result.name = fmt::format("the top, after {:.3g} s of it", options_.load_seconds);
     result.optional = true;
     compare(result);
@@ -87,7 +88,7 @@ class Ladder {
     return prepared;
   }
 
-  RungResult measure(const PreparedTrial& prepared, double load_seconds = 0) {
+  RungResult measure(PreparedTrial& prepared, double load_seconds = 0) {
     RungResult result = measure_trial(prepared, backend_, options_, load_seconds);
     if (!result.ran()) return result;
     double share = double(step_tokens_) / double(result.step_tokens);

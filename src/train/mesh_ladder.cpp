@@ -77,16 +77,17 @@ class MeshLadder {
     if (result.run.ran()) result.exposed_ms = measure_exposed(prepared, ranks, result.run.ms);
   }
 
-  // All ranks take the steps, as where they share a machine they also share its cores and memory. Only the one that
-  // leads has the kernels that were chosen: what it measures is its own step.
-  std::optional<double> measure_exposed(const PreparedTrial& prepared, const MeshRanks& ranks, double ms) {
+  // All ranks take the steps, as where they share a machine they also share its cores and memory. The slowest is the
+  // one that the others wait for.
+  std::optional<double> measure_exposed(PreparedTrial& prepared, const MeshRanks& ranks, double ms) {
     meet(&ranks);
     std::unique_ptr<Communicator> world = make_silent(ranks.world(), backend_);
     MeshRanks silent(ranks.mesh(), *world);
     RungResult result = measure_trial(prepared, backend_, options_.ladder, 0, &silent);
-    meet(&ranks);
-    if (!result.ran()) return {};
-    return std::max(ms - result.ms, 0.0);
+    bool failed = any_of(&ranks, !result.ran());
+    int64_t slowest_ns = -least_of(&ranks, -int64_t(1e6 * result.ms));
+    if (failed) return {};
+    return std::max(ms - 1e-6 * double(slowest_ns), 0.0);
   }
 
   RunConfig one_;

@@ -137,24 +137,18 @@ RungResult as_planned(const PreparedTrial& prepared) {
   return result;
 }
 
-// Those of the rank that leads. Others wait here until it has made its session, which is when kernels are chosen.
-Platform chosen_platform(const PreparedTrial& prepared, Backend& backend, const MeshRanks* ranks) {
-  Platform platform = prepared.platform;
-  if (!leads(ranks)) await_choices(ranks, platform.tuning, backend);
-  return platform;
-}
-
 // Null where it could not be made on some rank, which `failure` then tells of.
-std::unique_ptr<Trial> make_trial(const PreparedTrial& prepared, Backend& backend, const LadderOptions& options,
+std::unique_ptr<Trial> make_trial(PreparedTrial& prepared, Backend& backend, const LadderOptions& options,
                                   const MeshRanks* ranks, std::string& failure) {
   std::unique_ptr<Trial> trial;
-  Platform platform = chosen_platform(prepared, backend, ranks);
+  // The others wait here until the rank that leads has made its session, which is when kernels are chosen.
+  if (!leads(ranks)) await_choices(ranks, prepared.platform.tuning, backend);
   try {
-    trial = std::make_unique<Trial>(prepared.config, platform, backend, options, ranks);
+    trial = std::make_unique<Trial>(prepared.config, prepared.platform, backend, options, ranks);
   } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
     failure = error.what();
   }
-  if (ranks && leads(ranks)) give_choices(ranks, platform.tuning, backend);
+  if (ranks && leads(ranks)) give_choices(ranks, prepared.platform.tuning, backend);
   failure = first_of(ranks, failure);
   if (!failure.empty()) trial.reset();
   return trial;
@@ -164,7 +158,6 @@ void fill(RungResult& result, const Session& session, const StepTimes& times) {
   result.step_tokens = session.tokens_per_step();
   result.by_reference = list_kernels(session.reference_nodes());
   result.first_step_ms = times.first_ms;
-  result.ms = times.ms;
   result.predicted_ms = session.run().seconds * 1e3;
   result.tokens_per_second = double(result.step_tokens) / times.ms * 1e3;
   result.gflops = session.run().flops() / times.ms * 1e-6;
@@ -203,8 +196,8 @@ PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, B
   return prepared;
 }
 
-RungResult measure_trial(const PreparedTrial& prepared, Backend& backend, const LadderOptions& options,
-                         double load_seconds, const MeshRanks* ranks) {
+RungResult measure_trial(PreparedTrial& prepared, Backend& backend, const LadderOptions& options, double load_seconds,
+                         const MeshRanks* ranks) {
   RungResult result = leads(ranks) ? as_planned(prepared) : RungResult();
   result.failure = prepared.failure;
   if (!result.ran()) return result;
@@ -219,6 +212,7 @@ RungResult measure_trial(const PreparedTrial& prepared, Backend& backend, const 
     result.failure = error.what();
     return result;
   }
+  result.ms = times.ms;
   if (!leads(ranks)) return result;
   fill(result, trial->session(), times);
   add_utilization(result, ranks ? ranks->mesh().num_ranks() : 1);

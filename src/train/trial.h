@@ -25,9 +25,10 @@ struct PreparedTrial {
 PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, Backend& backend,
                             const MeshRanks* ranks = nullptr);
 
-/// Everything of a RungResult that is not in comparison with others; of ranks that do not lead only the failure.
-/// `load_seconds` of steps come before those that are timed, on one rank.
-RungResult measure_trial(const PreparedTrial& prepared, Backend& backend, const LadderOptions& options,
+/// Everything of a RungResult that is not in comparison with others; of ranks that do not lead only the failure and the
+/// time of a step, and their `prepared` is given the choices of the one that does. `load_seconds` of steps come before
+/// those that are timed, on one rank.
+RungResult measure_trial(PreparedTrial& prepared, Backend& backend, const LadderOptions& options,
                          double load_seconds = 0, const MeshRanks* ranks = nullptr);
 
 }  // namespace tokamak
