@@ -95,7 +95,8 @@ TEST(Presets, AreGpt2sSizes) {
   } expected[] = {{"gpt2-124m", 12, 12, 768},
                   {"gpt2-355m", 24, 16, 1024},
                   {"gpt2-774m", 36, 20, 1280},
-                  {"gpt2-1558m", 48, 25, 1600}};
+                  {"gpt2-1558m", 48, 25, 1600},
+                  {"gpt3-6.7b", 32, 32, 4096}};
   for (const auto& size : expected) {
     ModelConfig model{.preset = size.name};
     apply_preset(model);
