@@ -1,24 +1,54 @@
 // `tokamak plan`: which layout trains a model on a cluster, how long and for how much, before anyone pays for it.
 #include <fmt/core.h>
 
+#include <algorithm>
+
+#include "advise/exact.h"
 #include "advise/examples.h"
+#include "advise/format_plan.h"
+#include "advise/search.h"
+#include "backend/cuda/cuda_backend.h"
+#include "base/error.h"
 #include "cli/commands.h"
 #include "config/cluster.h"
+#include "config/config.h"
+#include "data/data_tokenizer.h"
+#include "model/model.h"
 #include "plan/units.h"
 
 namespace tokamak {
 namespace {
 
 struct PlanOptions {
+  std::string config;
   std::string cluster = "h200";
+  int64_t gpus = 0;
+  double tokens = 0;
+  int64_t layouts = 5;
+  int64_t exact = 3;
+  bool json = false;
   bool clusters = false;
   bool examples = false;
+  RunConfig run;
+  GivenOptions given;
 };
 
 void visit(FieldList& v, PlanOptions& c) {
+  v.config_file("run", c.config, "run file (TOML, or a run's config.json), or the folder of a run");
   v("cluster", c.cluster, "what to train on: a name that --clusters lists, or a TOML file like those");
+  v("gpus", c.gpus, "GPUs to train on; 0: those of a node", at_least(0));
+  v("tokens", c.tokens, "tokens to train on; 0: 20 for each parameter", at_least(0));
+  v("layouts", c.layouts, "layouts to show, the fastest first", at_least(1));
+  v("exact", c.exact, "how many of them are compiled, too, for their exact memory and time", at_least(0));
+  v("json", c.json, "print one JSON object, for programs");
   v("clusters", c.clusters, "list the known clusters and where every figure comes from");
   v("examples", c.examples, "print numbers to know before one trains, with their formulas, and Megatron-LM's table");
+  v.config(c.run);
+}
+
+// The layouts have micro-batches of their own.
+void complete(PlanOptions& c) {
+  if (!c.given.has("train.batch")) c.run.train.batch = std::max<int64_t>(c.run.mesh.data, 1);
 }
 
 std::string link_text(const LinkConfig& link) {
@@ -55,9 +85,96 @@ void print_clusters() {
   }
 }
 
+// Steps of half a million tokens, or of a sequence for each GPU where that is more.
+int64_t choose_sequences(const RunConfig& config, int64_t gpus) {
+  constexpr int64_t kUsualTokens = 1 << 19;
+  int64_t context = config.model.context;
+  if (config.train.total_batch % context != 0)
+    user_error("[train.total_batch] expected a multiple of model.context = {} tokens, got {}; use {}", context,
+               config.train.total_batch, (config.train.total_batch / context + 1) * context);
+  if (config.train.total_batch > 0) return config.train.total_batch / context;
+  int64_t each = std::max<int64_t>(kUsualTokens / context / gpus, 1);
+  return gpus * each;
+}
+
+// What was said of the mesh holds for all layouts.
+std::function<bool(const ParallelLayout&)> allowed(const PlanOptions& options) {
+  MeshConfig mesh = options.run.mesh;
+  auto said = [&](const char* key) { return options.given.has(std::string("mesh.") + key); };
+  bool pipe = said("pipe"), data = said("data") && mesh.data > 0, context = said("context"), tensor = said("tensor"),
+       zero = said("zero"), schedule = said("schedule");
+  int64_t batch = options.given.has("train.batch") ? options.run.train.batch : 0;
+  return [=](const ParallelLayout& layout) {
+    const MeshConfig& m = layout.mesh;
+    return (!pipe || m.pipe == mesh.pipe) && (!data || m.data == mesh.data) &&
+           (!context || m.context == mesh.context) && (!tensor || m.tensor == mesh.tensor) &&
+           (!zero || m.zero == mesh.zero) && (!schedule || m.pipe == 1 || m.schedule == mesh.schedule) &&
+           (batch == 0 || layout.micro_batch * m.data == batch);
+  };
+}
+
+[[noreturn]] void refuse(const TrainingRequest& request) {
+  Estimate smallest = smallest_layout(request);
+  TrainingRequest free = request;
+  free.allows = [](const ParallelLayout&) { return true; };
+  std::vector<Estimate> others = search_layouts(free);
+  int64_t most = request.cluster.nodes > 0 ? request.cluster.nodes * request.cluster.gpus_per_node : 1 << 20;
+  while (others.empty() && free.gpus * 2 <= most && free.gpus * 2 <= free.sequences * free.cluster.gpus_per_node) {
+    free.gpus *= 2;
+    others = search_layouts(free);
+  }
+  std::string nearest = others.empty() ? "no layout of this cluster does"
+                                       : fmt::format("the nearest that does: {} on {} GPU{}",
+                                                     describe(others[0].layout), free.gpus, free.gpus == 1 ? "" : "s");
+  user_error("[plan] expected a layout that fits {} a GPU, got {} at least ({}); {}",
+             format_bytes(request.cluster.gpu.memory_bytes.value), format_bytes(smallest.memory.total()),
+             describe(smallest.layout), nearest);
+}
+
+// Of the fastest layouts, where the compiler knows the GPU's links: between nodes it does not yet.
+void compile_fastest(const RunConfig& run, int64_t count, TrainingPlan& plan) {
+  const ClusterConfig& cluster = plan.request.cluster;
+  if (!cuda::is_built() || plan.request.gpus > cluster.gpus_per_node) return;
+  Platform platform = cuda::nominal_platform(cluster.gpu);
+  if (cluster.within.bandwidth.is_known()) {
+    platform.target.link_bandwidth = cluster.within.bandwidth.value;
+    platform.target.link_seconds = cluster.within.latency.value;
+  }
+  for (size_t i = 0; i < plan.layouts.size() && int64_t(i) < count; ++i)
+    plan.layouts[i].exact = compile_layout(run, plan.layouts[i].estimate.layout, platform);
+}
+
+TrainingPlan make_training_plan(const PlanOptions& options) {
+  TrainingPlan plan;
+  TrainingRequest& request = plan.request;
+  if (options.run.model.vocab == 0 && !options.given.has("data.path"))
+    user_error(
+        "[model.vocab] expected the number of tokens in the vocabulary, got 0; give --model.vocab or --data.path");
+  RunConfig run = with_data_vocab(options.run);
+  request.model = run.model;
+  request.cluster = read_cluster(options.cluster);
+  request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
+  require_gpus(request.cluster, request.gpus);
+  request.sequences = choose_sequences(options.run, request.gpus);
+  constexpr double kTokensOfParameter = 20;  // Hoffmann et al., arXiv 2203.15556
+  request.tokens = options.tokens > 0 ? options.tokens : kTokensOfParameter * double(count_parameters(request.model));
+  request.allows = allowed(options);
+  std::vector<Estimate> found = search_layouts(request);
+  if (found.empty()) refuse(request);
+  plan.cluster_changes = cluster_changes(request, found[0]);
+  plan.layout_changes = layout_changes(request, found[0]);
+  plan.limit = limit_of(plan.cluster_changes, found[0]);
+  for (size_t i = 0; i < found.size() && int64_t(i) < options.layouts; ++i) plan.layouts.push_back({found[i], {}});
+  compile_fastest(run, options.exact, plan);
+  return plan;
+}
+
 int run_plan(const PlanOptions& options) {
   if (options.clusters) print_clusters();
   if (options.examples) fmt::print("{}", format_examples());
+  if (options.clusters || options.examples) return 0;
+  TrainingPlan plan = make_training_plan(options);
+  fmt::print("{}", options.json ? plan_json(plan) + "\n" : format_plan(plan));
   return 0;
 }
 
@@ -65,7 +182,14 @@ int run_plan(const PlanOptions& options) {
 
 Command plan_command() {
   return make_command<PlanOptions>("plan", "which layout trains a model on a cluster, how long, and for how much",
-                                   "  tokamak plan --clusters\n  tokamak plan --examples", run_plan);
+                                   "Nothing is allocated, and no GPU is needed. What is said of --mesh.*, train.batch "
+                                   "and train.total_batch holds for "
+                                   "all layouts; steps are else of half a million tokens:\n\n"
+                                   "  tokamak plan --model.preset=gpt2-1558m --cluster=dgx-a100 --tokens=30e9\n"
+                                   "  tokamak plan --model.preset=gpt3-6.7b --cluster=h200 --gpus=4 --tokens=10e9\n"
+                                   "  tokamak plan --clusters\n"
+                                   "  tokamak plan --examples",
+                                   run_plan);
 }
 
 }  // namespace tokamak

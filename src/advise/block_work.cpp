@@ -1,0 +1,116 @@
+#include "advise/block_work.h"
+
+#include "base/divide.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+constexpr double kLow = 2, kFull = 4;  // bytes of bf16 and f32
+
+// On one tensor rank the classifier takes so many tokens at a time (passes/chunked_classifier.h).
+constexpr double kChunk = 16384;
+
+}  // namespace
+
+Work& Work::operator+=(const Work& other) {
+  matmul += other.matmul;
+  attention += other.attention;
+  memory_bound += other.memory_bound;
+  return *this;
+}
+
+Work operator*(double times, const Work& work) {
+  return {times * work.matmul, times * work.attention, times * work.memory_bound};
+}
+
+BlockWork::BlockWork(const ModelConfig& model, const ParallelLayout& layout, const Target& target)
+    : model_(model), target_(target), tokens_(double(layout.micro_batch * model.context) / double(layout.mesh.context)),
+      width_(double(model.width)), tensor_(double(layout.mesh.tensor)), has_context_(layout.mesh.context > 1) {
+  int64_t tensor = layout.mesh.tensor, positions = model.context / layout.mesh.context;
+  divided_ = layout.micro_batch % tensor == 0 || positions % tensor == 0 ? tensor_ : 1;
+  stream_ = tensor > 1 ? kFull : kLow;  // terms are summed over tensor ranks before they are rounded
+}
+
+double BlockWork::memory_seconds(double bytes) const {
+  return bytes / target_.memory_bandwidth + target_.launch_seconds;
+}
+
+// `functions`: evaluations an element of the result before it is stored.
+double BlockWork::matmul(double m, double n, double k, double functions) const {
+  double arithmetic = 2 * m * n * k / target_.bf16_flops + functions * m * n / target_.pointwise_flops;
+  return std::max(arithmetic, kLow * (m * n + m * k + n * k) / target_.memory_bandwidth) + target_.launch_seconds;
+}
+
+double BlockWork::attention(double flops, double bytes) const {
+  return std::max(flops / target_.attention_flops, bytes / target_.memory_bandwidth) + target_.launch_seconds;
+}
+
+// A kernel that reads and writes so many bytes for each element of the stream.
+double BlockWork::rows(double bytes) const { return memory_seconds(bytes * tokens_ * width_ / divided_); }
+
+// Attention goes over half of the scores: 2 products of 2 T C FLOPs a token.
+Work BlockWork::forward() const {
+  double N = tokens_, C = width_, t = tensor_, T = double(model_.context);
+  Work work;
+  work.matmul =
+      matmul(N, 3 * C / t, C, 1) + matmul(N, C, C / t, 1) + matmul(N, 4 * C / t, C, 2) + matmul(N, C, 4 * C / t, 1);
+  work.attention = attention(2 * N * T * C / t, kLow * N * 4 * C / t);
+  work.memory_bound = 2 * rows(2 * stream_ + 2 * kLow);  // a sum and the norm behind it, fused
+  return work;
+}
+
+Work BlockWork::backward() const {
+  double N = tokens_, C = width_, t = tensor_, T = double(model_.context);
+  Work work;
+  work.matmul = matmul(N, 4 * C / t, C, 3) + matmul(4 * C / t, C, N) + matmul(N, C, 4 * C / t) +
+                matmul(C, 4 * C / t, N) + matmul(N, C / t, C) + matmul(C / t, C, N) + matmul(N, C, 3 * C / t) +
+                matmul(C, 3 * C / t, N);
+  work.attention = attention(5 * N * T * C / t, kLow * N * 8 * C / t);
+  work.memory_bound = 2 * rows(tensor_ > 1 ? 3 * stream_ + 2 * kLow : 4 * kLow);
+  return work;
+}
+
+double BlockWork::input_bytes() const { return stream_ * tokens_ * width_ / divided_; }
+
+// Cheapest first for the bytes that they free.
+std::vector<KeptValue> BlockWork::kept() const {
+  double N = tokens_, C = width_, t = tensor_, T = double(model_.context);
+  std::vector<KeptValue> values = {
+      {.bytes = kLow * N * 4 * C / t, .again = {.memory_bound = memory_seconds(kLow * 8 * N * C / t)}},  // GELU
+      {.bytes = 2 * kLow * N * C, .again = {.memory_bound = 2 * rows(stream_ + kLow)}},                  // norms
+      {.bytes = input_bytes(), .again = {.matmul = matmul(N, C, C / t, 1)}},          // the stream between the halves
+      {.bytes = kLow * N * 4 * C / t, .again = {.matmul = matmul(N, 4 * C / t, C)}},  // before GELU
+      {.bytes = kLow * N * 3 * C / t, .again = {.matmul = matmul(N, 3 * C / t, C)}},  // queries, keys, values
+      {.bytes = kLow * N * C / t, .again = {.attention = attention(2 * N * T * C / t, 0)}},
+  };
+  // Over context also queries, keys and values of both pieces, in the order in which attention takes them.
+  double pieces = kLow * N * 6 * C / t;
+  if (has_context_) values.push_back({.bytes = pieces, .again = {.memory_bound = memory_seconds(2 * pieces)}});
+  return values;
+}
+
+double BlockWork::padded_vocab() const { return double(round_up(model_.vocab, target_.vocab_multiple)); }
+
+double BlockWork::logits_bytes() const {
+  return kLow * (tensor_ > 1 ? tokens_ : std::min(tokens_, kChunk)) * padded_vocab() / tensor_;
+}
+
+Work BlockWork::classifier() const {
+  double N = tokens_, V = padded_vocab() / tensor_, C = width_;
+  Work work;
+  work.matmul = 2 * matmul(N, V, C) + matmul(V, C, N);
+  // Over tensor ranks the loss is put together from a maximum and two sums a row, and the gradient is one more pass.
+  if (tensor_ > 1) work.memory_bound = memory_seconds(5 * kLow * N * V);
+  return work;
+}
+
+Work BlockWork::embedding() const {
+  double N = tokens_, C = width_, V = padded_vocab() / tensor_;
+  return {.memory_bound = memory_seconds(kLow * 6 * N * C) + memory_seconds(kFull * V * C + kLow * 2 * N * C)};
+}
+
+double BlockWork::stream_bytes() const { return kLow * tokens_ * width_; }
+
+}  // namespace tokamak

@@ -1,0 +1,59 @@
+// The kernels of a block of the model on one rank, in closed form. Tests: tests/advise/estimate_test.cpp.
+#pragma once
+
+#include "advise/layout.h"
+#include "graph/target.h"
+
+#include <vector>
+
+namespace tokamak {
+
+/// Seconds of kernels by kind.
+struct Work {
+  double matmul = 0, attention = 0, memory_bound = 0;
+
+  double seconds() const { return matmul + attention + memory_bound; }
+  Work& operator+=(const Work& other);
+};
+Work operator*(double times, const Work& work);
+
+/// A value of a block that is kept for the backward pass, and what making it again takes.
+struct KeptValue {
+  double bytes = 0;
+  Work again;
+};
+
+/// One micro-batch on one rank of a layout.
+class BlockWork {
+ public:
+  BlockWork(const ModelConfig& model, const ParallelLayout& layout, const Target& target);
+
+  double tokens() const { return tokens_; }  // of a rank
+  Work forward() const;
+  Work backward() const;
+  std::vector<KeptValue> kept() const;  // but for the block's input, which always stays
+  double input_bytes() const;
+
+  Work classifier() const;      // forward, loss and backward
+  double logits_bytes() const;  // that are there at a time
+  Work embedding() const;       // forward and backward
+  double stream_bytes() const;  // of the residual stream in bf16, whole: what tensor ranks gather
+  double padded_vocab() const;
+
+  double memory_seconds(double bytes) const;
+
+ private:
+  double matmul(double m, double n, double k, double functions = 0) const;
+  double attention(double flops, double bytes) const;
+
+  double rows(double bytes) const;
+
+  const ModelConfig& model_;
+  const Target& target_;
+  double tokens_, width_, tensor_;
+  double divided_;  // tensor ranks that the residual stream is divided over, too
+  double stream_;   // bytes of its elements
+  bool has_context_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,20 @@
+// A layout as the compiler plans it: one rank of each stage is compiled for the described GPU.
+// Tests: tests/advise/exact_test.cpp.
+#pragma once
+
+#include "advise/layout.h"
+#include "config/cluster_config.h"
+#include "graph/platform.h"
+
+namespace tokamak {
+
+struct ExactPlan {
+  double seconds = 0;  // of a step
+  double exposed = 0;  // of those, while nothing but communication runs
+  double bytes = 0;    // of the fullest GPU
+};
+
+/// `platform` is of the cluster's GPU. UserError where the compiler refuses the layout.
+ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const Platform& platform);
+
+}  // namespace tokamak

@@ -1,0 +1,171 @@
+#include "advise/format_plan.h"
+
+#include "base/json.h"
+#include "model/model.h"
+#include "plan/units.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kGiB = double(int64_t(1) << 30), kDay = 24 * 3600;
+
+std::string duration(double seconds) {
+  if (seconds < 3600) return fmt::format("{:.1f} minutes", seconds / 60);
+  if (seconds < 2 * kDay) return fmt::format("{:.1f} hours", seconds / 3600);
+  return fmt::format("{:.1f} days", seconds / kDay);
+}
+
+std::string money(double dollars) { return dollars > 0 ? fmt::format("${:.0f}", dollars) : "no price"; }
+
+std::string header(const TrainingPlan& plan) {
+  const TrainingRequest& r = plan.request;
+  const ModelConfig& m = r.model;
+  return fmt::format(
+      "model      {} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}\n"
+      "cluster    {} x {} of {}: bf16 {}, memory {} at {}, links {}\n"
+      "training   {} tokens in steps of {} x {} tokens, in bf16\n\n",
+      format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.context, m.vocab, r.gpus,
+      r.cluster.gpu.name, r.cluster.name, format_count(r.cluster.gpu.half_flops.value, "FLOP/s"),
+      format_bytes(r.cluster.gpu.memory_bytes.value), format_count(r.cluster.gpu.memory_bandwidth.value, "B/s"),
+      r.cluster.within.bandwidth.is_known() ? format_count(r.cluster.within.bandwidth.value, "B/s") : "none",
+      format_count(r.tokens), r.sequences, m.context);
+}
+
+// What a step takes, and the whole training.
+std::string time_table(const TrainingPlan& plan) {
+  std::string text = fmt::format("{:<3}{:>9}{:>9}{:>10}{:>12}{:>12}{:>10}{:>9}  {}\n", "", "step ms", "exact",
+                                 "tokens/s", "MFU full", "MFU causal", "time", "cost", "layout");
+  int number = 0;
+  for (const PlannedLayout& layout : plan.layouts) {
+    TrainingCost cost = cost_of(plan.request, layout.step_seconds());
+    text += fmt::format("{:<3}{:>9.1f}{:>9}{:>10}{:>11.1f}%{:>11.1f}%{:>10}{:>9}  {}\n", ++number,
+                        layout.estimate.time.total() * 1e3,
+                        layout.exact ? fmt::format("{:.1f}", layout.exact->seconds * 1e3) : "-",
+                        format_count(cost.tokens_per_second), 100 * cost.mfu_full, 100 * cost.mfu_causal,
+                        duration(cost.seconds), money(cost.dollars), describe(layout.estimate.layout));
+  }
+  return text;
+}
+
+std::string parts_table(const TrainingPlan& plan) {
+  std::string text =
+      fmt::format("\n{:<3}{:>8}{:>10}{:>8}{:>10}{:>7}{:>9}{:>8}{:>7}{:>8}   of the step, in %\n", "", "matmul",
+                  "attention", "memory", "computed", "data", "context", "tensor", "pipe", "bubble");
+  text += fmt::format("{:<3}{:>8}{:>10}{:>8}{:>10}{:>7}{:>9}{:>8}{:>7}\n", "", "", "", "bound", "again", "", "exposed",
+                      "", "");
+  int number = 0;
+  for (const PlannedLayout& layout : plan.layouts) {
+    const TimeByKind& t = layout.estimate.time;
+    auto share = [&](double seconds) { return 100 * seconds / t.total(); };
+    text += fmt::format("{:<3}{:>8.1f}{:>10.1f}{:>8.1f}{:>10.1f}{:>7.1f}{:>9.1f}{:>8.1f}{:>7.1f}{:>8.1f}\n", ++number,
+                        share(t.matmul), share(t.attention), share(t.memory_bound), share(t.recomputed), share(t.data),
+                        share(t.context), share(t.tensor), share(t.pipe), share(t.bubble));
+  }
+  return text;
+}
+
+std::string memory_table(const TrainingPlan& plan) {
+  std::string text = fmt::format("\n{:<3}{:>9}{:>11}{:>11}{:>13}{:>9}{:>9}{:>9}   GiB of the fullest GPU\n", "",
+                                 "weights", "gradients", "optimizer", "activations", "buffers", "total", "exact");
+  int number = 0;
+  for (const PlannedLayout& layout : plan.layouts) {
+    const MemoryByKind& m = layout.estimate.memory;
+    text += fmt::format("{:<3}{:>9.2f}{:>11.2f}{:>11.2f}{:>13.2f}{:>9.2f}{:>9.2f}{:>9}\n", ++number, m.weights / kGiB,
+                        m.gradients / kGiB, m.optimizer / kGiB, m.activations / kGiB, m.buffers / kGiB,
+                        m.total() / kGiB, layout.exact ? fmt::format("{:.2f}", layout.exact->bytes / kGiB) : "-");
+  }
+  return text;
+}
+
+std::string change_lines(const std::vector<Change>& changes) {
+  std::string text;
+  for (const Change& change : changes) {
+    std::string effect = change.is_possible ? fmt::format("{:+.1f}% tokens/s", 100 * change.gain) : "nothing fits";
+    text += fmt::format("  {:<32}{}\n", change.what, effect);
+  }
+  return text;
+}
+
+std::string summary(const TrainingPlan& plan) {
+  const PlannedLayout& best = plan.layouts[0];
+  TrainingCost cost = cost_of(plan.request, best.step_seconds());
+  return fmt::format(
+      "\nbest       {}: {} tokens/s, {} for {} tokens, {:.0f} kWh, {}\n           {}\n           tokamak train {}\n",
+      describe(best.estimate.layout), format_count(cost.tokens_per_second), duration(cost.seconds),
+      format_count(plan.request.tokens), cost.kilowatt_hours, money(cost.dollars), plan.limit,
+      options_of(best.estimate.layout, plan.request.model.context));
+}
+
+Json to_json(const std::vector<Change>& changes) {
+  Json list = Json::array();
+  for (const Change& change : changes)
+    list.push_back({{"what", change.what}, {"fits", change.is_possible}, {"gain", change.gain}});
+  return list;
+}
+
+Json to_json(const TrainingPlan& plan, const PlannedLayout& layout) {
+  const MemoryByKind& m = layout.estimate.memory;
+  const TimeByKind& t = layout.estimate.time;
+  TrainingCost cost = cost_of(plan.request, layout.step_seconds());
+  Json json = {{"layout", describe(layout.estimate.layout)},
+               {"options", options_of(layout.estimate.layout, plan.request.model.context)},
+               {"memory",
+                {{"weights", m.weights},
+                 {"gradients", m.gradients},
+                 {"optimizer", m.optimizer},
+                 {"activations", m.activations},
+                 {"buffers", m.buffers},
+                 {"total", m.total()}}},
+               {"seconds",
+                {{"matmul", t.matmul},
+                 {"attention", t.attention},
+                 {"memory_bound", t.memory_bound},
+                 {"recomputed", t.recomputed},
+                 {"data", t.data},
+                 {"context", t.context},
+                 {"tensor", t.tensor},
+                 {"pipe", t.pipe},
+                 {"bubble", t.bubble},
+                 {"total", t.total()}}},
+               {"tokens_per_second", cost.tokens_per_second},
+               {"mfu_full", cost.mfu_full},
+               {"mfu_causal", cost.mfu_causal},
+               {"days", cost.seconds / kDay},
+               {"kilowatt_hours", cost.kilowatt_hours},
+               {"dollars", cost.dollars > 0 ? Json(cost.dollars) : Json()}};
+  if (layout.exact)
+    json["exact"] = {
+        {"seconds", layout.exact->seconds}, {"exposed", layout.exact->exposed}, {"bytes", layout.exact->bytes}};
+  return json;
+}
+
+}  // namespace
+
+std::string format_plan(const TrainingPlan& plan) {
+  return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + summary(plan) +
+         "\nwith another cluster, and its best layout\n" + change_lines(plan.cluster_changes) +
+         (plan.layout_changes.empty() ? "" : "with the best layout, but\n") + change_lines(plan.layout_changes);
+}
+
+std::string plan_json(const TrainingPlan& plan) {
+  const TrainingRequest& r = plan.request;
+  Json json = {{"cluster", r.cluster.name},
+               {"gpus", r.gpus},
+               {"tokens", r.tokens},
+               {"sequences", r.sequences},
+               {"parameters", count_parameters(r.model)},
+               {"limit", plan.limit}};
+  for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(to_json(plan, layout));
+  json["cluster_changes"] = to_json(plan.cluster_changes);
+  json["layout_changes"] = to_json(plan.layout_changes);
+  return format_json(json);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,30 @@
+// A plan of a training for people and for programs. Tests: tests/advise/format_plan_test.cpp.
+#pragma once
+
+#include "advise/exact.h"
+#include "advise/search.h"
+
+#include <optional>
+
+namespace tokamak {
+
+struct PlannedLayout {
+  Estimate estimate;
+  std::optional<ExactPlan> exact;  // only of the first few
+
+  double step_seconds() const { return exact ? exact->seconds : estimate.time.total(); }
+};
+
+struct TrainingPlan {
+  TrainingRequest request;
+  std::vector<PlannedLayout> layouts;                   // not empty; the fastest by the closed formula first
+  std::vector<Change> cluster_changes, layout_changes;  // of the first
+  std::string limit;
+};
+
+std::string format_plan(const TrainingPlan& plan);
+
+/// One line of JSON; bytes and seconds.
+std::string plan_json(const TrainingPlan& plan);
+
+}  // namespace tokamak

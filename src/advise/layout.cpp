@@ -1,0 +1,129 @@
+#include "advise/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// More sequences in a micro-batch only take more memory.
+constexpr int64_t kMostTokens = 1 << 18;
+
+class Enumerator {
+ public:
+  Enumerator(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node, int64_t sequences)
+      : model_(model), gpus_(gpus), node_(gpus_per_node), sequences_(sequences) {}
+
+  std::vector<ParallelLayout> run() {
+    for (int64_t tensor = 1; tensor <= node_ && tensor <= gpus_; ++tensor)
+      for (int64_t context = 1; tensor * context <= gpus_ && context <= model_.context; context *= 2)
+        for (int64_t pipe = 1; tensor * context * pipe <= gpus_ && pipe <= model_.layers; ++pipe)
+          add_mesh(pipe, context, tensor);
+    return std::move(layouts_);
+  }
+
+ private:
+  void add_mesh(int64_t pipe, int64_t context, int64_t tensor) {
+    bool divides = gpus_ % (pipe * context * tensor) == 0 && model_.heads % tensor == 0 &&
+                   (context == 1 || model_.context % (2 * context) == 0);
+    if (!divides) return;
+    MeshConfig mesh{.pipe = pipe, .data = gpus_ / (pipe * context * tensor), .context = context, .tensor = tensor};
+    mesh.slots = 1;
+    if (sequences_ % mesh.data != 0) return;
+    // A pipeline's ranks have the parameters of their stage alone, so ZeRO 3 would gather them in each micro-batch.
+    int64_t most_zero = mesh.data * mesh.context == 1 ? 0 : pipe > 1 ? 1 : 3;
+    for (mesh.zero = 0; mesh.zero <= most_zero; ++mesh.zero) {
+      if (mesh.zero == 3) mesh.bucket_mib = std::max(mesh.bucket_mib, bucket_for_blocks(tensor));
+      add_schedules(mesh);
+    }
+  }
+
+  // A matrix of a block that is larger than a bucket would be gathered where it is needed, and not ahead.
+  int64_t bucket_for_blocks(int64_t tensor) const {
+    double largest = 4 * 2 * double(model_.width) * double(model_.width) / double(tensor);
+    return int64_t(1.25 * largest / double(1 << 20));
+  }
+
+  void add_schedules(MeshConfig mesh) {
+    if (mesh.pipe == 1) return add_micro_batches(mesh);
+    for (const char* schedule : {"1f1b", "interleaved", "zero_bubble"}) {
+      mesh.schedule = schedule;
+      mesh.interleave = mesh.schedule == "interleaved" ? 2 : 1;
+      if (mesh.pipe * mesh.interleave <= model_.layers) add_micro_batches(mesh);
+    }
+  }
+
+  void add_micro_batches(const MeshConfig& mesh) {
+    int64_t share = sequences_ / mesh.data;
+    for (int64_t micro_batch = 1; micro_batch <= share; micro_batch *= 2) {
+      int64_t micro_batches = share / micro_batch;
+      bool fits_schedule = mesh.interleave == 1 || micro_batches % mesh.pipe == 0;
+      bool is_small = micro_batch == 1 || micro_batch * model_.context / mesh.context <= kMostTokens;
+      if (share % micro_batch == 0 && fits_schedule && is_small)
+        layouts_.push_back({.mesh = mesh, .micro_batch = micro_batch, .micro_batches = micro_batches});
+    }
+  }
+
+  const ModelConfig& model_;
+  int64_t gpus_, node_, sequences_;
+  std::vector<ParallelLayout> layouts_;
+};
+
+}  // namespace
+
+std::string describe(const ParallelLayout& layout) {
+  const MeshConfig& mesh = layout.mesh;
+  std::string text;
+  auto add = [&](const char* axis, int64_t size) {
+    if (size > 1) text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis, size);
+  };
+  add("pipe", mesh.pipe);
+  add("data", mesh.data);
+  add("context", mesh.context);
+  add("tensor", mesh.tensor);
+  if (text.empty()) text = "one GPU";
+  if (mesh.pipe > 1) text += ", " + mesh.schedule;
+  if (mesh.zero > 0) text += fmt::format(", ZeRO {}", mesh.zero);
+  text += fmt::format(", micro-batch {} x {}", layout.micro_batch, layout.micro_batches);
+  return layout.budget_gib > 0 ? text + ", recomputes" : text;
+}
+
+RunConfig run_of(const RunConfig& config, const ParallelLayout& layout) {
+  RunConfig run = config;
+  run.mesh = layout.mesh;
+  run.train.batch = layout.micro_batch * layout.mesh.data;
+  run.train.total_batch = run.train.batch * layout.micro_batches * config.model.context;
+  run.compile.memory_budget_gib = layout.budget_gib;
+  run.compile.precision = Precision::kBf16;
+  return run;
+}
+
+std::string options_of(const ParallelLayout& layout, int64_t context) {
+  const MeshConfig& mesh = layout.mesh;
+  std::string text;
+  auto add = [&](const char* key, int64_t value, int64_t usual) {
+    if (value != usual) text += fmt::format(" --{}={}", key, value);
+  };
+  add("mesh.pipe", mesh.pipe, 1);
+  add("mesh.data", mesh.data, 1);
+  add("mesh.context", mesh.context, 1);
+  add("mesh.tensor", mesh.tensor, 1);
+  add("mesh.zero", mesh.zero, 0);
+  add("mesh.bucket_mib", mesh.bucket_mib, MeshConfig().bucket_mib);
+  if (mesh.data > 1) add("mesh.slots", mesh.slots, 0);
+  if (mesh.pipe > 1) text += " --mesh.schedule=" + mesh.schedule;
+  add("mesh.interleave", mesh.interleave, 1);
+  int64_t batch = layout.micro_batch * mesh.data;
+  add("train.batch", batch, 0);
+  add("train.total_batch", batch * layout.micro_batches * context, 0);
+  if (layout.budget_gib > 0) text += fmt::format(" --compile.memory_budget_gib={:.2f}", layout.budget_gib);
+  return text.substr(1);
+}
+
+std::vector<ParallelLayout> all_layouts(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node,
+                                        int64_t sequences) {
+  return Enumerator(model, gpus, gpus_per_node, sequences).run();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,36 @@
+// One way to divide a training over GPUs, and all that a model and a number of GPUs allow.
+// Tests: tests/advise/layout_test.cpp.
+#pragma once
+
+#include "config/config.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+struct ParallelLayout {
+  MeshConfig mesh;            // with data said
+  int64_t micro_batch = 1;    // sequences of a data rank
+  int64_t micro_batches = 1;  // of a step
+  double budget_gib = 0;      // what intermediate values may take; 0: nothing is computed again
+
+  int64_t gpus() const { return mesh.pipe * mesh.data * mesh.context * mesh.tensor; }
+};
+
+/// "data 4, ZeRO 3, micro-batch 8 x 2", with "recomputes" where it does.
+std::string describe(const ParallelLayout& layout);
+
+/// The run that is divided so.
+RunConfig run_of(const RunConfig& config, const ParallelLayout& layout);
+
+/// The same on a command line.
+std::string options_of(const ParallelLayout& layout, int64_t context);
+
+/// Every mesh, ZeRO stage, schedule and micro-batch with which `gpus` train steps of `sequences`, without regard to
+/// memory. Tensor ranks are of one node.
+std::vector<ParallelLayout> all_layouts(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node,
+                                        int64_t sequences);
+
+}  // namespace tokamak

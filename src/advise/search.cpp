@@ -1,0 +1,171 @@
+#include "advise/search.h"
+
+#include "base/error.h"
+#include "model/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace tokamak {
+namespace {
+
+std::vector<Estimate> estimate_all(const TrainingRequest& request) {
+  std::vector<Estimate> estimates;
+  for (const ParallelLayout& layout :
+       all_layouts(request.model, request.gpus, request.cluster.gpus_per_node, request.sequences))
+    if (request.allows(layout)) estimates.push_back(estimate(request.model, layout, request.cluster));
+  return estimates;
+}
+
+auto mesh_key(const ParallelLayout& layout) {
+  const MeshConfig& m = layout.mesh;
+  return std::tuple(m.pipe, m.data, m.context, m.tensor, m.zero, m.pipe > 1 ? m.schedule : "");
+}
+
+double tokens_of_step(const TrainingRequest& request) {
+  return double(request.sequences) * double(request.model.context);
+}
+
+// Tokens/s; 0 where nothing fits.
+double best_rate(const TrainingRequest& request) {
+  std::vector<Estimate> layouts = search_layouts(request);
+  return layouts.empty() ? 0 : tokens_of_step(request) / layouts[0].time.total();
+}
+
+Change change_of(const std::string& what, const TrainingRequest& changed, double rate) {
+  double other = best_rate(changed);
+  return {what, other > 0, other / rate - 1};
+}
+
+void scale_links(ClusterConfig& cluster, double factor) {
+  cluster.within.bandwidth.value *= factor;
+  cluster.between.bandwidth.value *= factor;
+}
+
+struct Knob {
+  const char* what;
+  void (*scale)(ClusterConfig&, double factor);
+};
+constexpr const char *kMatmuls = "FLOP/s", *kBandwidth = "the memory's bandwidth", *kMemory = "memory a GPU",
+                     *kLinks = "the links' bandwidth";
+constexpr Knob kKnobs[] = {
+    {kMatmuls, [](ClusterConfig& c, double f) { c.gpu.half_flops.value *= f; }},
+    {kBandwidth, [](ClusterConfig& c, double f) { c.gpu.memory_bandwidth.value *= f; }},
+    {kLinks, scale_links},
+    {kMemory, [](ClusterConfig& c, double f) { c.gpu.memory_bytes.value *= f; }},
+};
+
+}  // namespace
+
+bool fits(const Estimate& estimate, const ClusterConfig& cluster) {
+  return estimate.memory.total() <= cluster.gpu.memory_bytes.value;
+}
+
+std::vector<Estimate> search_layouts(const TrainingRequest& request) {
+  std::map<decltype(mesh_key({})), Estimate> best;
+  for (const Estimate& one : estimate_all(request)) {
+    if (!fits(one, request.cluster)) continue;
+    auto [at, is_new] = best.try_emplace(mesh_key(one.layout), one);
+    if (!is_new && one.time.total() < at->second.time.total()) at->second = one;
+  }
+  std::vector<Estimate> list;
+  for (auto& [key, one] : best) list.push_back(std::move(one));
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Estimate& a, const Estimate& b) { return a.time.total() < b.time.total(); });
+  return list;
+}
+
+Estimate smallest_layout(const TrainingRequest& request) {
+  std::vector<Estimate> all = estimate_all(request);
+  if (all.empty())
+    user_error(
+        "[plan] expected a layout of {} GPUs that the model allows, got none: ranks of data must divide the {} "
+        "sequences "
+        "of a step, those of tensor the {} heads; change --gpus, --train.total_batch or --mesh.*",
+        request.gpus, request.sequences, request.model.heads);
+  return *std::min_element(all.begin(), all.end(),
+                           [](const Estimate& a, const Estimate& b) { return a.memory.total() < b.memory.total(); });
+}
+
+TrainingCost cost_of(const TrainingRequest& request, double step_seconds) {
+  const ClusterConfig& cluster = request.cluster;
+  constexpr double kHour = 3600;
+  TrainingCost cost;
+  cost.tokens_per_second = tokens_of_step(request) / step_seconds;
+  cost.seconds = request.tokens / cost.tokens_per_second;
+  FlopsPerToken flops = flops_per_token(request.model);
+  double peak = cluster.gpu.half_flops.value * double(request.gpus);
+  cost.mfu_full = flops.full * cost.tokens_per_second / peak;
+  cost.mfu_causal = flops.causal * cost.tokens_per_second / peak;
+  double nodes = double(request.gpus) / double(cluster.gpus_per_node);
+  cost.kilowatt_hours = cluster.node_power.value * 1e-3 * nodes * cost.seconds / kHour;
+  cost.dollars = cluster.price.value * double(request.gpus) * cost.seconds / kHour;
+  return cost;
+}
+
+std::vector<Change> cluster_changes(const TrainingRequest& request, const Estimate& best) {
+  double rate = tokens_of_step(request) / best.time.total();
+  std::vector<Change> changes;
+  for (const Knob& knob : kKnobs)
+    for (double factor : {2.0, 0.5}) {
+      TrainingRequest changed = request;
+      knob.scale(changed.cluster, factor);
+      changes.push_back(change_of(std::string(factor > 1 ? "twice " : "half ") + knob.what, changed, rate));
+    }
+  for (int64_t gpus : {request.gpus * 2, request.gpus / 2}) {
+    TrainingRequest changed = request;
+    changed.gpus = gpus;
+    changed.allows = [](const ParallelLayout&) { return true; };
+    if (gpus > changed.cluster.gpus_per_node * std::max<int64_t>(changed.cluster.nodes, 1) && changed.cluster.nodes > 0)
+      continue;
+    if (gpus > 0) changes.push_back(change_of(std::to_string(gpus) + " GPUs", changed, rate));
+  }
+  return changes;
+}
+
+std::vector<Change> layout_changes(const TrainingRequest& request, const Estimate& best) {
+  std::vector<Change> changes;
+  const ParallelLayout& own = best.layout;
+  auto try_layout = [&](std::string what, ParallelLayout layout) {
+    layout.budget_gib = 0;
+    Estimate other = estimate(request.model, layout, request.cluster);
+    changes.push_back({std::move(what), fits(other, request.cluster), best.time.total() / other.time.total() - 1});
+  };
+  int64_t share = own.micro_batch * own.micro_batches;
+  for (int64_t micro_batch : {own.micro_batch * 2, own.micro_batch / 2}) {
+    if (micro_batch < 1 || share % micro_batch != 0) continue;
+    ParallelLayout layout = own;
+    layout.micro_batch = micro_batch;
+    layout.micro_batches = share / micro_batch;
+    try_layout("micro-batch " + std::to_string(micro_batch), layout);
+  }
+  for (int64_t zero : {own.mesh.zero + 1, own.mesh.zero - 1}) {
+    if (zero < 0 || zero > (own.mesh.pipe > 1 ? 1 : 3) || own.mesh.data * own.mesh.context == 1) continue;
+    ParallelLayout layout = own;
+    layout.mesh.zero = zero;
+    try_layout("ZeRO " + std::to_string(zero), layout);
+  }
+  return changes;
+}
+
+std::string limit_of(const std::vector<Change>& changes, const Estimate& best) {
+  std::map<std::string, double> gains;
+  for (const Change& change : changes)
+    if (change.what.starts_with("twice ")) gains[change.what.substr(6)] = change.gain;
+  auto most =
+      std::max_element(gains.begin(), gains.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  auto percent = [&](const char* what) { return fmt::format("{:+.0f}%", 100 * gains[what]); };
+  std::string text = most->first == kMatmuls     ? "matrix products and attention"
+                     : most->first == kBandwidth ? "the memory's bandwidth"
+                     : most->first == kLinks     ? "links"
+                                                 : "memory";
+  return fmt::format(
+      "limited by {}: twice the FLOP/s would give {} tokens/s, twice the memory's bandwidth {}, twice the links' {}, "
+      "twice the memory {}; {:.1f}% of the step is exposed communication, {:.1f}% is computed again",
+      text, percent(kMatmuls), percent(kBandwidth), percent(kLinks), percent(kMemory),
+      100 * best.time.communication() / best.time.total(), 100 * best.time.recomputed / best.time.total());
+}
+
+}  // namespace tokamak

@@ -1,0 +1,104 @@
+#include "advise/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include "advise/exact.h"
+#include "backend/cuda/cuda_backend.h"
+#include "config/cluster.h"
+#include "config/preset.h"
+
+namespace tokamak {
+namespace {
+
+struct Case {
+  const char* model;
+  MeshConfig mesh;
+  int64_t micro_batch = 1, micro_batches = 1;
+};
+
+ModelConfig preset(const char* name) {
+  ModelConfig model{.preset = name};
+  apply_preset(model);
+  return model;
+}
+
+MeshConfig mesh(int64_t pipe, int64_t data, int64_t context, int64_t tensor, int64_t zero = 0) {
+  MeshConfig mesh{.pipe = pipe, .data = data, .context = context, .tensor = tensor};
+  mesh.zero = zero;
+  mesh.slots = 1;
+  return mesh;
+}
+
+MeshConfig with_buckets(MeshConfig mesh, int64_t mib) {
+  mesh.bucket_mib = mib;
+  return mesh;
+}
+
+const Case kCases[] = {
+    {"gpt2-124m", mesh(1, 1, 1, 1), 64},
+    {"gpt2-124m", mesh(1, 1, 1, 1), 4},
+    {"gpt2-124m", mesh(1, 1, 1, 1), 16, 4},
+    {"gpt2-1558m", mesh(1, 1, 1, 1), 32},
+    {"gpt2-1558m", mesh(1, 1, 1, 1), 64},   // GELU and norms are computed again
+    {"gpt2-1558m", mesh(1, 1, 1, 1), 128},  // more than that
+    {"gpt2-124m", mesh(1, 2, 1, 1), 64},
+    {"gpt2-124m", mesh(1, 2, 1, 1, 1), 64},
+    {"gpt2-124m", mesh(1, 2, 1, 1, 3), 64},
+    {"gpt2-1558m", mesh(1, 4, 1, 1, 1), 8, 4},
+    {"gpt2-1558m", mesh(1, 4, 1, 1, 2), 8, 4},
+    {"gpt2-1558m", mesh(1, 4, 1, 1, 3), 32},
+    {"gpt3-6.7b", mesh(1, 4, 1, 1, 3), 4},  // with matrices larger than a bucket
+    {"gpt3-6.7b", with_buckets(mesh(1, 4, 1, 1, 3), 160), 4, 8},
+    {"gpt2-124m", mesh(1, 1, 1, 2), 128},
+    {"gpt3-6.7b", mesh(1, 1, 1, 4), 8, 8},
+    {"gpt2-124m", mesh(1, 1, 2, 1), 128},
+    {"gpt2-124m", mesh(2, 1, 1, 1), 16, 8},
+    {"gpt3-6.7b", mesh(4, 1, 1, 1), 4, 32},
+    {"gpt2-774m", mesh(2, 2, 1, 1), 8, 8},
+};
+
+TEST(Estimate, IsWithinFivePercentOfWhatIsCompiled) {
+  if (!cuda::is_built()) GTEST_SKIP() << "built without CUDA, whose kernels a step is compiled for";
+  ClusterConfig h200 = read_cluster("h200");
+  Platform platform = cuda::nominal_platform(h200.gpu);
+  for (const Case& c : kCases) {
+    RunConfig config;
+    config.model = preset(c.model);
+    ParallelLayout layout{.mesh = c.mesh, .micro_batch = c.micro_batch, .micro_batches = c.micro_batches};
+    Estimate closed = estimate(config.model, layout, h200);
+    ExactPlan exact = compile_layout(config, closed.layout, platform);
+    EXPECT_NEAR(closed.time.total() / exact.seconds, 1, 0.05) << c.model << ": " << describe(closed.layout);
+    EXPECT_NEAR(closed.memory.total() / exact.bytes, 1, 0.05) << c.model << ": " << describe(closed.layout);
+  }
+}
+
+TEST(Estimate, ComputesAgainOnlyWhatDoesNotFit) {
+  ClusterConfig h200 = read_cluster("h200");
+  ParallelLayout layout{.mesh = mesh(1, 1, 1, 1), .micro_batch = 32};
+  Estimate fits = estimate(preset("gpt2-1558m"), layout, h200);
+  EXPECT_EQ(fits.layout.budget_gib, 0);
+  EXPECT_EQ(fits.time.recomputed, 0);
+  layout.micro_batch = 64;
+  Estimate full = estimate(preset("gpt2-1558m"), layout, h200);
+  EXPECT_GT(full.layout.budget_gib, 0);
+  EXPECT_GT(full.time.recomputed, 0);
+  EXPECT_LE(full.memory.total(), h200.gpu.memory_bytes.value);
+  layout.micro_batch = 4096;
+  EXPECT_GT(estimate(preset("gpt2-1558m"), layout, h200).memory.total(), h200.gpu.memory_bytes.value);
+}
+
+TEST(Estimate, ZeroDividesWhatItSays) {
+  ClusterConfig h200 = read_cluster("h200");
+  ModelConfig model = preset("gpt2-1558m");
+  auto of = [&](int64_t zero) {
+    return estimate(model, {.mesh = mesh(1, 4, 1, 1, zero), .micro_batch = 4, .micro_batches = 4}, h200).memory;
+  };
+  EXPECT_NEAR(of(1).optimizer * 4, of(0).optimizer, 1);
+  EXPECT_EQ(of(1).gradients, of(0).gradients);
+  EXPECT_NEAR(of(2).gradients * 4, of(1).gradients, 1);
+  EXPECT_EQ(of(2).weights, of(1).weights);
+  EXPECT_LT(of(3).weights * 4, of(2).weights);
+}
+
+}  // namespace
+}  // namespace tokamak

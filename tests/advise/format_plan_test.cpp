@@ -1,0 +1,44 @@
+#include "advise/format_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "config/cluster.h"
+#include "config/preset.h"
+
+namespace tokamak {
+namespace {
+
+TrainingPlan small_plan() {
+  TrainingPlan plan{.request = {.cluster = read_cluster("h200"), .gpus = 4, .sequences = 256, .tokens = 10e9}};
+  plan.request.model.preset = "gpt3-6.7b";
+  apply_preset(plan.request.model);
+  std::vector<Estimate> found = search_layouts(plan.request);
+  plan.cluster_changes = cluster_changes(plan.request, found[0]);
+  plan.layout_changes = layout_changes(plan.request, found[0]);
+  plan.limit = limit_of(plan.cluster_changes, found[0]);
+  for (size_t i = 0; i < 3; ++i) plan.layouts.push_back({found[i], {}});
+  plan.layouts[0].exact = ExactPlan{.seconds = 8.5, .exposed = 0.125, .bytes = 128.0 * (1 << 30)};
+  return plan;
+}
+
+TEST(FormatPlan, AnswersWhichHowLongAndWhatLimits) {
+  TrainingPlan plan = small_plan();
+  std::string text = format_plan(plan);
+  for (const PlannedLayout& layout : plan.layouts)
+    EXPECT_NE(text.find(describe(layout.estimate.layout)), text.npos) << text;
+  for (const char* piece :
+       {"8500.0", "128.00", "tokamak train --mesh.", "limited by ", "hours", "kWh", "$", "MFU causal"})
+    EXPECT_NE(text.find(piece), text.npos) << piece << "\n" << text;
+}
+
+TEST(FormatPlan, JsonHasTheSameNumbers) {
+  TrainingPlan plan = small_plan();
+  std::string json = plan_json(plan);
+  EXPECT_EQ(json.find('\n'), json.npos);
+  for (const char* piece :
+       {"\"gpus\":4", "\"exact\":{\"seconds\":8.5,\"exposed\":0.125", "\"optimizer\":", "\"layout_changes\""})
+    EXPECT_NE(json.find(piece), json.npos) << piece << "\n" << json;
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,68 @@
+#include "advise/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "config/command_line.h"
+#include "config/validate.h"
+#include "config/visit.h"
+
+namespace tokamak {
+namespace {
+
+TEST(Layouts, AreAllThatTheProgramTakes) {
+  RunConfig config;
+  config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
+  std::vector<ParallelLayout> layouts = all_layouts(config.model, 4, 4, 16);
+  std::set<std::string> names;
+  for (const ParallelLayout& layout : layouts) {
+    EXPECT_EQ(layout.gpus(), 4);
+    EXPECT_EQ(layout.micro_batch * layout.micro_batches * layout.mesh.data, 16);
+    EXPECT_TRUE(names.insert(describe(layout)).second) << describe(layout) << " is there twice";
+    validate(run_of(config, layout));  // throws where a run would be refused
+  }
+  for (const char* name : {"data 4, ZeRO 3, micro-batch 1 x 4", "pipe 2 x data 2, zero_bubble, micro-batch 2 x 4",
+                           "data 2 x tensor 2, micro-batch 8 x 1", "context 4, micro-batch 16 x 1"})
+    EXPECT_TRUE(names.contains(name)) << name;
+}
+
+TEST(Layouts, TheirOptionsGiveTheSameRun) {
+  RunConfig config;
+  config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
+  for (ParallelLayout layout : all_layouts(config.model, 4, 4, 16)) {
+    layout.budget_gib = 12.25;
+    RunConfig expected = run_of(config, layout), said = config;
+    std::vector<std::string> arguments;
+    std::string options = options_of(layout, config.model.context);
+    for (size_t begin = 0; begin < options.size();) {
+      size_t end = std::min(options.find(' ', begin), options.size());
+      arguments.push_back(options.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    FieldList list;
+    list.config(said);
+    std::vector<Field> fields = std::move(list).take();
+    read_options(fields, arguments);
+    EXPECT_EQ(said.mesh.pipe, expected.mesh.pipe) << options;
+    EXPECT_EQ(std::max<int64_t>(said.mesh.data, 1), expected.mesh.data) << options;
+    EXPECT_EQ(said.mesh.context, expected.mesh.context) << options;
+    EXPECT_EQ(said.mesh.tensor, expected.mesh.tensor) << options;
+    EXPECT_EQ(said.mesh.zero, expected.mesh.zero) << options;
+    EXPECT_EQ(said.mesh.interleave, expected.mesh.interleave) << options;
+    EXPECT_EQ(said.mesh.bucket_mib, expected.mesh.bucket_mib) << options;
+    EXPECT_EQ(said.train.batch, expected.train.batch) << options;
+    EXPECT_EQ(said.train.total_batch, expected.train.total_batch) << options;
+    EXPECT_EQ(said.compile.memory_budget_gib, expected.compile.memory_budget_gib) << options;
+  }
+}
+
+TEST(Layouts, OfLargeMatricesHaveBucketsForThem) {
+  ModelConfig model{.layers = 32, .heads = 32, .width = 4096, .context = 2048};
+  for (const ParallelLayout& layout : all_layouts(model, 4, 4, 256))
+    if (layout.mesh.zero == 3 && layout.mesh.tensor == 1) EXPECT_EQ(layout.mesh.bucket_mib, 160);
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,93 @@
+#include "advise/search.h"
+
+#include <gtest/gtest.h>
+
+#include "config/cluster.h"
+#include "config/preset.h"
+#include "tests/support/expect_error.h"
+
+namespace tokamak {
+namespace {
+
+TrainingRequest request_of(const char* model, const char* cluster, int64_t gpus) {
+  TrainingRequest request{.cluster = read_cluster(cluster), .gpus = gpus, .sequences = 256, .tokens = 10e9};
+  request.model.preset = model;
+  apply_preset(request.model);
+  return request;
+}
+
+TEST(Search, TheFastestComesFirstAndAllFit) {
+  TrainingRequest request = request_of("gpt3-6.7b", "h200", 4);
+  std::vector<Estimate> found = search_layouts(request);
+  ASSERT_GE(found.size(), 10u);
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(fits(found[i], request.cluster)) << describe(found[i].layout);
+    if (i > 0) EXPECT_GE(found[i].time.total(), found[i - 1].time.total());
+  }
+  // 6.7B parameters take 107 GiB with their optimizer, so that one GPU alone computes much again.
+  EXPECT_GT(found[0].layout.mesh.zero, 0);
+}
+
+TEST(Search, FasterLinksNeverMakeItSlower) {
+  for (const char* model : {"gpt2-1558m", "gpt3-6.7b"}) {
+    TrainingRequest request = request_of(model, "dgx-a100", 16);
+    double before = search_layouts(request)[0].time.total();
+    request.cluster.between.bandwidth.value *= 2;
+    EXPECT_LE(search_layouts(request)[0].time.total(), before) << model;
+    request.cluster.within.bandwidth.value *= 2;
+    EXPECT_LE(search_layouts(request)[0].time.total(), before) << model;
+    request.cluster.gpu.memory_bytes.value *= 2;
+    EXPECT_LE(search_layouts(request)[0].time.total(), before) << model;
+  }
+}
+
+TEST(Search, SlowLinksAreNamedAsTheLimit) {
+  TrainingRequest request = request_of("gpt3-6.7b", "h200", 4);
+  Estimate best = search_layouts(request)[0];
+  EXPECT_EQ(limit_of(cluster_changes(request, best), best).find("limited by matrix products"), 0u);
+  request.cluster.within.bandwidth.value = 1e9;
+  request.allows = [](const ParallelLayout& layout) { return layout.mesh.data == 4; };  // a pipeline sends little
+  best = search_layouts(request)[0];
+  EXPECT_EQ(limit_of(cluster_changes(request, best), best).find("limited by links"), 0u);
+}
+
+TEST(Search, WhatIsAskedForIsAllThatIsTried) {
+  TrainingRequest request = request_of("gpt2-1558m", "h200", 4);
+  request.allows = [](const ParallelLayout& layout) { return layout.mesh.tensor == 1 && layout.mesh.pipe == 4; };
+  for (const Estimate& one : search_layouts(request)) EXPECT_EQ(one.layout.mesh.pipe, 4);
+  request.allows = [](const ParallelLayout&) { return false; };
+  expect_user_error([&] { smallest_layout(request); }, {"[plan] expected a layout of 4 GPUs"});
+}
+
+TEST(Search, NothingFitsWhatIsTooSmall) {
+  TrainingRequest request = request_of("gpt3-6.7b", "rtx-4090", 1);
+  EXPECT_TRUE(search_layouts(request).empty());
+  EXPECT_GT(smallest_layout(request).memory.total(), request.cluster.gpu.memory_bytes.value);
+}
+
+TEST(Search, ACostIsOfTheWholeTraining) {
+  TrainingRequest request = request_of("gpt2-124m", "h200", 4);
+  request.cluster.price = {2, "made up"};
+  request.cluster.node_power = {8000, "made up"};
+  double step = double(request.sequences * request.model.context) / 1e6;  // a million tokens/s
+  TrainingCost cost = cost_of(request, step);
+  EXPECT_DOUBLE_EQ(cost.tokens_per_second, 1e6);
+  EXPECT_DOUBLE_EQ(cost.seconds, 1e4);
+  EXPECT_NEAR(cost.kilowatt_hours, 4 * 1e4 / 3600, 1e-9);  // half a node
+  EXPECT_NEAR(cost.dollars, 2 * 4 * 1e4 / 3600, 1e-9);
+  EXPECT_GT(cost.mfu_full, cost.mfu_causal);
+}
+
+TEST(Search, ChangesGoBothWays) {
+  TrainingRequest request = request_of("gpt2-1558m", "h200", 4);
+  Estimate best = search_layouts(request)[0];
+  for (const Change& change : cluster_changes(request, best)) {
+    if (change.what.starts_with("twice")) EXPECT_GE(change.gain, -1e-9) << change.what;
+    if (change.what.starts_with("half") && change.is_possible) EXPECT_LE(change.gain, 1e-9) << change.what;
+  }
+  for (const Change& change : layout_changes(request, best))
+    if (change.is_possible) EXPECT_LE(change.gain, 0.001) << change.what;  // else it would have been found
+}
+
+}  // namespace
+}  // namespace tokamak

@@ -1,0 +1,42 @@
+// What `tokamak plan` refuses, and what it says instead.
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_refused.h"
+
+namespace tokamak {
+namespace {
+
+class PlanMistakes : public testing::Test {
+ protected:
+  ProgramResult plan(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "plan");
+    return run_program(folder_.path(), arguments);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PlanMistakes, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
+  expect_refused(plan({"--model.preset=gpt3-175b", "--cluster=dgx-a100", "--gpus=8"}),
+                 {"[plan] expected a layout that fits 79.15 GiB a GPU", "at least", "the nearest that does:", "GPUs"});
+  expect_refused(plan({"--model.preset=gpt3-13b", "--gpus=4", "--mesh.data=4", "--mesh.zero=0"}),
+                 {"the nearest that does:", "on 4 GPUs"});
+  expect_refused(plan({"--model.preset=gpt3-6.7b", "--cluster=rtx-4090"}), {"no layout of this cluster does"});
+}
+
+TEST_F(PlanMistakes, AnUnknownClusterIsRefusedWithTheKnownOnes) {
+  expect_refused(plan({"--cluster=leonard"}), {"[cluster]", "dgx-a100", "did you mean 'leonardo'"});
+  expect_refused(plan({"--cluster=missing.toml"}), {"missing.toml"});
+}
+
+TEST_F(PlanMistakes, AModelWithoutAVocabularyIsRefused) {
+  expect_refused(plan({"--model.preset=small"}), {"[model.vocab]", "--model.vocab"});
+}
+
+TEST_F(PlanMistakes, GpusThatThereAreNot) {
+  expect_refused(plan({"--gpus=9"}), {"[gpus] expected 1 to 8", "got 9"});
+  expect_refused(plan({"--train.total_batch=1000"}), {"[train.total_batch]"});
+}
+
+}  // namespace
+}  // namespace tokamak
