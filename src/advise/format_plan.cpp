@@ -40,12 +40,12 @@ std::string header(const TrainingPlan& plan) {
 
 // What a step takes, and the whole training.
 std::string time_table(const TrainingPlan& plan) {
-  std::string text = fmt::format("{:<3}{:>9}{:>9}{:>10}{:>12}{:>12}{:>10}{:>9}  {}\n", "", "step ms", "exact",
+  std::string text = fmt::format("{:<3}{:>9}{:>9}{:>10}{:>12}{:>12}{:>13}{:>9}  {}\n", "", "step ms", "exact",
                                  "tokens/s", "MFU full", "MFU causal", "time", "cost", "layout");
   int number = 0;
   for (const PlannedLayout& layout : plan.layouts) {
     TrainingCost cost = cost_of(plan.request, layout.step_seconds());
-    text += fmt::format("{:<3}{:>9.1f}{:>9}{:>10}{:>11.1f}%{:>11.1f}%{:>10}{:>9}  {}\n", ++number,
+    text += fmt::format("{:<3}{:>9.1f}{:>9}{:>10}{:>11.1f}%{:>11.1f}%{:>13}{:>9}  {}\n", ++number,
                         layout.estimate.time.total() * 1e3,
                         layout.exact ? fmt::format("{:.1f}", layout.exact->seconds * 1e3) : "-",
                         format_count(cost.tokens_per_second), 100 * cost.mfu_full, 100 * cost.mfu_causal,

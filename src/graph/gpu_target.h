@@ -16,8 +16,8 @@ struct GpuRates {
   double l2_bytes = 0;
 };
 
-/// Of a described GPU: the clock at which its units have the described rate of bf16, and a copy's usual share of the
-/// bandwidth.
+/// Of a described GPU: what load leaves of the clock at which its units have the described rate of bf16, and a copy's
+/// usual share of the bandwidth.
 GpuRates gpu_rates(const GpuConfig& gpu);
 
 Target gpu_target(const GpuRates& gpu);
