@@ -15,7 +15,7 @@ TEST(Plan, WhichLayoutHowLongAndWhatLimitsIt) {
   ProgramResult text = run_program(folder.path(), arguments);
   EXPECT_EQ(text.status, 0) << text.err;
   for (const char* piece :
-       {"best       ", "tokens/s", "hours for 10.00 G tokens", "limited by ", "tokamak train --mesh."})
+       {"best       ", "tokens/s", "days for 10.00 G tokens", "limited by ", "tokamak train --mesh."})
     EXPECT_NE(text.out.find(piece), std::string::npos) << piece << "\n" << text.out;
   arguments.emplace_back("--json");
   ProgramResult json = run_program(folder.path(), arguments);
