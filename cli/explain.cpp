@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "advise/advice.h"
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -140,6 +141,13 @@ void print_summary(const CompiledStep& step, const Target& target) {
       format_bytes(double(step.total_bytes())));
 }
 
+// Tiles and waves are those of a GPU.
+void print_advice(const RunConfig& config, const Target& target) {
+  if (!target.chunked_classifier) return;
+  std::string advice = format_advice(advise(config.model, layout_of(config), target));
+  if (!advice.empty()) fmt::print("\n{}", advice);
+}
+
 // Seconds of each program's kernels one by one, in their own order on real intermediate values; the mean of a few runs.
 std::vector<std::vector<double>> measure_kernels(const CompiledStep& step, const Machine& machine) {
   constexpr int kWarmup = 3, kRuns = 5;
@@ -163,6 +171,7 @@ void explain_pipeline(const RunConfig& config, const ExplainOptions& options, co
   print_mesh(pipeline.config);
   print_target(platform.target, options.run, pipeline.config);
   fmt::print("\n{}", format_pipeline(pipeline));
+  print_advice(config, platform.target);
   for (size_t stage = 0; stage < pipeline.stages.size() && (options.graph || options.plan); ++stage) {
     fmt::print("\nstage {}: {}\n", stage, print_schedule(pipeline.stages[stage]));
     for (const CompiledGraph& program : pipeline.stages[stage].programs) print_program(program, options, {});
@@ -200,6 +209,7 @@ int run_explain(const ExplainOptions& options) {
   print_passes("forward pass", step.forward_reports);
   for (size_t p = 0; p < step.programs.size(); ++p) print_program(step.programs[p], options, measured[p]);
   print_summary(step, machine.platform.target);
+  print_advice(config, machine.platform.target);
   if (!options.timeline.empty()) {
     write_file_atomic(options.timeline, timeline_html(step, machine.platform.target));
     fmt::print("the timeline is in {}\n", options.timeline);

@@ -13,6 +13,7 @@
 #include "config/cluster.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
+#include "graph/gpu_target.h"
 #include "model/model.h"
 #include "plan/units.h"
 
@@ -164,6 +165,7 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
   plan.cluster_changes = cluster_changes(request, found[0]);
   plan.layout_changes = layout_changes(request, found[0]);
   plan.limit = limit_of(plan.cluster_changes, found[0]);
+  plan.advice = advise(request.model, found[0].layout, gpu_target(gpu_rates(request.cluster.gpu)));
   for (size_t i = 0; i < found.size() && int64_t(i) < options.layouts; ++i) plan.layouts.push_back({found[i], {}});
   compile_fastest(run, options.exact, plan);
   return plan;

@@ -151,7 +151,8 @@ Json to_json(const TrainingPlan& plan, const PlannedLayout& layout) {
 std::string format_plan(const TrainingPlan& plan) {
   return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + summary(plan) +
          "\nwith another cluster, and its best layout\n" + change_lines(plan.cluster_changes) +
-         (plan.layout_changes.empty() ? "" : "with the best layout, but\n") + change_lines(plan.layout_changes);
+         (plan.layout_changes.empty() ? "" : "with the best layout, but\n") + change_lines(plan.layout_changes) +
+         (plan.advice.empty() ? "" : "\n") + format_advice(plan.advice);
 }
 
 std::string plan_json(const TrainingPlan& plan) {
@@ -165,6 +166,8 @@ std::string plan_json(const TrainingPlan& plan) {
   for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(to_json(plan, layout));
   json["cluster_changes"] = to_json(plan.cluster_changes);
   json["layout_changes"] = to_json(plan.layout_changes);
+  json["advice"] = Json::array();
+  for (const Advice& one : plan.advice) json["advice"].push_back({{"text", one.text}, {"gain", one.gain}});
   return format_json(json);
 }
 

@@ -1,6 +1,7 @@
 // A plan of a training for people and for programs. Tests: tests/advise/format_plan_test.cpp.
 #pragma once
 
+#include "advise/advice.h"
 #include "advise/exact.h"
 #include "advise/search.h"
 
@@ -20,6 +21,7 @@ struct TrainingPlan {
   std::vector<PlannedLayout> layouts;                   // not empty; the fastest by the closed formula first
   std::vector<Change> cluster_changes, layout_changes;  // of the first
   std::string limit;
+  std::vector<Advice> advice;  // on the first
 };
 
 std::string format_plan(const TrainingPlan& plan);
