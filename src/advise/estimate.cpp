@@ -168,19 +168,23 @@ class Estimator {
     if (mesh_.tensor > 1) {
       // With the stream cut between the blocks: attention and MLP gather and scatter it, forward and backward.
       Link link = axis_link(cluster_, 1, mesh_.tensor);
-      double each = all_gather_seconds(link, mesh_.tensor, block_.stream_bytes());
+      double each = gather_seconds(link, mesh_.tensor, block_.stream_bytes());
       time_.tensor = runs * 4 * (1 + kScatterExposed) * (blocks + 0.5) * each;
     }
     if (mesh_.context > 1) {
       // Keys and values come together twice, and their gradients are scattered; part of it is hidden.
       Link link = axis_link(cluster_, mesh_.tensor, mesh_.context);
       double bytes = 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
-      time_.context = runs * blocks * all_gather_seconds(link, mesh_.context, bytes);
+      time_.context = runs * blocks * gather_seconds(link, mesh_.context, bytes);
     }
     if (mesh_.pipe > 1) {
       Link link = axis_link(cluster_, mesh_.tensor * mesh_.context * mesh_.data, mesh_.pipe);
       time_.pipe = 2 * (pipe_ - 1) * send_seconds(link, block_.input_bytes());
     }
+  }
+
+  double gather_seconds(const Link& link, int64_t size, double bytes) const {
+    return all_gather_seconds(link, size, bytes / target_.gather_share);
   }
 
   void add_data(double runs, double forward, double backward) {
@@ -189,26 +193,26 @@ class Estimator {
     Link link = axis_link(cluster_, mesh_.tensor, size);
     bool scatters = mesh_.zero >= 2 || (mesh_.zero == 1 && !accumulates());
     auto sum = [&](double bytes) {
-      return scatters ? all_gather_seconds(link, size, bytes) : all_reduce_seconds(link, size, bytes);
+      return scatters ? gather_seconds(link, size, bytes) : all_reduce_seconds(link, size, bytes);
     };
     double bytes = kLow * blocks_ * block_parameters();
     double blocks = sum(bytes), table = sum(kFull * table_parameters());
     time_.data = runs * (std::max(0.0, blocks - backward) + table);  // the table's gradient comes last
-    // What is hidden takes memory's time from the kernels beside it.
-    time_.memory_bound += runs * (scatters ? 2 : 4) * bytes / target_.memory_bandwidth;
+    // What is hidden takes units from the kernels beside it.
+    time_.memory_bound += runs * target_.link_units * std::min(blocks, backward);
     if (mesh_.zero == 3) return gather_parameters(link, size, runs, forward, backward);
     if (mesh_.zero >= 1)
-      time_.data += std::max(0.0, all_gather_seconds(link, size, kFull * parameters()) - update_seconds());
+      time_.data += std::max(0.0, gather_seconds(link, size, kFull * parameters()) - update_seconds());
   }
 
   // Once for each pass, a bucket ahead of what reads them, but for the table and for matrices larger than a bucket.
   void gather_parameters(const Link& link, int64_t size, double runs, double forward, double backward) {
-    double bytes = kLow * blocks_ * block_parameters(), all = all_gather_seconds(link, size, bytes);
+    double bytes = kLow * blocks_ * block_parameters(), all = gather_seconds(link, size, bytes);
     // Of the 12 C^2 of a block all but 1 are in matrices of 3 or 4, and 2 of a block stand in both.
     double unhidden = largest_matrix() > double(mesh_.bucket_mib << 20) ? 11.0 / 12 : 0;
-    time_.data += runs * (2 * unhidden * all + all_gather_seconds(link, size, kLow * table_parameters()));
+    time_.data += runs * (2 * unhidden * all + gather_seconds(link, size, kLow * table_parameters()));
     for (double beside : {forward, backward}) time_.data += runs * std::max(0.0, (1 - unhidden) * all - beside);
-    time_.memory_bound += runs * 2 * (1 - unhidden) * 2 * bytes / target_.memory_bandwidth;
+    time_.memory_bound += runs * target_.link_units * 2 * (1 - unhidden) * all;
   }
 
   const ModelConfig& model_;

@@ -10,7 +10,7 @@ namespace tokamak {
 
 struct ExactPlan {
   double seconds = 0;  // of a step
-  double exposed = 0;  // of those, while nothing but communication runs
+  double exposed = 0;  // of those, what they would be less without communication
   double bytes = 0;    // of the fullest GPU
 };
 

@@ -56,9 +56,12 @@ Target gpu_target(const GpuRates& gpu) {
   target.memory_bandwidth = gpu.copy_bandwidth * kGroupShare;
   target.cache_bytes = gpu.l2_bytes / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
-  // As NCCL's all-reduce was measured among four H200s over NVLink; PCIe is slower.
-  target.link_bandwidth = 349e9;
+  // NCCL 2.28 over NVLink, of 50 MiB and more; PCIe is slower. Two H200s: 300 GB/s in an all_reduce, 255 in an
+  // all_gather; four: 347 and 320. Matmuls beside an all_reduce took 1.27 times as long.
+  target.link_bandwidth = 325e9;
+  target.gather_share = 0.88;
   target.link_seconds = 30e-6;
+  target.link_units = 0.21;
   target.sustained_share = kSustainedShare;
   target.chunked_classifier = true;
   target.matmul_accumulate = target.matmul_argument = true;

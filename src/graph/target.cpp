@@ -15,7 +15,7 @@ template <class AnyTarget, class Visit>
 void visit_members(AnyTarget& target, const Visit& visit) {
   auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, sustained, bias, function, vocab,
          classifier, argument, operand, operand_sums, prologue, accumulate, row_column, streams, link_bandwidth,
-         link_seconds] = target;
+         gather_share, link_seconds, link_units] = target;
   visit("name", name);
   visit("units", units);
   visit("f32_flops", f32);
@@ -39,7 +39,9 @@ void visit_members(AnyTarget& target, const Visit& visit) {
   visit("row_column_groups", row_column);
   visit("streams", streams);
   visit("link_bandwidth", link_bandwidth);
+  visit("gather_share", gather_share);
   visit("link_seconds", link_seconds);
+  visit("link_units", link_units);
 }
 
 }  // namespace

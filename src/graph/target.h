@@ -35,8 +35,10 @@ struct Target {
   int streams = 1;                   // of work, which the device runs side by side
 
   // Between devices.
-  double link_bandwidth = 10e9;  // bytes/s that a rank sends in a collective
+  double link_bandwidth = 10e9;  // bytes/s that a rank sends in a collective,
+  double gather_share = 1;       // and of that in an all_gather or a reduce_scatter
   double link_seconds = 20e-6;   // fixed cost of a collective
+  double link_units = 0;         // share of the device's work that a collective takes from what runs beside it
 
   bool operator==(const Target&) const = default;
 };

@@ -36,7 +36,7 @@ struct Launch {
   Cost cost;
   double seconds = 0;         // predicted on the target
   bool memory_bound = false;  // the prediction is limited by bandwidth
-  double memory_share = 0;    // of a collective: of the device's memory bandwidth, which it takes from what runs beside
+  double taken_share = 0;     // of a collective: of the device's work, which it takes from what runs beside it
   int stream = 0;             // index into streams
   std::vector<int> after;     // launches of other streams that must be done before; only what does not follow
   // Streams that reach into this run and of which the run before must be done.

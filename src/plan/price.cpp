@@ -1,4 +1,5 @@
 #include "graph/single_node.h"
+#include "ops/collective.h"
 #include "ops/flop_rate.h"
 #include "plan/plan.h"
 
@@ -21,6 +22,11 @@ double arithmetic_seconds(const Graph& graph, const Node& node, const Target& ta
   return node_cost(graph, node).flops / flop_rate(graph, node, target);
 }
 
+double collective_seconds(const Node& node, const Cost& cost, const Target& target) {
+  bool gathers = node.op == &op::all_gather || node.op == &op::reduce_scatter;
+  return cost.link_bytes / (target.link_bandwidth * (gathers ? target.gather_share : 1));
+}
+
 bool is_low_precision(const Graph& graph, const Node& node) { return dtype_bytes(graph.dtype(node.inputs[0])) == 2; }
 
 }  // namespace
@@ -34,11 +40,12 @@ Launch price(const Graph& graph, int node, const Platform& platform) {
   launch.memory_bound = memory > arithmetic;
   launch.seconds = std::max(arithmetic, memory) + target.launch_seconds;
   if (kernel.op->together)
-    launch.seconds = std::max(memory, launch.cost.link_bytes / target.link_bandwidth) + target.link_seconds;
+    launch.seconds = std::max(memory, collective_seconds(kernel, launch.cost, target)) + target.link_seconds;
   if (const auto& measured = platform.tuning.measured_seconds; !measured.empty())
     if (auto at = measured.find(kernel_key(graph, kernel)); at != measured.end())
       launch.seconds = at->second / (is_low_precision(graph, kernel) ? target.sustained_share : 1);
-  if (kernel.op->together) launch.memory_share = launch.cost.bytes / target.memory_bandwidth / launch.seconds;
+  if (kernel.op->together)
+    launch.taken_share = std::max(target.link_units, launch.cost.bytes / target.memory_bandwidth / launch.seconds);
   return launch;
 }
 

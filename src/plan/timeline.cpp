@@ -8,10 +8,14 @@ namespace {
 // However much collectives take, what runs beside them goes on.
 constexpr double kLeastRate = 0.1;
 
+bool is_collective(const Plan& plan, size_t launch) {
+  return plan.graph.nodes()[size_t(plan.launches[launch].node)].op->together;
+}
+
 class Simulation {
  public:
-  explicit Simulation(const Plan& plan)
-      : plan_(plan), queues_(plan.streams.size()), finished_(plan.launches.size(), false),
+  explicit Simulation(const Plan& plan, bool silent = false)
+      : plan_(plan), silent_(silent), queues_(plan.streams.size()), finished_(plan.launches.size(), false),
         spans_(plan.launches.size()) {
     for (size_t i = 0; i < plan.launches.size(); ++i)
       queues_[size_t(plan.launches[i].stream)].waiting.push_back(int(i));
@@ -42,7 +46,8 @@ class Simulation {
     for (Queue& queue : queues_)
       if (is_ready(queue)) {
         queue.running = true;
-        queue.left = plan_.launches[size_t(queue.next())].seconds;
+        bool counts = !silent_ || !is_collective(plan_, size_t(queue.next()));
+        queue.left = counts ? plan_.launches[size_t(queue.next())].seconds : 0;
         spans_[size_t(queue.next())].begin = now_;
       }
   }
@@ -59,7 +64,7 @@ class Simulation {
       if (!queues_[other].running) continue;
       bool shares = plan_.streams[other].resource == plan_.streams[stream].resource;
       sharers += shares;
-      if (!shares) left -= plan_.launches[size_t(queues_[other].next())].memory_share;
+      if (!shares) left -= plan_.launches[size_t(queues_[other].next())].taken_share;
     }
     return std::max(left, kLeastRate) / sharers;
   }
@@ -84,19 +89,18 @@ class Simulation {
   }
 
   const Plan& plan_;
+  bool silent_;                // collectives take no time
   std::vector<Queue> queues_;  // by stream
   std::vector<bool> finished_;
   std::vector<Span> spans_;  // by launch
   double now_ = 0;
 };
 
-bool is_collective(const Plan& plan, size_t launch) {
-  return plan.graph.nodes()[size_t(plan.launches[launch].node)].op->together;
-}
-
 }  // namespace
 
 std::vector<Span> simulate(const Plan& plan) { return Simulation(plan).run(); }
+
+double seconds_without_collectives(const Plan& plan) { return end_of_timeline(Simulation(plan, true).run()); }
 
 double end_of_timeline(const std::vector<Span>& timeline) {
   double end = 0;

@@ -12,8 +12,11 @@ struct Span {
 
 /// By launch. A launch begins when its stream is free and what it waits for is done. Launches that run at the same time
 /// on streams of one resource get equal shares of it. Beside a launch of another resource they go on at the rate that
-/// its memory_share leaves them; it is not slowed down by them. With one stream each begins where the last one ended.
+/// its taken_share leaves them; it is not slowed down by them. With one stream each begins where the last one ended.
 std::vector<Span> simulate(const Plan& plan);
+
+/// Seconds that the plan would take if its collectives took none.
+double seconds_without_collectives(const Plan& plan);
 
 /// Seconds from the beginning of a run to the end of its last launch.
 double end_of_timeline(const std::vector<Span>& timeline);

@@ -58,7 +58,7 @@ struct CompiledStep {
   int64_t slot_of(int64_t data_rank, int64_t micro_batch) const;
   int64_t runs_of(size_t program) const;  // in a step
   double seconds() const;                 // predicted for an optimizer step
-  double exposed_seconds() const;         // of those, when nothing but communication runs
+  double exposed_seconds() const;         // of those, what collectives make of them
   double flops() const;                   // of an optimizer step
   const CompiledGraph& largest() const;   // the program with the largest arena, which the others use as well
   int64_t scratch_bytes() const;          // of all programs, which do not share it

@@ -38,7 +38,7 @@ struct MeshResult {
   /// Tokens are those of all ranks; FLOPs, MFU and bytes those of one. speedup_total is over one rank, 0 where that had
   /// no run.
   RungResult run;
-  double predicted_exposed_ms = 0;   // of a step, while nothing but communication runs
+  double predicted_exposed_ms = 0;   // as exposed_ms
   std::optional<double> exposed_ms;  // by how much a step is longer than one that sends nothing
   double efficiency() const { return run.speedup_total / double(ranks); }
 };

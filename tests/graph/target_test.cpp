@@ -28,7 +28,9 @@ Target unlike_the_default() {
   target.matmul_accumulate = target.row_column_groups = true;
   target.streams = 3;
   target.link_bandwidth = 3.5e11;
+  target.gather_share = 0.75;
   target.link_seconds = 9e-6;
+  target.link_units = 0.125;
   return target;
 }
 
@@ -49,7 +51,7 @@ TEST(Target, EveryMemberIsInTheTextAndNoOther) {
     other[end - 1] = '?';  // the last letter of a member's name
     expect_user_error([&] { parse_target(other); }, {"[target] expected a target as this program prints it"});
   }
-  EXPECT_EQ(members, 24);
+  EXPECT_EQ(members, 26);
   expect_user_error([&] { parse_target("{\"speed\":1," + text.substr(1)); }, {"[target]", "got 'speed' too"});
   for (std::string other : {std::string(), std::string("cpu"), std::string("[]"), text.substr(0, text.size() / 2)})
     expect_user_error([&] { parse_target(other); }, {"[target] expected"});

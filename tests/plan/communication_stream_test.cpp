@@ -67,6 +67,28 @@ TEST(CommunicationStream, HidesWhatCanBeHidden) {
   Plan plan = plan_of(kStep, equal_launches());
   EXPECT_DOUBLE_EQ(plan.seconds, 10);
   EXPECT_EQ(exposed_seconds(plan, simulate(plan)), (std::vector<double>{0, 0, 0, 0, 0, 0, 0, 3, 0}));
+  EXPECT_DOUBLE_EQ(seconds_without_collectives(plan), 7);
+}
+
+// The first takes half of the device for its three seconds.
+TEST(CommunicationStream, TakesUnitsFromWhatRunsBeside) {
+  Target target = equal_launches();
+  target.link_units = 0.5;
+  Plan plan = plan_of(kStep, target);
+  EXPECT_DOUBLE_EQ(plan.seconds, 11.5);
+  EXPECT_DOUBLE_EQ(seconds_without_collectives(plan), 7);
+}
+
+TEST(CommunicationStream, AGatheringHasItsShareOfTheLink) {
+  Target target = equal_launches();
+  target.link_bandwidth = 32;
+  target.link_seconds = 0;
+  target.gather_share = 0.5;
+  auto seconds = [&](const std::string& collective) {
+    return plan_of("graph g { input x = %0 : f32[4] %1 = " + collective + " result y = %1 }", target).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(R"(all_reduce(%0) {axis="data", reduction="sum", size=2} : f32[4])"), 0.5) << "16 bytes";
+  EXPECT_DOUBLE_EQ(seconds(R"(all_gather(%0) {axis="data", dims=[0], size=2} : f32[8])"), 1) << "16 at half the rate";
 }
 
 // The first all_reduce takes as long as nodes 3, 4 and 5, which must not write over its operand.

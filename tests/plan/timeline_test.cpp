@@ -9,7 +9,7 @@ struct Timed {
   int stream;
   double seconds;
   std::vector<int> after = {};
-  double memory_share = 0;
+  double taken_share = 0;
 };
 
 // A plan of launches alone; what they launch does not matter here.
@@ -21,7 +21,7 @@ Plan plan_of(const std::vector<Timed>& launches, std::vector<PlannedStream> stre
     launch.stream = timed.stream;
     launch.seconds = timed.seconds;
     launch.after = timed.after;
-    launch.memory_share = timed.memory_share;
+    launch.taken_share = timed.taken_share;
   }
   return plan;
 }
@@ -54,8 +54,8 @@ TEST(Timeline, StreamsOfDifferentResourcesDoNot) {
   EXPECT_DOUBLE_EQ(end_of({{0, 3}, {1, 1}, {1, 5}}, kApart), 6);
 }
 
-// 1 takes a quarter of the memory from 0 for two seconds, in which that does 1.5 of its own.
-TEST(Timeline, WhatTakesMemorySlowsDownWhatRunsBeside) {
+// 1 takes a quarter of the device from 0 for two seconds, in which that does 1.5 of its own.
+TEST(Timeline, WhatTakesAShareSlowsDownWhatRunsBeside) {
   EXPECT_DOUBLE_EQ(end_of({{0, 3}, {1, 2, {}, 0.25}}, kApart), 3.5);
   EXPECT_DOUBLE_EQ(end_of({{0, 1}, {1, 2, {}, 0.25}}, kApart), 2) << "and is not slowed down by it";
   EXPECT_DOUBLE_EQ(end_of({{0, 1}, {1, 20, {}, 5}}, kApart), 20) << "nor is it stopped: 1 / 0.1 seconds";
