@@ -72,11 +72,12 @@ struct Sharding {
   /// Changes the attributes to those of a node with these parts as inputs and outputs. Null: they do not depend on it.
   void (*of_part)(Attrs&, std::span<const Shape> inputs, std::span<const Shape> outputs) = nullptr;
   /// Appends what computes a part, where a `placed` factor is cut: by one axis alone, of one block or, where the factor
-  /// is `mirrored`, of two that are. `part` is the node as if there were only that part; `inputs` are its operands.
-  /// Ranks may send each other what they need for it. Null where no factor is placed.
-  std::vector<ValueId> (*place)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
-                                const PlacedCut& cut) = nullptr;
-  /// The same for `numbered` factors, of which any may be cut, each along any axes and in any blocks.
+  /// is `mirrored`, of two that are. `part` is the node as if there were only that part; `inputs` are its operands;
+  /// `numbered` are the cuts of factors that are, along other axes. Ranks may send each other what they need for it.
+  /// Null where no factor is placed.
+  std::vector<ValueId> (*place)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs, const PlacedCut& cut,
+                                std::span<const PlacedCut> numbered) = nullptr;
+  /// The same where only `numbered` factors are cut, of which any may be, each along any axes and in any blocks.
   std::vector<ValueId> (*number)(GraphBuilder&, const Node& part, std::span<const ValueId> inputs,
                                  std::span<const PlacedCut> cuts) = nullptr;
 };

@@ -90,25 +90,9 @@ double score(const Packed& x, double scale, int64_t b, int64_t h, int64_t i, int
   return sum * scale;
 }
 
-// Optional operands of both ops.
-void check_operands(const NodeSpec& spec, const Dims& d) {
-  size_t least = size_t(spec.op.min_inputs) + (spec.attrs.get_double("dropout") > 0);
-  if (spec.inputs.size() < least || spec.inputs.size() > least + 1)
-    user_error("[{}] expected {} inputs with dropout {}, got {}; documents would be one more", spec.op.name, least,
-               spec.attrs.get_double("dropout"), spec.inputs.size());
-  AttentionOperands at = attention_operands(spec.op, spec.attrs, spec.inputs.size());
-  auto require = [&](int place, const char* name, const ValueType& expected) {
-    if (place >= 0 && spec.inputs[size_t(place)] != expected)
-      user_error("[{}] expected {} to be {}, got {}", spec.op.name, name, to_string(expected),
-                 to_string(spec.inputs[size_t(place)]));
-  };
-  require(at.rng, "rng", rng_type(spec.attrs));
-  require(at.documents, "documents", {DType::kI32, {d.B, d.T}});
-}
-
 std::vector<ValueType> infer(const NodeSpec& spec) {
   Dims d = attention_dims(spec);
-  check_operands(spec, d);
+  check_optional_operands(spec, d);
   return {{spec.inputs[0].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
 }
 
@@ -275,7 +259,7 @@ std::vector<ValueType> infer_grad(const NodeSpec& spec) {
                to_string(spec.inputs[3]));
   if (ValueType lse{DType::kF32, {d.B, d.H, d.T}}; spec.inputs[2] != lse)
     user_error("[attention_grad] expected lse to be {}, got {}", to_string(lse), to_string(spec.inputs[2]));
-  check_operands(spec, d);
+  check_optional_operands(spec, d);
   if (gives_sums(spec.attrs)) return {spec.inputs[0], {DType::kF32, {3 * d.C}}};
   return {spec.inputs[0]};
 }
@@ -353,6 +337,21 @@ AttentionDims attention_dims(const NodeSpec& spec) {
   int64_t C = qkv.shape[2] / 3;
   if (H < 1 || C % H != 0) user_error("[{}] expected heads that divide the width {}, got {}", spec.op.name, C, H);
   return {qkv.shape[0], qkv.shape[1], C, H, C / H};
+}
+
+void check_optional_operands(const NodeSpec& spec, const AttentionDims& d) {
+  size_t least = size_t(spec.op.min_inputs) + (spec.attrs.get_double("dropout") > 0);
+  if (spec.inputs.size() < least || spec.inputs.size() > least + 1)
+    user_error("[{}] expected {} inputs with dropout {}, got {}; documents would be one more", spec.op.name, least,
+               spec.attrs.get_double("dropout"), spec.inputs.size());
+  AttentionOperands at = attention_operands(spec.op, spec.attrs, spec.inputs.size());
+  auto require = [&](int place, const char* name, const ValueType& expected) {
+    if (place >= 0 && spec.inputs[size_t(place)] != expected)
+      user_error("[{}] expected {} to be {}, got {}", spec.op.name, name, to_string(expected),
+                 to_string(spec.inputs[size_t(place)]));
+  };
+  require(at.rng, "rng", rng_type(spec.attrs));
+  require(at.documents, "documents", {DType::kI32, {d.B, d.T}});
 }
 
 AttentionOperands attention_operands(const OpDef& op, const Attrs& attrs, size_t inputs) {

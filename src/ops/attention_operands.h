@@ -1,6 +1,6 @@
-// Sizes of nodes of attention, and where attention and attention_grad nodes have their optional operands: behind the
-// tensors come rng (with dropout; i32[2], more as ops/element_place.h says) and documents (i32[B,T]): for each position
-// the first of its document, to which it must not look before.
+// Sizes of nodes of attention, and where those of attention, context_attention and their gradients have their optional
+// operands: behind the tensors come rng (with dropout; i32[2], more as ops/element_place.h says) and documents
+// (i32[B,T]): for each position the first of its document, to which it must not look before.
 #pragma once
 
 #include "graph/op_def.h"
@@ -24,6 +24,9 @@ AttentionOperands attention_operands(const OpDef& op, const Attrs& attrs, size_t
 inline AttentionOperands attention_operands(const Node& node) {
   return attention_operands(*node.op, node.attrs, node.inputs.size());
 }
+
+/// UserError where the operands that are optional are not of the types that the others ask for.
+void check_optional_operands(const NodeSpec& spec, const AttentionDims& dims);
 
 /// The operand at this place, null where there is none.
 template <typename T>

@@ -1,204 +1,217 @@
 #include "ops/context_attention.h"
 
+#include "base/error.h"
 #include "graph/builder.h"
+#include "graph/host_tensor.h"
 #include "ops/attention.h"
 #include "ops/attention_operands.h"
 #include "ops/collective.h"
-#include "ops/generate.h"
+#include "ops/element_place.h"
 #include "ops/movement.h"
-#include "ops/pointwise.h"
-
-#include <limits>
 
 namespace tokamak {
 namespace {
 
-constexpr double kUnseen = -std::numeric_limits<double>::infinity();  // an lse
+using Tensors = std::span<const HostTensor* const>;
 
-// What belongs to a rank's two chunks.
-struct Chunks {
-  ValueId early, late;
+constexpr AttrDef kAttrs[] = {{"dropout"}, {"heads"}, {"place", false}, {"scale"}, {"stream"}, {"tf32", false}};
+constexpr int kQkv = 0, kKv = 1, kCoordinate = 2, kOut = 3, kLse = 4, kDout = 5;  // inputs
+
+void check_inputs(const NodeSpec& spec, const AttentionDims& d) {
+  const ValueType &qkv = spec.inputs[kQkv], &kv = spec.inputs[kKv];
+  int64_t ranks = kv.shape.empty() || d.B == 0 ? 0 : kv.shape[0] / d.B;
+  if (ValueType expected{qkv.dtype, {ranks * d.B, d.T, 2 * d.C}}; ranks < 2 || d.T % 2 != 0 || kv != expected)
+    user_error("[{}] expected keys and values (N B, T, 2C) of several ranks, T even, got {} for {}", spec.op.name,
+               to_string(kv), to_string(qkv));
+  if (ValueType coordinate{DType::kI32, {}}; spec.inputs[kCoordinate] != coordinate)
+    user_error("[{}] expected a coordinate i32[], got {}", spec.op.name, to_string(spec.inputs[kCoordinate]));
+  check_optional_operands(spec, d);
+}
+
+std::vector<ValueType> infer(const NodeSpec& spec) {
+  AttentionDims d = attention_dims(spec);
+  check_inputs(spec, d);
+  return {{spec.inputs[kQkv].dtype, {d.B, d.T, d.C}}, {DType::kF32, {d.B, d.H, d.T}}};
+}
+
+std::vector<ValueType> infer_grad(const NodeSpec& spec) {
+  AttentionDims d = attention_dims(spec);
+  check_inputs(spec, d);
+  const ValueType &out = spec.inputs[kOut], &dout = spec.inputs[kDout];
+  if (out.shape != Shape{d.B, d.T, d.C} || dout.shape != out.shape)
+    user_error("[{}] expected out and dout (B, T, C), got {} and {}", spec.op.name, to_string(out), to_string(dout));
+  if (ValueType lse{DType::kF32, {d.B, d.H, d.T}}; spec.inputs[kLse] != lse)
+    user_error("[{}] expected lse to be {}, got {}", spec.op.name, to_string(lse), to_string(spec.inputs[kLse]));
+  return {{spec.inputs[kQkv].dtype, out.shape}, spec.inputs[kKv]};
+}
+
+// A rank's share of 2 or 5 matmuls of the whole's rows, half of which the causal mask hides.
+Cost cost_of(const NodeSpec& spec, std::span<const ValueType> outputs, double matmuls) {
+  AttentionDims d = attention_dims(spec);
+  Cost cost = default_cost(spec, outputs);
+  cost.flops = matmuls * double(d.B) * double(d.T) * double(zigzag_of(spec).positions()) * double(d.C);
+  return cost;
+}
+Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return cost_of(spec, outputs, 2); }
+Cost grad_cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return cost_of(spec, outputs, 5); }
+
+// The reference: attention of the whole sequence, in which the rows of other ranks are zero where they are not known.
+// What others' queries add to gradients is zero then, as their dout is.
+
+struct Rows {
+  int64_t outer, inner;  // (outer, rows, inner)
 };
-Chunks halves(GraphBuilder& g, ValueId x, int64_t dim) {
-  int64_t t = g.shape(x)[size_t(dim)] / 2;
-  return {slice(g, x, dim, 0, t), slice(g, x, dim, t, t)};
+Rows rows_at(const Shape& shape, size_t dim) {
+  Rows rows{1, 1};
+  for (size_t d = 0; d < shape.size(); ++d) (d < dim ? rows.outer : rows.inner) *= d == dim ? 1 : shape[d];
+  return rows;
 }
 
-// (B, 2t, ...) <-> (2B, t, ...): the chunks as samples of their own.
-ValueId as_samples(GraphBuilder& g, ValueId x) {
-  const Shape& shape = g.shape(x);
-  return reshape(g, x, {2 * shape[0], shape[1] / 2, shape[2]});
-}
-ValueId as_halves(GraphBuilder& g, ValueId x) {
-  const Shape& shape = g.shape(x);
-  return reshape(g, x, {shape[0] / 2, 2 * shape[1], shape[2]});
-}
-// (B, H, 2t) <-> (2B, H, t)
-ValueId lse_as_samples(GraphBuilder& g, ValueId lse) {
-  const Shape s = g.shape(lse);
-  ValueId chunks = transpose(g, reshape(g, lse, {s[0], s[1], 2, s[2] / 2}), {0, 2, 1, 3});
-  return reshape(g, chunks, {2 * s[0], s[1], s[2] / 2});
-}
-ValueId lse_as_halves(GraphBuilder& g, ValueId lse) {
-  const Shape s = g.shape(lse);
-  ValueId chunks = transpose(g, reshape(g, lse, {s[0] / 2, 2, s[1], s[2]}), {0, 2, 1, 3});
-  return reshape(g, chunks, {s[0] / 2, s[1], 2 * s[2]});
+// The rank's rows within a tensor of the whole's.
+HostTensor spread(const HostTensor& part, size_t dim, const ZigZag& zigzag) {
+  HostTensor whole(part.type);
+  whole.type.shape[dim] = zigzag.positions();
+  whole = HostTensor(whole.type);
+  auto [outer, inner] = rows_at(part.shape(), dim);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t t = 0; t < zigzag.rows; ++t)
+      for (int64_t c = 0; c < inner; ++c)
+        whole[(o * zigzag.positions() + zigzag.position(t)) * inner + c] = part[(o * zigzag.rows + t) * inner + c];
+  return whole;
 }
 
-// The keys and values of all ranks, and which of them meet this rank's queries. Legend: N ranks; pairs are samples,
-// rank by rank, and so are turns.
-class Pairs {
- public:
-  Pairs(GraphBuilder& g, const Node& part, ValueId qkv, const PlacedCut& cut)
-      : g_(g), axis_(cut.axis), coordinate_(cut.coordinate), batch_(g.shape(qkv)[0]), width_(g.shape(qkv)[2] / 3),
-        attrs_(part.attrs), q_(halves(g, queries(qkv), 1)) {
-    attrs_.set("causal", false);
-    Chunks kv = halves(g, keys(qkv), 1);
-    kv_ = {all_gather(g, kv.early, axis_, {0}), all_gather(g, kv.late, axis_, {0})};  // (N B, t, 2C)
+void take_rows(const HostTensor& whole, size_t dim, const ZigZag& zigzag, HostTensor& part) {
+  auto [outer, inner] = rows_at(part.shape(), dim);
+  for (int64_t i = 0; i < part.size(); ++i) {
+    int64_t row = i / inner, t = row % zigzag.rows;
+    part[i] = whole[(row / zigzag.rows * zigzag.positions() + zigzag.position(t)) * inner + i % inner];
+  }
+}
+
+// Of key or value c (of 2C) at a position of a sample, its place in kv and in the whole's qkv.
+struct KeyPlaces {
+  int64_t kv, qkv;
+};
+KeyPlaces key_places(const AttentionDims& d, const ZigZag& zigzag, int64_t b, int64_t position, int64_t c) {
+  auto [rank, row] = zigzag.place(position);
+  return {((rank * d.B + b) * d.T + row) * 2 * d.C + c, (b * zigzag.positions() + position) * 3 * d.C + d.C + c};
+}
+template <typename Move>
+void for_keys(const AttentionDims& d, const ZigZag& zigzag, const Move& move) {
+  for (int64_t b = 0; b < d.B; ++b)
+    for (int64_t position = 0; position < zigzag.positions(); ++position)
+      for (int64_t c = 0; c < 2 * d.C; ++c) move(key_places(d, zigzag, b, position, c));
+}
+
+struct Whole {
+  AttentionDims d;
+  ZigZag zigzag;
+  Node node;
+  std::vector<HostTensor> inputs;
+
+  Whole(const OpDef& op, const Node& part, Tensors in)
+      : d(attention_dims({*part.op, {in[kQkv]->type}, part.attrs})),
+        zigzag(zigzag_of({*part.op, {in[kQkv]->type, in[kKv]->type}, part.attrs})) {
+    zigzag.coordinate = int64_t((*in[kCoordinate])[0]);
+    node.op = &op;
+    node.attrs = part.attrs;
+    node.attrs.set("causal", true);
+    HostTensor& qkv = inputs.emplace_back(spread(*in[kQkv], 1, zigzag));
+    for_keys(d, zigzag, [&](const KeyPlaces& at) { qkv[at.qkv] = (*in[kKv])[at.kv]; });
+    if (&op == &op::attention_grad) {
+      inputs.push_back(spread(*in[kOut], 1, zigzag));
+      inputs.push_back(spread(*in[kLse], 2, zigzag));
+      inputs.push_back(spread(*in[kDout], 1, zigzag));
+    }
+    AttentionOperands at = attention_operands(*part.op, part.attrs, in.size());
+    if (at.rng >= 0) inputs.push_back(*in[size_t(at.rng)]);
+    if (at.documents >= 0) inputs.push_back(spread(*in[size_t(at.documents)], 1, zigzag));
   }
 
-  /// Of pairs and turns: both chunks see each other whole.
-  const Attrs& attrs() const { return attrs_; }
-
-  /// Late queries with the early chunks of all ranks, packed: (N B, t, 3C).
-  ValueId pairs() { return concat(g_, {in_pairs(q_.late), kv_.early}, 2); }
-  /// The same of all pairs (B, ...) -> (N B, ...).
-  ValueId in_pairs(ValueId late) { return concat(g_, std::vector<ValueId>(size_t(axis_.size), late), 0); }
-
-  /// What meets in the turns, packed: ((N - 1) B, t, 3C).
-  ValueId turns() {
-    int64_t samples = num_turns() * batch_;
-    Chunks kv{slice(g_, kv_.early, 0, 0, samples), slice(g_, kv_.late, 0, batch_, samples)};
-    return concat(g_, {in_turns(q_), in_turns(kv)}, 2);
+  std::vector<HostTensor> run(const std::vector<ValueType>& types) const {
+    std::vector<const HostTensor*> pointers;
+    for (const HostTensor& input : inputs) pointers.push_back(&input);
+    std::vector<HostTensor> outputs;
+    for (const ValueType& type : types) outputs.emplace_back(type);
+    node.op->reference(node, pointers, outputs);
+    return outputs;
   }
-  /// Of each turn's chunk, (B, ...) or ((N - 1) B, ...) -> ((N - 1) B, ...).
-  ValueId in_turns(const Chunks& x) {
-    Shape shape = g_.shape(x.early);
-    shape[0] = num_turns() * batch_;
-    return reshape(g_, select(g_, are_early(), by_turn(x.early), by_turn(x.late)), std::move(shape));
-  }
-  /// Of what all turns gave, ((N - 1) B, ...), that for early and that for late chunks; elsewhere 0.
-  Chunks out_of_turns(ValueId x) {
-    const Shape shape = g_.shape(x);
-    ValueId rows = by_turn(x), zero = constant(g_, 0);
-    return {reshape(g_, select(g_, are_early(), rows, zero), shape),
-            reshape(g_, select(g_, are_early(), zero, rows), shape)};
-  }
-
-  int64_t num_pairs() const { return axis_.size; }
-  int64_t num_turns() const { return axis_.size - 1; }
-  /// Of one pair or turn: (B, ...).
-  ValueId of_one(ValueId x, int64_t index) { return slice(g_, x, 0, index * batch_, batch_); }
-  /// Of a turn the chunk for which it was has this, and the other one that.
-  Chunks out_of_turn(int64_t turn, ValueId x, double other) {
-    ValueId is_early = less(g_, constant(g_, double(turn) + 0.5), coordinate_), that = constant(g_, other);
-    return {select(g_, is_early, x, that), select(g_, is_early, that, x)};
-  }
-
-  ValueId queries(ValueId qkv) { return slice(g_, qkv, 2, 0, width_); }
-  ValueId keys(ValueId qkv) { return slice(g_, qkv, 2, width_, 2 * width_); }
-  /// Gradients of this rank's keys and values, (B, 2t, 2C), as sums over all ranks of those of pairs and of turns.
-  ValueId to_owners(ValueId of_pairs, ValueId of_turns) {
-    Chunks turns = out_of_turns(of_turns);
-    ValueId early = add(g_, of_pairs, pad(g_, turns.early, 0, 0, batch_)), late = pad(g_, turns.late, 0, batch_, 0);
-    return concat(g_, {reduce_scatter(g_, early, axis_, {0}), reduce_scatter(g_, late, axis_, {0})}, 1);
-  }
-
- private:
-  ValueId are_early() { return less(g_, iota(g_, {num_turns(), 1}, 0), coordinate_); }
-  ValueId by_turn(ValueId x) { return reshape(g_, x, {g_.shape(x)[0] / batch_, -1}); }
-
-  GraphBuilder& g_;
-  const MeshAxis& axis_;
-  ValueId coordinate_;
-  int64_t batch_, width_;
-  Attrs attrs_;
-  Chunks q_, kv_;
 };
 
-ValueId sum_of(GraphBuilder& g, const std::vector<ValueId>& values) {
-  ValueId sum = values[0];
-  for (size_t i = 1; i < values.size(); ++i) sum = add(g, sum, values[i]);
-  return sum;
+void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
+  Whole whole(op::attention, node, in);
+  const auto& [d, zigzag, part, inputs] = whole;
+  std::vector<HostTensor> all =
+      whole.run({{out[0].type.dtype, {d.B, zigzag.positions(), d.C}}, {DType::kF32, {d.B, d.H, zigzag.positions()}}});
+  take_rows(all[0], 1, zigzag, out[0]);
+  take_rows(all[1], 2, zigzag, out[1]);
 }
 
-// Attention of one chunk's queries to some keys each: (B, t, C), and lses (B, H, t).
-struct Parts {
-  std::vector<ValueId> outs, lses;
-  void add(ValueId out, ValueId lse) { outs.push_back(out), lses.push_back(lse); }
-};
-struct Merged {
-  ValueId out, lse;
-};
-Merged merge(GraphBuilder& g, const Parts& parts) {
-  ValueId top = parts.lses[0];
-  for (size_t i = 1; i < parts.lses.size(); ++i) top = maximum(g, top, parts.lses[i]);
-  std::vector<ValueId> shares, terms;
-  for (ValueId lse : parts.lses) shares.push_back(exp(g, sub(g, lse, top)));
-  ValueId lse = add(g, log(g, sum_of(g, shares)), top);
-  const Shape rows = g.shape(parts.outs[0]), heads = g.shape(lse);
-  int64_t B = heads[0], H = heads[1], t = heads[2];
-  for (size_t i = 0; i < parts.outs.size(); ++i) {
-    ValueId weight = transpose(g, exp(g, sub(g, parts.lses[i], lse)), {0, 2, 1});  // (B, t, H)
-    terms.push_back(mul(g, reshape(g, parts.outs[i], {B, t, H, -1}), reshape(g, weight, {B, t, H, 1})));
-  }
-  return {cast(g, reshape(g, sum_of(g, terms), rows), g.type(parts.outs[0]).dtype), lse};
+void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
+  Whole whole(op::attention_grad, node, in);
+  const auto& [d, zigzag, part, inputs] = whole;
+  HostTensor dqkv = std::move(whole.run({inputs[0].type})[0]);
+  HostTensor own({out[0].type.dtype, in[kQkv]->shape()});
+  take_rows(dqkv, 1, zigzag, own);
+  for (int64_t i = 0; i < out[0].size(); ++i) out[0][i] = own[i / d.C * 3 * d.C + i % d.C];
+  for_keys(d, zigzag, [&](const KeyPlaces& at) { out[1][at.kv] = dqkv[at.qkv]; });
+}
+
+// The node that computes a part, of inputs qkv and `tensors` more before the optional ones.
+std::vector<ValueId> place_on_context(GraphBuilder& g, const OpDef& op, const Node& part, std::span<const ValueId> in,
+                                      const PlacedCut& cut, std::span<const PlacedCut> numbered) {
+  AttentionOperands at = attention_operands(*part.op, part.attrs, in.size());
+  Attrs attrs;
+  for (const char* name : {"dropout", "heads", "scale", "stream"}) attrs.set(name, *part.attrs.find(name));
+  Shape qkv = g.shape(in[0]);
+  ValueId keys = slice(g, in[0], 2, qkv[2] / 3, qkv[2] / 3 * 2);
+  std::vector<ValueId> inputs{in[0], all_gather(g, keys, cut.axis, {0}), cut.coordinate};
+  inputs.insert(inputs.end(), in.begin() + 1, in.end());
+  if (at.rng >= 0 && !numbered.empty())
+    inputs[size_t(at.rng) + 2] = place_share(g, attrs, in[size_t(at.rng)], {qkv[0], attrs.get_int("heads")}, numbered);
+  return g.add(op, std::move(inputs), std::move(attrs));
 }
 
 }  // namespace
 
-bool can_cut_time(const NodeSpec& spec) {
-  AttentionOperands at = attention_operands(spec.op, spec.attrs, spec.inputs.size());
-  return spec.attrs.get_bool("causal") && at.rng < 0 && at.documents < 0 && !spec.attrs.get_bool("sums", false);
+namespace op {
+constinit const OpDef context_attention = {.name = "context_attention",
+                                           .min_inputs = 3,
+                                           .max_inputs = 5,
+                                           .attrs = kAttrs,
+                                           .infer = infer,
+                                           .no_gradient = "the shard pass appends it, after differentiation",
+                                           .reference = reference,
+                                           .cost = cost,
+                                           .autocast = Autocast::kLow};
+constinit const OpDef context_attention_grad = {.name = "context_attention_grad",
+                                                .min_inputs = 6,
+                                                .max_inputs = 8,
+                                                .attrs = kAttrs,
+                                                .infer = infer_grad,
+                                                .no_gradient = "second derivatives are not needed",
+                                                .reference = grad_reference,
+                                                .cost = grad_cost,
+                                                .autocast = Autocast::kLow,
+                                                .low_inputs = 0b101011};  // not lse
+}  // namespace op
+
+ZigZag zigzag_of(const NodeSpec& spec) {
+  const Shape &qkv = spec.inputs[kQkv].shape, &kv = spec.inputs[kKv].shape;
+  return {.rows = qkv[1], .ranks = kv[0] / qkv[0]};
 }
 
+bool can_cut_time(const NodeSpec& spec) { return spec.attrs.get_bool("causal") && !spec.attrs.get_bool("sums", false); }
+
 std::vector<ValueId> place_attention(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                     const PlacedCut& cut) {
-  Pairs all(g, part, in[0], cut);
-  std::vector<ValueId> own = g.add(op::attention, {as_samples(g, in[0])}, part.attrs);  // while keys are gathered
-  std::vector<ValueId> pairs = g.add(op::attention, {all.pairs()}, all.attrs());
-  std::vector<ValueId> turns = g.add(op::attention, {all.turns()}, all.attrs());
-  Chunks own_out = halves(g, as_halves(g, own[0]), 1), own_lse = halves(g, lse_as_halves(g, own[1]), 2);
-  Parts early, late;
-  early.add(own_out.early, own_lse.early);
-  late.add(own_out.late, own_lse.late);
-  for (int64_t pair = 0; pair < all.num_pairs(); ++pair)
-    late.add(all.of_one(pairs[0], pair), all.of_one(pairs[1], pair));
-  for (int64_t turn = 0; turn < all.num_turns(); ++turn) {
-    ValueId out = all.of_one(turns[0], turn);
-    Chunks lse = all.out_of_turn(turn, all.of_one(turns[1], turn), kUnseen);
-    early.add(out, lse.early);
-    late.add(out, lse.late);
-  }
-  Merged of_early = merge(g, early), of_late = merge(g, late);
-  return {concat(g, {of_early.out, of_late.out}, 1), concat(g, {of_early.lse, of_late.lse}, 2)};
+                                     const PlacedCut& cut, std::span<const PlacedCut> numbered) {
+  return place_on_context(g, op::context_attention, part, in, cut, numbered);
 }
 
 std::vector<ValueId> place_attention_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                          const PlacedCut& cut) {
-  Pairs all(g, part, in[0], cut);
-  Chunks out = halves(g, in[1], 1), lse = halves(g, in[2], 2), dout = halves(g, in[3], 1);
-  ValueId own =
-      g.add1(op::attention_grad,
-             {as_samples(g, in[0]), as_samples(g, in[1]), lse_as_samples(g, in[2]), as_samples(g, in[3])}, part.attrs);
-  own = as_halves(g, own);
-  ValueId pairs =
-      g.add1(op::attention_grad, {all.pairs(), all.in_pairs(out.late), all.in_pairs(lse.late), all.in_pairs(dout.late)},
-             all.attrs());
-  ValueId turns =
-      g.add1(op::attention_grad, {all.turns(), all.in_turns(out), all.in_turns(lse), all.in_turns(dout)}, all.attrs());
-  ValueId keys = add(g, all.keys(own), all.to_owners(all.keys(pairs), all.keys(turns)));
-
-  Chunks own_dq = halves(g, all.queries(own), 1);
-  std::vector<ValueId> early{own_dq.early}, late{own_dq.late};
-  ValueId of_pairs = all.queries(pairs), of_turns = all.queries(turns);
-  for (int64_t pair = 0; pair < all.num_pairs(); ++pair) late.push_back(all.of_one(of_pairs, pair));
-  for (int64_t turn = 0; turn < all.num_turns(); ++turn) {
-    Chunks dq = all.out_of_turn(turn, all.of_one(of_turns, turn), 0);
-    early.push_back(dq.early);
-    late.push_back(dq.late);
-  }
-  return {concat(g, {concat(g, {sum_of(g, early), sum_of(g, late)}, 1), keys}, 2)};
+                                          const PlacedCut& cut, std::span<const PlacedCut> numbered) {
+  std::vector<ValueId> grads = place_on_context(g, op::context_attention_grad, part, in, cut, numbered);
+  return {concat(g, {grads[0], reduce_scatter(g, grads[1], cut.axis, {0})}, 2)};
 }
 
 }  // namespace tokamak

@@ -1,28 +1,35 @@
-// Causal attention of sequences that a mesh axis of N ranks cuts in a zig-zag: of 2N chunks rank r has chunk r, its
-// early one, and chunk 2N - 1 - r, its late one (a cut of two mirrored blocks). Keys and values are gathered. A rank's
-// chunks see themselves, and all chunks before them, r and 2N - 1 - r of them: on every rank 2N - 1 pairs of two
-// chunks, and so half of all there is to compute. All ranks run one graph:
+// Causal attention of a rank's rows of a sequence that a mesh axis of N ranks cuts in a zig-zag (ops/zigzag.h), to the
+// keys and values of all ranks, which are gathered. So every rank sees the same share of what causal attention sees,
+// 1 / N, and its work is one node:
 //
-//   N pairs       late queries with the early chunk of rank s, s = 0 ... N - 1: seen on every rank
-//   N - 1 turns   on ranks r > s early queries with the early chunk of rank s, on the others late queries with the late
-//                 chunk of rank s + 1
+//   context_attention(qkv (B, T, 3C), kv (N B, T, 2C), coordinate i32[][, rng][, documents]) -> as attention's
+//   context_attention_grad(qkv, kv, coordinate, out, lse, dout[, rng][, documents]) -> dq (B, T, C), dkv as kv
 //
-// What comes of a chunk's pairs is put together by the logarithms of the softmaxes' normalisers (ring attention: Liu et
-// al., "Ring Attention with Blockwise Transformers", 2023). Any kernel of attention will do. Legend: B batch, t a
-// chunk's time, C width, H heads, D = C / H. Tests: tests/ops/sharding_rules_test.cpp.
+// kv is what the ranks have, one after the other. dkv are terms of a sum over the ranks.
+// Documents, i32 (B, T), are those of the rank's rows, their numbers positions in the sequence; dropout's random
+// numbers are those of the whole. Legend: B batch, T a rank's rows of a sample, C width, H heads. Tests:
+// tests/ops/context_attention_test.cpp, tests/ops/sharding_rules_test.cpp.
 #pragma once
 
 #include "graph/op_def.h"
+#include "ops/zigzag.h"
 
 namespace tokamak {
 
-/// Whether a node of attention or attention_grad can be computed so: without dropout, documents and sums.
+namespace op {
+extern const OpDef context_attention, context_attention_grad;
+}  // namespace op
+
+/// How the rows of either op lie, but for the coordinate, which is data.
+ZigZag zigzag_of(const NodeSpec& spec);
+
+/// Whether a node of attention or attention_grad can be computed so: it is causal, without sums.
 bool can_cut_time(const NodeSpec& spec);
 
 /// Sharding::place of attention and attention_grad, whose time is cut.
 std::vector<ValueId> place_attention(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                     const PlacedCut& cut);
+                                     const PlacedCut& cut, std::span<const PlacedCut> numbered);
 std::vector<ValueId> place_attention_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in,
-                                          const PlacedCut& cut);
+                                          const PlacedCut& cut, std::span<const PlacedCut> numbered);
 
 }  // namespace tokamak

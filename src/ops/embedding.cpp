@@ -66,7 +66,8 @@ ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType>) {
   rule.outputs = {y};
   return rule;
 }
-std::vector<ValueId> place(GraphBuilder& g, const Node&, std::span<const ValueId> in, const PlacedCut& cut) {
+std::vector<ValueId> place(GraphBuilder& g, const Node&, std::span<const ValueId> in, const PlacedCut& cut,
+                           std::span<const PlacedCut>) {
   auto [rows, inside] = place_ids(g, in[1], start_of(g, cut), g.shape(in[0])[0]);
   return {cast(g, mul(g, embedding(g, in[0], rows), inside), g.type(in[0]).dtype)};
 }
@@ -116,7 +117,8 @@ ShardingRule grad_sharding(const NodeSpec& spec, std::span<const ValueType> outp
 void grad_of_part(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {
   attrs.set("rows", outputs[0][0]);
 }
-std::vector<ValueId> place_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in, const PlacedCut& cut) {
+std::vector<ValueId> place_grad(GraphBuilder& g, const Node& part, std::span<const ValueId> in, const PlacedCut& cut,
+                                std::span<const PlacedCut>) {
   auto [rows, inside] = place_ids(g, in[1], start_of(g, cut), part.attrs.get_int("rows"));
   std::vector<ValueId> inputs{in.begin(), in.end()};
   inputs[0] = mul(g, in[0], inside);

@@ -74,7 +74,8 @@ ShardingRule iota_rule(const NodeSpec& spec, std::span<const ValueType> outputs)
   spec.attrs.find("period") ? counted.whole = true : counted.placed = true;
   return rule;
 }
-std::vector<ValueId> place_iota(GraphBuilder& g, const Node& part, std::span<const ValueId>, const PlacedCut& cut) {
+std::vector<ValueId> place_iota(GraphBuilder& g, const Node& part, std::span<const ValueId>, const PlacedCut& cut,
+                                std::span<const PlacedCut>) {
   return {add(g, g.add1(op::iota, {}, part.attrs), start_of(g, cut))};
 }
 

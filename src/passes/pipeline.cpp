@@ -7,6 +7,7 @@
 #include "passes/choose_recompute.h"
 #include "passes/chunked_classifier.h"
 #include "passes/decompose_attention.h"
+#include "passes/decompose_context.h"
 #include "passes/eliminate_dead.h"
 #include "passes/flash_attention.h"
 #include "passes/form_groups.h"
@@ -59,6 +60,9 @@ constexpr Pass kPasses[] = {
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
     {"gather_low", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && low_precision(c); },
      gather_low, "gathers parameters that are only read in bf16 or f16 in that type"},
+    {"decompose_context", Stage::kStep, Numerics::kTolerance, [](C c) { return c.mesh.num_ranks() > 1; },
+     decompose_context,
+     "writes a rank's attention over a cut sequence as that of pairs of chunks, where it has no kernel"},
     {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
     {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == Precision::kTf32; }, tf32,

@@ -119,7 +119,7 @@ class Sharder {
   std::vector<ValueId> append(const Node& part, const std::vector<ValueId>& inputs, const ShardingRule& rule,
                               const std::vector<Way>& ways) {
     g_.append_like(part);
-    std::vector<PlacedCut> numbered;
+    std::vector<PlacedCut> placed, numbered;
     for (size_t axis = 0; axis < ways.size(); ++axis) {
       FactorCut cut = ways[axis].cut;
       if (cut.factor < 0) continue;
@@ -127,10 +127,10 @@ class Sharder {
       if (!factor.placed && !factor.numbered) continue;
       const MeshAxis& along = mesh_.axes[axis];
       int64_t length = factor.size / (cut.blocks * along.size);
-      PlacedCut placed{cut.factor, cut.blocks, length, cut.mirrored, along, shares_.coordinate(axis)};
-      if (factor.placed) return part.op->sharding.place(g_, part, inputs, placed);
-      numbered.push_back(std::move(placed));
+      (factor.placed ? placed : numbered)
+          .push_back({cut.factor, cut.blocks, length, cut.mirrored, along, shares_.coordinate(axis)});
     }
+    if (!placed.empty()) return part.op->sharding.place(g_, part, inputs, placed[0], numbered);
     if (!numbered.empty()) return part.op->sharding.number(g_, part, inputs, numbered);
     return g_.add(*part.op, inputs, part.attrs, part.body);
   }

@@ -44,12 +44,14 @@ struct Case {
   int64_t pipe = 1;
   std::string schedule = "1f1b";
   int64_t interleave = 1;
+  bool documents = false;
 };
 
 std::string name_of(const Case& c) {
   std::string name = fmt::format("data{}_context{}_tensor{}_zero{}", c.data, c.context, c.tensor, c.zero);
   if (c.micro_batches > 1) name += fmt::format("_micro{}", c.micro_batches);
   if (c.dropout > 0) name += "_dropout";
+  if (c.documents) name += "_documents";
   if (c.pipe > 1) name += fmt::format("_pipe{}_{}", c.pipe, c.schedule);
   return name;
 }
@@ -63,6 +65,7 @@ TEST_P(MeshOfThreads, TrainsAsOneRankDoes) {
   RunConfig config = tiny();
   config.train.total_batch = c.micro_batches * config.train.batch * config.model.context;
   config.model.dropout = c.dropout;
+  config.data.mask_documents = c.documents;
   if (c.pipe > 1) config.model.layers = 4;
   Outcome expected = train_steps(config, nullptr);
   config.mesh = {.pipe = c.pipe, .data = c.data, .context = c.context, .tensor = c.tensor, .zero = c.zero};
@@ -97,6 +100,10 @@ const Case kCases[] = {
     {2, 1, 1, 2, 4},
     {2, 1, 2, 3, 2},
     {.data = 2, .context = 2, .tensor = 2, .zero = 1, .dropout = 0.1},
+    {.context = 2, .dropout = 0.1, .documents = true},
+    {.context = 4, .documents = true},
+    {.data = 2, .context = 2, .tensor = 2, .dropout = 0.1, .documents = true},
+    {.context = 2, .micro_batches = 2, .dropout = 0.1, .pipe = 2, .documents = true},
     {.micro_batches = 4, .pipe = 2, .schedule = "gpipe"},
     {.micro_batches = 5, .pipe = 2, .schedule = "1f1b"},
     {.micro_batches = 4, .pipe = 2, .schedule = "interleaved", .interleave = 2},

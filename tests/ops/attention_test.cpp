@@ -41,6 +41,9 @@ std::vector<OpCase> attention_cases() {
   std::vector<CaseInput> with_documents = grad_inputs(2, 7, 6, 2), with_both = with_rng;
   with_documents.push_back(documents({2, 7}, 3));
   with_both.push_back(documents({2, 5}, 3));
+  std::vector<CaseInput> chunks_with_both = grad_inputs(2, 12, 6, 2);
+  chunks_with_both.push_back(rng());
+  chunks_with_both.push_back(documents({2, 12}, 4));
   std::vector<CaseInput> long_documents = grad_inputs(2, 230, 8, 2);
   long_documents.push_back(documents({2, 230}, 3));
   std::vector<OpCase> cases = {
@@ -51,6 +54,8 @@ std::vector<OpCase> attention_cases() {
       {"Dropout", &op::attention, {f32({2, 5, 18}), rng()}, attrs(2, true, 0.3)},
       {"DropoutPart", &op::attention, {f32({2, 5, 18}), rng_of_part()}, part_attrs(2, 0.3)},
       {"InChunks", &op::attention, {f32({2, 12, 18})}, attrs(2, true)},
+      {"InChunksDropout", &op::attention, {f32({2, 12, 18}), rng()}, attrs(2, true, 0.3)},
+      {"InChunksDocuments", &op::attention, {f32({2, 12, 18}), documents({2, 12}, 4)}, attrs(2, true)},
       {"Long", &op::attention, {f32({1, 150, 24})}, attrs(2, true)},
       {"LongFull", &op::attention, {f32({1, 131, 12})}, attrs(1, false)},
       {"Peaked", &op::attention, {f32({1, 20, 12}, -9, 9)}, attrs(2, true), 1e-4},
@@ -67,6 +72,7 @@ std::vector<OpCase> attention_cases() {
       {"Dropout", &op::attention_grad, with_rng, attrs(2, true, 0.3)},
       {"DropoutPart", &op::attention_grad, of_part, part_attrs(2, 0.3)},
       {"InChunks", &op::attention_grad, grad_inputs(2, 12, 6, 2), attrs(2, true)},
+      {"InChunksBoth", &op::attention_grad, chunks_with_both, attrs(2, true, 0.3)},
       {"Long", &op::attention_grad, grad_inputs(1, 150, 8, 2), attrs(2, true), 1e-4},
       {"Documents", &op::attention_grad, with_documents, attrs(2, true)},
       {"DocumentsFull", &op::attention_grad, with_documents, attrs(2, false)},

@@ -57,6 +57,7 @@ std::vector<OpCase> attention_cases();
 std::vector<OpCase> attention_decode_cases();
 std::vector<OpCase> classifier_cases();
 std::vector<OpCase> collective_cases();
+std::vector<OpCase> context_attention_cases();
 std::vector<OpCase> cross_entropy_cases();
 std::vector<OpCase> dropout_cases();
 std::vector<OpCase> embedding_cases();

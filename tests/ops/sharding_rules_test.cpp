@@ -86,7 +86,7 @@ std::vector<ValueId> append_part(GraphBuilder& g, const Whole& whole, const Node
   const Factor& factor = whole.rule.factors[size_t(cut.factor)];
   int64_t length = factor.size / (cut.blocks * cut.size);
   PlacedCut placed{cut.factor, cut.blocks, length, cut.mirrored, {"axis", cut.size}, coordinate};
-  if (factor.placed) return part.op->sharding.place(g, part, inputs, placed);
+  if (factor.placed) return part.op->sharding.place(g, part, inputs, placed, {});
   if (factor.numbered) return part.op->sharding.number(g, part, inputs, {&placed, 1});
   return g.add(*part.op, inputs, part.attrs);
 }
@@ -231,11 +231,11 @@ TEST(ShardingRules, SayWhatIsASumOverInputs) {
 
 // All others can be cut, in one of their cases at least.
 TEST(ShardingRules, AreThereForAllOpsThatTheStepIsWrittenIn) {
-  const std::set<std::string_view> whole = {"all_gather",     "all_reduce", "all_to_all", "part",
-                                            "reduce_scatter",  // what shard appends
-                                            "classifier",     "column",     "flat",       "fused_matmul",
-                                            "multi_adamw",    "multi_cast", "row",  // made by passes after it
-                                            "sample_token"};                        // of generation
+  const std::set<std::string_view> whole = {
+      "all_gather", "all_reduce", "all_to_all", "part", "reduce_scatter", "context_attention", "context_attention_grad",
+      // what shard appends
+      "classifier", "column", "flat", "fused_matmul", "multi_adamw", "multi_cast", "row",  // made by passes after it
+      "sample_token"};                                                                     // of generation
   std::set<std::string_view> cut;
   for (const OpCase& c : all_cases())
     if (!ways_to_cut(Whole(c).rule).empty()) cut.insert(c.op->name);

@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "ops/attention.h"
 #include "ops/collective.h"
+#include "ops/context_attention.h"
 #include "ops/dropout.h"
 #include "ops/generate.h"
 #include "passes/apply_recompute.h"
@@ -298,31 +299,54 @@ TEST(ShardedStep, ComputesActivationsAgain) {
   }
 }
 
+bool is_attention(const Node& node) {
+  return node.op == &op::attention || node.op == &op::attention_grad || node.op == &op::context_attention ||
+         node.op == &op::context_attention_grad;
+}
+
 double attention_flops(const Graph& graph) {
   double flops = 0;
   for (const Node& node : graph.nodes())
-    if (node.op == &op::attention || node.op == &op::attention_grad) flops += node_cost(graph, node).flops;
+    if (is_attention(node)) flops += node_cost(graph, node).flops;
   return flops;
 }
 
-// Of attention a rank has its share of what is seen, of an early and a late piece. It gathers keys and values alone:
-// once, and in the backward pass again.
-TEST(ShardedStep, DividesCausalAttentionOverContext) {
-  ModelConfig model = tiny();
-  Graph step = step_of(model, 64), share = sharded(step, mesh_of(1, 4, 1), 0);
-  int64_t gathers = 0;
+// Of attention a rank has its share of what is seen, with dropout and documents, too. It gathers keys and values alone:
+// once, and in the backward pass again, without a transpose.
+void expect_context_divided(const ModelConfig& model, bool documents, const Mesh& mesh) {
+  int64_t contexts = mesh.size(kContextAxis), batch = 64 / mesh.size(kDataAxis), T = model.context / contexts;
+  int64_t width = model.width / mesh.size(kTensorAxis), gathers = 0, attentions = 0;
+  Graph step = step_of(model, 64, documents), share = sharded(step, mesh, 0);
   for (const Node& node : share.nodes()) {
-    if (node.op == &op::attention || node.op == &op::attention_grad) {
-      EXPECT_EQ(share.shape(node.inputs[0])[1], model.context / 8) << print(share, node);
+    if (is_attention(node)) {
+      EXPECT_EQ(share.shape(node.inputs[0]), (Shape{batch, T, 3 * width})) << print(share, node);
+      EXPECT_EQ(share.shape(node.inputs[1]), (Shape{contexts * batch, T, 2 * width})) << print(share, node);
+      ++attentions;
     }
-    if (node.op == &op::all_gather && share.shape(node.outputs[0]).size() == 3) {
-      EXPECT_EQ(share.shape(node.outputs[0]), (Shape{4 * 64, model.context / 8, 2 * model.width}))
-          << print(share, node);
-      ++gathers;
-    }
+    bool along = node.op == &op::all_gather && node.attrs.get_string("axis") == kContextAxis;
+    if (!along || share.shape(node.outputs[0]).size() != 3) continue;
+    EXPECT_EQ(share.shape(node.outputs[0]), (Shape{contexts * batch, T, 2 * width})) << print(share, node);
+    ++gathers;
   }
-  EXPECT_EQ(gathers, 2 * 2 * model.layers);
-  EXPECT_EQ(attention_flops(share), attention_flops(step) / 4);
+  EXPECT_EQ(gathers, 2 * model.layers);
+  EXPECT_EQ(attentions, 2 * model.layers);
+  EXPECT_EQ(attention_flops(share), attention_flops(step) / double(mesh.num_ranks()));
+}
+
+TEST(ShardedStep, DividesCausalAttentionOverContext) {
+  for (double dropout : {0.0, 0.2})
+    for (bool documents : {false, true})
+      for (Mesh mesh : {mesh_of(1, 4, 1), mesh_of(2, 2, 2)}) {
+        ModelConfig model = tiny();
+        model.dropout = dropout;
+        expect_context_divided(model, documents, mesh);
+      }
+}
+
+TEST(ShardedStep, DropsTheSameElementsOfDocuments) {
+  ModelConfig model = tiny();
+  model.dropout = 0.2;
+  expect_same_step_on_all(step_of(model, 8, true));
 }
 
 TEST(ShardedStep, MasksDocuments) { expect_same_step_on_all(step_of(tiny(), 8, true)); }

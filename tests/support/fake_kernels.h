@@ -14,6 +14,7 @@ using KernelAnswer = std::function<T(const Graph&, const Node&)>;
 struct KernelAnswers {
   KernelAnswer<bool> takes_matmul = {};
   KernelAnswer<bool> attention_sums = {};
+  KernelAnswer<bool> has_kernel = {};
   KernelAnswer<int64_t> scratch_bytes = {};
 };
 
@@ -25,6 +26,9 @@ class FakeKernels : public KernelSet {
   }
   bool attention_sums(const Graph& graph, const Node& node) const override {
     return answers_.attention_sums ? answers_.attention_sums(graph, node) : KernelSet::attention_sums(graph, node);
+  }
+  bool has_kernel(const Graph& graph, const Node& node) const override {
+    return answers_.has_kernel ? answers_.has_kernel(graph, node) : KernelSet::has_kernel(graph, node);
   }
   int64_t scratch_bytes(const Graph& graph, const Node& node) const override {
     return answers_.scratch_bytes ? answers_.scratch_bytes(graph, node) : KernelSet::scratch_bytes(graph, node);

@@ -12,15 +12,15 @@ namespace {
 
 // One thread's buffers.
 struct Buffers {
-  float *keys, *values;            // the head: (dim, padded_time), (padded_time, padded_dim)
+  float *keys, *values;            // the head: (dim, padded_keys), (padded_keys, padded_dim)
   float *queries, *scores, *sums;  // the block: (kQueries, padded_dim), (kQueries, kKeys), (kQueries, padded_dim)
   float *top, *total;              // running maximum and normaliser of each query
   int64_t floats;
 
   Buffers(const HeadSizes& z, float* start) {
     Arena arena(start);
-    keys = arena.take(z.columns());
-    values = arena.take(z.rows());
+    keys = arena.take(z.key_columns());
+    values = arena.take(z.key_rows());
     queries = arena.take(kQueries * z.padded_dim);
     scores = arena.take(kQueries * kKeys);
     sums = arena.take(kQueries * z.padded_dim);
@@ -35,43 +35,43 @@ class Forward {
   Forward(const AttentionShape& shape, const AttentionDropout& dropout, float* workspace)
       : shape_(shape), dropout_(dropout), z_(shape), x_(z_, workspace) {}
 
-  // Packs the head at `qkv` (its q columns at row 0).
-  template <typename T>
-  void load_head(const T* qkv, const Visibility& visible) {
+  template <typename Rows>
+  void load_head(const Rows& keys, const Rows& values, const Visibility& visible) {
     visible_ = visible;
-    int64_t C = shape_.width();
-    pack_columns(z_, qkv + C, 3 * C, x_.keys);
-    pack_head(z_, qkv + 2 * C, 3 * C, 1, x_.values);
+    pack_columns(z_, keys, x_.keys);
+    pack_head(z_, values, z_.keys, z_.padded_keys, 1, x_.values);
   }
 
-  // Queries [begin, end) of head number `head`.
+  // A block of queries of head number `head`.
   template <typename T>
-  void run_block(const T* qkv, int64_t head, int64_t begin, int64_t end, T* out, float* lse) {
-    int64_t C = shape_.width(), count = end - begin;
-    pack_rows(z_, qkv, 3 * C, begin, end, shape_.scale, x_.queries);
+  void run_block(HeadRows<const T> queries, int64_t head, Range block, HeadRows<T> out, float* lse) {
+    auto [begin, end] = block;
+    int64_t count = end - begin;
+    pack_rows(z_, queries, begin, end, shape_.scale, x_.queries);
     std::fill_n(x_.sums, count * z_.padded_dim, 0.0f);
     std::fill_n(x_.top, count, -std::numeric_limits<float>::infinity());
     std::fill_n(x_.total, count, 0.0f);
     Range keys = visible_.keys(begin, end);
-    for (int64_t key = keys.begin / kKeys * kKeys; key < keys.end; key += kKeys) add_keys(head, begin, end, key);
+    for (int64_t key = keys.begin / kKeys * kKeys; key < keys.end; key += kKeys) add_keys(head, block, key);
     for (int64_t r = 0; r < count; ++r) {
       Vec inverse = broadcast(1 / x_.total[r]);
       for (float* p = row(r); p < row(r + 1); p += kLanes) store(p, load(p) * inverse);
       lse[begin + r] = x_.top[r] + std::log(x_.total[r]);
     }
-    unpack_rows(z_, x_.sums, begin, end, out, C);
+    unpack_rows(z_, x_.sums, begin, end, out);
   }
 
  private:
   float* row(int64_t r) const { return x_.sums + r * z_.padded_dim; }
 
   // One block of keys: scores, probabilities, and their share of the output.
-  void add_keys(int64_t head, int64_t begin, int64_t end, int64_t key) {
-    int64_t skip = shape_.causal ? std::max<int64_t>(0, key - begin) : 0;  // queries that see none of these keys
-    int64_t count = end - begin - skip, depth = std::min(kKeys, z_.time - key);
+  void add_keys(int64_t head, Range block, int64_t key) {
+    auto [begin, end] = block;
+    int64_t skip = visible_.before(block, key);  // queries that see none of these keys
+    int64_t count = end - begin - skip, depth = std::min(kKeys, z_.keys - key);
     float* scores = x_.scores + skip * kKeys;
     gemm_tile(count, kKeys, z_.dim, {x_.queries + skip * z_.padded_dim, z_.padded_dim, 1}, x_.keys + key,
-              z_.padded_time, scores, kKeys, false);
+              z_.padded_keys, scores, kKeys, false);
     for (int64_t r = skip; r < end - begin; ++r) softmax_row(head, begin + r, key, r);
     gemm_tile(count, z_.padded_dim, depth, {scores, kKeys, 1}, x_.values + key * z_.padded_dim, z_.padded_dim,
               row(skip), z_.padded_dim, true);
@@ -105,7 +105,7 @@ class Forward {
     x_.total[r] += reduce_sum(total);
     if (dropout_.p > 0) {
       float factors[kKeys];
-      dropout_factors(dropout_, z_.time, head, i, key, factors);
+      dropout_factors(dropout_, z_.keys, head, visible_.zigzag.position(i), key, factors);
       for (int64_t j = 0; j < kKeys; ++j) s[j] *= factors[j];
     }
   }
@@ -117,6 +117,18 @@ class Forward {
   Visibility visible_{};
 };
 
+// Of a head in sample b, from `column` on: behind its queries in qkv, or in what all ranks have.
+template <typename T>
+void load_keys(Forward& forward, const AttentionShape& s, const Visibility& visible, HeadRows<const T> q, const T* kv,
+               int64_t b, int64_t column) {
+  int64_t C = s.width();
+  if (s.ranks == 1)
+    return forward.load_head(HeadRows<const T>{q.base + C, q.ld}, HeadRows<const T>{q.base + 2 * C, q.ld}, visible);
+  RankRows<const T> keys{kv + b * s.time * 2 * C + column, 2 * C, s.batch, s.zigzag()}, values = keys;
+  values.base += C;
+  forward.load_head(keys, values, visible);
+}
+
 }  // namespace
 
 size_t attention_workspace_bytes(const AttentionShape& shape, int threads) {
@@ -125,28 +137,28 @@ size_t attention_workspace_bytes(const AttentionShape& shape, int threads) {
 
 template <typename T>
 void attention(const AttentionShape& s, const AttentionDropout& dropout, const int32_t* documents, const T* qkv, T* out,
-               float* lse, void* workspace) {
+               float* lse, void* workspace, const T* kv) {
   DocumentRanges ranges(s, documents);
-  int64_t C = s.width(), blocks = (s.time + kQueries - 1) / kQueries;
+  QueryBlocks queries{s.zigzag()};
+  int64_t C = s.width(), blocks = queries.count();
   int64_t floats = Buffers(HeadSizes(s), nullptr).floats;
   parallel_for(s.batch * s.heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
     Forward forward(s, dropout, static_cast<float*>(workspace) + thread * floats);
     int64_t loaded = -1;
     for (int64_t item = first; item < last; ++item) {
-      int64_t head = item / blocks, b = head / s.heads, h = head % s.heads;
-      const T* q = qkv + b * s.time * 3 * C + h * s.head_dim;
-      if (head != loaded) forward.load_head(q, ranges.sample(b));
+      int64_t head = item / blocks, b = head / s.heads, column = head % s.heads * s.head_dim;
+      HeadRows<const T> q{qkv + b * s.time * 3 * C + column, 3 * C};
+      if (head != loaded) load_keys(forward, s, ranges.sample(b), q, kv, b, column);
       loaded = head;
-      int64_t begin = balanced_block(item % blocks, blocks) * kQueries;
-      forward.run_block(q, head, begin, std::min(begin + kQueries, s.time), out + b * s.time * C + h * s.head_dim,
-                        lse + head * s.time);
+      HeadRows<T> rows{out + b * s.time * C + column, C};
+      forward.run_block(q, head, queries[balanced_block(item % blocks, blocks)], rows, lse + head * s.time);
     }
   });
 }
 
 template void attention<float>(const AttentionShape&, const AttentionDropout&, const int32_t*, const float*, float*,
-                               float*, void*);
+                               float*, void*, const float*);
 template void attention<Bf16>(const AttentionShape&, const AttentionDropout&, const int32_t*, const Bf16*, Bf16*,
-                              float*, void*);
+                              float*, void*, const Bf16*);
 
 }  // namespace tokamak::cpu

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "ops/element_place.h"
+#include "ops/zigzag.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,12 +19,16 @@ struct AttentionShape {
   int64_t batch = 1, time = 1, heads = 1, head_dim = 1;
   bool causal = true;
   float scale = 1;
+  /// Of several ranks, whose rows of each sample `time` are: causal, with keys and values of their own.
+  int64_t ranks = 1, coordinate = 0;
 
   int64_t width() const { return heads * head_dim; }
+  ZigZag zigzag() const { return {time, ranks, coordinate}; }
 };
 
 /// Dropout of probabilities: MatrixRandom(key, stream, T) says by the number of (place(b * H + h), i, j) whether
-/// probability (b, h, i, j) is dropped with chance p, and what the others are scaled by. p = 0: no dropout.
+/// probability (b, h, i, j) is dropped with chance p, and what the others are scaled by. p = 0: no dropout. Of several
+/// ranks T, i and j are of the whole sequence.
 struct AttentionDropout {
   float p = 0;
   uint64_t key = 0, stream = 0;
@@ -35,15 +40,17 @@ size_t attention_workspace_bytes(const AttentionShape& shape, int threads);
 size_t attention_grad_workspace_bytes(const AttentionShape& shape, int threads);
 
 /// out (B, T, C) = softmax(scale q k^T) v per head, and lse (B, H, T), the log of each softmax's normaliser.
-/// T is float or Bf16 here and below.
+/// T is float or Bf16 here and below. With several ranks N, kv (N B, T, 2C) has all keys and values.
 template <typename T>
 void attention(const AttentionShape& shape, const AttentionDropout& dropout, const int32_t* documents, const T* qkv,
-               T* out, float* lse, void* workspace);
+               T* out, float* lse, void* workspace, const T* kv = nullptr);
 
-/// dqkv (B, T, 3C) from dout (B, T, C); out and lse are those of the forward pass.
+/// dqkv (B, T, 3C) from dout (B, T, C); out and lse are those of the forward pass. With several ranks dqkv is that of q
+/// alone, (B, T, C), and dkv what this rank's queries add to that of kv.
 template <typename T>
 void attention_grad(const AttentionShape& shape, const AttentionDropout& dropout, const int32_t* documents,
-                    const T* qkv, const T* out, const float* lse, const T* dout, T* dqkv, void* workspace);
+                    const T* qkv, const T* out, const float* lse, const T* dout, T* dqkv, void* workspace,
+                    const T* kv = nullptr, T* dkv = nullptr);
 
 /// A step of generation: stores the k and v of each row's `time` new tokens in qkv in cache (B, capacity, 2C), k | v,
 /// behind the positions[b] tokens that lie there, and attends causally over all of them. A token that has no place

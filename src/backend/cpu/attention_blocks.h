@@ -6,6 +6,7 @@
 #include "base/dropout_random.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 namespace tokamak::cpu {
@@ -17,11 +18,35 @@ inline int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1)
 
 /// Sizes of one packed head: columns padded to whole vectors, keys to whole blocks. The padding holds zeros.
 struct HeadSizes {
-  int64_t time, dim, padded_dim, padded_time;
+  int64_t time, keys, dim, padded_dim, padded_time, padded_keys;
   explicit HeadSizes(const AttentionShape& s)
-      : time(s.time), dim(s.head_dim), padded_dim(round_up(s.head_dim, kLanes)), padded_time(round_up(s.time, kKeys)) {}
-  int64_t rows() const { return padded_time * padded_dim; }  // floats of a head packed by rows
-  int64_t columns() const { return dim * padded_time; }      // floats of a head packed transposed
+      : time(s.time), keys(s.zigzag().positions()), dim(s.head_dim), padded_dim(round_up(s.head_dim, kLanes)),
+        padded_time(round_up(time, kKeys)), padded_keys(round_up(keys, kKeys)) {}
+  // Floats of the queries or of the keys of a head packed by rows, and of its keys packed transposed.
+  int64_t query_rows() const { return padded_time * padded_dim; }
+  int64_t key_rows() const { return padded_keys * padded_dim; }
+  int64_t key_columns() const { return dim * padded_keys; }
+};
+
+/// Rows of a head within a tensor.
+template <typename T>
+struct HeadRows {
+  T* base;
+  int64_t ld;
+  T* operator()(int64_t t) const { return base + t * ld; }
+};
+
+/// Rows of a head's keys or values, by position, within (N B, T, 2C), where sample b of the first rank begins at
+/// `base`.
+template <typename T>
+struct RankRows {
+  T* base;
+  int64_t ld, batch;
+  ZigZag zigzag;
+  T* operator()(int64_t position) const {
+    auto [rank, row] = zigzag.place(position);
+    return base + (rank * batch * zigzag.rows + row) * ld;
+  }
 };
 
 /// Hands out pieces of one thread's part of the workspace, each on a cache line of its own; without a start it only
@@ -41,36 +66,42 @@ class Arena {
   int64_t taken_ = 0;
 };
 
-/// Copies rows [begin, end) of a head (row stride ld, times factor) to dense rows of padded_dim floats.
-template <typename T>
-void pack_rows(const HeadSizes& z, const T* from, int64_t ld, int64_t begin, int64_t end, float factor, float* to) {
+/// Copies rows [begin, end) of a head, times factor, to dense rows of padded_dim floats.
+template <typename Rows>
+void pack_rows(const HeadSizes& z, const Rows& rows, int64_t begin, int64_t end, float factor, float* to) {
   for (int64_t t = begin; t < end; ++t, to += z.padded_dim) {
-    for (int64_t d = 0; d < z.dim; ++d) to[d] = to_float(from[t * ld + d]) * factor;
+    const auto* from = rows(t);
+    for (int64_t d = 0; d < z.dim; ++d) to[d] = to_float(from[d]) * factor;
     for (int64_t d = z.dim; d < z.padded_dim; ++d) to[d] = 0;
   }
 }
 
-/// All rows of a head, and zeros up to padded_time.
-template <typename T>
-void pack_head(const HeadSizes& z, const T* from, int64_t ld, float factor, float* to) {
-  pack_rows(z, from, ld, 0, z.time, factor, to);
-  std::fill(to + z.time * z.padded_dim, to + z.rows(), 0.0f);
+/// All `count` rows of a head, and zeros up to `padded` ones.
+template <typename Rows>
+void pack_head(const HeadSizes& z, const Rows& rows, int64_t count, int64_t padded, float factor, float* to) {
+  pack_rows(z, rows, 0, count, factor, to);
+  std::fill(to + count * z.padded_dim, to + padded * z.padded_dim, 0.0f);
 }
 
-/// The transpose of a head: (dim, padded_time).
-template <typename T>
-void pack_columns(const HeadSizes& z, const T* from, int64_t ld, float* to) {
-  for (int64_t t0 = 0; t0 < z.padded_time; t0 += kLanes)
+/// The transpose of a head's keys: (dim, padded_keys).
+template <typename Rows>
+void pack_columns(const HeadSizes& z, const Rows& rows, float* to) {
+  using Row = decltype(rows(0));
+  for (int64_t t0 = 0; t0 < z.padded_keys; t0 += kLanes) {
+    Row from[kLanes];
+    for (int64_t t = 0; t < kLanes; ++t) from[t] = t0 + t < z.keys ? rows(t0 + t) : nullptr;
     for (int64_t d = 0; d < z.dim; ++d)
-      for (int64_t t = t0; t < t0 + kLanes; ++t)
-        to[d * z.padded_time + t] = t < z.time ? to_float(from[t * ld + d]) : 0.0f;
+      for (int64_t t = 0; t < kLanes; ++t) to[d * z.padded_keys + t0 + t] = from[t] ? to_float(from[t][d]) : 0.0f;
+  }
 }
 
 /// Writes dense rows of padded_dim floats back to rows [begin, end) of a head.
-template <typename T>
-void unpack_rows(const HeadSizes& z, const float* from, int64_t begin, int64_t end, T* to, int64_t ld) {
-  for (int64_t t = begin; t < end; ++t, from += z.padded_dim)
-    for (int64_t d = 0; d < z.dim; ++d) to[t * ld + d] = from_float<T>(from[d]);
+template <typename Rows>
+void unpack_rows(const HeadSizes& z, const float* from, int64_t begin, int64_t end, const Rows& rows) {
+  for (int64_t t = begin; t < end; ++t, from += z.padded_dim) {
+    auto* to = rows(t);
+    for (int64_t d = 0; d < z.dim; ++d) to[d] = from_float<std::remove_reference_t<decltype(*to)>>(from[d]);
+  }
 }
 
 /// A half-open run of positions.
@@ -78,35 +109,47 @@ struct Range {
   int64_t begin, end;
 };
 
-/// Which keys the queries of one sample see. Pointers are to its T positions; null: they are one document.
+/// Blocks of a head's queries, none of which crosses a chunk: their positions follow each other.
+struct QueryBlocks {
+  ZigZag zigzag;
+  int64_t per_chunk() const { return (zigzag.chunk() + kQueries - 1) / kQueries; }
+  int64_t count() const { return zigzag.rows / zigzag.chunk() * per_chunk(); }
+  Range operator[](int64_t block) const {
+    int64_t first = block / per_chunk() * zigzag.chunk(), begin = first + block % per_chunk() * kQueries;
+    return {begin, std::min(begin + kQueries, first + zigzag.chunk())};
+  }
+};
+
+/// Which keys the queries of one sample see. Queries are rows of a rank, keys positions in the sequence. Pointers are
+/// to the sample's T rows; null: they are one document.
 struct Visibility {
-  int64_t time;
+  ZigZag zigzag;
   bool causal;
   const int32_t *document_begin = nullptr, *document_end = nullptr;
 
-  Range document(int64_t t) const {
-    return document_begin ? Range{document_begin[t], document_end[t]} : Range{0, time};
-  }
-  /// Of one query, and of all queries [begin, end) together.
+  /// Of one query, and of all queries of [begin, end) together, which begin in one order with their documents.
   Range keys(int64_t query) const { return keys(query, query + 1); }
-  Range keys(int64_t begin, int64_t end) const { return {document(begin).begin, causal ? end : document(end - 1).end}; }
-  /// All queries that see some of the keys [begin, end).
-  Range queries(int64_t begin, int64_t end) const {
-    return {causal ? begin : document(begin).begin, document(end - 1).end};
+  Range keys(int64_t begin, int64_t end) const {
+    int64_t all = document_end ? document_end[end - 1] : zigzag.positions();
+    return {document_begin ? document_begin[begin] : 0, causal ? zigzag.position(end - 1) + 1 : all};
   }
   /// The keys of a query as places in the block of keys [key, key + kKeys); empty where it sees none of them.
   Range in_block(int64_t query, int64_t key) const {
     Range seen = keys(query);
     return {std::clamp<int64_t>(seen.begin - key, 0, kKeys), std::clamp<int64_t>(seen.end - key, 0, kKeys)};
   }
+  /// How many of a block's first queries come before a key, all of whose positions follow each other.
+  int64_t before(Range queries, int64_t key) const {
+    return causal ? std::max<int64_t>(0, key - zigzag.position(queries.begin)) : 0;
+  }
 };
 
-/// Where the document of every position begins (given) and ends.
+/// Where the document of every position begins (given), and where it ends, which causal attention does not ask.
 class DocumentRanges {
  public:
   DocumentRanges(const AttentionShape& s, const int32_t* documents)
-      : time_(s.time), causal_(s.causal), begins_(documents) {
-    if (!documents) return;
+      : zigzag_(s.zigzag()), causal_(s.causal), begins_(documents) {
+    if (!documents || causal_) return;
     ends_.resize(size_t(s.batch * s.time));
     for (int64_t b = 0; b < s.batch; ++b)
       for (int64_t t = s.time - 1; t >= 0; --t) {
@@ -116,21 +159,21 @@ class DocumentRanges {
   }
 
   Visibility sample(int64_t b) const {
-    if (!begins_) return {time_, causal_};
-    return {time_, causal_, begins_ + b * time_, &ends_[size_t(b * time_)]};
+    size_t first = size_t(b * zigzag_.rows);
+    return {zigzag_, causal_, begins_ ? begins_ + first : nullptr, ends_.empty() ? nullptr : &ends_[first]};
   }
 
  private:
-  int64_t time_;
+  ZigZag zigzag_;
   bool causal_;
   const int32_t* begins_;      // (B, T)
-  std::vector<int32_t> ends_;  // (B, T), empty without documents
+  std::vector<int32_t> ends_;  // (B, T), or empty
 };
 
-/// Factors of the probabilities of query i of a head and keys key .. key + kKeys - 1.
-inline void dropout_factors(const AttentionDropout& dropout, int64_t time, int64_t head, int64_t i, int64_t key,
+/// Factors of the probabilities of the query at position i, of so many, of a head and keys key .. key + kKeys - 1.
+inline void dropout_factors(const AttentionDropout& dropout, int64_t positions, int64_t head, int64_t i, int64_t key,
                             float* factors) {
-  MatrixRandom random(dropout.key, dropout.stream, time);
+  MatrixRandom random(dropout.key, dropout.stream, positions);
   uint32_t threshold = dropout_threshold(dropout.p);
   auto kept = float(dropout_factor(dropout.p));
   size_t row = i & 8 ? 2 : 0;

@@ -11,16 +11,18 @@ namespace {
 
 // One thread's buffers: the head packed in the layouts that the five products want, and two blocks of scores.
 struct Buffers {
-  float *key_columns, *value_columns;       // (dim, padded_time)
-  float *queries, *keys, *dout, *dqueries;  // (padded_time, padded_dim)
-  float *dkeys, *dvalues;                   // (kKeys, padded_dim)
-  float *probabilities, *dscores, *delta;   // (kQueries, kKeys) twice; (time): rowsum(dO O)
+  float *key_columns, *value_columns;      // (dim, padded_keys)
+  float* keys;                             // (padded_keys, padded_dim)
+  float *queries, *dout, *dqueries;        // (padded_time, padded_dim)
+  float *dkeys, *dvalues;                  // (kKeys, padded_dim)
+  float *probabilities, *dscores, *delta;  // (kQueries, kKeys) twice; (time): rowsum(dO O)
   int64_t floats;
 
   Buffers(const HeadSizes& z, float* start) {
     Arena arena(start);
-    for (float** columns : {&key_columns, &value_columns}) *columns = arena.take(z.columns());
-    for (float** rows : {&queries, &keys, &dout, &dqueries}) *rows = arena.take(z.rows());
+    for (float** columns : {&key_columns, &value_columns}) *columns = arena.take(z.key_columns());
+    keys = arena.take(z.key_rows());
+    for (float** rows : {&queries, &dout, &dqueries}) *rows = arena.take(z.query_rows());
     for (float** block : {&dkeys, &dvalues}) *block = arena.take(kKeys * z.padded_dim);
     for (float** block : {&probabilities, &dscores}) *block = arena.take(kQueries * kKeys);
     delta = arena.take(z.padded_time);
@@ -28,68 +30,70 @@ struct Buffers {
   }
 };
 
-// Which tensors a head's data starts in.
-template <typename T>
+// Where a head's data is. Keys is HeadRows or RankRows.
+template <typename T, template <typename> typename Keys>
 struct Head {
   int64_t index = -1;
-  const T *qkv = nullptr, *out = nullptr, *dout = nullptr;
-  T* dqkv = nullptr;
+  HeadRows<const T> queries, out, dout;
+  Keys<const T> keys, values;
+  HeadRows<T> dqueries;
+  Keys<T> dkeys, dvalues;
   const float* lse = nullptr;
   Visibility visible{};
 };
 
-template <typename T>
+template <typename T, template <typename> typename Keys>
 class Backward {
  public:
   Backward(const AttentionShape& shape, const AttentionDropout& dropout, float* workspace)
-      : shape_(shape), dropout_(dropout), z_(shape), x_(z_, workspace), C_(shape.width()) {}
+      : shape_(shape), dropout_(dropout), z_(shape), x_(z_, workspace), blocks_{shape.zigzag()} {}
 
-  void load_head(const Head<T>& head) {
+  void load_head(const Head<T, Keys>& head) {
     if (head.index == head_.index) return;
     head_ = head;
-    pack_columns(z_, head.qkv + C_, 3 * C_, x_.key_columns);
-    pack_columns(z_, head.qkv + 2 * C_, 3 * C_, x_.value_columns);
-    pack_head(z_, head.qkv, 3 * C_, shape_.scale, x_.queries);
-    pack_head(z_, head.qkv + C_, 3 * C_, 1, x_.keys);
-    pack_head(z_, head.dout, C_, 1, x_.dout);
+    pack_columns(z_, head.keys, x_.key_columns);
+    pack_columns(z_, head.values, x_.value_columns);
+    pack_head(z_, head.keys, z_.keys, z_.padded_keys, 1, x_.keys);
+    pack_head(z_, head.queries, z_.time, z_.padded_time, shape_.scale, x_.queries);
+    pack_head(z_, head.dout, z_.time, z_.padded_time, 1, x_.dout);
     for (int64_t t = 0; t < z_.time; ++t) {
       float sum = 0;
-      for (int64_t d = 0; d < z_.dim; ++d) sum += to_float(head.out[t * C_ + d]) * to_float(head.dout[t * C_ + d]);
+      for (int64_t d = 0; d < z_.dim; ++d) sum += to_float(head.out(t)[d]) * to_float(head.dout(t)[d]);
       x_.delta[t] = sum;
     }
   }
 
   // All gradients of the head.
   void run_head() {
-    std::fill_n(x_.dqueries, z_.rows(), 0.0f);
-    for (int64_t key = 0; key < z_.time; key += kKeys) run_keys(key, true);
-    write_dqueries(0, z_.time);
+    std::fill_n(x_.dqueries, z_.query_rows(), 0.0f);
+    for (int64_t key = 0; key < z_.keys; key += kKeys) run_keys(key, true);
+    write_dqueries({0, z_.time});
   }
 
   // dk and dv of one block of keys, over all queries; with_queries adds its share of dq.
   void run_keys(int64_t key, bool with_queries) {
-    int64_t depth = std::min(kKeys, z_.time - key), n = z_.padded_dim;
+    int64_t depth = std::min(kKeys, z_.keys - key), n = z_.padded_dim;
     std::fill_n(x_.dkeys, kKeys * n, 0.0f);
     std::fill_n(x_.dvalues, kKeys * n, 0.0f);
-    Range queries = head_.visible.queries(key, key + depth);
-    for (int64_t begin = queries.begin / kQueries * kQueries; begin < queries.end; begin += kQueries) {
-      Rows rows = score_block(begin, key);
+    for (int64_t block = 0; block < blocks_.count(); ++block) {
+      Range queries = blocks_[block], seen = head_.visible.keys(queries.begin, queries.end);
+      if (seen.begin >= key + depth || seen.end <= key) continue;
+      Rows rows = score_block(queries, key);
       gemm_tile(depth, n, rows.count, {x_.probabilities, 1, kKeys}, x_.dout + rows.first * n, n, x_.dvalues, n, true);
       gemm_tile(depth, n, rows.count, {x_.dscores, 1, kKeys}, x_.queries + rows.first * n, n, x_.dkeys, n, true);
       if (with_queries) add_dqueries(rows, key);
     }
-    unpack_rows(z_, x_.dkeys, key, key + depth, head_.dqkv + C_, 3 * C_);
-    unpack_rows(z_, x_.dvalues, key, key + depth, head_.dqkv + 2 * C_, 3 * C_);
+    unpack_rows(z_, x_.dkeys, key, key + depth, head_.dkeys);
+    unpack_rows(z_, x_.dvalues, key, key + depth, head_.dvalues);
   }
 
   // dq of one block of queries, over all keys.
-  void run_queries(int64_t begin) {
-    int64_t end = std::min(begin + kQueries, z_.time);
-    std::fill_n(x_.dqueries + begin * z_.padded_dim, (end - begin) * z_.padded_dim, 0.0f);
-    Range keys = head_.visible.keys(begin, end);
+  void run_queries(Range block) {
+    std::fill_n(x_.dqueries + block.begin * z_.padded_dim, (block.end - block.begin) * z_.padded_dim, 0.0f);
+    Range keys = head_.visible.keys(block.begin, block.end);
     for (int64_t key = keys.begin / kKeys * kKeys; key < keys.end; key += kKeys)
-      add_dqueries(score_block(begin, key), key);
-    write_dqueries(begin, end);
+      add_dqueries(score_block(block, key), key);
+    write_dqueries(block);
   }
 
  private:
@@ -98,12 +102,12 @@ class Backward {
   };
 
   // Fills probabilities (with dropout) and dscores for the queries of the block that see some of the keys.
-  Rows score_block(int64_t begin, int64_t key) {
-    int64_t first = shape_.causal ? std::max(begin, key) : begin, n = z_.padded_dim;
-    Rows rows{first, std::min(begin + kQueries, z_.time) - first};
-    gemm_tile(rows.count, kKeys, z_.dim, {x_.queries + first * n, n, 1}, x_.key_columns + key, z_.padded_time,
+  Rows score_block(Range block, int64_t key) {
+    int64_t first = block.begin + head_.visible.before(block, key), n = z_.padded_dim;
+    Rows rows{first, block.end - first};
+    gemm_tile(rows.count, kKeys, z_.dim, {x_.queries + first * n, n, 1}, x_.key_columns + key, z_.padded_keys,
               x_.probabilities, kKeys, false);
-    gemm_tile(rows.count, kKeys, z_.dim, {x_.dout + first * n, n, 1}, x_.value_columns + key, z_.padded_time,
+    gemm_tile(rows.count, kKeys, z_.dim, {x_.dout + first * n, n, 1}, x_.value_columns + key, z_.padded_keys,
               x_.dscores, kKeys, false);
     for (int64_t r = 0; r < rows.count; ++r) score_row(first + r, key, r * kKeys);
     return rows;
@@ -113,7 +117,8 @@ class Backward {
     float *p = x_.probabilities + at, *ds = x_.dscores + at;
     Vec lse = broadcast(head_.lse[i]), delta = broadcast(x_.delta[i]);
     float factors[kKeys] = {};
-    if (dropout_.p > 0) dropout_factors(dropout_, z_.time, head_.index, i, key, factors);
+    int64_t position = head_.visible.zigzag.position(i);
+    if (dropout_.p > 0) dropout_factors(dropout_, z_.keys, head_.index, position, key, factors);
     for (int64_t j = 0; j < kKeys; j += kLanes) {
       Vec probability = exp(load(p + j) - lse), grad = load(ds + j);
       Vec factor = dropout_.p > 0 ? load(factors + j) : broadcast(1.0f);
@@ -128,24 +133,51 @@ class Backward {
   }
 
   void add_dqueries(Rows rows, int64_t key) {
-    int64_t n = z_.padded_dim, depth = std::min(kKeys, z_.time - key);
+    int64_t n = z_.padded_dim, depth = std::min(kKeys, z_.keys - key);
     gemm_tile(rows.count, n, depth, {x_.dscores, kKeys, 1}, x_.keys + key * n, n, x_.dqueries + rows.first * n, n,
               true);
   }
 
-  void write_dqueries(int64_t begin, int64_t end) {
+  void write_dqueries(Range block) {
+    auto [begin, end] = block;
     float* rows = x_.dqueries + begin * z_.padded_dim;
     for (int64_t i = 0; i < (end - begin) * z_.padded_dim; ++i) rows[i] *= shape_.scale;
-    unpack_rows(z_, rows, begin, end, head_.dqkv, 3 * C_);
+    unpack_rows(z_, rows, begin, end, head_.dqueries);
   }
 
   const AttentionShape& shape_;
   const AttentionDropout& dropout_;
   HeadSizes z_;
   Buffers x_;
-  int64_t C_;
-  Head<T> head_;
+  QueryBlocks blocks_;
+  Head<T, Keys> head_;
 };
+
+// All heads; head(i) says where head i is.
+template <typename T, template <typename> typename Keys, typename HeadOf>
+void run_heads(const AttentionShape& s, const AttentionDropout& dropout, float* workspace, const HeadOf& head) {
+  using Pass = Backward<T, Keys>;
+  int64_t heads = s.batch * s.heads, floats = Buffers(HeadSizes(s), nullptr).floats;
+  QueryBlocks queries{s.zigzag()};
+  // run(backward, block) for `blocks` blocks of every head.
+  auto for_blocks = [&](int64_t blocks, auto run) {
+    parallel_for(heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
+      Pass backward(s, dropout, workspace + thread * floats);
+      for (int64_t item = first; item < last; ++item) {
+        backward.load_head(head(item / blocks));
+        run(backward, balanced_block(item % blocks, blocks));
+      }
+    });
+  };
+  if (heads >= num_threads()) {
+    for_blocks(1, [](Pass& backward, int64_t) { backward.run_head(); });
+    return;
+  }
+  // Too few heads for the threads: blocks in parallel, at the price of computing the scores twice.
+  for_blocks((s.zigzag().positions() + kKeys - 1) / kKeys,
+             [](Pass& backward, int64_t block) { backward.run_keys(block * kKeys, false); });
+  for_blocks(queries.count(), [&](Pass& backward, int64_t block) { backward.run_queries(queries[block]); });
+}
 
 }  // namespace
 
@@ -155,42 +187,46 @@ size_t attention_grad_workspace_bytes(const AttentionShape& shape, int threads) 
 
 template <typename T>
 void attention_grad(const AttentionShape& s, const AttentionDropout& dropout, const int32_t* documents, const T* qkv,
-                    const T* out, const float* lse, const T* dout, T* dqkv, void* workspace) {
+                    const T* out, const float* lse, const T* dout, T* dqkv, void* workspace, const T* kv, T* dkv) {
   DocumentRanges ranges(s, documents);
-  int64_t C = s.width(), heads = s.batch * s.heads, floats = Buffers(HeadSizes(s), nullptr).floats;
-  auto head = [&](int64_t i) {
+  int64_t C = s.width(), dq_width = s.ranks == 1 ? 3 * C : C;
+  // What does not depend on where keys are.
+  auto queries = [&](int64_t i, auto& head) {
     int64_t row = i / s.heads * s.time, column = i % s.heads * s.head_dim;
-    return Head<T>{i,
-                   qkv + row * 3 * C + column,
-                   out + row * C + column,
-                   dout + row * C + column,
-                   dqkv + row * 3 * C + column,
-                   lse + i * s.time,
-                   ranges.sample(i / s.heads)};
+    head.index = i;
+    head.queries = {qkv + row * 3 * C + column, 3 * C};
+    head.out = {out + row * C + column, C};
+    head.dout = {dout + row * C + column, C};
+    head.dqueries = {dqkv + row * dq_width + column, dq_width};
+    head.lse = lse + i * s.time;
+    head.visible = ranges.sample(i / s.heads);
   };
-  // run(backward, block) for `blocks` blocks of every head.
-  auto for_blocks = [&](int64_t blocks, auto run) {
-    parallel_for(heads * blocks, 1, [&](int64_t first, int64_t last, int thread) {
-      Backward<T> backward(s, dropout, static_cast<float*>(workspace) + thread * floats);
-      for (int64_t item = first; item < last; ++item) {
-        backward.load_head(head(item / blocks));
-        run(backward, balanced_block(item % blocks, blocks));
-      }
+  auto* floats = static_cast<float*>(workspace);
+  if (s.ranks == 1)
+    return run_heads<T, HeadRows>(s, dropout, floats, [&](int64_t i) {
+      Head<T, HeadRows> head;
+      queries(i, head);
+      head.keys = {head.queries.base + C, 3 * C};
+      head.values = {head.queries.base + 2 * C, 3 * C};
+      head.dkeys = {head.dqueries.base + C, 3 * C};
+      head.dvalues = {head.dqueries.base + 2 * C, 3 * C};
+      return head;
     });
-  };
-  if (heads >= num_threads()) {
-    for_blocks(1, [](Backward<T>& backward, int64_t) { backward.run_head(); });
-    return;
-  }
-  // Too few heads for the threads: blocks in parallel, at the price of computing the scores twice.
-  auto count = [&](int64_t size) { return (s.time + size - 1) / size; };
-  for_blocks(count(kKeys), [](Backward<T>& backward, int64_t block) { backward.run_keys(block * kKeys, false); });
-  for_blocks(count(kQueries), [](Backward<T>& backward, int64_t block) { backward.run_queries(block * kQueries); });
+  run_heads<T, RankRows>(s, dropout, floats, [&](int64_t i) {
+    Head<T, RankRows> head;
+    queries(i, head);
+    int64_t at = i / s.heads * s.time * 2 * C + i % s.heads * s.head_dim;
+    head.keys = {kv + at, 2 * C, s.batch, s.zigzag()};
+    head.values = {kv + at + C, 2 * C, s.batch, s.zigzag()};
+    head.dkeys = {dkv + at, 2 * C, s.batch, s.zigzag()};
+    head.dvalues = {dkv + at + C, 2 * C, s.batch, s.zigzag()};
+    return head;
+  });
 }
 
 template void attention_grad<float>(const AttentionShape&, const AttentionDropout&, const int32_t*, const float*,
-                                    const float*, const float*, const float*, float*, void*);
+                                    const float*, const float*, const float*, float*, void*, const float*, float*);
 template void attention_grad<Bf16>(const AttentionShape&, const AttentionDropout&, const int32_t*, const Bf16*,
-                                   const Bf16*, const float*, const Bf16*, Bf16*, void*);
+                                   const Bf16*, const float*, const Bf16*, Bf16*, void*, const Bf16*, Bf16*);
 
 }  // namespace tokamak::cpu

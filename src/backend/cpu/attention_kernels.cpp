@@ -1,4 +1,4 @@
-// attention, attention_grad and attention_decode nodes.
+// Nodes of attention, over all of a sequence or over a rank's rows, their gradients, and attention_decode.
 #include "backend/cpu/attention.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"  // Bf16
@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "graph/op_def.h"
 #include "ops/attention_decode.h"
+#include "ops/context_attention.h"
 
 #include <cstring>
 
@@ -15,6 +16,10 @@ namespace {
 
 using Inputs = std::span<const void* const>;
 using Outputs = std::span<void* const>;
+
+bool over_context(const Node& node) {
+  return node.op == &op::context_attention || node.op == &op::context_attention_grad;
+}
 
 AttentionShape shape_of(const Graph& graph, const Node& node) {
   NodeSpec spec = spec_of(graph, node);
@@ -26,6 +31,13 @@ AttentionShape shape_of(const Graph& graph, const Node& node) {
   shape.head_dim = d.D;
   shape.causal = node.attrs.get_bool("causal", true);
   shape.scale = float(node.attrs.get_double("scale"));
+  if (over_context(node)) shape.ranks = zigzag_of(spec).ranks;
+  return shape;
+}
+
+// The shape of a run: which rank it is comes in as data.
+AttentionShape shape_now(AttentionShape shape, const Node& node, Inputs in) {
+  if (over_context(node)) shape.coordinate = *static_cast<const int32_t*>(in[2]);
   return shape;
 }
 
@@ -53,8 +65,9 @@ class AttentionKernel : public Kernel {
 
   void run(Inputs in, Outputs out) override {
     AttentionOperands at = attention_operands(node_);
-    attention(shape_, dropout_of(node_, operand(in, at.rng)), documents_of(operand(in, at.documents)),
-              static_cast<const T*>(in[0]), static_cast<T*>(out[0]), static_cast<float*>(out[1]), workspace_);
+    attention(shape_now(shape_, node_, in), dropout_of(node_, operand(in, at.rng)),
+              documents_of(operand(in, at.documents)), static_cast<const T*>(in[0]), static_cast<T*>(out[0]),
+              static_cast<float*>(out[1]), workspace_, over_context(node_) ? static_cast<const T*>(in[1]) : nullptr);
   }
 
  private:
@@ -73,9 +86,13 @@ class AttentionGradKernel : public Kernel {
 
   void run(Inputs in, Outputs out) override {
     AttentionOperands at = attention_operands(node_);
-    attention_grad(shape_, dropout_of(node_, operand(in, at.rng)), documents_of(operand(in, at.documents)),
-                   static_cast<const T*>(in[0]), static_cast<const T*>(in[1]), static_cast<const float*>(in[2]),
-                   static_cast<const T*>(in[3]), static_cast<T*>(out[0]), workspace_);
+    bool gathered = over_context(node_);
+    Inputs from = in.subspan(gathered ? 3 : 1);  // out, lse, dout
+    attention_grad(shape_now(shape_, node_, in), dropout_of(node_, operand(in, at.rng)),
+                   documents_of(operand(in, at.documents)), static_cast<const T*>(in[0]),
+                   static_cast<const T*>(from[0]), static_cast<const float*>(from[1]), static_cast<const T*>(from[2]),
+                   static_cast<T*>(out[0]), workspace_, gathered ? static_cast<const T*>(in[1]) : nullptr,
+                   gathered ? static_cast<T*>(out[1]) : nullptr);
   }
 
  private:
@@ -117,7 +134,7 @@ bool has_attention(const Graph& graph, const Node& node) {
   return dtype == DType::kF32 || dtype == DType::kBF16;
 }
 bool has_attention_grad(const Graph& graph, const Node& node) {
-  return has_attention(graph, node) && node.outputs.size() == 1;
+  return has_attention(graph, node) && !node.attrs.get_bool("sums", false);
 }
 
 bool has_attention_decode(const Graph& graph, const Node& node) {

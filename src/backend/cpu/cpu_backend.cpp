@@ -10,6 +10,7 @@
 #include "ops/adamw.h"
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
+#include "ops/context_attention.h"
 #include "ops/embedding.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
@@ -43,6 +44,8 @@ constexpr Row kKernels[] = {
     {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch, has_attention_grad},
     {&op::column, make_group_kernel},
     {&op::concat, make_concat_kernel},
+    {&op::context_attention, make_attention_kernel, attention_scratch, has_attention},
+    {&op::context_attention_grad, make_attention_grad_kernel, attention_grad_scratch, has_attention_grad},
     {&op::embedding, make_embedding_kernel},
     {&op::embedding_grad, make_embedding_grad_kernel},
     {&op::flat, make_group_kernel},

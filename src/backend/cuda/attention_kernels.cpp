@@ -1,11 +1,13 @@
-// Attention: on Hopper by the project's own kernels for its tensor cores where the heads suffice for them, by cuDNN
-// where it has a plan, else (and always with documents) by the blocked kernels, and by the reference where a head is
-// too large for those.
+// Attention, over all of a sequence or over a rank's rows of it: on Hopper by the project's own kernels for its tensor
+// cores where the heads suffice for them, by cuDNN where it has a plan, else (and always with documents) by the blocked
+// kernels, and by the reference where a head is too large for those.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/cudnn_attention.h"
 #include "backend/cuda/hopper_attention.h"
 #include "graph/op_def.h"
 #include "ops/attention_operands.h"
+#include "ops/context_attention.h"
+#include "ops/context_attention_parts.h"
 #include "ops/element_place.h"
 
 namespace tokamak::cuda {
@@ -19,7 +21,9 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
   p.heads = node.attrs.get_int("heads");
   p.head_dim = qkv.shape[2] / 3 / p.heads;
   p.dtype = qkv.dtype;
-  p.causal = node.attrs.get_bool("causal");
+  p.causal = node.attrs.get_bool("causal", true);
+  if (node.op == &op::context_attention || node.op == &op::context_attention_grad)
+    p.ranks = zigzag_of(spec_of(graph, node)).ranks;
   p.scale = node.attrs.get_double("scale");
   p.dropout = node.attrs.get_double("dropout");
   p.stream = node.attrs.get_int("stream");
@@ -37,7 +41,7 @@ template <typename Cudnn>
 Family choose(const DeviceInfo& info, const AttentionProblem& problem, const Cudnn& cudnn) {
   bool hopper = hopper_supports(problem, {info.major, info.minor});
   if (hopper && hopper_fills(problem, info.multiprocessors)) return Family::kHopper;
-  if (!problem.documents && cudnn()) return Family::kCudnn;
+  if (!problem.documents && problem.ranks == 1 && cudnn()) return Family::kCudnn;
   if (hopper) return Family::kHopper;
   return attention_block(problem.head_dim, info.shared_bytes) > 0 ? Family::kBlocked : Family::kReference;
 }
@@ -45,8 +49,8 @@ Family choose(const DeviceInfo& info, const AttentionProblem& problem, const Cud
 template <typename Cudnn>
 Family choose_grad(const DeviceInfo& info, const Graph& graph, const Node& node, const AttentionProblem& problem,
                    const Cudnn& cudnn) {
-  for (size_t i : {1, 3})  // out and dout; autocast gives them the type of qkv
-    if (graph.dtype(node.inputs[i]) != problem.dtype) return Family::kReference;
+  for (size_t i : {0, 2})  // out and dout; autocast gives them the type of qkv
+    if (graph.dtype(node.inputs[problem.first() + i]) != problem.dtype) return Family::kReference;
   Family family = choose(info, problem, cudnn);
   return problem.sums && family != Family::kHopper ? Family::kReference : family;
 }
@@ -85,6 +89,14 @@ bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node)
 bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
   return choose_grad(info, graph, node, problem, [&] { return cudnn_may_support(problem); }) != Family::kReference;
+}
+
+// Without a kernel it is computed in parts, which cuDNN's kernels do better than the blocked ones the whole.
+bool has_context_attention(const DeviceInfo& info, const Graph& graph, const Node& node) {
+  AttentionProblem problem = attention_problem(graph, node);
+  Family family = choose(info, problem, [] { return false; });
+  if (family == Family::kBlocked && has_parts(node) && cudnn_may_support(problem)) return false;
+  return family != Family::kReference;
 }
 
 bool attention_grad_gives_sums(const DeviceInfo& info, const Graph& graph, const Node& node) {

@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include <type_traits>
+
 namespace tokamak::cuda {
 namespace {
 
@@ -17,6 +19,7 @@ struct AttentionArguments {
   uint64_t stream;
   const void* rng;
   const void* documents;
+  const void* rank;
 };
 
 int64_t blocks_for(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -35,8 +38,8 @@ std::string constants(const AttentionProblem& p, int block) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
              "constexpr int kHeadDim = {}, kBlock = {};\nconstexpr bool kCausal = {}, kDropout = {}, kDocuments = "
-             "{};\n}}\n",
-             device_type(p.dtype), p.head_dim, block, p.causal, p.dropout > 0, p.documents) +
+             "{};\nconstexpr int kRanks = {};\n}}\n",
+             device_type(p.dtype), p.head_dim, block, p.causal, p.dropout > 0, p.documents, p.ranks) +
          matrix_in_whole(p.place);
 }
 
@@ -58,11 +61,19 @@ class BlockedKernel : public Kernel {
             dropout_threshold(p.dropout),
             uint64_t(p.stream),
             rng,
-            documents};
+            documents,
+            p.ranks > 1 ? in[2] : nullptr};
   }
-  // A block of 16 x 16 threads per tile of rows.
-  LaunchShape per_tile() const {
-    dim3 grid(unsigned(blocks_for(problem_.time, block_)), unsigned(problem_.heads), unsigned(problem_.batch));
+  // Keys and values, or their gradients, from the first sample's first key on: kv, or qkv behind its queries.
+  template <typename T>
+  T* keys(std::span<T* const> tensors) const {
+    if (problem_.ranks > 1) return tensors[1];
+    using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+    return static_cast<Byte*>(tensors[0]) + problem_.width() * dtype_bytes(problem_.dtype);
+  }
+  // A block of 16 x 16 threads per tile of so many rows.
+  LaunchShape per_tile(int64_t rows) const {
+    dim3 grid(unsigned(blocks_for(rows, block_)), unsigned(problem_.heads), unsigned(problem_.batch));
     return {grid, dim3(16, 16), shared_bytes_};
   }
   std::shared_ptr<DeviceFunction> compile(const char* name, const std::string& source) const {
@@ -85,7 +96,8 @@ class ForwardKernel : public BlockedKernel {
         function_(compile("attention", attention_source(problem, block))) {}
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
-    function_->launch(queue(), per_tile(), in[0], out[0], out[1], arguments(in, 1));
+    const AttentionProblem& p = problem();
+    function_->launch(queue(), per_tile(p.time), in[0], keys(in), out[0], out[1], arguments(in, p.first()));
   }
 
  private:
@@ -106,11 +118,14 @@ class BackwardKernel : public BlockedKernel {
   void use_workspace(void* workspace) override { workspace_ = workspace; }
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
-    const void *qkv = in[0], *y = in[1], *lse = in[2], *dy = in[3], *delta = workspace_;
-    AttentionArguments a = arguments(in, 4);
+    const AttentionProblem& p = problem();
+    size_t first = p.first();
+    const void *qkv = in[0], *kv = keys(in), *delta = workspace_;
+    const void *y = in[first], *lse = in[first + 1], *dy = in[first + 2];
+    AttentionArguments a = arguments(in, first + 3);
     delta_->launch(queue(), {dim3(unsigned(blocks_for(rows(), 8))), dim3(256)}, y, dy, workspace_, rows(), a);
-    grad_q_->launch(queue(), per_tile(), qkv, lse, dy, delta, out[0], a);
-    grad_kv_->launch(queue(), per_tile(), qkv, lse, dy, delta, out[0], a);
+    grad_q_->launch(queue(), per_tile(p.time), qkv, kv, lse, dy, delta, out[0], a);
+    grad_kv_->launch(queue(), per_tile(p.keys()), qkv, kv, lse, dy, delta, keys(out), a);
   }
 
  private:

@@ -32,6 +32,8 @@ struct ForwardArguments {
   int32_t shared;
   float scale;
   Dropout dropout;
+  const void* rank_at;
+  int32_t rank;
 };
 // Six stages of k and v, two of q, the output, barriers.
 constexpr int kForwardSharedBytes = (6 * 2 * kKeys + 2 * kQueries + kQueries) * kHeadDim * 2 + 16 * 8;
@@ -57,6 +59,8 @@ struct GradArguments {
   Dropout dropout;
   float* dq_columns;
   float* dv_columns;
+  const void* rank_at;
+  int32_t rank;
 };
 // Two stages of q, dout, k, v and dS, each 128 x 64 or 128 x 128; dQ as floats; two stages of two floats a row;
 // barriers.
@@ -66,14 +70,21 @@ constexpr int kGradSharedBytes =
 std::string constants(const AttentionProblem& p) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
-             "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kDropout = {3}, kSums = {4};\n}}\n",
-             dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums) +
+             "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kDropout = {3}, kSums = {4};\n"
+             "constexpr int kRanks = {5};\n}}\n",
+             dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums, p.ranks) +
          matrix_in_whole(p.place);
 }
 
 // (batch, time, columns) as boxes of `rows` by 64.
 CUtensorMap rows_of_heads(const void* base, const AttentionProblem& p, int64_t columns, int rows) {
   return tensor_map(base, p.dtype, {columns, p.time, p.batch}, {kHeadDim, rows, 1});
+}
+// The same of what has keys and values: kv, of all ranks, or qkv.
+template <typename T>
+CUtensorMap rows_of_keys(std::span<T* const> tensors, const AttentionProblem& p, int rows) {
+  return tensor_map(tensors[p.ranks > 1 ? 1 : 0], p.dtype, {p.key_width(), p.time, p.batch * p.ranks},
+                    {kHeadDim, rows, 1});
 }
 
 constexpr int kSumThreads = 1024;  // as in kernels/attention_column_sums.cu
@@ -88,11 +99,18 @@ struct Division {
 
 // Heads of its own are better for a block, which then waits for nobody and needs less memory, unless that leaves more
 // than a twentieth of the blocks idle.
-Division divide(int multiprocessors, const AttentionProblem& p, int rows_of_tile) {
+Division divide(int multiprocessors, const AttentionProblem& p, int64_t tiles) {
   int64_t heads = p.batch * p.heads, turns = round_up(heads, multiprocessors);
   bool shares = 20 * (turns - heads) > turns;
-  int64_t pieces = shares ? heads * ceil_div(p.time, rows_of_tile) : heads;
+  int64_t pieces = shares ? heads * tiles : heads;
   return {std::min<int64_t>(pieces, multiprocessors), shares ? heads % multiprocessors : 0};
+}
+
+Division divide_queries(int multiprocessors, const AttentionProblem& p) {
+  return divide(multiprocessors, p, ceil_div(p.time, kQueries));
+}
+Division divide_keys(int multiprocessors, const AttentionProblem& p) {
+  return divide(multiprocessors, p, p.keys() / kTile);
 }
 
 // Where the gradient's scratch memory has what: floats, but for the counters.
@@ -104,7 +122,7 @@ struct GradScratch {
     int64_t tiles = p.time / kTile, rows = p.batch * p.heads * p.time;
     dq_terms = p.sums ? p.batch * kGradWarps * (p.documents ? tiles : 1) : 0;
     dv_terms = p.sums ? p.batch * tiles * (p.dropout > 0 ? kGradWarps : 1) : 0;
-    Division division = divide(multiprocessors, p, kTile);
+    Division division = divide_keys(multiprocessors, p);
     bool own = p.batch * p.heads > division.shared;
     summed = 2 * rows;
     dq_columns = summed + rows / kWarpRows;
@@ -128,6 +146,11 @@ Dropout dropout(const AttentionProblem& p, std::span<const void* const> in, size
           float(dropout_factor(p.dropout))};
 }
 
+// Where its number is, of several.
+const void* rank_of(const AttentionProblem& p, std::span<const void* const> in) {
+  return p.ranks > 1 ? in[2] : nullptr;
+}
+
 class ForwardKernel : public Kernel {
  public:
   ForwardKernel(Context& context, const AttentionProblem& problem)
@@ -136,12 +159,12 @@ class ForwardKernel : public Kernel {
 
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const AttentionProblem& p = problem_;
-    Division division = divide(context_.info.multiprocessors, p, kQueries);
+    Division division = divide_queries(context_.info.multiprocessors, p);
     ForwardArguments a{
-        static_cast<float*>(out[1]), documents(p, in), int32_t(p.batch), int32_t(p.time), int32_t(p.heads),
-        int32_t(division.shared),    float(p.scale),   dropout(p, in, 1)};
+        static_cast<float*>(out[1]), documents(p, in), int32_t(p.batch),          int32_t(p.time), int32_t(p.heads),
+        int32_t(division.shared),    float(p.scale),   dropout(p, in, p.first()), rank_of(p, in),  0};
     attention_->launch(context_.queue(), {dim3(unsigned(division.blocks)), dim3(640), kForwardSharedBytes},
-                       rows_of_heads(in[0], p, 3 * p.width(), kQueries), rows_of_heads(in[0], p, 3 * p.width(), kKeys),
+                       rows_of_heads(in[0], p, 3 * p.width(), kQueries), rows_of_keys(in, p, kKeys),
                        rows_of_heads(out[0], p, p.width(), kWarpRows), a);
   }
 
@@ -172,8 +195,10 @@ class GradKernel : public Kernel {
     float* dq_columns = rows + scratch.dq_columns;
     float* dv_columns = rows + scratch.dv_columns;
     auto* summed = reinterpret_cast<int32_t*>(rows + scratch.summed);
-    Division division = divide(context_.info.multiprocessors, p, kTile);
-    Dropout d = dropout(p, in, 4);
+    Division division = divide_keys(context_.info.multiprocessors, p);
+    size_t first = p.first();
+    const void *y = in[first], *lse = in[first + 1], *dy = in[first + 2];
+    Dropout d = dropout(p, in, first + 3);
     GradArguments a{rows,
                     rows + scratch.dq_sum,
                     summed,
@@ -187,17 +212,20 @@ class GradKernel : public Kernel {
                     d.kept,
                     d,
                     dq_columns,
-                    dv_columns};
+                    dv_columns,
+                    rank_of(p, in),
+                    0};
     RowArguments r{rows, summed, a.batch, a.time, a.heads, 1 / d.kept};
     int64_t row_count = p.batch * p.heads * p.time;
     if (sums_dout(p))
-      rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, in[1], in[3], in[2], r,
-                    dv_columns);
+      rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, y, dy, lse, r, dv_columns);
     else
-      rows_->launch(context_.queue(), {dim3(unsigned(row_count / 32)), dim3(256)}, in[1], in[3], in[2], r);
+      rows_->launch(context_.queue(), {dim3(unsigned(row_count / 32)), dim3(256)}, y, dy, lse, r);
     grad_->launch(context_.queue(), {dim3(unsigned(division.blocks)), dim3(384), kGradSharedBytes},
-                  rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_heads(in[3], p, p.width(), kTile),
-                  rows_of_heads(out[0], p, 3 * p.width(), kWarpRows), a);
+                  rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_keys(in, p, kTile),
+                  rows_of_heads(dy, p, p.width(), kTile),
+                  rows_of_heads(out[0], p, p.ranks > 1 ? p.width() : 3 * p.width(), kWarpRows),
+                  rows_of_keys(out, p, kWarpRows), a);
     if (p.sums)
       add_sums_->launch(context_.queue(), {dim3(unsigned(p.heads), 3), dim3(kSumThreads)}, dq_columns, dv_columns,
                         static_cast<float*>(out[1]), int32_t(scratch.dq_terms), int32_t(scratch.dv_terms));
@@ -215,7 +243,8 @@ class GradKernel : public Kernel {
 bool hopper_supports(const AttentionProblem& p, Architecture a) {
   if (dropout_threshold(p.dropout) > kLargestNumber) return false;
   bool hopper = a.major == 9 && a.minor == 0, low = p.dtype == DType::kBF16 || p.dtype == DType::kF16;
-  return hopper && low && p.head_dim == kHeadDim && p.time % kTile == 0 && (p.causal || !p.documents);
+  int64_t chunk = p.ranks > 1 ? p.time / 2 : p.time;  // of which no tile may cross the end
+  return hopper && low && p.head_dim == kHeadDim && chunk % kTile == 0 && (p.causal || !p.documents);
 }
 
 bool hopper_fills(const AttentionProblem& p, int multiprocessors) {

@@ -6,6 +6,7 @@
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
 #include "ops/classifier.h"
+#include "ops/context_attention.h"
 #include "ops/embedding.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
@@ -40,6 +41,8 @@ constexpr Row kKernels[] = {
     {&op::classifier, make_classifier_kernel, classifier_scratch, compile_classifier_ahead},
     {&op::column, make_group_kernel, group_scratch, by_making},
     {&op::concat, make_concat_kernel, nullptr, by_making},
+    {&op::context_attention, make_attention_kernel, nullptr, nullptr, has_context_attention},
+    {&op::context_attention_grad, make_attention_grad_kernel, attention_grad_scratch, nullptr, has_context_attention},
     {&op::embedding, make_embedding_kernel, nullptr, by_making},
     {&op::embedding_grad, make_embedding_grad_kernel, embedding_grad_scratch, by_making},
     {&op::flat, make_group_kernel, nullptr, by_making},

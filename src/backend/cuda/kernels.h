@@ -45,6 +45,7 @@ KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node
 /// Whether there is a kernel for a node of the op, where cuDNN does what it may; else its maker gives the reference.
 bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node);
 bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node);
+bool has_context_attention(const DeviceInfo& info, const Graph& graph, const Node& node);  // and its gradient
 bool has_sample_token(const DeviceInfo& info, const Graph& graph, const Node& node);
 /// The same of any node.
 bool has_kernel(const DeviceInfo& info, const Graph& graph, const Node& node);

@@ -45,6 +45,19 @@ TEST(GpuAttention, OwnKernelsEqualReference) {
     Example(p).check(make_blocked_attention(gpu_context(), p), make_blocked_attention_grad(gpu_context(), p));
 }
 
+// Rows of one rank of several, in chunks of one row and more, of no whole blocks and of several.
+TEST(GpuAttention, OwnKernelsOfARankEqualReference) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (DType dtype : kFloats)
+    for (auto [documents, dropout] : {std::pair{false, 0.0}, {true, 0.0}, {false, 0.2}, {true, 0.2}})
+      for (auto [T, ranks, rank] :
+           {std::array<int64_t, 3>{2, 2, 1}, {64, 2, 0}, {150, 2, 1}, {46, 3, 1}, {128, 4, 3}, {260, 2, 0}}) {
+        AttentionProblem p = of_ranks(ranks, problem(2, T, 2, 64, dtype, true, dropout, documents));
+        if (T == 46) p.place = kPartOfHeads;
+        Example(p, rank).check(make_blocked_attention(gpu_context(), p), make_blocked_attention_grad(gpu_context(), p));
+      }
+}
+
 TEST(GpuAttention, CudnnEqualsReference) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   if (!cuda::has_cudnn()) GTEST_SKIP() << cuda::cudnn_version();
@@ -227,6 +240,11 @@ TEST_P(AttentionSource, Compiles) {
       auto architectures = D == 64 && !documents ? checked_architectures() : one_architecture();
       expect_compiles(attention_source(p, block), {"attention"}, architectures);
       expect_compiles(attention_grad_source(p, block), {"attention_grad_q", "attention_grad_kv"}, architectures);
+      AttentionProblem of_rank = of_ranks(2, p);
+      of_rank.causal = true;
+      expect_compiles(attention_source(of_rank, block), {"attention"}, one_architecture());
+      expect_compiles(attention_grad_source(of_rank, block), {"attention_grad_q", "attention_grad_kv"},
+                      one_architecture());
     }
     expect_compiles(cuda::attention_decode_source(GetParam(), DType::kF32, D),
                     {"append_to_cache", "attend_to_cache", "decode_one", "combine_splits"},

@@ -30,6 +30,28 @@ TEST(GpuAttention, HopperKernelsEqualReference) {
       }
 }
 
+// Rows of one rank of several: chunks of a tile and more, tiles of queries across chunks, keys that no query sees;
+// heads that all blocks share, and with 132 of them or more also of their own.
+TEST(GpuAttention, HopperKernelsOfARankEqualReference) {
+  if (!has_hopper()) GTEST_SKIP() << kNoHopper;
+  for (DType dtype : {DType::kBF16, DType::kF16})
+    for (auto [documents, dropout] : {std::pair{false, 0.0}, {true, 0.0}, {false, 0.2}, {true, 0.5}})
+      for (auto [B, T, H, ranks, rank] : {std::array<int64_t, 5>{1, 256, 1, 2, 0},
+                                          {1, 256, 1, 2, 1},
+                                          {2, 512, 3, 2, 0},
+                                          {2, 512, 5, 2, 1},
+                                          {1, 768, 2, 3, 1},
+                                          {2, 256, 3, 4, 3},
+                                          {2, 256, 3, 4, 0},
+                                          {2, 256, 70, 2, 1}}) {
+        if (H == 70 && (documents != (dropout > 0) || dtype != DType::kBF16)) continue;  // references are slow
+        AttentionProblem p = of_ranks(ranks, problem(B, T, H, 64, dtype, true, dropout, documents));
+        if (H == 5) p.place = {2, 10, 0, 2, 5, 0};
+        ASSERT_TRUE(hopper_supports(p, {9, 0}));
+        Example(p, rank).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+      }
+}
+
 // What the gradient reads: random qkv, dout and documents, and what the forward kernel makes of them.
 std::vector<HostTensor> hopper_backward_inputs(const AttentionProblem& p) {
   ValueType out{p.dtype, {p.batch, p.time, p.width()}}, lse{DType::kF32, {p.batch, p.heads, p.time}};
@@ -108,6 +130,9 @@ TEST(GpuSanitized, HopperAttention) {
     AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, dropout, documents);
     check_hopper_sums(p);
     Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+    AttentionProblem of_rank = of_ranks(2, problem(2, 256, 2, 64, DType::kBF16, true, dropout, documents));
+    Example(of_rank).check(make_hopper_attention(gpu_context(), of_rank),
+                           make_hopper_attention_grad(gpu_context(), of_rank));
   }
 }
 
@@ -122,6 +147,8 @@ TEST(HopperAttention, SaysWhatItSupports) {
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.97), {9, 0})) << "0x7c00 is no number";
   EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, false, 0, true), {9, 0}));
+  EXPECT_TRUE(hopper_supports(of_ranks(2, problem(2, 256, 4, 64, DType::kBF16)), {9, 0}));
+  EXPECT_FALSE(hopper_supports(of_ranks(2, problem(2, 384, 4, 64, DType::kBF16)), {9, 0})) << "chunks of 192";
   EXPECT_FALSE(hopper_fills(p, 132));
   EXPECT_TRUE(hopper_fills(problem(6, 256, 11, 64, DType::kBF16), 132));
 }
@@ -139,6 +166,12 @@ TEST_P(HopperSource, Compiles) {
                       one_architecture());
       expect_compiles(hopper_attention_grad_source(p), {"attention_grad"}, {{9, 0}});
     }
+    if (!causal) continue;
+    p.sums = false;
+    p.ranks = 4;
+    expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
+    expect_compiles(hopper_attention_rows_source(p), {"attention_rows"}, one_architecture());
+    expect_compiles(hopper_attention_grad_source(p), {"attention_grad"}, {{9, 0}});
   }
   expect_compiles(cuda::hopper_attention_column_sums_source(), {"attention_column_sums"}, {{9, 0}});
 }

@@ -32,32 +32,32 @@ __device__ inline void add_to_softmax(Scores& x, float* top, float* sum, Rows& o
 }  // namespace tokamak
 
 extern "C" __global__ void __launch_bounds__(256)
-    attention(const tokamak::Element* __restrict__ qkv, tokamak::Element* __restrict__ out, float* __restrict__ lse,
-              tokamak::Arguments a) {
+    attention(const tokamak::Element* __restrict__ qkv, const tokamak::Element* __restrict__ kv,
+              tokamak::Element* __restrict__ out, float* __restrict__ lse, tokamak::Arguments a) {
   using namespace tokamak;
   begin_kernel();
   extern __shared__ float4 shared[];
-  float *q = &shared[0].x, *kv = q + kTile, *p = kv + kTile;
+  float *q = &shared[0].x, *tile = q + kTile, *p = tile + kTile;
   const Head head(a);
-  const Dropout dropout(a);
-  int block = int(gridDim.x - 1 - blockIdx.x);  // causal: the longest rows first
-  int first = block * kBlock, last = kCausal ? block : (a.time - 1) / kBlock;
+  const Dropout dropout(a, head);
+  int first = int(gridDim.x - 1 - blockIdx.x) * kBlock;  // causal: the longest rows first
+  int last = last_keys(a, head, first), count = head.zigzag.positions();
   float top[kPerThread], sum[kPerThread];
   for (int r = 0; r < kPerThread; ++r) top[r] = hidden_score(), sum[r] = 0;
   Rows rows;
   clear(rows);
-  load_tile(q, qkv + head.q, head.packed, first, a.time);
+  load_tile(q, rows_of(qkv, head.q, head.packed), first, a.time);
   for (int keys = first_keys(a, first); keys <= last; ++keys) {
     __syncthreads();
-    load_tile(kv, qkv + head.k, head.packed, keys * kBlock, a.time);
+    load_tile(tile, keys_of(kv, head.k, head), keys * kBlock, count);
     __syncthreads();
     Scores x;
-    dot_tiles(q, kv, x);
+    dot_tiles(q, tile, x);
     // A row behind the last query sees what that one sees, as a row that sees nothing has no softmax.
     for (int r = 0; r < kPerThread; ++r)
       for (int s = 0; s < kPerThread; ++s) {
         int i = min(first + int(threadIdx.y) + 16 * r, a.time - 1), j = keys * kBlock + int(threadIdx.x) + 16 * s;
-        x[r][s] = sees(a, i, j) ? x[r][s] * a.scale : hidden_score();
+        x[r][s] = sees(a, head, i, j) ? x[r][s] * a.scale : hidden_score();
       }
     add_to_softmax(x, top, sum, rows);
     for (int r = 0; r < kPerThread; ++r)
@@ -66,9 +66,9 @@ extern "C" __global__ void __launch_bounds__(256)
         p[score_at(r, s)] = x[r][s] * dropout.factor(i, j);
       }
     __syncthreads();
-    load_tile(kv, qkv + head.v, head.packed, keys * kBlock, a.time);
+    load_tile(tile, keys_of(kv, head.v, head), keys * kBlock, count);
     __syncthreads();
-    add_product(p, kv, rows);
+    add_product(p, tile, rows);
   }
   float factor[kPerThread];
   for (int r = 0; r < kPerThread; ++r) {
@@ -76,5 +76,5 @@ extern "C" __global__ void __launch_bounds__(256)
     int i = first + int(threadIdx.y) + 16 * r;
     if (threadIdx.x == 0 && i < a.time) lse[head.lse + i] = top[r] + logf(sum[r]);
   }
-  store_rows(out + head.out, head.width, first, a.time, rows, factor);
+  store_rows(rows_of(out, head.out, head.width), first, a.time, rows, factor);
 }

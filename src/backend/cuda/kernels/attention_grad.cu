@@ -14,8 +14,8 @@ struct RowState {
     lse = all_lse[head.lse + row];
     delta = all_delta[head.lse + row];
   }
-  __device__ float probability(const Arguments& a, float score, int i, int j) const {
-    return sees(a, i, j) ? expf(fmaf(score, a.scale, -lse)) : 0.0f;
+  __device__ float probability(const Arguments& a, const Head& head, float score, int i, int j) const {
+    return sees(a, head, i, j) ? expf(fmaf(score, a.scale, -lse)) : 0.0f;
   }
 };
 
@@ -40,25 +40,25 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Grid: (blocks of queries, H, B).
 extern "C" __global__ void __launch_bounds__(256)
-    attention_grad_q(const tokamak::Element* __restrict__ qkv, const float* __restrict__ lse,
-                     const tokamak::Element* __restrict__ dout, const float* __restrict__ delta,
-                     tokamak::Element* __restrict__ dqkv, tokamak::Arguments a) {
+    attention_grad_q(const tokamak::Element* __restrict__ qkv, const tokamak::Element* __restrict__ kv,
+                     const float* __restrict__ lse, const tokamak::Element* __restrict__ dout,
+                     const float* __restrict__ delta, tokamak::Element* __restrict__ dq_rows, tokamak::Arguments a) {
   using namespace tokamak;
   begin_kernel();
   extern __shared__ float4 shared[];
   float *q = &shared[0].x, *dy = q + kTile, *k = dy + kTile, *v = k + kTile, *ds = v + kTile;
   const Head head(a);
-  const Dropout dropout(a);
-  int block = int(gridDim.x - 1 - blockIdx.x);
-  int first = block * kBlock, last = kCausal ? block : (a.time - 1) / kBlock;
+  const Dropout dropout(a, head);
+  int first = int(gridDim.x - 1 - blockIdx.x) * kBlock;
+  int last = last_keys(a, head, first), count = head.zigzag.positions();
   Rows dq;
   clear(dq);
-  load_tile(q, qkv + head.q, head.packed, first, a.time);
-  load_tile(dy, dout + head.out, head.width, first, a.time);
+  load_tile(q, rows_of(qkv, head.q, head.packed), first, a.time);
+  load_tile(dy, rows_of(dout, head.out, head.width), first, a.time);
   for (int keys = first_keys(a, first); keys <= last; ++keys) {
     __syncthreads();
-    load_tile(k, qkv + head.k, head.packed, keys * kBlock, a.time);
-    load_tile(v, qkv + head.v, head.packed, keys * kBlock, a.time);
+    load_tile(k, keys_of(kv, head.k, head), keys * kBlock, count);
+    load_tile(v, keys_of(kv, head.v, head), keys * kBlock, count);
     __syncthreads();
     Scores x, dp;
     dot_tiles(q, k, x);
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(256)
       RowState row(a, head, lse, delta, i);
       for (int s = 0; s < kPerThread; ++s) {
         int j = keys * kBlock + int(threadIdx.x) + 16 * s;
-        float p = row.probability(a, x[r][s], i, j);
+        float p = row.probability(a, head, x[r][s], i, j);
         ds[score_at(r, s)] = p * (dp[r][s] * dropout.factor(i, j) - row.delta);
       }
     }
@@ -77,31 +77,32 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   float factor[kPerThread];
   for (int r = 0; r < kPerThread; ++r) factor[r] = a.scale;
-  store_rows(dqkv + head.q, head.packed, first, a.time, dq, factor);
+  store_rows(rows_of(dq_rows, head.dq, head.dq_width), first, a.time, dq, factor);
 }
 
 // Grid: (blocks of keys, H, B). Scores are transposed: a thread's rows are keys.
 extern "C" __global__ void __launch_bounds__(256)
-    attention_grad_kv(const tokamak::Element* __restrict__ qkv, const float* __restrict__ lse,
-                      const tokamak::Element* __restrict__ dout, const float* __restrict__ delta,
-                      tokamak::Element* __restrict__ dqkv, tokamak::Arguments a) {
+    attention_grad_kv(const tokamak::Element* __restrict__ qkv, const tokamak::Element* __restrict__ kv,
+                      const float* __restrict__ lse, const tokamak::Element* __restrict__ dout,
+                      const float* __restrict__ delta, tokamak::Element* __restrict__ dkv, tokamak::Arguments a) {
   using namespace tokamak;
   begin_kernel();
   extern __shared__ float4 shared[];
   float *k = &shared[0].x, *v = k + kTile, *q = v + kTile, *dy = q + kTile, *p = dy + kTile;
   const Head head(a);
-  const Dropout dropout(a);
-  int block = int(blockIdx.x), first = block * kBlock;
+  const Dropout dropout(a, head);
+  int first = int(blockIdx.x) * kBlock, count = head.zigzag.positions();
   Rows dk, dv;
   clear(dk), clear(dv);
-  load_tile(k, qkv + head.k, head.packed, first, a.time);
-  load_tile(v, qkv + head.v, head.packed, first, a.time);
-  for (int queries = kCausal ? block : first_keys(a, first); queries <= (a.time - 1) / kBlock; ++queries) {
+  load_tile(k, keys_of(kv, head.k, head), first, count);
+  load_tile(v, keys_of(kv, head.v, head), first, count);
+  int from = kCausal ? head.zigzag.first_from(first) / kBlock : first_keys(a, first);
+  for (int queries = from; queries <= (a.time - 1) / kBlock; ++queries) {
     // Documents of these and of all later queries begin behind the keys.
     if (kDocuments && document_of(a, queries * kBlock) >= first + kBlock) break;
     __syncthreads();
-    load_tile(q, qkv + head.q, head.packed, queries * kBlock, a.time);
-    load_tile(dy, dout + head.out, head.width, queries * kBlock, a.time);
+    load_tile(q, rows_of(qkv, head.q, head.packed), queries * kBlock, a.time);
+    load_tile(dy, rows_of(dout, head.out, head.width), queries * kBlock, a.time);
     __syncthreads();
     Scores x, ds;
     dot_tiles(k, q, x);
@@ -111,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256)
       RowState row(a, head, lse, delta, i);
       for (int r = 0; r < kPerThread; ++r) {
         int j = first + int(threadIdx.y) + 16 * r;
-        float probability = row.probability(a, x[r][s], i, j), keep = dropout.factor(i, j);
+        float probability = row.probability(a, head, x[r][s], i, j), keep = dropout.factor(i, j);
         ds[r][s] = probability * (ds[r][s] * keep - row.delta);
         p[score_at(r, s)] = probability * keep;
       }
@@ -126,6 +127,6 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   float factor[kPerThread], one[kPerThread];
   for (int r = 0; r < kPerThread; ++r) factor[r] = a.scale, one[r] = 1;
-  store_rows(dqkv + head.k, head.packed, first, a.time, dk, factor);
-  store_rows(dqkv + head.v, head.packed, first, a.time, dv, one);
+  store_rows(keys_of(dkv, head.k, head), first, count, dk, factor);
+  store_rows(keys_of(dkv, head.v, head), first, count, dv, one);
 }

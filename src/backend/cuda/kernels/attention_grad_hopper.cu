@@ -16,10 +16,10 @@
 // With kSums it also gives what kernels/attention_column_sums.cu makes sums of dqkv over B and T of: each warp the sums of
 // a head's dQ over the rows that it writes, and with kDropout those of dV.
 //
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal),
-// kDropout and kSums.
-// Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
-// keys.
+// The text before this says what kernels/attention_hopper.cuh wants, and kSums (not where kRanks are several).
+//
+// Where kRanks are several, a tile of keys may be seen by none of the rank's queries: its gradient is zero, and it has no
+// part in what is said above.
 #include "backend/cuda/kernels/attention_hopper.cuh"
 
 namespace tokamak {
@@ -65,8 +65,11 @@ struct Arguments {
   Dropout dropout;
   float* dq_columns;  // (B, kWarps, H, D), with kSums; (B, T / kTile, kWarps, H, D) with documents
   float* dv_columns;  // (B, T / kTile, kWarps, H, D), with kDropout as well
-  __device__ int tiles() const { return time / kTile; }
-  __device__ Work work() const { return {batch * heads, shared, tiles()}; }
+  const int32_t* rank_at;  // where kRanks are several, and from there
+  int32_t rank;
+  __device__ int tiles() const { return time / kTile; }  // of queries
+  __device__ ZigZag zigzag() const { return {tiles(), rank}; }
+  __device__ Work work() const { return {batch * heads, shared, zigzag().positions()}; }
 };
 
 /// The tile of keys that a block works on. Of a head, the cheapest is the last.
@@ -77,10 +80,13 @@ __device__ inline int key_tile(const Work& work) { return work.tiles - 1 - work.
 struct Steps {
   int begin, end;
   bool backwards;  // in turn, so that what was used last is used next
-  __device__ Steps(int j, int tiles, const int32_t* documents, bool shared)
-      : begin(kCausal ? j : 0), end(kDocuments ? j + 1 : tiles), backwards(!shared && j % 2) {
+  __device__ Steps(int j, const ZigZag& zigzag, const int32_t* documents, bool shared)
+      : begin(kCausal ? zigzag.first_from(j) : 0), end(zigzag.rows), backwards(!shared && j % 2) {
+    int tiles = zigzag.rows;
+    if (kDocuments) end = kRanks > 1 ? begin : j + 1;
     while (end < tiles && __ldg(documents + end * kTile) < (j + 1) * kTile) ++end;
   }
+  __device__ bool any() const { return kRanks == 1 || begin < end; }
   __device__ int queries(int step) const { return backwards ? end - 1 + begin - step : step; }
 };
 
@@ -90,7 +96,8 @@ __device__ inline int first_keys(int i, const int32_t* documents) {
 }
 
 /// One thread copies what the warps that compute need, in their order.
-__device__ inline void produce(Shared& s, const TensorMap& qkv, const TensorMap& dout, const Arguments& a) {
+__device__ inline void produce(Shared& s, const TensorMap& qkv, const TensorMap& kv, const TensorMap& dout,
+                               const Arguments& a) {
   Turn<kStages> query, key;
   int width = a.heads * kHeadDim;
   int64_t row_count = int64_t(a.batch) * a.heads * a.time;
@@ -98,14 +105,17 @@ __device__ inline void produce(Shared& s, const TensorMap& qkv, const TensorMap&
   for (Work work = a.work(); work.more(); work.next()) {
     Head head(work.index, a.heads);
     int column = head.h * kHeadDim, j = key_tile(work);
+    Steps steps(j, a.zigzag(), a.documents + int64_t(head.b) * a.time, work.is_shared());
+    if (!steps.any()) continue;
+    ZigZag::Place at = a.zigzag().place(j);
+    int sample = at.rank * a.batch + head.b;
     Keys& keys = s.keys[key.stage];
     uint64_t* full = &s.keys_full[key.stage];
     wait(&s.keys_empty[key.stage], key.parity ^ 1);
     arrive_expecting(full, sizeof(Keys));
-    load_box(keys.k, qkv, width + column, j * kTile, head.b, full, once);
-    load_box(keys.v, qkv, 2 * width + column, j * kTile, head.b, full, once);
+    load_box(keys.k, kv, kFirstKey * width + column, at.row * kTile, sample, full, once);
+    load_box(keys.v, kv, (kFirstKey + 1) * width + column, at.row * kTile, sample, full, once);
     key.next();
-    Steps steps(j, a.tiles(), a.documents + int64_t(head.b) * a.time, work.is_shared());
     for (int step = steps.begin; step < steps.end; ++step) {
       int i = steps.queries(step);
       Queries& queries = s.queries[query.stage];
@@ -162,7 +172,7 @@ __device__ inline void hide_other_documents(float (&p)[64], const int32_t* docum
 /// What dropout leaves of P^T, in pairs.
 __device__ inline void drop(const uint32_t (&p)[32], uint32_t (&kept)[32], const MatrixRandom& random, int head, int i,
                             int j, const Arguments& a, const Worker& w) {
-  uint32_t place = random.at(i * kTile + w.column, j * kTile + w.warp_row() + w.lane / 4);
+  uint32_t place = random.at(a.zigzag().position(i) * kTile + w.column, j * kTile + w.warp_row() + w.lane / 4);
   uint32_t matrix = matrix_in_whole(a.dropout.rng, uint32_t(head));
 #pragma unroll
   for (int n = 0; n < 16; n += 2)
@@ -217,7 +227,9 @@ struct Pending {
   int stage;         // of its keys
   int index, i, j;   // of the head, of its queries and keys
   /// How many tiles of keys have added before.
-  __device__ int place(const Arguments& a) const { return (kCausal ? i : a.tiles() - 1) - j; }
+  __device__ int place(const Arguments& a) const {
+    return (kCausal ? a.zigzag().position(i) : a.tiles() - 1) - j;
+  }
 };
 
 /// The warp's part of the sum of dQ.
@@ -307,19 +319,29 @@ __device__ inline void add_query_gradients(Shared& s, const TensorMap& dqkv, con
   commit_copies();
 }
 
-/// dK, then dV leave through the warp's rows of v, which no product reads any more; k is still in use. Those of dV are
-/// added to its columns, where they are wanted.
-__device__ inline void write_key_gradients(const TensorMap& dqkv, Element* v, const float (&dk)[32],
-                                           const float (&dv)[32], const Arguments& a, int column, int j, int b,
+/// The warp's rows of dK, then of dV, through shared memory for 16 rows that is free. Those of dV are added to its
+/// columns, where they are wanted.
+__device__ inline void write_key_gradients(const TensorMap& dkv, Element* staged, const float (&dk)[32],
+                                           const float (&dv)[32], const Arguments& a, const Head& head, int j,
                                            const Worker& w, float2& dv_columns) {
-  sync_warp_group(1 + w.group);
-  int row = j * kTile + w.warp_row(), width = a.heads * kHeadDim;
-  Element* staged = v + w.warp_row() * kHeadDim;
-  write_rows(dqkv, staged, dk, a.scale, width + column, row, b, w);
+  ZigZag::Place at = a.zigzag().place(j);
+  int row = at.row * kTile + w.warp_row(), sample = at.rank * a.batch + head.b;
+  int width = a.heads * kHeadDim, column = kFirstKey * width + head.h * kHeadDim;
+  write_rows(dkv, staged, dk, a.scale, column, row, sample, w);
   if (w.lane == 0) wait_copies_read();
   __syncwarp();
-  write_rows(dqkv, staged, dv, kDropout ? a.dv_scale : 1, 2 * width + column, row, b, w);
+  write_rows(dkv, staged, dv, kDropout ? a.dv_scale : 1, width + column, row, sample, w);
   if (kSums && kDropout) add_to_columns(dv_columns, staged, w);
+}
+
+/// Zeros, through what is otherwise for dQ.
+__device__ inline void write_no_gradients(Shared& s, const TensorMap& dkv, const Arguments& a, const Head& head, int j,
+                                          const Worker& w, float2& dv_columns) {
+  if (w.lane == 0) wait_copies_read();
+  __syncwarp();
+  float zeros[32] = {};
+  auto* staged = reinterpret_cast<Element*>(s.staged[w.group * 4 + w.warp]);
+  write_key_gradients(dkv, staged, zeros, zeros, a, head, j, w, dv_columns);
 }
 
 /// Begins four products of 16 along the rows of a and b: S^T = k q^T and dP^T = v dout^T.
@@ -347,20 +369,36 @@ __device__ inline void end_columns(const Arguments& a, const Pending& tile, floa
   store_columns(a.dq_columns, a, head, kDocuments ? a.tiles() : 1, tile.j, columns, w);
 }
 
-__device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments& a) {
+/// What is pending at the end.
+__device__ inline void add_last_query_gradients(Shared& s, const TensorMap& dqkv, const Pending& tile, int buffer,
+                                                const Arguments& a, const Worker& w, float2& columns) {
+  float dq[32];
+  define(dq);
+  multiply_query_gradients(s, tile, buffer, w, dq);
+  wait_products<0>();
+  hold(dq);
+  add_query_gradients(s, dqkv, tile, dq, a, w, columns);
+  end_columns(a, tile, columns, w);
+}
+
+__device__ inline void compute(Shared& s, const TensorMap& dqkv, const TensorMap& dkv, const Arguments& a) {
   Worker w;
   Turn<kStages> query, key, ds_turn;
   Pending pending{};
   float2 columns{}, dv_columns{};
   MatrixRandom random;
-  if constexpr (kDropout) random = a.dropout.random(a.time);
+  if constexpr (kDropout) random = a.dropout.random(a.time * kRanks);
   int tiles = a.tiles(), ds_parity = 0;
   float exponent = a.exponent;
   for (Work work = a.work(); work.more(); work.next()) {
     Head head(work.index, a.heads);
     int index = work.index, j = key_tile(work);
     const int32_t* documents = a.documents + int64_t(head.b) * a.time;
-    Steps steps(j, tiles, documents, work.is_shared());
+    Steps steps(j, a.zigzag(), documents, work.is_shared());
+    if (!steps.any()) {
+      write_no_gradients(s, dkv, a, head, j, w, dv_columns);
+      continue;
+    }
     float dk[32], dv[32];
     define(dk), define(dv);
     Keys& keys = s.keys[key.stage];
@@ -387,7 +425,8 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
       multiply_tiles(dp, v, dout);
       wait_products<1>();
       hold(p);
-      to_probabilities(p, states.lse, exponent, w, kCausal && i == j);
+      int position = a.zigzag().position(i);
+      to_probabilities(p, states.lse, exponent, w, kCausal && position == j);
       if (kDocuments) hide_other_documents(p, documents, i, j, w);
 #pragma unroll
       for (int x = 0; x < 32; ++x) p_pairs[x] = pack(p[2 * x], p[2 * x + 1], Element());
@@ -414,25 +453,23 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
         }
         publish_sum(a, pending, w);
       }
-      pending = {true,      work.is_shared(),       kCausal ? i == j : j + 1 == tiles, j == first_keys(i, documents),
+      pending = {true,      work.is_shared(),       kCausal ? position == j : j + 1 == tiles, j == first_keys(i, documents),
                  fresh,     step + 1 == steps.end,  key.stage,                         index,
                  i,         j};
       ds_parity = ds_turn.parity;
       ds_turn.next();
       query.next();
     }
-    write_key_gradients(dqkv, keys.v, dk, dv, a, head.h * kHeadDim, j, head.b, w, dv_columns);
+    // Through the warp's rows of v, which no product reads any more; k is still in use.
+    sync_warp_group(1 + w.group);
+    write_key_gradients(dkv, keys.v + w.warp_row() * kHeadDim, dk, dv, a, head, j, w, dv_columns);
     key.next();
     if (kSums && kDropout) store_columns(a.dv_columns, a, head, tiles, j, dv_columns, w);
   }
-  float dq[32];
-  define(dq);
-  wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
-  multiply_query_gradients(s, pending, ds_turn.stage ^ 1, w, dq);
-  wait_products<0>();
-  hold(dq);
-  add_query_gradients(s, dqkv, pending, dq, a, w, columns);
-  end_columns(a, pending, columns, w);
+  if (kRanks == 1 || pending.any) {
+    wait(&s.ds_full[ds_turn.stage ^ 1], ds_parity);
+    add_last_query_gradients(s, dqkv, pending, ds_turn.stage ^ 1, a, w, columns);
+  }
   if (w.lane != 0) return;
   wait_copies<0>();
   publish_sum(a, pending, w);
@@ -440,10 +477,13 @@ __device__ inline void compute(Shared& s, const TensorMap& dqkv, const Arguments
 
 }  // namespace tokamak
 
-// Grid: at most as many blocks as run at a time, each with work. The boxes of qkv and dout are (128, 64), those of dqkv (16, 64).
+// Grid: at most as many blocks as run at a time, each with work. kv and dkv are what has keys and values, and what has
+// their gradients: qkv and dqkv unless kRanks are several. The boxes of qkv, kv and dout are (128, 64), those of dqkv and
+// dkv (16, 64).
 extern "C" __global__ void __launch_bounds__(384, 1)
-    attention_grad(const __grid_constant__ tokamak::TensorMap qkv, const __grid_constant__ tokamak::TensorMap dout,
-                   const __grid_constant__ tokamak::TensorMap dqkv, tokamak::Arguments a) {
+    attention_grad(const __grid_constant__ tokamak::TensorMap qkv, const __grid_constant__ tokamak::TensorMap kv,
+                   const __grid_constant__ tokamak::TensorMap dout, const __grid_constant__ tokamak::TensorMap dqkv,
+                   const __grid_constant__ tokamak::TensorMap dkv, tokamak::Arguments a) {
   using namespace tokamak;
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared& s = *reinterpret_cast<Shared*>(memory);
@@ -459,11 +499,12 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   }
   __syncthreads();
   begin_kernel();
+  if constexpr (kRanks > 1) a.rank = __ldg(a.rank_at);
   if (threadIdx.x < 128) {
     give_registers<kCopyRegisters>();
-    if (threadIdx.x == 0) produce(s, qkv, dout, a);
+    if (threadIdx.x == 0) produce(s, qkv, kv, dout, a);
   } else {
     take_registers<kComputeRegisters>();
-    compute(s, dqkv, a);
+    compute(s, dqkv, dkv, a);
   }
 }

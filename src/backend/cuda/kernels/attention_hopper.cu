@@ -32,14 +32,18 @@ struct Arguments {
   int32_t shared;  // of the B * H heads
   float scale;
   Dropout dropout;
+  const int32_t* rank_at;  // where kRanks are several, and from there
+  int32_t rank;
   __device__ Work work() const { return {batch * heads, shared, (time + kQueries - 1) / kQueries}; }
+  /// In tiles of kKeys rows.
+  __device__ ZigZag zigzag() const { return {time / kKeys, rank}; }
   __device__ int document(int b, int t) const { return __ldg(documents + int64_t(b) * time + min(t, time - 1)); }
   /// The first tile of keys that any of the queries sees.
   __device__ int first_key(int b, int i) const { return kDocuments ? document(b, i * kQueries) / kKeys : 0; }
-  /// The last tile of keys that the queries of `group` see.
+  /// The last tile of keys that the queries of `group` see; with kCausal, that of their own positions.
   __device__ int last_key(int i, int group) const {
     int all = time / kKeys - 1;
-    return kCausal ? min(i * kGroups + group, all) : all;
+    return kCausal ? zigzag().position(min(i * kGroups + group, all)) : all;
   }
 };
 
@@ -62,8 +66,10 @@ __device__ inline void produce(Shared& s, const TensorMap& q, const TensorMap& k
       full = &s.keys_full[key.stage];
       wait(&s.keys_empty[key.stage], key.parity ^ 1);
       arrive_expecting(full, sizeof(Keys));
-      load_box(keys.k, kv, width + column, j * kKeys, head.b, full, normally);
-      load_box(keys.v, kv, 2 * width + column, j * kKeys, head.b, full, normally);
+      ZigZag::Place at = a.zigzag().place(j);
+      int sample = at.rank * a.batch + head.b;
+      load_box(keys.k, kv, kFirstKey * width + column, at.row * kKeys, sample, full, normally);
+      load_box(keys.v, kv, (kFirstKey + 1) * width + column, at.row * kKeys, sample, full, normally);
       key.next();
     }
   }
@@ -170,7 +176,8 @@ __device__ inline void to_probabilities(float (&s)[32], float exponent, SoftmaxS
 /// Dropout of a tile's probabilities, in pairs.
 __device__ inline void drop(uint32_t (&p)[16], const MatrixRandom& random, const Tile& tile, const Arguments& a,
                             const Worker& w) {
-  uint32_t place = random.at(tile.i() * kQueries + w.warp_row() + w.lane / 4, tile.j * kKeys + w.column);
+  int first = kRanks > 1 ? a.last_key(tile.i(), w.group) * kKeys + w.warp_row() % 64 : tile.i() * kQueries + w.warp_row();
+  uint32_t place = random.at(first + w.lane / 4, tile.j * kKeys + w.column);
   uint32_t matrix = matrix_in_whole(a.dropout.rng, uint32_t(tile.work.index));
 #pragma unroll
   for (int n = 0; n < 8; n += 2)
@@ -216,7 +223,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
   tile.begin = tile.j = a.first_key(tile.work.index / a.heads, tile.i());
   Documents documents(a, tile, w);
   MatrixRandom random;
-  if constexpr (kDropout) random = a.dropout.random(a.time);
+  if constexpr (kDropout) random = a.dropout.random(a.time * kRanks);
   SoftmaxState state = fresh_state(), done = state;
   float exponent = a.scale * kLog2E;
   float scores[32], o[32], rescale[2];
@@ -229,7 +236,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
   wait_products<0>();
   hold(scores);
   if (kDocuments) hide_other_documents(scores, documents, tile.j, w);
-  if (kCausal && tile.j == tile.i() * kGroups + w.group) hide_later_keys(scores, w);
+  if (kCausal && tile.j == a.last_key(tile.i(), w.group)) hide_later_keys(scores, w);
   to_probabilities(scores, exponent, state, rescale);
   while (true) {
     Tile next = tile;
@@ -255,7 +262,7 @@ __device__ inline void compute(Shared& s, const TensorMap& out, const Arguments&
       if (more) documents = Documents(a, next, w);
     }
     if (kDocuments) hide_other_documents(scores, documents, next.j, w);
-    if (kCausal && next.j == next.i() * kGroups + w.group) hide_later_keys(scores, w);
+    if (kCausal && next.j == a.last_key(next.i(), w.group)) hide_later_keys(scores, w);
     to_probabilities(scores, exponent, state, rescale);
     wait_products<0>();
     hold(o);
@@ -294,6 +301,7 @@ extern "C" __global__ void __launch_bounds__(640, 1)
   }
   __syncthreads();
   begin_kernel();
+  if constexpr (kRanks > 1) a.rank = __ldg(a.rank_at);
   if (threadIdx.x < 128) {
     give_registers<32>();
     if (threadIdx.x == 0) produce(s, q, kv, a);

@@ -1,18 +1,22 @@
 // What attention and its gradient on Hopper's tensor cores share: heads of 64, rings of tiles in shared memory, and
 // rows on their way to global memory.
-// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal) and
-// kDropout, and defines matrix_in_whole(): by which number dropout knows a head of this rank.
+// The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal),
+// kDropout and kRanks (several only with kCausal), and defines matrix_in_whole(): by which number dropout knows a head of
+// this rank.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
-// keys.
+// keys. Where kRanks are several, a rank's T rows of a sample are in a zig-zag, and keys and values in (kRanks B, T, 2C);
+// i then are of the rank's rows, j of the sequence.
 #pragma once
 
 #include "backend/cuda/kernels/hopper.cuh"
 #include "backend/cuda/kernels/dropout_random.cuh"
+#include "backend/cuda/kernels/zigzag.cuh"
 
 namespace tokamak {
 
 constexpr int kHeadDim = 64;  // columns of a tile
 constexpr float kLog2E = 1.4426950408889634f;
+constexpr int kFirstKey = kRanks > 1 ? 0 : 1;  // what is before keys, of the widths in the tensor that has them
 
 struct Head {
   int b, h;

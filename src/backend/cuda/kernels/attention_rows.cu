@@ -1,5 +1,5 @@
 // What attention's gradient (kernels/attention_grad_hopper.cu) needs of each row: lse log2(e), and delta, the sum of
-// out * dout; and of 16 rows a counter, zero. The text before this says Element.
+// out * dout; and of 16 rows a counter, zero. The text before this says what kernels/attention_hopper.cuh wants.
 // Legend: B batch, T time, H heads, D head_dim.
 #include "backend/cuda/kernels/attention_hopper.cuh"
 
