@@ -19,9 +19,11 @@
 #include "passes/low_parameters.h"
 #include "passes/merge_casts.h"
 #include "passes/merge_duplicates.h"
+#include "passes/overlap_context.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
 #include "passes/shard.h"
+#include "passes/step_mesh.h"
 #include "passes/tf32.h"
 
 namespace tokamak {
@@ -63,6 +65,8 @@ constexpr Pass kPasses[] = {
     {"decompose_context", Stage::kStep, Numerics::kTolerance, [](C c) { return c.mesh.num_ranks() > 1; },
      decompose_context,
      "writes a rank's attention over a cut sequence as that of pairs of chunks, where it has no kernel"},
+    {"overlap_context", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.size(kContextAxis) > 1; },
+     overlap_context, "in the backward pass, keys and values are sent while products for weights are computed", true},
     {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
     {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == Precision::kTf32; }, tf32,
