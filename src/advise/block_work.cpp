@@ -85,9 +85,9 @@ std::vector<KeptValue> BlockWork::kept() const {
       {.bytes = kLow * N * 3 * C / t, .again = {.matmul = matmul(N, 3 * C / t, C)}},  // queries, keys, values
       {.bytes = kLow * N * C / t, .again = {.attention = attention(2 * N * T * C / t, 0)}},
   };
-  // Over context also queries, keys and values of both pieces, in the order in which attention takes them.
-  double pieces = kLow * N * 6 * C / t;
-  if (has_context_) values.push_back({.bytes = pieces, .again = {.memory_bound = memory_seconds(2 * pieces)}});
+  // Over context also keys and values by themselves, as they are sent.
+  double keys = kLow * N * 2 * C / t;
+  if (has_context_) values.push_back({.bytes = keys, .again = {.memory_bound = memory_seconds(2 * keys)}});
   return values;
 }
 

@@ -22,9 +22,9 @@ constexpr double kScatterExposed = 0.55;
 // Gradients and workspaces that are there before the first activations are done with, as compiled plans have them.
 constexpr double kBesideActivations = 0.2 * kGiB;
 
-// Over context, what a block of one rank copies to put queries, keys and values in order: so many times the bf16
-// stream.
-constexpr double kContextCopies = 166;
+// Over context, what a block of one rank reads and writes beside attention, so many times the bf16 stream: keys and
+// values before they are sent, their gradients when these are put to the queries', and the sums of all three.
+constexpr double kContextCopies = 4 + 6 + 3;
 
 class Estimator {
  public:
@@ -172,7 +172,7 @@ class Estimator {
       time_.tensor = runs * 4 * (1 + kScatterExposed) * (blocks + 0.5) * each;
     }
     if (mesh_.context > 1) {
-      // Keys and values come together twice, and their gradients are scattered; part of it is hidden.
+      // Keys and values come together twice, and their gradients are scattered; the first is not hidden.
       Link link = axis_link(cluster_, mesh_.tensor, mesh_.context);
       double bytes = 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
       time_.context = runs * blocks * gather_seconds(link, mesh_.context, bytes);

@@ -157,7 +157,7 @@ void grad_reference(const Node& node, Tensors in, std::span<HostTensor> out) {
   for_keys(d, zigzag, [&](const KeyPlaces& at) { out[1][at.kv] = dqkv[at.qkv]; });
 }
 
-// The node that computes a part, of inputs qkv and `tensors` more before the optional ones.
+// The node that computes a part: `in` are attention's operands, of which the first gives the two that are new.
 std::vector<ValueId> place_on_context(GraphBuilder& g, const OpDef& op, const Node& part, std::span<const ValueId> in,
                                       const PlacedCut& cut, std::span<const PlacedCut> numbered) {
   AttentionOperands at = attention_operands(*part.op, part.attrs, in.size());
