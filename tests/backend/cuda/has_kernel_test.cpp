@@ -1,6 +1,9 @@
 // Which nodes a GPU has kernels for, without asking one. That kernels then agree: model/reference_gpu_test.cpp.
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/cudnn_attention.h"
 #include "config/config.h"
+#include "ops/attention.h"
+#include "ops/context_attention.h"
 #include "train/reference_nodes.h"
 #include "train/step_compiler.h"
 
@@ -36,7 +39,33 @@ TEST(HasKernel, OfEveryNodeOfARank) {
     EXPECT_EQ(without_kernel(config), "") << precision_name(precision);
     config.mesh = {.data = 2, .context = 2, .tensor = 2, .zero = 3};
     EXPECT_EQ(without_kernel(config), "") << precision_name(precision) << ", on 8 ranks";
+    config.model.dropout = 0.1;
+    config.data.mask_documents = true;
+    EXPECT_EQ(without_kernel(config), "") << precision_name(precision) << ", with dropout and documents";
   }
+}
+
+// Forward and backward pass of attention of one layer on one of two ranks.
+std::pair<int, int> attention_nodes(int64_t heads, double dropout) {
+  RunConfig config;
+  config.model.layers = 1, config.model.heads = heads, config.model.dropout = dropout;
+  config.train.batch = 16;
+  config.compile.precision = Precision::kBf16;
+  config.mesh = {.context = 2, .slots = 1};
+  CompiledStep step = compile_step(config, nominal_platform());
+  int whole = 0, of_parts = 0;
+  for (const Node& node : step.programs[0].plan.graph.nodes()) {
+    whole += node.op == &op::context_attention || node.op == &op::context_attention_grad;
+    of_parts += node.op == &op::attention || node.op == &op::attention_grad;
+  }
+  return {whole, of_parts};
+}
+
+TEST(HasKernel, AttentionOfARankIsInPartsWhereCudnnDoesThem) {
+  EXPECT_EQ(attention_nodes(12, 0), std::pair(2, 0)) << "heads of 64, for Hopper";
+  EXPECT_EQ(attention_nodes(12, 0.1), std::pair(2, 0));
+  EXPECT_EQ(attention_nodes(6, 0), has_cudnn() ? std::pair(0, 6) : std::pair(2, 0)) << "heads of 128";
+  EXPECT_EQ(attention_nodes(6, 0.1), std::pair(2, 0)) << "which cuDNN does not do";
 }
 
 TEST(HasKernel, NotOfAttentionWithHeadsThatNoBlockHolds) {
