@@ -2,6 +2,8 @@
 // operands lie, is the plan's business.
 #pragma once
 
+#include "backend/device_sensors.h"
+#include "backend/device_trace.h"
 #include "backend/queue.h"
 #include "graph/graph.h"
 
@@ -63,6 +65,14 @@ class StreamEvent {
   virtual void wait(int /*stream*/) {}
 };
 
+/// A moment in the work of one stream, by the device's own clock.
+class TimeMark {
+ public:
+  virtual ~TimeMark() = default;
+  /// Seconds from `begin`, of the same backend, to this one, to about a microsecond within a minute. Waits for both.
+  virtual double seconds_since(const TimeMark& begin) const = 0;
+};
+
 /// Work is done in the order in which it is asked for. A backend with a queue of its own (a GPU) returns before the
 /// work is done, except where it says that it waits. It may have more queues, streams 1, 2, ..., for kernels alone:
 /// what orders those and stream 0, on which everything else is done, are events.
@@ -80,6 +90,12 @@ class Backend {
   /// That stream, for what is not a kernel (backend/communicator.h).
   virtual Queue queue(int /*stream*/) { return nullptr; }
   virtual std::unique_ptr<StreamEvent> make_event() { return std::make_unique<StreamEvent>(); }
+  /// When all that was asked for on `stream` so far is done. Null where it is done on return, so that the host's clock
+  /// tells.
+  virtual std::unique_ptr<TimeMark> mark_time(int /*stream*/) { return nullptr; }
+  /// Null: there is nothing that watches the device.
+  virtual std::unique_ptr<DeviceTrace> trace_device() { return nullptr; }
+  virtual std::unique_ptr<DeviceSensors> open_sensors() { return nullptr; }
   /// To be called when kernels were compiled, before they run for good: gives back memory that it took to choose
   /// them, and writes the choices down.
   virtual void end_compiling() {}

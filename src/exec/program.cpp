@@ -140,12 +140,14 @@ void Program::set_input(std::string_view name, const void* from, int64_t bytes) 
   const std::vector<Cut>& cuts = plan_.graph.argument_of(value)->layout.cuts;
   Shape whole = whole_shape(type.shape, cuts);
   TOKAMAK_CHECK(bytes == num_bytes({type.dtype, whole}), "no input '{}' of {} bytes", name, bytes);
-  if (cuts.empty()) return backend_.copy_in(address(value), from, bytes);
-  TOKAMAK_CHECK(ranks_, "a step of several ranks was given to one");
-  std::vector<std::byte> share(size_t(num_bytes(type)));
-  copy_runs(part_runs(whole, cuts, ranks_->mesh(), ranks_->coordinates()), dtype_bytes(type.dtype),
-            static_cast<const std::byte*>(from), share.data());
-  backend_.copy_in(address(value), share.data(), int64_t(share.size()));
+  observed(observer_, {.kind = Work::Kind::kInput, .plan = &plan_, .bytes = bytes, .name = name}, [&] {
+    if (cuts.empty()) return backend_.copy_in(address(value), from, bytes);
+    TOKAMAK_CHECK(ranks_, "a step of several ranks was given to one");
+    std::vector<std::byte> share(size_t(num_bytes(type)));
+    copy_runs(part_runs(whole, cuts, ranks_->mesh(), ranks_->coordinates()), dtype_bytes(type.dtype),
+              static_cast<const std::byte*>(from), share.data());
+    backend_.copy_in(address(value), share.data(), int64_t(share.size()));
+  });
 }
 
 bool Program::is_set(const Argument& input) const { return ranks_ && ranks_->coordinate_of(input); }
@@ -155,7 +157,9 @@ void Program::launch(Bound& bound) {
     for (int before : bound.after) launches_[size_t(before)].done->wait(bound.stream);
     if (runs_ > 1)
       for (int stream : bound.after_last_run) end_[size_t(stream)]->wait(bound.stream);
-    bound.kernel->run(bound.inputs, bound.outputs);
+    Work work{
+        .kind = Work::Kind::kLaunch, .plan = &plan_, .index = int(&bound - launches_.data()), .stream = bound.stream};
+    observed(observer_, work, [&] { bound.kernel->run(bound.inputs, bound.outputs); });
     if (bound.done) bound.done->record(bound.stream);
   });
 }
@@ -190,11 +194,13 @@ void Program::end_streams() {
 void Program::run(int64_t micro_batch) {
   int64_t slots = micro_batch % period_;
   bind_slots(slots);
-  if (record_ && runs_ > 0 && !recorded_.contains(slots))
+  bool replays = record_ && !observer_;
+  if (replays && runs_ > 0 && !recorded_.contains(slots))
     recorded_[slots] = backend_.record([this] { launch_all(); });  // null: it cannot
   ++runs_;
   auto recording = recorded_.find(slots);
-  recording != recorded_.end() && recording->second ? recording->second->replay() : launch_all();
+  if (replays && recording != recorded_.end() && recording->second) return recording->second->replay();
+  observed(observer_, {.kind = Work::Kind::kRun, .plan = &plan_}, [this] { launch_all(); });
 }
 
 void Program::run_timed(std::vector<double>& seconds) {
@@ -209,8 +215,11 @@ void Program::run_timed(std::vector<double>& seconds) {
 }
 
 void Program::copy_back() {
-  for (const CopyBack& copy : plan_.copies)
-    backend_.copy(arguments_.at(copy.target), address(copy.value), num_bytes(plan_.graph.type(copy.value)));
+  for (const CopyBack& copy : plan_.copies) {
+    int64_t bytes = num_bytes(plan_.graph.type(copy.value));
+    Work work{.kind = Work::Kind::kCopyBack, .plan = &plan_, .index = int(&copy - plan_.copies.data()), .bytes = bytes};
+    observed(observer_, work, [&] { backend_.copy(arguments_.at(copy.target), address(copy.value), bytes); });
+  }
 }
 
 ValueId Program::result(std::string_view name, int64_t bytes) const {

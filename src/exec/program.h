@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "exec/tensor_store.h"
+#include "exec/work_observer.h"
 #include "plan/plan.h"
 
 #include <map>
@@ -39,6 +40,8 @@ class Program {
   /// node. Streams of the plan that do not end with the run may go on when it is over, and then into the next run of
   /// this program; such a plan is not recorded.
   void run(int64_t micro_batch = 0);
+  /// Tells it of inputs and runs from now on; null: nobody. It must outlive what it is told of.
+  void observe(WorkObserver* observer) { observer_ = observer; }
   /// After a run: what is asked for from now on comes after all its streams. To be called before another program
   /// touches what they may touch. (Session has no such plan yet, and refuses one.)
   void end_streams();
@@ -94,6 +97,7 @@ class Program {
   std::vector<Bound> launches_;
   std::unique_ptr<StreamEvent> begin_;             // of a run, when there are several streams
   std::vector<std::unique_ptr<StreamEvent>> end_;  // of its part on each stream; the first's is null
+  WorkObserver* observer_ = nullptr;
   bool record_;
   int64_t runs_ = 0;
   int64_t period_ = 1;                                      // micro-batches so far apart have the same slots

@@ -83,11 +83,15 @@ class Session {
   int64_t micro_batches() const { return micro_batches_; }
   int64_t tokens_per_step() const;
 
+  /// Tells it of all that training steps ask of the backend from now on; null: nobody.
+  void observe(WorkObserver* observer) { runner_->observe(observer); }
+
   /// See LossProgram::run.
   std::vector<double> evaluate(const Batch& batch);
 
   /// Those of compiled().programs.
   Program& program(size_t index) { return *runner_->programs()[index]; }
+  const Program& program(size_t index) const { return *runner_->programs()[index]; }
   /// What of them no kernel of the backend computes.
   std::vector<ReferenceNode> reference_nodes() const;
   /// Scratch memory that their kernels took; compiled().scratch_bytes() is what was expected of them.

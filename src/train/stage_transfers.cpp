@@ -25,8 +25,11 @@ void StageTransfers::start(const StageTransfer& transfer, int64_t micro_batch) {
   void* data = store_.data(slot.first, slot.second);
   Communicator& stages = ranks_->along(kPipeAxis);
   int64_t count = num_elements(type.shape);
-  transfer.sends ? stages.send(data, count, type.dtype, int(transfer.stage), backend_.queue(kTransferStream))
-                 : stages.recv(data, count, type.dtype, int(transfer.stage), backend_.queue(kTransferStream));
+  Work work{.kind = Work::Kind::kTransfer, .stream = kTransferStream, .bytes = num_bytes(type), .name = transfer.state};
+  observed(observer_, work, [&] {
+    transfer.sends ? stages.send(data, count, type.dtype, int(transfer.stage), backend_.queue(kTransferStream))
+                   : stages.recv(data, count, type.dtype, int(transfer.stage), backend_.queue(kTransferStream));
+  });
   std::unique_ptr<StreamEvent>& done = done_[slot];
   if (!done) done = backend_.make_event();
   done->record(kTransferStream);

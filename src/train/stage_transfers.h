@@ -17,6 +17,8 @@ class StageTransfers {
   StageTransfers(const MeshRanks* ranks, Backend& backend, const TensorStore& store)
       : ranks_(ranks), backend_(backend), store_(store) {}
 
+  /// As Program::observe.
+  void observe(WorkObserver* observer) { observer_ = observer; }
   /// After all that was asked for on stream 0 so far. The other stage's rank does its part of it.
   void start(const StageTransfer& transfer, int64_t micro_batch);
   /// What is asked for on stream 0 from now on may touch what the program does of this micro-batch ...
@@ -32,6 +34,7 @@ class StageTransfers {
   const MeshRanks* ranks_;
   Backend& backend_;
   const TensorStore& store_;
+  WorkObserver* observer_ = nullptr;
   std::unique_ptr<StreamEvent> begin_;
   std::map<Slot, std::unique_ptr<StreamEvent>> done_;  // of each slot that was ever sent or received, the last time
   std::set<Slot> under_way_;

@@ -32,6 +32,11 @@ StepRunner::StepRunner(const CompiledStep& step, Backend& backend, TensorStore& 
                                   ProgramOptions{.ranks = options.ranks, .arena = arena_, .record = options.record}));
 }
 
+void StepRunner::observe(WorkObserver* observer) {
+  for (const std::unique_ptr<Program>& program : programs_) program->observe(observer);
+  transfers_.observe(observer);
+}
+
 void StepRunner::run(const Before& set_inputs, const After& read) {
   for (const ScheduledRun& run : schedule_) {
     if (run.transfer) {

@@ -25,6 +25,9 @@ class StepRunner {
   /// All of the schedule. `set_inputs` comes before each run of a program, `read` after it.
   void run(const Before& set_inputs, const After& read);
 
+  /// As Program::observe: of all that runs, transfers between stages as well.
+  void observe(WorkObserver* observer);
+
   /// Those of the step.
   const std::vector<std::unique_ptr<Program>>& programs() const { return programs_; }
 

@@ -1,8 +1,10 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include "backend/cuda/cupti.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
 #include "backend/cuda/matmul_shares.h"
+#include "backend/cuda/sensors.h"
 #include "backend/kernel_tuning.h"
 
 #include <algorithm>
@@ -118,6 +120,21 @@ class CudaEvent : public StreamEvent {
   EventHandle event_;
 };
 
+class CudaTimeMark : public TimeMark {
+ public:
+  explicit CudaTimeMark(cudaStream_t queue) : event_(/*timing=*/true) { event_.record(queue); }
+  double seconds_since(const TimeMark& begin) const override {
+    const auto& first = dynamic_cast<const CudaTimeMark&>(begin);
+    first.event_.wait(), event_.wait();
+    float ms = 0;
+    TOKAMAK_CUDA(cudaEventElapsedTime(&ms, first.event_.get(), event_.get()));
+    return 1e-3 * double(ms);
+  }
+
+ private:
+  EventHandle event_;
+};
+
 // Inputs go through pinned memory, so that the copy waits in the queue and not the host.
 class InputStage {
  public:
@@ -188,6 +205,13 @@ class CudaBackend : public Backend {
   Queue queue(int stream) override { return streams_.at(stream).queue(); }
 
   std::unique_ptr<StreamEvent> make_event() override { return std::make_unique<CudaEvent>(streams_); }
+
+  std::unique_ptr<TimeMark> mark_time(int stream) override {
+    return std::make_unique<CudaTimeMark>(streams_.at(stream).queue());
+  }
+
+  std::unique_ptr<DeviceTrace> trace_device() override { return trace_by_cupti(); }
+  std::unique_ptr<DeviceSensors> open_sensors() override { return cuda::open_sensors(context_.info.ordinal); }
 
   void end_compiling() override { context_.matmuls().end_tuning(); }
   KernelTuning* tuning() override { return &tuning_; }
