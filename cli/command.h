@@ -41,6 +41,9 @@ struct Command {
 /// Prints the fields that configuration files may set.
 void print_config(const std::vector<Field>& fields);
 
+/// "tokamak NAME ARGUMENTS", with those that have spaces in quotes, so that it can be typed again.
+std::string typed_line(const std::string& name, const std::vector<std::string>& arguments);
+
 /// A command whose arguments fill `Options`, which has a visit(). A member `RunConfig run` and the options themselves,
 /// where there is a validate() for them, are validated before `function` sees them; a member `GivenOptions given` gets
 /// what the user has typed. complete(), where there is one, comes before: for defaults that depend on other options.

@@ -8,7 +8,7 @@ std::vector<Command> all_commands() {
   return {
       prepare_command(),  data_inspect_command(), tokenize_command(),    train_command(),
       generate_command(), eval_command(),         data_ledger_command(), ladder_command(),
-      explain_command(),  plan_command(),         docs_command(),
+      profile_command(),  explain_command(),      plan_command(),        docs_command(),
   };
 }
 
@@ -25,6 +25,13 @@ std::string command_list(const std::string& begin) {
 }
 
 }  // namespace
+
+std::string typed_line(const std::string& name, const std::vector<std::string>& arguments) {
+  std::string line = "tokamak " + name;
+  for (const std::string& argument : arguments)
+    line += argument.find(' ') == std::string::npos ? " " + argument : " '" + argument + "'";
+  return line;
+}
 
 std::string_view config_note() {
   return "The order is defaults < configuration file < command line; a preset counts as given where it stands.\n"

@@ -19,6 +19,7 @@ Command generate_command();
 Command ladder_command();
 Command plan_command();
 Command prepare_command();
+Command profile_command();
 Command tokenize_command();
 Command train_command();
 

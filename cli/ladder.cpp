@@ -76,14 +76,6 @@ int64_t batch_for(const LadderArguments& arguments, const RunConfig& config, con
                       machine.is_gpu ? kLargestBatch : config.train.batch);
 }
 
-// Arguments with spaces in quotes, so that the line can be typed again.
-std::string command_line(const std::vector<std::string>& arguments) {
-  std::string line = "tokamak ladder";
-  for (const std::string& argument : arguments)
-    line += argument.find(' ') == std::string::npos ? " " + argument : " '" + argument + "'";
-  return line;
-}
-
 void write_reports(const LadderArguments& arguments, const LadderReport& report) {
   if (!arguments.json.empty()) write_file_atomic(arguments.json, ladder_json(report));
   if (arguments.out.empty()) return;
@@ -146,7 +138,7 @@ int run_ladder_command(const LadderArguments& arguments) {
   run_on_ranks(config, [&](const RankWork& rank) {
     LadderReport report;
     report.config = alone;
-    report.command = command_line(arguments.given.arguments);
+    report.command = typed_line("ladder", arguments.given.arguments);
     report.date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
     lead_alone(rank.ranks, [&](const auto& not_yet) { climb_alone(arguments, rank, report, not_yet); });
     if (rank.ranks) climb_on_mesh(arguments, rank, report);

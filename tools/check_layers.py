@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = "base config graph ops model autodiff passes plan backend exec data train advise".split()
+LAYERS = "base config graph ops model autodiff passes plan backend exec data train advise profile".split()
 # Bans beyond the order: plans are pure, backends only obey, and data knows nothing of graphs.
 BANS = {"plan": {"backend"}, "backend": {"plan"}, "data": set(LAYERS) - {"base", "config", "data"}}
 

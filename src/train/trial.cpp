@@ -6,7 +6,6 @@
 #include "plan/units.h"
 #include "train/random_batch.h"
 #include "train/rank_decisions.h"
-#include "train/session.h"
 #include "train/tune.h"
 
 #include <fmt/format.h>
@@ -43,9 +42,8 @@ struct StepTimes {
 // One rung's session and what it is fed.
 class Trial {
  public:
-  Trial(const RunConfig& config, const Platform& platform, Backend& backend, const LadderOptions& options,
-        const MeshRanks* ranks)
-      : backend_(backend), options_(options), session_(config, platform, backend, 0, ranks),
+  Trial(Session session, Backend& backend, const LadderOptions& options)
+      : backend_(backend), options_(options), session_(std::move(session)),
         batches_(random_batches(session_.config(), session_.micro_batches())) {}
 
   Session& session() { return session_; }
@@ -137,23 +135,6 @@ RungResult as_planned(const PreparedTrial& prepared) {
   return result;
 }
 
-// Null where it could not be made on some rank, which `failure` then tells of.
-std::unique_ptr<Trial> make_trial(PreparedTrial& prepared, Backend& backend, const LadderOptions& options,
-                                  const MeshRanks* ranks, std::string& failure) {
-  std::unique_ptr<Trial> trial;
-  // The others wait here until the rank that leads has made its session, which is when kernels are chosen.
-  if (!leads(ranks)) await_choices(ranks, prepared.platform.tuning, backend);
-  try {
-    trial = std::make_unique<Trial>(prepared.config, prepared.platform, backend, options, ranks);
-  } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
-    failure = error.what();
-  }
-  if (ranks && leads(ranks)) give_choices(ranks, prepared.platform.tuning, backend);
-  failure = first_of(ranks, failure);
-  if (!failure.empty()) trial.reset();
-  return trial;
-}
-
 void fill(RungResult& result, const Session& session, const StepTimes& times) {
   result.step_tokens = session.tokens_per_step();
   result.by_reference = list_kernels(session.reference_nodes());
@@ -196,17 +177,34 @@ PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, B
   return prepared;
 }
 
+std::unique_ptr<Session> make_session(PreparedTrial& prepared, Backend& backend, const MeshRanks* ranks,
+                                      std::string& failure) {
+  std::unique_ptr<Session> session;
+  // The others wait here until the rank that leads has made its session, which is when kernels are chosen.
+  if (!leads(ranks)) await_choices(ranks, prepared.platform.tuning, backend);
+  try {
+    session = std::make_unique<Session>(prepared.config, prepared.platform, backend, 0, ranks);
+  } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
+    failure = error.what();
+  }
+  if (ranks && leads(ranks)) give_choices(ranks, prepared.platform.tuning, backend);
+  failure = first_of(ranks, failure);
+  if (!failure.empty()) session.reset();
+  return session;
+}
+
 RungResult measure_trial(PreparedTrial& prepared, Backend& backend, const LadderOptions& options, double load_seconds,
                          const MeshRanks* ranks) {
   RungResult result = leads(ranks) ? as_planned(prepared) : RungResult();
   result.failure = prepared.failure;
   if (!result.ran()) return result;
   int64_t before = backend.used_bytes();
-  std::unique_ptr<Trial> trial = make_trial(prepared, backend, options, ranks, result.failure);
-  if (!trial) return result;
+  std::unique_ptr<Session> session = make_session(prepared, backend, ranks, result.failure);
+  if (!session) return result;
+  Trial trial(std::move(*session), backend, options);
   StepTimes times;
   try {
-    times = trial->time(prepared.begin, load_seconds);
+    times = trial.time(prepared.begin, load_seconds);
   } catch (const UserError& error) {
     if (ranks) throw;  // the others are in the middle of a step
     result.failure = error.what();
@@ -214,7 +212,7 @@ RungResult measure_trial(PreparedTrial& prepared, Backend& backend, const Ladder
   }
   result.ms = times.ms;
   if (!leads(ranks)) return result;
-  fill(result, trial->session(), times);
+  fill(result, trial.session(), times);
   add_utilization(result, ranks ? ranks->mesh().num_ranks() : 1);
   // On the host what others gave back meanwhile counts too, and can be more.
   result.used_bytes = std::max<int64_t>(backend.used_bytes() - before, 0);

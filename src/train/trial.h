@@ -6,6 +6,7 @@
 #include "exec/mesh_ranks.h"
 #include "train/compiled_run.h"
 #include "train/ladder.h"
+#include "train/session.h"
 
 #include <chrono>
 #include <string>
@@ -24,6 +25,11 @@ struct PreparedTrial {
 /// As a training run begins. `failure` says it where a rank has less memory than the plan needs.
 PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, Backend& backend,
                             const MeshRanks* ranks = nullptr);
+
+/// Its session, on this rank; ranks that do not lead get the choices of the one that does into `prepared`. Null where it
+/// could not be made on some rank, which `failure` then tells of.
+std::unique_ptr<Session> make_session(PreparedTrial& prepared, Backend& backend, const MeshRanks* ranks,
+                                      std::string& failure);
 
 /// Everything of a RungResult that is not in comparison with others; of ranks that do not lead only the failure and the
 /// time of a step, and their `prepared` is given the choices of the one that does. `load_seconds` of steps come before

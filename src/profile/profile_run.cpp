@@ -1,0 +1,73 @@
+#include "profile/profile_run.h"
+
+#include "base/error.h"
+#include "train/random_batch.h"
+#include "train/rank_decisions.h"
+#include "train/run_data.h"
+#include "train/trial.h"
+
+namespace tokamak {
+namespace {
+
+// Of the run's data, or random tokens, the same each step.
+class Feed {
+ public:
+  Feed(const Session& session, bool reads_data) : micro_batches_(session.micro_batches()) {
+    const RunConfig& config = session.config();
+    if (reads_data)
+      data_ = std::make_unique<RunData>(config, nullptr, /*records=*/false);
+    else
+      for (int64_t i = 0; i < micro_batches_; ++i) random_.push_back(random_batch(config, uint64_t(i)));
+  }
+
+  std::vector<Batch> next() {
+    if (!data_) return random_;
+    std::vector<Batch> batches;
+    for (int64_t i = 0; i < micro_batches_; ++i) batches.push_back(data_->loader().next());
+    return batches;
+  }
+
+ private:
+  int64_t micro_batches_;
+  std::unique_ptr<RunData> data_;
+  std::vector<Batch> random_;
+};
+
+std::vector<RankSummary> gather(const MeshRanks* ranks, const RankSummary& mine) {
+  if (!ranks) return {mine};
+  std::vector<RankSummary> all;
+  for (const std::string& text : ranks->world().exchange(to_text(mine))) all.push_back(rank_summary(text));
+  return all;
+}
+
+// Of training, only its steps.
+RunConfig steps_alone(RunConfig config) {
+  config.train.eval_every = config.train.sample_every = 0;
+  return config;
+}
+
+}  // namespace
+
+ProfileReport profile_run(const RunConfig& config, const Platform& platform, Backend& backend, const MeshRanks* ranks,
+                          const ProfileRunOptions& options) {
+  Platform same = platform;
+  same.target = of_leader(ranks, platform.target);
+  PreparedTrial prepared = prepare_trial(steps_alone(config), same, backend, ranks);
+  std::string failure = prepared.failure;
+  std::unique_ptr<Session> session = failure.empty() ? make_session(prepared, backend, ranks, failure) : nullptr;
+  if (!session) user_error("[profile] expected a run that fits, got one that cannot run: {}", failure);
+  Feed feed(*session, options.reads_data);
+  bool replays = options.is_gpu && session->config().compile.cuda_graph && session->reference_nodes().empty();
+  StepProfile profile = profile_steps(
+      *session, backend, [&] { return feed.next(); }, options.steps, replays);
+  ProfileReport report{.config = session->config(), .target = same.target};
+  report.predicted_seconds = session->run().seconds;
+  report.predicted_exposed_seconds = session->compiled().exposed_seconds();
+  report.ranks = gather(ranks, summary_of(profile));
+  report.clock = profile.clock;
+  report.sensors = summarise(profile.sensors);
+  report.kernels = kernel_profiles(*session, profile, same, options.is_gpu);
+  return report;
+}
+
+}  // namespace tokamak
