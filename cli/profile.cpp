@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "profile/profile_run.h"
+#include "profile/trace.h"
 
 namespace tokamak {
 namespace {
@@ -20,6 +21,7 @@ struct ProfileArguments {
   int64_t warmup = 0;
   int64_t kernels = 30;
   std::string json;
+  std::string trace;
   GivenOptions given;
 };
 
@@ -29,6 +31,7 @@ void visit(FieldList& v, ProfileArguments& c) {
   v("steps", c.steps, "steps that are profiled", between(1, 10000));
   v("warmup", c.warmup, "steps before them; 0: 2 on the CPU, 5 on a GPU", at_least(0));
   v("kernels", c.kernels, "lines of the table of kernels", at_least(1));
+  v("trace", c.trace, "file for a trace that ui.perfetto.dev opens, .json.gz or .json; empty: none");
   v("json", c.json, "file for all numbers; empty: none");
 }
 
@@ -36,6 +39,7 @@ ProfileRunOptions options_for(const ProfileArguments& arguments, bool is_gpu) {
   int64_t warmup = arguments.warmup > 0 ? arguments.warmup : is_gpu ? 5 : 2;
   return {.steps = {.steps = arguments.steps, .warmup = warmup},
           .is_gpu = is_gpu,
+          .traces = !arguments.trace.empty(),
           .reads_data = arguments.given.has("data.path")};
 }
 
@@ -45,11 +49,20 @@ void show(const ProfileArguments& arguments, const Machine& machine, ProfileRepo
   report.date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
   fmt::print("{}\n{}", describe(machine), format_profile(report, size_t(arguments.kernels)));
   if (!arguments.json.empty()) write_file_atomic(arguments.json, profile_json(report));
+  if (!arguments.trace.empty()) write_trace(arguments.trace, format_trace(report.trace, report.command));
+}
+
+// A mistake shows now.
+void check_files(const ProfileArguments& arguments) {
+  if (!arguments.json.empty()) AtomicFile(arguments.json);
+  if (arguments.trace.empty()) return;
+  check_trace_file(arguments.trace);
+  AtomicFile(arguments.trace);
 }
 
 int run_profile(const ProfileArguments& arguments) {
   RunConfig config = with_data_vocab(arguments.run);
-  if (!arguments.json.empty()) AtomicFile(arguments.json);  // a mistake shows now
+  check_files(arguments);
   run_on_ranks(config, [&](const RankWork& rank) {
     const Machine& machine = rank.machine;
     ProfileReport report = profile_run(rank.config, machine.platform, *machine.backend, rank.ranks,

@@ -1,6 +1,7 @@
 #include "profile/profile_run.h"
 
 #include "base/error.h"
+#include "profile/trace.h"
 #include "train/random_batch.h"
 #include "train/rank_decisions.h"
 #include "train/run_data.h"
@@ -64,6 +65,7 @@ ProfileReport profile_run(const RunConfig& config, const Platform& platform, Bac
   report.predicted_seconds = session->run().seconds;
   report.predicted_exposed_seconds = session->compiled().exposed_seconds();
   report.ranks = gather(ranks, summary_of(profile));
+  if (options.traces) report.trace = gather_trace(profile, ranks);
   report.clock = profile.clock;
   report.sensors = summarise(profile.sensors);
   report.kernels = kernel_profiles(*session, profile, same, options.is_gpu);

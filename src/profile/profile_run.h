@@ -9,6 +9,7 @@ namespace tokamak {
 struct ProfileRunOptions {
   ProfileOptions steps;
   bool is_gpu = false;
+  bool traces = false;      // gives the report its trace
   bool reads_data = false;  // of data.path; else random tokens stand for it
 };
 

@@ -34,6 +34,7 @@ class Profiler {
     watches_ = false;
     profile.sensors = sensors.stop();
     profile.clock = recorder_.clock();
+    profile.start_seconds = recorder_.start_seconds();
     queue_.run([&] { profile.works = recorder_.take(); });
     profile.data_waits = waits_;
     return profile;

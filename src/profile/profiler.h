@@ -25,6 +25,7 @@ struct HostSpan {
 struct StepProfile {
   int64_t steps = 0;
   double seconds = 0;             // observed
+  double start_seconds = 0;       // when they began, by a clock that all processes of the machine share
   double plain_seconds = 0;       // as many with nobody observing, the mean of those before and after
   double unrecorded_seconds = 0;  // the same launched one by one; equal to plain_seconds where steps always are
   std::vector<RecordedWork> works;

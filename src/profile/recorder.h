@@ -41,6 +41,8 @@ class WorkRecorder : public WorkObserver {
   void start_watching();
   /// Seconds since then; from any thread.
   double now() const;
+  /// When it began, by a clock that all processes of the machine share.
+  double start_seconds() const { return std::chrono::duration<double>(start_.time_since_epoch()).count(); }
   void begin(const Work& work) override;
   void end() override;
   /// How the device's times are known.

@@ -42,6 +42,7 @@ struct ProfileReport {
   std::vector<KernelProfile> kernels;    // of rank 0
   std::string clock;                     // how its device's times are known
   SensorSummary sensors;                 // of its device
+  std::vector<std::string> trace;        // by rank, where it was asked for: gather_trace()
 };
 
 /// Predicted seconds of a step by WorkClass, of rank 0: sums over its kernels, of communication what is exposed.

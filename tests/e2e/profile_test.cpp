@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "base/file.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
@@ -48,6 +51,31 @@ TEST(ProfileProgram, OnRanksEachAccountsForItsTime) {
       EXPECT_GT(rank["ledger"]["work"]["communication"].get<double>(), 0);
     }
   }
+}
+
+// By Perfetto's own program, where it is to be had.
+TEST(ProfileProgram, WritesATraceThatPerfettoReads) {
+  TemporaryFolder folder;
+  ProgramResult result = run_program(
+      folder.path(), test::tiny_arguments("profile", {"--model.vocab=301", "--steps=2", "--device=cpu", "--threads=1",
+                                                      "--mesh.data=2", "--train.batch=4", "--trace=step.json"}));
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_GT(nlohmann::json::parse(read_file(folder / "step.json"))["traceEvents"].size(), 100u);
+  std::filesystem::path tool = std::filesystem::current_path() / "tools/check_trace.py";
+  int status = std::system(fmt::format("python3 '{}' '{}' > '{}' 2>&1", tool.string(), (folder / "step.json").string(),
+                                       (folder / "said").string())
+                               .c_str());
+  std::string said = read_file(folder / "said");
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << said;
+  EXPECT_EQ(WEXITSTATUS(status), 0) << said;
+}
+
+TEST(ProfileProgram, RefusesATraceOfAnotherKindAtOnce) {
+  TemporaryFolder folder;
+  ProgramResult result =
+      run_program(folder.path(), test::tiny_arguments("profile", {"--model.vocab=301", "--trace=step.html"}));
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.err.find("[--trace] expected a file that ends in .json"), std::string::npos) << result.err;
 }
 
 TEST(ProfileProgram, ReadsDataWhereThatIsGiven) {
