@@ -8,6 +8,7 @@
 #include "cli/ranks.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
+#include "profile/page.h"
 #include "profile/profile_run.h"
 #include "profile/trace.h"
 
@@ -22,6 +23,7 @@ struct ProfileArguments {
   int64_t kernels = 30;
   std::string json;
   std::string trace;
+  std::string page;
   GivenOptions given;
 };
 
@@ -32,6 +34,7 @@ void visit(FieldList& v, ProfileArguments& c) {
   v("warmup", c.warmup, "steps before them; 0: 2 on the CPU, 5 on a GPU", at_least(0));
   v("kernels", c.kernels, "lines of the table of kernels", at_least(1));
   v("trace", c.trace, "file for a trace that ui.perfetto.dev opens, .json.gz or .json; empty: none");
+  v("page", c.page, "HTML file with charts: time, roofline, memory, timeline, predictions; empty: none");
   v("json", c.json, "file for all numbers; empty: none");
 }
 
@@ -49,15 +52,15 @@ void show(const ProfileArguments& arguments, const Machine& machine, ProfileRepo
   report.date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
   fmt::print("{}\n{}", describe(machine), format_profile(report, size_t(arguments.kernels)));
   if (!arguments.json.empty()) write_file_atomic(arguments.json, profile_json(report));
+  if (!arguments.page.empty()) write_file_atomic(arguments.page, profile_page(report));
   if (!arguments.trace.empty()) write_trace(arguments.trace, format_trace(report.trace, report.command));
 }
 
 // A mistake shows now.
 void check_files(const ProfileArguments& arguments) {
-  if (!arguments.json.empty()) AtomicFile(arguments.json);
-  if (arguments.trace.empty()) return;
-  check_trace_file(arguments.trace);
-  AtomicFile(arguments.trace);
+  if (!arguments.trace.empty()) check_trace_file(arguments.trace);
+  for (const std::string& file : {arguments.json, arguments.page, arguments.trace})
+    if (!file.empty()) AtomicFile{file};
 }
 
 int run_profile(const ProfileArguments& arguments) {

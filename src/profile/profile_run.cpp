@@ -41,6 +41,12 @@ std::vector<RankSummary> gather(const MeshRanks* ranks, const RankSummary& mine)
   return all;
 }
 
+const Plan& largest_plan(const Session& session) {
+  const std::vector<CompiledGraph>& programs = session.compiled().programs;
+  auto index = size_t(&session.compiled().largest() - programs.data());
+  return session.program(index).plan();
+}
+
 // Of training, only its steps.
 RunConfig steps_alone(RunConfig config) {
   config.train.eval_every = config.train.sample_every = 0;
@@ -66,6 +72,8 @@ ProfileReport profile_run(const RunConfig& config, const Platform& platform, Bac
   report.predicted_exposed_seconds = session->compiled().exposed_seconds();
   report.ranks = gather(ranks, summary_of(profile));
   if (options.traces) report.trace = gather_trace(profile, ranks);
+  report.timeline = step_timeline(profile);
+  report.memory = memory_picture(largest_plan(*session), profile);
   report.clock = profile.clock;
   report.sensors = summarise(profile.sensors);
   report.kernels = kernel_profiles(*session, profile, same, options.is_gpu);

@@ -4,6 +4,7 @@
 #include "config/config.h"
 #include "graph/target.h"
 #include "profile/kernel_profile.h"
+#include "profile/step_picture.h"
 
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ struct ProfileReport {
   std::vector<KernelProfile> kernels;    // of rank 0
   std::string clock;                     // how its device's times are known
   SensorSummary sensors;                 // of its device
+  StepTimeline timeline;                 // of rank 0, as the next
+  MemoryPicture memory;                  // of the program that needs most
   std::vector<std::string> trace;        // by rank, where it was asked for: gather_trace()
 };
 

@@ -26,8 +26,8 @@ struct PreparedTrial {
 PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, Backend& backend,
                             const MeshRanks* ranks = nullptr);
 
-/// Its session, on this rank; ranks that do not lead get the choices of the one that does into `prepared`. Null where it
-/// could not be made on some rank, which `failure` then tells of.
+/// Its session, on this rank; ranks that do not lead get the choices of the one that does into `prepared`. Null where
+/// it could not be made on some rank, which `failure` then tells of.
 std::unique_ptr<Session> make_session(PreparedTrial& prepared, Backend& backend, const MeshRanks* ranks,
                                       std::string& failure);
 
