@@ -28,7 +28,7 @@ class Loader::State {
   State(std::shared_ptr<const Corpus> corpus, const LoaderOptions& options)
       : corpus_(std::move(corpus)), options_(options), maker_(corpus_, options.vocab_size, options.end_of_text),
         slots_(size_t(std::max({options.prefetch, options.workers, int64_t(1)}))) {
-    threads_ = start_threads(int(options.workers), [this](int) { work(); });
+    threads_ = start_threads(int(options.workers), [this](int worker) { work(worker); });
   }
 
   ~State() {
@@ -70,6 +70,11 @@ class Loader::State {
     wanted_.notify_all();
   }
 
+  void watch(BatchWatcher watcher) {
+    std::lock_guard lock(mutex_);
+    watcher_ = std::move(watcher);
+  }
+
   int64_t position() const { return origin_ + taken_ * options_.world * options_.batch; }
   const Corpus& corpus() const { return *corpus_; }
 
@@ -85,7 +90,7 @@ class Loader::State {
     return origin_ + (number * options_.world + options_.rank) * options_.batch;
   }
 
-  void work() {
+  void work(int worker) {
     BatchMaker maker(corpus_, options_.vocab_size, options_.end_of_text);
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -93,13 +98,24 @@ class Loader::State {
       if (stop_) return;
       int64_t number = claimed_++, generation = generation_, sample = first_sample(number);
       Batch batch = std::move(slot_of(number).batch);
+      BatchWatcher watcher = watcher_;
       lock.unlock();
-      std::exception_ptr error = make(maker, sample, batch);
+      std::exception_ptr error = make_watched(maker, sample, batch, watcher, worker);
       lock.lock();
       if (generation != generation_) continue;  // a seek came between
       slot_of(number) = {number, std::move(batch), error};
       made_.notify_all();
     }
+  }
+
+  std::exception_ptr make_watched(BatchMaker& maker, int64_t sample, Batch& batch, const BatchWatcher& watcher,
+                                  int worker) const {
+    if (!watcher) return make(maker, sample, batch);
+    MadeBatch made{.worker = worker, .begin = std::chrono::steady_clock::now()};
+    std::exception_ptr error = make(maker, sample, batch);
+    made.end = std::chrono::steady_clock::now();
+    watcher(made);
+    return error;
   }
 
   std::exception_ptr make(BatchMaker& maker, int64_t sample, Batch& batch) const noexcept {
@@ -123,6 +139,7 @@ class Loader::State {
   int64_t claimed_ = 0;     // number of the next batch to make
   int64_t generation_ = 0;  // counts seeks
   bool stop_ = false;
+  BatchWatcher watcher_;
   std::vector<std::thread> threads_;
 };
 
@@ -142,6 +159,7 @@ Batch Loader::next() {
   return batch;
 }
 
+void Loader::watch(BatchWatcher watcher) { state_->watch(std::move(watcher)); }
 void Loader::seek(int64_t sample) { state_->seek(sample); }
 int64_t Loader::position() const { return state_->position(); }
 const Corpus& Loader::corpus() const { return state_->corpus(); }

@@ -3,7 +3,9 @@
 // from one integer. For examples see tests/data/loader_test.cpp.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "data/batch_maker.h"
@@ -21,6 +23,13 @@ struct LoaderOptions {
   int64_t prefetch = 4;      // batches that are made ahead, at most
 };
 
+/// A batch that a thread has made, and when.
+struct MadeBatch {
+  int worker = 0;
+  std::chrono::steady_clock::time_point begin, end;
+};
+using BatchWatcher = std::function<void(const MadeBatch&)>;
+
 /// At position p, process r takes samples p + r * B .. p + (r + 1) * B - 1, and the position moves on by world * B. So
 /// any batch sizes and numbers of processes go through the same sequence, and may change at any position.
 class Loader {
@@ -35,6 +44,9 @@ class Loader {
 
   /// Goes on with sample number `sample` (>= 0) of the global order, in constant time.
   void seek(int64_t sample);
+
+  /// Tells of each batch that a thread makes from now on, on that thread; null: nobody is told, and no clock is read.
+  void watch(BatchWatcher watcher);
 
   /// The number of the first sample, of all processes, of the next batch: all the state there is.
   int64_t position() const;

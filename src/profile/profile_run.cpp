@@ -7,6 +7,9 @@
 #include "train/run_data.h"
 #include "train/trial.h"
 
+#include <chrono>
+#include <mutex>
+
 namespace tokamak {
 namespace {
 
@@ -15,10 +18,15 @@ class Feed {
  public:
   Feed(const Session& session, bool reads_data) : micro_batches_(session.micro_batches()) {
     const RunConfig& config = session.config();
-    if (reads_data)
+    if (reads_data) {
       data_ = std::make_unique<RunData>(config, nullptr, /*records=*/false);
-    else
+      data_->loader().watch([this](const MadeBatch& made) {
+        std::lock_guard lock(mutex_);
+        made_.push_back(made);
+      });
+    } else {
       for (int64_t i = 0; i < micro_batches_; ++i) random_.push_back(random_batch(config, uint64_t(i)));
+    }
   }
 
   std::vector<Batch> next() {
@@ -28,8 +36,25 @@ class Feed {
     return batches;
   }
 
+  /// What the loader's threads made in so many seconds, from that time of the machine's clock on.
+  std::vector<WorkerSpan> made(double from, double seconds) {
+    std::lock_guard lock(mutex_);
+    std::vector<WorkerSpan> spans;
+    for (const MadeBatch& made : made_) {
+      WorkerSpan span{made.worker, seconds_of(made.begin) - from, seconds_of(made.end) - from};
+      if (span.end > 0 && span.begin < seconds) spans.push_back(span);
+    }
+    return spans;
+  }
+
  private:
+  static double seconds_of(std::chrono::steady_clock::time_point at) {
+    return std::chrono::duration<double>(at.time_since_epoch()).count();
+  }
+
   int64_t micro_batches_;
+  std::mutex mutex_;
+  std::vector<MadeBatch> made_;
   std::unique_ptr<RunData> data_;
   std::vector<Batch> random_;
 };
@@ -71,6 +96,7 @@ ProfileReport profile_run(const RunConfig& config, const Platform& platform, Bac
   report.predicted_seconds = session->run().seconds;
   report.predicted_exposed_seconds = session->compiled().exposed_seconds();
   report.ranks = gather(ranks, summary_of(profile));
+  profile.workers = feed.made(profile.start_seconds, profile.seconds);
   if (options.traces) report.trace = gather_trace(profile, ranks);
   report.timeline = step_timeline(profile);
   report.memory = memory_picture(largest_plan(*session), profile);

@@ -21,6 +21,12 @@ struct HostSpan {
   double begin = 0, end = 0;
 };
 
+/// A batch that a thread of the loader made.
+struct WorkerSpan {
+  int worker = 0;
+  double begin = 0, end = 0;
+};
+
 /// Of one rank. All times are of `steps` steps, from the moment when the first was asked for until the last had ended.
 struct StepProfile {
   int64_t steps = 0;
@@ -30,6 +36,7 @@ struct StepProfile {
   double unrecorded_seconds = 0;  // the same launched one by one; equal to plain_seconds where steps always are
   std::vector<RecordedWork> works;
   std::vector<HostSpan> data_waits;
+  std::vector<WorkerSpan> workers;
   std::vector<TimedReading> sensors;
   std::string clock;  // how the device's times are known
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Threads of a rank's process in the trace: streams from 0 on, and these.
-constexpr int kHostSteps = 100, kHostData = 101;
+constexpr int kHostSteps = 100, kHostData = 101, kDataWorkers = 110;
 
 struct Event {
   double begin;  // seconds
@@ -40,6 +41,8 @@ class TraceWriter {
       if (work.begin < until) add(work);
     for (const HostSpan& wait : profile_.data_waits)
       if (wait.begin < until) add_span(kHostData, "wait for data", "data wait", wait.begin, wait.end, {});
+    for (const WorkerSpan& made : profile_.workers)
+      if (made.begin < until) add_span(kDataWorkers + made.worker, "make a batch", "data", made.begin, made.end, {});
     for (const TimedReading& reading : profile_.sensors)
       if (reading.at < until) add_sensors(reading);
     std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
@@ -138,6 +141,10 @@ class TraceWriter {
       lines.push_back(format_json(named("thread_name", stream, "stream " + name)));
     lines.push_back(format_json(named("thread_name", kHostSteps, "host: steps")));
     lines.push_back(format_json(named("thread_name", kHostData, "host: data")));
+    std::set<int> workers;
+    for (const WorkerSpan& made : profile_.workers) workers.insert(made.worker);
+    for (int worker : workers)
+      lines.push_back(format_json(named("thread_name", kDataWorkers + worker, fmt::format("data worker {}", worker))));
     for (const Event& event : events_) lines.push_back(format_json(event.json));
     return lines;
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "data/document_starts.h"
@@ -173,6 +174,24 @@ TEST(Loader, KeepsDocumentsApartWhenAsked) {
   Batch batch = Loader(corpus, {.batch = 2, .end_of_text = 8}).next();
   EXPECT_EQ(batch.targets, (std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, kNoTarget, 10, 11, 12}));
   EXPECT_EQ(batch.documents, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3}));
+}
+
+TEST(Loader, TellsAWatcherOfEachBatchThatAThreadMakes) {
+  std::mutex mutex;
+  std::vector<MadeBatch> made;  // outlives the loader
+  Loader loader(small_corpus(), {.batch = 2, .workers = 2, .prefetch = 2});
+  loader.watch([&](const MadeBatch& batch) {
+    std::lock_guard lock(mutex);
+    made.push_back(batch);
+  });
+  for (int i = 0; i < 10; ++i) loader.next();
+  loader.watch(nullptr);
+  std::lock_guard lock(mutex);
+  EXPECT_GE(made.size(), 6u) << "those that were not made before";
+  for (const MadeBatch& batch : made) {
+    EXPECT_TRUE(batch.worker == 0 || batch.worker == 1);
+    EXPECT_LE(batch.begin, batch.end);
+  }
 }
 
 TEST(Loader, EndsAtAnyMoment) {

@@ -18,6 +18,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_run.h"
 
 namespace tokamak {
 namespace {
@@ -58,6 +59,7 @@ StepProfile two_steps(const Plan& plan) {
     for (int i = 0; i < 3; ++i) profile.works.push_back(launch(plan, i, at + i, at + i + 1));
     profile.data_waits.push_back({at - 0.25, at});
   }
+  profile.workers = {{.worker = 1, .begin = 0.25, .end = 0.75}};
   profile.sensors = {{0.5, {.clock_mhz = 1500, .watts = 300}}};
   return profile;
 }
@@ -91,6 +93,8 @@ TEST(Trace, HasAThreadForEachStreamAndWhatAKernelIs) {
     EXPECT_EQ(event["args"]["sent_bytes"], 64 * 64 * 4);
   }
   EXPECT_EQ(spans.count("wait for data"), 2u);
+  ASSERT_EQ(spans.count("make a batch"), 1u);
+  EXPECT_EQ(threads[spans.find("make a batch")->second["tid"]], "data worker 1");
   EXPECT_EQ(spans.find("matmul")->second["ts"], 1e6 * (0.5 + 0.125)) << "asked for, in rank 0's time";
 }
 
@@ -146,6 +150,25 @@ TEST(Trace, OfAMeshHasItsRanksAsProcessesOfOneClock) {
   EXPECT_NEAR(ends[0].back(), ends[1].back(), 1e6 * report.ranks[0].seconds);
 }
 
+TEST(Trace, ShowsWhatTheLoadersThreadsDo) {
+  TemporaryFolder folder;
+  test::make_tiny_data(folder.path());
+  RunConfig config = test::tiny_config(folder.path());
+  config.model.vocab = 301;
+  config.data.workers = 2;
+  auto backend = cpu::make_backend();
+  ProfileReport report = profile_run(config, cpu::nominal_platform(), *backend, nullptr,
+                                     {.steps = {.steps = 20, .warmup = 1}, .traces = true, .reads_data = true});
+  int made = 0;
+  auto trace = nlohmann::json::parse(format_trace(report.trace, ""));
+  for (const nlohmann::json& event : trace["traceEvents"])
+    if (event["name"] == "make a batch") {
+      EXPECT_GE(event["tid"], 110);
+      ++made;
+    }
+  EXPECT_GT(made, 0);
+}
+
 // On one stream spans follow one another, or one is within the other: what a viewer needs.
 TEST(Trace, SpansOfAThreadNest) {
   RunConfig config;
@@ -155,7 +178,8 @@ TEST(Trace, SpansOfAThreadNest) {
   ProfileReport report = profile_run(config, cpu::nominal_platform(), *backend, nullptr,
                                      {.steps = {.steps = 2, .warmup = 1}, .traces = true});
   std::map<int, std::vector<std::pair<double, double>>> open;
-  for (const nlohmann::json& event : nlohmann::json::parse(format_trace(report.trace, ""))["traceEvents"]) {
+  auto trace = nlohmann::json::parse(format_trace(report.trace, ""));
+  for (const nlohmann::json& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
     double begin = event["ts"], end = begin + event["dur"].get<double>();
     auto& stack = open[event["tid"]];
