@@ -1,6 +1,6 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
-#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps xl start generate peers shapes ranks meshes bits
+#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps profile xl start generate peers shapes ranks meshes bits
 #                                  (default: all but the last five: two need PyTorch for python3, three several GPUs)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
 set -u
@@ -8,7 +8,7 @@ out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
 shift
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p "$out"
-parts=${*:-test sanitize ladder steps xl start generate}
+parts=${*:-test sanitize ladder steps profile xl start generate}
 bin=${BIN:-build/release/bin}
 model=--model.preset=gpt2-124m
 
@@ -55,6 +55,14 @@ steps() {
   "$bin/tokamak" ladder --device=cuda $model --train.batch=64 --top --compile.streams=2 --out="$out/streams-b64" 2>&1
   "$bin/tokamak" ladder --device=cuda $model --train.batch=64 --top --compile.memory_budget_gib=9 --out="$out/budget-b64" 2>&1
   "$bin/tokamak" explain --device=cuda $model --train.batch=64 --measure > "$out/kernels-b64.txt" 2>&1
+}
+
+# Where the time of a step goes, with every kernel, a page and a trace.
+profile() {
+  for batch in 16 64; do
+    "$bin/tokamak" profile --device=cuda $model --train.batch=$batch --json="$out/profile-b$batch.json" \
+      --page="$out/profile-b$batch.html" --trace="$out/profile-b$batch.trace.json.gz" 2>&1
+  done
 }
 
 xl() {
@@ -186,7 +194,7 @@ for part in $parts; do
   echo "== $part"
   case $part in
     test) run_tests ;;
-    sanitize | ladder | steps | xl | start | generate | peers | shapes | ranks | meshes | bits) $part ;;
+    sanitize | ladder | steps | profile | xl | start | generate | peers | shapes | ranks | meshes | bits) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

@@ -17,11 +17,11 @@ class Profiler {
     queue_.run([this] { session_.initialise(); });
     time_steps(options_.warmup);
     double before = time_steps(options_.steps);
+    WorkObserver nobody;                                       // who keeps steps from being replayed, and nothing else
+    double unrecorded = replays ? time_observed(&nobody) : 0;  // before there are tools that may stay attached
     StepProfile profile = record_steps();
-    WorkObserver nobody;  // who keeps steps from being replayed, and nothing else
-    if (replays) profile.unrecorded_seconds = time_observed(&nobody);
     profile.plain_seconds = (before + time_steps(options_.steps)) / 2;
-    if (!replays) profile.unrecorded_seconds = profile.plain_seconds;
+    profile.unrecorded_seconds = replays ? unrecorded : profile.plain_seconds;
     return profile;
   }
 

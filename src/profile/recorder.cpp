@@ -98,6 +98,7 @@ void WorkRecorder::take_trace() {
 }
 
 std::vector<RecordedWork> WorkRecorder::take() {
+  backend_.synchronize();
   trace_ ? take_trace() : take_marks();
   marks_.clear();
   return std::exchange(works_, {});
