@@ -72,7 +72,7 @@ class Profiler {
   ProfileOptions options_;
   WorkRecorder recorder_;
   bool watches_ = false;
-  std::vector<HostSpan> waits_;
+  std::vector<Span> waits_;
   int64_t step_ = 0;  // done or asked for
   StepQueue queue_;   // last: its thread uses the others
 };
@@ -82,7 +82,7 @@ class Profiler {
 TimeLedger StepProfile::ledger() const {
   std::vector<ActivitySpan> spans;
   for (const RecordedWork& work : works) add_spans(work, spans);
-  for (const HostSpan& wait : data_waits) spans.push_back({Activity::kDataWait, {}, wait.begin, wait.end});
+  for (const Span& wait : data_waits) spans.push_back({Activity::kDataWait, {}, wait.begin, wait.end});
   return make_ledger(spans, seconds);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "data/loader.h"
+#include "plan/timeline.h"
 #include "profile/recorder.h"
 #include "profile/sensor_log.h"
 #include "train/session.h"
@@ -14,11 +15,6 @@ namespace tokamak {
 struct ProfileOptions {
   int64_t steps = 10;
   int64_t warmup = 2;  // steps before them
-};
-
-/// When the host waited for the data of a step.
-struct HostSpan {
-  double begin = 0, end = 0;
 };
 
 /// A batch that a thread of the loader made.
@@ -35,7 +31,7 @@ struct StepProfile {
   double plain_seconds = 0;       // as many with nobody observing, the mean of those before and after
   double unrecorded_seconds = 0;  // the same launched one by one; equal to plain_seconds where steps always are
   std::vector<RecordedWork> works;
-  std::vector<HostSpan> data_waits;
+  std::vector<Span> data_waits;  // of the host, for the data of each step
   std::vector<WorkerSpan> workers;
   std::vector<TimedReading> sensors;
   std::string clock;  // how the device's times are known

@@ -32,8 +32,8 @@ size_t begin_of_last_step(const StepProfile& profile) {
 }
 
 // By node: when its launch ran in the last run of the plan; nodes without one when the launch before ended.
-std::vector<HostSpan> node_times(const Plan& plan, const StepProfile& profile) {
-  std::vector<HostSpan> times(plan.graph.nodes().size(), {-1, -1});
+std::vector<Span> node_times(const Plan& plan, const StepProfile& profile) {
+  std::vector<Span> times(plan.graph.nodes().size(), {-1, -1});
   double run_begin = 0;
   for (const RecordedWork& work : profile.works) {
     if (work.plan != &plan) continue;
@@ -42,7 +42,7 @@ std::vector<HostSpan> node_times(const Plan& plan, const StepProfile& profile) {
       times[size_t(plan.launches[size_t(work.index)].node)] = {work.begin - run_begin, work.end - run_begin};
   }
   double before = 0;
-  for (HostSpan& time : times) {
+  for (Span& time : times) {
     if (time.end < 0) time = {before, before};
     before = std::max(before, time.end);
   }
@@ -81,12 +81,12 @@ MemoryPicture memory_picture(const Plan& plan, const StepProfile& profile) {
   if (use.empty()) return picture;
   auto peak = std::max_element(use.begin(), use.end());
   auto peak_node = int(peak - use.begin());
-  std::vector<HostSpan> times = node_times(plan, profile);
+  std::vector<Span> times = node_times(plan, profile);
   picture.peak_bytes = *peak;
   picture.peak_seconds = times[size_t(peak_node)].begin;
   picture.peak_kernel = kernel_label(plan.graph.nodes()[size_t(peak_node)]);
   picture.seconds = times.back().end;
-  for (const HostSpan& time : times) picture.seconds = std::max(picture.seconds, time.end);
+  for (const Span& time : times) picture.seconds = std::max(picture.seconds, time.end);
   for (const Block& block : plan.blocks) {
     bool to_end = size_t(block.last) >= times.size();
     picture.blocks.push_back(

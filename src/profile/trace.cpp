@@ -39,7 +39,7 @@ class TraceWriter {
     double until = end_of_steps(limits.steps);
     for (const RecordedWork& work : profile_.works)
       if (work.begin < until) add(work);
-    for (const HostSpan& wait : profile_.data_waits)
+    for (const Span& wait : profile_.data_waits)
       if (wait.begin < until) add_span(kHostData, "wait for data", "data wait", wait.begin, wait.end, {});
     for (const WorkerSpan& made : profile_.workers)
       if (made.begin < until) add_span(kDataWorkers + made.worker, "make a batch", "data", made.begin, made.end, {});
