@@ -11,13 +11,9 @@
 
 #include <limits>
 #include <map>
-#include <numeric>
-#include <tuple>
 
 namespace tokamak {
 namespace {
-
-constexpr std::string_view kGradientSum = "grad", kPeerGradient = "peer_grad";
 
 // Gradients of the whole step: tensors, and what all of them are to be multiplied by.
 struct Reduced {
@@ -31,28 +27,22 @@ Reduced reduce(GraphBuilder& g, const std::vector<ValueId>& grads, int64_t micro
   return {grads, scaled ? div(g, scale, loss_scale(g)) : scale};
 }
 
-// Of all gradients of the model; with pieces, where those that are added together must be cut between pieces or not at
-// all. Columns of a matrix may be cut, so each is by itself.
+// Of all gradients of the model.
 ValueId sum_of_squares(GraphBuilder& g, const Gradients& gradients, const std::vector<ValueId>& grads,
                        const OtherStages& others, const NormPieces& pieces) {
-  std::map<std::tuple<Role, size_t, int64_t>, std::vector<ValueId>> alike;
+  std::map<std::string, ValueId> counted;
+  std::vector<ValueId> values;
   for (size_t i = 0; i < grads.size(); ++i) {
-    const Argument& parameter = *g.graph().argument_of(gradients.parameters[i]);
-    if (others.uncounted.count(parameter.name)) continue;
-    Role role = parameter.layout.role;
-    bool alone = pieces.others > 1 && role == Role::kColumn;
-    if (pieces.most == 0)
-      alike[{}].push_back(grads[i]);
-    else
-      alike[{role, alone ? i : 0, pieces.of(g.shape(grads[i])[0])}].push_back(grads[i]);
+    const std::string& name = g.graph().argument_of(gradients.parameters[i])->name;
+    if (others.uncounted.count(name)) continue;
+    counted[name] = grads[i];
+    values.push_back(grads[i]);
   }
-  ValueId squares = kNoValue;
-  for (const auto& [key, some] : alike) {
-    ValueId of_these = pieces.most == 0 ? sum_squares(g, some)
-                                        : reduce_sum(g, sum_squares_of_pieces(g, some, std::get<2>(key)), {0}, false);
-    squares = squares == kNoValue ? of_these : add(g, squares, of_these);
+  if (pieces.most > 0) {
+    const Graph& model = others.model ? *others.model : g.graph();
+    return sum_squares_in_order(g, model, counted, pieces, others.axis);
   }
-  if (squares == kNoValue) squares = constant(g, 0);
+  ValueId squares = values.empty() ? constant(g, 0) : sum_squares(g, values);
   return others.axis.size == 1 ? squares : all_reduce(g, squares, others.axis, Reduction::kSum);
 }
 
@@ -85,11 +75,6 @@ void apply_rule(GraphBuilder& g, ParameterUpdate update, const OptimizerConfig& 
 }
 
 }  // namespace
-
-int64_t NormPieces::of(int64_t dim) const {
-  int64_t first = dim % others == 0 ? others : 1;
-  return first * std::gcd(dim / first, most);
-}
 
 void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config, int64_t micro_batches,
                    const std::optional<LossScaling>& scaling, const OtherStages& others, const NormPieces& pieces) {

@@ -2,6 +2,7 @@
 // clipping, and for each parameter the optimizer's rule. Tests: tests/autodiff/optimizer_test.cpp.
 #pragma once
 
+#include "autodiff/gradient_norm.h"
 #include "autodiff/loss_scaling.h"
 #include "graph/mesh.h"
 
@@ -21,19 +22,11 @@ struct Gradients {
 /// Where a pipeline's stage has some of the parameters: what its update does together with the other stages'.
 struct OtherStages {
   MeshAxis axis;                 // of the stages, over which squares of gradients are added to one norm
+  const Graph* model = nullptr;  // with the parameters of all stages; where norms have pieces
   std::set<std::string> shared;  // parameters that another stage has too: states peer_grad.<name> hold its gradients,
                                  // which are added to this one's
   std::set<std::string> uncounted;  // those of them whose squares the other stage counts
   bool has_loss = false;            // this stage has the state that append_loss_sum adds to: result loss of all stages
-};
-
-/// Into how many equal pieces of dim 0 the squares of gradients are added for their norm: the sums of pieces, and those
-/// of all pieces in order, have the same bits however a gradient is cut over ranks between pieces.
-struct NormPieces {
-  int64_t most = 0;    // times `others`, where that divides dim 0; a power of two. 0: no pieces
-  int64_t others = 1;  // ranks that may cut dim 0 besides
-
-  int64_t of(int64_t dim) const;
 };
 
 /// Appends the whole update, in the update phase: state step, those of the rule that config names; input lr f32[];
@@ -58,6 +51,9 @@ void append_loss_sum(GraphBuilder& g, ValueId loss);
 /// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, which it sets back to zero.
 Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config, int64_t micro_batches,
                                const std::optional<LossScaling>& scaling = {}, const OtherStages& others = {});
+
+/// Prefixes of the states with sums of a parameter's gradients: this program's, and those of another use of it.
+inline constexpr std::string_view kGradientSum = "grad", kPeerGradient = "peer_grad";
 
 /// Name of the state into which another stage's gradient of a shared parameter comes, and of the one where it lies
 /// there.

@@ -78,7 +78,7 @@ Cost reduce_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   return cost;
 }
 
-// How many sums of each tensor are wanted; 0: one of all.
+// How many sums of each tensor are wanted; 0: one of all tensors.
 int64_t pieces_of(const Attrs& attrs) { return attrs.get_int("pieces", 0); }
 
 std::vector<ValueType> infer_sum_squares(const NodeSpec& spec) {
@@ -87,8 +87,11 @@ std::vector<ValueType> infer_sum_squares(const NodeSpec& spec) {
     if (!is_float(type.dtype)) user_error("[sum_squares] expected float tensors, got {}", to_string(type));
     if (pieces != 0 && (type.shape.empty() || pieces < 0 || type.shape[0] % pieces != 0))
       user_error("[sum_squares] expected dim 0 to be of {} equal pieces, got {}", pieces, to_string(type));
+    if (pieces != 0 && type.shape != spec.inputs[0].shape)
+      user_error("[sum_squares] expected tensors of one shape for sums of pieces, got {} and {}",
+                 to_string(spec.inputs[0]), to_string(type));
   }
-  return {{DType::kF32, pieces == 0 ? Shape{} : Shape{pieces}}};
+  return {{DType::kF32, pieces == 0 ? Shape{} : Shape{int64_t(spec.inputs.size()), pieces}}};
 }
 
 ShardingRule reduce_rule(const NodeSpec& spec, Factor::Rest rest) {
@@ -122,10 +125,10 @@ ShardingRule sum_squares_rule(const NodeSpec& spec, std::span<const ValueType>) 
   rule.sums_inputs = pieces == 0;
   rule.outputs = {{}};
   if (pieces == 0) return rule;
-  if (spec.inputs.size() > 1)  // within a piece, one that is cut must not be with one that is not
+  if (spec.inputs.size() > 1)  // within pieces, one that is cut must not be with one that is not
     for (Factor& factor : rule.factors) factor.whole = true;
-  int piece = rule.apart(pieces);
-  rule.outputs = {{{piece}}};
+  int tensor = rule.whole(int64_t(spec.inputs.size())), piece = rule.apart(pieces);
+  rule.outputs = {{{tensor}, {piece}}};
   for (OperandFactors& input : rule.inputs) {
     rule.factors[size_t(input[0][0])].size /= pieces;
     input[0].insert(input[0].begin(), piece);
@@ -134,23 +137,28 @@ ShardingRule sum_squares_rule(const NodeSpec& spec, std::span<const ValueType>) 
 }
 
 void set_part_pieces(Attrs& attrs, std::span<const Shape>, std::span<const Shape> outputs) {
-  if (pieces_of(attrs) != 0) attrs.set("pieces", outputs[0][0]);
+  if (pieces_of(attrs) != 0) attrs.set("pieces", outputs[0][1]);
 }
 
-void sum_squares_reference(const Node&, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+void sum_squares_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
+  int64_t pieces = pieces_of(node.attrs), first = 0;  // of the tensor's sums
   for (double& sum : out[0].data) sum = 0;
-  for (const HostTensor* x : in)
-    for (int64_t i = 0; i < x->size(); ++i) out[0][i / (x->size() / out[0].size())] += (*x)[i] * (*x)[i];
+  for (const HostTensor* x : in) {
+    for (int64_t i = 0; i < x->size(); ++i)
+      out[0][pieces == 0 ? 0 : first + i / (x->size() / pieces)] += (*x)[i] * (*x)[i];
+    first += pieces;
+  }
 }
 
 std::vector<ValueId> sum_squares_gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> dy) {
   std::vector<ValueId> grads;
-  for (ValueId x : node.inputs) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    ValueId x = node.inputs[i];
     Shape shape = g.shape(x);
     ValueId twice = mul(g, x, constant(g, 2)), of_piece = dy[0];
     if (int64_t pieces = pieces_of(node.attrs); pieces != 0) {
       twice = reshape(g, twice, {pieces, num_elements(shape) / pieces});
-      of_piece = reshape(g, of_piece, {pieces, 1});
+      of_piece = reshape(g, slice(g, of_piece, 0, int64_t(i), 1), {pieces, 1});
     }
     grads.push_back(reshape(g, mul(g, twice, of_piece), shape));
   }

@@ -21,15 +21,16 @@ using Outputs = std::span<void* const>;
 
 class SumSquaresKernel : public Kernel {
  public:
-  // The chunks of a piece follow each other: of all tensors, in order.
+  // The chunks of a sum follow each other.
   SumSquaresKernel(const Graph& graph, const Node& node) : sums_(num_elements(graph.shape(node.outputs[0]))) {
-    for (int64_t piece = 0; piece < sums_; ++piece)
-      for (size_t t = 0; t < node.inputs.size(); ++t) {
-        int64_t n = num_elements(graph.shape(node.inputs[t])) / sums_;
-        DType dtype = graph.dtype(node.inputs[t]);
+    int64_t pieces = node.attrs.get_int("pieces", 1);
+    for (size_t t = 0; t < node.inputs.size(); ++t) {
+      int64_t n = num_elements(graph.shape(node.inputs[t])) / pieces;
+      DType dtype = graph.dtype(node.inputs[t]);
+      for (int64_t piece = 0; piece < pieces; ++piece)
         for (int64_t at = 0; at < n; at += kChunk)
           chunks_.push_back({t, dtype, piece * n + at, std::min(kChunk, n - at)});
-      }
+    }
     partial_.resize(chunks_.size());
   }
 
@@ -41,11 +42,11 @@ class SumSquaresKernel : public Kernel {
         partial_[size_t(i)] = sum_of_chunk(in[c.tensor], c);
       }
     });
-    int64_t of_piece = int64_t(partial_.size()) / sums_;
-    for (int64_t piece = 0; piece < sums_; ++piece) {
+    int64_t of_sum = int64_t(partial_.size()) / sums_;
+    for (int64_t sum = 0; sum < sums_; ++sum) {
       double total = 0;
-      for (int64_t i = 0; i < of_piece; ++i) total += partial_[size_t(piece * of_piece + i)];
-      static_cast<float*>(out[0])[piece] = float(total);
+      for (int64_t i = 0; i < of_sum; ++i) total += partial_[size_t(sum * of_sum + i)];
+      static_cast<float*>(out[0])[sum] = float(total);
     }
   }
 
@@ -69,7 +70,7 @@ class SumSquaresKernel : public Kernel {
     return total;
   }
 
-  int64_t sums_;  // one of each piece
+  int64_t sums_;  // one of all tensors, or of each tensor those of its pieces
   std::vector<Chunk> chunks_;
   std::vector<double> partial_;
 };

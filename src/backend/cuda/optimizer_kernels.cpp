@@ -25,17 +25,22 @@ std::vector<ValueType> types_of(const Graph& graph, std::span<const ValueId> val
 
 int64_t num_sums(const Graph& graph, const Node& node) { return num_elements(graph.shape(node.outputs[0])); }
 
+// Sums that a tensor has of its own; one where all have one together.
+int64_t sums_of_tensor(const Node& node) { return node.attrs.get_int("pieces", 1); }
+
 // Those of a sum follow each other, and are cut as if there were no other sum.
 std::vector<Piece> sum_pieces(const Graph& graph, const Node& node) {
   std::vector<ValueType> types = types_of(graph, node.inputs);
-  int64_t sums = num_sums(graph, node);
-  for (ValueType& type : types) type.shape = {num_elements(type.shape) / sums};
   std::vector<Piece> pieces;
-  for (int64_t sum = 0; sum < sums; ++sum)
-    for (Piece piece : cut_into_pieces(types, kSumPiece)) {
-      piece.begin += sum * types[size_t(piece.tensor)].shape[0];
-      pieces.push_back(piece);
-    }
+  for (size_t t = 0; t < types.size(); ++t) {
+    ValueType of_sum{types[t].dtype, {num_elements(types[t].shape) / sums_of_tensor(node)}};
+    for (int64_t sum = 0; sum < sums_of_tensor(node); ++sum)
+      for (Piece piece : cut_into_pieces({&of_sum, 1}, kSumPiece)) {
+        piece.tensor = int32_t(t);
+        piece.begin += sum * of_sum.shape[0];
+        pieces.push_back(piece);
+      }
+  }
   return pieces;
 }
 
@@ -134,7 +139,7 @@ KernelPtr make_sum_squares_kernel(Context& context, const Graph& graph, const No
   return std::make_unique<SumSquaresKernel>(context, graph, node);
 }
 int64_t sum_squares_scratch(const DeviceInfo&, const Graph& graph, const Node& node) {
-  int64_t pieces = 0, sums = num_sums(graph, node);  // as sum_pieces() lists them, for any size of model
+  int64_t pieces = 0, sums = sums_of_tensor(node);  // as sum_pieces() lists them, for any size of model
   for (ValueId input : node.inputs) pieces += sums * ceil_div(num_elements(graph.shape(input)) / sums, kSumPiece);
   return pieces * kPartialBytes;
 }
