@@ -5,6 +5,8 @@
 #include "ops/generate.h"
 #include "ops/pointwise.h"
 
+#include <map>
+
 namespace tokamak {
 namespace {
 
@@ -22,8 +24,10 @@ std::vector<bool> find_dependent(const Graph& graph, std::span<const ValueId> wr
 
 class Differentiator {
  public:
-  Differentiator(GraphBuilder& builder, std::span<const ValueId> wrt)
-      : builder_(builder), dependent_(find_dependent(builder.graph(), wrt)), grads_(dependent_.size(), kNoValue) {}
+  // `by_use`: gradients of arguments are not added.
+  Differentiator(GraphBuilder& builder, std::span<const ValueId> wrt, bool by_use = false)
+      : builder_(builder), by_use_(by_use), dependent_(find_dependent(builder.graph(), wrt)),
+        grads_(dependent_.size(), kNoValue) {}
 
   void run(ValueId output, ValueId gradient) {
     size_t forward_nodes = builder_.graph().nodes().size();
@@ -32,6 +36,7 @@ class Differentiator {
   }
 
   ValueId gradient(ValueId value) const { return grads_[size_t(value)]; }
+  const std::vector<ValueId>& uses(ValueId argument) { return uses_[argument]; }
 
  private:
   void visit(const Node& node) {
@@ -62,9 +67,10 @@ class Differentiator {
   }
 
   void add_gradient(ValueId value, ValueId gradient) {
-    ValueId& sum = grads_[size_t(value)];
     TOKAMAK_CHECK(builder_.shape(gradient) == builder_.shape(value), "a gradient of {} has shape {}",
                   to_string(builder_.shape(value)), to_string(builder_.shape(gradient)));
+    if (by_use_ && builder_.graph().argument_of(value)) return uses_[value].push_back(gradient);
+    ValueId& sum = grads_[size_t(value)];
     sum = sum == kNoValue ? gradient : add(builder_, sum, gradient);
   }
 
@@ -74,17 +80,34 @@ class Differentiator {
   }
 
   GraphBuilder& builder_;
+  bool by_use_;
   std::vector<bool> dependent_;
   std::vector<ValueId> grads_;  // by forward value
+  std::map<ValueId, std::vector<ValueId>> uses_;
 };
+
+void require_scalar(const GraphBuilder& builder, ValueId loss) {
+  if (builder.type(loss) != ValueType{DType::kF32, {}})
+    user_error("[differentiate] expected a scalar f32 loss, got {}", to_string(builder.type(loss)));
+}
 
 }  // namespace
 
 std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId loss, std::span<const ValueId> wrt) {
-  if (builder.type(loss) != ValueType{DType::kF32, {}})
-    user_error("[differentiate] expected a scalar f32 loss, got {}", to_string(builder.type(loss)));
+  require_scalar(builder, loss);
   PhaseScope backward(builder, Phase::kBackward);
   return differentiate(builder, loss, constant(builder, 1.0), wrt);
+}
+
+std::vector<std::vector<ValueId>> differentiate_by_use(GraphBuilder& builder, ValueId loss,
+                                                       std::span<const ValueId> wrt) {
+  require_scalar(builder, loss);
+  PhaseScope backward(builder, Phase::kBackward);
+  Differentiator differentiator(builder, wrt, true);
+  differentiator.run(loss, constant(builder, 1.0));
+  std::vector<std::vector<ValueId>> uses;
+  for (ValueId value : wrt) uses.push_back(differentiator.uses(value));
+  return uses;
 }
 
 std::vector<ValueId> differentiate(GraphBuilder& builder, ValueId output, ValueId gradient,

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <bit>
+#include <map>
 
 namespace tokamak {
 namespace {
@@ -15,26 +16,30 @@ namespace {
 constexpr int kRun = -1;  // the level of what a run gives
 
 // Gradients in the order of the parameters, and behind them the loss.
-std::vector<ValueId> terms_of(const Gradients& gradients, ValueId loss) {
+std::vector<ValueId> list_terms(const Gradients& gradients, ValueId loss) {
   std::vector<ValueId> terms = gradients.grads;
-  terms.push_back(loss);
+  if (loss != kNoValue) terms.push_back(loss);
   return terms;
 }
 
 // Where the sums of a level are kept.
-std::vector<ValueId> states_of(GraphBuilder& g, const std::vector<ValueId>& parameters, int level) {
+std::vector<ValueId> states_of(GraphBuilder& g, const std::vector<ValueId>& parameters, bool has_loss, int level) {
   std::string suffix = level == kRun ? "" : std::to_string(level);
   std::vector<ValueId> states;
-  for (ValueId parameter : parameters) states.push_back(g.state_of(parameter, "grad" + suffix, Role::kGradientSum));
-  states.push_back(g.state("loss" + suffix, {DType::kF32, {}}, Role::kGradientSum));
+  std::set<ValueId> known;
+  for (ValueId parameter : parameters) {
+    std::string_view prefix = known.insert(parameter).second ? kGradientSum : kPeerGradient;
+    states.push_back(g.state_of(parameter, std::string(prefix) + suffix, Role::kGradientSum));
+  }
+  if (has_loss) states.push_back(g.state("loss" + suffix, {DType::kF32, {}}, Role::kGradientSum));
   return states;
 }
 
 // Of the last 2^levels runs: what the run gave, and the sums of the levels below.
-std::vector<ValueId> tree_sums(GraphBuilder& g, const std::vector<ValueId>& parameters, int levels) {
-  std::vector<ValueId> sums = states_of(g, parameters, kRun);
+std::vector<ValueId> tree_sums(GraphBuilder& g, const std::vector<ValueId>& parameters, bool has_loss, int levels) {
+  std::vector<ValueId> sums = states_of(g, parameters, has_loss, kRun);
   for (int level = 0; level < levels; ++level) {
-    std::vector<ValueId> before = states_of(g, parameters, level);
+    std::vector<ValueId> before = states_of(g, parameters, has_loss, level);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] = add(g, before[i], sums[i]);
   }
   return sums;
@@ -46,59 +51,103 @@ std::vector<ValueId> sums_over_ranks(GraphBuilder& g, std::vector<ValueId> terms
   return terms;
 }
 
-std::vector<ValueId> take_parameters(Graph& graph, const Graph& model) {
+// Behind all of them those that are used twice.
+std::vector<ValueId> take_parameters(Graph& graph, const SlotTerms& terms) {
   std::vector<ValueId> parameters;
-  for (const Argument& a : model.arguments())
+  for (const Argument& a : terms.model.arguments())
     if (a.kind == Argument::Kind::kParameter)
-      parameters.push_back(graph.add_argument(a.kind, a.name, model.type(a.value), a.layout));
+      parameters.push_back(graph.add_argument(a.kind, a.name, terms.model.type(a.value), a.layout));
+  for (const std::string& name : terms.twice) parameters.push_back(graph.find_argument(name));
   return parameters;
 }
 
-// `sums` are those over all slots.
-void append_update_of(GraphBuilder& g, const std::vector<ValueId>& parameters, std::vector<ValueId> sums,
-                      const OptimizerConfig& config, const Slots& slots, const std::optional<LossScaling>& scaling) {
-  PhaseScope update(g, Phase::kUpdate);
-  g.graph().add_result("loss", mul(g, sums.back(), constant(g, 1.0 / double(slots.count))));
-  sums.pop_back();
-  append_update(g, {parameters, sums}, config, slots.count, scaling, {}, slots.norm_pieces());
-}
-
-}  // namespace
-
-void append_slot_update(GraphBuilder& g, const Gradients& gradients, ValueId loss, const OptimizerConfig& config,
-                        const Slots& slots, const std::optional<LossScaling>& scaling) {
-  PhaseScope backward(g, Phase::kBackward);
-  std::vector<ValueId> sums = sums_over_ranks(g, terms_of(gradients, loss), slots);
-  append_update_of(g, gradients.parameters, std::move(sums), config, slots, scaling);
-}
-
-void append_slot(GraphBuilder& g, const Gradients& gradients, ValueId loss, const Slots& slots) {
-  PhaseScope backward(g, Phase::kBackward);
-  std::vector<ValueId> terms = terms_of(gradients, loss);
-  if (slots.sums_over_ranks_first) terms = sums_over_ranks(g, std::move(terms), slots);
-  std::vector<ValueId> states = states_of(g, gradients.parameters, kRun);
-  for (size_t i = 0; i < states.size(); ++i) g.graph().add_update(states[i], terms[i]);
-}
-
-Graph partial_sum_graph(const Graph& model, int level) {
-  Graph graph(fmt::format("sum{}", level));
+// Keeps the sum of the last 2^levels runs as that of a level.
+Graph sum_graph(const SlotTerms& terms, std::string name, int levels, int kept_as) {
+  Graph graph(terms.of.empty() ? name : name + "." + terms.of);
   GraphBuilder g(graph);
   PhaseScope update(g, Phase::kUpdate);
-  std::vector<ValueId> parameters = take_parameters(graph, model), sums = tree_sums(g, parameters, level);
-  std::vector<ValueId> states = states_of(g, parameters, level);
+  std::vector<ValueId> parameters = take_parameters(graph, terms);
+  std::vector<ValueId> sums = tree_sums(g, parameters, terms.has_loss, levels);
+  std::vector<ValueId> states = states_of(g, parameters, terms.has_loss, kept_as);
   for (size_t i = 0; i < states.size(); ++i) graph.add_update(states[i], sums[i]);
   return graph;
 }
 
-Graph slot_update_graph(const Graph& model, const OptimizerConfig& config, const Slots& slots,
-                        const std::optional<LossScaling>& scaling) {
+// Of each parameter the sum over its uses.
+Gradients add_uses(GraphBuilder& g, const std::vector<ValueId>& parameters, const std::vector<ValueId>& sums) {
+  Gradients gradients;
+  std::map<ValueId, size_t> known;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    auto [at, is_new] = known.try_emplace(parameters[i], gradients.parameters.size());
+    if (is_new) {
+      gradients.parameters.push_back(parameters[i]);
+      gradients.grads.push_back(sums[i]);
+    } else {
+      ValueId& sum = gradients.grads[at->second];
+      sum = add(g, sum, sums[i]);
+    }
+  }
+  return gradients;
+}
+
+// `sums` are those over all slots, and behind those of the parameters that of the loss, where it is here.
+void append_update_of(GraphBuilder& g, const std::vector<ValueId>& parameters, const std::vector<ValueId>& sums,
+                      const OptimizerConfig& config, const Slots& slots, const std::optional<LossScaling>& scaling,
+                      const OtherStages& others) {
+  PhaseScope update(g, Phase::kUpdate);
+  ValueId loss = sums.size() > parameters.size() ? sums.back() : constant(g, 0);
+  if (others.axis.size > 1) loss = all_reduce(g, loss, others.axis, Reduction::kSum);
+  g.graph().add_result("loss", mul(g, loss, constant(g, 1.0 / double(slots.count))));
+  append_update(g, add_uses(g, parameters, sums), config, slots.count, scaling, others, slots.norm_pieces());
+}
+
+}  // namespace
+
+int Slots::levels() const { return std::countr_zero(uint64_t(runs())); }
+
+SlotTerms terms_of(const Graph& graph, const Gradients& gradients) {
+  SlotTerms terms;
+  for (ValueId parameter : gradients.parameters) {
+    const Argument& a = *graph.argument_of(parameter);
+    if (terms.model.find_argument(a.name) != kNoValue)
+      terms.twice.insert(a.name);
+    else
+      terms.model.add_argument(a.kind, a.name, graph.type(parameter), a.layout);
+  }
+  return terms;
+}
+
+void append_slot_update(GraphBuilder& g, const Gradients& gradients, ValueId loss, const OptimizerConfig& config,
+                        const Slots& slots, const std::optional<LossScaling>& scaling) {
+  PhaseScope backward(g, Phase::kBackward);
+  std::vector<ValueId> sums = sums_over_ranks(g, list_terms(gradients, loss), slots);
+  append_update_of(g, gradients.parameters, sums, config, slots, scaling, {});
+}
+
+void append_slot(GraphBuilder& g, const Gradients& gradients, ValueId loss, const Slots& slots) {
+  PhaseScope backward(g, Phase::kBackward);
+  std::vector<ValueId> terms = list_terms(gradients, loss);
+  if (slots.sums_over_ranks_first) terms = sums_over_ranks(g, std::move(terms), slots);
+  std::vector<ValueId> states = states_of(g, gradients.parameters, loss != kNoValue, kRun);
+  for (size_t i = 0; i < states.size(); ++i) g.graph().add_update(states[i], terms[i]);
+}
+
+Graph partial_sum_graph(const SlotTerms& terms, int level) {
+  return sum_graph(terms, fmt::format("sum{}", level), level, level);
+}
+
+Graph total_graph(const SlotTerms& terms, const Slots& slots) { return sum_graph(terms, "total", slots.levels(), kRun); }
+
+Graph slot_update_graph(const SlotTerms& terms, const OptimizerConfig& config, const Slots& slots,
+                        const std::optional<LossScaling>& scaling, const OtherStages& others) {
   Graph graph("update");
   GraphBuilder g(graph);
   PhaseScope update(g, Phase::kUpdate);
-  std::vector<ValueId> parameters = take_parameters(graph, model);
-  std::vector<ValueId> sums = tree_sums(g, parameters, std::countr_zero(uint64_t(slots.runs())));
+  std::vector<ValueId> parameters = take_parameters(graph, terms);
+  int levels = others.axis.size > 1 ? 0 : slots.levels();
+  std::vector<ValueId> sums = tree_sums(g, parameters, terms.has_loss, levels);
   if (!slots.sums_over_ranks_first) sums = sums_over_ranks(g, std::move(sums), slots);
-  append_update_of(g, parameters, std::move(sums), config, slots, scaling);
+  append_update_of(g, parameters, sums, config, slots, scaling, others);
   return graph;
 }
 

@@ -30,6 +30,25 @@ Gradients append_gradients(GraphBuilder& g, bool scaled) {
   return gradients;
 }
 
+// A parameter with two uses stands twice in them.
+Gradients append_slot_gradients(GraphBuilder& g, bool scaled) {
+  Gradients gradients;
+  std::vector<ValueId> parameters;
+  for (const Argument& argument : g.graph().arguments())
+    if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
+  ValueId loss = g.graph().find_result("loss");
+  auto uses = differentiate_by_use(g, scaled ? scaled_loss(g, loss) : loss, parameters);
+  for (size_t use : {0, 1})
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      TOKAMAK_CHECK(!uses[i].empty() && uses[i].size() <= 2, "'{}' is used {} times",
+                    g.graph().argument_of(parameters[i])->name, uses[i].size());
+      if (use >= uses[i].size()) continue;
+      gradients.parameters.push_back(parameters[i]);
+      gradients.grads.push_back(uses[i][use]);
+    }
+  return gradients;
+}
+
 CompiledGraph compile_graph(Graph graph, const PassContext& context, const PassObserver& observer) {
   return compile_program(std::move(graph), context, Stage::kStep, observer);
 }
@@ -86,7 +105,7 @@ CompiledStep compile_slots(CompiledStep out, const Platform& platform, const Pas
 
   GraphBuilder g(graph);
   std::optional<LossScaling> scaling = loss_scaling(config);
-  Gradients gradients = append_gradients(g, scaling.has_value());
+  Gradients gradients = append_slot_gradients(g, scaling.has_value());
   ValueId loss = graph.find_result("loss");
   graph.remove_results();
   auto add_program = [&](Graph program) {
@@ -99,10 +118,10 @@ CompiledStep compile_slots(CompiledStep out, const Platform& platform, const Pas
     return out;
   }
   append_slot(g, gradients, loss, slots);
-  int levels = std::countr_zero(uint64_t(slots.runs()));
-  add_program(graph);
-  for (int level = 0; level < levels; ++level) add_program(partial_sum_graph(graph, level));
-  add_program(slot_update_graph(graph, config.optimizer, slots, scaling));
+  SlotTerms terms = terms_of(graph, gradients);
+  add_program(std::move(graph));
+  for (int level = 0; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
+  add_program(slot_update_graph(terms, config.optimizer, slots, scaling));
   for (int64_t run = 0; run < slots.runs(); ++run) {
     out.schedule.push_back({0, run});
     out.schedule.push_back({size_t(1 + std::countr_one(uint64_t(run)))});

@@ -25,18 +25,20 @@ struct Step {
     Graph slot("slot");
     GraphBuilder g(slot);
     ValueId p = g.parameter("p", {DType::kF32, {4}});
-    append_slot(g, {{p}, {g.input("in", {DType::kF32, {4}})}}, g.input("in_loss", {DType::kF32, {}}), slots);
+    Gradients gradients{{p}, {g.input("in", {DType::kF32, {4}})}};
+    append_slot(g, gradients, g.input("in_loss", {DType::kF32, {}}), slots);
+    SlotTerms terms = terms_of(slot, gradients);
     for (size_t run = 0; run < grads.size(); ++run) {
       values["in"] = HostTensor({DType::kF32, {4}}, grads[run]);
       values["in_loss"] = HostTensor({DType::kF32, {}}, {grads[run][0]});
       run_graph(slot, values);
       if (run + 1 == grads.size()) break;
-      Graph sum = partial_sum_graph(slot, std::countr_one(run));
+      Graph sum = partial_sum_graph(terms, std::countr_one(run));
       verify(sum);
       run_graph(sum, values);
     }
     values["lr"] = HostTensor({DType::kF32, {}}, {1});
-    Graph update = slot_update_graph(slot, plain_sgd(), slots, {});
+    Graph update = slot_update_graph(terms, plain_sgd(), slots, {});
     verify(update);
     std::vector<HostTensor> results = run_graph(update, values);
     return {results[size_t(index_of(update, "loss"))][0], results[size_t(index_of(update, "grad_norm"))][0]};
@@ -64,21 +66,42 @@ TEST(SlotUpdate, TakesTheMeanOfAllSlots) {
   }
 }
 
+// Two uses of a parameter: each is added up over slots, and then both.
+TEST(SlotUpdate, AddsTheUsesOfAParameterLast) {
+  double big = 0x1p53;
+  std::vector<std::vector<double>> first = {{big}, {1}}, second = {{-big}, {1}};  // (2^53 + 1) + (1 - 2^53) is 0
+  Slots slots{.count = 2};
+  Values values;
+  Graph slot("slot");
+  GraphBuilder g(slot);
+  ValueType type{DType::kF32, {1}};
+  ValueId p = g.parameter("p", type);
+  Gradients gradients{{p, p}, {g.input("first", type), g.input("second", type)}};
+  append_slot(g, gradients, kNoValue, slots);
+  SlotTerms terms = terms_of(slot, gradients);
+  EXPECT_EQ(terms.twice, std::set<std::string>{"p"});
+  terms.has_loss = false;
+  for (size_t run : {0, 1}) {
+    values["first"] = HostTensor(type, first[run]);
+    values["second"] = HostTensor(type, second[run]);
+    run_graph(slot, values);
+    if (run == 0) run_graph(partial_sum_graph(terms, 0), values);
+  }
+  Values of_stage = values;
+  run_graph(total_graph(terms, slots), of_stage);
+  EXPECT_EQ(of_stage["grad.p"].data, std::vector<double>{big}) << "rounded";
+  EXPECT_EQ(of_stage["peer_grad.p"].data, std::vector<double>{1 - big});
+  values["lr"] = HostTensor({DType::kF32, {}}, {2});
+  run_graph(slot_update_graph(terms, plain_sgd(), slots, {}), values);
+  EXPECT_EQ(values["p"].data, std::vector<double>{-1});
+}
+
 // In f64 (2^53 + 1) + 1 is 2^53, and 2^53 + (1 + 1) is 2^53 + 2.
 TEST(SlotUpdate, AddsInATree) {
   Step step{.slots = {.count = 4}, .values = {}};
   double big = 0x1p53;
   step.run({{big, 1, 1, 0}, {0, 1, 1, 0}, {1, big, 1, 0}, {1, 0, big, 0}});
   EXPECT_EQ(step.values["p"].data, (std::vector<double>{-(big + 2) / 4, -(big + 2) / 4, -(big + 2) / 4, 0}));
-}
-
-TEST(NormPieces, AreManyWhereRanksMayCut) {
-  NormPieces pieces{.most = 8, .others = 2};
-  EXPECT_EQ(pieces.of(64), 16);
-  EXPECT_EQ(pieces.of(12), 4) << "of 2 x 6, two for each";
-  EXPECT_EQ(pieces.of(7), 1);
-  EXPECT_EQ((NormPieces{.most = 4, .others = 3}.of(24)), 12);
-  EXPECT_EQ((NormPieces{.most = 4, .others = 3}.of(16)), 4);
 }
 
 }  // namespace
