@@ -136,7 +136,9 @@ Graph partial_sum_graph(const SlotTerms& terms, int level) {
   return sum_graph(terms, fmt::format("sum{}", level), level, level);
 }
 
-Graph total_graph(const SlotTerms& terms, const Slots& slots) { return sum_graph(terms, "total", slots.levels(), kRun); }
+Graph total_graph(const SlotTerms& terms, const Slots& slots) {
+  return sum_graph(terms, "total", slots.levels(), kRun);
+}
 
 Graph slot_update_graph(const SlotTerms& terms, const OptimizerConfig& config, const Slots& slots,
                         const std::optional<LossScaling>& scaling, const OtherStages& others) {

@@ -16,8 +16,9 @@ struct MeshConfig {
   int64_t bucket_mib = 50;  // what collectives of gradients and parameters are joined up to, in MiB; 0: none are joined
   std::string schedule = "1f1b";  // of the pipeline: one of kPipeSchedules (plan/pipe_schedule.h)
   int64_t interleave = 1;         // chunks of layers that a stage has
-  // Equal parts of a step's sequences whose gradients are added in one order on any number of data ranks; a power of
-  // two. 0: on several data ranks as many as these x micro-batches, if that is one; 1: none, sums as is fastest.
+  // Equal parts of a step's sequences whose gradients are added in one order on any number of data ranks and stages; a
+  // power of two. 0: on several of them as many as data ranks x micro-batches, if that is one; 1: none, sums as is
+  // fastest.
   int64_t slots = 0;
 };
 

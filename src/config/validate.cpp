@@ -54,10 +54,12 @@ void check_context(int64_t ranks, int64_t context) {
              list_divisors(context % 2 == 0 ? context / 2 : 1));
 }
 
+bool is_interleaved(const MeshConfig& mesh) { return mesh.pipe > 1 && mesh.schedule == "interleaved"; }
+
 void check_pipe(const RunConfig& config) {
   const MeshConfig& mesh = config.mesh;
   int64_t layers = config.model.layers;
-  bool interleaved = mesh.pipe > 1 && mesh.schedule == "interleaved";
+  bool interleaved = is_interleaved(mesh);
   if (!interleaved && mesh.interleave > 1)
     user_error("[mesh.interleave] expected 1 without mesh.schedule=interleaved and mesh.pipe > 1, got {}",
                mesh.interleave);
@@ -68,24 +70,20 @@ void check_pipe(const RunConfig& config) {
         "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = {}, got {} x {}; up to {} "
         "stages would fit",
         layers, mesh.pipe, mesh.interleave, std::max<int64_t>(layers / mesh.interleave, 1));
-  if (mesh.pipe > 1 && mesh.slots > 1)
-    user_error(
-        "[mesh.slots] expected 1 with mesh.pipe = {}, whose gradients are added in the order of micro-batches, got {}",
-        mesh.pipe, mesh.slots);
   int64_t tokens = config.train.batch * config.model.context;
   int64_t micro_batches = std::max<int64_t>(config.train.total_batch / tokens, 1);
-  if (interleaved && micro_batches % mesh.pipe != 0)
+  if (interleaved && mesh.slots <= 1 && micro_batches % mesh.pipe != 0)  // with slots they follow from these
     user_error(
         "[train.total_batch] expected a multiple of mesh.pipe = {} micro-batches with mesh.schedule=interleaved, got "
         "{}; {} tokens would fit",
         mesh.pipe, micro_batches, (micro_batches / mesh.pipe + 1) * mesh.pipe * tokens);
 }
 
-// Powers of two that `ranks` divides and that divide n.
-std::string list_slots(int64_t ranks, int64_t n) {
+// Powers of two that `divisor` divides and that divide n.
+std::string list_slots(int64_t divisor, int64_t n) {
   std::string list;
   for (int64_t slots = 2; slots <= n && n % slots == 0; slots *= 2)
-    if (slots % ranks == 0) list += fmt::format("{}, ", slots);
+    if (slots % divisor == 0) list += fmt::format("{}, ", slots);
   return list + "1 (sums in any order)";
 }
 
@@ -129,12 +127,13 @@ void check_sizes(const RunConfig& config) {
 void validate_slots(const RunConfig& config, int64_t data_ranks) {
   int64_t slots = config.mesh.slots, total = config.train.total_batch;
   int64_t sequences = total == 0 ? config.train.batch : total / config.model.context;
-  if (slots == 1 || (std::has_single_bit(uint64_t(slots)) && slots % data_ranks == 0 && sequences % slots == 0)) return;
+  int64_t stages = is_interleaved(config.mesh) ? config.mesh.pipe : 1, divisor = data_ranks * stages;
+  if (slots == 1 || (std::has_single_bit(uint64_t(slots)) && slots % divisor == 0 && sequences % slots == 0)) return;
+  std::string of_stages = stages > 1 ? fmt::format(" x {} interleaved stages", stages) : "";
   user_error(
-      "[mesh.slots] expected a power of two that {} data ranks divide, and that divides the {} sequences of a step, "
-      "got "
-      "{}; {} would fit (a run keeps the number that it began with, unless it is given)",
-      data_ranks, sequences, slots, list_slots(data_ranks, sequences));
+      "[mesh.slots] expected a power of two that {} data ranks{} divide, and that divides the {} sequences of a step, "
+      "got {}; {} would fit (a run keeps the number that it began with, unless it is given)",
+      data_ranks, of_stages, sequences, slots, list_slots(divisor, sequences));
 }
 
 void validate(const RunConfig& config) {

@@ -98,7 +98,7 @@ void visit(FieldList& v, MeshConfig& c) {
     one_of({std::begin(kPipeSchedules), std::end(kPipeSchedules)}));
   v("interleave", c.interleave, "with mesh.schedule=interleaved: chunks of layers that each stage has",
     between(1, kMost));
-  v("slots", c.slots, "parts of a step that are added in one order; 0: ranks x micro-batches, if several; 1: none",
+  v("slots", c.slots, "parts of a step that are added in one order; 0: data x micro-batches on a mesh; 1: none",
     between(0, kMost));
 }
 

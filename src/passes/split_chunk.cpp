@@ -30,7 +30,7 @@ class Splitter {
     for (const Result& result : graph_.results())
       if (result.value != chunk_.end) parts[1].results.push_back(result);
     claim(ends_of(parts[1]), 1);
-    for (const Update& update : take_updates([&](const Update& u) { return !splits_backward || is_ready(u.value); }))
+    for (const Update& update : take_updates([&](const Update& u) { return !splits_backward || is_at_hand(u.value); }))
       parts[1].updates.push_back(update);
     claim(ends_of(parts[1]), 1);
     if (splits_backward) {
@@ -97,6 +97,12 @@ class Splitter {
       if (made_in_[n] == kNobody) made_in_[n] = program;
       for (ValueId input : node.inputs) needed[size_t(input)] = true;
     }
+  }
+
+  // Whether a gradient, or its sum, costs no more than the addition.
+  bool is_at_hand(ValueId value) const {
+    return is_there(value) ||
+           (graph_.nodes()[size_t(graph_.producer(value))].phase == Phase::kUpdate && is_ready(value));
   }
 
   // Whether all that the value's own node reads is made by programs already.

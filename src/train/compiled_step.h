@@ -45,7 +45,8 @@ struct CompiledStep {
   /// "update", which clips them and takes the optimizer's step. With slots a micro-batch is one of them, and between
   /// micro-batches "sum<level>" adds up what is there (autodiff/slots.h). No two run at a time; what they share are
   /// parameters and states of one name, and the arena.
-  /// A stage of a pipeline has "forward", "backward" (or "backward_input" and "backward_weight") and "update".
+  /// A stage of a pipeline has "forward", "backward" (or "backward_input" and "backward_weight") and "update"; with
+  /// slots also "sum<level>.<program>", and "total.<program>" after the last micro-batch.
   std::vector<CompiledGraph> programs;
   std::vector<ScheduledRun> schedule;  // of one optimizer step, in order
   /// States of which several micro-batches have their own at a time: so many slots are stored, and what is done for
@@ -53,8 +54,8 @@ struct CompiledStep {
   std::map<std::string, int64_t> slots;
 
   int64_t micro_batches() const;  // that a step takes inputs of
-  /// With slots: that of a data rank's run. A rank has consecutive ones, or where the ranks' gradients are added in
-  /// each run (mesh.zero >= 2), a run has.
+  /// With slots: that of a data rank's micro-batch. A rank has consecutive ones, or where the ranks' gradients are
+  /// added in each run (mesh.zero >= 2), a run has.
   int64_t slot_of(int64_t data_rank, int64_t micro_batch) const;
   int64_t runs_of(size_t program) const;  // in a step
   double seconds() const;                 // predicted for an optimizer step

@@ -1,7 +1,6 @@
 #include "train/pipe_chunk.h"
 
 #include "autodiff/differentiate.h"
-#include "autodiff/optimizer.h"
 #include "base/error.h"
 #include "graph/builder.h"
 #include "model/model.h"
@@ -129,10 +128,11 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
   auto add_stream = [&](const std::string& name) {
     return graph.add_argument(Argument::Kind::kState, name, stream_.type, stream_.layout);
   };
+  ValueId loss = kNoValue;
   if (is_last) {
-    ValueId loss = graph.find_result("loss");
+    loss = graph.find_result("loss");
     gradients.grads = differentiate(g, loss_scaling(config_) ? scaled_loss(g, loss) : loss, wrt);
-    append_loss_sum(g, loss);
+    if (config_.mesh.slots == 1) append_loss_sum(g, loss);
     ValueId end = graph.find_result(kChunkEnd);
     graph.remove_results();
     graph.add_result(kChunkEnd, end);
@@ -146,7 +146,10 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
     graph.add_update(add_stream(stream_gradient_state(number)), gradients.grads.back());
     gradients.grads.pop_back();
   }
-  append_accumulation(g, gradients);
+  if (config_.mesh.slots > 1)
+    append_slot(g, gradients, loss, slots_of(config_));
+  else
+    append_accumulation(g, gradients);
 }
 
 }  // namespace tokamak

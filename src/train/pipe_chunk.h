@@ -43,6 +43,7 @@ class ChunkCompiler {
   CompiledChunk compile(Graph graph, int64_t number, const ChunkOptions& options, const PassObserver& observer) const;
 
   const PassContext& context() const { return context_; }
+  const Graph& model() const { return forward_; }
 
  private:
   StandIn stream(std::string name) const;

@@ -1,6 +1,6 @@
 #include "train/pipe_compiler.h"
 
-#include "autodiff/optimizer.h"
+#include "autodiff/slots.h"
 #include "base/error.h"
 #include "graph/builder.h"
 #include "model/model.h"
@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 
@@ -21,18 +22,46 @@ namespace {
 
 using Kind = PipeAction::Kind;
 
+// ---- Slots ----
+
+// The parameters that there is something of, as the model's graph has them.
+template <typename Has>
+Graph take_parameters(const Graph& forward, const Has& has) {
+  Graph model;
+  for (const Argument& a : forward.arguments())
+    if (a.kind == Argument::Kind::kParameter && has(a.name))
+      model.add_argument(a.kind, a.name, forward.type(a.value), a.layout);
+  return model;
+}
+
+// What a program of a stage gives of a slot.
+SlotTerms terms_of(const Graph& program, const Graph& forward) {
+  std::set<std::string> given;
+  bool has_loss = false;
+  for (const Update& update : program.updates()) {
+    const Layout& layout = program.argument_of(update.target)->layout;
+    if (layout.role != Role::kGradientSum) continue;
+    layout.of.empty() ? void(has_loss = true) : void(given.insert(layout.of));
+  }
+  Graph model = take_parameters(forward, [&](const std::string& name) { return given.contains(name); });
+  return {std::move(model), {}, has_loss, program.name()};
+}
+
 // ---- One stage ----
 
 class StageCompiler {
  public:
-  StageCompiler(const PipeSchedule& schedule, int64_t stage, CompiledStep& step)
-      : schedule_(schedule), stage_(stage), step_(step) {}
+  StageCompiler(const CompiledPipeline& pipeline, int64_t stage, const ChunkCompiler& compiler,
+                const PassObserver& observer, CompiledStep& step)
+      : schedule_(pipeline.schedule), slots_(slots_of(pipeline.config)), stage_(stage), compiler_(compiler),
+        observer_(observer), step_(step) {}
 
   void add(int64_t chunk, CompiledChunk compiled) {
     for (auto& [kind, program] : compiled.programs) {
       find_uses(program.plan.graph, {kind, chunk});
       programs_[{kind, chunk}] = step_.programs.size();
       step_.programs.push_back(std::move(program));
+      if (slots_.runs() > 1) add_sums({kind, chunk});
     }
   }
 
@@ -41,7 +70,7 @@ class StageCompiler {
       if (is_transfer(action.kind))
         step_.schedule.push_back({.micro_batch = action.micro_batch, .transfer = transfer_of(action)});
       else
-        step_.schedule.push_back({programs_.at({action.kind, action.chunk}), action.micro_batch});
+        schedule_run({action.kind, action.chunk}, action.micro_batch);
     }
     for (const auto& [state, use] : uses_) {
       TOKAMAK_CHECK(use.first && use.last, "state '{}' of stage {} is never {}", state, stage_,
@@ -51,6 +80,26 @@ class StageCompiler {
   }
 
  private:
+  using Key = std::pair<Kind, int64_t>;  // and its chunk
+
+  // What adds up what a program gives of each slot: its runs take micro-batches in order.
+  void add_sums(Key key) {
+    SlotTerms terms = terms_of(step_.programs.back().plan.graph, compiler_.model());
+    if (terms.model.arguments().empty() && !terms.has_loss) return;
+    auto add_program = [&](Graph sum) {
+      sums_[key].push_back(step_.programs.size());
+      step_.programs.push_back(compile_program(std::move(sum), compiler_.context(), Stage::kStep, observer_));
+    };
+    for (int level = 0; level < slots_.levels(); ++level) add_program(partial_sum_graph(terms, level));
+    add_program(total_graph(terms, slots_));
+  }
+
+  void schedule_run(Key key, int64_t micro_batch) {
+    step_.schedule.push_back({programs_.at(key), micro_batch});
+    if (auto sums = sums_.find(key); sums != sums_.end())
+      step_.schedule.push_back({sums->second[size_t(std::countr_one(uint64_t(micro_batch)))]});
+  }
+
   struct Use {
     std::optional<PipeAction> first, last;  // what writes it, and what reads it last
   };
@@ -77,9 +126,13 @@ class StageCompiler {
   }
 
   const PipeSchedule& schedule_;
+  Slots slots_;
   int64_t stage_;
+  const ChunkCompiler& compiler_;
+  const PassObserver& observer_;
   CompiledStep& step_;
-  std::map<std::pair<Kind, int64_t>, size_t> programs_;
+  std::map<Key, size_t> programs_;
+  std::map<Key, std::vector<size_t>> sums_;  // of programs that give gradients: by level, and behind them the total
   std::map<std::string, Use> uses_;
 };
 
@@ -88,16 +141,12 @@ class StageCompiler {
 // The parameters of each stage, as the model's graph has them.
 std::vector<Graph> parameters_of_stages(const Graph& forward, const std::vector<CompiledStep>& stages) {
   std::vector<Graph> models;
-  for (const CompiledStep& stage : stages) {
-    Graph& model = models.emplace_back();
-    for (const Argument& a : forward.arguments()) {
-      if (a.kind != Argument::Kind::kParameter) continue;
-      bool has = std::any_of(stage.programs.begin(), stage.programs.end(), [&](const CompiledGraph& program) {
-        return program.plan.graph.find_argument(a.name) != kNoValue;
+  for (const CompiledStep& stage : stages)
+    models.push_back(take_parameters(forward, [&](const std::string& name) {
+      return std::any_of(stage.programs.begin(), stage.programs.end(), [&](const CompiledGraph& program) {
+        return program.plan.graph.find_argument(name) != kNoValue;
       });
-      if (has) model.add_argument(a.kind, a.name, forward.type(a.value), a.layout);
-    }
-  }
+    }));
   return models;
 }
 
@@ -109,11 +158,18 @@ std::map<std::string, std::vector<int64_t>> owners_of_parameters(const std::vect
   return owners;
 }
 
-void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const Graph& forward,
-                    const PassObserver& observer) {
+Graph update_graph(const RunConfig& config, const Graph& model, const OtherStages& others) {
+  if (config.mesh.slots == 1)
+    return accumulated_update_graph(model, config.optimizer, count_micro_batches(config), loss_scaling(config), others);
+  SlotTerms terms{model, others.shared, others.has_loss};
+  return slot_update_graph(terms, config.optimizer, slots_of(config), loss_scaling(config), others);
+}
+
+void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const PassObserver& observer) {
+  const Graph& forward = compiler.model();
   std::vector<Graph> models = parameters_of_stages(forward, out.stages);
   std::vector<OtherStages> others(models.size());
-  for (OtherStages& of_stage : others) of_stage.axis = {kPipeAxis, int64_t(models.size())};
+  for (OtherStages& of_stage : others) of_stage.axis = {kPipeAxis, int64_t(models.size())}, of_stage.model = &forward;
   others.back().has_loss = true;
   for (const auto& [name, owners] : owners_of_parameters(models)) {
     if (owners.size() == 1) continue;
@@ -130,8 +186,7 @@ void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const 
   }
   for (size_t stage = 0; stage < models.size(); ++stage) {
     CompiledStep& step = out.stages[stage];
-    Graph update = accumulated_update_graph(models[stage], out.config.optimizer, out.schedule.micro_batches,
-                                            loss_scaling(out.config), others[stage]);
+    Graph update = update_graph(out.config, models[stage], others[stage]);
     step.schedule.push_back({step.programs.size()});
     step.programs.push_back(compile_program(std::move(update), compiler.context(), Stage::kStep, observer));
   }
@@ -141,7 +196,7 @@ void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const 
 CompiledStep compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage, double budget_gib,
                            std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
   CompiledStep step;
-  StageCompiler stage_compiler(out.schedule, stage, step);
+  StageCompiler stage_compiler(out, stage, compiler, observer, step);
   int64_t chunks = out.schedule.chunks;
   for (int64_t chunk = stage; chunk < chunks; chunk += out.schedule.stages) {
     size_t c = size_t(chunk);
@@ -203,9 +258,14 @@ int64_t stream_bytes(const CompiledPipeline& out) {
 }  // namespace
 
 double CompiledPipeline::seconds() const {
-  double update = 0;
-  for (const CompiledStep& stage : stages) update = std::max(update, stage.programs.back().plan.seconds);
-  return timeline.seconds + update;
+  double longest = 0;
+  for (const CompiledStep& stage : stages) {
+    double beside = 0;
+    for (const ScheduledRun& run : stage.schedule)
+      if (run.micro_batch < 0 && !run.transfer) beside += stage.programs[run.program].plan.seconds;
+    longest = std::max(longest, beside);
+  }
+  return timeline.seconds + longest;
 }
 
 // The least that the longest chunk can take, by number of chunks and of blocks that they have together.
@@ -238,8 +298,8 @@ CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platfo
   const RunConfig& config = out.config;
   const MeshConfig& mesh = config.mesh;
   out.schedule = make_pipe_schedule(mesh.schedule, mesh.pipe, mesh.interleave, count_micro_batches(config));
-  Graph graph =
-      forward_graph("model", config.model, config.train.batch, config.model.context, config.data.mask_documents, true);
+  Graph graph = forward_graph("model", config.model, sequences_of_program(config), config.model.context,
+                              config.data.mask_documents, true);
   out.forward = graph;
   PassContext context = context_of(config, platform);
   out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
@@ -250,7 +310,7 @@ CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platfo
   std::vector<ChunkSeconds> seconds(out.first_block.size() - 1);
   for (int64_t stage = 0; stage < mesh.pipe; ++stage)
     out.stages.push_back(compile_within_budget(out, compiler, stage, seconds, observer));
-  append_updates(out, compiler, graph, observer);
+  append_updates(out, compiler, observer);
   for (CompiledStep& stage : out.stages) {
     stage.config = config;
     stage.forward = out.forward;
@@ -264,7 +324,8 @@ CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platfo
 
 std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const Platform& platform,
                                                 const std::vector<int64_t>& first_block) {
-  Graph graph = eval_graph(config.model, config.train.batch, config.model.context, config.data.mask_documents, true);
+  Graph graph =
+      eval_graph(config.model, sequences_of_program(config), config.model.context, config.data.mask_documents, true);
   PassContext context = context_of(config, platform);
   run_passes(graph, Stage::kForward, context);
   ChunkCompiler compiler(config, platform, graph);

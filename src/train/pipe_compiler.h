@@ -15,7 +15,7 @@ struct CompiledPipeline {
   PipeSchedule schedule;
   std::vector<int64_t> first_block;  // of each chunk, and behind the last one the number of blocks
   std::vector<CompiledStep> stages;  // a rank runs that of its coordinate on axis pipe
-  PipeTimeline timeline;             // predicted, without the updates
+  PipeTimeline timeline;             // predicted, without the updates and sums over slots
 
   int64_t blocks(int64_t chunk) const { return first_block[size_t(chunk) + 1] - first_block[size_t(chunk)]; }
   double seconds() const;  // predicted for an optimizer step

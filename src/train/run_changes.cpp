@@ -55,6 +55,9 @@ void forget_shares(RunConfig& was, RunConfig& is) {
   if (was.mesh.slots != is.mesh.slots) return;
   was.mesh.data = is.mesh.data;
   was.mesh.zero = is.mesh.zero;
+  was.mesh.pipe = is.mesh.pipe;
+  was.mesh.schedule = is.mesh.schedule;
+  was.mesh.interleave = is.mesh.interleave;
 }
 
 std::string describe_rate(const RunConfig& was, const RunConfig& is, int64_t step) {

@@ -2,7 +2,6 @@
 
 #include "autodiff/differentiate.h"
 #include "autodiff/optimizer.h"
-#include "autodiff/slots.h"
 #include "base/error.h"
 #include "config/validate.h"
 #include "graph/rewriter.h"
@@ -62,7 +61,8 @@ CompiledGraph compile_forward(Graph graph, const PassContext& context) {
 RunConfig with_slots(RunConfig config) {
   int64_t ranks = step_mesh(config.mesh).size(kDataAxis), micro_batches = count_micro_batches(config);
   int64_t& slots = config.mesh.slots;
-  bool can_have = ranks > 1 && config.mesh.pipe == 1 && std::has_single_bit(uint64_t(ranks * micro_batches));
+  bool can_have = (ranks > 1 || config.mesh.pipe > 1) && std::has_single_bit(uint64_t(ranks * micro_batches)) &&
+                  config.train.batch % ranks == 0;
   if (slots == 0) slots = can_have ? ranks * micro_batches : 1;
   if (slots == 1) return config;
   validate_slots(config, ranks);
@@ -70,14 +70,6 @@ RunConfig with_slots(RunConfig config) {
   if (runs > 1) config.train.total_batch = sequences * config.model.context;
   config.train.batch = sequences / runs;
   return config;
-}
-
-Slots slots_of(const RunConfig& config) {
-  Mesh mesh = step_mesh(config.mesh);
-  return {.count = config.mesh.slots,
-          .ranks = {kDataAxis, mesh.size(kDataAxis)},
-          .sums_over_ranks_first = config.mesh.zero >= 2,
-          .other_ranks = mesh.size(kContextAxis) * mesh.size(kTensorAxis)};
 }
 
 // The graph with the parameters that it does not read as they are in `other`.
@@ -97,9 +89,8 @@ CompiledStep compile_slots(CompiledStep out, const Platform& platform, const Pas
   const RunConfig& config = out.config;
   Slots slots = slots_of(config);
   PassContext context = context_of(config, platform);
-  context.own_inputs = true;
-  Graph graph = forward_graph(slots.runs() == 1 ? "step" : "micro_batch", config.model,
-                              config.train.batch / slots.ranks.size, config.model.context, config.data.mask_documents);
+  Graph graph = forward_graph(slots.runs() == 1 ? "step" : "micro_batch", config.model, sequences_of_program(config),
+                              config.model.context, config.data.mask_documents);
   out.forward = graph;
   out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
 
@@ -140,6 +131,7 @@ PassContext context_of(const RunConfig& config, const Platform& platform) {
   RunConfig resolved = resolve(config, platform.target);
   PassContext context{platform, resolved.compile};
   context.slots = resolved.mesh.slots;
+  context.own_inputs = context.slots > 1;
   context.mesh = step_mesh(config.mesh);
   context.zero = config.mesh.zero;
   context.sequence = config.mesh.sequence;
@@ -187,6 +179,17 @@ void require_one_rank(const RunConfig& config) {
                to_string(mesh));
 }
 
+Slots slots_of(const RunConfig& config) {
+  if (config.mesh.slots == 1) return {};
+  Mesh mesh = step_mesh(config.mesh);
+  return {.count = config.mesh.slots,
+          .ranks = {kDataAxis, mesh.size(kDataAxis)},
+          .sums_over_ranks_first = config.mesh.zero >= 2,
+          .other_ranks = mesh.size(kContextAxis) * mesh.size(kTensorAxis)};
+}
+
+int64_t sequences_of_program(const RunConfig& config) { return config.train.batch / slots_of(config).ranks.size; }
+
 CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
   TOKAMAK_CHECK(asked.mesh.pipe == 1, "a pipeline of {} stages in one step", asked.mesh.pipe);
   CompiledStep out;
@@ -219,11 +222,9 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
 }
 
 CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platform) {
-  PassContext context = context_of(config, platform);
-  context.own_inputs = context.slots > 1;
-  int64_t parts = context.own_inputs ? context.mesh.size(kDataAxis) : 1;
-  Graph graph = eval_graph(config.model, config.train.batch / parts, config.model.context, config.data.mask_documents);
-  return compile_forward(std::move(graph), context);
+  Graph graph =
+      eval_graph(config.model, sequences_of_program(config), config.model.context, config.data.mask_documents);
+  return compile_forward(std::move(graph), context_of(config, platform));
 }
 
 CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform) {

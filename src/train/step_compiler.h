@@ -2,7 +2,7 @@
 // A pure function of its inputs; nothing is allocated, so that it works for any size on any machine.
 #pragma once
 
-#include "autodiff/loss_scaling.h"
+#include "autodiff/slots.h"
 #include "config/config.h"
 #include "train/compiled_step.h"
 
@@ -19,6 +19,9 @@ void require_one_rank(const RunConfig& config);
 /// more streams than the target has.
 RunConfig resolve(RunConfig config, const Target& target);
 
+/// Of a resolved configuration; without slots one of one rank.
+Slots slots_of(const RunConfig& config);
+
 /// Without a pipeline; train/compiled_run.h is for both.
 CompiledStep compile_step(const RunConfig& config, const Platform& platform, const PassObserver& observer = {});
 
@@ -28,7 +31,11 @@ PassContext context_of(const RunConfig& config, const Platform& platform);
 CompiledGraph compile_program(Graph graph, const PassContext& context, Stage stage, const PassObserver& observer);
 std::optional<LossScaling> loss_scaling(const RunConfig& config);
 
-/// The loss of a batch without dropout; with slots, of one slot on each data rank, whose inputs are its own.
+/// The sequences that the graph of a program is for: of train.batch, or with slots those of one data rank, whose inputs
+/// are its own.
+int64_t sequences_of_program(const RunConfig& config);
+
+/// The loss of a batch without dropout; with slots, of one slot on each data rank.
 CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platform);
 
 /// Inference graphs through the same passes (precision, fusion, padding).

@@ -65,7 +65,7 @@ RunConfig settle(const RunConfig& asked, const Target& target, const std::option
     RunConfig began = config_of(*found);
     require_same_run(began, config);
     if (config.compile.precision == Precision::kAuto) config.compile.precision = began.compile.precision;
-    if (config.mesh.slots == 0 && config.mesh.pipe == 1) config.mesh.slots = began.mesh.slots;
+    if (config.mesh.slots == 0) config.mesh.slots = began.mesh.slots;
   }
   return resolve(config, target);
 }

@@ -56,7 +56,6 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
       {.pipe = 4, .schedule = "interleaved", .interleave = 2},
       "[train.total_batch] expected a multiple of mesh.pipe = 4 micro-batches with mesh.schedule=interleaved, got 1; "
       "16384 tokens would fit");
-  refuses({.pipe = 2, .slots = 2}, "[mesh.slots] expected 1 with mesh.pipe = 2");
   refuses({.pipe = 2, .schedule = "gpip"}, "[mesh.schedule] expected 1f1b, gpipe, interleaved or zero_bubble, got");
   refuses({.zero = 4}, "[mesh.zero] expected a whole number from 0 to 3, got 4");
   RunConfig config;
@@ -79,10 +78,15 @@ TEST(Validate, SlotsMustFitTheStepAndItsRanks) {
   refuses({.data = 8, .slots = 4},
           "that 8 data ranks divide, and that divides the 16 sequences of a step, got 4; 8, 16, 1 (");
   refuses({.data = 3, .slots = 4}, "got 4; 1 (sums in any order) would fit");
+  refuses(
+      {.pipe = 4, .data = 2, .schedule = "interleaved", .interleave = 2, .slots = 4},
+      "that 2 data ranks x 4 interleaved stages divide, and that divides the 16 sequences of a step, got 4; 8, 16,");
   RunConfig config;  // a batch of 4 sequences
   config.train.total_batch = 16 * config.model.context;
   config.mesh = {.data = 8, .slots = 16};
   EXPECT_NO_THROW(validate(config)) << "train.batch follows from the slots";
+  config.mesh = {.pipe = 4, .data = 2, .schedule = "interleaved", .interleave = 2, .slots = 8};
+  EXPECT_NO_THROW(validate(config)) << "and so do micro-batches";
 }
 
 TEST(Validate, RangesHoldForStructsBuiltInCode) {

@@ -168,15 +168,34 @@ TEST_F(MeshRun, HasTheSameBitsOnAnyNumberOfRanks) {
   EXPECT_EQ(validation_losses("one"), validation_losses("turns"));
 }
 
-// Which has no slots, and says so.
-TEST_F(MeshRun, GoesOnAsAPipeline) {
-  EXPECT_EQ(run("one").status, 0);
-  EXPECT_EQ(run("mesh", {"--mesh.data=2", "--train.checkpoint_every=7"}).status, 0);
-  std::filesystem::remove_all(folder_ / "mesh/checkpoints/step_00000020");
-  ProgramResult on = run("mesh", {"--mesh.pipe=2"});
-  EXPECT_EQ(on.status, 0) << on.err;
-  EXPECT_NE(on.out.find("mesh.slots"), std::string::npos) << on.out;
-  expect_same_losses("one", "mesh");
+// Data ranks, then a pipeline, then other data ranks, byte for byte as one rank alone.
+TEST_F(MeshRun, HasTheSameBitsAsAPipelineAndBack) {
+  auto part = [&](const std::string& out, Arguments more) {
+    for (const char* option : {"--train.checkpoint_every=7", "--train.keep_checkpoints=9", "--train.eval_every=4",
+                               "--train.eval_batches=2", "--model.dropout=0.1"})
+      more.push_back(option);
+    ProgramResult result = run(out, more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  auto forget = [&](std::initializer_list<const char*> steps) {
+    for (const char* step : steps) std::filesystem::remove_all(folder_ / "turns/checkpoints" / step);
+  };
+  part("one", {"--mesh.slots=4"});
+  part("turns", {"--mesh.data=2", "--mesh.slots=4"});
+  forget({"step_00000014", "step_00000020"});
+  std::string piped = part("turns", {"--mesh.pipe=2", "--mesh.data=2", "--mesh.schedule=zero_bubble"});
+  EXPECT_NE(piped.find("resuming after step 7"), std::string::npos) << piped;
+  forget({"step_00000020"});
+  std::string back = part("turns", {"--mesh.data=4", "--mesh.zero=3"});
+  EXPECT_NE(back.find("resuming after step 14"), std::string::npos) << back;
+  EXPECT_EQ((piped + back).find("changed since"), std::string::npos) << piped << back;
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    auto content = [&](const char* out) { return read_file(folder_ / out / "checkpoints/latest" / file); };
+    EXPECT_TRUE(content("one") == content("turns")) << file;
+  }
+  EXPECT_EQ(losses("one"), losses("turns"));
+  EXPECT_EQ(validation_losses("one"), validation_losses("turns"));
 }
 
 TEST_F(MeshRun, LeavesAModelForOneDevice) {

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 namespace tokamak::test {
 namespace {
 
@@ -14,18 +12,6 @@ RunConfig tiny() {
   config.train.batch = 16;
   config.mesh.slots = 8;
   return config;
-}
-
-// The names of what differs in a bit.
-std::string differing(const Outcome& a, const Outcome& b) {
-  std::string names;
-  if (a.losses != b.losses) names += "losses; ";
-  if (a.norms != b.norms) names += "norms; ";
-  if (a.evaluated != b.evaluated) names += "evaluated losses; ";
-  EXPECT_EQ(a.tensors.size(), b.tensors.size());
-  for (const auto& [name, values] : a.tensors)
-    if (std::memcmp(values.data(), b.tensors.at(name).data(), values.size() * sizeof(float)) != 0) names += name + "; ";
-  return names;
 }
 
 void expect_same_bits_on_any_mesh(RunConfig config, std::initializer_list<int64_t> stages = {0, 1, 2, 3}) {

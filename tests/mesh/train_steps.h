@@ -9,6 +9,7 @@
 #include "passes/step_mesh.h"
 #include "train/session.h"
 
+#include <cstring>
 #include <map>
 #include <numeric>
 
@@ -73,6 +74,20 @@ inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
     outcome.tensors[name] = std::move(values);
   }
   return outcome;
+}
+
+/// The names of what differs in a bit.
+inline std::string differing(const Outcome& a, const Outcome& b) {
+  std::string names;
+  if (a.losses != b.losses) names += "losses; ";
+  if (a.norms != b.norms) names += "norms; ";
+  if (a.evaluated != b.evaluated) names += "evaluated losses; ";
+  if (a.tensors.size() != b.tensors.size()) names += "what there is; ";
+  for (const auto& [name, values] : a.tensors)
+    if (!b.tensors.contains(name) ||
+        std::memcmp(values.data(), b.tensors.at(name).data(), values.size() * sizeof(float)) != 0)
+      names += name + "; ";
+  return names;
 }
 
 inline double mean(const std::vector<double>& values) {

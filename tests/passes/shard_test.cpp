@@ -192,15 +192,15 @@ TEST(Shard, AddsInOrderAfterAllOtherSums) {
 TEST(Shard, GathersWhatIsAddedInOrder) {
   Graph graph = test::parse(R"(graph g {
     state m = %0 : f32[8,4]
-    %1 = sum_squares(%0) {pieces=4} #update : f32[4]
-    %2 = reduce_sum(%1) {dims=[0], keep=false} #update : f32[]
+    %1 = sum_squares(%0) {pieces=4} #update : f32[1,4]
+    %2 = reduce_sum(%1) {dims=[0,1], keep=false} #update : f32[]
     result norm = %2
   })");
   ArgumentCuts cuts = {{0, {{"data", 2, 0}}}};
   Graph ordered = shard_graph(graph, kTwo, cuts, {}, true);
   EXPECT_EQ(count_ops(ordered, "all_gather"), 1);
   EXPECT_EQ(count_ops(ordered, "all_reduce"), 0);
-  EXPECT_EQ(ordered.shape(ordered.nodes()[0].outputs[0]), Shape{2});
+  EXPECT_EQ(ordered.shape(ordered.nodes()[0].outputs[0]), (Shape{1, 2}));
   EXPECT_EQ(count_ops(shard_graph(graph, kTwo, cuts), "all_reduce"), 1);
 }
 

@@ -68,6 +68,9 @@ TEST(CompiledStep, HasSlotsOnSeveralDataRanks) {
   config = tiny(3);
   config.mesh.data = 2;
   EXPECT_EQ(resolve(config, Target()).mesh.slots, 1) << "6 is no power of two";
+  config = tiny(4);
+  config.mesh.pipe = 2;
+  EXPECT_EQ(resolve(config, Target()).mesh.slots, 4) << "a pipeline's micro-batches";
 }
 
 TEST(CompiledStep, HasTheBatchThatSlotsLeaveToARun) {

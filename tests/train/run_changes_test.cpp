@@ -26,6 +26,14 @@ TEST(RunChanges, WithAsManySlotsRanksChangeNothing) {
   EXPECT_EQ(describe_changes(two, four, 5), "");
 }
 
+TEST(RunChanges, WithAsManySlotsAPipelineChangesNothing) {
+  RunConfig pipe = run_on(1, 4);
+  pipe.mesh.pipe = 2, pipe.mesh.schedule = "interleaved", pipe.mesh.interleave = 2;
+  EXPECT_EQ(describe_changes(run_on(2, 4), pipe, 5), "");
+  pipe.mesh.slots = 1;
+  EXPECT_NE(describe_changes(run_on(2, 1), pipe, 5).find("mesh.pipe 1 -> 2"), std::string::npos);
+}
+
 TEST(RunChanges, WithoutSlotsRanksAddInAnotherOrder) {
   EXPECT_EQ(describe_changes(run_on(1, 1), run_on(2, 1), 5), "changed since step 5: mesh.data 1 -> 2");
 }
