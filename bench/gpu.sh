@@ -158,15 +158,16 @@ meshes() {
   unset NCCL_NVLS_ENABLE
 }
 
-# Whether losses and parameters of one GPU are those of all, bit by bit, with the stages of ZeRO; and whether a text and a
-# validation of all GPUs together are one's.
+# Whether losses and parameters of one GPU are those of all, bit by bit, with the stages of ZeRO and in pipelines; and
+# whether a text and a validation of all GPUs together are one's.
 bits() {
   export TOKAMAK_CACHE=$out/cache NCCL_NVLS_ENABLE=0
   gpus=$(nvidia-smi -L | wc -l)
   "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
     --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
   for mesh in "--mesh.data=1 --mesh.slots=$gpus" "--mesh.data=$gpus" "--mesh.data=$gpus --mesh.zero=1" \
-    "--mesh.data=$gpus --mesh.zero=2" "--mesh.data=$gpus --mesh.zero=3"; do
+    "--mesh.data=$gpus --mesh.zero=2" "--mesh.pipe=$gpus --mesh.slots=$gpus" \
+    "--mesh.pipe=$gpus --mesh.schedule=zero_bubble --mesh.slots=$gpus" "--mesh.data=$gpus --mesh.zero=3"; do
     rm -rf "$out/run"
     # shellcheck disable=SC2086
     timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" train --device=cuda $model --data.path="$out/data" $mesh \
