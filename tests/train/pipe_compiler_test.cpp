@@ -142,6 +142,43 @@ TEST(PipeCompiler, RunsInLowPrecision) {
     }
 }
 
+// What stage 1 does while it would wait, by op.
+std::map<std::string, int> put_off(const RunConfig& config) {
+  std::map<std::string, int> ops;
+  CompiledPipeline pipeline = compile_pipeline(config, target());
+  for (const CompiledGraph& program : pipeline.stages[1].programs)
+    if (program.name() == "backward_weight")
+      for (const Node& node : program.before.nodes()) ++ops[std::string(node.op->name)];
+  return ops;
+}
+
+TEST(PipeCompiler, PutsTheSameGradientsOffWithSlots) {
+  RunConfig config = tiny(4, 4);
+  config.mesh = {.pipe = 2, .schedule = "zero_bubble", .slots = 1};
+  std::map<std::string, int> plain = put_off(config);
+  config.mesh.slots = 4;
+  std::map<std::string, int> slots = put_off(config);
+  EXPECT_GT(plain["matmul"], 0);
+  EXPECT_EQ(plain["matmul"], slots["matmul"]);
+}
+
+// Sums of slots come after the program that gives them, whenever the schedule runs that.
+TEST(PipeCompiler, AddsSlotsOfEachProgramInATree) {
+  RunConfig config = tiny(4, 4);
+  config.mesh = {.pipe = 2, .schedule = "zero_bubble", .slots = 4};
+  CompiledPipeline pipeline = compile_pipeline(config, target());
+  for (const char* program : {"backward_input", "backward_weight"}) {
+    std::string runs;
+    const CompiledStep& stage = pipeline.stages[1];
+    for (const ScheduledRun& run : stage.schedule)
+      if (const std::string& name = stage.programs[run.program].name(); !run.transfer && name.ends_with(program))
+        runs += name.substr(0, name.find('.')) + " ";
+    std::string own = program + std::string(" ");
+    EXPECT_EQ(runs, own + "sum0 " + own + "sum1 " + own + "sum0 " + own + "total ");
+  }
+  EXPECT_GT(pipeline.seconds(), pipeline.timeline.seconds);
+}
+
 const Argument* find_state(const CompiledStep& step, const std::string& name, ValueType* type) {
   for (const CompiledGraph& program : step.programs)
     for (const Argument& a : program.plan.graph.arguments())
