@@ -30,6 +30,7 @@ class Differentiator {
         grads_(dependent_.size(), kNoValue) {}
 
   void run(ValueId output, ValueId gradient) {
+    TOKAMAK_CHECK(size_t(builder_.graph().num_values()) == grads_.size(), "values were added since the start");
     size_t forward_nodes = builder_.graph().nodes().size();
     add_gradient(output, gradient);
     for (size_t n = forward_nodes; n-- > 0;) visit(Node(builder_.graph().nodes()[n]));  // a copy: visiting appends
@@ -103,8 +104,9 @@ std::vector<std::vector<ValueId>> differentiate_by_use(GraphBuilder& builder, Va
                                                        std::span<const ValueId> wrt) {
   require_scalar(builder, loss);
   PhaseScope backward(builder, Phase::kBackward);
+  ValueId one = constant(builder, 1.0);  // before the differentiator, which knows the values that are there
   Differentiator differentiator(builder, wrt, true);
-  differentiator.run(loss, constant(builder, 1.0));
+  differentiator.run(loss, one);
   std::vector<std::vector<ValueId>> uses;
   for (ValueId value : wrt) uses.push_back(differentiator.uses(value));
   return uses;
