@@ -17,19 +17,23 @@ if [ -z "${BIN:-}" ]; then
     { tail -40 "$out/build.log"; exit 1; }
 fi
 
-# Each program's tests in four processes, since compiling and comparing on the host take most of the time.
+# Each program's tests in four processes a GPU, since compiling and comparing on the host take most of the time.
 run_tests() {
+  gpus=$(nvidia-smi -L | wc -l)
+  shards=$((4 * gpus))
   for program in gpu_test gpu_ops_test gpu_model_test; do
-    for shard in 0 1 2 3; do
-      GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$shard timeout 300 "$bin/$program" --gtest_filter="${FILTER:-*}" \
-        > "$out/$program.$shard.log" 2>&1 || echo "$program shard $shard: exit status $?" &
+    for ((shard = 0; shard < shards; ++shard)); do
+      CUDA_VISIBLE_DEVICES=$((shard % gpus)) GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard \
+        timeout 300 "$bin/$program" --gtest_filter="${FILTER:-*}" > "$out/$program.$shard.log" 2>&1 ||
+        echo "$program shard $shard: exit status $?" &
     done
   done
   wait
   for program in gpu_test gpu_ops_test gpu_model_test; do
-    echo "$program: $(cat "$out/$program".?.log | grep -c '^\[       OK') passed," \
-      "$(cat "$out/$program".?.log | grep -cE '^\[  FAILED  \].*\([0-9]+ ms\)') failed"
-    cat "$out/$program".?.log | grep -E '^\[  FAILED  \].*ms\)' | cut -c1-110 | sort -u | head -20
+    echo "$program: $(cat "$out/$program".*.log | grep -c '^\[       OK') passed," \
+      "$(cat "$out/$program".*.log | grep -cE '^\[  FAILED  \].*\([0-9]+ ms\)') failed," \
+      "$(cat "$out/$program".*.log | grep -cE '^\[  SKIPPED \].*\([0-9]+ ms\)') skipped"
+    cat "$out/$program".*.log | grep -E '^\[  FAILED  \].*ms\)' | cut -c1-110 | sort -u | head -20
   done
 }
 
