@@ -243,8 +243,10 @@ class GradKernel : public Kernel {
 bool hopper_supports(const AttentionProblem& p, Architecture a) {
   if (dropout_threshold(p.dropout) > kLargestNumber) return false;
   bool hopper = a.major == 9 && a.minor == 0, low = p.dtype == DType::kBF16 || p.dtype == DType::kF16;
-  int64_t chunk = p.ranks > 1 ? p.time / 2 : p.time;  // of which no tile may cross the end
-  return hopper && low && p.head_dim == kHeadDim && chunk % kTile == 0 && (p.causal || !p.documents);
+  // No tile may cross the end of a rank's chunk: of queries that are far apart, the early ones would keep a tile of
+  // keys while they wait for more of those that only the late ones see than shared memory has.
+  bool whole_tiles = p.ranks > 1 ? p.time / 2 % kQueries == 0 : p.time % kTile == 0;
+  return hopper && low && p.head_dim == kHeadDim && whole_tiles && (p.causal || !p.documents);
 }
 
 bool hopper_fills(const AttentionProblem& p, int multiprocessors) {

@@ -27,7 +27,7 @@ std::string hopper_attention_grad_source(const AttentionProblem& problem);
 std::string hopper_attention_column_sums_source();
 
 /// inputs: qkv[, rng][, documents], outputs: out (B, T, C), lse (B, H, T); of several ranks as attention_problem.h
-/// says, and chunks that are multiples of 128. hopper_supports() must hold, here and below.
+/// says, and chunks that are multiples of 256. hopper_supports() must hold, here and below.
 KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem);
 /// inputs: qkv, out, lse, dout[, rng][, documents], outputs: dqkv (B, T, 3C)[, its sums over B and T (3C)]. Where it
 /// gives these, those of dK are 0, and those of dV are without dropout the sums of dout

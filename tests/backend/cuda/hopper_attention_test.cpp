@@ -30,21 +30,21 @@ TEST(GpuAttention, HopperKernelsEqualReference) {
       }
 }
 
-// Rows of one rank of several: chunks of a tile and more, tiles of queries across chunks, keys that no query sees;
-// heads that all blocks share, and with 132 of them or more also of their own.
+// Rows of one rank of several: chunks of one tile of queries and of two, keys that no query sees; heads that all blocks
+// share, and with 132 of them or more also of their own.
 TEST(GpuAttention, HopperKernelsOfARankEqualReference) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
   for (DType dtype : {DType::kBF16, DType::kF16})
     for (auto [documents, dropout] : {std::pair{false, 0.0}, {true, 0.0}, {false, 0.2}, {true, 0.5}})
-      for (auto [B, T, H, ranks, rank] : {std::array<int64_t, 5>{1, 256, 1, 2, 0},
-                                          {1, 256, 1, 2, 1},
+      for (auto [B, T, H, ranks, rank] : {std::array<int64_t, 5>{1, 512, 1, 2, 0},
+                                          {1, 512, 1, 2, 1},
                                           {2, 512, 3, 2, 0},
                                           {2, 512, 5, 2, 1},
-                                          {1, 768, 2, 3, 1},
-                                          {2, 256, 3, 4, 3},
-                                          {2, 256, 3, 4, 0},
-                                          {2, 256, 70, 2, 1}}) {
-        if (H == 70 && (documents != (dropout > 0) || dtype != DType::kBF16)) continue;  // references are slow
+                                          {1, 1024, 2, 3, 1},
+                                          {1, 512, 3, 4, 3},
+                                          {1, 512, 3, 4, 0},
+                                          {1, 512, 133, 2, 1}}) {
+        if (H == 133 && (!documents || dropout == 0 || dtype != DType::kBF16)) continue;  // references are slow
         AttentionProblem p = of_ranks(ranks, problem(B, T, H, 64, dtype, true, dropout, documents));
         if (H == 5) p.place = {2, 10, 0, 2, 5, 0};
         ASSERT_TRUE(hopper_supports(p, {9, 0}));
@@ -130,7 +130,7 @@ TEST(GpuSanitized, HopperAttention) {
     AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, dropout, documents);
     check_hopper_sums(p);
     Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
-    AttentionProblem of_rank = of_ranks(2, problem(2, 256, 2, 64, DType::kBF16, true, dropout, documents));
+    AttentionProblem of_rank = of_ranks(2, problem(1, 512, 2, 64, DType::kBF16, true, dropout, documents));
     Example(of_rank).check(make_hopper_attention(gpu_context(), of_rank),
                            make_hopper_attention_grad(gpu_context(), of_rank));
   }
@@ -147,8 +147,8 @@ TEST(HopperAttention, SaysWhatItSupports) {
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.97), {9, 0})) << "0x7c00 is no number";
   EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, false, 0, true), {9, 0}));
-  EXPECT_TRUE(hopper_supports(of_ranks(2, problem(2, 256, 4, 64, DType::kBF16)), {9, 0}));
-  EXPECT_FALSE(hopper_supports(of_ranks(2, problem(2, 384, 4, 64, DType::kBF16)), {9, 0})) << "chunks of 192";
+  EXPECT_TRUE(hopper_supports(of_ranks(2, problem(2, 512, 4, 64, DType::kBF16)), {9, 0}));
+  EXPECT_FALSE(hopper_supports(of_ranks(2, problem(2, 256, 4, 64, DType::kBF16)), {9, 0})) << "chunks of 128";
   EXPECT_FALSE(hopper_fills(p, 132));
   EXPECT_TRUE(hopper_fills(problem(6, 256, 11, 64, DType::kBF16), 132));
 }

@@ -2,9 +2,10 @@
 // al., "FlashAttention-3", 2024, for the division of labour).
 //
 // A block works on one tile of 256 queries after the other, of a head that it shares with others or has for itself (Work),
-// going through tiles of 64 keys. One thread of the first warp group copies tiles ahead. The four others hold 64 queries each: the scores of
-// the next tile and the output of this one are multiplied while the softmax is computed, across the borders of queries and
-// heads. A warp group leaves out the tiles of keys that its queries do not see.
+// going through tiles of 64 keys. One thread of the first warp group copies tiles ahead. The four others hold 64 queries
+// each: the scores of the next tile and the output of this one are multiplied while the softmax is computed, across the
+// borders of queries and heads. A warp group leaves out the tiles of keys that its queries do not see: fewer than there are
+// stages, less two for what it holds, as a tile's queries follow each other (also where kRanks are several).
 #include "backend/cuda/kernels/attention_hopper.cuh"
 
 namespace tokamak {
