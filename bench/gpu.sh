@@ -1,7 +1,7 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
-#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps profile xl start generate peers shapes ranks meshes bits
-#                                  (default: all but the last five: two need PyTorch for python3, three several GPUs)
+#   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps profile xl start generate (these by default),
+#                                  peers shapes (PyTorch for python3), ranks meshes bits large sanitize_ranks (several GPUs)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
 set -u
 out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
@@ -191,6 +191,43 @@ bits() {
   unset TOKAMAK_CACHE NCCL_NVLS_ENABLE
 }
 
+# Models that need several GPUs, or a sequence that does, each on one mesh: measured beside what was predicted. LARGE: which.
+large() {
+  export NCCL_NVLS_ENABLE=0
+  gpus=$(nvidia-smi -L | wc -l)
+  for case in ${LARGE:-zero3 long context pipe 6.7b}; do
+    case $case in
+      zero3) options="--model.preset=gpt2-1558m --train.batch=$((32 * gpus)) --mesh.data=$gpus --mesh.zero=3" ;;
+      long) options="$model --model.context=131072 --train.batch=$gpus --mesh.context=$gpus" ;;
+      context) options="--model.preset=gpt2-1558m --train.batch=$((16 * gpus)) --mesh.context=$gpus" ;;
+      pipe) options="--model.preset=gpt2-1558m --train.batch=$((32 * gpus)) --mesh.pipe=$gpus" ;;
+      6.7b) options="--model.preset=gpt3-6.7b --train.batch=$((16 * gpus)) --mesh.data=$gpus --mesh.zero=3" ;;
+      *) echo "no case '$case'" && continue ;;
+    esac
+    # shellcheck disable=SC2086
+    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" ladder --device=cuda $options --mesh.slots=1 --own --steps="${STEPS:-8}" \
+      --out="$out/large-$case" 2>&1 || echo "$case: exit status $?"
+  done
+  unset NCCL_NVLS_ENABLE
+}
+
+# Two steps of a tiny model on each mesh, all ranks under memcheck.
+sanitize_ranks() {
+  export NCCL_NVLS_ENABLE=0
+  gpus=$(nvidia-smi -L | wc -l)
+  for mesh in --mesh.data="$gpus" "--mesh.data=$gpus --mesh.zero=3" --mesh.tensor="$gpus" --mesh.context="$gpus" \
+    "--mesh.pipe=$gpus --train.total_batch=$((4096 * gpus))"; do
+    # shellcheck disable=SC2086
+    timeout -k 5 "${LIMIT:-120}" compute-sanitizer --tool memcheck --target-processes all \
+      --kernel-name-exclude kernel_substring=cudnn --error-exitcode 9 "$bin/tokamak" ladder --device=cuda --model.layers=2 \
+      --model.heads=4 --model.width=256 --model.context=1024 --model.vocab=512 --compile.precision=bf16 \
+      --train.batch=$((2 * gpus)) $mesh --own --steps=1 --warmup=1 > "$out/memcheck-ranks.log" 2>&1
+    echo "memcheck of $mesh: exit status $?, $(grep -c 'ERROR SUMMARY: 0 errors' "$out/memcheck-ranks.log") ranks without errors"
+    grep -E 'ERROR SUMMARY: [1-9]|error:' "$out/memcheck-ranks.log" | sort | uniq -c | head -3
+  done
+  unset NCCL_NVLS_ENABLE
+}
+
 # PyTorch and Tokamak, in turn, at shapes off the beaten path.
 shapes() { python3 bench/torch_shapes.py --tokamak "$bin/tokamak" 2>&1 | tee "$out/torch-shapes.txt"; }
 
@@ -199,7 +236,8 @@ for part in $parts; do
   echo "== $part"
   case $part in
     test) run_tests ;;
-    sanitize | ladder | steps | profile | xl | start | generate | peers | shapes | ranks | meshes | bits) $part ;;
+    sanitize | ladder | steps | profile | xl | start | generate | peers | shapes) $part ;;
+    ranks | meshes | bits | large | sanitize_ranks) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

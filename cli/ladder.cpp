@@ -36,7 +36,7 @@ struct LadderArguments {
   int64_t steps = LadderOptions().steps;
   int64_t warmup = 0;
   int64_t load = -1;
-  bool top = false;
+  bool top = false, own = false;
   std::string json;
   std::string out;
   GivenOptions given;
@@ -50,6 +50,7 @@ void visit(FieldList& v, LadderArguments& c) {
   v("load", c.load, "seconds under load before the top is timed once more; 0: not, -1: 10 on one GPU, else 0",
     at_least(-1));
   v("top", c.top, "of one rank measure only the run as it is configured, not the rungs below it");
+  v("own", c.own, "on several ranks measure only the mesh that is asked for, after one rank as with --top");
   v("json", c.json, "file for the results; empty: none");
   v("out", c.out, "folder for ladder.json and ladder.html, which has a chart; empty: none");
 }
@@ -95,7 +96,7 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
                  const std::function<void()>& not_yet) {
   const Machine& machine = rank.machine;
   RunConfig& config = report.config;
-  std::span<const Rung> rungs = rungs_for(arguments.top, machine.is_gpu);
+  std::span<const Rung> rungs = rungs_for(arguments.top || arguments.own, machine.is_gpu);
   config.train.batch = batch_for(arguments, config, machine, rungs[0]);
   fmt::print("{}\nmodel: {} parameters, {} x {} tokens a step{}\n\n", describe(machine),
              format_count(double(count_parameters(config.model))), config.train.batch, config.model.context,
@@ -115,7 +116,8 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
 void climb_on_mesh(const LadderArguments& arguments, const RankWork& rank, LadderReport& report) {
   const RungResult* found = best_rung(report.rungs);
   RungResult best = found ? *found : RungResult();  // of the rank that leads
-  std::vector<MeshRung> rungs = mesh_rungs(rank.config.mesh);
+  const MeshConfig& asked = rank.config.mesh;
+  std::vector<MeshRung> rungs = arguments.own ? std::vector{mesh_rung(asked)} : mesh_rungs(asked);
   if (leads(rank.ranks))
     print_line(fmt::format("\n{} ranks\n{}", rank.ranks->mesh().num_ranks(), format_mesh_header()));
   MeshLadderOptions options{.ladder = options_for(arguments, rank), .ranks_of_process = rank.in_process};

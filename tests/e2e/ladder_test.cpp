@@ -68,6 +68,19 @@ TEST(LadderProgram, OnRanksItAddsTheWaysToDivideARun) {
   }
 }
 
+TEST(LadderProgram, OwnIsOneRankAndTheMeshThatIsAskedFor) {
+  TemporaryFolder folder;
+  ProgramResult result = run_program(
+      folder.path(), test::tiny_arguments("ladder", {"--model.vocab=301", "--steps=1", "--device=cpu", "--threads=1",
+                                                     "--mesh.data=2", "--mesh.zero=3", "--own", "--out=report"}));
+  ASSERT_EQ(result.status, 0) << result.err;
+  auto json = nlohmann::json::parse(read_file(folder / "report/ladder.json"));
+  ASSERT_EQ(json["rungs"].size(), 1u);
+  EXPECT_EQ(json["rungs"][0]["name"], "as configured");
+  ASSERT_EQ(json["meshes"].size(), 1u);
+  EXPECT_EQ(json["meshes"][0]["name"], "data 2, ZeRO 3");
+}
+
 // As many sequences for each rank as there are by default, though they are more than a run has by default.
 TEST(LadderProgram, ManyRanksNeedNoBatch) {
   TemporaryFolder folder;
