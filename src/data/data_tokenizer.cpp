@@ -59,7 +59,13 @@ std::optional<int64_t> find_data_vocab(const DataConfig& data) {
 
 RunConfig with_data_vocab(RunConfig config) {
   if (config.model.vocab != 0) return config;
-  std::optional<int64_t> found = find_data_vocab(config.data);
+  std::optional<int64_t> found;
+  try {
+    found = find_data_vocab(config.data);
+  } catch (const UserError& error) {
+    user_error("[model.vocab] expected the size of the vocabulary, got 0, the data's; give --model.vocab, or data: {}",
+               error.what());
+  }
   if (!found)
     user_error(
         "[model.vocab] expected the size of the vocabulary, got 0, and {} does not tell it; give --model.vocab, or the "

@@ -169,6 +169,7 @@ TEST_F(CorpusTest, TheVocabularyOfTheData) {
   };
   EXPECT_EQ(vocab({data.path().string()}), 100);
   expect_user_error([&] { vocab({text}); }, {"[model.vocab]", "got 0", "--model.vocab", "--data.tokenizer"});
+  expect_user_error([&] { vocab({"nowhere"}); }, {"[model.vocab]", "nowhere, which does not exist", "--model.vocab"});
   config_.data.tokenizer = folder_.path().string();
   EXPECT_EQ(vocab({text}), tokenizer_->vocab_size());
   EXPECT_EQ(vocab({text, data.path().string()}), 100);
