@@ -6,7 +6,9 @@
 #include "data/document_starts.h"
 #include "passes/step_mesh.h"
 #include "train/memory_advice.h"
+#include "train/rank_decisions.h"
 #include "train/step_compiler.h"
+#include "train/tune.h"
 
 #include <algorithm>
 #include <cmath>
@@ -108,6 +110,7 @@ Session::Session(const RunConfig& config, const Platform& platform, Backend& bac
       micro_batches_(compiled().micro_batches()), parameters_(model_parameters(config.model)),
       store_(std::make_unique<TensorStore>(backend, ranks)) {
   require_ended_streams(compiled());
+  if (leads(ranks)) choose_for_other_stages(run_.stages, stage_, backend);  // while there is memory to time them on
   if (run_.stages.size() > 1) store_->make(kept_tensors(run_));
   RunnerOptions options{.ranks = ranks, .record = this->config().compile.cuda_graph};
   runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
@@ -181,12 +184,20 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
   return pending;
 }
 
+// As with the step's programs, the rank that leads chooses kernels, and the others wait for that.
+void Session::make_eval() {
+  std::vector<CompiledStep> steps = compile_loss(config(), platform_, run_.first_block);
+  if (leads(ranks_))
+    choose_for_other_stages(steps, stage_, backend_);
+  else
+    await_choices(ranks_, platform_.tuning, backend_);
+  RunnerOptions options{.ranks = ranks_, .lender = runner_.get()};
+  eval_ = std::make_unique<LossProgram>(steps[size_t(stage_)], backend_, *store_, options);
+  if (ranks_ && leads(ranks_)) give_choices(ranks_, platform_.tuning, backend_);
+}
+
 std::vector<double> Session::evaluate(const Batch& batch) {
-  if (!eval_) {
-    std::vector<CompiledStep> steps = compile_loss(config(), platform_, run_.first_block);
-    RunnerOptions options{.ranks = ranks_, .lender = runner_.get()};
-    eval_ = std::make_unique<LossProgram>(steps[size_t(stage_)], backend_, *store_, options);
-  }
+  if (!eval_) make_eval();
   return eval_->run(batch);
 }
 

@@ -98,6 +98,8 @@ class Session {
   int64_t workspace_bytes() const;
 
  private:
+  void make_eval();
+
   Platform platform_;
   Backend& backend_;
   const MeshRanks* ranks_;

@@ -219,6 +219,22 @@ Platform tune(const RunConfig& config, Platform platform, Backend& backend, Meas
   return Tuner(config, std::move(platform), backend, measure).run(record);
 }
 
+void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage, Backend& backend) {
+  if (!backend.tuning() || stages.size() == 1) return;
+  std::set<std::string> known;
+  auto visit = [&](const CompiledStep& step, bool chooses) {
+    for (const CompiledGraph& program : step.programs)
+      for (const auto& [key, n] : library_kernels(program.plan)) {
+        if (!known.insert(key).second || !chooses) continue;
+        Graph single = single_node(program.plan.graph, program.plan.graph.nodes()[size_t(n)]);
+        backend.compile(single, single.nodes()[0]);
+      }
+  };
+  visit(stages[size_t(stage)], false);
+  for (const CompiledStep& other : stages) visit(other, true);
+  backend.end_compiling();
+}
+
 std::string run_choices(const Tuning& tuning, Backend& backend, bool seconds) {
   if (!backend.tuning() || tuning.tuned_for.empty()) return {};
   TuningRecord record{{}, {{tuning.tuned_for, tuning.plain_matmuls}}};

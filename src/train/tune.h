@@ -6,10 +6,12 @@
 #include "backend/backend.h"
 #include "graph/platform.h"
 
+#include <span>
 #include <string_view>
 
 namespace tokamak {
 
+struct CompiledStep;
 struct RunConfig;
 
 enum class Measure : uint8_t {
@@ -24,6 +26,10 @@ enum class Measure : uint8_t {
 /// anything is compiled or measured, when the run needs more memory than the backend has.
 Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure = Measure::kAll,
               std::string_view kept = {});
+
+/// Lets the backend choose kernels for what other stages of a pipeline have and `stage` has not, so that run_choices
+/// holds those as well. Nothing without a KernelTuning.
+void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage, Backend& backend);
 
 /// Everything that was chosen by measurement, for a step and for the kernels that the backend has compiled, as text for
 /// `tune` and adopt_choices: with it a later start gives the same bits, though the caches be cleared. Empty when
