@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "base/error.h"
 #include "data/prepare_names.h"
@@ -26,20 +28,26 @@ void move_file(const fs::path& from, const fs::path& to) {
   if (error) file_error("write", to, error.value());
 }
 
+/// The index in a folder; a damaged one is none: what it names could not be removed safely.
+std::optional<ShardIndex> find_index(const fs::path& folder) {
+  if (!fs::exists(folder / kIndexFile)) return std::nullopt;
+  try {
+    return read_shard_index(folder);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
 /// The names of a data set's shards and of its tokenizer's files; none if its index cannot be read.
 std::set<std::string> data_names(const fs::path& folder) {
   std::set<std::string> names;
-  if (!fs::exists(folder / kIndexFile)) return names;
-  try {
-    ShardIndex index = read_shard_index(folder);
-    for (const SplitIndex* split : {&index.train, &index.val})
-      for (const ShardInfo& shard : split->shards)
-        if (is_shard_name(shard.file)) names.insert(shard.file);
-    for (const std::string& name : tokenizer_file_names())
-      if (!index.sealed || std::ranges::count(index.tokenizer, name, &FileChecksum::file) > 0) names.insert(name);
-  } catch (const UserError&) {
-    // A damaged index names nothing that could be removed safely.
-  }
+  std::optional<ShardIndex> index = find_index(folder);
+  if (!index) return names;
+  for (const SplitIndex* split : {&index->train, &index->val})
+    for (const ShardInfo& shard : split->shards)
+      if (is_shard_name(shard.file)) names.insert(shard.file);
+  for (const std::string& name : tokenizer_file_names())
+    if (!index->sealed || std::ranges::count(index->tokenizer, name, &FileChecksum::file) > 0) names.insert(name);
   return names;
 }
 
@@ -48,15 +56,27 @@ bool is_own_index(const fs::path& index) {
   return fs::is_regular_file(index) && read_file(index).find(kIndexFormat) != std::string::npos;
 }
 
+/// Whether a file is in its place as the finished index says, which still waits for its own.
+bool is_moved(const fs::path& file, const std::optional<ShardIndex>& index) {
+  if (!index) return false;
+  std::vector<FileChecksum> files = index->tokenizer;
+  for (const SplitIndex* split : {&index->train, &index->val})
+    for (const ShardInfo& shard : split->shards) files.push_back({shard.file, shard.checksum});
+  return std::ranges::any_of(
+      files, [&](const FileChecksum& f) { return f.file == file.filename() && has_checksum(file, f.checksum); });
+}
+
 /// A UserError if the output folder has files that finished ones would replace, and no data set of ours.
 void refuse_foreign_files(const fs::path& out, const fs::path& unfinished_folder) {
   if (is_own_index(out / kIndexFile) || is_own_index(unfinished_folder / unfinished::kReplaced / kIndexFile)) return;
   // Half of a first data set may be there already.
   if (auto journal = read_journal(unfinished_folder); journal && !journal->moves.empty()) return;
   if (!fs::is_directory(out)) return;
+  std::optional<ShardIndex> waiting = find_index(unfinished_folder);  // where the journal is damaged
   std::set<fs::path> foreign;
   for (const auto& entry : fs::directory_iterator(out))
-    if (is_data_name(entry.path().filename().string())) foreign.insert(entry.path());
+    if (is_data_name(entry.path().filename().string()) && !is_moved(entry.path(), waiting))
+      foreign.insert(entry.path());
   if (!foreign.empty())
     user_error(
         "[prepare] expected in {} no files but those of an earlier `prepare`, which this run would replace, got {}; "

@@ -198,12 +198,12 @@ TEST_F(PrepareResumeTest, BeginsAnewWhereItsFilesAreDamaged) {
   Content straight = expected();
   std::vector<std::string> names;
   fs::path work = folder_ / "data" / kUnfinishedFolder;
-  for (int moment : {100, -1}) {  // while it encodes, and while its files get their names
+  for (int moment : {100, -1, -5}) {  // while it encodes, before its files get their names, and when some have them
     auto interrupt = [&] {
       fs::remove_all(folder_ / "data");
       if (moment > 0) return void(run_and_kill(options("data"), moment));
-      auto stop = [](const PrepareProgress& progress) {
-        if (progress.phase == "moving the files to their places") throw Killed();
+      auto stop = [left = -moment](const PrepareProgress& progress) mutable {
+        if (progress.phase == "moving the files to their places" && --left == 0) throw Killed();
       };
       EXPECT_THROW(prepare(options("data"), {.progress = stop}), Killed);
     };
