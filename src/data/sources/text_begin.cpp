@@ -1,6 +1,7 @@
 #include "data/sources/text_begin.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 
@@ -10,25 +11,41 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// A kind of file that its first bytes tell.
+/// A kind of file that is no text.
+struct Kind {
+  std::string_view name, advice;
+};
+
+/// One that its first bytes tell.
 struct Magic {
-  std::string_view begin, name, advice;
+  std::string_view begin;
+  Kind kind;
 };
 
 constexpr Magic kMagics[] = {
-    {"PK\x03\x04"sv, "a zip archive", "unpack it, and name the folder"},
+    {"PK\x03\x04"sv, {"a zip archive", "unpack it, and name the folder"}},
     {"\xfd"
      "7zXZ\0"sv,
-     "xz-compressed data", "unpack it (unxz), or compress it with zstd instead"},
-    {"7z\xbc\xaf\x27\x1c"sv, "a 7z archive", "unpack it, and name the folder"},
-    {"PAR1\x15"sv, "Parquet", "write its column of text as JSONL, an object a line"},
-    {"%PDF-"sv, "a PDF document", "take the text out of it (pdftotext)"},
-    {"\xff\xfe"sv, "UTF-16", "convert it to UTF-8 (iconv -f utf-16 -t utf-8)"},
-    {"\xfe\xff"sv, "UTF-16", "convert it to UTF-8 (iconv -f utf-16 -t utf-8)"},
+     {"xz-compressed data", "unpack it (unxz), or compress it with zstd instead"}},
+    {"7z\xbc\xaf\x27\x1c"sv, {"a 7z archive", "unpack it, and name the folder"}},
+    {"PAR1\x15"sv, {"Parquet", "write its column of text as JSONL, an object a line"}},
+    {"%PDF-"sv, {"a PDF document", "take the text out of it (pdftotext)"}},
+    {"\xff\xfe"sv, {"UTF-16", "convert it to UTF-8 (iconv -f utf-16 -t utf-8)"}},
+    {"\xfe\xff"sv, {"UTF-16", "convert it to UTF-8 (iconv -f utf-16 -t utf-8)"}},
 };
 
 /// "BZh", a digit, and the magic number of a block.
 bool is_bzip2(std::string_view begin) { return begin.starts_with("BZh") && begin.substr(4, 6) == "1AY&SY"; }
+
+/// What the beginning of a file is that is refused as text.
+std::optional<Kind> kind_other_than_text(std::string_view begin) {
+  for (const Magic& magic : kMagics)
+    if (begin.starts_with(magic.begin)) return magic.kind;
+  if (is_bzip2(begin)) return Kind{"bzip2-compressed data", "unpack it (bunzip2), or compress it with zstd instead"};
+  if (begin.find('\0') != begin.npos)
+    return Kind{"bytes of zero", "convert it (UTF-16 is to become UTF-8), or name its format"};
+  return std::nullopt;
+}
 
 /// Whether text is UTF-8 up to a character that may be cut off at its end.
 bool is_utf8(std::string_view text) {
@@ -61,21 +78,12 @@ bool is_json_array(std::string_view begin) {
 }  // namespace
 
 void refuse_other_than_text(std::string_view begin, std::string_view name) {
-  for (const Magic& magic : kMagics)
-    if (begin.starts_with(magic.begin))
-      user_error("[data] {}: expected text, got {}; {}", name, magic.name, magic.advice);
-  if (is_bzip2(begin))
-    user_error(
-        "[data] {}: expected text, got bzip2-compressed data; unpack it (bunzip2), or compress it with zstd "
-        "instead",
-        name);
-  if (begin.find('\0') != begin.npos)
-    user_error(
-        "[data] {}: expected text, got bytes of zero; convert it (UTF-16 is to become UTF-8), or name its format",
-        name);
+  if (auto kind = kind_other_than_text(begin))
+    user_error("[data] {}: expected text, got {}; {}", name, kind->name, kind->advice);
 }
 
 std::string text_warning(std::string_view begin, std::string_view name) {
+  if (kind_other_than_text(begin)) return "";
   if (is_named(name, ".csv") || is_named(name, ".tsv"))
     return fmt::format(
         "{} is a table, and is taken as text with all its columns; write the column of text as JSONL to "

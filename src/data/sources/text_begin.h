@@ -18,7 +18,8 @@ inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 /// or has bytes of zero.
 void refuse_other_than_text(std::string_view begin, std::string_view name);
 
-/// What a user should know of a file that is taken as text all the same: a table (CSV), JSON, no UTF-8. Empty: nothing.
+/// What a user should know of a file that is taken as text all the same: a table (CSV), JSON, no UTF-8. Empty: nothing,
+/// also where it is refused.
 std::string text_warning(std::string_view begin, std::string_view name);
 
 }  // namespace tokamak

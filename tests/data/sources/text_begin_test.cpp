@@ -39,6 +39,7 @@ TEST(TextBegin, SaysWhatIsOdd) {
   EXPECT_NE(warning("na\xefve", "x.txt").find("not UTF-8"), std::string::npos);
   EXPECT_EQ(warning("na\xc3\xafve, [1] \xe6\x97", "x.txt"), "");  // the last character is cut off
   EXPECT_EQ(warning("[1] A note", "x.txt"), "");
+  EXPECT_EQ(warning("PK\x03\x04\xff", "x.csv"), "");  // refused with a better reason
 }
 
 }  // namespace
