@@ -115,7 +115,7 @@ std::optional<FoundCheckpoint> open_named(const fs::path& path) {
   for (int i = 1;; ++i) {
     std::error_code error;
     fs::path folder = fs::canonical(path, error);
-    if (error || (!fs::exists(folder / "state.json", error) && !fs::is_symlink(path))) return std::nullopt;
+    if (error || (!fs::exists(folder / kStateFile, error) && !fs::is_symlink(path))) return std::nullopt;
     try {
       FoundCheckpoint opened = open_files(folder, read_record(folder), Part::kModel);
       opened.path = fs::is_symlink(path) ? path.parent_path() / folder.filename() : path;
@@ -132,6 +132,16 @@ void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const 
   record.files = {save_parameters(folder.staged_path(), store), save_optimizer(folder.staged_path(), store)};
   write_record(folder.staged_path(), record);
   folder.commit();
+}
+
+// Where links were followed as a run was copied, there is a folder in the place of `latest`.
+void remove_copied_latest(const fs::path& checkpoint) {
+  fs::path latest = checkpoint.parent_path() / "latest", state = latest / kStateFile;
+  if (!fs::is_directory(fs::symlink_status(latest))) return;
+  if (!fs::exists(state) || read_file(state) != read_file(checkpoint / kStateFile))
+    user_error("[checkpoint] expected a link at {}, got a folder that is no copy of {}; move it away", latest.string(),
+               checkpoint.filename().string());
+  fs::remove_all(latest);
 }
 
 }  // namespace
@@ -162,6 +172,7 @@ void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint
   fs::path checkpoints = checkpoints_folder(out);
   remove_leftovers(checkpoints);
   if (!found) return;
+  remove_copied_latest(found->path);
   point_latest(found->path);
   if (read_checkpoints(checkpoints).readable.front().path == found->path) keep_last(checkpoints, keep);
 }

@@ -16,7 +16,6 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr const char* kStateFile = "state.json";
 constexpr const char* kFormat = "tokamak-checkpoint";
 constexpr int kVersion = 1;
 

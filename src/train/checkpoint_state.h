@@ -17,6 +17,8 @@ struct CheckpointRecord {
   std::vector<FileRecord> files;
 };
 
+inline constexpr const char* kStateFile = "state.json";
+
 /// Writes state.json into the folder; its last field is the checksum of the rest.
 void write_record(const std::filesystem::path& folder, const CheckpointRecord& record);
 

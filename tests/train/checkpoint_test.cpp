@@ -311,6 +311,24 @@ TEST(Checkpoint, RepairPointsLatestToTheNewestAndRemovesWhatIsTooMuch) {
   EXPECT_TRUE(fs::exists(paths[1])) << "is not pushed out by a damaged one";
 }
 
+// As `scp -r` and `cp -rL` copy a run.
+TEST(Checkpoint, RepairMakesALinkOfALatestThatWasCopied) {
+  TemporaryFolder out;
+  HostStore store;
+  fs::path path = save_checkpoint(out.path(), {.step = 1, .config_json = "{}"}, store.store, 1);
+  fs::path latest = out / "checkpoints/latest";
+  fs::remove(latest);
+  fs::copy(path, latest, fs::copy_options::recursive);
+  repair_checkpoints(out.path(), find_checkpoint(out.path(), nullptr), 1);
+  EXPECT_EQ(fs::read_symlink(latest), "step_00000001");
+  fs::remove(latest);
+  make_folder(latest);
+  write_file_atomic(latest / "mine", "x");
+  expect_user_error([&] { repair_checkpoints(out.path(), find_checkpoint(out.path(), nullptr), 1); },
+                    {latest.string(), "no copy of step_00000001"});
+  EXPECT_EQ(read_file(latest / "mine"), "x");
+}
+
 TEST(Checkpoint, WhatIsFoundCanBeLoadedAfterItWasRemoved) {
   TemporaryFolder out;
   HostStore store, other;
