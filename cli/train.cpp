@@ -96,15 +96,15 @@ void print_end(Console& console, const TrainSummary& summary, const RunConfig& r
   }
   if (summary.data_wait > kShownDataWait)
     console.line(
-        fmt::format("{:.1f}% of the time went into waiting for data; more --data.workers, or data prepared with "
-                    "`tokamak prepare`, may help",
+        fmt::format("{:.1f}% of the time went into waiting for data;\n"
+                    "more --data.workers, or data prepared with `tokamak prepare`, may help",
                     std::min(100 * summary.data_wait, 100.0)));
   if (!summary.val_loss) return;
   std::string bits = summary.bits_per_byte ? fmt::format(", {:.4f} bits per byte", *summary.bits_per_byte) : "";
   std::string part = summary.val_windows == summary.all_val_windows
                          ? ""
-                         : fmt::format(" (the first {} of {} windows; `tokamak eval` takes all)", summary.val_windows,
-                                       summary.all_val_windows);
+                         : fmt::format("\n(of the first {} of {} windows; `tokamak eval` takes all)",
+                                       summary.val_windows, summary.all_val_windows);
   console.line(fmt::format("validation loss {:.4f}{}{}", *summary.val_loss, bits, part));
 }
 

@@ -102,7 +102,9 @@ std::string format_progress_bar(int64_t step, int64_t total_steps, double eta_se
 }
 
 std::string format_number(double value, int digits) {
-  return std::isnan(value) ? "nan" : fmt::format("{:.{}f}", value, digits);
+  constexpr double kLong = 1e7;
+  if (std::isnan(value)) return "nan";
+  return std::fabs(value) < kLong ? fmt::format("{:.{}f}", value, digits) : fmt::format("{:.{}e}", value, digits);
 }
 
 std::string format_duration(double seconds) {
@@ -129,7 +131,7 @@ std::string skipped_warning(const StepMetrics& m) {
   return fmt::format(
       "warning: the gradients of step {} are not finite (norm {}): the step changed nothing. If that goes on, lower "
       "--optimizer.lr or raise --optimizer.warmup_steps",
-      m.step, m.grad_norm);
+      m.step, format_number(m.grad_norm, 2));
 }
 
 }  // namespace tokamak

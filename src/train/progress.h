@@ -34,7 +34,8 @@ std::string format_outline(const RunOutline& outline);
 /// before. Where that is too narrow the bar goes first, then text from the right.
 std::string format_progress_bar(int64_t step, int64_t total_steps, double eta_seconds, int width);
 
-/// With so many digits behind the point; `nan` without the sign that some machines give it.
+/// With so many digits behind the point, from 1e7 on with an exponent; `nan` without the sign that some machines give
+/// it.
 std::string format_number(double value, int digits);
 
 /// `45s`, `7m32s`, `1h04m`, `2d03h`.

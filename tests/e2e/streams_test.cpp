@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -111,6 +112,15 @@ TEST_F(StreamsTest, OnlyTerminalsThatCanMoveTheirCursorGetEscapeCodes) {
     EXPECT_EQ(piped.status, 0) << piped.err;
     EXPECT_EQ((piped.out + piped.err).find_first_of("\x1b\r"), std::string::npos) << piped.out << piped.err;
   }
+}
+
+TEST_F(StreamsTest, LinesOfTrainingFitATerminal) {
+  ProgramResult result = run(tiny_arguments("train", {"--train.eval_every=10", "--train.eval_batches=2"}));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("validation loss"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("(of the first 4 of "), std::string::npos) << result.out;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
 // As in `tokamak train | head`: the reader leaves after its first bytes.

@@ -46,6 +46,17 @@ TEST(StepLine, WhatIsNoNumberHasNoSign) {
   StepMetrics metrics = kMetrics;
   metrics.grad_norm = -std::numeric_limits<double>::quiet_NaN();
   EXPECT_NE(format_step_line(metrics, 1000, 1).find("| norm nan |"), std::string::npos);
+  metrics.applied = false;
+  EXPECT_NE(skipped_warning(metrics).find("(norm nan)"), std::string::npos);
+}
+
+TEST(StepLine, HugeNumbersAreShort) {
+  StepMetrics metrics = kMetrics;
+  metrics.loss = 5.1517e21;
+  metrics.grad_norm = std::numeric_limits<double>::infinity();
+  std::string line = format_step_line(metrics, 1000, 1);
+  EXPECT_NE(line.find("| loss 5.1517e+21 |"), std::string::npos) << line;
+  EXPECT_NE(line.find("| norm inf |"), std::string::npos) << line;
 }
 
 TEST(Outline, SaysWhatIsTrainedAndWhereItIsSaved) {
