@@ -1,16 +1,14 @@
 // `tokamak profile`: where the time of a run's steps goes.
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
-#include "base/file.h"
+#include <filesystem>
+
 #include "cli/commands.h"
-#include "cli/machine.h"
+#include "cli/profile_output.h"
 #include "cli/ranks.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
-#include "profile/page.h"
 #include "profile/profile_run.h"
-#include "profile/trace.h"
 
 namespace tokamak {
 namespace {
@@ -20,57 +18,49 @@ struct ProfileArguments {
   RunConfig run;
   int64_t steps = ProfileOptions().steps;
   int64_t warmup = 0;
-  int64_t kernels = 30;
-  std::string json;
-  std::string trace;
-  std::string page;
+  ProfileOutput output;
   GivenOptions given;
 };
 
 void visit(FieldList& v, ProfileArguments& c) {
-  v.config_file("run", c.config, "run file (TOML, or a run's config.json), or the folder of a run");
+  v.config_file("run", c.config,
+                "run file (TOML, or a run's config.json); or the folder of a run, whose next steps it takes");
   v.config(c.run);
   v("steps", c.steps, "steps that are profiled", between(1, 10000));
   v("warmup", c.warmup, "steps before them; 0: 2 on the CPU, 5 on a GPU", at_least(0));
-  v("kernels", c.kernels, "lines of the table of kernels", at_least(1));
-  v("trace", c.trace, "file for a trace that ui.perfetto.dev opens, .json.gz or .json; empty: none");
-  v("page", c.page, "HTML file with charts: time, roofline, memory, timeline, predictions; empty: none");
-  v("json", c.json, "file for all numbers; empty: none");
+  visit(v, c.output);
 }
 
 ProfileRunOptions options_for(const ProfileArguments& arguments, bool is_gpu) {
   int64_t warmup = arguments.warmup > 0 ? arguments.warmup : is_gpu ? 5 : 2;
   return {.steps = {.steps = arguments.steps, .warmup = warmup},
           .is_gpu = is_gpu,
-          .traces = !arguments.trace.empty(),
+          .traces = !arguments.output.trace.empty(),
           .reads_data = arguments.given.has("data.path")};
 }
 
-void show(const ProfileArguments& arguments, const Machine& machine, ProfileReport& report) {
-  report.versions = machine.versions;
-  report.command = typed_line("profile", arguments.given.arguments);
-  report.date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
-  fmt::print("{}\n{}", describe(machine), format_profile(report, size_t(arguments.kernels)));
-  if (!arguments.json.empty()) write_file_atomic(arguments.json, profile_json(report));
-  if (!arguments.page.empty()) write_file_atomic(arguments.page, profile_page(report));
-  if (!arguments.trace.empty()) write_trace(arguments.trace, format_trace(report.trace, report.command));
-}
-
-// A mistake shows now.
-void check_files(const ProfileArguments& arguments) {
-  if (!arguments.trace.empty()) check_trace_file(arguments.trace);
-  for (const std::string& file : {arguments.json, arguments.page, arguments.trace})
-    if (!file.empty()) AtomicFile{file};
+// Of the run whose folder was named.
+std::optional<FoundCheckpoint> find_start(const ProfileArguments& arguments) {
+  if (!std::filesystem::is_directory(arguments.config)) return std::nullopt;
+  std::vector<std::string> warnings;
+  std::optional<FoundCheckpoint> found = find_checkpoint(arguments.run.train.out, &warnings);
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  return found;
 }
 
 int run_profile(const ProfileArguments& arguments) {
   RunConfig config = with_data_vocab(arguments.run);
-  check_files(arguments);
+  check_files(arguments.output);
+  std::optional<FoundCheckpoint> found = find_start(arguments);
   run_on_ranks(config, [&](const RankWork& rank) {
     const Machine& machine = rank.machine;
     ProfileReport report = profile_run(rank.config, machine.platform, *machine.backend, rank.ranks,
-                                       options_for(arguments, machine.is_gpu));
-    if (leads(rank.ranks)) show(arguments, machine, report);
+                                       options_for(arguments, machine.is_gpu), found ? &*found : nullptr);
+    if (!leads(rank.ranks)) return;
+    fmt::print("{}\n", describe(machine));
+    if (found) fmt::print("from step {} on: {}\n", found->state.step + 1, found->path.string());
+    fmt::print("{}",
+               write_profile(arguments.output, machine, typed_line("profile", arguments.given.arguments), report));
   });
   return 0;
 }
@@ -80,11 +70,10 @@ int run_profile(const ProfileArguments& arguments) {
 Command profile_command() {
   return make_command<ProfileArguments>(
       "profile", "where the time of a run's steps goes: every millisecond, and every kernel beside its roofline",
-      "Takes some steps as training would, on the data of data.path where that is given, else on random tokens, and "
-      "keeps nothing of "
-      "them:\n\n"
+      "Takes some steps as training would, and keeps nothing of them: of a run's folder those behind its newest "
+      "checkpoint; else the first ones, on the data of data.path where that is given, or on random tokens:\n\n"
       "  tokamak profile --model.preset=gpt2-124m --train.batch=1\n\n"
-      "docs/profile.md says what the tables mean.",
+      "`tokamak train --profile.at=STEP` profiles a run while it trains. docs/profile.md says what the tables mean.",
       run_profile);
 }
 

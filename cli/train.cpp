@@ -9,15 +9,18 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/error.h"
 #include "base/printable.h"
 #include "base/signals.h"
 #include "base/system.h"
 #include "cli/commands.h"
+#include "cli/profile_output.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
+#include "profile/run_profiler.h"
 #include "train/check_run.h"
 #include "train/progress.h"
 #include "train/trainer.h"
@@ -25,16 +28,33 @@
 namespace tokamak {
 namespace {
 
+constexpr int64_t kProfileWarmup = 2;  // steps, for when it begins with the first one
+
+struct TrainProfile {
+  int64_t at = 0;
+  int64_t steps = ProfileOptions().steps;
+  ProfileOutput output;
+};
+
+void visit(FieldList& v, TrainProfile& c) {
+  v("at", c.at, "step with which it begins; 0: no profile", at_least(0));
+  v("steps", c.steps, "steps that are profiled; as many with nobody observing come before and behind them",
+    between(1, 10000));
+  visit(v, c.output);
+}
+
 struct TrainArguments {
   std::string config;
   RunConfig run;
   GivenOptions given;
+  TrainProfile profile;
   bool verbose = false;
 };
 
 void visit(FieldList& v, TrainArguments& c) {
   v.config_file("run", c.config, "run file (TOML, or a run's config.json); or the folder of a run, which goes on");
   v.config(c.run);
+  v.section("profile", c.profile, "where the time of some of its steps goes, as `tokamak profile` tells it");
   v("verbose", c.verbose, "also tell where the time of the start goes");
 }
 
@@ -134,6 +154,60 @@ class Silence : public TrainObserver {
   void saved(int64_t, const std::filesystem::path&) override {}
 };
 
+// Before the work, as far as that tells it.
+void check_profile(const TrainArguments& arguments, const RunConfig& config) {
+  const TrainProfile& profile = arguments.profile;
+  const std::vector<std::string>& keys = arguments.given.keys;
+  auto given = std::find_if(keys.begin(), keys.end(), [](const auto& key) { return key.starts_with("profile."); });
+  if (profile.at == 0 && given != keys.end())
+    user_error("[--profile.at] expected the step that the profile begins with, got none beside --{}", *given);
+  if (profile.at == 0) return;
+  check_files(profile.output);
+  int64_t needed = kProfileWarmup + (is_gpu_device(config) ? 4 : 3) * profile.steps;
+  if (profile.at + needed - 1 > config.train.steps)
+    user_error(
+        "[--profile.at] expected a run of at least {} steps, for a profile of {} from step {} on and those that it is "
+        "compared with, got train.steps = {}; lower --profile.at or --profile.steps",
+        profile.at + needed - 1, profile.steps, profile.at, config.train.steps);
+}
+
+// The profile that a rank is asked for. What goes wrong with its files ends no training.
+class AttachedProfile {
+ public:
+  AttachedProfile(const TrainArguments& arguments, const RankWork& rank, Console& console)
+      : profile_(arguments.profile),
+        watcher_(profile_.at,
+                 {.steps = {.steps = profile_.steps, .warmup = kProfileWarmup},
+                  .is_gpu = rank.machine.is_gpu,
+                  .traces = !profile_.output.trace.empty()},
+                 *rank.machine.backend, rank.ranks, [&](ProfileReport& report, int64_t first) {
+                   told_ = true;
+                   std::string command = typed_line("train", arguments.given.arguments);
+                   console.line(fmt::format("--- profile of steps {} to {} ---", first, first + profile_.steps - 1));
+                   try {
+                     console.line(write_profile(profile_.output, rank.machine, command, report) + "---");
+                   } catch (const UserError& error) {
+                     console.line(fmt::format("warning: {}", error.what()));
+                   }
+                 }) {}
+
+  StepWatcher* watcher() { return profile_.at > 0 ? &watcher_ : nullptr; }
+
+  /// Empty when it was told, or none was asked for.
+  std::string missing() const {
+    return told_ || profile_.at == 0 ? ""
+                                     : fmt::format(
+                                           "no profile: not all of its steps, from {} on, were taken in this "
+                                           "start of the run",
+                                           profile_.at);
+  }
+
+ private:
+  const TrainProfile& profile_;
+  bool told_ = false;
+  RunProfiler watcher_;
+};
+
 int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
@@ -141,19 +215,25 @@ int run_train(const TrainArguments& arguments) {
   Console console(start, arguments.verbose);
   for (const DataPath& path : all_data_paths(arguments.run.data)) require_exists(path.path);
   bool stopped = false;
-  run_on_ranks(configure(arguments), [&](const RankWork& rank) {
+  RunConfig config = configure(arguments);
+  check_profile(arguments, config);
+  run_on_ranks(config, [&](const RankWork& rank) {
     const Machine& machine = rank.machine;
+    AttachedProfile profile(arguments, rank, console);
     auto requested = [&] { return stop.requested(); };
     if (!leads(rank.ranks)) {
       Silence silence;
-      train(rank.config, machine.platform, *machine.backend, silence, requested, rank.ranks);
+      train(rank.config, machine.platform, *machine.backend, silence, requested, rank.ranks, profile.watcher());
       return;
     }
     start.lap("device");
     console.line(describe(machine));
     if (rank.ranks) console.line(fmt::format("mesh: {}", to_string(rank.ranks->mesh())));
-    TrainSummary summary = train(rank.config, machine.platform, *machine.backend, console, requested, rank.ranks);
+    TrainSummary summary =
+        train(rank.config, machine.platform, *machine.backend, console, requested, rank.ranks, profile.watcher());
+
     print_end(console, summary, rank.config);
+    if (std::string missing = profile.missing(); !missing.empty()) console.line(missing);
     stopped = summary.stopped;
   });
   return stopped ? stopped_status() : 0;

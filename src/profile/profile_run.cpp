@@ -5,29 +5,25 @@
 #include "train/random_batch.h"
 #include "train/rank_decisions.h"
 #include "train/run_data.h"
+#include "train/run_progress.h"
 #include "train/trial.h"
 
-#include <chrono>
-#include <mutex>
+#include <memory>
 
 namespace tokamak {
 namespace {
 
-// Of the run's data, or random tokens, the same each step.
+// The run's data from where it is, or random tokens, the same each step.
 class Feed {
  public:
-  Feed(const Session& session, bool reads_data) : micro_batches_(session.micro_batches()) {
+  Feed(const Session& session, bool reads_data, const FoundCheckpoint* found)
+      : micro_batches_(session.micro_batches()) {
     const RunConfig& config = session.config();
-    if (reads_data) {
-      data_ = std::make_unique<RunData>(config, nullptr, /*records=*/false);
-      data_->loader().watch([this](const MadeBatch& made) {
-        std::lock_guard lock(mutex_);
-        made_.push_back(made);
-      });
-    } else {
-      for (int64_t i = 0; i < micro_batches_; ++i) random_.push_back(random_batch(config, uint64_t(i)));
-    }
+    if (reads_data) data_ = std::make_unique<RunData>(config, found, /*records=*/false);
+    for (int64_t i = 0; i < micro_batches_ && !reads_data; ++i) random_.push_back(random_batch(config, uint64_t(i)));
   }
+
+  Loader* loader() { return data_ ? &data_->loader() : nullptr; }
 
   std::vector<Batch> next() {
     if (!data_) return random_;
@@ -36,25 +32,8 @@ class Feed {
     return batches;
   }
 
-  /// What the loader's threads made in so many seconds, from that time of the machine's clock on.
-  std::vector<WorkerSpan> made(double from, double seconds) {
-    std::lock_guard lock(mutex_);
-    std::vector<WorkerSpan> spans;
-    for (const MadeBatch& made : made_) {
-      WorkerSpan span{made.worker, seconds_of(made.begin) - from, seconds_of(made.end) - from};
-      if (span.end > 0 && span.begin < seconds) spans.push_back(span);
-    }
-    return spans;
-  }
-
  private:
-  static double seconds_of(std::chrono::steady_clock::time_point at) {
-    return std::chrono::duration<double>(at.time_since_epoch()).count();
-  }
-
   int64_t micro_batches_;
-  std::mutex mutex_;
-  std::vector<MadeBatch> made_;
   std::unique_ptr<RunData> data_;
   std::vector<Batch> random_;
 };
@@ -73,37 +52,56 @@ const Plan& largest_plan(const Session& session) {
 }
 
 // Of training, only its steps.
-RunConfig steps_alone(RunConfig config) {
+RunConfig steps_alone(RunConfig config, const FoundCheckpoint* found) {
   config.train.eval_every = config.train.sample_every = 0;
-  return config;
+  return found ? going_on(config, *found) : config;
+}
+
+// The parameters and states of the first step.
+void begin(Session& session, const FoundCheckpoint* found) {
+  if (!found) return session.initialise();
+  session.initialise_states();
+  load_progress(*found, session);
 }
 
 }  // namespace
 
+bool replays_steps(const Session& session, bool is_gpu) {
+  return is_gpu && session.config().compile.cuda_graph && session.reference_nodes().empty();
+}
+
+ProfileReport gather_report(Session& session, const StepProfile& profile, const Platform& platform,
+                            const MeshRanks* ranks, const ProfileRunOptions& options) {
+  ProfileReport report{.config = session.config(), .target = platform.target};
+  report.predicted_seconds = session.run().seconds;
+  report.predicted_exposed_seconds = session.compiled().exposed_seconds();
+  report.ranks = gather(ranks, summary_of(profile));
+  if (options.traces) report.trace = gather_trace(profile, ranks);
+  report.timeline = step_timeline(profile);
+  report.memory = memory_picture(largest_plan(session), profile);
+  report.clock = profile.clock;
+  report.sensors = summarise(profile.sensors);
+  report.kernels = kernel_profiles(session, profile, platform, options.is_gpu);
+  return report;
+}
+
 ProfileReport profile_run(const RunConfig& config, const Platform& platform, Backend& backend, const MeshRanks* ranks,
-                          const ProfileRunOptions& options) {
+                          const ProfileRunOptions& options, const FoundCheckpoint* found) {
+  require_same(ranks, "the checkpoint to go on from", found ? found->path.filename().string() : "none");
   Platform same = platform;
   same.target = of_leader(ranks, platform.target);
-  PreparedTrial prepared = prepare_trial(steps_alone(config), same, backend, ranks);
+  PreparedTrial prepared = prepare_trial(steps_alone(config, found), same, backend, ranks);
   std::string failure = prepared.failure;
   std::unique_ptr<Session> session = failure.empty() ? make_session(prepared, backend, ranks, failure) : nullptr;
   if (!session) user_error("[profile] expected a run that fits, got one that cannot run: {}", failure);
-  Feed feed(*session, options.reads_data);
-  bool replays = options.is_gpu && session->config().compile.cuda_graph && session->reference_nodes().empty();
-  StepProfile profile = profile_steps(
-      *session, backend, [&] { return feed.next(); }, options.steps, replays);
-  ProfileReport report{.config = session->config(), .target = same.target};
-  report.predicted_seconds = session->run().seconds;
-  report.predicted_exposed_seconds = session->compiled().exposed_seconds();
-  report.ranks = gather(ranks, summary_of(profile));
-  profile.workers = feed.made(profile.start_seconds, profile.seconds);
-  if (options.traces) report.trace = gather_trace(profile, ranks);
-  report.timeline = step_timeline(profile);
-  report.memory = memory_picture(largest_plan(*session), profile);
-  report.clock = profile.clock;
-  report.sensors = summarise(profile.sensors);
-  report.kernels = kernel_profiles(*session, profile, same, options.is_gpu);
-  return report;
+  Feed feed(*session, options.reads_data, found);
+  StepSource source{.begin = [&] { begin(*session, found); },
+                    .next = [&] { return feed.next(); },
+                    .loader = feed.loader(),
+                    .done = found ? found->state.step : 0};
+  StepProfile profile =
+      profile_steps(*session, backend, source, options.steps, replays_steps(*session, options.is_gpu));
+  return gather_report(*session, profile, same, ranks, options);
 }
 
 }  // namespace tokamak

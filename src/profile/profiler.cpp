@@ -1,83 +1,34 @@
 #include "profile/profiler.h"
 
+#include "base/error.h"
 #include "config/config.h"
 #include "train/schedule.h"
-#include "train/step_queue.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
 
 namespace tokamak {
 namespace {
 
-class Profiler {
- public:
-  Profiler(Session& session, Backend& backend, const NextBatches& next, const ProfileOptions& options)
-      : session_(session), backend_(backend), next_(next), options_(options), recorder_(backend),
-        queue_(session, backend) {}
+double seconds_of(std::chrono::steady_clock::time_point at) {
+  return std::chrono::duration<double>(at.time_since_epoch()).count();
+}
 
-  StepProfile run(bool replays) {
-    queue_.run([this] { session_.initialise(); });
-    time_steps(options_.warmup);
-    double before = time_steps(options_.steps);
-    WorkObserver nobody;                                       // who keeps steps from being replayed, and nothing else
-    double unrecorded = replays ? time_observed(&nobody) : 0;  // before there are tools that may stay attached
-    StepProfile profile = record_steps();
-    profile.plain_seconds = (before + time_steps(options_.steps)) / 2;
-    profile.unrecorded_seconds = replays ? unrecorded : profile.plain_seconds;
-    return profile;
-  }
-
- private:
-  StepProfile record_steps() {
-    StepProfile profile{.steps = options_.steps};
-    SensorLog sensors(backend_.open_sensors());
-    watches_ = true;
-    profile.seconds = time_observed(&recorder_);
-    watches_ = false;
-    profile.sensors = sensors.stop();
-    profile.clock = recorder_.clock();
-    profile.start_seconds = recorder_.start_seconds();
-    queue_.run([&] { profile.works = recorder_.take(); });
-    profile.data_waits = waits_;
-    return profile;
-  }
-
-  double time_observed(WorkObserver* observer) {
-    queue_.run([&] { session_.observe(observer); });
-    double seconds = time_steps(options_.steps);
-    queue_.run([&] { session_.observe(nullptr); });
-    return seconds;
-  }
-
-  // The next step's data is read, and the step asked for, while the one before runs.
-  double time_steps(int64_t steps) {
-    waits_.clear();
-    queue_.run([this] { watches_ ? recorder_.start_watching() : recorder_.start(); });
-    for (int64_t i = 0; i < steps; ++i) {
-      double begin = recorder_.now();
-      std::vector<Batch> batches = next_();
-      waits_.push_back({begin, recorder_.now()});
-      const RunConfig& config = session_.config();
-      double lr = learning_rate(step_, config.optimizer, config.train.steps);
-      queue_.submit(std::move(batches), {.step = ++step_, .lr = lr});
-      if (!config.compile.async) queue_.finish();
-    }
-    queue_.finish();
-    double seconds = recorder_.now();
-    queue_.take();
-    return seconds;
-  }
-
-  Session& session_;
-  Backend& backend_;
-  const NextBatches& next_;
-  ProfileOptions options_;
-  WorkRecorder recorder_;
-  bool watches_ = false;
-  std::vector<Span> waits_;
-  int64_t step_ = 0;  // done or asked for
-  StepQueue queue_;   // last: its thread uses the others
-};
+// Those of the profiled time, from its begin on.
+std::vector<TimedReading> within(std::vector<TimedReading> readings, double begin, double seconds) {
+  for (TimedReading& reading : readings) reading.at -= begin;
+  std::erase_if(readings, [&](const TimedReading& reading) { return reading.at < 0 || reading.at > seconds; });
+  return readings;
+}
 
 }  // namespace
+
+struct StepProfiler::MadeBatches {
+  std::mutex mutex;
+  std::vector<MadeBatch> batches;
+};
 
 TimeLedger StepProfile::ledger() const {
   std::vector<ActivitySpan> spans;
@@ -86,9 +37,111 @@ TimeLedger StepProfile::ledger() const {
   return make_ledger(spans, seconds);
 }
 
-StepProfile profile_steps(Session& session, Backend& backend, const NextBatches& next, const ProfileOptions& options,
+StepProfiler::StepProfiler(Session& session, StepQueue& queue, Backend& backend, Loader* loader,
+                           const ProfileOptions& options, bool replays)
+    : session_(session), queue_(queue), backend_(backend), loader_(loader), recorder_(backend) {
+  profile_.steps = options.steps;
+  if (options.warmup > 0) phases_.push_back({options.warmup, nullptr, &warmup_});
+  phases_.push_back({options.steps, nullptr, &before_});
+  // Before there are tools that may stay attached.
+  if (replays) phases_.push_back({options.steps, &nobody_, &unrecorded_});
+  phases_.push_back({options.steps, &recorder_, &profile_.seconds});
+  phases_.push_back({options.steps, nullptr, &after_});
+  phase_ = phases_.begin();
+  left_ = phase_->steps;
+}
+
+int64_t StepProfiler::num_steps() const {
+  int64_t steps = 0;
+  for (const Phase& phase : phases_) steps += phase.steps;
+  return steps;
+}
+
+void StepProfiler::step_begins() {
+  TOKAMAK_CHECK(!done(), "a step behind those that are profiled");
+  if (left_ == phase_->steps) begin_phase();
+  --left_;
+  turned_ = recorder_.now();
+}
+
+void StepProfiler::data_read() {
+  if (records()) profile_.data_waits.push_back({turned_, recorder_.now()});
+}
+
+void StepProfiler::step_submitted() {
+  if (left_ > 0) return;
+  end_phase();
+  ++phase_;
+  if (!done()) left_ = phase_->steps;
+}
+
+void StepProfiler::begin_phase() {
+  queue_.finish();
+  std::unique_ptr<DeviceSensors> sensors = records() ? backend_.open_sensors() : nullptr;
+  if (records()) watch_loader();
+  queue_.run([this] {
+    session_.observe(phase_->observer);
+    records() ? recorder_.start_watching() : recorder_.start();
+  });
+  if (records()) sensors_ = std::make_unique<SensorLog>(std::move(sensors));
+}
+
+void StepProfiler::end_phase() {
+  queue_.finish();
+  *phase_->seconds = recorder_.now();
+  queue_.run([this] { session_.observe(nullptr); });
+  if (records()) end_recording();
+}
+
+void StepProfiler::watch_loader() {
+  if (!loader_) return;
+  made_ = std::make_shared<MadeBatches>();
+  loader_->watch([made = made_](const MadeBatch& batch) {
+    std::lock_guard lock(made->mutex);
+    made->batches.push_back(batch);
+  });
+}
+
+void StepProfiler::end_recording() {
+  profile_.clock = recorder_.clock();
+  profile_.start_seconds = recorder_.start_seconds();
+  profile_.sensors = within(sensors_->stop(), profile_.start_seconds, profile_.seconds);
+  queue_.run([this] { profile_.works = recorder_.take(); });
+  if (!loader_) return;
+  loader_->watch(nullptr);
+  std::lock_guard lock(made_->mutex);
+  for (const MadeBatch& batch : made_->batches)
+    profile_.workers.push_back({batch.worker, std::max(seconds_of(batch.begin) - profile_.start_seconds, 0.0),
+                                seconds_of(batch.end) - profile_.start_seconds});
+  std::erase_if(profile_.workers, [](const WorkerSpan& span) { return span.end < 0; });
+}
+
+StepProfile StepProfiler::take() {
+  TOKAMAK_CHECK(done(), "there are steps to come");
+  profile_.plain_seconds = (before_ + after_) / 2;
+  profile_.unrecorded_seconds = unrecorded_ > 0 ? unrecorded_ : profile_.plain_seconds;
+  return std::move(profile_);
+}
+
+StepProfile profile_steps(Session& session, Backend& backend, const StepSource& source, const ProfileOptions& options,
                           bool replays) {
-  return Profiler(session, backend, next, options).run(replays);
+  std::optional<StepProfiler> watching;  // outlives the queue, whose thread tells it of work
+  StepQueue queue(session, backend);
+  queue.run(source.begin);
+  StepProfiler& profiler = watching.emplace(session, queue, backend, source.loader, options, replays);
+  const RunConfig& config = session.config();
+  int64_t end = source.done + profiler.num_steps();
+  for (int64_t step = source.done; step < end; ++step) {
+    profiler.step_begins();
+    std::vector<Batch> batches = source.next();
+    profiler.data_read();
+    queue.submit(std::move(batches),
+                 {.step = step + 1, .lr = learning_rate(step, config.optimizer, config.train.steps)});
+    if (!config.compile.async) queue.finish();
+    profiler.step_submitted();
+    queue.take();
+  }
+  return profiler.take();
 }
 
 }  // namespace tokamak

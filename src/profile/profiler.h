@@ -1,4 +1,4 @@
-// Some steps of a run, taken as training takes them, with all that a rank does written down.
+// Some steps of a run, with all that a rank does in them written down.
 // Tests: tests/profile/profiler_test.cpp.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include "plan/timeline.h"
 #include "profile/recorder.h"
 #include "profile/sensor_log.h"
-#include "train/session.h"
+#include "train/step_queue.h"
 
 #include <functional>
 
@@ -14,7 +14,7 @@ namespace tokamak {
 
 struct ProfileOptions {
   int64_t steps = 10;
-  int64_t warmup = 2;  // steps before them
+  int64_t warmup = 2;  // steps before all others
 };
 
 /// A batch that a thread of the loader made.
@@ -41,12 +41,67 @@ struct StepProfile {
   double slowdown() const { return unrecorded_seconds > 0 ? seconds / unrecorded_seconds - 1 : 0; }
 };
 
-/// The batches of the next step.
-using NextBatches = std::function<std::vector<Batch>()>;
+/// Accounts for the next steps of a session, which somebody takes on its queue and tells of: some before, as many with
+/// nobody observing, where steps are replayed as many launched one by one, those that are profiled, and as many with
+/// nobody observing again. All ranks have one at the same time.
+class StepProfiler {
+ public:
+  /// `loader`: whose threads are watched; null: none. `replays`: whether the backend replays recorded steps. It must
+  /// outlive the queue, whose thread tells it of work, and is used no more when session or loader have ended.
+  StepProfiler(Session& session, StepQueue& queue, Backend& backend, Loader* loader, const ProfileOptions& options,
+               bool replays);
 
-/// Takes steps of an initialised or new session, whose parameters it initialises. All ranks call it at the same time.
-/// What it gives points into the session's plans. `replays`: whether the backend replays recorded steps.
-StepProfile profile_steps(Session& session, Backend& backend, const NextBatches& next, const ProfileOptions& options,
+  /// Steps that it needs in all.
+  int64_t num_steps() const;
+  /// The host turns to the next step: it reads its data now.
+  void step_begins();
+  void data_read();
+  /// Waits for the step where others follow that count otherwise.
+  void step_submitted();
+  bool done() const { return phase_ == phases_.end(); }
+  /// When all are done. It points into the session's plans.
+  StepProfile take();
+
+ private:
+  struct Phase {
+    int64_t steps;
+    WorkObserver* observer;
+    double* seconds;
+  };
+  struct MadeBatches;
+
+  void begin_phase();
+  void end_phase();
+  void watch_loader();
+  void end_recording();
+  bool records() const { return phase_->observer == &recorder_; }
+
+  Session& session_;
+  StepQueue& queue_;
+  Backend& backend_;
+  Loader* loader_;
+  WorkRecorder recorder_;
+  WorkObserver nobody_;  // who keeps steps from being replayed, and nothing else
+  StepProfile profile_;
+  double warmup_ = 0, before_ = 0, unrecorded_ = 0, after_ = 0;  // seconds of phases
+  std::vector<Phase> phases_;
+  std::vector<Phase>::const_iterator phase_;
+  int64_t left_ = 0;   // steps of the phase that are not begun
+  double turned_ = 0;  // when the host turned to this step
+  std::unique_ptr<SensorLog> sensors_;
+  std::shared_ptr<MadeBatches> made_;  // the loader's threads may have it longer than we do
+};
+
+/// Where steps come from that are taken for their profile alone.
+struct StepSource {
+  std::function<void()> begin;               // on the thread of the steps: gives the session its parameters
+  std::function<std::vector<Batch>()> next;  // the batches of the next step
+  Loader* loader = nullptr;                  // that they come from; null: no loader
+  int64_t done = 0;                          // steps before
+};
+
+/// Takes the steps, as training does. All ranks call it at the same time. `replays`: as above.
+StepProfile profile_steps(Session& session, Backend& backend, const StepSource& source, const ProfileOptions& options,
                           bool replays);
 
 }  // namespace tokamak

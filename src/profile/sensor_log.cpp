@@ -15,11 +15,10 @@ SensorLog::SensorLog(std::unique_ptr<DeviceSensors> sensors, double every_second
 SensorLog::~SensorLog() { stop(); }
 
 void SensorLog::read_on(double every_seconds) {
-  using Clock = std::chrono::steady_clock;
-  auto begin = Clock::now();
   std::unique_lock lock(mutex_);
   while (!stops_) {
-    readings_.push_back({std::chrono::duration<double>(Clock::now() - begin).count(), sensors_->read()});
+    std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    readings_.push_back({now.count(), sensors_->read()});
     stopped_.wait_for(lock, std::chrono::duration<double>(every_seconds), [this] { return stops_; });
   }
 }

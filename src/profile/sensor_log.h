@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-/// A reading, in seconds from the log's begin.
+/// A reading, and when it was taken.
 struct TimedReading {
   double at = 0;
   SensorReading reading;
@@ -27,7 +27,7 @@ class SensorLog {
   SensorLog(const SensorLog&) = delete;
   SensorLog& operator=(const SensorLog&) = delete;
 
-  /// Ends it; what was read.
+  /// Ends it; what was read, at seconds of the machine's clock (WorkRecorder::start_seconds).
   std::vector<TimedReading> stop();
 
  private:

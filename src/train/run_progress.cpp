@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "config/json.h"
+#include "train/run_changes.h"
 #include "train/run_folder.h"
 
 namespace tokamak {
@@ -21,6 +22,18 @@ RunProgress load_progress(const FoundCheckpoint& found, Session& session) {
   load_parameters(found, session.store());
   load_optimizer(found, session.store());
   return {found.state.step, found.state.tokens, found.state.data_position};
+}
+
+RunConfig config_of(const FoundCheckpoint& found) {
+  return run_config_from_json(found.state.config_json, found.path.string());
+}
+
+RunConfig going_on(RunConfig config, const FoundCheckpoint& found) {
+  RunConfig began = config_of(found);
+  require_same_run(began, config);
+  if (config.compile.precision == Precision::kAuto) config.compile.precision = began.compile.precision;
+  if (config.mesh.slots == 0) config.mesh.slots = began.mesh.slots;
+  return config;
 }
 
 }  // namespace tokamak

@@ -19,4 +19,11 @@ std::filesystem::path save_progress(const RunProgress& progress, const RunConfig
 /// Fills the session with what a checkpoint holds. UserErrors are those of load_parameters.
 RunProgress load_progress(const FoundCheckpoint& found, Session& session);
 
+/// What the run of a checkpoint was asked for.
+RunConfig config_of(const FoundCheckpoint& found);
+
+/// `config` for steps behind the checkpoint: what it leaves open and is measured, precision and slots, is as the run
+/// began. UserErrors are those of require_same_run.
+RunConfig going_on(RunConfig config, const FoundCheckpoint& found);
+
 }  // namespace tokamak

@@ -54,27 +54,17 @@ bool cuts_parameters(const TensorStore& store) {
   });
 }
 
-RunConfig config_of(const FoundCheckpoint& found) {
-  return run_config_from_json(found.state.config_json, found.path.string());
-}
-
 // The rates behind the choice of a precision are measured anew at every start, but a run must go on as it began.
 RunConfig settle(const RunConfig& asked, const Target& target, const std::optional<FoundCheckpoint>& found) {
   RunConfig config = with_data_vocab(asked);
-  if (found) {
-    RunConfig began = config_of(*found);
-    require_same_run(began, config);
-    if (config.compile.precision == Precision::kAuto) config.compile.precision = began.compile.precision;
-    if (config.mesh.slots == 0) config.mesh.slots = began.mesh.slots;
-  }
-  return resolve(config, target);
+  return resolve(found ? going_on(config, *found) : config, target);
 }
 
 class Trainer {
  public:
   Trainer(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
-          const MeshRanks* ranks)
-      : observer_(observer), ranks_(ranks),
+          const MeshRanks* ranks, StepWatcher* watcher)
+      : observer_(observer), ranks_(ranks), watcher_(watcher),
         folder_(leads(ranks) ? std::make_unique<RunFolder>(config.train.out) : nullptr),
         found_(find_start(config, observer, ranks)), config_(of_leader(ranks, settle(config, platform.target, found_))),
         backend_(backend), data_(config_, found_ ? &*found_ : nullptr, leads(ranks)), initial_(begin_initial_values()),
@@ -240,13 +230,16 @@ class Trainer {
 
   // False when a rank is asked to stop; then what is finished is saved, and the step is not begun.
   bool submit_step(bool stops) {
+    if (watcher_) watcher_->step_begins(done_.step + 1, {session_, queue_, data_.loader(), platform_});
     auto begin = StepQueue::Clock::now();
     std::optional<std::vector<Batch>> batches = next_batches(stops);
     if (!batches) return false;
+    if (watcher_) watcher_->data_read();
     std::chrono::duration<double, std::milli> wait = StepQueue::Clock::now() - begin;
     double lr = learning_rate(done_.step, config_.optimizer, config_.train.steps);
     done_ = {done_.step + 1, done_.tokens + session_.tokens_per_step(), data_.loader().position()};
     queue_.submit(std::move(*batches), {.step = done_.step, .lr = lr, .data_wait_ms = wait.count()});
+    if (watcher_) watcher_->step_submitted();
     return true;
   }
 
@@ -349,6 +342,7 @@ class Trainer {
   bool started_ = false;  // and observer_ knows
   TrainObserver& observer_;
   const MeshRanks* ranks_;                // null: one rank
+  StepWatcher* watcher_;                  // null: nobody
   std::unique_ptr<RunFolder> folder_;     // of the rank that leads
   std::optional<FoundCheckpoint> found_;  // where it goes on
   RunConfig config_;                      // vocabulary and precision settled
@@ -372,8 +366,8 @@ class Trainer {
 }  // namespace
 
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
-                   const std::function<bool()>& stop, const MeshRanks* ranks) {
-  return Trainer(config, platform, backend, observer, ranks).run(stop);
+                   const std::function<bool()>& stop, const MeshRanks* ranks, StepWatcher* watcher) {
+  return Trainer(config, platform, backend, observer, ranks, watcher).run(stop);
 }
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "exec/mesh_ranks.h"
 #include "graph/platform.h"
+#include "train/step_watcher.h"
 #include "train/train_observer.h"
 
 #include <functional>
@@ -27,8 +28,9 @@ struct TrainSummary {
 /// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good
 /// checkpoint of train.out if train.resume is set. Throws UserError for bad data or settings, before any work is lost.
 /// With `ranks`, those of config.mesh, all ranks call it, each with a backend of its own: rank 0 writes the files of
-/// train.out and chooses; a stop that one of them is asked for stops them all after the same step.
+/// train.out and chooses; a stop that one of them is asked for stops them all after the same step. `watcher`: null:
+/// nobody; else it must outlive the call.
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
-                   const std::function<bool()>& stop, const MeshRanks* ranks = nullptr);
+                   const std::function<bool()>& stop, const MeshRanks* ranks = nullptr, StepWatcher* watcher = nullptr);
 
 }  // namespace tokamak

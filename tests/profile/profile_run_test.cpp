@@ -7,10 +7,13 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/ranks/inprocess.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/parallel.h"
 #include "passes/step_mesh.h"
+#include "tests/support/quiet_observer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
+#include "train/trainer.h"
 
 namespace tokamak {
 namespace {
@@ -108,6 +111,28 @@ TEST(ProfileRun, ReadsTheDataOfTheRunAndKeepsNothing) {
   EXPECT_THROW(run_alone(config, true), UserError);
   EXPECT_EQ(run_alone(config).ranks.size(), 1u);
   EXPECT_FALSE(std::filesystem::exists(config.train.out));
+}
+
+// What is not the run's is refused; what is goes on with its data and states.
+TEST(ProfileRun, GoesOnFromACheckpoint) {
+  TemporaryFolder folder;
+  test::make_tiny_data(folder.path());
+  RunConfig config = test::tiny_config(folder.path());
+  config.model.vocab = 301;
+  auto backend = cpu::make_backend();
+  test::QuietObserver quiet;
+  train(config, cpu::nominal_platform(), *backend, quiet, [] { return false; });
+  std::string before = read_file(folder / "run/ledger.jsonl");
+  std::optional<FoundCheckpoint> found = find_checkpoint(config.train.out, nullptr);
+  ASSERT_TRUE(found);
+  ProfileRunOptions options = kShort;
+  options.reads_data = true;
+  ProfileReport report = profile_run(config, cpu::nominal_platform(), *backend, nullptr, options, &*found);
+  EXPECT_NEAR(report.ranks[0].ledger.sum(), report.ranks[0].seconds, 1e-9);
+  EXPECT_EQ(read_file(folder / "run/ledger.jsonl"), before) << "nothing is kept";
+  EXPECT_EQ(find_checkpoint(config.train.out, nullptr)->state.step, 20);
+  config.model.width = 64;
+  EXPECT_THROW(profile_run(config, cpu::nominal_platform(), *backend, nullptr, options, &*found), UserError);
 }
 
 TEST(ProfileRun, RefusesWhatDoesNotFit) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
@@ -31,7 +33,8 @@ Profiled profile(const RunConfig& config, Backend& backend, int64_t steps, bool 
     for (int64_t i = 0; i < run.session->micro_batches(); ++i) batches.push_back(random_batch(config, uint64_t(i)));
     return batches;
   };
-  run.profile = profile_steps(*run.session, backend, next, {.steps = steps, .warmup = 1}, replays);
+  StepSource source{.begin = [&] { run.session->initialise(); }, .next = next};
+  run.profile = profile_steps(*run.session, backend, source, {.steps = steps, .warmup = 1}, replays);
   return run;
 }
 
@@ -131,6 +134,33 @@ TEST(Profiler, TakesTheDevicesClockAndLaunchesOneByOne) {
   EXPECT_NE(run.profile.unrecorded_seconds, run.profile.plain_seconds);
 }
 
+// It begins to watch the device late, and its sensors tell when they were read.
+class MeasuredMachine : public QueueMachine {
+ public:
+  std::unique_ptr<DeviceSensors> open_sensors() override { return std::make_unique<Sensors>(); }
+  std::unique_ptr<DeviceTrace> trace_device() override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return nullptr;
+  }
+
+ private:
+  struct Sensors : DeviceSensors {
+    SensorReading read() override { return {.clock_mhz = 1000}; }
+  };
+};
+
+TEST(Profiler, ReadsSensorsWhileTheStepsRunAndNotBefore) {
+  MeasuredMachine backend;
+  StepProfile steps = profile(tiny(), backend, 20).profile;
+  double last = -1;
+  for (const TimedReading& timed : steps.sensors) {
+    EXPECT_GT(timed.at, last);
+    EXPECT_GE(timed.at, 0);
+    EXPECT_LE(timed.at, steps.seconds);
+    last = timed.at;
+  }
+}
+
 // Its tools tell of two kernels of a second each for everything that was asked for under a tag.
 class WatchedMachine : public QueueMachine {
  public:
@@ -168,7 +198,9 @@ TEST(Profiler, TakesTheDevicesRecordsWhereItHasThem) {
     EXPECT_EQ(spans.size(), 2u);
   }
   for (const RecordedWork& work : run.profile.works)
-    if (work.kind == Work::Kind::kRun) EXPECT_GE(work.end, work.begin);
+    if (work.kind == Work::Kind::kRun) {
+      EXPECT_GE(work.end, work.begin);
+    }
   EXPECT_EQ(run.profile.works.empty(), false);
   EXPECT_GT(last, 100);
 }
