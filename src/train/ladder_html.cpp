@@ -151,9 +151,8 @@ std::string meshes(const LadderReport& report) {
 std::string summary(const LadderReport& report) {
   const ModelConfig& m = report.config.model;
   return fmt::format(
-      "<h1>Speed ladder: {}</h1>\n<p>GPT with {:.1f} M parameters ({} layers, {} heads, width {}, vocabulary {}), {} x "
-      "{} "
-      "tokens a micro-batch; {}</p>\n",
+      "<h1>Speed ladder: {}</h1>\n<p>GPT with {:.1f} M parameters ({} layers, {} heads, width {}, vocabulary {}), "
+      "{} x {} tokens a micro-batch; {}</p>\n",
       escape_html(report.target.name), double(count_parameters(m)) * 1e-6, m.layers, m.heads, m.width, m.vocab,
       report.config.train.batch, m.context, escape_html(report.date));
 }
@@ -161,12 +160,10 @@ std::string summary(const LadderReport& report) {
 std::string notes(const LadderReport& report) {
   std::string text =
       "<p>Every rung adds its change to the last kept one and is measured on random tokens: the median of the timed "
-      "steps, "
-      "after warm-up. <em>Slower</em> rungs and those measured <em>aside</em> are left out of the rungs after them; "
-      "<em>same</em> changes nothing here. <em>Predicted</em> is the planner's roofline; on a GPU matmuls and "
-      "attention count as each was measured alone. MFU is tokens/s times "
-      "6N + 12LCT FLOPs, causal 6N + 6LCT, over the peak (L layers, C width, T context, N parameters without position "
-      "embeddings).</p>\n<ul>\n";
+      "steps, after warm-up. <em>Slower</em> rungs and those measured <em>aside</em> are left out of the rungs after "
+      "them; <em>same</em> changes nothing here. <em>Predicted</em> is the planner's roofline; on a GPU matmuls and "
+      "attention count as each was measured alone. MFU is tokens/s times 6N + 12LCT FLOPs, causal 6N + 6LCT, over the "
+      "peak (L layers, C width, T context, N parameters without position embeddings).</p>\n<ul>\n";
   for (const std::string& name : peak_names(report.rungs)) text += fmt::format("<li>peak {}</li>\n", escape_html(name));
   const Target& t = report.target;
   text += fmt::format("<li>{}: {} units, {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s</li>\n", escape_html(t.name),
