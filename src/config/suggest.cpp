@@ -22,7 +22,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+/// Of a key, or of a command of two words.
+std::string_view last_part(std::string_view key) { return key.substr(key.find_last_of(". ") + 1); }
 
 }  // namespace
 
@@ -34,7 +35,8 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
     if (candidate.empty()) continue;
     size_t distance = edit_distance(word, candidate);
     // The right name in the wrong section, or in none; ties go to the full key.
-    if (last_part(word).size() > 2) distance = std::min(distance, edit_distance(last_part(word), last_part(candidate)));
+    if (last_part(word).size() > 2 || last_part(word) == last_part(candidate))
+      distance = std::min(distance, edit_distance(last_part(word), last_part(candidate)));
     if (distance < best_distance ||
         (distance == best_distance && !best.empty() && edit_distance(word, candidate) < edit_distance(word, best))) {
       best = candidate;

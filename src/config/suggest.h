@@ -8,7 +8,7 @@
 namespace tokamak {
 
 /// The known word that needs the fewest edits (Levenshtein; a missing section counts nothing, so "layers" finds
-/// "model.layers"), or "" when none is near.
+/// "model.layers", and "inspect" finds "data inspect"), or "" when none is near.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
 
 /// "; did you mean 'x'?" or "".

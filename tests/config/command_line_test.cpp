@@ -88,6 +88,8 @@ TEST(CommandLine, FilesSetOnlyTheRunsKeys) {
 
 TEST(CommandLine, MistakesSayWhatWasExpected) {
   expect_user_error([] { read({"--model.layer=2"}); }, {"did you mean 'model.layers'?"});
+  for (const char* key : {"--lr=1", "--train.lr=1"})
+    expect_user_error([&] { read({key}); }, {"did you mean 'optimizer.lr'?"});
   expect_user_error([] { read({"--layers=2"}); }, {"did you mean 'model.layers'?"});
   expect_user_error([] { read({"--model.layers=two"}); },
                     {"[--model.layers] expected a whole number from 1 to 10000, got the text \"two\""});
