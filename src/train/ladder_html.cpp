@@ -166,7 +166,7 @@ std::string notes(const LadderReport& report) {
       "peak (L layers, C width, T context, N parameters without position embeddings).</p>\n<ul>\n";
   for (const std::string& name : peak_names(report.rungs)) text += fmt::format("<li>peak {}</li>\n", escape_html(name));
   const Target& t = report.target;
-  text += fmt::format("<li>{}: {} units, {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s</li>\n", escape_html(t.name),
+  text += fmt::format("<li>{}, units {}: {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s</li>\n", escape_html(t.name),
                       t.units, t.f32_flops * 1e-9, t.bf16_flops * 1e-9, t.memory_bandwidth * 1e-9);
   if (!report.versions.empty()) text += fmt::format("<li>{}</li>\n", escape_html(report.versions));
   return text + "</ul>\n";
