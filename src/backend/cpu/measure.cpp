@@ -4,6 +4,7 @@
 #include "backend/cpu/simd.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/system.h"
 
 #include <unistd.h>
 
@@ -26,10 +27,9 @@ bool has_flag(const std::string& flags, const std::string& flag) {
   return (" " + flags + " ").find(" " + flag + " ") != std::string::npos;
 }
 
-double measure_bandwidth(int64_t cache_bytes, double seconds) {
+double measure_bandwidth(int64_t array_bytes, double seconds) {
   constexpr int64_t kPiece = 4096;
-  // A virtual machine may report its host's cache, hundreds of megabytes of which its cores have a small part.
-  int64_t n = std::clamp<int64_t>(2 * cache_bytes, 64 << 20, 128 << 20) / int64_t(sizeof(float)) / kPiece * kPiece;
+  int64_t n = array_bytes / int64_t(sizeof(float)) / kPiece * kPiece;
   // Not value-initialised here: the threads that use the pages touch them first.
   auto a = std::make_unique_for_overwrite<float[]>(size_t(n)), b = std::make_unique_for_overwrite<float[]>(size_t(n)),
        c = std::make_unique_for_overwrite<float[]>(size_t(n));
@@ -47,6 +47,12 @@ double measure_bandwidth(int64_t cache_bytes, double seconds) {
 }
 
 }  // namespace
+
+int64_t triad_array_bytes(int64_t cache_bytes, int64_t free_bytes) {
+  // A virtual machine may report its host's cache, hundreds of megabytes of which its cores have a small part.
+  int64_t wanted = std::clamp<int64_t>(2 * cache_bytes, 64 << 20, 128 << 20);
+  return free_bytes > 0 ? std::clamp<int64_t>(free_bytes / 6, 1 << 20, wanted) : wanted;
+}
 
 double measure_matmul(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, bool bf16, double seconds) {
   DType dtype = bf16 ? DType::kBF16 : DType::kF32;
@@ -74,7 +80,7 @@ MachinePeaks measure_machine() {
   peaks.cache_bytes = std::max<int64_t>(0, sysconf(_SC_LEVEL3_CACHE_SIZE));
   peaks.f32_flops = measure_matmul(1024, 2304, 768, false, true, false, 0.15);
   peaks.bf16_flops = measure_matmul(1024, 2304, 768, false, true, true, 0.1);
-  peaks.memory_bandwidth = measure_bandwidth(peaks.cache_bytes, 0.15);
+  peaks.memory_bandwidth = measure_bandwidth(triad_array_bytes(peaks.cache_bytes, available_memory()), 0.15);
   return peaks;
 }
 

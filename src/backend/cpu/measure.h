@@ -20,8 +20,13 @@ struct MachinePeaks {
   double memory_bandwidth = 0;  // bytes/s of a = b + s * c far beyond the cache: two reads and a write
 };
 
-/// Takes about half a second and 200 MB or more. Other work on the machine makes all rates smaller.
+/// Takes about half a second, and 200 to 400 MB or half of the free memory. Other work on the machine makes all rates
+/// smaller.
 MachinePeaks measure_machine();
+
+/// Bytes of each of the three arrays that the memory is measured with: beyond the cache, but half of the free memory
+/// together. 0 stands for what is unknown.
+int64_t triad_array_bytes(int64_t cache_bytes, int64_t free_bytes);
 
 /// FLOP/s of one product of the shape (m, k) x (k, n), best run within `seconds`; 0 where bf16 is not known.
 double measure_matmul(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, bool bf16, double seconds);

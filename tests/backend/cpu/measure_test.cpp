@@ -17,6 +17,14 @@ TEST(Measure, RatesAreOfThisWorld) {
   EXPECT_LT(peaks.memory_bandwidth, 1e14);
 }
 
+TEST(Measure, ArraysAreBeyondTheCacheAndHaveRoom) {
+  constexpr int64_t kMiB = 1 << 20;
+  EXPECT_EQ(triad_array_bytes(0, 0), 64 * kMiB);
+  EXPECT_EQ(triad_array_bytes(48 * kMiB, 16384 * kMiB), 96 * kMiB);
+  EXPECT_EQ(triad_array_bytes(480 * kMiB, 16384 * kMiB), 128 * kMiB);
+  EXPECT_EQ(triad_array_bytes(480 * kMiB, 300 * kMiB), 50 * kMiB) << "a container's limit";
+}
+
 TEST(Measure, BestSecondsWarmsUpAndRuns) {
   int calls = 0;
   EXPECT_GT(best_seconds(0, [&] { ++calls; }), 0);
