@@ -66,6 +66,7 @@ function(tokamak_test name)
   endif()
   gtest_discover_tests(${name}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 120
                        TEST_FILTER "${arg_FILTER}"
+                       NO_PRETTY_VALUES  # names are those of --gtest_filter, the same in every build
                        TEST_PREFIX "${name}." PROPERTIES LABELS ${label} TIMEOUT 600
                        # Tests share their cores, and threads that spin would block each other.
                        ENVIRONMENT OMP_WAIT_POLICY=passive)

@@ -3,6 +3,7 @@
 #include "autodiff/optimizer.h"
 #include "config/model_config.h"
 #include "config/optimizer_config.h"
+#include "config/precision.h"
 #include "model/gpt.h"
 #include "passes/autocast.h"
 #include "tests/support/graph_text.h"
@@ -61,7 +62,11 @@ TEST_P(LowResidual, LeavesNoLargeValueInF32) {
 }
 INSTANTIATE_TEST_SUITE_P(Precisions, LowResidual,
                          testing::Combine(testing::Values(Precision::kBf16, Precision::kFp16),
-                                          testing::Values(0.0, 0.2)));
+                                          testing::Values(0.0, 0.2)),
+                         [](const auto& info) {
+                           return std::string(precision_name(std::get<0>(info.param))) +
+                                  (std::get<1>(info.param) > 0 ? "_dropout" : "");
+                         });
 
 TEST(FullResidual, KeepsTheStreamAndItsGradientInF32) {
   Graph graph = step_of_gpt(context_of(Precision::kBf16, false), 0);

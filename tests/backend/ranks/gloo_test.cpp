@@ -34,7 +34,7 @@ TEST_P(GlooSuite, IsRightOnThreads) {
   with_stores(GetParam(), run_suite);
 }
 
-INSTANTIATE_TEST_SUITE_P(Gloo, GlooSuite, testing::Values(1, 3, 8));
+INSTANTIATE_TEST_SUITE_P(Gloo, GlooSuite, testing::Values(1, 3, 8), testing::PrintToStringParamName());
 
 class GlooProcesses : public testing::TestWithParam<int> {};
 
@@ -48,7 +48,7 @@ TEST_P(GlooProcesses, SuiteIsRight) {
   EXPECT_EQ(statuses, std::vector<int>(size_t(GetParam()), 0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Gloo, GlooProcesses, testing::Values(2, 4));
+INSTANTIATE_TEST_SUITE_P(Gloo, GlooProcesses, testing::Values(2, 4), testing::PrintToStringParamName());
 
 TEST(Gloo, WrongCallsEndInAnErrorOnAllRanks) {
   if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;

@@ -56,7 +56,7 @@ TEST_P(InProcessWrong, EndsInAnErrorOnAllRanks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(InProcess, InProcessWrong, testing::Values(2, 4));
+INSTANTIATE_TEST_SUITE_P(InProcess, InProcessWrong, testing::Values(2, 4), testing::PrintToStringParamName());
 
 TEST(InProcess, ThrowsWhatARankThrows) {
   std::atomic<int> stopped = 0;

@@ -91,7 +91,7 @@ TEST_P(NcclSuite, CallsAreRecorded) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(GpuNccl, NcclSuite, testing::Values(1, 2, 4, 8));
+INSTANTIATE_TEST_SUITE_P(GpuNccl, NcclSuite, testing::Values(1, 2, 4, 8), testing::PrintToStringParamName());
 
 TEST(GpuNccl, WrongCallsEndInAnErrorOnAllRanks) {
   if (std::string why = obstacle(2); !why.empty()) GTEST_SKIP() << why;
