@@ -107,7 +107,7 @@ int run_eval(const EvalArguments& arguments) {
     TensorStore store(*rank.machine.backend, rank.ranks);
     LossProgram program(compile_loss(settled, platform)[0], *rank.machine.backend, store, {.ranks = rank.ranks});
     load_parameters(model.checkpoint, store);
-    Evaluation evaluation = evaluator.evaluate([&](const Batch& batch) { return program.run(batch); });
+    Evaluation evaluation = evaluator.evaluate([&](std::span<const Batch> batches) { return program.run(batches); });
     if (leads(rank.ranks)) print(evaluation, model.checkpoint, arguments.split);
   });
   return 0;

@@ -4,6 +4,7 @@
 #include "plan/pipe_timeline.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -137,6 +138,14 @@ PipeSchedule make_pipe_schedule(std::string_view name, int64_t stages, int64_t i
   for (int64_t stage = 0; stage < stages; ++stage) s.actions.push_back(found->actions(s, stage));
   insert_transfers(s);
   return s;
+}
+
+PipeSchedule forward_part(PipeSchedule schedule) {
+  auto goes_forward = [](const PipeAction& a) {
+    return a.kind == Kind::kForward || a.kind == Kind::kSend || a.kind == Kind::kReceive;
+  };
+  for (Actions& actions : schedule.actions) std::erase_if(actions, std::not_fn(goes_forward));
+  return schedule;
 }
 
 }  // namespace tokamak

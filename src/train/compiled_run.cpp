@@ -36,6 +36,8 @@ CompiledRun compile_run(const RunConfig& config, const Platform& platform) {
   return run;
 }
 
+int64_t batches_at_once(const RunConfig& config) { return config.mesh.pipe > 1 ? count_micro_batches(config) : 1; }
+
 std::vector<CompiledStep> compile_loss(const RunConfig& config, const Platform& platform,
                                        const std::vector<int64_t>& first_block) {
   if (config.mesh.pipe > 1) return compile_pipeline_loss(config, platform, first_block);

@@ -20,8 +20,11 @@ struct CompiledRun {
 
 CompiledRun compile_run(const RunConfig& config, const Platform& platform);
 
-/// The loss of train.batch sequences, without dropout, by stage: result loss of the last program. `config` is resolved;
-/// first_block as of the run.
+/// How many batches compile_loss takes at once, at most; of a pipeline several.
+int64_t batches_at_once(const RunConfig& config);
+
+/// The losses of batches of train.batch sequences, without dropout, by stage: result loss of the last program, for each
+/// (train/pipe_compiler.h). `config` is resolved; first_block as of the run.
 std::vector<CompiledStep> compile_loss(const RunConfig& config, const Platform& platform,
                                        const std::vector<int64_t>& first_block = {});
 

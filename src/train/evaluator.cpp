@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "data/document_starts.h"
+#include "train/compiled_run.h"
 #include "train/step_compiler.h"
 
 #include <fmt/core.h>
@@ -38,7 +39,7 @@ Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* toke
                .vocab_size = config.model.vocab,
                .end_of_text = mask_token(config, *corpus, tokenizer),
                .workers = std::min<int64_t>(config.data.workers, 1)},
-      all_windows_(corpus->windows()) {
+      at_once_(size_t(batches_at_once(config))), all_windows_(corpus->windows()) {
   for (const auto& dataset : corpus->datasets()) {
     DatasetFacts facts = dataset->facts();
     bool told = facts.tokens > 0 && facts.text_bytes > 0;
@@ -70,22 +71,30 @@ EntryLoss Evaluator::evaluate(const Entry& entry, const LossesOf& losses_of, Byt
   EntryLoss out{.path = entry.corpus->datasets().front()->path()};
   int64_t context = entry.corpus->context();
   Loader loader(entry.corpus, options_);
-  Batch batch;
+  std::vector<Batch> batches;
   for (int64_t done = 0; done < entry.windows; done += options_.batch) {
-    loader.next(batch);
+    Batch batch = loader.next();
     int64_t samples = std::min(options_.batch, entry.windows - done);
     leave_out(batch, samples, context);
     count(entry, std::span(batch.tokens).first(size_t(samples * context)), counted);
-    if (count_targets(batch.targets) == 0) continue;
-    std::vector<double> losses = losses_of(batch);
-    for (size_t part = 0; part < losses.size(); ++part) {
-      int64_t targets = count_targets(part_of(batch.targets, int64_t(part), int64_t(losses.size())));
-      out.loss += losses[part] * double(targets);
-      out.tokens += targets;
-    }
+    if (count_targets(batch.targets) > 0) batches.push_back(std::move(batch));
+    if (batches.size() < at_once_) continue;
+    add_losses(batches, losses_of, out);
+    batches.clear();
   }
+  if (!batches.empty()) add_losses(batches, losses_of, out);
   out.loss /= double(std::max<int64_t>(out.tokens, 1));
   return out;
+}
+
+void Evaluator::add_losses(std::span<const Batch> batches, const LossesOf& losses_of, EntryLoss& to) const {
+  std::vector<double> losses = losses_of(batches);
+  size_t parts = losses.size() / batches.size();
+  for (size_t i = 0; i < losses.size(); ++i) {
+    int64_t targets = count_targets(part_of(batches[i / parts].targets, int64_t(i % parts), int64_t(parts)));
+    to.loss += losses[i] * double(targets);
+    to.tokens += targets;
+  }
 }
 
 // Of the inputs, as the mask hides some targets: over all windows they are the same tokens but for the last one.

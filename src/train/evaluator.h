@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ struct Evaluation {
 /// number of ranks then changes train.batch. Of a configuration whose slots are settled (train/step_compiler.h).
 int64_t count_windows(const RunConfig& config, int64_t batches);
 
-using LossesOf = std::function<std::vector<double>(const Batch&)>;
+using LossesOf = std::function<std::vector<double>(std::span<const Batch>)>;
 
 class Evaluator {
  public:
@@ -43,8 +44,9 @@ class Evaluator {
   /// not depend on train.batch. `tokenizer` may be null. It counts the bytes of text where the data does not tell them.
   Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config, int64_t windows);
 
-  /// `losses_of` gives the mean loss of the targets that count in each of a batch's equal parts, of as many as it
-  /// likes; they are added in the order of windows.
+  /// `losses_of`, of batches_at_once(config) batches or fewer (train/compiled_run.h), gives the mean loss of the
+  /// targets that count in each of a batch's equal parts, of as many as it likes; they are added in the order of
+  /// windows.
   Evaluation evaluate(const LossesOf& losses_of) const;
 
  private:
@@ -60,9 +62,11 @@ class Evaluator {
   };
 
   EntryLoss evaluate(const Entry& entry, const LossesOf& losses_of, ByteCount& counted) const;
+  void add_losses(std::span<const Batch> batches, const LossesOf& losses_of, EntryLoss& to) const;
   void count(const Entry& entry, std::span<const int32_t> ids, ByteCount& counted) const;
 
   LoaderOptions options_;
+  size_t at_once_;  // batches
   std::vector<Entry> entries_;
   int64_t all_windows_;
   std::vector<int32_t> text_lengths_;  // of the tokenizer's ids; empty: there is none

@@ -51,10 +51,10 @@ SlotTerms terms_of(const Graph& program, const Graph& forward) {
 
 class StageCompiler {
  public:
-  StageCompiler(const CompiledPipeline& pipeline, int64_t stage, const ChunkCompiler& compiler,
+  /// Without `slots` nobody adds up what runs give.
+  StageCompiler(const PipeSchedule& schedule, const Slots& slots, int64_t stage, const ChunkCompiler& compiler,
                 const PassObserver& observer, CompiledStep& step)
-      : schedule_(pipeline.schedule), slots_(slots_of(pipeline.config)), stage_(stage), compiler_(compiler),
-        observer_(observer), step_(step) {}
+      : schedule_(schedule), slots_(slots), stage_(stage), compiler_(compiler), observer_(observer), step_(step) {}
 
   void add(int64_t chunk, CompiledChunk compiled) {
     for (auto& [kind, program] : compiled.programs) {
@@ -196,7 +196,7 @@ void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const 
 CompiledStep compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage, double budget_gib,
                            std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
   CompiledStep step;
-  StageCompiler stage_compiler(out, stage, compiler, observer, step);
+  StageCompiler stage_compiler(out.schedule, slots_of(out.config), stage, compiler, observer, step);
   int64_t chunks = out.schedule.chunks;
   for (int64_t chunk = stage; chunk < chunks; chunk += out.schedule.stages) {
     size_t c = size_t(chunk);
@@ -329,24 +329,28 @@ std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const P
   PassContext context = context_of(config, platform);
   run_passes(graph, Stage::kForward, context);
   ChunkCompiler compiler(config, platform, graph);
-  int64_t stages = config.mesh.pipe, chunks = int64_t(first_block.size()) - 1;
-  std::vector<CompiledStep> steps(size_t(stages), {.config = config});
-  auto transfer = [&](bool sends, int64_t stage, int64_t other, int64_t chunk) {
-    steps[size_t(stage)].schedule.push_back(
-        {.micro_batch = 0, .transfer = StageTransfer{sends, other, stream_state(chunk)}});
-  };
-  auto add = [&](int64_t stage, Graph program, int64_t micro_batch) {
+  const MeshConfig& mesh = config.mesh;
+  int64_t batches = count_micro_batches(config);
+  PipeSchedule schedule = forward_part(make_pipe_schedule(mesh.schedule, mesh.pipe, mesh.interleave, batches));
+  std::vector<CompiledStep> steps(size_t(mesh.pipe), {.config = config});
+  for (int64_t stage = 0; stage < mesh.pipe; ++stage) {
     CompiledStep& step = steps[size_t(stage)];
-    step.schedule.push_back({step.programs.size(), micro_batch});
-    step.programs.push_back(compile_program(std::move(program), compiler.context(), Stage::kStep, {}));
-  };
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    int64_t stage = chunk % stages;
-    if (chunk > 0) transfer(false, stage, (chunk - 1) % stages, chunk);
-    add(stage, compiler.build_forward(chunk, chunks, first_block[size_t(chunk)], first_block[size_t(chunk) + 1]), 0);
-    if (chunk + 1 < chunks) transfer(true, stage, (chunk + 1) % stages, chunk + 1);
+    StageCompiler stage_compiler(schedule, {}, stage, compiler, {}, step);
+    auto compile = [&](Graph program) {
+      return compile_program(std::move(program), compiler.context(), Stage::kStep, {});
+    };
+    for (int64_t chunk = stage; chunk < schedule.chunks; chunk += mesh.pipe) {
+      auto c = size_t(chunk);
+      Graph forward = compiler.build_forward(chunk, schedule.chunks, first_block[c], first_block[c + 1]);
+      CompiledChunk compiled;
+      compiled.programs.emplace_back(Kind::kForward, compile(std::move(forward)));
+      stage_compiler.add(chunk, std::move(compiled));
+    }
+    stage_compiler.schedule();
+    step.slots[kChunkLoss] = batches;
+    for (int64_t batch = 0; batch < batches; ++batch) step.schedule.push_back({step.programs.size(), batch});
+    step.programs.push_back(compile(tell_loss_graph(stage, mesh.pipe)));
   }
-  for (int64_t stage = 0; stage < stages; ++stage) add(stage, tell_loss_graph(stage, stages), -1);
   return steps;
 }
 

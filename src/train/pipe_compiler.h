@@ -24,8 +24,10 @@ struct CompiledPipeline {
 /// For config.mesh.pipe stages, of one rank each or, with other axes, of several.
 CompiledPipeline compile_pipeline(const RunConfig& config, const Platform& platform, const PassObserver& observer = {});
 
-/// The loss of train.batch sequences, without dropout, for each stage of a pipeline whose chunks begin with these
-/// blocks: result loss of the last program. `config` is resolved.
+/// The losses of as many batches of train.batch sequences as a step has micro-batches, without dropout, for each stage
+/// of a pipeline whose chunks begin with these blocks. They go through it one behind the other as in a step; then the
+/// last program tells each one's, in order, as result loss. Of fewer batches the first so many runs of each program are
+/// wanted. `config` is resolved.
 std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const Platform& platform,
                                                 const std::vector<int64_t>& first_block);
 

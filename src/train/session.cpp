@@ -73,6 +73,12 @@ float loss_weight(std::span<const Batch> batches, int64_t parts = 1) {
   return counted > 0 ? float(double(int64_t(batches.size()) * parts) / double(counted)) : 0;
 }
 
+double scalar_of(Readback& readback) {
+  float value = 0;
+  std::memcpy(&value, readback.wait().data(), sizeof value);
+  return double(value);
+}
+
 }  // namespace
 
 LossProgram::LossProgram(const CompiledStep& step, Backend& backend, TensorStore& store, const RunnerOptions& options)
@@ -81,26 +87,39 @@ LossProgram::LossProgram(const CompiledStep& step, Backend& backend, TensorStore
   if (ranks && step.config.mesh.slots > 1 && ranks->mesh().size(kDataAxis) > 1) sharing_ = &ranks->along(kDataAxis);
 }
 
-std::vector<double> LossProgram::run(const Batch& batch) {
-  if (!sharing_) return {run_part(batch, 0, 1)};
-  double mine = run_part(batch, sharing_->rank(), sharing_->size());
-  std::vector<double> losses;
-  for (const std::string& bytes : sharing_->exchange({reinterpret_cast<const char*>(&mine), sizeof mine}))
-    std::memcpy(&losses.emplace_back(), bytes.data(), sizeof mine);
+std::vector<double> LossProgram::run(std::span<const Batch> batches) {
+  if (!sharing_) return run_part(batches, 0, 1);
+  std::vector<double> mine = run_part(batches, sharing_->rank(), sharing_->size()), losses;
+  std::string_view bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(double));
+  std::vector<std::string> all = sharing_->exchange(bytes);
+  for (size_t i = 0; i < batches.size(); ++i)
+    for (const std::string& theirs : all)
+      std::memcpy(&losses.emplace_back(), theirs.data() + i * sizeof(double), sizeof(double));
   return losses;
 }
 
-double LossProgram::run_part(const Batch& batch, int64_t part, int64_t parts) {
-  InputValues values;
-  std::span<const int32_t> targets = part_of(batch.targets, part, parts);
-  int64_t counted = std::max<int64_t>(count_targets(targets), 1);
-  float weight = float(1 / double(counted));
-  add_batch(values, batch, weight, part, parts);
-  runner_.run([&](Program& program, int64_t) { set_inputs(program, values); }, [](const Program&) {});
-  double loss = double(runner_.programs().back()->get_scalar("loss"));
-  if (weighted_) return loss;
-  // Else the graph's own weight is that of targets that all count.
-  return loss * double(targets.size()) / double(counted);
+std::vector<double> LossProgram::run_part(std::span<const Batch> batches, int64_t part, int64_t parts) {
+  std::vector<std::unique_ptr<Readback>> told;
+  auto targets_of = [&](size_t i) { return part_of(batches[i].targets, part, parts); };
+  auto counted = [&](size_t i) { return double(std::max<int64_t>(count_targets(targets_of(i)), 1)); };
+  auto set = [&](Program& program, int64_t i) {
+    InputValues values;
+    auto weight = float(1 / counted(size_t(i)));
+    add_batch(values, batches[size_t(i)], weight, part, parts);
+    set_inputs(program, values);
+  };
+  auto read = [&](const Program& program) {
+    if (program.has_result("loss")) told.push_back(program.read_scalar("loss"));
+  };
+  runner_.run(set, read, int64_t(batches.size()));
+  TOKAMAK_CHECK(told.size() == batches.size(), "{} batches at once, not {}", told.size(), batches.size());
+  std::vector<double> losses;
+  for (size_t i = 0; i < told.size(); ++i) {
+    double loss = scalar_of(*told[i]);
+    // Else the graph's own weight is that of targets that all count.
+    losses.push_back(weighted_ ? loss : loss * double(targets_of(i).size()) / counted(i));
+  }
+  return losses;
 }
 
 Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes,
@@ -146,17 +165,12 @@ void PendingStep::read(const Program& program) {
 }
 
 StepResult PendingStep::wait() {
-  auto scalar = [](Readback& readback) {
-    float value = 0;
-    std::memcpy(&value, readback.wait().data(), sizeof value);
-    return double(value);
-  };
   StepResult result;
-  for (auto& loss : losses_) result.loss += scalar(*loss) / double(losses_.size());
-  result.grad_norm = scalar(*grad_norm_);
+  for (auto& loss : losses_) result.loss += scalar_of(*loss) / double(losses_.size());
+  result.grad_norm = scalar_of(*grad_norm_);
   result.applied = std::isfinite(result.grad_norm);
-  if (loss_scale_) result.loss_scale = scalar(*loss_scale_);
-  if (skipped_) result.skipped = int64_t(scalar(*skipped_));
+  if (loss_scale_) result.loss_scale = scalar_of(*loss_scale_);
+  if (skipped_) result.skipped = int64_t(scalar_of(*skipped_));
   return result;
 }
 
@@ -196,9 +210,9 @@ void Session::make_eval() {
   if (ranks_ && leads(ranks_)) give_choices(ranks_, platform_.tuning, backend_);
 }
 
-std::vector<double> Session::evaluate(const Batch& batch) {
+std::vector<double> Session::evaluate(std::span<const Batch> batches) {
   if (!eval_) make_eval();
-  return eval_->run(batch);
+  return eval_->run(batches);
 }
 
 int64_t Session::tokens_per_step() const { return config().train.batch * config().model.context * micro_batches(); }

@@ -34,18 +34,19 @@ class PendingStep {
   std::unique_ptr<Readback> grad_norm_;             // the last that is read
 };
 
-/// The loss of batches of train.batch, without dropout and without touching anything.
+/// The losses of batches of train.batch, without dropout and without touching anything.
 class LossProgram {
  public:
   /// `step`: what compile_loss gives for this rank's stage; parameters are those of `store`.
   LossProgram(const CompiledStep& step, Backend& backend, TensorStore& store, const RunnerOptions& options = {});
 
-  /// Mean losses of the targets that count: of the batch, or with slots on several data ranks, of which each runs an
-  /// equal part of it, of each of these parts. All ranks get them.
-  std::vector<double> run(const Batch& batch);
+  /// Mean losses of the targets that count, in the order of the batches, of which there are batches_at_once (see
+  /// train/compiled_run.h) or fewer: of a batch, or with slots on several data ranks, of which each runs an equal part
+  /// of it, of each of these parts. All ranks get them.
+  std::vector<double> run(std::span<const Batch> batches);
 
  private:
-  double run_part(const Batch& batch, int64_t part, int64_t parts);
+  std::vector<double> run_part(std::span<const Batch> batches, int64_t part, int64_t parts);
 
   StepRunner runner_;
   bool weighted_;                    // the graph takes the weight of the loss from us
@@ -87,7 +88,7 @@ class Session {
   void observe(WorkObserver* observer) { runner_->observe(observer); }
 
   /// See LossProgram::run.
-  std::vector<double> evaluate(const Batch& batch);
+  std::vector<double> evaluate(std::span<const Batch> batches);
 
   /// Those of compiled().programs.
   Program& program(size_t index) { return *runner_->programs()[index]; }

@@ -37,8 +37,9 @@ void StepRunner::observe(WorkObserver* observer) {
   transfers_.observe(observer);
 }
 
-void StepRunner::run(const Before& set_inputs, const After& read) {
+void StepRunner::run(const Before& set_inputs, const After& read, int64_t micro_batches) {
   for (const ScheduledRun& run : schedule_) {
+    if (run.micro_batch >= micro_batches) continue;
     if (run.transfer) {
       transfers_.start(*run.transfer, run.micro_batch);
       continue;

@@ -4,6 +4,7 @@
 #include "train/stage_transfers.h"
 
 #include <functional>
+#include <limits>
 
 namespace tokamak {
 
@@ -22,8 +23,9 @@ class StepRunner {
 
   using Before = std::function<void(Program& program, int64_t micro_batch)>;  // micro_batch < 0: of none
   using After = std::function<void(const Program& program)>;
-  /// All of the schedule. `set_inputs` comes before each run of a program, `read` after it.
-  void run(const Before& set_inputs, const After& read);
+  /// The schedule, of its first micro-batches alone where it is asked for fewer than it has. `set_inputs` comes before
+  /// each run of a program, `read` after it.
+  void run(const Before& set_inputs, const After& read, int64_t micro_batches = std::numeric_limits<int64_t>::max());
 
   /// As Program::observe: of all that runs, transfers between stages as well.
   void observe(WorkObserver* observer);

@@ -305,8 +305,8 @@ class Trainer {
   // The validation loss.
   double evaluate() {
     Evaluation evaluation;
-    queue_.run(
-        [&] { evaluation = evaluator_->evaluate([&](const Batch& batch) { return session_.evaluate(batch); }); });
+    auto losses_of = [&](std::span<const Batch> batches) { return session_.evaluate(batches); };
+    queue_.run([&] { evaluation = evaluator_->evaluate(losses_of); });
     summary_.val_loss = evaluation.loss;
     if (evaluation.bits_per_byte > 0) summary_.bits_per_byte = evaluation.bits_per_byte;
     summary_.val_windows = evaluation.windows;

@@ -64,7 +64,7 @@ std::vector<int> chosen_by_ranks(const MeshConfig& mesh) {
     Session session(config, platform, device, 0, &ranks);
     if (leads(&ranks)) give_choices(&ranks, platform.tuning, device);
     session.initialise();
-    session.evaluate(batch_of(session.config(), 0, 0));
+    session.evaluate(std::vector{batch_of(session.config(), 0, 0)});
     chosen[size_t(ranks.rank())] = device.chosen;
   });
   return chosen;

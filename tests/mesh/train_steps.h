@@ -9,6 +9,9 @@
 #include "passes/step_mesh.h"
 #include "train/session.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -48,6 +51,21 @@ struct Outcome {
   std::map<std::string, std::vector<float>> tensors;
 };
 
+/// Losses of a step's batches, as many at once as may be; those of the first one alone are the same.
+inline std::vector<double> evaluate_step(Session& session, int64_t step) {
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.config(), step, i));
+  std::vector<double> all;
+  int64_t at_once = batches_at_once(session.config());
+  for (int64_t i = 0; i < session.micro_batches(); i += at_once) {
+    std::vector<double> losses = session.evaluate(std::span(batches).subspan(size_t(i), size_t(at_once)));
+    all.insert(all.end(), losses.begin(), losses.end());
+  }
+  std::vector<double> first = session.evaluate(std::span(batches).first(1));
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), all.begin()));
+  return all;
+}
+
 inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
   auto backend = cpu::make_backend();
   set_num_threads(1);  // ranks share the cores
@@ -62,10 +80,7 @@ inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.grad_norm);
   }
-  for (int64_t i = 0; i < session.micro_batches(); ++i) {
-    std::vector<double> losses = session.evaluate(batch_of(session.config(), kSteps, i));
-    outcome.evaluated.insert(outcome.evaluated.end(), losses.begin(), losses.end());
-  }
+  outcome.evaluated = evaluate_step(session, kSteps);
   const TensorStore& store = session.store();
   for (const std::string& name : store.names()) {
     if (is_scratch(store.layout(name).role)) continue;

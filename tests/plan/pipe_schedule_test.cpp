@@ -49,6 +49,25 @@ TEST(PipeSchedule, OfTwoStagesReadsAsInThePapers) {
             "send d1.3 B0.1 send d0.1 recv d1.2 B1.1 send d1.1");
 }
 
+// A validation of a training run finds its slots, and no rank waits for ever, also with fewer batches.
+TEST(PipeSchedule, ForwardPartTakesNoMoreSlotsAndHasTheBubbleOfOnePass) {
+  for_all([](const PipeSchedule& s, std::string_view) {
+    PipeSchedule forward = forward_part(s);
+    for (int64_t stage = 0; stage < s.stages; ++stage)
+      for (int64_t chunk = stage; chunk < s.chunks; chunk += s.stages) {
+        Kind begin = s.is_sent(chunk) ? Kind::kReceive : Kind::kForward;
+        Kind last = s.splits_backward(chunk) ? Kind::kBackwardWeight : Kind::kBackward;
+        ASSERT_LE(forward.slots(stage, {begin, chunk}, {Kind::kForward, chunk}),
+                  s.slots(stage, {begin, chunk}, {last, chunk}));
+      }
+    PipeTimeline timeline = simulate_pipe(forward, std::vector<ChunkSeconds>(size_t(s.chunks)), 0);
+    ASSERT_EQ(timeline.seconds, double(s.micro_batches * s.chunks / s.stages + s.stages - 1));
+    for (std::vector<PipeAction>& actions : forward.actions)
+      std::erase_if(actions, [](const PipeAction& a) { return a.micro_batch > 0; });
+    ASSERT_EQ(simulate_pipe(forward, std::vector<ChunkSeconds>(size_t(s.chunks)), 0).seconds, double(s.chunks));
+  });
+}
+
 TEST(PipeSchedule, DoesEverythingOnceAndEachKindInTheOrderOfMicroBatches) {
   for_all([](const PipeSchedule& s, std::string_view) {
     std::map<std::pair<Kind, int64_t>, int64_t> next;

@@ -103,7 +103,7 @@ TEST(MaskedStep, EvaluatesTheMeanOverWhatCounts) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
   Session session(config, cpu::nominal_platform(), *backend);
   session.initialise();
-  double loss = session.evaluate(batch).at(0);
+  double loss = session.evaluate({&batch, 1}).at(0);
   EXPECT_NEAR(loss, session.run_step({&batch, 1}, 0, 0).loss, 1e-5);
 }
 

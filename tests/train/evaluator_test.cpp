@@ -9,6 +9,7 @@
 #include "data/tokenizer_files.h"
 #include "tests/data/small_shards.h"
 #include "tests/support/tiny_run.h"
+#include "train/compiled_run.h"
 
 namespace tokamak {
 namespace {
@@ -30,7 +31,7 @@ class EvaluatorTest : public testing::Test {
     config_.data.val_path = {val_path};
     auto tokenizer = load_data_tokenizer(config_.data);
     auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
-    return Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](const Batch&) {
+    return Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](std::span<const Batch>) {
       return std::vector{kLoss};
     });
   }
@@ -89,17 +90,27 @@ TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
   auto tokenizer = load_data_tokenizer(config_.data);
   auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
   int64_t first_windows = corpus->datasets()[0]->windows(), windows = corpus->windows();
-  auto mean = [&](const Batch& batch) {
-    double sum = 0;
-    int64_t count = 0;
-    for (size_t i = 0; i < batch.targets.size(); ++i)
-      if (batch.targets[i] >= 0) sum += batch.targets[i], ++count;
-    return std::vector{sum / double(count)};
+  size_t at_once = 0;  // batches, at most
+  auto means = [&](std::span<const Batch> batches) {
+    std::vector<double> losses;
+    for (const Batch& batch : batches) {
+      double sum = 0;
+      int64_t count = 0;
+      for (int32_t target : batch.targets)
+        if (target >= 0) sum += target, ++count;
+      losses.push_back(sum / double(count));
+    }
+    at_once = std::max(at_once, batches.size());
+    return losses;
   };
   std::vector<Evaluation> all;
   for (int64_t batch : {1, 2, 3, 7, 64}) {
     config_.train.batch = batch;
-    all.push_back(Evaluator(corpus, tokenizer.get(), config_, windows).evaluate(mean));
+    config_.train.total_batch = 4 * batch * config_.model.context;
+    config_.mesh.pipe = batch == 2 ? 2 : 1;  // which takes several at once
+    at_once = 0;
+    all.push_back(Evaluator(corpus, tokenizer.get(), config_, windows).evaluate(means));
+    EXPECT_EQ(at_once, size_t(batches_at_once(config_)));
     const Evaluation& one = all.back();
     EXPECT_EQ(one.tokens, windows * 16) << batch;
     EXPECT_EQ(one.windows, windows);
@@ -113,7 +124,7 @@ TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
     for (const EntryLoss& entry : one.entries) of_entries += entry.loss * double(entry.tokens) / double(one.tokens);
     EXPECT_NEAR(one.loss, of_entries, 1e-9 * of_entries) << "weighted by their targets";
   }
-  Evaluation some = Evaluator(corpus, tokenizer.get(), config_, windows / 2).evaluate(mean);
+  Evaluation some = Evaluator(corpus, tokenizer.get(), config_, windows / 2).evaluate(means);
   EXPECT_NEAR(double(some.windows), double(windows) / 2, 2);
   EXPECT_NEAR(double(some.entries[0].tokens), double(first_windows) / 2 * 16, 16);
 }

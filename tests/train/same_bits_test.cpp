@@ -53,7 +53,7 @@ Trace train(const RunConfig& config) {
     StepResult result = session.run_step({&batch, 1}, step, 1e-2);
     told.insert(told.end(), {result.loss, result.grad_norm});
   }
-  told.push_back(session.evaluate(random_batch(config, 7)).at(0));
+  told.push_back(session.evaluate(std::vector{random_batch(config, 7)}).at(0));
   auto bytes = std::as_bytes(std::span(told));
   trace["losses and norms"].assign(bytes.begin(), bytes.end());
   for (const std::string& name : session.store().names()) {
