@@ -5,6 +5,7 @@
 #include "passes/gathered_parameters.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 namespace tokamak {
@@ -20,6 +21,9 @@ struct Kind {
   Phase phase;
   int gathers;  // of a parameter that several axes cut, this one included; 0: it is not gathered ahead
   bool operator==(const Kind&) const = default;
+  bool is_alike(const Kind& other) const {  // but for the phase
+    return op == other.op && attrs == other.attrs && dtype == other.dtype && gathers == other.gathers;
+  }
 };
 
 struct Bucket {
@@ -34,9 +38,8 @@ struct Bucket {
 // Chooses which nodes become one, and where it stands.
 class Chooser {
  public:
-  Chooser(const Graph& graph, int64_t bytes, int64_t gathered_bytes)
-      : graph_(graph), bytes_(bytes), gathered_bytes_(gathered_bytes), gathers_(count_gathers(graph)),
-        delayed_(size_t(graph.num_values()), -1) {}
+  Chooser(const Graph& graph, const BucketBytes& bytes)
+      : graph_(graph), bytes_(bytes), gathers_(count_gathers(graph)), delayed_(size_t(graph.num_values()), -1) {}
 
   std::vector<Bucket> run() {
     for (int n = 0; n < int(graph_.nodes().size()); ++n) {
@@ -71,11 +74,15 @@ class Chooser {
     return std::max(in, out);
   }
 
-  // The bucket of the kind that was begun last; -1: none.
-  int last_of(const Kind& kind) const {
+  // The bucket that was begun last of those whose kind is what is wanted; -1: none.
+  template <typename Is>
+  int last_of(const Is& is_wanted) const {
     int last = int(buckets_.size()) - 1;
-    while (last >= 0 && buckets_[size_t(last)].kind != kind) --last;
+    while (last >= 0 && !is_wanted(buckets_[size_t(last)].kind)) --last;
     return last;
+  }
+  int last_of(const Kind& kind) const {
+    return last_of([&](const Kind& other) { return other == kind; });
   }
 
   bool has_room(int bucket, int64_t bytes, int64_t most) const {
@@ -87,7 +94,7 @@ class Chooser {
     Kind kind = kind_of(node, 0);
     int64_t bytes = bytes_of(node);
     int bucket = last_of(kind);
-    if (!has_room(bucket, bytes, bytes_)) {
+    if (!has_room(bucket, bytes, bytes_.most)) {
       bucket = int(buckets_.size());
       buckets_.push_back({std::move(kind), {}});
     }
@@ -111,8 +118,9 @@ class Chooser {
     Kind kind = kind_of(node, gathers);
     int64_t bytes = bytes_of(node);
     int bucket = last_of(kind);
-    if (!has_room(bucket, bytes, gathered_bytes_)) {
-      int at = bucket >= 0 && bytes <= gathered_bytes_ ? buckets_[size_t(bucket)].members[0] : n;
+    if (!has_room(bucket, bytes, bytes_.gathered)) {
+      int before = last_of([&](const Kind& other) { return other.is_alike(kind); });  // of the phase before, perhaps
+      int at = before >= 0 && bytes <= bytes_.ahead ? buckets_[size_t(before)].members[0] : n;
       bucket = int(buckets_.size());
       buckets_.push_back({std::move(kind), {}, 0, at});
     }
@@ -125,7 +133,7 @@ class Chooser {
   }
 
   const Graph& graph_;
-  int64_t bytes_, gathered_bytes_;
+  const BucketBytes& bytes_;
   std::vector<std::optional<int>> gathers_;  // by value: see count_gathers
   std::vector<int> delayed_;                 // by value: the bucket that makes it late; -1: none
   std::vector<Bucket> buckets_;              // in the order in which they were begun
@@ -199,8 +207,8 @@ class Joiner {
 
 }  // namespace
 
-bool bucket_graph(Graph& graph, int64_t bytes, int64_t gathered_bytes) {
-  std::vector<Bucket> buckets = Chooser(graph, bytes, gathered_bytes).run();
+bool bucket_graph(Graph& graph, const BucketBytes& bytes) {
+  std::vector<Bucket> buckets = Chooser(graph, bytes).run();
   bool changes = std::any_of(buckets.begin(), buckets.end(),
                              [](const Bucket& b) { return b.members.size() > 1 || b.at != b.members[0]; });
   if (changes) graph = Joiner(graph, buckets).run();
@@ -208,10 +216,10 @@ bool bucket_graph(Graph& graph, int64_t bytes, int64_t gathered_bytes) {
 }
 
 bool bucket(Graph& graph, const PassContext& context) {
-  int64_t bytes = context.bucket_mib << 20, gathered = bytes;
-  if (double budget = context.options.memory_budget_gib; budget > 0)
-    gathered = std::min(gathered, int64_t(budget * kShareOfBudget * 1024 * 1024 * 1024));
-  return bucket_graph(graph, bytes, gathered);
+  constexpr double kGiB = 1024 * 1024 * 1024;
+  int64_t most = context.bucket_mib << 20, ahead = std::numeric_limits<int64_t>::max();
+  if (double budget = context.options.memory_budget_gib; budget > 0) ahead = int64_t(budget * kShareOfBudget * kGiB);
+  return bucket_graph(graph, {.most = most, .gathered = std::min(most, ahead), .ahead = most > 0 ? ahead : 0});
 }
 
 }  // namespace tokamak

@@ -15,17 +15,24 @@
 //     ... = g(%4)                      ... = g(%4)
 //     %5 = all_gather(p2)
 //
-// With a memory budget, parameters are gathered at most a sixteenth of it at a time. This pass decides the order of
-// collectives on an axis, the same for all ranks. Exact. Tests: tests/passes/bucket_test.cpp, bucket_random_test.cpp.
+// What is larger than a bucket is a collective of its own, and parameters among it go one bucket ahead as others do.
+// With a memory budget, parameters are gathered ahead at most a sixteenth of it at a time. This pass decides the order
+// of collectives on an axis, the same for all ranks. Exact. Tests: tests/passes/bucket_test.cpp,
+// bucket_random_test.cpp.
 #pragma once
 
 #include "passes/pass.h"
 
 namespace tokamak {
 
-/// With buckets of at most so many bytes, and of parameters that are gathered of so many; what is larger by itself
-/// stays as it is. Returns whether the graph changed.
-bool bucket_graph(Graph& graph, int64_t bytes, int64_t gathered_bytes);
+struct BucketBytes {
+  int64_t most = 0;      // of a bucket
+  int64_t gathered = 0;  // of one of parameters
+  int64_t ahead = 0;     // of one parameter; a larger one is gathered where it is read
+};
+
+/// Returns whether the graph changed.
+bool bucket_graph(Graph& graph, const BucketBytes& bytes);
 
 /// The same, with what mesh.bucket_mib and the memory budget say.
 bool bucket(Graph& graph, const PassContext& context);

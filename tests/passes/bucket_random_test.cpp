@@ -65,7 +65,7 @@ TEST(RandomBuckets, RecomputationComputesWhatTheGraphDoes) {
       apply_recompute(again, {});
       verify(again);
       more += count_gathers_of_backward(again) > count_gathers_of_backward(sharded);
-      bucket_graph(again, 4000, 400);
+      bucket_graph(again, {4000, 400, 400});
       fault = find_difference(sharded, again, mesh, arguments_of(graph, seed));
     } catch (const std::exception& error) {
       fault = error.what();
@@ -87,7 +87,8 @@ TEST(RandomBuckets, ComputeWhatTheGraphDoes) {
     Graph sharded = shard_graph(graph, mesh, random_cuts(graph, mesh, random)), bucketed = sharded;
     std::string fault;
     try {
-      bool changed = bucket_graph(bucketed, kBytes[below(random, 4)], kBytes[below(random, 4)]);
+      bool changed =
+          bucket_graph(bucketed, {kBytes[below(random, 4)], kBytes[below(random, 4)], kBytes[below(random, 4)]});
       verify(bucketed);
       fault = find_difference(sharded, bucketed, mesh, arguments_of(graph, seed));
       joined += count_joined(bucketed);

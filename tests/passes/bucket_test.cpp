@@ -14,9 +14,10 @@ using test::parse;
 constexpr int64_t kLarge = 1 << 20;
 
 // What the graph becomes with buckets of so many bytes.
-std::string bucketed(std::string_view text, int64_t bytes = kLarge, int64_t gathered_bytes = kLarge) {
+std::string bucketed(std::string_view text, int64_t bytes = kLarge, int64_t gathered_bytes = kLarge,
+                     int64_t ahead_bytes = kLarge) {
   Graph graph = parse(text);
-  bool changed = bucket_graph(graph, bytes, gathered_bytes);
+  bool changed = bucket_graph(graph, {bytes, gathered_bytes, ahead_bytes});
   verify(graph);
   EXPECT_EQ(changed, print(graph) != canonical(text));
   return print(graph);
@@ -197,8 +198,35 @@ TEST(Bucket, ParametersAreGatheredTogether) {
   )")));
 }
 
-TEST(Bucket, WhatIsLargerThanTheWindowIsGatheredWhereItIsRead) {
-  EXPECT_EQ(bucketed(kGathers, kLarge, 15), canonical(kGathers));
+TEST(Bucket, WhatIsLargerThanABucketGoesByItselfButAheadAsWell) {
+  EXPECT_EQ(bucketed(kGathers, kLarge, 15), bucketed(kGathers, kLarge, 16));
+}
+
+// The first that the backward pass reads goes ahead of what the forward pass reads last, in a bucket of its own.
+TEST(Bucket, ParametersOfTheNextPhaseAreGatheredAhead) {
+  EXPECT_EQ(bucketed(of_parameters(R"(
+    %4 = all_gather(%0) {axis="data", dims=[0], size=2} : f32[8]
+    %5 = mul(%4, %4) : f32[8]
+    %6 = all_gather(%1) {axis="data", dims=[0], size=2} #backward : f32[8]
+    %7 = mul(%5, %6) #backward : f32[8]
+    result y = %7
+  )")),
+            canonical(of_parameters(R"(
+    %4 = all_gather(%0) {axis="data", dims=[0], size=2} : f32[8]
+    %5 = all_gather(%1) {axis="data", dims=[0], size=2} #backward : f32[8]
+    %6 = mul(%4, %4) : f32[8]
+    %7 = mul(%6, %5) #backward : f32[8]
+    result y = %7
+  )")));
+}
+
+TEST(Bucket, WhatIsTooLargeToGoAheadIsGatheredWhereItIsRead) {
+  EXPECT_EQ(bucketed(kGathers, kLarge, 15, 15), canonical(kGathers));
+}
+
+TEST(Bucket, WithoutBucketsNothingGoesAhead) {
+  Graph graph = parse(kGathers);
+  EXPECT_FALSE(bucket(graph, {}));
 }
 
 // Over data, then context: one bucket for each, in that order.
