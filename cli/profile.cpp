@@ -26,7 +26,7 @@ void visit(FieldList& v, ProfileArguments& c) {
   v.config_file("run", c.config,
                 "run file (TOML, or a run's config.json); or the folder of a run, whose next steps it takes");
   v.config(c.run);
-  v("steps", c.steps, "steps that are profiled", between(1, 10000));
+  v("steps", c.steps, "steps that are profiled", between(1, 1000));
   v("warmup", c.warmup, "steps before them; 0: 2 on the CPU, 5 on a GPU", at_least(0));
   visit(v, c.output);
 }

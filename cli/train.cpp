@@ -39,7 +39,7 @@ struct TrainProfile {
 void visit(FieldList& v, TrainProfile& c) {
   v("at", c.at, "step with which it begins; 0: no profile", at_least(0));
   v("steps", c.steps, "steps that are profiled; as many with nobody observing come before and behind them",
-    between(1, 10000));
+    between(1, 1000));
   visit(v, c.output);
 }
 

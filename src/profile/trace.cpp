@@ -22,8 +22,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Threads of a rank's process in the trace: streams from 0 on, and these.
-constexpr int kHostSteps = 100, kHostData = 101, kDataWorkers = 110;
+// Threads of a rank's process in the trace. Perfetto takes thread 0 for the one that has the process's number, which is
+// the rank's: so none of them is small.
+constexpr int kStreams = 1000, kHostSteps = 1100, kHostData = 1101, kDataWorkers = 1110;
 
 struct Event {
   double begin;  // seconds
@@ -100,7 +101,8 @@ class TraceWriter {
     for (size_t i = 0; i < spans.size(); ++i) {
       Json with_kernel = more;
       if (!work.kernels.empty()) with_kernel["kernel"] = work.kernels[i].name;
-      add_span(work.stream, name, std::string(to_string(spans[i].work)), spans[i].begin, spans[i].end, with_kernel);
+      add_span(kStreams + work.stream, name, std::string(to_string(spans[i].work)), spans[i].begin, spans[i].end,
+               with_kernel);
     }
     if (work.asked != work.begin) add_span(kHostSteps, name, "asked for", work.asked, work.asked_until, {});
   }
@@ -138,7 +140,7 @@ class TraceWriter {
     std::string note = left_out > 0 ? fmt::format(" (the last {} events are left out)", left_out) : "";
     std::vector<std::string> lines{format_json(named("process_name", 0, fmt::format("rank {}{}", rank_, note)))};
     for (const auto& [stream, name] : streams_)
-      lines.push_back(format_json(named("thread_name", stream, "stream " + name)));
+      lines.push_back(format_json(named("thread_name", kStreams + stream, "stream " + name)));
     lines.push_back(format_json(named("thread_name", kHostSteps, "host: steps")));
     lines.push_back(format_json(named("thread_name", kHostData, "host: data")));
     std::set<int> workers;

@@ -68,10 +68,11 @@ std::pair<int, std::string> ask_perfetto(const std::filesystem::path& trace) {
 TEST(ProfileProgram, WritesATraceThatPerfettoReads) {
   TemporaryFolder folder;
   test::make_tiny_data(folder.path());
-  ProgramResult result = run_program(
-      folder.path(),
-      test::tiny_arguments("profile", {"--data.path=data", "--data.workers=2", "--steps=2", "--device=cpu",
-                                       "--threads=1", "--mesh.data=2", "--train.batch=4", "--trace=step.json"}));
+  ProgramResult result =
+      run_program(folder.path(),
+                  test::tiny_arguments("profile", {"--data.path=data", "--data.workers=2", "--steps=1", "--device=cpu",
+                                                   "--threads=1", "--mesh.data=2", "--mesh.tensor=2", "--mesh.pipe=2",
+                                                   "--train.batch=4", "--train.total_batch=256", "--trace=step.json"}));
   ASSERT_EQ(result.status, 0) << result.err;
   nlohmann::json trace = nlohmann::json::parse(read_file(folder / "step.json"));
   EXPECT_GT(trace["traceEvents"].size(), 100u);
