@@ -10,6 +10,7 @@
 #include "cli/ranks.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
+#include "exec/measure_links.h"
 #include "model/model.h"
 #include "train/ladder_html.h"
 #include "train/mesh_table.h"
@@ -112,16 +113,35 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
   fmt::print("\n{}", format_ladder_legend(report.rungs));
 }
 
+// As rank 0 has measured them.
+Platform with_measured_links(const RankWork& rank) {
+  Platform platform = rank.machine.platform;
+  Communicator& world = rank.ranks->world();
+  LinkSeconds seconds = measure_links(*rank.machine.backend, world);
+  platform.target = of_leader(rank.ranks, with_links(platform.target, world.size(), seconds));
+  return platform;
+}
+
+std::string describe_links(const Target& target) {
+  double bandwidth = target.link_bandwidth / 1e9;
+  return fmt::format("links as measured: all_reduce {:.3g} GB/s, all_gather {:.3g} GB/s, {:.0f} us a collective",
+                     bandwidth, bandwidth * target.gather_share, target.link_seconds * 1e6);
+}
+
 // The rungs of all ranks together.
 void climb_on_mesh(const LadderArguments& arguments, const RankWork& rank, LadderReport& report) {
   const RungResult* found = best_rung(report.rungs);
   RungResult best = found ? *found : RungResult();  // of the rank that leads
   const MeshConfig& asked = rank.config.mesh;
   std::vector<MeshRung> rungs = arguments.own ? std::vector{mesh_rung(asked)} : mesh_rungs(asked);
-  if (leads(rank.ranks))
-    print_line(fmt::format("\n{} ranks\n{}", rank.ranks->mesh().num_ranks(), format_mesh_header()));
+  Platform platform = with_measured_links(rank);
+  if (leads(rank.ranks)) {
+    report.target = platform.target;
+    print_line(fmt::format("\n{} ranks, {}\n{}", rank.ranks->mesh().num_ranks(), describe_links(platform.target),
+                           format_mesh_header()));
+  }
   MeshLadderOptions options{.ladder = options_for(arguments, rank), .ranks_of_process = rank.in_process};
-  report.meshes = run_mesh_ladder(best, rank.machine.platform, *rank.machine.backend, *rank.ranks, rungs, options,
+  report.meshes = run_mesh_ladder(best, platform, *rank.machine.backend, *rank.ranks, rungs, options,
                                   [](const MeshResult& result) { print_line(format_mesh_result(result)); });
   if (leads(rank.ranks)) fmt::print("\n{}", format_mesh_legend(best));
 }
