@@ -16,13 +16,6 @@ double seconds_of(std::chrono::steady_clock::time_point at) {
   return std::chrono::duration<double>(at.time_since_epoch()).count();
 }
 
-// Those of the profiled time, from its begin on.
-std::vector<TimedReading> within(std::vector<TimedReading> readings, double begin, double seconds) {
-  for (TimedReading& reading : readings) reading.at -= begin;
-  std::erase_if(readings, [&](const TimedReading& reading) { return reading.at < 0 || reading.at > seconds; });
-  return readings;
-}
-
 }  // namespace
 
 struct StepProfiler::MadeBatches {
@@ -89,7 +82,6 @@ void StepProfiler::begin_phase() {
 void StepProfiler::end_phase() {
   queue_.finish();
   *phase_->seconds = recorder_.now();
-  queue_.run([this] { session_.observe(nullptr); });
   if (records()) end_recording();
 }
 
@@ -105,7 +97,8 @@ void StepProfiler::watch_loader() {
 void StepProfiler::end_recording() {
   profile_.clock = recorder_.clock();
   profile_.start_seconds = recorder_.start_seconds();
-  profile_.sensors = within(sensors_->stop(), profile_.start_seconds, profile_.seconds);
+  profile_.sensors = sensors_->stop();
+  for (TimedReading& reading : profile_.sensors) reading.at -= profile_.start_seconds;
   queue_.run([this] { profile_.works = recorder_.take(); });
   if (!loader_) return;
   loader_->watch(nullptr);

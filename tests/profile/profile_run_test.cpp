@@ -131,6 +131,11 @@ TEST(ProfileRun, GoesOnFromACheckpoint) {
   EXPECT_NEAR(report.ranks[0].ledger.sum(), report.ranks[0].seconds, 1e-9);
   EXPECT_EQ(read_file(folder / "run/ledger.jsonl"), before) << "nothing is kept";
   EXPECT_EQ(find_checkpoint(config.train.out, nullptr)->state.step, 20);
+  RunConfig other = config;
+  write_file_atomic(folder / "more.txt", test::tiny_text(9000, 2));
+  prepare({.inputs = {(folder / "more.txt").string()}, .out = folder / "other", .vocab_size = 301});
+  other.data.path = {(folder / "other").string()};
+  EXPECT_THROW(profile_run(other, cpu::nominal_platform(), *backend, nullptr, options, &*found), UserError);
   config.model.width = 64;
   EXPECT_THROW(profile_run(config, cpu::nominal_platform(), *backend, nullptr, options, &*found), UserError);
 }
