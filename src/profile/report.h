@@ -1,4 +1,4 @@
-// A profile as text for the terminal and as JSON. Tests: tests/profile/report_test.cpp.
+// A profile as text for the terminal and as JSON. Tests: tests/profile/profile_run_test.cpp.
 #pragma once
 
 #include "config/config.h"

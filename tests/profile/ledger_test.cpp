@@ -19,7 +19,8 @@ double row(const TimeLedger& ledger, const std::string& name) {
 TEST(TimeLedger, GivesEveryMomentToTheFirstThatHasIt) {
   std::vector<ActivitySpan> spans{
       {Activity::kRun, {}, 1, 9},          kernel(WorkClass::kMatmul, 1, 3), kernel(WorkClass::kCommunication, 2, 5),
-      kernel(WorkClass::kAttention, 6, 7), kernel(WorkClass::kCopy, 6.5, 8), {Activity::kDataWait, {}, 8.5, 9.5}};
+      kernel(WorkClass::kAttention, 6, 7), kernel(WorkClass::kCopy, 6.5, 8), {Activity::kDataWait, {}, 8.5, 9.5},
+      {Activity::kDataWait, {}, 0.5, 7.5}};
   TimeLedger ledger = make_ledger(spans, 10);
   EXPECT_DOUBLE_EQ(row(ledger, "matmul"), 2);
   EXPECT_DOUBLE_EQ(row(ledger, "attention"), 1);
@@ -27,8 +28,8 @@ TEST(TimeLedger, GivesEveryMomentToTheFirstThatHasIt) {
   EXPECT_DOUBLE_EQ(ledger.hidden_communication, 1);
   EXPECT_DOUBLE_EQ(row(ledger, "copies"), 1);
   EXPECT_DOUBLE_EQ(row(ledger, "launch gaps"), 2);  // from 5 to 6, from 8 to 9
-  EXPECT_DOUBLE_EQ(row(ledger, "data wait"), 0.5);
-  EXPECT_DOUBLE_EQ(row(ledger, "idle"), 1.5);
+  EXPECT_DOUBLE_EQ(row(ledger, "data wait"), 1);    // from 0.5 to 1, from 9 to 9.5
+  EXPECT_DOUBLE_EQ(row(ledger, "idle"), 1);
   EXPECT_DOUBLE_EQ(ledger.sum(), 10);
 }
 
