@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every folder of tests/ with C++ tests is built: it has a CMakeLists.txt and a sorted line in tests/CMakeLists.txt."""
+"""Every folder of tests/ with C++ tests is built: it has a CMakeLists.txt and a sorted line in tests/CMakeLists.txt.
+Tests that a source file names are there."""
 import re
 import sys
 from pathlib import Path
@@ -19,6 +20,11 @@ def main():
         for path in folder.rglob("*.cpp"):
             if re.search(r"^TEST(_F|_P)?\(", path.read_text(), re.M) and not path.name.endswith("_test.cpp"):
                 bad.append(f"{path}: it holds tests, so its name must end in _test.cpp")
+    for path in sorted([*Path("src").rglob("*.*"), *Path("cli").rglob("*.*")]):
+        if path.suffix in (".h", ".cpp", ".cu", ".cuh"):
+            for name in re.findall(r"\btests/[\w/]+\.\w+", path.read_text()):
+                if not Path(name).exists():
+                    bad.append(f"{path}: {name} is not there")
     print("\n".join(bad) if bad else "tests: ok")
     return bool(bad)
 

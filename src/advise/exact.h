@@ -1,5 +1,5 @@
 // A layout as the compiler plans it: one rank of each stage is compiled for the described GPU.
-// Tests: tests/advise/exact_test.cpp.
+// Tests: tests/advise/estimate_test.cpp.
 #pragma once
 
 #include "advise/layout.h"

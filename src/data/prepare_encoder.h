@@ -1,5 +1,5 @@
 // What a thread of `prepare` does with a batch: text becomes tokens, tokens are checked. Tests:
-// tests/data/prepare_encoder_test.cpp.
+// tests/data/prepare_reader_test.cpp.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Tensors on their way between the stages of a pipeline. Tests: tests/mesh/pipe_test.cpp.
+// Tensors on their way between the stages of a pipeline. Tests: tests/mesh/session_test.cpp.
 #pragma once
 
 #include "exec/program.h"

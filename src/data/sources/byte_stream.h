@@ -1,5 +1,5 @@
 // Bytes of a file, a pipe or something inside of them, from the beginning to the end, in bounded memory.
-// For examples see tests/data/sources/byte_stream_test.cpp.
+// For examples see tests/data/sources/compression_test.cpp.
 #pragma once
 
 #include <cstdint>

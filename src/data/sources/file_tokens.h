@@ -1,5 +1,5 @@
 // Tokens that lie in a file in one or more runs, each of them plain integers: what most token formats are once their
-// headers are read. Tests: tests/data/sources/file_tokens_test.cpp.
+// headers are read. Tests: tests/data/sources/bin_test.cpp.
 #pragma once
 
 #include <filesystem>
