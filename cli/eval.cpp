@@ -63,8 +63,8 @@ EvalData open_data(const EvalArguments& arguments, const RunConfig& config, cons
   for (const DataPath& path : all_data_paths(config.data)) require_exists(path.path);
   std::shared_ptr<const Tokenizer> tokenizer = find_tokenizer(config, model);
   bool train = arguments.split == "train";
-  std::optional<Corpus> corpus =
-      train ? open_training_data(config, tokenizer).sequential() : open_validation_data(config, tokenizer);
+  std::optional<Corpus> corpus = train ? open_training_data(config, tokenizer, nullptr, true).sequential()
+                                       : open_validation_data(config, tokenizer, true);
   if (!corpus)
     user_error(
         "[eval] expected validation data of more than {} tokens (model.context), got none in {}; name some with "

@@ -57,8 +57,9 @@ Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokeniz
 
 /// Opens what is there for validation: data.val_path, or else the val splits of the folders made by `prepare` in
 /// data.path. Of a folder in data.val_path the val split is taken, or all of it where it has none. Nothing when there
-/// is no validation data or none longer than a window.
-std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
+/// is no validation data or none longer than a window. `verify`: as above.
+std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+                                           bool verify = false);
 
 /// A sentence for each folder of data.path whose index, made by an earlier version, cannot tell all damage.
 std::vector<std::string> checksum_warnings(const DataConfig& config);

@@ -126,7 +126,8 @@ Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokeniz
   return corpus;
 }
 
-std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+                                           bool verify) {
   Opener opener(config, std::move(tokenizer));
   bool named = !config.data.val_path.empty();
   std::vector<DataPath> paths =
@@ -138,7 +139,7 @@ std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_
       ShardIndex index = read_shard_index(path.path);
       const SplitIndex& split = validation_split(index, named);
       if (!named && split.tokens() <= config.model.context) continue;
-      datasets.push_back(open_prepared(path.path, index, split, config.model.context, false));
+      datasets.push_back(open_prepared(path.path, index, split, config.model.context, verify));
     } else {
       if (!named) continue;
       datasets.push_back(opener.open_files(path.path, 0));

@@ -83,6 +83,7 @@ EntryLoss Evaluator::evaluate(const Entry& entry, const LossesOf& losses_of, Byt
     batches.clear();
   }
   if (!batches.empty()) add_losses(batches, losses_of, out);
+  entry.corpus->verify_used();
   out.loss /= double(std::max<int64_t>(out.tokens, 1));
   return out;
 }

@@ -46,7 +46,7 @@ class Evaluator {
 
   /// `losses_of`, of batches_at_once(config) batches or fewer (train/compiled_run.h), gives the mean loss of the
   /// targets that count in each of a batch's equal parts, of as many as it likes; they are added in the order of
-  /// windows.
+  /// windows. UserError where files that were read turn out to be damaged.
   Evaluation evaluate(const LossesOf& losses_of) const;
 
  private:

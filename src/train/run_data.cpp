@@ -48,9 +48,10 @@ std::shared_ptr<const Corpus> open_corpus(const RunConfig& config, std::shared_p
       open_training_data(config, std::move(tokenizer), began ? &*began : nullptr, verify));
 }
 
-std::shared_ptr<const Corpus> open_validation(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+std::shared_ptr<const Corpus> open_validation(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+                                              bool verify) {
   if (config.train.eval_every == 0) return nullptr;
-  std::optional<Corpus> corpus = open_validation_data(config, std::move(tokenizer));
+  std::optional<Corpus> corpus = open_validation_data(config, std::move(tokenizer), verify);
   return corpus ? std::make_shared<const Corpus>(std::move(*corpus)) : nullptr;
 }
 
@@ -115,7 +116,8 @@ void RunData::check(const RunConfig& config, const FoundCheckpoint* found) {
 
 RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* found, bool verify) {
   std::shared_ptr<const Tokenizer> tokenizer = load_checked_tokenizer(config, found);
-  return {tokenizer, open_corpus(config, tokenizer, record_of(found), verify), open_validation(config, tokenizer)};
+  return {tokenizer, open_corpus(config, tokenizer, record_of(found), verify),
+          open_validation(config, tokenizer, verify)};
 }
 
 void RunData::describe(CheckpointState& state, int64_t position) const {

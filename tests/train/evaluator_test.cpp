@@ -4,10 +4,12 @@
 
 #include <cmath>
 
+#include "base/file.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
 #include "tests/data/small_shards.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/tiny_run.h"
 #include "train/compiled_run.h"
 
@@ -30,7 +32,7 @@ class EvaluatorTest : public testing::Test {
   Evaluation evaluate(const std::string& val_path, int64_t windows = 1000) {
     config_.data.val_path = {val_path};
     auto tokenizer = load_data_tokenizer(config_.data);
-    auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
+    auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer, true));
     return Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](std::span<const Batch>) {
       return std::vector{kLoss};
     });
@@ -127,6 +129,13 @@ TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
   Evaluation some = Evaluator(corpus, tokenizer.get(), config_, windows / 2).evaluate(means);
   EXPECT_NEAR(double(some.windows), double(windows) / 2, 2);
   EXPECT_NEAR(double(some.entries[0].tokens), double(first_windows) / 2 * 16, 16);
+}
+
+TEST_F(EvaluatorTest, RefusesWhatWasReadFromADamagedShard) {
+  std::string bytes = read_file(shard("val"));
+  bytes[bytes.size() / 2] ^= 1;  // a token of the vocabulary, but another one
+  write_file_quickly(shard("val"), bytes);
+  expect_user_error([&] { evaluate((folder_ / "data").string()); }, {shard("val"), "expected the checksum"});
 }
 
 TEST_F(EvaluatorTest, SaysWhyTheyAreMissing) {
