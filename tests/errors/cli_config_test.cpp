@@ -27,7 +27,7 @@ class CliConfig : public testing::Test {
 TEST_F(CliConfig, UnknownCommand) {
   expect_refused(run_program(folder_.path(), {"trian"}),
                  {"expected a command, got 'trian'", "did you mean 'train'?", "tokamak --help"});
-  expect_refused(run({"ledger", "run"}), {"got 'ledger'", "did you mean 'data ledger'?"});
+  expect_refused(run_program(folder_.path(), {"ledger", "run"}), {"got 'ledger'", "did you mean 'data ledger'?"});
 }
 
 TEST_F(CliConfig, NoCommandListsThem) {
