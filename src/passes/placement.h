@@ -5,7 +5,6 @@
 #include "graph/builder.h"
 #include "graph/mesh.h"
 
-#include <compare>
 #include <functional>
 #include <vector>
 
@@ -25,7 +24,7 @@ struct Placement {
   }
   bool is_cut() const { return kind == Kind::kCut; }
   bool is_term() const { return kind == Kind::kSum || kind == Kind::kMax; }
-  auto operator<=>(const Placement&) const = default;
+  bool operator==(const Placement&) const = default;
 };
 
 using Placements = std::vector<Placement>;  // by axis of the mesh
