@@ -6,9 +6,11 @@
 #include "advise/exact.h"
 #include "advise/examples.h"
 #include "advise/format_plan.h"
+#include "advise/plan_html.h"
 #include "advise/search.h"
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/commands.h"
 #include "config/cluster.h"
 #include "config/config.h"
@@ -28,6 +30,7 @@ struct PlanOptions {
   int64_t layouts = 5;
   int64_t exact = 3;
   bool json = false;
+  std::string html;
   bool clusters = false;
   bool examples = false;
   RunConfig run;
@@ -42,6 +45,7 @@ void visit(FieldList& v, PlanOptions& c) {
   v("layouts", c.layouts, "layouts to show, the fastest first", at_least(1));
   v("exact", c.exact, "how many of them are compiled, too, for their exact memory and time", at_least(0));
   v("json", c.json, "print one JSON object, for programs");
+  v("html", c.html, "HTML file for charts of time and memory over all layouts; empty: none");
   v("clusters", c.clusters, "list the known clusters and where every figure comes from");
   v("examples", c.examples, "print numbers to know before one trains, with their formulas, and Megatron-LM's table");
   v.config(c.run);
@@ -160,7 +164,8 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
   constexpr double kTokensOfParameter = 20;  // Hoffmann et al., arXiv 2203.15556
   request.tokens = options.tokens > 0 ? options.tokens : kTokensOfParameter * double(count_parameters(request.model));
   request.allows = allowed(options);
-  std::vector<Estimate> found = search_layouts(request);
+  plan.found = search_layouts(request);
+  const std::vector<Estimate>& found = plan.found;
   if (found.empty()) refuse(request);
   plan.cluster_changes = cluster_changes(request, found[0]);
   plan.layout_changes = layout_changes(request, found[0]);
@@ -176,6 +181,7 @@ int run_plan(const PlanOptions& options) {
   if (options.examples) fmt::print("{}", format_examples());
   if (options.clusters || options.examples) return 0;
   TrainingPlan plan = make_training_plan(options);
+  if (!options.html.empty()) write_file_atomic(options.html, plan_html(plan));
   fmt::print("{}", options.json ? plan_json(plan) + "\n" : format_plan(plan));
   return 0;
 }

@@ -79,10 +79,8 @@ class Adviser {
     double padding = 1 - double(model_.vocab) / block_.padded_vocab();
     if (model_.vocab % 64 == 0) return;
     double gain = padding * block_.classifier().seconds() / step_;
-    add(gain,
-        fmt::format("vocabulary {} is no multiple of 64 and is computed as {:.0f}, which costs {:.2f}% of a step; "
-                    "as it stands, products with it would have {} columns outside of tiles of 128",
-                    model_.vocab, block_.padded_vocab(), 100 * gain, round_up(model_.vocab, 128) - model_.vocab));
+    add(gain, fmt::format("vocabulary {} is no multiple of 64: it is padded to {:.0f}, which costs {:.2f}%",
+                          model_.vocab, block_.padded_vocab(), 100 * gain));
   }
 
   void look_at_waves() {

@@ -18,6 +18,7 @@ struct PlannedLayout {
 
 struct TrainingPlan {
   TrainingRequest request;
+  std::vector<Estimate> found;                          // every layout that fits
   std::vector<PlannedLayout> layouts;                   // not empty; the fastest by the closed formula first
   std::vector<Change> cluster_changes, layout_changes;  // of the first
   std::string limit;
