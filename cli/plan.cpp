@@ -136,17 +136,13 @@ std::function<bool(const ParallelLayout&)> allowed(const PlanOptions& options) {
              describe(smallest.layout), nearest);
 }
 
-// Of the fastest layouts, where the compiler knows the GPU's links: between nodes it does not yet.
+// Without CUDA there are no kernels to compile for.
 void compile_fastest(const RunConfig& run, int64_t count, TrainingPlan& plan) {
+  if (!cuda::is_built()) return;
   const ClusterConfig& cluster = plan.request.cluster;
-  if (!cuda::is_built() || plan.request.gpus > cluster.gpus_per_node) return;
   Platform platform = cuda::nominal_platform(cluster.gpu);
-  if (cluster.within.bandwidth.is_known()) {
-    platform.target.link_bandwidth = cluster.within.bandwidth.value;
-    platform.target.link_seconds = cluster.within.latency.value;
-  }
   for (size_t i = 0; i < plan.layouts.size() && int64_t(i) < count; ++i)
-    plan.layouts[i].exact = compile_layout(run, plan.layouts[i].estimate.layout, platform);
+    plan.layouts[i].exact = compile_layout(run, plan.layouts[i].estimate.layout, cluster, platform);
 }
 
 TrainingPlan make_training_plan(const PlanOptions& options) {

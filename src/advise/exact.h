@@ -14,7 +14,9 @@ struct ExactPlan {
   double bytes = 0;    // of the fullest GPU
 };
 
-/// `platform` is of the cluster's GPU. UserError where the compiler refuses the layout.
-ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const Platform& platform);
+/// `platform` is of the cluster's GPU; the links of each axis are those that it has there. UserError where the compiler
+/// refuses the layout.
+ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const ClusterConfig& cluster,
+                         Platform platform);
 
 }  // namespace tokamak

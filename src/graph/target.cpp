@@ -15,7 +15,7 @@ template <class AnyTarget, class Visit>
 void visit_members(AnyTarget& target, const Visit& visit) {
   auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, sustained, bias, function, vocab,
          classifier, argument, operand, operand_sums, prologue, accumulate, row_column, streams, link_bandwidth,
-         gather_share, link_seconds, link_units] = target;
+         gather_share, link_seconds, link_units, axis_links] = target;
   visit("name", name);
   visit("units", units);
   visit("f32_flops", f32);
@@ -42,9 +42,15 @@ void visit_members(AnyTarget& target, const Visit& visit) {
   visit("gather_share", gather_share);
   visit("link_seconds", link_seconds);
   visit("link_units", link_units);
+  visit("axis_links", axis_links);
 }
 
 }  // namespace
+
+LinkRate Target::link(const std::string& axis) const {
+  auto at = axis_links.find(axis);
+  return at == axis_links.end() ? LinkRate{link_bandwidth, link_seconds} : LinkRate{at->second[0], at->second[1]};
+}
 
 std::string print(const Target& target) {
   Json json = Json::object();

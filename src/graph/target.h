@@ -2,11 +2,18 @@
 // Tests: tests/graph/target_test.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
 namespace tokamak {
+
+/// Between ranks: bytes/s that a rank sends in a collective, and the fixed seconds of one.
+struct LinkRate {
+  double bandwidth = 0, seconds = 0;
+};
 
 struct Target {
   std::string name = "cpu";
@@ -39,6 +46,9 @@ struct Target {
   double gather_share = 1;       // and of that in an all_gather or a reduce_scatter
   double link_seconds = 20e-6;   // fixed cost of a collective
   double link_units = 0;         // share of the device's work that a collective takes from what runs beside it
+  std::map<std::string, std::array<double, 2>> axis_links;  // bandwidth and seconds of axes with other links
+
+  LinkRate link(const std::string& axis) const;
 
   bool operator==(const Target&) const = default;
 };

@@ -22,9 +22,11 @@ double arithmetic_seconds(const Graph& graph, const Node& node, const Target& ta
   return node_cost(graph, node).flops / flop_rate(graph, node, target);
 }
 
-double collective_seconds(const Node& node, const Cost& cost, const Target& target) {
+// What a collective takes on its axis' links, or longer where memory does.
+double collective_seconds(const Node& node, const Cost& cost, const Target& target, double memory) {
   bool gathers = node.op == &op::all_gather || node.op == &op::reduce_scatter;
-  return cost.link_bytes / (target.link_bandwidth * (gathers ? target.gather_share : 1));
+  LinkRate link = target.link(node.attrs.get_string("axis"));
+  return std::max(memory, cost.link_bytes / (link.bandwidth * (gathers ? target.gather_share : 1))) + link.seconds;
 }
 
 bool is_low_precision(const Graph& graph, const Node& node) { return dtype_bytes(graph.dtype(node.inputs[0])) == 2; }
@@ -39,8 +41,7 @@ Launch price(const Graph& graph, int node, const Platform& platform) {
   double arithmetic = arithmetic_seconds(graph, kernel, target), memory = launch.cost.bytes / bandwidth;
   launch.memory_bound = memory > arithmetic;
   launch.seconds = std::max(arithmetic, memory) + target.launch_seconds;
-  if (kernel.op->together)
-    launch.seconds = std::max(memory, collective_seconds(kernel, launch.cost, target)) + target.link_seconds;
+  if (kernel.op->together) launch.seconds = collective_seconds(kernel, launch.cost, target, memory);
   if (const auto& measured = platform.tuning.measured_seconds; !measured.empty())
     if (auto at = measured.find(kernel_key(graph, kernel)); at != measured.end())
       launch.seconds = at->second / (is_low_precision(graph, kernel) ? target.sustained_share : 1);

@@ -316,8 +316,8 @@ CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platfo
     stage.forward = out.forward;
     stage.forward_reports = out.forward_reports;
   }
-  const Target& target = platform.target;
-  double transfer = double(stream_bytes(out)) / target.link_bandwidth + target.link_seconds;
+  LinkRate link = platform.target.link(kPipeAxis);
+  double transfer = double(stream_bytes(out)) / link.bandwidth + link.seconds;
   out.timeline = simulate_pipe(out.schedule, seconds, transfer);
   return out;
 }

@@ -66,7 +66,7 @@ TEST(Estimate, IsWithinFivePercentOfWhatIsCompiled) {
     config.model = preset(c.model);
     ParallelLayout layout{.mesh = c.mesh, .micro_batch = c.micro_batch, .micro_batches = c.micro_batches};
     Estimate closed = estimate(config.model, layout, h200);
-    ExactPlan exact = compile_layout(config, closed.layout, platform);
+    ExactPlan exact = compile_layout(config, closed.layout, h200, platform);
     EXPECT_NEAR(closed.time.total() / exact.seconds, 1, 0.05) << c.model << ": " << describe(closed.layout);
     EXPECT_NEAR(closed.memory.total() / exact.bytes, 1, 0.05) << c.model << ": " << describe(closed.layout);
   }

@@ -31,7 +31,16 @@ Target unlike_the_default() {
   target.gather_share = 0.75;
   target.link_seconds = 9e-6;
   target.link_units = 0.125;
+  target.axis_links = {{"data", {2.5e10, 4e-5}}};
   return target;
+}
+
+TEST(Target, AnAxisMayHaveLinksOfItsOwn) {
+  Target target = unlike_the_default();
+  EXPECT_EQ(target.link("data").bandwidth, 2.5e10);
+  EXPECT_EQ(target.link("data").seconds, 4e-5);
+  EXPECT_EQ(target.link("tensor").bandwidth, target.link_bandwidth);
+  EXPECT_EQ(target.link("tensor").seconds, target.link_seconds);
 }
 
 TEST(Target, ParsesBackFromItsText) {
@@ -51,7 +60,7 @@ TEST(Target, EveryMemberIsInTheTextAndNoOther) {
     other[end - 1] = '?';  // the last letter of a member's name
     expect_user_error([&] { parse_target(other); }, {"[target] expected a target as this program prints it"});
   }
-  EXPECT_EQ(members, 26);
+  EXPECT_EQ(members, 27);
   expect_user_error([&] { parse_target("{\"speed\":1," + text.substr(1)); }, {"[target]", "got 'speed' too"});
   for (std::string other : {std::string(), std::string("cpu"), std::string("[]"), text.substr(0, text.size() / 2)})
     expect_user_error([&] { parse_target(other); }, {"[target] expected"});
