@@ -136,13 +136,30 @@ std::function<bool(const ParallelLayout&)> allowed(const PlanOptions& options) {
              describe(smallest.layout), nearest);
 }
 
-// Without CUDA there are no kernels to compile for.
-void compile_fastest(const RunConfig& run, int64_t count, TrainingPlan& plan) {
-  if (!cuda::is_built()) return;
+// The first that fit when they are compiled, too, in the order of their exact times; without CUDA there are no kernels
+// to compile for. Then the others, as the closed form has them.
+std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptions& options, const TrainingPlan& plan) {
   const ClusterConfig& cluster = plan.request.cluster;
-  Platform platform = cuda::nominal_platform(cluster.gpu);
-  for (size_t i = 0; i < plan.layouts.size() && int64_t(i) < count; ++i)
-    plan.layouts[i].exact = compile_layout(run, plan.layouts[i].estimate.layout, cluster, platform);
+  std::vector<PlannedLayout> compiled, others;
+  std::optional<Platform> platform;
+  int64_t tried = 0;
+  if (cuda::is_built() && options.exact > 0) platform = cuda::nominal_platform(cluster.gpu);
+  for (const Estimate& one : plan.found) {
+    PlannedLayout layout{one, {}};
+    if (int64_t(compiled.size() + others.size()) == options.layouts) break;
+    // Each takes a second or so, and those that turn out not to fit are passed over.
+    if (!platform || int64_t(compiled.size()) == options.exact || tried == 2 * options.exact) {
+      others.push_back(layout);
+      continue;
+    }
+    ++tried;
+    layout.exact = compile_within_memory(run, layout.estimate.layout, cluster, *platform);
+    if (layout.exact) compiled.push_back(layout);
+  }
+  std::stable_sort(compiled.begin(), compiled.end(),
+                   [](const PlannedLayout& a, const PlannedLayout& b) { return a.step_seconds() < b.step_seconds(); });
+  compiled.insert(compiled.end(), others.begin(), others.end());
+  return compiled;
 }
 
 TrainingPlan make_training_plan(const PlanOptions& options) {
@@ -161,14 +178,14 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
   request.tokens = options.tokens > 0 ? options.tokens : kTokensOfParameter * double(count_parameters(request.model));
   request.allows = allowed(options);
   plan.found = search_layouts(request);
-  const std::vector<Estimate>& found = plan.found;
-  if (found.empty()) refuse(request);
-  plan.cluster_changes = cluster_changes(request, found[0]);
-  plan.layout_changes = layout_changes(request, found[0]);
-  plan.limit = limit_of(plan.cluster_changes, found[0]);
-  plan.advice = advise(request.model, found[0].layout, gpu_target(gpu_rates(request.cluster.gpu)));
-  for (size_t i = 0; i < found.size() && int64_t(i) < options.layouts; ++i) plan.layouts.push_back({found[i], {}});
-  compile_fastest(run, options.exact, plan);
+  if (plan.found.empty()) refuse(request);
+  plan.layouts = compile_fastest(run, options, plan);
+  if (plan.layouts.empty()) refuse(request);
+  const Estimate& best = plan.layouts[0].estimate;
+  plan.cluster_changes = cluster_changes(request, best);
+  plan.layout_changes = layout_changes(request, best);
+  plan.limit = limit_of(plan.cluster_changes, best);
+  plan.advice = advise(request.model, best.layout, gpu_target(gpu_rates(request.cluster.gpu)));
   return plan;
 }
 

@@ -4,6 +4,8 @@
 #include "passes/step_mesh.h"
 #include "train/compiled_run.h"
 
+#include <cmath>
+
 namespace tokamak {
 
 ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const ClusterConfig& cluster,
@@ -16,7 +18,22 @@ ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, 
     platform.target.axis_links[axis->name] = {link.bandwidth, link.latency};
   }
   CompiledRun run = compile_run(run_of(config, layout), platform);
-  return {run.seconds, run.exposed_seconds(), double(run.fullest().total_bytes())};
+  const CompiledStep& fullest = run.fullest();
+  return {run.seconds, run.exposed_seconds(), double(fullest.total_bytes()), double(fullest.intermediate_bytes())};
+}
+
+std::optional<ExactPlan> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
+                                               const ClusterConfig& cluster, const Platform& platform) {
+  constexpr double kGiB = double(int64_t(1) << 30);
+  double available = cluster.gpu.memory_bytes.value;
+  ExactPlan plan = compile_layout(config, layout, cluster, platform);
+  if (plan.bytes <= available) return plan;
+  double budget = std::floor((plan.intermediate - (plan.bytes - available)) / kGiB * 100) / 100;
+  if (budget <= 0) return {};
+  layout.budget_gib = budget;
+  plan = compile_layout(config, layout, cluster, platform);
+  if (plan.bytes > available) return {};
+  return plan;
 }
 
 }  // namespace tokamak

@@ -6,17 +6,25 @@
 #include "config/cluster_config.h"
 #include "graph/platform.h"
 
+#include <optional>
+
 namespace tokamak {
 
 struct ExactPlan {
-  double seconds = 0;  // of a step
-  double exposed = 0;  // of those, what they would be less without communication
-  double bytes = 0;    // of the fullest GPU
+  double seconds = 0;       // of a step
+  double exposed = 0;       // of those, what they would be less without communication
+  double bytes = 0;         // of the fullest GPU
+  double intermediate = 0;  // of those, what a memory budget is for
 };
 
 /// `platform` is of the cluster's GPU; the links of each axis are those that it has there. UserError where the compiler
 /// refuses the layout.
 ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const ClusterConfig& cluster,
                          Platform platform);
+
+/// The same within the memory of a GPU: where the closed form promised too much, once more with a smaller budget, which
+/// the layout then has. None where that is too much as well.
+std::optional<ExactPlan> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
+                                               const ClusterConfig& cluster, const Platform& platform);
 
 }  // namespace tokamak

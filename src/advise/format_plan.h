@@ -18,8 +18,8 @@ struct PlannedLayout {
 
 struct TrainingPlan {
   TrainingRequest request;
-  std::vector<Estimate> found;                          // every layout that fits
-  std::vector<PlannedLayout> layouts;                   // not empty; the fastest by the closed formula first
+  std::vector<Estimate> found;         // every layout that fits
+  std::vector<PlannedLayout> layouts;  // not empty; the compiled ones first, each kind the fastest first
   std::vector<Change> cluster_changes, layout_changes;  // of the first
   std::string limit;
   std::vector<Advice> advice;  // on the first

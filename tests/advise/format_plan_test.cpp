@@ -9,7 +9,11 @@ namespace tokamak {
 namespace {
 
 TrainingPlan small_plan() {
-  TrainingPlan plan{.request = {.cluster = read_cluster("h200"), .gpus = 4, .sequences = 256, .tokens = 10e9}};
+  TrainingPlan plan;
+  plan.request.cluster = read_cluster("h200");
+  plan.request.gpus = 4;
+  plan.request.sequences = 256;
+  plan.request.tokens = 10e9;
   plan.request.model.preset = "gpt3-6.7b";
   apply_preset(plan.request.model);
   std::vector<Estimate> found = search_layouts(plan.request);

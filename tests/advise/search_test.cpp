@@ -10,7 +10,11 @@ namespace tokamak {
 namespace {
 
 TrainingRequest request_of(const char* model, const char* cluster, int64_t gpus) {
-  TrainingRequest request{.cluster = read_cluster(cluster), .gpus = gpus, .sequences = 256, .tokens = 10e9};
+  TrainingRequest request;
+  request.cluster = read_cluster(cluster);
+  request.gpus = gpus;
+  request.sequences = 256;
+  request.tokens = 10e9;
   request.model.preset = model;
   apply_preset(request.model);
   return request;
