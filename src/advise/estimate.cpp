@@ -50,8 +50,8 @@ class Estimator {
     blocks_ = last_blocks_ = blocks;
     if (mesh_.pipe == 1) return;
     double best = 0;
-    for (double each = std::ceil(blocks / pipe_); each * (pipe_ - 1) < blocks; ++each) {
-      double last = blocks - each * (pipe_ - 1), slowest = std::max(each * block, last * block + head);
+    for (double last = std::max(1.0, std::floor(blocks / pipe_)); last >= 1; --last) {
+      double each = std::ceil((blocks - last) / (pipe_ - 1)), slowest = std::max(each * block, last * block + head);
       if (best != 0 && slowest >= best) continue;
       best = slowest;
       blocks_ = each, last_blocks_ = last;
@@ -68,9 +68,9 @@ class Estimator {
     return blocks_ * block_parameters() + tables + double(model_.context * model_.width);
   }
 
-  // The first stage has most micro-batches in flight, and at most as many blocks as the others.
+  // The first stage has most micro-batches in flight, and what blocks the others leave.
   double first_blocks() const {
-    return mesh_.pipe == 1 ? blocks_ : (double(model_.layers) - last_blocks_) / (pipe_ - 1);
+    return mesh_.pipe == 1 ? blocks_ : std::max(1.0, double(model_.layers) - last_blocks_ - (pipe_ - 2) * blocks_);
   }
   double largest_matrix() const { return 4 * kLow * double(model_.width * model_.width) / double(mesh_.tensor); }
   double bucket_bytes() const { return std::max(double(mesh_.bucket_mib << 20), largest_matrix()); }
@@ -139,9 +139,10 @@ class Estimator {
     time_.recomputed = runs * blocks * again_.seconds();
     add_communication(blocks, forward.seconds(), backward.seconds() + again_.seconds());
     if (mesh_.pipe > 1) {
-      double stage = blocks * block + (last_is_slowest ? head.seconds() : 0) + time_.tensor / runs;
+      // The slowest stage waits for the others' first micro-batch and last one.
+      double others = (double(model_.layers) - blocks) * block + (last_is_slowest ? 0 : head.seconds());
       double parts = mesh_.schedule == "zero_bubble" ? 3 : double(mesh_.interleave);
-      time_.bubble = (pipe_ - 1) / parts * stage;
+      time_.bubble = (others + (pipe_ - 1) * time_.tensor / runs) / parts;
     }
   }
 
@@ -150,8 +151,11 @@ class Estimator {
     double W = parameters(), seconds = 0;
     // The programs of a stage cast for themselves.
     if (mesh_.zero < 3) seconds += (mesh_.pipe > 1 ? 2 : 1) * block_.memory_seconds((kFull + kLow) * W);
-    if (accumulates() && cut_ > 1)
-      seconds += block_.memory_seconds((2 * kFull + kLow) * W / (mesh_.zero >= 2 ? cut_ : 1));
+    if (!accumulates()) return seconds;
+    // Products for matrices add to what is there; biases, norms and the table have a kernel each that does.
+    seconds += blocks_ * (model_.bias ? 8 : 2) * target_.launch_seconds;
+    if (cut_ == 1) seconds += block_.memory_seconds(3 * kFull * table_parameters());
+    if (cut_ > 1) seconds += block_.memory_seconds((2 * kFull + kLow) * W / (mesh_.zero >= 2 ? cut_ : 1));
     return seconds;
   }
 
@@ -176,6 +180,7 @@ class Estimator {
       Link link = axis_link(cluster_, mesh_.tensor, mesh_.context);
       double bytes = 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
       time_.context = runs * blocks * gather_seconds(link, mesh_.context, bytes);
+      time_.memory_bound += 2 * target_.link_units * time_.context;  // of what is hidden, as of data
     }
     if (mesh_.pipe > 1) {
       Link link = axis_link(cluster_, mesh_.tensor * mesh_.context * mesh_.data, mesh_.pipe);
@@ -205,14 +210,12 @@ class Estimator {
       time_.data += std::max(0.0, gather_seconds(link, size, kFull * parameters()) - update_seconds());
   }
 
-  // Once for each pass, a bucket ahead of what reads them, but for the table and for matrices larger than a bucket.
+  // Once for each pass, a bucket ahead of what reads them, but for the table, which is what a step begins with.
   void gather_parameters(const Link& link, int64_t size, double runs, double forward, double backward) {
     double bytes = kLow * blocks_ * block_parameters(), all = gather_seconds(link, size, bytes);
-    // Of the 12 C^2 of a block all but 1 are in matrices of 3 or 4, and 2 of a block stand in both.
-    double unhidden = largest_matrix() > double(mesh_.bucket_mib << 20) ? 11.0 / 12 : 0;
-    time_.data += runs * (2 * unhidden * all + gather_seconds(link, size, kLow * table_parameters()));
-    for (double beside : {forward, backward}) time_.data += runs * std::max(0.0, (1 - unhidden) * all - beside);
-    time_.memory_bound += runs * target_.link_units * 2 * (1 - unhidden) * all;
+    time_.data += runs * gather_seconds(link, size, kLow * table_parameters());
+    for (double beside : {forward, backward}) time_.data += runs * std::max(0.0, all - beside);
+    time_.memory_bound += runs * target_.link_units * 2 * all;
   }
 
   const ModelConfig& model_;

@@ -38,6 +38,7 @@ const Case kCases[] = {
     {"gpt2-124m", mesh(1, 1, 1, 1), 64},
     {"gpt2-124m", mesh(1, 1, 1, 1), 4},
     {"gpt2-124m", mesh(1, 1, 1, 1), 16, 4},
+    {"gpt2-124m", mesh(1, 1, 1, 1), 1, 64},  // biases' gradients are added in many small kernels
     {"gpt2-1558m", mesh(1, 1, 1, 1), 32},
     {"gpt2-1558m", mesh(1, 1, 1, 1), 64},   // GELU and norms are computed again
     {"gpt2-1558m", mesh(1, 1, 1, 1), 128},  // more than that
@@ -54,6 +55,7 @@ const Case kCases[] = {
     {"gpt2-124m", mesh(1, 1, 2, 1), 128},
     {"gpt2-124m", mesh(2, 1, 1, 1), 16, 8},
     {"gpt3-6.7b", mesh(4, 1, 1, 1), 4, 32},
+    {"gpt2-124m", mesh(5, 1, 1, 1), 16, 32},  // stages of 2 and 3 blocks, and the classifier is slower than both
     {"gpt2-774m", mesh(2, 2, 1, 1), 8, 8},
 };
 
