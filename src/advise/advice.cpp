@@ -14,6 +14,9 @@ namespace {
 // Less is noise between two runs.
 constexpr double kLeastGain = 0.005;
 
+// That an update of a parameter reads and writes in f32, and the gradient twice in bf16; and a cast to bf16.
+constexpr double kUpdateBytes = 28, kCastBytes = 6;
+
 constexpr const char* kClassifier = "classifier";
 
 class Adviser {
@@ -27,9 +30,12 @@ class Adviser {
     work += block_.classifier();
     work += block_.embedding();
     attention_ = work.attention;
-    // AdamW, casts and the norm of gradients, which take the same for any batch.
+    // AdamW and casts, which take the same for any batch; each is of a rank's share alone from a stage of ZeRO on.
+    auto ranks = double(layout.mesh.data * layout.mesh.context);
+    double bytes =
+        kUpdateBytes / (layout.mesh.zero >= 1 ? ranks : 1) + kCastBytes / (layout.mesh.zero == 3 ? ranks : 1);
     auto parameters = blocks * 12 * double(model.width * model.width) + block_.padded_vocab() * double(model.width);
-    update_ = block_.memory_seconds(34 * parameters / double(layout.mesh.tensor)) / double(layout.micro_batches);
+    update_ = block_.memory_seconds(bytes * parameters / double(layout.mesh.tensor)) / double(layout.micro_batches);
     step_ = work.seconds() + update_;
   }
 

@@ -60,6 +60,14 @@ TEST(Advice, SmallBatchesAreLimitedByMemory) {
   EXPECT_FALSE(find(advise(preset("gpt2-124m"), {.micro_batch = 64}, h200()), "update of parameters"));
 }
 
+TEST(Advice, AnUpdateThatIsDividedIsNoReasonForMoreTokens) {
+  ModelConfig model = preset("gpt3-6.7b");
+  ParallelLayout layout{.mesh = {.data = 64}, .micro_batch = 1};
+  EXPECT_TRUE(find(advise(model, layout, h200()), "update of parameters"));
+  layout.mesh.zero = 3;
+  EXPECT_FALSE(find(advise(model, layout, h200()), "update of parameters"));
+}
+
 TEST(Advice, CountsTheWavesOfEachProduct) {
   ModelConfig model{.layers = 1, .heads = 2, .width = 256, .context = 256, .vocab = 256};
   // The MLP's first product has 133 x 8 tiles: 8 full waves of 132 and one with 8 of them.
