@@ -40,16 +40,16 @@ std::string header(const TrainingPlan& plan) {
 
 // What a step takes, and the whole training.
 std::string time_table(const TrainingPlan& plan) {
-  std::string text = fmt::format("{:<3}{:>9}{:>9}{:>10}{:>12}{:>12}{:>13}{:>9}  {}\n", "", "step ms", "exact",
-                                 "tokens/s", "MFU full", "MFU causal", "time", "cost", "layout");
+  std::string text = fmt::format("{:<3}{:>9}{:>9}{:>10}{:>12}{:>12}{:>13}{:>9}{:>11}  {}\n", "", "step ms", "exact",
+                                 "tokens/s", "MFU full", "MFU causal", "time", "kWh", "cost", "layout");
   int number = 0;
   for (const PlannedLayout& layout : plan.layouts) {
     TrainingCost cost = cost_of(plan.request, layout.step_seconds());
-    text += fmt::format("{:<3}{:>9.1f}{:>9}{:>10}{:>11.1f}%{:>11.1f}%{:>13}{:>9}  {}\n", ++number,
-                        layout.estimate.time.total() * 1e3,
-                        layout.exact ? fmt::format("{:.1f}", layout.exact->seconds * 1e3) : "-",
-                        format_count(cost.tokens_per_second), 100 * cost.mfu_full, 100 * cost.mfu_causal,
-                        duration(cost.seconds), money(cost.dollars), describe(layout.estimate.layout));
+    text += fmt::format(
+        "{:<3}{:>9.1f}{:>9}{:>10}{:>11.1f}%{:>11.1f}%{:>13}{:>9.0f}{:>11}  {}\n", ++number,
+        layout.estimate.time.total() * 1e3, layout.exact ? fmt::format("{:.1f}", layout.exact->seconds * 1e3) : "-",
+        format_count(cost.tokens_per_second), 100 * cost.mfu_full, 100 * cost.mfu_causal, duration(cost.seconds),
+        cost.kilowatt_hours, money(cost.dollars), describe(layout.estimate.layout));
   }
   return text;
 }

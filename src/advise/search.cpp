@@ -3,10 +3,12 @@
 #include "base/error.h"
 #include "model/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace tokamak {
 namespace {
@@ -37,6 +39,26 @@ double best_rate(const TrainingRequest& request) {
 Change change_of(const std::string& what, const TrainingRequest& changed, double rate) {
   double other = best_rate(changed);
   return {what, other > 0, other / rate - 1};
+}
+
+constexpr std::pair<const char*, int64_t MeshConfig::*> kAxes[] = {
+    {"pipe", &MeshConfig::pipe}, {"context", &MeshConfig::context}, {"tensor", &MeshConfig::tensor}};
+
+// Twice and half of each axis, with what data has then, and the best of all else.
+void add_axis_changes(const TrainingRequest& request, const Estimate& best, std::vector<Change>& changes) {
+  double rate = tokens_of_step(request) / best.time.total();
+  for (auto [name, axis] : kAxes)
+    for (int64_t size : {best.layout.mesh.*axis * 2, best.layout.mesh.*axis / 2}) {
+      MeshConfig wanted = best.layout.mesh;
+      wanted.*axis = size;
+      TrainingRequest changed = request;
+      changed.allows = [wanted](const ParallelLayout& layout) {
+        return std::all_of(std::begin(kAxes), std::end(kAxes),
+                           [&](auto one) { return layout.mesh.*one.second == wanted.*one.second; });
+      };
+      if (size > 0 && !estimate_all(changed).empty())
+        changes.push_back(change_of(fmt::format("{} {}", name, size), changed, rate));
+    }
 }
 
 void scale_links(ClusterConfig& cluster, double factor) {
@@ -81,9 +103,10 @@ Estimate smallest_layout(const TrainingRequest& request) {
   std::vector<Estimate> all = estimate_all(request);
   if (all.empty())
     user_error(
-        "[plan] expected a layout of {} GPUs that the model allows, got none: ranks of data must divide the {} "
-        "sequences "
-        "of a step, those of tensor the {} heads; change --gpus, --train.total_batch or --mesh.*",
+        "[plan] expected a layout of {0} GPUs that the model allows, got none: ranks of all axes are {0}, those of "
+        "data "
+        "divide the {1} sequences of a step, those of tensor the {2} heads; change --gpus, --train.total_batch or "
+        "--mesh.*",
         request.gpus, request.sequences, request.model.heads);
   return *std::min_element(all.begin(), all.end(),
                            [](const Estimate& a, const Estimate& b) { return a.memory.total() < b.memory.total(); });
@@ -147,6 +170,7 @@ std::vector<Change> layout_changes(const TrainingRequest& request, const Estimat
     layout.mesh.zero = zero;
     try_layout("ZeRO " + std::to_string(zero), layout);
   }
+  add_axis_changes(request, best, changes);
   return changes;
 }
 

@@ -93,5 +93,19 @@ TEST(Search, ChangesGoBothWays) {
     EXPECT_FALSE(change.is_possible && change.gain > 0.001) << change.what;  // else it would have been found
 }
 
+TEST(Search, ChangesOfTheLayoutNameEachAxis) {
+  TrainingRequest request = request_of("gpt2-1558m", "h200", 4);  // its 25 heads are not divided
+  Estimate best = search_layouts(request)[0];
+  ASSERT_EQ(best.layout.mesh.data, 4) << describe(best.layout);
+  std::vector<Change> changes = layout_changes(request, best);
+  auto has = [&](const char* what) {
+    return std::any_of(changes.begin(), changes.end(), [&](const Change& change) { return change.what == what; });
+  };
+  EXPECT_TRUE(has("pipe 2"));
+  EXPECT_TRUE(has("context 2"));
+  EXPECT_FALSE(has("tensor 2"));
+  EXPECT_FALSE(has("pipe 0"));
+}
+
 }  // namespace
 }  // namespace tokamak
