@@ -42,6 +42,8 @@ GpuRates gpu_rates(const GpuConfig& gpu) {
   return rates;
 }
 
+double described_bandwidth(const Target& target) { return target.memory_bandwidth / (kGroupShare * kCopyShare); }
+
 Target gpu_target(const GpuRates& gpu) {
   ClockRates rates = rates_of(gpu.major, gpu.minor);
   double clocks = gpu.clock * gpu.multiprocessors;

@@ -20,6 +20,9 @@ struct GpuRates {
 /// usual share of the bandwidth.
 GpuRates gpu_rates(const GpuConfig& gpu);
 
+/// The bandwidth that a GPU with such a target would be described with.
+double described_bandwidth(const Target& target);
+
 Target gpu_target(const GpuRates& gpu);
 
 }  // namespace tokamak

@@ -18,6 +18,7 @@ TEST(GpuTarget, ADescriptionGivesItsOwnRates) {
     EXPECT_NEAR(target.tf32_flops / target.bf16_flops, gpu.tf32_flops.value / gpu.half_flops.value, 0.01) << model;
     EXPECT_NEAR(target.f32_flops / target.bf16_flops, gpu.fp32_flops.value / gpu.half_flops.value, 0.01) << model;
     EXPECT_LT(target.memory_bandwidth, gpu.memory_bandwidth.value) << model;
+    EXPECT_DOUBLE_EQ(described_bandwidth(target), gpu.memory_bandwidth.value) << model;
   }
 }
 

@@ -1,0 +1,44 @@
+#include "advise/nearest.h"
+
+#include <gtest/gtest.h>
+
+#include "config/cluster.h"
+#include "config/preset.h"
+
+namespace tokamak {
+namespace {
+
+TrainingRequest request_of(const char* model, const char* cluster, int64_t gpus) {
+  TrainingRequest request;
+  request.cluster = read_cluster(cluster);
+  request.gpus = gpus;
+  request.sequences = 256;
+  request.model.preset = model;
+  apply_preset(request.model);
+  return request;
+}
+
+TEST(Nearest, IsAnotherLayoutThenMoreGpus) {
+  TrainingRequest request = request_of("gpt3-13b", "h200", 4);
+  request.allows = [](const ParallelLayout& layout) { return layout.mesh.data == 4 && layout.mesh.zero == 0; };
+  ASSERT_TRUE(search_layouts(request).empty());
+  std::optional<Nearest> nearest = find_nearest(request);
+  ASSERT_TRUE(nearest);
+  EXPECT_EQ(nearest->gpus, 4);
+  EXPECT_TRUE(nearest->cluster.empty());
+  nearest = find_nearest(request_of("gpt3-175b", "dgx-a100", 8));
+  ASSERT_TRUE(nearest);
+  EXPECT_GT(nearest->gpus, 8);
+  EXPECT_TRUE(search_layouts(request_of("gpt3-175b", "dgx-a100", nearest->gpus / 2)).empty());
+}
+
+TEST(Nearest, IsOnAnotherClusterWhereTheOwnIsTooSmall) {
+  std::optional<Nearest> nearest = find_nearest(request_of("gpt3-6.7b", "rtx-4090", 1));
+  ASSERT_TRUE(nearest);
+  EXPECT_EQ(nearest->cluster, "h200");
+  EXPECT_EQ(nearest->gpus, 1);
+  EXPECT_TRUE(fits(nearest->layout, read_cluster("h200")));
+}
+
+}  // namespace
+}  // namespace tokamak
