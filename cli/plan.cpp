@@ -2,16 +2,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "advise/exact.h"
 #include "advise/examples.h"
 #include "advise/format_plan.h"
+#include "advise/nearest.h"
 #include "advise/plan_html.h"
 #include "advise/search.h"
+#include "advise/this_machine.h"
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/machine.h"
 #include "config/cluster.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
@@ -39,7 +43,8 @@ struct PlanOptions {
 
 void visit(FieldList& v, PlanOptions& c) {
   v.config_file("run", c.config, "run file (TOML, or a run's config.json), or the folder of a run");
-  v("cluster", c.cluster, "what to train on: a name that --clusters lists, or a TOML file like those");
+  v("cluster", c.cluster,
+    "what to train on: a name that --clusters lists, a TOML file like those, or here: this machine's GPUs");
   v("gpus", c.gpus, "GPUs to train on; 0: those of a node", at_least(0));
   v("tokens", c.tokens, "tokens to train on; 0: 20 for each parameter", at_least(0));
   v("layouts", c.layouts, "layouts to show, the fastest first", at_least(1));
@@ -90,7 +95,7 @@ void print_clusters() {
   }
 }
 
-// Steps of half a million tokens, or of a sequence for each GPU where that is more.
+// Steps of half a million tokens or fewer, which can be divided into micro-batches, or of a sequence for each GPU.
 int64_t choose_sequences(const RunConfig& config, int64_t gpus) {
   constexpr int64_t kUsualTokens = 1 << 19;
   int64_t context = config.model.context;
@@ -98,8 +103,7 @@ int64_t choose_sequences(const RunConfig& config, int64_t gpus) {
     user_error("[train.total_batch] expected a multiple of model.context = {} tokens, got {}; use {}", context,
                config.train.total_batch, (config.train.total_batch / context + 1) * context);
   if (config.train.total_batch > 0) return config.train.total_batch / context;
-  int64_t each = std::max<int64_t>(kUsualTokens / context / gpus, 1);
-  return gpus * each;
+  return gpus * int64_t(std::bit_floor(uint64_t(std::max<int64_t>(kUsualTokens / context / gpus, 1))));
 }
 
 // What was said of the mesh holds for all layouts.
@@ -118,22 +122,19 @@ std::function<bool(const ParallelLayout&)> allowed(const PlanOptions& options) {
   };
 }
 
+std::string describe(const std::optional<Nearest>& nearest) {
+  if (!nearest) return "no layout of this cluster does, nor of a known one";
+  std::string text = fmt::format("the nearest that does: {} on {} GPU{}", describe(nearest->layout.layout),
+                                 nearest->gpus, nearest->gpus == 1 ? "" : "s");
+  if (nearest->cluster.empty()) return text;
+  return fmt::format("no layout of this cluster does; {} of --cluster={}", text, nearest->cluster);
+}
+
 [[noreturn]] void refuse(const TrainingRequest& request) {
   Estimate smallest = smallest_layout(request);
-  TrainingRequest free = request;
-  free.allows = [](const ParallelLayout&) { return true; };
-  std::vector<Estimate> others = search_layouts(free);
-  int64_t most = request.cluster.nodes > 0 ? request.cluster.nodes * request.cluster.gpus_per_node : 1 << 20;
-  while (others.empty() && free.gpus * 2 <= most && free.gpus * 2 <= free.sequences * free.cluster.gpus_per_node) {
-    free.gpus *= 2;
-    others = search_layouts(free);
-  }
-  std::string nearest = others.empty() ? "no layout of this cluster does"
-                                       : fmt::format("the nearest that does: {} on {} GPU{}",
-                                                     describe(others[0].layout), free.gpus, free.gpus == 1 ? "" : "s");
   user_error("[plan] expected a layout that fits {} a GPU, got {} at least ({}); {}",
              format_bytes(request.cluster.gpu.memory_bytes.value), format_bytes(smallest.memory.total()),
-             describe(smallest.layout), nearest);
+             describe(smallest.layout), describe(find_nearest(request)));
 }
 
 // The first that fit when they are compiled, too, in the order of their exact times; without CUDA there are no kernels
@@ -162,6 +163,29 @@ std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptio
   return compiled;
 }
 
+MeasuredGpu measure_gpu(int ordinal) {
+  RunConfig config;
+  config.device = gpu_name(ordinal);
+  Machine machine = open_machine(config);
+  cuda::DeviceInfo info = cuda::describe_device(ordinal);
+  return {.name = info.name,
+          .major = info.major,
+          .minor = info.minor,
+          .multiprocessors = info.multiprocessors,
+          .l2_bytes = info.l2_bytes,
+          .shared_bytes = info.shared_bytes,
+          .free_bytes = machine.backend->free_bytes(),
+          .memory_bandwidth = described_bandwidth(machine.platform.target)};
+}
+
+// `here` is this machine as it is measured now.
+ClusterConfig find_cluster(const std::string& name) {
+  if (name != "here") return read_cluster(name);
+  int count = cuda::device_count();
+  if (count == 0) user_error("[cluster] expected a GPU in this machine for --cluster=here, found none; name a cluster");
+  return this_machine(measure_gpu(0), count);
+}
+
 TrainingPlan make_training_plan(const PlanOptions& options) {
   TrainingPlan plan;
   TrainingRequest& request = plan.request;
@@ -170,7 +194,7 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
         "[model.vocab] expected the number of tokens in the vocabulary, got 0; give --model.vocab or --data.path");
   RunConfig run = with_data_vocab(options.run);
   request.model = run.model;
-  request.cluster = read_cluster(options.cluster);
+  request.cluster = find_cluster(options.cluster);
   request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
   require_gpus(request.cluster, request.gpus);
   request.sequences = choose_sequences(options.run, request.gpus);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_refused.h"
+#include "tests/support/quick_file.h"
 
 namespace tokamak {
 namespace {
@@ -21,12 +22,25 @@ TEST_F(PlanMistakes, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
                  {"[plan] expected a layout that fits 79.15 GiB a GPU", "at least", "the nearest that does:", "GPUs"});
   expect_refused(plan({"--model.preset=gpt3-13b", "--gpus=4", "--mesh.data=4", "--mesh.zero=0"}),
                  {"the nearest that does:", "on 4 GPUs"});
-  expect_refused(plan({"--model.preset=gpt3-6.7b", "--cluster=rtx-4090"}), {"no layout of this cluster does"});
+  expect_refused(plan({"--model.preset=gpt3-6.7b", "--cluster=rtx-4090"}),
+                 {"no layout of this cluster does", "the nearest that does:", "--cluster=h200"});
 }
 
 TEST_F(PlanMistakes, AnUnknownClusterIsRefusedWithTheKnownOnes) {
   expect_refused(plan({"--cluster=leonard"}), {"[cluster]", "dgx-a100", "did you mean 'leonardo'"});
   expect_refused(plan({"--cluster=missing.toml"}), {"missing.toml"});
+}
+
+TEST_F(PlanMistakes, AWrongKeyInAClusterIsNamedWithItsLine) {
+  write_file_quickly(folder_.path() / "mine.toml",
+                     "name = \"mine\"\nnode_powr = {value = 3000, source = \"a meter\"}\n");
+  expect_refused(plan({"--cluster=mine.toml"}), {"[mine.toml:2: node_powr]", "did you mean 'node_power'?"});
+}
+
+TEST_F(PlanMistakes, ThisMachineWithoutAGpuIsNoCluster) {
+  ProgramResult result = plan({"--cluster=here", "--model.preset=gpt2-124m", "--gpus=1", "--exact=0"});
+  if (result.status == 0) GTEST_SKIP() << "there is a GPU";
+  expect_refused(result, {"[cluster] expected a GPU in this machine", "--cluster=here"});
 }
 
 TEST_F(PlanMistakes, AModelWithoutAVocabularyIsRefused) {
@@ -36,6 +50,13 @@ TEST_F(PlanMistakes, AModelWithoutAVocabularyIsRefused) {
 TEST_F(PlanMistakes, GpusThatThereAreNot) {
   expect_refused(plan({"--gpus=9"}), {"[gpus] expected 1 to 8", "got 9"});
   expect_refused(plan({"--train.total_batch=1000"}), {"[train.total_batch]"});
+  expect_refused(plan({"--gpus=4", "--mesh.data=3"}),
+                 {"[plan] expected a layout of 4 GPUs", "ranks of all axes are 4"});
+}
+
+TEST_F(PlanMistakes, TokensThatAreNoNumber) {
+  expect_refused(plan({"--tokens=-5"}), {"[--tokens] expected a number of at least 0, got -5"});
+  expect_refused(plan({"--tokens=nan"}), {"[--tokens]", "nan"});
 }
 
 }  // namespace
