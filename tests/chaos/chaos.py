@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults on purpose: commands are killed, get errors from their files, find their files changed, run at the same time.
 
-What must hold is told in interrupted.py, reading.py and together.py. Prints a table; the exit status is 1 if something
+What must hold is told in interrupted.py, ranks.py, reading.py and together.py. Prints a table; the exit status is 1 if something
 did not hold, and then each case is named so that it can be repeated.
 """
 import argparse
@@ -11,23 +11,26 @@ import tempfile
 from pathlib import Path
 
 from interrupted import Interrupted
+from ranks import Ranks
 from reading import Reading
-from scenarios import prepare_scenario, train_scenario
+from scenarios import prepare_scenario, ranks_scenario, train_scenario
 from together import ReadersOfARun, ReplacedData
 from work import Work
 
 PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "train": lambda work: Interrupted(work, train_scenario()),
+         "threads": lambda work: Interrupted(work, ranks_scenario("2 threads", "threads")),
+         "processes": lambda work: Ranks(work, ranks_scenario("2 processes", "processes")),
          "reading": Reading,
          "readers": ReadersOfARun,
          "replaced": ReplacedData}
 
 
 def print_table(rows):
-    print(f"| {'command':<8} | {'fault':<34} | {'cases':>5} | {'held':>5} |")
-    print(f"|{'-' * 10}|{'-' * 36}|{'-' * 6}:|{'-' * 6}:|")
+    print(f"| {'command':<11} | {'fault':<34} | {'cases':>5} | {'held':>5} |")
+    print(f"|{'-' * 13}|{'-' * 36}|{'-' * 6}:|{'-' * 6}:|")
     for name, kind, cases, held in rows:
-        print(f"| {name:<8} | {kind:<34} | {cases:>5} | {held:>5} |")
+        print(f"| {name:<11} | {kind:<34} | {cases:>5} | {held:>5} |")
 
 
 def main():

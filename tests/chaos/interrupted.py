@@ -15,12 +15,15 @@ class Interrupted:
         self.out = work.folder / "broken"
         scenario.setup(work)
         begin = time.monotonic()
-        work.run_ok(scenario.command("straight"))
+        work.run_ok(scenario.command("straight"), environment=scenario.environment)
         self.seconds = time.monotonic() - begin
         self.expected = scenario.content(work.folder / "straight")
 
+    def start(self, **how):
+        return self.work.start(self.scenario.command("broken"), environment=self.scenario.environment, **how)
+
     def run(self, **how):
-        return self.work.run(self.scenario.command("broken"), **how)
+        return self.work.end(self.start(**how))
 
     def differs(self):
         got = self.scenario.content(self.out)
@@ -42,7 +45,7 @@ class Interrupted:
         return complaint(self.run(at=at, fault=fault)) or self.differs_next()
 
     def random_signal(self, after):
-        process = self.work.start(self.scenario.command("broken"))
+        process = self.start()
         time.sleep(after)
         process.send_signal(self.work.random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
         self.work.end(process)
@@ -63,7 +66,7 @@ class Interrupted:
         return self.differs_next()
 
     def two_at_once(self, after):
-        first = self.work.start(self.scenario.command("broken"))
+        first = self.start()
         time.sleep(after)
         second = self.run()
         ends = [self.work.end(first), second]
@@ -71,18 +74,17 @@ class Interrupted:
             return f"both ended with an error: {ends[0].err[-300:]} {ends[1].err[-300:]}"
         return complaint(ends[0]) or complaint(ends[1]) or self.differs() or self.differs_next()
 
+    def go_through(self, kind, cases, check):
+        def afresh(case):
+            self.work.remove("broken")
+            return check(case)
+        self.work.cases(self.scenario.name, kind, cases, afresh)
+
     def go(self, cases):
-        rng = self.work.random
+        rng, go = self.work.random, self.go_through
         self.work.remove("broken")
-        calls = self.work.calls(self.scenario.command("broken"))
+        calls = self.work.calls(self.scenario.command("broken"), environment=self.scenario.environment)
         at = lambda: rng.randint(1, calls)
-
-        def go(kind, cases, check):
-            def afresh(case):
-                self.work.remove("broken")
-                return check(case)
-            self.work.cases(self.scenario.name, kind, cases, afresh)
-
         go("kills at calls that change files", sorted(rng.sample(range(1, calls + 1), min(cases, calls))),
            self.placed_kill)
         go("signals at random moments", [rng.random() * self.seconds for _ in range(cases)], self.random_signal)

@@ -7,12 +7,13 @@ WORDS = "the king said unto them go and see who came from that land with gold by
 class Scenario:
     """A command that works in the folder `out`, and what it leaves there."""
 
-    def __init__(self, name, command, setup, state, content):
+    def __init__(self, name, command, setup, state, content, environment=None):
         self.name = name
         self.command = command  # of the folder's name
         self.setup = setup      # makes the input in a work folder
         self.state = state      # files of an interrupted run, of which bytes are changed
         self.content = content  # of a finished run: file name -> bytes
+        self.environment = environment or {}
 
 
 def all_files(folder):
@@ -57,10 +58,15 @@ def tensors_of_last_checkpoint(out):
     return {f"{last.name}/{name}": (last / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")}
 
 
-def train_scenario():
+def train_scenario(name="train", more=(), environment=None):
     def checkpoints_with_one_before(out):
         """A run whose only checkpoint is damaged is refused, by name: it would begin anew in place of it."""
         return [p for folder in sorted(out.glob("checkpoints/step_*[0-9]"))[1:] for p in folder.iterdir() if p.is_file()]
 
-    return Scenario("train", train_command, lambda work: work.run_ok(prepare_tiny(work, "data")),
-                    checkpoints_with_one_before, tensors_of_last_checkpoint)
+    return Scenario(name, lambda out: [*train_command(out), *more],
+                    lambda work: work.run_ok(prepare_tiny(work, "data")),
+                    checkpoints_with_one_before, tensors_of_last_checkpoint, environment)
+
+
+def ranks_scenario(name, ranks_are):
+    return train_scenario(name, ["--mesh.data=2"], {"TOKAMAK_RANKS": ranks_are})

@@ -31,9 +31,9 @@ class Work:
         subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-o", self.shim, HERE / "faults.c", "-ldl"],
                        check=True)
 
-    def start(self, arguments, limit=None, **chaos):
+    def start(self, arguments, limit=None, environment=None, **chaos):
         """`chaos`: the settings of faults.c, in small letters; `limit`: of the size of files."""
-        env = dict(os.environ, OMP_WAIT_POLICY="passive")
+        env = dict(os.environ, OMP_WAIT_POLICY="passive", **(environment or {}))
         if chaos:
             env.update({f"CHAOS_{name.upper()}": str(value) for name, value in chaos.items()}, LD_PRELOAD=str(self.shim))
         before = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
@@ -53,16 +53,16 @@ class Work:
     def run(self, arguments, **how):
         return self.end(self.start(arguments, **how))
 
-    def run_ok(self, arguments):
-        result = self.run(arguments)
+    def run_ok(self, arguments, **how):
+        result = self.run(arguments, **how)
         if result.status != 0:
             sys.exit(f"chaos: {' '.join(arguments)} ended with {result.status} on its own: {result.err}")
         return result
 
-    def calls(self, arguments, **chaos):
+    def calls(self, arguments, **how):
         """How many calls a whole run makes."""
         count = self.folder / "count"
-        self.run(arguments, count=count, **chaos)
+        self.run(arguments, count=count, **how)
         return int(count.read_text())
 
     def remove(self, name):
