@@ -9,39 +9,22 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/error.h"
 #include "base/printable.h"
 #include "base/signals.h"
 #include "base/system.h"
 #include "cli/commands.h"
-#include "cli/profile_output.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
+#include "cli/train_profile.h"
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
-#include "profile/run_profiler.h"
 #include "train/check_run.h"
 #include "train/progress.h"
 #include "train/trainer.h"
 
 namespace tokamak {
 namespace {
-
-constexpr int64_t kProfileWarmup = 2;  // steps, for when it begins with the first one
-
-struct TrainProfile {
-  int64_t at = 0;
-  int64_t steps = ProfileOptions().steps;
-  ProfileOutput output;
-};
-
-void visit(FieldList& v, TrainProfile& c) {
-  v("at", c.at, "step with which it begins; 0: no profile", at_least(0));
-  v("steps", c.steps, "steps that are profiled; as many with nobody observing come before and behind them",
-    between(1, 1000));
-  visit(v, c.output);
-}
 
 struct TrainArguments {
   std::string config;
@@ -154,60 +137,6 @@ class Silence : public TrainObserver {
   void saved(int64_t, const std::filesystem::path&) override {}
 };
 
-// Before the work, as far as that tells it.
-void check_profile(const TrainArguments& arguments, const RunConfig& config) {
-  const TrainProfile& profile = arguments.profile;
-  const std::vector<std::string>& keys = arguments.given.keys;
-  auto given = std::find_if(keys.begin(), keys.end(), [](const auto& key) { return key.starts_with("profile."); });
-  if (profile.at == 0 && given != keys.end())
-    user_error("[--profile.at] expected the step that the profile begins with, got none beside --{}", *given);
-  if (profile.at == 0) return;
-  check_files(profile.output);
-  int64_t needed = kProfileWarmup + (is_gpu_device(config) ? 4 : 3) * profile.steps;
-  if (profile.at + needed - 1 > config.train.steps)
-    user_error(
-        "[--profile.at] expected a run of at least {} steps, for a profile of {} from step {} on and those that it is "
-        "compared with, got train.steps = {}; lower --profile.at or --profile.steps",
-        profile.at + needed - 1, profile.steps, profile.at, config.train.steps);
-}
-
-// The profile that a rank is asked for. What goes wrong with its files ends no training.
-class AttachedProfile {
- public:
-  AttachedProfile(const TrainArguments& arguments, const RankWork& rank, Console& console)
-      : profile_(arguments.profile),
-        watcher_(profile_.at,
-                 {.steps = {.steps = profile_.steps, .warmup = kProfileWarmup},
-                  .is_gpu = rank.machine.is_gpu,
-                  .traces = !profile_.output.trace.empty()},
-                 *rank.machine.backend, rank.ranks, [&](ProfileReport& report, int64_t first) {
-                   told_ = true;
-                   std::string command = typed_line("train", arguments.given.arguments);
-                   console.line(fmt::format("--- profile of steps {} to {} ---", first, first + profile_.steps - 1));
-                   try {
-                     console.line(write_profile(profile_.output, rank.machine, command, report) + "---");
-                   } catch (const UserError& error) {
-                     console.line(fmt::format("warning: {}", error.what()));
-                   }
-                 }) {}
-
-  StepWatcher* watcher() { return profile_.at > 0 ? &watcher_ : nullptr; }
-
-  /// Empty when it was told, or none was asked for.
-  std::string missing() const {
-    return told_ || profile_.at == 0 ? ""
-                                     : fmt::format(
-                                           "no profile: not all of its steps, from {} on, were taken in this "
-                                           "start of the run",
-                                           profile_.at);
-  }
-
- private:
-  const TrainProfile& profile_;
-  bool told_ = false;
-  RunProfiler watcher_;
-};
-
 int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
@@ -216,10 +145,10 @@ int run_train(const TrainArguments& arguments) {
   for (const DataPath& path : all_data_paths(arguments.run.data)) require_exists(path.path);
   bool stopped = false;
   RunConfig config = configure(arguments);
-  check_profile(arguments, config);
+  check_profile(arguments.profile, arguments.given, config);
   run_on_ranks(config, [&](const RankWork& rank) {
     const Machine& machine = rank.machine;
-    AttachedProfile profile(arguments, rank, console);
+    AttachedProfile profile(arguments.profile, arguments.given, rank, [&](const auto& text) { console.line(text); });
     auto requested = [&] { return stop.requested(); };
     if (!leads(rank.ranks)) {
       Silence silence;
@@ -231,9 +160,8 @@ int run_train(const TrainArguments& arguments) {
     if (rank.ranks) console.line(fmt::format("mesh: {}", to_string(rank.ranks->mesh())));
     TrainSummary summary =
         train(rank.config, machine.platform, *machine.backend, console, requested, rank.ranks, profile.watcher());
-
     print_end(console, summary, rank.config);
-    if (std::string missing = profile.missing(); !missing.empty()) console.line(missing);
+    profile.end();
     stopped = summary.stopped;
   });
   return stopped ? stopped_status() : 0;
