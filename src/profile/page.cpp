@@ -174,12 +174,14 @@ std::string timeline_part(const StepTimeline& timeline) {
 }
 
 std::string kernels_part(const ProfileReport& report) {
+  bool any_tensor_cores = std::any_of(report.kernels.begin(), report.kernels.end(),
+                                      [](const KernelProfile& k) { return !k.tensor_cores.empty(); });
   std::string text =
       "<h2>Predicted and measured</h2>\n<p>In colour what was measured, in grey what was predicted; ms a step.</p>\n" +
       prediction_chart(report.kernels, kMostBars) +
       "<h2>Kernels</h2>\n<div class=\"wide\"><table><tr><th>kernel</th><th class=\"text\">output</th><th>count</th>"
-      "<th>ms</th><th>FLOP/s</th><th>bytes/s</th><th>of roof</th><th>predicted</th><th class=\"text\">tensor "
-      "cores</th></tr>\n";
+      "<th>ms</th><th>FLOP/s</th><th>bytes/s</th><th>of roof</th><th>predicted</th><th class=\"text\">" +
+      std::string(any_tensor_cores ? "tensor cores" : "") + "</th></tr>\n";
   for (size_t i = 0; i < std::min(kMostKernels, report.kernels.size()); ++i) {
     const KernelProfile& k = report.kernels[i];
     auto rate = [&](double count, std::string_view unit) {

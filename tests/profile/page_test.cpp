@@ -34,6 +34,9 @@ TEST(ProfilePage, ShowsTimeRooflineMemoryAndTimeline) {
   for (const char* part : {"<h2>Ranks</h2>", "<h2>Roofline</h2>", "<h2>Memory</h2>", "<h2>Timeline</h2>",
                            "<h2>Predicted and measured</h2>", "prefers-color-scheme: dark", "a&lt;b"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.find("tensor cores"), std::string::npos) << "a CPU has none";
+  report.kernels[0].tensor_cores = "yes";
+  EXPECT_NE(profile_page(report).find(">tensor cores</th>"), std::string::npos);
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_EQ(page.find("http"), std::string::npos) << "something from the network";
 }
