@@ -148,8 +148,8 @@ std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptio
   for (const Estimate& one : plan.found) {
     PlannedLayout layout{one, {}};
     if (int64_t(compiled.size() + others.size()) == options.layouts) break;
-    // Each takes a second or so, and those that turn out not to fit are passed over.
-    if (!platform || int64_t(compiled.size()) == options.exact || tried == 2 * options.exact) {
+    // Each takes a second or some, and those that turn out not to fit are passed over; more are tried until one does.
+    if (!platform || (tried >= options.exact && !compiled.empty()) || tried == 2 * options.exact) {
       others.push_back(layout);
       continue;
     }

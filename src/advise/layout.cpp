@@ -39,7 +39,7 @@ class Enumerator {
     }
   }
 
-  // A matrix of a block that is larger than a bucket would be gathered where it is needed, and not ahead.
+  // A matrix of a block that is larger than a bucket would be one by itself, gathered with less ahead of it.
   int64_t bucket_for_blocks(int64_t tensor) const {
     double largest = 4 * 2 * double(model_.width) * double(model_.width) / double(tensor);
     return int64_t(1.25 * largest / double(1 << 20));
