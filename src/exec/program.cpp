@@ -63,7 +63,6 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
 
 void Program::bind(const Launch& launch) {
   const Graph& graph = plan_.graph;
-  const Node& node = graph.nodes()[size_t(launch.node)];
   Bound bound{
       .node = launch.node, .stream = launch.stream, .after = launch.after, .after_last_run = launch.after_last_run};
   bound.kernel = with_node(graph, launch.node, [&] { return make_kernel(launch); });

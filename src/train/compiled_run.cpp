@@ -41,7 +41,9 @@ int64_t batches_at_once(const RunConfig& config) { return config.mesh.pipe > 1 ?
 std::vector<CompiledStep> compile_loss(const RunConfig& config, const Platform& platform,
                                        const std::vector<int64_t>& first_block) {
   if (config.mesh.pipe > 1) return compile_pipeline_loss(config, platform, first_block);
-  std::vector<CompiledStep> steps = {{.config = config, .schedule = {{0, 0}}}};
+  std::vector<CompiledStep> steps(1);
+  steps[0].config = config;
+  steps[0].schedule = {{0, 0}};
   steps[0].programs.push_back(compile_evaluation(config, platform));
   return steps;
 }

@@ -332,9 +332,10 @@ std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const P
   const MeshConfig& mesh = config.mesh;
   int64_t batches = count_micro_batches(config);
   PipeSchedule schedule = forward_part(make_pipe_schedule(mesh.schedule, mesh.pipe, mesh.interleave, batches));
-  std::vector<CompiledStep> steps(size_t(mesh.pipe), {.config = config});
+  std::vector<CompiledStep> steps(size_t(mesh.pipe));
   for (int64_t stage = 0; stage < mesh.pipe; ++stage) {
     CompiledStep& step = steps[size_t(stage)];
+    step.config = config;
     StageCompiler stage_compiler(schedule, {}, stage, compiler, {}, step);
     auto compile = [&](Graph program) {
       return compile_program(std::move(program), compiler.context(), Stage::kStep, {});
