@@ -25,13 +25,16 @@ ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, 
 std::optional<ExactPlan> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
                                                const ClusterConfig& cluster, const Platform& platform) {
   constexpr double kGiB = double(int64_t(1) << 30);
+  constexpr int kTries = 3;
   double available = cluster.gpu.memory_bytes.value;
   ExactPlan plan = compile_layout(config, layout, cluster, platform);
-  if (plan.bytes <= available) return plan;
-  double budget = std::floor((plan.intermediate - (plan.bytes - available)) / kGiB * 100) / 100;
-  if (budget <= 0) return {};
-  layout.budget_gib = budget;
-  plan = compile_layout(config, layout, cluster, platform);
+  double budget = plan.intermediate;
+  for (int i = 0; i < kTries && plan.bytes > available; ++i) {
+    budget -= plan.bytes - available;  // which a plan may miss by a little
+    layout.budget_gib = std::floor(budget / kGiB * 100) / 100;
+    if (layout.budget_gib <= 0) return {};
+    plan = compile_layout(config, layout, cluster, platform);
+  }
   if (plan.bytes > available) return {};
   return plan;
 }

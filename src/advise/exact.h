@@ -22,8 +22,8 @@ struct ExactPlan {
 ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const ClusterConfig& cluster,
                          Platform platform);
 
-/// The same within the memory of a GPU: where the closed form promised too much, once more with a smaller budget, which
-/// the layout then has. None where that is too much as well.
+/// The same within the memory of a GPU: where the closed form promised too much, again with smaller budgets, the last
+/// of which the layout then has. None where a few of them are too much as well.
 std::optional<ExactPlan> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
                                                const ClusterConfig& cluster, const Platform& platform);
 
