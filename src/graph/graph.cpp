@@ -1,12 +1,13 @@
 #include "graph/graph.h"
 
+#include <algorithm>
+
 namespace tokamak {
 
 const Argument* Graph::argument_of(ValueId value) const {
   if (producer(value) >= 0) return nullptr;
-  for (const Argument& argument : arguments_)
-    if (argument.value == value) return &argument;
-  return nullptr;
+  return &*std::lower_bound(arguments_.begin(), arguments_.end(), value,  // they are in the order of their values
+                            [](const Argument& argument, ValueId v) { return argument.value < v; });
 }
 
 ValueId Graph::find_argument(std::string_view name) const {

@@ -39,9 +39,9 @@ Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t 
   for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted(node.outputs[o])[axis]);
   for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
   candidates.emplace_back();
-  auto cost = [&](const Way& way) { return cost_of(node, rule, way, axis); };
-  return *std::min_element(candidates.begin(), candidates.end(),
-                           [&](const Way& a, const Way& b) { return cost(a) < cost(b); });
+  std::vector<double> costs;
+  for (const Way& way : candidates) costs.push_back(cost_of(node, rule, way, axis));
+  return candidates[size_t(std::min_element(costs.begin(), costs.end()) - costs.begin())];
 }
 
 bool WayChooser::may_add_over(const Node& node, size_t axis) const {

@@ -8,7 +8,19 @@
 namespace tokamak {
 
 WholeGraph::WholeGraph(const Graph& graph)
-    : graph_(graph), append_(graph_), users_(find_users(graph)), escaping_(find_escaping(graph)) {}
+    : graph_(graph), append_(graph_), users_(find_users(graph)), escaping_(find_escaping(graph)),
+      updated_(users_.size(), false), may_be_added_on_(users_.size(), false) {
+  for (const Update& update : graph_.updates()) updated_[size_t(update.value)] = true;
+  std::vector<bool> is_linear;  // by node
+  for (const Node& node : graph_.nodes()) {
+    ShardingRule rule = rule_of(node);
+    is_linear.push_back(
+        std::any_of(rule.linear.begin(), rule.linear.end(), [](const auto& set) { return set.size() > 1; }));
+  }
+  for (size_t value = 0; value < users_.size(); ++value)
+    may_be_added_on_[value] = !escaping_[value] && std::all_of(users_[value].begin(), users_[value].end(),
+                                                               [&](int user) { return is_linear[size_t(user)]; });
+}
 
 ShardingRule WholeGraph::rule_of(const Node& node) const {
   std::vector<ValueType> types;
@@ -19,19 +31,6 @@ ShardingRule WholeGraph::rule_of(const Node& node) const {
 bool WholeGraph::is_parameter(ValueId value) const {
   const Argument* argument = graph_.argument_of(value);
   return argument && argument->kind == Argument::Kind::kParameter;
-}
-
-bool WholeGraph::is_updated(ValueId value) const {
-  const auto& updates = graph_.updates();
-  return std::any_of(updates.begin(), updates.end(), [&](const Update& update) { return update.value == value; });
-}
-
-bool WholeGraph::may_be_added_on(ValueId value) const {
-  if (!came(value) || escaping_[size_t(value)]) return false;
-  return std::all_of(users(value).begin(), users(value).end(), [&](int user) {
-    ShardingRule rule = rule_of(graph_.nodes()[size_t(user)]);
-    return std::any_of(rule.linear.begin(), rule.linear.end(), [](const auto& set) { return set.size() > 1; });
-  });
 }
 
 bool WholeGraph::is_made_where_read(ValueId value) const {

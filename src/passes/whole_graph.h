@@ -25,9 +25,9 @@ class WholeGraph {
   const std::vector<int>& users(ValueId value) const { return users_[size_t(value)]; }
   bool is_needed(ValueId value) const { return !users(value).empty() || escaping_[size_t(value)]; }
   bool is_parameter(ValueId value) const;
-  bool is_updated(ValueId value) const;
+  bool is_updated(ValueId value) const { return came(value) && updated_[size_t(value)]; }
   /// Whether all that reads the value is linear in it and others: of several sums over ranks that may make one.
-  bool may_be_added_on(ValueId value) const;
+  bool may_be_added_on(ValueId value) const { return came(value) && may_be_added_on_[size_t(value)]; }
 
   /// Values of no inputs are not sent: each rank makes what it needs.
   bool is_made_where_read(ValueId value) const;
@@ -43,6 +43,8 @@ class WholeGraph {
   GraphBuilder append_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> escaping_;
+  std::vector<bool> updated_;          // by value
+  std::vector<bool> may_be_added_on_;  // by value
   std::map<ValueId, ValueId> made_as_;
 };
 

@@ -11,33 +11,39 @@ namespace {
 
 int64_t aligned(int64_t bytes) { return round_up(bytes, kArenaAlignment); }
 
-bool overlap_in_time(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
+// What has its place, as the loop over many of them reads it.
+struct Placed {
+  int first, last;
+  int64_t offset, end;
+};
 
 // The tightest gap between the blocks alive at the same time, else behind them. `placed` is sorted by offset.
-int64_t find_offset(const std::vector<Block>& blocks, const std::vector<int>& placed, const Block& block) {
+int64_t find_offset(const std::vector<Placed>& placed, const Block& block) {
   int64_t size = aligned(block.bytes), end = 0, best = -1, best_gap = std::numeric_limits<int64_t>::max();
-  for (int p : placed) {
-    const Block& other = blocks[size_t(p)];
-    if (!overlap_in_time(block, other)) continue;
+  for (const Placed& other : placed) {
+    if (block.first > other.last || other.first > block.last) continue;
     int64_t gap = other.offset - end;
     if (gap >= size && gap < best_gap) {
       best = end;
       best_gap = gap;
     }
-    end = std::max(end, other.offset + aligned(other.bytes));
+    end = std::max(end, other.end);
   }
   return best >= 0 ? best : end;
 }
 
 int64_t place_in_order(std::vector<Block>& blocks, const std::vector<int>& order) {
-  std::vector<int> placed;
+  std::vector<Placed> placed;
+  placed.reserve(blocks.size());
   int64_t arena = 0;
   for (int i : order) {
     Block& block = blocks[size_t(i)];
-    block.offset = find_offset(blocks, placed, block);
-    arena = std::max(arena, block.offset + aligned(block.bytes));
-    auto by_offset = [&](int64_t offset, int other) { return offset < blocks[size_t(other)].offset; };
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), block.offset, by_offset), i);
+    block.offset = find_offset(placed, block);
+    int64_t end = block.offset + aligned(block.bytes);
+    arena = std::max(arena, end);
+    auto by_offset = [](int64_t offset, const Placed& other) { return offset < other.offset; };
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), block.offset, by_offset),
+                  {block.first, block.last, block.offset, end});
   }
   return arena;
 }
