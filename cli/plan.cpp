@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <future>
+#include <span>
 
 #include "advise/exact.h"
 #include "advise/examples.h"
@@ -137,30 +139,42 @@ std::string describe(const std::optional<Nearest>& nearest) {
              describe(smallest.layout), describe(find_nearest(request)));
 }
 
-// The first that fit when they are compiled, too, in the order of their exact times; without CUDA there are no kernels
-// to compile for. Then the others, as the closed form has them.
-std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptions& options, const TrainingPlan& plan) {
-  const ClusterConfig& cluster = plan.request.cluster;
-  std::vector<PlannedLayout> compiled, others;
-  std::optional<Platform> platform;
-  int64_t tried = 0;
-  if (cuda::is_built() && options.exact > 0) platform = cuda::nominal_platform(cluster.gpu);
-  for (const Estimate& one : plan.found) {
-    PlannedLayout layout{one, {}};
-    if (int64_t(compiled.size() + others.size()) == options.layouts) break;
-    // Each takes a second or some, and those that turn out not to fit are passed over; more are tried until one does.
-    if (!platform || (tried >= options.exact && !compiled.empty()) || tried == 2 * options.exact) {
-      others.push_back(layout);
-      continue;
-    }
-    ++tried;
-    layout.exact = compile_within_memory(run, layout.estimate.layout, cluster, *platform);
-    if (layout.exact) compiled.push_back(layout);
-  }
-  std::stable_sort(compiled.begin(), compiled.end(),
-                   [](const PlannedLayout& a, const PlannedLayout& b) { return a.step_seconds() < b.step_seconds(); });
-  compiled.insert(compiled.end(), others.begin(), others.end());
+// Those that fit when they are compiled, too, all at once.
+std::vector<PlannedLayout> compile_all(const RunConfig& run, const ClusterConfig& cluster, const Platform& platform,
+                                       std::span<const Estimate> estimates) {
+  std::vector<std::future<PlannedLayout>> tasks;
+  for (const Estimate& one : estimates)
+    tasks.push_back(std::async(std::launch::async, [&] {
+      PlannedLayout layout{one, {}};
+      layout.exact = compile_within_memory(run, layout.estimate.layout, cluster, platform);
+      return layout;
+    }));
+  std::vector<PlannedLayout> compiled;
+  for (std::future<PlannedLayout>& task : tasks)
+    if (PlannedLayout layout = task.get(); layout.exact) compiled.push_back(std::move(layout));
   return compiled;
+}
+
+// The first that fit when they are compiled, too, in the order of their exact times; without CUDA there are no kernels
+// to compile for. Where none of the first does, the next are tried. Then the others, as the closed form has them.
+std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptions& options, const TrainingPlan& plan) {
+  constexpr int kTries = 2;
+  const ClusterConfig& cluster = plan.request.cluster;
+  std::span<const Estimate> left = plan.found;
+  std::vector<PlannedLayout> layouts;
+  auto wanted = size_t(options.layouts), at_once = std::min(size_t(options.exact), wanted);
+  if (cuda::is_built() && at_once > 0) {
+    Platform platform = cuda::nominal_platform(cluster.gpu);
+    for (int i = 0; i < kTries && layouts.empty(); ++i) {
+      size_t count = std::min(at_once, left.size());
+      layouts = compile_all(run, cluster, platform, left.first(count));
+      left = left.subspan(count);
+    }
+  }
+  std::stable_sort(layouts.begin(), layouts.end(),
+                   [](const PlannedLayout& a, const PlannedLayout& b) { return a.step_seconds() < b.step_seconds(); });
+  for (; layouts.size() < wanted && !left.empty(); left = left.subspan(1)) layouts.push_back({left[0], {}});
+  return layouts;
 }
 
 MeasuredGpu measure_gpu(int ordinal) {

@@ -15,6 +15,7 @@ constexpr double kGiB = double(int64_t(1) << 30);
 
 // What is left beside a plan: the planned peak need not be met to the last byte.
 constexpr double kUsableShare = 0.98;
+constexpr double kCommunicatorBytes = kGiB;
 
 // Of what tensor ranks scatter, the share that nothing hides, as compiled timelines have it.
 constexpr double kScatterExposed = 0.55;
@@ -105,7 +106,7 @@ class Estimator {
 
   // The cheapest values for their bytes are computed again, first where most is free.
   void fit() {
-    double available = kUsableShare * cluster_.gpu.memory_bytes.value, missing = memory_.total() - available;
+    double available = kUsableShare * usable_bytes(cluster_, mesh_), missing = memory_.total() - available;
     if (missing <= 0) return;
     double times = first_blocks() * in_flight();
     for (const KeptValue& value : block_.kept()) {
@@ -232,6 +233,11 @@ class Estimator {
 };
 
 }  // namespace
+
+double usable_bytes(const ClusterConfig& cluster, const MeshConfig& mesh) {
+  bool is_alone = mesh.pipe * mesh.data * mesh.context * mesh.tensor == 1;
+  return cluster.gpu.memory_bytes.value - (is_alone ? 0 : kCommunicatorBytes);
+}
 
 Estimate estimate(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster) {
   return Estimator(model, layout, cluster).run();

@@ -31,6 +31,10 @@ struct TimeByKind {
   double total() const { return matmul + attention + memory_bound + recomputed + communication() + bubble; }
 };
 
+/// Of a GPU's memory, what a layout can take: of several GPUs all but what NCCL has for itself, which was up to 1 GiB
+/// of each of two H200s (bench/results/2026-11-23-h200-x2-meshes.txt).
+double usable_bytes(const ClusterConfig& cluster, const MeshConfig& mesh);
+
 struct Estimate {
   ParallelLayout layout;
   MemoryByKind memory;

@@ -1,5 +1,6 @@
 #include "advise/exact.h"
 
+#include "advise/estimate.h"
 #include "advise/links.h"
 #include "passes/step_mesh.h"
 #include "train/compiled_run.h"
@@ -26,7 +27,7 @@ std::optional<ExactPlan> compile_within_memory(const RunConfig& config, Parallel
                                                const ClusterConfig& cluster, const Platform& platform) {
   constexpr double kGiB = double(int64_t(1) << 30);
   constexpr int kTries = 3;
-  double available = cluster.gpu.memory_bytes.value;
+  double available = usable_bytes(cluster, layout.mesh);
   ExactPlan plan = compile_layout(config, layout, cluster, platform);
   double budget = plan.intermediate;
   for (int i = 0; i < kTries && plan.bytes > available; ++i) {

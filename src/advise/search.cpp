@@ -82,7 +82,7 @@ constexpr Knob kKnobs[] = {
 }  // namespace
 
 bool fits(const Estimate& estimate, const ClusterConfig& cluster) {
-  return estimate.memory.total() <= cluster.gpu.memory_bytes.value;
+  return estimate.memory.total() <= usable_bytes(cluster, estimate.layout.mesh);
 }
 
 std::vector<Estimate> search_layouts(const TrainingRequest& request) {

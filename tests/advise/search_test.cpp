@@ -32,6 +32,15 @@ TEST(Search, TheFastestComesFirstAndAllFit) {
   EXPECT_GT(found[0].layout.mesh.zero, 0);
 }
 
+TEST(Search, OfSeveralGpusSomeMemoryIsForCommunication) {
+  ClusterConfig cluster = read_cluster("h200");
+  Estimate one, two;
+  one.layout.mesh.data = 1, two.layout.mesh.data = 2;
+  one.memory.weights = two.memory.weights = cluster.gpu.memory_bytes.value - 0.5e9;
+  EXPECT_TRUE(fits(one, cluster));
+  EXPECT_FALSE(fits(two, cluster));
+}
+
 TEST(Search, FasterLinksNeverMakeItSlower) {
   for (const char* model : {"gpt2-1558m", "gpt3-6.7b"}) {
     TrainingRequest request = request_of(model, "dgx-a100", 16);
