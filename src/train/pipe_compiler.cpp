@@ -8,133 +8,17 @@
 #include "ops/generate.h"
 #include "passes/step_mesh.h"
 #include "train/pipe_chunk.h"
+#include "train/stage_compiler.h"
 #include "train/step_compiler.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <numeric>
 
 namespace tokamak {
 namespace {
-
-using Kind = PipeAction::Kind;
-
-// ---- Slots ----
-
-// The parameters that there is something of, as the model's graph has them.
-template <typename Has>
-Graph take_parameters(const Graph& forward, const Has& has) {
-  Graph model;
-  for (const Argument& a : forward.arguments())
-    if (a.kind == Argument::Kind::kParameter && has(a.name))
-      model.add_argument(a.kind, a.name, forward.type(a.value), a.layout);
-  return model;
-}
-
-// What a program of a stage gives of a slot.
-SlotTerms terms_of(const Graph& program, const Graph& forward) {
-  std::set<std::string> given;
-  bool has_loss = false;
-  for (const Update& update : program.updates()) {
-    const Layout& layout = program.argument_of(update.target)->layout;
-    if (layout.role != Role::kGradientSum) continue;
-    layout.of.empty() ? void(has_loss = true) : void(given.insert(layout.of));
-  }
-  Graph model = take_parameters(forward, [&](const std::string& name) { return given.contains(name); });
-  return {std::move(model), {}, has_loss, program.name()};
-}
-
-// ---- One stage ----
-
-class StageCompiler {
- public:
-  /// Without `slots` nobody adds up what runs give.
-  StageCompiler(const PipeSchedule& schedule, const Slots& slots, int64_t stage, const ChunkCompiler& compiler,
-                const PassObserver& observer, CompiledStep& step)
-      : schedule_(schedule), slots_(slots), stage_(stage), compiler_(compiler), observer_(observer), step_(step) {}
-
-  void add(int64_t chunk, CompiledChunk compiled) {
-    for (auto& [kind, program] : compiled.programs) {
-      find_uses(program.plan.graph, {kind, chunk});
-      programs_[{kind, chunk}] = step_.programs.size();
-      step_.programs.push_back(std::move(program));
-      if (slots_.runs() > 1) add_sums({kind, chunk});
-    }
-  }
-
-  void schedule() {
-    for (const PipeAction& action : schedule_.actions[size_t(stage_)]) {
-      if (is_transfer(action.kind))
-        step_.schedule.push_back({.micro_batch = action.micro_batch, .transfer = transfer_of(action)});
-      else
-        schedule_run({action.kind, action.chunk}, action.micro_batch);
-    }
-    for (const auto& [state, use] : uses_) {
-      TOKAMAK_CHECK(use.first && use.last, "state '{}' of stage {} is never {}", state, stage_,
-                    use.first ? "read" : "written");
-      step_.slots[state] = schedule_.slots(stage_, *use.first, *use.last);
-    }
-  }
-
- private:
-  using Key = std::pair<Kind, int64_t>;  // and its chunk
-
-  // What adds up what a program gives of each slot: its runs take micro-batches in order.
-  void add_sums(Key key) {
-    SlotTerms terms = terms_of(step_.programs.back().plan.graph, compiler_.model());
-    if (terms.model.arguments().empty() && !terms.has_loss) return;
-    auto add_program = [&](Graph sum) {
-      sums_[key].push_back(step_.programs.size());
-      step_.programs.push_back(compile_program(std::move(sum), compiler_.context(), Stage::kStep, observer_));
-    };
-    for (int level = 0; level < slots_.levels(); ++level) add_program(partial_sum_graph(terms, level));
-    add_program(total_graph(terms, slots_));
-  }
-
-  void schedule_run(Key key, int64_t micro_batch) {
-    step_.schedule.push_back({programs_.at(key), micro_batch});
-    if (auto sums = sums_.find(key); sums != sums_.end())
-      step_.schedule.push_back({sums->second[size_t(std::countr_one(uint64_t(micro_batch)))]});
-  }
-
-  struct Use {
-    std::optional<PipeAction> first, last;  // what writes it, and what reads it last
-  };
-
-  // Programs come forward first, so that the last one that reads a state is the last to do so.
-  void find_uses(const Graph& graph, PipeAction action) {
-    for (const Argument& argument : graph.arguments()) {
-      if (argument.layout.role != Role::kStream && argument.layout.role != Role::kActivation) continue;
-      bool writes = std::any_of(graph.updates().begin(), graph.updates().end(),
-                                [&](const Update& update) { return update.target == argument.value; });
-      Use& use = uses_[argument.name];
-      (writes ? use.first : use.last) = action;
-    }
-  }
-
-  // The state's other end is on the other stage.
-  StageTransfer transfer_of(const PipeAction& action) {
-    bool is_gradient = action.kind == Kind::kSendGradient || action.kind == Kind::kReceiveGradient;
-    bool sends = action.kind == Kind::kSend || action.kind == Kind::kSendGradient;
-    std::string state = is_gradient ? stream_gradient_state(action.chunk) : stream_state(action.chunk);
-    Use& use = uses_[state];
-    (sends ? use.last : use.first) = PipeAction{action.kind, action.chunk};
-    return {sends, schedule_.stage_of(sends == is_gradient ? action.chunk - 1 : action.chunk), state};
-  }
-
-  const PipeSchedule& schedule_;
-  Slots slots_;
-  int64_t stage_;
-  const ChunkCompiler& compiler_;
-  const PassObserver& observer_;
-  CompiledStep& step_;
-  std::map<Key, size_t> programs_;
-  std::map<Key, std::vector<size_t>> sums_;  // of programs that give gradients: by level, and behind them the total
-  std::map<std::string, Use> uses_;
-};
 
 // ---- The update ----
 
@@ -227,10 +111,14 @@ CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompi
   return step;
 }
 
-// Each block as a chunk of its own.
+// Each block as a chunk of its own. All but the first and the last are alike.
 std::vector<double> seconds_of_blocks(const ChunkCompiler& compiler, int64_t blocks) {
   std::vector<double> seconds;
   for (int64_t block = 0; block < blocks; ++block) {
+    if (block > 1 && block + 1 < blocks) {
+      seconds.push_back(seconds.back());
+      continue;
+    }
     Graph graph = compiler.build(block, blocks, block, block + 1);
     ChunkSeconds of_block = compiler.compile(std::move(graph), block, {}, {}).seconds();
     seconds.push_back(of_block.forward + of_block.backward);
@@ -344,7 +232,7 @@ std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const P
       auto c = size_t(chunk);
       Graph forward = compiler.build_forward(chunk, schedule.chunks, first_block[c], first_block[c + 1]);
       CompiledChunk compiled;
-      compiled.programs.emplace_back(Kind::kForward, compile(std::move(forward)));
+      compiled.programs.emplace_back(PipeAction::Kind::kForward, compile(std::move(forward)));
       stage_compiler.add(chunk, std::move(compiled));
     }
     stage_compiler.schedule();
