@@ -29,15 +29,26 @@ class DeviceTrace {
   virtual std::vector<DeviceActivity> take() = 0;
 };
 
-/// A kernel or copy as it was reported, by the nanoseconds of the tool's clock.
-struct DeviceRecord {
-  uint32_t correlation = 0;  // of the call that asked for it
-  uint64_t begin = 0, end = 0;
-  std::string name;
+/// What a tool reported, all times in nanoseconds of its clock.
+struct DeviceReport {
+  /// A kernel or copy.
+  struct Record {
+    uint32_t call = 0;  // that asked for it
+    uint64_t begin = 0, end = 0;
+    std::string name;
+  };
+  /// When a tag was pushed and when popped; spans lie within each other or apart.
+  struct Span {
+    uint64_t tag = 0, begin = 0, end = 0;
+  };
+  std::vector<Record> records;
+  std::map<uint32_t, uint64_t> tags;   // of calls by threads that had one
+  std::map<uint32_t, uint64_t> asked;  // when calls were made
+  std::vector<Span> spans;             // in the order of their beginnings
 };
 
-/// Those whose call has a tag, in order of time.
-std::vector<DeviceActivity> tagged_activities(const std::vector<DeviceRecord>& records,
-                                              const std::map<uint32_t, uint64_t>& tags, uint64_t start);
+/// Those whose call has a tag, in order of time, by seconds since `start`. The call of a thread without one was made
+/// for whoever was in the innermost span then: a library may launch from a thread of its own, while it is waited for.
+std::vector<DeviceActivity> tagged_activities(const DeviceReport& report, uint64_t start);
 
 }  // namespace tokamak

@@ -19,8 +19,11 @@ const Node& RecordedWork::node() const { return plan->graph.nodes()[size_t(plan-
 
 double RecordedWork::seconds() const {
   if (kernels.empty()) return end - begin;
-  double seconds = 0;
-  for (const DeviceActivity& kernel : kernels) seconds += kernel.end - kernel.begin;
+  double seconds = 0, until = kernels.front().begin;
+  for (const DeviceActivity& kernel : kernels) {  // in order of time; one may begin before the one before it ends
+    seconds += std::max(0.0, kernel.end - std::max(kernel.begin, until));
+    until = std::max(until, kernel.end);
+  }
   return seconds;
 }
 

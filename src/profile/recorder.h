@@ -21,7 +21,7 @@ struct RecordedWork {
   int64_t bytes = 0;
   std::string name;                     // of inputs and transfers
   double begin = 0, end = 0;            // on the device
-  std::vector<DeviceActivity> kernels;  // what it was there; empty where only begin and end are known
+  std::vector<DeviceActivity> kernels;  // what it was there, by time; empty where only begin and end are known
   double asked = 0, asked_until = 0;    // on the host, when it was asked for
 
   /// Of a launch: its node.

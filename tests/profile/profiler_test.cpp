@@ -204,5 +204,12 @@ TEST(Profiler, TakesTheDevicesRecordsWhereItHasThem) {
   EXPECT_GT(last, 100);
 }
 
+// A kernel that is launched early waits for the one before it, and the device does nothing twice.
+TEST(RecordedWork, CountsTheTimeOfKernelsThatOverlapOnce) {
+  RecordedWork work;
+  work.kernels = {{.begin = 1, .end = 5}, {.begin = 3, .end = 6}, {.begin = 4, .end = 5.5}, {.begin = 8, .end = 9}};
+  EXPECT_EQ(work.seconds(), 6);
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -12,7 +12,7 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr size_t kBufferBytes = 4 << 20, kBufferAlignment = 8;
-// Records of calls are what ties those of kernels to tags.
+// Records of calls are what ties those of kernels to tags, and to the time at which they were made.
 constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,    CUPTI_ACTIVITY_KIND_MEMCPY,  CUPTI_ACTIVITY_KIND_MEMSET};
@@ -37,8 +37,7 @@ auto* find(const char* name) {
 // What CUPTI has handed over: its callbacks carry no data of ours, so there is one in a process.
 struct Records {
   std::mutex mutex;
-  std::vector<DeviceRecord> activities;
-  std::map<uint32_t, uint64_t> tags;
+  DeviceReport report;
 };
 
 Records& records() {
@@ -49,7 +48,7 @@ Records& records() {
 template <typename Activity>
 void add_activity(const CUpti_Activity* record, const char* name) {
   const auto& activity = *reinterpret_cast<const Activity*>(record);
-  records().activities.push_back({activity.correlationId, activity.start, activity.end, name});
+  records().report.records.push_back({activity.correlationId, activity.start, activity.end, name});
 }
 
 // Of structs that later versions of CUPTI only append to.
@@ -64,7 +63,13 @@ void add(const CUpti_Activity* record) {
     case CUPTI_ACTIVITY_KIND_MEMSET: return add_activity<CUpti_ActivityMemset4>(record, "memset");
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
       const auto& call = *reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);
-      records().tags[call.correlationId] = call.externalId;
+      records().report.tags[call.correlationId] = call.externalId;
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      const auto& call = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
+      records().report.asked[call.correlationId] = call.start;
       return;
     }
     default: return;
@@ -89,7 +94,7 @@ class CuptiTrace : public DeviceTrace {
  public:
   CuptiTrace() {
     std::lock_guard lock(records().mutex);
-    records().activities.clear(), records().tags.clear();
+    records().report = {};
   }
   ~CuptiTrace() override {
     for (CUpti_ActivityKind kind : kKinds) find<&cuptiActivityDisable>("cuptiActivityDisable")(kind);
@@ -103,10 +108,13 @@ class CuptiTrace : public DeviceTrace {
       return false;
     for (CUpti_ActivityKind kind : kKinds)
       if (find<&cuptiActivityEnable>("cuptiActivityEnable")(kind) != CUPTI_SUCCESS) return false;
-    return find<&cuptiGetTimestamp>("cuptiGetTimestamp")(&start_) == CUPTI_SUCCESS;
+    start_ = now();
+    return start_ > 0;
   }
 
   void push(uint64_t tag) override {
+    open_.push_back(spans_.size());
+    spans_.push_back({.tag = tag, .begin = now()});
     find<&cuptiActivityPushExternalCorrelationId>("cuptiActivityPushExternalCorrelationId")(
         CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, tag);
   }
@@ -114,15 +122,26 @@ class CuptiTrace : public DeviceTrace {
     uint64_t tag = 0;
     find<&cuptiActivityPopExternalCorrelationId>("cuptiActivityPopExternalCorrelationId")(
         CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &tag);
+    spans_[open_.back()].end = now();
+    open_.pop_back();
   }
   std::vector<DeviceActivity> take() override {
     find<&cuptiActivityFlushAll>("cuptiActivityFlushAll")(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     std::lock_guard lock(records().mutex);
-    return tagged_activities(records().activities, records().tags, start_);
+    records().report.spans = spans_;
+    return tagged_activities(records().report, start_);
   }
 
  private:
+  // 0 when CUPTI cannot tell.
+  static uint64_t now() {
+    uint64_t time = 0;
+    return find<&cuptiGetTimestamp>("cuptiGetTimestamp")(&time) == CUPTI_SUCCESS ? time : 0;
+  }
+
   uint64_t start_ = 0;
+  std::vector<DeviceReport::Span> spans_;
+  std::vector<size_t> open_;  // spans that have not ended
 };
 
 }  // namespace
