@@ -23,7 +23,7 @@ struct StreamChoice {
 /// "side" gets what the backward pass only hands to the update: gradients of weights, biases and tables, and what is
 /// made of them alone, without effects. "communication" gets all collectives, in their order.
 /// Operands of launches beside stream 0 stay in place until those should be done: when stream 0 has done as much by the
-/// launches' seconds, or reads what they made.
+/// launches' seconds, and for a collective 2% of the run's more, or reads what they made.
 StreamSchedule schedule_streams(const Graph& graph, const std::vector<Launch>& launches, StreamChoice choice);
 
 }  // namespace tokamak

@@ -91,7 +91,8 @@ TEST(CommunicationStream, AGatheringHasItsShareOfTheLink) {
   EXPECT_DOUBLE_EQ(seconds(R"(all_gather(%0) {axis="data", dims=[0], size=2} : f32[8])"), 1) << "16 at half the rate";
 }
 
-// The first all_reduce takes as long as nodes 3, 4 and 5, which must not write over its operand.
+// The first all_reduce takes as long as nodes 3, 4 and 5, and may be a little late: these and node 6 must not write
+// over its operand.
 TEST(CommunicationStream, OperandsStayUntilTheCollectiveIsDone) {
   auto last_of = [](const Plan& plan, ValueId value) {
     for (const Block& block : plan.blocks)
@@ -99,7 +100,7 @@ TEST(CommunicationStream, OperandsStayUntilTheCollectiveIsDone) {
     return -1;
   };
   EXPECT_EQ(last_of(plan_of(kStep, equal_launches(1)), 3), 2);
-  EXPECT_EQ(last_of(plan_of(kStep, equal_launches()), 3), 5);
+  EXPECT_EQ(last_of(plan_of(kStep, equal_launches()), 3), 6);
 }
 
 // The gradient of a weight goes beside where only the sum over ranks reads it; what leads on does not.
