@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "graph/op_def.h"
+#include "ops/matmul.h"
 #include "ops/pointwise.h"
 #include "passes/extract.h"
 
@@ -30,7 +31,7 @@ class Splitter {
     for (const Result& result : graph_.results())
       if (result.value != chunk_.end) parts[1].results.push_back(result);
     claim(ends_of(parts[1]), 1);
-    for (const Update& update : take_updates([&](const Update& u) { return !splits_backward || is_at_hand(u.value); }))
+    for (const Update& update : take_updates([&](const Update& u) { return !splits_backward || is_cheap(u.value); }))
       parts[1].updates.push_back(update);
     claim(ends_of(parts[1]), 1);
     if (splits_backward) {
@@ -99,23 +100,21 @@ class Splitter {
     }
   }
 
-  // Whether a gradient, or its sum, costs no more than the addition.
-  bool is_at_hand(ValueId value) const {
-    return is_there(value) ||
-           (graph_.nodes()[size_t(graph_.producer(value))].phase == Phase::kUpdate && is_ready(value));
-  }
-
-  // Whether all that the value's own node reads is made by programs already.
-  bool is_ready(ValueId value) const {
-    const Node& node = graph_.nodes()[size_t(graph_.producer(value))];
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return is_there(input); });
-  }
-  bool is_there(ValueId value) const {
-    int maker = graph_.producer(value);
-    if (maker < 0 || made_in_[size_t(maker)] != kNobody) return true;
-    const Node& node = graph_.nodes()[size_t(maker)];
-    bool is_free = node.inputs.empty() || node.op == &op::cast || node.op->fusion == Fusion::kView;
-    return is_free && is_ready(value);
+  // Whether a gradient takes no product that nobody has made yet. Sums stay where a kernel may make them on its way:
+  // it adds in another order than one of their own.
+  bool is_cheap(ValueId value) const {
+    std::vector<ValueId> wanted = {value};
+    std::set<ValueId> seen(wanted.begin(), wanted.end());
+    while (!wanted.empty()) {
+      int maker = graph_.producer(wanted.back());
+      wanted.pop_back();
+      if (maker < 0 || made_in_[size_t(maker)] != kNobody) continue;
+      const Node& node = graph_.nodes()[size_t(maker)];
+      if (node.op == &op::matmul) return false;
+      for (ValueId input : node.inputs)
+        if (seen.insert(input).second) wanted.push_back(input);
+    }
+    return true;
   }
 
   // A value that another program may read as it was left; others are made again.

@@ -1,7 +1,7 @@
 // Divides what a chunk of the model does with a micro-batch into programs that a pipeline runs at different times: the
 // forward pass, and the backward pass, whole or in two parts, of which the first gives the gradient of the chunk's
-// input and the second gradients of parameters. What a program needs of one before it goes through states of
-// Role::kActivation, "act.<chunk>.<n>". Tests: tests/passes/split_chunk_test.cpp.
+// input and those of parameters that take no product of their own, and the second the rest. What a program needs of one
+// before it goes through states of Role::kActivation, "act.<chunk>.<n>". Tests: tests/passes/split_chunk_test.cpp.
 #pragma once
 
 #include "graph/graph.h"

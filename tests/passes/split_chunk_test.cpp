@@ -1,5 +1,8 @@
 #include "passes/split_chunk.h"
 
+#include "graph/builder.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
 #include "tests/support/graph_text.h"
 
 #include <gtest/gtest.h>
@@ -81,6 +84,20 @@ TEST(SplitChunk, PutsGradientsOfParametersInAProgramOfTheirOwn) {
     %4 = add(%1, %3) #update : f32[4,4]
     update %1 = %4
   })"));
+}
+
+// In another program it would be a kernel of its own, which adds in another order than one that makes %9 as well.
+TEST(SplitChunk, LeavesSumsWithWhatTheyAreOf) {
+  Graph graph = chunk();
+  GraphBuilder g(graph);
+  ValueId sum = g.state("grad.b", {DType::kF32, {4}}, Role::kGradientSum);
+  graph.add_update(sum, add(g, sum, reduce_sum(g, 9, {0}, false)));
+  std::vector<Graph> programs = split_chunk({graph, 3, ".3", 8, "stream.2", "stream_grad.1"}, true);
+  ASSERT_EQ(programs.size(), 3u);
+  EXPECT_EQ(test::count_ops(programs[1], "reduce_sum"), 1);
+  EXPECT_EQ(test::count_ops(programs[2], "reduce_sum"), 0);
+  EXPECT_NE(programs[1].find_argument("grad.b"), kNoValue);
+  EXPECT_EQ(programs[2].find_argument("grad.b"), kNoValue);
 }
 
 }  // namespace
