@@ -11,6 +11,7 @@
 #include "ops/group.h"
 #include "train/compiled_run.h"
 #include "train/memory_advice.h"
+#include "train/step_compiler.h"
 #include "train/tuning_record.h"
 
 #include <nlohmann/json.hpp>
@@ -42,12 +43,25 @@ std::string name_of(const std::vector<CompiledGraph>& programs) {
   return format_checksum(checksum(std::as_bytes(std::span(text))));
 }
 
+// With slots the run of one data rank and one stage: how many there are must not change a bit, so not a choice either.
+RunConfig chosen_for(const RunConfig& config, const Target& target) {
+  RunConfig resolved = resolve(config, target);
+  MeshConfig& mesh = resolved.mesh;
+  if (mesh.slots > 1) {
+    mesh.pipe = mesh.data = mesh.interleave = 1;
+    mesh.schedule = MeshConfig().schedule;
+    mesh.zero = 0;
+  }
+  return resolved;
+}
+
 class Tuner {
  public:
   Tuner(const RunConfig& config, Platform platform, Backend& backend, Measure measure)
       : config_(config), platform_(std::move(platform)), backend_(backend), kernels_(*backend.tuning()),
         measure_(measure), meter_(backend) {
-    config_.compile.memory_budget_gib = 0;  // recomputing must not change a bit, so it must not change a choice
+    config_.compile.memory_budget_gib = 0;  // recomputing must not change a bit either
+    chosen_for_ = chosen_for(config_, platform_.target);
     tuning().plain_matmuls.clear();
   }
 
@@ -56,18 +70,18 @@ class Tuner {
     known.merge(load_tuning(tuning().measurements));
     tuning().measured_seconds.insert(known.seconds.begin(), known.seconds.end());
     size_t measured = tuning().measured_seconds.size();
-    best_ = compile({});
+    best_ = compile(chosen_for_, {});
     tuning().tuned_for = name_of(best_.programs);
     auto chosen = known.plain_matmuls.find(tuning().tuned_for);
     bool is_new = chosen == known.plain_matmuls.end();
     if (is_new) {
       compile_ahead(best_.programs);
       choose();
-    } else if (!chosen->second.empty()) {
-      best_ = compile(chosen->second);
     }
-    tuning().plain_matmuls = best_.refused;
-    if (measure_ == Measure::kAll) measure_all(best_);
+    tuning().plain_matmuls = is_new ? best_.refused : chosen->second;
+    Form form = compile(config_, tuning().plain_matmuls);
+    if (is_new) compile_ahead(form.programs);
+    if (measure_ == Measure::kAll) measure_all(form);
     if (is_new || tuning().measured_seconds.size() > measured)
       save_tuning(tuning().measurements, {tuning().measured_seconds, {{tuning().tuned_for, tuning().plain_matmuls}}});
     backend_.end_compiling();
@@ -91,12 +105,12 @@ class Tuner {
 
   Tuning& tuning() { return platform_.tuning; }
 
-  Form compile(const std::set<std::string>& refused) {
+  Form compile(const RunConfig& config, const std::set<std::string>& refused) {
     Platform trial = platform_;
     trial.tuning.plain_matmuls = refused;
     Form form;
     form.refused = refused;
-    CompiledRun run = compile_run(config_, trial);
+    CompiledRun run = compile_run(config, trial);
     for (CompiledStep& stage : run.stages)
       for (size_t p = 0; p < stage.programs.size(); ++p) {
         form.runs.push_back(stage.runs_of(p));
@@ -131,7 +145,7 @@ class Tuner {
     std::set<std::string> refused = best_.refused;
     for (std::vector<std::string> more{group}; !more.empty();) {
       refused.insert(more.begin(), more.end());
-      Form trial = compile(refused);
+      Form trial = compile(chosen_for_, refused);
       measure_differences(trial);
       more.clear();
       for (const std::string& key : trial.groups)
@@ -188,6 +202,7 @@ class Tuner {
   KernelTuning& kernels_;
   Measure measure_;
   NodeMeter meter_;
+  RunConfig chosen_for_;
   Form best_;
   std::set<std::string> compiled_;
 };

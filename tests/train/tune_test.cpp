@@ -223,6 +223,32 @@ TEST(Tune, ARunKeepsItsChoicesThoughTheCacheIsGone) {
   EXPECT_FALSE(adopt_choices(kept.substr(0, kept.size() / 2), platform.tuning, third));
 }
 
+// Bits are to be the same on any number of data ranks and stages.
+TEST(Tune, WithSlotsAMeshMakesNoOtherChoice) {
+  RunConfig config = tiny();
+  config.train.batch = 4;
+  config.mesh.slots = 2;
+  auto tuned = [](const RunConfig& run) {
+    PricedDevice device(kSlowGelu);
+    return tune(run, able(), device).tuning;
+  };
+  Tuning alone = tuned(config);
+  EXPECT_FALSE(alone.plain_matmuls.empty());
+  std::vector<MeshConfig> meshes(4, config.mesh);
+  meshes[0].data = 2;
+  meshes[1].data = 2, meshes[1].zero = 3;
+  meshes[2].pipe = 2;
+  meshes[3].pipe = 2, meshes[3].schedule = "zero_bubble";
+  for (const MeshConfig& mesh : meshes) {
+    config.mesh = mesh;
+    Tuning here = tuned(config);
+    EXPECT_EQ(here.tuned_for, alone.tuned_for) << mesh.pipe << mesh.schedule;
+    EXPECT_EQ(here.plain_matmuls, alone.plain_matmuls);
+    EXPECT_TRUE(std::any_of(here.measured_seconds.begin(), here.measured_seconds.end(),
+                            [](const auto& kernel) { return kernel.first.find("matmul") != std::string::npos; }));
+  }
+}
+
 // The step must be the same, prices and all.
 TEST(Tune, AnotherRankTakesWhatOneHasChosen) {
   Platform platform = able(), other = able();
