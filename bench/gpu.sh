@@ -198,14 +198,15 @@ large() {
   for case in ${LARGE:-zero3 long context pipe 6.7b}; do
     case $case in
       zero3) options="--model.preset=gpt2-1558m --train.batch=$((32 * gpus)) --mesh.data=$gpus --mesh.zero=3" ;;
-      long) options="$model --model.context=131072 --train.batch=$gpus --mesh.context=$gpus" ;;
+      long) options="$model --model.context=131072 --train.batch=$gpus --mesh.context=$gpus --warmup=1 --steps=2" ;;
       context) options="--model.preset=gpt2-1558m --train.batch=$((16 * gpus)) --mesh.context=$gpus" ;;
       pipe) options="--model.preset=gpt2-1558m --train.batch=$((32 * gpus)) --mesh.pipe=$gpus" ;;
-      6.7b) options="--model.preset=gpt3-6.7b --train.batch=$((16 * gpus)) --mesh.data=$gpus --mesh.zero=3" ;;
+      6.7b) options="--model.preset=gpt3-6.7b --train.batch=$((16 * gpus)) --mesh.data=$gpus --mesh.zero=3
+        --mesh.bucket_mib=160 --compile.memory_budget_gib=80" ;;
       *) echo "no case '$case'" && continue ;;
     esac
     # shellcheck disable=SC2086
-    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" ladder --device=cuda $options --mesh.slots=1 --own --steps="${STEPS:-8}" \
+    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" ladder --device=cuda --steps="${STEPS:-8}" $options --mesh.slots=1 --own \
       --out="$out/large-$case" 2>&1 || echo "$case: exit status $?"
   done
   unset NCCL_NVLS_ENABLE
@@ -217,8 +218,9 @@ sanitize_ranks() {
   gpus=$(nvidia-smi -L | wc -l)
   for mesh in --mesh.data="$gpus" "--mesh.data=$gpus --mesh.zero=3" --mesh.tensor="$gpus" --mesh.context="$gpus" \
     "--mesh.pipe=$gpus --train.total_batch=$((4096 * gpus))"; do
+    # NCCL asks the driver for kernels that it may not have.
     # shellcheck disable=SC2086
-    timeout -k 5 "${LIMIT:-120}" compute-sanitizer --tool memcheck --target-processes all \
+    timeout -k 5 "${LIMIT:-120}" compute-sanitizer --tool memcheck --report-api-errors no --target-processes all \
       --kernel-name-exclude kernel_substring=cudnn --error-exitcode 9 "$bin/tokamak" ladder --device=cuda --model.layers=2 \
       --model.heads=4 --model.width=256 --model.context=1024 --model.vocab=512 --compile.precision=bf16 \
       --train.batch=$((2 * gpus)) $mesh --own --steps=1 --warmup=1 > "$out/memcheck-ranks.log" 2>&1
