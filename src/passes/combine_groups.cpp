@@ -115,11 +115,15 @@ std::optional<GroupBody> combine_groups(const GroupBody& producer, const GroupBo
   return {};
 }
 
+bool only_sums(const GroupBody& group) {
+  return std::all_of(group.values.begin(), group.values.end(),
+                     [](const GroupValue& value) { return !value.is_reduction() || value.is(op::reduce_sum); });
+}
+
 std::optional<GroupBody> combine_row_column(const GroupBody& row, const GroupBody& column) {
   if (row.kind != &op::row || column.kind != &op::column || row.rows == 1 || row.cols == 1) return {};
   if (row.rows != column.rows || row.cols != column.cols || !links_agree(row, column)) return {};
-  for (const GroupValue& value : column.values)
-    if (value.is_reduction() && !value.is(op::reduce_sum)) return {};
+  if (!only_sums(column)) return {};
   GroupBody joined = join(row, column, &op::row);
   if (!results_fit(joined) || reads_column_sums(joined)) return {};
   return joined;

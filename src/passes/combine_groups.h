@@ -18,6 +18,9 @@ bool is_generator(const GroupBody& group);
 /// The consumer with the generator's value made inside it; nothing when the index cannot be told there.
 std::optional<GroupBody> inline_generator(const GroupBody& generator, const GroupBody& consumer);
 
+/// Whether all its reductions are sums.
+bool only_sums(const GroupBody& group);
+
 /// A row group and a column group over the same matrix as a row group that also sums over rows; the column group may
 /// read what the row group makes, not the other way round. Nothing where the form does not allow it.
 std::optional<GroupBody> combine_row_column(const GroupBody& row, const GroupBody& column);

@@ -42,7 +42,8 @@ bool fuse(Graph& graph, const PassContext& context);
 bool fuse_matmul_epilogues(Graph& graph, const PassContext& context);
 
 /// The part of fuse that is about column sums: a column group joins a row group over the same matrix that makes or
-/// reads what it reads. Tests: tests/passes/fuse_columns_test.cpp
+/// reads what it reads. One of what comes from another stage of a pipeline becomes a row group by itself. Tests:
+/// tests/passes/fuse_columns_test.cpp
 bool fuse_column_sums(GroupUnits& units);
 
 }  // namespace tokamak

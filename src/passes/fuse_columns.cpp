@@ -18,7 +18,8 @@ class ColumnFuser {
   bool run() {
     bool any = false;
     for (int column = 0; column < units_.size(); ++column)
-      if (is_kind(column, op::column) && group(column).cols <= kMaxColumns) any |= join_row(column);
+      if (is_kind(column, op::column) && group(column).cols <= kMaxColumns)
+        any |= join_row(column) || become_row(column);
     return any;
   }
 
@@ -45,6 +46,15 @@ class ColumnFuser {
     });
     if (!within_limits(*joined)) return false;
     units_.merge(column, best, std::move(*joined), *position(best, column));
+    return true;
+  }
+
+  // What another stage of a pipeline made was made by a row group, which would add it up: in its order.
+  bool become_row(int column) {
+    std::vector<ValueId> inputs = units_.inputs(column);
+    bool is_of_stream = std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return units_.is_stream(v); });
+    if (!is_of_stream || group(column).rows == 1 || group(column).cols == 1 || !only_sums(group(column))) return false;
+    units_.become(column, op::row);
     return true;
   }
 

@@ -67,6 +67,11 @@ bool GroupUnits::has_readers(int u) const {
   return std::any_of(values.begin(), values.end(), [&](ValueId value) { return is_read(value); });
 }
 
+bool GroupUnits::is_stream(ValueId value) const {
+  const Argument* argument = graph_.argument_of(value);
+  return argument && argument->layout.role == Role::kStream;
+}
+
 double GroupUnits::last_use(ValueId value) const {
   double last = escapes(value) ? std::numeric_limits<double>::infinity() : 0;
   for (int user : users(value)) last = std::max(last, position(user));

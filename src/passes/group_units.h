@@ -32,6 +32,8 @@ class GroupUnits {
   /// The unit that makes the value; -1 for arguments.
   int producer(ValueId value) const { return producer_[size_t(value)]; }
   bool escapes(ValueId value) const { return escaping_[size_t(value)]; }
+  /// Whether it came from another stage of a pipeline.
+  bool is_stream(ValueId value) const;
   bool is_read(ValueId value) const { return escapes(value) || !users(value).empty(); }
   bool has_readers(int u) const;
   double bytes(ValueId value) const { return double(num_bytes(graph_.type(value))); }
@@ -40,6 +42,8 @@ class GroupUnits {
 
   /// The unit computes `group` from now on; `producer`, which it no longer reads, goes when nobody else reads it.
   void become(int u, GroupBody group, int producer);
+  /// The unit's group is one of `kind` from now on.
+  void become(int u, const OpDef& kind) { units_[size_t(u)].group->kind = &kind; }
   /// `kept` computes `group`, in which `gone` is part, and runs at `position`.
   void merge(int gone, int kept, GroupBody group, double position);
 

@@ -81,6 +81,21 @@ TEST(FuseColumns, SumOfWhatTheRowGroupMakes) {
   EXPECT_EQ(count_ops(after, "column"), 0);
 }
 
+// Without stages the group that makes the stream's gradient, a row group, would add it up.
+TEST(FuseColumns, WhatAnotherStageMadeIsAddedUpAsARowGroupWould) {
+  auto text = [](const std::string& role) {
+    return fmt::format(R"(graph g {{
+      state s = %0 {{role="{}"}} : f32[4,3]
+      %1 = reduce_sum(%0) {{dims=[0], keep=false}} : f32[3]
+      result y = %1
+    }})",
+                       role);
+  };
+  EXPECT_EQ(count_ops(fused(parse(text("stream"))), "row"), 1);
+  EXPECT_EQ(count_ops(fused(parse(text("stream")), able(false)), "column"), 1);
+  EXPECT_EQ(count_ops(fused(parse(text("activation"))), "column"), 1);
+}
+
 TEST(FuseColumns, OnlyWhereTheTargetHasIt) {
   Graph after = fused(parse(softmax_text("%1")), able(false));
   EXPECT_EQ(count_ops(after, "row"), 1);

@@ -280,6 +280,7 @@ inline std::vector<GroupCase> group_cases() {
           {"layer_norm_gradient", &op::row, bodies::layer_norm_gradient, 8192},
           {"layer_norm_gradient_low", &op::row, bodies::layer_norm_gradient_low, 8192},
           {"layer_norm_gradient_alone", &op::row, bodies::layer_norm_gradient_alone, 8192},
+          {"sums_alone", &op::row, bodies::bias_gradient, 8192},
           {"column", &op::column, bodies::column},
           {"column_types", &op::column, bodies::column_types},
           {"bias_gradient", &op::column, bodies::bias_gradient}};

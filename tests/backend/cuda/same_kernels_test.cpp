@@ -1,12 +1,18 @@
 // Which kernels a GPU runs for a slot's gradients must not depend on how ranks share the states: bits follow from them.
 #include "backend/cuda/cuda_backend.h"
 #include "config/config.h"
+#include "graph/single_node.h"
 #include "graph/text.h"
+#include "ops/group.h"
+#include "plan/storage.h"
+#include "train/compiled_run.h"
 #include "train/step_compiler.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 namespace tokamak::cuda {
 namespace {
@@ -27,6 +33,20 @@ RunConfig config_of(int64_t ranks, int64_t zero, bool tied) {
   config.train.total_batch = 16 * config.model.context;
   config.compile.precision = Precision::kBf16;
   return config;
+}
+
+// Whether the node depends on inputs or on what other programs left of them, and not on gradients of other slots alone.
+bool is_of_slot(const Graph& graph, int node) {
+  std::vector<bool> depends(size_t(graph.num_values()));
+  for (const Argument& argument : graph.arguments())
+    depends[size_t(argument.value)] = argument.kind == Argument::Kind::kInput ||
+                                      argument.layout.role == Role::kStream ||
+                                      argument.layout.role == Role::kActivation;
+  for (int n = 0; n <= node; ++n)
+    for (ValueId input : graph.nodes()[size_t(n)].inputs)
+      if (depends[size_t(input)])
+        for (ValueId output : graph.nodes()[size_t(n)].outputs) depends[size_t(output)] = true;
+  return depends[size_t(graph.nodes()[size_t(node)].outputs[0])];
 }
 
 // What computes with the slot's tokens, with its code, before the ranks' sums.
@@ -53,6 +73,44 @@ TEST(SameKernels, ComputeASlotWithEveryStageOfZero) {
     std::vector<std::string> alone = kernels(config_of(1, 0, tied));
     for (int64_t zero : {0, 1, 2, 3}) EXPECT_EQ(kernels(config_of(2, zero, tied)), alone) << "zero " << zero;
   }
+}
+
+// For each use of a parameter the kind of kernel that makes a slot's gradient, of which there is one order of additions
+// each, and for a product its operands.
+std::set<std::string> gradient_kernels(const std::vector<CompiledStep>& stages) {
+  std::set<std::string> found;
+  for (const CompiledStep& stage : stages)
+    for (const CompiledGraph& program : stage.programs) {
+      const Graph& graph = program.plan.graph;
+      std::vector<ValueId> roots = find_roots(graph);
+      for (const Update& update : graph.updates()) {
+        const Argument& state = *graph.argument_of(update.target);
+        int maker = graph.producer(roots[size_t(update.value)]);
+        if (state.layout.role != Role::kGradientSum || maker < 0 || !is_of_slot(graph, maker)) continue;
+        const Node& node = graph.nodes()[size_t(maker)];
+        std::string text(node.op->name);
+        if (node.op == &op::fused_matmul && node.outputs.size() == 1) text = kernel_key(graph, node);
+        found.insert(state.layout.of + ": " + text);
+      }
+    }
+  return found;
+}
+
+TEST(SameKernels, ComputeASlotsGradientsInEveryPipeline) {
+  RunConfig alone = config_of(1, 0, true);
+  alone.model.layers = 4;
+  std::set<std::string> expected = gradient_kernels(compile_run(alone, nominal_platform()).stages);
+  EXPECT_GT(expected.size(), 4u * 12);
+  for (std::string schedule : {"1f1b", "gpipe", "zero_bubble"})
+    for (int64_t pipe : {2, 4}) {
+      RunConfig config = alone;
+      config.mesh.pipe = pipe;
+      config.mesh.schedule = schedule;
+      std::set<std::string> found = gradient_kernels(compile_run(config, nominal_platform()).stages), others;
+      std::set_symmetric_difference(found.begin(), found.end(), expected.begin(), expected.end(),
+                                    std::inserter(others, others.end()));
+      EXPECT_EQ(others, std::set<std::string>()) << schedule << " in " << pipe;
+    }
 }
 
 }  // namespace
