@@ -46,9 +46,14 @@ class Mover {
 
   const Placed& value() const { return value_; }
 
-  // False when there is nothing left to do. Steps that make the value smaller come first.
+  // False when there is nothing left to do. Steps that make the value smaller come first, and among them those along
+  // the innermost axis, whose ranks are neighbours: so least is sent between nodes. What makes it larger begins with
+  // the outermost one.
   bool step() {
-    for (auto kind : {&Mover::take_part, &Mover::scatter, &Mover::exchange, &Mover::reduce, &Mover::gather})
+    for (auto kind : {&Mover::take_part, &Mover::scatter})
+      for (size_t axis = to_.size(); axis-- > 0;)
+        if (value_.at[axis] != to_[axis] && (this->*kind)(axis)) return true;
+    for (auto kind : {&Mover::exchange, &Mover::reduce, &Mover::gather})
       for (size_t axis = 0; axis < to_.size(); ++axis)
         if (value_.at[axis] != to_[axis] && (this->*kind)(axis)) return true;
     TOKAMAK_CHECK(value_.at == to_, "[shard] a value cannot become a term of a sum");

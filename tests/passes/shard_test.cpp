@@ -386,6 +386,19 @@ TEST(ShardedStep, SendsWhatDataParallelismAndZeroNeed) {
   EXPECT_NEAR(sent["all_reduce"], 0, kScalars);
 }
 
+// Gradients go along the inner axis first: along the outer one, between nodes perhaps, a rank sends its share alone.
+TEST(ShardedStep, SendsLeastAlongTheOuterAxis) {
+  ModelConfig model = tiny();
+  auto parameters = 4.0 * double(count_parameters(model));
+  Graph share = sharded(step_of(model, 64), mesh_of(4, 2, 1), 1);
+  std::map<std::string_view, double> sent;
+  for (const Node& node : share.nodes())
+    if (node.op->together && node.attrs.get_string("axis") == "data")
+      sent[node.op->name] += node_cost(share, node).link_bytes;
+  EXPECT_NEAR(sent["reduce_scatter"] / (parameters / 2 * 0.75), 1, 0.1);
+  EXPECT_NEAR(sent["all_gather"] / (parameters / 2 * 0.75), 1, 0.1);
+}
+
 TEST(ShardedStep, GathersParametersThatZeroCutsHoweverSmallTheBatch) {
   Graph share = sharded(step_of(tiny()), mesh_of(4, 1, 1), 3);
   EXPECT_EQ(count_ops(share, "all_to_all"), 0);
