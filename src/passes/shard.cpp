@@ -34,9 +34,11 @@ class Sharder {
       naming(node, [&] { visit(node); });
       settle_gradients(node);
     }
-    for (const Result& result : whole_.results()) to_.add_result(result.name, at_end(result.value, whole_placement()));
+    // Results come last: they are whole, and what is stored should not be a part of what was gathered for them, as they
+    // may be removed again (a chunk's end, passes/split_chunk.h).
     for (const Update& update : whole_.updates())
       to_.add_update(given_.at(update.target).value, at_end(update.value, given_.at(update.target).at));
+    for (const Result& result : whole_.results()) to_.add_result(result.name, at_end(result.value, whole_placement()));
     return std::move(to_);
   }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/config.h"
+#include "ops/collective.h"
 #include "tests/train/pipe_run.h"
 #include "train/step_compiler.h"
 
@@ -196,6 +197,22 @@ TEST(PipeCompiler, SendsTheStreamInTheTypeThatItHas) {
     ASSERT_TRUE(find_state(low.stages[0], name, &type)) << name;
     EXPECT_EQ(type, (ValueType{DType::kBF16, {2, 4, 8}})) << name;
   }
+}
+
+// What goes to the next stage is the data rank's own, though tensor ranks put it together.
+TEST(PipeCompiler, GathersTheStreamOverTensorAlone) {
+  RunConfig config = tiny(2, 4);
+  config.train.batch = 4, config.train.total_batch = 4 * 4 * 4;
+  config.mesh.pipe = 2, config.mesh.data = 2, config.mesh.tensor = 2, config.mesh.slots = 1;
+  CompiledPipeline pipeline = compile_pipeline(config, target());
+  int gathered = 0;
+  for (const CompiledGraph& program : pipeline.stages[0].programs)
+    for (const Node& node : program.plan.graph.nodes())
+      if (node.op == &op::all_gather) {
+        EXPECT_EQ(node.attrs.get_string("axis"), "tensor") << program.name();
+        ++gathered;
+      }
+  EXPECT_GT(gathered, 0);
 }
 
 // No activation has a dim of the vocabulary, and none is as large as a matrix times the micro-batches in flight.
