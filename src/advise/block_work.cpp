@@ -12,6 +12,21 @@ constexpr double kLow = 2, kFull = 4;  // bytes of bf16 and f32
 // On one tensor rank the classifier takes so many tokens at a time (passes/chunked_classifier.h).
 constexpr double kChunk = 16384;
 
+// Over context, what a block of one rank reads and writes beside attention, so many times the bf16 stream: keys and
+// values before they are sent, their gradients when these are put to the queries', and the sums of all three.
+constexpr double kContextCopies = 4 + 6 + 3;
+
+// And where attention is computed in parts (ops/context_attention_parts.h), for each rank of the axis, as compiled
+// plans of 2, 4 and 8 have it: copies of the stream, and kernels that make them.
+constexpr double kPartCopies = 80, kPartKernels = 18;
+
+// Whether there is one kernel for it: Hopper's, of heads of 64, whose tiles lie within the piece of a sequence that a
+// rank has (backend/cuda/hopper_attention.cpp).
+bool is_one_kernel(const ModelConfig& model, int64_t context, double compute_capability) {
+  constexpr int64_t kHead = 64, kTile = 256;
+  return compute_capability == 9.0 && model.width == kHead * model.heads && model.context % (2 * context * kTile) == 0;
+}
+
 }  // namespace
 
 Work& Work::operator+=(const Work& other) {
@@ -27,7 +42,7 @@ Work operator*(double times, const Work& work) {
 
 BlockWork::BlockWork(const ModelConfig& model, const ParallelLayout& layout, const Target& target)
     : model_(model), target_(target), tokens_(double(layout.micro_batch * model.context) / double(layout.mesh.context)),
-      width_(double(model.width)), tensor_(double(layout.mesh.tensor)), has_context_(layout.mesh.context > 1) {
+      width_(double(model.width)), tensor_(double(layout.mesh.tensor)), context_(layout.mesh.context) {
   int64_t tensor = layout.mesh.tensor, positions = model.context / layout.mesh.context;
   divided_ = layout.micro_batch % tensor == 0 || positions % tensor == 0 ? tensor_ : 1;
   stream_ = tensor > 1 ? kFull : kLow;  // terms are summed over tensor ranks before they are rounded
@@ -87,8 +102,15 @@ std::vector<KeptValue> BlockWork::kept() const {
   };
   // Over context also keys and values by themselves, as they are sent.
   double keys = kLow * N * 2 * C / t;
-  if (has_context_) values.push_back({.bytes = keys, .again = {.memory_bound = memory_seconds(2 * keys)}});
+  if (context_ > 1) values.push_back({.bytes = keys, .again = {.memory_bound = memory_seconds(2 * keys)}});
   return values;
+}
+
+double BlockWork::context_seconds(double compute_capability) const {
+  double seconds = memory_seconds(kContextCopies * stream_bytes());
+  if (is_one_kernel(model_, context_, compute_capability)) return seconds;
+  return seconds + double(context_) *
+                       (memory_seconds(kPartCopies * stream_bytes() / tensor_) + kPartKernels * target_.launch_seconds);
 }
 
 double BlockWork::padded_vocab() const { return double(round_up(model_.vocab, target_.vocab_multiple)); }

@@ -39,6 +39,8 @@ class BlockWork {
   Work embedding() const;       // forward and backward
   double stream_bytes() const;  // of the residual stream in bf16, whole: what tensor ranks gather
   double padded_vocab() const;
+  /// Of a block over context, forward and backward: what attention copies.
+  double context_seconds(double compute_capability) const;
 
   double memory_seconds(double bytes) const;
 
@@ -51,9 +53,9 @@ class BlockWork {
   const ModelConfig& model_;
   const Target& target_;
   double tokens_, width_, tensor_;
-  double divided_;  // tensor ranks that the residual stream is divided over, too
-  double stream_;   // bytes of its elements
-  bool has_context_;
+  double divided_;   // tensor ranks that the residual stream is divided over, too
+  double stream_;    // bytes of its elements
+  int64_t context_;  // ranks
 };
 
 }  // namespace tokamak

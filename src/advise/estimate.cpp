@@ -2,6 +2,7 @@
 
 #include "advise/block_work.h"
 #include "advise/links.h"
+#include "advise/zero_cut.h"
 #include "graph/gpu_target.h"
 
 #include <algorithm>
@@ -17,22 +18,22 @@ constexpr double kGiB = double(int64_t(1) << 30);
 constexpr double kUsableShare = 0.98;
 constexpr double kCommunicatorBytes = kGiB;
 
-// Of what tensor ranks scatter, the share that nothing hides, as compiled timelines have it.
-constexpr double kScatterExposed = 0.55;
+// Where gradients share the links with what tensor ranks wait for, the share of a backward pass that can hide them:
+// what runs between a weight's gradient and the next such collective.
+constexpr double kBetweenCollectives = 0.5;
 
 // Gradients and workspaces that are there before the first activations are done with, as compiled plans have them.
 constexpr double kBesideActivations = 0.2 * kGiB;
-
-// Over context, what a block of one rank reads and writes beside attention, so many times the bf16 stream: keys and
-// values before they are sent, their gradients when these are put to the queries', and the sums of all three.
-constexpr double kContextCopies = 4 + 6 + 3;
 
 class Estimator {
  public:
   Estimator(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster)
       : model_(model), layout_(layout), mesh_(layout.mesh), cluster_(cluster),
-        target_(gpu_target(gpu_rates(cluster.gpu))), block_(model, layout, target_), pipe_(double(mesh_.pipe)),
-        cut_(double(mesh_.data * mesh_.context)) {
+        target_(gpu_target(gpu_rates(cluster.gpu))), block_(model, layout, target_), pipe_(double(mesh_.pipe)) {
+    for (const MatrixSize& matrix : block_matrices(model, mesh_.tensor)) of_block_.add(matrix, mesh_);
+    for (const MatrixSize& vector : block_vectors(model, mesh_.tensor)) of_block_.add(vector, mesh_);
+    table_.add({int64_t(block_.padded_vocab()) / mesh_.tensor, model.width}, mesh_);
+    positions_.add({model.context, model.width}, mesh_);
     divide_stages();
   }
 
@@ -59,15 +60,10 @@ class Estimator {
     }
   }
 
-  double block_parameters() const {
-    auto C = double(model_.width), t = double(mesh_.tensor);
-    return 12 * C * C / t + (model_.bias ? 13 : 2) * C;
-  }
-  double table_parameters() const { return block_.padded_vocab() * double(model_.width) / double(mesh_.tensor); }
-  double parameters() const {
-    double tables = table_parameters() * (model_.tie_weights || mesh_.pipe > 1 ? 1 : 2);
-    return blocks_ * block_parameters() + tables + double(model_.context * model_.width);
-  }
+  double tables() const { return model_.tie_weights || mesh_.pipe > 1 ? 1 : 2; }
+  ZeroCut stage() const { return blocks_ * of_block_ + tables() * table_ + positions_; }
+  // Of all parameters of a stage, those of a rank, whole or as ZeRO cuts them.
+  double parameters(bool is_cut = false) const { return is_cut ? stage().cut() : stage().all(); }
 
   // The first stage has most micro-batches in flight, and what blocks the others leave.
   double first_blocks() const {
@@ -87,36 +83,47 @@ class Estimator {
   }
 
   void add_memory() {
-    double W = parameters(), of_optimizer = mesh_.zero >= 1 ? cut_ : 1, of_sums = mesh_.zero >= 2 ? cut_ : 1;
+    double W = parameters();
     bool gathers = mesh_.zero == 3;
-    memory_.weights = gathers ? kFull * W / cut_ : (kFull + kLow) * W;
-    memory_.optimizer = 2 * kFull * W / of_optimizer;
-    if (accumulates()) memory_.gradients = kFull * W / of_sums;
+    memory_.weights = gathers ? kFull * parameters(true) + kLow * (W - stage().divisible()) : (kFull + kLow) * W;
+    memory_.optimizer = 2 * kFull * parameters(mesh_.zero >= 1);
+    if (accumulates()) memory_.gradients = kFull * parameters(mesh_.zero >= 2);
     double input = block_.input_bytes(), all = input;
     for (const KeptValue& value : block_.kept()) all += value.bytes;
     memory_.activations = first_blocks() * in_flight() * all;
     memory_.buffers = 2 * block_.stream_bytes() + kBesideActivations;
     if (mesh_.pipe == 1) memory_.buffers += block_.logits_bytes();  // else they are on the last stage, which has less
-    if (gathers) memory_.buffers += 2 * bucket_bytes() + kLow * table_parameters();
+    if (gathers) memory_.buffers += 2 * bucket_bytes() + kLow * table_.divisible();
+    // A stage's activations are no intermediate values, so gradients that are sent cannot take their place.
+    if (mesh_.pipe > 1 && mesh_.data * mesh_.context > 1) memory_.buffers += kLow * blocks_ * of_block_.all();
     if (accumulates()) return;
     // Of one micro-batch gradients take the place of activations that are done with.
-    double gradients = kLow * W / of_optimizer + kFull * table_parameters() / of_optimizer;
+    bool is_cut = mesh_.zero >= 1;
+    double gradients = kLow * parameters(is_cut) + kFull * (is_cut ? table_.cut() : table_.all());
     memory_.gradients = std::max(0.0, gradients - memory_.activations);
   }
 
-  // The cheapest values for their bytes are computed again, first where most is free.
+  // The cheapest values for their bytes are computed again, first where most is free. Parameters in bf16 are among
+  // them: they are cast anew for the backward pass.
   void fit() {
     double available = kUsableShare * usable_bytes(cluster_, mesh_), missing = memory_.total() - available;
     if (missing <= 0) return;
+    auto drop = [&](double& memory, double bytes, const Work& again) {
+      double share = std::clamp(missing / bytes, 0.0, 1.0);
+      memory -= share * bytes;
+      missing -= share * bytes;
+      again_ += share * again;
+    };
     double times = first_blocks() * in_flight();
     for (const KeptValue& value : block_.kept()) {
-      double share = std::min(1.0, missing / (value.bytes * times));
-      memory_.activations -= share * value.bytes * times;
-      missing -= share * value.bytes * times;
-      again_ += share * value.again;
-      if (missing <= 0) break;
+      if (value.again.matmul > 0 && mesh_.zero < 3 && mesh_.pipe == 1 && !casts_again_) {
+        casts_again_ = true;
+        drop(memory_.weights, kLow * blocks_ * of_block_.all(),
+             {.memory_bound = block_.memory_seconds((kFull + kLow) * of_block_.all())});
+      }
+      drop(memory_.activations, value.bytes * times, value.again);
     }
-    double fixed = kFull * parameters() / (mesh_.zero == 3 ? cut_ : 1) + memory_.optimizer + memory_.gradients;
+    double fixed = kFull * parameters(mesh_.zero == 3) + memory_.optimizer + memory_.gradients;
     layout_.budget_gib = std::max(0.01, std::floor((available - fixed) / kGiB * 100) / 100);
   }
 
@@ -133,7 +140,7 @@ class Estimator {
     step += runs * block_.embedding();
     step.memory_bound += runs * of_each_run() + update_seconds();
     if (mesh_.context > 1)
-      step.memory_bound += runs * blocks * block_.memory_seconds(kContextCopies * block_.stream_bytes());
+      step.memory_bound += runs * blocks * block_.context_seconds(cluster_.gpu.compute_capability.value);
     time_.matmul = step.matmul;
     time_.attention = step.attention;
     time_.memory_bound = step.memory_bound;
@@ -143,7 +150,7 @@ class Estimator {
       // The slowest stage waits for the others' first micro-batch and last one.
       double others = (double(model_.layers) - blocks) * block + (last_is_slowest ? 0 : head.seconds());
       double parts = mesh_.schedule == "zero_bubble" ? 3 : double(mesh_.interleave);
-      time_.bubble = (others + (pipe_ - 1) * time_.tensor / runs) / parts;
+      time_.bubble = (others + (pipe_ - 1) * (time_.tensor + exposed_gradients_) / runs) / parts;
     }
   }
 
@@ -155,68 +162,135 @@ class Estimator {
     if (!accumulates()) return seconds;
     // Products for matrices add to what is there; biases, norms and the table have a kernel each that does.
     seconds += blocks_ * (model_.bias ? 8 : 2) * target_.launch_seconds;
-    if (cut_ == 1) seconds += block_.memory_seconds(3 * kFull * table_parameters());
-    if (cut_ > 1) seconds += block_.memory_seconds((2 * kFull + kLow) * W / (mesh_.zero >= 2 ? cut_ : 1));
+    bool is_alone = mesh_.data * mesh_.context == 1;
+    seconds +=
+        block_.memory_seconds(is_alone ? 3 * kFull * table_.all() : (2 * kFull + kLow) * parameters(mesh_.zero >= 2));
     return seconds;
   }
 
   // AdamW reads and writes a parameter and two moments, and reads the gradient, which the norm has read before.
   double update_seconds() const {
     double gradient = accumulates() ? kFull : kLow;
-    double cut = mesh_.zero >= 1 ? cut_ : 1;
-    return block_.memory_seconds((6 * kFull + 2 * gradient) * parameters() / cut);
+    return block_.memory_seconds((6 * kFull + 2 * gradient) * parameters(mesh_.zero >= 1));
   }
 
   void add_communication(double blocks, double forward_of_block, double backward_of_block) {
     auto runs = double(layout_.micro_batches);
-    add_data(runs, blocks * forward_of_block, blocks * backward_of_block);
+    double keys = 0;  // keys and values of all blocks, gathered once
+    if (mesh_.context > 1) {
+      // Gathered in both passes, and their gradients are scattered; in the forward pass nothing hides that.
+      double bytes = 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
+      keys = blocks * gather_seconds(context_link(), mesh_.context, bytes);
+      time_.context = runs * keys;
+      time_.memory_bound += 2 * runs * target_.link_units * keys;  // of what is hidden, as of data
+    }
     if (mesh_.tensor > 1) {
       // With the stream cut between the blocks: attention and MLP gather and scatter it, forward and backward.
       Link link = axis_link(cluster_, 1, mesh_.tensor);
-      double each = gather_seconds(link, mesh_.tensor, block_.stream_bytes());
-      time_.tensor = runs * 4 * (1 + kScatterExposed) * (blocks + 0.5) * each;
+      time_.tensor = runs * 8 * (blocks + 0.5) * gather_seconds(link, mesh_.tensor, block_.stream_bytes());
     }
-    if (mesh_.context > 1) {
-      // Keys and values come together twice, and their gradients are scattered; the first is not hidden.
-      Link link = axis_link(cluster_, mesh_.tensor, mesh_.context);
-      double bytes = 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
-      time_.context = runs * blocks * gather_seconds(link, mesh_.context, bytes);
-      time_.memory_bound += 2 * target_.link_units * time_.context;  // of what is hidden, as of data
-    }
+    add_data(runs, blocks * forward_of_block, blocks * backward_of_block, 2 * keys);
     if (mesh_.pipe > 1) {
       Link link = axis_link(cluster_, mesh_.tensor * mesh_.context * mesh_.data, mesh_.pipe);
       time_.pipe = 2 * (pipe_ - 1) * send_seconds(link, block_.input_bytes());
     }
   }
 
+  Link context_link() const { return axis_link(cluster_, mesh_.tensor, mesh_.context); }
+  Link data_link() const { return axis_link(cluster_, mesh_.tensor * mesh_.context, mesh_.data); }
   double gather_seconds(const Link& link, int64_t size, double bytes) const {
     return all_gather_seconds(link, size, bytes / target_.gather_share);
   }
 
-  void add_data(double runs, double forward, double backward) {
-    int64_t size = mesh_.data * mesh_.context;
-    if (size == 1) return;
-    Link link = axis_link(cluster_, mesh_.tensor, size);
-    bool scatters = mesh_.zero >= 2 || (mesh_.zero == 1 && !accumulates());
-    auto sum = [&](double bytes) {
-      return scatters ? gather_seconds(link, size, bytes) : all_reduce_seconds(link, size, bytes);
+  // What is sent along the two axes that ZeRO cuts: inside a node first, and then a rank's share of that.
+  double gradient_seconds(const ZeroCut& sizes, double bytes, bool scatters) const {
+    auto sum = [&](const Link& link, int64_t size, double cut, double all) {
+      double scattered = scatters ? cut : 0;
+      return bandwidth_seconds(link, size, bytes * scattered / target_.gather_share) +
+             2 * bandwidth_seconds(link, size, bytes * (all - scattered));
     };
-    double bytes = kLow * blocks_ * block_parameters();
-    double blocks = sum(bytes), table = sum(kFull * table_parameters());
-    time_.data = runs * (std::max(0.0, blocks - backward) + table);  // the table's gradient comes last
-    // What is hidden takes units from the kernels beside it.
-    time_.memory_bound += runs * target_.link_units * std::min(blocks, backward);
-    if (mesh_.zero == 3) return gather_parameters(link, size, runs, forward, backward);
-    if (mesh_.zero >= 1)
-      time_.data += std::max(0.0, gather_seconds(link, size, kFull * parameters()) - update_seconds());
+    double left = scatters ? sizes.whole + sizes.by_data + (sizes.by_context + sizes.by_both) / double(mesh_.context)
+                           : sizes.all();
+    double of_data = sizes.by_data + sizes.by_both / double(mesh_.context);
+    return sum(context_link(), mesh_.context, sizes.by_context + sizes.by_both, sizes.all()) +
+           sum(data_link(), mesh_.data, of_data, left);
+  }
+  double gathered_over_data(const ZeroCut& sizes, double bytes) const {
+    double sent = sizes.by_data + sizes.by_both / double(mesh_.context);
+    return bandwidth_seconds(data_link(), mesh_.data, bytes * sent / target_.gather_share);
+  }
+  double gathered_over_context(const ZeroCut& sizes, double bytes) const {
+    double sent = sizes.by_context + sizes.by_both;
+    return bandwidth_seconds(context_link(), mesh_.context, bytes * sent / target_.gather_share);
+  }
+  static double bandwidth_seconds(const Link& link, int64_t size, double bytes) {
+    return size == 1 ? 0 : bytes * double(size - 1) / double(size) / link.bandwidth;
   }
 
-  // Once for each pass, a bucket ahead of what reads them, but for the table, which is what a step begins with.
-  void gather_parameters(const Link& link, int64_t size, double runs, double forward, double backward) {
-    double bytes = kLow * blocks_ * block_parameters(), all = gather_seconds(link, size, bytes);
-    time_.data += runs * gather_seconds(link, size, kLow * table_parameters());
-    for (double beside : {forward, backward}) time_.data += runs * std::max(0.0, all - beside);
-    time_.memory_bound += runs * target_.link_units * 2 * all;
+  // Latencies of what is sent of the blocks' parameters. Buckets are filled along one axis. Where two cut a parameter,
+  // gradients fill those of the second, and updated parameters none: then each has a collective of its own.
+  struct Collectives {
+    double each = 0, filled = 0;
+  };
+  Collectives collectives(double element_bytes) const {
+    auto bucket = double(mesh_.bucket_mib << 20);
+    Collectives count;
+    for (const MatrixSize& matrix : block_matrices(model_, mesh_.tensor)) {
+      count.filled += bucket > 0 ? std::min(1.0, element_bytes * matrix.elements() / bucket) : 1;
+      ++count.each;
+    }
+    count.each += double(block_vectors(model_, mesh_.tensor).size());
+    return {blocks_ * count.each, blocks_ * count.filled};
+  }
+  double latency(const Link& link, int64_t size) const { return size > 1 ? link.latency : 0; }
+  double gradient_latencies() const {
+    auto [each, filled] = collectives(kLow);
+    bool are_apart = mesh_.tensor > 1;  // those of tensor stand between them
+    return (are_apart ? each : filled) * latency(data_link(), mesh_.data) +
+           (mesh_.data > 1 ? each : filled) * latency(context_link(), mesh_.context);
+  }
+  double gather_latencies() const {
+    auto [each, filled] = collectives(kFull);
+    double count = mesh_.data > 1 && mesh_.context > 1 ? each : filled;
+    const ZeroCut& cut = of_block_;
+    return count / cut.all() *
+           ((cut.by_data + cut.by_both) * latency(data_link(), mesh_.data) +
+            (cut.by_context + cut.by_both) * latency(context_link(), mesh_.context));
+  }
+
+  void add_data(double runs, double forward, double backward, double hidden) {
+    if (mesh_.data * mesh_.context == 1) return;
+    bool scatters = mesh_.zero >= 2 || (mesh_.zero == 1 && !accumulates());
+    ZeroCut of_blocks = blocks_ * of_block_;
+    double gradients = gradient_seconds(of_blocks, kLow, scatters) + gradient_latencies();
+    double table = gradient_seconds(table_, kFull, scatters);
+    double gathered =
+        mesh_.zero == 3 ? gathered_over_context(of_blocks, kLow) + gathered_over_data(of_blocks, kLow) : 0;
+    double exposed = std::max(0.0, gradients + gathered + hidden - backward);
+    if (mesh_.tensor > 1) {
+      // The last matrix before the next block, queries, keys and values, has a collective behind it that is waited for.
+      double last = gradients * 0.25;
+      exposed = last + std::max(0.0, gradients - last + gathered + hidden - kBetweenCollectives * backward);
+    }
+    exposed_gradients_ = runs * exposed;
+    time_.data += runs * (exposed + table);  // the table's gradient comes last
+    // What is hidden takes units from the kernels beside it.
+    time_.memory_bound += runs * target_.link_units * std::max(0.0, gradients + gathered - exposed);
+    if (mesh_.zero == 3) return gather_parameters(of_blocks, runs, forward);
+    ZeroCut all = stage();
+    double update = gathered_over_context(all, kFull) + gathered_over_data(all, kFull) + gather_latencies();
+    if (mesh_.zero >= 1) time_.data += std::max(0.0, update - update_seconds());
+  }
+
+  // Once for each pass, a bucket ahead of what reads them, but for the table, which is what a step begins with. Of what
+  // two axes cut, a bucket of the outer one stands before the inner one's, which is waited for.
+  void gather_parameters(const ZeroCut& of_blocks, double runs, double forward) {
+    double inner = gathered_over_context(of_blocks, kLow), outer = gathered_over_data(of_blocks, kLow);
+    time_.data += runs * (gathered_over_context(table_, kLow) + gathered_over_data(table_, kLow));
+    double exposed = mesh_.context > 1 && mesh_.data > 1 ? outer + std::max(0.0, inner - forward)
+                                                         : std::max(0.0, inner + outer - forward);
+    time_.data += runs * exposed;
+    time_.memory_bound += runs * target_.link_units * (inner + outer - exposed);
   }
 
   const ModelConfig& model_;
@@ -225,9 +299,12 @@ class Estimator {
   const ClusterConfig& cluster_;
   Target target_;
   BlockWork block_;
-  double pipe_, cut_;
+  double pipe_;
+  ZeroCut of_block_, table_, positions_;
   double blocks_ = 0, last_blocks_ = 0;  // of a stage but the last, and of the last
-  Work again_;                           // in a block, for each micro-batch
+  bool casts_again_ = false;
+  Work again_;                    // in a block, for each micro-batch
+  double exposed_gradients_ = 0;  // seconds, of all micro-batches
   MemoryByKind memory_;
   TimeByKind time_;
 };
