@@ -6,6 +6,7 @@
 #include "graph/op_def.h"
 #include "ops/collective.h"
 #include "ops/movement.h"
+#include "plan/plan.h"
 
 #include <functional>
 
@@ -45,24 +46,25 @@ struct Operand {
   using Call = std::function<void(const void* from, void* to)>;
 
   ValueType from, to;
-  std::unique_ptr<InnerKernel> pack;  // null: it lies as it must
-  Call call;
+  std::unique_ptr<InnerKernel> pack;    // null: it lies as it must
+  Call call;                            // none: it is added with the others
   std::unique_ptr<InnerKernel> unpack;  // the same
   std::byte *packed = nullptr, *received = nullptr, *scratch = nullptr;
 };
 
-// The sums of operands in the order of the tree: each rank brings one part of it.
-struct Ordered {
-  SlotTree tree;
-  bool scatters;
-  DType dtype;
-  Queue queue;
+// An all_reduce, or sums in the order of a tree, of which each rank brings one part.
+struct Sum {
+  std::optional<SlotTree> tree;  // none: in any order
+  bool scatters = false;
+  Reduction reduction = Reduction::kSum;
+  DType dtype = DType::kF32;
+  Queue queue = nullptr;
 };
 
 class CollectiveKernel : public Kernel {
  public:
-  CollectiveKernel(Communicator& axis, std::vector<Operand> operands, const std::optional<Ordered>& ordered)
-      : axis_(axis), operands_(std::move(operands)), ordered_(ordered) {}
+  CollectiveKernel(Communicator& axis, std::vector<Operand> operands, const std::optional<Sum>& sum)
+      : axis_(axis), operands_(std::move(operands)), sum_(sum) {}
 
   int64_t workspace_bytes() const override {
     int64_t bytes = 0, inner = 0;
@@ -88,7 +90,7 @@ class CollectiveKernel : public Kernel {
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) override {
     for (size_t i = 0; i < operands_.size(); ++i)
       if (operands_[i].pack) run_one(*operands_[i].pack, inputs[i], operands_[i].packed);
-    if (ordered_) return add_in_order(inputs, outputs);
+    if (sum_) return add(inputs, outputs);
     axis_.group([&] {
       for (size_t i = 0; i < operands_.size(); ++i) {
         const Operand& operand = operands_[i];
@@ -105,25 +107,53 @@ class CollectiveKernel : public Kernel {
   static int64_t packed_bytes(const Operand& x) { return x.pack ? round_up(num_bytes(x.from), kAlignment) : 0; }
   static int64_t received_bytes(const Operand& x) { return x.unpack ? round_up(num_bytes(x.to), kAlignment) : 0; }
 
+  // What lies behind it up to the next one may be added as well.
   int64_t scratch_bytes(const Operand& x) const {
-    if (!ordered_) return 0;
-    return round_up(axis_.ordered_scratch_bytes(num_elements(x.from.shape), ordered_->dtype, ordered_->tree),
-                    kAlignment);
+    if (!sum_ || !sum_->tree) return 0;
+    int64_t elements = round_up(num_bytes(x.from), kArenaAlignment) / dtype_bytes(sum_->dtype);
+    return round_up(axis_.ordered_scratch_bytes(elements, sum_->dtype, *sum_->tree), kAlignment);
   }
 
-  void add_in_order(std::span<const void* const> inputs, std::span<void* const> outputs) {
+  static bool are_apart_by(const void* first, const void* second, int64_t bytes) {
+    return static_cast<const std::byte*>(second) - static_cast<const std::byte*>(first) == bytes;
+  }
+
+  // Of operands that lie side by side, and so do their sums, one: a few large messages take less time than many.
+  std::vector<OrderedSum> sums_of(std::span<const void* const> parts, std::span<void* const> outputs) const {
+    std::vector<OrderedSum> sums;
+    int64_t behind = 0;  // bytes from the last sum's beginning to what may follow it
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      int64_t bytes = num_bytes(operands_[i].to);
+      if (!sums.empty() && !sum_->scatters && are_apart_by(sums.back().parts[0], parts[i], behind) &&
+          are_apart_by(sums.back().to, outputs[i], behind)) {
+        sums.back().count = (behind + bytes) / dtype_bytes(sum_->dtype);
+        behind += round_up(bytes, kArenaAlignment);
+      } else {
+        sums.push_back({parts.subspan(i, 1), outputs[i], bytes / dtype_bytes(sum_->dtype), operands_[i].scratch});
+        behind = round_up(bytes, kArenaAlignment);
+      }
+    }
+    return sums;
+  }
+
+  void add(std::span<const void* const> inputs, std::span<void* const> outputs) {
     std::vector<const void*> parts;
     for (size_t i = 0; i < operands_.size(); ++i) parts.push_back(operands_[i].pack ? operands_[i].packed : inputs[i]);
-    std::vector<OrderedSum> sums;
-    for (size_t i = 0; i < operands_.size(); ++i)
-      sums.push_back({{&parts[i], 1}, outputs[i], num_elements(operands_[i].to.shape), operands_[i].scratch});
-    ordered_->scatters ? axis_.ordered_reduce_scatter(sums, ordered_->dtype, ordered_->tree, ordered_->queue)
-                       : axis_.ordered_all_reduce(sums, ordered_->dtype, ordered_->tree, ordered_->queue);
+    std::vector<OrderedSum> sums = sums_of(parts, outputs);
+    if (!sum_->tree)
+      axis_.group([&] {
+        for (const OrderedSum& sum : sums)
+          axis_.all_reduce(sum.parts[0], sum.to, sum.count, sum_->dtype, sum_->reduction, sum_->queue);
+      });
+    else if (sum_->scatters)
+      axis_.ordered_reduce_scatter(sums, sum_->dtype, *sum_->tree, sum_->queue);
+    else
+      axis_.ordered_all_reduce(sums, sum_->dtype, *sum_->tree, sum_->queue);
   }
 
   Communicator& axis_;
   std::vector<Operand> operands_;
-  std::optional<Ordered> ordered_;
+  std::optional<Sum> sum_;
 };
 
 class Maker {
@@ -138,13 +168,7 @@ class Maker {
     TOKAMAK_CHECK(axis.size() == size_, "{} ranks on an axis of {}", size_, axis.size());
     std::vector<Operand> operands;
     for (size_t i = 0; i < node_.inputs.size(); ++i) operands.push_back(make_operand(axis, i));
-    std::optional<Ordered> ordered;
-    if (is_ordered(node_.attrs))
-      ordered = {.tree = {.slots = int(size_), .ranks = int(size_)},
-                 .scatters = node_.op == &op::reduce_scatter,
-                 .dtype = graph_.dtype(node_.inputs[0]),
-                 .queue = backend_.queue(stream_)};
-    return std::make_unique<CollectiveKernel>(axis, std::move(operands), ordered);
+    return std::make_unique<CollectiveKernel>(axis, std::move(operands), sum());
   }
 
  private:
@@ -152,14 +176,7 @@ class Maker {
     ValueType from = graph_.type(node_.inputs[i]), to = graph_.type(node_.outputs[i]);
     DType dtype = from.dtype;
     Queue queue = backend_.queue(stream_);
-    if (node_.op == &op::all_reduce) {
-      Reduction reduction = parse_reduction(node_.attrs.get_string("reduction"));
-      return {from, to, nullptr,
-              [=, &axis, count = num_elements(from.shape)](const void* x, void* y) {
-                axis.all_reduce(x, y, count, dtype, reduction, queue);
-              },
-              nullptr};
-    }
+    if (node_.op == &op::all_reduce) return {from, to, nullptr, {}, nullptr};
     if (node_.op == &op::reduce_scatter)
       return {from, to, pack(from, cut_dims(node_.attrs)[i]),
               [=, &axis, count = num_elements(to.shape)](const void* x, void* y) {
@@ -178,6 +195,17 @@ class Maker {
               axis.all_to_all(x, y, count, dtype, queue);
             },
             unpack(to, from_dim(node_.attrs))};
+  }
+
+  std::optional<Sum> sum() const {
+    bool ordered = is_ordered(node_.attrs);
+    if (node_.op != &op::all_reduce && !ordered) return std::nullopt;
+    Sum sum{.scatters = node_.op == &op::reduce_scatter,
+            .dtype = graph_.dtype(node_.inputs[0]),
+            .queue = backend_.queue(stream_)};
+    if (ordered) sum.tree = {.slots = int(size_), .ranks = int(size_)};
+    if (node_.op == &op::all_reduce) sum.reduction = parse_reduction(node_.attrs.get_string("reduction"));
+    return sum;
   }
 
   // The parts of a whole, one after the other; and what came as parts one after the other, as a whole.

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include "plan/arena.h"
+#include "plan/neighbours.h"
 #include "plan/storage.h"
 #include "plan/stream_order.h"
 #include "plan/streams.h"
@@ -32,9 +33,10 @@ void price_launches(Plan& plan, const Platform& platform) {
 
 void place_values(Plan& plan, const StreamSchedule& schedule) {
   StorageMap storage = map_storage(plan.graph, schedule);
+  std::vector<std::vector<int>> rows = find_neighbours(plan.graph, storage);
   plan.blocks = std::move(storage.blocks);
   plan.copies = std::move(storage.copies);
-  plan.arena_bytes = place_blocks(plan.blocks);
+  plan.arena_bytes = place_blocks_side_by_side(plan.blocks, rows);
   std::vector<int64_t> live = live_bytes(plan.blocks, int(plan.graph.nodes().size()));
   plan.live_bytes = *std::max_element(live.begin(), live.end());
   for (size_t value = 0; value < storage.block_of.size(); ++value) {

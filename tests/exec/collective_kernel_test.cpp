@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "ops/collective.h"
 #include "ops/movement.h"
+#include "ops/pointwise.h"
 #include "tests/support/random_tensors.h"
 #include "tests/support/run_on_cpu.h"
 
@@ -74,7 +75,18 @@ ValueId together(GraphBuilder& g, ValueId x, const OpDef& op, std::vector<CutDim
   return g.add(op, {x, concat(g, {x, x}, 0)}, attrs)[0];
 }
 
+// Of three tensors of their own, which a plan puts side by side.
+ValueId three_sums(GraphBuilder& g, ValueId x, const MeshAxis& axis, bool ordered) {
+  Attrs attrs{{"axis", axis.name}, {"size", axis.size}, {"reduction", "sum"}};
+  if (ordered) attrs.set("ordered", true);
+  return g.add(op::all_reduce, {neg(g, x), concat(g, {x, x, x}, 0), add(g, x, x)}, attrs)[0];
+}
+
 const Case kCases[] = {
+    {"three_sums", {DType::kF32, {5}}, [](auto& g, ValueId x) { return three_sums(g, x, kTensor, false); }},
+    {"three_sums_bf16", {DType::kBF16, {3}}, [](auto& g, ValueId x) { return three_sums(g, x, kTensor, false); }},
+    {"three_ordered_sums", {DType::kF32, {5, 3}}, [](auto& g, ValueId x) { return three_sums(g, x, kData, true); }},
+    {"three_ordered_sums_bf16", {DType::kBF16, {1}}, [](auto& g, ValueId x) { return three_sums(g, x, kData, true); }},
     {"two_sums", {DType::kF32, {5, 3}}, [](auto& g, ValueId x) { return together(g, x, op::all_reduce, {}, kTensor); }},
     {"two_scattered",
      {DType::kF32, {6, 4}},
@@ -130,6 +142,60 @@ TEST_P(CollectiveKernel, GivesWhatTheInterpreterGives) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, CollectiveKernel, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Notes its calls and does nothing.
+class Listener : public Communicator {
+ public:
+  Listener(Membership membership, std::vector<std::string>& calls)
+      : Communicator(std::move(membership)), calls_(calls) {}
+  void abort(std::string_view) override {}
+  void check() override {}
+
+ protected:
+  void begin(const CommunicatorCall& call) override { calls_.push_back(to_string(call)); }
+  void do_all_reduce(const void*, void*, int64_t, DType, Reduction, Queue) override {}
+  void do_reduce_scatter(const void*, void*, int64_t, DType, Reduction, Queue) override {}
+  void do_all_gather(const void*, void*, int64_t, DType, Queue) override {}
+  void do_all_to_all(const void*, void*, int64_t, DType, Queue) override {}
+  void do_broadcast(void*, int64_t, DType, int, Queue) override {}
+  void do_send_recv(const void*, int64_t, int, void*, int64_t, int, DType, Queue) override {}
+  void do_barrier(Queue) override {}
+  void add_tree(std::span<const TreePiece>, void*, int64_t count, DType, Queue) override {
+    calls_.push_back(fmt::format("add_tree({})", count));
+  }
+  std::vector<std::string> do_exchange(std::string_view mine) override {
+    return std::vector<std::string>(size_t(size()), std::string(mine));
+  }
+  std::unique_ptr<Communicator> do_split(Membership membership) override {
+    return std::make_unique<Listener>(std::move(membership), calls_);
+  }
+
+ private:
+  std::vector<std::string>& calls_;
+};
+
+std::vector<std::string> calls_of(const Append& append) {
+  Graph graph = graph_of({DType::kF32, {24}}, append);
+  std::vector<std::string> calls;
+  Listener world({.axis = "world", .ranks = {0, 1}, .rank = 0}, calls);
+  MeshRanks ranks({{kData, {"context", 1}, {"tensor", 1}}}, world);
+  calls.clear();
+  auto backend = cpu::make_backend();
+  run_on(*backend, graph, random_arguments(graph), 1, &ranks);
+  return calls;
+}
+
+// 96 and 288 bytes, of which the first reaches to 128: behind it there are 8 elements that nobody reads.
+TEST(CollectiveKernel, AddsWhatLiesSideBySideAsOne) {
+  using Calls = std::vector<std::string>;
+  EXPECT_EQ(calls_of([](auto& g, ValueId x) { return three_sums(g, x, kData, false); }),
+            (Calls{"all_reduce(f32[136], sum)"}));
+  EXPECT_EQ(calls_of([](auto& g, ValueId x) { return three_sums(g, x, kData, true); }),
+            (Calls{"all_to_all(f32[68])", "add_tree(68)", "all_gather(f32[68])"}));
+  EXPECT_EQ(calls_of([](auto& g, ValueId x) { return together(g, x, op::all_reduce, {}, kData); }),
+            (Calls{"all_reduce(f32[24], sum)", "all_reduce(f32[48], sum)"}))
+      << "an input has a place of its own";
+}
 
 TEST(CollectiveKernel, NeedsRanks) {
   Graph graph =
