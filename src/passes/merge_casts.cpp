@@ -25,7 +25,8 @@ bool has_backward(const Graph& graph) {
 
 class CastMerger {
  public:
-  explicit CastMerger(const Graph& graph) : graph_(graph), users_(find_users(graph)), rewriter_(graph) {
+  explicit CastMerger(const Graph& graph)
+      : graph_(graph), users_(find_users(graph)), has_backward_(has_backward(graph)), rewriter_(graph) {
     for (const Node& node : graph.nodes())
       if (ValueId parameter = cast_parameter(node); parameter != kNoValue) {
         std::vector<ValueId>& all = parameters_[family_of(node)];
@@ -60,7 +61,8 @@ class CastMerger {
   // The parameter that the node casts to a low type, or kNoValue.
   ValueId cast_parameter(const Node& node) const {
     if (node.op != &op::cast) return kNoValue;
-    if (family_of(node).second < 0 && (node.phase == Phase::kBackward || node.recompute)) return kNoValue;
+    bool is_for_step = family_of(node).second < 0;
+    if (is_for_step && (!has_backward_ || node.phase == Phase::kBackward || node.recompute)) return kNoValue;
     DType to = graph_.dtype(node.outputs[0]);
     if (to != DType::kBF16 && to != DType::kF16) return kNoValue;
     ValueId source = behind_views(graph_, node.inputs[0]);
@@ -82,6 +84,7 @@ class CastMerger {
 
   const Graph& graph_;
   std::vector<std::vector<int>> users_;
+  bool has_backward_;
   Rewriter rewriter_;
   std::map<Family, std::vector<ValueId>> parameters_;  // in order, each once
   std::map<Family, std::vector<ValueId>> copies_;      // what became of them, in the new graph
@@ -90,7 +93,6 @@ class CastMerger {
 }  // namespace
 
 bool merge_casts(Graph& graph, const PassContext&) {
-  if (!has_backward(graph)) return false;
   CastMerger merger(graph);
   if (!merger.any()) return false;
   graph = merger.rewrite();

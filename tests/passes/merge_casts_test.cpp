@@ -131,6 +131,21 @@ TEST(MergeCasts, LeavesCastsAloneThatWouldLiveLonger) {
   expect_unchanged(forward);
 }
 
+TEST(MergeCasts, MergesForAGatherWithoutABackwardPass) {
+  Graph graph = parse(R"(graph g {
+    param p = %0 : f32[4,4]
+    param q = %1 : f32[4,4]
+    %2 = cast(%0) {to="bf16"} : bf16[4,4]
+    %3 = cast(%1) {to="bf16"} : bf16[4,4]
+    %4, %5 = all_gather(%2, %3) {axis="data", dims=[0,0], size=2} : bf16[8,4], bf16[8,4]
+    result y = %4
+    result z = %5
+  })");
+  EXPECT_TRUE(merge_casts(graph, {}));
+  EXPECT_EQ(test::count_ops(graph, "multi_cast"), 1);
+  EXPECT_EQ(test::count_ops(graph, "cast"), 0);
+}
+
 // The cast to f32 of a parameter in a low type does not lower anything.
 TEST(MergeCasts, LeavesWideningCastsAlone) {
   expect_unchanged(R"(graph g {
