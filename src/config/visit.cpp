@@ -90,7 +90,9 @@ void visit(FieldList& v, MeshConfig& c) {
   v("context", c.context, "ranks that each sequence is divided over", between(1, kMost));
   v("tensor", c.tensor, "ranks that each matrix is divided over", between(1, kMost));
   v("sequence", c.sequence, "tensor ranks divide each sequence between matrices, where their number divides it");
-  v("zero", c.zero, "also divided over data: 1 optimizer states, 2 and sums of gradients, 3 and parameters",
+  v("zero", c.zero,
+    "also divided over data: 1 optimizer states (in bf16 and fp16 f32 parameters, too), 2 and sums of gradients, 3 and "
+    "parameters",
     between(0, 3));
   v("bucket_mib", c.bucket_mib, "MiB up to which collectives of gradients and parameters are joined; 0: none are",
     between(0, kMost));

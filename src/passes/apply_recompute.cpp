@@ -9,13 +9,13 @@ namespace {
 
 class Recomputer {
  public:
-  explicit Recomputer(const Graph& graph)
+  Recomputer(const Graph& graph, bool gathers_once)
       : graph_(graph), rewriter_(graph), gathering_(find_gathering(graph)), marked_(graph.nodes().size(), false),
         clone_(size_t(graph.num_values()), kNoValue) {
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const Node& node = graph.nodes()[n];
       bool view = node.op->fusion == Fusion::kView && is_marked(node.inputs[0]);
-      bool again = gathering_[n] || (!node.op->effects && (node.recompute || view));
+      bool again = gathering_[n] ? !gathers_once : (!node.op->effects && (node.recompute || view));
       marked_[n] = node.phase == Phase::kForward && again;
     }
   }
@@ -87,8 +87,8 @@ class Recomputer {
 
 }  // namespace
 
-bool apply_recompute(Graph& graph, const PassContext&) {
-  Recomputer recomputer(graph);
+bool apply_recompute(Graph& graph, const PassContext& context) {
+  Recomputer recomputer(graph, context.gathers_once);
   if (!recomputer.run()) return false;
   graph = recomputer.finish();
   return true;

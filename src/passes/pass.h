@@ -18,6 +18,7 @@ struct PassContext : Platform {
   bool low_parameters = false;  // whether the graph may say in which float type its parameters are stored
   Mesh mesh = {};               // that the step is divided over
   int64_t zero = 0;             // mesh.zero
+  bool gathers_once = false;    // with zero 1 or 2: parameters are cut, too, and gathered for both passes together
   int64_t bucket_mib = 0;       // mesh.bucket_mib
   bool sequence = false;        // mesh.sequence
   int64_t slots = 1;            // mesh.slots, which is not 0 here

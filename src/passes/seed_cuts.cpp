@@ -13,14 +13,13 @@ int64_t parts_of_time(const Mesh& mesh) { return mesh.size(kContextAxis) == 1 ? 
 
 class Seeder {
  public:
-  Seeder(const Graph& graph, const Mesh& mesh, int64_t zero, int64_t slots, bool own_inputs)
-      : graph_(graph), mesh_(mesh), zero_(zero), slots_(slots), own_inputs_(own_inputs) {}
+  Seeder(const Graph& graph, const PassContext& context) : graph_(graph), context_(context), mesh_(context.mesh) {}
 
   std::vector<Cut> cuts_of(const Argument& argument) {
     cuts_.clear();
     shape_ = graph_.shape(argument.value);
     if (argument.kind == Argument::Kind::kInput || argument.layout.role == Role::kStream) {
-      if (shape_.size() >= 2 && !own_inputs_) add(kDataAxis, 0, 1);
+      if (shape_.size() >= 2 && !context_.own_inputs) add(kDataAxis, 0, 1);
       if (shape_.size() >= 2) add(kContextAxis, 1, 2, true);
       return cuts_;
     }
@@ -52,9 +51,9 @@ class Seeder {
   }
 
   bool is_cut_by_zero(Role role) const {
-    if (role == Role::kMoment) return zero_ >= 1;
-    if (role == Role::kGradientSum) return zero_ >= 2;
-    return is_parameter(role) && zero_ >= 3;
+    if (role == Role::kMoment) return context_.zero >= 1;
+    if (role == Role::kGradientSum) return context_.zero >= 2;
+    return is_parameter(role) && (context_.zero >= 3 || context_.gathers_once);
   }
 
   bool add(const char* axis, int64_t dim, int64_t blocks, bool mirrored = false) {
@@ -68,7 +67,7 @@ class Seeder {
 
   // Along the first dim that can be cut, within the parts that other axes have left there.
   void add_somewhere(const char* axis) {
-    size_t dims = slots_ == 1 ? shape_.size() : std::min<size_t>(shape_.size(), 1);
+    size_t dims = context_.slots == 1 ? shape_.size() : std::min<size_t>(shape_.size(), 1);
     for (size_t dim = 0; dim < dims; ++dim) {
       int64_t blocks = 1;
       for (const Cut& cut : cuts_)
@@ -78,19 +77,17 @@ class Seeder {
   }
 
   const Graph& graph_;
+  const PassContext& context_;
   const Mesh& mesh_;
-  int64_t zero_, slots_;
-  bool own_inputs_;
   Shape shape_;
   std::vector<Cut> cuts_;
 };
 
 }  // namespace
 
-std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero, int64_t slots,
-                                              bool own_inputs) {
+std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassContext& context) {
   std::map<ValueId, std::vector<Cut>> cuts;
-  Seeder seeder(graph, mesh, zero, slots, own_inputs);
+  Seeder seeder(graph, context);
   for (const Argument& argument : graph.arguments())
     if (std::vector<Cut> of_argument = seeder.cuts_of(argument); !of_argument.empty())
       cuts[argument.value] = std::move(of_argument);

@@ -2,19 +2,17 @@
 // layouts and the mesh alone, so that all programs of a run agree. Tests: tests/passes/seed_cuts_test.cpp.
 #pragma once
 
-#include "graph/graph.h"
-#include "graph/mesh.h"
+#include "passes/pass.h"
 
 #include <map>
 
 namespace tokamak {
 
 /// Inputs (B, T, ...) over data and context; matrices by their roles over tensor; and over data and context, on top of
-/// that, what an optimizer keeps of a parameter (zero >= 1), sums of gradients (2) and parameters (3). What an axis's
-/// size does not divide stays whole. With slots ZeRO cuts dim 0 alone, where norms have their pieces;
+/// that, what an optimizer keeps of a parameter (zero >= 1), sums of gradients (2) and parameters (3, or gathers_once).
+/// What an axis's size does not divide stays whole. With slots ZeRO cuts dim 0 alone, where norms have their pieces;
 /// and where a data rank has inputs of its own, context alone cuts them.
-std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const Mesh& mesh, int64_t zero, int64_t slots = 1,
-                                              bool own_inputs = false);
+std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassContext& context);
 
 /// What the blocks of a model add up (B, T, C), each as what is still to be summed over tensor: cut over that axis as
 /// well, so that between the blocks no rank has all of it. Along B, whose parts lie side by side in memory; along T

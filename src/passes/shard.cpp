@@ -19,9 +19,11 @@ namespace {
 
 class Sharder {
  public:
-  Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums, bool ordered)
+  Sharder(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums, bool ordered,
+          bool gathers_once)
       : mesh_(mesh), source_(graph), to_(graph.name()), g_(to_), shares_(mesh, g_),
-        wanted_(find_wanted(graph, mesh, cuts)), chooser_(source_, shares_, wanted_, mesh, ordered) {
+        wanted_(find_wanted(graph, mesh, cuts)), chooser_(source_, shares_, wanted_, mesh, ordered),
+        gathers_once_(gathers_once) {
     for (const auto& [value, of_sum] : sums) wanted_[value] = placements_of(of_sum, mesh);
     for (const Argument& argument : graph.arguments()) add_argument(argument, cuts);
   }
@@ -57,10 +59,12 @@ class Sharder {
     shares_.set(argument.value, {given_[argument.value]});
   }
 
-  // A parameter that was gathered for one phase is gathered anew for the next: in between its copy need not be kept.
+  // A parameter that was gathered for one phase is gathered anew for the next, in between its copy need not be kept;
+  // unless it is to be gathered once. The update reads shares.
   void enter(Phase phase) {
     if (phase == phase_) return;
     phase_ = phase;
+    if (gathers_once_ && phase != Phase::kUpdate) return;
     for (const auto& [argument, share] : given_)
       if (source_.is_parameter(argument)) shares_.set(argument, {share});
   }
@@ -319,23 +323,25 @@ class Sharder {
   Shares shares_;
   WantedPlacements wanted_;
   WayChooser chooser_;
+  bool gathers_once_;
   std::map<ValueId, Placed> given_;  // by argument
   Phase phase_ = Phase::kForward;
 };
 
 }  // namespace
 
-Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums, bool ordered) {
+Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums, bool ordered,
+                  bool gathers_once) {
   Mesh used;
   for (const MeshAxis& axis : mesh.axes)
     if (axis.size > 1) used.axes.push_back(axis);
-  return Sharder(graph, used, cuts, sums, ordered).run();
+  return Sharder(graph, used, cuts, sums, ordered, gathers_once).run();
 }
 
 bool shard(Graph& graph, const PassContext& context) {
-  ArgumentCuts cuts = seed_cuts(graph, context.mesh, context.zero, context.slots, context.own_inputs);
+  ArgumentCuts cuts = seed_cuts(graph, context);
   SumCuts sums = context.sequence ? seed_stream(graph, context.mesh, context.own_inputs) : SumCuts{};
-  graph = shard_graph(graph, context.mesh, cuts, sums, context.slots > 1);
+  graph = shard_graph(graph, context.mesh, cuts, sums, context.slots > 1, context.gathers_once);
   merge_duplicates(graph, context);  // what says where parts are
   eliminate_dead(graph, context);    // wholes of which no rank needs more than a part
   return true;

@@ -28,9 +28,10 @@ using SumCuts = std::map<ValueId, std::vector<Cut>>;
 /// The graph with its arguments cut so: shapes shrink to a rank's share, and where a value lies otherwise than its
 /// reader needs, a collective is appended. Results are whole on every rank, updates cut as what they update. It
 /// computes what the graph does, but for the order of sums; with `ordered` the update adds over no axis that ZeRO cuts
-/// but where an all_reduce of the graph says so. UserError when an argument cannot be cut so.
+/// but where an all_reduce of the graph says so; with `gathers_once` the backward pass reads the parameters that the
+/// forward pass gathered. UserError when an argument cannot be cut so.
 Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts, const SumCuts& sums = {},
-                  bool ordered = false);
+                  bool ordered = false, bool gathers_once = false);
 
 /// The same, with the cuts that the arguments' roles ask for (passes/seed_cuts.h).
 bool shard(Graph& graph, const PassContext& context);

@@ -21,7 +21,9 @@ constexpr const char* kChunkEnd = "end_of_blocks";
 PassContext pass_context(const RunConfig& config, const Platform& platform) {
   RunConfig of_stage = config;
   of_stage.mesh.pipe = 1;
-  return context_of(of_stage, platform);
+  PassContext context = context_of(of_stage, platform);
+  context.gathers_once = false;  // several programs of a stage read a parameter
+  return context;
 }
 
 bool is_updated(const Graph& graph, const std::string& state) {

@@ -6,6 +6,7 @@
 #include "config/validate.h"
 #include "graph/rewriter.h"
 #include "model/model.h"
+#include "passes/split_gathers.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
@@ -84,6 +85,31 @@ Graph with_unread_types(const Graph& graph, const Graph& other) {
   return rewriter.finish();
 }
 
+// The program of a micro-batch, and where parameters are gathered once that which does so for all micro-batches.
+struct MicroBatch {
+  CompiledGraph program;
+  std::optional<CompiledGraph> gather;
+};
+
+MicroBatch compile_micro_batch(Graph graph, const PassContext& context, const PassObserver& observer) {
+  if (!context.gathers_once) return {compile_graph(std::move(graph), context, observer), {}};
+  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
+  SplitGathers parts = split_gathers(graph);
+  MicroBatch compiled{compile_program(std::move(parts.rest), context, Stage::kProgram, observer), {}};
+  std::vector<PassReport>& all = compiled.program.reports;
+  all.insert(all.begin(), reports.begin(), reports.end());
+  if (!parts.gather.nodes().empty())
+    compiled.gather = compile_program(std::move(parts.gather), context, Stage::kProgram, observer);
+  return compiled;
+}
+
+// The last of the programs runs first.
+void add_gather(CompiledStep& step, std::optional<CompiledGraph> gather) {
+  if (!gather) return;
+  step.schedule.insert(step.schedule.begin(), {step.programs.size()});
+  step.programs.push_back(std::move(*gather));
+}
+
 // Each run is of one slot: a graph of its own on every data rank.
 CompiledStep compile_slots(CompiledStep out, const Platform& platform, const PassObserver& observer) {
   const RunConfig& config = out.config;
@@ -110,13 +136,15 @@ CompiledStep compile_slots(CompiledStep out, const Platform& platform, const Pas
   }
   append_slot(g, gradients, loss, slots);
   SlotTerms terms = terms_of(graph, gradients);
-  add_program(std::move(graph));
+  MicroBatch micro_batch = compile_micro_batch(std::move(graph), context, observer);
+  out.programs.push_back(std::move(micro_batch.program));
   for (int level = 0; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
   add_program(slot_update_graph(terms, config.optimizer, slots, scaling));
   for (int64_t run = 0; run < slots.runs(); ++run) {
     out.schedule.push_back({0, run});
     out.schedule.push_back({size_t(1 + std::countr_one(uint64_t(run)))});
   }
+  add_gather(out, std::move(micro_batch.gather));
   return out;
 }
 
@@ -134,6 +162,7 @@ PassContext context_of(const RunConfig& config, const Platform& platform) {
   context.own_inputs = context.slots > 1;
   context.mesh = step_mesh(config.mesh);
   context.zero = config.mesh.zero;
+  context.gathers_once = is_low(resolved.compile.precision) && gathers_once(config.mesh);
   context.sequence = config.mesh.sequence;
   context.bucket_mib = config.mesh.bucket_mib;
   return context;
@@ -215,9 +244,11 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
   }
   append_accumulation(g, gradients);
   Graph update = accumulated_update_graph(graph, config.optimizer, micro_batches, scaling);
-  out.programs.push_back(compile_graph(std::move(graph), context, observer));
+  MicroBatch micro_batch = compile_micro_batch(std::move(graph), context, observer);
+  out.programs.push_back(std::move(micro_batch.program));
   out.schedule.push_back({out.programs.size()});
   out.programs.push_back(compile_graph(std::move(update), context, observer));
+  add_gather(out, std::move(micro_batch.gather));
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "data/visible_text.h"
 #include "model/model.h"
 #include "ops/flop_rate.h"
+#include "passes/seed_cuts.h"
 #include "passes/step_mesh.h"
 #include "train/checkpoint_folder.h"
 #include "train/checkpoint_tensors.h"
@@ -47,10 +48,13 @@ std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver
   return found;
 }
 
-// Whether other ranks have parts of the parameters.
+// Whether the ranks of tensor together lack parts of the parameters, which others have.
 bool cuts_parameters(const TensorStore& store) {
+  auto is_over_others = [](const Cut& cut) { return !keeps_parameters_cut(cut.axis); };
   return std::any_of(store.names().begin(), store.names().end(), [&](const std::string& name) {
-    return is_parameter(store.layout(name).role) && (!store.layout(name).cuts.empty() || !store.is_here(name));
+    const std::vector<Cut>& cuts = store.layout(name).cuts;
+    return is_parameter(store.layout(name).role) &&
+           (!store.is_here(name) || std::any_of(cuts.begin(), cuts.end(), is_over_others));
   });
 }
 
@@ -189,16 +193,16 @@ class Trainer {
   // Now rather than at the first sample, where it would end a run that has begun.
   std::unique_ptr<Generator> make_generator() {
     if (config_.train.sample_every <= 0) return nullptr;
-    const MeshConfig& mesh = config_.mesh;
-    if (mesh.tensor > 1 && mesh.zero < 3 && mesh.pipe == 1)
-      sampling_ranks_ = std::make_unique<MeshRanks>(Mesh{{{kTensorAxis, mesh.tensor}}}, ranks_->along(kTensorAxis));
+    int64_t tensor = config_.mesh.tensor;
+    if (tensor > 1 && !gathers_to_sample())
+      sampling_ranks_ = std::make_unique<MeshRanks>(Mesh{{{kTensorAxis, tensor}}}, ranks_->along(kTensorAxis));
     else if (!leads(ranks_))
       return nullptr;
     const TensorStore* trained = gathers_to_sample() ? nullptr : &session_.store();
     return std::make_unique<Generator>(config_, platform_, backend_, 1, trained, backend_.free_bytes(),
                                        sampling_ranks_.get());
   }
-  bool gathers_to_sample() const { return !sampling_ranks_ && cuts_parameters(session_.store()); }
+  bool gathers_to_sample() const { return cuts_parameters(session_.store()); }
 
   StepWork step_work() const {
     return {double(session_.tokens_per_step()), session_.run().flops(),

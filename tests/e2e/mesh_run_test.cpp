@@ -168,6 +168,30 @@ TEST_F(MeshRun, HasTheSameBitsOnAnyNumberOfRanks) {
   EXPECT_EQ(validation_losses("one"), validation_losses("turns"));
 }
 
+// Ranks that have shares of parameters and gather them in bf16: several micro-batches a rank, then one.
+TEST_F(MeshRun, HasTheSameBitsInLowPrecisionWithStagesOfZero) {
+  Arguments common = {"--compile.precision=bf16", "--mesh.slots=4", "--train.eval_every=4", "--train.eval_batches=2",
+                      "--train.sample_every=10"};
+  auto part = [&](const std::string& out, Arguments more) {
+    more.insert(more.end(), common.begin(), common.end());
+    ProgramResult result = run(out, more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  part("one", {});
+  std::string first = part("turns", {"--mesh.data=2", "--mesh.zero=1", "--train.checkpoint_every=7"});
+  EXPECT_NE(first.find("--- sample after step 10 ---"), std::string::npos) << first;
+  std::filesystem::remove_all(folder_ / "turns/checkpoints/step_00000020");
+  std::string on = part("turns", {"--mesh.data=4", "--mesh.zero=2"});
+  EXPECT_NE(on.find("resuming after step 14"), std::string::npos) << on;
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    auto content = [&](const char* out) { return read_file(folder_ / out / "checkpoints/latest" / file); };
+    EXPECT_TRUE(content("one") == content("turns")) << file;
+  }
+  EXPECT_EQ(losses("one"), losses("turns"));
+  EXPECT_EQ(validation_losses("one"), validation_losses("turns"));
+}
+
 // Data ranks, then a pipeline, then other data ranks, byte for byte as one rank alone.
 TEST_F(MeshRun, HasTheSameBitsAsAPipelineAndBack) {
   auto part = [&](const std::string& out, Arguments more) {

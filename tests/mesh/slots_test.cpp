@@ -53,6 +53,18 @@ TEST(Slots, GiveTheSameBitsBesideOtherAxes) {
   }
 }
 
+// In bf16 parameters are gathered once, over context and data.
+TEST(Slots, GiveTheSameBitsHoweverParametersAreKeptBesideOtherAxes) {
+  RunConfig config = tiny();
+  config.compile.precision = Precision::kBf16;
+  for (int64_t slots : {2, 4}) {  // one run on a rank, several
+    config.mesh = {.data = 2, .context = 2, .tensor = 2, .slots = slots};
+    Outcome expected = train_on_mesh(config);
+    config.mesh.zero = 1;
+    EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << "slots " << slots;
+  }
+}
+
 // Within rounding of a sum in another order: it is the same step.
 TEST(Slots, AreTheStepOfTheWholeBatch) {
   RunConfig config = tiny();

@@ -75,6 +75,26 @@ TEST(ApplyRecompute, GathersParametersForTheBackwardPassOnce) {
   })"));
 }
 
+TEST(ApplyRecompute, ReadsWhatIsGatheredForBothPasses) {
+  Graph before = parse(R"(graph g {
+    input x = %0 : bf16[4,8]
+    param w = %1 {cuts="data:2@0", global=[8,8]} : f32[4,8]
+    %2 = cast(%1) {to="bf16"} : bf16[4,8]
+    %3 = all_gather(%2) {axis="data", dims=[0], size=2} : bf16[8,8]
+    %4 = matmul(%0, %3) {trans_a=false, trans_b=false} #recompute : bf16[4,8]
+    %5 = mul(%4, %4) #backward : bf16[4,8]
+    result y = %5
+  })");
+  PassContext context;
+  for (bool once : {false, true}) {
+    Graph after = before;
+    context.gathers_once = once;
+    EXPECT_TRUE(apply_recompute(after, context));
+    EXPECT_EQ(test::count_ops(after, "matmul"), 2);
+    EXPECT_EQ(test::count_ops(after, "all_gather"), once ? 1 : 2);
+  }
+}
+
 TEST(ApplyRecompute, DoesNotGatherAgainWhereNothingIsComputedAgain) {
   std::string text(kGathered);
   text.replace(text.find(" #recompute"), 11, "");

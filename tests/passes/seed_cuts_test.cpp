@@ -25,10 +25,14 @@ constexpr const char* kArguments = R"(graph g {
 })";
 
 // Of all arguments that are cut: "name: cuts".
-std::vector<std::string> seeds(const MeshConfig& mesh) {
+std::vector<std::string> seeds(const MeshConfig& mesh, bool gathers_once = false) {
   Graph graph = test::parse(kArguments);
   std::vector<std::string> lines;
-  for (const auto& [value, cuts] : seed_cuts(graph, step_mesh(mesh), mesh.zero)) {
+  PassContext context;
+  context.mesh = step_mesh(mesh);
+  context.zero = mesh.zero;
+  context.gathers_once = gathers_once;
+  for (const auto& [value, cuts] : seed_cuts(graph, context)) {
     EXPECT_TRUE(can_cut(graph.shape(value), cuts));
     lines.push_back(graph.argument_of(value)->name + ": " + print_cuts(cuts));
   }
@@ -56,6 +60,7 @@ TEST(SeedCuts, OfZeroGrowWithItsStage) {
             (Lines{"tokens: data:2@0", "wte: data:2@0", "wpe: data:2@0", "qkv: data:2@0", "qkv.bias: data:2@0",
                    "proj: data:2@0", "m.qkv: data:2@0", "grad.qkv: data:2@0"}))
       << "9 numbers are not divided by 2: gain stays whole";
+  EXPECT_EQ(seeds({.data = 2, .zero = 2}, true), seeds({.data = 2, .zero = 3})) << "parameters that are gathered once";
 }
 
 TEST(SeedCuts, OfZeroLieWithinThoseOfTheOtherAxes) {

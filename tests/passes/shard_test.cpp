@@ -77,11 +77,12 @@ Mesh mesh_of(int64_t data, int64_t context, int64_t tensor) {
   return step_mesh({.data = data, .context = context, .tensor = tensor});
 }
 
-Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero, bool sequence = false) {
+Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero, bool sequence = false, bool gathers_once = false) {
   PassContext context;
   context.mesh = mesh;
   context.zero = zero;
   context.sequence = sequence;
+  context.gathers_once = gathers_once;
   Graph share = graph;
   EXPECT_TRUE(shard(share, context));
   verify(share);
@@ -89,12 +90,13 @@ Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero, bool sequence 
 }
 
 void expect_same_step(const Graph& step, const Mesh& mesh, int64_t zero) {
-  for (bool sequence : {false, true}) {
-    if (sequence && mesh.size(kTensorAxis) == 1) continue;
-    Graph share = sharded(step, mesh, zero, sequence);
-    std::string fault = test::find_sharding_fault(step, share, mesh, arguments_of(step), 1e-9);
-    EXPECT_EQ(fault, "") << "zero " << zero << ", sequence " << sequence;
-  }
+  for (bool sequence : {false, true})
+    for (bool gathers_once : {false, true}) {
+      if ((sequence && mesh.size(kTensorAxis) == 1) || (gathers_once && zero != 1 && zero != 2)) continue;
+      Graph share = sharded(step, mesh, zero, sequence, gathers_once);
+      std::string fault = test::find_sharding_fault(step, share, mesh, arguments_of(step), 1e-9);
+      EXPECT_EQ(fault, "") << "zero " << zero << ", sequence " << sequence << ", gathers once " << gathers_once;
+    }
 }
 
 TEST(Shard, CutsTheBatchAndAddsUpTheLoss) {
@@ -378,6 +380,12 @@ TEST(ShardedStep, SendsWhatDataParallelismAndZeroNeed) {
     EXPECT_NEAR(sent["reduce_scatter"], parameters * 0.75, kScalars);
     EXPECT_NEAR(sent["all_gather"], parameters * 0.75, kScalars);
     EXPECT_NEAR(sent["all_reduce"], 0, kScalars);
+    Graph once = sharded(step, mesh_of(4, 1, 1), zero, false, true);
+    EXPECT_EQ(link_bytes(once), sent) << "before the passes instead of after the update";
+    for (const Node& node : once.nodes())
+      if (node.op == &op::all_gather && num_elements(once.shape(node.outputs[0])) > 16) {
+        EXPECT_EQ(node.phase, Phase::kForward) << print(once, node);
+      }
   }
   sent = link_bytes(sharded(step, mesh_of(4, 1, 1), 3));
   EXPECT_NEAR(sent["reduce_scatter"], parameters * 0.75, kScalars);

@@ -1,9 +1,13 @@
 // What a step of several programs amounts to, and how its schedule reads.
 #include "train/compiled_step.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "config/config.h"
+#include "graph/op_def.h"
+#include "model/model.h"
+#include "ops/collective.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {
@@ -96,6 +100,48 @@ TEST(CompiledStep, GivesEverySlotToARunOfARank) {
   step.config.mesh.zero = 2;
   EXPECT_EQ(step.slot_of(0, 3), 6);
   EXPECT_EQ(step.slot_of(1, 0), 1);
+}
+
+// By the type of what is gathered: bytes that a rank sends in a step before its update, and in it.
+struct Gathered {
+  std::map<DType, double> before, after;
+};
+
+Gathered gathered_of(const CompiledStep& step) {
+  Gathered gathered;
+  for (size_t p = 0; p < step.programs.size(); ++p) {
+    const Graph& graph = step.programs[p].plan.graph;
+    for (const Node& node : graph.nodes())
+      if (node.op == &op::all_gather)
+        (node.phase == Phase::kUpdate ? gathered.after : gathered.before)[graph.dtype(node.inputs[0])] +=
+            node_cost(graph, node).link_bytes * double(step.runs_of(p));
+  }
+  return gathered;
+}
+
+TEST(CompiledStep, GathersParametersOnceInTheLowTypeThatTheyAreReadIn) {
+  RunConfig config = tiny(4);  // 8 sequences
+  config.model.vocab = 128;
+  config.mesh.data = 2;
+  constexpr double kSent = 0.5;    // of 2 ranks
+  for (int64_t slots : {1, 2, 8})  // several micro-batches; one; several again, one behind the other in a tree
+    for (int64_t zero : {1, 2}) {
+      SCOPED_TRACE(fmt::format("slots {}, zero {}", slots, zero));
+      config.mesh.slots = slots, config.mesh.zero = zero;
+      config.compile.precision = Precision::kFp32;
+      Gathered full = gathered_of(compile_step(config, Target()));
+      EXPECT_TRUE(full.before.empty()) << "in f32 parameters are gathered after the update";
+      config.compile.precision = Precision::kBf16;
+      CompiledStep step = compile_step(config, Target());
+      Gathered low = gathered_of(step);
+      double all = double(count_parameters(config.model)) * kSent, in_norms = 3 * 2 * 16 * kSent;
+      EXPECT_EQ(low.before[DType::kBF16], 2 * (all - in_norms));
+      EXPECT_EQ(low.before[DType::kF32], 4 * in_norms);
+      EXPECT_EQ(full.after[DType::kF32] - low.after[DType::kF32], 4 * all) << "what is left are pieces of the norm";
+      if (slots != 2) {
+        EXPECT_EQ(print_schedule(step).substr(0, 20), "gather, micro_batch ");
+      }
+    }
 }
 
 // As a stage of a pipeline will have it.

@@ -1,0 +1,63 @@
+#include "passes/split_gathers.h"
+
+#include "ops/collective.h"
+#include "ops/pointwise.h"
+#include "passes/extract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// By node: whether it is an all_gather or a cast before the update, of nothing but parameters and what is made of them
+// so.
+std::vector<bool> find_of_parameters(const Graph& graph) {
+  std::vector<bool> values(size_t(graph.num_values()), false), nodes;
+  for (const Argument& argument : graph.arguments())
+    values[size_t(argument.value)] = argument.kind == Argument::Kind::kParameter;
+  for (const Node& node : graph.nodes()) {
+    bool moves = (node.op == &op::all_gather || node.op == &op::cast) && node.phase != Phase::kUpdate;
+    nodes.push_back(moves && std::all_of(node.inputs.begin(), node.inputs.end(),
+                                         [&](ValueId input) { return values[size_t(input)]; }));
+    for (ValueId output : node.outputs) values[size_t(output)] = nodes.back();
+  }
+  return nodes;
+}
+
+// By node: whether it is a gather of parameters, or a cast that only such gathers read.
+std::vector<bool> find_taken(const Graph& graph) {
+  std::vector<bool> taken = find_of_parameters(graph);
+  std::vector<std::vector<int>> users = find_users(graph);
+  for (size_t n = taken.size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    if (!taken[n] || node.op == &op::all_gather) continue;
+    const std::vector<int>& readers = users[size_t(node.outputs[0])];
+    taken[n] =
+        !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; });
+  }
+  return taken;
+}
+
+}  // namespace
+
+SplitGathers split_gathers(const Graph& graph) {
+  std::vector<bool> taken = find_taken(graph);
+  std::vector<std::vector<int>> users = find_users(graph);
+  Part gather{"gather"}, rest{graph.name(), graph.results(), graph.updates()};
+  for (size_t n = 0; n < taken.size(); ++n) {
+    if (!taken[n]) continue;
+    for (ValueId output : graph.nodes()[n].outputs) {
+      const std::vector<int>& readers = users[size_t(output)];
+      if (std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; })) continue;
+      const ValueType& type = graph.type(output);
+      StandIn state{fmt::format("gathered.{}", gather.left.size()), type, {Role::kActivation, "", type.shape}};
+      gather.left.emplace_back(output, state);
+      rest.given[output] = state;
+    }
+  }
+  return {extract(graph, rest), extract(graph, gather)};
+}
+
+}  // namespace tokamak
