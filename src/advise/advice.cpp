@@ -3,6 +3,7 @@
 #include "advise/block_work.h"
 #include "advise/tiles.h"
 #include "base/divide.h"
+#include "passes/step_mesh.h"
 
 #include <fmt/format.h>
 
@@ -32,8 +33,8 @@ class Adviser {
     attention_ = work.attention;
     // AdamW and casts, which take the same for any batch; each is of a rank's share alone from a stage of ZeRO on.
     auto ranks = double(layout.mesh.data * layout.mesh.context);
-    double bytes =
-        kUpdateBytes / (layout.mesh.zero >= 1 ? ranks : 1) + kCastBytes / (layout.mesh.zero == 3 ? ranks : 1);
+    bool casts_shares = layout.mesh.zero == 3 || gathers_once(layout.mesh);
+    double bytes = kUpdateBytes / (layout.mesh.zero >= 1 ? ranks : 1) + kCastBytes / (casts_shares ? ranks : 1);
     auto parameters = blocks * 12 * double(model.width * model.width) + block_.padded_vocab() * double(model.width);
     update_ = block_.memory_seconds(bytes * parameters / double(layout.mesh.tensor)) / double(layout.micro_batches);
     step_ = work.seconds() + update_;

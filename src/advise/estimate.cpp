@@ -4,6 +4,7 @@
 #include "advise/links.h"
 #include "advise/zero_cut.h"
 #include "graph/gpu_target.h"
+#include "passes/step_mesh.h"
 
 #include <algorithm>
 #include <cmath>
@@ -72,6 +73,7 @@ class Estimator {
   double largest_matrix() const { return 4 * kLow * double(model_.width * model_.width) / double(mesh_.tensor); }
   double bucket_bytes() const { return std::max(double(mesh_.bucket_mib << 20), largest_matrix()); }
 
+  bool cuts_parameters() const { return mesh_.zero == 3 || gathers_once(mesh_); }
   bool accumulates() const { return layout_.micro_batches > 1 || mesh_.pipe > 1; }
 
   double in_flight() const {
@@ -84,8 +86,8 @@ class Estimator {
 
   void add_memory() {
     double W = parameters();
-    bool gathers = mesh_.zero == 3;
-    memory_.weights = gathers ? kFull * parameters(true) + kLow * (W - stage().divisible()) : (kFull + kLow) * W;
+    bool gathers = mesh_.zero == 3;  // for each pass, what it reads next
+    memory_.weights = kFull * parameters(cuts_parameters()) + kLow * (gathers ? W - stage().divisible() : W);
     memory_.optimizer = 2 * kFull * parameters(mesh_.zero >= 1);
     if (accumulates()) memory_.gradients = kFull * parameters(mesh_.zero >= 2);
     double input = block_.input_bytes(), all = input;
@@ -104,7 +106,7 @@ class Estimator {
   }
 
   // The cheapest values for their bytes are computed again, first where most is free. Parameters in bf16 are among
-  // them: they are cast anew for the backward pass.
+  // them, if they are not gathered: they are cast anew for the backward pass.
   void fit() {
     double available = kUsableShare * usable_bytes(cluster_, mesh_), missing = memory_.total() - available;
     if (missing <= 0) return;
@@ -114,16 +116,15 @@ class Estimator {
       missing -= share * bytes;
       again_ += share * again;
     };
-    double times = first_blocks() * in_flight();
+    double times = first_blocks() * in_flight(), cast = gathers_once(mesh_) ? of_block_.whole : of_block_.all();
     for (const KeptValue& value : block_.kept()) {
-      if (value.again.matmul > 0 && mesh_.zero < 3 && mesh_.pipe == 1 && !casts_again_) {
+      if (value.again.matmul > 0 && mesh_.zero < 3 && mesh_.pipe == 1 && cast > 0 && !casts_again_) {
         casts_again_ = true;
-        drop(memory_.weights, kLow * blocks_ * of_block_.all(),
-             {.memory_bound = block_.memory_seconds((kFull + kLow) * of_block_.all())});
+        drop(memory_.weights, kLow * blocks_ * cast, {.memory_bound = block_.memory_seconds((kFull + kLow) * cast)});
       }
       drop(memory_.activations, value.bytes * times, value.again);
     }
-    double fixed = kFull * parameters(mesh_.zero == 3) + memory_.optimizer + memory_.gradients;
+    double fixed = kFull * parameters(cuts_parameters()) + memory_.optimizer + memory_.gradients;
     layout_.budget_gib = std::max(0.01, std::floor((available - fixed) / kGiB * 100) / 100);
   }
 
@@ -157,7 +158,8 @@ class Estimator {
   // Casts of parameters to bf16, and sums of gradients that come from other ranks.
   double of_each_run() const {
     double W = parameters(), seconds = 0;
-    // The programs of a stage cast for themselves.
+    // The programs of a stage cast for themselves, and shares are cast once a step.
+    if (gathers_once(mesh_)) W = accumulates() ? stage().whole : parameters(true);
     if (mesh_.zero < 3) seconds += (mesh_.pipe > 1 ? 2 : 1) * block_.memory_seconds((kFull + kLow) * W);
     if (!accumulates()) return seconds;
     // Products for matrices add to what is there; biases, norms and the table have a kernel each that does.
@@ -249,9 +251,7 @@ class Estimator {
     return (are_apart ? each : filled) * latency(data_link(), mesh_.data) +
            (mesh_.data > 1 ? each : filled) * latency(context_link(), mesh_.context);
   }
-  double gather_latencies() const {
-    auto [each, filled] = collectives(kFull);
-    double count = mesh_.data > 1 && mesh_.context > 1 ? each : filled;
+  double gather_latencies(double count) const {
     const ZeroCut& cut = of_block_;
     return count / cut.all() *
            ((cut.by_data + cut.by_both) * latency(data_link(), mesh_.data) +
@@ -277,18 +277,22 @@ class Estimator {
     // What is hidden takes units from the kernels beside it.
     time_.memory_bound += runs * target_.link_units * std::max(0.0, gradients + gathered - exposed);
     if (mesh_.zero == 3) return gather_parameters(of_blocks, runs, forward);
+    if (gathers_once(mesh_)) return gather_parameters(of_blocks, 1, accumulates() ? 0 : forward);
     ZeroCut all = stage();
-    double update = gathered_over_context(all, kFull) + gathered_over_data(all, kFull) + gather_latencies();
+    auto [each, filled] = collectives(kFull);
+    double latencies = gather_latencies(mesh_.data > 1 && mesh_.context > 1 ? each : filled);
+    double update = gathered_over_context(all, kFull) + gathered_over_data(all, kFull) + latencies;
     if (mesh_.zero >= 1) time_.data += std::max(0.0, update - update_seconds());
   }
 
-  // Once for each pass, a bucket ahead of what reads them, but for the table, which is what a step begins with. Of what
-  // two axes cut, a bucket of the outer one stands before the inner one's, which is waited for.
+  // Once for each pass, or for both, a bucket ahead of what reads them, but for the table, which is what a step begins
+  // with. Of what two axes cut, a bucket of the outer one stands before the inner one's, which is waited for.
   void gather_parameters(const ZeroCut& of_blocks, double runs, double forward) {
     double inner = gathered_over_context(of_blocks, kLow), outer = gathered_over_data(of_blocks, kLow);
     time_.data += runs * (gathered_over_context(table_, kLow) + gathered_over_data(table_, kLow));
     double exposed = mesh_.context > 1 && mesh_.data > 1 ? outer + std::max(0.0, inner - forward)
                                                          : std::max(0.0, inner + outer - forward);
+    if (forward == 0) exposed += gather_latencies(collectives(kLow).filled);  // in a program of their own
     time_.data += runs * exposed;
     time_.memory_bound += runs * target_.link_units * (inner + outer - exposed);
   }
