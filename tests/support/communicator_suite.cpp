@@ -286,17 +286,26 @@ void repeated(const SuiteRank& rank) {
   EXPECT_EQ(x.values(), Values(100, double(rank.world.size())));
 }
 
+// Sums and gatherings, one of them in place.
 void grouped(const SuiteRank& rank) {
   Communicator& c = rank.world;
-  Tensor x(rank, DType::kF32, Values(1000, 1.0)), y(rank, DType::kBF16, Values(3, 2.0));
-  Tensor all(rank, DType::kBF16, 3 * c.size());
+  constexpr int64_t kFew = 3, kSome = 700;
+  Values here(size_t(kSome * c.size()), 5.0), few, some;
+  for (int r = 0; r < c.size(); ++r)
+    for (auto [values, count] : {std::pair(&few, kFew), std::pair(&some, kSome)})
+      for (double value : values_of(r, count)) values->push_back(value);
+  std::copy_n(some.begin() + kSome * c.rank(), kSome, here.begin() + kSome * c.rank());
+  Tensor x(rank, DType::kF32, Values(1000, 1.0)), y(rank, DType::kBF16, values_of(c.rank(), kFew));
+  Tensor gathered(rank, DType::kBF16, kFew * c.size()), in_place(rank, DType::kF32, here);
   c.group([&] {
     c.all_reduce(x.at(), x.at(), 1000, DType::kF32, Reduction::kSum, rank.queue);
-    c.all_gather(y.at(), all.at(), 3, DType::kBF16, rank.queue);
+    c.all_gather(y.at(), gathered.at(), kFew, DType::kBF16, rank.queue);
+    c.all_gather(in_place.at(kSome * c.rank()), in_place.at(), kSome, DType::kF32, rank.queue);
   });
   c.group([] {});
   EXPECT_EQ(x.values(), Values(1000, double(c.size())));
-  EXPECT_EQ(all.values(), Values(size_t(3 * c.size()), 2.0));
+  EXPECT_EQ(gathered.values(), few);
+  EXPECT_EQ(in_place.values(), some);
 }
 
 void texts(const SuiteRank& rank) {
