@@ -115,38 +115,49 @@ peers() {
   python3 bench/torch_ladder.py --batch 64 --only "fused AdamW" 2>&1 | tee "$out/torch-b64.txt"
 }
 
-# GPT-2 124M on the meshes of all GPUs that are there, with as much for each of them as for one alone: the median time of
-# a step, and the last loss. MESHES: which.
+# GPT-2 124M on the meshes of all GPUs that are there, with as much for each of them as for one alone, beside all of them
+# at once each by itself (alone): the median time of a step, and the last loss. MESHES: which.
 ranks() {
   export TOKAMAK_CACHE=$out/cache NCCL_NVLS_ENABLE=0
   gpus=$(nvidia-smi -L | wc -l)
   "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
     --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
-  default="--mesh.data=1 --mesh.data=$gpus --mesh.data=$gpus,--mesh.zero=1 --mesh.data=$gpus,--mesh.zero=2
+  default="alone --mesh.data=$gpus --mesh.data=$gpus,--mesh.zero=1 --mesh.data=$gpus,--mesh.zero=2
     --mesh.data=$gpus,--mesh.zero=3 --mesh.tensor=$gpus --mesh.context=$gpus"
-  printf '%-32s %8s %10s %10s %10s\n' mesh ms tokens/s "of N x 1" loss
-  one=
+  printf '%-36s %8s %10s %10s %10s\n' mesh ms tokens/s "of alone" loss
+  one=0
   for mesh in ${MESHES:-$default}; do
-    batch=$((${BATCH:-64} * gpus))
-    [ "$mesh" = --mesh.data=1 ] && batch=${BATCH:-64}
-    rm -rf "$out/run"
-    # shellcheck disable=SC2086
-    timeout -k 5 ${LIMIT:-60} "$bin/tokamak" train --device=cuda $model --data.path="$out/data" --train.batch=$batch ${mesh//,/ } \
-      --train.steps=${STEPS:-60} --train.eval_every=0 --train.checkpoint_every=0 --train.sample_every=0 \
-      --train.out="$out/run" ${MORE:-} > "$out/ranks$mesh.log" 2>&1 || { echo "$mesh: exit status $?"; tail -3 "$out/ranks$mesh.log"; continue; }
-    one=$(python3 - "$out/run/metrics.jsonl" "$mesh" "$batch" "${one:-0}" "$gpus" <<'EOF'
+    rm -rf "$out"/run*
+    case $mesh in
+      alone*)
+        for ((gpu = 0; gpu < gpus; ++gpu)); do
+          train_on "cuda:$gpu" "${BATCH:-64}" "${mesh#alone}" "$out/run$gpu" &
+        done
+        wait
+        ;;
+      *) train_on cuda $((${BATCH:-64} * gpus)) "$mesh" "$out/run0" ;;
+    esac
+    one=$(python3 - "$mesh" "$one" "$out"/run*/metrics.jsonl << 'EOF'
 import json, statistics, sys
-path, mesh, batch, one, gpus = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
-steps = [json.loads(line) for line in open(path)]
-ms = statistics.median(step["ms"] for step in steps[len(steps) // 3:])
-rate = batch * 1024 / ms * 1e3
-print(f"{mesh:32} {ms:8.2f} {rate:10.0f} {100 * rate / (gpus * one) if one else 0:9.1f}% {steps[-1]['loss']:10.5f}", file=sys.stderr)
-print(one or rate)
+mesh, one, runs = sys.argv[1], float(sys.argv[2]), [list(map(json.loads, open(path))) for path in sys.argv[3:]]
+ms = [statistics.median(step["ms"] for step in steps[len(steps) // 3:]) for steps in runs]
+rate = sum(steps[0]["tokens_per_second"] * steps[0]["ms"] / t for steps, t in zip(runs, ms))
+share = f"{100 * rate / one:9.1f}%" if one and not mesh.startswith("alone") else " " * 10
+print(f"{mesh:36} {max(ms):8.2f} {rate:10.0f} {share} {runs[0][-1]['loss']:10.5f}", file=sys.stderr)
+print(rate if mesh.startswith("alone") else one)
 EOF
     )
   done
-  rm -rf "$out/run" "$out/data"
+  rm -rf "$out"/run* "$out/data"
   unset TOKAMAK_CACHE NCCL_NVLS_ENABLE
+}
+
+# A run on the data of $out/data. Arguments: device, batch, options with commas between them, folder.
+train_on() {
+  # shellcheck disable=SC2086
+  timeout -k 5 "${LIMIT:-60}" "$bin/tokamak" train --device="$1" $model --data.path="$out/data" --train.batch="$2" ${3//,/ } \
+    --train.steps="${STEPS:-60}" --train.eval_every=0 --train.checkpoint_every=0 --train.sample_every=0 \
+    --train.out="$4" ${MORE:-} > "$4.log" 2>&1 || { echo "$3: exit status $?"; tail -3 "$4.log"; }
 }
 
 # The ladder on all GPUs: NCCL's tests first, then every way to divide the run, with ordered sums and with plain ones.
