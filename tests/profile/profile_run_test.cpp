@@ -13,6 +13,7 @@
 #include "tests/support/quiet_observer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
+#include "train/checkpoint_tensors.h"
 #include "train/trainer.h"
 
 namespace tokamak {
@@ -50,6 +51,12 @@ ProfileReport run_on_mesh(const RunConfig& config) {
   return report;
 }
 
+double sum_of_predicted(const ProfileReport& report) {
+  double sum = 0;
+  for (double seconds : predicted_work(report)) sum += seconds;
+  return sum;
+}
+
 TEST(ProfileRun, PricesWhatItMeasures) {
   ProfileReport report = run_alone(tiny());
   ASSERT_EQ(report.ranks.size(), 1u);
@@ -65,6 +72,7 @@ TEST(ProfileRun, PricesWhatItMeasures) {
       in_ledger += row.seconds / double(report.ranks[0].steps);
   EXPECT_LE(in_ledger, measured * 1.0001);
   EXPECT_GT(report.predicted_seconds, 0);
+  EXPECT_NEAR(sum_of_predicted(report) / report.predicted_seconds, 1, 1e-9);
   std::vector<OperatorClass> classes = operator_classes(report.kernels);
   ASSERT_EQ(classes.size(), 3u);
   EXPECT_GT(classes[0].flops, classes[1].flops);
@@ -98,6 +106,10 @@ TEST(ProfileRun, CountsTransfersBetweenStagesAsCommunication) {
     EXPECT_NEAR(rank.ledger.sum(), rank.seconds, 1e-9);
     EXPECT_GT(rank.ledger.of(WorkClass::kCommunication), 0);
   }
+  // The rows are of the first stage's rank; of the total it waits for the other stage the rest.
+  double rows = sum_of_predicted(report);
+  EXPECT_LE(rows, report.predicted_seconds * (1 + 1e-9));
+  EXPECT_GT(rows, report.predicted_seconds / 3);
 }
 
 TEST(ProfileRun, ReadsTheDataOfTheRunAndKeepsNothing) {
@@ -136,8 +148,12 @@ TEST(ProfileRun, GoesOnFromACheckpoint) {
   prepare({.inputs = {(folder / "more.txt").string()}, .out = folder / "other", .vocab_size = 301});
   other.data.path = {(folder / "other").string()};
   EXPECT_THROW(profile_run(other, cpu::nominal_platform(), *backend, nullptr, options, &*found), UserError);
-  config.model.width = 64;
-  EXPECT_THROW(profile_run(config, cpu::nominal_platform(), *backend, nullptr, options, &*found), UserError);
+  RunConfig wider = config;
+  wider.model.width = 64;
+  EXPECT_THROW(profile_run(wider, cpu::nominal_platform(), *backend, nullptr, options, &*found), UserError);
+  found->files[kModelFile] = found->files[kOptimizerFile];
+  EXPECT_THROW(profile_run(config, cpu::nominal_platform(), *backend, nullptr, options, &*found), UserError)
+      << "the steps begin with the checkpoint's parameters";
 }
 
 TEST(ProfileRun, RefusesWhatDoesNotFit) {
