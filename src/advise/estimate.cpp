@@ -96,6 +96,9 @@ class Estimator {
     memory_.buffers = 2 * block_.stream_bytes() + kBesideActivations;
     if (mesh_.pipe == 1) memory_.buffers += block_.logits_bytes();  // else they are on the last stage, which has less
     if (gathers) memory_.buffers += 2 * bucket_bytes() + kLow * table_.divisible();
+    // Keys and values of all context ranks, and their gradients.
+    if (mesh_.context > 1)
+      memory_.buffers += 2 * 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
     // A stage's activations are no intermediate values, so gradients that are sent cannot take their place.
     if (mesh_.pipe > 1 && mesh_.data * mesh_.context > 1) memory_.buffers += kLow * blocks_ * of_block_.all();
     if (accumulates()) return;
