@@ -83,7 +83,8 @@ void WorkRecorder::take_marks() {
   }
 }
 
-// Work without a kernel takes no time. A run reaches from when it was asked for to the end of all that it contains.
+// Work without a kernel takes no time. A run reaches from when it was asked for, or from the end of the run before, to
+// the end of all that it contains.
 void WorkRecorder::take_trace() {
   for (DeviceActivity& activity : trace_->take()) works_[size_t(activity.tag) - 1].kernels.push_back(activity);
   for (size_t i = 0; i < works_.size(); ++i) {
@@ -92,10 +93,14 @@ void WorkRecorder::take_trace() {
     work.end = work.begin;
     for (const DeviceActivity& kernel : work.kernels) work.end = std::max(work.end, kernel.end);
   }
+  double free = 0;
   for (size_t i = 0; i < works_.size(); ++i) {
-    if (works_[i].kind != Work::Kind::kRun) continue;
-    works_[i].end = works_[i].asked_until;
-    for (size_t inner = i + 1; inner < until_[i]; ++inner) works_[i].end = std::max(works_[i].end, works_[inner].end);
+    RecordedWork& run = works_[i];
+    if (run.kind != Work::Kind::kRun) continue;
+    run.begin = std::max(run.asked, free);
+    run.end = std::max({run.asked_until, run.end, run.begin});
+    for (size_t inner = i + 1; inner < until_[i]; ++inner) run.end = std::max(run.end, works_[inner].end);
+    free = run.end;
   }
   trace_.reset();
 }
