@@ -40,7 +40,7 @@ function(tokamak_test name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_executable(${name}_test ${sources})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name}_test PRIVATE ${arg_UNPARSED_ARGUMENTS} tokamak_flags GTest::gtest_main)
+  target_link_libraries(${name}_test PRIVATE ${arg_UNPARSED_ARGUMENTS} tokamak_test_flags GTest::gtest_main)
   target_precompile_headers(${name}_test REUSE_FROM tokamak_gtest)  # tests/CMakeLists.txt
   # What the sanitizers' presets build.
   foreach(group fast threads)
