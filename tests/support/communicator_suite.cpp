@@ -15,16 +15,17 @@ namespace {
 
 constexpr DType kTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kI32};
 constexpr int64_t kSizes[] = {0, 1, 7, 1000};
-constexpr int64_t kLarge = (1 << 17) + 3;
+constexpr int64_t kLarge = (1 << 16) + 3;  // more than one thread's piece of a sum
 
 using Values = std::vector<double>;
 
 // Small whole numbers: their sums over 8 ranks are exact in every type and order.
 double value_of(int rank, int64_t i) { return double((rank * 31 + i * 7 + i / 13) % 17 - 8); }
 
-Values values_of(int rank, int64_t count) {
+// `count` of the rank's values from element `begin` on.
+Values values_of(int rank, int64_t count, int64_t begin = 0) {
   Values values(size_t(std::max<int64_t>(count, 0)));
-  for (int64_t i = 0; i < count; ++i) values[size_t(i)] = value_of(rank, i);
+  for (int64_t i = 0; i < count; ++i) values[size_t(i)] = value_of(rank, begin + i);
   return values;
 }
 
@@ -73,12 +74,12 @@ void for_types_and_sizes(const Body& body) {
 int identity(const Communicator& c, int rank) { return c.membership().ranks[size_t(rank)]; }
 Values mine(const Communicator& c, int64_t count) { return values_of(identity(c, c.rank()), count); }
 
-Values reduced(const Communicator& c, int64_t count, Reduction reduction) {
-  Values all = values_of(identity(c, 0), count);
+Values reduced(const Communicator& c, Reduction reduction, int64_t count, int64_t begin = 0) {
+  Values all = values_of(identity(c, 0), count, begin);
   for (int r = 1; r < c.size(); ++r)
     for (int64_t i = 0; i < count; ++i) {
       double& x = all[size_t(i)];
-      double y = value_of(identity(c, r), i);
+      double y = value_of(identity(c, r), begin + i);
       x = reduction == Reduction::kSum ? x + y : std::max(x, y);
     }
   return all;
@@ -92,17 +93,17 @@ void check_all_reduce(const SuiteRank& rank, Communicator& c, DType dtype, int64
   for (Reduction reduction : {Reduction::kSum, Reduction::kMax}) {
     Tensor from(rank, dtype, mine(c, count)), to(rank, dtype, count);
     c.all_reduce(from.at(), to.at(), count, dtype, reduction, rank.queue);
-    EXPECT_EQ(to.values(), reduced(c, count, reduction)) << where(c, dtype, count);
+    EXPECT_EQ(to.values(), reduced(c, reduction, count)) << where(c, dtype, count);
     EXPECT_EQ(from.values(), mine(c, count)) << where(c, dtype, count);
     c.all_reduce(from.at(), from.at(), count, dtype, reduction, rank.queue);
-    EXPECT_EQ(from.values(), reduced(c, count, reduction)) << "in place, " << where(c, dtype, count);
+    EXPECT_EQ(from.values(), reduced(c, reduction, count)) << "in place, " << where(c, dtype, count);
   }
 }
 
 void check_reduce_scatter(const SuiteRank& rank, Communicator& c, DType dtype, int64_t count) {
   for (Reduction reduction : {Reduction::kSum, Reduction::kMax}) {
     Tensor from(rank, dtype, mine(c, count * c.size())), to(rank, dtype, count);
-    Values expected = piece(reduced(c, count * c.size(), reduction), count * c.rank(), count);
+    Values expected = reduced(c, reduction, count, count * c.rank());
     c.reduce_scatter(from.at(), to.at(), count, dtype, reduction, rank.queue);
     EXPECT_EQ(to.values(), expected) << where(c, dtype, count);
     c.reduce_scatter(from.at(), from.at(count * c.rank()), count, dtype, reduction, rank.queue);
@@ -129,7 +130,7 @@ void check_all_gather(const SuiteRank& rank, Communicator& c, DType dtype, int64
 void check_all_to_all(const SuiteRank& rank, Communicator& c, DType dtype, int64_t count) {
   Values expected;
   for (int r = 0; r < c.size(); ++r) {
-    Values one = piece(values_of(identity(c, r), count * c.size()), count * c.rank(), count);
+    Values one = values_of(identity(c, r), count, count * c.rank());
     expected.insert(expected.end(), one.begin(), one.end());
   }
   Tensor from(rank, dtype, mine(c, count * c.size())), to(rank, dtype, count * c.size());
