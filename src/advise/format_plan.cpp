@@ -96,10 +96,12 @@ std::string change_lines(const std::vector<Change>& changes) {
 std::string summary(const TrainingPlan& plan) {
   const PlannedLayout& best = plan.layouts[0];
   TrainingCost cost = cost_of(plan.request, best.step_seconds());
+  std::string limit = plan.limit;
+  if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
   return fmt::format(
       "\nbest       {}: {} tokens/s, {} for {} tokens, {:.0f} kWh, {}\n           {}\n           tokamak train {}\n",
       describe(best.estimate.layout), format_count(cost.tokens_per_second), duration(cost.seconds),
-      format_count(plan.request.tokens), cost.kilowatt_hours, money(cost.dollars), plan.limit,
+      format_count(plan.request.tokens), cost.kilowatt_hours, money(cost.dollars), limit,
       options_of(best.estimate.layout, plan.request.model.context));
 }
 

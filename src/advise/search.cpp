@@ -187,8 +187,8 @@ std::string limit_of(const std::vector<Change>& changes, const Estimate& best) {
                                                  : "memory";
   return fmt::format(
       "limited by {}: twice the FLOP/s would give {} tokens/s, twice the memory's bandwidth {}, twice the links' {}, "
-      "twice the memory {};\n"
-      "           {:.1f}% of the step is exposed communication, {:.1f}% is computed again",
+      "twice the memory {}; "
+      "{:.1f}% of the step is exposed communication, {:.1f}% is computed again",
       text, percent(kMatmuls), percent(kBandwidth), percent(kLinks), percent(kMemory),
       100 * best.time.communication() / best.time.total(), 100 * best.time.recomputed / best.time.total());
 }

@@ -39,6 +39,7 @@ TEST(FormatPlan, JsonHasTheSameNumbers) {
   TrainingPlan plan = small_plan();
   std::string json = plan_json(plan);
   EXPECT_EQ(json.find('\n'), json.npos);
+  EXPECT_EQ(json.find("\\n"), json.npos) << "no text is broken into lines for a terminal";
   for (const char* piece :
        {"\"gpus\":4", "\"exact\":{\"seconds\":8.5,\"exposed\":0.125", "\"optimizer\":", "\"layout_changes\""})
     EXPECT_NE(json.find(piece), json.npos) << piece << "\n" << json;
