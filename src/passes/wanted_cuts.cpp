@@ -1,7 +1,9 @@
 #include "passes/wanted_cuts.h"
 
 #include "graph/op_def.h"
+#include "ops/collective.h"
 #include "ops/sharding_rules.h"
+#include "passes/seed_cuts.h"
 #include "passes/ways_to_cut.h"
 
 namespace tokamak {
@@ -17,8 +19,13 @@ class Finder {
   }
 
   WantedPlacements find() {
-    for (size_t n = graph_.nodes().size(); n-- > 0;)
-      if (graph_.nodes()[n].phase == Phase::kUpdate) visit(graph_.nodes()[n]);
+    for (size_t n = graph_.nodes().size(); n-- > 0;) {
+      const Node& node = graph_.nodes()[n];
+      if (is_ordered(node.attrs))
+        visit_sum(node);
+      else if (node.phase == Phase::kUpdate)
+        visit(node);
+    }
     return std::move(wanted_);
   }
 
@@ -32,6 +39,18 @@ class Finder {
       if (way.cut.factor < 0) continue;
       for (size_t i = 0; i < node.inputs.size(); ++i)
         if (Placement placement = input_of(rule, way, i); placement.is_cut()) want(node.inputs[i], axis, placement);
+    }
+  }
+
+  // A rank's term is wanted as the sum is, over axes that divide the work: as where it is kept for a sum that comes
+  // later, so that both are computed alike.
+  void visit_sum(const Node& node) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      auto sum = wanted_.find(node.outputs[i]);
+      if (sum == wanted_.end()) continue;
+      for (size_t axis = 0; axis < mesh_.axes.size(); ++axis)
+        if (keeps_parameters_cut(mesh_.axes[axis].name) && sum->second[axis].is_cut())
+          want(node.inputs[i], axis, sum->second[axis]);
     }
   }
 

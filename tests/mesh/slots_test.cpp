@@ -53,6 +53,19 @@ TEST(Slots, GiveTheSameBitsBesideOtherAxes) {
   }
 }
 
+// With several slots a rank keeps gradients for sums that come later, with one it adds them over ranks at once.
+TEST(Slots, GiveTheSameBitsWithOneOnEachRankBesideTensor) {
+  RunConfig config = tiny();
+  config.compile.precision = Precision::kBf16;
+  config.mesh = {.data = 1, .tensor = 2, .slots = 2};
+  Outcome expected = train_on_mesh(config);
+  config.mesh.data = 2;
+  for (int64_t zero : {0, 1, 2, 3}) {
+    config.mesh.zero = zero;
+    EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << "zero " << zero;
+  }
+}
+
 // In bf16 parameters are gathered once, over context and data.
 TEST(Slots, GiveTheSameBitsHoweverParametersAreKeptBesideOtherAxes) {
   RunConfig config = tiny();
