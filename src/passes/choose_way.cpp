@@ -36,12 +36,19 @@ Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t 
     if (!whole_.is_made_where_read(node.inputs[i]) && !is_to_be_gathered(node, node.inputs[i], axis))
       for (const Placed& share : shares_.of(node.inputs[i]))
         propose(rule.inputs[i], share.at[axis].is_term() ? wanted(node.inputs[i])[axis] : share.at[axis]);
-  for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted(node.outputs[o])[axis]);
+  for (size_t o = 0; o < node.outputs.size(); ++o) propose(rule.outputs[o], wanted_along(node, node.outputs[o], axis));
   for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
   candidates.emplace_back();
   std::vector<double> costs;
   for (const Way& way : candidates) costs.push_back(cost_of(node, rule, way, axis));
   return candidates[size_t(std::min_element(costs.begin(), costs.end()) - costs.begin())];
+}
+
+// A slot's gradients are computed alike whatever ZeRO cuts: that is done to what comes of it.
+Placement WayChooser::wanted_along(const Node& node, ValueId output, size_t axis) const {
+  bool by_zero = ordered_ && node.phase != Phase::kUpdate && whole_.is_kept_for_sum(output) &&
+                 !keeps_parameters_cut(mesh_.axes[axis].name);
+  return by_zero ? Placement{} : wanted(output)[axis];
 }
 
 bool WayChooser::may_add_over(const Node& node, size_t axis) const {
@@ -61,8 +68,8 @@ double WayChooser::cost_of(const Node& node, const ShardingRule& rule, const Way
     ValueId output = node.outputs[o];
     Placement given = output_of(rule, way, o);
     if ((given.is_term() && !whole_.may_be_added_on(output)) || whole_.is_updated(output))
-      cost +=
-          move_cost(given, wanted(output)[axis], double(num_bytes(whole_.graph().type(output))), mesh_.axes[axis].size);
+      cost += move_cost(given, wanted_along(node, output, axis), double(num_bytes(whole_.graph().type(output))),
+                        mesh_.axes[axis].size);
   }
   return cost;
 }

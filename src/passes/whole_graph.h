@@ -26,6 +26,8 @@ class WholeGraph {
   bool is_needed(ValueId value) const { return !users(value).empty() || escaping_[size_t(value)]; }
   bool is_parameter(ValueId value) const;
   bool is_updated(ValueId value) const { return came(value) && updated_[size_t(value)]; }
+  /// Whether an update adds the value, a gradient, to others later.
+  bool is_kept_for_sum(ValueId value) const { return came(value) && kept_for_sum_[size_t(value)]; }
   /// Whether all that reads the value is linear in it and others: of several sums over ranks that may make one.
   bool may_be_added_on(ValueId value) const { return came(value) && may_be_added_on_[size_t(value)]; }
 
@@ -44,6 +46,7 @@ class WholeGraph {
   std::vector<std::vector<int>> users_;
   std::vector<bool> escaping_;
   std::vector<bool> updated_;          // by value
+  std::vector<bool> kept_for_sum_;     // by value
   std::vector<bool> may_be_added_on_;  // by value
   std::map<ValueId, ValueId> made_as_;
 };

@@ -66,6 +66,14 @@ TEST(Slots, GiveTheSameBitsWithOneOnEachRankBesideTensor) {
   }
 }
 
+TEST(Slots, GiveTheSameBitsWhateverIsCutOverContext) {
+  RunConfig config = tiny();
+  config.mesh = {.context = 2, .slots = 2};
+  Outcome expected = train_on_mesh(config);
+  config.mesh.zero = 2;  // 3 cuts gradients as 2 does
+  EXPECT_EQ(differing(expected, train_on_mesh(config)), "");
+}
+
 // In bf16 parameters are gathered once, over context and data.
 TEST(Slots, GiveTheSameBitsHoweverParametersAreKeptBesideOtherAxes) {
   RunConfig config = tiny();
