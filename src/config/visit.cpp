@@ -90,9 +90,7 @@ void visit(FieldList& v, MeshConfig& c) {
   v("context", c.context, "ranks that each sequence is divided over", between(1, kMost));
   v("tensor", c.tensor, "ranks that each matrix is divided over", between(1, kMost));
   v("sequence", c.sequence, "tensor ranks divide each sequence between matrices, where their number divides it");
-  v("zero", c.zero,
-    "also divided over data: 1 optimizer states (in bf16 and fp16 f32 parameters, too), 2 and sums of gradients, 3 and "
-    "parameters",
+  v("zero", c.zero, "data ranks divide 1 optimizer states (bf16, fp16: and parameters), 2 also gradients, 3 all",
     between(0, 3));
   v("bucket_mib", c.bucket_mib, "MiB up to which collectives of gradients and parameters are joined; 0: none are",
     between(0, kMost));
