@@ -1,6 +1,7 @@
 #include "advise/block_work.h"
 
 #include "base/divide.h"
+#include "ops/flop_rate.h"
 
 #include <algorithm>
 
@@ -58,32 +59,40 @@ double BlockWork::matmul(double m, double n, double k, double functions) const {
   return std::max(arithmetic, kLow * (m * n + m * k + n * k) / target_.memory_bandwidth) + target_.launch_seconds;
 }
 
-double BlockWork::attention(double flops, double bytes) const {
-  return std::max(flops / target_.attention_flops, bytes / target_.memory_bandwidth) + target_.launch_seconds;
+// So many products, each of half of the scores.
+double BlockWork::attention(double products, double bytes) const {
+  auto positions = double(model_.context);
+  double pairs = tokens_ * positions / 2, rate = attention_rate(target_, positions);
+  return std::max(products * 2 * pairs * width_ / tensor_ / rate, bytes / target_.memory_bandwidth) +
+         dropout(pairs * double(model_.heads) / tensor_) + target_.launch_seconds;
+}
+
+double BlockWork::dropout(double elements) const {
+  return draw_seconds({.draws = model_.dropout > 0 ? elements : 0}, target_);
 }
 
 // A kernel that reads and writes so many bytes for each element of the stream.
 double BlockWork::rows(double bytes) const { return memory_seconds(bytes * tokens_ * width_ / divided_); }
+double BlockWork::dropout_of_stream() const { return dropout(tokens_ * width_ / divided_); }
 
-// Attention goes over half of the scores: 2 products of 2 T C FLOPs a token.
 Work BlockWork::forward() const {
-  double N = tokens_, C = width_, t = tensor_, T = double(model_.context);
+  double N = tokens_, C = width_, t = tensor_;
   Work work;
   work.matmul =
       matmul(N, 3 * C / t, C, 1) + matmul(N, C, C / t, 1) + matmul(N, 4 * C / t, C, 2) + matmul(N, C, 4 * C / t, 1);
-  work.attention = attention(2 * N * T * C / t, kLow * N * 4 * C / t);
-  work.memory_bound = 2 * rows(2 * stream_ + 2 * kLow);  // a sum and the norm behind it, fused
+  work.attention = attention(2, kLow * N * 4 * C / t);
+  work.memory_bound = 2 * (rows(2 * stream_ + 2 * kLow) + dropout_of_stream());  // a sum and the norm behind it, fused
   return work;
 }
 
 Work BlockWork::backward() const {
-  double N = tokens_, C = width_, t = tensor_, T = double(model_.context);
+  double N = tokens_, C = width_, t = tensor_;
   Work work;
   work.matmul = matmul(N, 4 * C / t, C, 3) + matmul(4 * C / t, C, N) + matmul(N, C, 4 * C / t) +
                 matmul(C, 4 * C / t, N) + matmul(N, C / t, C) + matmul(C / t, C, N) + matmul(N, C, 3 * C / t) +
                 matmul(C, 3 * C / t, N);
-  work.attention = attention(5 * N * T * C / t, kLow * N * 8 * C / t);
-  work.memory_bound = 2 * rows(tensor_ > 1 ? 3 * stream_ + 2 * kLow : 4 * kLow);
+  work.attention = attention(5, kLow * N * 8 * C / t);
+  work.memory_bound = 2 * (rows(tensor_ > 1 ? 3 * stream_ + 2 * kLow : 4 * kLow) + dropout_of_stream());
   return work;
 }
 
@@ -91,14 +100,14 @@ double BlockWork::input_bytes() const { return stream_ * tokens_ * width_ / divi
 
 // Cheapest first for the bytes that they free.
 std::vector<KeptValue> BlockWork::kept() const {
-  double N = tokens_, C = width_, t = tensor_, T = double(model_.context);
+  double N = tokens_, C = width_, t = tensor_;
   std::vector<KeptValue> values = {
       {.bytes = kLow * N * 4 * C / t, .again = {.memory_bound = memory_seconds(kLow * 8 * N * C / t)}},  // GELU
       {.bytes = 2 * kLow * N * C, .again = {.memory_bound = 2 * rows(stream_ + kLow)}},                  // norms
       {.bytes = input_bytes(), .again = {.matmul = matmul(N, C, C / t, 1)}},          // the stream between the halves
       {.bytes = kLow * N * 4 * C / t, .again = {.matmul = matmul(N, 4 * C / t, C)}},  // before GELU
       {.bytes = kLow * N * 3 * C / t, .again = {.matmul = matmul(N, 3 * C / t, C)}},  // queries, keys, values
-      {.bytes = kLow * N * C / t, .again = {.attention = attention(2 * N * T * C / t, 0)}},
+      {.bytes = kLow * N * C / t, .again = {.attention = attention(2, 0)}},
   };
   // Over context also keys and values by themselves, as they are sent.
   double keys = kLow * N * 2 * C / t;
@@ -130,7 +139,8 @@ Work BlockWork::classifier() const {
 
 Work BlockWork::embedding() const {
   double N = tokens_, C = width_, V = padded_vocab() / tensor_;
-  return {.memory_bound = memory_seconds(kLow * 6 * N * C) + memory_seconds(kFull * V * C + kLow * 2 * N * C)};
+  return {.memory_bound = memory_seconds(kLow * 6 * N * C) + memory_seconds(kFull * V * C + kLow * 2 * N * C) +
+                          2 * dropout_of_stream()};
 }
 
 double BlockWork::stream_bytes() const { return kLow * tokens_ * width_; }

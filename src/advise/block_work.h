@@ -46,9 +46,11 @@ class BlockWork {
 
  private:
   double matmul(double m, double n, double k, double functions = 0) const;
-  double attention(double flops, double bytes) const;
+  double attention(double products, double bytes) const;
+  double dropout(double elements) const;
 
   double rows(double bytes) const;
+  double dropout_of_stream() const;
 
   const ModelConfig& model_;
   const Target& target_;

@@ -17,12 +17,21 @@ ClockRates rates_of(int major, int minor) {
 }
 
 // Shares of those that large kernels reach.
-constexpr double kMatmulShare = 0.7;
-constexpr double kAttentionShare = 0.42;  // forward and backward together, cuDNN
+constexpr double kMatmulShare = 0.725;    // of GPT-2 124M on an H200, bench/results/2026-11-21-h200-kernels-b64.txt
+constexpr double kAttentionShare = 0.48;  // forward and backward together, own kernels on an H200 at T=131072
 constexpr double kPointwiseShare = 0.25;  // a function of a few instructions
 constexpr double kSustainedShare = 0.95;  // of a matmul alone, in a step on an H200 at its power limit of 700 W
 constexpr double kCopyShare = 0.89;       // of the bandwidth in a datasheet, what a plain copy reaches on an H200
 constexpr double kGroupShare = 0.93;      // of that, what the kernels of groups reach
+
+// Tiles are of 256 x 64 and 128 x 128; the rest is what a row of tiles begins and ends with, beside which nothing runs.
+// With 480 attention has 291, 383, 415 and 426 TFLOP/s at T = 1024, 4096, 16384 and 131072 on an H200; measured are
+// 290, 360, 410 and 439 (docs/plan.md#predicted-and-measured).
+constexpr double kAttentionTile = 480;
+
+// Random numbers of dropout, of a multiprocessor in a clock. Philox takes seven operations for each, so 64 integer
+// lanes would make 9; 8 is what dropout adds to steps on an H200, in attention as in layer norms.
+constexpr double kDraws = 8;
 
 // Of the clock at which a GPU has the rates of its datasheet, what its power leaves it under load: with this, steps of
 // GPT-2 124M and 1558M on an H200 are predicted to take what they took (docs/plan.md#predicted-and-measured).
@@ -54,6 +63,8 @@ Target gpu_target(const GpuRates& gpu) {
   target.bf16_flops = rates.bf16 * clocks * kMatmulShare;
   target.tf32_flops = target.bf16_flops / 2;
   target.attention_flops = rates.bf16 * clocks * kAttentionShare;
+  target.attention_tile = kAttentionTile;
+  target.draw_rate = kDraws * clocks;
   target.pointwise_flops = rates.f32 * clocks * kPointwiseShare;
   target.memory_bandwidth = gpu.copy_bandwidth * kGroupShare;
   target.cache_bytes = gpu.l2_bytes / 2;  // H100's L2 is two halves, each of which may hold the same line

@@ -34,6 +34,7 @@ struct Cost {
   double flops = 0;
   double bytes = 0;       // read and written, each operand once
   double link_bytes = 0;  // that a rank sends to others
+  double draws = 0;       // of random numbers
 };
 
 /// How autocast treats the op: kLow gets bf16 or f16 inputs; kFull reads every float type as it is and computes in f32

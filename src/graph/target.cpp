@@ -13,9 +13,9 @@ using Json = nlohmann::ordered_json;
 // Calls visit(name, member) for each. A member that is not listed here does not compile.
 template <class AnyTarget, class Visit>
 void visit_members(AnyTarget& target, const Visit& visit) {
-  auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, sustained, bias, function, vocab,
-         classifier, argument, operand, operand_sums, prologue, accumulate, row_column, streams, link_bandwidth,
-         gather_share, link_seconds, link_units, axis_links] = target;
+  auto& [name, units, f32, bf16, tf32, bandwidth, pointwise, cache, launch, attention, tile, draw_rate, sustained, bias,
+         function, vocab, classifier, argument, operand, operand_sums, prologue, accumulate, row_column, streams,
+         link_bandwidth, gather_share, link_seconds, link_units, axis_links] = target;
   visit("name", name);
   visit("units", units);
   visit("f32_flops", f32);
@@ -26,6 +26,8 @@ void visit_members(AnyTarget& target, const Visit& visit) {
   visit("cache_bytes", cache);
   visit("launch_seconds", launch);
   visit("attention_flops", attention);
+  visit("attention_tile", tile);
+  visit("draw_rate", draw_rate);
   visit("sustained_share", sustained);
   visit("matmul_bias", bias);
   visit("matmul_function", function);

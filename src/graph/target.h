@@ -25,7 +25,9 @@ struct Target {
   double pointwise_flops = 20e9;   // scalar-function evaluations per second outside matmuls
   double cache_bytes = 32e6;       // last-level cache
   double launch_seconds = 2e-6;    // fixed cost of a kernel
-  double attention_flops = 50e9;   // of the attention kernels, forward and backward together
+  double attention_flops = 50e9;   // of the attention kernels, forward and backward together, of long sequences
+  double attention_tile = 0;       // side of what of a causal mask's diagonal is computed whole, half of it in vain
+  double draw_rate = 0;            // random numbers of dropout a second, beside what a kernel does; 0: not priced
   double sustained_share = 1;      // of what 16-bit matmuls and attention reach alone: what a long run's power leaves
   bool matmul_bias = true;         // the matmul can add a bias vector,
   bool matmul_function = true;     // and apply a function to what it writes (ops/matmul_form.h)

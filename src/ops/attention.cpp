@@ -235,8 +235,10 @@ void heads_of_input_lse(Attrs& attrs, std::span<const Shape> inputs, std::span<c
 Cost attention_cost(const NodeSpec& spec, std::span<const ValueType> outputs, double matmuls) {
   const Shape& qkv = spec.inputs[0].shape;
   Cost cost = default_cost(spec, outputs);
-  cost.flops = matmuls * 2.0 * double(qkv[0]) * double(qkv[1]) * double(qkv[1]) * double(qkv[2] / 3);
-  if (spec.attrs.get_bool("causal", true)) cost.flops /= 2;
+  double pairs = double(qkv[0]) * double(qkv[1]) * double(qkv[1]);  // of queries and keys, of a head
+  if (spec.attrs.get_bool("causal", true)) pairs /= 2;
+  cost.flops = matmuls * 2.0 * pairs * double(qkv[2] / 3);
+  if (spec.attrs.get_double("dropout") > 0) cost.draws = pairs * double(spec.attrs.get_int("heads"));
   return cost;
 }
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return attention_cost(spec, outputs, 2); }

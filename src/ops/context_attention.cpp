@@ -49,7 +49,9 @@ std::vector<ValueType> infer_grad(const NodeSpec& spec) {
 Cost cost_of(const NodeSpec& spec, std::span<const ValueType> outputs, double matmuls) {
   AttentionDims d = attention_dims(spec);
   Cost cost = default_cost(spec, outputs);
-  cost.flops = matmuls * double(d.B) * double(d.T) * double(zigzag_of(spec).positions()) * double(d.C);
+  double pairs = double(d.B) * double(d.T) * double(zigzag_of(spec).positions()) / 2;
+  cost.flops = matmuls * 2.0 * pairs * double(d.C);
+  if (spec.attrs.get_double("dropout") > 0) cost.draws = pairs * double(d.H);
   return cost;
 }
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return cost_of(spec, outputs, 2); }

@@ -11,6 +11,13 @@ namespace tokamak {
 /// rate), all else at the pointwise rate.
 double flop_rate(const Graph& graph, const Node& node, const Target& target);
 
+/// FLOP/s of attention with a causal mask over so many positions, T: of what is counted, T^2 / 2 pairs of a query and a
+/// key. What is computed is half a tile more for each query, T (T + tile) / 2.
+double attention_rate(const Target& target, double causal_length);
+
+/// What a node takes for its random numbers, beside its FLOPs or bytes.
+double draw_seconds(const Cost& cost, const Target& target);
+
 /// FLOP/s of the matmuls that a run of this precision (a resolved one) has most of.
 double matmul_rate(const Target& target, Precision precision);
 

@@ -119,6 +119,12 @@ std::vector<ValueId> number_random(GraphBuilder& g, const Node& part, std::span<
   return {g.add1(op::random_uniform, {rng}, std::move(attrs))};
 }
 
+Cost random_cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
+  Cost cost = default_cost(spec, outputs);
+  cost.draws = double(num_elements(outputs[0].shape));
+  return cost;
+}
+
 constexpr std::string_view kNoInput = "depends on no differentiable input";
 
 }  // namespace
@@ -165,6 +171,7 @@ constinit const OpDef random_uniform = {
     .infer = infer_random,
     .no_gradient = kNoInput,
     .reference = random_reference,
+    .cost = random_cost,
     .fusion = Fusion::kPointwise,
     .tile = random_tile,
     .sharding = {.rule = random_rule, .of_part = set_part_shape, .number = number_random}};

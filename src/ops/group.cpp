@@ -30,10 +30,14 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   return inline_graph(g, *node.body, inputs);
 }
 
-// FLOPs of the body; bytes only of what enters and leaves.
+// FLOPs and draws of the body; bytes only of what enters and leaves.
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   Cost total = default_cost(spec, outputs, 0);
-  for (const Node& node : spec.body->nodes()) total.flops += node_cost(*spec.body, node).flops;
+  for (const Node& node : spec.body->nodes()) {
+    Cost inner = node_cost(*spec.body, node);
+    total.flops += inner.flops;
+    total.draws += inner.draws;
+  }
   return total;
 }
 

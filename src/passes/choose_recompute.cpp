@@ -17,7 +17,7 @@ double seconds(const Graph& graph, const Node& node, const Target& target) {
   if (node.op->fusion == Fusion::kView) return 0;
   Cost cost = node_cost(graph, node);
   return std::max(cost.flops / flop_rate(graph, node, target), cost.bytes / target.memory_bandwidth) +
-         target.launch_seconds;
+         draw_seconds(cost, target) + target.launch_seconds;
 }
 
 struct Candidate {

@@ -40,7 +40,7 @@ Launch price(const Graph& graph, int node, const Platform& platform) {
   double bandwidth = target.memory_bandwidth * (launch.cost.bytes <= target.cache_bytes ? kCacheSpeedup : 1);
   double arithmetic = arithmetic_seconds(graph, kernel, target), memory = launch.cost.bytes / bandwidth;
   launch.memory_bound = memory > arithmetic;
-  launch.seconds = std::max(arithmetic, memory) + target.launch_seconds;
+  launch.seconds = std::max(arithmetic, memory) + draw_seconds(launch.cost, target) + target.launch_seconds;
   if (kernel.op->together) launch.seconds = collective_seconds(kernel, launch.cost, target, memory);
   if (const auto& measured = platform.tuning.measured_seconds; !measured.empty())
     if (auto at = measured.find(kernel_key(graph, kernel)); at != measured.end())

@@ -55,7 +55,7 @@ TEST(Advice, SmallBatchesAreLimitedByMemory) {
   ModelConfig model = preset("gpt2-124m");
   model.context = 64;
   std::vector<Advice> list = advise(model, {.micro_batch = 1}, h200());
-  EXPECT_TRUE(find(list, "a micro-batch of 64 tokens is below the 157")) << format_advice(list);
+  EXPECT_TRUE(find(list, "a micro-batch of 64 tokens is below the 162")) << format_advice(list);
   EXPECT_TRUE(find(list, "are the update of parameters")) << format_advice(list);
   EXPECT_FALSE(find(advise(preset("gpt2-124m"), {.micro_batch = 64}, h200()), "update of parameters"));
 }

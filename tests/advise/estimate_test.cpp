@@ -18,6 +18,8 @@ struct Case {
   MeshConfig mesh;
   int64_t micro_batch = 1, micro_batches = 1;
   const char* cluster = "h200";
+  double dropout = 0;
+  int64_t context = 0;  // 0: the model's
 };
 
 ModelConfig preset(const char* name) {
@@ -61,6 +63,10 @@ const Case kCases[] = {
     {"gpt3-6.7b", mesh(4, 1, 1, 1), 4, 32},
     {"gpt2-124m", mesh(5, 1, 1, 1), 16, 32},  // stages of 2 and 3 blocks, and the classifier is slower than both
     {"gpt2-774m", mesh(2, 2, 1, 1), 8, 8},
+    {"gpt2-124m", mesh(1, 1, 1, 1), 64, 1, "h200", 0.1},
+    {"gpt2-124m", mesh(1, 1, 1, 2), 64, 1, "h200", 0.1},
+    {"gpt2-124m", mesh(1, 1, 1, 1), 1, 1, "h200", 0, 32768},
+    {"gpt2-124m", mesh(1, 1, 2, 1), 2, 1, "h200", 0.1, 32768},
 };
 
 // Where links between nodes are slow, and axes share them.
@@ -92,6 +98,8 @@ void expect_within_five_percent(std::span<const Case> cases) {
     ClusterConfig cluster = read_cluster(c.cluster);
     RunConfig config;
     config.model = preset(c.model);
+    config.model.dropout = c.dropout;
+    if (c.context > 0) config.model.context = c.context;
     ParallelLayout layout{.mesh = c.mesh, .micro_batch = c.micro_batch, .micro_batches = c.micro_batches};
     Estimate closed = estimate(config.model, layout, cluster);
     ExactPlan exact = compile_layout(config, closed.layout, cluster, cuda::nominal_platform(cluster.gpu));
@@ -109,6 +117,16 @@ TEST(Estimate, IsWithinFivePercentOfWhatIsCompiled) {
 TEST(Estimate, IsWithinFivePercentOverThousandsOfRanks) {
   if (!cuda::is_built()) GTEST_SKIP() << "built without CUDA, whose kernels a step is compiled for";
   expect_within_five_percent(kLargeWorlds);
+}
+
+// As an H200 took: docs/plan.md#predicted-and-measured.
+TEST(Estimate, DropoutTakesItsTime) {
+  ClusterConfig h200 = read_cluster("h200");
+  ModelConfig model = preset("gpt2-124m"), dropping = model;
+  dropping.dropout = 0.1;
+  ParallelLayout layout{.mesh = mesh(1, 1, 1, 1), .micro_batch = 64};
+  double without = estimate(model, layout, h200).time.total(), with = estimate(dropping, layout, h200).time.total();
+  EXPECT_NEAR(with - without, 6.4e-3, 1.5e-3);
 }
 
 TEST(Estimate, ComputesAgainOnlyWhatDoesNotFit) {

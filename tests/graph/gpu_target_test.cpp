@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "config/gpus.h"
+#include "ops/flop_rate.h"
 
 namespace tokamak {
 namespace {
@@ -20,6 +21,15 @@ TEST(GpuTarget, ADescriptionGivesItsOwnRates) {
     EXPECT_LT(target.memory_bandwidth, gpu.memory_bandwidth.value) << model;
     EXPECT_DOUBLE_EQ(described_bandwidth(target), gpu.memory_bandwidth.value) << model;
   }
+}
+
+// As measured: bench/results/2026-11-21-h200-kernels-b64.txt and 2026-11-22-h200-shared-heads.txt; the longest from a
+// step of 2026-11-23-h200-x2-large.txt.
+TEST(GpuTarget, AttentionOfAnH200IsFasterInLongSequences) {
+  Target target = gpu_target(gpu_rates(gpu_model("h200")));
+  EXPECT_NEAR(attention_rate(target, 1024), 290e12, 0.02 * 290e12);
+  EXPECT_NEAR(attention_rate(target, 16384), 410e12, 0.02 * 410e12);
+  EXPECT_NEAR(attention_rate(target, 131072), 439e12, 0.04 * 439e12);
 }
 
 TEST(GpuTarget, CapabilitiesHaveTwoDigits) {

@@ -20,6 +20,8 @@ Target unlike_the_default() {
   target.cache_bytes = 6e6;
   target.launch_seconds = 7e-9;
   target.attention_flops = 8.5;
+  target.attention_tile = 12;
+  target.draw_rate = 1.25e12;
   target.sustained_share = 0.9;
   target.matmul_bias = target.matmul_function = false;
   target.vocab_multiple = int64_t(1) << 53;
@@ -60,7 +62,7 @@ TEST(Target, EveryMemberIsInTheTextAndNoOther) {
     other[end - 1] = '?';  // the last letter of a member's name
     expect_user_error([&] { parse_target(other); }, {"[target] expected a target as this program prints it"});
   }
-  EXPECT_EQ(members, 27);
+  EXPECT_EQ(members, 29);
   expect_user_error([&] { parse_target("{\"speed\":1," + text.substr(1)); }, {"[target]", "got 'speed' too"});
   for (std::string other : {std::string(), std::string("cpu"), std::string("[]"), text.substr(0, text.size() / 2)})
     expect_user_error([&] { parse_target(other); }, {"[target] expected"});

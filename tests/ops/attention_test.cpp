@@ -106,6 +106,16 @@ TEST(Attention, RefusesWrongShapes) {
                  "expected lse to be f32[2,3,5], got f32[2,2,5]");
 }
 
+TEST(Attention, DrawsForEachPairThatIsSeen) {
+  auto draws = [](std::vector<CaseInput> inputs, const Attrs& attrs) {
+    Graph graph = case_graph({"", &op::attention, std::move(inputs), attrs});
+    return node_cost(graph, graph.nodes()[0]).draws;
+  };
+  EXPECT_EQ(draws({f32({3, 8, 18})}, attrs(2, true)), 0);
+  EXPECT_EQ(draws({f32({3, 8, 18}), rng()}, attrs(2, true, 0.3)), 3 * 2 * 8 * 8 / 2);
+  EXPECT_EQ(draws({f32({3, 8, 18}), rng()}, attrs(2, false, 0.3)), 3 * 2 * 8 * 8);
+}
+
 TEST(Attention, LooksOnlyBack) {
   OpCase c{"", &op::attention, {f32({1, 4, 6})}, attrs(1, true)};
   std::vector<HostTensor> arguments = case_arguments(c);

@@ -68,6 +68,16 @@ std::vector<OpCase> context_attention_cases() {
 
 namespace {
 
+TEST(ContextAttention, DrawsItsShareOfTheWholesNumbers) {
+  for (double dropout : {0.0, 0.3}) {
+    std::vector<CaseInput> all = inputs(4, 1, 2, 6, 12);
+    if (dropout > 0) all.push_back(rng());
+    Graph graph = case_graph({"", &op::context_attention, all, attrs(3, dropout)});
+    double of_whole = 2 * 3 * 24 * 24 / 2;
+    EXPECT_EQ(node_cost(graph, graph.nodes()[0]).draws, dropout > 0 ? of_whole / 4 : 0);
+  }
+}
+
 TEST(ContextAttention, RefusesWrongShapes) {
   expect_refused({"", &op::context_attention, {f32({2, 4, 18}), f32({4, 4, 18}), coordinate(0)}, attrs(2)},
                  "expected keys and values (N B, T, 2C) of several ranks, T even, got f32[4,4,18]");

@@ -62,5 +62,23 @@ TEST(Group, CountsTheBodysFlopsAndItsOwnBytes) {
   EXPECT_EQ(cost.bytes, 4.0 * (12 + 4 + 12 + 12));
 }
 
+TEST(Group, CountsTheBodysDraws) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[3,4]
+    input rng = %1 : i32[2]
+    %2 = flat(%0, %1) : f32[3,4] {
+      graph body {
+        input x = %0 : f32[3,4]
+        input rng = %1 : i32[2]
+        %2 = random_uniform(%1) {shape=[3,4], stream=1} : f32[3,4]
+        %3 = mul(%0, %2) : f32[3,4]
+        result y = %3
+      }
+    }
+    result y = %2
+  })");
+  EXPECT_EQ(node_cost(graph, graph.nodes()[0]).draws, 12);
+}
+
 }  // namespace
 }  // namespace tokamak::test

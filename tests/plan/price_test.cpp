@@ -3,6 +3,7 @@
 #include "ops/all_ops.h"
 #include "plan/plan.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace tokamak {
@@ -77,6 +78,58 @@ TEST(Price, AttentionReachesAShareOfTheRate) {
                            fast_memory());
   EXPECT_DOUBLE_EQ(launch.cost.flops, 2 * 2.0 * 8 * 8 * 8 / 2);
   EXPECT_NEAR(launch.seconds, launch.cost.flops / (0.25 * 1e9) + 1e-3, 1e-12);
+}
+
+// Seconds for a FLOP, at half a microsecond where nothing is in vain.
+double attention_seconds(int64_t positions, bool causal = true) {
+  Target t = fast_memory();
+  t.attention_flops = 2e6;
+  t.attention_tile = 16;
+  t.launch_seconds = 0;
+  Launch launch = price_of(fmt::format(R"(graph g {{
+    input qkv = %0 : bf16[2,{0},24]
+    %1, %2 = attention(%0) {{causal={1}, dropout=0.0, heads=2, scale=1.0, stream=0}} : bf16[2,{0},8], f32[2,2,{0}]
+    result y = %1
+  }})",
+                                       positions, causal),
+                           t);
+  return launch.seconds / launch.cost.flops;
+}
+
+TEST(Price, AttentionTakesHalfATileMoreForEachQuery) {
+  EXPECT_DOUBLE_EQ(attention_seconds(16), 1e-6) << "a tile on the diagonal is computed whole";
+  EXPECT_DOUBLE_EQ(attention_seconds(64), 0.5e-6 * 1.25);
+  EXPECT_DOUBLE_EQ(attention_seconds(1024), 0.5e-6 * (1 + 1.0 / 64));
+  EXPECT_DOUBLE_EQ(attention_seconds(16, false), 0.5e-6) << "without a mask there is no diagonal";
+}
+
+TEST(Price, AttentionOverContextHasTheDiagonalOfTheWholeSequence) {
+  Target t = fast_memory();
+  t.attention_flops = 2e6;
+  t.attention_tile = 16;
+  t.launch_seconds = 0;
+  Launch launch = price_of(R"(graph g {
+    input qkv = %0 : bf16[2,8,24]
+    input kv = %1 : bf16[8,8,16]
+    input coordinate = %2 : i32[]
+    %3, %4 = context_attention(%0, %1, %2) {dropout=0.0, heads=2, scale=1.0, stream=0} : bf16[2,8,8], f32[2,2,8]
+    result y = %3
+  })",
+                           t);
+  EXPECT_DOUBLE_EQ(launch.seconds / launch.cost.flops, 0.5e-6 * 1.5);
+}
+
+TEST(Price, RandomNumbersTakeTheirTimeBesideBytes) {
+  const char* text = R"(graph g {
+    input x = %0 : f32[100]
+    input rng = %1 : i32[2]
+    %2 = dropout(%0, %1) {p=0.5, stream=1} : f32[100]
+    result y = %2
+  })";
+  EXPECT_NEAR(price_of(text).seconds, 808 / 2e6 + 1e-3, 1e-9) << "at no known rate";
+  Target t = target();
+  t.draw_rate = 1e4;
+  EXPECT_NEAR(price_of(text, t).seconds, 808 / 2e6 + 100 / 1e4 + 1e-3, 1e-9);
 }
 
 TEST(Price, MatmulGroupPaysForBoth) {
