@@ -76,6 +76,11 @@ class Estimator {
   bool cuts_parameters() const { return mesh_.zero == 3 || gathers_once(mesh_); }
   bool accumulates() const { return layout_.micro_batches > 1 || mesh_.pipe > 1; }
 
+  // Data ranks add up gradients in the update, not in each micro-batch.
+  bool adds_once() const { return mesh_.pipe > 1 && mesh_.zero <= 1; }
+  // Other ranks' gradients are added in each micro-batch.
+  bool sends_of_each_run() const { return mesh_.context > 1 || (mesh_.data > 1 && !adds_once()); }
+
   double in_flight() const {
     if (mesh_.pipe == 1) return 1;
     double most = std::min(pipe_, double(layout_.micro_batches));
@@ -100,7 +105,8 @@ class Estimator {
     if (mesh_.context > 1)
       memory_.buffers += 2 * 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
     // A stage's activations are no intermediate values, so gradients that are sent cannot take their place.
-    if (mesh_.pipe > 1 && mesh_.data * mesh_.context > 1) memory_.buffers += kLow * blocks_ * of_block_.all();
+    if (sends_of_each_run() && mesh_.pipe > 1) memory_.buffers += kLow * blocks_ * of_block_.all();
+    if (adds_once() && mesh_.data > 1) memory_.buffers = std::max(memory_.buffers, kFull * parameters(mesh_.zero == 1));
     if (accumulates()) return;
     // Of one micro-batch gradients take the place of activations that are done with.
     bool is_cut = mesh_.zero >= 1;
@@ -143,8 +149,7 @@ class Estimator {
     if (last_is_slowest || mesh_.pipe == 1) step += runs * head;
     step += runs * block_.embedding();
     step.memory_bound += runs * of_each_run() + update_seconds();
-    if (mesh_.context > 1)
-      step.memory_bound += runs * blocks * block_.context_seconds(cluster_.gpu.compute_capability.value);
+    step.memory_bound += context_work(blocks);
     time_.matmul = step.matmul;
     time_.attention = step.attention;
     time_.memory_bound = step.memory_bound;
@@ -154,8 +159,16 @@ class Estimator {
       // The slowest stage waits for the others' first micro-batch and last one.
       double others = (double(model_.layers) - blocks) * block + (last_is_slowest ? 0 : head.seconds());
       double parts = mesh_.schedule == "zero_bubble" ? 3 : double(mesh_.interleave);
-      time_.bubble = (others + (pipe_ - 1) * (time_.tensor + exposed_gradients_) / runs) / parts;
+      double beside =
+          of_each_run() + context_work(blocks) / runs + (time_.tensor + time_.context + exposed_gradients_) / runs;
+      time_.bubble = (others + (pipe_ - 1) * beside) / parts;
     }
+  }
+
+  // What attention takes more where its time is cut.
+  double context_work(double blocks) const {
+    if (mesh_.context == 1) return 0;
+    return double(layout_.micro_batches) * blocks * block_.context_seconds(cluster_.gpu.compute_capability.value);
   }
 
   // Casts of parameters to bf16, and sums of gradients that come from other ranks.
@@ -167,10 +180,8 @@ class Estimator {
     if (!accumulates()) return seconds;
     // Products for matrices add to what is there; biases, norms and the table have a kernel each that does.
     seconds += blocks_ * (model_.bias ? 8 : 2) * target_.launch_seconds;
-    bool is_alone = mesh_.data * mesh_.context == 1;
-    seconds +=
-        block_.memory_seconds(is_alone ? 3 * kFull * table_.all() : (2 * kFull + kLow) * parameters(mesh_.zero >= 2));
-    return seconds;
+    double bytes = sends_of_each_run() ? (2 * kFull + kLow) * parameters(mesh_.zero >= 2) : 3 * kFull * table_.all();
+    return seconds + block_.memory_seconds(bytes);
   }
 
   // AdamW reads and writes a parameter and two moments, and reads the gradient, which the norm has read before.
@@ -208,17 +219,22 @@ class Estimator {
   }
 
   // What is sent along the two axes that ZeRO cuts: inside a node first, and then a rank's share of that.
+  double added_over_context(const ZeroCut& sizes, double bytes, bool scatters) const {
+    return sum_seconds(context_link(), mesh_.context, bytes, scatters ? sizes.by_context + sizes.by_both : 0,
+                       sizes.all());
+  }
+  double added_over_data(const ZeroCut& sizes, double bytes, bool scatters) const {
+    if (!scatters) return sum_seconds(data_link(), mesh_.data, bytes, 0, sizes.all());
+    double all = sizes.whole + sizes.by_data + (sizes.by_context + sizes.by_both) / double(mesh_.context);
+    return sum_seconds(data_link(), mesh_.data, bytes, sizes.by_data + sizes.by_both / double(mesh_.context), all);
+  }
+  double sum_seconds(const Link& link, int64_t size, double bytes, double scattered, double all) const {
+    return bandwidth_seconds(link, size, bytes * scattered / target_.gather_share) +
+           2 * bandwidth_seconds(link, size, bytes * (all - scattered));
+  }
+  // In each micro-batch.
   double gradient_seconds(const ZeroCut& sizes, double bytes, bool scatters) const {
-    auto sum = [&](const Link& link, int64_t size, double cut, double all) {
-      double scattered = scatters ? cut : 0;
-      return bandwidth_seconds(link, size, bytes * scattered / target_.gather_share) +
-             2 * bandwidth_seconds(link, size, bytes * (all - scattered));
-    };
-    double left = scatters ? sizes.whole + sizes.by_data + (sizes.by_context + sizes.by_both) / double(mesh_.context)
-                           : sizes.all();
-    double of_data = sizes.by_data + sizes.by_both / double(mesh_.context);
-    return sum(context_link(), mesh_.context, sizes.by_context + sizes.by_both, sizes.all()) +
-           sum(data_link(), mesh_.data, of_data, left);
+    return added_over_context(sizes, bytes, scatters) + (adds_once() ? 0 : added_over_data(sizes, bytes, scatters));
   }
   double gathered_over_data(const ZeroCut& sizes, double bytes) const {
     double sent = sizes.by_data + sizes.by_both / double(mesh_.context);
@@ -251,7 +267,10 @@ class Estimator {
   double gradient_latencies() const {
     auto [each, filled] = collectives(kLow);
     bool are_apart = mesh_.tensor > 1;  // those of tensor stand between them
-    return (are_apart ? each : filled) * latency(data_link(), mesh_.data) +
+    return (adds_once() ? 0
+            : are_apart ? each
+                        : filled) *
+               latency(data_link(), mesh_.data) +
            (mesh_.data > 1 ? each : filled) * latency(context_link(), mesh_.context);
   }
   double gather_latencies(double count) const {
@@ -279,6 +298,9 @@ class Estimator {
     time_.data += runs * (exposed + table);  // the table's gradient comes last
     // What is hidden takes units from the kernels beside it.
     time_.memory_bound += runs * target_.link_units * std::max(0.0, gradients + gathered - exposed);
+    if (adds_once())
+      time_.data += added_over_data(stage(), kFull, mesh_.zero == 1) +
+                    collectives(kFull).filled * latency(data_link(), mesh_.data);
     if (mesh_.zero == 3) return gather_parameters(of_blocks, runs, forward);
     if (gathers_once(mesh_)) return gather_parameters(of_blocks, 1, accumulates() ? 0 : forward);
     ZeroCut all = stage();

@@ -16,6 +16,11 @@ constexpr std::string_view kNames[] = {
     "data",   "embedding", "position",     "classifier",   "column", "row",    "matrix",     "column_bias",
     "vector", "moment",    "gradient_sum", "loss_scaling", "cache",  "stream", "activation", "state"};
 
+bool can_cut(const Shape& whole, const Cut& cut) {
+  if (cut.dim < 0 || cut.dim >= int64_t(whole.size()) || cut.size < 1 || cut.blocks < 1) return false;
+  return whole[size_t(cut.dim)] % (cut.blocks * cut.size) == 0 && (!cut.mirrored || cut.blocks % 2 == 0);
+}
+
 }  // namespace
 
 std::string_view role_name(Role role) { return kNames[size_t(role)]; }
@@ -35,7 +40,8 @@ bool is_scratch(Role role) { return role == Role::kGradientSum || (role >= Role:
 std::string print_cuts(const std::vector<Cut>& cuts) {
   std::string text;
   for (const Cut& cut : cuts) {
-    text += fmt::format("{}{}:{}@{}", text.empty() ? "" : " ", cut.axis, cut.size, cut.dim);
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", cut.axis, cut.size);
+    text += cut.term ? "+" : fmt::format("@{}", cut.dim);
     if (cut.blocks != 1) text += fmt::format("x{}{}", cut.blocks, cut.mirrored ? "m" : "");
   }
   return text;
@@ -49,8 +55,10 @@ std::optional<std::vector<Cut>> parse_cuts(std::string_view text) {
     if (colon == 0 || colon == std::string::npos) return {};
     Cut cut{word.substr(0, colon)};
     const char* rest = word.c_str() + colon + 1;
-    if (std::sscanf(rest, "%" SCNd64 "@%" SCNd64 "x%" SCNd64, &cut.size, &cut.dim, &cut.blocks) < 2) return {};
+    int read = std::sscanf(rest, "%" SCNd64 "@%" SCNd64 "x%" SCNd64, &cut.size, &cut.dim, &cut.blocks);
+    cut.term = word.back() == '+';
     cut.mirrored = word.back() == 'm';
+    if (read < (cut.term ? 1 : 2)) return {};
     cuts.push_back(std::move(cut));
   }
   if (print_cuts(cuts) != text) return {};
@@ -63,24 +71,25 @@ bool lies_within(const Cut& inner, const Cut& outer) {
 
 bool can_cut(const Shape& whole, const std::vector<Cut>& cuts) {
   for (const Cut& a : cuts) {
-    if (a.dim < 0 || a.dim >= int64_t(whole.size()) || a.size < 1 || a.blocks < 1) return false;
-    if (whole[size_t(a.dim)] % (a.blocks * a.size) != 0 || (a.mirrored && a.blocks % 2 != 0)) return false;
+    if (!a.term && !can_cut(whole, a)) return false;
     for (const Cut& b : cuts) {
       if (&a == &b) break;
       if (a.axis == b.axis) return false;
-      if (a.dim == b.dim && !lies_within(a, b) && !lies_within(b, a)) return false;
+      if (!a.term && !b.term && a.dim == b.dim && !lies_within(a, b) && !lies_within(b, a)) return false;
     }
   }
   return true;
 }
 
 Shape part_shape(Shape whole, const std::vector<Cut>& cuts) {
-  for (const Cut& cut : cuts) whole[size_t(cut.dim)] /= cut.size;
+  for (const Cut& cut : cuts)
+    if (!cut.term) whole[size_t(cut.dim)] /= cut.size;
   return whole;
 }
 
 Shape whole_shape(Shape part, const std::vector<Cut>& cuts) {
-  for (const Cut& cut : cuts) part[size_t(cut.dim)] *= cut.size;
+  for (const Cut& cut : cuts)
+    if (!cut.term) part[size_t(cut.dim)] *= cut.size;
   return part;
 }
 

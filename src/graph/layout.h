@@ -42,18 +42,20 @@ bool is_scratch(Role role);
 
 /// A dimension of `blocks` equal blocks, each of which a mesh axis cuts into `size` equal parts: the rank with
 /// coordinate r has part r of every block; `mirrored`, it has part size - 1 - r of every second one. Several axes may
-/// cut one dimension; each is described as if it were alone.
+/// cut one dimension; each is described as if it were alone. A `term` is no cut: each rank of the axis has a tensor of
+/// that shape, and their sum counts.
 struct Cut {
   std::string axis;
   int64_t size = 1;
   int64_t dim = 0;
   int64_t blocks = 1;  // an even number where they are mirrored
   bool mirrored = false;
+  bool term = false;  // then dim and blocks say nothing
   bool operator==(const Cut&) const = default;
 };
 
 /// "data:2@0 tensor:4@1x3": axis data cuts dim 0 into 2 parts, tensor each of the 3 blocks of dim 1 into 4; "@1x2m":
-/// of 2 blocks, mirrored.
+/// of 2 blocks, mirrored; "data:2+": ranks have terms.
 std::string print_cuts(const std::vector<Cut>& cuts);
 /// The inverse; nothing when the text is none of those.
 std::optional<std::vector<Cut>> parse_cuts(std::string_view text);

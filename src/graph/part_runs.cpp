@@ -42,7 +42,7 @@ std::vector<PartRun> part_runs(const Shape& whole, const std::vector<Cut>& cuts,
   for (size_t dim = 0; dim < whole.size(); ++dim) {
     std::vector<Cut> of_dim;
     for (const Cut& cut : cuts)
-      if (cut.dim == int64_t(dim)) of_dim.push_back(cut);
+      if (!cut.term && cut.dim == int64_t(dim)) of_dim.push_back(cut);
     std::vector<Range> ranges = owned_ranges(whole[dim], of_dim, mesh, coordinates);
     bool all = ranges.size() == 1 && ranges[0].count == whole[dim];
     std::vector<PartRun> finer;

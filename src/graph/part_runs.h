@@ -18,7 +18,7 @@ struct PartRun {
 };
 
 /// The share of the rank with these coordinates on the mesh, in the share's order, in runs as long as can be. `whole`
-/// must be divided by the cuts (can_cut), whose axes must be the mesh's.
+/// must be divided by the cuts (can_cut), whose axes must be the mesh's. A term has all of it.
 std::vector<PartRun> part_runs(const Shape& whole, const std::vector<Cut>& cuts, const Mesh& mesh,
                                const std::vector<int64_t>& coordinates);
 

@@ -58,8 +58,9 @@ void verify_layout(const Graph& graph, const Argument& argument) {
   TOKAMAK_CHECK((layout.role == Role::kData) == is_data && is_parameter(layout.role) == is_param,
                 "argument '{}' has the role of another kind of argument: {}", argument.name, role_name(layout.role));
   const Shape& stored = graph.shape(argument.value);
-  bool has_dims = std::all_of(layout.cuts.begin(), layout.cuts.end(),
-                              [&](const Cut& cut) { return cut.dim >= 0 && cut.dim < int64_t(stored.size()); });
+  bool has_dims = std::all_of(layout.cuts.begin(), layout.cuts.end(), [&](const Cut& cut) {
+    return cut.term || (cut.dim >= 0 && cut.dim < int64_t(stored.size()));
+  });
   Shape whole = has_dims ? whole_shape(stored, layout.cuts) : stored;
   TOKAMAK_CHECK(has_dims && can_cut(whole, layout.cuts), "argument '{}', stored as {}, cannot be cut as \"{}\" says",
                 argument.name, to_string(stored), print_cuts(layout.cuts));

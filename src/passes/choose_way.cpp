@@ -40,7 +40,7 @@ Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t 
   for (const std::vector<int>& linear : rule.linear) candidates.push_back({.linear = linear});
   candidates.emplace_back();
   std::vector<double> costs;
-  for (const Way& way : candidates) costs.push_back(cost_of(node, rule, way, axis));
+  for (const Way& way : candidates) costs.push_back(cost_of(node, rule, way, before));
   return candidates[size_t(std::min_element(costs.begin(), costs.end()) - costs.begin())];
 }
 
@@ -60,16 +60,27 @@ bool WayChooser::is_to_be_gathered(const Node& node, ValueId input, size_t axis)
   return node.phase != Phase::kUpdate && whole_.is_parameter(input) && !keeps_parameters_cut(mesh_.axes[axis].name);
 }
 
-// Bytes that have to be sent for the inputs to lie as they must, and the outputs as is wanted of them.
-double WayChooser::cost_of(const Node& node, const ShardingRule& rule, const Way& way, size_t axis) const {
+// Bytes that have to be sent for the inputs to lie as they must, and the outputs as is wanted of them, along the axis
+// behind those of which the ways are chosen: of what these leave to a rank.
+double WayChooser::cost_of(const Node& node, const ShardingRule& rule, const Way& way,
+                           const std::vector<Way>& before) const {
+  size_t axis = before.size();
+  auto share_of = [&](auto* place, size_t operand) {
+    double share = 1;
+    for (size_t a = 0; a < axis; ++a)
+      if (place(rule, before[a], operand).is_cut()) share /= double(mesh_.axes[a].size);
+    return share;
+  };
   double cost = 0;
-  for (size_t i = 0; i < node.inputs.size(); ++i) cost += cost_to_have(node.inputs[i], axis, input_of(rule, way, i));
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    cost += share_of(input_of, i) * cost_to_have(node.inputs[i], axis, input_of(rule, way, i));
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     ValueId output = node.outputs[o];
-    Placement given = output_of(rule, way, o);
-    if ((given.is_term() && !whole_.may_be_added_on(output)) || whole_.is_updated(output))
-      cost += move_cost(given, wanted_along(node, output, axis), double(num_bytes(whole_.graph().type(output))),
-                        mesh_.axes[axis].size);
+    Placement given = output_of(rule, way, o), to = wanted_along(node, output, axis);
+    bool may_stay = whole_.may_be_added_on(output) && !(to.is_cut() && keeps_parameters_cut(mesh_.axes[axis].name));
+    if ((given.is_term() && !may_stay) || whole_.is_updated(output))
+      cost += share_of(output_of, o) *
+              move_cost(given, to, double(num_bytes(whole_.graph().type(output))), mesh_.axes[axis].size);
   }
   return cost;
 }

@@ -31,7 +31,7 @@ class WayChooser {
 
  private:
   Way choose_along(const Node& node, const ShardingRule& rule, size_t axis, const std::vector<Way>& before) const;
-  double cost_of(const Node& node, const ShardingRule& rule, const Way& way, size_t axis) const;
+  double cost_of(const Node& node, const ShardingRule& rule, const Way& way, const std::vector<Way>& before) const;
   Placement wanted_along(const Node& node, ValueId output, size_t axis) const;
   bool may_add_over(const Node& node, size_t axis) const;
   bool is_to_be_gathered(const Node& node, ValueId input, size_t axis) const;

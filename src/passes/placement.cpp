@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "ops/collective.h"
+#include "ops/generate.h"
+#include "ops/pointwise.h"
 
 #include <algorithm>
 #include <limits>
@@ -50,13 +52,13 @@ class Mover {
   // the innermost axis, whose ranks are neighbours: so least is sent between nodes. What makes it larger begins with
   // the outermost one.
   bool step() {
-    for (auto kind : {&Mover::take_part, &Mover::scatter})
+    for (auto kind : {&Mover::take_part, &Mover::scatter, &Mover::become_term})
       for (size_t axis = to_.size(); axis-- > 0;)
         if (value_.at[axis] != to_[axis] && (this->*kind)(axis)) return true;
     for (auto kind : {&Mover::exchange, &Mover::reduce, &Mover::gather})
       for (size_t axis = 0; axis < to_.size(); ++axis)
         if (value_.at[axis] != to_[axis] && (this->*kind)(axis)) return true;
-    TOKAMAK_CHECK(value_.at == to_, "[shard] a value cannot become a term of a sum");
+    TOKAMAK_CHECK(value_.at == to_, "[shard] a value cannot become a term of a maximum");
     return false;
   }
 
@@ -91,6 +93,13 @@ class Mover {
     ValueId whole = mirror(value_.value, axis, to_[axis]);
     return become(axis, to_[axis], op(g_, whole, mesh_.axes[axis], local(axis, to_[axis])));
   }
+  // The first rank's is the value, the others' are zeros.
+  bool become_term(size_t axis) {
+    if (value_.at[axis].kind != Kind::kWhole || to_[axis].kind != Kind::kSum) return false;
+    ValueId is_first = less(g_, cast(g_, coordinate_(axis), DType::kF32), constant(g_, 1));
+    ValueId zero = constant(g_, 0, {}, g_.graph().dtype(value_.value));
+    return become(axis, to_[axis], select(g_, is_first, value_.value, zero));
+  }
   bool exchange(size_t axis) {
     const Placement from = value_.at[axis];
     if (!from.is_cut() || !fits_there(axis) || to_[axis].dim == from.dim) return false;
@@ -121,7 +130,9 @@ class Mover {
 
 Placements placements_of(const std::vector<Cut>& cuts, const Mesh& mesh) {
   Placements placements(mesh.axes.size());
-  for (const Cut& cut : cuts) placements[mesh.find(cut.axis)] = Placement::cut(cut.dim, cut.blocks, cut.mirrored);
+  for (const Cut& cut : cuts)
+    placements[mesh.find(cut.axis)] =
+        cut.term ? Placement{.kind = Kind::kSum} : Placement::cut(cut.dim, cut.blocks, cut.mirrored);
   return placements;
 }
 

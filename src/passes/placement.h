@@ -29,14 +29,15 @@ struct Placement {
 
 using Placements = std::vector<Placement>;  // by axis of the mesh
 
-/// Those that the cuts say, and the cuts that those say.
+/// Those that the cuts say, and the cuts that those say (not which are terms).
 Placements placements_of(const std::vector<Cut>& cuts, const Mesh& mesh);
 std::vector<Cut> cuts_of(const Placements& placements, const Mesh& mesh);
 
 /// Shape of a rank's share of a value of this shape.
 Shape share_of(const Shape& whole, const Placements& placements, const Mesh& mesh);
 
-/// Bytes that a rank sends, about, to move `bytes` along an axis of `size` ranks; infinite where there is no way.
+/// Bytes that a rank sends, about, to move `bytes` along an axis of `size` ranks; infinite where there is no way, or
+/// none that should be chosen: a term may be made of what is none, but where that is not asked for, it delays sums.
 double move_cost(const Placement& from, const Placement& to, double bytes, int64_t size);
 
 /// A value's share, and where it lies.
@@ -45,7 +46,7 @@ struct Placed {
   Placements at;
 };
 
-/// Appends what moves the value to `to`, one node after the other, each of which is shown to `made`. Sums and maxima
+/// Appends what moves the value to `to`, one node after the other, each of which is shown to `made`. Terms of a maximum
 /// cannot be made of what is none. `coordinate` gives the rank's own along an axis.
 ValueId move(GraphBuilder& g, const Mesh& mesh, Placed from, const Placements& to,
              const std::function<ValueId(size_t axis)>& coordinate, const std::function<void(const Placed&)>& made);

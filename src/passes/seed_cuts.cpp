@@ -24,6 +24,7 @@ class Seeder {
       return cuts_;
     }
     cut_matrix(argument.layout);
+    if (is_term(argument.layout)) cuts_.push_back({.axis = kDataAxis, .size = mesh_.size(kDataAxis), .term = true});
     if (is_cut_by_zero(argument.layout.role)) add_somewhere(kDataAxis), add_somewhere(kContextAxis);
     return cuts_;
   }
@@ -54,6 +55,11 @@ class Seeder {
     if (role == Role::kMoment) return context_.zero >= 1;
     if (role == Role::kGradientSum) return context_.zero >= 2;
     return is_parameter(role) && (context_.zero >= 3 || context_.gathers_once);
+  }
+
+  // What a rank has added up of a parameter's gradients, for the update to add to the others'.
+  bool is_term(const Layout& layout) const {
+    return layout.role == Role::kGradientSum && !layout.of.empty() && context_.adds_once && mesh_.size(kDataAxis) > 1;
   }
 
   bool add(const char* axis, int64_t dim, int64_t blocks, bool mirrored = false) {

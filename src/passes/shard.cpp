@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "graph/node_error.h"
 #include "ops/collective.h"
+#include "ops/generate.h"
 #include "ops/pointwise.h"
 #include "passes/choose_way.h"
 #include "passes/eliminate_dead.h"
@@ -272,6 +273,15 @@ class Sharder {
     node.phase = g_.phase();
     ShardingRule rule = source_.rule_of(node);
     emit(node, rule, ways_to_make(rule, to));
+    if (node.op == &op::constant && node.attrs.get_double("value") == 0) add_as_terms(value, to);
+  }
+
+  // Zeros that were made are terms of zeros, too.
+  void add_as_terms(ValueId value, const Placements& to) {
+    Placed zeros = shares_.of(value).back();
+    for (size_t axis = 0; axis < to.size(); ++axis)
+      if (to[axis].is_term()) zeros.at[axis] = to[axis];
+    shares_.add(value, std::move(zeros));
   }
 
   // A share that is no term of a sum or a maximum: the smallest there is, or else one that is made as is wanted.
@@ -284,11 +294,14 @@ class Sharder {
         best = &share;
     }
     if (best) return *best;
-    Placements to = shares_.of(value)[0].at, want = chooser_.wanted(value);
+    const Placements at = shares_.of(value)[0].at, want = chooser_.wanted(value);
+    Placements to = at;
     for (Placement& placement : to)
       if (placement.is_term()) placement = {};
     for (size_t axis = 0; axis < to.size(); ++axis) {
-      if (!shares_.of(value)[0].at[axis].is_term()) continue;
+      // Of an argument's terms no more is added up than is wanted.
+      bool may_take = at[axis].is_term() || (at[axis] == Placement{} && whole_.argument_of(value));
+      if (!may_take) continue;
       to[axis] = want[axis];
       if (!can_cut(whole_.shape(value), cuts_of(to, mesh_))) to[axis] = {};
     }

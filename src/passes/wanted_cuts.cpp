@@ -2,9 +2,12 @@
 
 #include "graph/op_def.h"
 #include "ops/collective.h"
+#include "ops/pointwise.h"
 #include "ops/sharding_rules.h"
 #include "passes/seed_cuts.h"
 #include "passes/ways_to_cut.h"
+
+#include <algorithm>
 
 namespace tokamak {
 namespace {
@@ -13,9 +16,13 @@ class Finder {
  public:
   Finder(const Graph& graph, const Mesh& mesh, const std::map<ValueId, std::vector<Cut>>& cuts)
       : graph_(graph), mesh_(mesh) {
-    for (const auto& [argument, of_argument] : cuts) wanted_[argument] = placements_of(of_argument, mesh);
+    for (const auto& [argument, of_argument] : cuts) given_[argument] = placements_of(of_argument, mesh);
+    wanted_ = given_;
+    for (auto& [argument, placements] : wanted_)
+      for (Placement& placement : placements)
+        if (placement.is_term()) placement = {};
     for (const Update& update : graph.updates())
-      if (auto target = wanted_.find(update.target); target != wanted_.end()) wanted_[update.value] = target->second;
+      if (auto target = given_.find(update.target); target != given_.end()) wanted_[update.value] = target->second;
   }
 
   WantedPlacements find() {
@@ -24,22 +31,32 @@ class Finder {
       if (is_ordered(node.attrs))
         visit_sum(node);
       else if (node.phase == Phase::kUpdate)
-        visit(node);
+        visit(node, [](const MeshAxis&) { return true; });
+      else if (node.op == &op::add || node.op == &op::cast)  // of gradients of several uses
+        visit(node, [](const MeshAxis& axis) { return keeps_parameters_cut(axis.name); });
     }
     return std::move(wanted_);
   }
 
  private:
-  void visit(const Node& node) {
+  template <typename Along>
+  void visit(const Node& node, const Along& along) {
     std::vector<ValueType> types;
     for (ValueId output : node.outputs) types.push_back(graph_.type(output));
     ShardingRule rule = sharding_rule(spec_of(graph_, node), types);
     for (size_t axis = 0; axis < mesh_.axes.size(); ++axis) {
+      if (!along(mesh_.axes[axis])) continue;
       Way way{.cut = find_cut(node, rule, axis)};
-      if (way.cut.factor < 0) continue;
+      if (way.cut.factor < 0 && is_wanted_in_terms(node, axis) && !rule.linear.empty()) way.linear = rule.linear[0];
       for (size_t i = 0; i < node.inputs.size(); ++i)
-        if (Placement placement = input_of(rule, way, i); placement.is_cut()) want(node.inputs[i], axis, placement);
+        if (Placement placement = input_of(rule, way, i); placement != Placement{})
+          want(node.inputs[i], axis, placement);
     }
+  }
+
+  bool is_wanted_in_terms(const Node& node, size_t axis) const {
+    auto found = wanted_.find(node.outputs[0]);
+    return found != wanted_.end() && found->second[axis].is_term();
   }
 
   // A rank's term is wanted as the sum is, over axes that divide the work: as where it is kept for a sum that comes
@@ -70,11 +87,19 @@ class Finder {
 
   void want(ValueId value, size_t axis, const Placement& placement) {
     Placements& placements = wanted_.try_emplace(value, mesh_.axes.size()).first->second;
-    if (graph_.producer(value) >= 0 && !placements[axis].is_cut()) placements[axis] = placement;
+    bool is_open = graph_.producer(value) >= 0 || (placement.is_cut() && is_given_in_terms(value));
+    if (is_open && !placements[axis].is_cut()) placements[axis] = placement;
+  }
+
+  bool is_given_in_terms(ValueId argument) const {
+    auto found = given_.find(argument);
+    return found != given_.end() && std::any_of(found->second.begin(), found->second.end(),
+                                                [](const Placement& placement) { return placement.is_term(); });
   }
 
   const Graph& graph_;
   const Mesh& mesh_;
+  WantedPlacements given_;  // of arguments
   WantedPlacements wanted_;
 };
 

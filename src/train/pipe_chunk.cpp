@@ -23,6 +23,7 @@ PassContext pass_context(const RunConfig& config, const Platform& platform) {
   of_stage.mesh.pipe = 1;
   PassContext context = context_of(of_stage, platform);
   context.gathers_once = false;  // several programs of a stage read a parameter
+  context.adds_once = context.slots == 1 && context.zero <= 1;
   return context;
 }
 

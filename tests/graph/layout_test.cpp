@@ -37,12 +37,13 @@ TEST(Layout, OnlyRowsArePadded) {
 }
 
 TEST(Cuts, HaveATextThatParsesBack) {
-  std::vector<Cut> cuts = {{"data", 2, 0}, {"tensor", 4, 1, 3}, {"context", 2, 2, 4, true}};
-  EXPECT_EQ(print_cuts(cuts), "data:2@0 tensor:4@1x3 context:2@2x4m");
+  std::vector<Cut> cuts = {
+      {"data", 2, 0}, {"tensor", 4, 1, 3}, {"context", 2, 2, 4, true}, {.axis = "slot", .size = 3, .term = true}};
+  EXPECT_EQ(print_cuts(cuts), "data:2@0 tensor:4@1x3 context:2@2x4m slot:3+");
   EXPECT_EQ(parse_cuts(print_cuts(cuts)), cuts);
   EXPECT_EQ(parse_cuts(""), std::vector<Cut>{});
   for (const char* text : {"data", "data:", "data:2", "data:2@", ":2@0", "data:2@0x", "data:2@0x1", "data:2@0 ",
-                           "a:2@0,b:2@1", "data:two@0", "data:2@0y", "data:2@0m", "data:2@0x3n"})
+                           "a:2@0,b:2@1", "data:two@0", "data:2@0y", "data:2@0m", "data:2@0x3n", "data:+", "data:2@0+"})
     EXPECT_FALSE(parse_cuts(text)) << text;
 }
 
@@ -58,6 +59,14 @@ TEST(Cuts, AreOfDimsThatTheyDivide) {
   EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, 2}}));
   EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, -1}}));
   EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, 0}, {"data", 2, 1}})) << "an axis cuts one dim";
+}
+
+TEST(Cuts, AreNoneWhereRanksHaveTerms) {
+  std::vector<Cut> cuts = {{.axis = "data", .size = 4, .term = true}, {"tensor", 2, 0}};
+  EXPECT_TRUE(can_cut({6}, cuts)) << "4 does not divide 6, and need not";
+  EXPECT_EQ(part_shape({6}, cuts), (Shape{3}));
+  EXPECT_EQ(whole_shape({3}, cuts), (Shape{6}));
+  EXPECT_FALSE(can_cut({8}, {{"data", 4, 0}, {.axis = "data", .size = 4, .term = true}})) << "cut by the same axis";
 }
 
 TEST(Cuts, OfOneDimLieWithinEachOther) {

@@ -12,6 +12,8 @@ const Mesh kMesh{{{"data", 2}, {"tensor", 2}}};
 TEST(PartRuns, OfAWholeTensorAreOneRun) {
   EXPECT_EQ(part_runs({3, 4}, {}, kMesh, {1, 1}), (std::vector<PartRun>{{0, 0, 12}}));
   EXPECT_EQ(part_runs({}, {}, kMesh, {0, 0}), (std::vector<PartRun>{{0, 0, 1}}));
+  EXPECT_EQ(part_runs({3, 4}, {{.axis = "data", .size = 2, .term = true}}, kMesh, {1, 1}),
+            (std::vector<PartRun>{{0, 0, 12}}));
 }
 
 TEST(PartRuns, OfRowsAreOneRunAndOfColumnsOneARow) {

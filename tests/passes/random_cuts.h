@@ -20,13 +20,17 @@ inline Mesh random_mesh(std::mt19937& random) {
   return mesh;
 }
 
-/// For every argument and axis, often, some dim and number of blocks that can be cut.
+/// For every argument and axis, often, some dim and number of blocks that can be cut; now and then terms.
 inline ArgumentCuts random_cuts(const Graph& graph, const Mesh& mesh, std::mt19937& random) {
   ArgumentCuts cuts;
   for (const Argument& argument : graph.arguments()) {
     const Shape& shape = graph.shape(argument.value);
     std::vector<Cut>& of_argument = cuts[argument.value];
     for (const MeshAxis& axis : mesh.axes) {
+      if (graph.type(argument.value).dtype == DType::kF32 && below(random, 8) == 0) {
+        of_argument.push_back({.axis = axis.name, .size = axis.size, .term = true});
+        continue;
+      }
       for (int tries = 0; tries < 3 && !shape.empty() && below(random, 3); ++tries) {
         static constexpr int64_t kBlocks[] = {1, 1, 2, 3, 4};
         Cut cut{axis.name, axis.size, below(random, int(shape.size())), kBlocks[below(random, 5)]};

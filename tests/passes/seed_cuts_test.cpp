@@ -25,13 +25,14 @@ constexpr const char* kArguments = R"(graph g {
 })";
 
 // Of all arguments that are cut: "name: cuts".
-std::vector<std::string> seeds(const MeshConfig& mesh, bool gathers_once = false) {
+std::vector<std::string> seeds(const MeshConfig& mesh, bool gathers_once = false, bool adds_once = false) {
   Graph graph = test::parse(kArguments);
   std::vector<std::string> lines;
   PassContext context;
   context.mesh = step_mesh(mesh);
   context.zero = mesh.zero;
   context.gathers_once = gathers_once;
+  context.adds_once = adds_once;
   for (const auto& [value, cuts] : seed_cuts(graph, context)) {
     EXPECT_TRUE(can_cut(graph.shape(value), cuts));
     lines.push_back(graph.argument_of(value)->name + ": " + print_cuts(cuts));
@@ -61,6 +62,11 @@ TEST(SeedCuts, OfZeroGrowWithItsStage) {
                    "proj: data:2@0", "m.qkv: data:2@0", "grad.qkv: data:2@0"}))
       << "9 numbers are not divided by 2: gain stays whole";
   EXPECT_EQ(seeds({.data = 2, .zero = 2}, true), seeds({.data = 2, .zero = 3})) << "parameters that are gathered once";
+}
+
+TEST(SeedCuts, SumsOfGradientsAreTermsWhereTheUpdateAddsThem) {
+  EXPECT_EQ(seeds({.data = 2, .tensor = 2, .zero = 1}, false, true)[6], "grad.qkv: tensor:2@1x3 data:2+");
+  EXPECT_EQ(seeds({.tensor = 4}, false, true), seeds({.tensor = 4})) << "one data rank";
 }
 
 TEST(SeedCuts, OfZeroLieWithinThoseOfTheOtherAxes) {

@@ -77,12 +77,14 @@ Mesh mesh_of(int64_t data, int64_t context, int64_t tensor) {
   return step_mesh({.data = data, .context = context, .tensor = tensor});
 }
 
-Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero, bool sequence = false, bool gathers_once = false) {
+Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero, bool sequence = false, bool gathers_once = false,
+              bool adds_once = false) {
   PassContext context;
   context.mesh = mesh;
   context.zero = zero;
   context.sequence = sequence;
   context.gathers_once = gathers_once;
+  context.adds_once = adds_once;
   Graph share = graph;
   EXPECT_TRUE(shard(share, context));
   verify(share);
@@ -277,6 +279,50 @@ TEST(ShardedStep, AddsGradientsOfMicroBatches) {
   append_accumulation(g, append_gradients(g, micro_batch.find_result("loss")));
   expect_same_step_on_all(micro_batch);
   expect_same_step_on_all(accumulated_update_graph(micro_batch, kAdamw, 2));
+}
+
+TEST(ShardedStep, AddsThemOverDataOnceForAllMicroBatches) {
+  Graph micro_batch = forward_graph("micro_batch", tiny(), 8, tiny().context, false);
+  GraphBuilder g(micro_batch);
+  append_accumulation(g, append_gradients(g, micro_batch.find_result("loss")));
+  Graph update = accumulated_update_graph(micro_batch, kAdamw, 2);
+  for (auto [data, context, tensor] : kMeshes)
+    for (int64_t zero : {0, 1}) {
+      if (zero == 1 && data * context == 1) continue;
+      SCOPED_TRACE(fmt::format("data {} context {} tensor {} zero {}", data, context, tensor, zero));
+      Mesh mesh = mesh_of(data, context, tensor);
+      for (const Graph* whole : {&micro_batch, &update}) {
+        Graph share = sharded(*whole, mesh, zero, true, false, true);
+        EXPECT_EQ(test::find_sharding_fault(*whole, share, mesh, arguments_of(*whole), 1e-9), "") << whole->name();
+        if (whole == &update || data == 1) continue;
+        for (const Node& node : share.nodes())
+          if (node.op->effects && node.attrs.get_string("axis") == "data") {
+            EXPECT_EQ(share.shape(node.outputs[0]), Shape{}) << "more than the loss: " << print(share, node);
+          }
+      }
+    }
+}
+
+TEST(ShardedStep, ScattersATablesGradientOnlyWhereTheStreamIsLarger) {
+  ModelConfig model = tiny();  // a table of 24 x 16, and 8 sequences of 8 x 16
+  model.tie_weights = false;
+  for (int64_t data : {1, 8}) {
+    Graph share = sharded(step_of(model), mesh_of(data, 1, 2), 0, true);
+    bool scatters = false;
+    for (const Node& node : share.nodes())
+      scatters |= node.op == &op::reduce_scatter && share.shape(node.outputs[0]) == Shape{12, 16};
+    EXPECT_EQ(scatters, data == 1);
+  }
+}
+
+TEST(ShardedStep, DividesTermsBeforeTheyAreAddedUp) {
+  Graph model = forward_graph("model", tiny(), 8, tiny().context, false);
+  Graph share = sharded(accumulated_update_graph(model, kAdamw, 2), mesh_of(2, 2, 1), 1, false, false, true);
+  int64_t scattered = 0;
+  for (const Node& node : share.nodes())
+    if (node.op == &op::reduce_scatter && node.attrs.get_string("axis") == "data")
+      for (ValueId input : node.inputs) scattered = std::max(scattered, num_elements(share.shape(input)));
+  EXPECT_EQ(scattered, 16 * 64 / 2) << "half of the largest matrix, by context";
 }
 
 TEST(ShardedStep, ScalesTheLoss) { expect_same_step_on_all(step_of(tiny(), 8, false, LossScaling{})); }

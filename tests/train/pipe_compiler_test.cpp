@@ -216,6 +216,34 @@ TEST(PipeCompiler, GathersTheStreamOverTensorAlone) {
 }
 
 // No activation has a dim of the vocabulary, and none is as large as a matrix times the micro-batches in flight.
+// Elements that data ranks add up or scatter in the programs of that name, of all stages.
+int64_t added_over_data(const CompiledPipeline& pipeline, std::string_view name) {
+  int64_t elements = 0;
+  for (const CompiledStep& stage : pipeline.stages)
+    for (const CompiledGraph& program : stage.programs)
+      for (const Node& node : program.plan.graph.nodes())
+        if ((node.op == &op::all_reduce || node.op == &op::reduce_scatter) && program.name() == name &&
+            node.attrs.get_string("axis") == kDataAxis)
+          for (ValueId input : node.inputs) elements += num_elements(program.plan.graph.shape(input));
+  return elements;
+}
+
+TEST(PipeCompiler, AddsGradientsOverDataOnceAStep) {
+  for (int64_t zero : {0, 1, 2}) {
+    RunConfig config = tiny(2, 4);
+    config.mesh = {.pipe = 2, .data = 2, .zero = zero};
+    config.mesh.slots = 1;
+    CompiledPipeline pipeline = compile_pipeline(config, target());
+    int64_t in_backward = added_over_data(pipeline, "backward"), in_update = added_over_data(pipeline, "update");
+    if (zero == 2) {
+      EXPECT_GT(in_backward, in_update) << "their sums are cut";
+    } else {
+      EXPECT_EQ(in_backward, 1) << "the loss";
+      EXPECT_GT(in_update, 1000);
+    }
+  }
+}
+
 TEST(PipeCompiler, HoldsActivationsAloneInSlots) {
   RunConfig config = tiny(4, 8);
   config.mesh.pipe = 4;
