@@ -85,29 +85,40 @@ Work BlockWork::forward() const {
   return work;
 }
 
-Work BlockWork::backward() const {
+BackwardParts BlockWork::backward_parts() const {
   double N = tokens_, C = width_, t = tensor_;
-  Work work;
-  work.matmul = matmul(N, 4 * C / t, C, 3) + matmul(4 * C / t, C, N) + matmul(N, C, 4 * C / t) +
-                matmul(C, 4 * C / t, N) + matmul(N, C / t, C) + matmul(C / t, C, N) + matmul(N, C, 3 * C / t) +
-                matmul(C, 3 * C / t, N);
-  work.attention = attention(5, kLow * N * 8 * C / t);
-  work.memory_bound = 2 * (rows(tensor_ > 1 ? 3 * stream_ + 2 * kLow : 4 * kLow) + dropout_of_stream());
-  return work;
+  return {.down_weight = matmul(4 * C / t, C, N),
+          .down_input = matmul(N, 4 * C / t, C, 3),
+          .up_weight = matmul(C, 4 * C / t, N),
+          .up_input = matmul(N, C, 4 * C / t),
+          .projection_weight = matmul(C / t, C, N),
+          .projection_input = matmul(N, C / t, C),
+          .qkv_weight = matmul(C, 3 * C / t, N),
+          .qkv_input = matmul(N, C, 3 * C / t),
+          .attention = attention(5, kLow * N * 8 * C / t),
+          .norm = rows(tensor_ > 1 ? 3 * stream_ + 2 * kLow : 4 * kLow) + dropout_of_stream()};
+}
+
+Work BlockWork::backward() const {
+  BackwardParts parts = backward_parts();
+  return {.matmul = parts.matmul(), .attention = parts.attention, .memory_bound = 2 * parts.norm};
 }
 
 double BlockWork::input_bytes() const { return stream_ * tokens_ * width_ / divided_; }
 
-// Cheapest first for the bytes that they free.
+double BlockWork::gradient_bytes() const { return kLow * tokens_ * width_ * (7 / tensor_ + 2); }
+
+// Cheapest first for the bytes that they free. Over tensor ranks the stream is a sum over them, and norms are gathered.
 std::vector<KeptValue> BlockWork::kept() const {
   double N = tokens_, C = width_, t = tensor_;
+  bool is_sent = tensor_ > 1;
   std::vector<KeptValue> values = {
-      {.bytes = kLow * N * 4 * C / t, .again = {.memory_bound = memory_seconds(kLow * 8 * N * C / t)}},  // GELU
-      {.bytes = 2 * kLow * N * C, .again = {.memory_bound = 2 * rows(stream_ + kLow)}},                  // norms
-      {.bytes = input_bytes(), .again = {.matmul = matmul(N, C, C / t, 1)}},          // the stream between the halves
-      {.bytes = kLow * N * 4 * C / t, .again = {.matmul = matmul(N, 4 * C / t, C)}},  // before GELU
-      {.bytes = kLow * N * 3 * C / t, .again = {.matmul = matmul(N, 3 * C / t, C)}},  // queries, keys, values
-      {.bytes = kLow * N * C / t, .again = {.attention = attention(2, 0)}},
+      {kLow * N * 4 * C / t, {.memory_bound = memory_seconds(kLow * 8 * N * C / t)}, false, true},  // GELU
+      {2 * kLow * N * C, {.memory_bound = 2 * rows(stream_ + kLow)}, is_sent, true},                // norms
+      {input_bytes(), {.matmul = matmul(N, C, C / t, 1)}, is_sent},  // the stream between the halves
+      {kLow * N * 4 * C / t, {.matmul = matmul(N, 4 * C / t, C)}},   // before GELU
+      {kLow * N * 3 * C / t, {.matmul = matmul(N, 3 * C / t, C)}},   // queries, keys, values
+      {kLow * N * C / t, {.attention = attention(2, 0)}, false, true},
   };
   // Over context also keys and values by themselves, as they are sent.
   double keys = kLow * N * 2 * C / t;
@@ -115,9 +126,13 @@ std::vector<KeptValue> BlockWork::kept() const {
   return values;
 }
 
+bool BlockWork::has_context_kernel(double compute_capability) const {
+  return is_one_kernel(model_, context_, compute_capability);
+}
+
 double BlockWork::context_seconds(double compute_capability) const {
   double seconds = memory_seconds(kContextCopies * stream_bytes());
-  if (is_one_kernel(model_, context_, compute_capability)) return seconds;
+  if (has_context_kernel(compute_capability)) return seconds;
   return seconds + double(context_) *
                        (memory_seconds(kPartCopies * stream_bytes() / tensor_) + kPartKernels * target_.launch_seconds);
 }

@@ -17,10 +17,22 @@ struct Work {
 };
 Work operator*(double times, const Work& work);
 
+/// Seconds of the kernels of a block's backward pass. `norm` is of one of the two.
+struct BackwardParts {
+  double down_weight = 0, down_input = 0, up_weight = 0, up_input = 0;  // of the MLP's matrices
+  double projection_weight = 0, projection_input = 0, qkv_weight = 0, qkv_input = 0;
+  double attention = 0, norm = 0;
+
+  double weights() const { return down_weight + up_weight + projection_weight + qkv_weight; }
+  double matmul() const { return weights() + down_input + up_input + projection_input + qkv_input; }
+};
+
 /// A value of a block that is kept for the backward pass, and what making it again takes.
 struct KeptValue {
   double bytes = 0;
   Work again;
+  bool stays = false;           // what collectives give is not computed again
+  bool is_for_weights = false;  // an operand of a weight's gradient
 };
 
 /// One micro-batch on one rank of a layout.
@@ -31,14 +43,18 @@ class BlockWork {
   double tokens() const { return tokens_; }  // of a rank
   Work forward() const;
   Work backward() const;
+  BackwardParts backward_parts() const;
   std::vector<KeptValue> kept() const;  // but for the block's input, which always stays
   double input_bytes() const;
+  double gradient_bytes() const;  // operands of weights' gradients that the backward pass makes
 
   Work classifier() const;      // forward, loss and backward
   double logits_bytes() const;  // that are there at a time
   Work embedding() const;       // forward and backward
   double stream_bytes() const;  // of the residual stream in bf16, whole: what tensor ranks gather
   double padded_vocab() const;
+  /// Whether attention over context is one kernel.
+  bool has_context_kernel(double compute_capability) const;
   /// Of a block over context, forward and backward: what attention copies.
   double context_seconds(double compute_capability) const;
 

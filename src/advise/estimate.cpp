@@ -1,5 +1,6 @@
 #include "advise/estimate.h"
 
+#include "advise/backward_timeline.h"
 #include "advise/block_work.h"
 #include "advise/links.h"
 #include "advise/zero_cut.h"
@@ -18,10 +19,6 @@ constexpr double kGiB = double(int64_t(1) << 30);
 // What is left beside a plan: the planned peak need not be met to the last byte.
 constexpr double kUsableShare = 0.98;
 constexpr double kCommunicatorBytes = kGiB;
-
-// Where gradients share the links with what tensor ranks wait for, the share of a backward pass that can hide them:
-// what runs between a weight's gradient and the next such collective.
-constexpr double kBetweenCollectives = 0.5;
 
 // Gradients and workspaces that are there before the first activations are done with, as compiled plans have them.
 constexpr double kBesideActivations = 0.2 * kGiB;
@@ -46,19 +43,32 @@ class Estimator {
   }
 
  private:
-  // Stages but the last have as many blocks as lets the slowest take least: the last one has the classifier, too.
+  // Chunks but the last have as many blocks as lets the slowest take least: the last one has the classifier, too. Where
+  // what it leaves is not divided evenly, the later ones have more.
   void divide_stages() {
+    auto chunks = size_t(mesh_.pipe * mesh_.interleave);
+    double last = blocks_of_last_chunk(double(chunks)), left = double(model_.layers);
+    stage_blocks_.assign(size_t(mesh_.pipe), 0);
+    for (size_t chunk = chunks; chunk-- > 0;) {
+      double blocks = chunk + 1 == chunks ? last : std::ceil(left / double(chunk + 1));
+      stage_blocks_[chunk % stage_blocks_.size()] += blocks;
+      left -= blocks;
+    }
+    last_blocks_ = blocks_ = stage_blocks_.back();
+    if (mesh_.pipe > 1) blocks_ = *std::max_element(stage_blocks_.begin(), std::prev(stage_blocks_.end()));
+  }
+  double blocks_of_last_chunk(double chunks) const {
     auto blocks = double(model_.layers);
+    if (chunks == 1) return blocks;
     double block = block_.forward().seconds() + block_.backward().seconds(), head = block_.classifier().seconds();
-    blocks_ = last_blocks_ = blocks;
-    if (mesh_.pipe == 1) return;
-    double best = 0;
-    for (double last = std::max(1.0, std::floor(blocks / pipe_)); last >= 1; --last) {
-      double each = std::ceil((blocks - last) / (pipe_ - 1)), slowest = std::max(each * block, last * block + head);
+    double best = 0, best_last = 1;
+    for (double last = std::max(1.0, std::floor(blocks / chunks)); last >= 1; --last) {
+      double each = std::ceil((blocks - last) / (chunks - 1)), slowest = std::max(each * block, last * block + head);
       if (best != 0 && slowest >= best) continue;
       best = slowest;
-      blocks_ = each, last_blocks_ = last;
+      best_last = last;
     }
+    return best_last;
   }
 
   double tables() const { return model_.tie_weights || mesh_.pipe > 1 ? 1 : 2; }
@@ -66,9 +76,10 @@ class Estimator {
   // Of all parameters of a stage, those of a rank, whole or as ZeRO cuts them.
   double parameters(bool is_cut = false) const { return is_cut ? stage().cut() : stage().all(); }
 
-  // The first stage has most micro-batches in flight, and what blocks the others leave.
-  double first_blocks() const {
-    return mesh_.pipe == 1 ? blocks_ : std::max(1.0, double(model_.layers) - last_blocks_ - (pipe_ - 2) * blocks_);
+  ZeroCut parameters_of(size_t stage) const {
+    bool is_first = stage == 0, is_last = stage + 1 == size_t(mesh_.pipe);
+    return stage_blocks_[stage] * of_block_ + (mesh_.pipe == 1 ? tables() : double(is_first || is_last)) * table_ +
+           double(is_first) * positions_;
   }
   double largest_matrix() const { return 4 * kLow * double(model_.width * model_.width) / double(mesh_.tensor); }
   double bucket_bytes() const { return std::max(double(mesh_.bucket_mib << 20), largest_matrix()); }
@@ -81,37 +92,61 @@ class Estimator {
   // Other ranks' gradients are added in each micro-batch.
   bool sends_of_each_run() const { return mesh_.context > 1 || (mesh_.data > 1 && !adds_once()); }
 
-  double in_flight() const {
+  // Micro-batches of which a stage has what is read by its backward pass.
+  double in_flight(size_t stage) const {
+    auto P = pipe_, V = double(mesh_.interleave), runs = double(layout_.micro_batches), behind = P - double(stage) - 1;
     if (mesh_.pipe == 1) return 1;
-    double most = std::min(pipe_, double(layout_.micro_batches));
-    return mesh_.interleave > 1
-               ? std::min(most * (1 + (pipe_ - 1) / (pipe_ * double(mesh_.interleave))), double(layout_.micro_batches))
-               : most;
+    if (mesh_.schedule == "gpipe") return runs;
+    return std::min(runs, V > 1 ? (2 * behind + (V - 1) * P + 1) / V : behind + 1);
   }
 
+  // With zero_bubble gradients of weights are computed later, but for the first stage's: so long their operands stay.
+  bool waits_with_weights(size_t stage) const { return mesh_.pipe > 1 && mesh_.schedule == "zero_bubble" && stage > 0; }
+  double activation_bytes(size_t stage) const {
+    double bytes = in_flight(stage) * block_.input_bytes(), runs = double(layout_.micro_batches);
+    for (const KeptValue& value : block_.kept())
+      bytes +=
+          value.bytes * (value.is_for_weights && waits_with_weights(stage) ? std::min(pipe_, runs) : in_flight(stage));
+    if (waits_with_weights(stage)) bytes += block_.gradient_bytes() * std::min(double(stage) + 1, runs);
+    return bytes;
+  }
+
+  // Of the fullest stage.
   void add_memory() {
-    double W = parameters();
+    for (size_t stage = 0; stage < stage_blocks_.size(); ++stage) {
+      MemoryByKind memory = memory_of(stage);
+      if (stage > 0 && memory.total() <= memory_.total()) continue;
+      memory_ = memory;
+      fullest_ = stage;
+    }
+  }
+
+  MemoryByKind memory_of(size_t stage) const {
+    double blocks = stage_blocks_[stage];
+    ZeroCut sizes = parameters_of(stage);
+    auto of_rank = [&](bool is_cut) { return is_cut ? sizes.cut() : sizes.all(); };
+    MemoryByKind memory;
     bool gathers = mesh_.zero == 3;  // for each pass, what it reads next
-    memory_.weights = kFull * parameters(cuts_parameters()) + kLow * (gathers ? W - stage().divisible() : W);
-    memory_.optimizer = 2 * kFull * parameters(mesh_.zero >= 1);
-    if (accumulates()) memory_.gradients = kFull * parameters(mesh_.zero >= 2);
-    double input = block_.input_bytes(), all = input;
-    for (const KeptValue& value : block_.kept()) all += value.bytes;
-    memory_.activations = first_blocks() * in_flight() * all;
-    memory_.buffers = 2 * block_.stream_bytes() + kBesideActivations;
-    if (mesh_.pipe == 1) memory_.buffers += block_.logits_bytes();  // else they are on the last stage, which has less
-    if (gathers) memory_.buffers += 2 * bucket_bytes() + kLow * table_.divisible();
+    memory.weights =
+        kFull * of_rank(cuts_parameters()) + kLow * (gathers ? sizes.all() - sizes.divisible() : sizes.all());
+    memory.optimizer = 2 * kFull * of_rank(mesh_.zero >= 1);
+    if (accumulates()) memory.gradients = kFull * of_rank(mesh_.zero >= 2);
+    memory.activations = blocks * activation_bytes(stage);
+    memory.buffers = 2 * block_.stream_bytes() + kBesideActivations;
+    if (stage + 1 == size_t(mesh_.pipe)) memory.buffers += block_.logits_bytes();
+    if (gathers) memory.buffers += 2 * bucket_bytes() + kLow * table_.divisible();
     // Keys and values of all context ranks, and their gradients.
     if (mesh_.context > 1)
-      memory_.buffers += 2 * 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
+      memory.buffers += 2 * 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
     // A stage's activations are no intermediate values, so gradients that are sent cannot take their place.
-    if (sends_of_each_run() && mesh_.pipe > 1) memory_.buffers += kLow * blocks_ * of_block_.all();
-    if (adds_once() && mesh_.data > 1) memory_.buffers = std::max(memory_.buffers, kFull * parameters(mesh_.zero == 1));
-    if (accumulates()) return;
+    if (sends_of_each_run() && mesh_.pipe > 1) memory.buffers += kLow * blocks * of_block_.all();
+    if (adds_once() && mesh_.data > 1) memory.buffers = std::max(memory.buffers, kFull * of_rank(mesh_.zero == 1));
+    if (accumulates()) return memory;
     // Of one micro-batch gradients take the place of activations that are done with.
     bool is_cut = mesh_.zero >= 1;
-    double gradients = kLow * parameters(is_cut) + kFull * (is_cut ? table_.cut() : table_.all());
-    memory_.gradients = std::max(0.0, gradients - memory_.activations);
+    double gradients = kLow * of_rank(is_cut) + kFull * (is_cut ? table_.cut() : table_.all());
+    memory.gradients = std::max(0.0, gradients - memory.activations);
+    return memory;
   }
 
   // The cheapest values for their bytes are computed again, first where most is free. Parameters in bf16 are among
@@ -125,15 +160,18 @@ class Estimator {
       missing -= share * bytes;
       again_ += share * again;
     };
-    double times = first_blocks() * in_flight(), cast = gathers_once(mesh_) ? of_block_.whole : of_block_.all();
+    double times = stage_blocks_[fullest_] * in_flight(fullest_),
+           cast = gathers_once(mesh_) ? of_block_.whole : of_block_.all();
     for (const KeptValue& value : block_.kept()) {
+      if (value.stays || waits_with_weights(fullest_)) continue;
       if (value.again.matmul > 0 && mesh_.zero < 3 && mesh_.pipe == 1 && cast > 0 && !casts_again_) {
         casts_again_ = true;
         drop(memory_.weights, kLow * blocks_ * cast, {.memory_bound = block_.memory_seconds((kFull + kLow) * cast)});
       }
       drop(memory_.activations, value.bytes * times, value.again);
     }
-    double fixed = kFull * parameters(cuts_parameters()) + memory_.optimizer + memory_.gradients;
+    ZeroCut sizes = parameters_of(fullest_);
+    double fixed = kFull * (cuts_parameters() ? sizes.cut() : sizes.all()) + memory_.optimizer + memory_.gradients;
     layout_.budget_gib = std::max(0.01, std::floor((available - fixed) / kGiB * 100) / 100);
   }
 
@@ -154,15 +192,22 @@ class Estimator {
     time_.attention = step.attention;
     time_.memory_bound = step.memory_bound;
     time_.recomputed = runs * blocks * again_.seconds();
-    add_communication(blocks, forward.seconds(), backward.seconds() + again_.seconds());
+    add_communication(blocks, forward.seconds());
     if (mesh_.pipe > 1) {
       // The slowest stage waits for the others' first micro-batch and last one.
       double others = (double(model_.layers) - blocks) * block + (last_is_slowest ? 0 : head.seconds());
-      double parts = mesh_.schedule == "zero_bubble" ? 3 : double(mesh_.interleave);
       double beside =
           of_each_run() + context_work(blocks) / runs + (time_.tensor + time_.context + exposed_gradients_) / runs;
-      time_.bubble = (others + (pipe_ - 1) * beside) / parts;
+      time_.bubble = (others + (pipe_ - 1) * beside) * waiting_share(block);
     }
+  }
+
+  // Of a pass through the other stages, what nothing fills. With zero_bubble that is all but the products for weights,
+  // less those that are left, of one micro-batch fewer than there are.
+  double waiting_share(double block) const {
+    if (mesh_.schedule != "zero_bubble") return 1 / double(mesh_.interleave);
+    double left = std::min(1.0, double(layout_.micro_batches - 1) / (pipe_ - 1));
+    return 1 - (1 + left) * block_.backward_parts().weights() / block;
   }
 
   // What attention takes more where its time is cut.
@@ -174,9 +219,12 @@ class Estimator {
   // Casts of parameters to bf16, and sums of gradients that come from other ranks.
   double of_each_run() const {
     double W = parameters(), seconds = 0;
-    // The programs of a stage cast for themselves, and shares are cast once a step.
+    // The programs of a stage cast for themselves, what is gathered for each pass is cast for it, and what is gathered
+    // once a step is so, too.
+    if (mesh_.pipe > 1) W *= 2;
+    if (mesh_.zero == 3) W = 2 * parameters(true) - stage().whole;
     if (gathers_once(mesh_)) W = accumulates() ? stage().whole : parameters(true);
-    if (mesh_.zero < 3) seconds += (mesh_.pipe > 1 ? 2 : 1) * block_.memory_seconds((kFull + kLow) * W);
+    seconds += block_.memory_seconds((kFull + kLow) * W);
     if (!accumulates()) return seconds;
     // Products for matrices add to what is there; biases, norms and the table have a kernel each that does.
     seconds += blocks_ * (model_.bias ? 8 : 2) * target_.launch_seconds;
@@ -190,22 +238,16 @@ class Estimator {
     return block_.memory_seconds((6 * kFull + 2 * gradient) * parameters(mesh_.zero >= 1));
   }
 
-  void add_communication(double blocks, double forward_of_block, double backward_of_block) {
+  void add_communication(double blocks, double forward_of_block) {
     auto runs = double(layout_.micro_batches);
-    double keys = 0;  // keys and values of all blocks, gathered once
-    if (mesh_.context > 1) {
-      // Gathered in both passes, and their gradients are scattered; in the forward pass nothing hides that.
-      double bytes = 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
-      keys = blocks * gather_seconds(context_link(), mesh_.context, bytes);
-      time_.context = runs * keys;
-      time_.memory_bound += 2 * runs * target_.link_units * keys;  // of what is hidden, as of data
-    }
-    if (mesh_.tensor > 1) {
-      // With the stream cut between the blocks: attention and MLP gather and scatter it, forward and backward.
-      Link link = axis_link(cluster_, 1, mesh_.tensor);
-      time_.tensor = runs * 8 * (blocks + 0.5) * gather_seconds(link, mesh_.tensor, block_.stream_bytes());
-    }
-    add_data(runs, blocks * forward_of_block, blocks * backward_of_block, 2 * keys);
+    BlockLinks links = block_links();
+    BackwardTimeline backward = backward_timeline(int64_t(blocks), block_.backward_parts(), again_.seconds(), links);
+    // In the forward pass nothing hides keys and values, nor the stream, which is cut between the blocks: attention and
+    // MLP gather and scatter it, and embedding and classifier do so, too, in both passes.
+    time_.context = runs * (blocks * links.keys + backward.keys);
+    time_.tensor = runs * ((4 * blocks + 4) * links.stream + backward.stream);
+    time_.memory_bound += runs * backward.slowed;
+    add_data(runs, blocks * forward_of_block, backward.gradients);
     if (mesh_.pipe > 1) {
       Link link = axis_link(cluster_, mesh_.tensor * mesh_.context * mesh_.data, mesh_.pipe);
       time_.pipe = 2 * (pipe_ - 1) * send_seconds(link, block_.input_bytes());
@@ -264,40 +306,72 @@ class Estimator {
     return {blocks_ * count.each, blocks_ * count.filled};
   }
   double latency(const Link& link, int64_t size) const { return size > 1 ? link.latency : 0; }
-  double gradient_latencies() const {
-    auto [each, filled] = collectives(kLow);
-    bool are_apart = mesh_.tensor > 1;  // those of tensor stand between them
-    return (adds_once() ? 0
-            : are_apart ? each
-                        : filled) *
-               latency(data_link(), mesh_.data) +
-           (mesh_.data > 1 ? each : filled) * latency(context_link(), mesh_.context);
-  }
-  double gather_latencies(double count) const {
-    const ZeroCut& cut = of_block_;
+  // Of so many collectives, each over the axes that cut what it is of.
+  double gather_latencies(const ZeroCut& cut, double count) const {
     return count / cut.all() *
            ((cut.by_data + cut.by_both) * latency(data_link(), mesh_.data) +
             (cut.by_context + cut.by_both) * latency(context_link(), mesh_.context));
   }
 
-  void add_data(double runs, double forward, double backward, double hidden) {
-    if (mesh_.data * mesh_.context == 1) return;
-    bool scatters = mesh_.zero >= 2 || (mesh_.zero == 1 && !accumulates());
-    ZeroCut of_blocks = blocks_ * of_block_;
-    double gradients = gradient_seconds(of_blocks, kLow, scatters) + gradient_latencies();
-    double table = gradient_seconds(table_, kFull, scatters);
-    double gathered =
-        mesh_.zero == 3 ? gathered_over_context(of_blocks, kLow) + gathered_over_data(of_blocks, kLow) : 0;
-    double exposed = std::max(0.0, gradients + gathered + hidden - backward);
-    if (mesh_.tensor > 1) {
-      // The last matrix before the next block, queries, keys and values, has a collective behind it that is waited for.
-      double last = gradients * 0.25;
-      exposed = last + std::max(0.0, gradients - last + gathered + hidden - kBetweenCollectives * backward);
+  bool scatters() const { return mesh_.zero >= 2 || (mesh_.zero == 1 && !accumulates()); }
+
+  // Over two axes one has a collective for each tensor: context where gradients are scattered, and else data.
+  MatrixLinks matrix_links(const MatrixSize& matrix) const {
+    ZeroCut cut;
+    cut.add(matrix, mesh_);
+    bool scatters_context = scatters() && cut.by_context + cut.by_both > 0;
+    bool by_data = mesh_.data > 1 && !adds_once();
+    double over_context = mesh_.context > 1 ? added_over_context(cut, kLow, scatters()) : 0;
+    double over_data = by_data ? added_over_data(cut, kLow, scatters()) : 0, bytes = kLow * matrix.elements();
+    MatrixLinks links{.in_bucket = by_data ? over_data : over_context,
+                      .is_scattered = scatters() && (by_data ? cut.by_data + cut.by_both > 0 : scatters_context)};
+    if (by_data && mesh_.context > 1 && scatters()) {
+      links.alone = over_context + context_link().latency;
+      if (scatters_context) bytes /= double(mesh_.context);
+    } else if (by_data && mesh_.context > 1) {
+      links.alone = over_data + data_link().latency;
+      links.in_bucket = over_context;
     }
+    links.share = mesh_.bucket_mib > 0 ? bytes / double(mesh_.bucket_mib << 20) : 1;
+    if (mesh_.zero == 3)
+      links.parameters = gathered_over_context(cut, kLow) + gathered_over_data(cut, kLow) +
+                         gather_latencies(cut, std::min(1.0, kLow * matrix.elements() / bucket_bytes()));
+    return links;
+  }
+
+  BlockLinks block_links() const {
+    BlockLinks links;
+    bool by_data = mesh_.data > 1 && !adds_once(), by_context = mesh_.context > 1;
+    if (mesh_.tensor > 1)
+      links.stream = gather_seconds(axis_link(cluster_, 1, mesh_.tensor), mesh_.tensor, block_.stream_bytes());
+    if (by_context) {
+      double bytes = 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
+      links.keys = gather_seconds(context_link(), mesh_.context, bytes);
+      links.sends_keys_early = block_.has_context_kernel(cluster_.gpu.compute_capability.value);
+    }
+    std::vector<MatrixSize> matrices = block_matrices(model_, mesh_.tensor);
+    std::reverse(matrices.begin(), matrices.end());
+    std::transform(matrices.begin(), matrices.end(), links.matrices.begin(),
+                   [&](const MatrixSize& matrix) { return matrix_links(matrix); });
+    double data = latency(data_link(), mesh_.data), context = latency(context_link(), mesh_.context);
+    links.bucket_latency = by_data && (!by_context || scatters()) ? data : context;
+    if (by_data && by_context) {
+      double alone = scatters() ? context : data;
+      links.norm_vectors = (model_.bias ? 3 : 1) * alone;
+      links.bias_vector = model_.bias ? alone : 0;
+    } else if (mesh_.tensor > 1 && (by_data || by_context)) {
+      links.norm_vectors = (model_.bias ? 3 : 1) * links.bucket_latency;  // those of tensor stand between them
+    }
+    links.units = target_.link_units;
+    return links;
+  }
+
+  void add_data(double runs, double forward, double exposed) {
+    if (mesh_.data * mesh_.context == 1) return;
+    ZeroCut of_blocks = blocks_ * of_block_;
+    double table = gradient_seconds(table_, kFull, scatters());
     exposed_gradients_ = runs * exposed;
     time_.data += runs * (exposed + table);  // the table's gradient comes last
-    // What is hidden takes units from the kernels beside it.
-    time_.memory_bound += runs * target_.link_units * std::max(0.0, gradients + gathered - exposed);
     if (adds_once())
       time_.data += added_over_data(stage(), kFull, mesh_.zero == 1) +
                     collectives(kFull).filled * latency(data_link(), mesh_.data);
@@ -305,21 +379,24 @@ class Estimator {
     if (gathers_once(mesh_)) return gather_parameters(of_blocks, 1, accumulates() ? 0 : forward);
     ZeroCut all = stage();
     auto [each, filled] = collectives(kFull);
-    double latencies = gather_latencies(mesh_.data > 1 && mesh_.context > 1 ? each : filled);
+    double latencies = gather_latencies(of_block_, mesh_.data > 1 && mesh_.context > 1 ? each : filled);
     double update = gathered_over_context(all, kFull) + gathered_over_data(all, kFull) + latencies;
     if (mesh_.zero >= 1) time_.data += std::max(0.0, update - update_seconds());
   }
 
   // Once for each pass, or for both, a bucket ahead of what reads them, but for the table, which is what a step begins
-  // with. Of what two axes cut, a bucket of the outer one stands before the inner one's, which is waited for.
+  // with. Of what two axes cut, a bucket of the outer one stands before the inner one's, which is waited for; over
+  // tensor ranks it stands before the stream, which is waited for twice in a block, so that half of what runs between
+  // hides a bucket.
   void gather_parameters(const ZeroCut& of_blocks, double runs, double forward) {
     double inner = gathered_over_context(of_blocks, kLow), outer = gathered_over_data(of_blocks, kLow);
+    double buckets = collectives(kLow).filled, latencies = gather_latencies(of_block_, buckets);
     time_.data += runs * (gathered_over_context(table_, kLow) + gathered_over_data(table_, kLow));
-    double exposed = mesh_.context > 1 && mesh_.data > 1 ? outer + std::max(0.0, inner - forward)
-                                                         : std::max(0.0, inner + outer - forward);
-    if (forward == 0) exposed += gather_latencies(collectives(kLow).filled);  // in a program of their own
+    double hides = mesh_.tensor > 1 ? std::min(1.0, buckets / blocks_) * forward / 4 : forward;
+    double exposed = mesh_.context > 1 && mesh_.data > 1 ? outer + std::max(0.0, inner + latencies - hides)
+                                                         : std::max(0.0, inner + outer + latencies - hides);
     time_.data += runs * exposed;
-    time_.memory_bound += runs * target_.link_units * (inner + outer - exposed);
+    time_.memory_bound += runs * target_.link_units * (inner + outer + latencies - exposed);
   }
 
   const ModelConfig& model_;
@@ -330,7 +407,9 @@ class Estimator {
   BlockWork block_;
   double pipe_;
   ZeroCut of_block_, table_, positions_;
-  double blocks_ = 0, last_blocks_ = 0;  // of a stage but the last, and of the last
+  std::vector<double> stage_blocks_;
+  double blocks_ = 0, last_blocks_ = 0;  // of the largest stage but the last, and of the last
+  size_t fullest_ = 0;                   // stage
   bool casts_again_ = false;
   Work again_;                    // in a block, for each micro-batch
   double exposed_gradients_ = 0;  // seconds, of all micro-batches

@@ -40,6 +40,11 @@ MeshConfig with_buckets(MeshConfig mesh, int64_t mib) {
   return mesh;
 }
 
+MeshConfig with_schedule(MeshConfig mesh, const char* schedule) {
+  mesh.schedule = schedule;
+  return mesh;
+}
+
 const Case kCases[] = {
     {"gpt2-124m", mesh(1, 1, 1, 1), 64},
     {"gpt2-124m", mesh(1, 1, 1, 1), 4},
@@ -63,6 +68,13 @@ const Case kCases[] = {
     {"gpt3-6.7b", mesh(4, 1, 1, 1), 4, 32},
     {"gpt2-124m", mesh(5, 1, 1, 1), 16, 32},  // stages of 2 and 3 blocks, and the classifier is slower than both
     {"gpt2-774m", mesh(2, 2, 1, 1), 8, 8},
+    {"gpt2-1558m", mesh(1, 8, 1, 1, 3), 1},  // gathers what it has no time to hide
+    {"gpt2-1558m", mesh(1, 4, 2, 1, 2), 4, 4},
+    {"gpt3-6.7b", mesh(1, 2, 2, 2, 1), 4, 2},
+    {"gpt2-1558m", with_schedule(mesh(4, 2, 1, 1), "zero_bubble"), 8, 1},  // products for weights fill little
+    // The fullest stage is neither the first nor the last.
+    {"gpt2-1558m", with_schedule(mesh(8, 1, 1, 1), "zero_bubble"), 8, 16},
+    {"gpt3-2.7b", with_schedule(mesh(4, 1, 1, 2), "zero_bubble"), 4, 16},
     {"gpt2-124m", mesh(1, 1, 1, 1), 64, 1, "h200", 0.1},
     {"gpt2-124m", mesh(1, 1, 1, 2), 64, 1, "h200", 0.1},
     {"gpt2-124m", mesh(1, 1, 1, 1), 1, 1, "h200", 0, 32768},
@@ -91,6 +103,20 @@ const Case kLargeWorlds[] = {
     {"gpt3-13b", mesh(4, 32, 1, 8, 1), 4, 16, "dgx-a100"},
     {"gpt3-13b", mesh(8, 32, 2, 2, 1), 4, 16, "dgx-a100"},
     {"gpt3-175b", mesh(12, 32, 1, 8, 1), 1, 96, "dgx-h100"},
+    // Gradients stand in line before what a kernel waits for.
+    {"gpt3-6.7b", with_buckets(mesh(1, 48, 2, 1, 3), 160), 2, 4, "dgx-a100"},
+    {"gpt2-1558m", mesh(1, 192, 2, 1, 3), 8, 2, "dgx-a100"},
+    {"gpt3-6.7b", mesh(1, 192, 8, 1, 1), 16, 1, "dgx-a100"},
+    {"gpt3-2.7b", mesh(1, 768, 2, 1, 2), 4, 4, "dgx-h100"},
+    {"gpt3-6.7b", mesh(1, 48, 4, 2, 2), 32, 1, "dgx-h100"},
+    {"gpt3-6.7b", with_buckets(mesh(1, 24, 2, 2, 3), 80), 4, 16, "dgx-a100"},
+    {"gpt3-2.7b", mesh(1, 768, 1, 2), 2, 2, "dgx-a100"},
+    {"gpt3-2.7b", mesh(1, 8, 1, 8, 1), 16, 1, "dgx-a100"},
+    {"gpt2-1558m", mesh(1, 3072, 1, 1, 3), 1, 1, "dgx-h100"},
+    {"gpt3-13b", with_schedule(mesh(16, 24, 1, 1, 1), "zero_bubble"), 2, 8, "dgx-h100"},
+    {"gpt3-13b", with_schedule(mesh(2, 16, 1, 8), "zero_bubble"), 16, 1, "dgx-a100"},
+    {"gpt3-175b", with_schedule(mesh(16, 2, 1, 8), "zero_bubble"), 1, 128, "dgx-a100"},
+    {"gpt3-175b", mesh(16, 16, 1, 8, 1), 4, 64, "dgx-h100"},  // what tensor ranks send is not computed again
 };
 
 void expect_within_five_percent(std::span<const Case> cases) {

@@ -1,0 +1,152 @@
+#include "advise/backward_timeline.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+enum Matrix : size_t { kDown, kUp, kProjection, kQkv, kMatrices };
+
+// Kernels one after the other, and collectives one after the other.
+class Pass {
+ public:
+  Pass(const BackwardParts& parts, double again, const BlockLinks& links)
+      : parts_(parts), again_(again), links_(links) {}
+
+  void block(bool is_last) {
+    wait(send(links_.stream), links_.stream, out_.stream);
+    run(again_);
+    mlp();
+    wait(send(links_.stream), links_.stream, out_.stream);
+    gather(kProjection);
+    run(parts_.projection_input);
+    weights(kProjection, parts_.projection_weight);
+    links_.sends_keys_early ? attention_with_early_keys(is_last) : attention();
+  }
+
+  BackwardTimeline end() {
+    for (bool scattered : {false, true}) send_bucket(scattered);
+    wait(links_free_, 0, out_.gradients);
+    return out_;
+  }
+
+ private:
+  struct Bucket {
+    double filled = 0, seconds = 0;
+  };
+
+  void run(double seconds) {
+    double beside = std::min(std::max(0.0, links_free_ - now_), seconds / (1 - links_.units));
+    now_ += seconds + beside * links_.units;
+    out_.slowed += beside * links_.units;
+  }
+
+  // Returns when it is through.
+  double send(double seconds) {
+    if (seconds == 0) return 0;
+    return links_free_ = std::max(now_, links_free_) + seconds;
+  }
+
+  // Of what is waited for, `own` seconds are of a kind; the rest are gradients that stand before it.
+  void wait(double until, double own, double& kind) {
+    double seconds = std::max(0.0, until - now_), of_kind = std::min(seconds, own);
+    kind += of_kind;
+    out_.gradients += seconds - of_kind;
+    now_ += seconds;
+  }
+
+  void gather(Matrix matrix) { send(links_.matrices[matrix].parameters); }
+
+  // A bucket is sent with the last that fits into it.
+  void send_gradient(Matrix matrix) {
+    const MatrixLinks& gradient = links_.matrices[matrix];
+    send(gradient.alone);
+    Bucket& bucket = buckets_[gradient.is_scattered];
+    bucket.filled += gradient.share;
+    bucket.seconds += gradient.in_bucket;
+    if (bucket.filled + links_.matrices[next_of_bucket(matrix)].share > 1) send_bucket(gradient.is_scattered);
+  }
+  size_t next_of_bucket(size_t matrix) const {
+    bool scattered = links_.matrices[matrix].is_scattered;
+    do {
+      matrix = (matrix + 1) % kMatrices;
+    } while (links_.matrices[matrix].is_scattered != scattered);
+    return matrix;
+  }
+  void send_bucket(bool scattered) {
+    Bucket& bucket = buckets_[scattered];
+    if (bucket.seconds > 0) send(bucket.seconds + links_.bucket_latency);
+    bucket = {};
+  }
+
+  // The product for a matrix' gradient, unless it is left for later.
+  void weights(Matrix matrix, double seconds) {
+    if (links_.sends_keys_early) return;
+    run(seconds);
+    send_gradient(matrix);
+  }
+
+  void scatter_stream(Matrix matrix, double seconds) {
+    weights(matrix, seconds);
+    wait(send(links_.stream), links_.stream, out_.stream);
+    run(parts_.norm);
+    send(links_.norm_vectors);
+  }
+
+  void mlp() {
+    gather(kDown);
+    weights(kDown, parts_.down_weight);
+    run(parts_.down_input);
+    send(links_.bias_vector);
+    gather(kUp);
+    run(parts_.up_input);
+    scatter_stream(kUp, parts_.up_weight);
+  }
+
+  void queries_keys_values() {
+    send(links_.bias_vector);
+    gather(kQkv);
+    run(parts_.qkv_input);
+    scatter_stream(kQkv, parts_.qkv_weight);
+  }
+
+  void attention() {
+    wait(send(links_.keys), links_.keys, out_.keys);
+    run(parts_.attention);
+    wait(send(links_.keys), links_.keys, out_.keys);
+    queries_keys_values();
+  }
+
+  // What was left comes while gradients of keys and values are scattered and the block below has its own gathered.
+  void attention_with_early_keys(bool is_last) {
+    wait(keys_there_, links_.keys, out_.keys);
+    run(parts_.attention);
+    double scattered = send(links_.keys);
+    if (!is_last) keys_there_ = send(links_.keys);
+    const double seconds[kMatrices] = {parts_.down_weight, parts_.up_weight, parts_.projection_weight,
+                                       parts_.qkv_weight};
+    for (Matrix matrix : {kQkv, kDown, kUp, kProjection}) {
+      run(seconds[matrix]);
+      send_gradient(matrix);
+    }
+    wait(scattered, links_.keys, out_.keys);
+    queries_keys_values();
+  }
+
+  const BackwardParts& parts_;
+  double again_;
+  const BlockLinks& links_;
+  double now_ = 0, links_free_ = 0, keys_there_ = 0;
+  Bucket buckets_[2];
+  BackwardTimeline out_;
+};
+
+}  // namespace
+
+BackwardTimeline backward_timeline(int64_t blocks, const BackwardParts& parts, double again, const BlockLinks& links) {
+  Pass pass(parts, again, links);
+  for (int64_t block = 1; block <= blocks; ++block) pass.block(block == blocks);
+  return pass.end();
+}
+
+}  // namespace tokamak
