@@ -1,5 +1,6 @@
 #include "advise/estimate.h"
 
+#include "advise/axis_seconds.h"
 #include "advise/backward_timeline.h"
 #include "advise/block_work.h"
 #include "advise/links.h"
@@ -27,7 +28,8 @@ class Estimator {
  public:
   Estimator(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster)
       : model_(model), layout_(layout), mesh_(layout.mesh), cluster_(cluster),
-        target_(gpu_target(gpu_rates(cluster.gpu))), block_(model, layout, target_), pipe_(double(mesh_.pipe)) {
+        target_(gpu_target(gpu_rates(cluster.gpu))), block_(model, layout, target_),
+        axes_(cluster, mesh_, target_.gather_share), pipe_(double(mesh_.pipe)) {
     for (const MatrixSize& matrix : block_matrices(model, mesh_.tensor)) of_block_.add(matrix, mesh_);
     for (const MatrixSize& vector : block_vectors(model, mesh_.tensor)) of_block_.add(vector, mesh_);
     table_.add({int64_t(block_.padded_vocab()) / mesh_.tensor, model.width}, mesh_);
@@ -254,40 +256,10 @@ class Estimator {
     }
   }
 
-  Link context_link() const { return axis_link(cluster_, mesh_.tensor, mesh_.context); }
-  Link data_link() const { return axis_link(cluster_, mesh_.tensor * mesh_.context, mesh_.data); }
-  double gather_seconds(const Link& link, int64_t size, double bytes) const {
-    return all_gather_seconds(link, size, bytes / target_.gather_share);
-  }
-
-  // What is sent along the two axes that ZeRO cuts: inside a node first, and then a rank's share of that.
-  double added_over_context(const ZeroCut& sizes, double bytes, bool scatters) const {
-    return sum_seconds(context_link(), mesh_.context, bytes, scatters ? sizes.by_context + sizes.by_both : 0,
-                       sizes.all());
-  }
-  double added_over_data(const ZeroCut& sizes, double bytes, bool scatters) const {
-    if (!scatters) return sum_seconds(data_link(), mesh_.data, bytes, 0, sizes.all());
-    double all = sizes.whole + sizes.by_data + (sizes.by_context + sizes.by_both) / double(mesh_.context);
-    return sum_seconds(data_link(), mesh_.data, bytes, sizes.by_data + sizes.by_both / double(mesh_.context), all);
-  }
-  double sum_seconds(const Link& link, int64_t size, double bytes, double scattered, double all) const {
-    return bandwidth_seconds(link, size, bytes * scattered / target_.gather_share) +
-           2 * bandwidth_seconds(link, size, bytes * (all - scattered));
-  }
   // In each micro-batch.
-  double gradient_seconds(const ZeroCut& sizes, double bytes, bool scatters) const {
-    return added_over_context(sizes, bytes, scatters) + (adds_once() ? 0 : added_over_data(sizes, bytes, scatters));
-  }
-  double gathered_over_data(const ZeroCut& sizes, double bytes) const {
-    double sent = sizes.by_data + sizes.by_both / double(mesh_.context);
-    return bandwidth_seconds(data_link(), mesh_.data, bytes * sent / target_.gather_share);
-  }
-  double gathered_over_context(const ZeroCut& sizes, double bytes) const {
-    double sent = sizes.by_context + sizes.by_both;
-    return bandwidth_seconds(context_link(), mesh_.context, bytes * sent / target_.gather_share);
-  }
-  static double bandwidth_seconds(const Link& link, int64_t size, double bytes) {
-    return size == 1 ? 0 : bytes * double(size - 1) / double(size) / link.bandwidth;
+  double gradient_seconds(const ZeroCut& sizes, double bytes) const {
+    return axes_.added_over_context(sizes, bytes, scatters()) +
+           (adds_once() ? 0 : axes_.added_over_data(sizes, bytes, scatters()));
   }
 
   // Latencies of what is sent of the blocks' parameters. Buckets are filled along one axis. Where two cut a parameter,
@@ -305,14 +277,6 @@ class Estimator {
     count.each += double(block_vectors(model_, mesh_.tensor).size());
     return {blocks_ * count.each, blocks_ * count.filled};
   }
-  double latency(const Link& link, int64_t size) const { return size > 1 ? link.latency : 0; }
-  // Of so many collectives, each over the axes that cut what it is of.
-  double gather_latencies(const ZeroCut& cut, double count) const {
-    return count / cut.all() *
-           ((cut.by_data + cut.by_both) * latency(data_link(), mesh_.data) +
-            (cut.by_context + cut.by_both) * latency(context_link(), mesh_.context));
-  }
-
   bool scatters() const { return mesh_.zero >= 2 || (mesh_.zero == 1 && !accumulates()); }
 
   // Over two axes one has a collective for each tensor: context where gradients are scattered, and else data.
@@ -321,39 +285,38 @@ class Estimator {
     cut.add(matrix, mesh_);
     bool scatters_context = scatters() && cut.by_context + cut.by_both > 0;
     bool by_data = mesh_.data > 1 && !adds_once();
-    double over_context = mesh_.context > 1 ? added_over_context(cut, kLow, scatters()) : 0;
-    double over_data = by_data ? added_over_data(cut, kLow, scatters()) : 0, bytes = kLow * matrix.elements();
+    double over_context = mesh_.context > 1 ? axes_.added_over_context(cut, kLow, scatters()) : 0;
+    double over_data = by_data ? axes_.added_over_data(cut, kLow, scatters()) : 0, bytes = kLow * matrix.elements();
     MatrixLinks links{.in_bucket = by_data ? over_data : over_context,
                       .is_scattered = scatters() && (by_data ? cut.by_data + cut.by_both > 0 : scatters_context)};
     if (by_data && mesh_.context > 1 && scatters()) {
-      links.alone = over_context + context_link().latency;
+      links.alone = over_context + axes_.context_latency();
       if (scatters_context) bytes /= double(mesh_.context);
     } else if (by_data && mesh_.context > 1) {
-      links.alone = over_data + data_link().latency;
+      links.alone = over_data + axes_.data_latency();
       links.in_bucket = over_context;
     }
     links.share = mesh_.bucket_mib > 0 ? bytes / double(mesh_.bucket_mib << 20) : 1;
     if (mesh_.zero == 3)
-      links.parameters = gathered_over_context(cut, kLow) + gathered_over_data(cut, kLow) +
-                         gather_latencies(cut, std::min(1.0, kLow * matrix.elements() / bucket_bytes()));
+      links.parameters = axes_.gathered(cut, kLow) +
+                         axes_.gather_latencies(cut, std::min(1.0, kLow * matrix.elements() / bucket_bytes()));
     return links;
   }
 
   BlockLinks block_links() const {
     BlockLinks links;
     bool by_data = mesh_.data > 1 && !adds_once(), by_context = mesh_.context > 1;
-    if (mesh_.tensor > 1)
-      links.stream = gather_seconds(axis_link(cluster_, 1, mesh_.tensor), mesh_.tensor, block_.stream_bytes());
+    links.stream = axes_.tensor_gather(block_.stream_bytes());
     if (by_context) {
       double bytes = 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
-      links.keys = gather_seconds(context_link(), mesh_.context, bytes);
+      links.keys = axes_.context_gather(bytes);
       links.sends_keys_early = block_.has_context_kernel(cluster_.gpu.compute_capability.value);
     }
     std::vector<MatrixSize> matrices = block_matrices(model_, mesh_.tensor);
     std::reverse(matrices.begin(), matrices.end());
     std::transform(matrices.begin(), matrices.end(), links.matrices.begin(),
                    [&](const MatrixSize& matrix) { return matrix_links(matrix); });
-    double data = latency(data_link(), mesh_.data), context = latency(context_link(), mesh_.context);
+    double data = axes_.data_latency(), context = axes_.context_latency();
     links.bucket_latency = by_data && (!by_context || scatters()) ? data : context;
     if (by_data && by_context) {
       double alone = scatters() ? context : data;
@@ -369,18 +332,18 @@ class Estimator {
   void add_data(double runs, double forward, double exposed) {
     if (mesh_.data * mesh_.context == 1) return;
     ZeroCut of_blocks = blocks_ * of_block_;
-    double table = gradient_seconds(table_, kFull, scatters());
+    double table = gradient_seconds(table_, kFull);
     exposed_gradients_ = runs * exposed;
     time_.data += runs * (exposed + table);  // the table's gradient comes last
     if (adds_once())
-      time_.data += added_over_data(stage(), kFull, mesh_.zero == 1) +
-                    collectives(kFull).filled * latency(data_link(), mesh_.data);
+      time_.data +=
+          axes_.added_over_data(stage(), kFull, mesh_.zero == 1) + collectives(kFull).filled * axes_.data_latency();
     if (mesh_.zero == 3) return gather_parameters(of_blocks, runs, forward);
     if (gathers_once(mesh_)) return gather_parameters(of_blocks, 1, accumulates() ? 0 : forward);
     ZeroCut all = stage();
     auto [each, filled] = collectives(kFull);
-    double latencies = gather_latencies(of_block_, mesh_.data > 1 && mesh_.context > 1 ? each : filled);
-    double update = gathered_over_context(all, kFull) + gathered_over_data(all, kFull) + latencies;
+    double latencies = axes_.gather_latencies(of_block_, mesh_.data > 1 && mesh_.context > 1 ? each : filled);
+    double update = axes_.gathered(all, kFull) + latencies;
     if (mesh_.zero >= 1) time_.data += std::max(0.0, update - update_seconds());
   }
 
@@ -389,9 +352,9 @@ class Estimator {
   // tensor ranks it stands before the stream, which is waited for twice in a block, so that half of what runs between
   // hides a bucket.
   void gather_parameters(const ZeroCut& of_blocks, double runs, double forward) {
-    double inner = gathered_over_context(of_blocks, kLow), outer = gathered_over_data(of_blocks, kLow);
-    double buckets = collectives(kLow).filled, latencies = gather_latencies(of_block_, buckets);
-    time_.data += runs * (gathered_over_context(table_, kLow) + gathered_over_data(table_, kLow));
+    double inner = axes_.gathered_over_context(of_blocks, kLow), outer = axes_.gathered_over_data(of_blocks, kLow);
+    double buckets = collectives(kLow).filled, latencies = axes_.gather_latencies(of_block_, buckets);
+    time_.data += runs * (axes_.gathered(table_, kLow));
     double hides = mesh_.tensor > 1 ? std::min(1.0, buckets / blocks_) * forward / 4 : forward;
     double exposed = mesh_.context > 1 && mesh_.data > 1 ? outer + std::max(0.0, inner + latencies - hides)
                                                          : std::max(0.0, inner + outer + latencies - hides);
@@ -405,6 +368,7 @@ class Estimator {
   const ClusterConfig& cluster_;
   Target target_;
   BlockWork block_;
+  AxisSeconds axes_;
   double pipe_;
   ZeroCut of_block_, table_, positions_;
   std::vector<double> stage_blocks_;
