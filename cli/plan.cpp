@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
+#include "cli/quote.h"
 #include "config/cluster.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
@@ -58,9 +59,46 @@ void visit(FieldList& v, PlanOptions& c) {
   v.config(c.run);
 }
 
-// The layouts have micro-batches of their own.
+// Typed, or in a run file. A run's own config.json has every key, whether anyone has chosen it or not.
+bool is_said(const PlanOptions& c, const std::string& key) {
+  auto sets = [&](const std::string& typed) { return typed == "--" + key || typed.starts_with("--" + key + "="); };
+  return (c.config.ends_with(".toml") && c.given.has(key)) || std::ranges::any_of(c.given.arguments, sets);
+}
+
+// What layouts have of their own is refused rather than left out in silence.
+void require_possible(const PlanOptions& c) {
+  const CompileConfig& compile = c.run.compile;
+  if (is_said(c, "compile.precision") && compile.precision != Precision::kAuto && compile.precision != Precision::kBf16)
+    user_error("[compile.precision] expected bf16, in which plan prices every layout, got {}; leave it out",
+               precision_name(compile.precision));
+  if (is_said(c, "compile.memory_budget_gib") && compile.memory_budget_gib > 0)
+    user_error(
+        "[compile.memory_budget_gib] expected none, as plan gives each layout what its GPU has, got {:g}; leave it "
+        "out, "
+        "or set gpu.memory_bytes in a cluster file",
+        compile.memory_budget_gib);
+  if (is_said(c, "mesh.slots") && c.run.mesh.slots > 1)
+    user_error("[mesh.slots] expected 1 (sums in any order), with which plan prices every layout, got {}; leave it out",
+               c.run.mesh.slots);
+}
+
+// The layouts have micro-batches and slots of their own.
 void complete(PlanOptions& c) {
-  if (!c.given.has("train.batch")) c.run.train.batch = std::max<int64_t>(c.run.mesh.data, 1);
+  require_possible(c);
+  c.run.mesh.slots = MeshConfig().slots;
+  if (!is_said(c, "train.batch")) c.run.train.batch = std::max<int64_t>(c.run.mesh.data, 1);
+}
+
+// What is typed of the run, to train it: all but the layout, and what only plan knows.
+std::string typed_for_train(const PlanOptions& c) {
+  std::string text;
+  for (const std::string& typed : c.given.arguments) {
+    bool is_layout = typed.starts_with("--mesh.") || typed.starts_with("--train.batch=") ||
+                     typed.starts_with("--train.total_batch=");
+    bool is_of_run = !typed.starts_with("--") || typed.substr(0, typed.find('=')).find('.') != typed.npos;
+    if (is_of_run && !is_layout) text += shell_word(typed) + " ";
+  }
+  return text;
 }
 
 std::string link_text(const LinkConfig& link) {
@@ -111,10 +149,10 @@ int64_t choose_sequences(const RunConfig& config, int64_t gpus) {
 // What was said of the mesh holds for all layouts.
 std::function<bool(const ParallelLayout&)> allowed(const PlanOptions& options) {
   MeshConfig mesh = options.run.mesh;
-  auto said = [&](const char* key) { return options.given.has(std::string("mesh.") + key); };
+  auto said = [&](const char* key) { return is_said(options, std::string("mesh.") + key); };
   bool pipe = said("pipe"), data = said("data") && mesh.data > 0, context = said("context"), tensor = said("tensor"),
        zero = said("zero"), schedule = said("schedule");
-  int64_t batch = options.given.has("train.batch") ? options.run.train.batch : 0;
+  int64_t batch = is_said(options, "train.batch") ? options.run.train.batch : 0;
   return [=](const ParallelLayout& layout) {
     const MeshConfig& m = layout.mesh;
     return (!pipe || m.pipe == mesh.pipe) && (!data || m.data == mesh.data) &&
@@ -202,6 +240,7 @@ ClusterConfig find_cluster(const std::string& name) {
 
 TrainingPlan make_training_plan(const PlanOptions& options) {
   TrainingPlan plan;
+  plan.typed = typed_for_train(options);
   TrainingRequest& request = plan.request;
   if (options.run.model.vocab == 0 && !options.given.has("data.path"))
     user_error(

@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
+#include "cli/quote.h"
 
 namespace tokamak {
 
@@ -57,17 +58,6 @@ void visit(FieldList& v, PrepareArguments& c) {
 std::string as_list_item(std::string path) {
   for (size_t at = path.find(','); at != path.npos; at = path.find(',', at + 2)) path.insert(at, "\\");
   return path;
-}
-
-/// A word as a shell takes it.
-std::string shell_word(const std::string& word) {
-  bool plain = std::all_of(word.begin(), word.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-+./:@%").find(c) != std::string::npos;
-  });
-  if (plain) return word;
-  std::string quoted = "'";
-  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 void print_table(const std::string& out, const ShardIndex& index) {

@@ -19,7 +19,8 @@ constexpr double kGiB = double(int64_t(1) << 30), kDay = 24 * 3600;
 std::string duration(double seconds) {
   if (seconds < 3600) return fmt::format("{:.1f} minutes", seconds / 60);
   if (seconds < 2 * kDay) return fmt::format("{:.1f} hours", seconds / 3600);
-  return fmt::format("{:.1f} days", seconds / kDay);
+  if (seconds < 1e5 * kDay) return fmt::format("{:.1f} days", seconds / kDay);
+  return fmt::format("{:.1e} days", seconds / kDay);
 }
 
 std::string money(double dollars) { return dollars > 0 ? fmt::format("${:.0f}", dollars) : "no price"; }
@@ -99,9 +100,9 @@ std::string summary(const TrainingPlan& plan) {
   std::string limit = plan.limit;
   if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
   return fmt::format(
-      "\nbest       {}: {} tokens/s, {} for {} tokens, {:.0f} kWh, {}\n           {}\n           tokamak train {}\n",
+      "\nbest       {}: {} tokens/s, {} for {} tokens, {:.0f} kWh, {}\n           {}\n           tokamak train {}{}\n",
       describe(best.estimate.layout), format_count(cost.tokens_per_second), duration(cost.seconds),
-      format_count(plan.request.tokens), cost.kilowatt_hours, money(cost.dollars), limit,
+      format_count(plan.request.tokens), cost.kilowatt_hours, money(cost.dollars), limit, plan.typed,
       options_of(best.estimate.layout, plan.request.model.context));
 }
 

@@ -23,6 +23,7 @@ struct TrainingPlan {
   std::vector<Change> cluster_changes, layout_changes;  // of the first
   std::string limit;
   std::vector<Advice> advice;  // on the first
+  std::string typed;           // what `tokamak train` takes before the layout's options, each with a space behind it
 };
 
 std::string format_plan(const TrainingPlan& plan);

@@ -16,7 +16,7 @@ class Enumerator {
       : model_(model), gpus_(gpus), node_(gpus_per_node), sequences_(sequences) {}
 
   std::vector<ParallelLayout> run() {
-    for (int64_t tensor = 1; tensor <= node_ && tensor <= gpus_; ++tensor)
+    for (int64_t tensor = 1; tensor <= std::min({node_, gpus_, model_.heads}); ++tensor)
       for (int64_t context = 1; tensor * context <= gpus_ && context <= model_.context; context *= 2)
         for (int64_t pipe = 1; tensor * context * pipe <= gpus_ && pipe <= model_.layers; ++pipe)
           add_mesh(pipe, context, tensor);

@@ -86,8 +86,8 @@ ClusterConfig read_cluster(const std::string& name_or_file) {
   for (const EmbeddedFile& file : embedded_clusters())
     if (name_of(file) == name_or_file) return parse_cluster(file.text, file.name);
   if (!name_or_file.ends_with(".toml"))
-    user_error("[cluster] expected {} or a TOML file, got '{}'{}", fmt::join(cluster_names(), ", "), name_or_file,
-               did_you_mean(name_or_file, cluster_names()));
+    user_error("[cluster] expected {}, a TOML file or here (this machine), got '{}'{}",
+               fmt::join(cluster_names(), ", "), name_or_file, did_you_mean(name_or_file, cluster_names()));
   return parse_cluster(read_file(name_or_file), name_or_file);
 }
 

@@ -28,6 +28,13 @@ TEST(Layouts, AreAllThatTheProgramTakes) {
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
+// Of very many GPUs, too, it takes no time: no axis is tried beyond what the model allows.
+TEST(Layouts, OfAMachineOfVeryManyGpus) {
+  ModelConfig model{.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
+  constexpr int64_t kGpus = int64_t(1) << 40;
+  for (const ParallelLayout& layout : all_layouts(model, kGpus, kGpus, kGpus)) EXPECT_LE(layout.mesh.tensor, 6);
+}
+
 TEST(Layouts, TheirOptionsGiveTheSameRun) {
   RunConfig config;
   config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/quick_file.h"
 #include "tests/support/run_program.h"
 
 namespace tokamak {
@@ -14,8 +15,8 @@ TEST(Plan, WhichLayoutHowLongAndWhatLimitsIt) {
                                         "--tokens=10e9"};
   ProgramResult text = run_program(folder.path(), arguments);
   EXPECT_EQ(text.status, 0) << text.err;
-  for (const char* piece :
-       {"best       ", "tokens/s", "days for 10.00 G tokens", "limited by ", "tokamak train --mesh."})
+  for (const char* piece : {"best       ", "tokens/s", "days for 10.00 G tokens", "limited by ",
+                            "tokamak train --model.preset=gpt3-6.7b --mesh.data=4"})
     EXPECT_NE(text.out.find(piece), std::string::npos) << piece << "\n" << text.out;
   arguments.emplace_back("--json");
   ProgramResult json = run_program(folder.path(), arguments);
@@ -25,6 +26,17 @@ TEST(Plan, WhichLayoutHowLongAndWhatLimitsIt) {
   double days = plan["layouts"][0]["days"];
   EXPECT_GT(days, 1);
   EXPECT_LT(days, 4);
+}
+
+// Its config.json has every key, mesh.data = 1 and slots among them, which say nothing of other layouts.
+TEST(Plan, ARunOfOneRankIsPlannedForMore) {
+  TemporaryFolder folder;
+  write_file_quickly(folder.path() / "config.json",
+                     R"({"model": {"preset": "gpt2-124m"}, "mesh": {"pipe": 1, "data": 1, "slots": 4},
+                         "train": {"batch": 1, "total_batch": 65536}})");
+  ProgramResult result = run_program(folder.path(), {"plan", "config.json", "--gpus=2", "--exact=0"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("tokamak train config.json --mesh.data=2"), std::string::npos) << result.out;
 }
 
 TEST(Plan, ExamplesAndClustersNeedNoModel) {

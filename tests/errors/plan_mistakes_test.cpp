@@ -29,6 +29,7 @@ TEST_F(PlanMistakes, WhatDoesNotFitIsRefusedWithTheNearestThatDoes) {
 TEST_F(PlanMistakes, AnUnknownClusterIsRefusedWithTheKnownOnes) {
   expect_refused(plan({"--cluster=leonard"}), {"[cluster]", "dgx-a100", "did you mean 'leonardo'"});
   expect_refused(plan({"--cluster=missing.toml"}), {"missing.toml"});
+  expect_refused(plan({"--cluster="}), {"[cluster]", "a TOML file or here (this machine)"});
 }
 
 TEST_F(PlanMistakes, AWrongKeyInAClusterIsNamedWithItsLine) {
@@ -52,6 +53,13 @@ TEST_F(PlanMistakes, GpusThatThereAreNot) {
   expect_refused(plan({"--train.total_batch=1000"}), {"[train.total_batch]"});
   expect_refused(plan({"--gpus=4", "--mesh.data=3"}),
                  {"[plan] expected a layout of 4 GPUs", "ranks of all axes are 4"});
+}
+
+TEST_F(PlanMistakes, WhatNoLayoutIsPricedWithIsRefused) {
+  expect_refused(plan({"--compile.precision=fp32"}), {"[compile.precision] expected bf16", "got fp32", "leave it out"});
+  expect_refused(plan({"--mesh.slots=8"}), {"[mesh.slots] expected 1 (sums in any order)", "got 8"});
+  expect_refused(plan({"--compile.memory_budget_gib=9"}),
+                 {"[compile.memory_budget_gib] expected none", "got 9", "gpu.memory_bytes"});
 }
 
 TEST_F(PlanMistakes, TokensThatAreNoNumber) {
