@@ -37,7 +37,7 @@ RunConfig with_mesh(RunConfig config, const Mesh& mesh) {
 
 // What must be the same on all ranks before any of them begins.
 void require_same_program(Communicator& world, const RunConfig& config) {
-  const Fact facts[] = {{"the version of tokamak", kVersion}, {"the configuration", to_json(config)}};
+  const Fact facts[] = {{"version of tokamak", kVersion}, {"configuration", to_json(config)}};
   require_agreement(world, facts);
 }
 

@@ -44,7 +44,7 @@ std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver
     repair_checkpoints(config.train.out, found, config.train.keep_checkpoints);
     meet(ranks);
   }
-  require_same(ranks, "the checkpoint to go on from", found ? found->path.filename().string() : "none");
+  require_same(ranks, "checkpoint to go on from", found ? found->path.filename().string() : "none");
   return found;
 }
 
@@ -175,7 +175,7 @@ class Trainer {
 
   // Measured by the rank that leads alone: what is chosen decides the graph, and that must be one for all.
   Platform tune_here(const Platform& platform) {
-    require_same(ranks_, "the data", data_.description());
+    require_same(ranks_, "data", data_.description());
     Platform tuned = platform;
     tuned.target = of_leader(ranks_, platform.target);
     if (leads(ranks_)) return choices_.tune(config_, tuned, backend_, found_.has_value(), observer_);

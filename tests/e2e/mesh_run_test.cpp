@@ -297,6 +297,7 @@ TEST_F(MeshRun, RefusesRanksThatDiffer) {
   ProgramResult first = ranks_[0]->wait(), second = ranks_[1]->wait();
   EXPECT_EQ(first.status, 1);
   EXPECT_EQ(second.status, 1);
+  EXPECT_NE(first.err.find("expected the same configuration on all ranks"), std::string::npos) << first.err;
   EXPECT_NE(first.err.find("rank 1"), std::string::npos) << first.err;
   EXPECT_NE(first.err.find("lr"), std::string::npos) << first.err;
   EXPECT_EQ(second.err, "");
