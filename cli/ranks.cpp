@@ -1,7 +1,12 @@
 #include "cli/ranks.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <stop_token>
+#include <thread>
 
 #include "backend/agreement.h"
 #include "backend/cpu/cpu_backend.h"
@@ -13,6 +18,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/rendezvous.h"
+#include "base/signals.h"
 #include "cli/local_ranks.h"
 #include "cli/version.h"
 #include "config/json.h"
@@ -119,6 +125,30 @@ std::optional<RankPlace> place_among_others() {
   return place && place->world > 1 ? place : std::nullopt;
 }
 
+// Waiting for ranks is told after some seconds. A request to stop ends the process, as nothing has begun yet.
+class JoinWatch {
+ public:
+  explicit JoinWatch(const RankPlace& place)
+      : thread_([=](const std::stop_token& joined) {
+          constexpr auto kTick = std::chrono::milliseconds(50);
+          constexpr int kTicksUntilTold = 60;
+          for (int tick = 0; !joined.stop_requested(); ++tick, std::this_thread::sleep_for(kTick)) {
+            if (int status = stopped_status()) std::_Exit(status);
+            if (tick != kTicksUntilTold) continue;
+            fmt::print(stderr, "{}waiting until all {} ranks have come to port {} of {}\n", rank_prefix(), place.world,
+                       place.port, place.host);
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+Rendezvous join_others(const RankPlace& place) {
+  JoinWatch watch(place);
+  return Rendezvous(place);
+}
+
 }  // namespace
 
 std::string rank_prefix() {
@@ -144,7 +174,7 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
   Mesh mesh = mesh_of_run(asked);
   RunConfig config = with_mesh(asked, mesh);
   if (std::optional<RankPlace> place = place_among_others()) {
-    Rendezvous rendezvous(*place);
+    Rendezvous rendezvous = join_others(*place);
     return run_and_tell(rendezvous.store(), [&] {
       run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), place->local_rank, work);
     });

@@ -336,8 +336,10 @@ class StoreServer::Service {
     for (const auto& [key, exchange] : exchanges_)
       for (const Waiter& waiter : exchange.waiters)
         if (milliseconds_left(waiter.deadline) == 0)
-          return fail(fmt::format("[rendezvous] expected {} ranks for '{}' in time, but these have not come: {}",
-                                  exchange.values.size(), key, missing(exchange)));
+          return fail(
+              fmt::format("[rendezvous] expected {} ranks for '{}' in time, but these have not come: {}; see "
+                          "whether they were started, and what they say",
+                          exchange.values.size(), key, missing(exchange)));
     for (const auto& [key, waiters] : key_waiters_)
       for (const Waiter& waiter : waiters)
         if (milliseconds_left(waiter.deadline) == 0)

@@ -3,11 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <thread>
 
 #include "base/file.h"
 #include "base/socket.h"
@@ -290,6 +292,20 @@ TEST_F(MeshRun, ARankThatDiesEndsTheRunWithItsName) {
   ProgramResult ended = ranks_[0]->wait();
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.err.find("rank 1"), std::string::npos) << ended.err;
+}
+
+TEST_F(MeshRun, ARankThatWaitsForAnotherSaysSoAndCanBeStopped) {
+  Variable world("WORLD_SIZE", "2"), address("MASTER_ADDR", "127.0.0.1"), rank("RANK", "0"), local("LOCAL_RANK", "0");
+  std::string number = std::to_string(port_of(listen_on("127.0.0.1", 0).get()));
+  Variable port("MASTER_PORT", number);
+  RunningProgram program(folder_.path(), train("mesh", {}));
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  program.send(SIGTERM);
+  ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.status, 128 + SIGTERM);
+  EXPECT_LT(stopped.seconds, 20);
+  EXPECT_NE(stopped.err.find("waiting until all 2 ranks have come to port " + number), std::string::npos)
+      << stopped.err;
 }
 
 TEST_F(MeshRun, RefusesRanksThatDiffer) {
