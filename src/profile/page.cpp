@@ -57,7 +57,11 @@ circle { fill-opacity: 0.75; stroke: var(--page); }
 .kernel .bars i { display: block; height: 8px; min-width: 1px; border-radius: 2px; margin: 1px 0; }
 .kernel .value { font-variant-numeric: tabular-nums; }
 .predicted { background: var(--predicted); }
-@media (max-width: 700px) { .kernel { grid-template-columns: 1fr; } }
+@media (max-width: 700px) {
+  .kernel { grid-template-columns: 1fr; }
+  td, th { padding-right: 6px; font-size: 12px; }
+  th { white-space: normal; overflow-wrap: normal; }
+}
 )";
 
 constexpr size_t kMostBars = 20, kMostKernels = 60, kLargestBlocks = 12;
