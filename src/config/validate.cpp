@@ -65,11 +65,14 @@ void check_pipe(const RunConfig& config) {
                mesh.interleave);
   if (interleaved && mesh.interleave == 1)
     user_error("[mesh.interleave] expected 2 or more with mesh.schedule=interleaved, got 1; use 2, or 1f1b");
-  if (mesh.pipe * mesh.interleave > layers)
-    user_error(
-        "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = {}, got {} x {}; up to {} "
-        "stages would fit",
-        layers, mesh.pipe, mesh.interleave, std::max<int64_t>(layers / mesh.interleave, 1));
+  if (mesh.pipe * mesh.interleave > layers) {
+    int64_t stages = layers / mesh.interleave;
+    user_error("[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = {}, got {} x {}; {}",
+               layers, mesh.pipe, mesh.interleave,
+               stages >= 2           ? fmt::format("up to {} stages would fit", stages)
+               : mesh.interleave > 1 ? "use fewer chunks a stage, or another mesh.schedule"
+                                     : "use mesh.pipe=1");
+  }
   int64_t tokens = config.train.batch * config.model.context;
   int64_t micro_batches = std::max<int64_t>(config.train.total_batch / tokens, 1);
   if (interleaved && mesh.slots <= 1 && micro_batches % mesh.pipe != 0)  // with slots they follow from these

@@ -50,6 +50,7 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
           "[mesh.pipe] expected mesh.pipe x mesh.interleave to be at most model.layers = 12, got 13 x 1; "
           "up to 12 stages would fit");
   refuses({.pipe = 4, .schedule = "interleaved", .interleave = 4}, "got 4 x 4; up to 3 stages would fit");
+  refuses({.pipe = 2, .schedule = "interleaved", .interleave = 8}, "got 2 x 8; use fewer chunks a stage");
   refuses({.pipe = 4, .schedule = "interleaved"}, "[mesh.interleave] expected 2 or more");
   refuses({.pipe = 4, .interleave = 2}, "[mesh.interleave] expected 1 without mesh.schedule=interleaved");
   refuses(
