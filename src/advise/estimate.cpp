@@ -74,6 +74,11 @@ class Estimator {
   }
 
   double tables() const { return model_.tie_weights || mesh_.pipe > 1 ? 1 : 2; }
+  // Of a table on two stages each has the other's gradient, too.
+  double shared(size_t stage) const {
+    bool has_table = stage == 0 || stage + 1 == stage_blocks_.size();
+    return mesh_.pipe > 1 && model_.tie_weights && has_table ? table_.all() : 0;
+  }
   ZeroCut stage() const { return blocks_ * of_block_ + tables() * table_ + positions_; }
   // Of all parameters of a stage, those of a rank, whole or as ZeRO cuts them.
   double parameters(bool is_cut = false) const { return is_cut ? stage().cut() : stage().all(); }
@@ -132,7 +137,7 @@ class Estimator {
     memory.weights =
         kFull * of_rank(cuts_parameters()) + kLow * (gathers ? sizes.all() - sizes.divisible() : sizes.all());
     memory.optimizer = 2 * kFull * of_rank(mesh_.zero >= 1);
-    if (accumulates()) memory.gradients = kFull * of_rank(mesh_.zero >= 2);
+    if (accumulates()) memory.gradients = kFull * (of_rank(mesh_.zero >= 2) + shared(stage));
     memory.activations = blocks * activation_bytes(stage);
     memory.buffers = 2 * block_.stream_bytes() + kBesideActivations;
     if (stage + 1 == size_t(mesh_.pipe)) memory.buffers += block_.logits_bytes();
@@ -142,7 +147,8 @@ class Estimator {
       memory.buffers += 2 * 2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor);
     // A stage's activations are no intermediate values, so gradients that are sent cannot take their place.
     if (sends_of_each_run() && mesh_.pipe > 1) memory.buffers += kLow * blocks * of_block_.all();
-    if (adds_once() && mesh_.data > 1) memory.buffers = std::max(memory.buffers, kFull * of_rank(mesh_.zero == 1));
+    double added = adds_once() && mesh_.data > 1 ? of_rank(mesh_.zero == 1) : 0;
+    memory.buffers = std::max(memory.buffers, kFull * (added + shared(stage)));
     if (accumulates()) return memory;
     // Of one micro-batch gradients take the place of activations that are done with.
     bool is_cut = mesh_.zero >= 1;
@@ -189,6 +195,7 @@ class Estimator {
     if (last_is_slowest || mesh_.pipe == 1) step += runs * head;
     step += runs * block_.embedding();
     step.memory_bound += runs * of_each_run() + update_seconds();
+    if (casts_once()) step.memory_bound += casts_seconds(parameters(gathers_once(mesh_)));
     step.memory_bound += context_work(blocks);
     time_.matmul = step.matmul;
     time_.attention = step.attention;
@@ -218,6 +225,10 @@ class Estimator {
     return double(layout_.micro_batches) * blocks * block_.context_seconds(cluster_.gpu.compute_capability.value);
   }
 
+  // Of several runs a program before them casts parameters to bf16, unless these may have to be cast again in each.
+  bool casts_once() const { return mesh_.zero < 3 && accumulates() && layout_.budget_gib == 0; }
+  double casts_seconds(double count) const { return block_.memory_seconds((kFull + kLow) * count); }
+
   // Casts of parameters to bf16, and sums of gradients that come from other ranks.
   double of_each_run() const {
     double W = parameters(), seconds = 0;
@@ -226,7 +237,7 @@ class Estimator {
     if (mesh_.pipe > 1) W *= 2;
     if (mesh_.zero == 3) W = 2 * parameters(true) - stage().whole;
     if (gathers_once(mesh_)) W = accumulates() ? stage().whole : parameters(true);
-    seconds += block_.memory_seconds((kFull + kLow) * W);
+    if (!casts_once()) seconds += casts_seconds(W);
     if (!accumulates()) return seconds;
     // Products for matrices add to what is there; biases, norms and the table have a kernel each that does.
     seconds += blocks_ * (model_.bias ? 8 : 2) * target_.launch_seconds;

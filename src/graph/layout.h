@@ -27,6 +27,7 @@ enum class Role : uint8_t {
   kLossScaling,  // state
   kCache,        // state: what generation remembers of earlier tokens
   kStream,       // state: the residual stream between two stages of a pipeline, or its gradient
+  kWeights,      // state: a parameter as the programs of a step read it
   kActivation,   // state: what a program of a micro-batch leaves to a later one
   kState,        // any other state
 };

@@ -52,7 +52,8 @@ class Splitter {
     std::vector<bool> moves(size_t(graph_.num_values()), false), weighs(moves);
     for (const Argument& a : graph_.arguments()) {
       moves[size_t(a.value)] = a.kind == Argument::Kind::kInput || a.layout.role == Role::kStream;
-      weighs[size_t(a.value)] = a.kind == Argument::Kind::kParameter || a.layout.role == Role::kStream;
+      weighs[size_t(a.value)] =
+          a.kind == Argument::Kind::kParameter || a.layout.role == Role::kWeights || a.layout.role == Role::kStream;
     }
     for (const Node& node : graph_.nodes())
       for (ValueId output : node.outputs)

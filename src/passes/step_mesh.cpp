@@ -18,6 +18,6 @@ Mesh step_mesh(const MeshConfig& config, int64_t world) {
   return {{{kPipeAxis, config.pipe}, {kDataAxis, data}, {kContextAxis, config.context}, {kTensorAxis, config.tensor}}};
 }
 
-bool gathers_once(const MeshConfig& mesh) { return (mesh.zero == 1 || mesh.zero == 2) && mesh.pipe == 1; }
+bool gathers_once(const MeshConfig& mesh) { return mesh.zero == 1 || mesh.zero == 2; }
 
 }  // namespace tokamak

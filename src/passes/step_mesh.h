@@ -16,8 +16,8 @@ inline constexpr const char *kPipeAxis = "pipe", *kDataAxis = "data", *kContextA
 Mesh step_mesh(const MeshConfig& config, int64_t world = 0);
 
 /// Whether a step in bf16 or f16 cuts parameters over data and context though mesh.zero is 1 or 2, and gathers each
-/// once in that type: half the bytes of gathering f32 after the update, and the forward pass hides them. In a pipeline
-/// each program of a stage would gather them.
+/// once in that type: half the bytes of gathering f32 after the update, and the forward pass hides them where a step
+/// has one micro-batch.
 bool gathers_once(const MeshConfig& mesh);
 
 }  // namespace tokamak

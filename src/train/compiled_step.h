@@ -42,10 +42,10 @@ struct CompiledStep {
   Graph forward;     // the model as written
   std::vector<PassReport> forward_reports;
   /// "step", which is all of it; with accumulation "micro_batch", whose gradients are added to states grad.<name>, and
-  /// "update", which clips them and takes the optimizer's step; where ranks gather parameters once a step, "gather"
-  /// does so for the micro-batches, before them (passes/split_gathers.h). With slots a micro-batch is one of them, and
-  /// between micro-batches "sum<level>" adds up what is there (autodiff/slots.h). No two run at a time; what they share
-  /// are parameters and states of one name, and the arena. A stage of a pipeline has "forward", "backward" (or
+  /// "update", which clips them and takes the optimizer's step; before them "weights" casts and gathers parameters for
+  /// all micro-batches (passes/hoist_weights.h; in a pipeline for each chunk). With slots a micro-batch is one of them,
+  /// and between micro-batches "sum<level>" adds up what is there (autodiff/slots.h). No two run at a time; what they
+  /// share are parameters and states of one name, and the arena. A stage of a pipeline has "forward", "backward" (or
   /// "backward_input" and "backward_weight") and "update"; with slots also "sum<level>.<program>", and
   /// "total.<program>" after the last micro-batch.
   std::vector<CompiledGraph> programs;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "model/model.h"
+#include "passes/hoist_weights.h"
 #include "passes/split_chunk.h"
 #include "train/step_compiler.h"
 
@@ -22,7 +23,6 @@ PassContext pass_context(const RunConfig& config, const Platform& platform) {
   RunConfig of_stage = config;
   of_stage.mesh.pipe = 1;
   PassContext context = context_of(of_stage, platform);
-  context.gathers_once = false;  // several programs of a stage read a parameter
   context.adds_once = context.slots == 1 && context.zero <= 1;
   return context;
 }
@@ -92,6 +92,11 @@ CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOpt
   PassContext context = context_;
   context.options.memory_budget_gib = options.budget_gib;
   std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
+  CompiledChunk compiled;
+  HoistedWeights parts = hoist_weights(graph, context, options.suffix);
+  graph = std::move(parts.rest);
+  if (!parts.weights.nodes().empty())
+    compiled.weights = compile_program(std::move(parts.weights), context, Stage::kProgram, observer);
   auto if_there = [&](std::string state) {
     return graph.find_argument(state) == kNoValue || !is_updated(graph, state) ? "" : state;
   };
@@ -101,7 +106,6 @@ CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOpt
               graph.find_result(kChunkEnd),
               if_there(stream_state(number + 1)),
               if_there(stream_gradient_state(number))};
-  CompiledChunk compiled;
   bool splits_backward = options.splits_backward;
   std::vector<Kind> kinds = {Kind::kForward, splits_backward ? Kind::kBackwardInput : Kind::kBackward};
   if (splits_backward) kinds.push_back(Kind::kBackwardWeight);

@@ -17,6 +17,7 @@ std::string stream_gradient_state(int64_t chunk);
 inline constexpr const char* kChunkLoss = "forward_loss";
 
 struct CompiledChunk {
+  std::optional<CompiledGraph> weights;  // once in a step, before all others
   std::vector<std::pair<PipeAction::Kind, CompiledGraph>> programs;
 
   ChunkSeconds seconds() const;

@@ -36,6 +36,10 @@ Graph take_parameters(const Graph& model, const std::function<bool(const std::st
 }
 
 void StageCompiler::add(int64_t chunk, CompiledChunk compiled) {
+  if (compiled.weights) {
+    step_.schedule.push_back({step_.programs.size()});
+    step_.programs.push_back(std::move(*compiled.weights));
+  }
   for (auto& [kind, program] : compiled.programs) {
     find_uses(program.plan.graph, {kind, chunk});
     programs_[{kind, chunk}] = step_.programs.size();

@@ -27,7 +27,7 @@ class StageCompiler {
       : schedule_(schedule), slots_(slots), stage_(stage), compiler_(compiler), observer_(std::move(observer)),
         step_(step) {}
 
-  /// The programs of one of the stage's chunks.
+  /// The programs of one of the stage's chunks. What makes its weights is scheduled at once.
   void add(int64_t chunk, CompiledChunk compiled);
   /// When all its chunks are there.
   void schedule();

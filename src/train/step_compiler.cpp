@@ -6,7 +6,7 @@
 #include "config/validate.h"
 #include "graph/rewriter.h"
 #include "model/model.h"
-#include "passes/split_gathers.h"
+#include "passes/hoist_weights.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
@@ -85,29 +85,16 @@ Graph with_unread_types(const Graph& graph, const Graph& other) {
   return rewriter.finish();
 }
 
-// The program of a micro-batch, and where parameters are gathered once that which does so for all micro-batches.
-struct MicroBatch {
-  CompiledGraph program;
-  std::optional<CompiledGraph> gather;
-};
-
-MicroBatch compile_micro_batch(Graph graph, const PassContext& context, const PassObserver& observer) {
-  if (!context.gathers_once) return {compile_graph(std::move(graph), context, observer), {}};
+// The program of a micro-batch, and before it in the schedule what makes weights for all of them.
+void add_micro_batch(CompiledStep& step, Graph graph, const PassContext& context, const PassObserver& observer) {
   std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
-  SplitGathers parts = split_gathers(graph);
-  MicroBatch compiled{compile_program(std::move(parts.rest), context, Stage::kProgram, observer), {}};
-  std::vector<PassReport>& all = compiled.program.reports;
-  all.insert(all.begin(), reports.begin(), reports.end());
-  if (!parts.gather.nodes().empty())
-    compiled.gather = compile_program(std::move(parts.gather), context, Stage::kProgram, observer);
-  return compiled;
-}
-
-// The last of the programs runs first.
-void add_gather(CompiledStep& step, std::optional<CompiledGraph> gather) {
-  if (!gather) return;
-  step.schedule.insert(step.schedule.begin(), {step.programs.size()});
-  step.programs.push_back(std::move(*gather));
+  HoistedWeights parts = hoist_weights(graph, context);
+  CompiledGraph program = compile_program(std::move(parts.rest), context, Stage::kProgram, observer);
+  program.reports.insert(program.reports.begin(), reports.begin(), reports.end());
+  step.programs.push_back(std::move(program));
+  if (parts.weights.nodes().empty()) return;
+  step.schedule.push_back({step.programs.size()});
+  step.programs.push_back(compile_program(std::move(parts.weights), context, Stage::kProgram, observer));
 }
 
 // Each run is of one slot: a graph of its own on every data rank.
@@ -136,15 +123,14 @@ CompiledStep compile_slots(CompiledStep out, const Platform& platform, const Pas
   }
   append_slot(g, gradients, loss, slots);
   SlotTerms terms = terms_of(graph, gradients);
-  MicroBatch micro_batch = compile_micro_batch(std::move(graph), context, observer);
-  out.programs.push_back(std::move(micro_batch.program));
+  add_micro_batch(out, std::move(graph), context, observer);
+  size_t first_sum = out.programs.size();
   for (int level = 0; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
   add_program(slot_update_graph(terms, config.optimizer, slots, scaling));
   for (int64_t run = 0; run < slots.runs(); ++run) {
     out.schedule.push_back({0, run});
-    out.schedule.push_back({size_t(1 + std::countr_one(uint64_t(run)))});
+    out.schedule.push_back({first_sum + size_t(std::countr_one(uint64_t(run)))});
   }
-  add_gather(out, std::move(micro_batch.gather));
   return out;
 }
 
@@ -236,19 +222,18 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
   GraphBuilder g(graph);
   std::optional<LossScaling> scaling = loss_scaling(config);
   Gradients gradients = append_gradients(g, scaling.has_value());
-  for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
   if (micro_batches == 1) {
     append_update(g, gradients, config.optimizer, 1, scaling);
     out.programs.push_back(compile_graph(std::move(graph), context, observer));
+    out.schedule = {{0, 0}};
     return out;
   }
   append_accumulation(g, gradients);
   Graph update = accumulated_update_graph(graph, config.optimizer, micro_batches, scaling);
-  MicroBatch micro_batch = compile_micro_batch(std::move(graph), context, observer);
-  out.programs.push_back(std::move(micro_batch.program));
+  add_micro_batch(out, std::move(graph), context, observer);
+  for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
   out.schedule.push_back({out.programs.size()});
   out.programs.push_back(compile_graph(std::move(update), context, observer));
-  add_gather(out, std::move(micro_batch.gather));
   return out;
 }
 

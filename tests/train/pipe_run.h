@@ -128,7 +128,7 @@ class PipeRun {
         ScheduledRun run = at(s);
         if (!run.transfer) {
           const Graph& graph = stages_[s].step().programs[run.program].plan.graph;
-          auto results = stages_[s].run(graph, run.micro_batch, inputs[size_t(run.micro_batch)]);
+          auto results = stages_[s].run(graph, run.micro_batch, inputs[size_t(std::max<int64_t>(run.micro_batch, 0))]);
           if (results.count("loss")) losses.push_back(results["loss"]);
         } else {
           auto peer = size_t(run.transfer->stage);

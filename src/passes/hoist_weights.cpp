@@ -1,4 +1,4 @@
-#include "passes/split_gathers.h"
+#include "passes/hoist_weights.h"
 
 #include "ops/collective.h"
 #include "ops/pointwise.h"
@@ -26,10 +26,8 @@ std::vector<bool> find_of_parameters(const Graph& graph) {
   return nodes;
 }
 
-// By node: whether it is a gather of parameters, or a cast that only such gathers read.
-std::vector<bool> find_taken(const Graph& graph) {
-  std::vector<bool> taken = find_of_parameters(graph);
-  std::vector<std::vector<int>> users = find_users(graph);
+// The same, less casts that others than such gathers read.
+void leave_casts(const Graph& graph, const std::vector<std::vector<int>>& users, std::vector<bool>& taken) {
   for (size_t n = taken.size(); n-- > 0;) {
     const Node& node = graph.nodes()[n];
     if (!taken[n] || node.op == &op::all_gather) continue;
@@ -37,27 +35,29 @@ std::vector<bool> find_taken(const Graph& graph) {
     taken[n] =
         !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; });
   }
-  return taken;
 }
 
 }  // namespace
 
-SplitGathers split_gathers(const Graph& graph) {
-  std::vector<bool> taken = find_taken(graph);
+HoistedWeights hoist_weights(const Graph& graph, const PassContext& context, const std::string& suffix) {
+  std::vector<bool> taken(graph.nodes().size(), false);
   std::vector<std::vector<int>> users = find_users(graph);
-  Part gather{"gather"}, rest{graph.name(), graph.results(), graph.updates()};
+  if (context.zero < 3) taken = find_of_parameters(graph);
+  if (context.options.memory_budget_gib > 0) leave_casts(graph, users, taken);
+  Part weights{"weights" + suffix}, rest{graph.name(), graph.results(), graph.updates()};
   for (size_t n = 0; n < taken.size(); ++n) {
     if (!taken[n]) continue;
     for (ValueId output : graph.nodes()[n].outputs) {
       const std::vector<int>& readers = users[size_t(output)];
       if (std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; })) continue;
       const ValueType& type = graph.type(output);
-      StandIn state{fmt::format("gathered.{}", gather.left.size()), type, {Role::kActivation, "", type.shape}};
-      gather.left.emplace_back(output, state);
+      std::string name = fmt::format("weights{}.{}", suffix, weights.left.size());
+      StandIn state{std::move(name), type, {Role::kWeights, "", type.shape}};
+      weights.left.emplace_back(output, state);
       rest.given[output] = state;
     }
   }
-  return {extract(graph, rest), extract(graph, gather)};
+  return {extract(graph, rest), extract(graph, weights)};
 }
 
 }  // namespace tokamak

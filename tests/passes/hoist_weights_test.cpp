@@ -1,0 +1,128 @@
+#include "passes/hoist_weights.h"
+
+#include "tests/support/graph_text.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+using test::canonical;
+
+TEST(HoistWeights, LeavesWhatItGathersInStates) {
+  HoistedWeights parts = hoist_weights(test::parse(R"(graph micro_batch {
+    input x = %0 : f32[8]
+    param w = %1 {cuts="data:2@0", global=[8]} : f32[4]
+    param b = %2 {cuts="data:2@0", global=[8]} : f32[4]
+    state s = %3 {role="gradient_sum"} : f32[8]
+    %4 = cast(%1) {to="bf16"} : bf16[4]
+    %5 = cast(%2) {to="bf16"} : bf16[4]
+    %6, %7 = all_gather(%4, %5) {axis="data", dims=[0,0], size=2} : bf16[8], bf16[8]
+    %8 = cast(%0) {to="bf16"} : bf16[8]
+    %9 = mul(%8, %6) : bf16[8]
+    %10 = add(%9, %7) : bf16[8]
+    %11 = mul(%10, %6) #backward : bf16[8]
+    %12 = cast(%11) {to="f32"} #backward : f32[8]
+    update %3 = %12
+  })"),
+                                       {});
+  EXPECT_EQ(print(parts.weights), canonical(R"(graph weights {
+    param w = %0 {cuts="data:2@0", global=[8]} : f32[4]
+    param b = %1 {cuts="data:2@0", global=[8]} : f32[4]
+    state weights.0 = %2 {role="weights"} : bf16[8]
+    state weights.1 = %3 {role="weights"} : bf16[8]
+    %4 = cast(%0) {to="bf16"} : bf16[4]
+    %5 = cast(%1) {to="bf16"} : bf16[4]
+    %6, %7 = all_gather(%4, %5) {axis="data", dims=[0,0], size=2} : bf16[8], bf16[8]
+    update %2 = %6
+    update %3 = %7
+  })"));
+  EXPECT_EQ(print(parts.rest), canonical(R"(graph micro_batch {
+    input x = %0 : f32[8]
+    state s = %1 {role="gradient_sum"} : f32[8]
+    state weights.0 = %2 {role="weights"} : bf16[8]
+    state weights.1 = %3 {role="weights"} : bf16[8]
+    %4 = cast(%0) {to="bf16"} : bf16[8]
+    %5 = mul(%4, %2) : bf16[8]
+    %6 = add(%5, %3) : bf16[8]
+    %7 = mul(%6, %2) #backward : bf16[8]
+    %8 = cast(%7) {to="f32"} #backward : f32[8]
+    update %1 = %8
+  })"));
+}
+
+// Over data, then context; and what is whole on every rank is read as it is.
+TEST(HoistWeights, LeavesWhatTheLastOfSeveralGathersGives) {
+  HoistedWeights parts = hoist_weights(test::parse(R"(graph micro_batch {
+    param w = %0 {cuts="data:2@0 context:2@0x2", global=[8]} : f32[2]
+    param b = %1 : f32[8]
+    state s = %2 {role="gradient_sum"} : f32[8]
+    %3 = all_gather(%0) {axis="context", dims=[0], size=2} : f32[4]
+    %4 = all_gather(%3) {axis="data", dims=[0], size=2} : f32[8]
+    %5 = mul(%4, %1) : f32[8]
+    update %2 = %5
+  })"),
+                                       {});
+  EXPECT_EQ(test::count_ops(parts.weights, "all_gather"), 2);
+  ASSERT_EQ(parts.weights.updates().size(), 1u);
+  EXPECT_EQ(parts.weights.find_argument("b"), kNoValue);
+  EXPECT_EQ(test::count_ops(parts.rest, "all_gather"), 0);
+  EXPECT_NE(parts.rest.find_argument("b"), kNoValue);
+}
+
+TEST(HoistWeights, LeavesGathersOfOtherValuesAndOfTheUpdate) {
+  Graph graph = test::parse(R"(graph micro_batch {
+    input x = %0 : f32[4]
+    param w = %1 {cuts="data:2@0", global=[8]} : f32[4]
+    state s = %2 : f32[8]
+    %3 = mul(%0, %1) : f32[4]
+    %4 = all_gather(%3) {axis="data", dims=[0], size=2} : f32[8]
+    %5 = all_gather(%1) {axis="data", dims=[0], size=2} #update : f32[8]
+    %6 = add(%4, %5) #update : f32[8]
+    update %2 = %6
+  })");
+  HoistedWeights parts = hoist_weights(graph, {});
+  EXPECT_TRUE(parts.weights.nodes().empty());
+  EXPECT_EQ(print(parts.rest), print(graph));
+}
+
+constexpr const char* kCasts = R"(graph micro_batch {
+    input x = %0 : bf16[8]
+    param w = %1 : f32[8]
+    param v = %2 {cuts="data:2@0", global=[8]} : f32[4]
+    state s = %3 : bf16[8]
+    %4 = cast(%1) {to="bf16"} : bf16[8]
+    %5 = cast(%2) {to="bf16"} : bf16[4]
+    %6 = all_gather(%5) {axis="data", dims=[0], size=2} : bf16[8]
+    %7 = mul(%0, %4) : bf16[8]
+    %8 = mul(%7, %6) : bf16[8]
+    update %3 = %8
+  })";
+
+TEST(HoistWeights, TakesCastsThatFitIntoMemory) {
+  Graph graph = test::parse(kCasts);
+  PassContext context;
+  EXPECT_EQ(test::count_ops(hoist_weights(graph, context).weights, "cast"), 2);
+  EXPECT_EQ(test::count_ops(hoist_weights(graph, context).rest, "cast"), 0);
+  context.options.memory_budget_gib = 1;
+  HoistedWeights within_budget = hoist_weights(graph, context);
+  EXPECT_EQ(test::count_ops(within_budget.weights, "cast"), 1) << "what is gathered";
+  EXPECT_EQ(test::count_ops(within_budget.rest, "cast"), 1);
+}
+
+TEST(HoistWeights, LeavesWhatZero3GathersForEachPass) {
+  PassContext context;
+  context.zero = 3;
+  HoistedWeights parts = hoist_weights(test::parse(kCasts), context);
+  EXPECT_TRUE(parts.weights.nodes().empty());
+  EXPECT_EQ(test::count_ops(parts.rest, "all_gather"), 1);
+}
+
+TEST(HoistWeights, NamesThoseOfAChunk) {
+  HoistedWeights parts = hoist_weights(test::parse(kCasts), {}, ".2");
+  EXPECT_EQ(parts.weights.name(), "weights.2");
+  EXPECT_NE(parts.rest.find_argument("weights.2.0"), kNoValue);
+}
+
+}  // namespace
+}  // namespace tokamak
