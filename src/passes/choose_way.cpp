@@ -61,13 +61,15 @@ bool WayChooser::is_to_be_gathered(const Node& node, ValueId input, size_t axis)
 }
 
 // Bytes that have to be sent for the inputs to lie as they must, and the outputs as is wanted of them, along the axis
-// behind those of which the ways are chosen: of what these leave to a rank.
+// behind those of which the ways are chosen. Where the output is a gradient that stays cut along the axis, of what
+// those leave to a rank; else of all, as what is sent of activations is waited for, and of gradients hidden.
 double WayChooser::cost_of(const Node& node, const ShardingRule& rule, const Way& way,
                            const std::vector<Way>& before) const {
   size_t axis = before.size();
+  bool keeps_cut = keeps_parameters_cut(mesh_.axes[axis].name) && wanted_along(node, node.outputs[0], axis).is_cut();
   auto share_of = [&](auto* place, size_t operand) {
     double share = 1;
-    for (size_t a = 0; a < axis; ++a)
+    for (size_t a = 0; a < axis && keeps_cut; ++a)
       if (place(rule, before[a], operand).is_cut()) share /= double(mesh_.axes[a].size);
     return share;
   };
@@ -77,8 +79,7 @@ double WayChooser::cost_of(const Node& node, const ShardingRule& rule, const Way
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     ValueId output = node.outputs[o];
     Placement given = output_of(rule, way, o), to = wanted_along(node, output, axis);
-    bool may_stay = whole_.may_be_added_on(output) && !(to.is_cut() && keeps_parameters_cut(mesh_.axes[axis].name));
-    if ((given.is_term() && !may_stay) || whole_.is_updated(output))
+    if ((given.is_term() && (keeps_cut || !whole_.may_be_added_on(output))) || whole_.is_updated(output))
       cost += share_of(output_of, o) *
               move_cost(given, to, double(num_bytes(whole_.graph().type(output))), mesh_.axes[axis].size);
   }

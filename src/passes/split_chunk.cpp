@@ -24,12 +24,12 @@ class Splitter {
     std::vector<Part> parts = {{"forward" + chunk_.suffix},
                                {(splits_backward ? "backward_input" : "backward") + chunk_.suffix}};
     if (splits_backward) parts.push_back({"backward_weight" + chunk_.suffix});
-    claim({chunk_.end}, 0);
     parts[0].updates = take_updates([&](const Update& u) { return name_of(u.target) == chunk_.output; });
+    claim(ends_of(parts[0]), 0);
+    if (chunk_.is_last) parts[0].updates.clear();
     parts[1].updates = take_updates(
         [&](const Update& u) { return name_of(u.target) == chunk_.input_gradient || is_loss_sum(u.target); });
-    for (const Result& result : graph_.results())
-      if (result.value != chunk_.end) parts[1].results.push_back(result);
+    parts[1].results = graph_.results();
     claim(ends_of(parts[1]), 1);
     for (const Update& update : take_updates([&](const Update& u) { return !splits_backward || is_cheap(u.value); }))
       parts[1].updates.push_back(update);

@@ -13,10 +13,10 @@ struct Chunk {
   const Graph& graph;
   int64_t number = 0;
   std::string suffix;          // of the programs' names
-  ValueId end = kNoValue;      // the forward program makes this and all that it is made of; the rest is for backward,
-                               // so that logits are never kept
-  std::string output;          // state that gets the residual stream; empty for the last chunk, which has a result
-  std::string input_gradient;  // state that gets the gradient of the chunk's input; empty for the first
+  std::string output;          // state that gets the residual stream: the forward program makes this and all that it is
+                               // made of; the rest is for backward, so that logits are never kept
+  bool is_last = false;        // nobody reads the output: no program has it
+  std::string input_gradient;  // state that gets the gradient of the chunk's input; empty for the first chunk
 };
 
 /// Forward and backward, or with `splits_backward` forward, backward_input, backward_weight: their names before the

@@ -17,7 +17,9 @@ namespace {
 
 using Kind = PipeAction::Kind;
 
-constexpr const char* kChunkEnd = "end_of_blocks";
+// State of the last chunk's graph that gets the end of its blocks. No program has it: it says what is forward. A result
+// would do so, too, but is put together from all ranks, which no budget of memory has room for.
+constexpr const char* kLastEnd = "end_of_blocks";
 
 PassContext pass_context(const RunConfig& config, const Platform& platform) {
   RunConfig of_stage = config;
@@ -27,9 +29,11 @@ PassContext pass_context(const RunConfig& config, const Platform& platform) {
   return context;
 }
 
-bool is_updated(const Graph& graph, const std::string& state) {
-  return std::any_of(graph.updates().begin(), graph.updates().end(),
-                     [&](const Update& update) { return graph.argument_of(update.target)->name == state; });
+// What the state of that name gets; kNoValue: it is not updated.
+ValueId updated_value(const Graph& graph, const std::string& state) {
+  for (const Update& update : graph.updates())
+    if (graph.argument_of(update.target)->name == state) return update.value;
+  return kNoValue;
 }
 
 }  // namespace
@@ -57,17 +61,13 @@ ChunkCompiler::ChunkCompiler(const RunConfig& config, const Platform& platform, 
   stream_ = {"", type, {Role::kStream, "", type.shape}};
 }
 
-// The results are the end of its blocks and, of the last chunk, the loss; the other ones' only update leaves the
-// stream.
+// The only update leaves the end of its blocks; the last chunk has the loss as its result.
 Graph ChunkCompiler::cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
   Part part{forward_.name()};
-  ValueId end = forward_.find_result(block_result(last - 1));
-  part.results.push_back({kChunkEnd, end});
   bool is_last = number + 1 == chunks;
-  if (is_last)
-    part.results.push_back({"loss", forward_.find_result("loss")});
-  else
-    part.left.emplace_back(end, stream(stream_state(number + 1)));
+  if (is_last) part.results.push_back({"loss", forward_.find_result("loss")});
+  part.left.emplace_back(forward_.find_result(block_result(last - 1)),
+                         stream(is_last ? kLastEnd : stream_state(number + 1)));
   if (number > 0) part.given[forward_.find_result(block_result(first - 1))] = stream(stream_state(number));
   return extract(forward_, part);
 }
@@ -81,10 +81,13 @@ Graph ChunkCompiler::build(int64_t number, int64_t chunks, int64_t first, int64_
 Graph ChunkCompiler::build_forward(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
   Graph graph = cut_out(number, chunks, first, last);
   ValueId loss = graph.find_result("loss");
-  graph.remove_results();
-  GraphBuilder g(graph);
-  if (loss != kNoValue) graph.add_update(g.state(kChunkLoss, {DType::kF32, {}}, Role::kGradientSum), loss);
-  return graph;
+  if (loss == kNoValue) return graph;
+  Graph with_loss = extract(graph, {graph.name(), graph.results(), {}});
+  loss = with_loss.find_result("loss");
+  with_loss.remove_results();
+  GraphBuilder g(with_loss);
+  with_loss.add_update(g.state(kChunkLoss, {DType::kF32, {}}, Role::kGradientSum), loss);
+  return with_loss;
 }
 
 CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOptions& options,
@@ -97,15 +100,10 @@ CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOpt
   graph = std::move(parts.rest);
   if (!parts.weights.nodes().empty())
     compiled.weights = compile_program(std::move(parts.weights), context, Stage::kProgram, observer);
-  auto if_there = [&](std::string state) {
-    return graph.find_argument(state) == kNoValue || !is_updated(graph, state) ? "" : state;
-  };
-  Chunk chunk{graph,
-              number,
-              options.suffix,
-              graph.find_result(kChunkEnd),
-              if_there(stream_state(number + 1)),
-              if_there(stream_gradient_state(number))};
+  std::string output = stream_state(number + 1), input_gradient = stream_gradient_state(number);
+  bool is_last = updated_value(graph, output) == kNoValue;
+  if (updated_value(graph, input_gradient) == kNoValue) input_gradient.clear();
+  Chunk chunk{graph, number, options.suffix, is_last ? kLastEnd : output, is_last, input_gradient};
   bool splits_backward = options.splits_backward;
   std::vector<Kind> kinds = {Kind::kForward, splits_backward ? Kind::kBackwardInput : Kind::kBackward};
   if (splits_backward) kinds.push_back(Kind::kBackwardWeight);
@@ -140,9 +138,7 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
     loss = graph.find_result("loss");
     gradients.grads = differentiate(g, loss_scaling(config_) ? scaled_loss(g, loss) : loss, wrt);
     if (config_.mesh.slots == 1) append_loss_sum(g, loss);
-    ValueId end = graph.find_result(kChunkEnd);
     graph.remove_results();
-    graph.add_result(kChunkEnd, end);
   } else {
     ValueId output = graph.updates()[0].value, gradient = add_stream(stream_gradient_state(number + 1));
     gradients.grads = differentiate(g, output, gradient, wrt);

@@ -13,6 +13,7 @@
 #include "ops/context_attention.h"
 #include "ops/dropout.h"
 #include "ops/generate.h"
+#include "ops/matmul.h"
 #include "passes/apply_recompute.h"
 #include "passes/live_bytes.h"
 #include "passes/seed_cuts.h"
@@ -395,6 +396,22 @@ TEST(ShardedStep, DropsTheSameElementsOfDocuments) {
   ModelConfig model = tiny();
   model.dropout = 0.2;
   expect_same_step_on_all(step_of(model, 8, true));
+}
+
+double matmul_flops(const Graph& graph) {
+  double flops = 0;
+  for (const Node& node : graph.nodes())
+    if (node.op == &op::matmul) flops += node_cost(graph, node).flops;
+  return flops;
+}
+
+// A rank's activations of few tokens are smaller than gradients, but to gather them would repeat the products.
+TEST(ShardedStep, SharesProductsForWeightsThoughARankHasFewTokens) {
+  ModelConfig model = tiny();
+  model.width = 64;
+  Graph step = step_of(model, 64);
+  Graph share = sharded(step, mesh_of(32, 2, 1), 0);
+  EXPECT_NEAR(matmul_flops(share) * 64, matmul_flops(step), 1e-9 * matmul_flops(step));
 }
 
 TEST(ShardedStep, MasksDocuments) { expect_same_step_on_all(step_of(tiny(), 8, true)); }

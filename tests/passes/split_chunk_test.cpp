@@ -28,7 +28,6 @@ const Graph& chunk() {
     %10 = matmul(%9, %6) {trans_a=false, trans_b=true} #backward : f32[2,4]
     %11 = matmul(%1, %9) {trans_a=true, trans_b=false} #backward : f32[4,4]
     %12 = add(%5, %11) #update : f32[4,4]
-    result end = %8
     update %2 = %8
     update %4 = %10
     update %5 = %12
@@ -37,7 +36,7 @@ const Graph& chunk() {
 }
 
 std::vector<Graph> split(bool splits_backward) {
-  return split_chunk({chunk(), 3, ".3", 8, "stream.2", "stream_grad.1"}, splits_backward);
+  return split_chunk({chunk(), 3, ".3", "stream.2", false, "stream_grad.1"}, splits_backward);
 }
 
 TEST(SplitChunk, KeepsActivationsAndMakesWhatParametersGiveAgain) {
@@ -86,13 +85,20 @@ TEST(SplitChunk, PutsGradientsOfParametersInAProgramOfTheirOwn) {
   })"));
 }
 
+TEST(SplitChunk, LeavesTheLastEndToNobody) {
+  std::vector<Graph> programs = split_chunk({chunk(), 3, ".3", "stream.2", true, "stream_grad.1"}, false);
+  for (const Graph& program : programs) EXPECT_EQ(program.find_argument("stream.2"), kNoValue) << program.name();
+  EXPECT_EQ(test::count_ops(programs[0], "tanh"), 1);
+  EXPECT_EQ(test::count_ops(programs[1], "tanh"), 0);
+}
+
 // In another program it would be a kernel of its own, which adds in another order than one that makes %9 as well.
 TEST(SplitChunk, LeavesSumsWithWhatTheyAreOf) {
   Graph graph = chunk();
   GraphBuilder g(graph);
   ValueId sum = g.state("grad.b", {DType::kF32, {4}}, Role::kGradientSum);
   graph.add_update(sum, add(g, sum, reduce_sum(g, 9, {0}, false)));
-  std::vector<Graph> programs = split_chunk({graph, 3, ".3", 8, "stream.2", "stream_grad.1"}, true);
+  std::vector<Graph> programs = split_chunk({graph, 3, ".3", "stream.2", false, "stream_grad.1"}, true);
   ASSERT_EQ(programs.size(), 3u);
   EXPECT_EQ(test::count_ops(programs[1], "reduce_sum"), 1);
   EXPECT_EQ(test::count_ops(programs[2], "reduce_sum"), 0);

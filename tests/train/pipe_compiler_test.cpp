@@ -314,6 +314,26 @@ TEST(PipeCompiler, FitsWhatIsInFlightIntoTheBudget) {
   EXPECT_LE(difference_after(config, 2, target()), 1e-12);
 }
 
+// What a rank has in memory is its own, so it does not matter how many others there are.
+TEST(PipeCompiler, FitsIntoTheBudgetBesideManyDataRanks) {
+  RunConfig config = tiny(4, 8);
+  config.model.width = 32, config.model.context = 32;
+  config.mesh = {.pipe = 2, .zero = 2};
+  config.mesh.slots = 1;
+  std::vector<int64_t> activations;
+  for (int64_t data : {2, 64}) {
+    config.mesh.data = data;
+    config.train.batch = 2 * data, config.train.total_batch = 8 * 2 * data * 32;
+    config.compile.memory_budget_gib = 0;
+    int64_t most = compile_pipeline(config, target()).stages[0].slot_bytes();
+    config.compile.memory_budget_gib = double(most / 2) / double(int64_t(1) << 30);
+    CompiledPipeline fitted = compile_pipeline(config, target());
+    EXPECT_LT(fitted.stages[0].slot_bytes(), most * 2 / 3) << data;
+    activations.push_back(fitted.stages[0].slot_bytes());
+  }
+  EXPECT_EQ(activations[0], activations[1]);
+}
+
 TEST(PipeCompiler, CountsEmbeddingAndClassifierWhenItBalances) {
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 1}, 3), (std::vector<int64_t>{0, 2, 4, 6}));
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 5}, 2), (std::vector<int64_t>{0, 5, 6}));
