@@ -42,6 +42,7 @@ struct PlanOptions {
   bool examples = false;
   RunConfig run;
   GivenOptions given;
+  std::vector<ScheduleChoice> schedules = usual_schedules();
 };
 
 void visit(FieldList& v, PlanOptions& c) {
@@ -82,10 +83,27 @@ void require_possible(const PlanOptions& c) {
                c.run.mesh.slots);
 }
 
-// The layouts have micro-batches and slots of their own.
+// A schedule that is said is the only one, and so is a number of chunks for `interleaved`.
+std::vector<ScheduleChoice> wanted_schedules(const PlanOptions& c) {
+  const MeshConfig& mesh = c.run.mesh;
+  std::vector<ScheduleChoice> schedules = usual_schedules();
+  if (is_said(c, "mesh.schedule")) schedules = {{mesh.schedule, mesh.schedule == "interleaved" ? 2 : 1}};
+  if (!is_said(c, "mesh.interleave") || mesh.interleave == 1) return schedules;
+  std::erase_if(schedules, [](const ScheduleChoice& choice) { return choice.schedule != "interleaved"; });
+  if (schedules.empty())
+    user_error("[mesh.interleave] expected 1 with mesh.schedule={}, got {}; leave it out", mesh.schedule,
+               mesh.interleave);
+  schedules[0].interleave = mesh.interleave;
+  return schedules;
+}
+
+// The layouts have micro-batches, slots and schedules of their own.
 void complete(PlanOptions& c) {
   require_possible(c);
+  c.schedules = wanted_schedules(c);
   c.run.mesh.slots = MeshConfig().slots;
+  c.run.mesh.schedule = MeshConfig().schedule;
+  c.run.mesh.interleave = MeshConfig().interleave;
   if (!is_said(c, "train.batch")) c.run.train.batch = std::max<int64_t>(c.run.mesh.data, 1);
 }
 
@@ -151,14 +169,13 @@ std::function<bool(const ParallelLayout&)> allowed(const PlanOptions& options) {
   MeshConfig mesh = options.run.mesh;
   auto said = [&](const char* key) { return is_said(options, std::string("mesh.") + key); };
   bool pipe = said("pipe"), data = said("data") && mesh.data > 0, context = said("context"), tensor = said("tensor"),
-       zero = said("zero"), schedule = said("schedule");
+       zero = said("zero");
   int64_t batch = is_said(options, "train.batch") ? options.run.train.batch : 0;
   return [=](const ParallelLayout& layout) {
     const MeshConfig& m = layout.mesh;
     return (!pipe || m.pipe == mesh.pipe) && (!data || m.data == mesh.data) &&
            (!context || m.context == mesh.context) && (!tensor || m.tensor == mesh.tensor) &&
-           (!zero || m.zero == mesh.zero) && (!schedule || m.pipe == 1 || m.schedule == mesh.schedule) &&
-           (batch == 0 || layout.micro_batch * m.data == batch);
+           (!zero || m.zero == mesh.zero) && (batch == 0 || layout.micro_batch * m.data == batch);
   };
 }
 
@@ -177,25 +194,28 @@ std::string describe(const std::optional<Nearest>& nearest) {
              describe(smallest.layout), describe(find_nearest(request)));
 }
 
-// Those that fit when they are compiled, too, all at once.
-std::vector<PlannedLayout> compile_all(const RunConfig& run, const ClusterConfig& cluster, const Platform& platform,
+// Those that fit when they are compiled, too, all at once. The others are kept apart.
+std::vector<PlannedLayout> compile_all(const RunConfig& run, TrainingPlan& plan, const Platform& platform,
                                        std::span<const Estimate> estimates) {
   std::vector<std::future<PlannedLayout>> tasks;
   for (const Estimate& one : estimates)
     tasks.push_back(std::async(std::launch::async, [&] {
       PlannedLayout layout{one, {}};
-      layout.exact = compile_within_memory(run, layout.estimate.layout, cluster, platform);
+      layout.exact = compile_within_memory(run, layout.estimate.layout, plan.request.cluster, platform);
       return layout;
     }));
   std::vector<PlannedLayout> compiled;
   for (std::future<PlannedLayout>& task : tasks)
-    if (PlannedLayout layout = task.get(); layout.exact) compiled.push_back(std::move(layout));
+    if (PlannedLayout layout = task.get(); layout.exact)
+      compiled.push_back(std::move(layout));
+    else
+      plan.passed_over.push_back(layout.estimate.layout);
   return compiled;
 }
 
 // The first that fit when they are compiled, too, in the order of their exact times; without CUDA there are no kernels
 // to compile for. Where none of the first does, the next are tried. Then the others, as the closed form has them.
-std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptions& options, const TrainingPlan& plan) {
+std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptions& options, TrainingPlan& plan) {
   constexpr int kTries = 2;
   const ClusterConfig& cluster = plan.request.cluster;
   std::span<const Estimate> left = plan.found;
@@ -205,7 +225,7 @@ std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptio
     Platform platform = cuda::nominal_platform(cluster.gpu);
     for (int i = 0; i < kTries && layouts.empty(); ++i) {
       size_t count = std::min(at_once, left.size());
-      layouts = compile_all(run, cluster, platform, left.first(count));
+      layouts = compile_all(run, plan, platform, left.first(count));
       left = left.subspan(count);
     }
   }
@@ -253,6 +273,7 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
   request.sequences = choose_sequences(options.run, request.gpus);
   constexpr double kTokensOfParameter = 20;  // Hoffmann et al., arXiv 2203.15556
   request.tokens = options.tokens > 0 ? options.tokens : kTokensOfParameter * double(count_parameters(request.model));
+  request.schedules = options.schedules;
   request.allows = allowed(options);
   plan.found = search_layouts(request);
   if (plan.found.empty()) refuse(request);

@@ -85,6 +85,13 @@ std::string memory_table(const TrainingPlan& plan) {
   return text;
 }
 
+std::string passed_over(const TrainingPlan& plan) {
+  std::string text;
+  for (const ParallelLayout& layout : plan.passed_over)
+    text += fmt::format("\nnot shown  {}: when it is compiled, it does not fit", describe(layout));
+  return text.empty() ? text : text + "\n";
+}
+
 std::string change_lines(const std::vector<Change>& changes) {
   std::string text;
   for (const Change& change : changes) {
@@ -152,7 +159,7 @@ Json to_json(const TrainingPlan& plan, const PlannedLayout& layout) {
 }  // namespace
 
 std::string format_plan(const TrainingPlan& plan) {
-  return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + summary(plan) +
+  return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + passed_over(plan) + summary(plan) +
          "\nwith another cluster, and its best layout\n" + change_lines(plan.cluster_changes) +
          (plan.layout_changes.empty() ? "" : "with the best layout, but\n") + change_lines(plan.layout_changes) +
          (plan.advice.empty() ? "" : "\n") + format_advice(plan.advice);
@@ -167,6 +174,8 @@ std::string plan_json(const TrainingPlan& plan) {
                {"parameters", count_parameters(r.model)},
                {"limit", plan.limit}};
   for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(to_json(plan, layout));
+  json["passed_over"] = Json::array();
+  for (const ParallelLayout& layout : plan.passed_over) json["passed_over"].push_back(describe(layout));
   json["cluster_changes"] = to_json(plan.cluster_changes);
   json["layout_changes"] = to_json(plan.layout_changes);
   json["advice"] = Json::array();

@@ -22,8 +22,9 @@ struct TrainingPlan {
   std::vector<PlannedLayout> layouts;  // not empty; the compiled ones first, each kind the fastest first
   std::vector<Change> cluster_changes, layout_changes;  // of the first
   std::string limit;
-  std::vector<Advice> advice;  // on the first
-  std::string typed;           // what `tokamak train` takes before the layout's options, each with a space behind it
+  std::vector<Advice> advice;               // on the first
+  std::vector<ParallelLayout> passed_over;  // that were compiled, and then do not fit
+  std::string typed;  // what `tokamak train` takes before the layout's options, each with a space behind it
 };
 
 std::string format_plan(const TrainingPlan& plan);

@@ -12,8 +12,9 @@ constexpr int64_t kMostTokens = 1 << 18;
 
 class Enumerator {
  public:
-  Enumerator(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node, int64_t sequences)
-      : model_(model), gpus_(gpus), node_(gpus_per_node), sequences_(sequences) {}
+  Enumerator(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node, int64_t sequences,
+             const std::vector<ScheduleChoice>& schedules)
+      : model_(model), gpus_(gpus), node_(gpus_per_node), sequences_(sequences), schedules_(schedules) {}
 
   std::vector<ParallelLayout> run() {
     for (int64_t tensor = 1; tensor <= std::min({node_, gpus_, model_.heads}); ++tensor)
@@ -47,9 +48,9 @@ class Enumerator {
 
   void add_schedules(MeshConfig mesh) {
     if (mesh.pipe == 1) return add_micro_batches(mesh);
-    for (const char* schedule : {"1f1b", "interleaved", "zero_bubble"}) {
-      mesh.schedule = schedule;
-      mesh.interleave = mesh.schedule == "interleaved" ? 2 : 1;
+    for (const ScheduleChoice& choice : schedules_) {
+      mesh.schedule = choice.schedule;
+      mesh.interleave = choice.interleave;
       if (mesh.pipe * mesh.interleave <= model_.layers) add_micro_batches(mesh);
     }
   }
@@ -67,6 +68,7 @@ class Enumerator {
 
   const ModelConfig& model_;
   int64_t gpus_, node_, sequences_;
+  const std::vector<ScheduleChoice>& schedules_;
   std::vector<ParallelLayout> layouts_;
 };
 
@@ -111,7 +113,7 @@ std::string options_of(const ParallelLayout& layout, int64_t context) {
   add("mesh.tensor", mesh.tensor, 1);
   add("mesh.zero", mesh.zero, 0);
   add("mesh.bucket_mib", mesh.bucket_mib, MeshConfig().bucket_mib);
-  if (mesh.data > 1) add("mesh.slots", mesh.slots, 0);
+  if (mesh.data > 1 || mesh.pipe > 1) add("mesh.slots", mesh.slots, 0);
   if (mesh.pipe > 1) text += " --mesh.schedule=" + mesh.schedule;
   add("mesh.interleave", mesh.interleave, 1);
   int64_t batch = layout.micro_batch * mesh.data;
@@ -121,9 +123,11 @@ std::string options_of(const ParallelLayout& layout, int64_t context) {
   return text.substr(1);
 }
 
+std::vector<ScheduleChoice> usual_schedules() { return {{"1f1b"}, {"interleaved", 2}, {"zero_bubble"}}; }
+
 std::vector<ParallelLayout> all_layouts(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node,
-                                        int64_t sequences) {
-  return Enumerator(model, gpus, gpus_per_node, sequences).run();
+                                        int64_t sequences, const std::vector<ScheduleChoice>& schedules) {
+  return Enumerator(model, gpus, gpus_per_node, sequences, schedules).run();
 }
 
 }  // namespace tokamak

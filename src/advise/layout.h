@@ -28,9 +28,19 @@ RunConfig run_of(const RunConfig& config, const ParallelLayout& layout);
 /// The same on a command line.
 std::string options_of(const ParallelLayout& layout, int64_t context);
 
-/// Every mesh, ZeRO stage, schedule and micro-batch with which `gpus` train steps of `sequences`, without regard to
-/// memory. Tensor ranks are of one node.
+/// mesh.schedule and mesh.interleave.
+struct ScheduleChoice {
+  std::string schedule;
+  int64_t interleave = 1;
+};
+
+/// Those worth a try; gpipe takes as long as 1f1b and more memory.
+std::vector<ScheduleChoice> usual_schedules();
+
+/// Every mesh, ZeRO stage, micro-batch and one of the schedules with which `gpus` train steps of `sequences`, without
+/// regard to memory. Tensor ranks are of one node.
 std::vector<ParallelLayout> all_layouts(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node,
-                                        int64_t sequences);
+                                        int64_t sequences,
+                                        const std::vector<ScheduleChoice>& schedules = usual_schedules());
 
 }  // namespace tokamak

@@ -16,7 +16,7 @@ namespace {
 std::vector<Estimate> estimate_all(const TrainingRequest& request) {
   std::vector<Estimate> estimates;
   for (const ParallelLayout& layout :
-       all_layouts(request.model, request.gpus, request.cluster.gpus_per_node, request.sequences))
+       all_layouts(request.model, request.gpus, request.cluster.gpus_per_node, request.sequences, request.schedules))
     if (request.allows(layout)) estimates.push_back(estimate(request.model, layout, request.cluster));
   return estimates;
 }
@@ -104,9 +104,8 @@ Estimate smallest_layout(const TrainingRequest& request) {
   if (all.empty())
     user_error(
         "[plan] expected a layout of {0} GPUs that the model allows, got none: ranks of all axes are {0}, those of "
-        "data "
-        "divide the {1} sequences of a step, those of tensor the {2} heads; change --gpus, --train.total_batch or "
-        "--mesh.*",
+        "data divide the {1} sequences of a step and train.batch, those of tensor the {2} heads; change --gpus, "
+        "--train.batch, --train.total_batch or --mesh.*",
         request.gpus, request.sequences, request.model.heads);
   return *std::min_element(all.begin(), all.end(),
                            [](const Estimate& a, const Estimate& b) { return a.memory.total() < b.memory.total(); });

@@ -16,6 +16,7 @@ struct TrainingRequest {
   int64_t gpus = 1;
   int64_t sequences = 1;  // of a step
   double tokens = 0;      // to train on
+  std::vector<ScheduleChoice> schedules = usual_schedules();
   std::function<bool(const ParallelLayout&)> allows = [](const ParallelLayout&) { return true; };
 };
 

@@ -35,6 +35,15 @@ TEST(FormatPlan, AnswersWhichHowLongAndWhatLimits) {
     EXPECT_NE(text.find(piece), text.npos) << piece << "\n" << text;
 }
 
+TEST(FormatPlan, TellsWhatDoesNotFitAfterAll) {
+  TrainingPlan plan = small_plan();
+  EXPECT_EQ(format_plan(plan).find("not shown"), std::string::npos);
+  plan.passed_over.push_back({.mesh = {.data = 4, .zero = 1}, .micro_batch = 32, .micro_batches = 2});
+  EXPECT_NE(format_plan(plan).find("not shown  data 4, ZeRO 1, micro-batch 32 x 2: when it is compiled"),
+            std::string::npos);
+  EXPECT_NE(plan_json(plan).find("\"passed_over\":[\"data 4, ZeRO 1, micro-batch 32 x 2\"]"), std::string::npos);
+}
+
 TEST(FormatPlan, JsonHasTheSameNumbers) {
   TrainingPlan plan = small_plan();
   std::string json = plan_json(plan);

@@ -58,6 +58,8 @@ TEST(Layouts, TheirOptionsGiveTheSameRun) {
     EXPECT_EQ(said.mesh.tensor, expected.mesh.tensor) << options;
     EXPECT_EQ(said.mesh.zero, expected.mesh.zero) << options;
     EXPECT_EQ(said.mesh.interleave, expected.mesh.interleave) << options;
+    bool may_have_slots = expected.mesh.pipe * expected.mesh.data > 1;
+    EXPECT_EQ(said.mesh.slots, may_have_slots ? 1 : 0) << options;
     EXPECT_EQ(said.mesh.bucket_mib, expected.mesh.bucket_mib) << options;
     EXPECT_EQ(said.train.batch, expected.train.batch) << options;
     EXPECT_EQ(said.train.total_batch, expected.train.total_batch) << options;

@@ -39,6 +39,21 @@ TEST(Plan, ARunOfOneRankIsPlannedForMore) {
   EXPECT_NE(result.out.find("tokamak train config.json --mesh.data=2"), std::string::npos) << result.out;
 }
 
+TEST(Plan, WhatIsSaidOfThePipelineHolds) {
+  TemporaryFolder folder;
+  auto plan = [&](std::vector<std::string> said) {
+    std::vector<std::string> arguments = {
+        "plan", "--model.preset=gpt3-6.7b", "--cluster=h200", "--gpus=4", "--exact=0", "--mesh.pipe=2", "--layouts=1"};
+    arguments.insert(arguments.end(), said.begin(), said.end());
+    ProgramResult result = run_program(folder.path(), arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_NE(plan({"--mesh.schedule=gpipe"}).find("--mesh.schedule=gpipe"), std::string::npos);
+  std::string interleaved = plan({"--mesh.schedule=interleaved", "--mesh.interleave=4"});
+  EXPECT_NE(interleaved.find("--mesh.schedule=interleaved --mesh.interleave=4"), std::string::npos) << interleaved;
+}
+
 TEST(Plan, ExamplesAndClustersNeedNoModel) {
   TemporaryFolder folder;
   EXPECT_NE(run_program(folder.path(), {"plan", "--examples"}).out.find("72.34 days"), std::string::npos);

@@ -62,6 +62,12 @@ TEST_F(PlanMistakes, WhatNoLayoutIsPricedWithIsRefused) {
                  {"[compile.memory_budget_gib] expected none", "got 9", "gpu.memory_bytes"});
 }
 
+TEST_F(PlanMistakes, WhatNoLayoutHasIsNamed) {
+  expect_refused(plan({"--mesh.schedule=1f1b", "--mesh.interleave=2"}),
+                 {"[mesh.interleave] expected 1 with mesh.schedule=1f1b, got 2"});
+  expect_refused(plan({"--train.batch=7"}), {"[plan] expected a layout", "train.batch"});
+}
+
 TEST_F(PlanMistakes, TokensThatAreNoNumber) {
   expect_refused(plan({"--tokens=-5"}), {"[--tokens] expected a number of at least 0, got -5"});
   expect_refused(plan({"--tokens=nan"}), {"[--tokens]", "nan"});
