@@ -1,8 +1,10 @@
 #!/bin/bash
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
 #   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps profile xl start generate (these by default),
-#                                  peers shapes (PyTorch for python3), ranks meshes bits large sanitize_ranks (several GPUs)
+#                                  peers shapes (PyTorch for python3),
+#                                  ranks meshes bits large sanitize_ranks rank_peers (several GPUs)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
+# PEERS: folder of rank_peers' script.
 set -u
 out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
 shift
@@ -206,11 +208,13 @@ bits() {
 large() {
   export NCCL_NVLS_ENABLE=0
   gpus=$(nvidia-smi -L | wc -l)
-  for case in ${LARGE:-zero3 long context pipe 6.7b}; do
+  for case in ${LARGE:-zero3 long context tensor pipe 6.7b}; do
     case $case in
       zero3) options="--model.preset=gpt2-1558m --train.batch=$((32 * gpus)) --mesh.data=$gpus --mesh.zero=3" ;;
       long) options="$model --model.context=131072 --train.batch=$gpus --mesh.context=$gpus --warmup=1 --steps=2" ;;
       context) options="--model.preset=gpt2-1558m --train.batch=$((16 * gpus)) --mesh.context=$gpus" ;;
+      tensor) # 25 heads cannot be divided
+        options="--model.preset=gpt2-1558m --model.heads=20 --train.batch=$((32 * gpus)) --mesh.tensor=$gpus" ;;
       pipe) options="--model.preset=gpt2-1558m --train.batch=$((32 * gpus)) --mesh.pipe=$gpus" ;;
       6.7b) options="--model.preset=gpt3-6.7b --train.batch=$((16 * gpus)) --mesh.data=$gpus --mesh.zero=3
         --mesh.bucket_mib=160 --compile.memory_budget_gib=80" ;;
@@ -241,6 +245,18 @@ sanitize_ranks() {
   unset NCCL_NVLS_ENABLE
 }
 
+# PyTorch on one GPU and on all: NCCL's bandwidth, DDP of GPT-2 124M and FSDP2 of 1558M, as ranks and large measure them.
+rank_peers() {
+  export NCCL_NVLS_ENABLE=0
+  gpus=$(nvidia-smi -L | wc -l)
+  for run in "$gpus nccl" "1 ddp ${BATCH:-64}" "$gpus ddp ${BATCH:-64}" "$gpus fsdp 32"; do
+    # shellcheck disable=SC2086
+    timeout -k 5 "${LIMIT:-180}" torchrun --standalone --nproc_per_node ${run%% *} "${PEERS:-../shared/peers}/torch_ddp.py" \
+      ${run#* } 2> "$out/torch-ranks.log" || { echo "$run: exit status $?"; tail -3 "$out/torch-ranks.log"; }
+  done
+  unset NCCL_NVLS_ENABLE
+}
+
 # PyTorch and Tokamak, in turn, at shapes off the beaten path.
 shapes() { python3 bench/torch_shapes.py --tokamak "$bin/tokamak" 2>&1 | tee "$out/torch-shapes.txt"; }
 
@@ -250,7 +266,7 @@ for part in $parts; do
   case $part in
     test) run_tests ;;
     sanitize | ladder | steps | profile | xl | start | generate | peers | shapes) $part ;;
-    ranks | meshes | bits | large | sanitize_ranks) $part ;;
+    ranks | meshes | bits | large | sanitize_ranks | rank_peers) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done
