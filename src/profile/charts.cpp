@@ -59,17 +59,25 @@ std::string draw_grid(const Roofs& roofs) {
                             (kLeft + kWidth) / 2, kHeight - 6);
 }
 
-// The memory's slope, cut where it meets a flat roof. The name ends at that share of the drawing's width.
-std::string draw_roof(const Roofs& roofs, double bandwidth, double rate, std::string_view name, double share) {
+struct Roof {
+  std::string_view name;
+  double rate;
+  double name_end;  // as a share of the drawing's width
+};
+
+// The memory's slope, cut where it meets a flat roof.
+std::string draw_roof(const Roofs& roofs, double bandwidth, const Roof& roof) {
   double low = std::pow(10, roofs.x.low), high = std::pow(10, roofs.x.high);
-  double corner = std::clamp(rate / bandwidth, low, high);
+  double corner = std::clamp(roof.rate / bandwidth, low, high);
   double bottom = std::max(low, std::pow(10, roofs.y.low) / bandwidth);
-  return fmt::format(
-      "<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>"
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{} {}</text>\n",
-      roofs.left(bottom), roofs.top(bottom * bandwidth), roofs.left(corner),
-      roofs.top(std::min(rate, corner * bandwidth)), roofs.left(high), roofs.top(rate), kWidth * share,
-      roofs.top(rate) - 5, name, format_count(rate, "FLOP/s"));
+  return fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n",
+                     roofs.left(bottom), roofs.top(bottom * bandwidth), roofs.left(corner),
+                     roofs.top(std::min(roof.rate, corner * bandwidth)), roofs.left(high), roofs.top(roof.rate));
+}
+
+std::string draw_name(const Roofs& roofs, const Roof& roof) {
+  return fmt::format("<text class=\"over\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{} {}</text>\n",
+                     kWidth * roof.name_end, roofs.top(roof.rate) - 5, roof.name, format_count(roof.rate, "FLOP/s"));
 }
 
 std::string draw_kernel(const Roofs& roofs, const KernelProfile& k, double all_seconds) {
@@ -120,10 +128,12 @@ std::string roofline_chart(const std::vector<KernelProfile>& kernels, const Targ
       "<div class=\"wide\"><svg viewBox=\"0 -16 {} {}\" role=\"img\" "
       "aria-label=\"kernels below the roofs\">\n",
       kWidth, kHeight + 16);
-  text += draw_grid(roofs) + draw_roof(roofs, target.memory_bandwidth, target.bf16_flops, "bf16", 0.96) +
-          draw_roof(roofs, target.memory_bandwidth, target.f32_flops, "fp32", 0.76) +
-          draw_roof(roofs, target.memory_bandwidth, target.pointwise_flops, "pointwise", 0.96);
+  const Roof all[] = {
+      {"bf16", target.bf16_flops, 0.96}, {"fp32", target.f32_flops, 0.76}, {"pointwise", target.pointwise_flops, 0.96}};
+  text += draw_grid(roofs);
+  for (const Roof& roof : all) text += draw_roof(roofs, target.memory_bandwidth, roof);
   for (const KernelProfile* k : drawn) text += draw_kernel(roofs, *k, seconds);
+  for (const Roof& roof : all) text += draw_name(roofs, roof);  // over the kernels
   return text + "</svg></div>\n";
 }
 

@@ -17,7 +17,7 @@ std::string format_times(const RankSummary& rank) {
                         rank.unrecorded_ms());
   else
     text += fmt::format("{:.3f} ms with nobody observing; ", rank.plain_ms());
-  return text + fmt::format("observing takes {:+.1f}%\n", 100 * rank.slowdown());
+  return text + describe_slowdown(rank) + "\n";
 }
 
 // Of a step of rank 0, with what was predicted where that is said.

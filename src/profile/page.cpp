@@ -43,6 +43,8 @@ td i, .legend i { display: inline-block; width: 10px; height: 10px; border-radiu
 .ledger i { display: block; min-width: 1px; }
 svg { display: block; width: 100%; }
 svg text { font-size: 12px; fill: var(--soft); }
+svg .over { fill: var(--ink); paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round;
+            pointer-events: none; }
 .wide svg { min-width: 640px; }
 .memory { height: 320px; }
 .grid { stroke: var(--line); stroke-width: 1; }
@@ -96,7 +98,7 @@ std::string heading(const ProfileReport& report) {
       escape_html(report.target.name), report.date, rank.steps, rank.plain_ms());
   if (rank.unrecorded_seconds != rank.plain_seconds)
     text += fmt::format(" (replayed from a recording; launched one by one {:.3f})", rank.unrecorded_ms());
-  text += fmt::format("; observing takes {:+.1f}%. Kernels by {}.", 100 * rank.slowdown(), report.clock);
+  text += fmt::format("; {}. Kernels by {}.", describe_slowdown(rank), report.clock);
   if (std::string sensors = to_string(report.sensors); !sensors.empty()) text += " " + escape_html(sensors) + ".";
   return text + fmt::format("</p>\n<p><code>{}</code></p>\n", escape_html(report.command));
 }

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "config/json.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -64,6 +65,11 @@ Json sensors_json(const SensorSummary& s) {
 }
 
 }  // namespace
+
+std::string describe_slowdown(const RankSummary& rank) {
+  if (rank.slowdown() >= 0) return fmt::format("observing takes {:+.1f}%", 100 * rank.slowdown());
+  return fmt::format("observing takes less than steps differ by ({:+.1f}%)", 100 * rank.slowdown());
+}
 
 RankSummary summary_of(const StepProfile& profile) {
   return {.steps = profile.steps,

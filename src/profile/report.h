@@ -26,6 +26,9 @@ struct RankSummary {
 
 RankSummary summary_of(const StepProfile& profile);
 
+/// "observing takes +1.2%"; where the observed steps were the faster ones, other work of the machine hides it.
+std::string describe_slowdown(const RankSummary& rank);
+
 /// As ranks tell each other: one line of JSON, and what was put into it.
 std::string to_text(const RankSummary& summary);
 RankSummary rank_summary(std::string_view text);

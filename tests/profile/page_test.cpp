@@ -51,6 +51,7 @@ TEST(RooflineChart, HasEveryKernelThatComputesOnceAndBelowItsRoof) {
   KernelProfile moved{.label = "transpose", .work = WorkClass::kCopy, .count = 1, .bytes = 1e6, .seconds = 1};
   std::string chart = roofline_chart({matmul, norm, sent, moved}, Target());
   EXPECT_EQ(count(chart, "<circle"), 2);
+  EXPECT_LT(chart.rfind("<circle"), chart.find("class=\"over\"")) << "names of roofs are over kernels";
   EXPECT_NE(chart.find("matmul : 20.000 ms, 50.00 GFLOP/s, 1e+03 FLOP/byte"), std::string::npos) << chart;
   EXPECT_EQ(chart.find("nan"), std::string::npos);
 }

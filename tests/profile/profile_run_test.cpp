@@ -175,6 +175,13 @@ TEST(ProfileReport, SaysWhatEachPartTakes) {
   EXPECT_EQ(json["config"]["model"]["layers"], 4);
 }
 
+TEST(RankSummary, ObservingTakesNoNegativeTime) {
+  RankSummary summary{.steps = 3, .seconds = 0.303, .plain_seconds = 0.3, .unrecorded_seconds = 0.3};
+  EXPECT_EQ(describe_slowdown(summary), "observing takes +1.0%");
+  summary.seconds = 0.297;
+  EXPECT_EQ(describe_slowdown(summary), "observing takes less than steps differ by (-1.0%)");
+}
+
 TEST(RankSummary, GoesThroughText) {
   RankSummary summary{.steps = 3, .seconds = 0.3, .plain_seconds = 0.29, .unrecorded_seconds = 0.295};
   summary.ledger = make_ledger(std::vector<ActivitySpan>{{Activity::kCommunication, {}, 0.1, 0.2}}, 0.3);
