@@ -2,9 +2,9 @@
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
 #   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps profile xl start generate (these by default),
 #                                  peers shapes (PyTorch for python3),
-#                                  ranks meshes bits large sanitize_ranks rank_peers (several GPUs)
+#                                  nccl bits sanitize_ranks (RANKS), ranks meshes large rank_peers (several GPUs)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
-# PEERS: folder of rank_peers' script.
+# PEERS: folder of rank_peers' script. RANKS: how many ranks bits and sanitize_ranks have (as many as GPUs).
 set -u
 out=$(realpath -m "${1:?usage: bench/gpu.sh OUT [PART...]}")
 shift
@@ -13,17 +13,19 @@ mkdir -p "$out"
 parts=${*:-test sanitize ladder steps profile xl start generate}
 bin=${BIN:-build/release/bin}
 model=--model.preset=gpt2-124m
+gpus=$(nvidia-smi -L | wc -l)
+ranks=${RANKS:-$gpus}
 
 if [ -z "${BIN:-}" ]; then
   { [ -f build/release/build.ninja ] || cmake --preset release; cmake --build --preset release; } > "$out/build.log" 2>&1 ||
     { tail -40 "$out/build.log"; exit 1; }
 fi
 
-# Each program's tests in four processes a GPU, since compiling and comparing on the host take most of the time.
+# Each program's tests in several processes a GPU, since compiling and comparing on the host take most of the time.
 run_tests() {
-  gpus=$(nvidia-smi -L | wc -l)
-  shards=$((4 * gpus))
   for program in gpu_test gpu_ops_test gpu_model_test; do
+    shards=$((4 * gpus))
+    [ $program = gpu_test ] && shards=$((8 * gpus))  # references of attention
     for ((shard = 0; shard < shards; ++shard)); do
       CUDA_VISIBLE_DEVICES=$((shard % gpus)) GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard \
         timeout 300 "$bin/$program" --gtest_filter="${FILTER:-*}" > "$out/$program.$shard.log" 2>&1 ||
@@ -121,7 +123,6 @@ peers() {
 # at once each by itself (alone): the median time of a step, and the last loss. MESHES: which.
 ranks() {
   export TOKAMAK_CACHE=$out/cache NCCL_NVLS_ENABLE=0
-  gpus=$(nvidia-smi -L | wc -l)
   "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
     --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
   default="alone --mesh.data=$gpus --mesh.data=$gpus,--mesh.zero=1 --mesh.data=$gpus,--mesh.zero=2
@@ -162,12 +163,15 @@ train_on() {
     --train.out="$4" ${MORE:-} > "$4.log" 2>&1 || { echo "$3: exit status $?"; tail -3 "$4.log"; }
 }
 
-# The ladder on all GPUs: NCCL's tests first, then every way to divide the run, with ordered sums and with plain ones.
+nccl() {
+  NCCL_NVLS_ENABLE=0 timeout 200 "$bin/gpu_nccl_test" > "$out/gpu_nccl_test.log" 2>&1
+  echo "gpu_nccl_test: exit status $?, $(grep -c '^\[       OK' "$out/gpu_nccl_test.log") passed," \
+    "$(grep -cE '^\[  SKIPPED \].*\([0-9]+ ms\)' "$out/gpu_nccl_test.log") skipped"
+}
+
+# The ladder on all GPUs: every way to divide the run, with ordered sums and with plain ones.
 meshes() {
   export NCCL_NVLS_ENABLE=0
-  gpus=$(nvidia-smi -L | wc -l)
-  timeout 200 "$bin/gpu_nccl_test" > "$out/gpu_nccl_test.log" 2>&1
-  echo "gpu_nccl_test: exit status $?, $(grep -c '^\[       OK' "$out/gpu_nccl_test.log") passed"
   for slots in 0 1; do
     timeout -k 5 "${LIMIT:-300}" "$bin/tokamak" ladder --device=cuda $model --mesh.data="$gpus" --mesh.slots=$slots \
       --train.batch=$((${BATCH:-64} * gpus)) --top --steps="${STEPS:-20}" --out="$out/meshes-slots$slots" 2>&1
@@ -175,30 +179,49 @@ meshes() {
   unset NCCL_NVLS_ENABLE
 }
 
-# Whether losses and parameters of one GPU are those of all, bit by bit, with the stages of ZeRO and in pipelines; and
-# whether a text and a validation of all GPUs together are one's.
+# A command as so many ranks: the program starts them itself where each has a GPU, else each is here as if it were alone
+# on a machine with this GPU, which NCCL then reaches through sockets: as right, and slow.
+on_ranks() {
+  local world=$1 port=$((20000 + RANDOM % 10000)) rank status
+  shift
+  [ "$world" -le "$gpus" ] && { "$@"; return; }
+  for ((rank = world - 1; rank >= 0; --rank)); do
+    RANK=$rank WORLD_SIZE=$world LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port NCCL_HOSTID=$rank NCCL_SOCKET_IFNAME=lo "$@" &
+  done
+  wait $!  # rank 0
+  status=$?
+  wait
+  return $status
+}
+
+# Whether losses and parameters of one rank are those of all, bit by bit, with the stages of ZeRO and in pipelines; and
+# whether a text and a validation of all ranks together are one's. MESHES: which, each with as many ranks, or with one.
 bits() {
   export TOKAMAK_CACHE=$out/cache NCCL_NVLS_ENABLE=0
-  gpus=$(nvidia-smi -L | wc -l)
   "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
     --out="$out/data" > "$out/prepare.log" 2>&1 || { tail -3 "$out/prepare.log"; return; }
-  for mesh in "--mesh.data=1 --mesh.slots=$gpus" "--mesh.data=$gpus" "--mesh.data=$gpus --mesh.zero=1" \
-    "--mesh.data=$gpus --mesh.zero=2" "--mesh.pipe=$gpus --mesh.slots=$gpus" \
-    "--mesh.pipe=$gpus --mesh.schedule=zero_bubble --mesh.slots=$gpus" "--mesh.data=$gpus --mesh.zero=3"; do
+  default="--mesh.data=1,--mesh.slots=$ranks --mesh.data=$ranks --mesh.data=$ranks,--mesh.zero=1
+    --mesh.data=$ranks,--mesh.zero=2 --mesh.pipe=$ranks,--mesh.slots=$ranks
+    --mesh.pipe=$ranks,--mesh.schedule=zero_bubble,--mesh.slots=$ranks --mesh.data=$ranks,--mesh.zero=3"
+  for mesh in ${MESHES:-$default}; do
+    case $mesh in --mesh.data=1,*) world=1 ;; *) world=$ranks ;; esac
     rm -rf "$out/run"
     # shellcheck disable=SC2086
-    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" train --device=cuda $model --data.path="$out/data" $mesh \
-      --train.batch=$((${BATCH:-16} * gpus)) --train.steps="${STEPS:-50}" --train.eval_every=25 --train.sample_every=0 \
-      --train.out="$out/run" > "$out/bits.log" 2>&1 || { echo "$mesh: exit status $?"; tail -3 "$out/bits.log"; continue; }
+    on_ranks "$world" timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" train --device=cuda $model --data.path="$out/data" \
+      ${mesh//,/ } --train.batch=$((${BATCH:-16} * ranks)) --train.steps="${STEPS:-50}" --train.eval_every=25 \
+      --train.sample_every=0 --train.out="$out/run" ${MORE:-} > "$out/bits.log" 2>&1 ||
+      { echo "$mesh: exit status $?"; tail -3 "$out/bits.log"; continue; }
     losses=$(python3 -c 'import json, sys; print([(s["loss"], s.get("val_loss")) for s in map(json.loads, open(sys.argv[1]))])' \
       "$out/run/metrics.jsonl" | sha256sum | cut -c1-16)
     echo "$mesh: losses $losses, parameters $(sha256sum < "$out/run/checkpoints/latest/model.safetensors" | cut -c1-16)"
   done
-  for mesh in --mesh.tensor=1 "--mesh.tensor=$gpus"; do
-    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" generate "$out/run" --device=cuda $mesh --prompt="The game" --tokens=48 \
-      --temperature=0 > "$out/text$mesh.txt" 2> "$out/generate.log" || { echo "generate $mesh: exit status $?"; tail -3 "$out/generate.log"; }
+  for world in 1 "$ranks"; do
+    mesh=--mesh.tensor=$world
+    on_ranks "$world" timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" generate "$out/run" --device=cuda "$mesh" \
+      --prompt="The game" --tokens=48 --temperature=0 > "$out/text$mesh.txt" 2> "$out/generate.log" ||
+      { echo "generate $mesh: exit status $?"; tail -3 "$out/generate.log"; }
     echo "generate $mesh: $(sha256sum < "$out/text$mesh.txt" | cut -c1-16) $(head -c 90 "$out/text$mesh.txt" | tr '\n' ' ')"
-    timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" eval "$out/run" --device=cuda $mesh 2>&1 | tail -1
+    on_ranks "$world" timeout -k 5 "${LIMIT:-120}" "$bin/tokamak" eval "$out/run" --device=cuda "$mesh" 2>&1 | tail -1
   done
   rm -rf "$out/run" "$out/data"
   unset TOKAMAK_CACHE NCCL_NVLS_ENABLE
@@ -207,7 +230,6 @@ bits() {
 # Models that need several GPUs, or a sequence that does, each on one mesh: measured beside what was predicted. LARGE: which.
 large() {
   export NCCL_NVLS_ENABLE=0
-  gpus=$(nvidia-smi -L | wc -l)
   for case in ${LARGE:-zero3 long context tensor pipe 6.7b}; do
     case $case in
       zero3) options="--model.preset=gpt2-1558m --train.batch=$((32 * gpus)) --mesh.data=$gpus --mesh.zero=3" ;;
@@ -230,15 +252,14 @@ large() {
 # Two steps of a tiny model on each mesh, all ranks under memcheck.
 sanitize_ranks() {
   export NCCL_NVLS_ENABLE=0
-  gpus=$(nvidia-smi -L | wc -l)
-  for mesh in --mesh.data="$gpus" "--mesh.data=$gpus --mesh.zero=3" --mesh.tensor="$gpus" --mesh.context="$gpus" \
-    "--mesh.pipe=$gpus --train.total_batch=$((4096 * gpus))"; do
+  for mesh in --mesh.data="$ranks" "--mesh.data=$ranks --mesh.zero=3" --mesh.tensor="$ranks" --mesh.context="$ranks" \
+    "--mesh.pipe=$ranks --train.total_batch=$((4096 * ranks))"; do
     # NCCL asks the driver for kernels that it may not have.
     # shellcheck disable=SC2086
-    timeout -k 5 "${LIMIT:-120}" compute-sanitizer --tool memcheck --report-api-errors no --target-processes all \
+    on_ranks "$ranks" timeout -k 5 "${LIMIT:-120}" compute-sanitizer --tool memcheck --report-api-errors no --target-processes all \
       --kernel-name-exclude kernel_substring=cudnn --error-exitcode 9 "$bin/tokamak" ladder --device=cuda --model.layers=2 \
       --model.heads=4 --model.width=256 --model.context=1024 --model.vocab=512 --compile.precision=bf16 \
-      --train.batch=$((2 * gpus)) $mesh --own --steps=1 --warmup=1 > "$out/memcheck-ranks.log" 2>&1
+      --train.batch=$((2 * ranks)) $mesh --own --steps=1 --warmup=1 > "$out/memcheck-ranks.log" 2>&1
     echo "memcheck of $mesh: exit status $?, $(grep -c 'ERROR SUMMARY: 0 errors' "$out/memcheck-ranks.log") ranks without errors"
     grep -E 'ERROR SUMMARY: [1-9]|error:' "$out/memcheck-ranks.log" | sort | uniq -c | head -3
   done
@@ -248,7 +269,6 @@ sanitize_ranks() {
 # PyTorch on one GPU and on all: NCCL's bandwidth, DDP of GPT-2 124M and FSDP2 of 1558M, as ranks and large measure them.
 rank_peers() {
   export NCCL_NVLS_ENABLE=0
-  gpus=$(nvidia-smi -L | wc -l)
   for run in "$gpus nccl" "1 ddp ${BATCH:-64}" "$gpus ddp ${BATCH:-64}" "$gpus fsdp 32"; do
     # shellcheck disable=SC2086
     timeout -k 5 "${LIMIT:-180}" torchrun --standalone --nproc_per_node ${run%% *} "${PEERS:-../shared/peers}/torch_ddp.py" \
@@ -266,7 +286,7 @@ for part in $parts; do
   case $part in
     test) run_tests ;;
     sanitize | ladder | steps | profile | xl | start | generate | peers | shapes) $part ;;
-    ranks | meshes | bits | large | sanitize_ranks | rank_peers) $part ;;
+    nccl | ranks | meshes | bits | large | sanitize_ranks | rank_peers) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

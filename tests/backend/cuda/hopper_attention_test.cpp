@@ -16,41 +16,44 @@ struct HopperKind {
 constexpr HopperKind kHopperKinds[] = {{true, false, 0},   {false, false, 0},    {true, true, 0},
                                        {true, false, 0.2}, {false, false, 0.01}, {true, true, 0.5}};
 
+class HopperAttentionTypes : public testing::TestWithParam<DType> {};
+
 // One tile and several, whole and half ones of queries; heads that all blocks share, of their own, and both.
-TEST(GpuAttention, HopperKernelsEqualReference) {
+TEST_P(HopperAttentionTypes, KernelsEqualReference) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  for (DType dtype : {DType::kBF16, DType::kF16})
-    for (auto [causal, documents, dropout] : kHopperKinds)
-      for (auto [B, T, H] :
-           {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {6, 256, 25}, {1, 640, 2}, {2, 896, 5}}) {
-        AttentionProblem p = problem(B, T, H, 64, dtype, causal, dropout, documents);
-        if (H == 5) p.place = {2, 10, 0, 2, 5, 0};  // heads 5 to 9 of 10, of samples 2 and 3 of 4
-        ASSERT_TRUE(hopper_supports(p, {9, 0}));
-        Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
-      }
+  for (auto [causal, documents, dropout] : kHopperKinds)
+    for (auto [B, T, H] :
+         {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {6, 256, 25}, {1, 640, 2}, {2, 896, 5}}) {
+      AttentionProblem p = problem(B, T, H, 64, GetParam(), causal, dropout, documents);
+      if (H == 5) p.place = {2, 10, 0, 2, 5, 0};  // heads 5 to 9 of 10, of samples 2 and 3 of 4
+      ASSERT_TRUE(hopper_supports(p, {9, 0}));
+      Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+    }
 }
 
 // Rows of one rank of several: chunks of one tile of queries and of two, keys that no query sees; heads that all blocks
 // share, and with 132 of them or more also of their own.
-TEST(GpuAttention, HopperKernelsOfARankEqualReference) {
+TEST_P(HopperAttentionTypes, KernelsOfARankEqualReference) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  for (DType dtype : {DType::kBF16, DType::kF16})
-    for (auto [documents, dropout] : {std::pair{false, 0.0}, {true, 0.0}, {false, 0.2}, {true, 0.5}})
-      for (auto [B, T, H, ranks, rank] : {std::array<int64_t, 5>{1, 512, 1, 2, 0},
-                                          {1, 512, 1, 2, 1},
-                                          {2, 512, 3, 2, 0},
-                                          {2, 512, 5, 2, 1},
-                                          {1, 1024, 2, 3, 1},
-                                          {1, 512, 3, 4, 3},
-                                          {1, 512, 3, 4, 0},
-                                          {1, 512, 133, 2, 1}}) {
-        if (H == 133 && (!documents || dropout == 0 || dtype != DType::kBF16)) continue;  // references are slow
-        AttentionProblem p = of_ranks(ranks, problem(B, T, H, 64, dtype, true, dropout, documents));
-        if (H == 5) p.place = {2, 10, 0, 2, 5, 0};
-        ASSERT_TRUE(hopper_supports(p, {9, 0}));
-        Example(p, rank).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
-      }
+  for (auto [documents, dropout] : {std::pair{false, 0.0}, {true, 0.0}, {false, 0.2}, {true, 0.5}})
+    for (auto [B, T, H, ranks, rank] : {std::array<int64_t, 5>{1, 512, 1, 2, 0},
+                                        {1, 512, 1, 2, 1},
+                                        {2, 512, 3, 2, 0},
+                                        {2, 512, 5, 2, 1},
+                                        {1, 1024, 2, 3, 1},
+                                        {1, 512, 3, 4, 3},
+                                        {1, 512, 3, 4, 0},
+                                        {1, 512, 133, 2, 1}}) {
+      if (H == 133 && (!documents || dropout == 0 || GetParam() != DType::kBF16)) continue;  // references are slow
+      AttentionProblem p = of_ranks(ranks, problem(B, T, H, 64, GetParam(), true, dropout, documents));
+      if (H == 5) p.place = {2, 10, 0, 2, 5, 0};
+      ASSERT_TRUE(hopper_supports(p, {9, 0}));
+      Example(p, rank).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
+    }
 }
+
+INSTANTIATE_TEST_SUITE_P(Gpu, HopperAttentionTypes, testing::Values(DType::kBF16, DType::kF16),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
 
 // What the gradient reads: random qkv, dout and documents, and what the forward kernel makes of them.
 std::vector<HostTensor> hopper_backward_inputs(const AttentionProblem& p) {
