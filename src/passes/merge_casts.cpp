@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -27,6 +28,7 @@ class CastMerger {
  public:
   explicit CastMerger(const Graph& graph)
       : graph_(graph), users_(find_users(graph)), has_backward_(has_backward(graph)), rewriter_(graph) {
+    for (const Update& update : graph.updates()) kept_.insert(update.value);
     for (const Node& node : graph.nodes())
       if (ValueId parameter = cast_parameter(node); parameter != kNoValue) {
         std::vector<ValueId>& all = parameters_[family_of(node)];
@@ -61,8 +63,9 @@ class CastMerger {
   // The parameter that the node casts to a low type, or kNoValue.
   ValueId cast_parameter(const Node& node) const {
     if (node.op != &op::cast) return kNoValue;
-    bool is_for_step = family_of(node).second < 0;
-    if (is_for_step && (!has_backward_ || node.phase == Phase::kBackward || node.recompute)) return kNoValue;
+    bool is_for_step = family_of(node).second < 0, is_kept = kept_.contains(node.outputs[0]);
+    if (is_for_step && !is_kept && (!has_backward_ || node.phase == Phase::kBackward || node.recompute))
+      return kNoValue;
     DType to = graph_.dtype(node.outputs[0]);
     if (to != DType::kBF16 && to != DType::kF16) return kNoValue;
     ValueId source = behind_views(graph_, node.inputs[0]);
@@ -84,6 +87,7 @@ class CastMerger {
 
   const Graph& graph_;
   std::vector<std::vector<int>> users_;
+  std::set<ValueId> kept_;  // in states
   bool has_backward_;
   Rewriter rewriter_;
   std::map<Family, std::vector<ValueId>> parameters_;  // in order, each once

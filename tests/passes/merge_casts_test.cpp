@@ -146,6 +146,23 @@ TEST(MergeCasts, MergesForAGatherWithoutABackwardPass) {
   EXPECT_EQ(test::count_ops(graph, "cast"), 0);
 }
 
+// As the program that makes weights for all micro-batches does.
+TEST(MergeCasts, MergesWhatIsKeptWithoutABackwardPass) {
+  Graph graph = parse(R"(graph weights {
+    param p = %0 : f32[4,4]
+    param q = %1 : f32[4]
+    state weights.0 = %2 : bf16[4,4]
+    state weights.1 = %3 : bf16[4]
+    %4 = cast(%0) {to="bf16"} : bf16[4,4]
+    %5 = cast(%1) {to="bf16"} : bf16[4]
+    update %2 = %4
+    update %3 = %5
+  })");
+  EXPECT_TRUE(merge_casts(graph, {}));
+  EXPECT_EQ(test::count_ops(graph, "multi_cast"), 1);
+  EXPECT_EQ(test::count_ops(graph, "cast"), 0);
+}
+
 // The cast to f32 of a parameter in a low type does not lower anything.
 TEST(MergeCasts, LeavesWideningCastsAlone) {
   expect_unchanged(R"(graph g {
