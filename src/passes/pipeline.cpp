@@ -17,6 +17,7 @@
 #include "passes/gather_low.h"
 #include "passes/join_pads.h"
 #include "passes/low_parameters.h"
+#include "passes/merge_adds.h"
 #include "passes/merge_casts.h"
 #include "passes/merge_duplicates.h"
 #include "passes/overlap_context.h"
@@ -81,6 +82,8 @@ constexpr Pass kPasses[] = {
      low_parameters, "generation keeps parameters that are only read in bf16 or f16 in that type"},
     {"merge_casts", Stage::kStep, Numerics::kExact, [](C c) { return fuses(c) && low_precision(c); }, merge_casts,
      "makes the bf16 or f16 copies of all weights in one kernel", false, true},
+    {"merge_adds", Stage::kStep, Numerics::kExact, fuses, merge_adds,
+     "adds up states, and vectors onto states, in one kernel", false, true},
     {"attention_sums", Stage::kStep, Numerics::kTolerance, fuses, attention_sums,
      "attention's gradient also gives the gradient of the bias of q, k and v, where the target has a kernel for it",
      false, true},

@@ -65,6 +65,7 @@ std::vector<OpCase> generate_cases();
 std::vector<OpCase> group_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> movement_cases();
+std::vector<OpCase> multi_add_cases();
 std::vector<OpCase> multi_cast_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> pointwise_cases();

@@ -15,6 +15,7 @@
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/movement.h"
+#include "ops/multi_add.h"
 #include "ops/multi_cast.h"
 #include "ops/reduce.h"
 #include "ops/sample_token.h"
@@ -50,6 +51,7 @@ constexpr Row kKernels[] = {
     {&op::embedding_grad, make_embedding_grad_kernel},
     {&op::flat, make_group_kernel},
     {&op::matmul, make_matmul_kernel, matmul_scratch, has_matmul},
+    {&op::multi_add, make_multi_add_kernel},
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::multi_cast, make_multi_cast_kernel},
     {&op::pad, make_pad_kernel},

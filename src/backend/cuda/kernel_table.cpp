@@ -11,6 +11,7 @@
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/movement.h"
+#include "ops/multi_add.h"
 #include "ops/multi_cast.h"
 #include "ops/reduce.h"
 #include "ops/sample_token.h"
@@ -48,6 +49,7 @@ constexpr Row kKernels[] = {
     {&op::flat, make_group_kernel, nullptr, by_making},
     {&op::fused_matmul, make_matmul_kernel, matmul_scratch, compile_matmul_ahead},
     {&op::matmul, make_matmul_kernel, matmul_scratch, compile_matmul_ahead},
+    {&op::multi_add, make_multi_add_kernel, nullptr, by_making},
     {&op::multi_adamw, make_multi_adamw_kernel, nullptr, by_making},
     {&op::multi_cast, make_multi_cast_kernel, nullptr, by_making},
     {&op::pad, make_pad_kernel, nullptr, by_making},

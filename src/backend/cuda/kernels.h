@@ -31,6 +31,7 @@ KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& no
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node);
 /// Begins to compile its device code, where there is any.
 void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_multi_add_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);

@@ -1,6 +1,7 @@
 // The device code of the hand-written kernels compiles without a GPU: one variant per type for every architecture, the
 // others for one.
 #include "backend/cuda/embedding_kernels.h"
+#include "backend/cuda/multi_add_kernel.h"
 #include "backend/cuda/multi_cast_kernel.h"
 #include "backend/cuda/optimizer_kernels.h"
 #include "backend/cuda/strided_copy.h"
@@ -75,6 +76,8 @@ TEST(KernelSources, OthersCompile) {
                   checked_architectures());
   expect_compiles(sum_squares_source(), {"sum_pieces", "sum_partials"}, checked_architectures());
   expect_compiles(addresses_source(), {"write_addresses"}, checked_architectures());
+  for (int64_t terms : {2, 3, 7})
+    expect_compiles(multi_add_source(terms), {"multi_add"}, terms == 2 ? checked_architectures() : one_architecture());
   for (double beta1 : {0.9, 0.0})
     expect_compiles(
         multi_adamw_source({{"beta1", beta1}, {"beta2", 0.95}, {"decay", 0.1}, {"decayed", Shape{1}}, {"eps", 1e-8}}),
