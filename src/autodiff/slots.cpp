@@ -1,5 +1,6 @@
 #include "autodiff/slots.h"
 
+#include "base/error.h"
 #include "graph/builder.h"
 #include "ops/collective.h"
 #include "ops/generate.h"
@@ -13,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-constexpr int kRun = -1;  // the level of what a run gives
+constexpr int kRun = -1;  // the level of what a run with an even number gives; that of one with an odd number is 0
 
 // Gradients in the order of the parameters, and behind them the loss.
 std::vector<ValueId> list_terms(const Gradients& gradients, ValueId loss) {
@@ -132,7 +133,19 @@ void append_slot(GraphBuilder& g, const Gradients& gradients, ValueId loss, cons
   for (size_t i = 0; i < states.size(); ++i) g.graph().add_update(states[i], terms[i]);
 }
 
+std::map<std::string, std::string> states_of_odd_runs(const SlotTerms& terms) {
+  Graph graph("states");
+  GraphBuilder g(graph);
+  std::vector<ValueId> parameters = take_parameters(graph, terms);
+  std::vector<ValueId> even = states_of(g, parameters, terms.has_loss, kRun);
+  std::vector<ValueId> odd = states_of(g, parameters, terms.has_loss, 0);
+  std::map<std::string, std::string> names;
+  for (size_t i = 0; i < even.size(); ++i) names[graph.argument_of(even[i])->name] = graph.argument_of(odd[i])->name;
+  return names;
+}
+
 Graph partial_sum_graph(const SlotTerms& terms, int level) {
+  TOKAMAK_CHECK(level > 0, "a sum of one run");
   return sum_graph(terms, fmt::format("sum{}", level), level, level);
 }
 

@@ -8,6 +8,10 @@
 #include "autodiff/optimizer.h"
 #include "graph/mesh.h"
 
+#include <map>
+#include <set>
+#include <string>
+
 namespace tokamak {
 
 struct Slots {
@@ -41,8 +45,12 @@ void append_slot_update(GraphBuilder& g, const Gradients& gradients, ValueId los
 /// another stage has it).
 void append_slot(GraphBuilder& g, const Gradients& gradients, ValueId loss, const Slots& slots);
 
-/// What comes after run i, counted from 0, where i ends in `level` ones (in binary) and is not the last: the sum of the
-/// last 2^level runs is kept in states grad<level>.<name> and loss<level>.
+/// By these states' names, those that stand for them in runs with odd numbers, counted from 0: grad0.<name>, ...,
+/// loss0.
+std::map<std::string, std::string> states_of_odd_runs(const SlotTerms& terms);
+
+/// What comes after run i where i ends in `level` > 0 ones (in binary) and is not the last: the sum of the last 2^level
+/// runs is kept in states grad<level>.<name> and loss<level>.
 Graph partial_sum_graph(const SlotTerms& terms, int level);
 
 /// What comes after the last run of a pipeline's program: grad.<name> and loss become the sums over all runs.

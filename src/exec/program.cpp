@@ -46,6 +46,9 @@ Program::Program(Plan plan, Backend& backend, TensorStore& store, ProgramOptions
       if (int64_t slots = store.slots(argument.name); slots > 1) {
         for (int64_t slot = 0; slot < slots; ++slot) slots_[argument.value].push_back(store.data(argument.name, slot));
         period_ = std::lcm(period_, slots);
+      } else if (options.odd_states && options.odd_states->contains(argument.name)) {
+        slots_[argument.value] = {store.data(argument.name), store.data(options.odd_states->at(argument.name))};
+        period_ = std::lcm(period_, 2);
       }
       continue;
     }

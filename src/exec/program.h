@@ -19,6 +19,8 @@ struct ProgramOptions {
   std::shared_ptr<Memory> arena;
   /// The second run is recorded where the backend can, and replayed from then on.
   bool record = false;
+  /// States in whose place runs of micro-batches with odd numbers have others of the store; null: none.
+  const std::map<std::string, std::string>* odd_states = nullptr;
 };
 
 class Program {
@@ -93,7 +95,7 @@ class Program {
   int64_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<Memory>> inputs_;
   std::map<ValueId, void*> arguments_;
-  std::map<ValueId, std::vector<void*>> slots_;  // of states that have several
+  std::map<ValueId, std::vector<void*>> slots_;  // of states that micro-batches have their own of, in turn
   std::vector<Bound> launches_;
   std::unique_ptr<StreamEvent> begin_;             // of a run, when there are several streams
   std::vector<std::unique_ptr<StreamEvent>> end_;  // of its part on each stream; the first's is null

@@ -53,6 +53,8 @@ struct CompiledStep {
   /// States of which several micro-batches have their own at a time: so many slots are stored, and what is done for
   /// micro-batch m reads and writes slot m % slots.
   std::map<std::string, int64_t> slots;
+  /// States in whose place micro-batches with odd numbers have others, by name: the terms of sums over slots.
+  std::map<std::string, std::string> odd_states;
 
   int64_t micro_batches() const;  // that a step takes inputs of
   /// With slots: that of a data rank's micro-batch. A rank has consecutive ones, or where the ranks' gradients are
@@ -70,7 +72,7 @@ struct CompiledStep {
 };
 
 /// The schedule in a line, micro-batches that follow one another in one word, with what runs between them:
-/// "micro_batch 0-7 (sum0 sum1 sum2), update".
+/// "micro_batch 0-7 (sum1 sum2), update".
 std::string print_schedule(const CompiledStep& step);
 
 }  // namespace tokamak

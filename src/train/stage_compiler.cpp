@@ -70,14 +70,16 @@ void StageCompiler::add_sums(Key key) {
     sums_[key].push_back(step_.programs.size());
     step_.programs.push_back(compile_program(std::move(sum), compiler_.context(), Stage::kStep, observer_));
   };
-  for (int level = 0; level < slots_.levels(); ++level) add_program(partial_sum_graph(terms, level));
+  step_.odd_states.merge(states_of_odd_runs(terms));
+  for (int level = 1; level < slots_.levels(); ++level) add_program(partial_sum_graph(terms, level));
   add_program(total_graph(terms, slots_));
 }
 
 void StageCompiler::schedule_run(Key key, int64_t micro_batch) {
   step_.schedule.push_back({programs_.at(key), micro_batch});
-  if (auto sums = sums_.find(key); sums != sums_.end())
-    step_.schedule.push_back({sums->second[size_t(std::countr_one(uint64_t(micro_batch)))]});
+  int ones = std::countr_one(uint64_t(micro_batch));
+  if (auto sums = sums_.find(key); sums != sums_.end() && ones > 0)
+    step_.schedule.push_back({sums->second[size_t(ones) - 1]});
 }
 
 // Programs come forward first, so that the last one that reads a state is the last to do so.

@@ -124,12 +124,13 @@ CompiledStep compile_slots(CompiledStep out, const Platform& platform, const Pas
   append_slot(g, gradients, loss, slots);
   SlotTerms terms = terms_of(graph, gradients);
   add_micro_batch(out, std::move(graph), context, observer);
+  out.odd_states = states_of_odd_runs(terms);
   size_t first_sum = out.programs.size();
-  for (int level = 0; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
+  for (int level = 1; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
   add_program(slot_update_graph(terms, config.optimizer, slots, scaling));
   for (int64_t run = 0; run < slots.runs(); ++run) {
     out.schedule.push_back({0, run});
-    out.schedule.push_back({first_sum + size_t(std::countr_one(uint64_t(run)))});
+    if (int ones = std::countr_one(uint64_t(run)); ones > 0) out.schedule.push_back({first_sum + size_t(ones) - 1});
   }
   return out;
 }

@@ -7,14 +7,19 @@
 namespace tokamak {
 namespace {
 
-// States of several slots are made before a program asks for one.
+// States of which micro-batches have their own are made before a program asks for one.
 void make_slots(const CompiledStep& step, TensorStore& store) {
   std::vector<StoredTensor> tensors;
   std::set<std::string_view> known;  // several programs have one
   for (const CompiledGraph& program : step.programs)
-    for (const Argument& argument : program.plan.graph.arguments())
-      if (auto slots = step.slots.find(argument.name); slots != step.slots.end() && known.insert(argument.name).second)
-        tensors.push_back({argument.name, program.plan.graph.type(argument.value), argument.layout, slots->second});
+    for (const Argument& argument : program.plan.graph.arguments()) {
+      if (argument.kind == Argument::Kind::kInput || !known.insert(argument.name).second) continue;
+      const ValueType& type = program.plan.graph.type(argument.value);
+      if (auto slots = step.slots.find(argument.name); slots != step.slots.end())
+        tensors.push_back({argument.name, type, argument.layout, slots->second});
+      if (auto odd = step.odd_states.find(argument.name); odd != step.odd_states.end())
+        tensors.push_back({odd->second, type, argument.layout});
+    }
   store.make(tensors);
 }
 
@@ -27,9 +32,10 @@ StepRunner::StepRunner(const CompiledStep& step, Backend& backend, TensorStore& 
       transfers_(options.ranks, backend, store) {
   make_slots(step, store);
   for (const CompiledGraph& program : step.programs)
-    programs_.push_back(
-        std::make_unique<Program>(program.plan, backend, store,
-                                  ProgramOptions{.ranks = options.ranks, .arena = arena_, .record = options.record}));
+    programs_.push_back(std::make_unique<Program>(
+        program.plan, backend, store,
+        ProgramOptions{
+            .ranks = options.ranks, .arena = arena_, .record = options.record, .odd_states = &step.odd_states}));
 }
 
 void StepRunner::observe(WorkObserver* observer) {

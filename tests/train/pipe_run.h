@@ -48,8 +48,9 @@ class StageRun {
 
   /// All ranks' tensors of the slot of the micro-batch.
   std::vector<HostTensor*> tensors(const std::string& name, int64_t micro_batch) {
+    auto odd = micro_batch % 2 == 1 ? step_.odd_states.find(name) : step_.odd_states.end();
     std::vector<HostTensor*> found;
-    for (std::vector<HostTensor>& slots : kept_.at(name))
+    for (std::vector<HostTensor>& slots : kept_.at(odd == step_.odd_states.end() ? name : odd->second))
       found.push_back(&slots[micro_batch < 0 ? 0 : size_t(micro_batch) % slots.size()]);
     return found;
   }
