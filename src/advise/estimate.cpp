@@ -95,7 +95,7 @@ class Estimator {
   bool accumulates() const { return layout_.micro_batches > 1 || mesh_.pipe > 1; }
 
   // Data ranks add up gradients in the update, not in each micro-batch.
-  bool adds_once() const { return mesh_.pipe > 1 && mesh_.zero <= 1; }
+  bool adds_once() const { return accumulates() && mesh_.zero <= 1; }
   // Other ranks' gradients are added in each micro-batch.
   bool sends_of_each_run() const { return mesh_.context > 1 || (mesh_.data > 1 && !adds_once()); }
 
@@ -148,7 +148,9 @@ class Estimator {
     // A stage's activations are no intermediate values, so gradients that are sent cannot take their place.
     if (sends_of_each_run() && mesh_.pipe > 1) memory.buffers += kLow * blocks * of_block_.all();
     double added = adds_once() && mesh_.data > 1 ? of_rank(mesh_.zero == 1) : 0;
-    memory.buffers = std::max(memory.buffers, kFull * (added + shared(stage)));
+    // In a pipeline activations are states, else the update has their memory, too.
+    double theirs = mesh_.pipe > 1 ? 0 : memory.activations;
+    memory.buffers = std::max(memory.buffers, kFull * (added + shared(stage)) - theirs);
     if (accumulates()) return memory;
     // Of one micro-batch gradients take the place of activations that are done with.
     bool is_cut = mesh_.zero >= 1;
@@ -239,8 +241,8 @@ class Estimator {
     if (gathers_once(mesh_)) W = accumulates() ? stage().whole : parameters(true);
     if (!casts_once()) seconds += casts_seconds(W);
     if (!accumulates()) return seconds;
-    // Products for matrices add to what is there; biases, norms and the table have a kernel each that does.
-    seconds += blocks_ * (model_.bias ? 8 : 2) * target_.launch_seconds;
+    // Products for matrices add to what is there; biases and norms have one kernel that does, and the table one.
+    seconds += 2 * target_.launch_seconds;
     double bytes = sends_of_each_run() ? (2 * kFull + kLow) * parameters(mesh_.zero >= 2) : 3 * kFull * table_.all();
     return seconds + block_.memory_seconds(bytes);
   }

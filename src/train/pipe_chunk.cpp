@@ -24,9 +24,7 @@ constexpr const char* kLastEnd = "end_of_blocks";
 PassContext pass_context(const RunConfig& config, const Platform& platform) {
   RunConfig of_stage = config;
   of_stage.mesh.pipe = 1;
-  PassContext context = context_of(of_stage, platform);
-  context.adds_once = context.slots == 1 && context.zero <= 1;
-  return context;
+  return context_of(of_stage, platform);
 }
 
 // What the state of that name gets; kNoValue: it is not updated.

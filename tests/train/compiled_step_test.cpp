@@ -144,6 +144,30 @@ TEST(CompiledStep, GathersParametersOnceInTheLowTypeThatTheyAreReadIn) {
     }
 }
 
+double sent_in(const CompiledStep& step, size_t program) {
+  const Graph& graph = step.programs[program].plan.graph;
+  double bytes = 0;
+  for (const Node& node : graph.nodes()) bytes += node_cost(graph, node).link_bytes;
+  return bytes;
+}
+
+// With the loss and the squares for the norm, which are next to nothing here.
+TEST(CompiledStep, AddsGradientsOverDataOnceAStepWhereARankHasRoomForThem) {
+  RunConfig config = tiny(4);
+  config.model.vocab = 128;
+  config.mesh = {.data = 2, .slots = 1};
+  auto W = double(count_parameters(config.model));
+  constexpr double kRest = 100;
+  for (int64_t zero : {0, 1, 2}) {
+    config.mesh.zero = zero;
+    CompiledStep step = compile_step(config, Target());
+    ASSERT_EQ(print_schedule(step), "micro_batch 0-3, update");
+    EXPECT_NEAR(sent_in(step, 0), zero < 2 ? 0 : 4 * W / 2, kRest) << zero;
+    EXPECT_NEAR(sent_in(step, 1), (zero < 2 ? 8 : 4) * W / 2, kRest)
+        << "gradients, and the parameters that ZeRO 1 and 2 have updated";
+  }
+}
+
 // As a stage of a pipeline will have it.
 TEST(CompiledStep, PrintsSchedulesOfAnyPrograms) {
   CompiledStep step;
