@@ -211,8 +211,10 @@ bits() {
       ${mesh//,/ } --train.batch=$((${BATCH:-16} * ranks)) --train.steps="${STEPS:-50}" --train.eval_every=25 \
       --train.sample_every=0 --train.out="$out/run" ${MORE:-} > "$out/bits.log" 2>&1 ||
       { echo "$mesh: exit status $?"; tail -3 "$out/bits.log"; continue; }
-    losses=$(python3 -c 'import json, sys; print([(s["loss"], s.get("val_loss")) for s in map(json.loads, open(sys.argv[1]))])' \
-      "$out/run/metrics.jsonl" | sha256sum | cut -c1-16)
+    losses=$(python3 -c '
+import hashlib, json, sys
+losses = [(s["loss"], s.get("val_loss")) for s in map(json.loads, open(sys.argv[1]))]
+print(hashlib.sha256(str(losses).encode()).hexdigest()[:16], "to", losses[-1][0])' "$out/run/metrics.jsonl")
     echo "$mesh: losses $losses, parameters $(sha256sum < "$out/run/checkpoints/latest/model.safetensors" | cut -c1-16)"
   done
   for world in 1 "$ranks"; do

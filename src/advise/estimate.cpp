@@ -148,6 +148,9 @@ class Estimator {
     // A stage's activations are no intermediate values, so gradients that are sent cannot take their place.
     if (sends_of_each_run() && mesh_.pipe > 1) memory.buffers += kLow * blocks * of_block_.all();
     double added = adds_once() && mesh_.data > 1 ? of_rank(mesh_.zero == 1) : 0;
+    // Of what context cuts, too, a rank takes its part first.
+    if (added > 0 && mesh_.zero == 1 && mesh_.context > 1)
+      added += (sizes.by_context + sizes.by_both) / sizes.context_ranks;
     // In a pipeline activations are states, else the update has their memory, too.
     double theirs = mesh_.pipe > 1 ? 0 : memory.activations;
     memory.buffers = std::max(memory.buffers, kFull * (added + shared(stage)) - theirs);
