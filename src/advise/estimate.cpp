@@ -22,7 +22,7 @@ constexpr double kUsableShare = 0.98;
 constexpr double kCommunicatorBytes = kGiB;
 
 // Gradients and workspaces that are there before the first activations are done with, as compiled plans have them.
-constexpr double kBesideActivations = 0.2 * kGiB;
+constexpr double kBesideActivations = 0.12 * kGiB;
 
 class Estimator {
  public:
@@ -101,19 +101,37 @@ class Estimator {
 
   // Micro-batches of which a stage has what is read by its backward pass.
   double in_flight(size_t stage) const {
-    auto P = pipe_, V = double(mesh_.interleave), runs = double(layout_.micro_batches), behind = P - double(stage) - 1;
     if (mesh_.pipe == 1) return 1;
-    if (mesh_.schedule == "gpipe") return runs;
-    return std::min(runs, V > 1 ? (2 * behind + (V - 1) * P + 1) / V : behind + 1);
+    if (mesh_.schedule == "gpipe") return double(layout_.micro_batches);
+    int64_t behind = mesh_.pipe - int64_t(stage) - 1;
+    if (mesh_.interleave > 1) return chunks_in_flight(behind) / double(mesh_.interleave);
+    return double(std::min(layout_.micro_batches, behind + 1));
+  }
+
+  // Of each chunk the most that are there at a time, which is not the same time for all. A stage runs chunks in turns
+  // of as many micro-batches as there are stages, the last chunk's backward pass first; when `ahead` forward passes are
+  // done, forward and backward ones take turns.
+  double chunks_in_flight(int64_t behind) const {
+    int64_t P = mesh_.pipe, V = mesh_.interleave, ahead = 2 * behind + (V - 1) * P;
+    auto done = [&](int64_t passes, int64_t chunk) {
+      return passes / (P * V) * P + std::clamp<int64_t>(passes % (P * V) - chunk * P, 0, P);
+    };
+    double all = 0;
+    for (int64_t chunk = 0; chunk < V; ++chunk) {
+      int64_t most = 0;
+      for (int64_t passes = 1; passes <= ahead + 2 * P * V; ++passes)
+        most = std::max(most, done(passes, chunk) - done(std::max<int64_t>(0, passes - 1 - ahead), V - 1 - chunk));
+      all += double(std::min(most, layout_.micro_batches));
+    }
+    return all;
   }
 
   // With zero_bubble gradients of weights are computed later, but for the first stage's: so long their operands stay.
   bool waits_with_weights(size_t stage) const { return mesh_.pipe > 1 && mesh_.schedule == "zero_bubble" && stage > 0; }
   double activation_bytes(size_t stage) const {
-    double bytes = in_flight(stage) * block_.input_bytes(), runs = double(layout_.micro_batches);
+    double most = in_flight(stage), bytes = most * block_.input_bytes(), runs = double(layout_.micro_batches);
     for (const KeptValue& value : block_.kept())
-      bytes +=
-          value.bytes * (value.is_for_weights && waits_with_weights(stage) ? std::min(pipe_, runs) : in_flight(stage));
+      bytes += value.bytes * (value.is_for_weights && waits_with_weights(stage) ? std::min(pipe_, runs) : most);
     if (waits_with_weights(stage)) bytes += block_.gradient_bytes() * std::min(double(stage) + 1, runs);
     return bytes;
   }
@@ -140,7 +158,8 @@ class Estimator {
     if (accumulates()) memory.gradients = kFull * (of_rank(mesh_.zero >= 2) + shared(stage));
     memory.activations = blocks * activation_bytes(stage);
     memory.buffers = 2 * block_.stream_bytes() + kBesideActivations;
-    if (stage + 1 == size_t(mesh_.pipe)) memory.buffers += block_.logits_bytes();
+    // The classifier gives its weight's gradient while all activations are there.
+    if (stage + 1 == size_t(mesh_.pipe)) memory.buffers += block_.logits_bytes() + kFull * table_.all();
     if (gathers) memory.buffers += 2 * bucket_bytes() + kLow * table_.divisible();
     // Keys and values of all context ranks, and their gradients.
     if (mesh_.context > 1)

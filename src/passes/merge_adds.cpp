@@ -18,9 +18,9 @@ class AddMerger {
  public:
   explicit AddMerger(const Graph& graph)
       : graph_(graph), users_(find_users(graph)), terms_(size_t(graph.num_values())),
-        leaves_(size_t(graph.num_values()), false) {
-    for (const Result& result : graph.results()) leaves_[size_t(result.value)] = true;
-    for (const Update& update : graph.updates()) leaves_[size_t(update.value)] = true;
+        kept_(size_t(graph.num_values()), false) {
+    for (const Result& result : graph.results()) kept_[size_t(result.value)] = true;
+    for (const Update& update : graph.updates()) kept_[size_t(update.value)] = true;
     for (const Node& node : graph.nodes())
       if (node.op == &op::add) terms_[size_t(node.outputs[0])] = terms_of(node);
     for (size_t n = 0; n < graph.nodes().size(); ++n)
@@ -59,7 +59,7 @@ class AddMerger {
 
   bool is_only_added(ValueId value) const {
     const std::vector<int>& users = users_[size_t(value)];
-    return users.size() == 1 && !leaves_[size_t(value)] && graph_.nodes()[size_t(users[0])].op == &op::add;
+    return users.size() == 1 && !kept_[size_t(value)] && graph_.nodes()[size_t(users[0])].op == &op::add;
   }
 
   // What a sum of states is of; of a sum that is read here alone, that and one more. Empty: none.
@@ -120,7 +120,7 @@ class AddMerger {
   const Graph& graph_;
   std::vector<std::vector<int>> users_;
   std::vector<Terms> terms_;  // by value
-  std::vector<bool> leaves_;  // by value: leaves the graph as a result or update
+  std::vector<bool> kept_;    // by value: as a result or an update
   std::map<Family, std::vector<int>> families_;
 };
 
