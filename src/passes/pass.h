@@ -19,11 +19,10 @@ struct PassContext : Platform {
   Mesh mesh = {};               // that the step is divided over
   int64_t zero = 0;             // mesh.zero
   bool gathers_once = false;    // with zero 1 or 2: parameters are cut, too, and gathered for both passes together
-  bool adds_once = false;   // with zero 0 or 1: sums of gradients over micro-batches are added over data in the update
-  int64_t bucket_mib = 0;   // mesh.bucket_mib
-  bool sequence = false;    // mesh.sequence
-  int64_t slots = 1;        // mesh.slots, which is not 0 here
-  bool own_inputs = false;  // every data rank has inputs of its own: a slot
+  int64_t bucket_mib = 0;       // mesh.bucket_mib
+  bool sequence = false;        // mesh.sequence
+  int64_t slots = 1;            // mesh.slots, which is not 0 here
+  bool own_inputs = false;      // every data rank has inputs of its own: a slot
 };
 
 /// Before and after differentiation. Of kStep, kWhole is for all of a step's forward and backward pass together, and

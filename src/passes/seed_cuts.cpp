@@ -57,9 +57,11 @@ class Seeder {
     return is_parameter(role) && (context_.zero >= 3 || context_.gathers_once);
   }
 
-  // What a rank has added up of a parameter's gradients, for the update to add to the others'.
+  // What a rank has added up of a parameter's gradients, for the update to add to the others'. With slots the graph
+  // says where ranks' sums are added.
   bool is_term(const Layout& layout) const {
-    return layout.role == Role::kGradientSum && !layout.of.empty() && context_.adds_once && mesh_.size(kDataAxis) > 1;
+    return layout.role == Role::kGradientSum && !layout.of.empty() && context_.slots == 1 && context_.zero <= 1 &&
+           mesh_.size(kDataAxis) > 1;
   }
 
   bool add(const char* axis, int64_t dim, int64_t blocks, bool mirrored = false) {

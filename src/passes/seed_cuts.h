@@ -10,7 +10,7 @@ namespace tokamak {
 
 /// Inputs (B, T, ...) over data and context; matrices by their roles over tensor; and over data and context, on top of
 /// that, what an optimizer keeps of a parameter (zero >= 1), sums of gradients (2) and parameters (3, or gathers_once).
-/// With adds_once a rank's sums of gradients are terms over data.
+/// Without that cut, and without slots, a rank's sums of gradients are terms over data.
 /// What an axis's size does not divide stays whole. With slots ZeRO cuts dim 0 alone, where norms have their pieces;
 /// and where a data rank has inputs of its own, context alone cuts them.
 std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassContext& context);

@@ -149,7 +149,6 @@ PassContext context_of(const RunConfig& config, const Platform& platform) {
   context.own_inputs = context.slots > 1;
   context.mesh = step_mesh(config.mesh);
   context.zero = config.mesh.zero;
-  context.adds_once = context.slots == 1 && context.zero <= 1;
   context.gathers_once = is_low(resolved.compile.precision) && gathers_once(config.mesh);
   context.sequence = config.mesh.sequence;
   context.bucket_mib = config.mesh.bucket_mib;

@@ -25,14 +25,14 @@ constexpr const char* kArguments = R"(graph g {
 })";
 
 // Of all arguments that are cut: "name: cuts".
-std::vector<std::string> seeds(const MeshConfig& mesh, bool gathers_once = false, bool adds_once = false) {
+std::vector<std::string> seeds(const MeshConfig& mesh, bool gathers_once = false) {
   Graph graph = test::parse(kArguments);
   std::vector<std::string> lines;
   PassContext context;
   context.mesh = step_mesh(mesh);
   context.zero = mesh.zero;
   context.gathers_once = gathers_once;
-  context.adds_once = adds_once;
+  context.slots = std::max<int64_t>(mesh.slots, 1);
   for (const auto& [value, cuts] : seed_cuts(graph, context)) {
     EXPECT_TRUE(can_cut(graph.shape(value), cuts));
     lines.push_back(graph.argument_of(value)->name + ": " + print_cuts(cuts));
@@ -45,7 +45,7 @@ using Lines = std::vector<std::string>;
 TEST(SeedCuts, OneRankHasAll) { EXPECT_EQ(seeds({}), Lines{}); }
 
 TEST(SeedCuts, OfTheBatchAreOverDataAndContext) {
-  EXPECT_EQ(seeds({.data = 2, .context = 4}), (Lines{"tokens: data:2@0 context:4@1x2m"}));
+  EXPECT_EQ(seeds({.data = 2, .context = 4}), (Lines{"tokens: data:2@0 context:4@1x2m", "grad.qkv: data:2+"}));
 }
 
 TEST(SeedCuts, OfMatricesFollowFromTheirRoles) {
@@ -54,7 +54,7 @@ TEST(SeedCuts, OfMatricesFollowFromTheirRoles) {
 }
 
 TEST(SeedCuts, OfZeroGrowWithItsStage) {
-  Lines one = {"tokens: data:2@0", "m.qkv: data:2@0"};
+  Lines one = {"tokens: data:2@0", "m.qkv: data:2@0", "grad.qkv: data:2+"};
   EXPECT_EQ(seeds({.data = 2, .zero = 1}), one);
   EXPECT_EQ(seeds({.data = 2, .zero = 2}), (Lines{"tokens: data:2@0", "m.qkv: data:2@0", "grad.qkv: data:2@0"}));
   EXPECT_EQ(seeds({.data = 2, .zero = 3}),
@@ -65,8 +65,9 @@ TEST(SeedCuts, OfZeroGrowWithItsStage) {
 }
 
 TEST(SeedCuts, SumsOfGradientsAreTermsWhereTheUpdateAddsThem) {
-  EXPECT_EQ(seeds({.data = 2, .tensor = 2, .zero = 1}, false, true)[6], "grad.qkv: tensor:2@1x3 data:2+");
-  EXPECT_EQ(seeds({.tensor = 4}, false, true), seeds({.tensor = 4})) << "one data rank";
+  EXPECT_EQ(seeds({.data = 2, .tensor = 2, .zero = 1})[6], "grad.qkv: tensor:2@1x3 data:2+");
+  EXPECT_EQ(seeds({.data = 2, .zero = 1, .slots = 4}), (Lines{"tokens: data:2@0", "m.qkv: data:2@0"}))
+      << "slots have an order";
 }
 
 TEST(SeedCuts, OfZeroLieWithinThoseOfTheOtherAxes) {

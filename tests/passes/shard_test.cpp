@@ -78,14 +78,12 @@ Mesh mesh_of(int64_t data, int64_t context, int64_t tensor) {
   return step_mesh({.data = data, .context = context, .tensor = tensor});
 }
 
-Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero, bool sequence = false, bool gathers_once = false,
-              bool adds_once = false) {
+Graph sharded(const Graph& graph, const Mesh& mesh, int64_t zero, bool sequence = false, bool gathers_once = false) {
   PassContext context;
   context.mesh = mesh;
   context.zero = zero;
   context.sequence = sequence;
   context.gathers_once = gathers_once;
-  context.adds_once = adds_once;
   Graph share = graph;
   EXPECT_TRUE(shard(share, context));
   verify(share);
@@ -293,7 +291,7 @@ TEST(ShardedStep, AddsThemOverDataOnceForAllMicroBatches) {
       SCOPED_TRACE(fmt::format("data {} context {} tensor {} zero {}", data, context, tensor, zero));
       Mesh mesh = mesh_of(data, context, tensor);
       for (const Graph* whole : {&micro_batch, &update}) {
-        Graph share = sharded(*whole, mesh, zero, true, false, true);
+        Graph share = sharded(*whole, mesh, zero, true);
         EXPECT_EQ(test::find_sharding_fault(*whole, share, mesh, arguments_of(*whole), 1e-9), "") << whole->name();
         if (whole == &update || data == 1) continue;
         for (const Node& node : share.nodes())
@@ -318,7 +316,7 @@ TEST(ShardedStep, ScattersATablesGradientOnlyWhereTheStreamIsLarger) {
 
 TEST(ShardedStep, DividesTermsBeforeTheyAreAddedUp) {
   Graph model = forward_graph("model", tiny(), 8, tiny().context, false);
-  Graph share = sharded(accumulated_update_graph(model, kAdamw, 2), mesh_of(2, 2, 1), 1, false, false, true);
+  Graph share = sharded(accumulated_update_graph(model, kAdamw, 2), mesh_of(2, 2, 1), 1);
   int64_t scattered = 0;
   for (const Node& node : share.nodes())
     if (node.op == &op::reduce_scatter && node.attrs.get_string("axis") == "data")
