@@ -4,6 +4,7 @@
 #include "backend/cuda/cuda_backend.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/parallel.h"
 #include "config/config.h"
 #include "exec/task_queue.h"
@@ -40,11 +41,14 @@ Machine open_cpu(const RunConfig& config, CpuRates rates) {
   return machine;
 }
 
-// One file per GPU and set of library versions, in the cache.
+// One file per GPU, set of library versions and build of this program, whose kernels they are; in the cache.
 std::string measurements_file(const Machine& machine) {
   std::filesystem::path cache = cuda::default_cache();
   if (cache.empty()) return {};
-  return cache / fmt::format("tuned-{:016x}.json", checksum(std::as_bytes(std::span(machine.platform.tuning.machine))));
+  Checksum of;
+  of.update(std::as_bytes(std::span(machine.platform.tuning.machine)));
+  of.update(MappedFile("/proc/self/exe").bytes());
+  return cache / fmt::format("tuned-{:016x}.json", of.digest());
 }
 
 Machine open_gpu(const RunConfig& config, int ordinal) {
