@@ -21,11 +21,11 @@ constexpr double kContextCopies = 4 + 6 + 3;
 // plans of 2, 4 and 8 have it: copies of the stream, and kernels that make them.
 constexpr double kPartCopies = 80, kPartKernels = 18;
 
-// Whether there is one kernel for it: Hopper's, of heads of 64, whose tiles lie within the piece of a sequence that a
-// rank has (backend/cuda/hopper_attention.cpp).
+// Whether there is one kernel for it: Hopper's, of heads of 64 or 128, whose tiles lie within the piece of a sequence
+// that a rank has (backend/cuda/hopper_attention.cpp).
 bool is_one_kernel(const ModelConfig& model, int64_t context, double compute_capability) {
-  constexpr int64_t kHead = 64, kTile = 256;
-  return compute_capability == 9.0 && model.width == kHead * model.heads && model.context % (2 * context * kTile) == 0;
+  int64_t head_dim = model.width / model.heads, tile = head_dim == 64 ? 256 : 128;
+  return compute_capability == 9.0 && (head_dim == 64 || head_dim == 128) && model.context % (2 * context * tile) == 0;
 }
 
 }  // namespace

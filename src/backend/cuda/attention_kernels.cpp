@@ -1,6 +1,6 @@
 // Attention, over all of a sequence or over a rank's rows of it: on Hopper by the project's own kernels for its tensor
-// cores where the heads suffice for them, by cuDNN where it has a plan, else (and always with documents) by the blocked
-// kernels, and by the reference where a head is too large for those.
+// cores where the heads suffice for them and no kernel of cuDNN's is faster, by cuDNN where it has a plan, else by the
+// blocked kernels, and by the reference where a head is too large for those.
 #include "backend/cuda/blocked_attention.h"
 #include "backend/cuda/cudnn_attention.h"
 #include "backend/cuda/hopper_attention.h"
@@ -36,11 +36,13 @@ AttentionProblem attention_problem(const Graph& graph, const Node& node) {
 
 enum class Family : uint8_t { kHopper, kCudnn, kBlocked, kReference };
 
-// `cudnn`, whether cuDNN can do it, is asked only where that matters.
+// `cudnn`, whether cuDNN can do it, is asked only where that matters. Of heads of 128 its forward pass is the faster
+// one (bench/results/2026-11-24-h200-heads-of-128.txt).
 template <typename Cudnn>
-Family choose(const DeviceInfo& info, const AttentionProblem& problem, const Cudnn& cudnn) {
+Family choose(const DeviceInfo& info, const AttentionProblem& problem, AttentionPass pass, const Cudnn& cudnn) {
   bool hopper = hopper_supports(problem, {info.major, info.minor});
-  if (hopper && hopper_fills(problem, info.multiprocessors)) return Family::kHopper;
+  bool first = problem.head_dim == 64 || pass == AttentionPass::kBackward;
+  if (hopper && first && hopper_fills(problem, info.multiprocessors)) return Family::kHopper;
   if (!problem.documents && problem.ranks == 1 && cudnn()) return Family::kCudnn;
   if (hopper) return Family::kHopper;
   return attention_block(problem.head_dim, info.shared_bytes) > 0 ? Family::kBlocked : Family::kReference;
@@ -51,7 +53,7 @@ Family choose_grad(const DeviceInfo& info, const Graph& graph, const Node& node,
                    const Cudnn& cudnn) {
   for (size_t i : {0, 2})  // out and dout; autocast gives them the type of qkv
     if (graph.dtype(node.inputs[problem.first() + i]) != problem.dtype) return Family::kReference;
-  Family family = choose(info, problem, cudnn);
+  Family family = choose(info, problem, AttentionPass::kBackward, cudnn);
   return problem.sums && family != Family::kHopper ? Family::kReference : family;
 }
 
@@ -60,7 +62,7 @@ Family choose_grad(const DeviceInfo& info, const Graph& graph, const Node& node,
 KernelPtr make_attention_kernel(Context& context, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
   auto cudnn = [&] { return cudnn_supports(context, problem, AttentionPass::kForward); };
-  switch (choose(context.info, problem, cudnn)) {
+  switch (choose(context.info, problem, AttentionPass::kForward, cudnn)) {
     case Family::kHopper: return make_hopper_attention(context, problem);
     case Family::kCudnn: return make_cudnn_attention(context, problem);
     case Family::kBlocked: return make_blocked_attention(context, problem);
@@ -83,7 +85,8 @@ KernelPtr make_attention_grad_kernel(Context& context, const Graph& graph, const
 
 bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
-  return choose(info, problem, [&] { return cudnn_may_support(problem); }) != Family::kReference;
+  auto cudnn = [&] { return cudnn_may_support(problem); };
+  return choose(info, problem, AttentionPass::kForward, cudnn) != Family::kReference;
 }
 
 bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node) {
@@ -94,7 +97,7 @@ bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& 
 // Without a kernel it is computed in parts, which cuDNN's kernels do better than the blocked ones the whole.
 bool has_context_attention(const DeviceInfo& info, const Graph& graph, const Node& node) {
   AttentionProblem problem = attention_problem(graph, node);
-  Family family = choose(info, problem, [] { return false; });
+  Family family = choose(info, problem, AttentionPass::kForward, [] { return false; });
   if (family == Family::kBlocked && has_parts(node) && cudnn_may_support(problem)) return false;
   return family != Family::kReference;
 }

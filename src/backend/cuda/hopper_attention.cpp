@@ -13,7 +13,7 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int kHeadDim = 64, kWarpRows = 16;
+constexpr int kPanel = 64, kWarpRows = 16;  // columns of a copy, rows of a warp
 
 // As in kernels/attention_hopper.cuh.
 struct Dropout {
@@ -24,7 +24,17 @@ struct Dropout {
 };
 
 // As in kernels/attention_hopper.cu.
-constexpr int kQueries = 256, kKeys = 64;
+struct ForwardTiles {
+  int queries, keys, stages, groups;  // rows; of keys and values; of warps that compute
+  explicit ForwardTiles(const AttentionProblem& p) {
+    bool wide = p.head_dim == 128;
+    queries = wide ? 128 : 256, keys = wide ? 128 : 64, stages = wide ? 2 : 6, groups = wide ? 2 : 4;
+  }
+  /// Keys and values, two stages of q, the output, barriers.
+  size_t shared_bytes(const AttentionProblem& p) const {
+    return size_t((stages * 2 * keys + 2 * queries + queries) * p.head_dim * 2 + (4 * stages + 4) * 8);
+  }
+};
 struct ForwardArguments {
   float* lse;
   const void* documents;
@@ -35,9 +45,6 @@ struct ForwardArguments {
   const void* rank_at;
   int32_t rank;
 };
-// Six stages of k and v, two of q, the output, barriers.
-constexpr int kForwardSharedBytes = (6 * 2 * kKeys + 2 * kQueries + kQueries) * kHeadDim * 2 + 16 * 8;
-
 // As Rows in kernels/attention_rows.cu.
 struct RowArguments {
   float* rows;
@@ -48,6 +55,8 @@ struct RowArguments {
 
 // As in kernels/attention_grad_hopper.cu.
 constexpr int kTile = 128, kGradWarps = 8;
+int grad_queries(const AttentionProblem& p) { return p.head_dim == 128 ? 64 : 128; }
+int64_t panels(const AttentionProblem& p) { return p.head_dim / kPanel; }
 struct GradArguments {
   float* rows;
   float* dq_sum;
@@ -62,29 +71,32 @@ struct GradArguments {
   const void* rank_at;
   int32_t rank;
 };
-// Two stages of q, dout, k, v and dS, each 128 x 64 or 128 x 128; dQ as floats; two stages of two floats a row;
-// barriers.
-constexpr int kGradSharedBytes =
-    2 * (4 * kTile * kHeadDim + kTile * kTile) * 2 + kTile * kHeadDim * 4 + 2 * 2 * kTile * 4 + 10 * 8;
+// Two stages of q, dout, k, and dS, of v one with heads of 128; dQ as floats; two stages of two floats a row; barriers.
+size_t grad_shared_bytes(const AttentionProblem& p) {
+  int64_t queries = grad_queries(p), value_stages = p.head_dim == 128 ? 1 : 2;
+  int64_t elements =
+      2 * (2 * queries * p.head_dim + kTile * p.head_dim + kTile * queries) + value_stages * kTile * p.head_dim;
+  return size_t(elements * 2 + queries * p.head_dim * 4 + 2 * 2 * queries * 4 + (10 + 2 * value_stages) * 8);
+}
 
 std::string constants(const AttentionProblem& p) {
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\n#define TOKAMAK_ELEMENT \"{0}\"\nnamespace tokamak {{\n"
              "using Element = {0};\nconstexpr bool kCausal = {1}, kDocuments = {2}, kDropout = {3}, kSums = {4};\n"
-             "constexpr int kRanks = {5};\n}}\n",
-             dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums, p.ranks) +
+             "constexpr int kRanks = {5}, kHeadDim = {6};\n}}\n",
+             dtype_name(p.dtype), p.causal, p.documents, p.dropout > 0, p.sums, p.ranks, p.head_dim) +
          matrix_in_whole(p.place);
 }
 
 // (batch, time, columns) as boxes of `rows` by 64.
 CUtensorMap rows_of_heads(const void* base, const AttentionProblem& p, int64_t columns, int rows) {
-  return tensor_map(base, p.dtype, {columns, p.time, p.batch}, {kHeadDim, rows, 1});
+  return tensor_map(base, p.dtype, {columns, p.time, p.batch}, {kPanel, rows, 1});
 }
 // The same of what has keys and values: kv, of all ranks, or qkv.
 template <typename T>
 CUtensorMap rows_of_keys(std::span<T* const> tensors, const AttentionProblem& p, int rows) {
   return tensor_map(tensors[p.ranks > 1 ? 1 : 0], p.dtype, {p.key_width(), p.time, p.batch * p.ranks},
-                    {kHeadDim, rows, 1});
+                    {kPanel, rows, 1});
 }
 
 constexpr int kSumThreads = 1024;  // as in kernels/attention_column_sums.cu
@@ -107,7 +119,7 @@ Division divide(int multiprocessors, const AttentionProblem& p, int64_t tiles) {
 }
 
 Division divide_queries(int multiprocessors, const AttentionProblem& p) {
-  return divide(multiprocessors, p, ceil_div(p.time, kQueries));
+  return divide(multiprocessors, p, ceil_div(p.time, ForwardTiles(p).queries));
 }
 Division divide_keys(int multiprocessors, const AttentionProblem& p) {
   return divide(multiprocessors, p, p.keys() / kTile);
@@ -120,15 +132,15 @@ struct GradScratch {
 
   GradScratch(const AttentionProblem& p, int multiprocessors) {
     int64_t tiles = p.time / kTile, rows = p.batch * p.heads * p.time;
-    dq_terms = p.sums ? p.batch * kGradWarps * (p.documents ? tiles : 1) : 0;
+    dq_terms = p.sums ? p.batch * (kGradWarps / panels(p)) * (p.documents ? tiles : 1) : 0;
     dv_terms = p.sums ? p.batch * tiles * (p.dropout > 0 ? kGradWarps : 1) : 0;
     Division division = divide_keys(multiprocessors, p);
     bool own = p.batch * p.heads > division.shared;
     summed = 2 * rows;
-    dq_columns = summed + rows / kWarpRows;
+    dq_columns = summed + rows / grad_queries(p) * kGradWarps;
     dv_columns = dq_columns + dq_terms * p.width();
     dq_sum = dv_columns + dv_terms * p.width();
-    end = dq_sum + (division.shared + (own ? division.blocks : 0)) * p.time * kHeadDim;
+    end = dq_sum + (division.shared + (own ? division.blocks : 0)) * p.time * p.head_dim;
   }
 };
 
@@ -163,9 +175,10 @@ class ForwardKernel : public Kernel {
     ForwardArguments a{
         static_cast<float*>(out[1]), documents(p, in), int32_t(p.batch),          int32_t(p.time), int32_t(p.heads),
         int32_t(division.shared),    float(p.scale),   dropout(p, in, p.first()), rank_of(p, in),  0};
-    attention_->launch(context_.queue(), {dim3(unsigned(division.blocks)), dim3(640), kForwardSharedBytes},
-                       rows_of_heads(in[0], p, 3 * p.width(), kQueries), rows_of_keys(in, p, kKeys),
-                       rows_of_heads(out[0], p, p.width(), kWarpRows), a);
+    ForwardTiles tiles(p);
+    LaunchShape shape{dim3(unsigned(division.blocks)), dim3(unsigned(128 + tiles.groups * 128)), tiles.shared_bytes(p)};
+    attention_->launch(context_.queue(), shape, rows_of_heads(in[0], p, 3 * p.width(), tiles.queries),
+                       rows_of_keys(in, p, tiles.keys), rows_of_heads(out[0], p, p.width(), kWarpRows), a);
   }
 
  private:
@@ -180,7 +193,8 @@ class GradKernel : public Kernel {
     rows_ = context.compiler->add(sums_dout(problem) ? "attention_rows_and_sums" : "attention_rows",
                                   hopper_attention_rows_source(problem));
     grad_ = context.compiler->add("attention_grad", hopper_attention_grad_source(problem));
-    if (problem.sums) add_sums_ = context.compiler->add("attention_column_sums", hopper_attention_column_sums_source());
+    if (problem.sums)
+      add_sums_ = context.compiler->add("attention_column_sums", hopper_attention_column_sums_source(problem));
   }
 
   int64_t workspace_bytes() const override {
@@ -220,10 +234,10 @@ class GradKernel : public Kernel {
     if (sums_dout(p))
       rows_->launch(context_.queue(), {dim3(unsigned(row_count / kTile)), dim3(256)}, y, dy, lse, r, dv_columns);
     else
-      rows_->launch(context_.queue(), {dim3(unsigned(row_count / 32)), dim3(256)}, y, dy, lse, r);
-    grad_->launch(context_.queue(), {dim3(unsigned(division.blocks)), dim3(384), kGradSharedBytes},
-                  rows_of_heads(in[0], p, 3 * p.width(), kTile), rows_of_keys(in, p, kTile),
-                  rows_of_heads(dy, p, p.width(), kTile),
+      rows_->launch(context_.queue(), {dim3(unsigned(row_count * p.head_dim / 2048)), dim3(256)}, y, dy, lse, r);
+    grad_->launch(context_.queue(), {dim3(unsigned(division.blocks)), dim3(384), grad_shared_bytes(p)},
+                  rows_of_heads(in[0], p, 3 * p.width(), grad_queries(p)), rows_of_keys(in, p, kTile),
+                  rows_of_heads(dy, p, p.width(), grad_queries(p)),
                   rows_of_heads(out[0], p, p.ranks > 1 ? p.width() : 3 * p.width(), kWarpRows),
                   rows_of_keys(out, p, kWarpRows), a);
     if (p.sums)
@@ -245,8 +259,8 @@ bool hopper_supports(const AttentionProblem& p, Architecture a) {
   bool hopper = a.major == 9 && a.minor == 0, low = p.dtype == DType::kBF16 || p.dtype == DType::kF16;
   // No tile may cross the end of a rank's chunk: of queries that are far apart, the early ones would keep a tile of
   // keys while they wait for more of those that only the late ones see than shared memory has.
-  bool whole_tiles = p.ranks > 1 ? p.time / 2 % kQueries == 0 : p.time % kTile == 0;
-  return hopper && low && p.head_dim == kHeadDim && whole_tiles && (p.causal || !p.documents);
+  bool whole_tiles = p.ranks > 1 ? p.time / 2 % ForwardTiles(p).queries == 0 : p.time % kTile == 0;
+  return hopper && low && (p.head_dim == 64 || p.head_dim == 128) && whole_tiles && (p.causal || !p.documents);
 }
 
 bool hopper_fills(const AttentionProblem& p, int multiprocessors) {
@@ -267,8 +281,9 @@ std::string hopper_attention_rows_source(const AttentionProblem& problem) {
 std::string hopper_attention_grad_source(const AttentionProblem& problem) {
   return constants(problem) + std::string(embedded_source("backend/cuda/kernels/attention_grad_hopper.cu"));
 }
-std::string hopper_attention_column_sums_source() {
-  return std::string(embedded_source("backend/cuda/kernels/attention_column_sums.cu"));
+std::string hopper_attention_column_sums_source(const AttentionProblem& problem) {
+  return fmt::format("constexpr int kHeadDim = {};\n", problem.head_dim) +
+         std::string(embedded_source("backend/cuda/kernels/attention_column_sums.cu"));
 }
 
 KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem) {

@@ -1,5 +1,5 @@
 // Attention by Hopper's tensor cores (kernels/attention_hopper.cu, kernels/attention_grad_hopper.cu): bf16 and f16,
-// heads of 64, times that are multiples of 128, dropout up to 0.96; documents only with causal attention.
+// heads of 64 or 128, times that are multiples of 128, dropout up to 0.96; documents only with causal attention.
 // Deterministic, and faster than cuDNN's; T x T is never stored. Tests: tests/backend/cuda/hopper_attention_test.cpp.
 #pragma once
 
@@ -24,10 +24,10 @@ int64_t hopper_grad_scratch_bytes(const AttentionProblem& problem, int multiproc
 std::string hopper_attention_source(const AttentionProblem& problem);
 std::string hopper_attention_rows_source(const AttentionProblem& problem);
 std::string hopper_attention_grad_source(const AttentionProblem& problem);
-std::string hopper_attention_column_sums_source();
+std::string hopper_attention_column_sums_source(const AttentionProblem& problem);
 
 /// inputs: qkv[, rng][, documents], outputs: out (B, T, C), lse (B, H, T); of several ranks as attention_problem.h
-/// says, and chunks that are multiples of 256. hopper_supports() must hold, here and below.
+/// says, and chunks that are multiples of 256 (128 of heads of 128). hopper_supports() must hold, here and below.
 KernelPtr make_hopper_attention(Context& context, const AttentionProblem& problem);
 /// inputs: qkv, out, lse, dout[, rng][, documents], outputs: dqkv (B, T, 3C)[, its sums over B and T (3C)]. Where it
 /// gives these, those of dK are 0, and those of dV are without dropout the sums of dout

@@ -115,10 +115,11 @@ TEST(GpuAttention, GradientIsDeterministic) {
                                          problem(2, 300, 4, 64, DType::kF16, true, 0.1),
                                          problem(4, 1024, 12, 64, DType::kBF16, true, 0, true)};
   if (has_hopper())
-    for (bool documents : {false, true}) {
-      problems.push_back(problem(16, 512, 12, 64, DType::kBF16, true, 0, documents));
-      problems.back().sums = true;
-    }
+    for (int64_t head_dim : {64, 128})
+      for (bool documents : {false, true}) {
+        problems.push_back(problem(16, 512, 12, head_dim, DType::kBF16, true, 0, documents));
+        problems.back().sums = true;
+      }
   for (const AttentionProblem& p : problems) {
     ValueType qkv{p.dtype, {p.batch, p.time, 3 * p.width()}}, out{p.dtype, {p.batch, p.time, p.width()}};
     Graph graph;

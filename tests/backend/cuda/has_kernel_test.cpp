@@ -64,8 +64,9 @@ std::pair<int, int> attention_nodes(int64_t heads, double dropout) {
 TEST(HasKernel, AttentionOfARankIsInPartsWhereCudnnDoesThem) {
   EXPECT_EQ(attention_nodes(12, 0), std::pair(2, 0)) << "heads of 64, for Hopper";
   EXPECT_EQ(attention_nodes(12, 0.1), std::pair(2, 0));
-  EXPECT_EQ(attention_nodes(6, 0), has_cudnn() ? std::pair(0, 6) : std::pair(2, 0)) << "heads of 128";
-  EXPECT_EQ(attention_nodes(6, 0.1), std::pair(2, 0)) << "which cuDNN does not do";
+  EXPECT_EQ(attention_nodes(6, 0), std::pair(2, 0)) << "heads of 128, for Hopper";
+  EXPECT_EQ(attention_nodes(24, 0), has_cudnn() ? std::pair(0, 6) : std::pair(2, 0)) << "heads of 32";
+  EXPECT_EQ(attention_nodes(24, 0.1), std::pair(2, 0)) << "which cuDNN does not do";
 }
 
 TEST(HasKernel, NotOfAttentionWithHeadsThatNoBlockHolds) {

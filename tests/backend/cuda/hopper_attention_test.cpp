@@ -16,7 +16,18 @@ struct HopperKind {
 constexpr HopperKind kHopperKinds[] = {{true, false, 0},   {false, false, 0},    {true, true, 0},
                                        {true, false, 0.2}, {false, false, 0.01}, {true, true, 0.5}};
 
-class HopperAttentionTypes : public testing::TestWithParam<DType> {};
+// Of a type and heads of so many columns.
+class HopperTypes : public testing::TestWithParam<std::tuple<DType, int64_t>> {
+ protected:
+  static DType dtype() { return std::get<0>(GetParam()); }
+  static int64_t head_dim() { return std::get<1>(GetParam()); }
+};
+std::string name_of_types(const testing::TestParamInfo<HopperTypes::ParamType>& info) {
+  return fmt::format("{}_{}", dtype_name(std::get<0>(info.param)), std::get<1>(info.param));
+}
+const auto kHopperTypes = testing::Combine(testing::Values(DType::kBF16, DType::kF16), testing::Values(64, 128));
+
+class HopperAttentionTypes : public HopperTypes {};
 
 // One tile and several, whole and half ones of queries; heads that all blocks share, of their own, and both.
 TEST_P(HopperAttentionTypes, KernelsEqualReference) {
@@ -24,7 +35,7 @@ TEST_P(HopperAttentionTypes, KernelsEqualReference) {
   for (auto [causal, documents, dropout] : kHopperKinds)
     for (auto [B, T, H] :
          {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {6, 256, 25}, {1, 640, 2}, {2, 896, 5}}) {
-      AttentionProblem p = problem(B, T, H, 64, GetParam(), causal, dropout, documents);
+      AttentionProblem p = problem(B, T, H, head_dim(), dtype(), causal, dropout, documents);
       if (H == 5) p.place = {2, 10, 0, 2, 5, 0};  // heads 5 to 9 of 10, of samples 2 and 3 of 4
       ASSERT_TRUE(hopper_supports(p, {9, 0}));
       Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
@@ -44,16 +55,13 @@ TEST_P(HopperAttentionTypes, KernelsOfARankEqualReference) {
                                         {1, 512, 3, 4, 3},
                                         {1, 512, 3, 4, 0},
                                         {1, 512, 133, 2, 1}}) {
-      if (H == 133 && (!documents || dropout == 0 || GetParam() != DType::kBF16)) continue;  // references are slow
-      AttentionProblem p = of_ranks(ranks, problem(B, T, H, 64, GetParam(), true, dropout, documents));
+      if (H == 133 && (!documents || dropout == 0 || dtype() != DType::kBF16)) continue;  // references are slow
+      AttentionProblem p = of_ranks(ranks, problem(B, T, H, head_dim(), dtype(), true, dropout, documents));
       if (H == 5) p.place = {2, 10, 0, 2, 5, 0};
       ASSERT_TRUE(hopper_supports(p, {9, 0}));
       Example(p, rank).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
     }
 }
-
-INSTANTIATE_TEST_SUITE_P(Gpu, HopperAttentionTypes, testing::Values(DType::kBF16, DType::kF16),
-                         [](const auto& info) { return std::string(dtype_name(info.param)); });
 
 // What the gradient reads: random qkv, dout and documents, and what the forward kernel makes of them.
 std::vector<HostTensor> hopper_backward_inputs(const AttentionProblem& p) {
@@ -118,22 +126,24 @@ void check_hopper_sums(AttentionProblem p) {
   expect_bias_gradient(both[1], alone, in[3], p.dropout > 0);
 }
 
-TEST(GpuAttention, HopperSumsWhatItWrites) {
+TEST_P(HopperAttentionTypes, SumsWhatItWrites) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  for (DType dtype : {DType::kBF16, DType::kF16})
-    for (auto [causal, documents, dropout] : kHopperKinds)
-      for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}, {12, 512, 12}})
-        check_hopper_sums(problem(B, T, H, 64, dtype, causal, dropout, documents));
+  for (auto [causal, documents, dropout] : kHopperKinds)
+    for (auto [B, T, H] : {std::array<int64_t, 3>{1, 128, 1}, {2, 256, 3}, {3, 128, 60}, {1, 640, 2}, {12, 512, 12}})
+      check_hopper_sums(problem(B, T, H, head_dim(), dtype(), causal, dropout, documents));
 }
+
+INSTANTIATE_TEST_SUITE_P(Gpu, HopperAttentionTypes, kHopperTypes, name_of_types);
 
 // Small, for compute-sanitizer (bench/gpu.sh sanitize).
 TEST(GpuSanitized, HopperAttention) {
   if (!has_hopper()) GTEST_SKIP() << kNoHopper;
-  for (auto [documents, dropout] : {std::pair{false, 0.0}, {true, 0.0}, {true, 0.2}}) {
-    AttentionProblem p = problem(2, 384, 2, 64, DType::kBF16, true, dropout, documents);
+  for (auto [head_dim, documents, dropout] :
+       {std::tuple{64, false, 0.0}, {64, true, 0.0}, {64, true, 0.2}, {128, false, 0.0}, {128, true, 0.2}}) {
+    AttentionProblem p = problem(2, 384, 2, head_dim, DType::kBF16, true, dropout, documents);
     check_hopper_sums(p);
     Example(p).check(make_hopper_attention(gpu_context(), p), make_hopper_attention_grad(gpu_context(), p));
-    AttentionProblem of_rank = of_ranks(2, problem(1, 512, 2, 64, DType::kBF16, true, dropout, documents));
+    AttentionProblem of_rank = of_ranks(2, problem(1, 512, 2, head_dim, DType::kBF16, true, dropout, documents));
     Example(of_rank).check(make_hopper_attention(gpu_context(), of_rank),
                            make_hopper_attention_grad(gpu_context(), of_rank));
   }
@@ -145,22 +155,24 @@ TEST(HopperAttention, SaysWhatItSupports) {
   for (cuda::Architecture a : all_architectures()) EXPECT_EQ(hopper_supports(p, a), a.major == 9) << a.major;
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kF32), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 200, 4, 64, DType::kBF16), {9, 0}));
-  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 128, DType::kBF16), {9, 0}));
+  EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 128, DType::kBF16), {9, 0}));
+  EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 96, DType::kBF16), {9, 0}));
   EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.96), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0.97), {9, 0})) << "0x7c00 is no number";
   EXPECT_TRUE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, true, 0, true), {9, 0}));
   EXPECT_FALSE(hopper_supports(problem(2, 256, 4, 64, DType::kBF16, false, 0, true), {9, 0}));
   EXPECT_TRUE(hopper_supports(of_ranks(2, problem(2, 512, 4, 64, DType::kBF16)), {9, 0}));
   EXPECT_FALSE(hopper_supports(of_ranks(2, problem(2, 256, 4, 64, DType::kBF16)), {9, 0})) << "chunks of 128";
+  EXPECT_TRUE(hopper_supports(of_ranks(2, problem(2, 256, 4, 128, DType::kBF16)), {9, 0}));
   EXPECT_FALSE(hopper_fills(p, 132));
   EXPECT_TRUE(hopper_fills(problem(6, 256, 11, 64, DType::kBF16), 132));
 }
 
-class HopperSource : public ::testing::TestWithParam<DType> {};
+class HopperSource : public HopperTypes {};
 
 TEST_P(HopperSource, Compiles) {
   for (auto [causal, documents, dropout] : kHopperKinds) {
-    AttentionProblem p = problem(1, 128, 2, 64, GetParam(), causal, dropout, documents);
+    AttentionProblem p = problem(1, 128, 2, head_dim(), dtype(), causal, dropout, documents);
     if (documents) p.place = {2, 4, 0, 2, 2, 0};
     expect_compiles(hopper_attention_source(p), {"attention"}, {{9, 0}});
     for (bool sums : {false, true}) {
@@ -176,10 +188,10 @@ TEST_P(HopperSource, Compiles) {
     expect_compiles(hopper_attention_rows_source(p), {"attention_rows"}, one_architecture());
     expect_compiles(hopper_attention_grad_source(p), {"attention_grad"}, {{9, 0}});
   }
-  expect_compiles(cuda::hopper_attention_column_sums_source(), {"attention_column_sums"}, {{9, 0}});
+  std::string sums = cuda::hopper_attention_column_sums_source(problem(1, 128, 2, head_dim(), dtype()));
+  expect_compiles(sums, {"attention_column_sums"}, {{9, 0}});
 }
-INSTANTIATE_TEST_SUITE_P(nvrtc, HopperSource, ::testing::Values(DType::kBF16, DType::kF16),
-                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+INSTANTIATE_TEST_SUITE_P(nvrtc, HopperSource, kHopperTypes, name_of_types);
 
 }  // namespace
 }  // namespace tokamak::test

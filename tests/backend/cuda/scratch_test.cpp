@@ -83,18 +83,25 @@ TEST(OwnAttentionScratch, ByHand) {
   EXPECT_EQ(bytes(with_sums), 64 * kRows + 132 * kSum + 64 * (8 + 8 * 8) * 12 * 256);
   with_sums.documents = true;
   EXPECT_EQ(bytes(with_sums), 64 * kRows + 132 * kSum + 64 * (8 * 8 + 8 * 8) * 12 * 256);
+  // Of heads of 128 an eighth of a counter a row, twice the sums; of columns half a warp of dQ has each.
+  constexpr int64_t kWideRows = 8 * 6 * 1024 + 6 * 1024 / 2, kWideSum = 2 * kSum;
+  EXPECT_EQ(bytes(problem(1, 1024, 6, 128)), kWideRows + 6 * kWideSum);
+  EXPECT_EQ(bytes(problem(44, 1024, 6, 128)), 44 * kWideRows + 132 * kWideSum);
+  with_sums = problem(44, 1024, 6, 128);
+  with_sums.sums = true;
+  EXPECT_EQ(bytes(with_sums), 44 * kWideRows + 132 * kWideSum + 44 * (4 + 8) * 6 * 512);
   EXPECT_EQ(blocked_grad_scratch_bytes(problem(2, 8192, 4, 64)), 2 * 4 * 8192 * 4);
 }
 
-// A node attention_grad of GPT-2 124M.
-Graph attention_grad(int64_t batch, DType dtype, double dropout = 0, bool sums = false) {
+// A node attention_grad of GPT-2 124M, perhaps with another number of heads.
+Graph attention_grad(int64_t batch, DType dtype, double dropout = 0, bool sums = false, int64_t heads = 12) {
   Graph graph("grad");
   GraphBuilder g(graph);
   ValueType qkv{dtype, {batch, 1024, 3 * 768}}, out{dtype, {batch, 1024, 768}};
-  std::vector<ValueId> in{g.input("qkv", qkv), g.input("out", out), g.input("lse", {DType::kF32, {batch, 12, 1024}}),
+  std::vector<ValueId> in{g.input("qkv", qkv), g.input("out", out), g.input("lse", {DType::kF32, {batch, heads, 1024}}),
                           g.input("dout", out)};
   if (dropout > 0) in.push_back(g.input("rng", {DType::kI32, {2}}));
-  Attrs attrs{{"heads", int64_t(12)}, {"causal", true}, {"scale", 0.125}, {"dropout", dropout}, {"stream", int64_t(0)}};
+  Attrs attrs{{"heads", heads}, {"causal", true}, {"scale", 0.125}, {"dropout", dropout}, {"stream", int64_t(0)}};
   if (sums) attrs.set("sums", true);
   g.add(op::attention_grad, in, attrs);
   return graph;
@@ -135,6 +142,8 @@ TEST(AttentionSums, AreForSomeNodes) {
     EXPECT_TRUE(gives(h200(), attention_grad(16, low)));
     EXPECT_FALSE(gives(a100, attention_grad(16, low)));
     EXPECT_TRUE(gives(h200(), attention_grad(16, low, 0.1)));
+    EXPECT_TRUE(gives(h200(), attention_grad(16, low, 0, false, 6))) << "heads of 128";
+    EXPECT_FALSE(gives(h200(), attention_grad(16, low, 0, false, 24))) << "heads of 32";
   }
   EXPECT_FALSE(gives(h200(), attention_grad(16, DType::kF32)));
 }

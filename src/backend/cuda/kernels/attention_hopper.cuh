@@ -1,7 +1,7 @@
-// What attention and its gradient on Hopper's tensor cores share: heads of 64, rings of tiles in shared memory, and
-// rows on their way to global memory.
+// What attention and its gradient on Hopper's tensor cores share: heads of 64 or 128, rings of tiles in shared memory,
+// and rows on their way to global memory.
 // The text before this says Element, TOKAMAK_ELEMENT (kernels/hopper.cuh), kCausal, kDocuments (only with kCausal),
-// kDropout and kRanks (several only with kCausal), and defines matrix_in_whole(): by which number dropout knows a head of
+// kDropout, kRanks (several only with kCausal) and kHeadDim (64 or 128), and defines matrix_in_whole(): by which number dropout knows a head of
 // this rank.
 // Legend: B batch, T time, H heads, D head_dim, C = H * D; qkv is (B, T, 3C) with q | k | v; i tiles of queries, j of
 // keys. Where kRanks are several, a rank's T rows of a sample are in a zig-zag, and keys and values in (kRanks B, T, 2C);
@@ -14,7 +14,8 @@
 
 namespace tokamak {
 
-constexpr int kHeadDim = 64;  // columns of a tile
+constexpr int kPanels = kHeadDim / 64;  // of 64 columns, in which tiles lie one after the other
+constexpr int kHeadSteps = kHeadDim / 16;  // of a product's sum over D
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr int kFirstKey = kRanks > 1 ? 0 : 1;  // what is before keys, of the widths in the tensor that has them
 
@@ -106,8 +107,20 @@ __device__ inline void drop_pairs(const uint32_t* pairs, uint32_t* kept, const M
   kept[3] = pairs[3] & halves<true>(y0, y1);
 }
 
-/// The warp's 16 rows of a product (64, D) times `factor`, as the copy engine takes them.
-__device__ inline void stage_rows(void* to, const float (&x)[32], float factor, const Worker& w) {
+/// Rows of a tensor from `column` on, as a tile.
+template <int kElements>
+__device__ inline void load_rows(Element (&to)[kElements], const TensorMap& tensor, int column, int row, int b,
+                                 uint64_t* barrier, uint64_t policy) {
+#pragma unroll
+  for (int panel = 0; panel < kPanels; ++panel)
+    load_box(to + panel * (kElements / kPanels), tensor, column + panel * 64, row, b, barrier, policy);
+}
+
+/// From a matrix to its part in step x of a sum over D, in a tile of so many rows.
+__device__ inline uint64_t along_head(int x, int rows) { return x % 4 * kAlongRows + x / 4 * uint64_t(rows * 128 >> 4); }
+
+/// The warp's 16 rows of a product (64, 64) times `factor`, as the copy engine takes them.
+__device__ inline void stage_rows(void* to, const float* x, float factor, const Worker& w) {
   uint32_t row = shared_address(to) + w.lane % 16 * 128;
 #pragma unroll
   for (int n = 0; n < 8; n += 2) {
@@ -130,14 +143,22 @@ __device__ inline void add_to_columns(float2& sum, const void* staged, const Wor
   }
 }
 
-/// Rows of a tensor, through shared memory that `staged` may be written again.
-__device__ inline void write_rows(const TensorMap& tensor, void* staged, const float (&x)[32], float factor, int column,
+constexpr int kPanelBytes = kWarpRows * 128;  // of what a warp stages
+
+/// The warp's 16 rows of a product to rows of a tensor, through shared memory that may be written again: a panel after
+/// the other.
+template <int N>
+__device__ inline void write_rows(const TensorMap& tensor, void* staged, const float (&x)[N], float factor, int column,
                                   int row, int b, const Worker& w) {
-  stage_rows(staged, x, factor, w);
+  auto* bytes = static_cast<uint8_t*>(staged);
+#pragma unroll
+  for (int panel = 0; panel < N / 32; ++panel) stage_rows(bytes + panel * kPanelBytes, x + 32 * panel, factor, w);
   publish_stores();
   __syncwarp();
   if (w.lane != 0) return;
-  store_box(tensor, staged, column, row, b, used_once());
+#pragma unroll
+  for (int panel = 0; panel < N / 32; ++panel)
+    store_box(tensor, bytes + panel * kPanelBytes, column + panel * 64, row, b, used_once());
   commit_copies();
 }
 
