@@ -251,11 +251,13 @@ large() {
   unset NCCL_NVLS_ENABLE
 }
 
-# Two steps of a tiny model on each mesh, all ranks under memcheck.
+# Two steps of a tiny model on each mesh, all ranks under memcheck. MESHES: which.
 sanitize_ranks() {
   export NCCL_NVLS_ENABLE=0
-  for mesh in --mesh.data="$ranks" "--mesh.data=$ranks --mesh.zero=3" --mesh.tensor="$ranks" --mesh.context="$ranks" \
-    "--mesh.pipe=$ranks --train.total_batch=$((4096 * ranks))"; do
+  default="--mesh.data=$ranks --mesh.data=$ranks,--mesh.zero=3 --mesh.tensor=$ranks --mesh.context=$ranks
+    --mesh.pipe=$ranks,--train.total_batch=$((4096 * ranks))"
+  for mesh in ${MESHES:-$default}; do
+    mesh=${mesh//,/ }
     # NCCL asks the driver for kernels that it may not have.
     # shellcheck disable=SC2086
     on_ranks "$ranks" timeout -k 5 "${LIMIT:-120}" compute-sanitizer --tool memcheck --report-api-errors no --target-processes all \
