@@ -29,9 +29,9 @@ constexpr double kGroupShare = 0.93;      // of that, what the kernels of groups
 // 290, 360, 410 and 439 (docs/plan.md#predicted-and-measured).
 constexpr double kAttentionTile = 480;
 
-// Random numbers of dropout, of a multiprocessor in a clock. Philox takes seven operations for each, so 64 integer
-// lanes would make 9; 8 is what dropout adds to steps on an H200, in attention as in layer norms.
-constexpr double kDraws = 8;
+// Random numbers of dropout, of a multiprocessor in a clock. In attention each is 4.5 of a thread's instructions, so
+// alone they would be 28; beside what a kernel does they are 12, as what dropout adds to steps on an H200 says.
+constexpr double kDraws = 12;
 
 // Of the clock at which a GPU has the rates of its datasheet, what its power leaves it under load: with this, steps of
 // GPT-2 124M and 1558M on an H200 are predicted to take what they took (docs/plan.md#predicted-and-measured).

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
 namespace tokamak::test {
 namespace {
@@ -18,46 +19,80 @@ TEST(Philox, GivesTheKnownAnswers) {
   EXPECT_EQ(philox2x32(0x13198a2e, 0x243f6a88, 0x85a308d3), (Words{0xbedbbe6b, 0xe4c770b3}));
 }
 
-TEST(MatrixRandom, DrawsFourElementsAtOnce) {
+TEST(MatrixRandom, DrawsEightElementsAtOnce) {
   MatrixRandom random(5, 3, 50);
   for (int64_t i : {0, 7, 16, 35})
-    for (int64_t j : {0, 3, 17, 39}) {
-      std::array<uint32_t, 4> numbers = random.draw(2, i, j);
-      EXPECT_EQ(numbers[0], random(2, i, j));
-      EXPECT_EQ(numbers[1], random(2, i, j + 8));
-      EXPECT_EQ(numbers[2], random(2, i + 8, j));
-      EXPECT_EQ(numbers[3], random(2, i + 8, j + 8));
+    for (int64_t j : {0, 2, 16, 38}) {
+      std::array<uint32_t, 8> numbers = random.draw(2, i, j);
+      for (int64_t odd : {0, 1}) {
+        EXPECT_EQ(numbers[size_t(4 * odd)], random(2, i, j + odd));
+        EXPECT_EQ(numbers[size_t(4 * odd + 1)], random(2, i, j + odd + 8));
+        EXPECT_EQ(numbers[size_t(4 * odd + 2)], random(2, i + 8, j + odd));
+        EXPECT_EQ(numbers[size_t(4 * odd + 3)], random(2, i + 8, j + odd + 8));
+      }
     }
 }
 
-// Drawn as four of 2^15 numbers each, 48,000 elements have as many different ones as chance would give, and the
-// streams, keys and matrices do not share them.
+// 24,000 draws of 64 bits have as many different ones as chance would give, and the streams, keys and matrices do not
+// share them.
 TEST(MatrixRandom, NumbersAreOfTheirElements) {
-  std::set<std::array<uint32_t, 4>> draws;
+  std::set<std::array<uint32_t, 8>> draws;
   int count = 0;
   for (uint64_t key : {0, 1})
     for (uint64_t stream : {0, 1})
       for (int64_t matrix : {0, 1, 2})
         for (int64_t i = 0; i < 100; i += i % 16 == 7 ? 9 : 1)
-          for (int64_t j = 0; j < 75; j += j % 16 == 7 ? 9 : 1, ++count)
+          for (int64_t j = 0; j < 75; j += j % 16 == 6 ? 10 : 2, ++count)
             draws.insert(MatrixRandom(key, stream, 75).draw(matrix, i, j));
   EXPECT_EQ(int(draws.size()), count);
 }
 
-// Each of the 4 places of a draw drops its share: the mean of 6,400 such has a deviation of 0.0025.
+constexpr int kDraws = 1 << 18;
+
+/// Draws of distinct places.
+std::vector<std::array<uint32_t, 8>> many_draws() {
+  MatrixRandom random(11, 7, 2048);
+  std::vector<std::array<uint32_t, 8>> draws;
+  for (int64_t i = 0; int(draws.size()) < kDraws; i += i % 16 == 7 ? 9 : 1)
+    for (int64_t j = 0; j < 2048; j += j % 16 == 6 ? 10 : 2) draws.push_back(random.draw(1, i, j));
+  return draws;
+}
+
+// Each of the 8 places of a draw drops its share, and any two of them their shares' product: within 5 deviations.
 TEST(MatrixRandom, DropsWithTheProbability) {
   constexpr double p = 0.3;
   uint32_t threshold = dropout_threshold(p);
-  double dropped[4] = {}, pairs = 0;
-  for (int64_t i = 0; i < 160; ++i)
-    for (int64_t j = 0; j < 160; ++j) {
-      MatrixRandom random(11, 7, 160);
-      bool now = random(1, i, j) < threshold, next = random(1, i, (j + 1) % 160) < threshold;
-      dropped[(i & 8) / 4 + (j & 8) / 8] += now;
-      pairs += now && next;
+  double dropped[8] = {}, both[8][8] = {};
+  std::vector<std::array<uint32_t, 8>> draws = many_draws();
+  for (const auto& numbers : draws)
+    for (size_t a = 0; a < 8; ++a) {
+      dropped[a] += numbers[a] < threshold;
+      for (size_t b = 0; b < a; ++b) both[a][b] += numbers[a] < threshold && numbers[b] < threshold;
     }
-  for (double d : dropped) EXPECT_NEAR(d / 6400, p, 0.025);
-  EXPECT_NEAR(pairs / 25600, p * p, 0.02) << "neighbours are independent";
+  for (size_t a = 0; a < 8; ++a) {
+    EXPECT_NEAR(dropped[a] / double(draws.size()), p, 0.0045) << a;
+    for (size_t b = 0; b < a; ++b) EXPECT_NEAR(both[a][b] / double(draws.size()), p * p, 0.0028) << a << " and " << b;
+  }
+}
+
+// Of numbers with the threshold's high 7 bits, the low 8 drop their share, whatever else of the draw is dropped.
+TEST(MatrixRandom, LowBitsAreIndependentOfHighBits) {
+  constexpr uint32_t kHigh = 25, kLow = 32, kThreshold = kHigh << 8 | kLow;
+  double near[8] = {}, dropped[8] = {}, both[8][8] = {};
+  for (const auto& numbers : many_draws())
+    for (size_t a = 0; a < 8; ++a) {
+      if (numbers[a] >> 8 != kHigh) continue;
+      ++near[a];
+      dropped[a] += numbers[a] < kThreshold;
+      for (size_t b = 0; b < 8; ++b) both[a][b] += numbers[a] < kThreshold && numbers[b] < kThreshold;
+    }
+  constexpr double share = kLow / 256.0, p = kThreshold / double(kDropoutRange);
+  for (size_t a = 0; a < 8; ++a) {
+    EXPECT_NEAR(near[a] / kDraws, 1.0 / 128, 0.00086) << a;
+    EXPECT_NEAR(dropped[a] / near[a], share, 0.037) << a;
+    for (size_t b = 0; b < 8; ++b)
+      if (b != a) EXPECT_NEAR(both[a][b] / near[a], share * p, 0.017) << a << " and " << b;
+  }
 }
 
 TEST(DropoutNumbers, AreAllDrawnAlike) {

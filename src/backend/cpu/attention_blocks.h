@@ -179,10 +179,11 @@ inline void dropout_factors(const AttentionDropout& dropout, int64_t positions, 
   size_t row = i & 8 ? 2 : 0;
   int64_t matrix = dropout.place(head);
   for (int64_t j = 0; j < kKeys; j += 16)
-    for (int64_t k = j; k < j + 8; ++k) {
+    for (int64_t k = j; k < j + 8; k += 2) {
       auto numbers = random.draw(matrix, i & ~8, key + k);
-      factors[k] = numbers[row] < threshold ? 0 : kept;
-      factors[k + 8] = numbers[row + 1] < threshold ? 0 : kept;
+      for (size_t far = 0; far < 2; ++far)
+        for (size_t odd = 0; odd < 2; ++odd)
+          factors[size_t(k) + 8 * far + odd] = numbers[4 * odd + row + far] < threshold ? 0 : kept;
     }
 }
 

@@ -192,12 +192,12 @@ __device__ inline void hide_other_documents(float (&p)[kScores], const int32_t* 
 /// What dropout leaves of P^T, in pairs.
 __device__ inline void drop(const uint32_t (&p)[kScores / 2], uint32_t (&kept)[kScores / 2], const MatrixRandom& random,
                             int head, int i, int j, const Arguments& a, const Worker& w) {
-  uint32_t place = random.at(a.position(i) * kTile + i % kSplit * kQueries + w.column, j * kTile + w.warp_row() + w.lane / 4);
+  int query = a.position(i) * kTile + i % kSplit * kQueries, key = j * kTile + w.warp_row();
+  uint32_t place = random.at(query + w.lane / 4, key + w.column);
   uint32_t matrix = matrix_in_whole(a.dropout.rng, uint32_t(head));
 #pragma unroll
   for (int n = 0; n < kQueries / 8; n += 2)
-    drop_pairs<true>(p + 2 * n, kept + 2 * n, random, a.dropout.threshold, matrix,
-                     place + 4 * n * random.columns, random.columns);
+    drop_pairs<true>(p + 2 * n, kept + 2 * n, random, a.dropout.threshold, matrix, place + 4 * n * random.columns);
 }
 
 /// A pair of dS^T = P^T (dP^T - delta), of which dropout has left `kept` of p.

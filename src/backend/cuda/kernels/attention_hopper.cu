@@ -185,7 +185,7 @@ __device__ inline void drop(uint32_t (&p)[kKeys / 4], const MatrixRandom& random
   uint32_t matrix = matrix_in_whole(a.dropout.rng, uint32_t(tile.work.index));
 #pragma unroll
   for (int n = 0; n < kKeys / 8; n += 2)
-    drop_pairs<false>(p + 2 * n, p + 2 * n, random, a.dropout.threshold, matrix, place + 4 * n, 1);
+    drop_pairs<false>(p + 2 * n, p + 2 * n, random, a.dropout.threshold, matrix, place + 2 * n);
 }
 
 /// What a warp writes when all keys of its queries are through.

@@ -83,28 +83,35 @@ __device__ inline uint32_t kept_halves(uint32_t numbers, uint32_t threshold) {
       : "r"(numbers), "r"(threshold));
   return kept;
 }
-/// The low halves of a and b as one word; kHigh: the high ones.
-template <bool kHigh>
-__device__ inline uint32_t halves(uint32_t a, uint32_t b) {
+/// The high bytes of the halves of `high` (kFar: the low ones) over the other bytes of those of `low`.
+template <bool kFar>
+__device__ inline uint32_t numbers(uint32_t high, uint32_t low) {
   uint32_t both;
-  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(both) : "r"(a), "r"(b), "n"(kHigh ? 0x7632 : 0x5410));
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(both) : "r"(high), "r"(low), "n"(kFar ? 0x2705 : 0x3614));
   return both;
 }
+/// A matrix (8, 8) of halves, of which each thread has two of row lane / 4, transposed.
+__device__ inline uint32_t transposed(uint32_t halves) {
+  uint32_t y;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(halves));
+  return y;
+}
 
-/// Zeros in what dropout drops of the 16 columns of scores that begin at c, or of their transpose, as the tensor cores hold
-/// them: pairs of a thread's (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8). `place` is MatrixRandom's of (r, c), and
-/// `next` from there to that of (r, c + 1).
+/// Zeros in what dropout drops of 16 rows and 16 columns of scores, or of their transpose, as the tensor cores hold them:
+/// pairs of a thread's (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8), r being lane / 4 and c twice lane % 4. `place`
+/// is MatrixRandom's of query r and key c.
 template <bool kTransposed>
 __device__ inline void drop_pairs(const uint32_t* pairs, uint32_t* kept, const MatrixRandom& random, uint32_t threshold,
-                                  uint32_t head, uint32_t place, uint32_t next) {
-  uint2 first = random.draw(head, place), second = random.draw(head, place + next);
-  uint32_t x0 = kept_halves(first.x, threshold), x1 = kept_halves(second.x, threshold);
-  uint32_t y0 = kept_halves(first.y, threshold), y1 = kept_halves(second.y, threshold);
-  uint32_t x_high = halves<true>(x0, x1), y_low = halves<false>(y0, y1);
-  kept[0] = pairs[0] & halves<false>(x0, x1);
-  kept[1] = pairs[1] & (kTransposed ? x_high : y_low);
-  kept[2] = pairs[2] & (kTransposed ? y_low : x_high);
-  kept[3] = pairs[3] & halves<true>(y0, y1);
+                                  uint32_t head, uint32_t place) {
+  uint2 words = random.draw(head, place);
+  if (kTransposed) words = {transposed(words.x), transposed(words.y)};
+  uint32_t low = words.x ^ words.y;
+  uint32_t far_key = kept_halves(numbers<true>(words.x, low), threshold);
+  uint32_t far_query = kept_halves(numbers<false>(words.y, low), threshold);
+  kept[0] = pairs[0] & kept_halves(numbers<false>(words.x, low), threshold);
+  kept[1] = pairs[1] & (kTransposed ? far_key : far_query);
+  kept[2] = pairs[2] & (kTransposed ? far_query : far_key);
+  kept[3] = pairs[3] & kept_halves(numbers<true>(words.y, low), threshold);
 }
 
 /// Rows of a tensor from `column` on, as a tile.

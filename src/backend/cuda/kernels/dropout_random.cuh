@@ -26,17 +26,16 @@ __device__ inline float uniform_element(const int32_t* rng, int64_t element, uin
 
 struct MatrixRandom {
   uint32_t key, high;
-  int32_t columns;  // pairs of them, 8 apart
+  int32_t columns;  // fours of them: j, j + 1, j + 8 and j + 9
 
   MatrixRandom() = default;
   /// rng is (seed, step); `columns` are those of each matrix.
-  __device__ MatrixRandom(const int32_t* rng, uint64_t stream, int columns) : columns((columns + 15) / 16 * 8) {
+  __device__ MatrixRandom(const int32_t* rng, uint64_t stream, int columns) : columns((columns + 15) / 16 * 4) {
     uint4 words = philox_words<10>(rng, 0, stream);
     key = words.x, high = words.y;
   }
 
-  /// Two words of two numbers, each in the low 15 bits of a half, of the place that at() gives: x has those of (i, j)
-  /// and (i, j + 8), y those of (i + 8, j) and (i + 8, j + 8), low half first.
+  /// The words x and y of the place that at() gives.
   __device__ uint2 draw(uint32_t matrix, uint32_t place) const {
     uint32_t c0 = place, c1 = high ^ matrix, k = key;
 #pragma unroll
@@ -48,13 +47,15 @@ struct MatrixRandom {
     }
     return {c0, c1};
   }
-  /// The place of (i, j), where i % 16 and j % 16 are below 8.
-  __device__ uint32_t at(int i, int j) const { return half(i) * uint32_t(columns) + half(j); }
+  /// The place of (i, j), where i % 16 and j % 16 are below 8 and j is even.
+  __device__ uint32_t at(int i, int j) const { return half(i) * uint32_t(columns) + half(j) / 2; }
 
   /// One element's, in [0, 2^15).
   __device__ uint32_t number(uint32_t matrix, int i, int j) const {
-    uint2 words = draw(matrix, at(i & ~8, j & ~8));
-    return ((i & 8 ? words.y : words.x) >> (j & 8 ? 16 : 0)) & 0x7fff;
+    uint2 words = draw(matrix, at(i & ~8, j & ~9));
+    int half = (j & 1) * 16, own = j & 8 ? 0 : 8;
+    uint32_t high = (i & 8 ? words.y : words.x) >> (half + own) & 0x7f;
+    return high << 8 | ((words.x ^ words.y) >> (half + 8 - own) & 0xff);
   }
 
  private:
