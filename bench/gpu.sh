@@ -2,7 +2,7 @@
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
 #   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps profile xl start generate (these by default),
 #                                  peers shapes (PyTorch for python3),
-#                                  nccl bits sanitize_ranks (RANKS), ranks meshes large rank_peers (several GPUs)
+#                                  nccl bits sanitize_ranks (RANKS), exchange ranks meshes large rank_peers (several GPUs)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
 # PEERS: folder of rank_peers' script. RANKS: how many ranks bits and sanitize_ranks have (as many as GPUs).
 set -u
@@ -169,6 +169,19 @@ nccl() {
     "$(grep -cE '^\[  SKIPPED \].*\([0-9]+ ms\)' "$out/gpu_nccl_test.log") skipped"
 }
 
+# What all GPUs exchange, alone and beside matrix products, by the mailbox and by NCCL.
+exchange() {
+  local port by rank
+  for by in mailbox nccl; do
+    port=$((20000 + RANDOM % 10000))
+    for ((rank = gpus - 1; rank >= 0; --rank)); do
+      RANK=$rank WORLD_SIZE=$gpus LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port NCCL_NVLS_ENABLE=0 \
+        timeout -k 5 "${LIMIT:-120}" "$bin/bench_gpu_ranks" $by &
+    done
+    wait
+  done 2>&1 | tee "$out/exchange.txt"
+}
+
 # The ladder on all GPUs: every way to divide the run, with ordered sums and with plain ones.
 meshes() {
   export NCCL_NVLS_ENABLE=0
@@ -290,7 +303,7 @@ for part in $parts; do
   case $part in
     test) run_tests ;;
     sanitize | ladder | steps | profile | xl | start | generate | peers | shapes) $part ;;
-    nccl | ranks | meshes | bits | large | sanitize_ranks | rank_peers) $part ;;
+    nccl | exchange | ranks | meshes | bits | large | sanitize_ranks | rank_peers) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

@@ -157,6 +157,21 @@ int64_t Communicator::ordered_scratch_bytes(int64_t elements, DType dtype, const
   return tree.max_parts() * (elements + int64_t(size()) * size()) * dtype_bytes(dtype);
 }
 
+void Communicator::ordered_reduce_scatter(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
+                                          Queue queue) {
+  do_ordered_sums(sums, true, dtype, tree, queue);
+}
+
+void Communicator::ordered_all_reduce(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
+                                      Queue queue) {
+  do_ordered_sums(sums, false, dtype, tree, queue);
+}
+
+void Communicator::do_ordered_sums(std::span<const OrderedSum> sums, bool scatters, DType dtype, const SlotTree& tree,
+                                   Queue queue) {
+  scatters ? scatter_ordered(sums, dtype, tree, queue) : reduce_ordered(sums, dtype, tree, queue);
+}
+
 // Every rank gets its piece of what all ranks have.
 void Communicator::exchange_parts(const OrderedSum& sum, int64_t piece, DType dtype, const SlotTree& tree,
                                   Queue queue) {
@@ -168,8 +183,7 @@ void Communicator::exchange_parts(const OrderedSum& sum, int64_t piece, DType dt
                at(sum.scratch, part * size() * piece, dtype), piece, dtype, queue);
 }
 
-void Communicator::ordered_reduce_scatter(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
-                                          Queue queue) {
+void Communicator::scatter_ordered(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree, Queue queue) {
   group([&] {
     for (const OrderedSum& sum : sums) exchange_parts(sum, sum.count, dtype, tree, queue);
   });
@@ -177,8 +191,7 @@ void Communicator::ordered_reduce_scatter(std::span<const OrderedSum> sums, DTyp
     if (sum.count > 0) add_tree(pieces_of_all(tree, sum.scratch, sum.count, dtype), sum.to, sum.count, dtype, queue);
 }
 
-void Communicator::ordered_all_reduce(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree,
-                                      Queue queue) {
+void Communicator::reduce_ordered(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree, Queue queue) {
   auto piece_of = [&](const OrderedSum& sum) { return sum.count / size(); };
   auto cut_of = [&](const OrderedSum& sum) { return piece_of(sum) * size(); };
   auto rest_of = [&](const OrderedSum& sum) { return sum.count - cut_of(sum); };

@@ -152,6 +152,9 @@ class Communicator {
   virtual void do_send_recv(const void* from, int64_t send_count, int to_rank, void* to, int64_t recv_count,
                             int from_rank, DType dtype, Queue) = 0;
   virtual void do_barrier(Queue) = 0;
+  /// Ordered sums; what scatters leaves each rank its piece. By exchanges and add_tree, unless there is a better way.
+  virtual void do_ordered_sums(std::span<const OrderedSum> sums, bool scatters, DType dtype, const SlotTree& tree,
+                               Queue);
   /// The pieces, each of `count` elements and with its level, folded as SlotTree::order says.
   virtual void add_tree(std::span<const TreePiece> pieces, void* to, int64_t count, DType dtype, Queue) = 0;
   virtual std::vector<std::string> do_exchange(std::string_view mine) = 0;
@@ -160,6 +163,8 @@ class Communicator {
  private:
   void start(const CommunicatorCall& call);
   void exchange_parts(const OrderedSum& sum, int64_t piece, DType dtype, const SlotTree& tree, Queue queue);
+  void scatter_ordered(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree, Queue queue);
+  void reduce_ordered(std::span<const OrderedSum> sums, DType dtype, const SlotTree& tree, Queue queue);
 
   Membership membership_;
 };

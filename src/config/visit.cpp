@@ -94,6 +94,8 @@ void visit(FieldList& v, MeshConfig& c) {
     between(0, 3));
   v("bucket_mib", c.bucket_mib, "MiB up to which collectives of gradients and parameters are joined; 0: none are",
     between(0, kMost));
+  v("mailbox_mib", c.mailbox_mib, "MiB through which GPUs of one machine copy to each other; 0: all goes by NCCL",
+    between(0, kMost));
   v("schedule", c.schedule, "order of a pipeline's work: gpipe, 1f1b, interleaved or zero_bubble",
     one_of({std::begin(kPipeSchedules), std::end(kPipeSchedules)}));
   v("interleave", c.interleave, "with mesh.schedule=interleaved: chunks of layers that each stage has",

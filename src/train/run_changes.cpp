@@ -55,6 +55,7 @@ void forget_shares(RunConfig& was, RunConfig& is) {
   if (was.mesh.slots != is.mesh.slots) return;
   was.mesh.data = is.mesh.data;
   was.mesh.zero = is.mesh.zero;
+  was.mesh.mailbox_mib = is.mesh.mailbox_mib;
   was.mesh.pipe = is.mesh.pipe;
   was.mesh.schedule = is.mesh.schedule;
   was.mesh.interleave = is.mesh.interleave;

@@ -1,4 +1,6 @@
+#include "backend/cuda/nccl/mailbox.h"
 #include "backend/cuda/nccl/nccl_run.h"
+#include "base/divide.h"
 #include "base/error.h"
 #include "base/system.h"
 
@@ -22,6 +24,7 @@ ncclDataType_t nccl_type(DType dtype) {
 ncclRedOp_t nccl_op(Reduction reduction) { return reduction == Reduction::kSum ? ncclSum : ncclMax; }
 
 cudaStream_t stream_of(Queue queue) { return static_cast<cudaStream_t>(queue); }
+
 
 const std::byte* piece_at(const void* data, int64_t element, DType dtype) {
   return static_cast<const std::byte*>(data) + element * dtype_bytes(dtype);
@@ -78,11 +81,13 @@ class NcclCommunicator : public Communicator {
       throw;
     }
     note(result, grouped_->result);
-    Queue queue = grouped_->queue;
+    Grouped done = std::move(*grouped_);
     grouped_.reset();
     note(result, handle_.call([](ncclComm_t) { return ncclGroupEnd(); }));
     settle(result);
-    if (queue) expect(queue);  // else there was no call
+    if (!done.sums.empty()) mailbox_->add(done.sums, nullptr, stream_of(done.queue));
+    if (!done.gathers.empty()) mailbox_->gather(done.gathers, stream_of(done.queue));
+    if (done.queue) expect(done.queue);  // else there was no call
   }
 
  protected:
@@ -94,12 +99,16 @@ class NcclCommunicator : public Communicator {
 
   void do_all_reduce(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
                      Queue queue) override {
+    if (reduction == Reduction::kSum && goes_by_mail(count / size(), dtype, queue))
+      return mail(MailSum{.from = from, .to = to, .cut = cut_evenly(count, dtype), .dtype = dtype}, queue);
     enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllReduce(from, to, size_t(count), nccl_type(dtype), nccl_op(reduction), comm, stream);
     });
   }
   void do_reduce_scatter(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
                          Queue queue) override {
+    if (reduction == Reduction::kSum && goes_by_mail(count, dtype, queue))
+      return mail(MailSum{.from = from, .to = to, .cut = cut_at(count, dtype), .dtype = dtype, .gathers = false}, queue);
     enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(from, to, size_t(count), nccl_type(dtype), nccl_op(reduction), comm, stream);
     });
@@ -107,6 +116,7 @@ class NcclCommunicator : public Communicator {
   // Of many tensors NCCL's own takes five times as long as the messages by themselves, which all go at once; between
   // hosts it sends less.
   void do_all_gather(const void* from, void* to, int64_t count, DType dtype, Queue queue) override {
+    if (goes_by_mail(count, dtype, queue)) return mail(MailGather{from, to, cut_at(count, dtype)}, queue);
     if (grouped_ && one_host_) return gather_by_messages(from, to, count, dtype, queue);
     enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllGather(from, to, size_t(count), nccl_type(dtype), comm, stream);
@@ -138,6 +148,30 @@ class NcclCommunicator : public Communicator {
     do_all_reduce(nothing_.get(), nothing_.get(), 1, DType::kI32, Reduction::kMax, queue);
   }
 
+  // Large ones by the mailbox, the others as on any communicator.
+  void do_ordered_sums(std::span<const OrderedSum> sums, bool scatters, DType dtype, const SlotTree& tree,
+                       Queue queue) override {
+    std::vector<OrderedSum> others;
+    std::vector<MailSum> mailed;
+    for (const OrderedSum& sum : sums)
+      if (tree.max_parts() == 1 && goes_by_mail(scatters ? sum.count : sum.count / size(), dtype, queue))
+        mailed.push_back({.from = sum.parts[0],
+                          .to = sum.to,
+                          .cut = scatters ? cut_at(sum.count, dtype) : cut_evenly(sum.count, dtype),
+                          .dtype = dtype,
+                          .gathers = !scatters});
+      else
+        others.push_back(sum);
+    if (!others.empty()) Communicator::do_ordered_sums(others, scatters, dtype, tree, queue);
+    for (const MailSum& sum : mailed)
+      begin({.op = scatters ? CommunicatorCall::Op::kReduceScatter : CommunicatorCall::Op::kAllReduce,
+             .dtype = dtype,
+             .count = sum.cut.piece / dtype_bytes(dtype)});
+    if (mailed.empty()) return;
+    mailbox_->add(mailed, &tree, stream_of(queue));
+    expect(queue);
+  }
+
   void add_tree(std::span<const TreePiece> pieces, void* to, int64_t count, DType dtype, Queue queue) override {
     constexpr int kThreads = 256, kMostBlocks = 1024;
     constexpr size_t kMostPieces = 500;  // addresses that fit into a launch's arguments
@@ -146,7 +180,7 @@ class NcclCommunicator : public Communicator {
     for (const TreePiece& piece : pieces) addresses.push_back(piece.data);
     void* arguments[] = {addresses.data(), &to, &count, nullptr};
     int blocks = int(std::min<int64_t>((count + kThreads - 1) / kThreads, kMostBlocks));
-    run_->compiler.add("tree_sum", tree_sum_source(dtype, pieces))
+    run_->compiler.add("rank_sum", tree_sum_source(dtype, pieces))
         ->launch_with(stream_of(queue), {dim3(unsigned(blocks)), dim3(kThreads), 0}, arguments);
   }
 
@@ -202,6 +236,40 @@ class NcclCommunicator : public Communicator {
         fail(fmt::format("[{}] expected the same call on all ranks, got {} on {} and {} on {}", axis(),
                          to_string(call_), name_of(rank()), to_string(theirs), name_of(peer)));
     }
+  }
+
+  // Pieces of `count` elements; and of a whole, about as many for each rank, which begin at multiples of 16 bytes.
+  Cut cut_at(int64_t count, DType dtype) const {
+    int64_t piece = count * dtype_bytes(dtype);
+    return {piece, piece * size()};
+  }
+  Cut cut_evenly(int64_t count, DType dtype) const {
+    int64_t bytes = count * dtype_bytes(dtype);
+    return {round_up(ceil_div(bytes, int64_t(size())), int64_t(16)), bytes};
+  }
+
+  // `count` elements are for one other rank. All ranks find the same. What cannot be made while a queue is recorded was
+  // made by its first run.
+  bool goes_by_mail(int64_t count, DType dtype, Queue queue) {
+    const NcclOptions& options = run_->options;
+    if (!one_host_ || size() == 1 || size() > Mailbox::kMostRanks || options.mailbox_bytes == 0) return false;
+    if (count * dtype_bytes(dtype) < options.least_mail_bytes) return false;
+    if (!asked_for_mailbox_ && !is_recorded(stream_of(queue))) {
+      asked_for_mailbox_ = true;
+      mailbox_ = Mailbox::open(*run_, key_, rank(), size());
+    }
+    return mailbox_ != nullptr;
+  }
+
+  void mail(const MailSum& sum, Queue queue) {
+    if (grouped_) return grouped_->sums.push_back(sum), void(grouped_->queue = queue);
+    mailbox_->add({&sum, 1}, nullptr, stream_of(queue));
+    expect(queue);
+  }
+  void mail(const MailGather& tensor, Queue queue) {
+    if (grouped_) return grouped_->gathers.push_back(tensor), void(grouped_->queue = queue);
+    mailbox_->gather({&tensor, 1}, stream_of(queue));
+    expect(queue);
   }
 
   // The first that is neither success nor on its way.
@@ -263,6 +331,8 @@ class NcclCommunicator : public Communicator {
   struct Grouped {
     ncclResult_t result = ncclSuccess;
     Queue queue = nullptr;
+    std::vector<MailSum> sums;  // of those that go by mail
+    std::vector<MailGather> gathers;
   };
 
   std::shared_ptr<NcclRun> run_;
@@ -272,6 +342,8 @@ class NcclCommunicator : public Communicator {
   NcclHandle handle_;
   CommunicatorCall call_;
   std::optional<Grouped> grouped_;
+  std::unique_ptr<Mailbox> mailbox_;
+  bool asked_for_mailbox_ = false;
   bool compare_ = true, one_host_ = false;
   int exchanges_ = 0, splits_ = 0;
 };

@@ -3,6 +3,8 @@
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 
+#include <cstring>
+
 namespace tokamak::cuda {
 namespace {
 
@@ -15,6 +17,12 @@ Architecture architecture_of(int device) {
 }
 
 }  // namespace
+
+bool is_recorded(cudaStream_t queue) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  TOKAMAK_CUDA(cudaStreamIsCapturing(queue, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
 
 NcclHandle::~NcclHandle() {
   if (!comm_ || aborted_) return;
@@ -56,9 +64,7 @@ std::string NcclHandle::describe(ncclResult_t result) {
 }
 
 void NcclHandle::expect(cudaStream_t queue, const std::string& what, double seconds) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  TOKAMAK_CUDA(cudaStreamIsCapturing(queue, &status));
-  if (status != cudaStreamCaptureStatusNone) return;
+  if (is_recorded(queue)) return;
   std::lock_guard lock(expecting_);
   if (expected_.size() >= kMostExpected) return;
   std::unique_ptr<EventHandle> event;
@@ -84,6 +90,7 @@ std::string NcclHandle::overdue() {
 
 NcclRun::NcclRun(StoreClient& s, const NcclOptions& o)
     : store(s), options(o), compiler(o.device, architecture_of(o.device), o.cache, 1) {
+  std::memset(given_up_.get(), 0, sizeof(int32_t));
   subscription_ = store.on_failure([this](const std::string&) { abort_all(); });
   watcher_ = std::thread([this] { watch(); });
 }
@@ -134,6 +141,7 @@ std::string NcclRun::trouble() {
 
 void NcclRun::abort_all() {
   std::lock_guard lock(mutex_);
+  std::memset(given_up_.get(), 1, sizeof(int32_t));
   for (NcclHandle* handle : handles_) handle->abort();
 }
 

@@ -14,6 +14,9 @@
 
 namespace tokamak::cuda {
 
+/// Whether what is asked for on it now is recorded instead of run.
+bool is_recorded(cudaStream_t queue);
+
 /// Owns an ncclComm_t that several threads may use: the one that queues work, and those that look after it.
 class NcclHandle {
  public:
@@ -67,6 +70,8 @@ class NcclRun {
 
   void add(NcclHandle& handle);
   void remove(NcclHandle& handle);
+  /// Not 0 when the run has failed, so that kernels need not wait for other ranks; in the host's memory.
+  const int32_t* given_up() const { return reinterpret_cast<const int32_t*>(given_up_.get()); }
 
  private:
   void watch();
@@ -74,6 +79,7 @@ class NcclRun {
   std::string trouble();
   void abort_all();
 
+  PinnedBuffer given_up_{int64_t(sizeof(int32_t))};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<NcclHandle*> handles_;

@@ -42,10 +42,31 @@ int gpu_of(const RankPlace& place) {
 
 using Body = std::function<void(const SuiteRank& rank)>;
 
-void on_gpu(StoreClient& store, int device, double seconds, const Body& body) {
+// How ranks of one machine exchange what is large.
+struct Mail {
+  int64_t bytes = 0;  // of the mailbox; 0: by NCCL
+  int64_t least = 1;
+};
+// All of the suite goes through it, much in several rounds.
+constexpr Mail kSmallMailbox{64 << 10, 1};
+
+void on_gpu(StoreClient& store, int device, double seconds, const Body& body, const Mail& mail = {}) {
   std::unique_ptr<Backend> backend = cuda::make_backend(device, kCache);
-  auto world = cuda::make_nccl_world(store, {.device = device, .cache = kCache, .timeout_seconds = seconds});
+  auto world = cuda::make_nccl_world(store, {.device = device,
+                                             .cache = kCache,
+                                             .timeout_seconds = seconds,
+                                             .mailbox_bytes = mail.bytes,
+                                             .least_mail_bytes = mail.least});
   body({*world, *backend, backend->queue(0)});
+}
+
+// Each rank a process; all must end well.
+void on_processes(int ranks, const Mail& mail, const Body& body) {
+  std::vector<int> statuses = spawn_ranks(ranks, [&](const RankPlace& place) {
+    Rendezvous rendezvous(place, 120);
+    on_gpu(rendezvous.store(), gpu_of(place), 120, body, mail);
+  });
+  EXPECT_EQ(statuses, std::vector<int>(size_t(ranks), 0));
 }
 
 void on_gpus(int ranks, const Body& body, double seconds = 120) {
@@ -66,11 +87,45 @@ class NcclSuite : public testing::TestWithParam<int> {};
 
 TEST_P(NcclSuite, IsRightOnProcesses) {
   if (std::string why = obstacle(1); !why.empty()) GTEST_SKIP() << why;
-  std::vector<int> statuses = spawn_ranks(GetParam(), [](const RankPlace& place) {
-    Rendezvous rendezvous(place, 120);
-    on_gpu(rendezvous.store(), gpu_of(place), 120, run_suite);
+  on_processes(GetParam(), {}, run_suite);
+}
+
+TEST_P(NcclSuite, IsRightByMail) {
+  if (std::string why = obstacle(1); !why.empty()) GTEST_SKIP() << why;
+  on_processes(GetParam(), kSmallMailbox, run_suite);
+}
+
+// Sums, ordered sums and gatherings, in one round and in several, recorded and replayed one behind the other: what a
+// rank has not read yet is not written over. Each replay adds what all have, then twice doubles by the number of ranks.
+TEST_P(NcclSuite, MailIsRecorded) {
+  if (std::string why = obstacle(1); !why.empty()) GTEST_SKIP() << why;
+  on_processes(GetParam(), kSmallMailbox, [](const SuiteRank& rank) {
+    constexpr int64_t kCount = 50000;
+    constexpr int kReplays = 5;
+    int size = rank.world.size();
+    auto x = rank.backend.allocate(kCount * 4), y = rank.backend.allocate(kCount * 4 * size);
+    SlotTree tree{8, size};
+    auto scratch = rank.backend.allocate(rank.world.ordered_scratch_bytes(kCount, DType::kF32, tree));
+    auto work = [&] {
+      const void* part = x->data();
+      rank.world.all_reduce(x->data(), x->data(), kCount, DType::kF32, Reduction::kSum, rank.queue);
+      rank.world.ordered_all_reduce({&part, 1}, x->data(), kCount, DType::kF32, tree, scratch->data(), rank.queue);
+      rank.world.all_gather(x->data(), y->data(), kCount, DType::kF32, rank.queue);
+      rank.world.reduce_scatter(y->data(), x->data(), kCount, DType::kF32, Reduction::kSum, rank.queue);
+    };
+    std::vector<float> values(kCount), expected(kCount);
+    for (int64_t i = 0; i < kCount; ++i) values[size_t(i)] = float(i % 7 + rank.world.rank());
+    for (int64_t i = 0; i < kCount; ++i)
+      for (int r = 0; r < size; ++r) expected[size_t(i)] += float(i % 7 + r);
+    for (float& value : expected) value *= float(std::pow(size, 2 + 3 * kReplays));
+    rank.backend.copy_in(x->data(), values.data(), kCount * 4);
+    work();
+    std::unique_ptr<Recording> recording = rank.backend.record(work);
+    for (int replay = 0; replay < kReplays; ++replay) recording->replay();
+    rank.backend.copy_out(values.data(), x->data(), kCount * 4);
+    rank.world.check();
+    EXPECT_EQ(values, expected);
   });
-  EXPECT_EQ(statuses, std::vector<int>(size_t(GetParam()), 0));
 }
 
 // As the second run of a program: recorded once, with messages and ordered sums, and replayed.
@@ -138,6 +193,30 @@ TEST(GpuNccl, AbortEndsWorkThatIsUnderWay) {
       } else {
         rank.world.all_reduce(x->data(), x->data(), 1, DType::kF32, Reduction::kSum, rank.queue);
         rank.backend.synchronize();
+      }
+      rank.world.check();
+    });
+    EXPECT_EQ(why, "disk full");
+  });
+}
+
+// One that waits in a meeting is told so, too.
+TEST(GpuNccl, AbortEndsAMeeting) {
+  if (std::string why = obstacle(1); !why.empty()) GTEST_SKIP() << why;
+  on_processes(2, kSmallMailbox, [](const SuiteRank& rank) {
+    auto x = rank.backend.allocate(4000);
+    auto add = [&] {
+      rank.world.all_reduce(x->data(), x->data(), 1000, DType::kF32, Reduction::kSum, rank.queue);
+      rank.backend.synchronize();
+    };
+    add();
+    rank.world.compare_calls(false);
+    std::string why = failure_of([&] {
+      if (rank.world.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        rank.world.abort("disk full");
+      } else {
+        add();
       }
       rank.world.check();
     });

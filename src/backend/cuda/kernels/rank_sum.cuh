@@ -1,0 +1,69 @@
+// What the generated function rank_sum (nccl.h) is written with. The text before this says T, the type of elements, and
+// kPieces; the text after it sum_of.
+#pragma once
+
+#include "backend/cuda/kernels/storage.cuh"
+
+using namespace tokamak;
+
+struct Pieces {
+  const T* at[kPieces];
+};
+
+/// What elements are added as: i32 as unsigned, whose sums wrap around, all else as floats.
+template <typename Element>
+struct Numbers {
+  using Type = float;
+  __device__ static float load(Element x) { return to_float(x); }
+  __device__ static void store(float x, Element& y) { from_float(x, y); }
+  __device__ static float stored(float x) { return rounded<Element>(x); }
+};
+template <>
+struct Numbers<int32_t> {
+  using Type = uint32_t;
+  __device__ static uint32_t load(int32_t x) { return uint32_t(x); }
+  __device__ static void store(uint32_t x, int32_t& y) { y = int32_t(x); }
+  __device__ static uint32_t stored(uint32_t x) { return x; }
+};
+
+using Number = Numbers<T>::Type;
+__device__ inline Number load(T x) { return Numbers<T>::load(x); }
+__device__ inline void store(Number x, T& y) { Numbers<T>::store(x, y); }
+__device__ inline Number stored(Number x) { return Numbers<T>::stored(x); }
+
+/// Elements of a thread at a time: 16 bytes, unless they are of too many pieces for a thread's registers.
+constexpr int kVector = kPieces <= 16 ? 16 / int(sizeof(T)) : 1;
+using Elements = Vector<T, kVector>;
+
+/// What all pieces have of one element, added.
+__device__ Number sum_of(const Number (&x)[kPieces]);
+
+template <int kCount>
+__device__ inline void add_elements(const Pieces& pieces, T* to, int64_t at) {
+  Vector<T, kCount> terms[kPieces], sum;
+#pragma unroll
+  for (int p = 0; p < kPieces; ++p) terms[p] = *reinterpret_cast<const Vector<T, kCount>*>(pieces.at[p] + at);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    Number x[kPieces];
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) x[p] = load(terms[p][i]);
+    store(sum_of(x), sum[i]);
+  }
+  *reinterpret_cast<Vector<T, kCount>*>(to + at) = sum;
+}
+
+__device__ inline bool are_aligned(const Pieces& pieces, const T* to) {
+  uint64_t bits = reinterpret_cast<uint64_t>(to);
+#pragma unroll
+  for (int p = 0; p < kPieces; ++p) bits |= reinterpret_cast<uint64_t>(pieces.at[p]);
+  return bits % sizeof(Elements) == 0;
+}
+
+/// `to` may be one of the pieces.
+__device__ inline void add_pieces(const Pieces& pieces, T* to, int64_t count) {
+  int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, apart = int64_t(gridDim.x) * blockDim.x;
+  int64_t vectors = are_aligned(pieces, to) ? count / kVector : 0;
+  for (int64_t i = first; i < vectors; i += apart) add_elements<kVector>(pieces, to, i * kVector);
+  for (int64_t i = vectors * kVector + first; i < count; i += apart) add_elements<1>(pieces, to, i);
+}
