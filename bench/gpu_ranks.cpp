@@ -78,7 +78,7 @@ class Bench {
   SlotTree tree() const { return {world_.size(), world_.size()}; }
 
   void report(std::string_view by, std::string_view what, int64_t mib, const std::function<void(Queue)>& call) {
-    constexpr int kCalls = 8, kProducts = 8;
+    constexpr int kCalls = 8, kProducts = 4;
     Queue main = backend_.queue(0), side = backend_.queue(1);
     auto calls = [&] {
       for (int i = 0; i < kCalls; ++i) call(main);
@@ -95,7 +95,7 @@ class Bench {
       plain.push_back(backend_.time(products) / kProducts);
       together();
       ready->record(0), ready->wait(1);
-      for (int n = 0, most = int(20 / (1e3 * alone.back())) + 1; n < most; ++n) call(side);  // about 20 ms of them
+      for (int n = 0, most = int(400 / (mib + 10)) + 1; n < most; ++n) call(side);  // all ranks as many, longer than products
       done->record(1);
       beside.push_back(backend_.time(products) / kProducts);
       done->wait(0);

@@ -1,6 +1,5 @@
 #include "backend/cuda/nccl/mailbox.h"
 
-#include "backend/cuda/embedded_sources.h"
 #include "base/divide.h"
 #include "base/error.h"
 
@@ -13,16 +12,12 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-constexpr int64_t kCountBytes = 4096;  // before the slots: struct Counts of kernels/meet.cu
-constexpr int kHalves = 2;             // one is written while the other is read
+constexpr int kSlots = 4;
+constexpr int kWords = 2 * kSlots * Mailbox::kMostRanks;       // free, then arrived
+constexpr int64_t kOneAt = kWords * int64_t(sizeof(uint32_t));  // a word that is 1
+constexpr int64_t kWordBytes = 4096;                            // before the slots
 
-struct Counts {
-  uint32_t* of[Mailbox::kMostRanks];
-};
-
-std::string meet_source() { return "#include \"backend/cuda/kernels/meet.cu\"\n"; }
-
-// Where a rank's memory is: of a process, the allocation. Empty: it cannot be told.
+// Where a rank's memory is, as other processes can find it.
 struct Handle {
   cudaIpcMemHandle_t memory;
   int64_t process;
@@ -31,18 +26,29 @@ struct Handle {
 const std::byte* at(const void* data, int64_t byte) { return static_cast<const std::byte*>(data) + byte; }
 std::byte* at(void* data, int64_t byte) { return static_cast<std::byte*>(data) + byte; }
 
+std::vector<Cut> cuts_of(const auto& tensors) {
+  std::vector<Cut> cuts;
+  for (const auto& tensor : tensors) cuts.push_back(tensor.cut);
+  return cuts;
+}
+
 }  // namespace
 
 Mailbox::Mailbox(NcclRun& run, int rank, int size)
     : run_(run), rank_(rank), size_(size),
-      slot_bytes_(run.options.mailbox_bytes / (kHalves * (size - 1)) / kAlignment * kAlignment),
-      own_(kCountBytes + kHalves * (size - 1) * slot_bytes_), of_ranks_(size_t(size), nullptr) {
-  TOKAMAK_CUDA(cudaMemset(own_.get(), 0, size_t(kCountBytes)));
-  TOKAMAK_CUDA(cudaDeviceSynchronize());
+      slot_bytes_(run.options.mailbox_bytes / (kSlots * (size - 1)) / kAlignment * kAlignment),
+      own_(kWordBytes + kSlots * (size - 1) * slot_bytes_), of_ranks_(size_t(size), nullptr) {
+  static_assert(kOneAt + int64_t(sizeof(uint32_t)) <= kWordBytes);
+  std::vector<uint32_t> words(size_t(kWordBytes) / sizeof(uint32_t), 0);
+  std::fill_n(words.begin(), kWords / 2, 1);  // all slots are free
+  words[kWords] = 1;
+  TOKAMAK_CUDA(cudaMemcpy(own_.get(), words.data(), size_t(kWordBytes), cudaMemcpyHostToDevice));
   of_ranks_[size_t(rank)] = static_cast<std::byte*>(own_.get());
+  run_.add(*this);
 }
 
 Mailbox::~Mailbox() {
+  run_.remove(*this);
   for (int peer = 0; peer < size_; ++peer)
     if (peer != rank_ && of_ranks_[size_t(peer)]) cudaIpcCloseMemHandle(of_ranks_[size_t(peer)]);
 }
@@ -54,11 +60,12 @@ std::unique_ptr<Mailbox> Mailbox::open(NcclRun& run, const std::string& key, int
   return std::count(all.begin(), all.end(), "all") == size ? std::move(mailbox) : nullptr;
 }
 
+// Empty: it cannot be told.
 std::string Mailbox::handle_text() const {
   Handle handle{};
   handle.process = int64_t(::getpid());
   if (cudaIpcGetMemHandle(&handle.memory, own_.get()) != cudaSuccess) {
-    cudaGetLastError();  // it is told by what is returned
+    cudaGetLastError();
     return "";
   }
   return std::string(reinterpret_cast<const char*>(&handle), sizeof handle);
@@ -75,18 +82,27 @@ bool Mailbox::reach(const std::vector<std::string>& handles) {
     if (cudaIpcOpenMemHandle(&memory, handle.memory, cudaIpcMemLazyEnablePeerAccess) == cudaSuccess)
       of_ranks_[size_t(peer)] = static_cast<std::byte*>(memory);
     else
-      cudaGetLastError();
+      cudaGetLastError();  // no way there: all go by NCCL
   }
   return std::count(of_ranks_.begin(), of_ranks_.end(), nullptr) == 0;
 }
 
-// Of each half, one for each other rank.
-std::byte* Mailbox::slot(int of, int half, int sender) const {
-  int number = half * (size_ - 1) + (sender < of ? sender : sender - 1);
-  return of_ranks_[size_t(of)] + kCountBytes + number * slot_bytes_;
+// Of each slot, a part for each other rank.
+std::byte* Mailbox::contents(int of, int slot, int sender) const {
+  int number = slot * (size_ - 1) + (sender < of ? sender : sender - 1);
+  return of_ranks_[size_t(of)] + kWordBytes + number * slot_bytes_;
 }
 
-// Pieces in the order of tensors, as much at a time as a slot holds.
+uint32_t* Mailbox::word(int of, Word word, int slot, int from) const {
+  int number = ((word == Word::kFree ? 0 : kSlots) + slot) * kMostRanks + from;
+  return reinterpret_cast<uint32_t*>(of_ranks_[size_t(of)]) + number;
+}
+
+void Mailbox::release() {
+  cudaMemsetAsync(own_.get(), 1, size_t(kOneAt), releases_.get());  // more than 0 will do
+}
+
+// Parts in the order of tensors, as much at a time as a slot holds.
 std::vector<Mailbox::Round> Mailbox::rounds_of(const std::vector<Cut>& cuts) const {
   std::vector<Round> rounds;
   int64_t used = slot_bytes_;
@@ -101,8 +117,8 @@ std::vector<Mailbox::Round> Mailbox::rounds_of(const std::vector<Cut>& cuts) con
   return rounds;
 }
 
-Mailbox::Range Mailbox::part_of(const Cut& cut, const Segment& segment, int rank) const {
-  int64_t begin = rank * cut.piece + segment.begin;
+Mailbox::Range Mailbox::part_of(const Cut& cut, const Segment& segment, int rank) {
+  int64_t begin = rank * cut.stride + segment.begin;
   return {begin, std::clamp<int64_t>(cut.total - begin, 0, segment.bytes)};
 }
 
@@ -110,14 +126,55 @@ void Mailbox::copy(void* to, const void* from, int64_t bytes, cudaStream_t queue
   if (bytes > 0 && to != from) TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDefault, queue));
 }
 
-// What ranks have written before is there behind it, and what they have read before may be written over.
-void Mailbox::meet(cudaStream_t queue) {
-  Counts counts{};
-  for (int peer = 0; peer < size_; ++peer)
-    counts.of[peer] = reinterpret_cast<uint32_t*>(of_ranks_[size_t(peer)]);
-  run_.compiler.add("meet", meet_source())
-      ->launch(queue, {dim3(1), dim3(32), 0}, counts, int32_t(rank_), int32_t(size_),
-               static_cast<const int32_t*>(run_.given_up()));
+// Copies to others begin after what was asked for on the queue ...
+void Mailbox::begin(cudaStream_t queue) {
+  next_slot_ = 0;
+  begun_.record(queue);
+  TOKAMAK_CUDA(cudaStreamWaitEvent(copies_.get(), begun_.get(), 0));
+}
+
+// ... and what comes on it afterwards may change what they read.
+void Mailbox::end(cudaStream_t queue) {
+  ended_.record(copies_.get());
+  TOKAMAK_CUDA(cudaStreamWaitEvent(queue, ended_.get(), 0));
+}
+
+// Until all others have said so; then it is taken back, in one operation of the queue.
+void Mailbox::await(Word what, int slot, cudaStream_t queue) {
+  std::vector<CUstreamBatchMemOpParams> operations;
+  for (int pass = 0; pass < 2; ++pass)
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      CUstreamBatchMemOpParams& operation = operations.emplace_back();
+      std::memset(&operation, 0, sizeof operation);
+      auto address = reinterpret_cast<CUdeviceptr>(word(rank_, what, slot, peer));
+      if (pass == 0)
+        operation.waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, address, {1}, CU_STREAM_WAIT_VALUE_GEQ, 0};
+      else
+        operation.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, address, {0}, CU_STREAM_WRITE_VALUE_DEFAULT, 0};
+    }
+  TOKAMAK_CUDA(cuStreamBatchMemOp(queue, unsigned(operations.size()), operations.data(), 0));
+}
+
+// A copy, too, so that it comes after those before it.
+void Mailbox::tell(int peer, Word what, int slot, cudaStream_t queue) {
+  copy(word(peer, what, slot, rank_), at(own_.get(), kOneAt), sizeof(uint32_t), queue);
+}
+
+void Mailbox::send(int slot, const std::function<std::vector<Parcel>(int rank)>& parcels) {
+  await(Word::kFree, slot, copies_.get());
+  for (int step = 1; step < size_; ++step) {
+    int peer = (rank_ + step) % size_;
+    for (const Parcel& parcel : parcels(peer))
+      copy(contents(peer, slot, rank_) + parcel.at, parcel.from, parcel.bytes, copies_.get());
+    tell(peer, Word::kArrived, slot, copies_.get());
+  }
+}
+
+void Mailbox::take(int slot, cudaStream_t queue, const std::function<void()>& read) {
+  await(Word::kArrived, slot, queue);
+  read();
+  for (int step = 1; step < size_; ++step) tell((rank_ + step) % size_, Word::kFree, slot, queue);
 }
 
 std::string Mailbox::sum_source(DType dtype, const SlotTree* tree) const {
@@ -127,35 +184,7 @@ std::string Mailbox::sum_source(DType dtype, const SlotTree* tree) const {
   return tree_sum_source(dtype, pieces);
 }
 
-// A recording may be replayed behind any other call, so each begins with a meeting; within it halves are used in turn: a
-// rank that has come to a meeting has read what it was sent before the last one.
-void Mailbox::add(std::span<const MailSum> sums, const SlotTree* tree, cudaStream_t queue) {
-  std::vector<Cut> cuts;
-  std::vector<MailGather> gathers;
-  for (const MailSum& sum : sums) {
-    cuts.push_back(sum.cut);
-    if (sum.gathers) gathers.push_back({at(sum.to, rank_ * sum.cut.piece), sum.to, sum.cut});
-  }
-  TOKAMAK_CHECK(gathers.empty() || gathers.size() == sums.size(), "of {} sums {} gather", sums.size(), gathers.size());
-  meet(queue);
-  int half = 0;
-  for (const Round& round : rounds_of(cuts)) {
-    for (int step = 1; step < size_; ++step)
-      for (const Segment& segment : round) {
-        int peer = (rank_ + step) % size_;
-        Range part = part_of(cuts[segment.index], segment, peer);
-        copy(slot(peer, half, rank_) + segment.at, at(sums[segment.index].from, part.begin), part.bytes, queue);
-      }
-    meet(queue);
-    add_round(sums, round, half, tree, queue);
-    half = 1 - half;
-    if (gathers.empty()) continue;
-    gather_round(gathers, round, half, queue);
-    half = 1 - half;
-  }
-}
-
-void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int half, const SlotTree* tree,
+void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int slot, const SlotTree* tree,
                         cudaStream_t queue) {
   constexpr int kThreads = 256, kMostBlocks = 1024;
   for (const Segment& segment : round) {
@@ -164,7 +193,7 @@ void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int h
     if (part.bytes == 0) continue;
     std::vector<const void*> pieces;
     for (int rank = 0; rank < size_; ++rank)
-      pieces.push_back(rank == rank_ ? at(sum.from, part.begin) : slot(rank_, half, rank) + segment.at);
+      pieces.push_back(rank == rank_ ? at(sum.from, part.begin) : contents(rank_, slot, rank) + segment.at);
     void* to = at(sum.to, sum.gathers ? part.begin : segment.begin);
     int64_t count = part.bytes / dtype_bytes(sum.dtype), vectors = ceil_div(part.bytes, int64_t(16));
     auto blocks = unsigned(std::min(ceil_div(vectors, int64_t(kThreads)), int64_t(kMostBlocks)));
@@ -174,32 +203,69 @@ void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int h
   }
 }
 
-void Mailbox::gather(std::span<const MailGather> tensors, cudaStream_t queue) {
-  std::vector<Cut> cuts;
-  for (const MailGather& tensor : tensors) cuts.push_back(tensor.cut);
-  meet(queue);
-  int half = 0;
-  for (const Round& round : rounds_of(cuts)) {
-    gather_round(tensors, round, half, queue);
-    half = 1 - half;
-  }
+void Mailbox::exchange(std::span<const MailSum> sums, const Round& round, const SlotTree* tree, cudaStream_t queue) {
+  int slot = next_slot_++ % kSlots;
+  send(slot, [&](int peer) {
+    std::vector<Parcel> parcels;
+    for (const Segment& segment : round) {
+      Range part = part_of(sums[segment.index].cut, segment, peer);
+      parcels.push_back({at(sums[segment.index].from, part.begin), part.bytes, segment.at});
+    }
+    return parcels;
+  });
+  sent_.record(copies_.get());  // a sum may take the place of what is sent
+  TOKAMAK_CUDA(cudaStreamWaitEvent(queue, sent_.get(), 0));
+  take(slot, queue, [&] { add_round(sums, round, slot, tree, queue); });
 }
 
-void Mailbox::gather_round(std::span<const MailGather> tensors, const Round& round, int half, cudaStream_t queue) {
-  for (int step = 1; step < size_; ++step)
-    for (const Segment& segment : round) {
-      const MailGather& tensor = tensors[segment.index];
-      copy(slot((rank_ + step) % size_, half, rank_) + segment.at, at(tensor.from, segment.begin),
-           part_of(tensor.cut, segment, rank_).bytes, queue);
-    }
-  meet(queue);
-  for (const Segment& segment : round)
-    for (int rank = 0; rank < size_; ++rank) {
-      const MailGather& tensor = tensors[segment.index];
-      Range part = part_of(tensor.cut, segment, rank);
-      const void* from = rank == rank_ ? at(tensor.from, segment.begin) : slot(rank_, half, rank) + segment.at;
-      copy(at(tensor.to, part.begin), from, part.bytes, queue);
-    }
+void Mailbox::exchange(std::span<const MailGather> tensors, const Round& round, cudaStream_t queue) {
+  int slot = next_slot_++ % kSlots;
+  send(slot, [&](int) {
+    std::vector<Parcel> parcels;
+    for (const Segment& segment : round)
+      parcels.push_back({at(tensors[segment.index].from, segment.begin),
+                         part_of(tensors[segment.index].cut, segment, rank_).bytes, segment.at});
+    return parcels;
+  });
+  take(slot, queue, [&] {
+    for (const Segment& segment : round)
+      for (int rank = 0; rank < size_; ++rank) {
+        const MailGather& tensor = tensors[segment.index];
+        Range part = part_of(tensor.cut, segment, rank);
+        const void* from =
+            rank == rank_ ? at(tensor.from, segment.begin) : contents(rank_, slot, rank) + segment.at;
+        copy(at(tensor.to, part.begin), from, part.bytes, queue);
+      }
+  });
+}
+
+// What is sent is one round ahead of what is gathered, so that the copy engines have work while pieces are added. All
+// ranks send and take in this one order.
+void Mailbox::add(std::span<const MailSum> sums, const SlotTree* tree, cudaStream_t queue) {
+  std::vector<MailGather> gathers;
+  for (const MailSum& sum : sums)
+    if (sum.gathers && sum.cut.stride > 0) gathers.push_back({at(sum.to, rank_ * sum.cut.stride), sum.to, sum.cut});
+  TOKAMAK_CHECK(gathers.empty() || gathers.size() == sums.size(), "of {} sums {} gather", sums.size(), gathers.size());
+  std::vector<Round> rounds = rounds_of(cuts_of(sums));
+  auto exchange_sums = [&](const Round& round) {
+    TOKAMAK_CUDA(cudaStreamWaitEvent(copies_.get(), added_.get(), 0));  // those of this round
+    exchange(gathers, round, queue);
+  };
+  begin(queue);
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    exchange(sums, rounds[i], tree, queue);
+    if (gathers.empty()) continue;
+    if (i > 0) exchange_sums(rounds[i - 1]);
+    added_.record(queue);
+  }
+  if (!gathers.empty() && !rounds.empty()) exchange_sums(rounds.back());
+  end(queue);
+}
+
+void Mailbox::gather(std::span<const MailGather> tensors, cudaStream_t queue) {
+  begin(queue);
+  for (const Round& round : rounds_of(cuts_of(tensors))) exchange(tensors, round, queue);
+  end(queue);
 }
 
 }  // namespace tokamak::cuda

@@ -1,29 +1,35 @@
-// Ranks of one machine send each other tensors by their GPUs' copy engines: each has memory into which the others
-// write, and takes from there what has come. No multiprocessor is busy meanwhile but for what adds pieces; NCCL's
-// kernels, which are fast alone, take the time from what computes beside them (docs/parallel.md, "Copies").
-// Tests: tests/backend/cuda/nccl/nccl_test.cpp.
+// Ranks of one machine send each other tensors by their GPUs' copy engines: each has memory, its mailbox, into which the
+// others write, and takes from there what has come. No multiprocessor is busy or kept from others meanwhile, but for
+// what adds pieces: a kernel that waits for another rank, as NCCL's do, holds back one that wants all multiprocessors
+// at once (docs/parallel.md, "Copies").
+//
+// A mailbox has slots; a rank may write into one that its owner has said is free, says that it has, and the owner says
+// when it has read it. Both are words in memory that queues write and wait for, 0 or 1, and at rest always the same: so
+// calls may be recorded and replayed in any order that is the same on all ranks. Tests:
+// tests/backend/cuda/nccl/nccl_test.cpp.
 #pragma once
 
 #include "backend/cuda/nccl/nccl_run.h"
 
 namespace tokamak::cuda {
 
-/// Bytes that are cut into a piece for each rank: `piece` each, but what is behind `total` is missing.
+/// Bytes of a tensor that rank r is sent, or sends: from r x stride on `piece` of them, but not beyond `total`.
 struct Cut {
   int64_t piece = 0;
+  int64_t stride = 0;
   int64_t total = 0;
 };
 
-/// Sums of all ranks' `from`, of which each rank makes its own piece.
+/// A sum of all ranks' `from`.
 struct MailSum {
   const void* from;
-  void* to;  // the rank's own piece; what gathers: all pieces, and may be `from`
-  Cut cut;
+  void* to;  // that is `from` cut so, or, where it is not gathered, the rank's own part alone
+  Cut cut;   // of which each rank makes its own part
   DType dtype;
   bool gathers = true;
 };
 
-/// All ranks' pieces, one behind the other. `from`, the rank's own, may be where it belongs in `to`.
+/// All ranks' parts. `from`, the rank's own, may be where it belongs in `to`.
 struct MailGather {
   const void* from;
   void* to;
@@ -46,37 +52,57 @@ class Mailbox {
   void add(std::span<const MailSum> sums, const SlotTree* tree, cudaStream_t queue);
   void gather(std::span<const MailGather> tensors, cudaStream_t queue);
 
+  /// From any thread, when the run has failed: all that waits now goes on, with whatever is there.
+  void release();
+
  private:
   Mailbox(NcclRun& run, int rank, int size);
 
-  // A part of every rank's piece of tensor `index`, which has its place in a slot.
+  // A part of every rank's part of tensor `index`, which has its place in a slot.
   struct Segment {
     size_t index;
-    int64_t begin, bytes;  // of a piece
+    int64_t begin, bytes;  // of the rank's part
     int64_t at;            // in the slot
   };
   using Round = std::vector<Segment>;
   struct Range {
-    int64_t begin, bytes;
+    int64_t begin, bytes;  // of the tensor
   };
+  // What one rank is sent.
+  struct Parcel {
+    const void* from;
+    int64_t bytes, at;
+  };
+  // Of each slot, for each rank.
+  enum class Word { kFree, kArrived };
 
   std::string handle_text() const;
   bool reach(const std::vector<std::string>& handles);
   std::vector<Round> rounds_of(const std::vector<Cut>& cuts) const;
-  Range part_of(const Cut& cut, const Segment& segment, int rank) const;
-  std::byte* slot(int of, int half, int sender) const;
-  void meet(cudaStream_t queue);
+  static Range part_of(const Cut& cut, const Segment& segment, int rank);
+  std::byte* contents(int of, int slot, int sender) const;
+  uint32_t* word(int of, Word word, int slot, int from) const;
+
+  void begin(cudaStream_t queue);
+  void end(cudaStream_t queue);
+  void send(int slot, const std::function<std::vector<Parcel>(int rank)>& parcels);
+  void await(Word word, int slot, cudaStream_t queue);
+  void tell(int rank, Word word, int slot, cudaStream_t queue);
+  void take(int slot, cudaStream_t queue, const std::function<void()>& read);
   void copy(void* to, const void* from, int64_t bytes, cudaStream_t queue);
   std::string sum_source(DType dtype, const SlotTree* tree) const;
-  void add_round(std::span<const MailSum> sums, const Round& round, int half, const SlotTree* tree,
-                 cudaStream_t queue);
-  void gather_round(std::span<const MailGather> tensors, const Round& round, int half, cudaStream_t queue);
+  void add_round(std::span<const MailSum> sums, const Round& round, int slot, const SlotTree* tree, cudaStream_t queue);
+  void exchange(std::span<const MailSum> sums, const Round& round, const SlotTree* tree, cudaStream_t queue);
+  void exchange(std::span<const MailGather> tensors, const Round& round, cudaStream_t queue);
 
   NcclRun& run_;
   int rank_, size_;
-  int64_t slot_bytes_;  // what a rank may have for another at a time
+  int64_t slot_bytes_;  // what a rank may have for another in one of them
+  int next_slot_ = 0;   // of a call
   DeviceBuffer own_;
   std::vector<std::byte*> of_ranks_;  // their memory, as this process sees it; null: not reached
+  StreamHandle copies_, releases_;
+  EventHandle begun_, sent_, added_, ended_;
 };
 
 }  // namespace tokamak::cuda

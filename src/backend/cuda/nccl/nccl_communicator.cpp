@@ -238,14 +238,18 @@ class NcclCommunicator : public Communicator {
     }
   }
 
-  // Pieces of `count` elements; and of a whole, about as many for each rank, which begin at multiples of 16 bytes.
+  // Pieces of `count` elements,
   Cut cut_at(int64_t count, DType dtype) const {
     int64_t piece = count * dtype_bytes(dtype);
-    return {piece, piece * size()};
+    return {.piece = piece, .stride = piece, .total = piece * size()};
   }
+  // and of a whole, about as many for each rank, which begin at multiples of 16 bytes. Two ranks both add all: they send
+  // the same, and in one go.
   Cut cut_evenly(int64_t count, DType dtype) const {
     int64_t bytes = count * dtype_bytes(dtype);
-    return {round_up(ceil_div(bytes, int64_t(size())), int64_t(16)), bytes};
+    if (size() == 2) return {.piece = bytes, .stride = 0, .total = bytes};
+    int64_t piece = round_up(ceil_div(bytes, int64_t(size())), int64_t(16));
+    return {.piece = piece, .stride = piece, .total = bytes};
   }
 
   // `count` elements are for one other rank. All ranks find the same. What cannot be made while a queue is recorded was

@@ -1,9 +1,8 @@
 #include "backend/cuda/nccl/nccl_run.h"
 
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/nccl/mailbox.h"
 #include "base/error.h"
-
-#include <cstring>
 
 namespace tokamak::cuda {
 namespace {
@@ -90,7 +89,6 @@ std::string NcclHandle::overdue() {
 
 NcclRun::NcclRun(StoreClient& s, const NcclOptions& o)
     : store(s), options(o), compiler(o.device, architecture_of(o.device), o.cache, 1) {
-  std::memset(given_up_.get(), 0, sizeof(int32_t));
   subscription_ = store.on_failure([this](const std::string&) { abort_all(); });
   watcher_ = std::thread([this] { watch(); });
 }
@@ -115,16 +113,31 @@ void NcclRun::remove(NcclHandle& handle) {
   handles_.erase(&handle);
 }
 
+void NcclRun::add(Mailbox& mailbox) {
+  std::lock_guard lock(mutex_);
+  mailboxes_.insert(&mailbox);
+}
+
+void NcclRun::remove(Mailbox& mailbox) {
+  std::lock_guard lock(mutex_);
+  mailboxes_.erase(&mailbox);
+}
+
 // What goes wrong is told to the store, which tells everyone, this rank's communicators among them.
 void NcclRun::watch() {
+  constexpr std::chrono::milliseconds kLook(500), kRelease(2);
   cudaSetDevice(options.device);
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [&] { return closing_; })) {
-    std::string why = trouble();
-    if (why.empty()) continue;
-    lock.unlock();
-    store.fail(why);
-    lock.lock();
+  for (bool knows = false;; knows = failed_) {
+    changed_.wait_for(lock, failed_ ? kRelease : kLook, [&] { return closing_ || failed_ != knows; });
+    if (closing_) return;
+    if (failed_) {  // again and again: a queue that goes on comes to its next wait
+      for (Mailbox* mailbox : mailboxes_) mailbox->release();
+    } else if (std::string why = trouble(); !why.empty()) {
+      lock.unlock();
+      store.fail(why);
+      lock.lock();
+    }
   }
 }
 
@@ -140,9 +153,12 @@ std::string NcclRun::trouble() {
 }
 
 void NcclRun::abort_all() {
-  std::lock_guard lock(mutex_);
-  std::memset(given_up_.get(), 1, sizeof(int32_t));
-  for (NcclHandle* handle : handles_) handle->abort();
+  {
+    std::lock_guard lock(mutex_);
+    failed_ = true;
+    for (NcclHandle* handle : handles_) handle->abort();
+  }
+  changed_.notify_all();
 }
 
 }  // namespace tokamak::cuda

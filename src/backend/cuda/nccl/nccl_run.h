@@ -14,6 +14,8 @@
 
 namespace tokamak::cuda {
 
+class Mailbox;
+
 /// Whether what is asked for on it now is recorded instead of run.
 bool is_recorded(cudaStream_t queue);
 
@@ -70,8 +72,8 @@ class NcclRun {
 
   void add(NcclHandle& handle);
   void remove(NcclHandle& handle);
-  /// Not 0 when the run has failed, so that kernels need not wait for other ranks; in the host's memory.
-  const int32_t* given_up() const { return reinterpret_cast<const int32_t*>(given_up_.get()); }
+  void add(Mailbox& mailbox);
+  void remove(Mailbox& mailbox);
 
  private:
   void watch();
@@ -79,11 +81,11 @@ class NcclRun {
   std::string trouble();
   void abort_all();
 
-  PinnedBuffer given_up_{int64_t(sizeof(int32_t))};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<NcclHandle*> handles_;
-  bool closing_ = false;
+  std::set<Mailbox*> mailboxes_;
+  bool closing_ = false, failed_ = false;
   int subscription_ = 0;
   std::thread watcher_;
 };

@@ -200,8 +200,8 @@ TEST(GpuNccl, AbortEndsWorkThatIsUnderWay) {
   });
 }
 
-// One that waits in a meeting is told so, too.
-TEST(GpuNccl, AbortEndsAMeeting) {
+// So it does where a queue waits for what comes by mail.
+TEST(GpuNccl, AbortEndsAWaitForMail) {
   if (std::string why = obstacle(1); !why.empty()) GTEST_SKIP() << why;
   on_processes(2, kSmallMailbox, [](const SuiteRank& rank) {
     auto x = rank.backend.allocate(4000);

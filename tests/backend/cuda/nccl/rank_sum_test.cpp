@@ -1,4 +1,4 @@
-// The text of what adds ranks' pieces, and of their meeting; needs no GPU.
+// The text of what adds ranks' pieces; needs no GPU.
 #include "backend/cuda/nccl.h"
 #include "tests/backend/cuda/architectures.h"
 
@@ -31,10 +31,6 @@ TEST(RankSum, RoundsOnce) {
   EXPECT_NE(source.find("return x[0] + x[1] + x[2];"), source.npos) << source;
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kI32})
     test::expect_compiles(rank_sum_source(dtype, 4), {"rank_sum"}, test::checked_architectures());
-}
-
-TEST(Meet, Compiles) {
-  test::expect_compiles("#include \"backend/cuda/kernels/meet.cu\"\n", {"meet"}, test::checked_architectures());
 }
 
 }  // namespace
