@@ -15,7 +15,8 @@ constexpr size_t kBufferBytes = 4 << 20, kBufferAlignment = 8;
 // Records of calls are what ties those of kernels to tags, and to the time at which they were made.
 constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,    CUPTI_ACTIVITY_KIND_MEMCPY,  CUPTI_ACTIVITY_KIND_MEMSET};
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,    CUPTI_ACTIVITY_KIND_MEMCPY,  CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET};
 
 // The toolkit keeps it in a folder of its own, where the system does not look.
 LateLibrary open_cupti() {
@@ -60,6 +61,7 @@ void add(const CUpti_Activity* record) {
       return add_activity<CUpti_ActivityKernel9>(record, name ? name : "kernel");
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: return add_activity<CUpti_ActivityMemcpy5>(record, "memcpy");
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: return add_activity<CUpti_ActivityMemcpyPtoP4>(record, "memcpy to another GPU");
     case CUPTI_ACTIVITY_KIND_MEMSET: return add_activity<CUpti_ActivityMemset4>(record, "memset");
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
       const auto& call = *reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);

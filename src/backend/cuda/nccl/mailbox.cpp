@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace tokamak::cuda {
@@ -13,9 +14,8 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 constexpr int kSlots = 4;
-constexpr int kWords = 2 * kSlots * Mailbox::kMostRanks;       // free, then arrived
-constexpr int64_t kOneAt = kWords * int64_t(sizeof(uint32_t));  // a word that is 1
-constexpr int64_t kWordBytes = 4096;                            // before the slots
+constexpr int kOwnWords = 2 * kSlots * Mailbox::kMostRanks;  // free, then arrived
+constexpr int64_t kWordBytes = Mailbox::kMostRanks * kOwnWords * int64_t(sizeof(uint32_t));
 
 // Where a rank's memory is, as other processes can find it.
 struct Handle {
@@ -25,6 +25,25 @@ struct Handle {
 
 const std::byte* at(const void* data, int64_t byte) { return static_cast<const std::byte*>(data) + byte; }
 std::byte* at(void* data, int64_t byte) { return static_cast<std::byte*>(data) + byte; }
+
+CUstreamBatchMemOpParams wait_for_one(CUdeviceptr word) {
+  CUstreamBatchMemOpParams operation{};
+  operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  operation.waitValue.address = word;
+  operation.waitValue.value = 1;
+  operation.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  return operation;
+}
+
+// What was done before on the queue is seen by whoever sees it.
+CUstreamBatchMemOpParams write(CUdeviceptr word, uint32_t value) {
+  CUstreamBatchMemOpParams operation{};
+  operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  operation.writeValue.address = word;
+  operation.writeValue.value = value;
+  operation.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  return operation;
+}
 
 std::vector<Cut> cuts_of(const auto& tensors) {
   std::vector<Cut> cuts;
@@ -37,27 +56,46 @@ std::vector<Cut> cuts_of(const auto& tensors) {
 Mailbox::Mailbox(NcclRun& run, int rank, int size)
     : run_(run), rank_(rank), size_(size),
       slot_bytes_(run.options.mailbox_bytes / (kSlots * (size - 1)) / kAlignment * kAlignment),
-      own_(kWordBytes + kSlots * (size - 1) * slot_bytes_), of_ranks_(size_t(size), nullptr) {
-  static_assert(kOneAt + int64_t(sizeof(uint32_t)) <= kWordBytes);
-  std::vector<uint32_t> words(size_t(kWordBytes) / sizeof(uint32_t), 0);
-  std::fill_n(words.begin(), kWords / 2, 1);  // all slots are free
-  words[kWords] = 1;
-  TOKAMAK_CUDA(cudaMemcpy(own_.get(), words.data(), size_t(kWordBytes), cudaMemcpyHostToDevice));
+      own_(kSlots * (size - 1) * slot_bytes_), of_ranks_(size_t(size), nullptr) {
   of_ranks_[size_t(rank)] = static_cast<std::byte*>(own_.get());
-  run_.add(*this);
 }
 
 Mailbox::~Mailbox() {
   run_.remove(*this);
   for (int peer = 0; peer < size_; ++peer)
     if (peer != rank_ && of_ranks_[size_t(peer)]) cudaIpcCloseMemHandle(of_ranks_[size_t(peer)]);
+  if (words_address_ != 0) cudaHostUnregister(words_->data());
 }
 
 std::unique_ptr<Mailbox> Mailbox::open(NcclRun& run, const std::string& key, int rank, int size) {
   std::unique_ptr<Mailbox> mailbox(new Mailbox(run, rank, size));
+  bool shares = mailbox->share_words(key);
   bool reaches = mailbox->reach(run.store.exchange(key + "/mailbox", rank, size, mailbox->handle_text()));
-  std::vector<std::string> all = run.store.exchange(key + "/reaches", rank, size, reaches ? "all" : "");
-  return std::count(all.begin(), all.end(), "all") == size ? std::move(mailbox) : nullptr;
+  std::vector<std::string> all = run.store.exchange(key + "/reaches", rank, size, shares && reaches ? "all" : "");
+  if (mailbox->words_) mailbox->words_->forget_name();
+  if (std::count(all.begin(), all.end(), "all") < size) return nullptr;
+  run.add(*mailbox);
+  return mailbox;
+}
+
+// Rank 0 makes them, with all slots free.
+bool Mailbox::share_words(const std::string& key) {
+  if (rank_ == 0) words_ = SharedMemory::create(kWordBytes);
+  if (words_)
+    for (int of = 0; of < size_; ++of)
+      for (int slot = 0; slot < kSlots; ++slot)
+        for (int from = 0; from < size_; ++from)
+          reinterpret_cast<uint32_t*>(words_->data())[word_number(of, Word::kFree, slot, from)] = 1;
+  std::string name = run_.store.exchange(key + "/words", rank_, size_, words_ ? words_->name() : "")[0];
+  if (rank_ != 0) words_ = SharedMemory::open(name, kWordBytes);
+  if (!words_ || cudaHostRegister(words_->data(), size_t(kWordBytes), cudaHostRegisterMapped) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  void* address = nullptr;
+  TOKAMAK_CUDA(cudaHostGetDevicePointer(&address, words_->data(), 0));
+  words_address_ = reinterpret_cast<CUdeviceptr>(address);
+  return true;
 }
 
 // Empty: it cannot be told.
@@ -90,16 +128,17 @@ bool Mailbox::reach(const std::vector<std::string>& handles) {
 // Of each slot, a part for each other rank.
 std::byte* Mailbox::contents(int of, int slot, int sender) const {
   int number = slot * (size_ - 1) + (sender < of ? sender : sender - 1);
-  return of_ranks_[size_t(of)] + kWordBytes + number * slot_bytes_;
+  return of_ranks_[size_t(of)] + number * slot_bytes_;
 }
 
-uint32_t* Mailbox::word(int of, Word word, int slot, int from) const {
-  int number = ((word == Word::kFree ? 0 : kSlots) + slot) * kMostRanks + from;
-  return reinterpret_cast<uint32_t*>(of_ranks_[size_t(of)]) + number;
+int Mailbox::word_number(int of, Word word, int slot, int from) const {
+  return of * kOwnWords + ((word == Word::kFree ? 0 : kSlots) + slot) * kMostRanks + from;
 }
 
 void Mailbox::release() {
-  cudaMemsetAsync(own_.get(), 1, size_t(kOneAt), releases_.get());  // more than 0 will do
+  auto* words = reinterpret_cast<uint32_t*>(words_->data());
+  for (int number = 0; number < kOwnWords; ++number)
+    std::atomic_ref(words[rank_ * kOwnWords + number]).store(1);
 }
 
 // Parts in the order of tensors, as much at a time as a slot holds.
@@ -142,23 +181,23 @@ void Mailbox::end(cudaStream_t queue) {
 // Until all others have said so; then it is taken back, in one operation of the queue.
 void Mailbox::await(Word what, int slot, cudaStream_t queue) {
   std::vector<CUstreamBatchMemOpParams> operations;
-  for (int pass = 0; pass < 2; ++pass)
+  for (bool waits : {true, false})
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
-      CUstreamBatchMemOpParams& operation = operations.emplace_back();
-      std::memset(&operation, 0, sizeof operation);
-      auto address = reinterpret_cast<CUdeviceptr>(word(rank_, what, slot, peer));
-      if (pass == 0)
-        operation.waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, address, {1}, CU_STREAM_WAIT_VALUE_GEQ, 0};
-      else
-        operation.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, address, {0}, CU_STREAM_WRITE_VALUE_DEFAULT, 0};
+      CUdeviceptr address = words_address_ + sizeof(uint32_t) * size_t(word_number(rank_, what, slot, peer));
+      operations.push_back(waits ? wait_for_one(address) : write(address, 0));
     }
   TOKAMAK_CUDA(cuStreamBatchMemOp(queue, unsigned(operations.size()), operations.data(), 0));
 }
 
-// A copy, too, so that it comes after those before it.
-void Mailbox::tell(int peer, Word what, int slot, cudaStream_t queue) {
-  copy(word(peer, what, slot, rank_), at(own_.get(), kOneAt), sizeof(uint32_t), queue);
+// All others.
+void Mailbox::tell(Word what, int slot, cudaStream_t queue) {
+  std::vector<CUstreamBatchMemOpParams> operations;
+  for (int step = 1; step < size_; ++step) {
+    int number = word_number((rank_ + step) % size_, what, slot, rank_);
+    operations.push_back(write(words_address_ + sizeof(uint32_t) * size_t(number), 1));
+  }
+  TOKAMAK_CUDA(cuStreamBatchMemOp(queue, unsigned(operations.size()), operations.data(), 0));
 }
 
 void Mailbox::send(int slot, const std::function<std::vector<Parcel>(int rank)>& parcels) {
@@ -167,14 +206,14 @@ void Mailbox::send(int slot, const std::function<std::vector<Parcel>(int rank)>&
     int peer = (rank_ + step) % size_;
     for (const Parcel& parcel : parcels(peer))
       copy(contents(peer, slot, rank_) + parcel.at, parcel.from, parcel.bytes, copies_.get());
-    tell(peer, Word::kArrived, slot, copies_.get());
   }
+  tell(Word::kArrived, slot, copies_.get());
 }
 
 void Mailbox::take(int slot, cudaStream_t queue, const std::function<void()>& read) {
   await(Word::kArrived, slot, queue);
   read();
-  for (int step = 1; step < size_; ++step) tell((rank_ + step) % size_, Word::kFree, slot, queue);
+  tell(Word::kFree, slot, queue);
 }
 
 std::string Mailbox::sum_source(DType dtype, const SlotTree* tree) const {

@@ -4,12 +4,14 @@
 // at once (docs/parallel.md, "Copies").
 //
 // A mailbox has slots; a rank may write into one that its owner has said is free, says that it has, and the owner says
-// when it has read it. Both are words in memory that queues write and wait for, 0 or 1, and at rest always the same: so
-// calls may be recorded and replayed in any order that is the same on all ranks. Tests:
+// when it has read it. Both are words that queues write and wait for, 0 or 1, and at rest always the same: so calls may
+// be recorded and replayed in any order that is the same on all ranks. They are in the host's memory, where a failed run
+// can end all waits without the driver, which may itself wait for the queues. Tests:
 // tests/backend/cuda/nccl/nccl_test.cpp.
 #pragma once
 
 #include "backend/cuda/nccl/nccl_run.h"
+#include "base/shared_memory.h"
 
 namespace tokamak::cuda {
 
@@ -76,18 +78,19 @@ class Mailbox {
   // Of each slot, for each rank.
   enum class Word { kFree, kArrived };
 
+  bool share_words(const std::string& key);
   std::string handle_text() const;
   bool reach(const std::vector<std::string>& handles);
   std::vector<Round> rounds_of(const std::vector<Cut>& cuts) const;
   static Range part_of(const Cut& cut, const Segment& segment, int rank);
   std::byte* contents(int of, int slot, int sender) const;
-  uint32_t* word(int of, Word word, int slot, int from) const;
+  int word_number(int of, Word word, int slot, int from) const;
 
   void begin(cudaStream_t queue);
   void end(cudaStream_t queue);
   void send(int slot, const std::function<std::vector<Parcel>(int rank)>& parcels);
   void await(Word word, int slot, cudaStream_t queue);
-  void tell(int rank, Word word, int slot, cudaStream_t queue);
+  void tell(Word word, int slot, cudaStream_t queue);
   void take(int slot, cudaStream_t queue, const std::function<void()>& read);
   void copy(void* to, const void* from, int64_t bytes, cudaStream_t queue);
   std::string sum_source(DType dtype, const SlotTree* tree) const;
@@ -99,9 +102,11 @@ class Mailbox {
   int rank_, size_;
   int64_t slot_bytes_;  // what a rank may have for another in one of them
   int next_slot_ = 0;   // of a call
+  std::unique_ptr<SharedMemory> words_;  // of all ranks
+  CUdeviceptr words_address_ = 0;      // for queues; 0: not to be had
   DeviceBuffer own_;
   std::vector<std::byte*> of_ranks_;  // their memory, as this process sees it; null: not reached
-  StreamHandle copies_, releases_;
+  StreamHandle copies_;
   EventHandle begun_, sent_, added_, ended_;
 };
 

@@ -114,30 +114,25 @@ void NcclRun::remove(NcclHandle& handle) {
 }
 
 void NcclRun::add(Mailbox& mailbox) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mail_mutex_);
   mailboxes_.insert(&mailbox);
 }
 
 void NcclRun::remove(Mailbox& mailbox) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(mail_mutex_);
   mailboxes_.erase(&mailbox);
 }
 
 // What goes wrong is told to the store, which tells everyone, this rank's communicators among them.
 void NcclRun::watch() {
-  constexpr std::chrono::milliseconds kLook(500), kRelease(2);
   cudaSetDevice(options.device);
   std::unique_lock lock(mutex_);
-  for (bool knows = false;; knows = failed_) {
-    changed_.wait_for(lock, failed_ ? kRelease : kLook, [&] { return closing_ || failed_ != knows; });
-    if (closing_) return;
-    if (failed_) {  // again and again: a queue that goes on comes to its next wait
-      for (Mailbox* mailbox : mailboxes_) mailbox->release();
-    } else if (std::string why = trouble(); !why.empty()) {
-      lock.unlock();
-      store.fail(why);
-      lock.lock();
-    }
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [&] { return closing_; })) {
+    std::string why = trouble();
+    if (why.empty()) continue;
+    lock.unlock();
+    store.fail(why);
+    lock.lock();
   }
 }
 
@@ -153,12 +148,16 @@ std::string NcclRun::trouble() {
 }
 
 void NcclRun::abort_all() {
-  {
-    std::lock_guard lock(mutex_);
-    failed_ = true;
-    for (NcclHandle* handle : handles_) handle->abort();
-  }
-  changed_.notify_all();
+  // Again and again, as a queue that goes on comes to its next wait; and beside NCCL, which waits for the queues.
+  if (!releaser_.joinable())
+    releaser_ = std::jthread([this](const std::stop_token& done) {
+      for (; !done.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+        std::lock_guard lock(mail_mutex_);
+        for (Mailbox* mailbox : mailboxes_) mailbox->release();
+      }
+    });
+  std::lock_guard lock(mutex_);
+  for (NcclHandle* handle : handles_) handle->abort();
 }
 
 }  // namespace tokamak::cuda

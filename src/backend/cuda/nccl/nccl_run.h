@@ -84,10 +84,12 @@ class NcclRun {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<NcclHandle*> handles_;
-  std::set<Mailbox*> mailboxes_;
-  bool closing_ = false, failed_ = false;
+  bool closing_ = false;
   int subscription_ = 0;
   std::thread watcher_;
+  std::mutex mail_mutex_;
+  std::set<Mailbox*> mailboxes_;
+  std::jthread releaser_;  // when the run has failed
 };
 
 }  // namespace tokamak::cuda
