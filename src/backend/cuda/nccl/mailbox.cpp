@@ -13,8 +13,7 @@ namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-constexpr int kSlots = 4;
-constexpr int kOwnWords = 2 * kSlots * Mailbox::kMostRanks;  // free, then arrived
+constexpr int kOwnWords = 2 * Mailbox::kSlots * Mailbox::kMostRanks;  // free, then arrived
 constexpr int64_t kWordBytes = Mailbox::kMostRanks * kOwnWords * int64_t(sizeof(uint32_t));
 
 // Where a rank's memory is, as other processes can find it.
@@ -165,17 +164,23 @@ void Mailbox::copy(void* to, const void* from, int64_t bytes, cudaStream_t queue
   if (bytes > 0 && to != from) TOKAMAK_CUDA(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDefault, queue));
 }
 
+void Mailbox::let_wait(cudaStream_t queue, EventHandle& event) {
+  TOKAMAK_CUDA(cudaStreamWaitEvent(queue, event.get(), 0));
+}
+
 // Copies to others begin after what was asked for on the queue ...
 void Mailbox::begin(cudaStream_t queue) {
   next_slot_ = 0;
   begun_.record(queue);
-  TOKAMAK_CUDA(cudaStreamWaitEvent(copies_.get(), begun_.get(), 0));
+  for (Copies& copies : copies_) let_wait(copies.queue.get(), begun_);
 }
 
 // ... and what comes on it afterwards may change what they read.
 void Mailbox::end(cudaStream_t queue) {
-  ended_.record(copies_.get());
-  TOKAMAK_CUDA(cudaStreamWaitEvent(queue, ended_.get(), 0));
+  for (Copies& copies : copies_) {
+    copies.done.record(copies.queue.get());
+    let_wait(queue, copies.done);
+  }
 }
 
 // Until all others have said so; then it is taken back, in one operation of the queue.
@@ -201,13 +206,14 @@ void Mailbox::tell(Word what, int slot, cudaStream_t queue) {
 }
 
 void Mailbox::send(int slot, const std::function<std::vector<Parcel>(int rank)>& parcels) {
-  await(Word::kFree, slot, copies_.get());
+  cudaStream_t queue = copies_[size_t(slot)].queue.get();
+  await(Word::kFree, slot, queue);
   for (int step = 1; step < size_; ++step) {
     int peer = (rank_ + step) % size_;
     for (const Parcel& parcel : parcels(peer))
-      copy(contents(peer, slot, rank_) + parcel.at, parcel.from, parcel.bytes, copies_.get());
+      copy(contents(peer, slot, rank_) + parcel.at, parcel.from, parcel.bytes, queue);
   }
-  tell(Word::kArrived, slot, copies_.get());
+  tell(Word::kArrived, slot, queue);
 }
 
 void Mailbox::take(int slot, cudaStream_t queue, const std::function<void()>& read) {
@@ -252,8 +258,9 @@ void Mailbox::exchange(std::span<const MailSum> sums, const Round& round, const 
     }
     return parcels;
   });
-  sent_.record(copies_.get());  // a sum may take the place of what is sent
-  TOKAMAK_CUDA(cudaStreamWaitEvent(queue, sent_.get(), 0));
+  Copies& copies = copies_[size_t(slot)];
+  copies.done.record(copies.queue.get());  // a sum may take the place of what is sent
+  let_wait(queue, copies.done);
   take(slot, queue, [&] { add_round(sums, round, slot, tree, queue); });
 }
 
@@ -287,7 +294,7 @@ void Mailbox::add(std::span<const MailSum> sums, const SlotTree* tree, cudaStrea
   TOKAMAK_CHECK(gathers.empty() || gathers.size() == sums.size(), "of {} sums {} gather", sums.size(), gathers.size());
   std::vector<Round> rounds = rounds_of(cuts_of(sums));
   auto exchange_sums = [&](const Round& round) {
-    TOKAMAK_CUDA(cudaStreamWaitEvent(copies_.get(), added_.get(), 0));  // those of this round
+    let_wait(copies_[size_t(next_slot_ % kSlots)].queue.get(), added_);  // for the sums of this round
     exchange(gathers, round, queue);
   };
   begin(queue);

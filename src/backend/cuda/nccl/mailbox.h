@@ -13,6 +13,8 @@
 #include "backend/cuda/nccl/nccl_run.h"
 #include "base/shared_memory.h"
 
+#include <array>
+
 namespace tokamak::cuda {
 
 /// Bytes of a tensor that rank r is sent, or sends: from r x stride on `piece` of them, but not beyond `total`.
@@ -40,7 +42,7 @@ struct MailGather {
 
 class Mailbox {
  public:
-  static constexpr int kMostRanks = 16;
+  static constexpr int kMostRanks = 16, kSlots = 4;
 
   /// For rank `rank` of `size`, all of which call it; `key` is theirs alone in the run's store. Null on all of them where
   /// one cannot reach the memory of another: not one machine, no way between two GPUs, or several ranks of one process.
@@ -88,6 +90,7 @@ class Mailbox {
 
   void begin(cudaStream_t queue);
   void end(cudaStream_t queue);
+  void let_wait(cudaStream_t queue, EventHandle& event);
   void send(int slot, const std::function<std::vector<Parcel>(int rank)>& parcels);
   void await(Word word, int slot, cudaStream_t queue);
   void tell(Word word, int slot, cudaStream_t queue);
@@ -106,8 +109,13 @@ class Mailbox {
   CUdeviceptr words_address_ = 0;      // for queues; 0: not to be had
   DeviceBuffer own_;
   std::vector<std::byte*> of_ranks_;  // their memory, as this process sees it; null: not reached
-  StreamHandle copies_;
-  EventHandle begun_, sent_, added_, ended_;
+  // By slot, so that one copy begins while another is under way.
+  struct Copies {
+    StreamHandle queue;
+    EventHandle done;
+  };
+  std::array<Copies, kSlots> copies_;
+  EventHandle begun_, added_;
 };
 
 }  // namespace tokamak::cuda
