@@ -93,6 +93,8 @@ class Chooser {
     const Node& node = graph_.nodes()[size_t(n)];
     Kind kind = kind_of(node, 0);
     int64_t bytes = bytes_of(node);
+    if (bytes > bytes_.most)  // what comes before it need not wait for what comes behind it
+      for (Bucket& before : buckets_) before.is_open = before.is_open && before.kind.gathers > 0;
     int bucket = last_of(kind);
     if (!has_room(bucket, bytes, bytes_.most)) {
       bucket = int(buckets_.size());

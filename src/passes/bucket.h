@@ -15,7 +15,8 @@
 //     ... = g(%4)                      ... = g(%4)
 //     %5 = all_gather(p2)
 //
-// What is larger than a bucket is a collective of its own, and parameters among it go one bucket ahead as others do.
+// What is larger than a bucket is a collective of its own, before which gradients do not wait for those behind it; and
+// parameters among it go one bucket ahead as others do.
 // With a memory budget, parameters are gathered ahead at most a sixteenth of it at a time. This pass decides the order
 // of collectives on an axis, the same for all ranks. Exact. Tests: tests/passes/bucket_test.cpp,
 // bucket_random_test.cpp.

@@ -1,0 +1,110 @@
+#include "passes/overlap_last.h"
+
+#include "graph/op_def.h"
+#include "graph/rewriter.h"
+#include "ops/collective.h"
+#include "ops/matmul.h"
+#include "ops/pointwise.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+class Order {
+ public:
+  Order(const Graph& graph, const PassContext& context)
+      : graph_(graph), context_(context), users_(find_users(graph)), waits_(graph.nodes().size(), false),
+        last_(find_last()) {
+    if (last_ >= 0) choose();
+  }
+
+  bool changes() const { return std::find(waits_.begin(), waits_.end(), true) != waits_.end(); }
+
+  /// The same nodes.
+  Graph run() {
+    Rewriter rewriter(graph_);
+    for (int n = 0; n < num_nodes(); ++n)
+      if (n > last_ || !waits_[size_t(n)]) {
+        rewriter.copy(node(n));
+        for (int late = 0; n == last_ && late < n; ++late)
+          if (waits_[size_t(late)]) rewriter.copy(node(late));
+      }
+    return rewriter.finish();
+  }
+
+ private:
+  const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
+  int num_nodes() const { return int(graph_.nodes().size()); }
+  bool is_backward(int n) const { return node(n).phase == Phase::kBackward; }
+  bool adds(int n) const { return node(n).op == &op::all_reduce || node(n).op == &op::reduce_scatter; }
+
+  // The last of the backward pass that is larger than a bucket, if none but small ones come behind it; -1: there is none.
+  int find_last() const {
+    for (int n = num_nodes() - 1; n >= 0; --n)
+      if (is_backward(n) && adds(n) && num_bytes(graph_.type(node(n).inputs[0])) > context_.bucket_mib << 20) return n;
+    return -1;
+  }
+
+  // The last products first, with what becomes of them, until they take as long as what is sent.
+  void choose() {
+    std::vector<bool> needed = makers_of(last_);
+    double seconds = node_cost(graph_, node(last_)).link_bytes / context_.target.link(axis()).bandwidth;
+    for (int n = last_ - 1; n >= 0 && seconds > 0; --n) {
+      if (node(n).op != &op::matmul || !is_backward(n) || needed[size_t(n)]) continue;
+      std::vector<int> with = with_followers(n);
+      if (with.empty()) continue;
+      for (int follower : with) waits_[size_t(follower)] = true;
+      seconds -= node_cost(graph_, node(n)).flops / flops_of(node(n));
+    }
+  }
+
+  std::string axis() const { return node(last_).attrs.get_string("axis"); }
+  double flops_of(const Node& product) const {
+    const Target& target = context_.target;
+    return graph_.dtype(product.inputs[0]) == DType::kF32 ? target.f32_flops : target.bf16_flops;
+  }
+
+  // By node: whether the one of that number cannot be without it.
+  std::vector<bool> makers_of(int last) const {
+    std::vector<bool> needed(graph_.nodes().size(), false);
+    needed[size_t(last)] = true;
+    for (int n = last; n >= 0; --n)
+      for (ValueId input : node(n).inputs)
+        if (int maker = graph_.producer(input); needed[size_t(n)] && maker >= 0) needed[size_t(maker)] = true;
+    return needed;
+  }
+
+  // A product and what becomes of it on its way to the update; empty: something else of the backward pass reads it.
+  std::vector<int> with_followers(int product) const {
+    std::vector<int> nodes = {product};
+    for (size_t i = 0; i < nodes.size(); ++i)
+      for (ValueId output : node(nodes[i]).outputs)
+        for (int reader : users_[size_t(output)]) {
+          if (!is_backward(reader) || std::find(nodes.begin(), nodes.end(), reader) != nodes.end()) continue;
+          if (!is_follower(reader) || reader > last_ || node(reader).inputs.size() > 1) return {};
+          nodes.push_back(reader);
+        }
+    return nodes;
+  }
+  bool is_follower(int n) const {
+    return node(n).op->fusion == Fusion::kView || node(n).op == &op::cast || node(n).op->together;
+  }
+
+  const Graph& graph_;
+  const PassContext& context_;
+  std::vector<std::vector<int>> users_;
+  std::vector<bool> waits_;  // by node: for the last one
+  int last_;
+};
+
+}  // namespace
+
+bool overlap_last(Graph& graph, const PassContext& context) {
+  Order order(graph, context);
+  if (!order.changes()) return false;
+  graph = order.run();
+  return true;
+}
+
+}  // namespace tokamak
