@@ -69,12 +69,12 @@ Target gpu_target(const GpuRates& gpu) {
   target.memory_bandwidth = gpu.copy_bandwidth * kGroupShare;
   target.cache_bytes = gpu.l2_bytes / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
-  // NCCL 2.28 over NVLink, of 50 MiB and more; PCIe is slower. Two H200s: 300 GB/s in an all_reduce, 255 in an
-  // all_gather; four: 347 and 320. Matmuls beside an all_reduce took 1.27 times as long.
-  target.link_bandwidth = 325e9;
-  target.gather_share = 0.88;
-  target.link_seconds = 30e-6;
-  target.link_units = 0.21;
+  // By mail over NVLink, which PCIe is slower than: two H100s, of 50 to 200 MiB; matmuls beside it took 1.03 times as
+  // long (bench/gpu_ranks.cpp).
+  target.link_bandwidth = 265e9;
+  target.gather_share = 0.9;
+  target.link_seconds = 40e-6;
+  target.link_units = 0.03;
   target.sustained_share = kSustainedShare;
   target.chunked_classifier = true;
   target.matmul_accumulate = target.matmul_argument = true;
