@@ -156,13 +156,15 @@ double CompiledPipeline::seconds() const {
   return timeline.seconds + longest;
 }
 
-// The least that the longest chunk can take, by number of chunks and of blocks that they have together.
+// The least that the longest chunk can take, by number of chunks and of blocks that they have together. Of divisions
+// that take as long, but for what sums of seconds are rounded by, later chunks have more blocks: their stages hold fewer
+// micro-batches.
 std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks, int64_t chunks) {
   auto blocks = int64_t(seconds_of_blocks.size());
   TOKAMAK_CHECK(chunks >= 1 && chunks <= blocks, "{} blocks in {} chunks", blocks, chunks);
   std::vector<double> before(size_t(blocks) + 1, 0);
   std::partial_sum(seconds_of_blocks.begin(), seconds_of_blocks.end(), before.begin() + 1);
-  constexpr double kNever = std::numeric_limits<double>::infinity();
+  constexpr double kNever = std::numeric_limits<double>::infinity(), kRounding = 1e-9;
   std::vector<std::vector<double>> least(size_t(chunks) + 1, std::vector<double>(size_t(blocks) + 1, kNever));
   std::vector<std::vector<int64_t>> first(size_t(chunks) + 1, std::vector<int64_t>(size_t(blocks) + 1, 0));
   least[0][0] = 0;
@@ -170,7 +172,7 @@ std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks
     for (size_t end = c; end <= size_t(blocks); ++end)
       for (size_t begin = c - 1; begin < end; ++begin) {
         double longest = std::max(least[c - 1][begin], before[end] - before[begin]);
-        if (longest >= least[c][end]) continue;
+        if (longest >= (1 - kRounding) * least[c][end]) continue;
         least[c][end] = longest;
         first[c][end] = int64_t(begin);
       }

@@ -338,6 +338,10 @@ TEST(PipeCompiler, CountsEmbeddingAndClassifierWhenItBalances) {
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 1}, 3), (std::vector<int64_t>{0, 2, 4, 6}));
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 5}, 2), (std::vector<int64_t>{0, 5, 6}));
   EXPECT_EQ(balance_blocks({3, 1, 1, 1}, 2), (std::vector<int64_t>{0, 1, 4}));
+  for (int64_t blocks : {11, 32, 44})  // sums of tenths are rounded, those of ones are not
+    for (int64_t chunks : {3, 5, 7})
+      EXPECT_EQ(balance_blocks(std::vector<double>(size_t(blocks), 0.1), chunks),
+                balance_blocks(std::vector<double>(size_t(blocks), 1), chunks));
   RunConfig config = tiny(6, 4);
   config.model.vocab = 4000;
   config.mesh.pipe = 2;
