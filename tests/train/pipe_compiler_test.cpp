@@ -309,6 +309,7 @@ TEST(PipeCompiler, FitsWhatIsInFlightIntoTheBudget) {
   config.compile.memory_budget_gib = double(budget) / double(int64_t(1) << 30);
   CompiledPipeline fitted = compile_pipeline(config, target());
   for (const CompiledStep& stage : fitted.stages) EXPECT_LE(stage.intermediate_bytes(), budget);
+  EXPECT_GE(double(fitted.stages[0].intermediate_bytes()), 0.9 * double(budget)) << "no more than it must";
   EXPECT_GT(fitted.stages[0].seconds(), whole.stages[0].seconds());
   EXPECT_EQ(fitted.stages[3].slot_bytes(), whole.stages[3].slot_bytes());
   EXPECT_LE(difference_after(config, 2, target()), 1e-12);
