@@ -180,8 +180,8 @@ double CompiledPipeline::seconds() const {
 }
 
 // The least that the longest chunk can take, by number of chunks and of blocks that they have together. Of divisions
-// that take as long, but for what sums of seconds are rounded by, later chunks have more blocks: their stages hold fewer
-// micro-batches.
+// that take as long, but for what sums of seconds are rounded by, later chunks have more blocks: their stages hold
+// fewer micro-batches.
 std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks, int64_t chunks) {
   auto blocks = int64_t(seconds_of_blocks.size());
   TOKAMAK_CHECK(chunks >= 1 && chunks <= blocks, "{} blocks in {} chunks", blocks, chunks);
