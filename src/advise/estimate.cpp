@@ -35,20 +35,24 @@ class Estimator {
     table_.add({int64_t(block_.padded_vocab()) / mesh_.tensor, model.width}, mesh_);
     positions_.add({model.context, model.width}, mesh_);
     again_.resize(size_t(mesh_.pipe));
-    auto seconds = [&](bool is_first, bool is_last) { return time_of({1, is_first, is_last}).kinds.total(); };
-    double block = seconds(false, false);
-    chunk_blocks_ = blocks_of_chunks(model.layers, mesh_.pipe * mesh_.interleave,
-                                     {block, seconds(true, false) - block, seconds(false, true) - block});
+    divide_blocks();
   }
 
-  Estimate run() {
+  Estimate run(double most_seconds) {
     add_memory();
     fit();
-    add_time();
+    add_time(most_seconds);
     return {layout_, memory_, time_};
   }
 
  private:
+  void divide_blocks() {
+    if (mesh_.pipe == 1) return chunk_blocks_.assign(1, model_.layers);
+    auto seconds = [&](bool is_first, bool is_last) { return time_of({1, is_first, is_last}).kinds.total(); };
+    double block = seconds(false, false);
+    chunk_blocks_ = blocks_of_chunks(model_.layers, mesh_.pipe * mesh_.interleave,
+                                     {block, seconds(true, false) - block, seconds(false, true) - block});
+  }
   double blocks_of(size_t stage) const {
     double blocks = 0;
     for (size_t chunk = stage; chunk < chunk_blocks_.size(); chunk += size_t(mesh_.pipe))
@@ -80,6 +84,9 @@ class Estimator {
     Work again = {};  // in a block
 
     double ends() const { return double(is_first) + double(is_last); }
+    bool is_alike(const Chunk& other) const {
+      return blocks == other.blocks && ends() == 0 && other.ends() == 0 && again.seconds() == other.again.seconds();
+    }
   };
   Chunk chunk_of(size_t chunk) const {
     return {double(chunk_blocks_[chunk]), chunk == 0, chunk + 1 == chunk_blocks_.size(), again_[chunk % num_stages()]};
@@ -242,18 +249,22 @@ class Estimator {
   }
 
   // Of the slowest stage, and how long it waits for the others.
-  void add_time() {
+  void add_time(double most_seconds) {
     auto runs = double(layout_.micro_batches);
     std::vector<ChunkSeconds> seconds;
     std::vector<TimeByKind> stages(num_stages());
+    Chunk known;
+    ChunkTime time;
     for (size_t chunk = 0; chunk < chunk_blocks_.size(); ++chunk) {
-      ChunkTime time = time_of(chunk_of(chunk));
+      Chunk next = chunk_of(chunk);
+      if (chunk == 0 || !next.is_alike(known)) time = time_of(next);
+      known = next;
       seconds.push_back(time.seconds);
       add(stages[chunk % num_stages()], runs, time.kinds);
     }
     time_ = *std::max_element(stages.begin(), stages.end(),
                               [](const TimeByKind& a, const TimeByKind& b) { return a.total() < b.total(); });
-    if (mesh_.pipe > 1) add_waiting(seconds);
+    if (mesh_.pipe > 1) add_waiting(seconds, most_seconds);
     time_.memory_bound += update_seconds();
     if (casts_once()) time_.memory_bound += casts_seconds(parameters(gathers_once(mesh_)));
     add_data(runs, most_blocks() * block_.forward().seconds());
@@ -265,10 +276,12 @@ class Estimator {
       sum.*kind += times * one.*kind;
   }
 
-  void add_waiting(const std::vector<ChunkSeconds>& seconds) {
+  void add_waiting(const std::vector<ChunkSeconds>& chunks, double most_seconds) {
     Link link = axis_link(cluster_, mesh_.tensor * mesh_.context * mesh_.data, mesh_.pipe);
     double transfer = send_seconds(link, block_.input_bytes());
-    double waits = pipe_seconds(mesh_, layout_.micro_batches, seconds, transfer) - time_.total();
+    double seconds = least_pipe_seconds(mesh_, layout_.micro_batches, chunks);
+    if (seconds <= most_seconds) seconds = pipe_seconds(mesh_, layout_.micro_batches, chunks, transfer);
+    double waits = std::max(0.0, seconds - time_.total());
     time_.pipe = std::min(waits, 2 * (pipe_ - 1) * transfer);
     time_.bubble = waits - time_.pipe;
   }
@@ -377,8 +390,9 @@ double usable_bytes(const ClusterConfig& cluster, const MeshConfig& mesh) {
   return cluster.gpu.memory_bytes.value - (is_alone ? 0 : kCommunicatorBytes);
 }
 
-Estimate estimate(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster) {
-  return Estimator(model, layout, cluster).run();
+Estimate estimate(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster,
+                  double most_seconds) {
+  return Estimator(model, layout, cluster).run(most_seconds);
 }
 
 }  // namespace tokamak

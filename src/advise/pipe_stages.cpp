@@ -143,4 +143,21 @@ double pipe_seconds(const MeshConfig& mesh, int64_t micro_batches, const std::ve
   return all + double(micro_batches - few) / double(turn) * (all - seconds(few - turn));
 }
 
+double least_pipe_seconds(const MeshConfig& mesh, int64_t micro_batches, const std::vector<ChunkSeconds>& chunks) {
+  bool splits = mesh.schedule == "zero_bubble";
+  double least = 0, there = 0, back = 0;
+  for (size_t stage = 0; stage < size_t(mesh.pipe); ++stage) {
+    double work = 0;
+    for (size_t chunk = stage; chunk < chunks.size(); chunk += size_t(mesh.pipe))
+      work += chunks[chunk].forward + chunks[chunk].backward;
+    const ChunkSeconds& first = chunks[stage];
+    // Gradients of weights that are left fill the way back.
+    double left = splits ? double(std::min(int64_t(stage), micro_batches)) * first.backward_weight : 0;
+    least = std::max(least, there + double(micro_batches) * work + std::max(0.0, back - left));
+    there += first.forward;
+    back += splits && stage > 0 ? first.backward_input : first.backward;
+  }
+  return least;
+}
+
 }  // namespace tokamak

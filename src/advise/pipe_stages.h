@@ -26,4 +26,7 @@ std::vector<int64_t> micro_batches_in_flight(const MeshConfig& mesh, int64_t mic
 double pipe_seconds(const MeshConfig& mesh, int64_t micro_batches, const std::vector<ChunkSeconds>& chunks,
                     double transfer);
 
+/// No more than that, at once: what each stage does, and the first and the last micro-batch's way to it and back.
+double least_pipe_seconds(const MeshConfig& mesh, int64_t micro_batches, const std::vector<ChunkSeconds>& chunks);
+
 }  // namespace tokamak

@@ -38,6 +38,9 @@ TEST(PipeStages, SecondsAreThoseOfTheSimulation) {
     std::vector<ChunkSeconds> chunks = chunks_of(schedule.chunks);
     double closed = pipe_seconds(mesh, c.micro_batches, chunks, kTransfer),
            simulated = simulate_pipe(schedule, chunks, kTransfer).seconds;
+    double least = least_pipe_seconds(mesh, c.micro_batches, chunks);
+    EXPECT_LE(least, simulated);
+    EXPECT_GE(least, 0.6 * simulated);
     EXPECT_NEAR(closed / simulated, 1, 1e-9)
         << fmt::format("{} {} x {}, {}", c.schedule, c.stages, c.interleave, c.micro_batches);
   }
