@@ -22,7 +22,6 @@ class Pass {
       buckets_.back().bytes += one.bytes;
       buckets_.back().seconds += one.seconds;
     }
-    send(buckets_[0]);
   }
 
   void block(const ForwardParts& parts) {
@@ -62,9 +61,15 @@ class Pass {
     now_ = links_free_ = now_ + links_.stream;
   }
 
+  // Whether it is asked for where the one before it is read.
+  bool is_ahead(size_t bucket) const { return bucket > 0 && buckets_[bucket].bytes <= links_.ahead_bytes; }
+
   void read_parameter() {
     if (bucket_ + 1 < buckets_.size() && buckets_[bucket_ + 1].first == read_) ++bucket_;
-    if (buckets_[bucket_].first == read_ && bucket_ + 1 < buckets_.size()) send(buckets_[bucket_ + 1]);
+    if (buckets_[bucket_].first == read_) {
+      if (!is_ahead(bucket_)) send(buckets_[bucket_]);
+      if (bucket_ + 1 < buckets_.size() && is_ahead(bucket_ + 1)) send(buckets_[bucket_ + 1]);
+    }
     ++read_;
   }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 
 namespace tokamak {
 
@@ -21,9 +22,10 @@ struct GatheredParameter {
 struct ForwardLinks {
   std::array<GatheredParameter, 8> parameters;  // of a block: matrix and bias of qkv, projection, up and down
   double bucket_bytes = 0;
-  double latency = 0;  // of a bucket's collective
-  double stream = 0;   // of tensor ranks' stream, a gather or a scatter
-  double units = 0;    // share of the device that a collective takes from kernels beside it
+  double ahead_bytes = std::numeric_limits<double>::infinity();  // a larger parameter is asked for where it is read
+  double latency = 0;                                            // of a bucket's collective
+  double stream = 0;                                             // of tensor ranks' stream, a gather or a scatter
+  double units = 0;  // share of the device that a collective takes from kernels beside it
 };
 
 /// Seconds of a forward pass.

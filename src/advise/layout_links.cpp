@@ -1,6 +1,7 @@
 #include "advise/layout_links.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tokamak {
 namespace {
@@ -30,6 +31,12 @@ LayoutLinks::LayoutLinks(const ModelConfig& model, const ParallelLayout& layout,
 double LayoutLinks::bucket_bytes() const {
   double largest = 4 * kLow * double(model_.width * model_.width) / double(mesh_.tensor);
   return std::max(double(mesh_.bucket_mib << 20), largest);
+}
+
+// A sixteenth of a budget of memory (passes/bucket.h).
+double LayoutLinks::ahead_bytes() const {
+  double budget = layout_.budget_gib > 0 ? layout_.budget_gib : std::numeric_limits<double>::infinity();
+  return budget / 16 * double(1 << 30);
 }
 
 double LayoutLinks::gradient_seconds(const ZeroCut& sizes, double bytes) const {
@@ -70,9 +77,11 @@ MatrixLinks LayoutLinks::of_matrix(const MatrixSize& matrix) const {
     links.in_bucket = over_context;
   }
   links.share = mesh_.bucket_mib > 0 ? bytes / double(mesh_.bucket_mib << 20) : 1;
-  if (mesh_.zero == 3)
+  if (mesh_.zero == 3) {
+    links.is_waited_for = kLow * matrix.elements() > ahead_bytes();
     links.parameters = axes_.gathered(cut, kLow) +
                        axes_.gather_latencies(cut, std::min(1.0, kLow * matrix.elements() / bucket_bytes()));
+  }
   return links;
 }
 
@@ -103,7 +112,8 @@ BlockLinks LayoutLinks::backward() const {
 }
 
 ForwardLinks LayoutLinks::forward() const {
-  ForwardLinks links{.bucket_bytes = double(mesh_.bucket_mib << 20),
+  ForwardLinks links{.bucket_bytes = std::min(double(mesh_.bucket_mib << 20), ahead_bytes()),
+                     .ahead_bytes = ahead_bytes(),
                      .latency = axes_.data_latency() + axes_.context_latency(),
                      .stream = axes_.tensor_gather(block_.stream_bytes()),
                      .units = target_.link_units};

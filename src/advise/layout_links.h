@@ -42,6 +42,7 @@ class LayoutLinks {
   ForwardLinks forward() const;
 
  private:
+  double ahead_bytes() const;  // of what is gathered before it is read
   MatrixLinks of_matrix(const MatrixSize& matrix) const;
 
   const ModelConfig& model_;

@@ -25,6 +25,12 @@ TEST(ForwardTimeline, ABucketHasTheTimeSinceTheOneBeforeItWasRead) {
   EXPECT_DOUBLE_EQ(forward_timeline(1, kParts, links(1, 1.5)).exposed, 1.5 + 0 + 0.5 + 0.5);
 }
 
+TEST(ForwardTimeline, WhatIsTooLargeIsWaitedForWhereItIsRead) {
+  ForwardLinks large = links(1);
+  large.ahead_bytes = 0.5;
+  EXPECT_DOUBLE_EQ(forward_timeline(1, kParts, large).exposed, 4);
+}
+
 // A bias that the bucket of its matrix has no room for is a collective of its own, which stands behind the next matrix.
 TEST(ForwardTimeline, BiasesThatFillNoBucketCostALatency) {
   ForwardLinks with_biases = links(1, 0);
