@@ -69,6 +69,8 @@ bool is_said(const PlanOptions& c, const std::string& key) {
 // What layouts have of their own is refused rather than left out in silence.
 void require_possible(const PlanOptions& c) {
   const CompileConfig& compile = c.run.compile;
+  if (is_said(c, "device") && c.run.device != "auto" && c.run.device != "cuda")
+    user_error("[device] expected cuda, as plan is for the GPUs of --cluster, got {}; leave it out", c.run.device);
   if (is_said(c, "compile.precision") && compile.precision != Precision::kAuto && compile.precision != Precision::kBf16)
     user_error("[compile.precision] expected bf16, in which plan prices every layout, got {}; leave it out",
                precision_name(compile.precision));

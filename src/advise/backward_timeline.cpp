@@ -55,7 +55,10 @@ class Pass {
     now_ += seconds;
   }
 
-  void gather(Matrix matrix) { send(links_.matrices[matrix].parameters); }
+  void gather(Matrix matrix) {
+    double there = send(links_.matrices[matrix].parameters);
+    if (links_.matrices[matrix].is_waited_for) wait(there, 0, out_.gradients);
+  }
 
   // A bucket is sent with the last that fits into it.
   void send_gradient(Matrix matrix) {

@@ -13,9 +13,10 @@ namespace tokamak {
 /// part of a bucket over the second or the only one.
 struct MatrixLinks {
   double alone = 0, in_bucket = 0;
-  double share = 1;           // of a bucket, what it fills
-  bool is_scattered = false;  // and else added up: they have buckets of their own
-  double parameters = 0;      // gathered ahead of what reads them
+  double share = 1;            // of a bucket, what it fills
+  bool is_scattered = false;   // and else added up: they have buckets of their own
+  double parameters = 0;       // gathered ahead of what reads them,
+  bool is_waited_for = false;  // or where it does, if they are too large
 };
 
 /// Seconds of a block's collectives; 0: there are none.

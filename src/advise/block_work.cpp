@@ -4,6 +4,7 @@
 #include "ops/flop_rate.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tokamak {
 namespace {
@@ -23,10 +24,18 @@ constexpr double kPartCopies = 80, kPartKernels = 18;
 
 // Whether there is one kernel for it: Hopper's, of heads of 64 or 128, whose tiles lie within the piece of a sequence
 // that a rank has (backend/cuda/hopper_attention.cpp).
-bool is_one_kernel(const ModelConfig& model, int64_t context, double compute_capability) {
-  int64_t head_dim = model.width / model.heads, tile = head_dim == 64 ? 256 : 128;
-  return compute_capability == 9.0 && (head_dim == 64 || head_dim == 128) && model.context % (2 * context * tile) == 0;
+bool is_of_hopper(const ModelConfig& model, double compute_capability) {
+  int64_t head_dim = model.width / model.heads;
+  return compute_capability == 9.0 && (head_dim == 64 || head_dim == 128);
 }
+bool is_one_kernel(const ModelConfig& model, int64_t context, double compute_capability) {
+  int64_t tile = model.width / model.heads == 64 ? 256 : 128;
+  return is_of_hopper(model, compute_capability) && model.context % (2 * context * tile) == 0;
+}
+
+// Of the scores that cuDNN's gradient of attention writes, so many bytes at a time, if a sequence has no more
+// (backend/cuda/cudnn_attention.cpp).
+constexpr double kMostScores = 1 << 30;
 
 }  // namespace
 
@@ -75,14 +84,21 @@ double BlockWork::dropout(double elements) const {
 double BlockWork::rows(double bytes) const { return memory_seconds(bytes * tokens_ * width_ / divided_); }
 double BlockWork::dropout_of_stream() const { return dropout(tokens_ * width_ / divided_); }
 
-Work BlockWork::forward() const {
+ForwardParts BlockWork::forward_parts() const {
   double N = tokens_, C = width_, t = tensor_;
-  Work work;
-  work.matmul =
-      matmul(N, 3 * C / t, C, 1) + matmul(N, C, C / t, 1) + matmul(N, 4 * C / t, C, 2) + matmul(N, C, 4 * C / t, 1);
-  work.attention = attention(2, kLow * N * 4 * C / t);
-  work.memory_bound = 2 * (rows(2 * stream_ + 2 * kLow) + dropout_of_stream());  // a sum and the norm behind it, fused
-  return work;
+  return {.qkv = matmul(N, 3 * C / t, C, 1),
+          .attention = attention(2, kLow * N * 4 * C / t),
+          .projection = matmul(N, C, C / t, 1),
+          .up = matmul(N, 4 * C / t, C, 2),
+          .down = matmul(N, C, 4 * C / t, 1),
+          .norm = rows(2 * stream_ + 2 * kLow) + dropout_of_stream()};  // a sum and the norm behind it, fused
+}
+
+Work BlockWork::forward() const {
+  ForwardParts parts = forward_parts();
+  return {.matmul = parts.qkv + parts.projection + parts.up + parts.down,
+          .attention = parts.attention,
+          .memory_bound = 2 * parts.norm};
 }
 
 BackwardParts BlockWork::backward_parts() const {
@@ -135,6 +151,17 @@ double BlockWork::context_seconds(double compute_capability) const {
   if (has_context_kernel(compute_capability)) return seconds;
   return seconds + double(context_) *
                        (memory_seconds(kPartCopies * stream_bytes() / tensor_) + kPartKernels * target_.launch_seconds);
+}
+
+double BlockWork::scratch_bytes(double compute_capability) const {
+  if (is_of_hopper(model_, compute_capability) || model_.dropout > 0) return 0;
+  auto positions = double(model_.context), sequences = tokens_ * double(context_) / positions;
+  if (context_ > 1) {  // in parts, the pairs of chunks as sequences
+    positions /= 2 * double(context_);
+    sequences *= double(context_);
+  }
+  double scores = double(model_.heads) / tensor_ * positions * positions * kLow;
+  return scores * std::clamp(std::floor(kMostScores / scores), 1.0, sequences);
 }
 
 double BlockWork::padded_vocab() const { return double(round_up(model_.vocab, target_.vocab_multiple)); }

@@ -1,6 +1,7 @@
 // The kernels of a block of the model on one rank, in closed form. Tests: tests/advise/estimate_test.cpp.
 #pragma once
 
+#include "advise/forward_timeline.h"
 #include "advise/layout.h"
 #include "graph/target.h"
 
@@ -42,6 +43,7 @@ class BlockWork {
 
   double tokens() const { return tokens_; }  // of a rank
   Work forward() const;
+  ForwardParts forward_parts() const;
   Work backward() const;
   BackwardParts backward_parts() const;
   std::vector<KeptValue> kept() const;  // but for the block's input, which always stays
@@ -57,6 +59,9 @@ class BlockWork {
   bool has_context_kernel(double compute_capability) const;
   /// Of a block over context, forward and backward: what attention copies.
   double context_seconds(double compute_capability) const;
+
+  /// Memory of its own that the gradient of attention has.
+  double scratch_bytes(double compute_capability) const;
 
   double memory_seconds(double bytes) const;
 

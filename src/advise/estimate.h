@@ -7,6 +7,8 @@
 #include "config/cluster_config.h"
 #include "graph/target.h"
 
+#include <limits>
+
 namespace tokamak {
 
 /// Bytes of the fullest GPU.
@@ -42,7 +44,10 @@ struct Estimate {
 };
 
 /// What a layout takes on a cluster's GPUs. Where it is too much, as much is computed again as makes it fit, and the
-/// layout's budget is set; where even that is not enough, memory.total() is still more than there is.
-Estimate estimate(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster);
+/// layout's budget is set; where even that is not enough, memory.total() is still more than there is. How long a
+/// pipeline waits takes longest to find; where its step is known to take more than `most_seconds` without, it is not
+/// looked for.
+Estimate estimate(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster,
+                  double most_seconds = std::numeric_limits<double>::infinity());
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tokamak {
@@ -85,8 +86,10 @@ std::string memory_table(const TrainingPlan& plan) {
   return text;
 }
 
-std::string passed_over(const TrainingPlan& plan) {
-  std::string text;
+// What is said of layouts that are not compiled.
+std::string not_compiled(const TrainingPlan& plan) {
+  bool any = std::ranges::any_of(plan.layouts, [](const PlannedLayout& layout) { return !layout.exact; });
+  std::string text = any ? "\n-          not compiled: by the closed form alone (--exact=N compiles the first N)" : "";
   for (const ParallelLayout& layout : plan.passed_over)
     text += fmt::format("\nnot shown  {}: when it is compiled, it does not fit", describe(layout));
   return text.empty() ? text : text + "\n";
@@ -107,10 +110,11 @@ std::string summary(const TrainingPlan& plan) {
   std::string limit = plan.limit;
   if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
   return fmt::format(
-      "\nbest       {}: {} tokens/s, {} for {} tokens, {:.0f} kWh, {}\n           {}\n           tokamak train {}{}\n",
-      describe(best.estimate.layout), format_count(cost.tokens_per_second), duration(cost.seconds),
-      format_count(plan.request.tokens), cost.kilowatt_hours, money(cost.dollars), limit, plan.typed,
-      options_of(best.estimate.layout, plan.request.model.context));
+      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {:.0f} kWh, {}\n           {}\n           tokamak train "
+      "{}{}\n",
+      describe(best.estimate.layout), best.exact ? "" : " (not compiled)", format_count(cost.tokens_per_second),
+      duration(cost.seconds), format_count(plan.request.tokens), cost.kilowatt_hours, money(cost.dollars), limit,
+      plan.typed, options_of(best.estimate.layout, plan.request.model.context));
 }
 
 Json to_json(const std::vector<Change>& changes) {
@@ -159,8 +163,8 @@ Json to_json(const TrainingPlan& plan, const PlannedLayout& layout) {
 }  // namespace
 
 std::string format_plan(const TrainingPlan& plan) {
-  return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + passed_over(plan) + summary(plan) +
-         "\nwith another cluster, and its best layout\n" + change_lines(plan.cluster_changes) +
+  return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + not_compiled(plan) + summary(plan) +
+         "\nby the closed form, with another cluster and its best layout\n" + change_lines(plan.cluster_changes) +
          (plan.layout_changes.empty() ? "" : "with the best layout, but\n") + change_lines(plan.layout_changes) +
          (plan.advice.empty() ? "" : "\n") + format_advice(plan.advice);
 }

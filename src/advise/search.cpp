@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -13,12 +14,11 @@
 namespace tokamak {
 namespace {
 
-std::vector<Estimate> estimate_all(const TrainingRequest& request) {
-  std::vector<Estimate> estimates;
-  for (const ParallelLayout& layout :
-       all_layouts(request.model, request.gpus, request.cluster.gpus_per_node, request.sequences, request.schedules))
-    if (request.allows(layout)) estimates.push_back(estimate(request.model, layout, request.cluster));
-  return estimates;
+std::vector<ParallelLayout> allowed_layouts(const TrainingRequest& request) {
+  std::vector<ParallelLayout> layouts =
+      all_layouts(request.model, request.gpus, request.cluster.gpus_per_node, request.sequences, request.schedules);
+  std::erase_if(layouts, [&](const ParallelLayout& layout) { return !request.allows(layout); });
+  return layouts;
 }
 
 auto mesh_key(const ParallelLayout& layout) {
@@ -32,8 +32,11 @@ double tokens_of_step(const TrainingRequest& request) {
 
 // Tokens/s; 0 where nothing fits.
 double best_rate(const TrainingRequest& request) {
-  std::vector<Estimate> layouts = search_layouts(request);
-  return layouts.empty() ? 0 : tokens_of_step(request) / layouts[0].time.total();
+  double least = std::numeric_limits<double>::infinity();
+  for (const ParallelLayout& layout : allowed_layouts(request))
+    if (Estimate one = estimate(request.model, layout, request.cluster, least); fits(one, request.cluster))
+      least = std::min(least, one.time.total());
+  return tokens_of_step(request) / least;
 }
 
 Change change_of(const std::string& what, const TrainingRequest& changed, double rate) {
@@ -56,7 +59,7 @@ void add_axis_changes(const TrainingRequest& request, const Estimate& best, std:
         return std::all_of(std::begin(kAxes), std::end(kAxes),
                            [&](auto one) { return layout.mesh.*one.second == wanted.*one.second; });
       };
-      if (size > 0 && !estimate_all(changed).empty())
+      if (size > 0 && !allowed_layouts(changed).empty())
         changes.push_back(change_of(fmt::format("{} {}", name, size), changed, rate));
     }
 }
@@ -87,10 +90,11 @@ bool fits(const Estimate& estimate, const ClusterConfig& cluster) {
 
 std::vector<Estimate> search_layouts(const TrainingRequest& request) {
   std::map<decltype(mesh_key({})), Estimate> best;
-  for (const Estimate& one : estimate_all(request)) {
-    if (!fits(one, request.cluster)) continue;
-    auto [at, is_new] = best.try_emplace(mesh_key(one.layout), one);
-    if (!is_new && one.time.total() < at->second.time.total()) at->second = one;
+  for (const ParallelLayout& layout : allowed_layouts(request)) {
+    auto at = best.find(mesh_key(layout));
+    double least = at == best.end() ? std::numeric_limits<double>::infinity() : at->second.time.total();
+    Estimate one = estimate(request.model, layout, request.cluster, least);
+    if (fits(one, request.cluster) && one.time.total() < least) best.insert_or_assign(mesh_key(layout), one);
   }
   std::vector<Estimate> list;
   for (auto& [key, one] : best) list.push_back(std::move(one));
@@ -100,7 +104,9 @@ std::vector<Estimate> search_layouts(const TrainingRequest& request) {
 }
 
 Estimate smallest_layout(const TrainingRequest& request) {
-  std::vector<Estimate> all = estimate_all(request);
+  std::vector<Estimate> all;
+  for (const ParallelLayout& layout : allowed_layouts(request))
+    all.push_back(estimate(request.model, layout, request.cluster, 0));
   if (all.empty())
     user_error(
         "[plan] expected a layout of {0} GPUs that the model allows, got none: ranks of all axes are {0}, those of "

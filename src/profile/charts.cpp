@@ -23,13 +23,24 @@ LogAxis axis_around(double least, double most, double length) {
   return {int(std::floor(std::log10(least))), int(std::ceil(std::log10(most * 1.0001))), length};
 }
 
-constexpr double kWidth = 900, kHeight = 420, kLeft = 100, kRight = 24, kBottom = 44;
+constexpr double kLeft = 100, kRight = 24, kBottom = 44;
+
+// One for each width of screen, as letters have the same size on both.
+struct Sheet {
+  std::string_view style;
+  double width, height;
+  double largest;     // radius of what takes all of the time
+  double beside_end;  // as a share of the width, where a name ends that stands beside another
+};
+constexpr Sheet kSheets[] = {{"broad", 900, 420, 28, 0.76}, {"narrow", 360, 320, 16, 0.6}};
 
 struct Roofs {
   LogAxis x, y;
+  const Sheet& sheet;
 
   double left(double intensity) const { return kLeft + x.at(intensity); }
-  double top(double rate) const { return kHeight - kBottom - y.at(rate); }
+  double top(double rate) const { return bottom() - y.at(rate); }
+  double bottom() const { return sheet.height - kBottom; }
 };
 
 // "10 GFLOP/s" of the tenth power of ten.
@@ -40,29 +51,31 @@ std::string rate_tick(int power) {
 }
 
 std::string draw_grid(const Roofs& roofs) {
+  constexpr double kTick = 36;  // wide
   std::string text;
-  for (int p = roofs.x.low; p <= roofs.x.high; ++p) {
+  int step = roofs.x.length / (roofs.x.high - roofs.x.low) < kTick ? 2 : 1;
+  for (int p = roofs.x.low; p <= roofs.x.high; p += step) {
     double at = roofs.left(std::pow(10, p));
     text += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"0\" x2=\"{0:.1f}\" y2=\"{1:.1f}\"/>"
         "<text x=\"{0:.1f}\" y=\"{2:.1f}\" text-anchor=\"middle\">{3:g}</text>\n",
-        at, kHeight - kBottom, kHeight - kBottom + 18, std::pow(10, p));
+        at, roofs.bottom(), roofs.bottom() + 18, std::pow(10, p));
   }
   for (int p = roofs.y.low; p <= roofs.y.high; ++p) {
     double at = roofs.top(std::pow(10, p));
     text += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{2:.1f}\" y2=\"{1:.1f}\"/>"
         "<text x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-        kLeft, at, kWidth, kLeft - 6, at + 4, rate_tick(p));
+        kLeft, at, roofs.sheet.width, kLeft - 6, at + 4, rate_tick(p));
   }
   return text + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">FLOP/byte</text>\n",
-                            (kLeft + kWidth) / 2, kHeight - 6);
+                            (kLeft + roofs.sheet.width) / 2, roofs.sheet.height - 6);
 }
 
 struct Roof {
   std::string_view name;
   double rate;
-  double name_end;  // as a share of the drawing's width
+  bool is_beside = false;  // its name, another's
 };
 
 // The memory's slope, cut where it meets a flat roof.
@@ -76,12 +89,13 @@ std::string draw_roof(const Roofs& roofs, double bandwidth, const Roof& roof) {
 }
 
 std::string draw_name(const Roofs& roofs, const Roof& roof) {
+  double end = roof.is_beside ? roofs.sheet.beside_end : 0.96;
   return fmt::format("<text class=\"over\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{} {}</text>\n",
-                     kWidth * roof.name_end, roofs.top(roof.rate) - 5, roof.name, format_count(roof.rate, "FLOP/s"));
+                     roofs.sheet.width * end, roofs.top(roof.rate) - 5, roof.name, format_count(roof.rate, "FLOP/s"));
 }
 
 std::string draw_kernel(const Roofs& roofs, const KernelProfile& k, double all_seconds) {
-  double rate = k.flops / k.seconds, radius = 3 + 28 * std::sqrt(k.seconds / all_seconds);
+  double rate = k.flops / k.seconds, radius = 3 + roofs.sheet.largest * std::sqrt(k.seconds / all_seconds);
   return fmt::format(
       "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>{}</title></circle>\n", to_string(k.work),
       roofs.left(k.flops / k.bytes), roofs.top(rate), radius,
@@ -123,18 +137,22 @@ std::string roofline_chart(const std::vector<KernelProfile>& kernels, const Targ
     }
   double fastest = std::max({target.f32_flops, target.bf16_flops, target.tf32_flops});
   for (const KernelProfile* k : drawn) fastest = std::max(fastest, k->flops / k->seconds);
-  Roofs roofs{axis_around(least, most, kWidth - kLeft - kRight), axis_around(slowest, fastest, kHeight - kBottom)};
-  std::string text = fmt::format(
-      "<div class=\"wide\"><svg viewBox=\"0 -16 {} {}\" role=\"img\" "
-      "aria-label=\"kernels below the roofs\">\n",
-      kWidth, kHeight + 16);
-  const Roof all[] = {
-      {"bf16", target.bf16_flops, 0.96}, {"fp32", target.f32_flops, 0.76}, {"pointwise", target.pointwise_flops, 0.96}};
-  text += draw_grid(roofs);
-  for (const Roof& roof : all) text += draw_roof(roofs, target.memory_bandwidth, roof);
-  for (const KernelProfile* k : drawn) text += draw_kernel(roofs, *k, seconds);
-  for (const Roof& roof : all) text += draw_name(roofs, roof);  // over the kernels
-  return text + "</svg></div>\n";
+  const Roof roofs[] = {
+      {"bf16", target.bf16_flops}, {"fp32", target.f32_flops, true}, {"pointwise", target.pointwise_flops}};
+  std::string text;
+  for (const Sheet& sheet : kSheets) {
+    Roofs on{axis_around(least, most, sheet.width - kLeft - kRight),
+             axis_around(slowest, fastest, sheet.height - kBottom), sheet};
+    text +=
+        fmt::format("<svg class=\"{}\" viewBox=\"0 -16 {} {}\" role=\"img\" aria-label=\"kernels below the roofs\">\n",
+                    sheet.style, sheet.width, sheet.height + 16);
+    text += draw_grid(on);
+    for (const Roof& roof : roofs) text += draw_roof(on, target.memory_bandwidth, roof);
+    for (const KernelProfile* k : drawn) text += draw_kernel(on, *k, seconds);
+    for (const Roof& roof : roofs) text += draw_name(on, roof);  // over the kernels
+    text += "</svg>\n";
+  }
+  return text;
 }
 
 std::string memory_chart(const MemoryPicture& picture) {

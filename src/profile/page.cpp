@@ -45,7 +45,7 @@ svg { display: block; width: 100%; }
 svg text { font-size: 12px; fill: var(--soft); }
 svg .over { fill: var(--ink); paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round;
             pointer-events: none; }
-.wide svg { min-width: 640px; }
+.narrow { display: none; }
 .memory { height: 320px; }
 .grid { stroke: var(--line); stroke-width: 1; }
 .roof { fill: none; stroke: var(--ink); stroke-width: 1.5; }
@@ -60,6 +60,8 @@ circle { fill-opacity: 0.75; stroke: var(--page); }
 .kernel .value { font-variant-numeric: tabular-nums; }
 .predicted { background: var(--predicted); }
 @media (max-width: 700px) {
+  .broad { display: none; }
+  .narrow { display: block; }
   .kernel { grid-template-columns: 1fr; }
   td, th { padding-right: 6px; font-size: 12px; }
   th { white-space: normal; overflow-wrap: normal; }

@@ -20,6 +20,8 @@
 namespace tokamak {
 namespace {
 
+using Kind = PipeAction::Kind;
+
 // ---- The update ----
 
 // The parameters of each stage, as the model's graph has them.
@@ -95,20 +97,41 @@ CompiledStep compile_stage(const CompiledPipeline& out, const ChunkCompiler& com
   return step;
 }
 
-// The same where compile.memory_budget_gib is for all micro-batches in flight: each has less, until they fit.
+// Passes of the stage, each of a micro-batch and a chunk, whose activations it has at a time.
+int64_t passes_in_flight(const PipeSchedule& schedule, int64_t stage) {
+  int64_t passes = 0;
+  for (int64_t chunk = stage; chunk < schedule.chunks; chunk += schedule.stages) {
+    Kind last = schedule.splits_backward(chunk) ? Kind::kBackwardInput : Kind::kBackward;
+    passes += schedule.slots(stage, {Kind::kForward, chunk}, {last, chunk});
+  }
+  return passes;
+}
+
+// The same where compile.memory_budget_gib is for all micro-batches in flight: looks for the most that one of them can
+// have, as what has too little computes more again than it must.
 CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
                                    std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
   constexpr int kTries = 8;
-  constexpr double kGiB = double(int64_t(1) << 30), kLess = 0.7;
-  double asked = out.config.compile.memory_budget_gib, budget = asked;
-  CompiledStep step = compile_stage(out, compiler, stage, budget, seconds, observer);
-  for (int tried = 1; asked > 0 && tried < kTries; ++tried) {
-    double needed = double(step.intermediate_bytes()) / kGiB;
-    if (needed <= asked) break;
-    budget *= std::min(kLess, asked / needed);
-    step = compile_stage(out, compiler, stage, budget, seconds, observer);
+  constexpr double kGiB = double(int64_t(1) << 30), kFull = 0.95;
+  double asked = out.config.compile.memory_budget_gib, too_much = asked, fits = 0;
+  CompiledStep best = compile_stage(out, compiler, stage, asked, seconds, observer);
+  auto needed = [](const CompiledStep& step) { return double(step.intermediate_bytes()) / kGiB; };
+  if (asked <= 0 || needed(best) <= asked) return best;
+  double budget = asked / double(passes_in_flight(out.schedule, stage));
+  for (int tried = 1; tried < kTries; ++tried) {
+    std::vector<ChunkSeconds> tried_seconds = seconds;
+    CompiledStep step = compile_stage(out, compiler, stage, budget, tried_seconds, observer);
+    double used = needed(step) / asked;
+    if (used <= 1 || fits == 0) {
+      best = std::move(step);
+      seconds = std::move(tried_seconds);
+    }
+    (used <= 1 ? fits : too_much) = budget;
+    if (used <= 1 && used >= kFull) break;
+    budget /= used;
+    if (budget <= fits || budget >= too_much) budget = (fits + too_much) / 2;
   }
-  return step;
+  return best;
 }
 
 // Each block as a chunk of its own. All but the first and the last are alike.
@@ -156,13 +179,15 @@ double CompiledPipeline::seconds() const {
   return timeline.seconds + longest;
 }
 
-// The least that the longest chunk can take, by number of chunks and of blocks that they have together.
+// The least that the longest chunk can take, by number of chunks and of blocks that they have together. Of divisions
+// that take as long, but for what sums of seconds are rounded by, later chunks have more blocks: their stages hold
+// fewer micro-batches.
 std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks, int64_t chunks) {
   auto blocks = int64_t(seconds_of_blocks.size());
   TOKAMAK_CHECK(chunks >= 1 && chunks <= blocks, "{} blocks in {} chunks", blocks, chunks);
   std::vector<double> before(size_t(blocks) + 1, 0);
   std::partial_sum(seconds_of_blocks.begin(), seconds_of_blocks.end(), before.begin() + 1);
-  constexpr double kNever = std::numeric_limits<double>::infinity();
+  constexpr double kNever = std::numeric_limits<double>::infinity(), kRounding = 1e-9;
   std::vector<std::vector<double>> least(size_t(chunks) + 1, std::vector<double>(size_t(blocks) + 1, kNever));
   std::vector<std::vector<int64_t>> first(size_t(chunks) + 1, std::vector<int64_t>(size_t(blocks) + 1, 0));
   least[0][0] = 0;
@@ -170,7 +195,7 @@ std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks
     for (size_t end = c; end <= size_t(blocks); ++end)
       for (size_t begin = c - 1; begin < end; ++begin) {
         double longest = std::max(least[c - 1][begin], before[end] - before[begin]);
-        if (longest >= least[c][end]) continue;
+        if (longest >= (1 - kRounding) * least[c][end]) continue;
         least[c][end] = longest;
         first[c][end] = int64_t(begin);
       }

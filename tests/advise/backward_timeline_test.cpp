@@ -49,6 +49,14 @@ TEST(BackwardTimeline, WhatIsWaitedForComesAfterTheGradientsBeforeIt) {
   EXPECT_EQ(backward_timeline(2, parts(), 0, links).gradients, 16 - 1) << "without keys a whole block hides the first";
 }
 
+TEST(BackwardTimeline, ParametersAreWaitedForWhereTheyAreTooLargeToComeAhead) {
+  BlockLinks links;
+  for (MatrixLinks& matrix : links.matrices) matrix.parameters = 1;
+  EXPECT_EQ(exposed(backward_timeline(2, parts(), 0, links)), 0);
+  for (MatrixLinks& matrix : links.matrices) matrix.is_waited_for = true;
+  EXPECT_EQ(backward_timeline(2, parts(), 0, links).gradients, 8);
+}
+
 TEST(BackwardTimeline, EarlyKeysAreHiddenByProductsForWeights) {
   BlockLinks links;
   links.keys = 1;

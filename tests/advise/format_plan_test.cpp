@@ -35,6 +35,16 @@ TEST(FormatPlan, AnswersWhichHowLongAndWhatLimits) {
     EXPECT_NE(text.find(piece), text.npos) << piece << "\n" << text;
 }
 
+TEST(FormatPlan, TellsWhatIsByTheClosedFormAlone) {
+  TrainingPlan plan = small_plan();
+  EXPECT_NE(format_plan(plan).find("not compiled: by the closed form alone"), std::string::npos);
+  EXPECT_EQ(format_plan(plan).find("(not compiled):"), std::string::npos) << "the best one is compiled";
+  for (PlannedLayout& layout : plan.layouts) layout.exact = ExactPlan{.seconds = 8.5, .bytes = 128.0 * (1 << 30)};
+  EXPECT_EQ(format_plan(plan).find("not compiled"), std::string::npos);
+  for (PlannedLayout& layout : plan.layouts) layout.exact.reset();
+  EXPECT_NE(format_plan(plan).find("(not compiled): "), std::string::npos);
+}
+
 TEST(FormatPlan, TellsWhatDoesNotFitAfterAll) {
   TrainingPlan plan = small_plan();
   EXPECT_EQ(format_plan(plan).find("not shown"), std::string::npos);

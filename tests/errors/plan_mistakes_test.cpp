@@ -56,6 +56,8 @@ TEST_F(PlanMistakes, GpusThatThereAreNot) {
 }
 
 TEST_F(PlanMistakes, WhatNoLayoutIsPricedWithIsRefused) {
+  expect_refused(plan({"--device=cpu"}), {"[device] expected cuda", "--cluster", "got cpu", "leave it out"});
+  expect_refused(plan({"--device=cuda:1"}), {"[device] expected cuda", "got cuda:1"});
   expect_refused(plan({"--compile.precision=fp32"}), {"[compile.precision] expected bf16", "got fp32", "leave it out"});
   expect_refused(plan({"--mesh.slots=8"}), {"[mesh.slots] expected 1 (sums in any order)", "got 8"});
   expect_refused(plan({"--compile.memory_budget_gib=9"}),

@@ -37,6 +37,7 @@ TEST(ProfilePage, ShowsTimeRooflineMemoryAndTimeline) {
   EXPECT_EQ(page.find("tensor cores"), std::string::npos) << "a CPU has none";
   report.kernels[0].tensor_cores = "yes";
   EXPECT_NE(profile_page(report).find(">tensor cores</th>"), std::string::npos);
+  EXPECT_EQ(page.find("svg { min-width"), std::string::npos) << "a phone would scroll it";
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_EQ(page.find("http"), std::string::npos) << "something from the network";
 }
@@ -50,8 +51,13 @@ TEST(RooflineChart, HasEveryKernelThatComputesOnceAndBelowItsRoof) {
       .label = "all_reduce", .work = WorkClass::kCommunication, .count = 1, .flops = 1, .bytes = 1, .seconds = 1};
   KernelProfile moved{.label = "transpose", .work = WorkClass::kCopy, .count = 1, .bytes = 1e6, .seconds = 1};
   std::string chart = roofline_chart({matmul, norm, sent, moved}, Target());
-  EXPECT_EQ(count(chart, "<circle"), 2);
-  EXPECT_LT(chart.rfind("<circle"), chart.find("class=\"over\"")) << "names of roofs are over kernels";
+  size_t narrow = chart.find("class=\"narrow\"");
+  ASSERT_NE(narrow, std::string::npos);
+  EXPECT_LT(chart.find("class=\"broad\""), narrow);
+  for (const std::string& one : {chart.substr(0, narrow), chart.substr(narrow)}) {
+    EXPECT_EQ(count(one, "<circle"), 2);
+    EXPECT_LT(one.rfind("<circle"), one.find("class=\"over\"")) << "names of roofs are over kernels";
+  }
   EXPECT_NE(chart.find("matmul : 20.000 ms, 50.00 GFLOP/s, 1e+03 FLOP/byte"), std::string::npos) << chart;
   EXPECT_EQ(chart.find("nan"), std::string::npos);
 }

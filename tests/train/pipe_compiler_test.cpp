@@ -309,6 +309,7 @@ TEST(PipeCompiler, FitsWhatIsInFlightIntoTheBudget) {
   config.compile.memory_budget_gib = double(budget) / double(int64_t(1) << 30);
   CompiledPipeline fitted = compile_pipeline(config, target());
   for (const CompiledStep& stage : fitted.stages) EXPECT_LE(stage.intermediate_bytes(), budget);
+  EXPECT_GE(double(fitted.stages[0].intermediate_bytes()), 0.9 * double(budget)) << "no more than it must";
   EXPECT_GT(fitted.stages[0].seconds(), whole.stages[0].seconds());
   EXPECT_EQ(fitted.stages[3].slot_bytes(), whole.stages[3].slot_bytes());
   EXPECT_LE(difference_after(config, 2, target()), 1e-12);
@@ -338,6 +339,10 @@ TEST(PipeCompiler, CountsEmbeddingAndClassifierWhenItBalances) {
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 1}, 3), (std::vector<int64_t>{0, 2, 4, 6}));
   EXPECT_EQ(balance_blocks({1, 1, 1, 1, 1, 5}, 2), (std::vector<int64_t>{0, 5, 6}));
   EXPECT_EQ(balance_blocks({3, 1, 1, 1}, 2), (std::vector<int64_t>{0, 1, 4}));
+  for (int64_t blocks : {11, 32, 44})  // sums of tenths are rounded, those of ones are not
+    for (int64_t chunks : {3, 5, 7})
+      EXPECT_EQ(balance_blocks(std::vector<double>(size_t(blocks), 0.1), chunks),
+                balance_blocks(std::vector<double>(size_t(blocks), 1), chunks));
   RunConfig config = tiny(6, 4);
   config.model.vocab = 4000;
   config.mesh.pipe = 2;
