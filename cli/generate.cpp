@@ -90,11 +90,19 @@ class Printer {
   std::string pending_;
 };
 
-Tokenizer open_tokenizer(const GenerateArguments& arguments, const OpenedModel& model) {
+using TokenizerPointer = std::shared_ptr<const Tokenizer>;
+
+// What can be had before the model is opened; null: the run's data has it, if anything does.
+TokenizerPointer open_tokenizer(const GenerateArguments& arguments) {
+  if (arguments.vocab.empty()) return load_kept_tokenizer(run_folder_around(arguments.run));
+  return std::make_shared<const Tokenizer>(load_tokenizer(arguments.vocab));
+}
+
+// `tokenizer`, or where that is null the data's, if it is the one that the model was trained with.
+TokenizerPointer require_tokenizer(TokenizerPointer tokenizer, const GenerateArguments& arguments,
+                                   const OpenedModel& model) {
   std::string vocab = arguments.vocab.empty() ? model.config.data.path.front() : arguments.vocab;
-  std::shared_ptr<const Tokenizer> tokenizer =
-      arguments.vocab.empty() ? load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data)
-                              : std::make_shared<const Tokenizer>(load_tokenizer(vocab));
+  if (!tokenizer) tokenizer = load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data);
   if (!tokenizer)
     user_error(
         "[generate] expected the run's tokenizer in {}, got none; check the path, or name the folder with its files: "
@@ -109,7 +117,7 @@ Tokenizer open_tokenizer(const GenerateArguments& arguments, const OpenedModel& 
         "[generate] expected the tokenizer that {} was trained with, got another one in {}; name the folder of "
         "that one: --vocab=DIR",
         model.checkpoint.path.string(), vocab);
-  return *tokenizer;
+  return tokenizer;
 }
 
 // The last line may end or not; a byte order mark is no text.
@@ -168,13 +176,15 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
 }
 
 int run_generate(const GenerateArguments& arguments) {
-  OpenedModel model = open_model(arguments.run, arguments.mesh);
+  OpenedModel model;
+  TokenizerPointer tokenizer;
+  TaskQueue beside;  // a large vocabulary takes as long as the model; last, for its tasks use the others
+  beside.submit([&] { tokenizer = open_tokenizer(arguments); });
+  model = open_model(arguments.run, arguments.mesh);
   model.config.threads = arguments.threads;
   model.config.device = arguments.device;
   std::vector<Text> texts = texts_to_generate(arguments);
-  std::optional<Tokenizer> tokenizer;
-  TaskQueue beside;  // a large vocabulary takes as long as the model
-  beside.submit([&] { tokenizer = open_tokenizer(arguments, model); });
+  beside.submit([&] { tokenizer = require_tokenizer(tokenizer, arguments, model); });
   if (arguments.mesh.tensor > 1) beside.wait();  // ranks may be threads
   use_model(model.config, [&](const RankWork& rank, const Platform& platform) {
     auto rows = std::min(size_t(arguments.rows), texts.size());
