@@ -1,5 +1,6 @@
 // `tokamak generate`: text from a checkpoint, several ones side by side.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "data/data_tokenizer.h"
@@ -56,6 +58,9 @@ void visit(FieldList& v, GenerateArguments& c) {
   v.section("mesh", c.mesh, "how the model is divided over devices");
 }
 
+// What a model writes can be what a terminal would obey; elsewhere it is written as it is.
+std::string shown(std::string text) { return ::isatty(STDOUT_FILENO) == 1 ? printable(text) : std::move(text); }
+
 // Prints tokens as they come; holds back bytes of a UTF-8 character that is not whole yet.
 class Printer {
  public:
@@ -64,7 +69,8 @@ class Printer {
   void add(int32_t token) {
     pending_ += visible_text(tokenizer_, {&token, 1});
     size_t whole = pending_.size() - unfinished();
-    std::fwrite(pending_.data(), 1, whole, stdout);
+    std::string text = shown(pending_.substr(0, whole));
+    std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
     pending_.erase(0, whole);
   }
@@ -161,7 +167,7 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
   std::vector<std::vector<int32_t>> made(texts.size());
   std::optional<Printer> printer;
   if (prints && texts.size() == 1) {
-    fmt::print("{}", texts[0].prompt);
+    fmt::print("{}", shown(texts[0].prompt));
     printer.emplace(tokenizer);
   }
   SamplingOptions options{arguments.temperature, arguments.top_k, arguments.top_p};
@@ -172,7 +178,7 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
   });
   if (printer || !prints) return;
   for (size_t i = 0; i < texts.size(); ++i)
-    fmt::print("{}{}{}\n", i > 0 ? "---\n" : "", texts[i].prompt, visible_text(tokenizer, made[i]));
+    fmt::print("{}{}{}\n", i > 0 ? "---\n" : "", shown(texts[i].prompt), shown(visible_text(tokenizer, made[i])));
 }
 
 int run_generate(const GenerateArguments& arguments) {
