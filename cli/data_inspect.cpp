@@ -136,7 +136,7 @@ void print_file(const FileReport& file, const std::string& folder) {
 void print_text(const DataReport& report, const std::vector<DataSample>& samples,
                 const std::optional<Tokenizer>& tokenizer) {
   if (report.index) {
-    fmt::print("{}: vocabulary of {}, token {} ends a document\n", report.path, report.index->vocab_size,
+    fmt::print("{}: vocabulary of {}, token {} ends a document\n", printable(report.path), report.index->vocab_size,
                report.index->end_of_text);
     print_split("train", report.index->train);
     print_split("val", report.index->val);
@@ -145,13 +145,14 @@ void print_text(const DataReport& report, const std::vector<DataSample>& samples
           "  index.json is of an earlier version, without checksums of itself and of the tokenizer: damage of these\n"
           "  cannot be found; `tokamak prepare` makes an index with them\n");
   } else {
-    fmt::print("{}: {} file{}\n", report.path, report.files.size(), report.files.size() == 1 ? "" : "s");
+    fmt::print("{}: {} file{}\n", printable(report.path), report.files.size(), report.files.size() == 1 ? "" : "s");
   }
   for (const FileReport& file : report.files) print_file(file, report.path);
   print_lengths(token_lengths(report), "tokens");
   print_lengths(text_lengths(report), "bytes");
   for (const DataSample& sample : samples)
-    fmt::print("  {} from token {}: {}\n", sample.path.filename().string(), sample.token, show(sample, tokenizer));
+    fmt::print("  {} from token {}: {}\n", printable(sample.path.filename().string()), sample.token,
+               show(sample, tokenizer));
 }
 
 ordered_json to_json(const LengthHistogram& lengths) {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
 #include "cli/quote.h"
@@ -116,9 +117,9 @@ class Reader {
 
 void print_sample(int64_t sample, const SamplePlace& place, const DatasetRecord& dataset, const Reader& reader,
                   int64_t tokens) {
-  fmt::print("  sample {}: {}, epoch {}, window {}\n", sample, dataset.path, place.epoch + 1, place.window);
+  fmt::print("  sample {}: {}, epoch {}, window {}\n", sample, printable(dataset.path), place.epoch + 1, place.window);
   for (const FileRange& range : reader.place(place))
-    fmt::print("    {}, {} {} to {}\n", range.path, dataset.kind == "text" ? "bytes" : "tokens", range.begin,
+    fmt::print("    {}, {} {} to {}\n", printable(range.path), dataset.kind == "text" ? "bytes" : "tokens", range.begin,
                range.begin + range.length - 1);
   if (std::string text = reader.beginning(place, tokens); !text.empty()) fmt::print("    {}\n", quote(text));
 }
@@ -223,8 +224,9 @@ void print_uses(const Verdict& verdict, const DataRecord& record) {
     std::string range = use.least == use.most
                             ? fmt::format("{}", use.most)
                             : fmt::format("{} ({} of them) or {} ({})", use.least, use.at_least, use.most, use.at_most);
-    fmt::print("{:<32} {:<9}{:>12}{:>12}{:>10.3f}  {}: {}\n", record.datasets[i].path, record.datasets[i].kind,
-               use.windows, use.samples, use.epochs(), range, use.problem.empty() ? "PROVEN" : "WRONG");
+    fmt::print("{:<32} {:<9}{:>12}{:>12}{:>10.3f}  {}: {}\n", printable(record.datasets[i].path),
+               printable(record.datasets[i].kind), use.windows, use.samples, use.epochs(), range,
+               use.problem.empty() ? "PROVEN" : "WRONG");
   }
 }
 
@@ -279,7 +281,7 @@ void show_run(const LedgerArguments& arguments, const OpenedLedger& opened) {
     print_history(opened.ledger, opened.record);
     print_uses(verdict, opened.record);
     print_files(verdict);
-    for (const std::string& problem : verdict.problems) fmt::print("WRONG: {}\n", problem);
+    for (const std::string& problem : verdict.problems) fmt::print("WRONG: {}\n", printable(problem));
     if (arguments.verify && verdict.problems.empty() && opened.ledger.samples() > 0)
       fmt::print("PROVEN: samples 0 to {} were used once each, in this order and in no other\n",
                  opened.ledger.end_sample() - 1);

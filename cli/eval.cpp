@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "config/config.h"
@@ -80,15 +81,15 @@ std::string name_of(const Evaluation& evaluation) {
 }
 
 void print(const Evaluation& evaluation, const FoundCheckpoint& checkpoint, const std::string& split) {
-  fmt::print("{} (step {}), {} of {}: {} tokens\n", checkpoint.path.string(), checkpoint.state.step, split,
-             name_of(evaluation), evaluation.tokens);
+  fmt::print("{} (step {}), {} of {}: {} tokens\n", printable(checkpoint.path.string()), checkpoint.state.step, split,
+             printable(name_of(evaluation)), evaluation.tokens);
   fmt::print("loss {:.4f}  perplexity {:.3f}", evaluation.loss, evaluation.perplexity);
   if (evaluation.bits_per_byte > 0) fmt::print("  bits per byte {:.4f}", evaluation.bits_per_byte);
   fmt::print("\n");
   if (evaluation.entries.size() > 1)
     for (const EntryLoss& entry : evaluation.entries)
-      fmt::print("  {}: loss {:.4f}, {} tokens\n", entry.path, entry.loss, entry.tokens);
-  if (!evaluation.unknown.empty()) fmt::print("{}\n", evaluation.unknown);
+      fmt::print("  {}: loss {:.4f}, {} tokens\n", printable(entry.path), entry.loss, entry.tokens);
+  if (!evaluation.unknown.empty()) fmt::print("{}\n", printable(evaluation.unknown));
 }
 
 int run_eval(const EvalArguments& arguments) {

@@ -1,5 +1,6 @@
 // `tokamak generate`: text from a checkpoint, several ones side by side.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "data/data_tokenizer.h"
@@ -56,6 +58,9 @@ void visit(FieldList& v, GenerateArguments& c) {
   v.section("mesh", c.mesh, "how the model is divided over devices");
 }
 
+// What a model writes can be what a terminal would obey; elsewhere it is written as it is.
+std::string shown(std::string text) { return ::isatty(STDOUT_FILENO) == 1 ? printable(text) : std::move(text); }
+
 // Prints tokens as they come; holds back bytes of a UTF-8 character that is not whole yet.
 class Printer {
  public:
@@ -64,7 +69,8 @@ class Printer {
   void add(int32_t token) {
     pending_ += visible_text(tokenizer_, {&token, 1});
     size_t whole = pending_.size() - unfinished();
-    std::fwrite(pending_.data(), 1, whole, stdout);
+    std::string text = shown(pending_.substr(0, whole));
+    std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
     pending_.erase(0, whole);
   }
@@ -90,11 +96,19 @@ class Printer {
   std::string pending_;
 };
 
-Tokenizer open_tokenizer(const GenerateArguments& arguments, const OpenedModel& model) {
+using TokenizerPointer = std::shared_ptr<const Tokenizer>;
+
+// What can be had before the model is opened; null: the run's data has it, if anything does.
+TokenizerPointer open_tokenizer(const GenerateArguments& arguments) {
+  if (arguments.vocab.empty()) return load_kept_tokenizer(run_folder_around(arguments.run));
+  return std::make_shared<const Tokenizer>(load_tokenizer(arguments.vocab));
+}
+
+// `tokenizer`, or where that is null the data's, if it is the one that the model was trained with.
+TokenizerPointer require_tokenizer(TokenizerPointer tokenizer, const GenerateArguments& arguments,
+                                   const OpenedModel& model) {
   std::string vocab = arguments.vocab.empty() ? model.config.data.path.front() : arguments.vocab;
-  std::shared_ptr<const Tokenizer> tokenizer =
-      arguments.vocab.empty() ? load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data)
-                              : std::make_shared<const Tokenizer>(load_tokenizer(vocab));
+  if (!tokenizer) tokenizer = load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data);
   if (!tokenizer)
     user_error(
         "[generate] expected the run's tokenizer in {}, got none; check the path, or name the folder with its files: "
@@ -109,7 +123,7 @@ Tokenizer open_tokenizer(const GenerateArguments& arguments, const OpenedModel& 
         "[generate] expected the tokenizer that {} was trained with, got another one in {}; name the folder of "
         "that one: --vocab=DIR",
         model.checkpoint.path.string(), vocab);
-  return *tokenizer;
+  return tokenizer;
 }
 
 // The last line may end or not; a byte order mark is no text.
@@ -153,7 +167,7 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
   std::vector<std::vector<int32_t>> made(texts.size());
   std::optional<Printer> printer;
   if (prints && texts.size() == 1) {
-    fmt::print("{}", texts[0].prompt);
+    fmt::print("{}", shown(texts[0].prompt));
     printer.emplace(tokenizer);
   }
   SamplingOptions options{arguments.temperature, arguments.top_k, arguments.top_p};
@@ -164,17 +178,19 @@ void print_texts(Generator& generator, const Tokenizer& tokenizer, std::span<con
   });
   if (printer || !prints) return;
   for (size_t i = 0; i < texts.size(); ++i)
-    fmt::print("{}{}{}\n", i > 0 ? "---\n" : "", texts[i].prompt, visible_text(tokenizer, made[i]));
+    fmt::print("{}{}{}\n", i > 0 ? "---\n" : "", shown(texts[i].prompt), shown(visible_text(tokenizer, made[i])));
 }
 
 int run_generate(const GenerateArguments& arguments) {
-  OpenedModel model = open_model(arguments.run, arguments.mesh);
+  OpenedModel model;
+  TokenizerPointer tokenizer;
+  TaskQueue beside;  // a large vocabulary takes as long as the model; last, for its tasks use the others
+  beside.submit([&] { tokenizer = open_tokenizer(arguments); });
+  model = open_model(arguments.run, arguments.mesh);
   model.config.threads = arguments.threads;
   model.config.device = arguments.device;
   std::vector<Text> texts = texts_to_generate(arguments);
-  std::optional<Tokenizer> tokenizer;
-  TaskQueue beside;  // a large vocabulary takes as long as the model
-  beside.submit([&] { tokenizer = open_tokenizer(arguments, model); });
+  beside.submit([&] { tokenizer = require_tokenizer(tokenizer, arguments, model); });
   if (arguments.mesh.tensor > 1) beside.wait();  // ranks may be threads
   use_model(model.config, [&](const RankWork& rank, const Platform& platform) {
     auto rows = std::min(size_t(arguments.rows), texts.size());

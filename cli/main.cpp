@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +31,9 @@ namespace {
 
 constexpr int kUserErrorStatus = 1;
 constexpr int kInternalErrorStatus = 70;  // EX_SOFTWARE of sysexits.h
+constexpr const char* kMoreThreads =
+    "allow more threads (ulimit -u, the container's limit of processes) or more memory, or ask for fewer with "
+    "--threads";
 
 /// Removes `option` from the arguments before "--"; true when it was there.
 bool take_option(std::vector<std::string>& arguments, std::initializer_list<std::string_view> spellings) {
@@ -145,8 +149,7 @@ int run_and_explain(char** argv) {
     if (std::ferror(stdout)) return 0;  // fmt's: finish_output() tells it
     complain(fmt::format("error: [system] cannot go on: {}; {}\n", error.code().message(),
                          error.code() == std::errc::resource_unavailable_try_again
-                             ? "allow more threads (ulimit -u, the container's limit of processes), or ask for "
-                               "fewer with --threads"
+                             ? kMoreThreads
                              : "check what the system allows this program"));
   } catch (const std::exception& error) {
     complain(fmt::format("{}\nThis is a bug in tokamak {}. Please report it with the line above and the command.\n",
@@ -154,6 +157,11 @@ int run_and_explain(char** argv) {
     return kInternalErrorStatus;
   }
   return kUserErrorStatus;
+}
+
+/// libgomp ends the process where it gets no thread, and says no more than that.
+void explain_foreign_exit() {
+  complain(fmt::format("error: [threads] cannot go on: expected to start a thread, got none; {}\n", kMoreThreads));
 }
 
 }  // namespace
@@ -167,5 +175,11 @@ int main(int, char** argv) {
   raise_open_file_limit();
   explain_bus_errors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit (ulimit -f) is an error with a message
-  return finish_output(run_and_explain(argv));
+  static std::atomic<bool> returned = false;
+  std::atexit([] {
+    if (!returned) explain_foreign_exit();
+  });
+  int status = finish_output(run_and_explain(argv));
+  returned = true;
+  return status;
 }

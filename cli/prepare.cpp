@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
@@ -114,7 +115,8 @@ int run_prepare(const PrepareArguments& arguments) {
   if (!prepared) return stopped_status();
   const ShardIndex& index = *prepared;
   bool trained = arguments.vocab.empty();
-  fmt::print("{}: vocabulary of {} ({})\n", arguments.out, index.vocab_size, trained ? "trained" : arguments.vocab);
+  fmt::print("{}: vocabulary of {} ({})\n", printable(arguments.out), index.vocab_size,
+             trained ? "trained" : printable(arguments.vocab));
   print_table(arguments.out, index);
   if (trained && index.vocab_size < options.vocab_size)
     fmt::print("  The vocabulary is smaller than the {} asked for: no pair of tokens is left that occurs twice.\n",

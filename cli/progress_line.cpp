@@ -64,7 +64,8 @@ bool ProgressLine::is_due(const std::string& phase) {
 }
 
 void ProgressLine::print(const std::string& more) {
-  print_to_stderr(terminal_ ? fmt::format("\r\x1b[K{}{}", printable(phase_), more) : phase_ + "\n");
+  std::string phase = printable(phase_);
+  print_to_stderr(terminal_ ? fmt::format("\r\x1b[K{}{}", phase, more) : phase + "\n");
 }
 
 }  // namespace tokamak

@@ -71,10 +71,12 @@ class Console : public TrainObserver {
   }
 
   void sample(int64_t step, const std::string& text) override {
-    line(fmt::format("--- sample after step {} ---\n{}\n---", step, text));
+    line(fmt::format("--- sample after step {} ---\n{}\n---", step, printable(text)));
   }
 
-  void saved(int64_t, const std::filesystem::path& path) override { line(fmt::format("saved {}", path.string())); }
+  void saved(int64_t, const std::filesystem::path& path) override {
+    line(fmt::format("saved {}", printable(path.string())));
+  }
 
   void line(const std::string& text) { write((std::exchange(bar_, false) ? "\r\x1b[K" : "") + text + "\n"); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -67,8 +68,16 @@ bool obeys(const Rule& rule, const Value& value) {
   return true;
 }
 
+/// Whole numbers of more than 63 bits come as numbers that are not known to be whole.
+bool is_beyond_int64(const Field& field, const Value& value) {
+  auto* number = std::get_if<double>(&value);
+  return number && std::holds_alternative<int64_t*>(field.target) && std::fabs(*number) >= 0x1p63;
+}
+
 [[noreturn]] void unexpected(const Field& field, const Value& value, std::string_view where) {
-  user_error("[{}] expected {}, got {}", where, expectation(field), describe(value));
+  user_error("[{}] expected {}{}, got {}", where, expectation(field),
+             is_beyond_int64(field, value) ? fmt::format(", at most {}", std::numeric_limits<int64_t>::max()) : "",
+             describe(value));
 }
 
 std::string quote(std::string_view text) {

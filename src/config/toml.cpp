@@ -105,8 +105,10 @@ std::vector<Assignment> parse_toml(const std::vector<Field>& fields, std::string
   try {
     reader.table(toml::parse(text, name), "");
   } catch (const toml::parse_error& error) {
-    user_error("[{}:{}] expected TOML, got something else: {}; mend the line (data is named with --data.path)", name,
-               error.source().begin.line, error.description());
+    user_error(
+        "[{}:{}] expected TOML, got something else: {}; mend the line (text stands in quotes; data is named with "
+        "--data.path)",
+        name, error.source().begin.line, error.description());
   }
   return reader.assignments;
 }

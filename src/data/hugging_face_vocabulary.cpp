@@ -25,7 +25,13 @@ constexpr const char* kTiedMerges = "tied_merges";
       name, expected, field, format_json(got).substr(0, 80), pretokenizer_names());
 }
 
-json field(const json& object, const char* key) { return object.is_object() ? object.value(key, json()) : json(); }
+/// Null where there is none. No copy: a vocabulary has 50,000 entries.
+const json& field(const json& object, const char* key) {
+  static const json kNone;
+  if (!object.is_object()) return kNone;
+  auto found = object.find(key);
+  return found == object.end() ? kNone : *found;
+}
 
 /// A setting that must be off: absent, null, false, zero or an empty string.
 void expect_off(std::string_view name, const json& object, const char* where, const char* key) {
@@ -85,7 +91,7 @@ json format_pretokenizer(Pretokenizer pretokenizer) {
 }
 
 void add_model(const json& model, std::string_view name, VocabularyBuilder& builder) {
-  json tokens = field(model, "vocab"), merges = field(model, "merges");
+  const json &tokens = field(model, "vocab"), &merges = field(model, "merges");
   if (!tokens.is_object()) refuse(name, "model.vocab", "an object from token to id", tokens);
   if (!merges.is_array()) refuse(name, "model.merges", "a list", merges);
   for (const auto& [spelling, id] : tokens.items()) {
@@ -117,10 +123,10 @@ Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view
   VocabularyBuilder builder(name);
   if (field(root["model"], "ignore_merges") == true) builder.set_whole_words();
   add_model(root["model"], name, builder);
-  json added = field(root, "added_tokens");
+  const json& added = field(root, "added_tokens");
   if (!added.is_null() && !added.is_array()) refuse(name, "added_tokens", "a list", added);
   for (const json& token : added) {
-    json content = field(token, "content"), id = field(token, "id");
+    const json &content = field(token, "content"), &id = field(token, "id");
     if (!content.is_string() || !id.is_number_integer()) refuse(name, "added_tokens", "content and id", token);
     builder.add_special(content.get<std::string>(), id.get<int64_t>());
   }

@@ -229,6 +229,7 @@ LedgerWriter::LedgerWriter(const fs::path& run, const DataRecord& record, bool f
 
 void LedgerWriter::write(LedgerLine line) {
   line.order = order_;
+  line.time = std::clamp(line.time, 0.0, kMostSeconds - 1);  // what a wrong clock says must not end the next start
   chain_ = line.chain = ledger_chain(chain_, line);
   std::string text = format_ledger_line(line) + "\n";
   for (size_t done = 0; done < text.size();) {

@@ -46,13 +46,13 @@ void VocabularyBuilder::add_token(std::string_view spelling, int64_t id) {
 
 void VocabularyBuilder::add_special(std::string_view text, int64_t id) { store(text, id, true); }
 
-int32_t VocabularyBuilder::id_of(const std::string& spelling, std::string_view merge) const {
+int32_t VocabularyBuilder::id_of(std::string_view spelling, std::string_view left, std::string_view right) const {
   auto found = ids_.find(spelling);
   if (found == ids_.end())
     user_error(
-        "[tokenizer] {}: expected a token '{}' for the merge '{}', got none; the two parts of the vocabulary do "
+        "[tokenizer] {}: expected a token '{}' for the merge '{} {}', got none; the two parts of the vocabulary do "
         "not belong together",
-        name_, spelling, merge);
+        name_, spelling, left, right);
   return found->second;
 }
 
@@ -65,9 +65,8 @@ void VocabularyBuilder::add_merge(std::string_view pair) {
 }
 
 void VocabularyBuilder::add_merge(std::string_view left, std::string_view right) {
-  std::string merge = fmt::format("{} {}", left, right);
-  std::string result = std::string(left) + std::string(right);
-  merges_.push_back({id_of(std::string(left), merge), id_of(std::string(right), merge), id_of(result, merge)});
+  joined_.assign(left).append(right);
+  merges_.push_back({id_of(left, left, right), id_of(right, left, right), id_of(joined_, left, right)});
 }
 
 Vocabulary VocabularyBuilder::build() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -38,14 +39,19 @@ class VocabularyBuilder {
   Vocabulary build();
 
  private:
-  int32_t id_of(const std::string& spelling, std::string_view merge) const;
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+
+  int32_t id_of(std::string_view spelling, std::string_view left, std::string_view right) const;
   void store(std::string_view spelling, int64_t id, bool special);
 
   std::string name_;
-  std::unordered_map<std::string, int32_t> ids_;
+  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> ids_;
   std::vector<std::string> spellings_;  // by id; empty: none yet
   std::vector<bool> special_;
   std::vector<Merge> merges_;
+  std::string joined_;  // the result of the last merge
   bool whole_words_ = false;
 };
 

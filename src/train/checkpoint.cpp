@@ -126,6 +126,14 @@ std::optional<FoundCheckpoint> open_named(const fs::path& path) {
   }
 }
 
+// The folder of checkpoints stands for its run.
+fs::path run_of(const fs::path& path) {
+  fs::path folder = path.lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  fs::path run = folder.has_parent_path() ? folder.parent_path() : ".";
+  return folder == checkpoints_folder(run).lexically_normal() ? run : path;
+}
+
 void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const TensorStore& store) {
   StagedFolder folder(path);
   CheckpointRecord record = base;
@@ -190,7 +198,7 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<
 
 FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* warnings) {
   if (std::optional<FoundCheckpoint> named = open_named(path)) return *named;
-  std::optional<FoundCheckpoint> found = find_newest(path, Part::kModel, warnings);
+  std::optional<FoundCheckpoint> found = find_newest(run_of(path), Part::kModel, warnings);
   if (!found)
     user_error(
         "[checkpoint] {}: expected a checkpoint's folder or a run folder with checkpoints, got {}; check the path",

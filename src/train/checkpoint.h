@@ -55,7 +55,8 @@ std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& out,
 std::optional<FoundCheckpoint> peek_checkpoint(const std::filesystem::path& out);
 
 /// What the user named, for its model alone (the optimizer's file is not looked at): a checkpoint's folder or the link
-/// `latest` (UserError if it is damaged) or a run folder (its newest good one; UserError if it has none).
+/// `latest` (UserError if it is damaged), or a run folder or its folder of checkpoints (the newest good one; UserError
+/// if it has none).
 FoundCheckpoint open_checkpoint(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
 /// state.json of a checkpoint's folder, checked. UserError when it is absent or damaged.

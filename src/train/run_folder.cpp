@@ -5,6 +5,7 @@
 #include "config/json.h"
 #include "data/data_tokenizer.h"
 #include "data/tokenizer_files.h"
+#include "train/checkpoint_folder.h"
 
 namespace tokamak {
 
@@ -70,10 +71,20 @@ RunConfig as_kept(RunConfig config) {
 
 fs::path run_folder_of(const fs::path& checkpoint) { return fs::absolute(checkpoint).parent_path().parent_path(); }
 
-std::shared_ptr<const Tokenizer> load_run_tokenizer(const fs::path& run, const DataConfig& data) {
+fs::path run_folder_around(const fs::path& run_or_checkpoint) {
+  std::error_code absent;
+  return fs::is_directory(checkpoints_folder(run_or_checkpoint), absent) ? fs::absolute(run_or_checkpoint)
+                                                                         : run_folder_of(run_or_checkpoint);
+}
+
+std::shared_ptr<const Tokenizer> load_kept_tokenizer(const fs::path& run) {
   fs::path kept = run / kTokenizerFolder;
-  if (has_tokenizer(kept)) return std::make_shared<const Tokenizer>(load_tokenizer(kept));
-  return load_data_tokenizer(data);
+  return has_tokenizer(kept) ? std::make_shared<const Tokenizer>(load_tokenizer(kept)) : nullptr;
+}
+
+std::shared_ptr<const Tokenizer> load_run_tokenizer(const fs::path& run, const DataConfig& data) {
+  std::shared_ptr<const Tokenizer> kept = load_kept_tokenizer(run);
+  return kept ? kept : load_data_tokenizer(data);
 }
 
 }  // namespace tokamak

@@ -43,7 +43,13 @@ RunConfig as_kept(RunConfig config);
 /// The folder of the run that a checkpoint is of.
 std::filesystem::path run_folder_of(const std::filesystem::path& checkpoint);
 
-/// The tokenizer kept in a run's folder, else that of its data; null: there is none.
+/// The same for the path of a run's folder, of one of its checkpoints or of a link to one.
+std::filesystem::path run_folder_around(const std::filesystem::path& run_or_checkpoint);
+
+/// The tokenizer kept in a run's folder; null: there is none.
+std::shared_ptr<const Tokenizer> load_kept_tokenizer(const std::filesystem::path& run);
+
+/// The same, else that of its data; null: there is none.
 std::shared_ptr<const Tokenizer> load_run_tokenizer(const std::filesystem::path& run, const DataConfig& data);
 
 }  // namespace tokamak

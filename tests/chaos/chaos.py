@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Faults on purpose: commands are killed, get errors from their files, find their files changed, run at the same time.
 
-What must hold is told in interrupted.py, ranks.py, reading.py and together.py. Prints a table; the exit status is 1 if something
-did not hold, and then each case is named so that it can be repeated.
+What must hold is told in interrupted.py, ranks.py, surroundings.py, damaged_input.py, reading.py and together.py.
+Prints a table; the exit status is 1 if something did not hold, and then each case is named so that it can be repeated.
 """
 import argparse
 import os
@@ -10,10 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from damaged_input import DamagedInput
 from interrupted import Interrupted
 from ranks import Ranks
 from reading import Reading
 from scenarios import prepare_scenario, ranks_scenario, train_scenario
+from surroundings import Surroundings
 from together import ReadersOfARun, ReplacedData
 from work import Work
 
@@ -21,6 +23,9 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "train": lambda work: Interrupted(work, train_scenario()),
          "threads": lambda work: Interrupted(work, ranks_scenario("2 threads", "threads")),
          "processes": lambda work: Ranks(work, ranks_scenario("2 processes", "processes")),
+         "surroundings": lambda work: Surroundings(work, prepare_scenario()),
+         "training surroundings": lambda work: Surroundings(work, train_scenario()),
+         "input": DamagedInput,
          "reading": Reading,
          "readers": ReadersOfARun,
          "replaced": ReplacedData}

@@ -1,8 +1,9 @@
 // For LD_PRELOAD: counts the calls by which a program changes files, and at one of them kills the program or lets the
-// call fail. CHAOS_AT: the number of that call, from 1; CHAOS_FAULT: KILL, EIO, ENOSPC, EACCES, ENOMEM, or SHORT, a file
-// that ends too early, or LATE, a call that takes its time; CHAOS_COUNT: a file that gets the count of all calls at the
-// end. CHAOS_READS=text: the calls are those that look at and read what has the text in its path. CHAOS_SLOW:
-// microseconds that each rename takes longer.
+// call fail. CHAOS_AT: the number of that call, from 1; CHAOS_FAULT: KILL, EIO, ENOSPC, EDQUOT, EACCES, ENOMEM, or SHORT,
+// a file that ends too early, or LATE, a call that takes its time; CHAOS_COUNT: a file that gets the count of all calls at
+// the end. CHAOS_READS=text: the calls are those that look at and read what has the text in its path. CHAOS_SLOW:
+// microseconds that each rename takes longer. CHAOS_CLOCK: seconds by which the clock is wrong, or back, or forth: an hour
+// each time that somebody looks.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_long calls;
@@ -33,7 +35,7 @@ static int fault(void) {
   static const struct {
     const char* name;
     int number;
-  } errors[] = {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EACCES", EACCES}, {"ENOMEM", ENOMEM}};
+  } errors[] = {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EACCES", EACCES}, {"ENOMEM", ENOMEM}};
   if (atomic_fetch_add(&calls, 1) + 1 != atol(setting("CHAOS_AT"))) return kNothing;
   const char* name = setting("CHAOS_FAULT");
   if (strcmp(name, "KILL") == 0) kill(getpid(), SIGKILL);
@@ -130,6 +132,23 @@ struct dirent* readdir(DIR* folder) {
 void* mmap(void* at, size_t size, int rights, int flags, int fd, off_t offset) {
   if (fd >= 0 && descriptor_fault(fd) == kFails) return MAP_FAILED;
   return NEXT(mmap)(at, size, rights, flags, fd, offset);
+}
+
+static long clock_error(void) {
+  static atomic_long looks;
+  const char* clock = setting("CHAOS_CLOCK");
+  if (strcmp(clock, "back") == 0) return -3600 * ++looks;
+  return strcmp(clock, "forth") == 0 ? 3600 * ++looks : atol(clock);
+}
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  int status = NEXT(clock_gettime)(clock, now);
+  if (clock == CLOCK_REALTIME) now->tv_sec += clock_error();
+  return status;
+}
+time_t time(time_t* now) {
+  time_t seconds = NEXT(time)(NULL) + clock_error();
+  if (now) *now = seconds;
+  return seconds;
 }
 
 static int open_next(const char* symbol, const char* path, int flags, mode_t mode) {

@@ -88,7 +88,8 @@ class Interrupted:
         go("kills at calls that change files", sorted(rng.sample(range(1, calls + 1), min(cases, calls))),
            self.placed_kill)
         go("signals at random moments", [rng.random() * self.seconds for _ in range(cases)], self.random_signal)
-        go("failed calls (EIO, ENOSPC)", [(at(), rng.choice(["EIO", "ENOSPC"])) for _ in range(cases)], self.failed_call)
+        go("failed calls (EIO, ENOSPC, EDQUOT)",
+           [(at(), rng.choice(["EIO", "ENOSPC", "EDQUOT"])) for _ in range(cases)], self.failed_call)
         go("limits of file sizes", [rng.randint(1, 40_000) for _ in range(max(cases // 4, 1))], self.file_limit)
         go("a changed bit in what was kept",
            [(at(), rng.getrandbits(16), rng.getrandbits(30), rng.randrange(8)) for _ in range(cases)], self.changed_file)

@@ -66,6 +66,8 @@ TEST(Fields, RangesSayTheirEnds) {
     expect_user_error([&] { set(*find_field(fields, key), value, key); }, {message});
   };
   refuse("model.layers", int64_t(-3), "[model.layers] expected a whole number from 1 to 10000, got -3");
+  refuse("train.seed", 18446744073709551616.0,
+         "expected a whole number of at least 0, at most 9223372036854775807, got");
   refuse("model.dropout", 1.0, "[model.dropout] expected a number from 0 up to but not including 1, got 1.0");
   refuse("optimizer.eps", int64_t(0), "[optimizer.eps] expected a number from 1e-30 to 1e+30, got 0");
   refuse("compile.memory_budget_gib", std::numeric_limits<double>::quiet_NaN(),

@@ -134,6 +134,18 @@ TEST(Ledger, AppendsAcrossRestartsAndDropsATornLine) {
   EXPECT_EQ(read_ledger(run.path()).size(), 1u);
 }
 
+// A machine without a battery for its clock, or one whose clock is nonsense, writes what can be read again.
+TEST(Ledger, TakesWhatAWrongClockSays) {
+  TemporaryFolder run;
+  DataRecord record = small_record();
+  LedgerWriter writer(run.path(), record, true);
+  for (double time : {-1.4e9, -1.0, 1e18, 1.5e9}) writer.write({.samples_per_step = 4, .time = time});
+  std::vector<LedgerLine> lines = read_ledger(run.path());
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0].time, 0);
+  EXPECT_EQ(lines[3].time, 1.5e9);
+}
+
 TEST(Ledger, TheChainIsOfEveryField) {
   LedgerLine line{.step = 3, .sample = 24, .samples_per_step = 8, .reached = 5, .order = "a", .time = 1, .chain = ""};
   std::string chain = ledger_chain("before", line);

@@ -114,6 +114,37 @@ TEST_F(StreamsTest, OnlyTerminalsThatCanMoveTheirCursorGetEscapeCodes) {
   }
 }
 
+// Neither the names of a data set nor what a model learned to write: here the folder's name clears a screen, and the
+// text is all in red. What goes into a file or a pipe is the text as it is.
+TEST_F(StreamsTest, NamesAndTextsCannotSteerATerminal) {
+  const std::string data =
+                        "\x1b"
+                        "c",
+                    red = "\x1b[31mred\x1b[0m ";
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += red;
+  write_file_quickly(folder_ / "red.txt", text);
+  std::vector<std::string> train =
+      tiny_arguments("train", {"--data.path=" + data, "--optimizer.lr=0.01", "--train.steps=60", "--train.batch=8",
+                               "--train.sample_every=60", "--train.sample_tokens=20"});
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"prepare", "red.txt", "--out=" + data},
+                                                  {"data", "inspect", data},
+                                                  train,
+                                                  {"eval", "run"},
+                                                  {"data", "ledger", "run"},
+                                                  {"data", "ledger", "run", "--step=1"}}) {
+    ProgramResult result = run(command);
+    EXPECT_EQ(result.status, 0) << command[0] << result.err;
+    EXPECT_EQ((result.out + result.err).find('\x1b'), std::string::npos) << command[0] << result.out << result.err;
+  }
+  Terminal terminal;
+  EXPECT_EQ(run({"generate", "run", "--tokens=20", "--prompt=" + red}, {.out = terminal.path(), .err = {}}).status, 0);
+  std::string shown = terminal.text();
+  EXPECT_EQ(shown.find('\x1b'), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\\x1b[31mred"), std::string::npos) << shown;
+  EXPECT_NE(run({"generate", "run", "--tokens=20", "--prompt=" + red}).out.find(red), std::string::npos);
+}
+
 TEST_F(StreamsTest, LinesOfTrainingFitATerminal) {
   ProgramResult result = run(tiny_arguments("train", {"--train.eval_every=10", "--train.eval_batches=2"}));
   EXPECT_EQ(result.status, 0) << result.err;

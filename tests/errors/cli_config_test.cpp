@@ -55,6 +55,7 @@ TEST_F(CliConfig, UnknownSection) {
 
 TEST_F(CliConfig, SyntaxErrorNamesItsLine) {
   expect_refused(train_with_file("[train]\nsteps = 3\nbatch = = 2\n"), {"run.toml:3", "expected TOML"});
+  expect_refused(train_with_file("[model]\npreset = small\n"), {"run.toml:2", "text stands in quotes"});
 }
 
 TEST_F(CliConfig, WrongType) {

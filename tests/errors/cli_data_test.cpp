@@ -165,6 +165,16 @@ TEST_F(CliData, OmpNumThreadsCounts) {
   }
 }
 
+// Stacks of 100 TiB cannot be had. Not only OpenMP's own message, which does not say what to do.
+TEST_F(CliData, ThreadsThatCannotBeStarted) {
+  test::make_tiny_data(folder_.path());
+  ::setenv("OMP_STACKSIZE", "107374182400K", 1);
+  ProgramResult result = train({"--threads=3"});
+  ::unsetenv("OMP_STACKSIZE");
+  if (result.status == 0) GTEST_SKIP() << "threads are not OpenMP's here";
+  expect_refused(result, {"[threads]", "expected to start a thread", "--threads"});
+}
+
 TEST_F(CliData, FolderThatIsNotPrepared) {
   ProgramResult result = train({"--data.path=nowhere"});
   expect_refused(result, {"got nowhere", "does not exist", "tokamak prepare"});

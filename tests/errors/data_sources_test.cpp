@@ -48,7 +48,12 @@ TEST_F(DataSources, EscapeSequencesDoNotReachTheTerminal) {
 
 TEST_F(DataSources, LineThatIsNoJson) {
   write("a.jsonl", "{\"text\": \"one\"}\nplain text\n");
-  expect_prepare_refused({"a.jsonl"}, {"a.jsonl line 2", "expected a JSON object", "got plain text"});
+  expect_prepare_refused({"a.jsonl"}, {"a.jsonl line 2", "expected a JSON object", "got plain text", "--skip-bad"});
+}
+
+TEST_F(DataSources, LineWithoutTheField) {
+  write("a.jsonl", "{\"text\": \"one\"}\n{\"body\": \"two\"}\n");
+  expect_prepare_refused({"a.jsonl"}, {"a.jsonl line 2", "expected a text field \"text\"", "--field", "--skip-bad"});
 }
 
 TEST_F(DataSources, TarCutShort) {

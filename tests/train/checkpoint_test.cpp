@@ -228,6 +228,8 @@ TEST(Checkpoint, OpensFoldersOfRunsAndOfCheckpoints) {
   EXPECT_EQ(open_checkpoint(out.path(), nullptr).state.step, 2);
   EXPECT_EQ(open_checkpoint(out / "checkpoints/step_00000001", nullptr).state.step, 1);
   EXPECT_EQ(open_checkpoint(out / "checkpoints/latest", nullptr).state.step, 2);
+  for (const char* spelling : {"checkpoints", "checkpoints/", "checkpoints/."})
+    EXPECT_EQ(open_checkpoint(out / spelling, nullptr).state.step, 2) << spelling;
 }
 
 /// Saves one checkpoint after another and says on the descriptor which steps are done, until it is killed.

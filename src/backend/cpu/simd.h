@@ -8,6 +8,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace tokamak::cpu {
 
 // Registers decide the shape of the micro-kernel: 32 of them with AVX-512, 16 elsewhere.
@@ -53,6 +57,26 @@ inline Vec load(const float* p) {
   std::memcpy(&v, p, sizeof v);
   return v;
 }
+
+/// kLanes numbers, widened. By hand, as GCC 12 takes ten instructions for what is two.
+#if defined(__AVX512F__)
+inline Vec load_bf16(const Bf16* p) {
+  __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return std::bit_cast<Vec>(_mm512_slli_epi32(wide, 16));
+}
+#elif defined(__AVX2__)
+inline Vec load_bf16(const Bf16* p) {
+  __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return std::bit_cast<Vec>(_mm256_slli_epi32(wide, 16));
+}
+#else
+inline Vec load_bf16(const Bf16* p) {
+  Vec v;
+  for (int i = 0; i < kLanes; ++i) v[i] = to_float(p[i]);
+  return v;
+}
+#endif
+
 inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
 inline Vec broadcast(float x) { return x - Vec{}; }  // not x + 0, which would turn -0 into 0
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }

@@ -17,16 +17,7 @@ constexpr int64_t kColumnGrain = 64;   // columns of a thread: whole cache lines
 constexpr int64_t kColumnTile = 1024;  // whose sums stay in the L1 cache
 
 Vec load_elements(const float* p) { return load(p); }
-Vec load_elements(const Bf16* p) {
-  typedef uint16_t Half __attribute__((vector_size(kVectorBytes / 2)));
-  typedef uint32_t Word __attribute__((vector_size(kVectorBytes)));
-  Half half;
-  std::memcpy(&half, p, sizeof half);
-  Word bits = __builtin_convertvector(half, Word) << 16;
-  Vec out;
-  std::memcpy(&out, &bits, sizeof out);
-  return out;
-}
+Vec load_elements(const Bf16* p) { return load_bf16(p); }
 
 struct Product {
   const MatmulShape& s;

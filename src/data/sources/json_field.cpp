@@ -83,16 +83,15 @@ std::string show_field(std::string_view object, const std::string& field) {
 
 }  // namespace
 
-std::string json_text_field(std::string_view object, const std::string& field, const std::string& place) {
+std::string json_text_field(std::string_view object, const std::string& field, const std::string& place,
+                            std::string_view else_do) {
   FieldFinder finder(field);
   if (!json::sax_parse(object, &finder) || !finder.is_object())
-    user_error("[data] {}: expected a JSON object, got {}; repair it, or read the file as text", place,
-               object.substr(0, kShown));
+    user_error("[data] {}: expected a JSON object, got {}; repair it, read the file as text, or {}", place,
+               object.substr(0, kShown), else_do);
   if (!finder.has_text())
-    user_error(
-        "[data] {}: expected a text field \"{}\", got {}; name the field with --field, "
-        "or leave such members of an archive out with --members",
-        place, field, finder.has_other() ? show_field(object, field) : "none");
+    user_error("[data] {}: expected a text field \"{}\", got {}; name the field with --field, or {}", place, field,
+               finder.has_other() ? show_field(object, field) : "none", else_do);
   return std::move(finder.text());
 }
 

@@ -43,7 +43,8 @@ class JsonlSource : public Source {
   /// The text of a line; false if it is bad and bad ones are counted only.
   bool read_text(std::string_view line) {
     try {
-      text_ = json_text_field(line, field_, fmt::format("{} line {}", name(), number_));
+      text_ = json_text_field(line, field_, fmt::format("{} line {}", name(), number_),
+                              "pass over such lines, and count them, with --skip-bad");
       return true;
     } catch (const UserError&) {
       if (!bad_lines_) throw;
@@ -90,7 +91,7 @@ class JsonSource : public Source {
     buffer_.hold(most_bytes_ + 1);
     if (buffer_.view().size() > most_bytes_)
       user_error("[data] {}: expected a JSON object of at most {} bytes, got more", name(), most_bytes_);
-    text_ = json_text_field(buffer_.view(), field_, name());
+    text_ = json_text_field(buffer_.view(), field_, name(), "leave such members of an archive out with --members");
     document = {.text = text_};
     return !text_.empty();
   }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace tokamak::cpu {
 namespace {
@@ -24,6 +25,17 @@ TEST(Simd, ReductionsSeeEveryLane) {
     v[lane] = 5;
     EXPECT_EQ(reduce_max(v), 5);
     EXPECT_EQ(reduce_sum(v), 5 - 2 * (kLanes - 1));
+  }
+}
+
+// Every pattern of 16 bits, NaN and infinities among them, from addresses that are not aligned.
+TEST(Simd, VectorsOfBf16AreWidenedAsSingleOnesAre) {
+  std::vector<Bf16> numbers(65536 + kLanes);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = Bf16(uint16_t(i));
+  for (size_t at = 0; at < 65536; at += kLanes - 1) {
+    Vec wide = load_bf16(numbers.data() + at);
+    for (size_t lane = 0; lane < size_t(kLanes); ++lane)
+      ASSERT_EQ(std::bit_cast<uint32_t>(float(wide[lane])), std::bit_cast<uint32_t>(to_float(numbers[at + lane])));
   }
 }
 
