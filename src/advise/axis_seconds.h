@@ -29,6 +29,11 @@ class AxisSeconds {
   /// Of so many, each over the axes that cut what it is of.
   double gather_latencies(const ZeroCut& sizes, double count) const;
 
+  /// Whether ranks of another node are sent to.
+  bool leaves_node() const {
+    return (data_ranks_ > 1 && data_.leaves_node) || (context_ranks_ > 1 && context_.leaves_node);
+  }
+
   /// Of `bytes` that all ranks have then, one collective, its latency included.
   double context_gather(double bytes) const;
   double tensor_gather(double bytes) const;

@@ -107,7 +107,7 @@ BlockLinks LayoutLinks::backward() const {
   } else if (mesh_.tensor > 1 && (by_data || by_context)) {
     links.norm_vectors = (model_.bias ? 3 : 1) * links.bucket_latency;  // those of tensor stand between them
   }
-  links.units = target_.link_units;
+  links.units = units();
   return links;
 }
 
@@ -116,7 +116,7 @@ ForwardLinks LayoutLinks::forward() const {
                      .ahead_bytes = ahead_bytes(),
                      .latency = axes_.data_latency() + axes_.context_latency(),
                      .stream = axes_.tensor_gather(block_.stream_bytes()),
-                     .units = target_.link_units};
+                     .units = units()};
   std::vector<MatrixSize> matrices = block_matrices(model_, mesh_.tensor);
   for (size_t i = 0; i < matrices.size(); ++i)
     for (bool is_bias : {false, true}) {

@@ -37,6 +37,9 @@ class LayoutLinks {
   /// parameters none.
   Collectives collectives(double element_bytes) const;
 
+  /// That a collective takes from what runs beside it.
+  double units() const { return axes_.leaves_node() ? kNetworkUnits : target_.link_units; }
+
   BlockLinks backward() const;
   /// Where one axis cuts parameters.
   ForwardLinks forward() const;
