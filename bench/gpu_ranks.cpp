@@ -1,5 +1,6 @@
-// What ranks on GPUs exchange, by the mailbox and by NCCL: microseconds a call, recorded as in a step, and how much longer a matrix product takes
-// beside such calls. Start it once for each GPU with torchrun's variables, as bench/gpu.sh does (part exchange).
+// What ranks on GPUs exchange, by the mailbox and by NCCL: microseconds a call, recorded as in a step, and how much
+// longer a matrix product takes beside such calls. Start it once for each GPU with torchrun's variables, as
+// bench/gpu.sh does (part exchange).
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/nccl.h"
 #include "base/rendezvous.h"
@@ -97,7 +98,8 @@ class Bench {
       plain.push_back(backend_.time(products) / kProducts);
       together();
       ready->record(0), ready->wait(1);
-      for (int n = 0, most = int(400 / (mib + 10)) + 1; n < most; ++n) call(side);  // all ranks as many, longer than products
+      for (int n = 0, most = int(400 / (mib + 10)) + 1; n < most; ++n)
+        call(side);  // all ranks as many, longer than products
       done->record(1);
       beside.push_back(backend_.time(products) / kProducts);
       done->wait(0);
@@ -105,8 +107,8 @@ class Bench {
     }
     double loss = median(beside) - median(plain);
     if (world_.rank() == 0)
-      fmt::print("{:<8} {:<20} {:>5} MiB {:>9.1f} us {:>9.1f} us a product, {:>9.1f} beside them ({:.2f} x)\n", by, what,
-                 mib, 1e6 * median(alone), 1e6 * median(plain), 1e6 * median(beside), 1 + loss / median(plain));
+      fmt::print("{:<8} {:<20} {:>5} MiB {:>9.1f} us {:>9.1f} us a product, {:>9.1f} beside them ({:.2f} x)\n", by,
+                 what, mib, 1e6 * median(alone), 1e6 * median(plain), 1e6 * median(beside), 1 + loss / median(plain));
     std::fflush(stdout);
   }
 
@@ -126,7 +128,8 @@ class Bench {
 
 int main(int argc, char** argv) {
   using namespace tokamak;
-  std::optional<RankPlace> place = rank_place([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  std::optional<RankPlace> place =
+      rank_place([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
   std::string by = argc == 2 ? argv[1] : "";
   if (!place || (by != "mailbox" && by != "nccl") || !cuda::nccl_opens() || cuda::device_count() <= place->local_rank) {
     fmt::print("to be started as a rank, with a GPU and NCCL, with the argument mailbox or nccl: see bench/gpu.sh\n");

@@ -73,10 +73,11 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   if (is_gpu) config.device = gpu_name(local_rank);
   Machine machine = open_machine(config);
   std::unique_ptr<Communicator> world =
-      is_gpu ? cuda::make_nccl_world(store, {.device = local_rank,
-                                             .cache = cuda::default_cache(),
-                                             .mailbox_bytes = config.mesh.mailbox_mib << 20})
-             : make_gloo_world(store, {.address = address});
+      is_gpu
+          ? cuda::make_nccl_world(
+                store,
+                {.device = local_rank, .cache = cuda::default_cache(), .mailbox_bytes = config.mesh.mailbox_mib << 20})
+          : make_gloo_world(store, {.address = address});
   require_same_program(*world, same);
   world->compare_calls(false);  // the graph is one for all ranks
   MeshRanks ranks(mesh, *world);

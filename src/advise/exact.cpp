@@ -17,7 +17,7 @@ ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, 
     if (axis->size == 1) continue;
     Link link = axis_link(cluster, stride, axis->size);
     platform.target.axis_links[axis->name] = {link.bandwidth, link.latency,
-                                               link.leaves_node ? kNetworkUnits : platform.target.link_units};
+                                              link.leaves_node ? kNetworkUnits : platform.target.link_units};
   }
   CompiledRun run = compile_run(run_of(config, layout), platform);
   const CompiledStep& fullest = run.fullest();

@@ -39,7 +39,8 @@ class Order {
   bool is_backward(int n) const { return node(n).phase == Phase::kBackward; }
   bool adds(int n) const { return node(n).op == &op::all_reduce || node(n).op == &op::reduce_scatter; }
 
-  // The last of the backward pass that is larger than a bucket, if none but small ones come behind it; -1: there is none.
+  // The last of the backward pass that is larger than a bucket, if none but small ones come behind it; -1: there is
+  // none.
   int find_last() const {
     for (int n = num_nodes() - 1; n >= 0; --n)
       if (is_backward(n) && adds(n) && num_bytes(graph_.type(node(n).inputs[0])) > context_.bucket_mib << 20) return n;

@@ -1,5 +1,5 @@
-// overlap_last: the last gradient that is added over ranks, if it is a large one, is sent while products for weights are
-// computed, which it would otherwise stand behind. That of a token embedding, which the backward pass has last:
+// overlap_last: the last gradient that is added over ranks, if it is a large one, is sent while products for weights
+// are computed, which it would otherwise stand behind. That of a token embedding, which the backward pass has last:
 //
 //   %1 = matmul(...)  for a weight            %2 = ...
 //   %3 = all_reduce(%1)                       %4 = embedding_grad(%2)

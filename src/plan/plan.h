@@ -39,8 +39,8 @@ struct Launch {
   // Of a collective: what it takes of the memory's bandwidth, and of the device's units, from what runs beside it and
   // is limited by one or the other.
   double taken_bandwidth = 0, taken_units = 0;
-  int stream = 0;             // index into streams
-  std::vector<int> after;     // launches of other streams that must be done before; only what does not follow
+  int stream = 0;          // index into streams
+  std::vector<int> after;  // launches of other streams that must be done before; only what does not follow
   // Streams that reach into this run and of which the run before must be done.
   std::vector<int> after_last_run;
 };

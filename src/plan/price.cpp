@@ -47,8 +47,7 @@ Launch price(const Graph& graph, int node, const Platform& platform) {
       launch.seconds = at->second / (is_low_precision(graph, kernel) ? target.sustained_share : 1);
   if (kernel.op->together) {
     launch.taken_units = target.link(kernel.attrs.get_string("axis")).units;
-    launch.taken_bandwidth =
-        std::max(launch.taken_units, launch.cost.bytes / target.memory_bandwidth / launch.seconds);
+    launch.taken_bandwidth = std::max(launch.taken_units, launch.cost.bytes / target.memory_bandwidth / launch.seconds);
   }
   return launch;
 }

@@ -31,10 +31,10 @@ struct NcclOptions {
 
 /// The communicator 'world' of all ranks that have joined the store, which must outlive it and what is split from it.
 /// All ranks call it, each on its own GPU. Operations are queued on the stream that they are given and may be recorded;
-/// a recording must end before its communicators. Calls of one communicator on several queues must be ordered by events;
-/// work of two communicators that may run at the same time must be queued in the same order on all their ranks. What goes wrong in a queue is found by a thread that looks every half
-/// second, ends all work of all ranks, and is thrown by check() and by the next call. UserError where NCCL is not built
-/// in or does not open.
+/// a recording must end before its communicators. Calls of one communicator on several queues must be ordered by
+/// events; work of two communicators that may run at the same time must be queued in the same order on all their ranks.
+/// What goes wrong in a queue is found by a thread that looks every half second, ends all work of all ranks, and is
+/// thrown by check() and by the next call. UserError where NCCL is not built in or does not open.
 std::unique_ptr<Communicator> make_nccl_world(StoreClient& store, const NcclOptions& options);
 
 /// The device code "rank_sum", which adds pieces as fold_tree says,

@@ -136,8 +136,7 @@ int Mailbox::word_number(int of, Word word, int slot, int from) const {
 
 void Mailbox::release() {
   auto* words = reinterpret_cast<uint32_t*>(words_->data());
-  for (int number = 0; number < kOwnWords; ++number)
-    std::atomic_ref(words[rank_ * kOwnWords + number]).store(1);
+  for (int number = 0; number < kOwnWords; ++number) std::atomic_ref(words[rank_ * kOwnWords + number]).store(1);
 }
 
 // Parts in the order of tensors, as much at a time as a slot holds.
@@ -278,8 +277,7 @@ void Mailbox::exchange(std::span<const MailGather> tensors, const Round& round, 
       for (int rank = 0; rank < size_; ++rank) {
         const MailGather& tensor = tensors[segment.index];
         Range part = part_of(tensor.cut, segment, rank);
-        const void* from =
-            rank == rank_ ? at(tensor.from, segment.begin) : contents(rank_, slot, rank) + segment.at;
+        const void* from = rank == rank_ ? at(tensor.from, segment.begin) : contents(rank_, slot, rank) + segment.at;
         copy(at(tensor.to, part.begin), from, part.bytes, queue);
       }
   });

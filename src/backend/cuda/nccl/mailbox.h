@@ -1,12 +1,12 @@
-// Ranks of one machine send each other tensors by their GPUs' copy engines: each has memory, its mailbox, into which the
-// others write, and takes from there what has come. No multiprocessor is busy or kept from others meanwhile, but for
-// what adds pieces: a kernel that waits for another rank, as NCCL's do, holds back one that wants all multiprocessors
-// at once (docs/parallel.md, "Copies").
+// Ranks of one machine send each other tensors by their GPUs' copy engines: each has memory, its mailbox, into which
+// the others write, and takes from there what has come. No multiprocessor is busy or kept from others meanwhile, but
+// for what adds pieces: a kernel that waits for another rank, as NCCL's do, holds back one that wants all
+// multiprocessors at once (docs/parallel.md, "Copies").
 //
 // A mailbox has slots; a rank may write into one that its owner has said is free, says that it has, and the owner says
 // when it has read it. Both are words that queues write and wait for, 0 or 1, and at rest always the same: so calls may
-// be recorded and replayed in any order that is the same on all ranks. They are in the host's memory, where a failed run
-// can end all waits without the driver, which may itself wait for the queues. Tests:
+// be recorded and replayed in any order that is the same on all ranks. They are in the host's memory, where a failed
+// run can end all waits without the driver, which may itself wait for the queues. Tests:
 // tests/backend/cuda/nccl/nccl_test.cpp.
 #pragma once
 
@@ -44,8 +44,9 @@ class Mailbox {
  public:
   static constexpr int kMostRanks = 16, kSlots = 4;
 
-  /// For rank `rank` of `size`, all of which call it; `key` is theirs alone in the run's store. Null on all of them where
-  /// one cannot reach the memory of another: not one machine, no way between two GPUs, or several ranks of one process.
+  /// For rank `rank` of `size`, all of which call it; `key` is theirs alone in the run's store. Null on all of them
+  /// where one cannot reach the memory of another: not one machine, no way between two GPUs, or several ranks of one
+  /// process.
   static std::unique_ptr<Mailbox> open(NcclRun& run, const std::string& key, int rank, int size);
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
@@ -103,10 +104,10 @@ class Mailbox {
 
   NcclRun& run_;
   int rank_, size_;
-  int64_t slot_bytes_;  // what a rank may have for another in one of them
-  int next_slot_ = 0;   // of a call
+  int64_t slot_bytes_;                   // what a rank may have for another in one of them
+  int next_slot_ = 0;                    // of a call
   std::unique_ptr<SharedMemory> words_;  // of all ranks
-  CUdeviceptr words_address_ = 0;      // for queues; 0: not to be had
+  CUdeviceptr words_address_ = 0;        // for queues; 0: not to be had
   DeviceBuffer own_;
   std::vector<std::byte*> of_ranks_;  // their memory, as this process sees it; null: not reached
   // By slot, so that one copy begins while another is under way.

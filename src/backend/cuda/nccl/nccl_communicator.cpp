@@ -25,7 +25,6 @@ ncclRedOp_t nccl_op(Reduction reduction) { return reduction == Reduction::kSum ?
 
 cudaStream_t stream_of(Queue queue) { return static_cast<cudaStream_t>(queue); }
 
-
 const std::byte* piece_at(const void* data, int64_t element, DType dtype) {
   return static_cast<const std::byte*>(data) + element * dtype_bytes(dtype);
 }
@@ -108,7 +107,8 @@ class NcclCommunicator : public Communicator {
   void do_reduce_scatter(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
                          Queue queue) override {
     if (reduction == Reduction::kSum && goes_by_mail(count, dtype, queue))
-      return mail(MailSum{.from = from, .to = to, .cut = cut_at(count, dtype), .dtype = dtype, .gathers = false}, queue);
+      return mail(MailSum{.from = from, .to = to, .cut = cut_at(count, dtype), .dtype = dtype, .gathers = false},
+                  queue);
     enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(from, to, size_t(count), nccl_type(dtype), nccl_op(reduction), comm, stream);
     });
@@ -243,8 +243,8 @@ class NcclCommunicator : public Communicator {
     int64_t piece = count * dtype_bytes(dtype);
     return {.piece = piece, .stride = piece, .total = piece * size()};
   }
-  // and of a whole, about as many for each rank, which begin at multiples of 16 bytes. Two ranks both add all: they send
-  // the same, and in one go.
+  // and of a whole, about as many for each rank, which begin at multiples of 16 bytes. Two ranks both add all: they
+  // send the same, and in one go.
   Cut cut_evenly(int64_t count, DType dtype) const {
     int64_t bytes = count * dtype_bytes(dtype);
     if (size() == 2) return {.piece = bytes, .stride = 0, .total = bytes};

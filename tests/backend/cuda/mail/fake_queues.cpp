@@ -49,8 +49,8 @@ void ask_copy(cudaStream_t stream, void* to, const void* from, size_t bytes) {
   size_t half = bytes / 2;
   ask(stream, {.run = [=] { std::memcpy(to, from, half); }});
   ask(stream, {.run = [=] {
-                 std::memcpy(static_cast<char*>(to) + half, static_cast<const char*>(from) + half, bytes - half);
-               }});
+        std::memcpy(static_cast<char*>(to) + half, static_cast<const char*>(from) + half, bytes - half);
+      }});
 }
 
 uint32_t* word_at(CUdeviceptr address) { return reinterpret_cast<uint32_t*>(address); }

@@ -106,7 +106,8 @@ class World {
       rank.from.push_back(std::move(from)), rank.to.push_back(std::move(to));
     }
     call.kind == Call::Kind::kGather ? rank.mailbox->gather(gathers, queue) : rank.mailbox->add(sums, nullptr, queue);
-    for (Floats* floats : sent) fill(queue, floats->data(), 0, int64_t(floats->size()) * 4);  // others may not read it now
+    for (Floats* floats : sent)
+      fill(queue, floats->data(), 0, int64_t(floats->size()) * 4);  // others may not read it now
   }
 
   Floats expected(int r, size_t number, size_t tensor, const Call& call) const {
