@@ -29,10 +29,9 @@ class AxisSeconds {
   /// Of so many, each over the axes that cut what it is of.
   double gather_latencies(const ZeroCut& sizes, double count) const;
 
-  /// Whether ranks of another node are sent to.
-  bool leaves_node() const {
-    return (data_ranks_ > 1 && data_.leaves_node) || (context_ranks_ > 1 && context_.leaves_node);
-  }
+  /// What collectives take of a GPU's units on the average, which go so many seconds along each axis; `within`: inside
+  /// a node. Those of tensor are waited for, mostly, with nothing beside them.
+  double units(double context, double data, double within) const;
 
   /// Of `bytes` that all ranks have then, one collective, its latency included.
   double context_gather(double bytes) const;

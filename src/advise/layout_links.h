@@ -37,8 +37,8 @@ class LayoutLinks {
   /// parameters none.
   Collectives collectives(double element_bytes) const;
 
-  /// That a collective takes from what runs beside it.
-  double units() const { return axes_.leaves_node() ? kNetworkUnits : target_.link_units; }
+  /// That collectives of a block take from what runs beside them, on the average.
+  double units() const;
 
   BlockLinks backward() const;
   /// Where one axis cuts parameters.

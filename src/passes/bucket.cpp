@@ -94,7 +94,9 @@ class Chooser {
     Kind kind = kind_of(node, 0);
     int64_t bytes = bytes_of(node);
     if (bytes > bytes_.most)  // what comes before it need not wait for what comes behind it
-      for (Bucket& before : buckets_) before.is_open = before.is_open && before.kind.gathers > 0;
+      for (Bucket& before : buckets_)
+        if (before.kind.op == kind.op && before.kind.attrs == kind.attrs && before.kind.gathers == 0)
+          before.is_open = false;
     int bucket = last_of(kind);
     if (!has_room(bucket, bytes, bytes_.most)) {
       bucket = int(buckets_.size());

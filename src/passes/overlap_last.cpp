@@ -39,28 +39,38 @@ class Order {
   bool is_backward(int n) const { return node(n).phase == Phase::kBackward; }
   bool adds(int n) const { return node(n).op == &op::all_reduce || node(n).op == &op::reduce_scatter; }
 
-  // The last of the backward pass that is larger than a bucket, if none but small ones come behind it; -1: there is
-  // none.
+  // The last gradient of the backward pass, if it is larger than a bucket; -1: there is none.
   int find_last() const {
     for (int n = num_nodes() - 1; n >= 0; --n)
-      if (is_backward(n) && adds(n) && num_bytes(graph_.type(node(n).inputs[0])) > context_.bucket_mib << 20) return n;
+      if (is_backward(n) && adds(n) && num_bytes(graph_.type(node(n).inputs[0])) > context_.bucket_mib << 20)
+        return is_read_late(n) ? n : -1;
     return -1;
   }
+  bool is_read_late(int n) const {
+    const std::vector<int>& readers = users_[size_t(node(n).outputs[0])];
+    return std::none_of(readers.begin(), readers.end(), [&](int reader) { return is_backward(reader); });
+  }
 
-  // The last products first, with what becomes of them, until they take as long as what is sent.
+  // The last products first, with what becomes of them, until they take as long as what is sent. What they give is sent
+  // behind it: where that takes longer than they do, as between nodes, nothing is gained.
   void choose() {
     std::vector<bool> needed = makers_of(last_);
-    double seconds = node_cost(graph_, node(last_)).link_bytes / context_.target.link(axis()).bandwidth;
+    double seconds = link_seconds(last_);
     for (int n = last_ - 1; n >= 0 && seconds > 0; --n) {
       if (node(n).op != &op::matmul || !is_backward(n) || needed[size_t(n)]) continue;
       std::vector<int> with = with_followers(n);
-      if (with.empty()) continue;
+      double computed = node_cost(graph_, node(n)).flops / flops_of(node(n)), sent = 0;
+      for (int follower : with) sent += link_seconds(follower);
+      if (with.empty() || sent >= computed) continue;
       for (int follower : with) waits_[size_t(follower)] = true;
-      seconds -= node_cost(graph_, node(n)).flops / flops_of(node(n));
+      seconds -= computed;
     }
   }
 
-  std::string axis() const { return node(last_).attrs.get_string("axis"); }
+  double link_seconds(int n) const {
+    if (!node(n).op->together) return 0;
+    return node_cost(graph_, node(n)).link_bytes / context_.target.link(node(n).attrs.get_string("axis")).bandwidth;
+  }
   double flops_of(const Node& product) const {
     const Target& target = context_.target;
     return graph_.dtype(product.inputs[0]) == DType::kF32 ? target.f32_flops : target.bf16_flops;

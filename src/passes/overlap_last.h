@@ -7,7 +7,8 @@
 //   %4 = embedding_grad(%2)                   %1 = matmul(...)  for a weight, while %4 is under way
 //   %5 = all_reduce(%4)                       %3 = all_reduce(%1)
 //
-// As many of the last products move as take as long as it does; what is exposed then is what they give, which is small.
+// As many of the last products move as take as long as it does, of those that take longer than to send what they give:
+// that is what is exposed then.
 // It decides the order of collectives, the same for all ranks. Exact. Tests: tests/passes/overlap_last_test.cpp.
 #pragma once
 

@@ -86,6 +86,22 @@ TEST(OverlapLast, LeavesWhatTheLastGradientNeeds) {
   EXPECT_EQ(order_of(graph), "WSPELWS");
 }
 
+// Over a slow link what the products give would take longer than they do.
+TEST(OverlapLast, LeavesStepsThatAreLimitedByLinks) {
+  Graph graph = test::parse(kStep);
+  PassContext context = context_of(9);
+  context.target.f32_flops = 1e4;
+  EXPECT_FALSE(overlap_last(graph, context));
+}
+
+// What goes on in the backward pass is no gradient of a parameter.
+TEST(OverlapLast, LeavesWhatIsReadInTheBackwardPass) {
+  std::string text = kStep;
+  text.replace(text.find("%14 = add"), 0, "%17 = mul(%13, %13) #backward : f32[70000,4]\n  ");
+  Graph graph = test::parse(text.c_str());
+  EXPECT_FALSE(overlap_last(graph, context_of(9)));
+}
+
 TEST(OverlapLast, LeavesStepsWhoseLastGradientIsSmall) {
   Graph graph = test::parse(kStep);
   PassContext context = context_of(9);
