@@ -51,9 +51,4 @@ double AxisSeconds::tensor_gather(double bytes) const {
   return all_gather_seconds(tensor_, tensor_ranks_, bytes / gather_share_);
 }
 
-double AxisSeconds::units(double context, double data, double within) const {
-  auto of = [&](const Link& link) { return link.leaves_node ? kNetworkUnits : within; };
-  return context + data > 0 ? (context * of(context_) + data * of(data_)) / (context + data) : within;
-}
-
 }  // namespace tokamak

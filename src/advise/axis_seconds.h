@@ -29,10 +29,6 @@ class AxisSeconds {
   /// Of so many, each over the axes that cut what it is of.
   double gather_latencies(const ZeroCut& sizes, double count) const;
 
-  /// What collectives take of a GPU's units on the average, which go so many seconds along each axis; `within`: inside
-  /// a node. Those of tensor are waited for, mostly, with nothing beside them.
-  double units(double context, double data, double within) const;
-
   /// Of `bytes` that all ranks have then, one collective, its latency included.
   double context_gather(double bytes) const;
   double tensor_gather(double bytes) const;

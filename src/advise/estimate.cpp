@@ -364,7 +364,7 @@ class Estimator {
     double hides = mesh_.tensor > 1 ? std::min(1.0, buckets / most_blocks()) * forward / 4 : forward;
     double exposed = outer + std::max(0.0, inner + latencies - hides);
     time_.data += runs * exposed;
-    time_.memory_bound += runs * links_.units() * (inner + outer + latencies - exposed);
+    time_.memory_bound += runs * target_.link_units * (inner + outer + latencies - exposed);
   }
 
   const ModelConfig& model_;

@@ -85,22 +85,6 @@ MatrixLinks LayoutLinks::of_matrix(const MatrixSize& matrix) const {
   return links;
 }
 
-double LayoutLinks::units() const {
-  ZeroCut all;
-  for (const MatrixSize& matrix : block_matrices(model_, mesh_.tensor)) all.add(matrix, mesh_);
-  double context = 0, data = 0;
-  if (mesh_.context > 1) {
-    context = 3 * axes_.context_gather(2 * block_.stream_bytes() * double(mesh_.context) / double(mesh_.tensor)) +
-              axes_.added_over_context(all, kLow, scatters());
-  }
-  if (mesh_.data > 1 && !adds_once()) data = axes_.added_over_data(all, kLow, scatters());
-  if (mesh_.zero == 3) {
-    context += axes_.gathered_over_context(all, kLow);
-    data += axes_.gathered_over_data(all, kLow);
-  }
-  return axes_.units(context, data, target_.link_units);
-}
-
 BlockLinks LayoutLinks::backward() const {
   BlockLinks links;
   bool by_data = mesh_.data > 1 && !adds_once(), by_context = mesh_.context > 1;
@@ -123,7 +107,7 @@ BlockLinks LayoutLinks::backward() const {
   } else if (mesh_.tensor > 1 && (by_data || by_context)) {
     links.norm_vectors = (model_.bias ? 3 : 1) * links.bucket_latency;  // those of tensor stand between them
   }
-  links.units = units();
+  links.units = target_.link_units;
   return links;
 }
 
@@ -132,7 +116,7 @@ ForwardLinks LayoutLinks::forward() const {
                      .ahead_bytes = ahead_bytes(),
                      .latency = axes_.data_latency() + axes_.context_latency(),
                      .stream = axes_.tensor_gather(block_.stream_bytes()),
-                     .units = units()};
+                     .units = target_.link_units};
   std::vector<MatrixSize> matrices = block_matrices(model_, mesh_.tensor);
   for (size_t i = 0; i < matrices.size(); ++i)
     for (bool is_bias : {false, true}) {

@@ -37,9 +37,6 @@ class LayoutLinks {
   /// parameters none.
   Collectives collectives(double element_bytes) const;
 
-  /// That collectives of a block take from what runs beside them, on the average.
-  double units() const;
-
   BlockLinks backward() const;
   /// Where one axis cuts parameters.
   ForwardLinks forward() const;

@@ -9,7 +9,7 @@ Link axis_link(const ClusterConfig& cluster, int64_t stride, int64_t size) {
   auto ranks_of_node = double(std::max<int64_t>(cluster.gpus_per_node / stride, 1));
   double out = cluster.between.bandwidth.value * ranks_of_node;
   if (ranks_of_node > 1) out = std::min(out, cluster.within.bandwidth.value);
-  return {out, cluster.between.latency.value, true};
+  return {out, cluster.between.latency.value};
 }
 
 double all_gather_seconds(const Link& link, int64_t size, double bytes) {

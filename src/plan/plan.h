@@ -36,11 +36,9 @@ struct Launch {
   Cost cost;
   double seconds = 0;         // predicted on the target
   bool memory_bound = false;  // the prediction is limited by bandwidth
-  // Of a collective: what it takes of the memory's bandwidth, and of the device's units, from what runs beside it and
-  // is limited by one or the other.
-  double taken_bandwidth = 0, taken_units = 0;
-  int stream = 0;          // index into streams
-  std::vector<int> after;  // launches of other streams that must be done before; only what does not follow
+  double taken_share = 0;     // of a collective: of the device's work, which it takes from what runs beside it
+  int stream = 0;             // index into streams
+  std::vector<int> after;     // launches of other streams that must be done before; only what does not follow
   // Streams that reach into this run and of which the run before must be done.
   std::vector<int> after_last_run;
 };

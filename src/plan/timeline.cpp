@@ -56,11 +56,6 @@ class Simulation {
     return std::any_of(queues_.begin(), queues_.end(), [](const Queue& queue) { return queue.running; });
   }
 
-  // Of what the launch of that number needs.
-  double taken(const Launch& collective, int from) const {
-    return plan_.launches[size_t(from)].memory_bound ? collective.taken_bandwidth : collective.taken_units;
-  }
-
   // Seconds of its work that the stream's launch does in a second now.
   double rate(size_t stream) const {
     int sharers = 0;
@@ -69,7 +64,7 @@ class Simulation {
       if (!queues_[other].running) continue;
       bool shares = plan_.streams[other].resource == plan_.streams[stream].resource;
       sharers += shares;
-      if (!shares) left -= taken(plan_.launches[size_t(queues_[other].next())], queues_[stream].next());
+      if (!shares) left -= plan_.launches[size_t(queues_[other].next())].taken_share;
     }
     return std::max(left, kLeastRate) / sharers;
   }

@@ -12,8 +12,7 @@ struct Span {
 
 /// By launch. A launch begins when its stream is free and what it waits for is done. Launches that run at the same time
 /// on streams of one resource get equal shares of it. Beside a launch of another resource they go on at the rate that
-/// what it takes of the bandwidth and of the units leaves them; it is not slowed down by them. With one stream each
-/// begins where the last one ended.
+/// its taken_share leaves them; it is not slowed down by them. With one stream each begins where the last one ended.
 std::vector<Span> simulate(const Plan& plan);
 
 /// Seconds that the plan would take if its collectives took none.

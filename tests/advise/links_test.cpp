@@ -17,8 +17,6 @@ TEST(Links, AnAxisLeavesTheNodeOverItsOwnWaysOut) {
   EXPECT_EQ(axis_link(dgx, 64, 2).bandwidth, between);     // nodes apart
   EXPECT_LE(axis_link(dgx, 1, 3072).bandwidth, within);    // never more than its own link
   EXPECT_EQ(axis_link(dgx, 8, 2).latency, dgx.between.latency.value);
-  EXPECT_TRUE(axis_link(dgx, 2, 8).leaves_node);
-  EXPECT_FALSE(axis_link(dgx, 2, 4).leaves_node);
 }
 
 TEST(Links, CollectivesSendWhatRingsDo) {

@@ -21,7 +21,7 @@ Plan plan_of(const std::vector<Timed>& launches, std::vector<PlannedStream> stre
     launch.stream = timed.stream;
     launch.seconds = timed.seconds;
     launch.after = timed.after;
-    launch.taken_units = launch.taken_bandwidth = timed.taken_share;
+    launch.taken_share = timed.taken_share;
   }
   return plan;
 }
