@@ -76,11 +76,11 @@ void require_fits(const Plan& plan, int64_t available_bytes, const std::function
   if (plan.total_bytes() <= available_bytes) return;
   user_error(
       "[memory] expected a plan of at most {}, got a peak of {} (parameters {}, states {}, inputs {}, intermediates "
-      "{}, scratch memory of kernels {}); the largest tensors are {}; {}",
+      "{}, scratch memory of kernels {}); {}; the largest tensor is {}",
       format_bytes(double(available_bytes)), format_bytes(double(plan.total_bytes())),
       format_bytes(double(plan.parameter_bytes)), format_bytes(double(plan.state_bytes)),
       format_bytes(double(plan.input_bytes)), format_bytes(double(plan.arena_bytes)),
-      format_bytes(double(plan.scratch_bytes)), list_largest(find_peak(plan), ", "), advice());
+      format_bytes(double(plan.scratch_bytes)), advice(), list_largest(find_peak(plan, 1), ""));
 }
 
 }  // namespace tokamak
