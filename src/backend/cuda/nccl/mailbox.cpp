@@ -44,8 +44,8 @@ CUstreamBatchMemOpParams write(CUdeviceptr word, uint32_t value) {
   return operation;
 }
 
-std::vector<Cut> cuts_of(const auto& tensors) {
-  std::vector<Cut> cuts;
+std::vector<MailCut> cuts_of(const auto& tensors) {
+  std::vector<MailCut> cuts;
   for (const auto& tensor : tensors) cuts.push_back(tensor.cut);
   return cuts;
 }
@@ -140,7 +140,7 @@ void Mailbox::release() {
 }
 
 // Parts in the order of tensors, as much at a time as a slot holds.
-std::vector<Mailbox::Round> Mailbox::rounds_of(const std::vector<Cut>& cuts) const {
+std::vector<Mailbox::Round> Mailbox::rounds_of(const std::vector<MailCut>& cuts) const {
   std::vector<Round> rounds;
   int64_t used = slot_bytes_;
   for (size_t i = 0; i < cuts.size(); ++i)
@@ -154,7 +154,7 @@ std::vector<Mailbox::Round> Mailbox::rounds_of(const std::vector<Cut>& cuts) con
   return rounds;
 }
 
-Mailbox::Range Mailbox::part_of(const Cut& cut, const Segment& segment, int rank) {
+Mailbox::Range Mailbox::part_of(const MailCut& cut, const Segment& segment, int rank) {
   int64_t begin = rank * cut.stride + segment.begin;
   return {begin, std::clamp<int64_t>(cut.total - begin, 0, segment.bytes)};
 }

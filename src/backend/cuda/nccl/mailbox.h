@@ -7,7 +7,7 @@
 // when it has read it. Both are words that queues write and wait for, 0 or 1, and at rest always the same: so calls may
 // be recorded and replayed in any order that is the same on all ranks. They are in the host's memory, where a failed
 // run can end all waits without the driver, which may itself wait for the queues. Tests:
-// tests/backend/cuda/nccl/nccl_test.cpp.
+// tests/backend/cuda/mail/mailbox_test.cpp, which needs no GPU, and tests/backend/cuda/nccl/nccl_test.cpp.
 #pragma once
 
 #include "backend/cuda/nccl/nccl_run.h"
@@ -18,7 +18,7 @@
 namespace tokamak::cuda {
 
 /// Bytes of a tensor that rank r is sent, or sends: from r x stride on `piece` of them, but not beyond `total`.
-struct Cut {
+struct MailCut {
   int64_t piece = 0;
   int64_t stride = 0;
   int64_t total = 0;
@@ -27,8 +27,8 @@ struct Cut {
 /// A sum of all ranks' `from`.
 struct MailSum {
   const void* from;
-  void* to;  // that is `from` cut so, or, where it is not gathered, the rank's own part alone
-  Cut cut;   // of which each rank makes its own part
+  void* to;     // that is `from` cut so, or, where it is not gathered, the rank's own part alone
+  MailCut cut;  // of which each rank makes its own part
   DType dtype;
   bool gathers = true;
 };
@@ -37,7 +37,7 @@ struct MailSum {
 struct MailGather {
   const void* from;
   void* to;
-  Cut cut;
+  MailCut cut;
 };
 
 class Mailbox {
@@ -84,8 +84,8 @@ class Mailbox {
   bool share_words(const std::string& key);
   std::string handle_text() const;
   bool reach(const std::vector<std::string>& handles);
-  std::vector<Round> rounds_of(const std::vector<Cut>& cuts) const;
-  static Range part_of(const Cut& cut, const Segment& segment, int rank);
+  std::vector<Round> rounds_of(const std::vector<MailCut>& cuts) const;
+  static Range part_of(const MailCut& cut, const Segment& segment, int rank);
   std::byte* contents(int of, int slot, int sender) const;
   int word_number(int of, Word word, int slot, int from) const;
 

@@ -239,13 +239,13 @@ class NcclCommunicator : public Communicator {
   }
 
   // Pieces of `count` elements,
-  Cut cut_at(int64_t count, DType dtype) const {
+  MailCut cut_at(int64_t count, DType dtype) const {
     int64_t piece = count * dtype_bytes(dtype);
     return {.piece = piece, .stride = piece, .total = piece * size()};
   }
   // and of a whole, about as many for each rank, which begin at multiples of 16 bytes. Two ranks both add all: they
   // send the same, and in one go.
-  Cut cut_evenly(int64_t count, DType dtype) const {
+  MailCut cut_evenly(int64_t count, DType dtype) const {
     int64_t bytes = count * dtype_bytes(dtype);
     if (size() == 2) return {.piece = bytes, .stride = 0, .total = bytes};
     int64_t piece = round_up(ceil_div(bytes, int64_t(size())), int64_t(16));

@@ -12,7 +12,7 @@
 namespace tokamak::test {
 namespace {
 
-using cuda::Cut, cuda::Mailbox, cuda::MailGather, cuda::MailSum;
+using cuda::MailCut, cuda::Mailbox, cuda::MailGather, cuda::MailSum;
 using Floats = std::vector<float>;
 
 // One rank: its mailbox, its queue and what it has been asked for.
@@ -33,9 +33,9 @@ float value_of(int rank, size_t call, size_t tensor, int64_t i) {
   return float((rank * 7 + int(call) * 5 + int(tensor) * 3 + int(i)) % 11);
 }
 
-Cut cut_at(int64_t count, int size) { return {count * 4, count * 4, count * 4 * size}; }
+MailCut cut_at(int64_t count, int size) { return {count * 4, count * 4, count * 4 * size}; }
 // As NcclCommunicator does it.
-Cut cut_evenly(int64_t count, int size) {
+MailCut cut_evenly(int64_t count, int size) {
   if (size == 2) return {count * 4, 0, count * 4};
   int64_t piece = round_up(ceil_div(count * 4, int64_t(size)), int64_t(16));
   return {piece, piece, count * 4};
