@@ -16,7 +16,7 @@ ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, 
   for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); stride *= axis->size, ++axis) {
     if (axis->size == 1) continue;
     Link link = axis_link(cluster, stride, axis->size);
-    platform.target.axis_links[axis->name] = {link.bandwidth, link.latency, platform.target.link_units};
+    platform.target.axis_links[axis->name] = {link.bandwidth, link.latency};
   }
   CompiledRun run = compile_run(run_of(config, layout), platform);
   const CompiledStep& fullest = run.fullest();

@@ -20,7 +20,6 @@ class SharedMemory {
 
   const std::string& name() const { return name_; }
   std::byte* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
   /// From now on it is not found by its name; it lasts as long as someone has it. The creator's end does the same.
   void forget_name();
 

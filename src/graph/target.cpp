@@ -51,8 +51,7 @@ void visit_members(AnyTarget& target, const Visit& visit) {
 
 LinkRate Target::link(const std::string& axis) const {
   auto at = axis_links.find(axis);
-  return at == axis_links.end() ? LinkRate{link_bandwidth, link_seconds, link_units}
-                                : LinkRate{at->second[0], at->second[1], at->second[2]};
+  return at == axis_links.end() ? LinkRate{link_bandwidth, link_seconds} : LinkRate{at->second[0], at->second[1]};
 }
 
 std::string print(const Target& target) {

@@ -10,10 +10,9 @@
 
 namespace tokamak {
 
-/// Between ranks: bytes/s that a rank sends in a collective, the fixed seconds of one, and the share of the device's
-/// units that it takes from what runs beside it.
+/// Between ranks: bytes/s that a rank sends in a collective, and the fixed seconds of one.
 struct LinkRate {
-  double bandwidth = 0, seconds = 0, units = 0;
+  double bandwidth = 0, seconds = 0;
 };
 
 struct Target {
@@ -48,8 +47,8 @@ struct Target {
   double link_bandwidth = 10e9;  // bytes/s that a rank sends in a collective,
   double gather_share = 1;       // and of that in an all_gather or a reduce_scatter
   double link_seconds = 20e-6;   // fixed cost of a collective
-  double link_units = 0;         // share of the device's units that a collective takes from what runs beside it
-  std::map<std::string, std::array<double, 3>> axis_links;  // the same three of axes with other links
+  double link_units = 0;         // share of the device's work that a collective takes from what runs beside it
+  std::map<std::string, std::array<double, 2>> axis_links;  // bandwidth and seconds of axes with other links
 
   LinkRate link(const std::string& axis) const;
 

@@ -4,7 +4,7 @@
 //   %1 = matmul(...)  for a weight            %2 = ...
 //   %3 = all_reduce(%1)                       %4 = embedding_grad(%2)
 //   %2 = ...                            ->    %5 = all_reduce(%4)
-//   %4 = embedding_grad(%2)                   %1 = matmul(...)  for a weight, while %4 is under way
+//   %4 = embedding_grad(%2)                   %1 = matmul(...)  for a weight, while %5 is under way
 //   %5 = all_reduce(%4)                       %3 = all_reduce(%1)
 //
 // As many of the last products move as take as long as it does, of those that take longer than to send what they give:

@@ -46,8 +46,7 @@ Launch price(const Graph& graph, int node, const Platform& platform) {
     if (auto at = measured.find(kernel_key(graph, kernel)); at != measured.end())
       launch.seconds = at->second / (is_low_precision(graph, kernel) ? target.sustained_share : 1);
   if (kernel.op->together)
-    launch.taken_share = std::max(target.link(kernel.attrs.get_string("axis")).units,
-                                  launch.cost.bytes / target.memory_bandwidth / launch.seconds);
+    launch.taken_share = std::max(target.link_units, launch.cost.bytes / target.memory_bandwidth / launch.seconds);
   return launch;
 }
 

@@ -33,7 +33,7 @@ Target unlike_the_default() {
   target.gather_share = 0.75;
   target.link_seconds = 9e-6;
   target.link_units = 0.125;
-  target.axis_links = {{"data", {2.5e10, 4e-5, 0.25}}};
+  target.axis_links = {{"data", {2.5e10, 4e-5}}};
   return target;
 }
 
@@ -41,8 +41,6 @@ TEST(Target, AnAxisMayHaveLinksOfItsOwn) {
   Target target = unlike_the_default();
   EXPECT_EQ(target.link("data").bandwidth, 2.5e10);
   EXPECT_EQ(target.link("data").seconds, 4e-5);
-  EXPECT_EQ(target.link("data").units, 0.25);
-  EXPECT_EQ(target.link("tensor").units, target.link_units);
   EXPECT_EQ(target.link("tensor").bandwidth, target.link_bandwidth);
   EXPECT_EQ(target.link("tensor").seconds, target.link_seconds);
 }
