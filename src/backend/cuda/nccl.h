@@ -25,7 +25,8 @@ struct NcclOptions {
   /// Memory of each communicator through which ranks of one machine exchange tensors by their copy engines, made by the
   /// first call that needs it; 0: NCCL does all.
   int64_t mailbox_bytes = 64 << 20;
-  /// What a rank must have for another one, that it is sent so: copy engines take longer to begin.
+  /// What a rank must have for another one in a call, or in those that go out as one, that it is sent so: copy engines
+  /// take longer to begin.
   int64_t least_mail_bytes = 128 << 10;
 };
 
@@ -37,9 +38,11 @@ struct NcclOptions {
 /// thrown by check() and by the next call. UserError where NCCL is not built in or does not open.
 std::unique_ptr<Communicator> make_nccl_world(StoreClient& store, const NcclOptions& options);
 
-/// The device code "rank_sum", which adds pieces as fold_tree says,
+/// The device code "rank_sum", which adds the pieces of several sums as fold_tree says,
 std::string tree_sum_source(DType dtype, std::span<const TreePiece> pieces);
 /// and in the order of ranks, rounded once.
 std::string rank_sum_source(DType dtype, int ranks);
+/// How many sums of so many pieces, at most 500, one launch of it takes (nccl/rank_sum_launch.h).
+int sums_at_once(size_t pieces);
 
 }  // namespace tokamak::cuda

@@ -11,15 +11,18 @@ namespace {
 
 std::string source(DType dtype, size_t pieces, const std::string& sum) {
   return fmt::format(
-      "#include \"backend/cuda/kernels/storage.cuh\"\nusing T = {};\nconstexpr int kPieces = {};\n"
+      "#include \"backend/cuda/kernels/storage.cuh\"\nusing T = {};\nconstexpr int kPieces = {}, kSums = {};\n"
       "#include \"backend/cuda/kernels/rank_sum.cuh\"\n"
       "__device__ inline Number sum_of(const Number (&x)[kPieces]) {{\n{}}}\n"
-      "extern \"C\" __global__ void rank_sum(Pieces pieces, T* to, int64_t count) {{\n"
-      "  tokamak::begin_kernel();\n  add_pieces(pieces, to, count);\n}}\n",
-      device_type(dtype), pieces, sum);
+      "extern \"C\" __global__ void rank_sum(const __grid_constant__ Sums sums) {{\n"
+      "  tokamak::begin_kernel();\n  add_sums(sums);\n}}\n",
+      device_type(dtype), pieces, sums_at_once(pieces), sum);
 }
 
 }  // namespace
+
+// As many as an older driver's 4 KiB of arguments hold.
+int sums_at_once(size_t pieces) { return pieces <= 8 ? 32 : pieces <= 16 ? 24 : 1; }
 
 std::string tree_sum_source(DType dtype, std::span<const TreePiece> pieces) {
   std::vector<std::string> stack;  // names

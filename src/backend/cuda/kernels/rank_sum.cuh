@@ -1,5 +1,5 @@
-// What the generated function rank_sum (nccl.h) is written with. The text before this says T, the type of elements, and
-// kPieces; the text after it sum_of.
+// What the generated function rank_sum (nccl.h) is written with. The text before this says T, the type of elements,
+// kPieces, and kSums, how many sums there may be; the text after it sum_of.
 #pragma once
 
 #include "backend/cuda/kernels/storage.cuh"
@@ -8,6 +8,17 @@ using namespace tokamak;
 
 struct Pieces {
   const T* at[kPieces];
+};
+
+/// One of the sums, and which blocks add it. nccl/rank_sum_launch.cpp writes these, in words of 8 bytes.
+struct Sum {
+  Pieces pieces;
+  T* to;  // may be one of the pieces
+  int64_t count;
+  int32_t first_block, blocks;  // 0: there is no such sum
+};
+struct Sums {
+  Sum of[kSums];
 };
 
 /// What elements are added as: i32 as unsigned, whose sums wrap around, all else as floats.
@@ -60,10 +71,16 @@ __device__ inline bool are_aligned(const Pieces& pieces, const T* to) {
   return bits % sizeof(Elements) == 0;
 }
 
-/// `to` may be one of the pieces.
-__device__ inline void add_pieces(const Pieces& pieces, T* to, int64_t count) {
-  int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, apart = int64_t(gridDim.x) * blockDim.x;
-  int64_t vectors = are_aligned(pieces, to) ? count / kVector : 0;
-  for (int64_t i = first; i < vectors; i += apart) add_elements<kVector>(pieces, to, i * kVector);
-  for (int64_t i = vectors * kVector + first; i < count; i += apart) add_elements<1>(pieces, to, i);
+__device__ inline void add_sum(const Sum& sum, int block) {
+  int64_t first = int64_t(block) * blockDim.x + threadIdx.x, apart = int64_t(sum.blocks) * blockDim.x;
+  int64_t vectors = are_aligned(sum.pieces, sum.to) ? sum.count / kVector : 0;
+  for (int64_t i = first; i < vectors; i += apart) add_elements<kVector>(sum.pieces, sum.to, i * kVector);
+  for (int64_t i = vectors * kVector + first; i < sum.count; i += apart) add_elements<1>(sum.pieces, sum.to, i);
+}
+
+/// The block's sum is the last that begins no later.
+__device__ inline void add_sums(const Sums& sums) {
+  int block = int(blockIdx.x), n = 0;
+  while (n + 1 < kSums && sums.of[n + 1].blocks > 0 && sums.of[n + 1].first_block <= block) ++n;
+  add_sum(sums.of[n], block - sums.of[n].first_block);
 }

@@ -1,5 +1,6 @@
 #include "backend/cuda/nccl/mailbox.h"
 
+#include "backend/cuda/nccl/rank_sum_launch.h"
 #include "base/divide.h"
 #include "base/error.h"
 
@@ -230,21 +231,18 @@ std::string Mailbox::sum_source(DType dtype, const SlotTree* tree) const {
 
 void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int slot, const SlotTree* tree,
                         cudaStream_t queue) {
-  constexpr int kThreads = 256, kMostBlocks = 1024;
+  std::vector<PieceSum> pieces;
   for (const Segment& segment : round) {
     const MailSum& sum = sums[segment.index];
     Range part = part_of(sum.cut, segment, rank_);
     if (part.bytes == 0) continue;
-    std::vector<const void*> pieces;
+    PieceSum own{{}, at(sum.to, sum.gathers ? part.begin : segment.begin), part.bytes / dtype_bytes(sum.dtype)};
     for (int rank = 0; rank < size_; ++rank)
-      pieces.push_back(rank == rank_ ? at(sum.from, part.begin) : contents(rank_, slot, rank) + segment.at);
-    void* to = at(sum.to, sum.gathers ? part.begin : segment.begin);
-    int64_t count = part.bytes / dtype_bytes(sum.dtype), vectors = ceil_div(part.bytes, int64_t(16));
-    auto blocks = unsigned(std::min(ceil_div(vectors, int64_t(kThreads)), int64_t(kMostBlocks)));
-    void* arguments[] = {pieces.data(), &to, &count, nullptr};
-    run_.compiler.add("rank_sum", sum_source(sum.dtype, tree))
-        ->launch_with(queue, {dim3(blocks), dim3(kThreads), 0}, arguments);
+      own.pieces.push_back(rank == rank_ ? at(sum.from, part.begin) : contents(rank_, slot, rank) + segment.at);
+    pieces.push_back(std::move(own));
   }
+  DType dtype = sums[0].dtype;
+  add_pieces(run_.compiler, sum_source(dtype, tree), dtype, pieces, queue);
 }
 
 void Mailbox::exchange(std::span<const MailSum> sums, const Round& round, const SlotTree* tree, cudaStream_t queue) {

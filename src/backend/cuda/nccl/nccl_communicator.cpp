@@ -1,5 +1,6 @@
 #include "backend/cuda/nccl/mailbox.h"
 #include "backend/cuda/nccl/nccl_run.h"
+#include "backend/cuda/nccl/rank_sum_launch.h"
 #include "base/divide.h"
 #include "base/error.h"
 #include "base/system.h"
@@ -79,13 +80,15 @@ class NcclCommunicator : public Communicator {
       ncclGroupEnd();
       throw;
     }
-    note(result, grouped_->result);
+    bool mails = !grouped_->exchanges.empty() && goes_by_mail(grouped_->exchanges);
+    if (!mails)
+      for (const Exchange& one : grouped_->exchanges) by_nccl(one, grouped_->queue);
     Grouped done = std::move(*grouped_);
     grouped_.reset();
+    note(result, done.result);
     note(result, handle_.call([](ncclComm_t) { return ncclGroupEnd(); }));
     settle(result);
-    if (!done.sums.empty()) mailbox_->add(done.sums, nullptr, stream_of(done.queue));
-    if (!done.gathers.empty()) mailbox_->gather(done.gathers, stream_of(done.queue));
+    if (mails) mail_alike(std::move(done.exchanges), done.queue);
     if (done.queue) expect(done.queue);  // else there was no call
   }
 
@@ -98,29 +101,22 @@ class NcclCommunicator : public Communicator {
 
   void do_all_reduce(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
                      Queue queue) override {
-    if (reduction == Reduction::kSum && goes_by_mail(count / size(), dtype, queue))
-      return mail(MailSum{.from = from, .to = to, .cut = cut_evenly(count, dtype), .dtype = dtype}, queue);
+    if (reduction == Reduction::kSum)
+      return exchange({CommunicatorCall::Op::kAllReduce, from, to, count, dtype}, queue);
     enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllReduce(from, to, size_t(count), nccl_type(dtype), nccl_op(reduction), comm, stream);
     });
   }
   void do_reduce_scatter(const void* from, void* to, int64_t count, DType dtype, Reduction reduction,
                          Queue queue) override {
-    if (reduction == Reduction::kSum && goes_by_mail(count, dtype, queue))
-      return mail(MailSum{.from = from, .to = to, .cut = cut_at(count, dtype), .dtype = dtype, .gathers = false},
-                  queue);
+    if (reduction == Reduction::kSum)
+      return exchange({CommunicatorCall::Op::kReduceScatter, from, to, count, dtype}, queue);
     enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(from, to, size_t(count), nccl_type(dtype), nccl_op(reduction), comm, stream);
     });
   }
-  // Of many tensors NCCL's own takes five times as long as the messages by themselves, which all go at once; between
-  // hosts it sends less.
   void do_all_gather(const void* from, void* to, int64_t count, DType dtype, Queue queue) override {
-    if (goes_by_mail(count, dtype, queue)) return mail(MailGather{from, to, cut_at(count, dtype)}, queue);
-    if (grouped_ && one_host_) return gather_by_messages(from, to, count, dtype, queue);
-    enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
-      return ncclAllGather(from, to, size_t(count), nccl_type(dtype), comm, stream);
-    });
+    exchange({CommunicatorCall::Op::kAllGather, from, to, count, dtype}, queue);
   }
   void do_broadcast(void* data, int64_t count, DType dtype, int root, Queue queue) override {
     enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
@@ -148,40 +144,23 @@ class NcclCommunicator : public Communicator {
     do_all_reduce(nothing_.get(), nothing_.get(), 1, DType::kI32, Reduction::kMax, queue);
   }
 
-  // Large ones by the mailbox, the others as on any communicator.
   void do_ordered_sums(std::span<const OrderedSum> sums, bool scatters, DType dtype, const SlotTree& tree,
                        Queue queue) override {
-    std::vector<OrderedSum> others;
-    std::vector<MailSum> mailed;
+    using Op = CommunicatorCall::Op;
+    std::vector<Exchange> parts;
     for (const OrderedSum& sum : sums)
-      if (tree.max_parts() == 1 && goes_by_mail(scatters ? sum.count : sum.count / size(), dtype, queue))
-        mailed.push_back({.from = sum.parts[0],
-                          .to = sum.to,
-                          .cut = scatters ? cut_at(sum.count, dtype) : cut_evenly(sum.count, dtype),
-                          .dtype = dtype,
-                          .gathers = !scatters});
-      else
-        others.push_back(sum);
-    if (!others.empty()) Communicator::do_ordered_sums(others, scatters, dtype, tree, queue);
-    for (const MailSum& sum : mailed)
-      begin({.op = scatters ? CommunicatorCall::Op::kReduceScatter : CommunicatorCall::Op::kAllReduce,
-             .dtype = dtype,
-             .count = sum.cut.piece / dtype_bytes(dtype)});
-    if (mailed.empty()) return;
-    mailbox_->add(mailed, &tree, stream_of(queue));
+      parts.push_back({scatters ? Op::kReduceScatter : Op::kAllReduce, sum.parts[0], sum.to, sum.count, dtype});
+    if (tree.max_parts() > 1 || !has_mailbox(queue) || !goes_by_mail(parts))
+      return Communicator::do_ordered_sums(sums, scatters, dtype, tree, queue);
+    for (const Exchange& part : parts) begin({.op = part.op, .dtype = dtype, .count = part.count});
+    mail(parts, &tree, queue);
     expect(queue);
   }
 
   void add_tree(std::span<const TreePiece> pieces, void* to, int64_t count, DType dtype, Queue queue) override {
-    constexpr int kThreads = 256, kMostBlocks = 1024;
-    constexpr size_t kMostPieces = 500;  // addresses that fit into a launch's arguments
-    TOKAMAK_CHECK(pieces.size() <= kMostPieces, "a tree of {} pieces", pieces.size());
-    std::vector<const void*> addresses;
-    for (const TreePiece& piece : pieces) addresses.push_back(piece.data);
-    void* arguments[] = {addresses.data(), &to, &count, nullptr};
-    int blocks = int(std::min<int64_t>((count + kThreads - 1) / kThreads, kMostBlocks));
-    run_->compiler.add("rank_sum", tree_sum_source(dtype, pieces))
-        ->launch_with(stream_of(queue), {dim3(unsigned(blocks)), dim3(kThreads), 0}, arguments);
+    PieceSum sum{{}, to, count};
+    for (const TreePiece& piece : pieces) sum.pieces.push_back(piece.data);
+    add_pieces(run_->compiler, tree_sum_source(dtype, pieces), dtype, {&sum, 1}, stream_of(queue));
   }
 
   std::vector<std::string> do_exchange(std::string_view mine) override {
@@ -195,12 +174,45 @@ class NcclCommunicator : public Communicator {
   }
 
  private:
-  void gather_by_messages(const void* from, void* to, int64_t count, DType dtype, Queue queue) {
+  // A sum or a gathering, of this many elements as CommunicatorCall counts them.
+  struct Exchange {
+    CommunicatorCall::Op op;
+    const void* from;
+    void* to;
+    int64_t count;
+    DType dtype;
+  };
+
+  void exchange(const Exchange& one, Queue queue) {
+    if (!has_mailbox(queue)) return by_nccl(one, queue);
+    if (grouped_) return grouped_->exchanges.push_back(one), void(grouped_->queue = queue);
+    if (!goes_by_mail({&one, 1})) return by_nccl(one, queue);
+    mail({&one, 1}, nullptr, queue);
+    expect(queue);
+  }
+
+  // Of many tensors NCCL's own all_gather takes five times as long as the messages by themselves, which all go at once;
+  // between hosts it sends less.
+  void by_nccl(const Exchange& one, Queue queue) {
+    using Op = CommunicatorCall::Op;
+    if (one.op == Op::kAllGather && grouped_ && one_host_) return gather_by_messages(one, queue);
+    enqueue(queue, [&](ncclComm_t comm, cudaStream_t stream) {
+      ncclDataType_t type = nccl_type(one.dtype);
+      auto number = size_t(one.count);
+      if (one.op == Op::kAllGather) return ncclAllGather(one.from, one.to, number, type, comm, stream);
+      if (one.op == Op::kAllReduce) return ncclAllReduce(one.from, one.to, number, type, ncclSum, comm, stream);
+      return ncclReduceScatter(one.from, one.to, number, type, ncclSum, comm, stream);
+    });
+  }
+
+  void gather_by_messages(const Exchange& one, Queue queue) {
     enqueue_group(queue, [&](ncclComm_t comm, cudaStream_t stream, ncclResult_t& result) {
+      auto count = size_t(one.count);
       for (int r = 0; r < size(); ++r) {
-        if (r == rank() && from == piece_at(to, r * count, dtype)) continue;
-        note(result, ncclSend(from, size_t(count), nccl_type(dtype), r, comm, stream));
-        note(result, ncclRecv(piece_at(to, r * count, dtype), size_t(count), nccl_type(dtype), r, comm, stream));
+        std::byte* part = piece_at(one.to, r * one.count, one.dtype);
+        if (r == rank() && one.from == part) continue;
+        note(result, ncclSend(one.from, count, nccl_type(one.dtype), r, comm, stream));
+        note(result, ncclRecv(part, count, nccl_type(one.dtype), r, comm, stream));
       }
     });
   }
@@ -252,12 +264,9 @@ class NcclCommunicator : public Communicator {
     return {.piece = piece, .stride = piece, .total = bytes};
   }
 
-  // `count` elements are for one other rank. All ranks find the same. What cannot be made while a queue is recorded was
-  // made by its first run.
-  bool goes_by_mail(int64_t count, DType dtype, Queue queue) {
-    const NcclOptions& options = run_->options;
-    if (!one_host_ || size() == 1 || size() > Mailbox::kMostRanks || options.mailbox_bytes == 0) return false;
-    if (count * dtype_bytes(dtype) < options.least_mail_bytes) return false;
+  // All ranks find the same. What cannot be made while a queue is recorded was made by its first run.
+  bool has_mailbox(Queue queue) {
+    if (!one_host_ || size() == 1 || size() > Mailbox::kMostRanks || run_->options.mailbox_bytes == 0) return false;
     if (!asked_for_mailbox_ && !is_recorded(stream_of(queue))) {
       asked_for_mailbox_ = true;
       mailbox_ = Mailbox::open(*run_, key_, rank(), size());
@@ -265,15 +274,43 @@ class NcclCommunicator : public Communicator {
     return mailbox_ != nullptr;
   }
 
-  void mail(const MailSum& sum, Queue queue) {
-    if (grouped_) return grouped_->sums.push_back(sum), void(grouped_->queue = queue);
-    mailbox_->add({&sum, 1}, nullptr, stream_of(queue));
-    expect(queue);
+  // By what is for one other rank, of all that goes out as one: beside a large tensor a small one costs little, but a
+  // call of NCCL a kernel that waits.
+  bool goes_by_mail(std::span<const Exchange> exchanges) const {
+    int64_t bytes = 0;
+    for (const Exchange& one : exchanges) {
+      int64_t own = one.count * dtype_bytes(one.dtype);
+      bytes += one.op == CommunicatorCall::Op::kAllReduce ? own / size() : own;
+    }
+    return bytes >= run_->options.least_mail_bytes;
   }
-  void mail(const MailGather& tensor, Queue queue) {
-    if (grouped_) return grouped_->gathers.push_back(tensor), void(grouped_->queue = queue);
-    mailbox_->gather({&tensor, 1}, stream_of(queue));
-    expect(queue);
+
+  // Of one kind and type.
+  void mail(std::span<const Exchange> exchanges, const SlotTree* tree, Queue queue) {
+    using Op = CommunicatorCall::Op;
+    std::vector<MailSum> sums;
+    std::vector<MailGather> gathers;
+    for (const auto& [op, from, to, count, dtype] : exchanges)
+      if (op == Op::kAllGather)
+        gathers.push_back({from, to, cut_at(count, dtype)});
+      else
+        sums.push_back({.from = from,
+                        .to = to,
+                        .cut = op == Op::kAllReduce ? cut_evenly(count, dtype) : cut_at(count, dtype),
+                        .dtype = dtype,
+                        .gathers = op == Op::kAllReduce});
+    if (!sums.empty()) mailbox_->add(sums, tree, stream_of(queue));
+    if (!gathers.empty()) mailbox_->gather(gathers, stream_of(queue));
+  }
+
+  void mail_alike(std::vector<Exchange> exchanges, Queue queue) {
+    while (!exchanges.empty()) {
+      auto others = std::stable_partition(
+          exchanges.begin(), exchanges.end(),
+          [&, first = exchanges[0]](const auto& one) { return one.op == first.op && one.dtype == first.dtype; });
+      mail({exchanges.begin(), others}, nullptr, queue);
+      exchanges.erase(exchanges.begin(), others);
+    }
   }
 
   // The first that is neither success nor on its way.
@@ -335,8 +372,7 @@ class NcclCommunicator : public Communicator {
   struct Grouped {
     ncclResult_t result = ncclSuccess;
     Queue queue = nullptr;
-    std::vector<MailSum> sums;  // of those that go by mail
-    std::vector<MailGather> gathers;
+    std::vector<Exchange> exchanges;  // that may go by mail
   };
 
   std::shared_ptr<NcclRun> run_;

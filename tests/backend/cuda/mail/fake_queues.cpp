@@ -86,21 +86,23 @@ void fill(cudaStream_t queue, void* to, int value, int64_t bytes) {
 
 void forget_queues() { streams.clear(); }
 
-// f32, in the order of pieces.
+// Each block adds a part of its sum, at another time.
 void add_pieces(cudaStream_t queue, size_t pieces, void** arguments) {
-  auto* addresses = static_cast<const float**>(arguments[0]);
-  std::vector<const float*> from(addresses, addresses + pieces);
-  float* to = *static_cast<float**>(arguments[1]);
-  int64_t count = *static_cast<int64_t*>(arguments[2]), half = count / 2;
-  auto add = [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      float sum = 0;
-      for (const float* piece : from) sum += piece[i];
-      to[i] = sum;
-    }
-  };
-  ask(queue, {.run = [=] { add(0, half); }});
-  ask(queue, {.run = [=] { add(half, count); }});
+  auto* words = static_cast<const uint64_t*>(arguments[0]);
+  for (int n = 0; n < cuda::sums_at_once(pieces); ++n, words += pieces + 3) {
+    std::vector<const float*> from;
+    for (size_t p = 0; p < pieces; ++p) from.push_back(reinterpret_cast<const float*>(words[p]));
+    auto* to = reinterpret_cast<float*>(words[pieces]);
+    auto count = int64_t(words[pieces + 1]), blocks = int64_t(words[pieces + 2] >> 32);
+    for (int64_t block = 0; block < blocks; ++block)
+      ask(queue, {.run = [=] {
+            for (int64_t i = block * count / blocks; i < (block + 1) * count / blocks; ++i) {
+              float sum = 0;
+              for (const float* piece : from) sum += piece[i];
+              to[i] = sum;
+            }
+          }});
+  }
 }
 
 }  // namespace tokamak::test

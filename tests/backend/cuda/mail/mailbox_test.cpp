@@ -136,7 +136,8 @@ std::vector<Call> random_calls(std::mt19937& random) {
   std::vector<Call> calls;
   for (int c = 0, most = 1 + below(5); c < most; ++c) {
     Call call{Call::Kind(below(4)), {}};
-    for (int t = 0, tensors = 1 + below(3); t < tensors; ++t) call.counts.push_back(1 + below(below(2) ? 40 : 3000));
+    for (int t = 0, tensors = 1 + below(below(4) ? 3 : 50); t < tensors; ++t)  // more than one launch adds, too
+      call.counts.push_back(1 + below(below(2) ? 40 : 3000));
     calls.push_back(std::move(call));
   }
   return calls;
