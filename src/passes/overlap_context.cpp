@@ -3,8 +3,7 @@
 #include "graph/rewriter.h"
 #include "ops/collective.h"
 #include "ops/context_attention.h"
-#include "ops/matmul.h"
-#include "ops/pointwise.h"
+#include "passes/weight_products.h"
 
 #include <algorithm>
 
@@ -16,9 +15,8 @@ class Order {
   explicit Order(const Graph& graph) : graph_(graph), users_(find_users(graph)), waits_(graph.nodes().size(), false) {
     for (int n = 0; n < num_nodes(); ++n)
       if (node(n).op == &op::context_attention_grad) add_layer(n);
-    for (int n = num_nodes() - 1; n >= 0; --n)
-      waits_[size_t(n)] = is_backward(n) && (is_product(n) || is_follower(n)) && leads_to_update(n);
-    for (int n = 0; n < num_nodes(); ++n) waits_[size_t(n)] = waits_[size_t(n)] && (is_product(n) || reads_late(n));
+    for (const std::vector<int>& product : find_weight_products(graph))
+      for (int n : product) waits_[size_t(n)] = true;
   }
 
   bool changes() const { return !layers_.empty(); }
@@ -69,26 +67,6 @@ class Order {
   // Of the first layer there is nothing before which it could be.
   bool is_ahead(int n) const {
     return std::any_of(layers_.begin() + 1, layers_.end(), [&](const Layer& layer) { return layer.gather == n; });
-  }
-
-  bool is_product(int n) const { return node(n).op == &op::matmul; }
-  // What becomes of a product on its way to the update.
-  bool is_follower(int n) const {
-    return node(n).op->fusion == Fusion::kView || node(n).op == &op::cast || node(n).op->together;
-  }
-  bool reads_late(int n) const {
-    return std::any_of(node(n).inputs.begin(), node(n).inputs.end(), [&](ValueId input) {
-      int maker = graph_.producer(input);
-      return maker >= 0 && waits_[size_t(maker)];
-    });
-  }
-  bool leads_to_update(int n) const {
-    return std::all_of(node(n).outputs.begin(), node(n).outputs.end(), [&](ValueId output) {
-      const std::vector<int>& readers = users_[size_t(output)];
-      return std::all_of(readers.begin(), readers.end(), [&](int reader) {
-        return !is_backward(reader) || (is_follower(reader) && waits_[size_t(reader)]);
-      });
-    });
   }
 
   const Graph& graph_;

@@ -3,8 +3,7 @@
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
 #include "ops/collective.h"
-#include "ops/matmul.h"
-#include "ops/pointwise.h"
+#include "passes/weight_products.h"
 
 #include <algorithm>
 
@@ -56,12 +55,13 @@ class Order {
   void choose() {
     std::vector<bool> needed = makers_of(last_);
     double seconds = link_seconds(last_);
+    std::vector<std::vector<int>> products = find_weight_products(graph_);
     for (int n = last_ - 1; n >= 0 && seconds > 0; --n) {
-      if (node(n).op != &op::matmul || !is_backward(n) || needed[size_t(n)]) continue;
-      std::vector<int> with = with_followers(n);
+      const std::vector<int>& with = products[size_t(n)];
+      if (with.empty() || with.back() > last_ || needed[size_t(n)]) continue;
       double computed = node_cost(graph_, node(n)).flops / flops_of(node(n)), sent = 0;
       for (int follower : with) sent += link_seconds(follower);
-      if (with.empty() || sent >= computed) continue;
+      if (sent >= computed) continue;
       for (int follower : with) waits_[size_t(follower)] = true;
       seconds -= computed;
     }
@@ -84,22 +84,6 @@ class Order {
       for (ValueId input : node(n).inputs)
         if (int maker = graph_.producer(input); needed[size_t(n)] && maker >= 0) needed[size_t(maker)] = true;
     return needed;
-  }
-
-  // A product and what becomes of it on its way to the update; empty: something else of the backward pass reads it.
-  std::vector<int> with_followers(int product) const {
-    std::vector<int> nodes = {product};
-    for (size_t i = 0; i < nodes.size(); ++i)
-      for (ValueId output : node(nodes[i]).outputs)
-        for (int reader : users_[size_t(output)]) {
-          if (!is_backward(reader) || std::find(nodes.begin(), nodes.end(), reader) != nodes.end()) continue;
-          if (!is_follower(reader) || reader > last_ || node(reader).inputs.size() > 1) return {};
-          nodes.push_back(reader);
-        }
-    return nodes;
-  }
-  bool is_follower(int n) const {
-    return node(n).op->fusion == Fusion::kView || node(n).op == &op::cast || node(n).op->together;
   }
 
   const Graph& graph_;

@@ -1,0 +1,44 @@
+#include "passes/weight_products.h"
+
+#include "graph/op_def.h"
+#include "ops/matmul.h"
+#include "ops/pointwise.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+bool is_backward(const Node& node) { return node.phase == Phase::kBackward; }
+
+bool is_follower(const Node& node) {
+  return node.inputs.size() == 1 && (node.op->fusion == Fusion::kView || node.op == &op::cast || node.op->together);
+}
+
+// Empty: something else of the backward pass reads it.
+std::vector<int> with_followers(const Graph& graph, const std::vector<std::vector<int>>& users, int product) {
+  std::vector<int> nodes = {product};
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (ValueId output : graph.nodes()[size_t(nodes[i])].outputs)
+      for (int reader : users[size_t(output)]) {
+        const Node& node = graph.nodes()[size_t(reader)];
+        if (!is_backward(node) || std::find(nodes.begin(), nodes.end(), reader) != nodes.end()) continue;
+        if (!is_follower(node)) return {};
+        nodes.push_back(reader);
+      }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> find_weight_products(const Graph& graph) {
+  std::vector<std::vector<int>> products(graph.nodes().size()), users = find_users(graph);
+  for (int n = 0; n < int(products.size()); ++n) {
+    const Node& node = graph.nodes()[size_t(n)];
+    if (node.op == &op::matmul && is_backward(node)) products[size_t(n)] = with_followers(graph, users, n);
+  }
+  return products;
+}
+
+}  // namespace tokamak
