@@ -22,6 +22,7 @@
 #include "passes/merge_duplicates.h"
 #include "passes/overlap_context.h"
 #include "passes/overlap_last.h"
+#include "passes/overlap_tensor.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
 #include "passes/shard.h"
@@ -69,6 +70,9 @@ constexpr Pass kPasses[] = {
      "writes a rank's attention over a cut sequence as that of pairs of chunks, where it has no kernel"},
     {"overlap_context", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.size(kContextAxis) > 1; },
      overlap_context, "in the backward pass, keys and values are sent while products for weights are computed", true},
+    {"overlap_tensor", Stage::kStep, Numerics::kExact,
+     [](C c) { return c.mesh.size(kTensorAxis) > 1 && c.target.streams > 1; }, overlap_tensor,
+     "in the backward pass, the stream's gradients are sent while products for weights are computed", true},
     {"overlap_last", Stage::kStep, Numerics::kExact,
      [](C c) { return c.mesh.num_ranks() > 1 && c.bucket_mib > 0 && c.target.streams > 1; }, overlap_last,
      "the last large gradient is sent while products for weights are computed", true},

@@ -1,0 +1,130 @@
+#include "passes/overlap_tensor.h"
+
+#include "graph/op_def.h"
+#include "graph/rewriter.h"
+#include "ops/flop_rate.h"
+#include "passes/gathered_parameters.h"
+#include "passes/weight_products.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace tokamak {
+namespace {
+
+constexpr size_t kMostWaiting = 3;
+constexpr double kLeastShare = 0.25;  // of a product's time, for which it is taken
+
+// Decides an order by what is computed and sent until a node can run: arithmetic alone, and links.
+class Order {
+ public:
+  Order(const Graph& graph, const PassContext& context)
+      : graph_(graph), target_(context.target), products_(find_weight_products(graph)),
+        of_product_(graph.nodes().size(), false), gathers_(count_gathers(graph)), there_(size_t(graph.num_values()), 0),
+        is_late_(size_t(graph.num_values()), false) {
+    for (const std::vector<int>& product : products_)
+      for (int n : product) of_product_[size_t(n)] = true;
+  }
+
+  /// All nodes.
+  std::vector<int> run() {
+    for (int n = 0; n < int(graph_.nodes().size()); ++n) {
+      if (!products_[size_t(n)].empty()) {
+        wait(n);
+        continue;
+      }
+      if (of_product_[size_t(n)]) continue;
+      while (needs_late(n)) take_late(0);
+      fill_until(ready_at(n));
+      computed_ = std::max(computed_, ready_at(n));
+      take(n);
+    }
+    while (!late_.empty()) take_late(0);
+    return std::move(order_);
+  }
+
+ private:
+  const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
+
+  void wait(int product) {
+    late_.push_back(product);
+    for (int n : products_[size_t(product)])
+      for (ValueId output : node(n).outputs) is_late_[size_t(output)] = true;
+    if (late_.size() > kMostWaiting) take_late(0);
+  }
+
+  // With the shortest product that takes as long, else the longest; but a short rest is left to what a product would
+  // last for by far.
+  void fill_until(double ready) {
+    while (computed_ < ready && !late_.empty()) {
+      double rest = ready - computed_;
+      auto is_better = [&](int a, int b) {
+        double x = seconds_of(a), y = seconds_of(b);
+        return (x >= rest) == (y >= rest) ? (x >= rest ? x < y : x > y) : x >= rest;
+      };
+      auto best = std::min_element(late_.begin(), late_.end(), is_better);
+      if (rest < kLeastShare * seconds_of(*best)) return;
+      take_late(size_t(best - late_.begin()));
+    }
+  }
+
+  double seconds_of(int n) const { return node_cost(graph_, node(n)).flops / flop_rate(graph_, node(n), target_); }
+
+  void take_late(size_t which) {
+    int product = late_[which];
+    late_.erase(late_.begin() + long(which));
+    computed_ = std::max(computed_, ready_at(product));
+    for (int n : products_[size_t(product)]) {
+      take(n);
+      for (ValueId output : node(n).outputs) is_late_[size_t(output)] = false;
+    }
+  }
+
+  bool needs_late(int n) const {
+    return std::any_of(node(n).inputs.begin(), node(n).inputs.end(),
+                       [&](ValueId input) { return is_late_[size_t(input)]; });
+  }
+
+  // When what it reads has been sent.
+  double ready_at(int n) const {
+    double seconds = 0;
+    for (ValueId input : node(n).inputs) seconds = std::max(seconds, there_[size_t(input)]);
+    return seconds;
+  }
+
+  void take(int n) {
+    order_.push_back(n);
+    const Node& next = node(n);
+    double there = next.op->fusion == Fusion::kView ? ready_at(n) : 0;
+    if (!next.op->together)
+      computed_ += seconds_of(n);
+    else if (!gathers_[size_t(next.outputs[0])])  // parameters come ahead: bucket
+      there = sent_ = std::max(sent_, computed_) +
+                      node_cost(graph_, next).link_bytes / target_.link(next.attrs.get_string("axis")).bandwidth;
+    for (ValueId output : next.outputs) there_[size_t(output)] = there;
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  std::vector<std::vector<int>> products_;
+  std::vector<bool> of_product_;             // by node
+  std::vector<std::optional<int>> gathers_;  // by value: see count_gathers
+  std::vector<double> there_;                // by value: when it has been sent, if it is
+  std::vector<bool> is_late_;                // by value: it is, or comes of, a product that waits
+  std::deque<int> late_;                     // products that wait
+  std::vector<int> order_;
+  double computed_ = 0, sent_ = 0;  // seconds, of what is in order_
+};
+
+}  // namespace
+
+bool overlap_tensor(Graph& graph, const PassContext& context) {
+  std::vector<int> order = Order(graph, context).run();
+  if (std::is_sorted(order.begin(), order.end())) return false;
+  Rewriter rewriter(graph);
+  for (int n : order) rewriter.copy(graph.nodes()[size_t(n)]);
+  graph = rewriter.finish();
+  return true;
+}
+
+}  // namespace tokamak
