@@ -120,7 +120,8 @@ peers() {
 }
 
 # GPT-2 124M on the meshes of all GPUs that are there, with as much for each of them as for one alone, beside all of them
-# at once each by itself (alone): the median time of a step, and the last loss. MESHES: which.
+# at once each by itself (alone): the median time of a step, and the last loss. The share of a line "alone" is what
+# would be left if its GPUs ended each step together. MESHES: which.
 ranks() {
   export TOKAMAK_CACHE=$out/cache NCCL_NVLS_ENABLE=0
   "$bin/tokamak" prepare "${DATA:-../shared/data}/wikitext-2/train.txt" --vocab="${DATA:-../shared/data}/gpt2" \
@@ -145,7 +146,11 @@ import json, statistics, sys
 mesh, one, runs = sys.argv[1], float(sys.argv[2]), [list(map(json.loads, open(path))) for path in sys.argv[3:]]
 ms = [statistics.median(step["ms"] for step in steps[len(steps) // 3:]) for steps in runs]
 rate = sum(steps[0]["tokens_per_second"] * steps[0]["ms"] / t for steps, t in zip(runs, ms))
-share = f"{100 * rate / one:9.1f}%" if one and not mesh.startswith("alone") else " " * 10
+if mesh.startswith("alone"):  # what GPUs would have if each step ended with the slowest of them, and nothing else were lost
+    ends = [max(steps) for steps in zip(*([step["ms"] for step in steps[len(steps) // 3:]] for steps in runs))]
+    share = f"{100 * len(ms) / sum(1 / t for t in ms) / statistics.median(ends):9.1f}%"
+else:
+    share = f"{100 * rate / one:9.1f}%" if one else " " * 10
 print(f"{mesh:36} {max(ms):8.2f} {rate:10.0f} {share} {runs[0][-1]['loss']:10.5f}", file=sys.stderr)
 print(rate if mesh.startswith("alone") else one)
 EOF
