@@ -14,7 +14,6 @@ struct MeshConfig {
   bool sequence = true;  // whether tensor ranks divide each sequence where they do not divide matrices
   int64_t zero = 0;      // what data ranks divide besides the batch: 1 optimizer states, 2 gradient sums, 3 parameters
   int64_t bucket_mib = 50;  // what collectives of gradients and parameters are joined up to, in MiB; 0: none are joined
-  int64_t prefetch = 2;     // buckets of parameters that are gathered ahead of what reads them
   // Memory through which GPUs of one machine copy to each other what they add and gather (backend/cuda/nccl/mailbox.h),
   // in MiB; 0: NCCL's kernels do all.
   int64_t mailbox_mib = 64;

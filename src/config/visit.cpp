@@ -94,8 +94,6 @@ void visit(FieldList& v, MeshConfig& c) {
     between(0, 3));
   v("bucket_mib", c.bucket_mib, "MiB up to which collectives of gradients and parameters are joined; 0: none are",
     between(0, kMost));
-  v("prefetch", c.prefetch, "buckets of parameters that ZeRO cuts which are gathered ahead of what reads them",
-    between(0, 64));
   v("mailbox_mib", c.mailbox_mib, "MiB through which GPUs of one machine copy to each other; 0: all goes by NCCL",
     between(0, kMost));
   v("schedule", c.schedule, "order of a pipeline's work: gpipe, 1f1b, interleaved or zero_bubble",

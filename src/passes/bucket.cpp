@@ -38,9 +38,8 @@ struct Bucket {
 // Chooses which nodes become one, and where it stands.
 class Chooser {
  public:
-  Chooser(const Graph& graph, const BucketBytes& bytes, int64_t prefetch)
-      : graph_(graph), bytes_(bytes), prefetch_(prefetch), gathers_(count_gathers(graph)),
-        delayed_(size_t(graph.num_values()), -1) {}
+  Chooser(const Graph& graph, const BucketBytes& bytes)
+      : graph_(graph), bytes_(bytes), gathers_(count_gathers(graph)), delayed_(size_t(graph.num_values()), -1) {}
 
   std::vector<Bucket> run() {
     for (int n = 0; n < int(graph_.nodes().size()); ++n) {
@@ -75,11 +74,15 @@ class Chooser {
     return std::max(in, out);
   }
 
-  // The bucket of this kind that was begun last; -1: none.
-  int last_of(const Kind& kind) const {
+  // The bucket that was begun last of those whose kind is what is wanted; -1: none.
+  template <typename Is>
+  int last_of(const Is& is_wanted) const {
     int last = int(buckets_.size()) - 1;
-    while (last >= 0 && buckets_[size_t(last)].kind != kind) --last;
+    while (last >= 0 && !is_wanted(buckets_[size_t(last)].kind)) --last;
     return last;
+  }
+  int last_of(const Kind& kind) const {
+    return last_of([&](const Kind& other) { return other == kind; });
   }
 
   bool has_room(int bucket, int64_t bytes, int64_t most) const {
@@ -120,20 +123,12 @@ class Chooser {
     int64_t bytes = bytes_of(node);
     int bucket = last_of(kind);
     if (!has_room(bucket, bytes, bytes_.gathered)) {
-      int at = bytes <= bytes_.ahead ? place_ahead(kind, n) : n;
+      int before = last_of([&](const Kind& other) { return other.is_alike(kind); });  // of the phase before, perhaps
+      int at = before >= 0 && bytes <= bytes_.ahead ? buckets_[size_t(before)].members[0] : n;
       bucket = int(buckets_.size());
       buckets_.push_back({std::move(kind), {}, 0, at});
     }
     add(buckets_[size_t(bucket)], n, bytes);
-  }
-
-  // Before what reads the first of the bucket that was begun so many before this one, perhaps of the phase before.
-  int place_ahead(const Kind& kind, int n) const {
-    int at = n;
-    int64_t left = prefetch_;
-    for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend() && left > 0; ++bucket)
-      if (bucket->kind.is_alike(kind)) at = bucket->members[0], --left;
-    return at;
   }
 
   static void add(Bucket& bucket, int n, int64_t bytes) {
@@ -143,7 +138,6 @@ class Chooser {
 
   const Graph& graph_;
   const BucketBytes& bytes_;
-  int64_t prefetch_;
   std::vector<std::optional<int>> gathers_;  // by value: see count_gathers
   std::vector<int> delayed_;                 // by value: the bucket that makes it late; -1: none
   std::vector<Bucket> buckets_;              // in the order in which they were begun
@@ -217,8 +211,8 @@ class Joiner {
 
 }  // namespace
 
-bool bucket_graph(Graph& graph, const BucketBytes& bytes, int64_t prefetch) {
-  std::vector<Bucket> buckets = Chooser(graph, bytes, prefetch).run();
+bool bucket_graph(Graph& graph, const BucketBytes& bytes) {
+  std::vector<Bucket> buckets = Chooser(graph, bytes).run();
   bool changes = std::any_of(buckets.begin(), buckets.end(),
                              [](const Bucket& b) { return b.members.size() > 1 || b.at != b.members[0]; });
   if (changes) graph = Joiner(graph, buckets).run();
@@ -229,8 +223,7 @@ bool bucket(Graph& graph, const PassContext& context) {
   constexpr double kGiB = 1024 * 1024 * 1024;
   int64_t most = context.bucket_mib << 20, ahead = std::numeric_limits<int64_t>::max();
   if (double budget = context.options.memory_budget_gib; budget > 0) ahead = int64_t(budget * kShareOfBudget * kGiB);
-  return bucket_graph(graph, {.most = most, .gathered = std::min(most, ahead), .ahead = most > 0 ? ahead : 0},
-                      context.prefetch);
+  return bucket_graph(graph, {.most = most, .gathered = std::min(most, ahead), .ahead = most > 0 ? ahead : 0});
 }
 
 }  // namespace tokamak

@@ -7,8 +7,7 @@
 //     ... = f(%2)             ->       ... = f(%2)
 //     %6 = all_reduce(%5)              %4, %6 = all_reduce(%3, %5)
 //
-//   What can be had early, parameters that ZeRO cuts, goes with the first one, mesh.prefetch buckets ahead of what
-//   reads it. One bucket ahead:
+//   What can be had early, parameters that ZeRO cuts, goes with the first one, one bucket ahead of what reads it:
 //
 //     %3 = all_gather(p0)              %3 = all_gather(p0)
 //     ... = f(%3)             ->       %4, %5 = all_gather(p1, p2)
@@ -17,10 +16,10 @@
 //     %5 = all_gather(p2)
 //
 // What is larger than a bucket is a collective of its own, before which gradients do not wait for those behind it; and
-// parameters among it go ahead as others do. Ranks are not equally fast from one moment to the next: with one bucket
-// the faster waits for the slower in each. With a memory budget, parameters are gathered ahead at most a sixteenth of
-// it at a time. This pass decides the order of collectives on an axis, the same for all ranks. Exact. Tests:
-// tests/passes/bucket_test.cpp, bucket_random_test.cpp.
+// parameters among it go one bucket ahead as others do.
+// With a memory budget, parameters are gathered ahead at most a sixteenth of it at a time. This pass decides the order
+// of collectives on an axis, the same for all ranks. Exact. Tests: tests/passes/bucket_test.cpp,
+// bucket_random_test.cpp.
 #pragma once
 
 #include "passes/pass.h"
@@ -33,10 +32,10 @@ struct BucketBytes {
   int64_t ahead = 0;     // of one parameter; a larger one is gathered where it is read
 };
 
-/// Parameters are gathered `prefetch` buckets ahead. Returns whether the graph changed.
-bool bucket_graph(Graph& graph, const BucketBytes& bytes, int64_t prefetch = 1);
+/// Returns whether the graph changed.
+bool bucket_graph(Graph& graph, const BucketBytes& bytes);
 
-/// The same, with what mesh.bucket_mib, mesh.prefetch and the memory budget say.
+/// The same, with what mesh.bucket_mib and the memory budget say.
 bool bucket(Graph& graph, const PassContext& context);
 
 }  // namespace tokamak

@@ -20,7 +20,6 @@ struct PassContext : Platform {
   int64_t zero = 0;             // mesh.zero
   bool gathers_once = false;    // with zero 1 or 2: parameters are cut, too, and gathered for both passes together
   int64_t bucket_mib = 0;       // mesh.bucket_mib
-  int64_t prefetch = 1;         // mesh.prefetch
   bool sequence = false;        // mesh.sequence
   int64_t slots = 1;            // mesh.slots, which is not 0 here
   bool own_inputs = false;      // every data rank has inputs of its own: a slot

@@ -152,7 +152,6 @@ PassContext context_of(const RunConfig& config, const Platform& platform) {
   context.gathers_once = is_low(resolved.compile.precision) && gathers_once(config.mesh);
   context.sequence = config.mesh.sequence;
   context.bucket_mib = config.mesh.bucket_mib;
-  context.prefetch = config.mesh.prefetch;
   return context;
 }
 

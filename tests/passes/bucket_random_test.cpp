@@ -87,8 +87,8 @@ TEST(RandomBuckets, ComputeWhatTheGraphDoes) {
     Graph sharded = shard_graph(graph, mesh, random_cuts(graph, mesh, random)), bucketed = sharded;
     std::string fault;
     try {
-      bool changed = bucket_graph(
-          bucketed, {kBytes[below(random, 4)], kBytes[below(random, 4)], kBytes[below(random, 4)]}, below(random, 4));
+      bool changed =
+          bucket_graph(bucketed, {kBytes[below(random, 4)], kBytes[below(random, 4)], kBytes[below(random, 4)]});
       verify(bucketed);
       fault = find_difference(sharded, bucketed, mesh, arguments_of(graph, seed));
       joined += count_joined(bucketed);

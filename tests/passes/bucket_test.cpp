@@ -15,9 +15,9 @@ constexpr int64_t kLarge = 1 << 20;
 
 // What the graph becomes with buckets of so many bytes.
 std::string bucketed(std::string_view text, int64_t bytes = kLarge, int64_t gathered_bytes = kLarge,
-                     int64_t ahead_bytes = kLarge, int64_t prefetch = 1) {
+                     int64_t ahead_bytes = kLarge) {
   Graph graph = parse(text);
-  bool changed = bucket_graph(graph, {bytes, gathered_bytes, ahead_bytes}, prefetch);
+  bool changed = bucket_graph(graph, {bytes, gathered_bytes, ahead_bytes});
   verify(graph);
   EXPECT_EQ(changed, print(graph) != canonical(text));
   return print(graph);
@@ -182,22 +182,6 @@ TEST(Bucket, ParametersAreGatheredOneBucketAhead) {
     %12 = mul(%11, %10) : bf16[8]
     result y = %12
   )")));
-}
-
-TEST(Bucket, ParametersAreGatheredSoManyBucketsAhead) {
-  EXPECT_EQ(bucketed(kGathers, kLarge, 16, kLarge, 2), canonical(of_parameters(R"(
-    %4 = cast(%0) {to="bf16"} : bf16[4]
-    %5 = all_gather(%4) {axis="data", dims=[0], size=2} : bf16[8]
-    %6 = cast(%1) {to="bf16"} : bf16[4]
-    %7 = all_gather(%6) {axis="data", dims=[0], size=2} : bf16[8]
-    %8 = cast(%2) {to="bf16"} : bf16[4]
-    %9 = all_gather(%8) {axis="data", dims=[0], size=2} : bf16[8]
-    %10 = mul(%3, %5) : bf16[8]
-    %11 = mul(%10, %7) : bf16[8]
-    %12 = mul(%11, %9) : bf16[8]
-    result y = %12
-  )")));
-  EXPECT_EQ(bucketed(kGathers, kLarge, 16, kLarge, 0), canonical(kGathers));
 }
 
 TEST(Bucket, ParametersAreGatheredTogether) {
