@@ -288,10 +288,11 @@ sanitize_ranks() {
   unset NCCL_NVLS_ENABLE
 }
 
-# PyTorch on one GPU and on all: NCCL's bandwidth, DDP of GPT-2 124M and FSDP2 of 1558M, as ranks and large measure them.
+# PyTorch on one GPU and on all: NCCL's bandwidth, DDP of GPT-2 124M and FSDP2 of 1558M, as ranks and
+# large measure them. XL_BATCH: sequences of 1558M a GPU.
 rank_peers() {
   export NCCL_NVLS_ENABLE=0
-  for run in "$gpus nccl" "1 ddp ${BATCH:-64}" "$gpus ddp ${BATCH:-64}" "$gpus fsdp 32"; do
+  for run in "$gpus nccl" "1 ddp ${BATCH:-64}" "$gpus ddp ${BATCH:-64}" "$gpus fsdp ${XL_BATCH:-32}"; do
     # shellcheck disable=SC2086
     timeout -k 5 "${LIMIT:-180}" torchrun --standalone --nproc_per_node ${run%% *} "${PEERS:-../shared/peers}/torch_ddp.py" \
       ${run#* } 2> "$out/torch-ranks.log" || { echo "$run: exit status $?"; tail -3 "$out/torch-ranks.log"; }

@@ -183,43 +183,44 @@ void Mailbox::end(cudaStream_t queue) {
   }
 }
 
-// Until all others have said so; then it is taken back, in one operation of the queue.
-void Mailbox::await(Word what, int slot, cudaStream_t queue) {
+// In an order in which not all write to the same one.
+std::vector<int> Mailbox::others() const {
+  std::vector<int> ranks;
+  for (int step = 1; step < size_; ++step) ranks.push_back((rank_ + step) % size_);
+  return ranks;
+}
+
+// Until these have said so; then it is taken back, in one operation of the queue.
+void Mailbox::await(Word what, int slot, std::span<const int> from, cudaStream_t queue) {
   std::vector<CUstreamBatchMemOpParams> operations;
   for (bool waits : {true, false})
-    for (int peer = 0; peer < size_; ++peer) {
-      if (peer == rank_) continue;
+    for (int peer : from) {
       CUdeviceptr address = words_address_ + sizeof(uint32_t) * size_t(word_number(rank_, what, slot, peer));
       operations.push_back(waits ? wait_for_one(address) : write(address, 0));
     }
   TOKAMAK_CUDA(cuStreamBatchMemOp(queue, unsigned(operations.size()), operations.data(), 0));
 }
 
-// All others.
-void Mailbox::tell(Word what, int slot, cudaStream_t queue) {
+void Mailbox::tell(Word what, int slot, std::span<const int> to, cudaStream_t queue) {
   std::vector<CUstreamBatchMemOpParams> operations;
-  for (int step = 1; step < size_; ++step) {
-    int number = word_number((rank_ + step) % size_, what, slot, rank_);
-    operations.push_back(write(words_address_ + sizeof(uint32_t) * size_t(number), 1));
-  }
+  for (int peer : to)
+    operations.push_back(write(words_address_ + sizeof(uint32_t) * size_t(word_number(peer, what, slot, rank_)), 1));
   TOKAMAK_CUDA(cuStreamBatchMemOp(queue, unsigned(operations.size()), operations.data(), 0));
 }
 
-void Mailbox::send(int slot, const std::function<std::vector<Parcel>(int rank)>& parcels) {
+void Mailbox::send(int slot, std::span<const int> to, const std::function<std::vector<Parcel>(int rank)>& parcels) {
   cudaStream_t queue = copies_[size_t(slot)].queue.get();
-  await(Word::kFree, slot, queue);
-  for (int step = 1; step < size_; ++step) {
-    int peer = (rank_ + step) % size_;
+  await(Word::kFree, slot, to, queue);
+  for (int peer : to)
     for (const Parcel& parcel : parcels(peer))
       copy(contents(peer, slot, rank_) + parcel.at, parcel.from, parcel.bytes, queue);
-  }
-  tell(Word::kArrived, slot, queue);
+  tell(Word::kArrived, slot, to, queue);
 }
 
-void Mailbox::take(int slot, cudaStream_t queue, const std::function<void()>& read) {
-  await(Word::kArrived, slot, queue);
+void Mailbox::take(int slot, std::span<const int> from, cudaStream_t queue, const std::function<void()>& read) {
+  await(Word::kArrived, slot, from, queue);
   read();
-  tell(Word::kFree, slot, queue);
+  tell(Word::kFree, slot, from, queue);
 }
 
 std::string Mailbox::sum_source(DType dtype, const SlotTree* tree) const {
@@ -247,7 +248,7 @@ void Mailbox::add_round(std::span<const MailSum> sums, const Round& round, int s
 
 void Mailbox::exchange(std::span<const MailSum> sums, const Round& round, const SlotTree* tree, cudaStream_t queue) {
   int slot = next_slot_++ % kSlots;
-  send(slot, [&](int peer) {
+  send(slot, others(), [&](int peer) {
     std::vector<Parcel> parcels;
     for (const Segment& segment : round) {
       Range part = part_of(sums[segment.index].cut, segment, peer);
@@ -258,19 +259,19 @@ void Mailbox::exchange(std::span<const MailSum> sums, const Round& round, const 
   Copies& copies = copies_[size_t(slot)];
   copies.done.record(copies.queue.get());  // a sum may take the place of what is sent
   let_wait(queue, copies.done);
-  take(slot, queue, [&] { add_round(sums, round, slot, tree, queue); });
+  take(slot, others(), queue, [&] { add_round(sums, round, slot, tree, queue); });
 }
 
 void Mailbox::exchange(std::span<const MailGather> tensors, const Round& round, cudaStream_t queue) {
   int slot = next_slot_++ % kSlots;
-  send(slot, [&](int) {
+  send(slot, others(), [&](int) {
     std::vector<Parcel> parcels;
     for (const Segment& segment : round)
       parcels.push_back({at(tensors[segment.index].from, segment.begin),
                          part_of(tensors[segment.index].cut, segment, rank_).bytes, segment.at});
     return parcels;
   });
-  take(slot, queue, [&] {
+  take(slot, others(), queue, [&] {
     for (const Segment& segment : round)
       for (int rank = 0; rank < size_; ++rank) {
         const MailGather& tensor = tensors[segment.index];
@@ -307,6 +308,24 @@ void Mailbox::add(std::span<const MailSum> sums, const SlotTree* tree, cudaStrea
 void Mailbox::gather(std::span<const MailGather> tensors, cudaStream_t queue) {
   begin(queue);
   for (const Round& round : rounds_of(cuts_of(tensors))) exchange(tensors, round, queue);
+  end(queue);
+}
+
+// Each round has the slot that it has on the other side.
+void Mailbox::send_recv(const void* from, int64_t sent_bytes, int to_rank, void* to, int64_t received_bytes,
+                        int from_rank, cudaStream_t queue) {
+  begin(queue);
+  for (int64_t begin = 0, round = 0; begin < std::max(sent_bytes, received_bytes); begin += slot_bytes_, ++round) {
+    int slot = int(round % kSlots);
+    if (begin < sent_bytes)
+      send(slot, {&to_rank, 1}, [&](int) {
+        return std::vector<Parcel>{{at(from, begin), std::min(slot_bytes_, sent_bytes - begin), 0}};
+      });
+    if (begin < received_bytes)
+      take(slot, {&from_rank, 1}, queue, [&] {
+        copy(at(to, begin), contents(rank_, slot, from_rank), std::min(slot_bytes_, received_bytes - begin), queue);
+      });
+  }
   end(queue);
 }
 

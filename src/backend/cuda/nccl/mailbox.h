@@ -56,6 +56,9 @@ class Mailbox {
   /// part, as that says (tree_sum_source).
   void add(std::span<const MailSum> sums, const SlotTree* tree, cudaStream_t queue);
   void gather(std::span<const MailGather> tensors, cudaStream_t queue);
+  /// A message to one rank and one from one, of which the others know nothing; 0 bytes: none.
+  void send_recv(const void* from, int64_t sent_bytes, int to_rank, void* to, int64_t received_bytes, int from_rank,
+                 cudaStream_t queue);
 
   /// From any thread, when the run has failed: all that waits now goes on, with whatever is there.
   void release();
@@ -92,10 +95,11 @@ class Mailbox {
   void begin(cudaStream_t queue);
   void end(cudaStream_t queue);
   void let_wait(cudaStream_t queue, EventHandle& event);
-  void send(int slot, const std::function<std::vector<Parcel>(int rank)>& parcels);
-  void await(Word word, int slot, cudaStream_t queue);
-  void tell(Word word, int slot, cudaStream_t queue);
-  void take(int slot, cudaStream_t queue, const std::function<void()>& read);
+  std::vector<int> others() const;
+  void send(int slot, std::span<const int> to, const std::function<std::vector<Parcel>(int rank)>& parcels);
+  void await(Word word, int slot, std::span<const int> from, cudaStream_t queue);
+  void tell(Word word, int slot, std::span<const int> to, cudaStream_t queue);
+  void take(int slot, std::span<const int> from, cudaStream_t queue, const std::function<void()>& read);
   void copy(void* to, const void* from, int64_t bytes, cudaStream_t queue);
   std::string sum_source(DType dtype, const SlotTree* tree) const;
   void add_round(std::span<const MailSum> sums, const Round& round, int slot, const SlotTree* tree, cudaStream_t queue);

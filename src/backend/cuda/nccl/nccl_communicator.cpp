@@ -22,6 +22,9 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclFloat32;
 }
 
+// Of a kernel of NCCL where what is large goes by mail: its buffers take memory for each.
+constexpr int kBlocksBesideMail = 4;
+
 ncclRedOp_t nccl_op(Reduction reduction) { return reduction == Reduction::kSum ? ncclSum : ncclMax; }
 
 cudaStream_t stream_of(Queue queue) { return static_cast<cudaStream_t>(queue); }
@@ -48,12 +51,15 @@ std::vector<int> peers_of(const CommunicatorCall& call, int rank, int size) {
 
 class NcclCommunicator : public Communicator {
  public:
-  // `key` is this communicator's own, and the same on all its ranks.
-  NcclCommunicator(std::shared_ptr<NcclRun> run, std::string key, Membership membership)
+  // `key` is this communicator's own, and the same on all its ranks. `mails`: its ranks will send each other
+  // much; else it finds out.
+  NcclCommunicator(std::shared_ptr<NcclRun> run, std::string key, Membership membership, bool mails)
       : Communicator(std::move(membership)), run_(std::move(run)), key_(std::move(key)), met_(size_t(size()), 0),
         nothing_(int64_t(sizeof(int32_t))) {
     run_->add(handle_);
     try {
+      find_hosts();
+      if (mails) open_mailbox();
       connect();
     } catch (...) {
       run_->remove(handle_);
@@ -133,7 +139,13 @@ class NcclCommunicator : public Communicator {
   }
   void do_send_recv(const void* from, int64_t send_count, int to_rank, void* to, int64_t recv_count, int from_rank,
                     DType dtype, Queue queue) override {
-    bool sends = to_rank >= 0 && send_count > 0, receives = from_rank >= 0 && recv_count > 0;
+    int64_t mail_sent = mailed(send_count, dtype, to_rank), mail_received = mailed(recv_count, dtype, from_rank);
+    if (mail_sent + mail_received > 0) {
+      mailbox_->send_recv(from, mail_sent, to_rank, to, mail_received, from_rank, stream_of(queue));
+      expect(queue);
+    }
+    bool sends = to_rank >= 0 && send_count > 0 && mail_sent == 0;
+    bool receives = from_rank >= 0 && recv_count > 0 && mail_received == 0;
     if (!sends && !receives) return;
     enqueue_group(queue, [&](ncclComm_t comm, cudaStream_t stream, ncclResult_t& result) {
       if (sends) note(result, ncclSend(from, size_t(send_count), nccl_type(dtype), to_rank, comm, stream));
@@ -168,7 +180,7 @@ class NcclCommunicator : public Communicator {
   }
   std::unique_ptr<Communicator> do_split(Membership membership) override {
     std::string key = fmt::format("{}.{}.{}", key_, splits_++, membership.ranks[0]);
-    auto made = std::make_unique<NcclCommunicator>(run_, std::move(key), std::move(membership));
+    auto made = std::make_unique<NcclCommunicator>(run_, std::move(key), std::move(membership), true);
     made->compare_ = compare_;
     return made;
   }
@@ -228,9 +240,18 @@ class NcclCommunicator : public Communicator {
       TOKAMAK_CHECK(text.size() == sizeof id.internal, "an id of {} bytes", text.size());
       std::memcpy(id.internal, text.data(), text.size());
     }
-    settle(handle_.join(size(), id, rank()));
+    settle(handle_.join(size(), id, rank(), mailbox_ ? kBlocksBesideMail : 0));
+  }
+
+  void find_hosts() {
     std::vector<std::string> hosts = run_->store.exchange(key_ + "/hosts", rank(), size(), host_name());
     one_host_ = std::count(hosts.begin(), hosts.end(), hosts[0]) == size();
+  }
+
+  void open_mailbox() {
+    bool may = one_host_ && size() > 1 && size() <= Mailbox::kMostRanks && run_->options.mailbox_bytes > 0;
+    if (may) mailbox_ = Mailbox::open(*run_, key_, rank(), size());
+    asked_for_mailbox_ = true;
   }
 
   // Each rank leaves its call for those that it meets, and takes theirs.
@@ -266,12 +287,15 @@ class NcclCommunicator : public Communicator {
 
   // All ranks find the same. What cannot be made while a queue is recorded was made by its first run.
   bool has_mailbox(Queue queue) {
-    if (!one_host_ || size() == 1 || size() > Mailbox::kMostRanks || run_->options.mailbox_bytes == 0) return false;
-    if (!asked_for_mailbox_ && !is_recorded(stream_of(queue))) {
-      asked_for_mailbox_ = true;
-      mailbox_ = Mailbox::open(*run_, key_, rank(), size());
-    }
+    if (!asked_for_mailbox_ && !is_recorded(stream_of(queue))) open_mailbox();
     return mailbox_ != nullptr;
+  }
+
+  // Bytes of a message to or from one rank; 0: there is none, or NCCL sends it.
+  int64_t mailed(int64_t count, DType dtype, int peer) const {
+    int64_t bytes = count * dtype_bytes(dtype);
+    bool mails = mailbox_ && !grouped_ && peer >= 0 && peer != rank() && bytes >= run_->options.least_mail_bytes;
+    return mails ? bytes : 0;
   }
 
   // By what is for one other rank, of all that goes out as one: beside a large tensor a small one costs little, but a
@@ -394,7 +418,8 @@ std::unique_ptr<Communicator> make_nccl_world(StoreClient& store, const NcclOpti
   TOKAMAK_CUDA(cudaSetDevice(options.device));
   Membership membership{.axis = "world", .ranks = {}, .rank = store.rank()};
   for (int rank = 0; rank < store.world(); ++rank) membership.ranks.push_back(rank);
-  return std::make_unique<NcclCommunicator>(std::make_shared<NcclRun>(store, options), "nccl", std::move(membership));
+  return std::make_unique<NcclCommunicator>(std::make_shared<NcclRun>(store, options), "nccl", std::move(membership),
+                                            false);
 }
 
 }  // namespace tokamak::cuda

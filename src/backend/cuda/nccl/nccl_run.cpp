@@ -33,10 +33,11 @@ NcclHandle::~NcclHandle() {
   result == ncclSuccess ? ncclCommDestroy(comm_) : ncclCommAbort(comm_);
 }
 
-ncclResult_t NcclHandle::join(int ranks, const ncclUniqueId& id, int rank) {
+ncclResult_t NcclHandle::join(int ranks, const ncclUniqueId& id, int rank, int most_blocks) {
   std::lock_guard lock(mutex_);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;  // so that waits can end when a rank is gone
+  if (most_blocks > 0) config.maxCTAs = most_blocks;
   return aborted_ ? ncclInvalidUsage : ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);
 }
 

@@ -27,8 +27,9 @@ class NcclHandle {
   NcclHandle(const NcclHandle&) = delete;
   NcclHandle& operator=(const NcclHandle&) = delete;
 
-  /// Begins to join the other ranks; state() tells when that is done.
-  ncclResult_t join(int ranks, const ncclUniqueId& id, int rank);
+  /// Begins to join the other ranks; state() tells when that is done. A kernel has at most so many blocks, 0: as NCCL
+  /// likes.
+  ncclResult_t join(int ranks, const ncclUniqueId& id, int rank, int most_blocks);
   /// `work(comm)`, a call of NCCL, while nobody ends it; ncclInvalidUsage when it has ended.
   template <class Work>
   ncclResult_t call(const Work& work) {

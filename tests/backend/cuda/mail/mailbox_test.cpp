@@ -25,8 +25,10 @@ struct Rank {
 
 // What a call is of: the same on all ranks.
 struct Call {
-  enum class Kind { kAllReduce, kInPlace, kReduceScatter, kGather } kind;
-  std::vector<int64_t> counts;  // of tensors: elements of a rank's part, or of an all_reduce in all
+  enum class Kind { kAllReduce, kInPlace, kReduceScatter, kGather, kRing, kChain } kind;
+  std::vector<int64_t> counts;  // of tensors: elements of a rank's part, or of an all_reduce or a message in all
+  // To the next rank, in a chain not from the last to the first.
+  bool is_message() const { return kind >= Kind::kRing; }
 };
 
 float value_of(int rank, size_t call, size_t tensor, int64_t i) {
@@ -95,7 +97,9 @@ class World {
       auto to = std::make_unique<Floats>(size_t(call.kind == Call::Kind::kGather ? count * size_ : count), -1.0f);
       float* in = call.kind == Call::Kind::kInPlace ? to->data() : from->data();
       cudaMemcpyAsync(in, source->data(), source->size() * sizeof(float), cudaMemcpyDefault, queue);
-      if (call.kind == Call::Kind::kGather)
+      if (call.is_message())
+        send_recv(r, call, in, count, to->data());
+      else if (call.kind == Call::Kind::kGather)
         gathers.push_back({in, to->data(), cut_at(count, size_)});
       else if (call.kind == Call::Kind::kReduceScatter)
         sums.push_back({in, to->data(), cut_at(count, size_), DType::kF32, false});
@@ -105,14 +109,30 @@ class World {
       rank.source.push_back(std::move(source));
       rank.from.push_back(std::move(from)), rank.to.push_back(std::move(to));
     }
-    call.kind == Call::Kind::kGather ? rank.mailbox->gather(gathers, queue) : rank.mailbox->add(sums, nullptr, queue);
+    if (!gathers.empty()) rank.mailbox->gather(gathers, queue);
+    if (!sums.empty()) rank.mailbox->add(sums, nullptr, queue);
     for (Floats* floats : sent)
       fill(queue, floats->data(), 0, int64_t(floats->size()) * 4);  // others may not read it now
+  }
+
+  // Ranks of a message; -1: there is none.
+  int next_of(int r, const Call& call) const { return r + 1 < size_ ? r + 1 : call.kind == Call::Kind::kRing ? 0 : -1; }
+  int last_of(int r, const Call& call) const { return r > 0 ? r - 1 : call.kind == Call::Kind::kRing ? size_ - 1 : -1; }
+
+  void send_recv(int r, const Call& call, const float* from, int64_t count, float* to) {
+    int next = next_of(r, call), last = last_of(r, call);
+    ranks_[size_t(r)].mailbox->send_recv(from, next < 0 ? 0 : count * 4, next, to, last < 0 ? 0 : count * 4, last,
+                                         ranks_[size_t(r)].queue->get());
   }
 
   Floats expected(int r, size_t number, size_t tensor, const Call& call) const {
     Floats values;
     int64_t count = call.counts[tensor];
+    if (call.is_message()) {
+      int last = last_of(r, call);
+      for (int64_t i = 0; i < count; ++i) values.push_back(last < 0 ? -1.0f : value_of(last, number, tensor, i));
+      return values;
+    }
     if (call.kind == Call::Kind::kGather) {
       for (int from = 0; from < size_; ++from)
         for (int64_t i = 0; i < count; ++i) values.push_back(value_of(from, number, tensor, i));
@@ -135,7 +155,7 @@ std::vector<Call> random_calls(std::mt19937& random) {
   auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
   std::vector<Call> calls;
   for (int c = 0, most = 1 + below(5); c < most; ++c) {
-    Call call{Call::Kind(below(4)), {}};
+    Call call{Call::Kind(below(6)), {}};
     for (int t = 0, tensors = 1 + below(below(4) ? 3 : 50); t < tensors; ++t)  // more than one launch adds, too
       call.counts.push_back(1 + below(below(2) ? 40 : 3000));
     calls.push_back(std::move(call));

@@ -95,8 +95,9 @@ TEST_P(NcclSuite, IsRightByMail) {
   on_processes(GetParam(), kSmallMailbox, run_suite);
 }
 
-// Sums, ordered sums and gatherings, in one round and in several, recorded and replayed one behind the other: what a
-// rank has not read yet is not written over. Each replay adds what all have, then twice doubles by the number of ranks.
+// Sums, ordered sums, gatherings and messages, in one round and in several, recorded and replayed one behind the other:
+// what a rank has not read yet is not written over. Each replay adds what all have, then twice doubles by the number of
+// ranks.
 TEST_P(NcclSuite, MailIsRecorded) {
   if (std::string why = obstacle(1); !why.empty()) GTEST_SKIP() << why;
   on_processes(GetParam(), kSmallMailbox, [](const SuiteRank& rank) {
@@ -110,6 +111,9 @@ TEST_P(NcclSuite, MailIsRecorded) {
       const void* part = x->data();
       rank.world.all_reduce(x->data(), x->data(), kCount, DType::kF32, Reduction::kSum, rank.queue);
       rank.world.ordered_all_reduce({&part, 1}, x->data(), kCount, DType::kF32, tree, scratch->data(), rank.queue);
+      int next = (rank.world.rank() + 1) % size, last = (rank.world.rank() + size - 1) % size;
+      rank.world.send_recv(x->data(), kCount, next, y->data(), kCount, last, DType::kF32, rank.queue);
+      rank.world.send_recv(y->data(), kCount, last, x->data(), kCount, next, DType::kF32, rank.queue);
       rank.world.all_gather(x->data(), y->data(), kCount, DType::kF32, rank.queue);
       rank.world.reduce_scatter(y->data(), x->data(), kCount, DType::kF32, Reduction::kSum, rank.queue);
     };
