@@ -2,18 +2,20 @@
 
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
+#include "ops/collective.h"
 #include "ops/flop_rate.h"
 #include "passes/gathered_parameters.h"
 #include "passes/weight_products.h"
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 namespace tokamak {
 namespace {
 
 constexpr size_t kMostWaiting = 3;
-constexpr double kLeastShare = 0.25;  // of a product's time, for which it is taken
+constexpr double kLeastShare = 0.25;  // of a wait, for which another product is taken
 
 // Decides an order by what is computed and sent until a node can run: arithmetic alone, and links.
 class Order {
@@ -34,12 +36,14 @@ class Order {
         continue;
       }
       if (of_product_[size_t(n)]) continue;
-      while (needs_late(n)) take_late(0);
+      while (needs_late(n)) late_.empty() ? take_sends() : take_late(0);
       fill_until(ready_at(n));
       computed_ = std::max(computed_, ready_at(n));
       take(n);
+      if (is_gathering(n)) take_sends();
     }
     while (!late_.empty()) take_late(0);
+    take_sends();
     return std::move(order_);
   }
 
@@ -53,18 +57,16 @@ class Order {
     if (late_.size() > kMostWaiting) take_late(0);
   }
 
-  // With the shortest product that takes as long, else the longest; but a short rest is left to what a product would
-  // last for by far.
+  // With the shortest product that takes as long, else the longest; a short rest is left.
   void fill_until(double ready) {
-    while (computed_ < ready && !late_.empty()) {
+    double least = kLeastShare * (ready - computed_);
+    while (ready - computed_ > std::max(least, 0.0) && !late_.empty()) {
       double rest = ready - computed_;
       auto is_better = [&](int a, int b) {
         double x = seconds_of(a), y = seconds_of(b);
         return (x >= rest) == (y >= rest) ? (x >= rest ? x < y : x > y) : x >= rest;
       };
-      auto best = std::min_element(late_.begin(), late_.end(), is_better);
-      if (rest < kLeastShare * seconds_of(*best)) return;
-      take_late(size_t(best - late_.begin()));
+      take_late(size_t(std::min_element(late_.begin(), late_.end(), is_better) - late_.begin()));
     }
   }
 
@@ -74,10 +76,24 @@ class Order {
     int product = late_[which];
     late_.erase(late_.begin() + long(which));
     computed_ = std::max(computed_, ready_at(product));
-    for (int n : products_[size_t(product)]) {
-      take(n);
-      for (ValueId output : node(n).outputs) is_late_[size_t(output)] = false;
-    }
+    const std::vector<int>& nodes = products_[size_t(product)];
+    auto sent = std::find_if(nodes.begin(), nodes.end(), [&](int n) { return node(n).op->together; });
+    std::for_each(nodes.begin(), sent, [&](int n) { take_now(n); });
+    if (sent == nodes.end()) return;
+    if (sends_.size() == kMostWaiting) take_sends();
+    sends_.emplace_back(sent, nodes.end());
+  }
+
+  // Gradients go to other ranks behind a gathering of the stream, of which much comes, not in front of one.
+  bool is_gathering(int n) const { return node(n).op == &op::all_gather && !gathers_[size_t(node(n).outputs[0])]; }
+  void take_sends() {
+    for (const std::vector<int>& nodes : std::exchange(sends_, {}))
+      for (int n : nodes) take_now(n);
+  }
+
+  void take_now(int n) {
+    take(n);
+    for (ValueId output : node(n).outputs) is_late_[size_t(output)] = false;
   }
 
   bool needs_late(int n) const {
@@ -112,6 +128,7 @@ class Order {
   std::vector<double> there_;                // by value: when it has been sent, if it is
   std::vector<bool> is_late_;                // by value: it is, or comes of, a product that waits
   std::deque<int> late_;                     // products that wait
+  std::vector<std::vector<int>> sends_;      // what becomes of products that do not, from their collectives on
   std::vector<int> order_;
   double computed_ = 0, sent_ = 0;  // seconds, of what is in order_
 };

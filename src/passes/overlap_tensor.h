@@ -8,7 +8,8 @@
 //   %6 = all_gather(%5)                        %4 = matmul(...)  for a weight, while %6 is under way
 //   %7 = matmul(%6, ...)                       %7 = matmul(%6, ...)
 //
-// At most two products wait at a time, as they keep their operands in memory. It decides the order of collectives, the
+// At most three products wait at a time, as they keep their operands in memory. What they give is sent over other axes
+// when the stream has next been gathered, not before it. It decides the order of collectives, the
 // same for all ranks. Exact. Tests: tests/passes/overlap_tensor_test.cpp.
 #pragma once
 

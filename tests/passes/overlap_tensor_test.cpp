@@ -52,12 +52,14 @@ PassContext context_of(double products) {
   return context;
 }
 
-// Products for weights W, other products P, the stream gathered G and scattered S, and what reads it then N.
+// Products for weights W, of the first of which the sum over data ranks is R, other products P, the stream gathered G
+// and scattered S, and what reads it then N.
 std::string order_of(const Graph& graph) {
   std::string order;
   for (const Node& node : graph.nodes()) {
     if (node.op->name == "matmul") order += node.attrs.get_bool("trans_a") ? 'W' : 'P';
     if (node.op->name == "all_gather") order += 'G';
+    if (node.op->name == "all_reduce") order += 'R';
     if (node.op->name == "reduce_scatter") order += 'S';
     if (node.op->name == "mul") order += 'N';
   }
@@ -72,25 +74,39 @@ std::string order_after(double products) {
 }
 
 TEST(OverlapTensor, ProductsForWeightsRunWhileTheStreamIsSent) {
-  EXPECT_EQ(order_of(test::parse(kStep)), "GPWWSNGPWWSN");
-  EXPECT_EQ(order_after(0.9), "GPSWNGWPSWNW") << "one a message";
-  EXPECT_EQ(order_after(1.1), "GPSWNGWPSWNW") << "a short rest takes no other";
-  EXPECT_EQ(order_after(2), "GPSWWNGPSWWN") << "two a message";
+  EXPECT_EQ(order_of(test::parse(kStep)), "GPWRWSNGPWWSN");
+  EXPECT_EQ(order_after(0.9), "GPSWNGRWPSWNW") << "one a message";
+  EXPECT_EQ(order_after(1.1), "GPSWNGRWPSWNW") << "a short rest takes no other";
+  EXPECT_EQ(order_after(2), "GPSWWNGRPSWWN") << "two a message";
 }
 
-// What is sent fast leaves them behind, but no more than three.
-TEST(OverlapTensor, FewProductsWait) { EXPECT_EQ(order_after(0.1), "GPSNGPWSNWWW"); }
+std::string with(std::string text, std::initializer_list<std::pair<std::string, std::string>> replacements) {
+  for (const auto& [from, to] : replacements) {
+    size_t at = text.find(from);
+    EXPECT_NE(at, text.npos) << from;
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+// Where nothing is sent that they could wait for.
+TEST(OverlapTensor, NoMoreThanThreeProductsWait) {
+  const std::string sends = "{axis=\"tensor\", dims=[0], size=2}", slice = "{begin=0, dim=0, size=4}";
+  Graph graph =
+      test::parse(with(kStep, {{"reduce_scatter(%9) " + sends, "slice(%9) " + slice},
+                               {"reduce_scatter(%16) " + sends, "slice(%16) " + slice},
+                               {"all_gather(%14) " + sends, "matmul(%1, %14) {trans_a=false, trans_b=false}"}})
+                      .c_str());
+  overlap_tensor(graph, context_of(1));
+  EXPECT_EQ(order_of(graph), "GPNPPWNWWWR");
+}
 
 TEST(OverlapTensor, TakesTheProductThatLastsLongEnough) {
-  std::string text = kStep;
-  auto replace = [&](const std::string& from, const std::string& to) {
-    for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
-  };
-  replace("%4 : f32[4,4]", "%4 : f32[16,4]");
-  replace("input x0 = %1", "input y = %26 : f32[8,16]\n  input x0 = %1");
-  replace("%12 = matmul(%0, %9) {trans_a=true, trans_b=false} #backward : f32[4,4]",
-          "%12 = matmul(%26, %9) {trans_a=true, trans_b=false} #backward : f32[16,4]");
-  replace("%22 = add(%4, %12) #update : f32[4,4]", "%22 = add(%4, %12) #update : f32[16,4]");
+  std::string text = with(kStep, {{"%4 : f32[4,4]", "%4 : f32[16,4]"},
+                                  {"input x0 = %1", "input y = %26 : f32[8,16]\n  input x0 = %1"},
+                                  {"%12 = matmul(%0, %9) {trans_a=true, trans_b=false} #backward : f32[4,4]",
+                                   "%12 = matmul(%26, %9) {trans_a=true, trans_b=false} #backward : f32[16,4]"},
+                                  {"%22 = add(%4, %12) #update : f32[4,4]", "%22 = add(%4, %12) #update : f32[16,4]"}});
   for (double products : {3, 5}) {  // of which the longer one takes four, and both five
     Graph graph = test::parse(text.c_str());
     ASSERT_TRUE(overlap_tensor(graph, context_of(products)));
@@ -118,12 +134,10 @@ TEST(OverlapTensor, ChangesNoBit) {
 
 // What the backward pass goes on with is no gradient of a parameter.
 TEST(OverlapTensor, LeavesWhatTheBackwardPassReads) {
-  std::string text = kStep;
-  text.replace(text.find("mul(%13, %13)"), 13, "mul(%13, %12)");
-  Graph graph = test::parse(text.c_str());
+  Graph graph = test::parse(with(kStep, {{"mul(%13, %13)", "mul(%13, %12)"}}).c_str());
   overlap_tensor(graph, context_of(0.9));
   verify(graph);
-  EXPECT_EQ(order_of(graph), "GPWSWNGPSWNW");
+  EXPECT_EQ(order_of(graph), "GPWSWNGRPSWNW");
 }
 
 }  // namespace
