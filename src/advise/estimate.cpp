@@ -29,19 +29,21 @@ class Estimator {
   Estimator(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster)
       : model_(model), layout_(layout), mesh_(layout.mesh), cluster_(cluster),
         target_(gpu_target(gpu_rates(cluster.gpu))), block_(model, layout, target_),
-        links_(model, layout_, cluster, target_, block_), pipe_(double(mesh_.pipe)) {
+        links_(model, layout_, cluster, target_, block_), kept_(block_.kept()), pipe_(double(mesh_.pipe)) {
     for (const MatrixSize& matrix : block_matrices(model, mesh_.tensor)) of_block_.add(matrix, mesh_);
     for (const MatrixSize& vector : block_vectors(model, mesh_.tensor)) of_block_.add(vector, mesh_);
     table_.add({int64_t(block_.padded_vocab()) / mesh_.tensor, model.width}, mesh_);
     positions_.add({model.context, model.width}, mesh_);
     again_.resize(size_t(mesh_.pipe));
     divide_blocks();
+    for (size_t stage = 0; stage < num_stages(); ++stage) in_flight_.push_back(blocks_in_flight(stage));
   }
 
   Estimate run(double most_seconds) {
     add_memory();
     fit();
-    add_time(most_seconds);
+    bool is_wanted = std::isinf(most_seconds) || memory_.total() <= usable_bytes(cluster_, mesh_);
+    if (is_wanted) add_time(most_seconds);
     return {layout_, memory_, time_};
   }
 
@@ -113,9 +115,9 @@ class Estimator {
     return blocks;
   }
   double activation_bytes(size_t stage) const {
-    double most = blocks_in_flight(stage), bytes = most * block_.input_bytes(), runs = double(layout_.micro_batches);
+    double most = in_flight_[stage], bytes = most * block_.input_bytes(), runs = double(layout_.micro_batches);
     double waiting = blocks_of(stage) * std::min(pipe_, runs);
-    for (const KeptValue& value : block_.kept())
+    for (const KeptValue& value : kept_)
       bytes += value.bytes * (value.is_for_weights && waits_with_weights(stage) ? waiting : most);
     if (waits_with_weights(stage))
       bytes += blocks_of(stage) * block_.gradient_bytes() * std::min(double(stage) + 1, runs);
@@ -200,14 +202,14 @@ class Estimator {
     };
     bool casts_again = false;
     double cast = gathers_once(mesh_) ? of_block_.whole : of_block_.all();
-    for (const KeptValue& value : block_.kept()) {
+    for (const KeptValue& value : kept_) {
       if (value.stays || waits_with_weights(stage)) continue;
       if (value.again.matmul > 0 && mesh_.zero < 3 && mesh_.pipe == 1 && cast > 0 && !casts_again) {
         casts_again = true;
         drop_share(memory.weights, kLow * blocks_of(stage) * cast,
                    {.memory_bound = block_.memory_seconds((kFull + kLow) * cast)});
       }
-      drop_share(memory.activations, value.bytes * blocks_in_flight(stage), value.again);
+      drop_share(memory.activations, value.bytes * in_flight_[stage], value.again);
     }
   }
 
@@ -374,11 +376,13 @@ class Estimator {
   Target target_;
   BlockWork block_;
   LayoutLinks links_;
+  std::vector<KeptValue> kept_;
   double pipe_;
   ZeroCut of_block_, table_, positions_;
   std::vector<int64_t> chunk_blocks_;
-  size_t fullest_ = 0;       // stage
-  std::vector<Work> again_;  // by stage, in a block, for each micro-batch
+  std::vector<double> in_flight_;  // blocks, by stage
+  size_t fullest_ = 0;             // stage
+  std::vector<Work> again_;        // by stage, in a block, for each micro-batch
   MemoryByKind memory_;
   TimeByKind time_;
 };
@@ -388,6 +392,14 @@ class Estimator {
 double usable_bytes(const ClusterConfig& cluster, const MeshConfig& mesh) {
   bool is_alone = mesh.pipe * mesh.data * mesh.context * mesh.tensor == 1;
   return cluster.gpu.memory_bytes.value - (is_alone ? 0 : kCommunicatorBytes);
+}
+
+double least_block_seconds(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster) {
+  Target target = gpu_target(gpu_rates(cluster.gpu));
+  BlockWork block(model, layout, target);
+  BlockLinks links = LayoutLinks(model, layout, cluster, target, block).backward();
+  double context = layout.mesh.context > 1 ? block.context_seconds(cluster.gpu.compute_capability.value) : 0;
+  return block.forward().seconds() + block.backward().seconds() + context + links.keys + 8 * links.stream;
 }
 
 Estimate estimate(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster,

@@ -44,10 +44,14 @@ struct Estimate {
 };
 
 /// What a layout takes on a cluster's GPUs. Where it is too much, as much is computed again as makes it fit, and the
-/// layout's budget is set; where even that is not enough, memory.total() is still more than there is. How long a
-/// pipeline waits takes longest to find; where its step is known to take more than `most_seconds` without, it is not
-/// looked for.
+/// layout's budget is set; where even that is not enough, memory.total() is still more than there is. Whoever looks for
+/// a step of `most_seconds` is not told the time of a layout that does not fit, nor how long a pipeline waits whose
+/// step is known to take more without: that takes longest to find.
 Estimate estimate(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster,
                   double most_seconds = std::numeric_limits<double>::infinity());
+
+/// No block's passes over a micro-batch take less: kernels, and what tensor and context ranks send while none runs. It
+/// goes by these axes and the micro-batch alone.
+double least_block_seconds(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster);
 
 }  // namespace tokamak

@@ -14,6 +14,10 @@ class Stages {
         ends_(2 * chunks.size() * size_t(runs_), kNotDone) {
     for (int64_t stage = 0; stage < stages_; ++stage)
       state_[size_t(stage)].ahead = mesh.schedule == "gpipe" ? passes_ : passes_ahead(stage);
+    // As many micro-batches as there are stages go through one chunk of a stage before the next one.
+    for (int64_t first = 0; first < runs_; first += stages_)
+      for (int64_t row = 0; row < own_; ++row)
+        for (int64_t run = first; run < std::min(first + stages_, runs_); ++run) turns_.push_back({row, run});
   }
 
   double run() {
@@ -31,6 +35,10 @@ class Stages {
  private:
   static constexpr double kNotDone = -1;
 
+  // A pass: which of a stage's chunks, and the micro-batch.
+  struct Turn {
+    int64_t row = 0, run = 0;
+  };
   struct State {
     int64_t forward = 0, backward = 0;  // passes that are done
     int64_t ahead = 0;                  // forward ones before the first backward one
@@ -41,9 +49,6 @@ class Stages {
     int64_t behind = stages_ - stage - 1;
     return own_ > 1 ? 2 * behind + (own_ - 1) * stages_ : behind;
   }
-  // As many micro-batches as there are stages go through one chunk of a stage before the next one.
-  int64_t row(int64_t pass) const { return pass / stages_ % own_; }
-  int64_t micro_batch(int64_t pass) const { return pass / (stages_ * own_) * stages_ + pass % stages_; }
   double& end(bool is_forward, int64_t chunk, int64_t run) {
     return ends_[size_t((2 * chunk + int64_t(is_forward)) * runs_ + run)];
   }
@@ -61,7 +66,8 @@ class Stages {
   }
 
   bool go_forward(int64_t stage, State& s) {
-    int64_t chunk = row(s.forward) * stages_ + stage, run = micro_batch(s.forward);
+    auto [row, run] = turns_[size_t(s.forward)];
+    int64_t chunk = row * stages_ + stage;
     double ready = chunk == 0 ? 0 : end(true, chunk - 1, run);
     if (ready == kNotDone) return false;
     s.now = std::max(s.now, ready + (chunk == 0 ? 0 : transfer_)) + chunks_[size_t(chunk)].forward;
@@ -71,7 +77,8 @@ class Stages {
   }
 
   bool go_backward(int64_t stage, State& s) {
-    int64_t chunk = (own_ - 1 - row(s.backward)) * stages_ + stage, run = micro_batch(s.backward);
+    auto [row, run] = turns_[size_t(s.backward)];
+    int64_t chunk = (own_ - 1 - row) * stages_ + stage;
     bool is_last = chunk + 1 == int64_t(chunks_.size());
     double ready = is_last ? 0 : end(false, chunk + 1, run);
     if (ready == kNotDone || end(true, chunk, run) == kNotDone) return false;
@@ -88,6 +95,7 @@ class Stages {
   int64_t stages_, own_, runs_, passes_;  // chunks of a stage; micro-batches; passes of a stage in one direction
   double transfer_;
   const std::vector<ChunkSeconds>& chunks_;
+  std::vector<Turn> turns_;  // of a stage, in one direction
   std::vector<State> state_;
   std::vector<double> ends_;  // by chunk, direction and micro-batch
 };
@@ -123,10 +131,12 @@ std::vector<int64_t> micro_batches_in_flight(const MeshConfig& mesh, int64_t mic
   auto done = [&](int64_t passes, int64_t chunk) {
     return passes / (P * V) * P + std::clamp<int64_t>(passes % (P * V) - chunk * P, 0, P);
   };
+  // The count of a chunk grows only in its own turn, so it is largest where one ends. When backward passes have begun,
+  // turns are all alike.
   std::vector<int64_t> in_flight;
   for (int64_t chunk = 0; chunk < V; ++chunk) {
     int64_t most = 0;
-    for (int64_t passes = 1; passes <= ahead + 2 * P * V; ++passes)
+    for (int64_t passes = (chunk + 1) * P; passes <= ahead + 2 * P * V; passes += P * V)
       most = std::max(most, done(passes, chunk) - done(std::max<int64_t>(0, passes - 1 - ahead), V - 1 - chunk));
     in_flight.push_back(std::min(most, micro_batches));
   }
@@ -151,8 +161,8 @@ double least_pipe_seconds(const MeshConfig& mesh, int64_t micro_batches, const s
     for (size_t chunk = stage; chunk < chunks.size(); chunk += size_t(mesh.pipe))
       work += chunks[chunk].forward + chunks[chunk].backward;
     const ChunkSeconds& first = chunks[stage];
-    // Gradients of weights that are left fill the way back.
-    double left = splits ? double(std::min(int64_t(stage), micro_batches)) * first.backward_weight : 0;
+    // Gradients of weights that are left, and those of the last micro-batch, fill the way back.
+    double left = splits ? double(std::min(int64_t(stage) + 1, micro_batches)) * first.backward_weight : 0;
     least = std::max(least, there + double(micro_batches) * work + std::max(0.0, back - left));
     there += first.forward;
     back += splits && stage > 0 ? first.backward_input : first.backward;

@@ -1,11 +1,13 @@
 #include "advise/search.h"
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "model/model.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -30,12 +32,35 @@ double tokens_of_step(const TrainingRequest& request) {
   return double(request.sequences) * double(request.model.context);
 }
 
+struct Candidate {
+  ParallelLayout layout;
+  double least = 0;  // seconds: it takes no less
+  size_t place = 0;  // among all that are allowed
+};
+
+// All that are allowed, those that may be fast first: most of the others need not be estimated.
+std::vector<Candidate> candidates(const TrainingRequest& request) {
+  constexpr double kRounding = 1 - 1e-9;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, double> blocks;
+  std::vector<Candidate> list;
+  for (ParallelLayout& layout : allowed_layouts(request)) {
+    auto [block, is_new] = blocks.try_emplace({layout.mesh.tensor, layout.mesh.context, layout.micro_batch});
+    if (is_new) block->second = least_block_seconds(request.model, layout, request.cluster);
+    double of_slowest = double(ceil_div(request.model.layers, layout.mesh.pipe) * layout.micro_batches);
+    list.push_back({std::move(layout), kRounding * of_slowest * block->second, list.size()});
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Candidate& a, const Candidate& b) { return a.least < b.least; });
+  return list;
+}
+
 // Tokens/s; 0 where nothing fits.
 double best_rate(const TrainingRequest& request) {
   double least = std::numeric_limits<double>::infinity();
-  for (const ParallelLayout& layout : allowed_layouts(request))
-    if (Estimate one = estimate(request.model, layout, request.cluster, least); fits(one, request.cluster))
-      least = std::min(least, one.time.total());
+  for (const Candidate& candidate : candidates(request)) {
+    if (candidate.least > least) break;
+    Estimate one = estimate(request.model, candidate.layout, request.cluster, least);
+    if (fits(one, request.cluster)) least = std::min(least, one.time.total());
+  }
   return tokens_of_step(request) / least;
 }
 
@@ -89,15 +114,19 @@ bool fits(const Estimate& estimate, const ClusterConfig& cluster) {
 }
 
 std::vector<Estimate> search_layouts(const TrainingRequest& request) {
-  std::map<decltype(mesh_key({})), Estimate> best;
-  for (const ParallelLayout& layout : allowed_layouts(request)) {
-    auto at = best.find(mesh_key(layout));
-    double least = at == best.end() ? std::numeric_limits<double>::infinity() : at->second.time.total();
-    Estimate one = estimate(request.model, layout, request.cluster, least);
-    if (fits(one, request.cluster) && one.time.total() < least) best.insert_or_assign(mesh_key(layout), one);
+  std::map<decltype(mesh_key({})), std::pair<Estimate, size_t>> best;  // with its place among all
+  for (const Candidate& candidate : candidates(request)) {
+    auto at = best.find(mesh_key(candidate.layout));
+    double least = at == best.end() ? std::numeric_limits<double>::infinity() : at->second.first.time.total();
+    if (candidate.least > least) continue;
+    Estimate one = estimate(request.model, candidate.layout, request.cluster, least);
+    if (!fits(one, request.cluster)) continue;
+    bool is_first = at == best.end() || candidate.place < at->second.second;
+    if (one.time.total() < least || (one.time.total() == least && is_first))
+      best.insert_or_assign(mesh_key(candidate.layout), std::pair(std::move(one), candidate.place));
   }
   std::vector<Estimate> list;
-  for (auto& [key, one] : best) list.push_back(std::move(one));
+  for (auto& [key, one] : best) list.push_back(std::move(one.first));
   std::stable_sort(list.begin(), list.end(),
                    [](const Estimate& a, const Estimate& b) { return a.time.total() < b.time.total(); });
   return list;
@@ -135,12 +164,17 @@ TrainingCost cost_of(const TrainingRequest& request, double step_seconds) {
 
 std::vector<Change> cluster_changes(const TrainingRequest& request, const Estimate& best) {
   double rate = tokens_of_step(request) / best.time.total();
-  std::vector<Change> changes;
+  std::vector<std::future<Change>> searches;
+  auto search = [&](std::string what, TrainingRequest changed) {
+    searches.push_back(std::async(std::launch::async, [what = std::move(what), changed = std::move(changed), rate] {
+      return change_of(what, changed, rate);
+    }));
+  };
   for (const Knob& knob : kKnobs)
     for (double factor : {2.0, 0.5}) {
       TrainingRequest changed = request;
       knob.scale(changed.cluster, factor);
-      changes.push_back(change_of(std::string(factor > 1 ? "twice " : "half ") + knob.what, changed, rate));
+      search(std::string(factor > 1 ? "twice " : "half ") + knob.what, std::move(changed));
     }
   for (int64_t gpus : {request.gpus * 2, request.gpus / 2}) {
     TrainingRequest changed = request;
@@ -148,8 +182,10 @@ std::vector<Change> cluster_changes(const TrainingRequest& request, const Estima
     changed.allows = [](const ParallelLayout&) { return true; };
     if (gpus > changed.cluster.gpus_per_node * std::max<int64_t>(changed.cluster.nodes, 1) && changed.cluster.nodes > 0)
       continue;
-    if (gpus > 0) changes.push_back(change_of(std::to_string(gpus) + " GPUs", changed, rate));
+    if (gpus > 0) search(std::to_string(gpus) + " GPUs", std::move(changed));
   }
+  std::vector<Change> changes;
+  for (std::future<Change>& one : searches) changes.push_back(one.get());
   return changes;
 }
 

@@ -17,7 +17,8 @@ struct Case {
 const Case kCases[] = {
     {"1f1b", 2, 1, 1},        {"1f1b", 4, 1, 16},        {"1f1b", 5, 1, 3},         {"gpipe", 4, 1, 30},
     {"zero_bubble", 4, 1, 2}, {"zero_bubble", 6, 1, 40}, {"interleaved", 2, 2, 2},  {"interleaved", 4, 2, 32},
-    {"interleaved", 3, 2, 6}, {"interleaved", 6, 2, 12}, {"interleaved", 4, 3, 60},
+    {"interleaved", 3, 2, 6}, {"interleaved", 6, 2, 12}, {"interleaved", 4, 3, 60}, {"zero_bubble", 2, 1, 8},
+    {"zero_bubble", 2, 1, 1}, {"interleaved", 8, 4, 32}, {"interleaved", 5, 2, 5},
 };
 
 // Chunks of three sizes, the last of which does more.
@@ -44,6 +45,20 @@ TEST(PipeStages, SecondsAreThoseOfTheSimulation) {
     EXPECT_NEAR(closed / simulated, 1, 1e-9)
         << fmt::format("{} {} x {}, {}", c.schedule, c.stages, c.interleave, c.micro_batches);
   }
+}
+
+// Else a pipeline that is faster than another would be passed over for it.
+TEST(PipeStages, NoPipelineTakesLessThanTheLeast) {
+  for (const char* schedule : {"1f1b", "gpipe", "zero_bubble"})
+    for (int64_t stages = 2; stages <= 6; ++stages)
+      for (int64_t micro_batches : {1, 2, 3, 4, 5, 8, 17})
+        for (double weight : {0.0, 0.5, 1.0, 3.0}) {
+          MeshConfig mesh{.pipe = stages, .schedule = schedule};
+          std::vector<ChunkSeconds> chunks(size_t(stages), ChunkSeconds{1, 1.5 + weight, 1.5, weight});
+          EXPECT_LE(least_pipe_seconds(mesh, micro_batches, chunks),
+                    (1 + 1e-9) * pipe_seconds(mesh, micro_batches, chunks, 0))
+              << fmt::format("{} {}, {}, {}", schedule, stages, micro_batches, weight);
+        }
 }
 
 TEST(PipeStages, MicroBatchesInFlightAreSlotsOfTheSchedule) {

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <map>
+#include <tuple>
+
 #include "config/cluster.h"
 #include "config/preset.h"
 #include "tests/support/expect_error.h"
@@ -30,6 +34,35 @@ TEST(Search, TheFastestComesFirstAndAllFit) {
   }
   // 6.7B parameters take 107 GiB with their optimizer, so that one GPU alone computes much again.
   EXPECT_GT(found[0].layout.mesh.zero, 0);
+}
+
+// Most layouts are passed over by what they take at least; all of them by themselves are the slow, obvious twin.
+TEST(Search, NoLayoutThatIsPassedOverIsFaster) {
+  for (auto [model, cluster, gpus] : {std::tuple("gpt2-1558m", "dgx-a100", 16), std::tuple("gpt3-13b", "dgx-h100", 64),
+                                      std::tuple("gpt2-124m", "h200", 8)}) {
+    TrainingRequest request = request_of(model, cluster, gpus);
+    double least = std::numeric_limits<double>::infinity();
+    std::map<std::string, double> of_meshes;
+    for (const ParallelLayout& layout :
+         all_layouts(request.model, gpus, request.cluster.gpus_per_node, request.sequences)) {
+      Estimate one = estimate(request.model, layout, request.cluster);
+      double blocks = double((request.model.layers + layout.mesh.pipe - 1) / layout.mesh.pipe * layout.micro_batches);
+      EXPECT_LE(blocks * least_block_seconds(request.model, layout, request.cluster), one.time.total())
+          << describe(layout);
+      if (!fits(one, request.cluster)) continue;
+      std::string mesh = describe(layout);
+      double& best = of_meshes.try_emplace(mesh.substr(0, mesh.find(", micro-batch")), 1e300).first->second;
+      best = std::min(best, one.time.total());
+      least = std::min(least, one.time.total());
+    }
+    std::vector<Estimate> found = search_layouts(request);
+    EXPECT_EQ(found.size(), of_meshes.size());
+    EXPECT_EQ(found[0].time.total(), least);
+    for (const Estimate& one : found) {
+      std::string mesh = describe(one.layout);
+      EXPECT_EQ(one.time.total(), of_meshes[mesh.substr(0, mesh.find(", micro-batch"))]) << mesh;
+    }
+  }
 }
 
 TEST(Search, OfSeveralGpusSomeMemoryIsForCommunication) {
