@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "passes/hoist_weights.h"
 #include "passes/step_mesh.h"
+#include "train/fill_budget.h"
 
 #include <algorithm>
 #include <bit>
@@ -98,10 +99,9 @@ void add_micro_batch(CompiledStep& step, Graph graph, const PassContext& context
 }
 
 // Each run is of one slot: a graph of its own on every data rank.
-CompiledStep compile_slots(CompiledStep out, const Platform& platform, const PassObserver& observer) {
+CompiledStep compile_slots(CompiledStep out, const PassContext& context, const PassObserver& observer) {
   const RunConfig& config = out.config;
   Slots slots = slots_of(config);
-  PassContext context = context_of(config, platform);
   Graph graph = forward_graph(slots.runs() == 1 ? "step" : "micro_batch", config.model, sequences_of_program(config),
                               config.model.context, config.data.mask_documents);
   out.forward = graph;
@@ -132,6 +132,33 @@ CompiledStep compile_slots(CompiledStep out, const Platform& platform, const Pas
     out.schedule.push_back({0, run});
     if (int ones = std::countr_one(uint64_t(run)); ones > 0) out.schedule.push_back({first_sum + size_t(ones) - 1});
   }
+  return out;
+}
+
+// Sums in any order: a rank runs micro-batches, and updates once.
+CompiledStep compile_micro_batches(CompiledStep out, const PassContext& context, const PassObserver& observer) {
+  const RunConfig& config = out.config;
+  int64_t micro_batches = count_micro_batches(config);
+  Graph graph = forward_graph(micro_batches == 1 ? "step" : "micro_batch", config.model, config.train.batch,
+                              config.model.context, config.data.mask_documents);
+  out.forward = graph;
+  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+
+  GraphBuilder g(graph);
+  std::optional<LossScaling> scaling = loss_scaling(config);
+  Gradients gradients = append_gradients(g, scaling.has_value());
+  if (micro_batches == 1) {
+    append_update(g, gradients, config.optimizer, 1, scaling);
+    out.programs.push_back(compile_graph(std::move(graph), context, observer));
+    out.schedule = {{0, 0}};
+    return out;
+  }
+  append_accumulation(g, gradients);
+  Graph update = accumulated_update_graph(graph, config.optimizer, micro_batches, scaling);
+  add_micro_batch(out, std::move(graph), context, observer);
+  for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
+  out.schedule.push_back({out.programs.size()});
+  out.programs.push_back(compile_graph(std::move(update), context, observer));
   return out;
 }
 
@@ -208,34 +235,18 @@ int64_t sequences_of_program(const RunConfig& config) { return config.train.batc
 
 CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
   TOKAMAK_CHECK(asked.mesh.pipe == 1, "a pipeline of {} stages in one step", asked.mesh.pipe);
-  CompiledStep out;
-  out.config = resolve(asked, platform.target);
-  const RunConfig& config = out.config;
-  if (config.mesh.slots > 1) return compile_slots(std::move(out), platform, observer);
-  int64_t micro_batches = count_micro_batches(config);
-  PassContext context = context_of(config, platform);
-
-  Graph graph = forward_graph(micro_batches == 1 ? "step" : "micro_batch", config.model, config.train.batch,
-                              config.model.context, config.data.mask_documents);
-  out.forward = graph;
-  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
-
-  GraphBuilder g(graph);
-  std::optional<LossScaling> scaling = loss_scaling(config);
-  Gradients gradients = append_gradients(g, scaling.has_value());
-  if (micro_batches == 1) {
-    append_update(g, gradients, config.optimizer, 1, scaling);
-    out.programs.push_back(compile_graph(std::move(graph), context, observer));
-    out.schedule = {{0, 0}};
-    return out;
-  }
-  append_accumulation(g, gradients);
-  Graph update = accumulated_update_graph(graph, config.optimizer, micro_batches, scaling);
-  add_micro_batch(out, std::move(graph), context, observer);
-  for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
-  out.schedule.push_back({out.programs.size()});
-  out.programs.push_back(compile_graph(std::move(update), context, observer));
-  return out;
+  RunConfig config = resolve(asked, platform.target);
+  auto compile = [&](double told) {
+    PassContext context = context_of(config, platform);
+    context.options.memory_budget_gib = told;
+    CompiledStep out;
+    out.config = config;
+    return config.mesh.slots > 1 ? compile_slots(std::move(out), context, observer)
+                                 : compile_micro_batches(std::move(out), context, observer);
+  };
+  // What is told may change the classifier's chunks, and with them the last bits, which slots keep on any mesh.
+  double budget = config.compile.memory_budget_gib;
+  return config.mesh.slots > 1 ? compile(budget) : fill_budget(budget, compile);
 }
 
 CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platform) {
