@@ -1,6 +1,7 @@
 #include "advise/backward_timeline.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace tokamak {
 namespace {
@@ -10,18 +11,29 @@ enum Matrix : size_t { kDown, kUp, kProjection, kQkv, kMatrices };
 // Kernels one after the other, and collectives one after the other.
 class Pass {
  public:
-  Pass(const BackwardParts& parts, double again, const BlockLinks& links)
-      : parts_(parts), again_(again), links_(links) {}
+  Pass(int64_t blocks, const BackwardParts& parts, const Work& again, const BlockLinks& links)
+      : parts_(parts), again_(again), links_(links) {
+    for (size_t i = 0; i < size_t(blocks) * kMatrices; ++i) {
+      const MatrixLinks& one = links.matrices[read_at(i % kMatrices)];
+      if (one.parameters == 0) continue;
+      if (gathered_.empty() || gathered_.back().bytes + one.parameter_bytes > links.gather_bytes)
+        gathered_.push_back({.first = i});
+      gathered_.back().bytes += one.parameter_bytes;
+      gathered_.back().seconds += one.parameters;
+    }
+  }
 
   void block(bool is_last) {
     wait(send(links_.stream), links_.stream, out_.stream);
-    run(again_);
+    if (again_.matmul > 0) gather(kUp);
+    run(again_.seconds());
     mlp();
     wait(send(links_.stream), links_.stream, out_.stream);
     gather(kProjection);
     run(parts_.projection_input);
     weights(kProjection, parts_.projection_weight);
     links_.sends_keys_early ? attention_with_early_keys(is_last) : attention();
+    ++block_;
   }
 
   BackwardTimeline end() {
@@ -33,6 +45,11 @@ class Pass {
  private:
   struct Bucket {
     double filled = 0, seconds = 0;
+  };
+  // Parameters of matrices that follow one another, from the first on.
+  struct Gathered {
+    size_t first = 0;
+    double bytes = 0, seconds = 0, there = 0;
   };
 
   void run(double seconds) {
@@ -55,9 +72,23 @@ class Pass {
     now_ += seconds;
   }
 
+  // What comes before GELU is computed again first, by the matrix up.
+  size_t read_at(size_t matrix) const { return again_.matmul > 0 && matrix <= kUp ? kUp - matrix : matrix; }
+
+  // Whether it is asked for where the one before it is read.
+  bool is_ahead(size_t bucket) const { return bucket > 0 && gathered_[bucket].bytes <= links_.ahead_bytes; }
+
   void gather(Matrix matrix) {
-    double there = send(links_.matrices[matrix].parameters);
-    if (links_.matrices[matrix].is_waited_for) wait(there, 0, out_.gradients);
+    if (gathered_.empty()) return;
+    size_t read = block_ * kMatrices + read_at(matrix);
+    if (bucket_ + 1 < gathered_.size() && gathered_[bucket_ + 1].first == read) ++bucket_;
+    Gathered& bucket = gathered_[bucket_];
+    if (bucket.first == read) {
+      if (!is_ahead(bucket_)) bucket.there = send(bucket.seconds);
+      if (bucket_ + 1 < gathered_.size() && is_ahead(bucket_ + 1))
+        gathered_[bucket_ + 1].there = send(gathered_[bucket_ + 1].seconds);
+    }
+    wait(bucket.there, 0, out_.gradients);
   }
 
   // A bucket is sent with the last that fits into it.
@@ -101,7 +132,7 @@ class Pass {
     weights(kDown, parts_.down_weight);
     run(parts_.down_input);
     send(links_.bias_vector);
-    gather(kUp);
+    if (again_.matmul == 0) gather(kUp);
     run(parts_.up_input);
     scatter_stream(kUp, parts_.up_weight);
   }
@@ -137,17 +168,20 @@ class Pass {
   }
 
   const BackwardParts& parts_;
-  double again_;
+  const Work& again_;
   const BlockLinks& links_;
   double now_ = 0, links_free_ = 0, keys_there_ = 0;
   Bucket buckets_[2];
+  std::vector<Gathered> gathered_;
+  size_t bucket_ = 0, block_ = 0;  // of what is read
   BackwardTimeline out_;
 };
 
 }  // namespace
 
-BackwardTimeline backward_timeline(int64_t blocks, const BackwardParts& parts, double again, const BlockLinks& links) {
-  Pass pass(parts, again, links);
+BackwardTimeline backward_timeline(int64_t blocks, const BackwardParts& parts, const Work& again,
+                                   const BlockLinks& links) {
+  Pass pass(blocks, parts, again, links);
   for (int64_t block = 1; block <= blocks; ++block) pass.block(block == blocks);
   return pass.end();
 }

@@ -13,10 +13,10 @@ namespace tokamak {
 /// part of a bucket over the second or the only one.
 struct MatrixLinks {
   double alone = 0, in_bucket = 0;
-  double share = 1;            // of a bucket, what it fills
-  bool is_scattered = false;   // and else added up: they have buckets of their own
-  double parameters = 0;       // gathered ahead of what reads them,
-  bool is_waited_for = false;  // or where it does, if they are too large
+  double share = 1;           // of a bucket, what it fills
+  bool is_scattered = false;  // and else added up: they have buckets of their own
+  double parameters = 0;      // gathered again
+  double parameter_bytes = 0;
 };
 
 /// Seconds of a block's collectives; 0: there are none.
@@ -26,6 +26,7 @@ struct BlockLinks {
   bool sends_keys_early = false;        // beside products for weights (passes/overlap_context.h)
   std::array<MatrixLinks, 4> matrices;  // of MLP down and up, attention's projection, queries, keys and values
   double bucket_latency = 0;
+  double gather_bytes = 0, ahead_bytes = 0;  // of a bucket of parameters; and of one that is gathered before it is read
   double norm_vectors = 0, bias_vector = 0;  // gradients that no bucket has, behind a norm, and of another bias
   double units = 0;                          // share of the device that a collective takes from kernels beside it
 };
@@ -36,7 +37,8 @@ struct BackwardTimeline {
   double slowed = 0;                           // that kernels take longer beside collectives
 };
 
-/// `again`: seconds of forward work that each block does again.
-BackwardTimeline backward_timeline(int64_t blocks, const BackwardParts& parts, double again, const BlockLinks& links);
+/// `again`: forward work that each block does again.
+BackwardTimeline backward_timeline(int64_t blocks, const BackwardParts& parts, const Work& again,
+                                   const BlockLinks& links);
 
 }  // namespace tokamak

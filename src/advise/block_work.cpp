@@ -124,7 +124,8 @@ double BlockWork::input_bytes() const { return stream_ * tokens_ * width_ / divi
 
 double BlockWork::gradient_bytes() const { return kLow * tokens_ * width_ * (7 / tensor_ + 2); }
 
-// Cheapest first for the bytes that they free. Over tensor ranks the stream is a sum over them, and norms are gathered.
+// Over tensor ranks the stream is a sum over them, and norms are gathered. Over context attention reads keys and values
+// of all ranks, which would have to stay for it.
 std::vector<KeptValue> BlockWork::kept() const {
   double N = tokens_, C = width_, t = tensor_;
   bool is_sent = tensor_ > 1;
@@ -134,11 +135,14 @@ std::vector<KeptValue> BlockWork::kept() const {
       {input_bytes(), {.matmul = matmul(N, C, C / t, 1)}, is_sent},  // the stream between the halves
       {kLow * N * 4 * C / t, {.matmul = matmul(N, 4 * C / t, C)}},   // before GELU
       {kLow * N * 3 * C / t, {.matmul = matmul(N, 3 * C / t, C)}},   // queries, keys, values
-      {kLow * N * C / t, {.attention = attention(2, 0)}, false, true},
+      {kLow * N * C / t, {.attention = attention(2, 0)}, context_ > 1, true},
   };
   // Over context also keys and values by themselves, as they are sent.
   double keys = kLow * N * 2 * C / t;
   if (context_ > 1) values.push_back({.bytes = keys, .again = {.memory_bound = memory_seconds(2 * keys)}});
+  std::stable_sort(values.begin(), values.end(), [](const KeptValue& a, const KeptValue& b) {
+    return a.bytes * b.again.seconds() > b.bytes * a.again.seconds();
+  });
   return values;
 }
 

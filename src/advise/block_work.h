@@ -46,7 +46,8 @@ class BlockWork {
   ForwardParts forward_parts() const;
   Work backward() const;
   BackwardParts backward_parts() const;
-  std::vector<KeptValue> kept() const;  // but for the block's input, which always stays
+  /// But for the block's input, which always stays; first what frees most bytes in the time that it takes again.
+  std::vector<KeptValue> kept() const;
   double input_bytes() const;
   double gradient_bytes() const;  // operands of weights' gradients that the backward pass makes
 

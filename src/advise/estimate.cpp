@@ -161,14 +161,19 @@ class Estimator {
     // In a pipeline activations are states, else the update has their memory, too.
     double theirs = mesh_.pipe > 1 ? 0 : memory.activations;
     memory.buffers = std::max(memory.buffers, kFull * (added + shared(stage)) - theirs);
-    // Each chunk's programs have their own.
-    memory.buffers += double(mesh_.interleave) * block_.scratch_bytes(cluster_.gpu.compute_capability.value);
+    memory.buffers += scratch_bytes();
     if (links_.accumulates()) return memory;
     // Of one micro-batch gradients take the place of activations that are done with.
     bool is_cut = mesh_.zero >= 1;
     double gradients = kLow * of_rank(is_cut) + kFull * (is_cut ? table_.cut() : table_.all());
     memory.gradients = std::max(0.0, gradients - memory.activations);
     return memory;
+  }
+
+  double largest_matrix() const { return 4 * double(model_.width) * double(model_.width) / double(mesh_.tensor); }
+  // Each chunk's programs have their own.
+  double scratch_bytes() const {
+    return double(mesh_.interleave) * block_.scratch_bytes(cluster_.gpu.compute_capability.value);
   }
 
   // What is too much is computed again, on each stage what it has too much of. All have the budget of the fullest one.
@@ -187,7 +192,8 @@ class Estimator {
     ZeroCut sizes = parameters_of(stage);
     // What is gathered once a step is a state, not a value of a program.
     double gathered = gathers_once(mesh_) && links_.accumulates() ? kLow * sizes.divisible() : 0;
-    return kFull * (cuts_parameters() ? sizes.cut() : sizes.all()) + gathered + memory.optimizer + memory.gradients;
+    return kFull * (cuts_parameters() ? sizes.cut() : sizes.all()) + gathered + memory.optimizer + memory.gradients +
+           scratch_bytes();
   }
 
   // The cheapest values for their bytes are computed again, first where most is free. Parameters in bf16 are among
@@ -200,16 +206,23 @@ class Estimator {
       missing -= share * bytes;
       again_[stage] += share * again;
     };
+    // When the last block has been computed again, its largest gradient is whole beside what is gathered.
+    if (mesh_.zero == 3) memory.buffers += kLow * largest_matrix(), missing += kLow * largest_matrix();
     bool casts_again = false;
-    double cast = gathers_once(mesh_) ? of_block_.whole : of_block_.all();
+    double cast = cuts_parameters() ? of_block_.whole : of_block_.all();
     for (const KeptValue& value : kept_) {
       if (value.stays || waits_with_weights(stage)) continue;
-      if (value.again.matmul > 0 && mesh_.zero < 3 && mesh_.pipe == 1 && cast > 0 && !casts_again) {
+      bool is_dear = value.again.matmul + value.again.attention > 0;
+      if (is_dear && mesh_.pipe == 1 && cast > 0 && !casts_again) {
         casts_again = true;
         drop_share(memory.weights, kLow * blocks_of(stage) * cast,
                    {.memory_bound = block_.memory_seconds((kFull + kLow) * cast)});
       }
       drop_share(memory.activations, value.bytes * in_flight_[stage], value.again);
+      if (missing <= 0) break;
+      // The block that is worked on has it all the same.
+      memory.buffers += value.bytes;
+      missing += value.bytes;
     }
   }
 
@@ -222,7 +235,7 @@ class Estimator {
     auto [blocks, is_first, is_last, again] = chunk;
     BlockLinks links = links_.backward();
     BackwardParts parts = block_.backward_parts();
-    BackwardTimeline backward = backward_timeline(int64_t(blocks), parts, again.seconds(), links);
+    BackwardTimeline backward = backward_timeline(int64_t(blocks), parts, again, links);
     double ends = chunk.ends(), attention = context_work(blocks);
     Work forward = blocks * block_.forward(), ahead = 0.5 * double(is_first) * block_.embedding();
     ZeroCut sizes = parameters_of(chunk);

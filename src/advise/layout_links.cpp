@@ -78,7 +78,7 @@ MatrixLinks LayoutLinks::of_matrix(const MatrixSize& matrix) const {
   }
   links.share = mesh_.bucket_mib > 0 ? bytes / double(mesh_.bucket_mib << 20) : 1;
   if (mesh_.zero == 3) {
-    links.is_waited_for = kLow * matrix.elements() > ahead_bytes();
+    links.parameter_bytes = kLow * matrix.elements();
     links.parameters = axes_.gathered(cut, kLow) +
                        axes_.gather_latencies(cut, std::min(1.0, kLow * matrix.elements() / bucket_bytes()));
   }
@@ -98,6 +98,8 @@ BlockLinks LayoutLinks::backward() const {
   std::reverse(matrices.begin(), matrices.end());
   std::transform(matrices.begin(), matrices.end(), links.matrices.begin(),
                  [&](const MatrixSize& matrix) { return of_matrix(matrix); });
+  links.ahead_bytes = ahead_bytes();
+  links.gather_bytes = std::min(double(mesh_.bucket_mib << 20), ahead_bytes());
   double data = axes_.data_latency(), context = axes_.context_latency();
   links.bucket_latency = by_data && (!by_context || scatters()) ? data : context;
   if (by_data && by_context) {

@@ -143,6 +143,19 @@ const Case kLargeWorlds[] = {
     {"gpt3-175b", mesh(16, 16, 1, 8, 1), 4, 64, "dgx-h100"},  // what tensor ranks send is not computed again
 };
 
+// What is computed again fills the memory, as much as must be and no more (train/fill_budget.h).
+const Case kWithinBudgets[] = {
+    {"gpt3-13b", mesh(1, 2, 4, 1, 2), 32, 2},  // parameters that are gathered once take no part of the budget
+    {"gpt3-13b", mesh(1, 256, 2, 1, 2), 8, 4, "dgx-h100"},
+    {"gpt3-6.7b", mesh(1, 32, 4, 1, 1), 16, 8, "dgx-h100"},
+    {"gpt3-6.7b", mesh(1, 64, 1, 1, 1), 8, 4, "dgx-a100"},
+    {"gpt3-6.7b", mesh(1, 128, 1, 2, 2), 16, 4, "dgx-a100"},  // logits of all tokens
+    {"gpt3-13b", mesh(1, 8, 1, 4, 2), 16, 4, "dgx-a100"},
+    {"gpt3-6.7b", with_buckets(mesh(1, 48, 1, 1, 3), 160), 4, 1, "dgx-a100"},  // 48 divides few matrices
+    {"gpt3-175b", with_buckets(mesh(1, 1024, 1, 1, 3), 1440), 2, 8, "dgx-h100"},
+    {"gpt3-175b", with_buckets(mesh(1, 3072, 1, 1, 3), 1440), 1, 1, "dgx-a100"},
+};
+
 void expect_within_five_percent(std::span<const Case> cases) {
   for (const Case& c : cases) {
     ClusterConfig cluster = read_cluster(c.cluster);
@@ -175,6 +188,11 @@ TEST(Estimate, IsWithinFivePercentOverThousandsOfRanks) {
 TEST(Estimate, IsWithinFivePercentInPipelines) {
   if (!has_cudnn()) GTEST_SKIP() << "built without cuDNN, whose kernels a step is compiled for";
   expect_within_five_percent(kPipelines);
+}
+
+TEST(Estimate, IsWithinFivePercentWhereMuchIsComputedAgain) {
+  if (!has_cudnn()) GTEST_SKIP() << "built without cuDNN, whose kernels a step is compiled for";
+  expect_within_five_percent(kWithinBudgets);
 }
 
 // 20 GiB for intermediate values leave no room to gather matrices of a GiB ahead. Memory is 9% more than is told here.
