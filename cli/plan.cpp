@@ -151,6 +151,8 @@ void print_clusters() {
                format_count(cluster.gpu.memory_bandwidth.value, "B/s"), link_text(cluster.within),
                link_text(cluster.between));
     print_sources(cluster);
+    if (!cluster.price.is_known())
+      fmt::print("  {:<24} {:<14} {}\n", "price", "-", "none was found; set it in a file of one's own");
     fmt::print("\n");
   }
 }
@@ -289,7 +291,16 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
   return plan;
 }
 
+// --clusters and --examples print text alone.
+void require_plan(const PlanOptions& options) {
+  if (!options.clusters && !options.examples) return;
+  const char* list = options.clusters ? "--clusters" : "--examples";
+  if (options.json) user_error("[json] expected a plan to print as JSON, got {}, which is text; leave it out", list);
+  if (!options.html.empty()) user_error("[html] expected a plan to draw, got {}, which is text; leave it out", list);
+}
+
 int run_plan(const PlanOptions& options) {
+  require_plan(options);
   if (options.clusters) print_clusters();
   if (options.examples) fmt::print("{}", format_examples());
   if (options.clusters || options.examples) return 0;

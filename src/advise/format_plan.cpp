@@ -26,6 +26,14 @@ std::string duration(double seconds) {
 
 std::string money(double dollars) { return dollars > 0 ? fmt::format("${:.0f}", dollars) : "no price"; }
 
+std::string links_text(const TrainingRequest& request) {
+  const ClusterConfig& cluster = request.cluster;
+  if (!cluster.within.bandwidth.is_known()) return "none";
+  std::string within = format_count(cluster.within.bandwidth.value, "B/s");
+  if (request.gpus <= cluster.gpus_per_node) return within;
+  return fmt::format("{} within a node, {} between", within, format_count(cluster.between.bandwidth.value, "B/s"));
+}
+
 std::string header(const TrainingPlan& plan) {
   const TrainingRequest& r = plan.request;
   const ModelConfig& m = r.model;
@@ -36,8 +44,7 @@ std::string header(const TrainingPlan& plan) {
       format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.context, m.vocab, r.gpus,
       r.cluster.gpu.name, r.cluster.name, format_count(r.cluster.gpu.half_flops.value, "FLOP/s"),
       format_bytes(r.cluster.gpu.memory_bytes.value), format_count(r.cluster.gpu.memory_bandwidth.value, "B/s"),
-      r.cluster.within.bandwidth.is_known() ? format_count(r.cluster.within.bandwidth.value, "B/s") : "none",
-      format_count(r.tokens), r.sequences, m.context);
+      links_text(r), format_count(r.tokens), r.sequences, m.context);
 }
 
 // What a step takes, and the whole training.

@@ -89,6 +89,22 @@ void add_axis_changes(const TrainingRequest& request, const Estimate& best, std:
     }
 }
 
+// The other schedules on the same mesh, each with its best micro-batch.
+void add_schedule_changes(const TrainingRequest& request, const Estimate& best, std::vector<Change>& changes) {
+  const MeshConfig own = best.layout.mesh;
+  double rate = tokens_of_step(request) / best.time.total();
+  for (const ScheduleChoice& choice : usual_schedules()) {
+    if (choice.schedule == own.schedule) continue;
+    TrainingRequest changed = request;
+    changed.schedules = {choice};
+    changed.allows = [own](const ParallelLayout& layout) {
+      const MeshConfig& m = layout.mesh;
+      return m.pipe == own.pipe && m.data == own.data && m.context == own.context && m.zero == own.zero;
+    };
+    if (!allowed_layouts(changed).empty()) changes.push_back(change_of("schedule " + choice.schedule, changed, rate));
+  }
+}
+
 void scale_links(ClusterConfig& cluster, double factor) {
   cluster.within.bandwidth.value *= factor;
   cluster.between.bandwidth.value *= factor;
@@ -182,7 +198,7 @@ std::vector<Change> cluster_changes(const TrainingRequest& request, const Estima
     changed.allows = [](const ParallelLayout&) { return true; };
     if (gpus > changed.cluster.gpus_per_node * std::max<int64_t>(changed.cluster.nodes, 1) && changed.cluster.nodes > 0)
       continue;
-    if (gpus > 0) search(std::to_string(gpus) + " GPUs", std::move(changed));
+    if (gpus > 0) search(fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"), std::move(changed));
   }
   std::vector<Change> changes;
   for (std::future<Change>& one : searches) changes.push_back(one.get());
@@ -211,6 +227,7 @@ std::vector<Change> layout_changes(const TrainingRequest& request, const Estimat
     layout.mesh.zero = zero;
     try_layout("ZeRO " + std::to_string(zero), layout);
   }
+  if (own.mesh.pipe > 1) add_schedule_changes(request, best, changes);
   add_axis_changes(request, best, changes);
   return changes;
 }

@@ -50,8 +50,8 @@ struct Change {
 /// Twice and half of each figure of the cluster, with the layout that is best then; twice and half the GPUs.
 std::vector<Change> cluster_changes(const TrainingRequest& request, const Estimate& best);
 
-/// The layout's own neighbours: half and twice the micro-batch, one more and one less of ZeRO's stages; and the best
-/// with half and twice the ranks of each other axis, which data gives or takes.
+/// The layout's own neighbours: half and twice the micro-batch, one more and one less of ZeRO's stages, of a pipeline
+/// the other schedules; and the best with half and twice the ranks of each other axis, which data gives or takes.
 std::vector<Change> layout_changes(const TrainingRequest& request, const Estimate& best);
 
 /// "limited by ...": of what twice as much would help most, and by how much each would.

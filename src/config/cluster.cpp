@@ -44,18 +44,27 @@ void require_figure(const Figure& figure, std::string_view key, std::string_view
              key.substr(key.rfind('.') + 1));
 }
 
+// A figure in another unit is far off: 200 for 200 GB/s, or 20 for 20 microseconds.
+void require_units(const Figure& figure, std::string_view key, std::string_view unit, double least, double most,
+                   std::string_view name) {
+  require_figure(figure, key, name);
+  if (figure.value < least || figure.value > most)
+    user_error("[{}: {}] expected {}, {:g} to {:g}, got {:g}; write it in that unit, as 200e9 or 20e-6", name, key,
+               unit, least, most, figure.value);
+}
+
 void require_link(const LinkConfig& link, const std::string& key, std::string_view name) {
-  require_figure(link.bandwidth, key + ".bandwidth", name);
-  require_figure(link.latency, key + ".latency", name);
+  require_units(link.bandwidth, key + ".bandwidth", "bytes/s", 1e6, 1e15, name);
+  require_units(link.latency, key + ".latency", "seconds", 1e-9, 1, name);
 }
 
 void check(const ClusterConfig& cluster, const std::vector<Field>& fields, std::string_view name) {
   check_sources(fields, name);
   const GpuConfig& gpu = cluster.gpu;
-  require_figure(gpu.half_flops, "gpu.half_flops", name);
-  require_figure(gpu.fp32_flops, "gpu.fp32_flops", name);
-  require_figure(gpu.memory_bytes, "gpu.memory_bytes", name);
-  require_figure(gpu.memory_bandwidth, "gpu.memory_bandwidth", name);
+  require_units(gpu.half_flops, "gpu.half_flops", "FLOP/s", 1e9, 1e18, name);
+  require_units(gpu.fp32_flops, "gpu.fp32_flops", "FLOP/s", 1e9, 1e18, name);
+  require_units(gpu.memory_bytes, "gpu.memory_bytes", "bytes", 1e7, 1e14, name);
+  require_units(gpu.memory_bandwidth, "gpu.memory_bandwidth", "bytes/s", 1e6, 1e15, name);
   require_figure(gpu.multiprocessors, "gpu.multiprocessors", name);
   require_figure(gpu.compute_capability, "gpu.compute_capability", name);
   require_figure(gpu.l2_bytes, "gpu.l2_bytes", name);

@@ -147,6 +147,21 @@ TEST(Search, ChangesOfTheLayoutNameEachAxis) {
   EXPECT_TRUE(has("context 2"));
   EXPECT_FALSE(has("tensor 2"));
   EXPECT_FALSE(has("pipe 0"));
+  EXPECT_FALSE(has("schedule 1f1b"));
+}
+
+TEST(Search, ChangesOfAPipelineNameItsSchedules) {
+  TrainingRequest request = request_of("gpt3-13b", "dgx-a100", 16);
+  request.allows = [](const ParallelLayout& layout) { return layout.mesh.pipe == 4; };
+  Estimate best = search_layouts(request)[0];
+  int schedules = 0;
+  for (const Change& change : layout_changes(request, best)) {
+    if (!change.what.starts_with("schedule ")) continue;
+    EXPECT_NE(change.what, "schedule " + best.layout.mesh.schedule);
+    EXPECT_LE(change.gain, 0) << change.what;
+    ++schedules;
+  }
+  EXPECT_EQ(schedules, 2);
 }
 
 }  // namespace

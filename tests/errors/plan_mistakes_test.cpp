@@ -38,6 +38,25 @@ TEST_F(PlanMistakes, AWrongKeyInAClusterIsNamedWithItsLine) {
   expect_refused(plan({"--cluster=mine.toml"}), {"[mine.toml:2: node_powr]", "did you mean 'node_power'?"});
 }
 
+TEST_F(PlanMistakes, AFigureInAnotherUnitIsRefused) {
+  auto with = [&](const std::string& bandwidth, const std::string& latency) {
+    write_file_quickly(
+        folder_.path() / "mine.toml",
+        "name = \"mine\"\nnodes = 1\ngpus_per_node = 4\nnode_power = {value = 3000, source = \"a meter\"}\n"
+        "[gpu]\nmodel = \"a100-80gb\"\n[within]\nbandwidth = {value = " +
+            bandwidth + ", source = \"x\"}\nlatency = {value = " + latency + ", source = \"x\"}\n");
+    return plan({"--model.preset=gpt2-124m", "--cluster=mine.toml", "--exact=0"});
+  };
+  EXPECT_EQ(with("200e9", "20e-6").status, 0);
+  expect_refused(with("200", "20e-6"), {"[mine.toml: within.bandwidth] expected bytes/s", "got 200;", "200e9"});
+  expect_refused(with("200e9", "20"), {"[mine.toml: within.latency] expected seconds", "got 20;", "20e-6"});
+}
+
+TEST_F(PlanMistakes, AListIsNoPlan) {
+  expect_refused(plan({"--clusters", "--json"}), {"[json] expected a plan", "leave it out"});
+  expect_refused(plan({"--examples", "--html=page.html"}), {"[html] expected a plan", "leave it out"});
+}
+
 TEST_F(PlanMistakes, ThisMachineWithoutAGpuIsNoCluster) {
   ProgramResult result = plan({"--cluster=here", "--model.preset=gpt2-124m", "--gpus=1", "--exact=0"});
   if (result.status == 0) GTEST_SKIP() << "there is a GPU";
