@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -107,15 +108,16 @@ int64_t passes_in_flight(const PipeSchedule& schedule, int64_t stage) {
   return passes;
 }
 
-// The same where compile.memory_budget_gib is for all micro-batches in flight: looks for the most that one of them can
+double needed(const CompiledStep& step) { return double(step.intermediate_bytes()) / double(int64_t(1) << 30); }
+
+// The same where `asked` GiB are for all micro-batches in flight: looks for the most that one of them can
 // have, as what has too little computes more again than it must.
 CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
-                                   std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
-  constexpr int kTries = 8;
-  constexpr double kGiB = double(int64_t(1) << 30), kFull = 0.95;
-  double asked = out.config.compile.memory_budget_gib, too_much = asked, fits = 0;
+                                   double asked, std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
+  constexpr int kTries = 12;
+  constexpr double kFull = 0.95;
+  double too_much = asked, fits = 0;
   CompiledStep best = compile_stage(out, compiler, stage, asked, seconds, observer);
-  auto needed = [](const CompiledStep& step) { return double(step.intermediate_bytes()) / kGiB; };
   if (asked <= 0 || needed(best) <= asked) return best;
   double budget = asked / double(passes_in_flight(out.schedule, stage));
   for (int tried = 1; tried < kTries; ++tried) {
@@ -128,10 +130,32 @@ CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompi
     }
     (used <= 1 ? fits : too_much) = budget;
     if (used <= 1 && used >= kFull) break;
-    budget /= used;
-    if (budget <= fits || budget >= too_much) budget = (fits + too_much) / 2;
+    // Between what computes all again and what computes nothing again there may be little, far below what is asked for.
+    budget = fits > 0 ? std::sqrt(fits * too_much) : budget / used;
   }
   return best;
+}
+
+// All stages and their updates. Where an update has more intermediate values than the programs of a micro-batch, less
+// is left for what is in flight.
+void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::vector<ChunkSeconds>& seconds,
+                    const PassObserver& observer) {
+  double budget = out.config.compile.memory_budget_gib;
+  for (int64_t stage = 0; stage < out.config.mesh.pipe; ++stage)
+    out.stages.push_back(compile_within_budget(out, compiler, stage, budget, seconds, observer));
+  std::vector<CompiledStep> bare = out.stages;
+  append_updates(out, compiler, observer);
+  if (budget <= 0) return;
+  bool any = false;
+  for (int64_t stage = 0; stage < out.config.mesh.pipe; ++stage) {
+    double left = 2 * budget - needed(out.stages[size_t(stage)]);
+    if (left >= budget || left <= 0) continue;
+    bare[size_t(stage)] = compile_within_budget(out, compiler, stage, left, seconds, observer);
+    any = true;
+  }
+  if (!any) return;
+  out.stages = std::move(bare);
+  append_updates(out, compiler, observer);
 }
 
 // Each block as a chunk of its own. All but the first and the last are alike.
@@ -221,9 +245,7 @@ CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platfo
   int64_t chunks = out.schedule.chunks;
   out.first_block = balance_blocks(seconds_of_blocks(compiler, config.model.layers), chunks);
   std::vector<ChunkSeconds> seconds(out.first_block.size() - 1);
-  for (int64_t stage = 0; stage < mesh.pipe; ++stage)
-    out.stages.push_back(compile_within_budget(out, compiler, stage, seconds, observer));
-  append_updates(out, compiler, observer);
+  compile_stages(out, compiler, seconds, observer);
   for (CompiledStep& stage : out.stages) {
     stage.config = config;
     stage.forward = out.forward;
