@@ -114,13 +114,18 @@ class Estimator {
       blocks += double(chunk_blocks_[stage + i * num_stages()]) * double(most[i]);
     return blocks;
   }
+  // Over tensor ranks the product for the classifier's weight is one by itself, and waits, too: its operands.
+  double waiting_classifier_bytes(size_t stage) const {
+    return mesh_.tensor > 1 && stage + 1 == num_stages() ? block_.stream_bytes() + block_.logits_bytes() : 0;
+  }
   double activation_bytes(size_t stage) const {
     double most = in_flight_[stage], bytes = most * block_.input_bytes(), runs = double(layout_.micro_batches);
     double waiting = blocks_of(stage) * std::min(pipe_, runs);
     for (const KeptValue& value : kept_)
       bytes += value.bytes * (value.is_for_weights && waits_with_weights(stage) ? waiting : most);
     if (waits_with_weights(stage))
-      bytes += blocks_of(stage) * block_.gradient_bytes() * std::min(double(stage) + 1, runs);
+      bytes += (blocks_of(stage) * block_.gradient_bytes() + waiting_classifier_bytes(stage)) *
+               std::min(double(stage) + 1, runs);
     return bytes;
   }
 

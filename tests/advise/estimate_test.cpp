@@ -98,6 +98,8 @@ const Case kPipelines[] = {
     {"gpt2-1558m", interleaved(mesh(4, 64, 1, 1, 1)), 1, 32, "dgx-a100"},
     {"gpt3-6.7b", with_schedule(mesh(12, 16, 1, 1, 1), "zero_bubble"), 1, 48, "dgx-h100"},
     {"gpt3-2.7b", with_schedule(mesh(3, 128, 1, 1, 1), "zero_bubble"), 1, 3, "dgx-h100"},
+    {"gpt3-175b", with_schedule(mesh(32, 8, 1, 8, 1), "zero_bubble"), 1, 256, "dgx-a100"},  // the classifier waits
+    {"gpt3-175b", with_schedule(mesh(32, 12, 1, 2, 1), "zero_bubble"), 1, 64, "dgx-a100"},
     {"gpt3-175b", interleaved(mesh(16, 96, 1, 2, 1)), 1, 64, "dgx-h100"},  // not each stage computes as much again
 };
 
@@ -154,6 +156,8 @@ const Case kWithinBudgets[] = {
     {"gpt3-6.7b", with_buckets(mesh(1, 48, 1, 1, 3), 160), 4, 1, "dgx-a100"},  // 48 divides few matrices
     {"gpt3-175b", with_buckets(mesh(1, 1024, 1, 1, 3), 1440), 2, 8, "dgx-h100"},
     {"gpt3-175b", with_buckets(mesh(1, 3072, 1, 1, 3), 1440), 1, 1, "dgx-a100"},
+    {"gpt3-175b", interleaved(mesh(8, 8, 1, 4, 1)), 1, 128, "dgx-h100"},
+    {"gpt3-175b", mesh(16, 6, 1, 2, 1), 1, 512, "dgx-a100"},  // the first stage's update has more than its passes
 };
 
 void expect_within_five_percent(std::span<const Case> cases) {
