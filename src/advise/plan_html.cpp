@@ -30,6 +30,7 @@ figure { margin: 0.5em 0 2em; }
 figcaption span { margin-right: 1em; white-space: nowrap; }
 i { display: inline-block; }
 figcaption i { width: 10px; height: 10px; border-radius: 5px; }
+figcaption i.line { width: 0; height: 14px; border-left: 2px dashed var(--ink); border-radius: 0; vertical-align: middle; }
 .row { display: grid; grid-template-columns: 28em 1fr 6em; column-gap: 0.8em; align-items: center; margin: 4px 0; }
 .name { text-align: right; font-size: 13px; }
 .value { text-align: right; font-variant-numeric: tabular-nums; font-size: 13px; }
@@ -73,6 +74,7 @@ std::string draw(const Row& row, const std::vector<std::string>& kinds, double s
 std::string chart(const std::vector<Row>& rows, const std::vector<std::string>& kinds, double limit) {
   std::string text = "<figure>\n<figcaption>";
   for (size_t i = 0; i < kinds.size(); ++i) text += fmt::format("<span><i class=\"k{}\"></i> {}</span> ", i, kinds[i]);
+  if (limit > 0) text += "<span><i class=\"line\"></i> what a GPU has</span>";
   text += "</figcaption>\n";
   double scale = limit;
   for (const Row& row : rows) scale = std::max(scale, sum(row));
