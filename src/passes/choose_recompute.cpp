@@ -3,11 +3,13 @@
 #include "graph/rewriter.h"
 #include "ops/flop_rate.h"
 #include "passes/apply_recompute.h"
+#include "passes/gathered_parameters.h"
 #include "passes/live_bytes.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -32,6 +34,9 @@ class Chooser {
     for (const Node& node : graph.nodes()) {
       if (node.phase == Phase::kBackward)
         for (ValueId input : node.inputs) mark_saved(input);
+    }
+    read_ = saved_;
+    for (const Node& node : graph.nodes()) {
       if (node.op->effects)  // computed once, whatever is made of it again
         for (ValueId output : node.outputs) saved_[size_t(output)] = true;
     }
@@ -78,6 +83,21 @@ class Chooser {
       if (int p = graph_.producer(input); p >= 0 && !saved_[size_t(input)]) collect(size_t(p), nodes);
   }
 
+  // Of what is computed once and would have to stay for the candidate alone, as the keys and values of all ranks that
+  // attention over a cut sequence reads: the backward pass gathers them again for itself.
+  double held_bytes(const Candidate& candidate) const {
+    std::set<ValueId> held;
+    for (size_t n : candidate.nodes)
+      for (ValueId input : graph_.nodes()[n].inputs) {
+        int producer = graph_.producer(input);
+        if (producer < 0 || !is_forward(size_t(producer)) || read_[size_t(input)]) continue;
+        if (graph_.nodes()[size_t(producer)].op->effects && !gathering_[size_t(producer)]) held.insert(input);
+      }
+    double bytes = 0;
+    for (ValueId value : held) bytes += double(num_bytes(graph_.type(value)));
+    return bytes;
+  }
+
   void add_candidate(size_t n) {
     const Node& node = graph_.nodes()[n];
     if (!is_forward(n) || node.op->fusion == Fusion::kView || node.op->effects) return;
@@ -91,6 +111,8 @@ class Chooser {
     collect(n, candidate.nodes);
     double time = 0;
     for (size_t member : candidate.nodes) time += seconds(graph_, graph_.nodes()[member], context_.target);
+    bytes -= held_bytes(candidate);
+    if (bytes <= 0) return;
     candidate.bytes_per_second = bytes / time;
     candidates_.push_back(std::move(candidate));
   }
@@ -121,6 +143,8 @@ class Chooser {
   const Graph& graph_;
   const PassContext& context_;
   std::vector<bool> escaping_;
+  std::vector<bool> gathering_ = find_gathering(graph_);  // by node: of parameters, which are gathered again
+  std::vector<bool> read_;                                // by value: by the backward pass
   std::vector<bool> saved_;  // by value: what is kept, forward values that the backward pass reads above all
   std::vector<Candidate> candidates_;
   std::map<size_t, int64_t> peaks_;  // by number of candidates marked

@@ -70,6 +70,30 @@ TEST(ChooseRecompute, LowersThePeakAndKeepsTheMeaning) {
   test::expect_same_meaning(before, after);
 }
 
+// What ranks have gathered is not gathered again: where it would be kept for that alone, as attention's keys and
+// values, nothing is won.
+TEST(ChooseRecompute, KeepsWhatIsSmallerThanWhatItIsMadeOf) {
+  const std::string text = R"(graph g {
+    input x = %0 : f32[512,64]
+    %1 = exp(%0) : f32[512,64]
+    %2 = all_gather(%1) {axis="context", dims=[0], size=2} : f32[1024,64]
+    %3 = slice(%2) {begin=0, dim=0, size=512} : f32[512,64]
+    %4 = tanh(%3) : f32[512,64]
+    %5 = mul(%2, %2) : f32[1024,64]
+    %6 = sum_squares(%5) : f32[]
+    %7 = mul(%4, %0) #backward : f32[512,64]
+    %8 = sum_squares(READ) #backward : f32[]
+    result loss = %6
+    result a = %7
+    result b = %8
+  })";
+  for (auto [read, chosen] : {std::pair("%7", 0), {"%2", 1}}) {
+    Graph graph = parse(std::string(text).replace(text.find("READ"), 4, read).c_str());
+    choose_recompute(graph, with_budget(1));
+    EXPECT_EQ(count_chosen(graph, "tanh"), chosen) << read;
+  }
+}
+
 TEST(LiveBytes, CountsWhatIsAliveTogetherAndSharesViews) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[8]
