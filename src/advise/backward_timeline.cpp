@@ -1,12 +1,17 @@
 #include "advise/backward_timeline.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace tokamak {
 namespace {
 
 enum Matrix : size_t { kDown, kUp, kProjection, kQkv, kMatrices };
+
+// As passes/overlap_tensor.cpp has them.
+constexpr size_t kMostWaiting = 3, kMostUnsent = 8;
+constexpr double kLeastShare = 0.25;
 
 // Kernels one after the other, and collectives one after the other.
 class Pass {
@@ -24,19 +29,21 @@ class Pass {
   }
 
   void block(bool is_last) {
-    wait(send(links_.stream), links_.stream, out_.stream);
+    gather_stream();
     if (again_.matmul > 0) gather(kUp);
     run(again_.seconds());
     mlp();
-    wait(send(links_.stream), links_.stream, out_.stream);
+    gather_stream();
     gather(kProjection);
     run(parts_.projection_input);
-    weights(kProjection, parts_.projection_weight);
+    weights(kProjection);
     links_.sends_keys_early ? attention_with_early_keys(is_last) : attention();
     ++block_;
   }
 
   BackwardTimeline end() {
+    while (!late_.empty()) take_late(0);
+    send_late();
     for (bool scattered : {false, true}) send_bucket(scattered);
     wait(links_free_, 0, out_.gradients);
     return out_;
@@ -70,6 +77,26 @@ class Pass {
     kind += of_kind;
     out_.gradients += seconds - of_kind;
     now_ += seconds;
+  }
+
+  // The same, with products for weights meanwhile.
+  void wait_with_products(double until, double own, double& kind) {
+    double least = std::max(0.0, kLeastShare * (until - now_));
+    while (until - now_ > least && !late_.empty()) {
+      double rest = until - now_;
+      auto is_better = [&](Matrix a, Matrix b) {
+        double x = weight_seconds(a), y = weight_seconds(b);
+        return (x >= rest) == (y >= rest) ? (x >= rest ? x < y : x > y) : x >= rest;
+      };
+      take_late(size_t(std::min_element(late_.begin(), late_.end(), is_better) - late_.begin()));
+    }
+    wait(until, own, kind);
+  }
+
+  void gather_stream() {
+    double there = send(links_.stream);
+    send_late();
+    wait_with_products(there, links_.stream, out_.stream);
   }
 
   // What comes before GELU is computed again first, by the matrix up.
@@ -113,57 +140,75 @@ class Pass {
     bucket = {};
   }
 
-  // The product for a matrix' gradient, unless it is left for later.
-  void weights(Matrix matrix, double seconds) {
-    if (links_.sends_keys_early) return;
-    run(seconds);
-    send_gradient(matrix);
+  double weight_seconds(Matrix matrix) const {
+    const double seconds[kMatrices] = {parts_.down_weight, parts_.up_weight, parts_.projection_weight,
+                                       parts_.qkv_weight};
+    return seconds[matrix];
   }
 
-  void scatter_stream(Matrix matrix, double seconds) {
-    weights(matrix, seconds);
-    wait(send(links_.stream), links_.stream, out_.stream);
+  // The product for a matrix' gradient, unless attention has it later.
+  void weights(Matrix matrix) {
+    if (!links_.sends_keys_early) product(matrix);
+  }
+  // It waits for what there is of the stream to hide (passes/overlap_tensor.h).
+  void product(Matrix matrix) {
+    if (links_.stream == 0 || links_.computes_weights_later) return run(weight_seconds(matrix)), send_gradient(matrix);
+    late_.push_back(matrix);
+    if (late_.size() > kMostWaiting) take_late(0);
+  }
+  void take_late(size_t which) {
+    Matrix matrix = late_[which];
+    late_.erase(late_.begin() + long(which));
+    run(weight_seconds(matrix));
+    if (unsent_.size() == kMostUnsent) send_late();
+    unsent_.push_back(matrix);
+  }
+  void send_late() {
+    for (Matrix matrix : std::exchange(unsent_, {})) send_gradient(matrix);
+  }
+
+  void scatter_stream(Matrix matrix) {
+    weights(matrix);
+    wait_with_products(send(links_.stream), links_.stream, out_.stream);
     run(parts_.norm);
     send(links_.norm_vectors);
   }
 
   void mlp() {
     gather(kDown);
-    weights(kDown, parts_.down_weight);
+    weights(kDown);
     run(parts_.down_input);
     send(links_.bias_vector);
     if (again_.matmul == 0) gather(kUp);
     run(parts_.up_input);
-    scatter_stream(kUp, parts_.up_weight);
+    scatter_stream(kUp);
   }
 
   void queries_keys_values() {
     send(links_.bias_vector);
     gather(kQkv);
     run(parts_.qkv_input);
-    scatter_stream(kQkv, parts_.qkv_weight);
+    scatter_stream(kQkv);
   }
 
   void attention() {
-    wait(send(links_.keys), links_.keys, out_.keys);
+    wait_with_products(send(links_.keys), links_.keys, out_.keys);
     run(parts_.attention);
-    wait(send(links_.keys), links_.keys, out_.keys);
+    wait_with_products(send(links_.keys), links_.keys, out_.keys);
     queries_keys_values();
   }
 
   // What was left comes while gradients of keys and values are scattered and the block below has its own gathered.
   void attention_with_early_keys(bool is_last) {
-    wait(keys_there_, links_.keys, out_.keys);
+    wait_with_products(keys_there_, links_.keys, out_.keys);
     run(parts_.attention);
     double scattered = send(links_.keys);
-    if (!is_last) keys_there_ = send(links_.keys);
-    const double seconds[kMatrices] = {parts_.down_weight, parts_.up_weight, parts_.projection_weight,
-                                       parts_.qkv_weight};
-    for (Matrix matrix : {kQkv, kDown, kUp, kProjection}) {
-      run(seconds[matrix]);
-      send_gradient(matrix);
+    if (!is_last) {
+      keys_there_ = send(links_.keys);
+      send_late();
     }
-    wait(scattered, links_.keys, out_.keys);
+    for (Matrix matrix : {kQkv, kDown, kUp, kProjection}) product(matrix);
+    wait_with_products(scattered, links_.keys, out_.keys);
     queries_keys_values();
   }
 
@@ -173,7 +218,8 @@ class Pass {
   double now_ = 0, links_free_ = 0, keys_there_ = 0;
   Bucket buckets_[2];
   std::vector<Gathered> gathered_;
-  size_t bucket_ = 0, block_ = 0;  // of what is read
+  size_t bucket_ = 0, block_ = 0;      // of what is read
+  std::vector<Matrix> late_, unsent_;  // whose products wait; and whose gradients do
   BackwardTimeline out_;
 };
 

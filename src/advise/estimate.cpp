@@ -84,14 +84,18 @@ class Estimator {
     double blocks = 0;
     bool is_first = false, is_last = false;
     Work again = {};  // in a block
+    bool computes_weights_later = false;
 
     double ends() const { return double(is_first) + double(is_last); }
     bool is_alike(const Chunk& other) const {
-      return blocks == other.blocks && ends() == 0 && other.ends() == 0 && again.seconds() == other.again.seconds();
+      return blocks == other.blocks && ends() == 0 && other.ends() == 0 && again.seconds() == other.again.seconds() &&
+             computes_weights_later == other.computes_weights_later;
     }
   };
   Chunk chunk_of(size_t chunk) const {
-    return {double(chunk_blocks_[chunk]), chunk == 0, chunk + 1 == chunk_blocks_.size(), again_[chunk % num_stages()]};
+    size_t stage = chunk % num_stages();
+    return {double(chunk_blocks_[chunk]), chunk == 0, chunk + 1 == chunk_blocks_.size(), again_[stage],
+            waits_with_weights(stage)};
   }
   ZeroCut parameters_of(const Chunk& chunk) const {
     double tables_of_chunk = mesh_.pipe == 1 ? tables() : double(chunk.is_first || chunk.is_last);
@@ -237,8 +241,9 @@ class Estimator {
     ChunkSeconds seconds;
   };
   ChunkTime time_of(const Chunk& chunk) const {
-    auto [blocks, is_first, is_last, again] = chunk;
+    auto [blocks, is_first, is_last, again, computes_weights_later] = chunk;
     BlockLinks links = links_.backward();
+    links.computes_weights_later = computes_weights_later;
     BackwardParts parts = block_.backward_parts();
     BackwardTimeline backward = backward_timeline(int64_t(blocks), parts, again, links);
     double ends = chunk.ends(), attention = context_work(blocks);
@@ -417,7 +422,7 @@ double least_block_seconds(const ModelConfig& model, const ParallelLayout& layou
   BlockWork block(model, layout, target);
   BlockLinks links = LayoutLinks(model, layout, cluster, target, block).backward();
   double context = layout.mesh.context > 1 ? block.context_seconds(cluster.gpu.compute_capability.value) : 0;
-  return block.forward().seconds() + block.backward().seconds() + context + links.keys + 8 * links.stream;
+  return block.forward().seconds() + block.backward().seconds() + context + links.keys + 4 * links.stream;
 }
 
 Estimate estimate(const ModelConfig& model, const ParallelLayout& layout, const ClusterConfig& cluster,

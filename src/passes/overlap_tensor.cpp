@@ -14,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kMostWaiting = 3;
+constexpr size_t kMostWaiting = 3, kMostUnsent = 8;
 constexpr double kLeastShare = 0.25;  // of a wait, for which another product is taken
 
 // Decides an order by what is computed and sent until a node can run: arithmetic alone, and links.
@@ -22,8 +22,8 @@ class Order {
  public:
   Order(const Graph& graph, const PassContext& context)
       : graph_(graph), target_(context.target), products_(find_weight_products(graph)),
-        of_product_(graph.nodes().size(), false), gathers_(count_gathers(graph)), there_(size_t(graph.num_values()), 0),
-        is_late_(size_t(graph.num_values()), false) {
+        of_product_(graph.nodes().size(), false), gathers_(count_gathers(graph)),
+        there_(size_t(graph.num_values()), 0) {
     for (const std::vector<int>& product : products_)
       for (int n : product) of_product_[size_t(n)] = true;
   }
@@ -36,24 +36,23 @@ class Order {
         continue;
       }
       if (of_product_[size_t(n)]) continue;
-      while (needs_late(n)) late_.empty() ? take_sends() : take_late(0);
-      fill_until(ready_at(n));
-      computed_ = std::max(computed_, ready_at(n));
+      if (node(n).phase == Phase::kUpdate) take_all();
+      if (computes(n)) fill_until(ready_at(n));
       take(n);
       if (is_gathering(n)) take_sends();
     }
-    while (!late_.empty()) take_late(0);
-    take_sends();
+    take_all();
     return std::move(order_);
   }
 
  private:
   const Node& node(int n) const { return graph_.nodes()[size_t(n)]; }
 
+  // And waits for what it reads; a view of it does not.
+  bool computes(int n) const { return node(n).op->fusion != Fusion::kView && !node(n).op->together; }
+
   void wait(int product) {
     late_.push_back(product);
-    for (int n : products_[size_t(product)])
-      for (ValueId output : node(n).outputs) is_late_[size_t(output)] = true;
     if (late_.size() > kMostWaiting) take_late(0);
   }
 
@@ -75,30 +74,24 @@ class Order {
   void take_late(size_t which) {
     int product = late_[which];
     late_.erase(late_.begin() + long(which));
-    computed_ = std::max(computed_, ready_at(product));
     const std::vector<int>& nodes = products_[size_t(product)];
     auto sent = std::find_if(nodes.begin(), nodes.end(), [&](int n) { return node(n).op->together; });
-    std::for_each(nodes.begin(), sent, [&](int n) { take_now(n); });
+    std::for_each(nodes.begin(), sent, [&](int n) { take(n); });
     if (sent == nodes.end()) return;
-    if (sends_.size() == kMostWaiting) take_sends();
+    if (sends_.size() == kMostUnsent) take_sends();
     sends_.emplace_back(sent, nodes.end());
+  }
+
+  void take_all() {
+    while (!late_.empty()) take_late(0);
+    take_sends();
   }
 
   // Gradients go to other ranks behind a gathering of the stream, of which much comes, not in front of one.
   bool is_gathering(int n) const { return node(n).op == &op::all_gather && !gathers_[size_t(node(n).outputs[0])]; }
   void take_sends() {
     for (const std::vector<int>& nodes : std::exchange(sends_, {}))
-      for (int n : nodes) take_now(n);
-  }
-
-  void take_now(int n) {
-    take(n);
-    for (ValueId output : node(n).outputs) is_late_[size_t(output)] = false;
-  }
-
-  bool needs_late(int n) const {
-    return std::any_of(node(n).inputs.begin(), node(n).inputs.end(),
-                       [&](ValueId input) { return is_late_[size_t(input)]; });
+      for (int n : nodes) take(n);
   }
 
   // When what it reads has been sent.
@@ -112,9 +105,9 @@ class Order {
     order_.push_back(n);
     const Node& next = node(n);
     double there = next.op->fusion == Fusion::kView ? ready_at(n) : 0;
-    if (!next.op->together)
-      computed_ += seconds_of(n);
-    else if (!gathers_[size_t(next.outputs[0])])  // parameters come ahead: bucket
+    if (computes(n))
+      computed_ = std::max(computed_, ready_at(n)) + seconds_of(n);
+    else if (next.op->together && !gathers_[size_t(next.outputs[0])])  // parameters come ahead: bucket
       there = sent_ = std::max(sent_, computed_) +
                       node_cost(graph_, next).link_bytes / target_.link(next.attrs.get_string("axis")).bandwidth;
     for (ValueId output : next.outputs) there_[size_t(output)] = there;
@@ -126,7 +119,6 @@ class Order {
   std::vector<bool> of_product_;             // by node
   std::vector<std::optional<int>> gathers_;  // by value: see count_gathers
   std::vector<double> there_;                // by value: when it has been sent, if it is
-  std::vector<bool> is_late_;                // by value: it is, or comes of, a product that waits
   std::deque<int> late_;                     // products that wait
   std::vector<std::vector<int>> sends_;      // what becomes of products that do not, from their collectives on
   std::vector<int> order_;

@@ -87,9 +87,21 @@ TEST(BackwardTimeline, EarlyKeysAreHiddenByProductsForWeights) {
   EXPECT_EQ(backward_timeline(2, parts(), {}, links).keys, 2 * (10 - 7) + 1) << "the second block's come at 20";
 }
 
-TEST(BackwardTimeline, TheStreamIsWaitedForFourTimesInABlock) {
+TEST(BackwardTimeline, ProductsForWeightsHideTheStream) {
   BlockLinks links;
   links.stream = 1;
+  EXPECT_EQ(backward_timeline(5, parts(), {}, links).stream, 1) << "the first gathering has none";
+  links.norm_vectors = 0.25;
+  EXPECT_EQ(exposed(backward_timeline(5, parts(), {}, links)), 1);
+  links.norm_vectors = 0, links.stream = 3;
+  EXPECT_EQ(backward_timeline(5, parts(), {}, links).stream, 5 * 6)
+      << "two products a scattering, and none are left for gatherings";
+}
+
+TEST(BackwardTimeline, TheStreamIsWaitedForFourTimesInABlockWhereWeightsComeLater) {
+  BlockLinks links;
+  links.stream = 1;
+  links.computes_weights_later = true;
   EXPECT_EQ(backward_timeline(5, parts(), {}, links).stream, 20);
   links.norm_vectors = 0.25;
   BackwardTimeline t = backward_timeline(5, parts(), {}, links);

@@ -114,7 +114,7 @@ const Case kLargeWorlds[] = {
     {"gpt3-6.7b", mesh(1, 128, 1, 4), 8, 1, "dgx-a100"},
     {"gpt3-6.7b", mesh(1, 128, 1, 4, 1), 8, 1, "dgx-h100"},
     {"gpt3-6.7b", mesh(1, 128, 1, 4, 3), 8, 1, "dgx-h100"},
-    {"gpt3-13b", mesh(1, 384, 1, 8, 1), 8, 1, "dgx-h100"},
+    {"gpt3-13b", mesh(1, 384, 1, 8, 1), 16, 1, "dgx-h100"},
     {"gpt2-1558m", mesh(1, 512, 2, 1, 2), 16, 1, "dgx-a100"},
     {"gpt2-1558m", mesh(1, 512, 2, 1, 2), 16, 1, "dgx-h100"},  // attention over context is one kernel
     {"gpt3-6.7b", mesh(1, 256, 2, 1, 1), 4, 1, "dgx-a100"},

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace tokamak {
 namespace {
 
@@ -70,6 +72,9 @@ std::string order_after(double products) {
   Graph graph = test::parse(kStep);
   overlap_tensor(graph, context_of(products));
   verify(graph);
+  EXPECT_TRUE(std::is_sorted(graph.nodes().begin(), graph.nodes().end(), [](const Node& a, const Node& b) {
+    return a.phase < b.phase;
+  })) << "something of the backward pass stands behind the update";
   return order_of(graph);
 }
 
