@@ -10,8 +10,9 @@
 namespace tokamak {
 namespace {
 
-// Gathering a parameter over an axis that is there to divide it costs as much as so many other values.
-constexpr double kKeepParameterCut = 1000;
+// Gathering a parameter over an axis that is there to divide it costs as much as so many other values: more than there
+// are of all data ranks, whose bytes count all.
+constexpr double kKeepParameterCut = 1e9;
 
 }  // namespace
 

@@ -531,5 +531,14 @@ TEST(ShardedStep, NeverGathersWhatTensorParallelismCuts) {
   }
 }
 
+// However many data ranks there are: bytes of activations are those of all of them.
+TEST(Shard, MatricesStayCutBesideThousandsOfDataRanks) {
+  Graph share = sharded(step_of(tiny(), 8192), mesh_of(2048, 1, 2), 1, true);
+  EXPECT_EQ(count_ops(share, "all_to_all"), 0);
+  for (const Node& node : share.nodes())
+    if (node.op == &op::all_gather && node.attrs.get_string("axis") == kTensorAxis)
+      EXPECT_EQ(share.argument_of(node.inputs[0]), nullptr) << "a matrix is gathered";
+}
+
 }  // namespace
 }  // namespace tokamak
