@@ -1,5 +1,7 @@
 #include "advise/backward_timeline.h"
 
+#include "passes/overlap_tensor.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -9,14 +11,10 @@ namespace {
 
 enum Matrix : size_t { kDown, kUp, kProjection, kQkv, kMatrices };
 
-// As passes/overlap_tensor.cpp has them.
-constexpr size_t kMostWaiting = 3, kMostUnsent = 8;
-constexpr double kLeastShare = 0.25;
-
 // Kernels one after the other, and collectives one after the other.
-class Pass {
+class Backward {
  public:
-  Pass(int64_t blocks, const BackwardParts& parts, const Work& again, const BlockLinks& links)
+  Backward(int64_t blocks, const BackwardParts& parts, const Work& again, const BlockLinks& links)
       : parts_(parts), again_(again), links_(links) {
     for (size_t i = 0; i < size_t(blocks) * kMatrices; ++i) {
       const MatrixLinks& one = links.matrices[read_at(i % kMatrices)];
@@ -81,14 +79,11 @@ class Pass {
 
   // The same, with products for weights meanwhile.
   void wait_with_products(double until, double own, double& kind) {
-    double least = std::max(0.0, kLeastShare * (until - now_));
+    double least = std::max(0.0, kLeastShareOfWait * (until - now_));
     while (until - now_ > least && !late_.empty()) {
-      double rest = until - now_;
-      auto is_better = [&](Matrix a, Matrix b) {
-        double x = weight_seconds(a), y = weight_seconds(b);
-        return (x >= rest) == (y >= rest) ? (x >= rest ? x < y : x > y) : x >= rest;
-      };
-      take_late(size_t(std::min_element(late_.begin(), late_.end(), is_better) - late_.begin()));
+      std::vector<double> seconds;
+      for (Matrix matrix : late_) seconds.push_back(weight_seconds(matrix));
+      take_late(choose_product(seconds, until - now_));
     }
     wait(until, own, kind);
   }
@@ -154,13 +149,13 @@ class Pass {
   void product(Matrix matrix) {
     if (links_.stream == 0 || links_.computes_weights_later) return run(weight_seconds(matrix)), send_gradient(matrix);
     late_.push_back(matrix);
-    if (late_.size() > kMostWaiting) take_late(0);
+    if (late_.size() > kMostWaitingProducts) take_late(0);
   }
   void take_late(size_t which) {
     Matrix matrix = late_[which];
     late_.erase(late_.begin() + long(which));
     run(weight_seconds(matrix));
-    if (unsent_.size() == kMostUnsent) send_late();
+    if (unsent_.size() == kMostUnsentGradients) send_late();
     unsent_.push_back(matrix);
   }
   void send_late() {
@@ -227,7 +222,7 @@ class Pass {
 
 BackwardTimeline backward_timeline(int64_t blocks, const BackwardParts& parts, const Work& again,
                                    const BlockLinks& links) {
-  Pass pass(blocks, parts, again, links);
+  Backward pass(blocks, parts, again, links);
   for (int64_t block = 1; block <= blocks; ++block) pass.block(block == blocks);
   return pass.end();
 }

@@ -14,9 +14,6 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kMostWaiting = 3, kMostUnsent = 8;
-constexpr double kLeastShare = 0.25;  // of a wait, for which another product is taken
-
 // Decides an order by what is computed and sent until a node can run: arithmetic alone, and links.
 class Order {
  public:
@@ -53,19 +50,15 @@ class Order {
 
   void wait(int product) {
     late_.push_back(product);
-    if (late_.size() > kMostWaiting) take_late(0);
+    if (late_.size() > kMostWaitingProducts) take_late(0);
   }
 
-  // With the shortest product that takes as long, else the longest; a short rest is left.
   void fill_until(double ready) {
-    double least = kLeastShare * (ready - computed_);
-    while (ready - computed_ > std::max(least, 0.0) && !late_.empty()) {
-      double rest = ready - computed_;
-      auto is_better = [&](int a, int b) {
-        double x = seconds_of(a), y = seconds_of(b);
-        return (x >= rest) == (y >= rest) ? (x >= rest ? x < y : x > y) : x >= rest;
-      };
-      take_late(size_t(std::min_element(late_.begin(), late_.end(), is_better) - late_.begin()));
+    double least = std::max(0.0, kLeastShareOfWait * (ready - computed_));
+    while (ready - computed_ > least && !late_.empty()) {
+      std::vector<double> seconds;
+      for (int product : late_) seconds.push_back(seconds_of(product));
+      take_late(choose_product(seconds, ready - computed_));
     }
   }
 
@@ -78,7 +71,7 @@ class Order {
     auto sent = std::find_if(nodes.begin(), nodes.end(), [&](int n) { return node(n).op->together; });
     std::for_each(nodes.begin(), sent, [&](int n) { take(n); });
     if (sent == nodes.end()) return;
-    if (sends_.size() == kMostUnsent) take_sends();
+    if (sends_.size() == kMostUnsentGradients) take_sends();
     sends_.emplace_back(sent, nodes.end());
   }
 
@@ -126,6 +119,13 @@ class Order {
 };
 
 }  // namespace
+
+size_t choose_product(std::span<const double> seconds, double rest) {
+  auto is_better = [&](double x, double y) {
+    return (x >= rest) == (y >= rest) ? (x >= rest ? x < y : x > y) : x >= rest;
+  };
+  return size_t(std::min_element(seconds.begin(), seconds.end(), is_better) - seconds.begin());
+}
 
 bool overlap_tensor(Graph& graph, const PassContext& context) {
   std::vector<int> order = Order(graph, context).run();

@@ -15,7 +15,16 @@
 
 #include "passes/pass.h"
 
+#include <span>
+
 namespace tokamak {
+
+inline constexpr size_t kMostWaitingProducts = 3;
+inline constexpr size_t kMostUnsentGradients = 8;  // of products that did not wait, or no longer
+inline constexpr double kLeastShareOfWait = 0.25;  // that must be left of a wait for another product to be taken
+
+/// Of products that wait, by their seconds: the shortest that lasts for `rest`, else the longest.
+size_t choose_product(std::span<const double> seconds, double rest);
 
 bool overlap_tensor(Graph& graph, const PassContext& context);
 
