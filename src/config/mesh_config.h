@@ -14,8 +14,8 @@ struct MeshConfig {
   bool sequence = true;  // whether tensor ranks divide each sequence where they do not divide matrices
   int64_t zero = 0;      // what data ranks divide besides the batch: 1 optimizer states, 2 gradient sums, 3 parameters
   int64_t bucket_mib = 50;  // what collectives of gradients and parameters are joined up to, in MiB; 0: none are joined
-  // Memory through which GPUs of one machine copy to each other what they add and gather (backend/cuda/nccl/mailbox.h),
-  // in MiB; 0: NCCL's kernels do all.
+  // Memory of each axis through which GPUs of one machine copy to each other what they add, gather and pass on to the
+  // next stage (backend/cuda/nccl/mailbox.h), in MiB; 0: NCCL's kernels do all.
   int64_t mailbox_mib = 64;
   std::string schedule = "1f1b";  // of the pipeline: one of kPipeSchedules (plan/pipe_schedule.h)
   int64_t interleave = 1;         // chunks of layers that a stage has

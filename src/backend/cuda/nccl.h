@@ -22,8 +22,8 @@ struct NcclOptions {
   int device = 0;                // this rank's GPU
   std::filesystem::path cache;   // of compiled kernels (default_cache()); empty: none
   double timeout_seconds = 600;  // of setting up, of one call, and of the work that a call queues outside of recordings
-  /// Memory of each communicator through which ranks of one machine exchange tensors by their copy engines, made by the
-  /// first call that needs it; 0: NCCL does all.
+  /// Memory of each communicator through which ranks of one machine exchange tensors by their copy engines: of what is
+  /// split from the world at once, of the world by the first call that may need it; 0: NCCL does all.
   int64_t mailbox_bytes = 64 << 20;
   /// What a rank must have for another one in a call, or in those that go out as one, that it is sent so: copy engines
   /// take longer to begin.
