@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <future>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -180,17 +179,12 @@ TrainingCost cost_of(const TrainingRequest& request, double step_seconds) {
 
 std::vector<Change> cluster_changes(const TrainingRequest& request, const Estimate& best) {
   double rate = tokens_of_step(request) / best.time.total();
-  std::vector<std::future<Change>> searches;
-  auto search = [&](std::string what, TrainingRequest changed) {
-    searches.push_back(std::async(std::launch::async, [what = std::move(what), changed = std::move(changed), rate] {
-      return change_of(what, changed, rate);
-    }));
-  };
+  std::vector<Change> changes;
   for (const Knob& knob : kKnobs)
     for (double factor : {2.0, 0.5}) {
       TrainingRequest changed = request;
       knob.scale(changed.cluster, factor);
-      search(std::string(factor > 1 ? "twice " : "half ") + knob.what, std::move(changed));
+      changes.push_back(change_of(std::string(factor > 1 ? "twice " : "half ") + knob.what, changed, rate));
     }
   for (int64_t gpus : {request.gpus * 2, request.gpus / 2}) {
     TrainingRequest changed = request;
@@ -198,10 +192,8 @@ std::vector<Change> cluster_changes(const TrainingRequest& request, const Estima
     changed.allows = [](const ParallelLayout&) { return true; };
     if (gpus > changed.cluster.gpus_per_node * std::max<int64_t>(changed.cluster.nodes, 1) && changed.cluster.nodes > 0)
       continue;
-    if (gpus > 0) search(fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"), std::move(changed));
+    if (gpus > 0) changes.push_back(change_of(fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"), changed, rate));
   }
-  std::vector<Change> changes;
-  for (std::future<Change>& one : searches) changes.push_back(one.get());
   return changes;
 }
 
