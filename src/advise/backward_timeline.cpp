@@ -1,5 +1,6 @@
 #include "advise/backward_timeline.h"
 
+#include "advise/parameter_buckets.h"
 #include "passes/overlap_tensor.h"
 
 #include <algorithm>
@@ -15,14 +16,10 @@ enum Matrix : size_t { kDown, kUp, kProjection, kQkv, kMatrices };
 class Backward {
  public:
   Backward(int64_t blocks, const BackwardParts& parts, const Work& again, const BlockLinks& links)
-      : parts_(parts), again_(again), links_(links) {
+      : parts_(parts), again_(again), links_(links), gathered_(links.gather_bytes, links.ahead_bytes) {
     for (size_t i = 0; i < size_t(blocks) * kMatrices; ++i) {
       const MatrixLinks& one = links.matrices[read_at(i % kMatrices)];
-      if (one.parameters == 0) continue;
-      if (gathered_.empty() || gathered_.back().bytes + one.parameter_bytes > links.gather_bytes)
-        gathered_.push_back({.first = i});
-      gathered_.back().bytes += one.parameter_bytes;
-      gathered_.back().seconds += one.parameters;
+      if (one.parameters > 0) gathered_.add(i, one.parameter_bytes, one.parameters);
     }
   }
 
@@ -50,11 +47,6 @@ class Backward {
  private:
   struct Bucket {
     double filled = 0, seconds = 0;
-  };
-  // Parameters of matrices that follow one another, from the first on.
-  struct Gathered {
-    size_t first = 0;
-    double bytes = 0, seconds = 0, there = 0;
   };
 
   void run(double seconds) {
@@ -97,20 +89,9 @@ class Backward {
   // What comes before GELU is computed again first, by the matrix up.
   size_t read_at(size_t matrix) const { return again_.matmul > 0 && matrix <= kUp ? kUp - matrix : matrix; }
 
-  // Whether it is asked for where the one before it is read.
-  bool is_ahead(size_t bucket) const { return bucket > 0 && gathered_[bucket].bytes <= links_.ahead_bytes; }
-
   void gather(Matrix matrix) {
-    if (gathered_.empty()) return;
-    size_t read = block_ * kMatrices + read_at(matrix);
-    if (bucket_ + 1 < gathered_.size() && gathered_[bucket_ + 1].first == read) ++bucket_;
-    Gathered& bucket = gathered_[bucket_];
-    if (bucket.first == read) {
-      if (!is_ahead(bucket_)) bucket.there = send(bucket.seconds);
-      if (bucket_ + 1 < gathered_.size() && is_ahead(bucket_ + 1))
-        gathered_[bucket_ + 1].there = send(gathered_[bucket_ + 1].seconds);
-    }
-    wait(bucket.there, 0, out_.gradients);
+    size_t place = block_ * kMatrices + read_at(matrix);
+    wait(gathered_.read(place, [&](double seconds) { return send(seconds); }), 0, out_.gradients);
   }
 
   // A bucket is sent with the last that fits into it.
@@ -212,8 +193,8 @@ class Backward {
   const BlockLinks& links_;
   double now_ = 0, links_free_ = 0, keys_there_ = 0;
   Bucket buckets_[2];
-  std::vector<Gathered> gathered_;
-  size_t bucket_ = 0, block_ = 0;      // of what is read
+  ParameterBuckets gathered_;
+  size_t block_ = 0;                   // of what is read
   std::vector<Matrix> late_, unsent_;  // whose products wait; and whose gradients do
   BackwardTimeline out_;
 };

@@ -1,26 +1,19 @@
 #include "advise/forward_timeline.h"
 
+#include "advise/parameter_buckets.h"
+
 #include <algorithm>
-#include <vector>
 
 namespace tokamak {
 namespace {
 
-// Of parameters in the order in which they are read.
-struct Bucket {
-  size_t first = 0;
-  double bytes = 0, seconds = 0, there = 0;
-};
-
 // Kernels one after the other, and collectives one after the other.
 class Pass {
  public:
-  Pass(int64_t blocks, const ForwardLinks& links) : links_(links) {
+  Pass(int64_t blocks, const ForwardLinks& links) : links_(links), parameters_(links.bucket_bytes, links.ahead_bytes) {
     for (size_t i = 0; i < size_t(blocks) * links.parameters.size(); ++i) {
       const GatheredParameter& one = links.parameters[i % links.parameters.size()];
-      if (buckets_.empty() || buckets_.back().bytes + one.bytes > links.bucket_bytes) buckets_.push_back({.first = i});
-      buckets_.back().bytes += one.bytes;
-      buckets_.back().seconds += one.seconds;
+      parameters_.add(i, one.bytes, one.seconds);
     }
   }
 
@@ -45,10 +38,6 @@ class Pass {
     out_.slowed += beside * links_.units;
   }
 
-  void send(Bucket& bucket) {
-    bucket.there = links_free_ = std::max(now_, links_free_) + bucket.seconds + links_.latency;
-  }
-
   void wait(double until) {
     out_.exposed += std::max(0.0, until - now_);
     now_ = std::max(now_, until);
@@ -61,31 +50,23 @@ class Pass {
     now_ = links_free_ = now_ + links_.stream;
   }
 
-  // Whether it is asked for where the one before it is read.
-  bool is_ahead(size_t bucket) const { return bucket > 0 && buckets_[bucket].bytes <= links_.ahead_bytes; }
-
-  void read_parameter() {
-    if (bucket_ + 1 < buckets_.size() && buckets_[bucket_ + 1].first == read_) ++bucket_;
-    if (buckets_[bucket_].first == read_) {
-      if (!is_ahead(bucket_)) send(buckets_[bucket_]);
-      if (bucket_ + 1 < buckets_.size() && is_ahead(bucket_ + 1)) send(buckets_[bucket_ + 1]);
-    }
-    ++read_;
+  // Returns when it is there.
+  double read_parameter() {
+    return parameters_.read(
+        read_++, [&](double seconds) { return links_free_ = std::max(now_, links_free_) + seconds + links_.latency; });
   }
 
   // A product that reads a matrix and its bias.
   void matrix(double seconds, bool has_gathered_input) {
     if (has_gathered_input) send_stream();
-    read_parameter();
-    double there = buckets_[bucket_].there;
-    read_parameter();
-    wait(std::max(there, buckets_[bucket_].there));
+    double there = read_parameter();
+    wait(std::max(there, read_parameter()));
     run(seconds);
   }
 
   const ForwardLinks& links_;
-  std::vector<Bucket> buckets_;
-  size_t bucket_ = 0, read_ = 0;  // of what is read; parameters that were
+  ParameterBuckets parameters_;
+  size_t read_ = 0;  // parameters that were
   double now_ = 0, links_free_ = 0;
   ForwardTimeline out_;
 };
