@@ -98,15 +98,21 @@ void add_micro_batch(CompiledStep& step, Graph graph, const PassContext& context
   step.programs.push_back(compile_program(std::move(parts.weights), context, Stage::kProgram, observer));
 }
 
+// The forward pass of one of so many runs, after its passes.
+Graph begin_step(CompiledStep& step, int64_t runs, const PassContext& context, const PassObserver& observer) {
+  const RunConfig& config = step.config;
+  Graph graph = forward_graph(runs == 1 ? "step" : "micro_batch", config.model, sequences_of_program(config),
+                              config.model.context, config.data.mask_documents);
+  step.forward = graph;
+  step.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+  return graph;
+}
+
 // Each run is of one slot: a graph of its own on every data rank.
 CompiledStep compile_slots(CompiledStep out, const PassContext& context, const PassObserver& observer) {
   const RunConfig& config = out.config;
   Slots slots = slots_of(config);
-  Graph graph = forward_graph(slots.runs() == 1 ? "step" : "micro_batch", config.model, sequences_of_program(config),
-                              config.model.context, config.data.mask_documents);
-  out.forward = graph;
-  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
-
+  Graph graph = begin_step(out, slots.runs(), context, observer);
   GraphBuilder g(graph);
   std::optional<LossScaling> scaling = loss_scaling(config);
   Gradients gradients = append_slot_gradients(g, scaling.has_value());
@@ -139,11 +145,7 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
 CompiledStep compile_micro_batches(CompiledStep out, const PassContext& context, const PassObserver& observer) {
   const RunConfig& config = out.config;
   int64_t micro_batches = count_micro_batches(config);
-  Graph graph = forward_graph(micro_batches == 1 ? "step" : "micro_batch", config.model, config.train.batch,
-                              config.model.context, config.data.mask_documents);
-  out.forward = graph;
-  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
-
+  Graph graph = begin_step(out, micro_batches, context, observer);
   GraphBuilder g(graph);
   std::optional<LossScaling> scaling = loss_scaling(config);
   Gradients gradients = append_gradients(g, scaling.has_value());
