@@ -64,4 +64,19 @@ inline std::string find_sharding_fault(const Graph& graph, const Graph& sharded,
   return {};
 }
 
+/// Where two graphs give something else, to the bit, on the ranks of the mesh; or nothing.
+inline std::string find_difference(const Graph& graph, const Graph& other, const Mesh& mesh,
+                                   const std::vector<std::vector<HostTensor>>& ranks) {
+  std::vector<Interpretation> expected = interpret_ranks(graph, mesh, ranks), got = interpret_ranks(other, mesh, ranks);
+  for (size_t rank = 0; rank < expected.size(); ++rank) {
+    for (size_t i = 0; i < expected[rank].results.size(); ++i)
+      if (got[rank].results[i].data != expected[rank].results[i].data)
+        return fmt::format("result {} differs on rank {}", i, rank);
+    for (size_t i = 0; i < expected[rank].updates.size(); ++i)
+      if (got[rank].updates[i].data != expected[rank].updates[i].data)
+        return fmt::format("update {} differs on rank {}", i, rank);
+  }
+  return {};
+}
+
 }  // namespace tokamak::test

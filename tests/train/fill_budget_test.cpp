@@ -1,12 +1,12 @@
 #include "train/fill_budget.h"
 
+#include "config/config.h"
+#include "train/step_compiler.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
-
-#include "config/config.h"
-#include "train/step_compiler.h"
 
 namespace tokamak {
 namespace {
