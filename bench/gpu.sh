@@ -197,14 +197,15 @@ meshes() {
   unset NCCL_NVLS_ENABLE
 }
 
-# A command as so many ranks: the program starts them itself where each has a GPU, else each is here as if it were alone
-# on a machine with this GPU, which NCCL then reaches through sockets: as right, and slow.
+# A command as so many ranks: the program starts them itself where each has a GPU. Else they share the GPUs, each as if it
+# were alone on its machine for NCCL, which then goes through sockets: as right, and slow.
 on_ranks() {
   local world=$1 port=$((20000 + RANDOM % 10000)) rank status
   shift
   [ "$world" -le "$gpus" ] && { "$@"; return; }
   for ((rank = world - 1; rank >= 0; --rank)); do
-    RANK=$rank WORLD_SIZE=$world LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port NCCL_HOSTID=$rank NCCL_SOCKET_IFNAME=lo "$@" &
+    RANK=$rank WORLD_SIZE=$world LOCAL_RANK=$((rank % gpus)) MASTER_ADDR=127.0.0.1 \
+      MASTER_PORT=$port NCCL_HOSTID=$rank NCCL_SOCKET_IFNAME=lo "$@" &
   done
   wait $!  # rank 0
   status=$?
