@@ -197,16 +197,22 @@ meshes() {
   unset NCCL_NVLS_ENABLE
 }
 
-# A command as so many ranks: the program starts them itself where each has a GPU. Else they share the GPUs, each as if it
-# were alone on its machine for NCCL, which then goes through sockets: as right, and slow.
+# A command as so many ranks, which the program starts itself where each has a GPU.
 on_ranks() {
+  [ "$1" -le "$gpus" ] && { "${@:2}"; return; }
+  each_rank "$@"
+}
+
+# A command as each of so many ranks. Where they share GPUs, each is alone on its machine for NCCL, which then goes through
+# sockets: as right, and slow.
+each_rank() {
   local world=$1 port=$((20000 + RANDOM % 10000)) rank status
   shift
-  [ "$world" -le "$gpus" ] && { "$@"; return; }
   for ((rank = world - 1; rank >= 0; --rank)); do
-    RANK=$rank WORLD_SIZE=$world LOCAL_RANK=$((rank % gpus)) MASTER_ADDR=127.0.0.1 \
-      MASTER_PORT=$port NCCL_HOSTID=$rank NCCL_SOCKET_IFNAME=lo "$@" &
+    [ "$world" -gt "$gpus" ] && export NCCL_HOSTID=$rank NCCL_SOCKET_IFNAME=lo
+    RANK=$rank WORLD_SIZE=$world LOCAL_RANK=$((rank % gpus)) MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$@" &
   done
+  unset NCCL_HOSTID NCCL_SOCKET_IFNAME
   wait $!  # rank 0
   status=$?
   wait
@@ -270,16 +276,16 @@ large() {
   unset NCCL_NVLS_ENABLE
 }
 
-# Two steps of a tiny model on each mesh, all ranks under memcheck. MESHES: which.
+# Two steps of a tiny model on each mesh, each rank under a memcheck of its own. MESHES: which.
 sanitize_ranks() {
   export NCCL_NVLS_ENABLE=0
   default="--mesh.data=$ranks --mesh.data=$ranks,--mesh.zero=3 --mesh.tensor=$ranks --mesh.context=$ranks
-    --mesh.pipe=$ranks,--train.total_batch=$((4096 * ranks))"
+    --mesh.tensor=$ranks,--mesh.halves=true --mesh.pipe=$ranks,--train.total_batch=$((4096 * ranks))"
   for mesh in ${MESHES:-$default}; do
     mesh=${mesh//,/ }
     # NCCL asks the driver for kernels that it may not have.
     # shellcheck disable=SC2086
-    on_ranks "$ranks" timeout -k 5 "${LIMIT:-120}" compute-sanitizer --tool memcheck --report-api-errors no --target-processes all \
+    each_rank "$ranks" timeout -k 5 "${LIMIT:-120}" compute-sanitizer --tool memcheck --report-api-errors no --target-processes all \
       --kernel-name-exclude kernel_substring=cudnn --error-exitcode 9 "$bin/tokamak" ladder --device=cuda --model.layers=2 \
       --model.heads=4 --model.width=256 --model.context=1024 --model.vocab=512 --compile.precision=bf16 \
       --train.batch=$((2 * ranks)) $mesh --own --steps=1 --warmup=1 > "$out/memcheck-ranks.log" 2>&1
