@@ -6,6 +6,7 @@
 #include "train/rank_decisions.h"
 #include "train/run_data.h"
 #include "train/run_progress.h"
+#include "train/step_compiler.h"
 #include "train/trial.h"
 
 #include <memory>
@@ -67,7 +68,7 @@ void begin(Session& session, const FoundCheckpoint* found) {
 }  // namespace
 
 bool replays_steps(const Session& session, bool is_gpu) {
-  return is_gpu && session.config().compile.cuda_graph && session.reference_nodes().empty();
+  return is_gpu && records_runs(session.config()) && session.reference_nodes().empty();
 }
 
 ProfileReport gather_report(Session& session, const StepProfile& profile, const Platform& platform,

@@ -131,7 +131,7 @@ Session::Session(const RunConfig& config, const Platform& platform, Backend& bac
   require_ended_streams(compiled());
   if (leads(ranks)) choose_for_other_stages(run_.stages, stage_, backend);  // while there is memory to time them on
   store_->make(kept_tensors(run_));  // in the model's order, whatever programs read
-  RunnerOptions options{.ranks = ranks, .record = this->config().compile.cuda_graph};
+  RunnerOptions options{.ranks = ranks, .record = records_runs(this->config())};
   runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
   if (this->config().compile.strict) refuse_reference_nodes(reference_nodes());
 }

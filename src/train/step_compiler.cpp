@@ -6,6 +6,8 @@
 #include "config/validate.h"
 #include "graph/rewriter.h"
 #include "model/model.h"
+#include "ops/pointwise.h"
+#include "passes/halves.h"
 #include "passes/hoist_weights.h"
 #include "passes/step_mesh.h"
 #include "train/fill_budget.h"
@@ -31,14 +33,25 @@ Gradients append_gradients(GraphBuilder& g, bool scaled) {
   return gradients;
 }
 
+// In halves uses come in pairs, one of each, which are added.
+std::vector<ValueId> add_halves(GraphBuilder& g, const std::vector<ValueId>& uses) {
+  PhaseScope backward(g, Phase::kBackward);
+  TOKAMAK_CHECK(uses.size() % 2 == 0, "{} uses in halves", uses.size());
+  std::vector<ValueId> sums;
+  for (size_t i = 0; i < uses.size(); i += 2) sums.push_back(add(g, uses[i], uses[i + 1]));
+  return sums;
+}
+
 // A parameter with two uses stands twice in them.
-Gradients append_slot_gradients(GraphBuilder& g, bool scaled) {
+Gradients append_slot_gradients(GraphBuilder& g, bool scaled, bool in_halves) {
   Gradients gradients;
   std::vector<ValueId> parameters;
   for (const Argument& argument : g.graph().arguments())
     if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
   ValueId loss = g.graph().find_result("loss");
   auto uses = differentiate_by_use(g, scaled ? scaled_loss(g, loss) : loss, parameters);
+  if (in_halves)
+    for (std::vector<ValueId>& of_one : uses) of_one = add_halves(g, of_one);
   for (size_t use : {0, 1})
     for (size_t i = 0; i < parameters.size(); ++i) {
       TOKAMAK_CHECK(!uses[i].empty() && uses[i].size() <= 2, "'{}' is used {} times",
@@ -98,13 +111,31 @@ void add_micro_batch(CompiledStep& step, Graph graph, const PassContext& context
   step.programs.push_back(compile_program(std::move(parts.weights), context, Stage::kProgram, observer));
 }
 
+int64_t ranks_of_program(const RunConfig& config) {
+  return config.mesh.slots > 1 ? 1 : step_mesh(config.mesh).size(kDataAxis);
+}
+
+void require_halves(const RunConfig& config) {
+  int64_t sequences = sequences_of_program(config) / ranks_of_program(config), tensor = config.mesh.tensor;
+  if (can_be_halved(sequences, tensor)) return;
+  user_error(
+      "[mesh.halves] expected a multiple of {} sequences for each data rank and run, got {} (train.batch / data "
+      "ranks{}); "
+      "change train.batch, or leave mesh.halves out",
+      sequences % tensor == 0 ? 2 * tensor : 2, sequences, config.mesh.slots > 1 ? ", by mesh.slots" : "");
+}
+
 // The forward pass of one of so many runs, after its passes.
 Graph begin_step(CompiledStep& step, int64_t runs, const PassContext& context, const PassObserver& observer) {
   const RunConfig& config = step.config;
-  Graph graph = forward_graph(runs == 1 ? "step" : "micro_batch", config.model, sequences_of_program(config),
-                              config.model.context, config.data.mask_documents);
+  bool halves = computes_in_halves(config);
+  if (halves) require_halves(config);
+  Graph graph =
+      forward_graph(runs == 1 ? "step" : "micro_batch", config.model, sequences_of_program(config) / (halves ? 2 : 1),
+                    config.model.context, config.data.mask_documents);
   step.forward = graph;
   step.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+  if (halves) graph = in_halves(graph, ranks_of_program(config));
   return graph;
 }
 
@@ -115,7 +146,7 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   Graph graph = begin_step(out, slots.runs(), context, observer);
   GraphBuilder g(graph);
   std::optional<LossScaling> scaling = loss_scaling(config);
-  Gradients gradients = append_slot_gradients(g, scaling.has_value());
+  Gradients gradients = append_slot_gradients(g, scaling.has_value(), computes_in_halves(config));
   ValueId loss = graph.find_result("loss");
   graph.remove_results();
   auto add_program = [&](Graph program) {
@@ -232,6 +263,12 @@ Slots slots_of(const RunConfig& config) {
           .sums_over_ranks_first = config.mesh.zero >= 2,
           .other_ranks = mesh.size(kContextAxis) * mesh.size(kTensorAxis)};
 }
+
+bool computes_in_halves(const RunConfig& config) {
+  return config.mesh.halves && std::max(config.mesh.tensor, config.mesh.context) > 1;
+}
+
+bool records_runs(const RunConfig& config) { return config.compile.cuda_graph && !computes_in_halves(config); }
 
 int64_t sequences_of_program(const RunConfig& config) { return config.train.batch / slots_of(config).ranks.size; }
 

@@ -35,6 +35,13 @@ std::optional<LossScaling> loss_scaling(const RunConfig& config);
 /// are its own.
 int64_t sequences_of_program(const RunConfig& config);
 
+/// Whether the programs of a step are in halves (passes/halves.h).
+bool computes_in_halves(const RunConfig& config);
+
+/// Whether their launches are to be recorded. Not in halves: replayed, launches wait that do not when they are launched
+/// one by one (bench/results/2026-11-25-h100-x2-halves.txt).
+bool records_runs(const RunConfig& config);
+
 /// The loss of a batch without dropout; with slots, of one slot on each data rank.
 CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platform);
 

@@ -8,6 +8,7 @@
 #include "graph/op_def.h"
 #include "model/model.h"
 #include "ops/collective.h"
+#include "tests/support/expect_error.h"
 #include "train/step_compiler.h"
 
 namespace tokamak {
@@ -51,6 +52,19 @@ TEST(CompiledStep, IsTwoProgramsWithAccumulation) {
   EXPECT_GT(part.state_bytes, 0);
   EXPECT_EQ(step.total_bytes(), part.arena_bytes + part.input_bytes + update.input_bytes + update.parameter_bytes +
                                     update.state_bytes + part.scratch_bytes + update.scratch_bytes);
+}
+
+TEST(CompiledStep, RefusesHalvesThatDoNotFit) {
+  RunConfig config = tiny(1);
+  config.mesh = {.data = 1, .tensor = 2, .halves = true};
+  expect_user_error([&] { compile_step(config, Target()); },
+                    {"[mesh.halves] expected a multiple of 4 sequences for each data rank and run, got 2"});
+  config.train.batch = 4;
+  config.train.total_batch = 0;
+  EXPECT_NO_THROW(compile_step(config, Target()));
+  EXPECT_FALSE(records_runs(config));
+  config.mesh.tensor = 1;
+  EXPECT_TRUE(records_runs(config)) << "one rank computes no halves";
 }
 
 TEST(CompiledStep, AddsSlotsInATree) {
