@@ -137,7 +137,10 @@ class Order {
     if (taken_[size_t(n)] || node(n).phase == Phase::kUpdate || !(is_of_both || sends)) return;
     if (!std::all_of(node(n).inputs.begin(), node(n).inputs.end(), [&](ValueId input) { return is_there(input); }))
       return;
-    is_of_both&& sends ? sends_.push_back(n) : take(n);
+    if (is_of_both && sends)
+      sends_.push_back(n);
+    else
+      take(n);
   }
   bool is_there(ValueId value) const {
     int producer = graph_.producer(value);
