@@ -2,7 +2,8 @@
 # Everything that needs an NVIDIA GPU, in one call: builds, tests, measures; a short table last.
 #   bench/gpu.sh OUT [PART...]     parts: test sanitize ladder steps profile xl start generate (these by default),
 #                                  peers shapes (PyTorch for python3),
-#                                  nccl bits sanitize_ranks (RANKS), exchange ranks meshes large rank_peers (several GPUs)
+#                                  nccl bits sanitize_ranks (RANKS), exchange ranks meshes large rank_peers (several GPUs),
+#                                  faults (two GPUs)
 # BIN: folder of programs built elsewhere (then nothing is built). FILTER: pattern of the tests to run. DATA: see start.
 # PEERS: folder of rank_peers' script. RANKS: how many ranks bits and sanitize_ranks have (as many as GPUs).
 set -u
@@ -307,6 +308,9 @@ rank_peers() {
   unset NCCL_NVLS_ENABLE
 }
 
+# Kills a rank of a run, mesh by mesh. ROWS: those that contain this.
+faults() { python3 bench/faults.py "$bin/tokamak" "$out/faults" --only="${ROWS:-}" 2>&1; }
+
 # PyTorch and Tokamak, in turn, at shapes off the beaten path.
 shapes() { python3 bench/torch_shapes.py --tokamak "$bin/tokamak" 2>&1 | tee "$out/torch-shapes.txt"; }
 
@@ -316,7 +320,7 @@ for part in $parts; do
   case $part in
     test) run_tests ;;
     sanitize | ladder | steps | profile | xl | start | generate | peers | shapes) $part ;;
-    nccl | exchange | ranks | meshes | bits | large | sanitize_ranks | rank_peers) $part ;;
+    nccl | exchange | ranks | meshes | bits | large | sanitize_ranks | rank_peers | faults) $part ;;
     *) echo "no part '$part'" ;;
   esac
 done

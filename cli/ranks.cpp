@@ -16,10 +16,13 @@
 #include "backend/ranks/inprocess.h"
 #include "base/communication_error.h"
 #include "base/error.h"
+#include "base/failure_deadline.h"
 #include "base/parallel.h"
+#include "base/printable.h"
 #include "base/rendezvous.h"
 #include "base/signals.h"
 #include "cli/local_ranks.h"
+#include "cli/streams.h"
 #include "cli/version.h"
 #include "config/json.h"
 #include "config/validate.h"
@@ -86,13 +89,26 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   machine.backend->synchronize();
 }
 
-// What one rank throws ends all of them, and the one that leads tells the user.
-void run_and_tell(StoreClient& store, const std::function<void()>& rank) {
+// Who tells the user why the run has failed: the rank that leads, or where that is gone, each of the others.
+bool tells(const StoreClient& store) { return store.rank() == 0 || store.has_lost_leader(); }
+
+// A GPU may never do what a host waits for: a kernel waits for a rank that is gone, the driver for the kernel, and all
+// that frees memory for the driver. So where a failed run does not end by itself, its process does.
+void end_late_process(const StoreClient& store, const std::string& reason) {
+  if (tells(store)) print_to_stderr(fmt::format("{}error: {}\n", rank_prefix(), printable(reason)));
+  std::_Exit(1);
+}
+
+// What one rank throws ends all of them.
+void run_and_tell(const RunConfig& config, StoreClient& store, const std::function<void()>& rank) {
+  constexpr std::chrono::milliseconds kPatience{1500};
+  FailureDeadline deadline(kPatience, [&](const std::string& reason) { end_late_process(store, reason); });
+  if (is_gpu_device(config)) deadline.watch(store);  // what a CPU computes ends by itself
   bool leads = store.rank() == 0;
   try {
     rank();
   } catch (const CommunicationError&) {
-    if (leads) throw;
+    if (tells(store)) throw;
     throw ToldByLeader();
   } catch (const std::exception& error) {
     store.fail(fmt::format("rank {} failed: {}", store.rank(), error.what()));
@@ -112,7 +128,7 @@ void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& wor
   RankPlace place{.launcher = "tokamak", .world = ranks, .host = "127.0.0.1", .token = random_nonce()};
   LocalRanks others;
   Rendezvous rendezvous(place, kStartSeconds, [&](int port) { others.start(ranks, port, place.token); });
-  run_and_tell(rendezvous.store(),
+  run_and_tell(config, rendezvous.store(),
                [&] { run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, work); });
 }
 
@@ -178,7 +194,7 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
   RunConfig config = with_mesh(asked, mesh);
   if (std::optional<RankPlace> place = place_among_others()) {
     Rendezvous rendezvous = join_others(*place);
-    return run_and_tell(rendezvous.store(), [&] {
+    return run_and_tell(config, rendezvous.store(), [&] {
       run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), place->local_rank, work);
     });
   }

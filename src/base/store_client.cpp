@@ -89,7 +89,7 @@ void StoreClient::listen() {
   } catch (const UserError&) {
     // As if the connection broke.
   }
-  fail_locally(fmt::format("rank 0 on {} is gone: the connection to its store broke", options_.host));
+  fail_locally(fmt::format("rank 0 on {} is gone: the connection to its store broke", options_.host), true);
 }
 
 void StoreClient::handle(Frame frame) {
@@ -103,12 +103,13 @@ void StoreClient::handle(Frame frame) {
   changed_.notify_all();
 }
 
-void StoreClient::fail_locally(const std::string& reason) {
+void StoreClient::fail_locally(const std::string& reason, bool lost_leader) {
   std::lock_guard calling(calling_);
   {
     std::lock_guard lock(mutex_);
     if (leaving_ || !failure_.empty()) return;
     failure_ = reason;
+    lost_leader_ = lost_leader;
     changed_.notify_all();
   }
   for (auto& [id, call] : subscribers_) call(reason);
@@ -165,6 +166,11 @@ void StoreClient::fail(const std::string& reason) {
 std::string StoreClient::failure() const {
   std::lock_guard lock(mutex_);
   return failure_;
+}
+
+bool StoreClient::has_lost_leader() const {
+  std::lock_guard lock(mutex_);
+  return lost_leader_;
 }
 
 void StoreClient::check() const {

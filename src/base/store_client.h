@@ -53,6 +53,8 @@ class StoreClient {
   std::string failure() const;
   /// Throws CommunicationError if it has.
   void check() const;
+  /// Whether it has failed because rank 0, which serves the store, is gone.
+  bool has_lost_leader() const;
 
   /// Is called once, on a thread of the client, when the run fails, or at once if it has. It must not wait for the
   /// store. After unsubscribe() it is not running and is not called any more.
@@ -68,7 +70,7 @@ class StoreClient {
   Frame ask(Frame request);
   void listen();
   void handle(Frame frame);
-  void fail_locally(const std::string& reason);
+  void fail_locally(const std::string& reason, bool lost_leader = false);
   void send(const Frame& frame);
 
   Options options_;
@@ -81,6 +83,7 @@ class StoreClient {
   std::map<int64_t, std::optional<Frame>> replies_;  // by request; none yet while it is waited for
   int64_t requests_ = 0;
   std::string failure_;
+  bool lost_leader_ = false;
   bool leaving_ = false;
   std::recursive_mutex calling_;  // while subscribers are called
   std::map<int, std::function<void(const std::string&)>> subscribers_;

@@ -50,10 +50,12 @@ ncclResult_t NcclHandle::state() {
   return asked == ncclSuccess ? state : asked;
 }
 
+// NCCL waits here for kernels that are under way, so nobody else may have to wait for this.
 void NcclHandle::abort() {
-  std::lock_guard lock(mutex_);
-  if (aborted_) return;
-  aborted_ = true;
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(aborted_, true)) return;
+  }
   if (comm_) ncclCommAbort(comm_);
 }
 
@@ -106,12 +108,14 @@ NcclRun::~NcclRun() {
 
 void NcclRun::add(NcclHandle& handle) {
   std::lock_guard lock(mutex_);
-  handles_.insert(&handle);
+  handles_[&handle];
 }
 
 void NcclRun::remove(NcclHandle& handle) {
-  std::lock_guard lock(mutex_);
-  handles_.erase(&handle);
+  std::unique_lock lock(mutex_);
+  auto removed = handles_.extract(&handle);
+  lock.unlock();
+  if (removed && removed.mapped().joinable()) removed.mapped().join();
 }
 
 void NcclRun::add(Mailbox& mailbox) {
@@ -138,7 +142,7 @@ void NcclRun::watch() {
 }
 
 std::string NcclRun::trouble() {
-  for (NcclHandle* handle : handles_) {
+  for (const auto& [handle, aborter] : handles_) {
     ncclResult_t state = handle->state();
     if (state != ncclSuccess && state != ncclInProgress && state != ncclInvalidUsage)
       return fmt::format("rank {}: NCCL says: {}", store.rank(), handle->describe(state));
@@ -157,8 +161,11 @@ void NcclRun::abort_all() {
         for (Mailbox* mailbox : mailboxes_) mailbox->release();
       }
     });
+  // All at once: an abort frees memory, which waits for the kernels of all communicators on the GPU, and those end when
+  // theirs is aborted.
   std::lock_guard lock(mutex_);
-  for (NcclHandle* handle : handles_) handle->abort();
+  for (auto& [handle, aborter] : handles_)
+    if (!aborter.joinable()) aborter = std::jthread([one = handle] { one->abort(); });
 }
 
 }  // namespace tokamak::cuda

@@ -10,6 +10,7 @@
 #include <nccl.h>
 
 #include <deque>
+#include <map>
 #include <set>
 
 namespace tokamak::cuda {
@@ -38,7 +39,7 @@ class NcclHandle {
   }
   /// ncclInProgress while a call goes on; else what has gone wrong, also in the queue.
   ncclResult_t state();
-  /// Ends all of its work on this rank; it is of no more use.
+  /// Ends all of its work on this rank, and waits for that; it is of no more use at once.
   void abort();
   /// What NCCL says of an error.
   std::string describe(ncclResult_t result);
@@ -84,7 +85,7 @@ class NcclRun {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<NcclHandle*> handles_;
+  std::map<NcclHandle*, std::jthread> handles_;  // each with who aborts it
   bool closing_ = false;
   int subscription_ = 0;
   std::thread watcher_;

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Kills one rank of a real training on two GPUs, mesh by mesh, and tells how long the others live on.
+
+  python3 bench/faults.py TOKAMAK OUT [--text=FILE] [--only=PATTERN]
+
+Each row trains GPT-2 124M, waits until steps have run, sends the signal, and waits until no process of the run is left.
+It holds when that takes less than LIMIT seconds and, where a rank was killed, one message names it and its host. The
+exit status is the number of rows that do not.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+LIMIT = 3.0  # seconds from the signal until the last process is gone
+STEPS = 5  # that have run before it
+START = 90  # seconds until then, at most
+ROWS = [  # options, launcher, who gets which signal
+    ("--mesh.data=2 --mesh.slots=2", "tokamak", 1, "KILL"),
+    ("--mesh.data=2 --mesh.slots=2", "tokamak", 0, "KILL"),
+    ("--mesh.data=2 --mesh.mailbox_mib=0", "tokamak", 1, "KILL"),
+    ("--mesh.data=2 --mesh.mailbox_mib=0 --mesh.slots=1", "tokamak", 1, "KILL"),
+    ("--mesh.data=2 --compile.cuda_graph=off", "tokamak", 1, "KILL"),
+    ("--mesh.data=2 --compile.cuda_graph=off --mesh.mailbox_mib=0", "tokamak", 1, "KILL"),
+    ("--mesh.tensor=2", "tokamak", 1, "KILL"),
+    ("--mesh.data=2 --mesh.zero=3", "tokamak", 1, "KILL"),
+    ("--mesh.context=2", "tokamak", 1, "KILL"),
+    ("--mesh.pipe=2 --mesh.slots=2", "tokamak", 1, "KILL"),
+    ("--mesh.data=2", "environment", 1, "KILL"),
+    ("--mesh.data=2", "environment", 0, "KILL"),
+    ("--mesh.data=2", "torchrun", 1, "KILL"),
+    ("--mesh.data=2", "mpirun", 1, "KILL"),
+    ("--mesh.data=2", "tokamak", 0, "INT INT"),
+]
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def start(tokamak, options, launcher, text, out, log):
+    """The processes that the caller has to wait for."""
+    train = [tokamak, "train", "--device=cuda", "--model.preset=gpt2-124m", "--train.batch=16", f"--data.path={text}",
+             "--train.steps=100000", "--train.eval_every=0", "--train.sample_every=0", "--train.checkpoint_every=0",
+             "--train.log_every=1", f"--train.out={out}", *options.split()]
+    where = dict(stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+    if launcher == "torchrun":
+        return [subprocess.Popen(["torchrun", "--standalone", "--nproc_per_node=2", "--no-python", *train], **where)]
+    if launcher == "mpirun":
+        return [subprocess.Popen(["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2", *train], **where)]
+    if launcher == "tokamak":
+        return [subprocess.Popen(train, **where)]
+    port = str(free_port())
+    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [subprocess.Popen(train, env={**os.environ, **place, "RANK": str(r), "LOCAL_RANK": str(r)}, **where)
+            for r in range(2)]
+
+
+def processes_of(out):
+    """pid -> state, of processes that have this run's folder among their arguments."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if f"--train.out={out}".encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                found[int(entry.name)] = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            pass
+    return found
+
+
+def rank_of(pid):
+    environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    ranks = [v.split(b"=")[1] for v in environment if v.startswith((b"RANK=", b"OMPI_COMM_WORLD_RANK="))]
+    return int(ranks[0]) if ranks else 0
+
+
+def pid_of_rank(out, tokamak, rank):
+    for pid in processes_of(out):
+        if os.path.realpath(f"/proc/{pid}/exe") == os.path.realpath(tokamak) and rank_of(pid) == rank:
+            return pid
+    raise RuntimeError(f"there is no rank {rank}")
+
+
+def wait_for_steps(out, begin):
+    metrics = pathlib.Path(out) / "metrics.jsonl"
+    while time.monotonic() - begin < START:
+        if metrics.exists() and len(metrics.read_text().splitlines()) >= STEPS:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def threads_of(pid):
+    """What each thread of a process waits for in the kernel, counted."""
+    waits = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        try:
+            wait = f"{(task / 'comm').read_text().strip()}:{(task / 'wchan').read_text().strip()}"
+        except OSError:
+            continue
+        waits[wait] = waits.get(wait, 0) + 1
+    return waits
+
+
+def run_row(tokamak, options, launcher, rank, signals, text, folder):
+    out = folder / "run"
+    subprocess.run(["rm", "-rf", str(out)], check=True)
+    with open(folder / "log.txt", "w") as log:
+        children = start(tokamak, options, launcher, text, str(out), log)
+    begin = time.monotonic()
+    row = {"options": options, "launcher": launcher, "rank": rank, "signal": signals}
+    try:
+        if not wait_for_steps(out, begin):
+            return {**row, "held": False, "says": "did not start: " + (folder / "log.txt").read_text()[-300:]}
+        row["start_s"] = round(time.monotonic() - begin, 1)
+        victim, sent = pid_of_rank(str(out), tokamak, rank), time.monotonic()
+        for i, name in enumerate(signals.split()):
+            time.sleep(0.3 * (i > 0))
+            os.kill(victim, getattr(signal, "SIG" + name))
+        while time.monotonic() - sent < 15:
+            for child in children:
+                child.poll()
+            left = {pid for pid, state in processes_of(str(out)).items() if state not in "ZX"}
+            if not left:
+                break
+            time.sleep(0.01)
+        row["seconds"] = round(time.monotonic() - sent, 2)
+        row["left"] = {pid: threads_of(pid) for pid in left}
+    finally:
+        for pid in processes_of(str(out)):
+            os.kill(pid, signal.SIGKILL)
+        for child in children:
+            child.wait(20)
+    said = re.findall(r"error: .*", (folder / "log.txt").read_text())
+    row["says"] = said[0] if said else ""
+    named = f"rank {rank} on {socket.gethostname()}" in row["says"] or signals != "KILL"
+    # torchrun's own message may come instead of that of rank 0, which it ends as soon as it sees the other gone.
+    row["held"] = row["seconds"] < LIMIT and (named or launcher in ("torchrun", "mpirun"))
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tokamak")
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--text", default="docs/performance.md", help="what is trained on")
+    parser.add_argument("--only", default="", help="rows that contain this")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    print(f"{'mesh':58} {'launcher':12} {'signal to':10} {'gone after s':>12}  held")
+    for options, launcher, rank, signals in ROWS:
+        if arguments.only not in f"{options} {launcher} {signals}":
+            continue
+        row = run_row(arguments.tokamak, options, launcher, rank, signals, arguments.text, arguments.out)
+        rows.append(row)
+        print(f"{options:58} {launcher:12} {signals + ' ' + str(rank):10} {row.get('seconds', '-'):>12}  "
+              f"{'yes' if row['held'] else 'NO'}  {row['says'][:100]}", flush=True)
+        (arguments.out / "faults.json").write_text(json.dumps(rows, indent=1))
+    print(f"{sum(row['held'] for row in rows)} of {len(rows)} held")
+    return sum(not row["held"] for row in rows)
+
+
+sys.exit(main())
