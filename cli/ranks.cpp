@@ -12,8 +12,8 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/nccl.h"
-#include "backend/ranks/gloo.h"
 #include "backend/ranks/inprocess.h"
+#include "backend/ranks/processes.h"
 #include "base/communication_error.h"
 #include "base/error.h"
 #include "base/failure_deadline.h"
@@ -80,7 +80,7 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
           ? cuda::make_nccl_world(
                 store,
                 {.device = local_rank, .cache = cuda::default_cache(), .mailbox_bytes = config.mesh.mailbox_mib << 20})
-          : make_gloo_world(store, {.address = address});
+          : make_process_world(store, {.address = address});
   require_same_program(*world, same);
   world->compare_calls(false);  // the graph is one for all ranks
   MeshRanks ranks(mesh, *world);

@@ -20,5 +20,4 @@ endif()
 include(TokamakParallel)  # TOKAMAK_PARALLEL: what parallel loops run on
 include(TokamakMatmul)    # TOKAMAK_MATMUL: what multiplies matrices on the CPU
 include(TokamakCuda)      # TOKAMAK_CUDA: whether the NVIDIA backend is built
-include(TokamakGloo)      # TOKAMAK_GLOO: whether ranks on CPUs can be processes
 include(TokamakSources)   # TOKAMAK_ZLIB, ...: which data formats are built

@@ -191,6 +191,11 @@ void StoreClient::unsubscribe(int subscription) {
   subscribers_.erase(subscription);
 }
 
+std::string StoreClient::proof(const std::string& role, const std::string& listener_nonce,
+                               const std::string& caller_nonce, const std::string& who) const {
+  return store_proof(options_.token, role, listener_nonce, caller_nonce, who);
+}
+
 std::string StoreClient::address() const { return local_address(socket_.get()); }
 
 }  // namespace tokamak

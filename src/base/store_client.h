@@ -61,6 +61,10 @@ class StoreClient {
   int on_failure(std::function<void(const std::string& reason)> call);
   void unsubscribe(int subscription);
 
+  /// What proves to other clients, on connections of their own, that this one knows the run's token (store_proof).
+  std::string proof(const std::string& role, const std::string& listener_nonce, const std::string& caller_nonce,
+                    const std::string& who) const;
+
   /// This machine's address, as the connection has it.
   std::string address() const;
 

@@ -1,31 +1,45 @@
-// All operations of a communicator in the CPU's memory, out of one: messages to and from some of the ranks at once.
+// All operations of a communicator in the CPU's memory, out of one: messages to and from other ranks at once.
 #pragma once
 
 #include "backend/communicator.h"
 
+#include <map>
+
 namespace tokamak {
+
+/// What goes to one other rank and comes from it, in an order that both know.
+struct Meeting {
+  struct Outgoing {
+    const void* data;
+    int64_t bytes;
+  };
+  struct Incoming {
+    void* data;
+    int64_t bytes;
+  };
+  std::vector<Outgoing> out;
+  std::vector<Incoming> in;
+};
 
 class HostCommunicator : public Communicator {
  public:
   using Communicator::Communicator;
 
- protected:
-  struct Outgoing {
-    int to;
-    const void* data;
-    int64_t bytes;
-  };
-  struct Incoming {
-    int from;
-    void* data;
-    int64_t bytes;
-  };
+  /// Small ones travel together, so that many small tensors cost a latency once.
+  void group(const std::function<void()>& calls) override;
 
-  /// Sends and receives, each at most one message to and from a rank, none to itself; on return all have arrived and
-  /// what was sent may be overwritten. Checks that the other ranks' calls fit call().
-  virtual void transfer(std::span<const Outgoing> out, std::span<const Incoming> in) = 0;
-  /// The one under way.
-  const CommunicatorCall& call() const { return call_; }
+ protected:
+  using Meetings = std::map<int, Meeting>;  // by the other rank
+
+  /// Sends and receives; on return all has arrived and what was sent may be overwritten. Checks that the other ranks'
+  /// calls fit calls().
+  virtual void transfer(const Meetings& meetings) = 0;
+  /// Those under way, which travel together.
+  const std::vector<CommunicatorCall>& calls() const { return calls_; }
+  /// The same for messages: "all_gather(f32[8]) and 3 more".
+  std::string calls_text() const;
+  /// What is wrong with the calls of another rank that meets these; empty: they fit.
+  std::string mismatch(std::span<const CommunicatorCall> theirs, int peer) const;
 
   void begin(const CommunicatorCall& call) override;
   void do_all_reduce(const void*, void*, int64_t, DType, Reduction, Queue) override;
@@ -39,14 +53,36 @@ class HostCommunicator : public Communicator {
   std::vector<std::string> do_exchange(std::string_view mine) override;
 
  private:
-  /// Sends piece r of `from` to rank r and receives piece r of `to` from it, for all others; `bytes` a piece.
-  void swap_pieces(const std::byte* from, std::byte* to, int64_t bytes);
-  /// Sends `from` to all others, piece r of `to` comes from rank r; this one's own is copied.
-  void gather(const void* from, std::byte* to, int64_t bytes);
+  /// Messages, and what is done when they are there.
+  struct Round {
+    Meetings meetings;
+    std::function<void()> then;
+  };
+  /// A call: rounds, one after the other.
+  struct Work {
+    CommunicatorCall call;
+    std::vector<Round> rounds;
+  };
+
+  /// Piece r of `from` goes to rank r, and piece r of `to` comes from it, for all others; `bytes` a piece.
+  void add_swap(Meetings& meetings, const std::byte* from, std::byte* to, int64_t bytes) const;
+  /// `from` goes to all others, and piece r of `to` comes from rank r.
+  void add_gather(Meetings& meetings, const std::byte* from, std::byte* to, int64_t bytes) const;
   /// Piece rank() of all ranks' `from`, reduced.
-  void reduce_own(const std::byte* from, void* to, int64_t count, DType dtype, Reduction reduction);
+  Round reduce_own(const std::byte* from, void* to, int64_t count, DType dtype, Reduction reduction) const;
+  /// All elements of all ranks' `from`, reduced.
+  Round reduce_all(const std::byte* from, void* to, int64_t count, DType dtype, Reduction reduction) const;
+
+  /// Runs the call that begin() told of, or keeps it until the group is run. `bytes`: of what it sends and receives.
+  void perform(std::vector<Round> rounds, int64_t bytes);
+  void run(const std::vector<Work>& works);
+  void run_waiting();
 
   CommunicatorCall call_;
+  std::vector<CommunicatorCall> calls_;
+  bool grouping_ = false;
+  std::vector<Work> waiting_;  // of a group
+  int64_t waiting_bytes_ = 0;
 };
 
 }  // namespace tokamak

@@ -31,13 +31,12 @@ struct World {
   std::string failure;  // empty: none
 };
 
-// What one rank leaves for another one to read.
+// What one rank leaves for another one to read: its own calls and memory, while it is in them.
 struct Post {
   bool full = false;
   bool reading = false;  // by the other rank, outside of the mutex
-  CommunicatorCall call;
-  const void* data = nullptr;
-  int64_t bytes = 0;
+  const std::vector<CommunicatorCall>* calls = nullptr;
+  const std::vector<Meeting::Outgoing>* messages = nullptr;
 };
 
 struct Group {
@@ -74,17 +73,19 @@ class InProcess : public HostCommunicator {
   }
 
  protected:
-  void transfer(std::span<const Outgoing> out, std::span<const Incoming> in) override {
+  void transfer(const Meetings& meetings) override {
     std::unique_lock lock(world_.mutex);
-    std::vector<int> peers = post_all(out, in);
+    for (const auto& [peer, meeting] : meetings) group_->post(rank(), peer) = {true, false, &calls(), &meeting.out};
+    world_.changed.notify_all();
     try {
-      for (int peer : peers) meet(lock, peer);
-      for (const Incoming& message : in) read(lock, message);
-      for (int peer : peers) group_->post(peer, rank()).full = false;
+      for (const auto& [peer, meeting] : meetings) meet(lock, peer);
+      for (const auto& [peer, meeting] : meetings) read(lock, peer, meeting.in);
+      for (const auto& [peer, meeting] : meetings) group_->post(peer, rank()).full = false;
       world_.changed.notify_all();
-      for (int peer : peers) wait(lock, peer, [&] { return !group_->post(rank(), peer).full; });
+      for (const auto& [peer, meeting] : meetings)
+        wait(lock, peer, [this, mine = peer] { return !group_->post(rank(), mine).full; });
     } catch (...) {
-      withdraw(lock, peers);
+      withdraw(lock, meetings);
       throw;
     }
   }
@@ -101,48 +102,36 @@ class InProcess : public HostCommunicator {
   }
 
  private:
-  // The ranks that take part.
-  std::vector<int> post_all(std::span<const Outgoing> out, std::span<const Incoming> in) {
-    std::vector<int> peers;
-    for (const Outgoing& message : out) {
-      group_->post(rank(), message.to) = {true, false, call(), message.data, message.bytes};
-      peers.push_back(message.to);
-    }
-    for (const Incoming& message : in) {
-      if (std::find(peers.begin(), peers.end(), message.from) != peers.end()) continue;
-      group_->post(rank(), message.from) = {true, false, call(), nullptr, 0};
-      peers.push_back(message.from);
-    }
-    world_.changed.notify_all();
-    return peers;
-  }
-
   void meet(std::unique_lock<std::mutex>& lock, int peer) {
     const Post& theirs = group_->post(peer, rank());
     wait(lock, peer, [&] { return theirs.full; });
-    if (fit(call(), rank(), theirs.call, peer)) return;
-    world_.fail(fmt::format("[{}] expected the same call on all ranks, got {} on {} and {} on {}", axis(),
-                            to_string(call()), name_of(rank()), to_string(theirs.call), name_of(peer)));
+    std::string wrong = mismatch(*theirs.calls, peer);
+    if (wrong.empty()) return;
+    world_.fail(std::move(wrong));
     throw_if_failed();
   }
 
-  void read(std::unique_lock<std::mutex>& lock, const Incoming& message) {
-    Post& theirs = group_->post(message.from, rank());
-    TOKAMAK_CHECK(theirs.bytes == message.bytes, "[{}] {}: {} bytes came, not {}", axis(), to_string(call()),
-                  theirs.bytes, message.bytes);
-    if (message.bytes == 0) return;
+  void read(std::unique_lock<std::mutex>& lock, int peer, const std::vector<Meeting::Incoming>& messages) {
+    Post& theirs = group_->post(peer, rank());
+    auto alike = [](const Meeting::Outgoing& sent, const Meeting::Incoming& awaited) {
+      return sent.bytes == awaited.bytes;
+    };
     throw_if_failed();
+    TOKAMAK_CHECK(theirs.full && std::equal(theirs.messages->begin(), theirs.messages->end(), messages.begin(),
+                                            messages.end(), alike),
+                  "[{}] {}: other messages came than were expected", axis(), calls_text());
     theirs.reading = true;
     lock.unlock();
-    std::memcpy(message.data, theirs.data, size_t(message.bytes));
+    for (size_t i = 0; i < messages.size(); ++i)
+      if (messages[i].bytes > 0) std::memcpy(messages[i].data, (*theirs.messages)[i].data, size_t(messages[i].bytes));
     lock.lock();
     theirs.reading = false;
     world_.changed.notify_all();
   }
 
   // Of a call that failed: nobody reads this rank's memory any more when it returns.
-  void withdraw(std::unique_lock<std::mutex>& lock, std::span<const int> peers) {
-    for (int peer : peers) {
+  void withdraw(std::unique_lock<std::mutex>& lock, const Meetings& meetings) {
+    for (const auto& [peer, meeting] : meetings) {
       Post& mine = group_->post(rank(), peer);
       world_.changed.wait(lock, [&] { return !mine.reading; });
       mine.full = false;
@@ -158,9 +147,9 @@ class InProcess : public HostCommunicator {
     throw_if_failed();
     if (ready()) return;
     world_.fail(in_time ? fmt::format("[{}] {} waits in {} for {}, which has ended", axis(), name_of(rank()),
-                                      to_string(call()), name_of(peer))
+                                      calls_text(), name_of(peer))
                         : fmt::format("[{}] {} has waited {} s in {} for {}", axis(), name_of(rank()),
-                                      world_.options.timeout_seconds, to_string(call()), name_of(peer)));
+                                      world_.options.timeout_seconds, calls_text(), name_of(peer)));
     throw_if_failed();
   }
 

@@ -1,4 +1,4 @@
-#include "backend/ranks/gloo.h"
+#include "backend/ranks/processes.h"
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
@@ -14,10 +14,8 @@
 namespace tokamak::test {
 namespace {
 
-constexpr const char* kNoGloo = "this program was built without Gloo";
-
-void run_suite(StoreClient& store) {
-  auto world = make_gloo_world(store, {.address = "127.0.0.1"});
+void run_suite(StoreClient& store, bool one_host = true) {
+  auto world = make_process_world(store, {.address = "127.0.0.1", .one_host = one_host});
   std::unique_ptr<Backend> backend = cpu::make_backend();
   for (const SuiteCase& suite_case : communicator_suite()) {
     SCOPED_TRACE(suite_case.name);
@@ -26,20 +24,22 @@ void run_suite(StoreClient& store) {
   world->barrier();
 }
 
-class GlooSuite : public testing::TestWithParam<int> {};
+class ProcessesSuite : public testing::TestWithParam<int> {};
 
 // Each a world of its own: starting processes takes longer.
-TEST_P(GlooSuite, IsRightOnThreads) {
-  if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
-  with_stores(GetParam(), run_suite);
+TEST_P(ProcessesSuite, IsRightOnThreads) {
+  with_stores(GetParam(), [](StoreClient& store) { run_suite(store); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Gloo, GlooSuite, testing::Values(1, 3, 8), testing::PrintToStringParamName());
+TEST_P(ProcessesSuite, IsRightAsBetweenMachines) {
+  with_stores(GetParam(), [](StoreClient& store) { run_suite(store, false); });
+}
 
-class GlooProcesses : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Processes, ProcessesSuite, testing::Values(1, 3, 8), testing::PrintToStringParamName());
 
-TEST_P(GlooProcesses, SuiteIsRight) {
-  if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
+class RanksAsProcesses : public testing::TestWithParam<int> {};
+
+TEST_P(RanksAsProcesses, SuiteIsRight) {
   std::vector<int> statuses = spawn_ranks(GetParam(), [](const RankPlace& place) {
     Rendezvous rendezvous(place, 60);
     EXPECT_EQ(rendezvous.address(), "127.0.0.1");
@@ -48,30 +48,28 @@ TEST_P(GlooProcesses, SuiteIsRight) {
   EXPECT_EQ(statuses, std::vector<int>(size_t(GetParam()), 0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Gloo, GlooProcesses, testing::Values(2, 4), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Processes, RanksAsProcesses, testing::Values(2, 4), testing::PrintToStringParamName());
 
-TEST(Gloo, WrongCallsEndInAnErrorOnAllRanks) {
-  if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
+TEST(Processes, WrongCallsEndInAnErrorOnAllRanks) {
   for (int ranks : {2, 4})
     for (const WrongCase& wrong : wrong_cases())
       with_stores(ranks, [&](StoreClient& store) {
         std::unique_ptr<Backend> backend = cpu::make_backend();
         expect_communication_error(wrong, [&] {
           // Four that all send first wait in a circle.
-          auto world = make_gloo_world(store, {.address = "127.0.0.1", .timeout_seconds = 3});
+          auto world = make_process_world(store, {.address = "127.0.0.1", .timeout_seconds = 3});
           wrong.run({*world, *backend});
         });
       });
 }
 
 // The others learn of it in an axis of which it is no member, too.
-TEST(Gloo, ProcessThatIsKilledStopsTheOthersWithinSeconds) {
-  if (!gloo_is_built()) GTEST_SKIP() << kNoGloo;
+TEST(Processes, ProcessThatIsKilledStopsTheOthersWithinSeconds) {
   std::vector<int> statuses = spawn_ranks(4, [](const RankPlace& place) {
     Rendezvous rendezvous(place, 60);
     auto begin = std::chrono::steady_clock::now();
     try {
-      auto world = make_gloo_world(rendezvous.store(), {.address = rendezvous.address()});
+      auto world = make_process_world(rendezvous.store(), {.address = rendezvous.address()});
       int first = place.rank / 2 * 2;
       auto pair = world->split("pair", std::vector<int64_t>{first, first + 1});
       if (place.rank == 3) ::raise(SIGKILL);
@@ -86,13 +84,6 @@ TEST(Gloo, ProcessThatIsKilledStopsTheOthersWithinSeconds) {
   if (!std::getenv("TOKAMAK_TEST_IS_RANK")) {
     EXPECT_TRUE(WIFSIGNALED(statuses[3]));
   }
-}
-
-TEST(Gloo, SaysWhatItTakesWhereItIsNotBuilt) {
-  if (gloo_is_built()) GTEST_SKIP() << "this program was built with Gloo";
-  StoreServer server("127.0.0.1", 0, 1, "");
-  StoreClient store({.host = "127.0.0.1", .port = server.port(), .rank = 0, .world = 1, .token = ""});
-  EXPECT_THROW(make_gloo_world(store, {}), UserError);
 }
 
 }  // namespace
