@@ -1,6 +1,7 @@
 #include "cli/ranks.h"
 
 #include <fmt/core.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,7 @@
 #include "base/printable.h"
 #include "base/rendezvous.h"
 #include "base/signals.h"
+#include "base/system.h"
 #include "cli/local_ranks.h"
 #include "cli/streams.h"
 #include "cli/version.h"
@@ -68,13 +70,28 @@ void run_on_threads(RunConfig config, const Mesh& mesh, const Work& work) {
   });
 }
 
+// Ranks that may use the same cores of a machine share them, where nobody says otherwise: with more threads than cores
+// they wait for each other's.
+int64_t threads_of_rank(StoreClient& store, int64_t asked) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  ::sched_getaffinity(0, sizeof cores, &cores);
+  std::string mine = host_name() + ":" + std::string(reinterpret_cast<const char*>(&cores), sizeof cores);
+  std::vector<std::string> all = store.exchange("cores", store.rank(), store.world(), mine);
+  if (asked > 0 || std::getenv("OMP_NUM_THREADS")) return asked;
+  set_num_threads(0);
+  return std::max<int64_t>(num_threads() / std::count(all.begin(), all.end(), mine), 1);
+}
+
 // One rank of several processes, on the CPU or on a GPU of its own.
 void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& address, int local_rank,
                  const Work& work) {
   RunConfig same = config;
   bool is_gpu = is_gpu_device(config);
   if (is_gpu) config.device = gpu_name(local_rank);
-  Machine machine = open_machine(config);
+  RunConfig here = config;
+  here.threads = threads_of_rank(store, config.threads);
+  Machine machine = open_machine(here);
   std::unique_ptr<Communicator> world =
       is_gpu
           ? cuda::make_nccl_world(

@@ -103,6 +103,19 @@ TEST_F(MeshRun, OnProcessesThatItStartsItSpeaksWithOneVoice) {
   expect_same_losses("one", "mesh");
 }
 
+// Else each waits for the others' threads.
+TEST_F(MeshRun, ProcessesOfAMachineShareItsCores) {
+  ::unsetenv("OMP_NUM_THREADS");
+  auto device_of = [&](const std::string& out) {
+    ProgramResult result = run(out, {"--mesh.data=2", "--threads=0", "--train.steps=1"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out.substr(0, result.out.find(" thread"));  // "AMD EPYC: 2"
+  };
+  std::string threads = device_of("threads");
+  Variable processes("TOKAMAK_RANKS", "processes");
+  EXPECT_EQ(device_of("processes"), threads);
+}
+
 TEST_F(MeshRun, IsStartedByMpirun) {
   if (std::system("mpirun --version 2>&1 | grep -q 'Open MPI'") != 0) GTEST_SKIP() << "no Open MPI here (openmpi-bin)";
   EXPECT_EQ(run("one").status, 0);
