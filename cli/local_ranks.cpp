@@ -3,20 +3,33 @@
 #include <fmt/core.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
-#include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/socket.h"
 
 namespace tokamak {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr const char* kLeader = "TOKAMAK_LEADER";  // the process that has started this one
+
+// Until ranks that do not end by themselves are ended: of a run that went well, which may still save, and of one that
+// failed.
+constexpr double kPatience = 20, kPatienceAfterFailure = 2;
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  return fmt::format("ended with status {}", WEXITSTATUS(status));
+}
 
 // This program's arguments, as the system has them.
 std::vector<std::string> own_arguments() {
@@ -34,35 +47,65 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-void LocalRanks::start(int world, int port, const std::string& token) {
+void LocalRanks::start(int world, const std::string& token, StoreServer& store) {
+  watcher_ = std::jthread([this, &store](const std::stop_token& closing) { watch(closing, store); });
   std::vector<std::string> arguments = own_arguments();
   std::vector<char*> argv = pointers(arguments);
   argv.push_back(nullptr);
   for (int rank = 1; rank < world; ++rank) {
-    std::vector<std::string> own = {fmt::format("RANK={}", rank),          fmt::format("LOCAL_RANK={}", rank),
-                                    fmt::format("WORLD_SIZE={}", world),   "MASTER_ADDR=127.0.0.1",
-                                    fmt::format("MASTER_PORT={}", port),   fmt::format("TOKAMAK_PORT={}", port),
-                                    fmt::format("TOKAMAK_TOKEN={}", token)};
+    std::vector<std::string> own = {fmt::format("RANK={}", rank),
+                                    fmt::format("LOCAL_RANK={}", rank),
+                                    fmt::format("WORLD_SIZE={}", world),
+                                    "MASTER_ADDR=127.0.0.1",
+                                    fmt::format("MASTER_PORT={}", store.port()),
+                                    fmt::format("TOKAMAK_PORT={}", store.port()),
+                                    fmt::format("TOKAMAK_TOKEN={}", token),
+                                    fmt::format("{}={}", kLeader, ::getpid())};
     std::vector<char*> environment = pointers(own);  // the first of a name counts
     for (char** old = environ; *old; ++old) environment.push_back(*old);
     environment.push_back(nullptr);
     pid_t process = -1;
     int error = ::posix_spawn(&process, "/proc/self/exe", nullptr, nullptr, argv.data(), environment.data());
-    if (error != 0)
+    if (error != 0) {
+      store.note_end(rank, "could not be started");  // what ends those that were
       user_error("[mesh] cannot start the process of rank {}: {}; allow more processes (ulimit -u), or use fewer ranks",
                  rank, std::strerror(error));
-    processes_.push_back(process);
+    }
+    std::lock_guard lock(mutex_);
+    ranks_[process] = rank;
   }
 }
 
-LocalRanks::~LocalRanks() {
-  auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (pid_t process : processes_) {
-    while (::waitpid(process, nullptr, WNOHANG) == 0) {
-      if (std::chrono::steady_clock::now() > deadline) ::kill(process, SIGKILL);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+void LocalRanks::watch(const std::stop_token& closing, StoreServer& store) {
+  constexpr std::chrono::milliseconds kLook{50}, kLookAtTheEnd{5};
+  std::unique_lock lock(mutex_);
+  while (!closing.stop_requested()) {
+    reap(store);
+    changed_.wait_for(lock, closing, kLook, [] { return false; });
   }
+  for (Deadline begin = deadline_in(0); !ranks_.empty(); std::this_thread::sleep_for(kLookAtTheEnd)) {
+    double patience = store.has_failed() ? kPatienceAfterFailure : kPatience;
+    if (deadline_in(-patience) > begin)
+      for (const auto& [process, rank] : ranks_) ::kill(process, SIGKILL);
+    reap(store);
+  }
+}
+
+void LocalRanks::reap(StoreServer& store) {
+  std::erase_if(ranks_, [&](const auto& entry) {
+    int status = 0;
+    if (::waitpid(entry.first, &status, WNOHANG) == 0) return false;
+    store.note_end(entry.second, describe_end(status));
+    return true;
+  });
+}
+
+void end_with_leader() {
+  const char* leader = std::getenv(kLeader);
+  if (!leader) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);                                   // stays over exec
+  if (std::to_string(::getppid()) != leader) std::_Exit(EXIT_FAILURE);  // it was gone before
+  ::unsetenv(kLeader);
 }
 
 }  // namespace tokamak

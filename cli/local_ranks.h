@@ -1,10 +1,16 @@
-// Ranks 1, 2, ... of a run as processes of this machine, started by rank 0 with the environment of torchrun.
+// Ranks 1, 2, ... of a run as processes of this machine, started by rank 0 with the environment of torchrun. They end
+// with it: the system kills them when it is gone, however that came about.
 #pragma once
 
 #include <sys/types.h>
 
+#include <condition_variable>
+#include <map>
+#include <mutex>
 #include <string>
-#include <vector>
+#include <thread>
+
+#include "base/store_server.h"
 
 namespace tokamak {
 
@@ -14,13 +20,23 @@ class LocalRanks {
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
   /// Waits for them for some seconds, then ends them.
-  ~LocalRanks();
+  ~LocalRanks() = default;
 
-  /// Starts this program again, with the same arguments, for each rank but 0. They join the store at `port`.
-  void start(int world, int port, const std::string& token);
+  /// Starts this program again, with the same arguments, for each rank but 0, and tells `store`, which they join and
+  /// which outlives this, how each of them ends. To be called once, on the main thread: they live as long as it does.
+  void start(int world, const std::string& token, StoreServer& store);
 
  private:
-  std::vector<pid_t> processes_;
+  void watch(const std::stop_token& closing, StoreServer& store);
+  void reap(StoreServer& store);
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::map<pid_t, int> ranks_;  // by process; those that have not ended
+  std::jthread watcher_;        // ends when all have
 };
+
+/// In a process that LocalRanks has started: sees to it that it ends with its parent. Elsewhere nothing.
+void end_with_leader();
 
 }  // namespace tokamak

@@ -19,6 +19,7 @@
 #include "base/printable.h"
 #include "base/system.h"
 #include "cli/commands.h"
+#include "cli/local_ranks.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
 #include "cli/version.h"
@@ -172,6 +173,7 @@ void print_config(const std::vector<Field>& fields) { fmt::print("{}", print_tom
 
 int main(int, char** argv) {
   using namespace tokamak;
+  end_with_leader();
   raise_open_file_limit();
   explain_bus_errors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit (ulimit -f) is an error with a message

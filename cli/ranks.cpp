@@ -24,6 +24,7 @@
 #include "base/signals.h"
 #include "base/system.h"
 #include "cli/local_ranks.h"
+#include "cli/run_token.h"
 #include "cli/streams.h"
 #include "cli/version.h"
 #include "config/json.h"
@@ -143,8 +144,10 @@ void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& wor
         "several machines with torchrun, mpirun or srun",
         ranks, to_string(mesh), cuda::device_count());
   RankPlace place{.launcher = "tokamak", .world = ranks, .host = "127.0.0.1", .token = random_nonce()};
+  StoreServer server(place.host, place.port, ranks, place.token);
   LocalRanks others;
-  Rendezvous rendezvous(place, kStartSeconds, [&](int port) { others.start(ranks, port, place.token); });
+  others.start(ranks, place.token, server);
+  Rendezvous rendezvous(place, server, kStartSeconds);
   run_and_tell(config, rendezvous.store(),
                [&] { run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, work); });
 }
@@ -210,6 +213,7 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
   Mesh mesh = mesh_of_run(asked);
   RunConfig config = with_mesh(asked, mesh);
   if (std::optional<RankPlace> place = place_among_others()) {
+    if (place->token.empty()) place->token = run_token(config, place->world);
     Rendezvous rendezvous = join_others(*place);
     return run_and_tell(config, rendezvous.store(), [&] {
       run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), place->local_rank, work);

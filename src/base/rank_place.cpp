@@ -86,6 +86,7 @@ RankPlace from_torchrun(const Environment& environment) {
   // Then MASTER_PORT is taken by torchrun's own store.
   if (environment.text("TORCHELASTIC_USE_AGENT_STORE") == "True" && !environment.has("TOKAMAK_PORT")) ++place.port;
   place.token = environment.text("TORCHELASTIC_RUN_ID");
+  if (place.token == "none") place.token.clear();  // what torchrun sets where it was given none
   return place;
 }
 

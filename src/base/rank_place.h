@@ -15,7 +15,8 @@ struct RankPlace {
   int local_rank = 0;  // on its machine
   std::string host;    // of rank 0, where it serves the store (base/store_server.h)
   int port = 0;
-  std::string token;  // what ranks know and strangers do not; a secret only where TOKAMAK_TOKEN gives it
+  std::string token;  // what ranks know and strangers do not: TOKAMAK_TOKEN, which may be a secret, or the launcher's
+                      // id of the run; empty: neither is given
   bool operator==(const RankPlace&) const = default;
 };
 

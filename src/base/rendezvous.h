@@ -5,24 +5,27 @@
 #include "base/store_client.h"
 #include "base/store_server.h"
 
-#include <functional>
+#include <memory>
 
 namespace tokamak {
 
 class Rendezvous {
  public:
   /// Returns when all ranks have joined. UserError or CommunicationError, on all ranks that have come, when they have
-  /// not within the timeout, or do not belong together. `serving`: called on rank 0 when the others can join, with the
-  /// port, which is any that is free where the place has 0.
-  explicit Rendezvous(const RankPlace& place, double timeout_seconds = 300,
-                      const std::function<void(int port)>& serving = {});
+  /// not within the timeout, or do not belong together.
+  explicit Rendezvous(const RankPlace& place, double timeout_seconds = 300);
+  /// The same on rank 0 of a store that is served already, at the place's port; it outlives this.
+  Rendezvous(const RankPlace& place, StoreServer& served, double timeout_seconds);
 
   StoreClient& store() { return *client_; }
   /// This machine's address, as ranks of other machines reach it.
   std::string address() const { return server_ ? server_->address() : client_->address(); }
 
  private:
-  std::unique_ptr<StoreServer> server_;  // outlives rank 0's client
+  void join(const RankPlace& place, double timeout_seconds);
+
+  std::unique_ptr<StoreServer> own_server_;  // outlives rank 0's client
+  StoreServer* server_ = nullptr;            // of rank 0
   std::unique_ptr<StoreClient> client_;
 };
 

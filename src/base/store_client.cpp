@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -22,9 +23,7 @@ constexpr double kGraceSeconds = 10;  // in which the store tells that a wait is
 
 StoreClient::StoreClient(Options options)
     : options_(std::move(options)), reader_(kStoreMaxBytes), exceptions_(std::uncaught_exceptions()) {
-  socket_ = connect_to(options_.host, options_.port, deadline_in(options_.timeout_seconds));
-  watch_connection(socket_.get());
-  join();
+  join_in_time(deadline_in(options_.timeout_seconds));
   listener_ = std::thread([this] { listen(); });
 }
 
@@ -38,36 +37,60 @@ StoreClient::~StoreClient() {
   listener_.join();
 }
 
-void StoreClient::join() {
-  constexpr double kAnswerSeconds = 10;
-  Frame hello = receive_one(reader_, kAnswerSeconds);
-  if (hello.size() != 2 || hello[0] != kStoreProtocol)
+// A store that strangers besiege may drop a connection before it is known whose it is.
+void StoreClient::join_in_time(Deadline deadline) {
+  constexpr auto kLongestPause = std::chrono::milliseconds(1000);
+  for (auto pause = std::chrono::milliseconds(20);; pause = std::min(2 * pause, kLongestPause)) {
+    socket_ = connect_to(options_.host, options_.port, deadline);
+    watch_connection(socket_.get());
+    reader_ = FrameReader(kStoreMaxBytes);
+    if (join()) return;
+    if (milliseconds_left(deadline) == 0)
+      user_error(
+          "[rendezvous] expected an answer of rank 0 from port {} of {}, got none: it drops connections; see "
+          "what listens there",
+          options_.port, options_.host);
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+// False when the connection is dropped.
+bool StoreClient::join() {
+  std::optional<Frame> hello = receive_one();
+  if (!hello) return false;
+  if (hello->size() != 2 || (*hello)[0] != kStoreProtocol)
     user_error(
         "[rendezvous] expected rank 0 of this version of Tokamak on port {} of {}, got something else; set MASTER_PORT "
         "to a port that is free",
         options_.port, options_.host);
   std::string nonce = random_nonce(), rank = std::to_string(options_.rank), world = std::to_string(options_.world);
   std::string host = host_name(), who = encode_frame({rank, world, host});
-  send({"join", nonce, rank, world, host, store_proof(options_.token, "client", hello[1], nonce, who)});
-  Frame reply = receive_one(reader_, kAnswerSeconds);
-  if (reply.size() == 2 && reply[0] == "refused") throw UserError(reply[1]);
-  if (reply != Frame{"joined", store_proof(options_.token, "server", hello[1], nonce, who)})
+  send({"join", nonce, rank, world, host, store_proof(options_.token, "client", (*hello)[1], nonce, who)});
+  std::optional<Frame> reply = receive_one();
+  if (!reply) return false;
+  if (reply->size() == 2 && (*reply)[0] == "refused") throw UserError((*reply)[1]);
+  if (*reply != Frame{"joined", store_proof(options_.token, "server", (*hello)[1], nonce, who)})
     user_error("[rendezvous] expected rank 0 of this run on port {} of {}, got one that does not know its token",
                options_.port, options_.host);
+  return true;
 }
 
-Frame StoreClient::receive_one(FrameReader& reader, double seconds) {
-  for (Deadline deadline = deadline_in(seconds);;) {
-    if (std::optional<Frame> frame = reader.next()) return *frame;
+// Nothing when the connection breaks.
+std::optional<Frame> StoreClient::receive_one() {
+  constexpr double kAnswerSeconds = 10;
+  for (Deadline deadline = deadline_in(kAnswerSeconds);;) {
+    if (std::optional<Frame> frame = reader_.next()) return frame;
     pollfd ready = {socket_.get(), POLLIN, 0};
     int count = ::poll(&ready, 1, milliseconds_left(deadline));
-    char bytes[4096];
-    ssize_t got = count > 0 ? ::recv(socket_.get(), bytes, sizeof bytes, 0) : 0;
-    if ((count < 0 || got < 0) && errno == EINTR) continue;
-    if (got <= 0)
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0)
       user_error("[rendezvous] expected an answer of rank 0 from port {} of {}, got none; see what listens there",
                  options_.port, options_.host);
-    reader.append({bytes, size_t(got)});
+    char bytes[4096];
+    ssize_t got = ::recv(socket_.get(), bytes, sizeof bytes, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::nullopt;
+    reader_.append({bytes, size_t(got)});
   }
 }
 

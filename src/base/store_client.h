@@ -13,6 +13,7 @@
 #include "base/communication_error.h"
 #include "base/file.h"
 #include "base/frames.h"
+#include "base/socket.h"
 
 namespace tokamak {
 
@@ -28,7 +29,8 @@ class StoreClient {
     double timeout_seconds = 300;  // of every wait
   };
 
-  /// Connects, trying until the timeout while nobody serves, and joins. UserError when it is turned away.
+  /// Connects, trying until the timeout while nobody serves or the store drops it, and joins. UserError when it is
+  /// turned away.
   explicit StoreClient(Options options);
   /// Leaves; while an exception is under way it breaks the connection instead, so that others learn of it.
   ~StoreClient();
@@ -69,8 +71,9 @@ class StoreClient {
   std::string address() const;
 
  private:
-  void join();
-  Frame receive_one(FrameReader& reader, double seconds);
+  void join_in_time(Deadline deadline);
+  bool join();
+  std::optional<Frame> receive_one();
   Frame ask(Frame request);
   void listen();
   void handle(Frame frame);

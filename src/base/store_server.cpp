@@ -1,7 +1,9 @@
 #include "base/store_server.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include "base/frames.h"
 #include "base/sha256.h"
 #include "base/socket.h"
+#include "base/store_values.h"
 
 namespace tokamak {
 namespace {
@@ -26,7 +29,8 @@ namespace {
 constexpr size_t kMaxGreeting = 4096;  // bytes of a stranger's message
 constexpr double kGreetingSeconds = 10;
 constexpr double kFarewellSeconds = 5;
-constexpr size_t kMaxStrangers = 1000;
+constexpr double kObituarySeconds = 0.2;  // in which who started a lost rank may say how it ended
+constexpr int kAcceptedAtOnce = 64;       // connections, before messages are read again
 
 struct Connection {
   FileDescriptor socket;
@@ -40,26 +44,16 @@ struct Connection {
   bool closing = false;  // when `out` is sent
 };
 
-// A request that cannot be answered yet.
-struct Waiter {
-  int64_t connection;
-  std::string id;
-  Deadline deadline;
-  bool take = false;
-};
-
-struct Exchange {
-  std::vector<std::optional<std::string>> values;
-  std::vector<Waiter> waiters;
-};
-
-// "1, 3": those that have not come.
-std::string missing(const Exchange& exchange) {
-  std::string text;
-  for (size_t i = 0; i < exchange.values.size(); ++i)
-    if (!exchange.values[i]) text += fmt::format("{}{}", text.empty() ? "" : ", ", i);
-  return text;
+// Strangers may hold a part of the files that the process can open: data and checkpoints have to find theirs.
+size_t stranger_limit() {
+  constexpr rlim_t kLeast = 4, kMost = 256, kPart = 8;
+  rlimit files;
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return kLeast;
+  return std::clamp(files.rlim_cur / kPart, kLeast, kMost);
 }
+
+// A descriptor in reserve, with which a connection can be taken, and closed, when there is no other.
+FileDescriptor spare_file() { return FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 int number_in(const std::string& text, int least, int most) {
   size_t end = 0;
@@ -99,14 +93,20 @@ class StoreServer::Service {
   }
   ~Service() {
     stopping_ = true;
-    uint64_t one = 1;
-    if (::write(wake_.get(), &one, sizeof one) < 0) {
-      // The service looks by itself every second.
-    }
+    wake();
     thread_.join();
   }
 
+  void note_end(int rank, const std::string& how) {
+    {
+      std::lock_guard lock(mutex_);
+      news_.emplace_back(rank, how);
+    }
+    wake();
+  }
+
   int port() const { return port_; }
+  bool has_failed() const { return has_failed_; }
   std::string address() const {
     std::lock_guard lock(mutex_);
     return address_;
@@ -115,12 +115,20 @@ class StoreServer::Service {
  private:
   static std::string local_loopback(const std::string& host) { return host == "::1" ? host : "127.0.0.1"; }
 
+  void wake() {
+    uint64_t one = 1;
+    if (::write(wake_.get(), &one, sizeof one) < 0) {
+      // The service looks by itself every second.
+    }
+  }
+
   void serve() {
     std::optional<Deadline> end;
     while (true) {
       if (stopping_ && !end) end = deadline_in(kFarewellSeconds);
       if (end && (all_gone() || milliseconds_left(*end) == 0)) return;
       wait();
+      take_news();
       expire();
     }
   }
@@ -152,24 +160,38 @@ class StoreServer::Service {
 
   // A second is soon enough for what is not a message.
   int next_wake() const {
-    int wake = 1000;
-    for (const auto& [key, exchange] : exchanges_)
-      for (const Waiter& waiter : exchange.waiters) wake = std::min(wake, milliseconds_left(waiter.deadline));
-    for (const auto& [key, waiters] : key_waiters_)
-      for (const Waiter& waiter : waiters) wake = std::min(wake, milliseconds_left(waiter.deadline));
+    int wake = values_.next_wake(1000);
+    for (const auto& [rank, until] : lost_) wake = std::min(wake, milliseconds_left(until));
     return wake;
   }
 
   void accept_all() {
-    while (true) {
+    for (int i = 0; i < kAcceptedAtOnce; ++i) {
       FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket.is_open()) return;
-      if (connections_.size() > size_t(world_) + kMaxStrangers) continue;  // it is closed
-      watch_connection(socket.get());
-      int64_t id = next_connection_++;
-      connections_[id].socket = std::move(socket);
-      send(id, {kStoreProtocol, connections_[id].nonce});
+      if (socket.is_open())
+        add_stranger(std::move(socket));
+      else if (errno == EMFILE || errno == ENFILE)
+        return turn_one_away();
+      else
+        return;
     }
+  }
+
+  // The oldest that has not joined gives way: who has a token needs a moment, and tries again.
+  void add_stranger(FileDescriptor socket) {
+    auto is_stranger = [](const auto& entry) { return entry.second.rank < 0; };
+    if (size_t(std::count_if(connections_.begin(), connections_.end(), is_stranger)) >= max_strangers_)
+      connections_.erase(std::find_if(connections_.begin(), connections_.end(), is_stranger));
+    watch_connection(socket.get());
+    int64_t id = next_connection_++;
+    connections_[id].socket = std::move(socket);
+    send(id, {kStoreProtocol, connections_[id].nonce});
+  }
+
+  void turn_one_away() {
+    spare_ = FileDescriptor();
+    FileDescriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    spare_ = spare_file();
   }
 
   void attend(int64_t id, short events) {
@@ -210,12 +232,9 @@ class StoreServer::Service {
   }
 
   void close(int64_t id) {
-    auto found = connections_.find(id);
-    bool lost = found->second.rank >= 0 && !found->second.left;
-    std::string why =
-        fmt::format("rank {} on {} is gone: its connection broke", found->second.rank, found->second.host);
-    connections_.erase(found);
-    if (lost) fail(why);
+    const Connection& connection = connections_.at(id);
+    if (connection.rank >= 0 && !connection.left) lost_.emplace_back(connection.rank, deadline_in(kObituarySeconds));
+    connections_.erase(id);
   }
 
   void send(int64_t id, const Frame& frame) {
@@ -237,9 +256,12 @@ class StoreServer::Service {
     std::string who = encode_frame({frame[2], frame[3], frame[4]});
     if (frame[5] != store_proof(token_, "client", connection.nonce, frame[1], who))
       return refuse(id,
-                    "[rendezvous] expected the token of the run, got another; give all ranks the same TOKAMAK_TOKEN");
+                    "[rendezvous] expected the token of the run that is served there, got another; start its ranks "
+                    "with the same options, output folder, WORLD_SIZE and TOKAMAK_TOKEN, or if this is another run, "
+                    "set MASTER_PORT to a port that is free");
     int world = number_in(frame[3], 1, 1 << 20), rank = number_in(frame[2], 0, world - 1);
     std::string problem = problem_with(rank, world, frame[4]);
+    if (!problem.empty() && is_complete()) return refuse(id, problem);
     if (!problem.empty()) fail(problem);
     if (!failure_.empty()) return refuse(id, failure_);
     connection.rank = rank;
@@ -249,15 +271,20 @@ class StoreServer::Service {
     send(id, {"joined", store_proof(token_, "server", connection.nonce, frame[1], who)});
   }
 
+  bool is_complete() const {
+    return std::none_of(hosts_.begin(), hosts_.end(), [](const std::string& host) { return host.empty(); });
+  }
+
   std::string problem_with(int rank, int world, const std::string& host) const {
+    const char* another_run = is_complete() ? "; if this is another run, set MASTER_PORT to a port that is free" : "";
     if (world != world_)
       return fmt::format(
           "[rendezvous] expected {} ranks, as rank 0 was told, got rank {} on {} of {}; start all ranks with "
-          "the same number of them",
-          world_, rank, host, world);
+          "the same number of them{}",
+          world_, rank, host, world, another_run);
     if (!hosts_[size_t(rank)].empty())
-      return fmt::format("[rendezvous] expected rank {} once, got it on {} and on {}; give each process another rank",
-                         rank, hosts_[size_t(rank)], host);
+      return fmt::format("[rendezvous] expected rank {} once, got it on {} and on {}; give each process another rank{}",
+                         rank, hosts_[size_t(rank)], host, another_run);
     return "";
   }
 
@@ -270,6 +297,7 @@ class StoreServer::Service {
   void answer(int64_t id, const Frame& frame) {
     if (frame.empty()) user_error("[rendezvous] an empty request");
     const std::string& kind = frame[0];
+    int rank = connections_.at(id).rank;
     if (kind == "leave") {
       connections_.at(id).left = true;
     } else if (kind == "fail" && frame.size() == 2) {
@@ -277,13 +305,13 @@ class StoreServer::Service {
     } else if (!failure_.empty()) {
       // The rank has been told.
     } else if (kind == "set" && frame.size() == 4) {
-      set(frame[2], frame[3]);
+      values_.set(frame[2], frame[3]);
       send(id, {"done", frame[1]});
     } else if ((kind == "get" || kind == "take") && frame.size() == 4) {
-      get(frame[2], {id, frame[1], waits_until(frame[3]), kind == "take"});
+      values_.get(frame[2], {id, rank, frame[1], waits_until(frame[3]), kind == "take"});
     } else if (kind == "exchange" && frame.size() == 7) {
       int size = number_in(frame[5], 1, 1 << 20), index = number_in(frame[4], 0, size - 1);
-      exchange(frame[2], index, size, frame[6], {id, frame[1], waits_until(frame[3])});
+      fail(values_.exchange(frame[2], index, size, frame[6], {id, rank, frame[1], waits_until(frame[3])}));
     } else {
       user_error("[rendezvous] an unknown request");
     }
@@ -293,38 +321,16 @@ class StoreServer::Service {
     return deadline_in(number_in(milliseconds, 0, 1 << 30) * 1e-3);
   }
 
-  void set(const std::string& key, const std::string& value) {
-    values_[key] = value;
-    auto waiting = key_waiters_.extract(key);
-    if (waiting.empty()) return;
-    for (const Waiter& waiter : waiting.mapped()) get(key, waiter);
-  }
-
-  void get(const std::string& key, const Waiter& waiter) {
-    auto found = values_.find(key);
-    if (found == values_.end()) return key_waiters_[key].push_back(waiter);
-    send(waiter.connection, {"done", waiter.id, found->second});
-    if (waiter.take) values_.erase(found);
-  }
-
-  void exchange(const std::string& key, int index, int size, const std::string& value, const Waiter& waiter) {
-    Exchange& all = exchanges_[key];
-    if (all.values.empty()) all.values.resize(size_t(size));
-    if (int(all.values.size()) != size || all.values[size_t(index)])
-      return fail(
-          fmt::format("[rendezvous] expected one text of each of {} ranks for '{}', got two of one, or another number "
-                      "of ranks, from rank {}",
-                      all.values.size(), key, connections_.at(waiter.connection).rank));
-    all.values[size_t(index)] = value;
-    all.waiters.push_back(waiter);
-    if (int(all.waiters.size()) < size) return;
-    Exchange complete = std::move(exchanges_.extract(key).mapped());
-    Frame values;
-    for (std::optional<std::string>& one : complete.values) values.push_back(std::move(*one));
-    for (const Waiter& one : complete.waiters) {
-      Frame reply = {"done", one.id};
-      reply.insert(reply.end(), values.begin(), values.end());
-      send(one.connection, reply);
+  void take_news() {
+    std::vector<std::pair<int, std::string>> news;
+    {
+      std::lock_guard lock(mutex_);
+      news.swap(news_);
+    }
+    for (auto& [rank, how] : news) {
+      if (hosts_[size_t(rank)].empty())
+        fail(fmt::format("[rendezvous] rank {} {} before it joined the others; see what it says", rank, how));
+      ends_[rank] = std::move(how);
     }
   }
 
@@ -333,47 +339,48 @@ class StoreServer::Service {
     for (auto& [id, connection] : connections_)
       if (connection.rank < 0 && milliseconds_left(connection.greeting) == 0) silent.push_back(id);
     for (int64_t id : silent) close(id);
-    for (const auto& [key, exchange] : exchanges_)
-      for (const Waiter& waiter : exchange.waiters)
-        if (milliseconds_left(waiter.deadline) == 0)
-          return fail(
-              fmt::format("[rendezvous] expected {} ranks for '{}' in time, but these have not come: {}; see "
-                          "whether they were started, and what they say",
-                          exchange.values.size(), key, missing(exchange)));
-    for (const auto& [key, waiters] : key_waiters_)
-      for (const Waiter& waiter : waiters)
-        if (milliseconds_left(waiter.deadline) == 0)
-          return fail(fmt::format("[rendezvous] rank {} has waited too long for '{}'", rank_of(waiter), key));
+    std::erase_if(lost_, [this](const auto& lost) { return report_loss(lost.first, lost.second); });
+    fail(values_.overdue());
   }
 
-  int rank_of(const Waiter& waiter) const {
-    auto found = connections_.find(waiter.connection);
-    return found == connections_.end() ? -1 : found->second.rank;
+  // False: its end may still become known.
+  bool report_loss(int rank, Deadline until) {
+    auto end = ends_.find(rank);
+    if (end == ends_.end() && milliseconds_left(until) > 0) return false;
+    fail(fmt::format("rank {} on {} is gone: {}", rank, hosts_[size_t(rank)],
+                     end == ends_.end() ? "its connection broke" : "it " + end->second));
+    return true;
   }
 
-  // The first reason stays.
+  // The first reason stays; an empty one is none.
   void fail(const std::string& reason) {
-    if (!failure_.empty()) return;
+    if (reason.empty() || !failure_.empty()) return;
     failure_ = reason;
-    exchanges_.clear();
-    key_waiters_.clear();
+    has_failed_ = true;
+    values_.forget_waits();
     for (auto& [id, connection] : connections_)
       if (connection.rank >= 0) send(id, {"failed", reason});
   }
 
-  FileDescriptor listener_, wake_;
+  FileDescriptor listener_, wake_, spare_ = spare_file();
   const int port_, world_;
   const std::string token_;
-  std::map<int64_t, Connection> connections_;
+  const size_t max_strangers_ = stranger_limit();
+  std::map<int64_t, Connection> connections_;  // by age
   int64_t next_connection_ = 0;
-  std::vector<std::string> hosts_;  // by rank; empty: it has not joined
-  std::map<std::string, std::string> values_;
-  std::map<std::string, std::vector<Waiter>> key_waiters_;
-  std::map<std::string, Exchange> exchanges_;
+  std::vector<std::string> hosts_;              // by rank; empty: it has not joined
+  std::vector<std::pair<int, Deadline>> lost_;  // ranks whose connection broke, and until when an end is waited for
+  std::map<int, std::string> ends_;             // of ranks' processes
+  StoreValues values_{[this](const StoreWaiter& waiter, const Frame& values) {
+    Frame reply = {"done", waiter.id};
+    reply.insert(reply.end(), values.begin(), values.end());
+    send(waiter.connection, reply);
+  }};
   std::string failure_;
   mutable std::mutex mutex_;
-  std::string address_;  // under the mutex
-  std::atomic<bool> stopping_ = false;
+  std::string address_;  // under the mutex, as are
+  std::vector<std::pair<int, std::string>> news_;
+  std::atomic<bool> stopping_ = false, has_failed_ = false;
   std::thread thread_;
 };
 
@@ -382,5 +389,7 @@ StoreServer::StoreServer(const std::string& host, int port, int world, std::stri
 StoreServer::~StoreServer() = default;
 int StoreServer::port() const { return service_->port(); }
 std::string StoreServer::address() const { return service_->address(); }
+bool StoreServer::has_failed() const { return service_->has_failed(); }
+void StoreServer::note_end(int rank, const std::string& how) { service_->note_end(rank, how); }
 
 }  // namespace tokamak

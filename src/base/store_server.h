@@ -1,7 +1,8 @@
 // A small store over TCP, by which the ranks of a run find each other, agree, and learn that one of them has failed.
 // Rank 0 serves it; all ranks, also rank 0, are its clients (base/store_client.h). Who joins proves that it knows the
-// token (HMAC-SHA256 of numbers drawn for it); what is sent is not encrypted. Strangers are turned away; a rank of the
-// right token and a wrong world ends the run, as does one whose connection breaks. Tests: tests/base/store_test.cpp.
+// token (HMAC-SHA256 of numbers drawn for it); what is sent is not encrypted. Strangers are turned away, and hold few
+// files; until all ranks have joined one of the right token that cannot be right ends the run, afterwards it is turned
+// away, too. A rank whose connection breaks ends the run. Tests: tests/base/store_test.cpp.
 #pragma once
 
 #include <memory>
@@ -19,6 +20,11 @@ class StoreServer {
   int port() const;
   /// The address of this machine that ranks of other machines have reached; one of the loopback while none has.
   std::string address() const;
+  /// Whoever started the process of a rank says how it ended ("was killed by signal 9"). A rank that had not joined
+  /// ends the run at once; of one whose connection broke, this is the reason that is told. For any thread.
+  void note_end(int rank, const std::string& how);
+  /// Whether the run has failed, of which all ranks are told.
+  bool has_failed() const;
 
  private:
   class Service;

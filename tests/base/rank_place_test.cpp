@@ -52,6 +52,7 @@ TEST(RankPlace, IsNothingWithoutALauncher) {
 TEST(RankPlace, OfTorchrun) {
   EXPECT_EQ(place_in(kTorchrun), (RankPlace{"torchrun", 5, 8, 1, "node0", 29400, "abc"}));
   EXPECT_EQ(place_in(with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}}))->port, 29401);
+  EXPECT_EQ(place_in(with(kTorchrun, {{"TORCHELASTIC_RUN_ID", "none"}}))->token, "") << "the same for all runs";
   EXPECT_EQ(place_in(with(kTorchrun, {{"TOKAMAK_PORT", "7"}, {"TOKAMAK_TOKEN", "s"}})),
             (RankPlace{"torchrun", 5, 8, 1, "node0", 7, "s"}));
 }

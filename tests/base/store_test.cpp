@@ -138,10 +138,10 @@ TEST(Store, WorldOfAnotherSizeEndsTheRunOnAllRanks) {
     EXPECT_TRUE(has(why, "expected 2 ranks") && has(why, "rank 1 on") && has(why, "of 4")) << why;
 }
 
-TEST(Store, RankThatIsThereTwice) {
-  StoreServer server(kHost, 0, 2, "secret");
-  StoreClient first(options(server.port(), 0, 2)), second(options(server.port(), 1, 2));
-  EXPECT_TRUE(has(failure_of([&] { StoreClient third(options(server.port(), 1, 2)); }), "expected rank 1 once"));
+TEST(Store, RankThatIsThereTwiceBeforeAllHaveComeEndsTheRun) {
+  StoreServer server(kHost, 0, 3, "secret");
+  StoreClient first(options(server.port(), 0, 3)), second(options(server.port(), 1, 3));
+  EXPECT_TRUE(has(failure_of([&] { StoreClient third(options(server.port(), 1, 3)); }), "expected rank 1 once"));
   EXPECT_TRUE(has(failure_of([&] { first.get("never"); }), "expected rank 1 once"));
 }
 
@@ -181,6 +181,30 @@ TEST(Store, RankWhoseProcessIsKilledIsNamedWithinSeconds) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // not the minute of the timeout
   ::waitpid(child, nullptr, 0);
   ::close(ready[0]);
+}
+
+TEST(Store, RankWhoseProcessEndsBeforeItJoinsEndsTheRun) {
+  StoreServer server(kHost, 0, 3, "secret");
+  StoreClient first(options(server.port(), 0, 3, 60)), second(options(server.port(), 1, 3, 60));
+  server.note_end(1, "ended with status 0");  // what it says by its connection counts, as it has joined
+  server.note_end(2, "was ended by signal 9 (Killed)");
+  EXPECT_EQ(failure_of([&] { first.exchange("start", 0, 3, ""); }),
+            "[rendezvous] rank 2 was ended by signal 9 (Killed) before it joined the others; see what it says");
+  EXPECT_TRUE(server.has_failed());
+}
+
+// The connection breaks first, as a rule.
+TEST(Store, LostRankIsNamedWithTheEndOfItsProcess) {
+  StoreServer server(kHost, 0, 2, "secret");
+  StoreClient first(options(server.port(), 0, 2));
+  auto waiting = std::async(std::launch::async, [&] { return failure_of([&] { first.get("never"); }); });
+  failure_of([&] {
+    StoreClient second(options(server.port(), 1, 2));
+    user_error("as if it were killed");
+  });
+  server.note_end(1, "was ended by signal 9 (Killed)");
+  std::string why = waiting.get();
+  EXPECT_TRUE(has(why, "rank 1 on ") && has(why, " is gone: it was ended by signal 9 (Killed)")) << why;
 }
 
 TEST(Store, RankThatUnwindsIsGone) {
