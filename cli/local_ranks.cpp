@@ -1,13 +1,13 @@
 #include "cli/local_ranks.h"
 
 #include <fmt/core.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -103,9 +103,10 @@ void LocalRanks::reap(StoreServer& store) {
 void end_with_leader() {
   const char* leader = std::getenv(kLeader);
   if (!leader) return;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);                                   // stays over exec
+  std::signal(SIGALRM, SIG_DFL);  // which ends the process
+  std::signal(SIGUSR2, [](int) { ::alarm(2); });
+  ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
   if (std::to_string(::getppid()) != leader) std::_Exit(EXIT_FAILURE);  // it was gone before
-  ::unsetenv(kLeader);
 }
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
 // Ranks 1, 2, ... of a run as processes of this machine, started by rank 0 with the environment of torchrun. They end
-// with it: the system kills them when it is gone, however that came about.
+// with it, however that came about.
 #pragma once
 
 #include <sys/types.h>
@@ -36,7 +36,8 @@ class LocalRanks {
   std::jthread watcher_;        // ends when all have
 };
 
-/// In a process that LocalRanks has started: sees to it that it ends with its parent. Elsewhere nothing.
+/// In a process that LocalRanks has started: sees to it that two seconds after its parent is gone the system ends it,
+/// if it has not said why and ended by itself before. Elsewhere nothing. To be called first, and again after exec.
 void end_with_leader();
 
 }  // namespace tokamak

@@ -120,8 +120,11 @@ void end_late_process(const StoreClient& store, const std::string& reason) {
 // What one rank throws ends all of them.
 void run_and_tell(const RunConfig& config, StoreClient& store, const std::function<void()>& rank) {
   constexpr std::chrono::milliseconds kPatience{1500};
-  FailureDeadline deadline(kPatience, [&](const std::string& reason) { end_late_process(store, reason); });
-  if (is_gpu_device(config)) deadline.watch(store);  // what a CPU computes ends by itself
+  FailureDeadline deadline(kPatience, [&](const std::string& reason) {
+    // What a CPU computes ends by itself; but no rank outlives the one that leads for long.
+    if (is_gpu_device(config) || store.has_lost_leader()) end_late_process(store, reason);
+  });
+  deadline.watch(store);
   bool leads = store.rank() == 0;
   try {
     rank();
