@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "config/former_keys.h"
+#include "config/spelling.h"
 #include "config/suggest.h"
 
 namespace tokamak {
@@ -13,7 +14,7 @@ const Field& require_field(const std::vector<Field>& fields, std::string_view ke
   for (const Field& field : fields) {
     if (field.is_positional()) continue;
     if (field.key == key) return field;
-    known.push_back(field.key);
+    known.push_back(option_spelling(field.key));
   }
   std::string_view flag = key.starts_with("no_") ? key.substr(3) : key;
   if (std::string_view pass = former_pass_switch(flag); !pass.empty() && find_field(fields, "compile.disable_passes"))
@@ -26,7 +27,8 @@ const Field& require_field(const std::vector<Field>& fields, std::string_view ke
   bool is_section =
       std::any_of(known.begin(), known.end(), [&](const std::string& k) { return k.starts_with(prefix); });
   if (is_section) user_error("[{}] expected a section, got a value; write '[{}]' and its keys below it", where, key);
-  user_error("[{}] expected a known key, got '{}'{}", where, key, did_you_mean(key, known));
+  std::string came = where.starts_with("--") ? option_spelling(key) : std::string(key);  // files have no hyphens
+  user_error("[{}] expected a known key, got '{}'{}", where, came, did_you_mean(came, known));
 }
 
 void assign(const std::vector<Field>& fields, const std::vector<Assignment>& assignments) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "config/spelling.h"
+
 namespace tokamak {
 
 namespace {
@@ -42,7 +44,7 @@ std::string accepted(const Field& field) {
 }
 
 std::string option_line(const Field& field) {
-  std::string name = fmt::format("  --{}{}", field.key, std::visit(Placeholder(), field.target));
+  std::string name = fmt::format("  --{}{}", option_spelling(field.key), std::visit(Placeholder(), field.target));
   std::string text = fmt::format("{}{} [{}]\n", field.help, accepted(field), default_value(field));
   return name.size() < 36 ? fmt::format("{:<36}{}", name, text) : fmt::format("{}\n{:36}{}", name, "", text);
 }
@@ -106,8 +108,8 @@ std::string help_markdown(const std::vector<Field>& fields) {
       text += "| option | default | meaning |\n|---|---|---|\n";
       begun = true;
     }
-    text += fmt::format("| `--{}` | `{}` | {}{} |\n", field.key, default_value(field), escape_cell(field.help),
-                        escape_cell(accepted(field)));
+    text += fmt::format("| `--{}` | `{}` | {}{} |\n", option_spelling(field.key), default_value(field),
+                        escape_cell(field.help), escape_cell(accepted(field)));
   }
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "config/help.h"
+#include "config/spelling.h"
 #include "config/train_config.h"
 #include "tests/config/test_options.h"
 #include "tests/support/expect_error.h"
@@ -133,7 +134,7 @@ TEST(Help, NamesEveryFieldWithItsDefault) {
   std::vector<Field> fields = fields_of(options);
   std::string text = help_text(fields), markdown = help_markdown(fields) + help_markdown(fields_of(options.run));
   for (const Field& field : fields) {
-    std::string name = field.is_positional() ? "" : "--" + field.key;
+    std::string name = field.is_positional() ? "" : "--" + option_spelling(field.key);
     EXPECT_NE(text.find(name), std::string::npos) << field.key;
     EXPECT_NE(text.find(field.help), std::string::npos) << field.key;
     EXPECT_NE(markdown.find(name), std::string::npos) << field.key;
@@ -145,7 +146,7 @@ TEST(Help, NamesEveryFieldWithItsDefault) {
 TEST(Help, MarkdownOfACommandLeavesOutTheConfiguration) {
   TestOptions options;
   std::string markdown = help_markdown(fields_of(options));
-  EXPECT_NE(markdown.find("`--top_k`"), std::string::npos);
+  EXPECT_NE(markdown.find("`--top-k`"), std::string::npos);
   for (const Field& field : fields_of(options.run))
     EXPECT_EQ(markdown.find("`--" + field.key + "`"), std::string::npos) << field.key;
 }

@@ -96,6 +96,12 @@ TEST_F(CliConfig, SwitchesOfPassesOfEarlierVersions) {
                  {"run.toml:2: compile.pad_vocab", "disable_passes = [\"pad_vocab\"] under [compile]"});
 }
 
+TEST_F(CliConfig, SuggestsTheSpellingOfTheHelp) {
+  for (const char* typed : {"--vocab_siz=3", "--vocab-siz=3"})
+    expect_refused(run_program(folder_.path(), {"prepare", "text.txt", typed}),
+                   {"expected a known key, got 'vocab-siz'; did you mean 'vocab-size'?"});
+}
+
 TEST_F(CliConfig, MissingRunFile) {
   expect_refused(run_program(folder_.path(), {"train", "nowhere.toml"}), {"nowhere.toml", "check the path"});
 }
