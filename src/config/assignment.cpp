@@ -3,11 +3,40 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "config/config.h"
 #include "config/former_keys.h"
 #include "config/spelling.h"
 #include "config/suggest.h"
+#include "config/visit.h"
 
 namespace tokamak {
+
+namespace {
+
+// Keys of its section, else of its name in another one or in none.
+std::string list_near(std::string_view key, const std::vector<std::string>& known) {
+  size_t dot = key.find('.');
+  std::string_view section = key.substr(0, std::min(dot, key.size())), name = key.substr(dot + 1);
+  std::string inside, alike;
+  for (const std::string& option : known) {
+    if (option.starts_with(fmt::format("{}.", section)))
+      inside += fmt::format("{}--{}", inside.empty() ? "" : ", ", option);
+    else if (option == section || option == option_spelling(name))
+      alike += fmt::format("{}--{}", alike.empty() ? "" : ", ", option);
+  }
+  return inside.empty() ? alike : inside;
+}
+
+// A key that is right, but of another command, is no misspelt one of this command's.
+void refuse_key_of_runs(std::string_view key, const std::vector<std::string>& known, std::string_view where) {
+  RunConfig run;
+  if (!find_field(fields_of(run), key)) return;
+  std::string near = list_near(key, known);
+  user_error("[{}] expected a key that this command takes, got '{}', which is one of runs{}{}; --help lists all", where,
+             key, near.empty() ? "" : "; near it, this command takes ", near);
+}
+
+}  // namespace
 
 const Field& require_field(const std::vector<Field>& fields, std::string_view key, std::string_view where) {
   std::vector<std::string> known;
@@ -27,6 +56,7 @@ const Field& require_field(const std::vector<Field>& fields, std::string_view ke
   bool is_section =
       std::any_of(known.begin(), known.end(), [&](const std::string& k) { return k.starts_with(prefix); });
   if (is_section) user_error("[{}] expected a section, got a value; write '[{}]' and its keys below it", where, key);
+  refuse_key_of_runs(key, known, where);
   std::string came = where.starts_with("--") ? option_spelling(key) : std::string(key);  // files have no hyphens
   user_error("[{}] expected a known key, got '{}'{}", where, came, did_you_mean(came, known));
 }

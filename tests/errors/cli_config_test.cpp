@@ -96,6 +96,18 @@ TEST_F(CliConfig, SwitchesOfPassesOfEarlierVersions) {
                  {"run.toml:2: compile.pad_vocab", "disable_passes = [\"pad_vocab\"] under [compile]"});
 }
 
+TEST_F(CliConfig, KeysOfRunsAreNoMisspeltOnesOfACommand) {
+  auto refused = [&](const char* command, const char* key, const char* near) {
+    ProgramResult result = run_program(folder_.path(), {command, "x", std::string("--") + key + "=2"});
+    expect_refused(result, {std::string("[--") + key + "]", "one of runs", near});
+    EXPECT_EQ(result.err.find("did you mean"), std::string::npos) << result.err;
+  };
+  refused("eval", "mesh.data", "this command takes --mesh.tensor;");
+  refused("eval", "data.path", "this command takes --data;");
+  refused("prepare", "data.token_type", "this command takes --token-type;");
+  refused("generate", "optimizer.lr", "which is one of runs; --help");
+}
+
 TEST_F(CliConfig, SuggestsTheSpellingOfTheHelp) {
   for (const char* typed : {"--vocab_siz=3", "--vocab-siz=3"})
     expect_refused(run_program(folder_.path(), {"prepare", "text.txt", typed}),
