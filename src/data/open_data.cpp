@@ -37,7 +37,7 @@ class Opener {
     if (!tokenizer_)
       user_error(
           "[data] expected a tokenizer for the text of {}, got none; name the folder of its files with "
-          "--data.tokenizer, or make a vocabulary with `tokamak prepare`",
+          "--data.tokenizer (--tokenizer of `eval`), or make a vocabulary with `tokamak prepare`",
           path);
     return open_text_dataset({path, files, context_, window_bytes}, tokenizer_);
   }

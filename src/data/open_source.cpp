@@ -137,7 +137,9 @@ const std::vector<SourceFormatInfo>& source_formats() {
 
 std::vector<std::string_view> format_file_names() {
   std::vector<std::string_view> names;
-  for (const SourceFormat& row : table()) names.insert(names.end(), row.names.begin(), row.names.end());
+  for (const SourceFormat& row : table())
+    for (std::string_view name : row.names)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   return names;
 }
 

@@ -56,8 +56,8 @@ TEST_F(CliData, LinkThatLeadsInCircles) {
 
 TEST_F(CliData, EmptyFolder) {
   fs::create_directory(folder_ / "corpus");
-  expect_refused(run({"prepare", "corpus"}),
-                 {"expected files of these names in corpus", "*.txt, *.md, *.jsonl", "got none"});
+  expect_refused(run({"prepare", "corpus"}), {"expected files of these names in corpus", "*.txt, *.md, *.jsonl",
+                                              "*.tgz, *.bin, *.npy", "got none"});
 }
 
 // Each of them would wait for somebody to write.
