@@ -73,11 +73,14 @@ void check_quotas(const DataRecord& record, std::string_view where) {
                sum, kRemedy);
 }
 
+// The order of samples is that of the data, so a run cannot go on with another.
+constexpr const char* kOnPurpose =
+    "if that is on purpose, train on it from the beginning, with another --train.out or with --train.resume=false";
+
 [[noreturn]] void other_setting(const std::string& began, std::string_view what, const std::string& was,
                                 const std::string& is, std::string_view remedy) {
-  user_error(
-      "[data] expected {} {}, with which the run in {} began, got {}; {}, or start a new run with another --train.out",
-      what, was, began, is, remedy);
+  user_error("[data] expected {} {}, with which the run in {} began, got {}; to go on with that run, {}; {}", what, was,
+             began, is, remedy, kOnPurpose);
 }
 
 void require_same_dataset(const DatasetRecord& was, const DatasetRecord& is, const std::string& began) {
@@ -89,8 +92,8 @@ void require_same_dataset(const DatasetRecord& was, const DatasetRecord& is, con
     if (old.bytes != now.bytes || old.checksum != now.checksum)
       user_error(
           "[data] expected {} to be the file that the run in {} began with ({}, {} bytes, {}), got one with {} bytes, "
-          "{}: it has changed since; restore it, or start a new run with another --train.out",
-          now.path, began, old.path, old.bytes, old.checksum, now.bytes, now.checksum);
+          "{}: it has changed since; to go on with that run, restore it; {}",
+          now.path, began, old.path, old.bytes, old.checksum, now.bytes, now.checksum, kOnPurpose);
   }
   if (was.kind != is.kind) other_setting(began, "data.path of the kind", was.kind, is.kind, "name the same data");
   if (was.share.quota != is.share.quota)
