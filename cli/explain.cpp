@@ -14,7 +14,6 @@
 #include "data/data_tokenizer.h"
 #include "graph/text.h"
 #include "model/model.h"
-#include "ops/flop_rate.h"
 #include "passes/step_mesh.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
@@ -24,6 +23,7 @@
 #include "train/step_compiler.h"
 #include "train/timeline_html.h"
 #include "train/tune.h"
+#include "train/utilization.h"
 
 namespace tokamak {
 
@@ -131,14 +131,17 @@ void print_program(const CompiledGraph& program, const ExplainOptions& options, 
 void print_summary(const CompiledStep& step, const Target& target) {
   if (step.programs.size() > 1) fmt::print("\nschedule   {}\n", print_schedule(step));
   int64_t micro_batches = step.micro_batches();
-  double flops = step.flops(), peak = matmul_rate(target, step.config.compile.precision);
   auto tokens = double(step.config.train.batch * step.config.model.context * micro_batches);
+  int64_t ranks = step_mesh(step.config.mesh).num_ranks();
+  Peak peak = peak_of(target, step.config.compile.precision);
+  Utilization used =
+      utilization(flops_per_token(step.config.model), tokens / step.seconds(), peak.flops * double(ranks));
   fmt::print(
-      "\noptimizer step: {} tokens in {} micro-batch{}, {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% of "
-      "the {} matmul rate; memory {}\n",
-      int64_t(tokens), micro_batches, micro_batches == 1 ? "" : "es", format_count(flops, "FLOP"), step.seconds() * 1e3,
-      tokens / step.seconds(), 100 * flops / (step.seconds() * peak), precision_name(step.config.compile.precision),
-      format_bytes(double(step.total_bytes())));
+      "\noptimizer step: {} tokens in {} micro-batch{}, {} {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% MFU of "
+      "{}; memory {}\n",
+      int64_t(tokens), micro_batches, micro_batches == 1 ? "" : "es", format_count(step.flops(), "FLOP"),
+      ranks > 1 ? "a rank" : "computed", step.seconds() * 1e3, tokens / step.seconds(), 100 * used.full,
+      peak.of_ranks(ranks), format_bytes(double(step.total_bytes())));
 }
 
 // Tiles and waves are those of a GPU.

@@ -3,6 +3,7 @@
 #include "base/divide.h"
 #include "base/error.h"
 #include "model/model.h"
+#include "train/utilization.h"
 
 #include <fmt/format.h>
 
@@ -167,10 +168,10 @@ TrainingCost cost_of(const TrainingRequest& request, double step_seconds) {
   TrainingCost cost;
   cost.tokens_per_second = tokens_of_step(request) / step_seconds;
   cost.seconds = request.tokens / cost.tokens_per_second;
-  FlopsPerToken flops = flops_per_token(request.model);
-  double peak = cluster.gpu.half_flops.value * double(request.gpus);
-  cost.mfu_full = flops.full * cost.tokens_per_second / peak;
-  cost.mfu_causal = flops.causal * cost.tokens_per_second / peak;
+  Utilization used = utilization(flops_per_token(request.model), cost.tokens_per_second,
+                                 cluster.gpu.half_flops.value * double(request.gpus));
+  cost.mfu_full = used.full;
+  cost.mfu_causal = used.causal;
   double nodes = double(request.gpus) / double(cluster.gpus_per_node);
   cost.kilowatt_hours = cluster.node_power.value * 1e-3 * nodes * cost.seconds / kHour;
   cost.dollars = cluster.price.value * double(request.gpus) * cost.seconds / kHour;

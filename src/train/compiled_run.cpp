@@ -8,12 +8,6 @@
 
 namespace tokamak {
 
-double CompiledRun::flops() const {
-  double flops = 0;
-  for (const CompiledStep& stage : stages) flops += stage.flops();
-  return flops / double(stages.size());
-}
-
 double CompiledRun::exposed_seconds() const { return seconds - stages[0].seconds() + stages[0].exposed_seconds(); }
 
 const CompiledStep& CompiledRun::fullest() const {

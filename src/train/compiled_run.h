@@ -14,7 +14,6 @@ struct CompiledRun {
 
   const RunConfig& config() const { return stages[0].config; }
   double exposed_seconds() const;       // by how much that is longer than the work of the first stage's ranks
-  double flops() const;                 // of an optimizer step, of a rank on average
   const CompiledStep& fullest() const;  // the stage that needs most memory
 };
 

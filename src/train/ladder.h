@@ -22,12 +22,12 @@ struct RungResult {
   double ms = 0;
   double predicted_ms = 0;
   double tokens_per_second = 0;
-  double speedup_step = 1;   // over the last rung that was kept
-  double speedup_total = 1;  // over the first that was measured
-  double mfu = 0;            // share of `peak`, with all of attention: see train/utilization.h
-  double mfu_causal = 0;     // with the half of attention that the mask lets through
-  Peak peak;
-  double gflops = 0;          // of the kernels as planned
+  double speedup_step = 1;    // over the last rung that was kept
+  double speedup_total = 1;   // over the first that was measured
+  double mfu = 0;             // of all ranks' `peak`, with all of attention: see train/utilization.h
+  double mfu_causal = 0;      // with the half of attention that the mask lets through
+  Peak peak;                  // of a rank
+  double model_gflops = 0;    // 1e9 FLOPs of the model a second, of all ranks
   int64_t planned_bytes = 0;  // CompiledStep::total_bytes; of a rung that ran, scratch memory as its kernels took it
   int64_t used_bytes = 0;     // growth of what the process has of the device's memory
   double first_step_ms = 0;   // compiling, allocating and the first step

@@ -57,7 +57,7 @@ Json run_json(const RungResult& r) {
                {"mfu_causal", r.mfu_causal},
                {"peak_flops", r.peak.flops},
                {"peak", r.peak.name},
-               {"gflops", r.gflops},
+               {"model_gflops", r.model_gflops},
                {"used_bytes", r.used_bytes},
                {"first_step_ms", r.first_step_ms},
                {"micro_batches", r.micro_batches}});
@@ -129,6 +129,10 @@ std::string format_ladder_legend(const std::vector<RungResult>& rungs) {
   };
   std::string text = "MFU: 6N + 12LCT FLOPs a token, causal: 6N + 6LCT; N: parameters without position embeddings\n";
   for (const std::string& name : peak_names(rungs)) text += fmt::format("peak: {}\n", name);
+  if (std::any_of(rungs.begin(), rungs.end(), [](const RungResult& rung) { return rung.ran() && rung.mfu > 1; }))
+    text +=
+        "more than 100%: the peak was measured while something else ran, or half of attention counts that is not "
+        "computed\n";
   if (any("slower")) text += "slower: here, so the rungs after it go on without it\n";
   if (any("same")) text += "same: changes nothing here, not measured again\n";
   for (const RungResult& rung : rungs)

@@ -35,8 +35,8 @@ struct MeshResult {
   MeshRung rung;
   int64_t ranks = 1;
   int64_t sequences = 0;  // of a step, of all ranks together
-  /// Tokens are those of all ranks; FLOPs, MFU and bytes those of one. speedup_total is over one rank, 0 where that had
-  /// no run.
+  /// Tokens and FLOPs are those of all ranks, MFU of the peak of all, bytes those of one. speedup_total is over one
+  /// rank, 0 where that had no run.
   RungResult run;
   double predicted_exposed_ms = 0;   // as exposed_ms
   std::optional<double> exposed_ms;  // by how much a step is longer than one that sends nothing

@@ -66,8 +66,8 @@ std::string format_metrics(const StepMetrics& m) {
                          {"lr", m.lr},
                          {"ms", m.ms},
                          {"tokens_per_second", m.tokens_per_second},
-                         {"gflops", m.gflops},
-                         {"percent_of_peak", m.percent_of_peak},
+                         {"model_gflops", m.model_gflops},
+                         {"mfu", m.mfu},
                          {"data_wait_ms", m.data_wait_ms},
                          {"wall_seconds", m.wall_seconds}};
   if (!m.applied) object["applied"] = false;

@@ -19,8 +19,8 @@ struct StepMetrics {
   double lr = 0;
   double ms = 0;  // wall time of the step
   double tokens_per_second = 0;
-  double gflops = 0;                 // 1e9 floating-point operations a second
-  double percent_of_peak = 0;        // of the measured matmul rate; 0: unknown
+  double model_gflops = 0;           // 1e9 FLOPs of the model a second, of all ranks (train/utilization.h)
+  double mfu = 0;                    // which share of the peak of all ranks that is; 0: unknown
   double data_wait_ms = 0;           // of `ms`, spent waiting for data
   double wall_seconds = 0;           // since the epoch
   int64_t steps = 1;                 // whose means these are; the line in the file is always of one

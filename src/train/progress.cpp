@@ -59,18 +59,17 @@ std::string format_bar(double fraction, int width) {
 
 std::string format_step_line(const StepMetrics& m, int64_t total_steps, double eta_seconds) {
   std::string total = std::to_string(total_steps);
-  std::string mean = m.steps > 1 ? fmt::format(" (mean of {})", m.steps) : "";
   std::vector<Part> parts = {{0, fmt::format("step {:>{}}/{}", m.step, total.size() + 1, total)},
-                             {0, fmt::format("loss {}{}", format_number(m.loss, 4), mean)}};
+                             {0, (m.steps > 1 ? "mean loss " : "loss ") + format_number(m.loss, 4)}};
   if (m.val_loss) parts.push_back({0, fmt::format("val {}", format_number(*m.val_loss, 4))});
-  parts.push_back({3, fmt::format("norm {}", format_number(m.grad_norm, 2))});
+  parts.push_back({0, fmt::format("norm {}", format_number(m.grad_norm, 2))});
   if (m.loss_scale) parts.push_back({1, fmt::format("scale {:g}", *m.loss_scale)});
   if (m.skipped.value_or(0) > 0) parts.push_back({1, fmt::format("{} skipped", *m.skipped)});
-  parts.push_back({5, format_ms(m.ms)});
+  parts.push_back({4, format_ms(m.ms)});
   if (double share = m.data_wait_ms / m.ms; share > kShownDataWait)
     parts.push_back({2, fmt::format("data wait {:.0f}%", std::min(100 * share, 100.0))});
   parts.push_back({1, format_count(m.tokens_per_second) + " tok/s"});
-  if (m.percent_of_peak > 0) parts.push_back({4, fmt::format("{:.0f}% of peak", m.percent_of_peak)});
+  if (m.mfu > 0) parts.push_back({3, fmt::format("{:.0f}% MFU", 100 * m.mfu)});
   if (eta_seconds >= 0) parts.push_back({2, format_eta(eta_seconds)});
   return join(std::move(parts), kLineWidth);
 }
@@ -84,9 +83,10 @@ std::string format_outline(const RunOutline& o) {
   return fmt::format(
       "{} parameters in {}, {} of memory planned\n"
       "steps {} to {} of {} tokens: {} tokens, {:.3g} epochs of {}\n"
+      "MFU is the share of {}\n"
       "saved {} in {}",
       format_count(double(o.parameters)), o.precision, memory, o.done + 1, o.steps, o.step_tokens, format_count(tokens),
-      tokens / double(o.epoch_tokens), format_count(double(o.epoch_tokens)), saved, o.out);
+      tokens / double(o.epoch_tokens), format_count(double(o.epoch_tokens)), o.peak, saved, o.out);
 }
 
 std::string format_progress_bar(int64_t step, int64_t total_steps, double eta_seconds, int width) {

@@ -10,10 +10,10 @@ namespace tokamak {
 /// The share of a step's time above which waiting for data is worth a word.
 inline constexpr double kShownDataWait = 0.01;
 
-/// `step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% of peak | ETA 7m32s`: at most 80 columns, for which
-/// what matters least is left out. `| val 4.2345` after the loss when the step was evaluated; `(mean of 25)` behind the
-/// loss when the metrics are means of so many steps. No ETA when `eta_seconds` is negative (unknown). `| data wait 5%`
-/// after the time where that is more than kShownDataWait of it.
+/// `step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% MFU | ETA 7m32s`: at most 80 columns, for which
+/// what matters least is left out, but never losses and norm. `| val 4.2345` after the loss when the step was
+/// evaluated; `mean loss` when the metrics are means of several steps. No ETA when `eta_seconds` is negative (unknown).
+/// `| data wait 5%` after the time where that is more than kShownDataWait of it.
 std::string format_step_line(const StepMetrics& metrics, int64_t total_steps, double eta_seconds);
 
 /// What is about to be trained.
@@ -25,9 +25,10 @@ struct RunOutline {
   int64_t step_tokens = 0, epoch_tokens = 0;
   std::string out;
   int64_t checkpoint_every = 0;  // steps; 0: only at the end
+  std::string peak;              // of all ranks, of which MFU is a share (train/utilization.h)
 };
 
-/// Three lines of it for the start of a run.
+/// Four lines of it for the start of a run.
 std::string format_outline(const RunOutline& outline);
 
 /// ` 12% [====>          ] 120/1000 | ETA 7m32s`: exactly `width` columns of ASCII, so that it overwrites the line

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "train/progress.h"
+#include "train/utilization.h"
 
 #include <algorithm>
 #include <chrono>
@@ -40,7 +41,6 @@ void StepReporter::report(StepMetrics metrics) {
 }
 
 void StepReporter::record(StepMetrics& metrics) {
-  work_.peak = std::max(work_.peak, work_.flops / metrics.ms * 1e3);
   set_rates(metrics);
   metrics.wall_seconds = wall_seconds();
   count_time(metrics);
@@ -52,8 +52,9 @@ void StepReporter::record(StepMetrics& metrics) {
 
 void StepReporter::set_rates(StepMetrics& metrics) const {
   metrics.tokens_per_second = work_.tokens / metrics.ms * 1e3;
-  metrics.gflops = work_.flops / metrics.ms * 1e-6;
-  metrics.percent_of_peak = 100 * metrics.gflops * 1e9 / work_.peak;
+  Utilization used = utilization(work_.flops, metrics.tokens_per_second, work_.peak);
+  metrics.model_gflops = used.flops * 1e-9;
+  metrics.mfu = used.full;
 }
 
 void StepReporter::add_val_loss(StepMetrics& metrics, double loss) {

@@ -2,6 +2,7 @@
 // that has diverged. Tests: tests/train/step_reporter_test.cpp.
 #pragma once
 
+#include "model/model.h"
 #include "train/train_observer.h"
 
 #include <vector>
@@ -12,10 +13,9 @@ struct RunConfig;
 
 /// A step's work, and the most that the machine does.
 struct StepWork {
-  double tokens = 0;
-  double flops = 0;
-  double peak =
-      0;  // FLOP/s of matmuls in the run's precision; less than a step reaches where it was measured under load
+  double tokens = 0;    // of all ranks
+  FlopsPerToken flops;  // the model's
+  double peak = 0;      // FLOP/s of all ranks together (train/utilization.h)
 };
 
 class StepReporter {

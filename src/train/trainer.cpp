@@ -7,7 +7,6 @@
 #include "data/data_tokenizer.h"
 #include "data/visible_text.h"
 #include "model/model.h"
-#include "ops/flop_rate.h"
 #include "passes/seed_cuts.h"
 #include "passes/step_mesh.h"
 #include "train/checkpoint_folder.h"
@@ -23,6 +22,7 @@
 #include "train/schedule.h"
 #include "train/step_queue.h"
 #include "train/step_reporter.h"
+#include "train/utilization.h"
 
 #include <algorithm>
 #include <chrono>
@@ -129,7 +129,8 @@ class Trainer {
             .step_tokens = session_.tokens_per_step(),
             .epoch_tokens = data_.epoch_tokens(),
             .out = config_.train.out,
-            .checkpoint_every = config_.train.checkpoint_every};
+            .checkpoint_every = config_.train.checkpoint_every,
+            .peak = peak().of_ranks(num_ranks())};
   }
 
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
@@ -204,9 +205,10 @@ class Trainer {
   }
   bool gathers_to_sample() const { return cuts_parameters(session_.store()); }
 
+  int64_t num_ranks() const { return ranks_ ? ranks_->mesh().num_ranks() : 1; }
+  Peak peak() const { return peak_of(platform_.target, config_.compile.precision); }
   StepWork step_work() const {
-    return {double(session_.tokens_per_step()), session_.run().flops(),
-            matmul_rate(platform_.target, session_.config().compile.precision)};
+    return {double(session_.tokens_per_step()), flops_per_token(config_.model), peak().flops * double(num_ranks())};
   }
 
   void start_or_resume() {

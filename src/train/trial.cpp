@@ -141,17 +141,15 @@ void fill(RungResult& result, const Session& session, const StepTimes& times) {
   result.first_step_ms = times.first_ms;
   result.predicted_ms = session.run().seconds * 1e3;
   result.tokens_per_second = double(result.step_tokens) / times.ms * 1e3;
-  result.gflops = session.run().flops() / times.ms * 1e-6;
   result.planned_bytes += session.workspace_bytes() - session.compiled().scratch_bytes();  // as it was chosen
 }
 
 void add_utilization(RungResult& result, int64_t ranks) {
-  FlopsPerToken flops = flops_per_token(result.config.model);
-  double rate = result.tokens_per_second / double(ranks);
-  // A rate that was measured while something else ran can be less than what the step reaches.
-  result.peak.flops = std::max(result.peak.flops, rate * flops.full);
-  result.mfu = rate * flops.full / result.peak.flops;
-  result.mfu_causal = rate * flops.causal / result.peak.flops;
+  Utilization used =
+      utilization(flops_per_token(result.config.model), result.tokens_per_second, result.peak.flops * double(ranks));
+  result.model_gflops = used.flops * 1e-9;
+  result.mfu = used.full;
+  result.mfu_causal = used.causal;
 }
 
 }  // namespace

@@ -20,4 +20,12 @@ Peak peak_of(const Target& target, Precision precision) {
   return {peak.value, fmt::format("{:.4g} TFLOP/s ({} datasheet, {} dense)", peak.value * 1e-12, gpu->name, name)};
 }
 
+std::string Peak::of_ranks(int64_t ranks) const { return ranks > 1 ? fmt::format("{} x {}", ranks, name) : name; }
+
+Utilization utilization(const FlopsPerToken& flops, double tokens_per_second, double peak) {
+  double full = flops.full * tokens_per_second, causal = flops.causal * tokens_per_second;
+  if (peak <= 0) return {.flops = full};
+  return {full, full / peak, causal / peak};
+}
+
 }  // namespace tokamak

@@ -25,7 +25,7 @@ TEST(LadderProgram, RunsEveryRungAndWritesReports) {
     EXPECT_EQ(rung["name"], cpu_rungs()[i].name);
     EXPECT_NE(result.out.find(cpu_rungs()[i].name), std::string::npos);
     for (const char* key :
-         {"ms", "predicted_ms", "tokens_per_second", "speedup_over_first", "gflops", "planned_bytes", "mfu"})
+         {"ms", "predicted_ms", "tokens_per_second", "speedup_over_first", "model_gflops", "planned_bytes", "mfu"})
       EXPECT_GT(rung[key].get<double>(), 0) << rung["name"] << " " << key;
   }
   EXPECT_TRUE(json["rungs"][0]["kept"].get<bool>());

@@ -93,6 +93,24 @@ TEST_F(MeshRun, OnThreadsIsTheRunOfOneRank) {
   expect_same_losses("one", "mesh");
 }
 
+// Not those of a rank beside everyone's tokens, and not what is computed again.
+TEST_F(MeshRun, CountsTheModelsFlopsOfAllRanks) {
+  auto flops_per_token = [&](const std::string& out, Arguments more) {
+    more.emplace_back("--train.steps=2");
+    ProgramResult result = run(out, more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out.find("MFU is the share of 2 x ") != std::string::npos, out == "mesh") << result.out;
+    std::ifstream file(folder_ / out / "metrics.jsonl");
+    std::string line;
+    std::getline(file, line);
+    auto metrics = nlohmann::json::parse(line);
+    return metrics.at("model_gflops").get<double>() * 1e9 / metrics.at("tokens_per_second").get<double>();
+  };
+  double one = flops_per_token("one", {});
+  EXPECT_NEAR(flops_per_token("again", {"--compile.memory_budget_gib=1e-6"}), one, 1e-6 * one);
+  EXPECT_NEAR(flops_per_token("mesh", {"--mesh.data=2"}), one, 1e-6 * one);
+}
+
 TEST_F(MeshRun, OnProcessesThatItStartsItSpeaksWithOneVoice) {
   EXPECT_EQ(run("one").status, 0);
   Variable processes("TOKAMAK_RANKS", "processes");

@@ -113,6 +113,10 @@ TEST(LadderReport, TheLegendExplainsOnlyWhatIsThere) {
   EXPECT_NE(text.find("aside:"), std::string::npos);
   EXPECT_EQ(text.find("slower:"), std::string::npos);
   EXPECT_EQ(count(text, "peak:"), 1) << "each once";
+  EXPECT_EQ(text.find("more than 100%"), std::string::npos);
+  LadderReport beyond = example();
+  beyond.rungs[0].mfu = 1.1;
+  EXPECT_NE(format_ladder_legend(beyond.rungs).find("more than 100%:"), std::string::npos);
 }
 
 TEST(LadderReport, AMeshIsComparedWithOneRank) {

@@ -22,8 +22,8 @@ StepMetrics metrics_of(int64_t step) {
           .lr = 6e-4,
           .ms = 512,
           .tokens_per_second = 8000,
-          .gflops = 212,
-          .percent_of_peak = 71,
+          .model_gflops = 212,
+          .mfu = 0.75,
           .data_wait_ms = 0.25,
           .wall_seconds = 1.5e9};
 }
@@ -38,8 +38,8 @@ std::vector<int64_t> steps_in(const std::filesystem::path& path) {
 TEST(Metrics, OneObjectALine) {
   StepMetrics metrics = metrics_of(3);
   EXPECT_EQ(format_metrics(metrics),
-            R"({"step":3,"loss":4.5,"grad_norm":0.5,"lr":0.0006,"ms":512.0,"tokens_per_second":8000.0,"gflops":212.0,)"
-            R"("percent_of_peak":71.0,"data_wait_ms":0.25,"wall_seconds":1500000000.0})");
+            R"({"step":3,"loss":4.5,"grad_norm":0.5,"lr":0.0006,"ms":512.0,"tokens_per_second":8000.0,)"
+            R"("model_gflops":212.0,"mfu":0.75,"data_wait_ms":0.25,"wall_seconds":1500000000.0})");
   metrics.val_loss = 4.75;
   EXPECT_EQ(json::parse(format_metrics(metrics))["val_loss"], 4.75);
 }

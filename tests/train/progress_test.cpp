@@ -13,12 +13,12 @@ const StepMetrics kMetrics = {.step = 120,
                               .lr = 5.9e-4,
                               .ms = 512.3,
                               .tokens_per_second = 7996,
-                              .gflops = 212.4,
-                              .percent_of_peak = 70.8};
+                              .model_gflops = 212.4,
+                              .mfu = 0.708};
 
 TEST(StepLine, SaysWhatFits) {
   EXPECT_EQ(format_step_line(kMetrics, 1000, 452),
-            "step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% of peak | ETA 7m32s");
+            "step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% MFU | ETA 7m32s");
 }
 
 TEST(StepLine, HasAtMost80Columns) {
@@ -32,14 +32,23 @@ TEST(StepLine, HasAtMost80Columns) {
   for (double eta : {-1.0, 5.0, 86400.0 * 300}) {
     std::string line = format_step_line(metrics, 200'000'000, eta);
     EXPECT_LE(line.size(), 80u) << line;
-    EXPECT_NE(line.find("loss 4.1234"), std::string::npos) << line;
+    EXPECT_NE(line.find("loss 4.1234 | val 12.3456 | norm 0.98"), std::string::npos) << line;
   }
+}
+
+// As in a log of a long run.
+TEST(StepLine, KeepsNormAndRemainingTimeOfMeans) {
+  StepMetrics metrics = kMetrics;
+  metrics.step = 12'345;
+  metrics.steps = 25;
+  EXPECT_EQ(format_step_line(metrics, 100'000, 452),
+            "step   12345/100000 | mean loss 4.1234 | norm 0.98 | 8.0k tok/s | ETA 7m32s");
 }
 
 TEST(StepLine, SaysThatNumbersAreMeans) {
   StepMetrics metrics = kMetrics;
   metrics.steps = 25;
-  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| loss 4.1234 (mean of 25) |"), std::string::npos);
+  EXPECT_NE(format_step_line(metrics, 1000, 1).find("| mean loss 4.1234 | norm 0.98 |"), std::string::npos);
 }
 
 TEST(StepLine, WhatIsNoNumberHasNoSign) {
@@ -68,10 +77,12 @@ TEST(Outline, SaysWhatIsTrainedAndWhereItIsSaved) {
                         .step_tokens = 2048,
                         .epoch_tokens = 1'000'000,
                         .out = "run",
-                        .checkpoint_every = 400};
+                        .checkpoint_every = 400,
+                        .peak = "2 x 989 TFLOP/s (H200 datasheet, bf16 dense)"};
   EXPECT_EQ(format_outline(outline),
             "2.2M parameters in bf16, 1.50 GiB of memory planned\n"
             "steps 401 to 1200 of 2048 tokens: 1.6M tokens, 1.64 epochs of 1.0M\n"
+            "MFU is the share of 2 x 989 TFLOP/s (H200 datasheet, bf16 dense)\n"
             "saved every 400 steps and at the end in run");
   outline.memory_bytes = int64_t(210) << 20;
   EXPECT_NE(format_outline(outline).find("bf16, 210 MiB of memory"), std::string::npos);
@@ -90,7 +101,7 @@ TEST(StepLine, StepsStandInAColumn) {
 
 TEST(StepLine, WhatIsUnknownIsLeftOut) {
   StepMetrics metrics = kMetrics;
-  metrics.percent_of_peak = 0;
+  metrics.mfu = 0;
   EXPECT_TRUE(format_step_line(metrics, 1000, -1).ends_with("| 512 ms | 8.0k tok/s"));
 }
 
@@ -111,7 +122,7 @@ TEST(StepLine, LossScaleFollowsTheNorm) {
 
 TEST(StepLine, UnitsFollowTheSize) {
   StepMetrics metrics = kMetrics;
-  metrics.percent_of_peak = 0;
+  metrics.mfu = 0;
   metrics.ms = 3.214;
   EXPECT_NE(format_step_line(metrics, 1000, 1).find("| 3.21 ms | 8.0k tok/s | "), std::string::npos);
   metrics.ms = 12345;

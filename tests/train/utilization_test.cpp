@@ -31,5 +31,19 @@ TEST(Utilization, OtherMachinesAreComparedWithTheirOwnMatmuls) {
   }
 }
 
+TEST(Utilization, IsTheModelsWorkOverThePeak) {
+  Utilization used = utilization({.full = 8e6, .causal = 6e6}, 1000, 16e9);
+  EXPECT_DOUBLE_EQ(used.flops, 8e9);
+  EXPECT_DOUBLE_EQ(used.full, 0.5);
+  EXPECT_DOUBLE_EQ(used.causal, 0.375);
+  EXPECT_EQ(utilization({.full = 8e6, .causal = 6e6}, 1000, 0).full, 0) << "of what is not known";
+}
+
+TEST(Utilization, NamesThePeakOfAllRanks) {
+  Peak peak = peak_of({.name = "NVIDIA H200"}, Precision::kBf16);
+  EXPECT_EQ(peak.of_ranks(1), peak.name);
+  EXPECT_EQ(peak.of_ranks(4), "4 x 989 TFLOP/s (H200 datasheet, bf16 dense)");
+}
+
 }  // namespace
 }  // namespace tokamak
