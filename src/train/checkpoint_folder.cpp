@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 
 namespace tokamak {
 
@@ -58,6 +59,13 @@ void replace_folder(const fs::path& staged, const fs::path& path) {
 fs::path checkpoints_folder(const fs::path& out) { return out / "checkpoints"; }
 
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{:08}", kPrefix, step); }
+
+int64_t step_of_checkpoint(const fs::path& checkpoint) {
+  std::string digits = checkpoint.filename().string().substr(kPrefix.size());
+  int64_t step = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  return step;
+}
 
 std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   std::vector<fs::path> found;

@@ -14,6 +14,9 @@ std::filesystem::path checkpoints_folder(const std::filesystem::path& out);
 /// step_00000010
 std::string checkpoint_name(int64_t step);
 
+/// The step that such a name tells.
+int64_t step_of_checkpoint(const std::filesystem::path& checkpoint);
+
 /// Every finished checkpoint's folder inside `checkpoints`, sorted by name; empty when there is none.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);
 

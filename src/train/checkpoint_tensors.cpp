@@ -4,12 +4,15 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "ops/scalar_math.h"
+#include "train/divergence.h"
+#include "train/run_folder.h"
 #include "train/safetensors.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <set>
 
 namespace tokamak {
@@ -65,12 +68,11 @@ bool all_finite(std::span<const std::byte> bytes, DType dtype) {
 }
 
 // A state from which no run can go on must not take the place of a good one.
-void require_finite(const std::string& name, std::span<const std::byte> bytes, DType dtype) {
+void require_finite(const fs::path& folder, const std::string& name, std::span<const std::byte> bytes, DType dtype) {
+  constexpr int64_t kAllAreBefore = std::numeric_limits<int64_t>::max();
   if (!all_finite(bytes, dtype))
-    user_error(
-        "[checkpoint] expected finite numbers in '{}', got infinities or NaN: training has diverged; "
-        "continue from an earlier checkpoint with a lower --optimizer.lr or more --optimizer.warmup_steps",
-        name);
+    user_error("[checkpoint] expected finite numbers in '{}', got infinities or NaN: training has diverged. {}", name,
+               advise_after_divergence(run_folder_of(folder), kAllAreBefore));
 }
 
 // All ranks put the tensors together, and the one that leads writes them.
@@ -81,7 +83,7 @@ FileRecord save_tensors(const fs::path& folder, const char* file, const TensorSt
   for (const auto& [name, type] : types) {
     whole.resize(size_t(num_bytes(type)));
     store.read_whole(name, whole.data());
-    require_finite(name, whole, type.dtype);
+    require_finite(folder, name, whole, type.dtype);
     writer.write(name, whole);
   }
   writer.finish();

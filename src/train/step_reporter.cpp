@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "train/divergence.h"
 #include "train/progress.h"
 #include "train/utilization.h"
 
@@ -104,22 +105,20 @@ void StepReporter::count_time(const StepMetrics& metrics) {
 // A step that loss scaling skipped may have lost its loss to the overflow as well.
 void StepReporter::require_progress(const StepMetrics& metrics) const {
   bool rescaled = metrics.loss_scale && !metrics.applied;
+  int64_t first_skipped = metrics.step - skipped_ + 1;
   if (rescaled && *metrics.loss_scale < kLowestLossScale)
     user_error(
         "[train] expected finite gradients of step {}, got an overflow even at a loss scale of {:.1e}: training has "
-        "diverged or fp16 cannot hold its values. The checkpoints before it are kept in {}; continue from there with "
-        "--compile.precision=bf16, a lower --optimizer.lr or more --optimizer.warmup_steps",
-        metrics.step, *metrics.loss_scale, config_.train.out);
+        "diverged or fp16 cannot hold its values. {}",
+        metrics.step, *metrics.loss_scale,
+        advise_after_divergence(config_.train.out, first_skipped, "with --compile.precision=bf16"));
   if (!rescaled && skipped_ >= kMostSkipped)
-    user_error(
-        "[train] expected finite gradients, got none in the {} steps up to {}: training has diverged. The checkpoints "
-        "before them are kept in {}; continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",
-        skipped_, metrics.step, config_.train.out);
+    user_error("[train] expected finite gradients, got none in the {} steps up to {}: training has diverged. {}",
+               skipped_, metrics.step, advise_after_divergence(config_.train.out, first_skipped));
   if (!std::isfinite(metrics.loss) && !rescaled)
-    user_error(
-        "[train] the loss of step {} is {}: training has diverged. The checkpoints before it are kept in {}; "
-        "continue from there with a lower --optimizer.lr or more --optimizer.warmup_steps",
-        metrics.step, format_number(metrics.loss, 4), config_.train.out);
+    user_error("[train] the loss of step {} is {}: training has diverged. {}", metrics.step,
+               format_number(metrics.loss, 4),
+               advise_after_divergence(config_.train.out, std::min(first_skipped, metrics.step)));
 }
 
 }  // namespace tokamak

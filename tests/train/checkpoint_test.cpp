@@ -288,7 +288,8 @@ TEST(Checkpoint, WhatIsNotFiniteIsNotSaved) {
       values[3] = bad;
       store.write(name, values);
       expect_user_error([&] { save_checkpoint(out.path(), {.step = 2, .config_json = "{}"}, store.store, 1); },
-                        {"step 2 could not be saved", name, "finite", "earlier checkpoint"});
+                        {"step 2 could not be saved", name, "finite",
+                         "has the checkpoint of step 1; the same command goes on after step 1"});
       EXPECT_EQ(list_checkpoints(checkpoints_folder(out.path())).size(), 1u);
     }
   }

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
+#include "train/checkpoint_folder.h"
 
 namespace tokamak {
 namespace {
@@ -114,7 +115,8 @@ TEST_F(Reporter, CountsWaitingForDataWhenBatchesAreMadeAhead) {
 
 TEST_F(Reporter, EndsTrainingThatHasDiverged) {
   expect_user_error([&] { reporter_->report({.step = 1, .loss = kInfinity, .ms = 1}); },
-                    {"[train] the loss of step 1 is inf", "training has diverged", folder_.path().string()});
+                    {"[train] the loss of step 1 is inf", "training has diverged",
+                     "has no checkpoint, so the same command begins anew", folder_.path().string()});
   EXPECT_NE(file().find("\"step\":1"), std::string::npos) << "the step is written down all the same";
 }
 
@@ -131,8 +133,9 @@ TEST_F(Reporter, EndsTrainingThatAppliesNothingAnyMore) {
   for (; skipped.step < 20; ++skipped.step) reporter_->report(skipped);
   reporter_->report({.step = 20, .loss = 3, .grad_norm = 1, .ms = 1});
   for (skipped.step = 21; skipped.step < 40; ++skipped.step) reporter_->report(skipped);
-  expect_user_error([&] { reporter_->report(skipped); },
-                    {"got none in the 20 steps up to 40", "training has diverged", "--optimizer.lr"});
+  std::filesystem::create_directories(checkpoints_folder(folder_.path()) / checkpoint_name(30));
+  expect_user_error([&] { reporter_->report(skipped); }, {"got none in the 20 steps up to 40", "training has diverged",
+                                                          "--optimizer.lr", "has only the checkpoint of step 30"});
 }
 
 TEST_F(Reporter, LetsLossScalingSkipStepsUntilTheScaleIsNothing) {
