@@ -40,6 +40,15 @@ std::initializer_list<MeshConfig> every_schedule() {
 
 TEST(PipeSlots, GiveTheSameBitsInEverySchedule) { expect_same_bits(tiny(), every_schedule()); }
 
+// Where tensor cuts the stream, its ends are at those of a chunk.
+TEST(PipeSlots, GiveTheSameBitsOverTensorInAsManyChunks) {
+  RunConfig config = tiny();
+  MeshConfig stages = mesh(4, 1, 0, "1f1b"), chunks = mesh(2, 1, 0, "interleaved");
+  stages.tensor = chunks.tensor = config.mesh.tensor = 2;
+  config.mesh = stages;
+  expect_same_bits(config, {chunks});
+}
+
 TEST(PipeSlots, GiveTheSameBitsWithoutATiedEmbedding) {
   RunConfig config = tiny();
   config.model.tie_weights = false;
