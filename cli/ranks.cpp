@@ -23,6 +23,7 @@
 #include "base/rendezvous.h"
 #include "base/signals.h"
 #include "base/system.h"
+#include "cli/launcher_watch.h"
 #include "cli/local_ranks.h"
 #include "cli/run_token.h"
 #include "cli/streams.h"
@@ -213,6 +214,7 @@ Mesh mesh_of_run(const RunConfig& config) {
 }
 
 void run_on_ranks(const RunConfig& asked, const Work& work) {
+  LauncherWatch launcher;
   Mesh mesh = mesh_of_run(asked);
   RunConfig config = with_mesh(asked, mesh);
   if (std::optional<RankPlace> place = place_among_others()) {

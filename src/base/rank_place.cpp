@@ -157,4 +157,11 @@ std::optional<RankPlace> rank_place(const std::function<const char*(const char* 
   return place;
 }
 
+std::string launcher_mark(const std::function<const char*(const char* name)>& variable) {
+  Environment environment(variable, "");
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (environment.has(name) && rank_place(variable)) return name;
+  return "";
+}
+
 }  // namespace tokamak

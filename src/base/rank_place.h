@@ -24,4 +24,8 @@ struct RankPlace {
 /// when something is missing, is no number, or cannot be.
 std::optional<RankPlace> rank_place(const std::function<const char*(const char* name)>& variable);
 
+/// A variable that torchrun, mpirun or srun sets for the ranks that it starts, and does not have itself. Empty: none of
+/// them has started this process, though it may be a rank all the same.
+std::string launcher_mark(const std::function<const char*(const char* name)>& variable);
+
 }  // namespace tokamak

@@ -99,6 +99,21 @@ TEST(RankPlace, TakesTheInnermostLauncher) {
   EXPECT_EQ(place_in(with(kSlurm, kOpenMpi))->launcher, "mpirun");
 }
 
+TEST(RankPlace, LauncherMarkIsWhatOnlyItsRanksHave) {
+  auto mark = [](const Variables& variables) {
+    return launcher_mark([&](const char* name) {
+      auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    });
+  };
+  EXPECT_EQ(mark(kTorchrun), "TORCHELASTIC_RUN_ID");
+  EXPECT_EQ(mark(kOpenMpi), "OMPI_COMM_WORLD_RANK");
+  EXPECT_EQ(mark(kSlurm), "SLURM_PROCID");
+  EXPECT_EQ(mark({}), "");
+  EXPECT_EQ(mark(without(kTorchrun, "TORCHELASTIC_RUN_ID")), "") << "set by hand, or by an operator of Kubernetes";
+  EXPECT_EQ(mark({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), "") << "a batch script";
+}
+
 TEST(RankPlace, SaysWhatIsMissing) {
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"})
     expect_user_error([&] { place_in(without(kTorchrun, name)); }, {"[rendezvous]", name, "torchrun"});

@@ -79,7 +79,7 @@ TEST(StoreStrangers, NewcomersOfAStartedRunAreRefusedAndNobodyElseIsDisturbed) {
 
 // All that one can do who knows the protocol and not the token, in turn for each rank, before the start and after it.
 void attack(int port) {
-  for (const std::string& rank : {"0", "1", "2", "-1"}) {
+  for (const char* rank : {"0", "1", "2", "-1"}) {
     FileDescriptor socket = connect(port);
     FrameReader reader(4096);
     std::optional<Frame> hello;

@@ -16,25 +16,12 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
+#include "tests/support/variable.h"
 
 namespace tokamak {
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-// Sets a variable for the programs that are started while it lives.
-class Variable {
- public:
-  Variable(std::string name, const std::string& value) : name_(std::move(name)) {
-    ::setenv(name_.c_str(), value.c_str(), 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() { ::unsetenv(name_.c_str()); }
-
- private:
-  std::string name_;
-};
 
 class MeshRun : public testing::Test {
  protected:

@@ -1,0 +1,166 @@
+// What befalls ranks that are processes: second jobs on their port, ends before they have met, launchers that are gone.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "base/socket.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_run.h"
+#include "tests/support/variable.h"
+
+namespace tokamak {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+// A process that has ended may wait for its parent to notice.
+bool lives(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  size_t state = text.rfind(") ");
+  return state != text.npos && text[state + 2] != 'Z' && text[state + 2] != 'X';
+}
+
+bool within(double seconds, const std::function<bool()>& holds) {
+  for (Deadline deadline = deadline_in(seconds); !holds(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    if (milliseconds_left(deadline) == 0) return false;
+  return true;
+}
+
+std::vector<pid_t> children_of(const std::string& process) {
+  std::vector<pid_t> children;
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + process + "/task", gone)) {
+    std::ifstream file(thread.path() / "children");
+    children.insert(children.end(), std::istream_iterator<pid_t>(file), {});
+  }
+  return children;
+}
+
+// Of a program that this test has started, as soon as there are so many.
+std::vector<pid_t> ranks_below(size_t number) {
+  std::vector<pid_t> ranks;
+  EXPECT_TRUE(within(20, [&] {
+    std::vector<pid_t> programs = children_of("self");
+    if (programs.size() == 1) ranks = children_of(std::to_string(programs[0]));
+    return ranks.size() == number;
+  }));
+  return ranks;
+}
+
+class RankProcesses : public testing::Test {
+ protected:
+  void SetUp() override { test::make_tiny_data(folder_.path()); }
+
+  static Arguments train(const std::string& out, Arguments more = {}) {
+    more.insert(more.begin(),
+                {"--data.path=data", "--train.out=" + out, "--train.batch=4", "--threads=1", "--train.steps=1000000"});
+    return test::tiny_arguments("train", more);
+  }
+  // As someone does who sets the variables by hand.
+  std::unique_ptr<RunningProgram> start(int rank, const Arguments& arguments) const {
+    Variable own("RANK", std::to_string(rank)), local("LOCAL_RANK", std::to_string(rank));
+    return std::make_unique<RunningProgram>(folder_.path(), arguments);
+  }
+  void expect_error(const std::string& text, int rank, const Arguments& arguments) const {
+    ProgramResult result = start(rank, arguments)->wait();
+    EXPECT_EQ(result.status, 1);
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+  }
+  // Two ranks below a shell that sets, for each of them, these variables to its number, and others.
+  std::unique_ptr<RunningProgram> below_shell(const Arguments& numbers, const std::string& others) const {
+    std::string script;
+    for (const char* rank : {"0", "1"}) {
+      for (const std::string& name : numbers) script += name + "=" + rank + " ";
+      script += others + " \"$0\" \"$@\" & ";
+    }
+    return std::make_unique<RunningProgram>(folder_.path(), train("mesh"), "", ProgramStreams{},
+                                            Arguments{"sh", "-c", script + "wait"});
+  }
+
+  TemporaryFolder folder_;
+  Variable world_{"WORLD_SIZE", "2"}, address_{"MASTER_ADDR", "127.0.0.1"},
+      port_{"MASTER_PORT", std::to_string(port_of(listen_on("127.0.0.1", 0).get()))};
+};
+
+TEST_F(RankProcesses, ASecondJobOnThePortIsRefusedAndTheFirstGoesOn) {
+  auto first = start(0, train("mesh")), second = start(1, train("mesh"));
+  ASSERT_TRUE(first->wait_for("step "));
+  expect_error("for this run alone", 1, train("mesh"));
+  expect_error("expected the token of the run", 1, train("other"));
+  expect_error("cannot listen on port", 0, train("other"));
+  first->send(SIGINT);
+  EXPECT_EQ(first->wait().status, 130);
+  EXPECT_EQ(second->wait().err, "");
+}
+
+class LocalRanks : public RankProcesses {
+ protected:
+  LocalRanks() {
+    for (const char* name : {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
+  }
+  Variable processes_{"TOKAMAK_RANKS", "processes"};
+};
+
+TEST_F(LocalRanks, OneThatEndsBeforeItJoinsIsToldAtOnce) {
+  RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=2"}));
+  for (pid_t rank : ranks_below(1)) ::kill(rank, SIGKILL);
+  ProgramResult ended = program.wait();
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_LT(ended.seconds, 20);  // not the minute in which ranks have to come
+  EXPECT_NE(ended.err.find("rank 1 "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("was ended by signal 9 (Killed)"), std::string::npos) << ended.err;
+}
+
+// Else they try for minutes to reach it.
+TEST_F(LocalRanks, EndWithALeaderThatIsKilledBeforeTheyJoin) {
+  RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=4"}));
+  std::vector<pid_t> ranks = ranks_below(3);
+  program.send(SIGKILL);
+  for (pid_t rank : ranks) EXPECT_TRUE(within(4, [&] { return !lives(rank); })) << ::kill(rank, SIGKILL);
+}
+
+// A step that takes a minute.
+TEST_F(RankProcesses, EndWithTheLeaderInTheMiddleOfAStep) {
+  Arguments arguments = train("mesh", {"--train.total_batch=8388608", "--train.eval_every=0"});
+  auto first = start(0, arguments), second = start(1, arguments);
+  ASSERT_TRUE(first->wait_for("mesh: data 2"));
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  auto begin = std::chrono::steady_clock::now();
+  first->send(SIGKILL);
+  ProgramResult ended = second->wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("rank 1: error: rank 0 on "), std::string::npos) << ended.err;
+}
+
+TEST_F(RankProcesses, EndWithTheirLauncher) {
+  auto launcher = below_shell({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
+                              "WORLD_SIZE= OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2");
+  ASSERT_TRUE(launcher->wait_for("step "));
+  std::vector<pid_t> ranks = ranks_below(2);
+  launcher->send(SIGKILL);
+  for (pid_t rank : ranks) EXPECT_TRUE(within(4, [&] { return !lives(rank); })) << ::kill(rank, SIGKILL);
+}
+
+TEST_F(RankProcesses, MayOutliveAShell) {
+  auto shell = below_shell({"RANK", "LOCAL_RANK"}, "");
+  ASSERT_TRUE(shell->wait_for("step "));
+  std::vector<pid_t> ranks = ranks_below(2);
+  shell->send(SIGKILL);
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  for (pid_t rank : ranks) EXPECT_TRUE(lives(rank));
+  for (pid_t rank : ranks) ::kill(rank, SIGTERM);
+  for (pid_t rank : ranks) EXPECT_TRUE(within(20, [&] { return !lives(rank); })) << ::kill(rank, SIGKILL);
+}
+
+}  // namespace
+}  // namespace tokamak
