@@ -10,6 +10,7 @@
 #include "plan/print_plan.h"
 #include "train/session.h"
 #include "train/step_compiler.h"
+#include "train/utilization.h"
 
 #include <fmt/format.h>
 
@@ -89,9 +90,9 @@ void run(RunConfig config, int steps) {
     times.push_back(seconds_since(begin));
   }
   std::sort(times.begin(), times.end());
-  double step = times[times.size() / 2], rate = session.compiled().flops() / step;
-  bool bf16 = session.config().compile.precision == Precision::kBf16;
-  double peak = bf16 ? target.bf16_flops : target.f32_flops;
+  double step = times[times.size() / 2], tokens = double(session.tokens_per_step()) / step;
+  Peak peak = peak_of(target, session.config().compile.precision);
+  Utilization share = utilization(flops_per_token(config.model), tokens, peak.flops);
   fmt::print("{}: {} threads, {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s\n", target.name, target.units,
              target.f32_flops * 1e-9, target.bf16_flops * 1e-9, target.memory_bandwidth * 1e-9);
   fmt::print("{} parameters, B={} T={}, {}\n", count_parameters(config.model), config.train.batch, config.model.context,
@@ -101,10 +102,10 @@ void run(RunConfig config, int steps) {
   fmt::print("memory planned {:.1f} MB, taken {:.1f} MB ({:+.2f}%)\n", double(session.compiled().total_bytes()) * 1e-6,
              double(used) * 1e-6, 100.0 * (double(used) / double(session.compiled().total_bytes()) - 1));
   fmt::print(
-      "step {:.1f} ms (median of {}), predicted {:.1f} ms; {:.1f} tokens/s; {:.1f} GFLOP/s = {:.1f}% of the {} "
-      "matmul rate\n\n",
-      step * 1e3, steps, session.compiled().seconds() * 1e3, double(session.tokens_per_step()) / step, rate * 1e-9,
-      100 * rate / peak, bf16 ? "bf16" : "fp32");
+      "step {:.1f} ms (median of {}), predicted {:.1f} ms; {:.1f} tokens/s; causal MFU {:.1f}% = {:.1f} GFLOP/s of "
+      "{}\n\n",
+      step * 1e3, steps, session.compiled().seconds() * 1e3, tokens, 100 * share.causal,
+      share.causal * peak.flops * 1e-9, peak.name);
   print_kernels(plan, kernels, steps);
 }
 
