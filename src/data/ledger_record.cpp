@@ -92,7 +92,8 @@ void require_same_dataset(const DatasetRecord& was, const DatasetRecord& is, con
     if (old.bytes != now.bytes || old.checksum != now.checksum)
       user_error(
           "[data] expected {} to be the file that the run in {} began with ({}, {} bytes, {}), got one with {} bytes, "
-          "{}: it has changed since; to go on with that run, restore it; {}",
+          "{}: it is another one, or has changed since; to go on with that run, restore it or name the one that it "
+          "had; {}",
           now.path, began, old.path, old.bytes, old.checksum, now.bytes, now.checksum, kOnPurpose);
   }
   if (was.kind != is.kind) other_setting(began, "data.path of the kind", was.kind, is.kind, "name the same data");

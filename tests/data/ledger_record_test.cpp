@@ -81,8 +81,8 @@ TEST(DataRecord, SaysWhatBecameOfTheData) {
   expect_user_error(with([](DataRecord& r) { r.context = 32; }), {"model.context = 16", "got 32"});
   expect_user_error(with([](DataRecord& r) { r.datasets.pop_back(); }), {"entries of data.path as the 2", "got 1"});
   expect_user_error(with([](DataRecord& r) { r.datasets[0].files[1].checksum = "xxh64:5"; }),
-                    {"web/train_000001.bin", "xxh64:2", "xxh64:5", "has changed since", "restore it", "on purpose",
-                     "--train.out", "--train.resume=false"});
+                    {"web/train_000001.bin", "xxh64:2", "xxh64:5", "another one, or has changed since",
+                     "restore it or name", "on purpose", "--train.out", "--train.resume=false"});
   expect_user_error(with([](DataRecord& r) { r.datasets[0].files.pop_back(); }), {"files in web as the 2", "got 1"});
   expect_user_error(with([](DataRecord& r) { r.datasets[0].share.quota = 3999; }),
                     {"weight of web", "4000 samples of a block", "got 3999"});
