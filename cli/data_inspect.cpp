@@ -41,7 +41,7 @@ std::vector<std::string> format_names() {
 void visit(FieldList& v, InspectArguments& c) {
   v.positional("path", c.paths, "folders made by `tokamak prepare`; files, folders or patterns of tokens or text");
   v("tokenizer", c.tokenizer, "folder with the tokenizer that decodes samples; empty: that of a prepared folder");
-  v("format", c.format, "of files; auto goes by the file's name", one_of(format_names()));
+  v("format", c.format, "of files; auto: what their names say, or their content", one_of(format_names()));
   v("field", c.field, "field of a JSON object that holds the text, or name of the dataset in HDF5");
   v("token_type", c.token_type, "of tokens in files that do not say it", one_of({"uint16", "uint32"}));
   v("samples", c.samples, "pieces of each path to show", at_least(0));
@@ -127,9 +127,11 @@ void print_file(const FileReport& file, const std::string& folder) {
   std::string name = printable(file.path.string());
   if (name.starts_with(folder + "/")) name.erase(0, folder.size() + 1);
   if (file.problem.empty())
-    fmt::print("  {}: {}, {} bytes{}: good\n", name, file.format, file.bytes, describe(file));
+    fmt::print("  {}: {}, {} bytes{}: {}\n", name, file.format, file.bytes, describe(file),
+               file.good() ? "good" : "whole, but");
   else
     fmt::print("  {}: DAMAGED: {}\n", name, printable(file.problem));
+  for (const std::string& note : file.notes) fmt::print("    {}\n", printable(note));
   if (!file.beginning.empty()) fmt::print("    begins {}\n", quote(file.beginning));
 }
 
@@ -147,6 +149,7 @@ void print_text(const DataReport& report, const std::vector<DataSample>& samples
   } else {
     fmt::print("{}: {} file{}\n", printable(report.path), report.files.size(), report.files.size() == 1 ? "" : "s");
   }
+  for (const std::string& note : report.notes) fmt::print("  {}\n", printable(note));
   for (const FileReport& file : report.files) print_file(file, report.path);
   print_lengths(token_lengths(report), "tokens");
   print_lengths(text_lengths(report), "bytes");
@@ -173,7 +176,8 @@ ordered_json to_json(const FileReport& file) {
   ordered_json json = {{"path", file.path.string()}, {"format", file.format}, {"bytes", file.bytes}};
   if (!file.split.empty()) json["split"] = file.split;
   if (!file.checksum.empty()) json["checksum"] = file.checksum;
-  json["good"] = file.problem.empty();
+  json["good"] = file.good();
+  if (!file.notes.empty()) json["notes"] = file.notes;
   if (!file.problem.empty()) {
     json["problem"] = file.problem;
     return json;
@@ -192,6 +196,7 @@ ordered_json to_json(const FileReport& file) {
 
 ordered_json to_json(const DataReport& report) {
   ordered_json json = {{"path", report.path}, {"damaged_files", report.damaged()}};
+  if (!report.notes.empty()) json["notes"] = report.notes;
   if (!report.index) return json;
   json["vocab_size"] = report.index->vocab_size;
   json["end_of_text"] = report.index->end_of_text;

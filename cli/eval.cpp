@@ -101,6 +101,7 @@ int run_eval(const EvalArguments& arguments) {
   if (!arguments.data.empty()) config.data.path = config.data.val_path = arguments.data;
   config.data.tokenizer = arguments.tokenizer;
   EvalData data = open_consistently(config.data, [&] { return open_data(arguments, config, model); });
+  for (const std::string& note : data.corpus->notes()) fmt::print(stderr, "{}\n", printable(note));
   use_model(config, [&](const RankWork& rank, const Platform& platform) {
     RunConfig settled = resolve(rank.config, platform.target);
     int64_t windows = arguments.batches > 0 ? count_windows(settled, arguments.batches) : data.corpus->windows();

@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "data/data_tokenizer.h"
-#include "data/sources/text_begin.h"
+#include "data/sources/content.h"
 #include "data/tokenizer_files.h"
 #include "data/visible_text.h"
 #include "exec/task_queue.h"

@@ -44,7 +44,8 @@ void visit(FieldList& v, PrepareArguments& c) {
     "names); empty: train one");
   v("vocab_size", o.vocab_size, "tokens of the tokenizer that is trained", at_least(1));
   v("vocab_bytes", o.vocab_bytes, "text to train it on, from the beginning of each file; 0: all", at_least(0));
-  v("format", o.sources.format, "what the files are; auto: what their names say", one_of(format_choices()));
+  v("format", o.sources.format, "what the files are; auto: what their names say, or their content",
+    one_of(format_choices()));
   v("field", o.sources.text_field, "field of JSON objects, or dataset of an HDF5 file, that holds the text");
   v("skip_bad", o.skip_bad, "pass over lines of JSONL without such a field, or that are no objects, and count them");
   v("token_type", o.sources.token_type, "type of tokens in files that do not say", one_of({"uint16", "uint32"}));
@@ -127,7 +128,7 @@ int run_prepare(const PrepareArguments& arguments) {
 }
 
 std::string list_formats() {
-  std::string list = "Formats, by --format or by a file's name; text may be compressed (.gz, .zst):\n";
+  std::string list = "Formats, by --format, a file's name or its content; text may be compressed (.gz, .zst):\n";
   for (const SourceFormatInfo& format : source_formats())
     list += fmt::format("\n- {}: {}", format.name, format.description);
   return list;

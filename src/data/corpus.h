@@ -42,11 +42,15 @@ class Corpus {
   void verify_used() const;
   /// Of the mixture; 0 when it is not known of a dataset.
   double tokens_per_byte() const;
+  /// What was noticed when its files were opened and a user should know: sentences.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void set_notes(std::vector<std::string> notes) { notes_ = std::move(notes); }
 
  private:
   Datasets datasets_;
   int64_t context_;
   SampleOrder order_;
+  std::vector<std::string> notes_;
 };
 
 /// Opens data.path for training. Text needs a tokenizer; null: there is none. `began`: the data that the run began

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/open_source.h"
+#include "data/passed_over.h"
 #include "data/sources/source_format.h"
 
 namespace tokamak {
@@ -20,58 +21,79 @@ bool is_pattern(std::string_view text) { return text.find_first_of("*?[") != tex
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-/// A folder's entries that are not hidden, in any order.
+/// A folder's entries, in any order.
 Files entries_of(const fs::path& folder) {
   Files entries;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    if (!is_hidden(at->path())) entries.push_back(at->path());
+    entries.push_back(at->path());
   if (error) file_error("read the folder", folder, error.value());
   return entries;
 }
 
-/// Folders that lie in a folder; links are not followed, as they may lead in circles.
-bool is_subfolder(const fs::path& path) { return fs::is_directory(path) && !fs::is_symlink(path); }
+/// What an entry of a folder is, links followed; none for a link that leads nowhere or in circles.
+fs::file_type type_of(const fs::path& path) {
+  std::error_code error;
+  return fs::status(path, error).type();
+}
 
-using Endings = std::map<std::string, int64_t>;
+/// Folders that lie in a folder; links are not followed, as they may lead in circles.
+bool is_subfolder(const fs::path& path) { return type_of(path) == fs::file_type::directory && !fs::is_symlink(path); }
+
+/// Why an entry of a folder is no file and no folder to search; empty if it is one.
+std::string why_passed_over(const fs::path& entry) {
+  fs::file_type type = type_of(entry);
+  if (is_hidden(entry)) return "hidden";
+  if (type == fs::file_type::directory) return fs::is_symlink(entry) ? "linked to a folder" : "";
+  if (type == fs::file_type::regular) return fs::file_size(entry) == 0 ? "empty" : "";
+  return fs::is_symlink(entry) ? "linked to nothing" : "of a special kind";
+}
 
 /// Appends all files below a folder whose names have a format; counts the others.
-void search_folder(const fs::path& folder, Files& files, Endings* passed_over) {
+void search_folder(const fs::path& folder, Files& files, PassedOver& passed_over) {
   for (const fs::path& entry : entries_of(folder)) {
-    if (is_subfolder(entry)) search_folder(entry, files, passed_over);
-    if (!fs::is_regular_file(entry)) continue;
-    if (format_by_name(entry))
+    if (std::string reason = why_passed_over(entry); !reason.empty())
+      passed_over.add(reason);
+    else if (is_subfolder(entry))
+      search_folder(entry, files, passed_over);
+    else if (format_by_name(entry))
       files.push_back(entry);
-    else if (passed_over)
-      ++(*passed_over)[entry.extension().string()];
+    else
+      passed_over.add_file(entry);
   }
 }
 
 /// Appends what exists of `base` followed by the parts of a path, each of which may be a pattern; "**" stands for any
 /// number of folders, also none.
-void expand(const fs::path& base, std::span<const fs::path> parts, Files& found) {
+void expand(const fs::path& base, std::span<const fs::path> parts, Files& found, PassedOver& passed_over) {
   if (parts.empty()) return found.push_back(base);
   const std::string part = parts[0].string();
   auto rest = parts.subspan(1);
   fs::path folder = base.empty() ? "." : base;
   if (part == "**") {
-    expand(base, rest, found);
-    for (const fs::path& entry : entries_of(folder))
-      if (is_subfolder(entry)) expand(base / entry.filename(), parts, found);
+    expand(base, rest, found, passed_over);
+    for (const fs::path& entry : entries_of(folder)) {
+      if (is_hidden(entry) || type_of(entry) != fs::file_type::directory) continue;
+      if (is_subfolder(entry))
+        expand(base / entry.filename(), parts, found, passed_over);
+      else
+        passed_over.add("linked to a folder");
+    }
   } else if (!is_pattern(part)) {
-    if (fs::exists(base / part)) expand(base / part, rest, found);
+    if (fs::exists(base / part)) expand(base / part, rest, found, passed_over);
   } else {
     for (const fs::path& entry : entries_of(folder))
-      if (::fnmatch(part.c_str(), entry.filename().c_str(), 0) == 0 && (rest.empty() || fs::is_directory(entry)))
-        expand(base / entry.filename(), rest, found);
+      if (::fnmatch(part.c_str(), entry.filename().c_str(), FNM_PERIOD) == 0 &&
+          (rest.empty() || fs::is_directory(entry)))
+        expand(base / entry.filename(), rest, found, passed_over);
   }
 }
 
-Files expand_pattern(const std::string& pattern) {
+Files expand_pattern(const std::string& pattern, PassedOver& passed_over) {
   fs::path path(pattern);
   Files parts, found;
   for (const fs::path& part : path.relative_path()) parts.push_back(part);
-  expand(path.root_path(), parts, found);
+  expand(path.root_path(), parts, found, passed_over);
   if (found.empty())
     user_error("[data] expected files that match {}, got none; check the pattern, where ** stands for folders",
                pattern);
@@ -101,7 +123,7 @@ void refuse_pipe(const fs::path& path) {
 
 }  // namespace
 
-Files find_files(const std::string& input, const SourceOptions&, Endings* passed_over) {
+Files find_files(const std::string& input, const SourceOptions&, PassedOver* told) {
   if (input == "-") return {"-"};
   if (input.empty()) user_error("[data] expected the path of a file, a folder or a pattern, got an empty one");
   bool exists = fs::exists(input);
@@ -115,7 +137,8 @@ Files find_files(const std::string& input, const SourceOptions&, Endings* passed
     user_error("[data] expected a file, a folder or a pattern, got {}, which does not exist; check the path", input);
 
   Files files;
-  for (const fs::path& path : exists ? Files{input} : expand_pattern(input)) {
+  PassedOver passed_over;
+  for (const fs::path& path : exists ? Files{input} : expand_pattern(input, passed_over)) {
     if (fs::is_directory(path))
       search_folder(path, files, passed_over);
     else
@@ -123,15 +146,15 @@ Files find_files(const std::string& input, const SourceOptions&, Endings* passed
   }
   for (const fs::path& path : files) refuse_pipe(path);
   sort_without_repetitions(files);
-  if (files.empty())
-    user_error(
-        "[data] expected files of these names in {}: {} (or with .gz or .zst behind it), got none; name another "
-        "folder or the files themselves",
-        input, known_names());
   size_t count = files.size();
   std::erase_if(files, [](const fs::path& path) { return fs::is_regular_file(path) && fs::file_size(path) == 0; });
+  for (size_t i = files.size(); i < count; ++i) passed_over.add("empty");
   if (files.empty())
-    user_error("[data] expected text or tokens in {}, got {} empty files; name another folder", input, count);
+    user_error(
+        "[data] expected files of these names in {}: {} (or with .gz or .zst behind it), and none of them empty; got "
+        "none{}; name another folder or the files themselves",
+        input, known_names(), passed_over.total() == 0 ? "" : fmt::format(" ({})", passed_over.describe(input)));
+  if (told) *told = passed_over;
   return files;
 }
 

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "data/ledger_record.h"
+#include "data/passed_over.h"
+#include "data/source_notes.h"
 
 namespace tokamak {
 
@@ -139,8 +141,9 @@ std::unique_ptr<TokenArray> try_tokens(const fs::path& path, const SourceFormatI
   }
 }
 
-void inspect_file(FileReport& file, const SourceOptions& options, const std::optional<int32_t>& separator,
+void inspect_file(FileReport& file, SourceOptions options, const std::optional<int32_t>& separator,
                   SharedProgress& progress) {
+  options.notes = std::make_shared<SourceNotes>();
   const SourceFormatInfo& format = format_of(file.path, options);
   file.format = format.name;
   if (std::unique_ptr<TokenArray> array = try_tokens(file.path, format, options)) {
@@ -151,9 +154,16 @@ void inspect_file(FileReport& file, const SourceOptions& options, const std::opt
   } else {
     read_documents(*open_source(file.path, options), file, progress);
   }
+  file.notes = options.notes->take();
+  for (const std::string& total : options.notes->totals()) file.notes.push_back(total);
 }
 
 }  // namespace
+
+bool FileReport::good() const {
+  auto is_warning = [](const std::string& note) { return note.starts_with("warning"); };
+  return problem.empty() && std::none_of(notes.begin(), notes.end(), is_warning);
+}
 
 int64_t DataReport::damaged() const {
   return std::count_if(files.begin(), files.end(), [](const FileReport& file) { return !file.problem.empty(); });
@@ -210,12 +220,14 @@ DataReport inspect_files(const std::string& input, const SourceOptions& options,
   if (fs::exists(fs::path(input) / kLedgerFile))
     user_error("[inspect] expected data, got {}, the folder of a run; `tokamak data ledger {}` tells what it used",
                input, input);
-  for (const fs::path& path : find_files(input, options)) {
+  PassedOver passed_over;
+  for (const fs::path& path : find_files(input, options, &passed_over)) {
     std::error_code error;
     auto bytes = fs::file_size(path, error);
     total += error ? 0 : int64_t(bytes);
     report.files.push_back({.path = path});
   }
+  if (std::string note = passed_over.describe(input); !note.empty()) report.notes.push_back(note);
   SharedProgress progress(tell, total);
   for (FileReport& file : report.files) note_problem(file, [&] { inspect_file(file, options, separator, progress); });
   return report;

@@ -22,17 +22,20 @@ using InspectProgress = std::function<void(int64_t done, int64_t total)>;
 /// One file.
 struct FileReport {
   std::filesystem::path path;
-  std::string split;          // train or val, of a prepared folder
-  std::string format;         // one of source_formats(), or tokenizer
-  int64_t bytes = 0;          // of the file; 0 if it cannot be opened
-  std::string checksum;       // of a shard: of the whole file; of other tokens: the fingerprint
-  std::string stored_as;      // of tokens: uint16 and the like; empty where it is not known
-  bool seekable = false;      // training can read its tokens from any place
-  TokenStats tokens;          // of files of tokens
-  LengthHistogram documents;  // of text, in bytes, and of documents that come as tokens, in tokens
-  int64_t text_bytes = 0;     // of the documents' text
-  std::string beginning;      // of the first document's text, some hundred bytes
-  std::string problem;        // what is wrong with it; empty: nothing
+  std::string split;               // train or val, of a prepared folder
+  std::string format;              // one of source_formats(), or tokenizer
+  int64_t bytes = 0;               // of the file; 0 if it cannot be opened
+  std::string checksum;            // of a shard: of the whole file; of other tokens: the fingerprint
+  std::string stored_as;           // of tokens: uint16 and the like; empty where it is not known
+  bool seekable = false;           // training can read its tokens from any place
+  TokenStats tokens;               // of files of tokens
+  LengthHistogram documents;       // of text, in bytes, and of documents that come as tokens, in tokens
+  int64_t text_bytes = 0;          // of the documents' text
+  std::string beginning;           // of the first document's text, some hundred bytes
+  std::string problem;             // what is wrong with it; empty: nothing
+  std::vector<std::string> notes;  // on its content; what is doubtful begins with "warning"
+
+  bool good() const;  // neither damaged nor doubtful
 };
 
 struct DataReport {
@@ -40,6 +43,7 @@ struct DataReport {
   std::optional<ShardIndex> index;  // of a prepared folder
   SourceOptions options;            // how its files were read
   std::vector<FileReport> files;
+  std::vector<std::string> notes;  // on what was found: passed over, or of several splits
 
   int64_t damaged() const;                          // files
   TokenStats tokens(std::string_view split) const;  // of its good files, in order

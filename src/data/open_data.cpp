@@ -1,10 +1,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "config/config.h"
 #include "data/corpus.h"
 #include "data/data_path.h"
 #include "data/open_source.h"
+#include "data/passed_over.h"
+#include "data/source_notes.h"
 #include "data/sources/compression.h"
 #include "data/text_dataset.h"
 #include "data/token_dataset.h"
@@ -15,6 +18,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
+std::string read_begin(const fs::path& path) {
+  FileReader file(path);
+  std::string begin(size_t(std::min<int64_t>(file.size(), 16)), '\0');
+  file.read(0, std::as_writable_bytes(std::span(begin)));
+  return begin;
+}
+
 /// Opens the entries of one key.
 class Opener {
  public:
@@ -23,6 +33,7 @@ class Opener {
     options_.format = config.data.format;
     options_.token_type = config.data.token_type;
     options_.text_field = config.data.field;
+    options_.notes = std::make_shared<SourceNotes>();
   }
 
   std::shared_ptr<const Dataset> open_files(const std::string& path, int64_t window_bytes) const {
@@ -42,11 +53,20 @@ class Opener {
     return open_text_dataset({path, files, context_, window_bytes}, tokenizer_);
   }
 
+  /// What was noticed meanwhile.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes = options_.notes->take();
+    for (const std::string& total : options_.notes->totals()) notes.push_back(total);
+    return notes;
+  }
+
  private:
   std::vector<fs::path> find(const std::string& path) const {
     require_exists(path);
     if (fs::path database = fs::path(path) / "data.mdb"; fs::exists(database)) return {database};  // a folder of LMDB's
-    std::vector<fs::path> files = find_files(path, options_);
+    PassedOver passed_over;
+    std::vector<fs::path> files = find_files(path, options_, &passed_over);
+    if (std::string text = passed_over.describe(path); !text.empty()) note(options_, "passed over", text);
     // Folders of shards hold validation data as well.
     if (fs::is_directory(path))
       for (const fs::path& file : files)
@@ -62,13 +82,20 @@ class Opener {
     const SourceFormatInfo& format = format_of(file, options_);
     if (format.tokens) return false;
     if (format.name == "text" && !is_named_compressed(file)) {
-      require_text(file, options_);
+      if (options_.format == "auto") look_at_text(file);
       return true;
     }
     user_error(
         "[data] expected a folder made by `tokamak prepare`, tokens or plain text as data, got {} ({}{}), in which no "
         "place can be found without reading all before it; run `tokamak prepare {}` and train on the folder it makes",
         file.string(), format.name, is_named_compressed(file) ? ", compressed" : "", path);
+  }
+
+  void look_at_text(const fs::path& file) const {
+    if (is_compressed(read_begin(file)))
+      user_error("[data] {}: expected text, got compressed bytes; unpack it, or run `tokamak prepare` on it",
+                 file.string());
+    look_ahead(file, options_);
   }
 
   int64_t context_;
@@ -123,6 +150,7 @@ Corpus open_training_data(const RunConfig& config, std::shared_ptr<const Tokeniz
   std::vector<double> weights = weights_of(paths, datasets);
   Corpus corpus(datasets, weights, config.model.context, uint64_t(config.train.seed), block_of(paths, weights, began));
   check_vocabulary(corpus, config.model.vocab);
+  corpus.set_notes(opener.notes());
   return corpus;
 }
 
@@ -150,6 +178,7 @@ std::optional<Corpus> open_validation_data(const RunConfig& config, std::shared_
   std::vector<double> weights = weights_of(kept, datasets);
   Corpus corpus(datasets, weights, config.model.context, uint64_t(config.train.seed), block_of(kept, weights, nullptr));
   check_vocabulary(corpus, config.model.vocab);
+  corpus.set_notes(opener.notes());
   return corpus.sequential();
 }
 

@@ -3,19 +3,27 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "base/error.h"
 #include "data/join_tokens.h"
 #include "data/sources/compression.h"
+#include "data/sources/content.h"
 #include "data/sources/source_format.h"
-#include "data/sources/text_begin.h"
+#include "data/sources/text.h"
 
 namespace tokamak {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+/// What a file holds, decompressed; nothing is known of a pipe, which cannot be read twice.
+bool is_json_lines(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  ByteBuffer buffer(open_bytes(path, {}));
+  return look_at(buffer).form == Content::Form::kJsonLines;
+}
 
 /// Every format. Where several fit a file's name, the first that recognizes it is taken.
 const std::vector<SourceFormat>& table() {
@@ -26,8 +34,9 @@ const std::vector<SourceFormat>& table() {
        .documents = &text_documents},
       {.name = "jsonl",
        .description = "a JSON object on each line, one field of which is a document",
-       .names = {"*.jsonl", "*.ndjson"},
-       .documents = &jsonl_documents},
+       .names = {"*.jsonl", "*.ndjson", "*.json"},
+       .documents = &jsonl_documents,
+       .recognizes = [](const fs::path& path) { return !has_ending(path.string(), ".json") || is_json_lines(path); }},
       {.name = "webdataset",
        .description = "a tar archive: text, JSON and JSONL members are documents, .npy members tokens",
        .names = {"*.tar", "*.tgz"},
@@ -105,20 +114,6 @@ void check_not_compressed(const fs::path& path, const SourceFormatInfo& info) {
                path.string(), info.name);
 }
 
-/// What a file begins with; nothing of a pipe, which cannot be read twice.
-std::string read_begin(const fs::path& path) {
-  if (!fs::is_regular_file(path)) return {};
-  std::string begin(kTextBegin, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), std::streamsize(begin.size()));
-  begin.resize(size_t(file.gcount()));
-  return begin;
-}
-
-bool is_text(const fs::path& path, const SourceOptions& options) {
-  return options.format == "auto" && format_of(path, options).name == "text";
-}
-
 [[noreturn]] void missing_error(const fs::path& path, const SourceFormatInfo& info, std::string_view package) {
   user_error("[data] {}: expected a program that reads {}, got one built without it; install {} and build again",
              path.string(), info.name, package);
@@ -151,8 +146,8 @@ const SourceFormatInfo* format_by_name(const fs::path& path) {
 
 const SourceFormatInfo& format_of(const fs::path& path, const SourceOptions& options) {
   if (options.format == "auto") {
-    const SourceFormatInfo* info = format_by_name(path);
-    return info ? *info : *find_by_name("text");
+    if (const SourceFormatInfo* info = format_by_name(path)) return *info;
+    return *find_by_name(is_json_lines(path) ? "jsonl" : "text");
   }
   if (const SourceFormatInfo* info = find_by_name(options.format)) return *info;
   std::string names = "auto";
@@ -160,19 +155,9 @@ const SourceFormatInfo& format_of(const fs::path& path, const SourceOptions& opt
   user_error("[data] expected one of {} as format, got {}", names, options.format);
 }
 
-void require_text(const fs::path& path, const SourceOptions& options) {
-  if (!is_text(path, options)) return;
-  std::string begin = read_begin(path);
-  if (is_compressed(begin))
-    user_error("[data] {}: expected text, got compressed bytes; unpack it, or run `tokamak prepare` on it",
-               path.string());
-  refuse_other_than_text(begin, path.string());
-}
-
-std::string warn_of_text(const fs::path& path, const SourceOptions& options) {
-  if (!is_text(path, options) || is_named_compressed(path)) return "";
-  std::string begin = read_begin(path);
-  return is_compressed(begin) ? "" : text_warning(begin, path.string());
+void look_ahead(const fs::path& path, const SourceOptions& options) {
+  const DocumentReader* reader = row_of(format_of(path, options)).documents;
+  if (reader && reader->looks && fs::is_regular_file(path)) open_source(path, options);
 }
 
 std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& options) {
@@ -183,6 +168,8 @@ std::unique_ptr<Source> open_source(const fs::path& path, const SourceOptions& o
                path.string(), info.name);
   if (!reader->open) missing_error(path, info, reader->missing);
   if (!reader->streams) check_not_compressed(path, info);
+  if (options.format == "auto" && info.name == "jsonl" && !format_by_name(path))
+    note_json_lines(options, path.string());
   return reader->open(path, options);
 }
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,9 +14,12 @@
 
 namespace tokamak {
 
+class PassedOver;   // data/passed_over.h
+class SourceNotes;  // data/source_notes.h
+
 /// How to read what a name does not tell by its extension.
 struct SourceOptions {
-  std::string format = "auto";        // one of source_formats(); auto: by the file's name
+  std::string format = "auto";        // one of source_formats(); auto: by the file's name, or its content
   std::string text_field = "text";    // of JSON objects, and of a dataset in HDF5 ("" there: the only one)
   std::string token_type = "uint16";  // of tokens in files that do not say: uint16 or uint32
   std::string separator;              // of text files: a marker such as <|endoftext|> between documents, see text.cpp
@@ -26,6 +28,7 @@ struct SourceOptions {
   int stdin_fd = 0;                                      // what "-" reads
   std::function<bool()> stop = {};                       // asked while a pipe has nothing yet; true ends the waiting
   std::shared_ptr<std::atomic<int64_t>> bad_lines = {};  // counts bad lines of JSONL, which are errors if it is null
+  std::shared_ptr<SourceNotes> notes = {};               // hears what a user should know of the content; may be null
 };
 
 /// A format by its name, as --format takes it.
@@ -42,19 +45,17 @@ const std::vector<SourceFormatInfo>& source_formats();
 /// The files that a path (a file, a folder, a pattern such as data/*.jsonl or data/**/*.txt, or "-") stands for, in the
 /// order of their paths. Folders are searched with their subfolders for files whose names have a format; names that
 /// begin with a dot, links to folders and empty files are passed over. A UserError if there is none.
-/// `passed_over`, if given, counts the files in folders that have other names, by the endings of these.
+/// `passed_over`, if given, becomes what was found in folders and not taken.
 std::vector<std::filesystem::path> find_files(const std::string& input, const SourceOptions& options,
-                                              std::map<std::string, int64_t>* passed_over = nullptr);
+                                              PassedOver* passed_over = nullptr);
 
-/// The format that a file has by the options or else by its name (compression endings .gz and .zst do not count).
+/// The format that a file has by the options, or else by its name (compression endings .gz and .zst do not count), or
+/// else by its content.
 const SourceFormatInfo& format_of(const std::filesystem::path& path, const SourceOptions& options);
 
-/// A UserError if a file that is text by its name, or for want of a better one, is none: it is compressed, UTF-16, an
-/// archive or a program. Not if the format was named.
-void require_text(const std::filesystem::path& path, const SourceOptions& options);
-
-/// What a user should know of such a file that is taken as text all the same; empty: nothing.
-std::string warn_of_text(const std::filesystem::path& path, const SourceOptions& options);
+/// Opens a file where that shows its content early (text, JSONL, archives, tokens without a header), and closes it:
+/// what is doubtful goes to options.notes, what is refused is a UserError as open_source()'s.
+void look_ahead(const std::filesystem::path& path, const SourceOptions& options);
 
 /// Opens one file (or "-") as documents, from its beginning.
 std::unique_ptr<Source> open_source(const std::filesystem::path& path, const SourceOptions& options);

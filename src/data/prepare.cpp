@@ -13,6 +13,7 @@
 #include "base/ordered_pipeline.h"
 #include "base/parallel.h"
 #include "data/hugging_face_vocabulary.h"
+#include "data/passed_over.h"
 #include "data/prepare_encoder.h"
 #include "data/prepare_folder.h"
 #include "data/prepare_journal.h"
@@ -20,6 +21,7 @@
 #include "data/prepare_pipes.h"
 #include "data/prepare_shards.h"
 #include "data/prepare_words.h"
+#include "data/source_notes.h"
 #include "data/tokenizer_files.h"
 
 namespace tokamak {
@@ -45,6 +47,7 @@ void check_options(const PrepareOptions& options) {
 PrepareOptions complete(PrepareOptions options) {
   if (options.threads < 1) options.threads = num_threads();
   options.sources.part_bytes = std::min(options.sources.part_bytes, options.batch_bytes);
+  options.sources.notes = std::make_shared<SourceNotes>();
   if (options.skip_bad) options.sources.bad_lines = std::make_shared<std::atomic<int64_t>>(0);
   return options;
 }
@@ -56,30 +59,12 @@ PrepareHooks complete(PrepareHooks hooks) {
   return hooks;
 }
 
-/// What became of the files of a folder that are not taken, as a note.
-std::string describe_passed_over(const std::string& folder, const std::map<std::string, int64_t>& endings) {
-  int64_t all = 0;
-  std::vector<std::string> counts;
-  for (const auto& [ending, count] : endings) {
-    all += count;
-    counts.push_back(fmt::format("{} {}", count, ending.empty() ? "without an ending" : ending));
-  }
-  constexpr size_t kShown = 8;
-  if (counts.size() > kShown) counts.resize(kShown, "..."), counts.back() = "...";
-  std::string ending =
-      endings.begin()->first.empty() && endings.size() > 1 ? std::next(endings.begin())->first : endings.begin()->first;
-  return fmt::format(
-      "{}: passed over {} file{} whose names have no format: {}; a pattern takes them as text, such as "
-      "'{}'",
-      folder, all, all == 1 ? "" : "s", fmt::join(counts, ", "), (fs::path(folder) / "**" / ("*" + ending)).string());
-}
-
 std::vector<fs::path> find_inputs(const PrepareOptions& options, const PrepareHooks& hooks) {
   std::vector<fs::path> files;
   for (const std::string& input : options.inputs) {
-    std::map<std::string, int64_t> passed_over;
+    PassedOver passed_over;
     std::vector<fs::path> found = find_files(input, options.sources, &passed_over);
-    if (!passed_over.empty()) hooks.note(describe_passed_over(input, passed_over));
+    if (std::string note = passed_over.describe(input); !note.empty()) hooks.note(note);
     std::erase_if(found, [&](const fs::path& file) { return is_output_of_prepare(file, options.out); });
     if (found.empty())
       user_error("[prepare] expected input in {}, got only what `prepare` itself wrote into {}; name another --out",
@@ -95,7 +80,7 @@ class Preparation {
   Preparation(const PrepareOptions& options, const PrepareHooks& hooks)
       : options_(complete(options)), hooks_(complete(hooks)), inputs_(find_inputs(options_, hooks_)) {
     options_.sources.stop = hooks_.stop;
-    warn_of_inputs();
+    look_at_inputs();
     if (!options_.vocab.empty()) tokenizer_.emplace(load_tokenizer(options_.vocab));
     make_plan();
     folder_.emplace(options_.out);
@@ -121,7 +106,7 @@ class Preparation {
   }
 
  private:
-  void warn_of_inputs() const;
+  void look_at_inputs() const;
   void make_plan();
   bool finish_earlier();
   void find_place();
@@ -158,13 +143,15 @@ class Preparation {
   bool has_tokenizer_ = false;  // in the folder of unfinished work
 };
 
-void Preparation::warn_of_inputs() const {
-  constexpr int64_t kMostWarnings = 3;
-  int64_t count = 0;
-  for (const fs::path& file : inputs_)
-    if (std::string warning = warn_of_text(file, options_.sources); !warning.empty() && ++count <= kMostWarnings)
-      hooks_.note("warning: " + warning);
-  if (count > kMostWarnings) hooks_.note(fmt::format("warning: and {} more files like these", count - kMostWarnings));
+/// What is refused is refused before any work, and what is doubtful is told.
+void Preparation::look_at_inputs() const {
+  int64_t looked = 0;
+  for (const fs::path& file : inputs_) {
+    hooks_.progress({"looking at the input", looked++, int64_t(inputs_.size()), true});
+    look_ahead(file, options_.sources);
+    tell_notes(options_.sources, hooks_.note);
+    stop_if_wanted();
+  }
 }
 
 void Preparation::make_plan() {
@@ -280,16 +267,19 @@ void Preparation::encode(PrepareShards& shards) {
       {.sources = options_.sources, .separator = tokenizer_->end_of_text(), .batch_bytes = options_.batch_bytes},
       journal_.place);
   if (options_.skip_bad) *options_.sources.bad_lines = 0;  // training a tokenizer has counted them, too
+  options_.sources.notes->begin_again();
   std::vector<PrepareEncoder> encoders(size_t(options_.threads), PrepareEncoder(*tokenizer_, inputs_));
   OrderedPipeline<PrepareBatch> pipeline(
       options_.threads, [&](PrepareBatch& batch) { return reader.fill(batch); },
       [&](PrepareBatch& batch, int thread) { encoders[size_t(thread)].encode(batch); });
   for (PrepareBatch batch; pipeline.next(batch);) {
     shards.append(batch);
+    tell_notes(options_.sources, hooks_.note);
     progress("encoding", batch.bytes_read);
     stop_if_wanted();
   }
   shards.finish();
+  for (const std::string& total : options_.sources.notes->totals()) hooks_.note(total);
   if (int64_t bad = options_.skip_bad ? options_.sources.bad_lines->load() : 0; bad > 0)
     hooks_.note(fmt::format("skipped {} bad line{} of JSONL", bad, bad == 1 ? "" : "s"));
   if (shards.tokens() == 0)

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/ordered_pipeline.h"
 #include "data/prepare_reader.h"
+#include "data/source_notes.h"
 
 namespace tokamak {
 
@@ -55,6 +56,7 @@ WordCounts count_words(const std::vector<fs::path>& files, const PrepareOptions&
   for (WordBatch batch; pipeline.next(batch);) {
     words.merge(batch.words);
     if (int64_t(words.counts().size()) > options.vocab_words) words.drop_rare(size_t(options.vocab_words / 2));
+    tell_notes(options.sources, hooks.note);
     hooks.progress({"counting words", batch.input.bytes_read, total});
     if (hooks.stop()) user_error("[prepare] stopped while words were counted for the tokenizer");
   }

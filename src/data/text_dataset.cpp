@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/fingerprint.h"
-#include "data/sources/text_begin.h"
+#include "data/sources/content.h"
 #include "data/word_border.h"
 
 namespace tokamak {

@@ -106,6 +106,13 @@ std::vector<int32_t> RunData::sample_prompt() const {
   return found >= kEnough || line_break.empty() ? std::vector{end} : line_break;
 }
 
+std::vector<std::string> RunData::notes() const {
+  std::vector<std::string> notes = checksum_warnings(config_.data);
+  for (const auto& corpus : {opened_.training, opened_.validation})
+    if (corpus) notes.insert(notes.end(), corpus->notes().begin(), corpus->notes().end());
+  return notes;
+}
+
 void RunData::check(const RunConfig& config, const FoundCheckpoint* found) {
   Opened opened = open_consistently(config.data, [&] { return open(config, found, false); });
   check_record(opened.training->record(), record_of(found), config.train.out);

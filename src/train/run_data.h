@@ -36,6 +36,9 @@ class RunData {
   /// The data to validate on; null: there is none, or no validation is wanted.
   std::shared_ptr<const Corpus> validation() const { return opened_.validation; }
 
+  /// What was noticed when the data was opened and a user should know: sentences.
+  std::vector<std::string> notes() const;
+
   /// Returns when all training data used so far is known to be undamaged, where an index tells it; a UserError names
   /// the file that is not. To be called before a state is saved that follows from it.
   void verify_used() const { opened_.training->verify_used(); }

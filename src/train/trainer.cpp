@@ -77,7 +77,7 @@ class Trainer {
         generator_(start_.time("samples", [&] { return make_generator(); })), queue_(session_, backend) {
     if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
-    for (const std::string& warning : checksum_warnings(config_.data)) observer_.message(warning);
+    for (const std::string& note : data_.notes()) observer_.message(note);
     if (std::string warning = reference_warning(session_.reference_nodes()); !warning.empty())
       observer_.message(warning);
     check_budget();

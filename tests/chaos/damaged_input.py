@@ -35,7 +35,8 @@ def inputs():
     text = make_words(6_000).encode()
     jsonl = b"".join(json.dumps({"text": text[i:i + 90].decode()}).encode() + b"\n" for i in range(0, len(text), 90))
     made = {"a.txt": text, "a.jsonl": jsonl, "a.txt.gz": gzip.compress(text), "a.jsonl.gz": gzip.compress(jsonl),
-            "a.tar": tar({"1.txt": text[:900], "2.json": b'{"text": "of one"}', "3.txt": text[900:]}),
+            "a.json.gz": gzip.compress(jsonl), "a.lines": jsonl,
+            "a.tar": tar({"1.txt": text[:900], "2.json": b'{"text": "of one"}', "3.txt": text[900:], "4.json": jsonl}),
             "a.npy": npy(list(text))}
     if shutil.which("zstd"):
         made["a.jsonl.zst"] = subprocess.run(["zstd", "-c", "-q"], input=jsonl, stdout=subprocess.PIPE, check=True).stdout

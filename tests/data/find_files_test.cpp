@@ -1,7 +1,12 @@
+#include <sys/stat.h>
+
+#include "data/passed_over.h"
 #include "tests/data/sources/source_test.h"
 
 namespace tokamak {
 namespace {
+
+namespace fs = std::filesystem;
 
 class FindFilesTest : public SourceTest {
  protected:
@@ -25,13 +30,50 @@ TEST_F(FindFilesTest, AFolderIsReadInTheOrderOfItsPaths) {
 }
 
 TEST_F(FindFilesTest, CountsWhatItPassesOver) {
-  for (const char* name : {"a.txt", "b.py", "c/d.py", "c/LICENSE", ".hidden.py"}) write(name, "x");
-  std::map<std::string, int64_t> passed_over;
-  EXPECT_EQ(find_files(folder_.path().string(), {}, &passed_over).size(), 1u);
-  EXPECT_EQ(passed_over, (std::map<std::string, int64_t>{{"", 1}, {".py", 2}}));
-  passed_over.clear();
+  for (const char* name : {"a.txt", "b.py", "c/d.py", "c/LICENSE", ".hidden.py", "d.json"}) write(name, "x");
+  write("empty.txt", "");
+  fs::create_directory_symlink("c", folder_ / "link");
+  fs::create_symlink("gone.txt", folder_ / "dangling.txt");
+  fs::create_symlink("loop.txt", folder_ / "loop.txt");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.txt").c_str(), 0600), 0);
+  PassedOver passed_over;
+  EXPECT_EQ(find_files(folder_.path().string(), {}, &passed_over), std::vector<fs::path>{folder_ / "a.txt"});
+  EXPECT_EQ(passed_over.counts(), (std::map<std::string, int64_t>{{".json", 1},
+                                                                  {".py", 2},
+                                                                  {"empty", 1},
+                                                                  {"hidden", 1},
+                                                                  {"linked to a folder", 1},
+                                                                  {"linked to nothing", 2},
+                                                                  {"of a special kind", 1},
+                                                                  {"without an ending", 1}}));
   EXPECT_EQ(find_files((folder_ / "**/*.py").string(), {}, &passed_over).size(), 2u);
-  EXPECT_TRUE(passed_over.empty());
+  EXPECT_EQ(passed_over.counts(), (std::map<std::string, int64_t>{{"linked to a folder", 1}}));
+}
+
+TEST_F(FindFilesTest, JsonIsTakenIfItIsJsonLines) {
+  std::string lines = "{\"text\": \"one\"}\n{\"text\": \"two\"}\n";
+  write("a.json", lines);
+  write("config.json", "{\n \"text\": \"one\"\n}\n");
+  EXPECT_EQ(find(""), Documents{"a.json"});
+}
+
+// A pattern is named for what is text; what is no text would be refused.
+TEST_F(FindFilesTest, AdvisesWhatWorks) {
+  auto advice = [&] {
+    PassedOver passed_over;
+    find_files(folder_.path().string(), {}, &passed_over);
+    return passed_over.describe("corpus");
+  };
+  write("a.txt", "x");
+  EXPECT_EQ(advice(), "");
+  write("b.parquet", "PAR1\x15\x04");
+  EXPECT_NE(advice().find("passed over 1 file: 1 .parquet"), std::string::npos) << advice();
+  EXPECT_NE(advice().find("is Parquet: write its column of text as JSONL"), std::string::npos) << advice();
+  EXPECT_EQ(advice().find("a pattern"), std::string::npos) << advice();
+  write("c.py", "x");
+  EXPECT_NE(advice().find("a pattern takes more, such as 'corpus/**/*.py'"), std::string::npos) << advice();
+  fs::remove(folder_ / "a.txt");
+  expect_user_error([&] { find(""); }, {"got none (", "1 .parquet", "is Parquet"});
 }
 
 TEST_F(FindFilesTest, Patterns) {
@@ -59,7 +101,7 @@ TEST_F(FindFilesTest, RefusesWhatHasNothing) {
   expect_user_error([&] { find_files("", {}); }, {"empty"});
   expect_user_error([&] { find(write("empty.txt", "").substr(folder_.path().string().size() + 1)); },
                     {"empty.txt", "an empty file", "name another file"});
-  expect_user_error([&] { find(""); }, {"got 1 empty files"});
+  expect_user_error([&] { find(""); }, {"none of them empty", "got none", "1 empty"});
   TemporaryFolder empty;
   expect_user_error([&] { find_files(empty.path().string(), {}); },
                     {"*.txt, *.md, *.jsonl", "got none", empty.path().string()});

@@ -1,6 +1,8 @@
 #include "data/open_source.h"
 
+#include "base/file.h"
 #include "data/join_tokens.h"
+#include "data/source_notes.h"
 #include "tests/data/sources/source_test.h"
 
 namespace tokamak {
@@ -49,10 +51,41 @@ TEST_F(OpenSourceTest, AByteOrderMarkIsNoText) {
   EXPECT_EQ(read(write("a.jsonl", mark + "{\"text\": \"one\"}\n")), Documents{"one"});
 }
 
+constexpr const char* kTwoLines = "{\"text\": \"one\"}\n{\"text\": \"two\"}\n";
+
+TEST_F(OpenSourceTest, JsonLinesUnderAnyNameButThatOfText) {
+  for (const char* name : {"a.json", "a", "a.dat"}) {
+    std::string path = write(name, kTwoLines);
+    EXPECT_EQ(format_of(path, {}).name, "jsonl") << name;
+    SourceOptions options = {.notes = std::make_shared<SourceNotes>()};
+    EXPECT_EQ(read(path, options), (Documents{"one", "two"})) << name;
+    EXPECT_EQ(options.notes->take().size(), size_t(name != std::string("a.json"))) << "told where no name says it";
+    EXPECT_EQ(read(path, {.format = "text"}), Documents{kTwoLines}) << name;
+  }
+  SourceOptions options = {.notes = std::make_shared<SourceNotes>()};
+  EXPECT_EQ(read(write("a.txt", kTwoLines), options), Documents{kTwoLines});
+  EXPECT_NE(options.notes->take().at(0).find("a.txt is JSON lines, and is taken as text"), std::string::npos);
+}
+
+TEST_F(OpenSourceTest, JsonLinesOfStandardInput) {
+  std::string path = write("lines", kTwoLines);
+  FileDescriptor file = open_to_read(path);
+  SourceOptions options = {.stdin_fd = file.get(), .notes = std::make_shared<SourceNotes>()};
+  EXPECT_EQ(read("-", options), (Documents{"one", "two"}));
+  EXPECT_NE(options.notes->take().at(0).find("standard input is JSON lines: the field \"text\""), std::string::npos);
+}
+
 TEST_F(OpenSourceTest, WarnsOfOddText) {
-  EXPECT_NE(warn_of_text(write("a.csv", "a,b\n"), {}).find("a table"), std::string::npos);
-  EXPECT_EQ(warn_of_text(write("a.csv", "a,b\n"), {.format = "text"}), "");
-  EXPECT_EQ(warn_of_text(write("a.jsonl", "[{}]\n"), {}), "");
+  auto warnings = [&](const std::string& path, SourceOptions options = {}) {
+    options.notes = std::make_shared<SourceNotes>();
+    look_ahead(path, options);
+    std::vector<std::string> notes = options.notes->take();
+    return notes.empty() ? "" : notes[0];
+  };
+  EXPECT_NE(warnings(write("a.csv", "a,b\n")).find("warning: " + (folder_ / "a.csv").string() + " is a table"),
+            std::string::npos);
+  EXPECT_EQ(warnings(write("a.csv", "a,b\n"), {.format = "text"}), "");
+  EXPECT_EQ(warnings(write("a.jsonl", "[{}]\n")), "");
 }
 
 TEST_F(OpenSourceTest, RefusesWhatIsNoText) {

@@ -2,7 +2,7 @@
 // breaks behind them.
 #include <string_view>
 
-#include "data/sources/text_begin.h"
+#include "data/sources/content.h"
 #include "tests/fuzz/fuzz_file.h"
 
 using namespace tokamak;

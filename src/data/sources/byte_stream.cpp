@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -60,6 +61,27 @@ class FileBytes : public ByteStream {
   int64_t read_ = 0, total_ = 0;
 };
 
+/// What is left in a buffer and after it.
+class BufferedBytes : public ByteStream {
+ public:
+  explicit BufferedBytes(ByteBuffer buffer) : buffer_(std::move(buffer)) {}
+
+  size_t read(std::span<char> out) override {
+    if (buffer_.view().empty()) buffer_.fill();
+    size_t count = std::min(out.size(), buffer_.view().size());
+    std::memcpy(out.data(), buffer_.view().data(), count);
+    buffer_.consume(count);
+    return count;
+  }
+
+  const std::string& name() const override { return buffer_.stream().name(); }
+  int64_t bytes_read() const override { return buffer_.stream().bytes_read(); }
+  int64_t total_bytes() const override { return buffer_.stream().total_bytes(); }
+
+ private:
+  ByteBuffer buffer_;
+};
+
 constexpr size_t kReadBytes = size_t(64) << 10;
 
 }  // namespace
@@ -68,6 +90,8 @@ std::unique_ptr<ByteStream> open_bytes(const fs::path& path, const SourceOptions
   if (path == "-") return decompress(std::make_unique<FileBytes>(options.stdin_fd, options.stop));
   return decompress(std::make_unique<FileBytes>(path, options.stop));
 }
+
+std::unique_ptr<ByteStream> rest_of(ByteBuffer buffer) { return std::make_unique<BufferedBytes>(std::move(buffer)); }
 
 bool ByteBuffer::fill() {
   if (ended_) return false;

@@ -66,4 +66,7 @@ class ByteBuffer {
   bool ended_ = false;
 };
 
+/// What is left in a buffer and after it, as a stream.
+std::unique_ptr<ByteStream> rest_of(ByteBuffer buffer);
+
 }  // namespace tokamak

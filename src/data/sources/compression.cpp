@@ -1,7 +1,6 @@
 #include "data/sources/compression.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 
@@ -29,27 +28,6 @@ constexpr Compression kCompressions[] = {
 };
 constexpr size_t kMagicBytes = 4;
 
-/// What is left in a buffer and after it.
-class BufferedBytes : public ByteStream {
- public:
-  explicit BufferedBytes(ByteBuffer buffer) : buffer_(std::move(buffer)) {}
-
-  size_t read(std::span<char> out) override {
-    if (buffer_.view().empty()) buffer_.fill();
-    size_t count = std::min(out.size(), buffer_.view().size());
-    std::memcpy(out.data(), buffer_.view().data(), count);
-    buffer_.consume(count);
-    return count;
-  }
-
-  const std::string& name() const override { return buffer_.stream().name(); }
-  int64_t bytes_read() const override { return buffer_.stream().bytes_read(); }
-  int64_t total_bytes() const override { return buffer_.stream().total_bytes(); }
-
- private:
-  ByteBuffer buffer_;
-};
-
 }  // namespace
 
 bool is_compressed(std::string_view begin) {
@@ -71,7 +49,7 @@ std::unique_ptr<ByteStream> decompress(std::unique_ptr<ByteStream> stream) {
                  name, one.name, one.decompressor->missing);
     return one.decompressor->open(std::move(buffer));
   }
-  return std::make_unique<BufferedBytes>(std::move(buffer));
+  return rest_of(std::move(buffer));
 }
 
 std::string_view without_compression_ending(std::string_view name) {

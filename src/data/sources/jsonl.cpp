@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/sources/content.h"
 #include "data/sources/json_field.h"
 #include "data/sources/source_format.h"
-#include "data/sources/text_begin.h"
 
 namespace tokamak {
 
@@ -122,6 +122,6 @@ std::unique_ptr<Source> read_json(std::unique_ptr<ByteStream> stream, const Sour
   return std::make_unique<JsonSource>(std::move(stream), options);
 }
 
-const DocumentReader jsonl_documents = {.open = open, .streams = true};
+const DocumentReader jsonl_documents = {.open = open, .streams = true, .looks = true};
 
 }  // namespace tokamak

@@ -17,6 +17,7 @@ struct DocumentReader {
   std::unique_ptr<Source> (*open)(const std::filesystem::path& path, const SourceOptions& options) = nullptr;
   std::string_view missing = {};  // the package to install, where the library was absent at build time; then no `open`
   bool streams = false;           // from the beginning to the end only, so that the file may be compressed
+  bool looks = false;             // opening takes no time, and looks at the content
 };
 
 /// Opens one file as tokens.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "data/source_notes.h"
+#include "data/sources/content.h"
+#include "data/sources/jsonl.h"
 #include "data/sources/source_format.h"
-#include "data/sources/text_begin.h"
 #include "data/word_border.h"
 
 namespace tokamak {
@@ -78,18 +81,33 @@ class TextSource : public Source {
 };
 
 std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOptions& options) {
-  ByteBuffer buffer(open_bytes(path, options));
-  buffer.hold(kTextBegin);
-  if (options.format == "auto") refuse_other_than_text(buffer.view().substr(0, kTextBegin), buffer.stream().name());
-  return std::make_unique<TextSource>(std::move(buffer), options);
+  std::unique_ptr<ByteStream> stream = open_bytes(path, options);
+  if (options.format == "text") return std::make_unique<TextSource>(ByteBuffer(std::move(stream)), options);
+  return read_text(std::move(stream), options);
 }
 
 }  // namespace
 
 std::unique_ptr<Source> read_text(std::unique_ptr<ByteStream> stream, const SourceOptions& options) {
-  return std::make_unique<TextSource>(ByteBuffer(std::move(stream)), options);
+  std::string name = stream->name();
+  ByteBuffer buffer(std::move(stream));
+  Content content = look_at(buffer);
+  require_text(content, name);
+  if (content.form == Content::Form::kJsonLines && !is_named_text(name)) {
+    note_json_lines(options, name);
+    return read_jsonl(rest_of(std::move(buffer)), options);
+  }
+  if (std::string warning = text_warning(content, name); !warning.empty())
+    note(options, content.what, "warning: " + warning);
+  return std::make_unique<TextSource>(std::move(buffer), options);
 }
 
-const DocumentReader text_documents = {.open = open, .streams = true};
+void note_json_lines(const SourceOptions& options, const std::string& name) {
+  note(options, "JSON lines",
+       fmt::format("{} is JSON lines: the field \"{}\" of each is a document; --format=text takes all as it is", name,
+                   options.text_field));
+}
+
+const DocumentReader text_documents = {.open = open, .streams = true, .looks = true};
 
 }  // namespace tokamak

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "data/fingerprint.h"
+#include "data/source_notes.h"
+#include "data/sources/content.h"
 #include "data/sources/file_tokens.h"
 #include "data/sources/optional/hdf5_reader.h"
 #include "data/sources/source_format.h"
@@ -74,13 +76,15 @@ std::unique_ptr<TokenArray> open_tokens_of(const fs::path& path, const SourceOpt
 /// The strings of a dataset, a few at a time.
 class Hdf5Texts final : public Source {
  public:
-  explicit Hdf5Texts(std::unique_ptr<Hdf5Reader> dataset)
-      : dataset_(std::move(dataset)), name_(dataset_->path().string()),
+  Hdf5Texts(std::unique_ptr<Hdf5Reader> dataset, const SourceOptions& options)
+      : dataset_(std::move(dataset)), options_(options), name_(dataset_->path().string()),
         file_bytes_(int64_t(fs::file_size(dataset_->path()))) {}
 
   bool next(Document& document) override {
     while (left_.empty() ? fill() : true) {
       document = {.text = take_text(), .tokens = {}};
+      if (options_.notes && !is_utf8(document.text))
+        note(options_, "not UTF-8", "warning: " + encoding_warning(fmt::format("{} text {}", name_, given_ + 1)));
       ++given_;
       if (!document.text.empty()) return true;
     }
@@ -113,6 +117,7 @@ class Hdf5Texts final : public Source {
   }
 
   std::unique_ptr<Hdf5Reader> dataset_;
+  SourceOptions options_;
   std::string name_;
   int64_t file_bytes_ = 0;
   std::string buffer_;
@@ -122,7 +127,7 @@ class Hdf5Texts final : public Source {
 
 std::unique_ptr<Source> open_documents_of(const fs::path& path, const SourceOptions& options) {
   auto dataset = std::make_unique<Hdf5Reader>(path, options.text_field);
-  if (dataset->facts().kind == Kind::kTexts) return std::make_unique<Hdf5Texts>(std::move(dataset));
+  if (dataset->facts().kind == Kind::kTexts) return std::make_unique<Hdf5Texts>(std::move(dataset), options);
   if (dataset->facts().kind != Kind::kIntegers) refuse_type(*dataset, "strings, or integers of 8 to 64 bits");
   return token_source(path, open_integers(std::move(dataset)), options);
 }

@@ -8,6 +8,9 @@
 #include <exception>
 
 #include "base/error.h"
+#include "data/source_notes.h"
+#include "data/sources/compression.h"
+#include "data/sources/content.h"
 #include "data/sources/jsonl.h"
 #include "data/sources/npy.h"
 #include "data/sources/source_format.h"
@@ -144,7 +147,11 @@ class WebDatasetSource : public Source {
     while (!member_ || !member_->next(document)) {
       member_ = nullptr;
       if (!reader_.next()) return false;
-      if (is_wanted(reader_.member())) member_ = open_member();
+      if (is_wanted(reader_.member())) {
+        member_ = open_member();
+      } else if (options_.notes) {
+        options_.notes->pass_over(reader_.member());
+      }
     }
     return true;
   }
@@ -158,17 +165,25 @@ class WebDatasetSource : public Source {
   bool is_wanted(const std::string& member) const {
     std::string name = std::filesystem::path(member).filename().string();
     if (name.starts_with('.')) return false;
+    name = without_compression_ending(name);
     return std::any_of(options_.members.begin(), options_.members.end(),
                        [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
   }
 
   std::unique_ptr<Source> open_member() {
-    auto bytes = std::make_unique<MemberBytes>(reader_);
-    std::string_view name = reader_.member();
+    std::unique_ptr<ByteStream> bytes = decompress(std::make_unique<MemberBytes>(reader_));
+    std::string_view name = without_compression_ending(reader_.member());
     if (name.ends_with(".npy")) return read_npy(std::move(bytes), options_);
-    if (name.ends_with(".json")) return read_json(std::move(bytes), options_);
+    if (name.ends_with(".json")) return open_json(std::move(bytes));
     if (name.ends_with(".jsonl") || name.ends_with(".ndjson")) return read_jsonl(std::move(bytes), options_);
     return read_text(std::move(bytes), options_);
+  }
+
+  /// One object, or an object a line.
+  std::unique_ptr<Source> open_json(std::unique_ptr<ByteStream> bytes) {
+    ByteBuffer buffer(std::move(bytes));
+    bool lines = look_at(buffer).form == Content::Form::kJsonLines;
+    return (lines ? read_jsonl : read_json)(rest_of(std::move(buffer)), options_);
   }
 
   TarReader reader_;
@@ -182,6 +197,6 @@ std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOpti
 
 }  // namespace
 
-const DocumentReader webdataset_documents = {.open = open, .streams = true};
+const DocumentReader webdataset_documents = {.open = open, .streams = true, .looks = true};
 
 }  // namespace tokamak

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "data/source_notes.h"
 #include "data/sources/compression.h"
 #include "data/sources/text.h"
 #include "tests/data/sources/damage.h"
@@ -26,6 +27,26 @@ TEST_F(GzipTest, ReadsTextAndJsonl) {
   EXPECT_EQ(read(write("a.txt.gz", gzip_bytes("plain\n"))), Documents{"plain\n"});
   EXPECT_EQ(read(write("a.jsonl.gz", gzip_bytes("{\"text\": \"1\"}\n{\"text\": \"2\"}\n"))), (Documents{"1", "2"}));
   EXPECT_EQ(read(write("named_otherwise.txt", gzip_bytes("plain\n"))), Documents{"plain\n"});
+}
+
+TEST_F(GzipTest, LooksAtTheContentAsInPlainFiles) {
+  std::string lines = "{\"text\": \"1\"}\n{\"text\": \"2\"}\n";
+  for (const char* name : {"a.json.gz", "a.gz", "a"}) {
+    std::string path = write(name, gzip_bytes(lines));
+    EXPECT_EQ(format_of(path, {}).name, "jsonl") << name;
+    EXPECT_EQ(read(path), (Documents{"1", "2"})) << name;
+  }
+  for (auto [name, bytes, kind] : {std::tuple("a.csv.gz", "a b\n", "is a table"),
+                                   {"a.gz", "na\xefve", "not UTF-8"},
+                                   {"a.txt.gz", lines.c_str(), "is JSON lines, and is taken as text"},
+                                   {"a.json.gz", "{\n}", "is JSON"}}) {
+    SourceOptions options = {.notes = std::make_shared<SourceNotes>()};
+    look_ahead(write(name, gzip_bytes(bytes)), options);
+    std::vector<std::string> notes = options.notes->take();
+    ASSERT_EQ(notes.size(), 1u) << name;
+    EXPECT_NE(notes[0].find(kind), std::string::npos) << notes[0];
+  }
+  expect_user_error([&] { read(write("a.gz", gzip_bytes(gzip_bytes("twice")))); }, {"a.gz", "compressed data"});
 }
 
 TEST_F(GzipTest, RefusesWhatIsNoTextInside) {

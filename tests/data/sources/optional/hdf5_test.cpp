@@ -1,5 +1,6 @@
 #include "config/config.h"
 #include "data/corpus.h"
+#include "data/source_notes.h"
 #include "tests/data/sources/mutations.h"
 #include "tests/data/sources/optional/hdf5_writer.h"
 #include "tests/data/sources/token_test.h"
@@ -73,6 +74,15 @@ TEST_F(Hdf5Test, FindsTheDataset) {
   expect_refused(path(), {"a.h5", "a dataset 'text', or only one", "got 2", "train/ids, val"});
   expect_refused(path(), {"a dataset 'train', or only one"}, {.text_field = "train"});
   expect_refused(path(), {"a dataset 'none/ids/x', or only one"}, {.text_field = "none/ids/x"});
+}
+
+TEST_F(Hdf5Test, TellsOfTextsThatAreNotUtf8) {
+  Hdf5Writer(path("v.h5")).add_texts("text", {"one", "na\xefve"});
+  SourceOptions options = {.notes = std::make_shared<SourceNotes>()};
+  read(path("v.h5"), options);
+  std::vector<std::string> notes = options.notes->take();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("v.h5 text 2 is not UTF-8"), std::string::npos) << notes[0];
 }
 
 TEST_F(Hdf5Test, StringsAreDocuments) {
