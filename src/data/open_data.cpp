@@ -9,6 +9,7 @@
 #include "data/passed_over.h"
 #include "data/source_notes.h"
 #include "data/sources/compression.h"
+#include "data/split_names.h"
 #include "data/text_dataset.h"
 #include "data/token_dataset.h"
 
@@ -36,8 +37,9 @@ class Opener {
     options_.notes = std::make_shared<SourceNotes>();
   }
 
-  std::shared_ptr<const Dataset> open_files(const std::string& path, int64_t window_bytes) const {
+  std::shared_ptr<const Dataset> open_files(const std::string& path, int64_t window_bytes) {
     std::vector<fs::path> files = find(path);
+    files_.insert(files_.end(), files.begin(), files.end());
     bool text = is_text(path, files.front());
     for (const fs::path& file : files) {
       if (is_text(path, file) == text) continue;
@@ -56,6 +58,7 @@ class Opener {
   /// What was noticed meanwhile.
   std::vector<std::string> notes() const {
     std::vector<std::string> notes = options_.notes->take();
+    if (std::string warning = pooled_splits_warning(files_); !warning.empty()) notes.push_back(warning);
     for (const std::string& total : options_.notes->totals()) notes.push_back(total);
     return notes;
   }
@@ -101,6 +104,7 @@ class Opener {
   int64_t context_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   SourceOptions options_;
+  std::vector<fs::path> files_;  // of all entries so far
 };
 
 void check_vocabulary(const Corpus& corpus, int64_t vocab) {

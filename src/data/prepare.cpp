@@ -22,6 +22,7 @@
 #include "data/prepare_shards.h"
 #include "data/prepare_words.h"
 #include "data/source_notes.h"
+#include "data/split_names.h"
 #include "data/tokenizer_files.h"
 
 namespace tokamak {
@@ -71,6 +72,7 @@ std::vector<fs::path> find_inputs(const PrepareOptions& options, const PrepareHo
                  input, options.out.string());
     files.insert(files.end(), found.begin(), found.end());
   }
+  if (std::string warning = pooled_splits_warning(files); !warning.empty()) hooks.note(warning);
   return files;
 }
 

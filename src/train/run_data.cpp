@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <utility>
 
 namespace tokamak {
 namespace {
@@ -64,6 +66,22 @@ DataRecord check_record(DataRecord record, const std::optional<DataRecord>& bega
   return record;
 }
 
+// What a file holds is its name here: a copy is as bad.
+std::string shared_files_warning(const DataRecord& training, const Corpus::Datasets& validation) {
+  std::set<std::pair<int64_t, std::string>> trained;
+  for (const DatasetRecord& dataset : training.datasets)
+    for (const FileFingerprint& file : dataset.files) trained.emplace(file.bytes, file.checksum);
+  std::string first;
+  int64_t count = 0;
+  for (const auto& dataset : validation)
+    for (const FileFingerprint& file : dataset->fingerprints())
+      if (trained.contains({file.bytes, file.checksum}) && ++count == 1) first = file.path;
+  if (count == 0) return "";
+  return fmt::format(
+      "warning: {}{} is in data.path as well as in data.val_path: the validation loss is of what the run is trained on",
+      first, count > 1 ? fmt::format(" (and {} more)", count - 1) : "");
+}
+
 int64_t micro_batches(const RunConfig& config) {
   return std::max<int64_t>(config.train.total_batch / (config.train.batch * config.model.context), 1);
 }
@@ -110,6 +128,9 @@ std::vector<std::string> RunData::notes() const {
   std::vector<std::string> notes = checksum_warnings(config_.data);
   for (const auto& corpus : {opened_.training, opened_.validation})
     if (corpus) notes.insert(notes.end(), corpus->notes().begin(), corpus->notes().end());
+  if (opened_.validation && !config_.data.val_path.empty())
+    if (std::string warning = shared_files_warning(record_, opened_.validation->datasets()); !warning.empty())
+      notes.push_back(warning);
   return notes;
 }
 
