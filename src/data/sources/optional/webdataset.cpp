@@ -13,6 +13,7 @@
 #include "data/sources/content.h"
 #include "data/sources/jsonl.h"
 #include "data/sources/npy.h"
+#include "data/sources/sample_members.h"
 #include "data/sources/source_format.h"
 #include "data/sources/text.h"
 
@@ -148,6 +149,7 @@ class WebDatasetSource : public Source {
       member_ = nullptr;
       if (!reader_.next()) return false;
       if (is_wanted(reader_.member())) {
+        note_sample();
         member_ = open_member();
       } else if (options_.notes) {
         options_.notes->pass_over(reader_.member());
@@ -170,6 +172,16 @@ class WebDatasetSource : public Source {
                        [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
   }
 
+  /// A text and its description, say, may be the same text twice.
+  void note_sample() {
+    std::string earlier = samples_.add(reader_.member());
+    if (earlier.empty()) return;
+    note(options_, "samples of several members",
+         fmt::format("warning: {}: the members {} and {} of one sample are a document each; if one of them is enough, "
+                     "name its kind, such as --members='*{}'",
+                     name(), earlier, reader_.member(), std::filesystem::path(earlier).extension().string()));
+  }
+
   std::unique_ptr<Source> open_member() {
     std::unique_ptr<ByteStream> bytes = decompress(std::make_unique<MemberBytes>(reader_));
     std::string_view name = without_compression_ending(reader_.member());
@@ -188,6 +200,7 @@ class WebDatasetSource : public Source {
 
   TarReader reader_;
   SourceOptions options_;
+  SampleMembers samples_;
   std::unique_ptr<Source> member_;  // reads from reader_
 };
 

@@ -1,3 +1,4 @@
+#include "data/source_notes.h"
 #include "tests/data/sources/damage.h"
 #include "tests/data/sources/source_test.h"
 #include "tests/data/sources/tar_bytes.h"
@@ -17,6 +18,39 @@ TEST_F(WebDatasetTest, ReadsItsMembersInOrder) {
   EXPECT_EQ(read(write("a.tar", bytes)), (Documents{"B", "A", "J", "1", "2"}));
   EXPECT_EQ(read(write("a.tar", bytes), {.members = {"a.*"}}), (Documents{"A", "J"}));
   EXPECT_EQ(read(write("none.tar", tar_end())), Documents{});
+}
+
+TEST_F(WebDatasetTest, LooksAtTheContentOfMembers) {
+  std::string lines = "{\"text\": \"1\"}\n{\"text\": \"2\"}\n";
+  std::string bytes = tar_member("a.json", lines) + tar_member("b", lines) + tar_member("c.txt", lines) +
+                      tar_member("d.txt", "na\xefve") + tar_member("e.csv", "a b\n") + tar_end();
+  SourceOptions options = {.members = {"*"}, .notes = std::make_shared<SourceNotes>()};
+  EXPECT_EQ(read(write("a.tar", bytes), options), (Documents{"1", "2", "1", "2", lines, "na\xefve", "a b\n"}));
+  std::vector<std::string> notes = options.notes->take();
+  ASSERT_EQ(notes.size(), 4u);
+  for (auto [i, piece] : {std::pair(0, "a.tar member b is JSON lines: the field"),
+                          {1, "member c.txt is JSON lines, and is"},
+                          {2, "member d.txt is not UTF-8"},
+                          {3, "member e.csv is a table"}})
+    EXPECT_NE(notes[size_t(i)].find(piece), std::string::npos) << notes[size_t(i)];
+  expect_user_error([&] { read(write("a.tar", tar_member("a.txt", std::string("a\0b", 3)) + tar_end())); },
+                    {"a.tar member a.txt", "expected text", "bytes of zero"});
+}
+
+TEST_F(WebDatasetTest, TellsOfSamplesWithSeveralMembers) {
+  std::string bytes = tar_member("s/1.txt", "A") + tar_member("s/2.txt", "B") + tar_member("s/1.png", "") +
+                      tar_member("s/1.json", "{\"text\": \"A\"}") + tar_member("s/2.json", "{\"text\": \"B\"}") +
+                      tar_end();
+  SourceOptions options = {.notes = std::make_shared<SourceNotes>()};
+  EXPECT_EQ(read(write("a.tar", bytes), options), (Documents{"A", "B", "A", "B"}));
+  std::vector<std::string> notes = options.notes->take();
+  ASSERT_EQ(notes.size(), 1u);
+  for (const char* piece : {"a.tar: the members s/1.txt and s/1.json of one sample", "--members='*.txt'"})
+    EXPECT_NE(notes[0].find(piece), std::string::npos) << notes[0];
+  EXPECT_NE(options.notes->totals().at(0).find("passed over members of archives: 1 .png"), std::string::npos);
+  options = {.members = {"*.txt"}, .notes = std::make_shared<SourceNotes>()};
+  EXPECT_EQ(read(write("a.tar", bytes), options), (Documents{"A", "B"}));
+  EXPECT_TRUE(options.notes->take().empty());
 }
 
 TEST_F(WebDatasetTest, LongMembersComeInParts) {
