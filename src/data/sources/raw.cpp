@@ -1,12 +1,15 @@
 // nanoGPT's form: token ids and nothing else, little-endian, of the type that the options say.
 #include "base/error.h"
 #include "data/shard.h"  // is_shard
+#include "data/source_notes.h"
 #include "data/sources/source_format.h"
 #include "data/sources/token_source.h"
 
 namespace tokamak {
 
 namespace {
+
+constexpr int64_t kLookedAt = 64 << 10;  // bytes that tell the type
 
 std::unique_ptr<TokenArray> open_raw(const std::filesystem::path& path, const SourceOptions& options) {
   TokenType type = parse_token_type(options.token_type);
@@ -21,6 +24,12 @@ std::unique_ptr<TokenArray> open_raw(const std::filesystem::path& path, const So
         "[raw] {}: expected a multiple of {} bytes for {} tokens, got {} bytes; the file is cut short or its "
         "tokens are of another type",
         path.string(), type.bytes, type_name(type), file.size());
+  if (options.notes) {
+    std::vector<std::byte> begin(size_t(std::min<int64_t>(file.size(), kLookedAt)));
+    file.read(0, begin);
+    if (std::string warning = type_warning(type, begin, path.string()); !warning.empty())
+      note(options, "tokens of another type", warning);
+  }
   TokenRun whole = {0, file.size() / type.bytes};
   return std::make_unique<FileTokens>(std::move(file), type, std::vector{whole});
 }
@@ -32,6 +41,6 @@ std::unique_ptr<Source> open_raw_source(const std::filesystem::path& path, const
 }  // namespace
 
 const TokenReader raw_tokens = {.open = open_raw};
-const DocumentReader raw_documents = {.open = open_raw_source};
+const DocumentReader raw_documents = {.open = open_raw_source, .looks = true};
 
 }  // namespace tokamak

@@ -32,4 +32,8 @@ size_t widen_tokens(TokenType type, const std::byte* from, std::span<int32_t> ou
 /// The same for ids from `path` whose first one is number `begin` there: a UserError that names file, place and value.
 void widen_checked(TokenType type, const std::byte* from, std::span<int32_t> out, std::string_view path, int64_t begin);
 
+/// What a user should know of ids that look like those of another type, by the first ones of `path`, which does not say
+/// its type: of uint32 read as uint16 every second id is 0, or nearly so. Empty: nothing.
+std::string type_warning(TokenType type, std::span<const std::byte> begin, std::string_view path);
+
 }  // namespace tokamak

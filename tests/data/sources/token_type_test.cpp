@@ -42,6 +42,27 @@ TEST(TokenType, TokensReachTo31Bits) {
       {"file.npy", "got 2147483648 as token 41", "int64"});
 }
 
+// Of ids that are read as those of another type than they were written as.
+TEST(TokenType, NoticesAnotherType) {
+  auto warning = [](TokenType read_as, auto written, int64_t vocab, size_t count = 1000) {
+    std::vector<decltype(written)> stored;
+    for (uint64_t i = 0; stored.size() < count; ++i)
+      stored.push_back(decltype(written)(i * 2654435761u % uint64_t(vocab)));
+    return type_warning(read_as, std::as_bytes(std::span(stored)), "t.bin");
+  };
+  for (int64_t vocab : {65, 500, 50'257, 128'256, 262'144}) {
+    EXPECT_NE(warning(kUint16, uint32_t(), vocab).find("data.token_type=uint32"), std::string::npos) << vocab;
+    EXPECT_EQ(warning(kUint32, uint32_t(), vocab), "") << vocab;
+  }
+  for (int64_t vocab : {2, 65, 500, 50'257}) {
+    EXPECT_EQ(warning(kUint16, uint16_t(), vocab), "") << vocab;
+    EXPECT_NE(warning(kUint32, uint64_t(), vocab).find("64-bit"), std::string::npos) << vocab;
+  }
+  for (int64_t vocab : {65, 500, 50'257})
+    EXPECT_NE(warning(kUint32, uint16_t(), vocab).find("data.token_type=uint16"), std::string::npos) << vocab;
+  EXPECT_EQ(warning(kUint16, uint32_t(), 500, 10), "") << "too few to tell";
+}
+
 TEST(TokenType, HasNames) {
   EXPECT_EQ(type_name(kUint16), "uint16");
   EXPECT_EQ(type_name({8, true}), "int64");

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "data/fingerprint.h"
+#include "data/source_notes.h"
+#include "data/sources/content.h"
 #include "data/sources/jsonl.h"
 #include "data/sources/optional/lmdb_file.h"
 #include "data/sources/source_format.h"
@@ -43,12 +45,16 @@ void check_not_text(const LmdbFile& file, const LmdbEntry& entry, TokenType type
 
 class LmdbTokens final : public TokenArray {
  public:
-  LmdbTokens(const fs::path& path, TokenType type) : file_(path), type_(type) {
+  LmdbTokens(const fs::path& path, TokenType type, const SourceOptions& options) : file_(path), type_(type) {
     LmdbCursor cursor = file_.cursor();
     LmdbEntry entry;
     int64_t next_mark = 0;
     bool more = cursor.first(entry);
-    if (more) check_not_text(file_, entry, type_);
+    if (more) {
+      check_not_text(file_, entry, type_);
+      std::string warning = type_warning(type_, std::as_bytes(std::span(entry.value)), path.string());
+      if (!warning.empty()) note(options, "tokens of another type", warning);
+    }
     for (; more; more = cursor.next(entry)) {
       int64_t count = tokens_of(file_, entry, type_);
       if (size_ >= next_mark && count > 0) {
@@ -105,7 +111,7 @@ class LmdbTokens final : public TokenArray {
 };
 
 std::unique_ptr<TokenArray> open_lmdb_tokens(const fs::path& path, const SourceOptions& options) {
-  return std::make_unique<LmdbTokens>(path, parse_token_type(options.token_type));
+  return std::make_unique<LmdbTokens>(path, parse_token_type(options.token_type), options);
 }
 
 /// Each value is a document.
@@ -181,6 +187,7 @@ class LmdbTexts final : public Source {
           "[lmdb] {}: expected text or a JSON object, got a value with zero bytes; if the values are tokens, "
           "their format is lmdb-tokens",
           place());
+    if (options_.notes && !is_utf8(entry_.value)) note(options_, "not UTF-8", "warning: " + encoding_warning(place()));
     document = {.text = entry_.value, .tokens = {}};
     return !entry_.value.empty();
   }

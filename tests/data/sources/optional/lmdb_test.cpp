@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 #include "data/corpus.h"
+#include "data/source_notes.h"
 #include "tests/data/sources/mutations.h"
 #include "tests/data/sources/optional/lmdb_writer.h"
 #include "tests/data/sources/token_test.h"
@@ -60,6 +61,18 @@ TEST_F(LmdbTest, SeveralThreadsReadAtOnce) {
   Ids ids = some_ids(300'000);
   auto tokens = open_tokens({write_ids(ids, {1000, 37})}, {});
   expect_threads_agree(*tokens, ids);
+}
+
+TEST_F(LmdbTest, TellsOfOddValues) {
+  SourceOptions options = {.token_type = "uint16", .notes = std::make_shared<SourceNotes>()};
+  read(write_entries({{"1", "good"}, {"2", "na\xefve"}}), options);
+  std::vector<std::string> notes = options.notes->take();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("a.mdb key 2 is not UTF-8"), std::string::npos) << notes[0];
+  open_tokens({write_entries({{"1", packed_ids<uint32_t>(Ids(100, 300))}})}, options);
+  notes = options.notes->take();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("data.token_type=uint32"), std::string::npos) << notes[0];
 }
 
 TEST_F(LmdbTest, TextsAreDocumentsInTheOrderOfKeys) {
