@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "config/number.h"
+
 namespace tokamak {
 
 std::vector<Command> all_commands() {
@@ -53,8 +55,8 @@ std::string command_help(const Command& command) {
   if (!command.details.empty()) text += fmt::format("\n{}\n", command.details);
   if (!command.build_notes.empty()) text += fmt::format("\n{}\n", command.build_notes);
   std::string options = command.help();
-  if (!options.empty()) text += "\n" + options;
-  if (command.print_config) text += fmt::format("\n{}", config_note());
+  if (!options.empty()) text += fmt::format("\n{}\n{}\n", options, kNumberNote);
+  if (command.print_config) text += config_note();
   return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "config/config.h"
+#include "config/number.h"
 #include "passes/pass.h"
 
 namespace tokamak {
@@ -40,7 +41,7 @@ void print_passes() {
 }
 
 int run_docs(const DocsOptions&) {
-  fmt::print("# Commands\n\nWritten by `tokamak docs` from the option structs; do not edit.\n");
+  fmt::print("# Commands\n\nWritten by `tokamak docs` from the option structs; do not edit. {}\n", kNumberNote);
   for (const Command& command : all_commands())
     if (!command.hidden) print_command(command);
   RunConfig defaults;

@@ -1,20 +1,15 @@
 #include "config/command_line.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 
 #include "base/error.h"
+#include "config/number.h"
 #include "config/run_file.h"
 
 namespace tokamak {
 
 namespace {
-
-template <class T>
-bool parse_number(std::string_view text, T& number) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 /// Text as a value of the field's type; text that is none stays text, so that set() reports what came.
 struct ParseText {
@@ -28,15 +23,14 @@ struct ParseText {
     return std::string(text);
   }
   Value operator()(int64_t*) const {
-    int64_t whole;
-    double number;
-    if (parse_number(text, whole)) return whole;
-    if (parse_number(text, number)) return number;
+    if (std::optional<int64_t> whole = parse_whole(text)) return *whole;
+    std::optional<double> number = parse_real(text);
+    // A fraction that a double rounds to a whole number stays text: set() would take it.
+    if (number && (*number != std::floor(*number) || std::fabs(*number) >= 0x1p63)) return *number;
     return std::string(text);
   }
   Value operator()(double*) const {
-    double number;
-    if (parse_number(text, number)) return number;
+    if (std::optional<double> number = parse_real(text)) return *number;
     return std::string(text);
   }
   Value operator()(std::string*) const { return std::string(text); }

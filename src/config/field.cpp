@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -68,16 +69,24 @@ bool obeys(const Rule& rule, const Value& value) {
   return true;
 }
 
-/// Whole numbers of more than 63 bits come as numbers that are not known to be whole.
-bool is_beyond_int64(const Field& field, const Value& value) {
+constexpr double kExact = 0x1p53;  // up to here a double is the number that was written
+
+/// 1e4 and 10000.0 are whole numbers. Files give them as doubles.
+std::optional<int64_t> as_whole(double number) {
+  if (std::fabs(number) >= kExact || number != std::floor(number)) return std::nullopt;
+  return int64_t(number);
+}
+
+/// What is said of numbers that are whole, but too large to be sure of or for the type.
+std::string largest_whole(const Field& field, const Value& value) {
   auto* number = std::get_if<double>(&value);
-  return number && std::holds_alternative<int64_t*>(field.target) && std::fabs(*number) >= 0x1p63;
+  if (!number || !std::holds_alternative<int64_t*>(field.target)) return "";
+  if (std::fabs(*number) >= 0x1p63) return fmt::format(", at most {}", std::numeric_limits<int64_t>::max());
+  return std::fabs(*number) >= kExact ? ", with all its digits" : "";
 }
 
 [[noreturn]] void unexpected(const Field& field, const Value& value, std::string_view where) {
-  user_error("[{}] expected {}{}, got {}", where, expectation(field),
-             is_beyond_int64(field, value) ? fmt::format(", at most {}", std::numeric_limits<int64_t>::max()) : "",
-             describe(value));
+  user_error("[{}] expected {}{}, got {}", where, expectation(field), largest_whole(field, value), describe(value));
 }
 
 std::string quote(std::string_view text) {
@@ -175,6 +184,9 @@ void set(const Field& field, const Value& value, std::string_view where) {
   Value wanted = value;
   auto* whole = std::get_if<int64_t>(&value);
   if (whole && std::holds_alternative<double*>(field.target)) wanted = double(*whole);
+  auto* number = std::get_if<double>(&value);
+  if (number && std::holds_alternative<int64_t*>(field.target))
+    if (std::optional<int64_t> exact = as_whole(*number)) wanted = *exact;
   auto* text = std::get_if<std::string>(&value);
   if (text && std::holds_alternative<std::vector<std::string>*>(field.target)) wanted = split_list(*text);
   auto store = [&]<class T>(T* target) {

@@ -127,8 +127,8 @@ std::string expectation(const Field& field);
 /// The items of a list that is written as one text, with commas between them.
 std::vector<std::string> split_list(std::string_view text);
 
-/// Sets the field. A value of the wrong type or outside the rule is a UserError "[where] expected ..., got ...".
-/// Whole numbers are accepted where a number is expected, and text where a list is expected (see split_list).
+/// Sets the field. A value of the wrong type or outside the rule is a UserError "[where] expected ..., got ...". Taken
+/// are whole numbers as numbers, numbers without a fraction below 2^53 as whole ones, text as a list (see split_list).
 void set(const Field& field, const Value& value, std::string_view where);
 
 /// Throws the UserError of set() when the field's present value breaks its rule.

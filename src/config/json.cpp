@@ -19,7 +19,8 @@ constexpr const char* kDisablePasses = "compile.disable_passes";
 
 Value to_value(const Json& json, const std::string& where) {
   if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number_integer()) return json.get<int64_t>();
+  bool is_beyond_int64 = json.is_number_unsigned() && json.get<uint64_t>() > uint64_t(INT64_MAX);
+  if (json.is_number_integer() && !is_beyond_int64) return json.get<int64_t>();
   if (json.is_number()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
   if (!json.is_array()) user_error("[{}] expected a value, got {}", where, json.type_name());

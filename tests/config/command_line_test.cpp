@@ -30,6 +30,23 @@ TEST(CommandLine, AcceptsEverySpelling) {
   EXPECT_EQ(options.run.train.out, "my run");
 }
 
+TEST(CommandLine, NumbersAreReadAsPeopleWriteThem) {
+  TestOptions options = read({"--train.steps=1e4", "--train.total_batch=0.5M", "--train.seed=10B", "--top-k", "3k",
+                              "--temperature=2k", "--optimizer.lr=3e-4"});
+  EXPECT_EQ(options.run.train.steps, 10'000);
+  EXPECT_EQ(options.run.train.total_batch, 500'000);
+  EXPECT_EQ(options.run.train.seed, 10'000'000'000);
+  EXPECT_EQ(options.top_k, 3000);
+  EXPECT_EQ(options.temperature, 2000);
+  EXPECT_EQ(options.run.optimizer.lr, 3e-4);
+  expect_user_error([] { read({"--train.steps=1.5"}); }, {"expected a whole number of at least 1, got 1.5"});
+  expect_user_error([] { read({"--train.steps=1.0005k"}); }, {"expected a whole number", "got 1000.5"});
+  expect_user_error([] { read({"--train.steps=1.000000000000000000001"}); },
+                    {"expected a whole number", "got the text"});
+  expect_user_error([] { read({"--train.steps=10000000T"}); }, {"at most 9223372036854775807, got 1e+19"});
+  expect_user_error([] { read({"--train.steps=10Q"}); }, {"expected a whole number", "got the text \"10Q\""});
+}
+
 TEST(CommandLine, ACommaInAnItemStandsBehindABackslash) {
   auto path_of = [](const std::string& text) { return read({"--data.path=" + text}).run.data.path; };
   using List = std::vector<std::string>;

@@ -49,6 +49,15 @@ TEST(Json, MistakesNameTheFileAndTheKey) {
   expect_user_error([&] { read(R"({"threads": null})"); }, {"expected a value, got null"});
 }
 
+TEST(Json, NumbersWithoutAFractionAreWhole) {
+  auto read = [](const char* text) { return run_config_from_json(text, "state.json"); };
+  EXPECT_EQ(read(R"({"train": {"steps": 1e4}})").train.steps, 10'000);
+  expect_user_error([&] { read(R"({"train": {"steps": 1.5}})"); }, {"[state.json: train.steps]", "got 1.5"});
+  // 2^64 - 1 as 64 bits with a sign would be the -1 that means "the data's".
+  expect_user_error([&] { read(R"({"data": {"end_of_text": 18446744073709551615}})"); },
+                    {"at most 9223372036854775807, got 1.84"});
+}
+
 TEST(Json, RefusesDeepObjects) {
   std::string text;
   for (int i = 0; i < 20'000; ++i) text += R"({"model":)";

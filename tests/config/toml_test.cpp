@@ -65,6 +65,15 @@ TEST(Toml, PrintsASpaceBetweenValueAndComment) {
   for (size_t at = text.find('#'); at != text.npos; at = text.find('#', at + 1)) EXPECT_EQ(text[at - 1], ' ');
 }
 
+TEST(Toml, NumbersWithoutAFractionAreWhole) {
+  EXPECT_EQ(load("[train]\nsteps = 1e4\n").train.steps, 10'000);
+  EXPECT_EQ(load("[train]\nsteps = 20_000\n").train.steps, 20'000);
+  expect_user_error([] { load("[train]\nsteps = 1.5\n"); }, {"[run.toml:2: train.steps]", "got 1.5"});
+  expect_user_error([] { load("[train]\nseed = 1e17\n"); }, {"of at least 0, with all its digits, got 1e+17"});
+  expect_user_error([] { load("[train]\nsteps = 1e30\n"); }, {"at most 9223372036854775807, got 1e+30"});
+  expect_user_error([] { load("[train]\nsteps = \"10k\"\n"); }, {"got the text \"10k\""});
+}
+
 TEST(Toml, UnknownKeysSuggestTheNearest) {
   expect_user_error(
       [] { load("threads = 1\n[model]\nlayer = 2\n"); },
