@@ -12,7 +12,8 @@ namespace tokamak {
 struct Assignment {
   std::string key;
   Value value;
-  std::string where;  // for messages: "run.toml:7: model.layers", "--model.layers"
+  std::string where;       // for messages: "run.toml:7: model.layers", "--model.layers"
+  std::string typed = {};  // the value as it stood on the command line
 };
 
 /// Sets the fields of one source: presets first, then the other keys in order. An unknown key is a UserError that

@@ -73,7 +73,7 @@ class ArgumentParser {
     std::string key = where.substr(2);
     std::replace(key.begin(), key.end(), '-', '_');
     if (equals == argument.size() && key.starts_with("no_") && is_flag(key.substr(3))) {
-      assignments_.push_back({key.substr(3), false, where});
+      assignments_.push_back({key.substr(3), false, where, "false"});
       return;
     }
     const Field& field = require_field(fields_, key, where);
@@ -87,7 +87,7 @@ class ArgumentParser {
     } else {
       user_error("[{}] expected {}, got nothing; write {}=VALUE", where, expectation(field), where);
     }
-    assignments_.push_back({key, std::visit(ParseText{text}, field.target), where});
+    assignments_.push_back({key, std::visit(ParseText{text}, field.target), where, text});
   }
 
   bool is_flag(const std::string& key) const {
@@ -127,6 +127,18 @@ class ArgumentParser {
   bool list_begun_ = false;
 };
 
+// Of the keys of a TOML file, read while the fields have their defaults.
+std::vector<std::string> chosen_in_file(const std::vector<Field>& fields, const std::vector<Assignment>& assignments) {
+  bool has_all = std::ranges::all_of(config_fields(fields), [&](const Field& field) {
+    return std::ranges::find(assignments, field.key, &Assignment::key) != assignments.end();
+  });
+  std::vector<std::string> keys;
+  for (const Assignment& assignment : assignments)
+    if (!has_all || assignment.value != get(require_field(fields, assignment.key, assignment.where)))
+      keys.push_back(assignment.key);
+  return keys;
+}
+
 }  // namespace
 
 std::vector<Assignment> parse_arguments(const std::vector<Field>& fields, std::span<const std::string> arguments) {
@@ -135,19 +147,24 @@ std::vector<Assignment> parse_arguments(const std::vector<Field>& fields, std::s
 
 bool GivenOptions::has(std::string_view key) const { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
 
+bool GivenOptions::chose(std::string_view key) const {
+  return std::find(chosen.begin(), chosen.end(), key) != chosen.end();
+}
+
 GivenOptions read_options(const std::vector<Field>& fields, std::span<const std::string> arguments) {
-  GivenOptions given{{arguments.begin(), arguments.end()}, {}};
-  auto assign_all = [&](const std::vector<Assignment>& assignments) {
-    assign(fields, assignments);
-    for (const Assignment& assignment : assignments) given.keys.push_back(assignment.key);
-  };
-  std::vector<Assignment> options = parse_arguments(fields, arguments);
+  GivenOptions given{{arguments.begin(), arguments.end()}, {}, {}, parse_arguments(fields, arguments)};
   for (const Field& field : fields) {
     if (field.kind != FieldKind::kConfigFile) continue;
     const std::string& path = *std::get<std::string*>(field.target);
-    if (!path.empty()) assign_all(read_run_file(fields, path));
+    if (path.empty()) continue;
+    RunFileContent file = read_run_file(fields, path);
+    if (!file.is_json) given.chosen = chosen_in_file(fields, file.assignments);
+    assign(fields, file.assignments);
+    for (const Assignment& assignment : file.assignments) given.keys.push_back(assignment.key);
   }
-  assign_all(options);
+  assign(fields, given.options);
+  for (const Assignment& option : given.options)
+    for (auto* list : {&given.keys, &given.chosen}) list->push_back(option.key);
   return given;
 }
 

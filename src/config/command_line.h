@@ -20,8 +20,14 @@ std::vector<Assignment> parse_arguments(const std::vector<Field>& fields, std::s
 struct GivenOptions {
   std::vector<std::string> arguments;  // as typed
   std::vector<std::string> keys;       // set by the configuration file or by an option
+  std::vector<std::string> chosen;     // of them those that somebody has chosen, as far as that can be told
+  std::vector<Assignment> options;     // those among the arguments
 
   bool has(std::string_view key) const;
+
+  /// Whether it was typed, or written into a run file by hand. Of a file with every key, as --print-config makes them,
+  /// that is what differs from the default, and nothing of what a run has written itself.
+  bool chose(std::string_view key) const;
 };
 
 /// The whole order of precedence: the fields' present values < the configuration file < options.

@@ -1,6 +1,7 @@
 #include "config/run_file.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,7 +23,7 @@ bool is_json(const std::string& text) {
 
 }  // namespace
 
-std::vector<Assignment> read_run_file(const std::vector<Field>& fields, const std::string& path) {
+RunFileContent read_run_file(const std::vector<Field>& fields, const std::string& path) {
   bool is_run = fs::is_directory(path);
   if (is_run && !fs::exists(fs::path(path) / kConfigFile))
     user_error(
@@ -34,12 +35,12 @@ std::vector<Assignment> read_run_file(const std::vector<Field>& fields, const st
                path, path);
   std::string file = is_run ? (fs::path(path) / kConfigFile).string() : path;
   std::string text = read_file(file);
-  if (!is_json(text)) return parse_toml(fields, text, file);
+  if (!is_json(text)) return {parse_toml(fields, text, file)};
   std::vector<Assignment> assignments = parse_json(text, file);
   std::vector<Field> known = config_fields(fields);
   for (const Assignment& assignment : assignments) require_field(known, assignment.key, assignment.where);
   if (is_run) assignments.push_back({"train.out", path, path});
-  return assignments;
+  return {std::move(assignments), true};
 }
 
 }  // namespace tokamak

@@ -9,8 +9,13 @@
 
 namespace tokamak {
 
+struct RunFileContent {
+  std::vector<Assignment> assignments;
+  bool is_json = false;  // as runs write them, with every key
+};
+
 /// The keys of the file; of a folder those of its config.json, with the folder as train.out. UserErrors are those of
 /// parse_toml and parse_json.
-std::vector<Assignment> read_run_file(const std::vector<Field>& fields, const std::string& path);
+RunFileContent read_run_file(const std::vector<Field>& fields, const std::string& path);
 
 }  // namespace tokamak

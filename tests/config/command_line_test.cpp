@@ -4,7 +4,9 @@
 
 #include "base/file.h"
 #include "config/help.h"
+#include "config/json.h"
 #include "config/spelling.h"
+#include "config/toml.h"
 #include "config/train_config.h"
 #include "tests/config/test_options.h"
 #include "tests/support/expect_error.h"
@@ -85,6 +87,30 @@ TEST(CommandLine, SaysWhatTheUserGave) {
   EXPECT_TRUE(given.has("model.layers"));
   EXPECT_TRUE(given.has("train.batch")) << "though it is the default's value";
   EXPECT_FALSE(given.has("train.steps"));
+}
+
+TEST(CommandLine, SaysWhatTheUserChose) {
+  TemporaryFolder folder;
+  auto given = [&](const std::string& name, const std::string& text) {
+    TestOptions options;
+    write_file_atomic(folder.path() / name, text);
+    std::vector<std::string> arguments = {(folder.path() / name).string(), "--optimizer.lr=1e-4"};
+    return read_options(fields_of(options), arguments);
+  };
+  TestOptions changed;
+  changed.run.train.batch = 7;
+  GivenOptions few = given("few.toml", "[train]\nbatch = 4\n"), all = given("all.toml", print_toml(fields_of(changed))),
+               run = given("config.json", to_json(changed.run));
+  EXPECT_TRUE(few.chose("train.batch")) << "the default, but written by hand";
+  for (const GivenOptions* one : {&few, &all, &run}) {
+    EXPECT_TRUE(one->chose("optimizer.lr")) << "typed";
+    EXPECT_TRUE(one->has("train.batch"));
+    EXPECT_FALSE(one->chose("train.steps"));
+    EXPECT_EQ(one->options.size(), 1u);
+    EXPECT_EQ(one->options[0].typed, "1e-4");
+  }
+  EXPECT_TRUE(all.chose("train.batch")) << "of all keys the one that differs from its default";
+  EXPECT_FALSE(run.chose("train.batch")) << "a run wrote it";
 }
 
 TEST(CommandLine, APresetCountsAsGivenWhereItStands) {

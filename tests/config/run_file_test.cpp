@@ -21,7 +21,7 @@ class RunFile : public testing::Test {
   RunConfig read(const std::filesystem::path& path) {
     TestOptions options;
     std::vector<Field> fields = fields_of(options);
-    assign(fields, read_run_file(fields, path.string()));
+    assign(fields, read_run_file(fields, path.string()).assignments);
     return options.run;
   }
 
