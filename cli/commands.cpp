@@ -37,7 +37,8 @@ std::string typed_line(const std::string& name, const std::vector<std::string>& 
 
 std::string_view config_note() {
   return "The order is defaults < configuration file < command line; a preset counts as given where it stands.\n"
-         "`--print-config` prints the result as a configuration file and ends.\n";
+         "`--print-config` prints the result as a configuration file and ends. A setting that does nothing beside the\n"
+         "others, as mesh.zero on one rank, is told when a run begins.\n";
 }
 
 std::string group_help(const std::string& group) {

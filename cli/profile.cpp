@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "cli/idle_notes.h"
 #include "cli/profile_output.h"
 #include "cli/ranks.h"
 #include "config/config.h"
@@ -58,6 +59,9 @@ int run_profile(const ProfileArguments& arguments) {
                                        options_for(arguments, machine.is_gpu), found ? &*found : nullptr);
     if (!leads(rank.ranks)) return;
     fmt::print("{}\n", describe(machine));
+    for (const std::string& note :
+         idle_notes(rank.config, arguments.given, machine.platform.target, machine.is_gpu, NotesFor::kStep))
+      fmt::print("{}\n", note);
     if (found) fmt::print("from step {} on: {}\n", found->state.step + 1, found->path.string());
     fmt::print("{}",
                write_profile(arguments.output, machine, typed_line("profile", arguments.given.arguments), report));

@@ -13,6 +13,7 @@
 #include "base/signals.h"
 #include "base/system.h"
 #include "cli/commands.h"
+#include "cli/idle_notes.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
 #include "cli/train_profile.h"
@@ -160,6 +161,9 @@ int run_train(const TrainArguments& arguments) {
     start.lap("device");
     console.line(describe(machine));
     if (rank.ranks) console.line(fmt::format("mesh: {}", to_string(rank.ranks->mesh())));
+    for (const std::string& note :
+         idle_notes(rank.config, arguments.given, machine.platform.target, machine.is_gpu, NotesFor::kTraining))
+      console.line(note);
     TrainSummary summary =
         train(rank.config, machine.platform, *machine.backend, console, requested, rank.ranks, profile.watcher());
     print_end(console, summary, rank.config);

@@ -114,6 +114,26 @@ TEST_F(CliConfig, SuggestsTheSpellingOfTheHelp) {
                    {"expected a known key, got 'vocab-siz'; did you mean 'vocab-size'?"});
 }
 
+// Once, before the first step; the same in a run file.
+TEST_F(CliConfig, SettingsThatDoNothingAreTold) {
+  test::make_tiny_data(folder_.path());
+  auto count = [](const std::string& text, const std::string& piece) {
+    int found = 0;
+    for (size_t at = text.find(piece); at != text.npos; at = text.find(piece, at + 1)) ++found;
+    return found;
+  };
+  write_file_quickly(folder_ / "run.toml", "[optimizer]\nmomentum = 0.5\n");
+  ProgramResult result = train({"run.toml", "--device=cpu", "--mesh.zero=1", "--train.sample_tokens=9"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  for (const char* note : {"mesh.zero = 1 has no effect: there is only one rank",
+                           "optimizer.momentum = 0.5 has no effect: the rule of the update is adamw",
+                           "train.sample_tokens = 9 has no effect: no sample"}) {
+    EXPECT_EQ(count(result.out, note), 1) << note << "\n" << result.out;
+    EXPECT_LT(result.out.find(note), result.out.find("step ")) << result.out;
+  }
+  EXPECT_EQ(count(result.out, "has no effect"), 3) << result.out;
+}
+
 TEST_F(CliConfig, MissingRunFile) {
   expect_refused(run_program(folder_.path(), {"train", "nowhere.toml"}), {"nowhere.toml", "check the path"});
 }

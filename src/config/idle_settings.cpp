@@ -1,0 +1,161 @@
+#include "config/idle_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "config/visit.h"
+
+namespace tokamak {
+namespace {
+
+struct Situation {
+  const RunConfig& run;
+  const GivenOptions& given;
+  const RunPlace& place;
+
+  int64_t steps() const { return run.train.steps; }
+  const OptimizerConfig& optimizer() const { return run.optimizer; }
+  const MeshConfig& mesh() const { return run.mesh; }
+  int64_t data_ranks() const { return std::max<int64_t>(mesh().data, 1) * mesh().context; }
+  int64_t ranks() const { return data_ranks() * mesh().pipe * mesh().tensor; }
+  bool only_warms_up() const { return optimizer().warmup_steps >= steps(); }
+  bool samples() const { return run.train.sample_every > 0 && run.train.sample_every <= steps(); }
+};
+
+std::string ends_before(const Situation& s) { return fmt::format("the run ends after {} steps", s.steps()); }
+std::string ends_with_it(const Situation& s) { return ends_before(s) + ", which it does with one"; }
+std::string warms_up(const Situation& s) {
+  return fmt::format("the warm-up of {} steps (optimizer.warmup_steps) is not shorter than the run of {}",
+                     s.optimizer().warmup_steps, s.steps());
+}
+std::string other_rule(const Situation& s) {
+  return fmt::format("the rule of the update is {} (optimizer.name)", s.optimizer().name);
+}
+std::string learns_nothing(const Situation&) { return "optimizer.lr is 0: no parameter changes"; }
+std::string never_validates(const Situation&) { return "nothing is validated (train.eval_every = 0)"; }
+std::string never_samples(const Situation&) { return "no sample is written in this run (train.sample_every)"; }
+std::string is_prepared(const Situation&) { return "all data was made by `tokamak prepare`, which says it"; }
+std::string other_precision(const Situation& s) {
+  return fmt::format("the precision is {} (compile.precision)", precision_name(s.run.compile.precision));
+}
+std::string runs_on_cpu(const Situation&) { return "it is for GPUs, and this runs on the CPU"; }
+std::string is_alone(const Situation&) { return "there is only one rank"; }
+std::string has_no_pipe(const Situation&) { return "there is no pipeline (mesh.pipe = 1)"; }
+std::string has_no_tensor(const Situation&) { return "no matrix is divided (mesh.tensor = 1)"; }
+
+bool is_sgd(const Situation& s) { return s.optimizer().name == "sgd"; }
+bool is_adamw(const Situation& s) { return s.optimizer().name == "adamw"; }
+bool is_frozen(const Situation& s) { return s.optimizer().lr == 0; }
+bool only_warms_up(const Situation& s) { return s.only_warms_up(); }
+bool is_not_fp16(const Situation& s) { return s.run.compile.precision != Precision::kFp16; }
+bool no_validation(const Situation& s) { return s.run.train.eval_every == 0; }
+bool reads_prepared(const Situation& s) { return s.place.all_prepared; }
+
+enum class Of { kStep, kRun };  // what the setting is of: every step, or the run as a whole
+
+struct IdleRule {
+  const char* key;
+  Of of;
+  bool (*is_idle)(const Situation&);
+  std::string (*why)(const Situation&);
+};
+
+/// The first that holds for a key is told.
+constexpr IdleRule kRules[] = {
+    {"data.val_path", Of::kRun, no_validation, never_validates},
+    {"data.format", Of::kRun, reads_prepared, is_prepared},
+    {"data.token_type", Of::kRun, reads_prepared, is_prepared},
+    {"data.field", Of::kRun, reads_prepared, is_prepared},
+    {"data.end_of_text", Of::kRun, [](const Situation& s) { return !s.run.data.mask_documents && !s.samples(); },
+     [](const Situation&) -> std::string {
+       return "only data.mask_documents and samples ask for it, and there are neither";
+     }},
+
+    {"optimizer.lr", Of::kRun,
+     [](const Situation& s) { return s.only_warms_up() && !s.given.chose("optimizer.warmup_steps"); },
+     [](const Situation& s) { return "it is not reached: " + warms_up(s); }},
+    {"optimizer.min_lr_ratio", Of::kRun, is_frozen, learns_nothing},
+    {"optimizer.min_lr_ratio", Of::kRun, only_warms_up, warms_up},
+    {"optimizer.warmup_steps", Of::kRun, is_frozen, learns_nothing},
+    {"optimizer.warmup_steps", Of::kRun, only_warms_up,
+     [](const Situation& s) {
+       return fmt::format("the run ends after {} steps, so the learning rate only rises; lower it, or train longer",
+                          s.steps());
+     }},
+    {"optimizer.beta1", Of::kStep, is_sgd, other_rule},
+    {"optimizer.beta2", Of::kStep, is_sgd, other_rule},
+    {"optimizer.eps", Of::kStep, is_sgd, other_rule},
+    {"optimizer.momentum", Of::kStep, is_adamw, other_rule},
+    {"optimizer.beta1", Of::kStep, is_frozen, learns_nothing},
+    {"optimizer.beta2", Of::kStep, is_frozen, learns_nothing},
+    {"optimizer.eps", Of::kStep, is_frozen, learns_nothing},
+    {"optimizer.momentum", Of::kStep, is_frozen, learns_nothing},
+    {"optimizer.weight_decay", Of::kStep, is_frozen, learns_nothing},
+    {"optimizer.clip", Of::kStep, is_frozen, learns_nothing},
+
+    {"train.eval_every", Of::kRun, [](const Situation& s) { return s.run.train.eval_every > s.steps(); }, ends_with_it},
+    {"train.eval_batches", Of::kRun, no_validation, never_validates},
+    {"train.sample_every", Of::kRun, [](const Situation& s) { return s.run.train.sample_every > s.steps(); },
+     ends_before},
+    {"train.sample_tokens", Of::kRun, [](const Situation& s) { return !s.samples(); }, never_samples},
+    {"train.checkpoint_every", Of::kRun, [](const Situation& s) { return s.run.train.checkpoint_every > s.steps(); },
+     ends_with_it},
+    {"train.log_every", Of::kRun, [](const Situation& s) { return s.run.train.log_every > s.steps(); }, ends_before},
+
+    {"compile.loss_scale", Of::kStep, is_not_fp16, other_precision},
+    {"compile.loss_scale_growth_interval", Of::kStep, is_not_fp16, other_precision},
+    {"compile.loss_scale_growth_interval", Of::kRun,
+     [](const Situation& s) { return s.run.compile.loss_scale_growth_interval > s.steps(); }, ends_before},
+    {"compile.low_residual", Of::kStep, [](const Situation& s) { return !is_low(s.run.compile.precision); },
+     other_precision},
+    {"compile.cuda_graph", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},
+    {"compile.cuda_graph", Of::kStep,
+     [](const Situation& s) {
+       bool halves = s.mesh().halves && std::max(s.mesh().tensor, s.mesh().context) > 1;
+       return halves && s.run.compile.cuda_graph;
+     },
+     [](const Situation&) -> std::string { return "a step in halves is not recorded (mesh.halves)"; }},
+    {"compile.streams", Of::kStep, [](const Situation& s) { return !s.place.is_gpu && s.run.compile.streams > 1; },
+     runs_on_cpu},
+    {"compile.deterministic", Of::kStep,
+     [](const Situation& s) { return !s.place.is_gpu && !s.run.compile.deterministic; }, runs_on_cpu},
+
+    {"mesh.sequence", Of::kStep, [](const Situation& s) { return s.mesh().tensor == 1; }, has_no_tensor},
+    {"mesh.zero", Of::kStep, [](const Situation& s) { return s.mesh().zero > 0 && s.ranks() == 1; }, is_alone},
+    {"mesh.zero", Of::kStep, [](const Situation& s) { return s.mesh().zero > 0 && s.data_ranks() == 1; },
+     [](const Situation&) -> std::string {
+       return "neither batch nor sequences are divided (mesh.data and mesh.context are 1)";
+     }},
+    {"mesh.bucket_mib", Of::kStep, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
+    {"mesh.mailbox_mib", Of::kStep, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
+    {"mesh.mailbox_mib", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},
+    {"mesh.schedule", Of::kStep, [](const Situation& s) { return s.mesh().pipe == 1; }, has_no_pipe},
+    {"mesh.halves", Of::kStep,
+     [](const Situation& s) { return s.mesh().halves && std::max(s.mesh().tensor, s.mesh().context) == 1; },
+     [](const Situation&) -> std::string {
+       return "only tensor and context ranks wait for one another (mesh.tensor and mesh.context are 1)";
+     }},
+};
+
+}  // namespace
+
+std::vector<std::string> idle_settings(const RunConfig& run, const GivenOptions& given, const RunPlace& place) {
+  RunConfig copy = run;
+  std::vector<Field> fields = fields_of(copy);
+  std::vector<std::string> lines, told;
+  for (const IdleRule& rule : kRules) {
+    if (!given.chose(rule.key) || (rule.of == Of::kRun && !place.trains)) continue;
+    Situation situation{run, given, place};
+    if (std::ranges::find(told, rule.key) != told.end() || !rule.is_idle(situation)) continue;
+    told.emplace_back(rule.key);
+    const Field* field = find_field(fields, rule.key);
+    TOKAMAK_CHECK(field, "a rule for {}, which is no key", rule.key);
+    lines.push_back(fmt::format("{} = {} has no effect: {}", rule.key, format_value(get(*field)), rule.why(situation)));
+  }
+  return lines;
+}
+
+}  // namespace tokamak

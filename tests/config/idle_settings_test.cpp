@@ -1,0 +1,123 @@
+#include "config/idle_settings.h"
+
+#include <gtest/gtest.h>
+
+#include "config/config.h"
+#include "config/visit.h"
+
+namespace tokamak {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+/// On a GPU, and with files of tokens, unless it is said.
+std::vector<std::string> notes(const Arguments& arguments, RunPlace place = {.is_gpu = true, .trains = true}) {
+  RunConfig run;
+  run.compile.precision = Precision::kBf16;
+  GivenOptions given = read_options(fields_of(run), arguments);
+  return idle_settings(run, given, place);
+}
+
+/// The key that stands first is told, with this reason; with `cure` behind the arguments, where there is one, it is
+/// not.
+void expect_told(const Arguments& arguments, const std::string& why, const Arguments& cure,
+                 RunPlace place = {.is_gpu = true, .trains = true}) {
+  std::string key = arguments[0].substr(2, arguments[0].find('=') - 2);
+  std::vector<std::string> told = notes(arguments, place);
+  ASSERT_EQ(told.size(), 1u) << key;
+  EXPECT_EQ(told[0].rfind(key + " = ", 0), 0u) << told[0];
+  EXPECT_NE(told[0].find(" has no effect: "), std::string::npos) << told[0];
+  EXPECT_NE(told[0].find(why), std::string::npos) << told[0];
+  if (cure.empty()) return;
+  Arguments cured = arguments;
+  cured.insert(cured.end(), cure.begin(), cure.end());
+  for (const std::string& line : notes(cured, place)) EXPECT_NE(line.rfind(key + " = ", 0), 0u) << line;
+}
+
+constexpr RunPlace kCpu = {.is_gpu = false, .trains = true};
+constexpr RunPlace kPrepared = {.is_gpu = true, .trains = true, .all_prepared = true};
+
+TEST(IdleSettings, OfTheOptimizer) {
+  for (const char* key : {"beta1", "beta2"})
+    expect_told({std::string("--optimizer.") + key + "=0.5", "--optimizer.name=sgd"}, "is sgd",
+                {"--optimizer.name=adamw"});
+  expect_told({"--optimizer.eps=1e-7", "--optimizer.name=sgd"}, "is sgd", {"--optimizer.name=adamw"});
+  expect_told({"--optimizer.momentum=0.8"}, "the rule of the update is adamw", {"--optimizer.name=sgd"});
+  for (const char* setting :
+       {"beta1=0.5", "beta2=0.5", "eps=1e-7", "weight_decay=0.2", "clip=2", "min_lr_ratio=0.5", "warmup_steps=10"})
+    expect_told({std::string("--optimizer.") + setting, "--optimizer.lr=0"}, "no parameter changes",
+                {"--optimizer.lr=1e-4"});
+  expect_told({"--optimizer.momentum=0.5", "--optimizer.lr=0", "--optimizer.name=sgd"}, "no parameter changes",
+              {"--optimizer.lr=1e-4"});
+}
+
+TEST(IdleSettings, AWarmUpThatIsNotShorterThanTheRun) {
+  expect_told({"--optimizer.warmup_steps=50", "--train.steps=50"}, "ends after 50 steps", {"--train.steps=51"});
+  expect_told({"--optimizer.lr=1e-3", "--train.steps=50"}, "warm-up of 100 steps", {"--train.steps=101"});
+  expect_told({"--optimizer.min_lr_ratio=0", "--train.steps=100"}, "warm-up of 100 steps", {"--train.steps=101"});
+  EXPECT_EQ(notes({"--optimizer.lr=1e-3", "--optimizer.warmup_steps=60", "--train.steps=50"}).size(), 1u)
+      << "one cause is told once";
+}
+
+TEST(IdleSettings, OfTheLoop) {
+  for (const char* key : {"eval_every", "sample_every", "checkpoint_every", "log_every"})
+    expect_told({std::string("--train.") + key + "=500", "--train.steps=499"}, "the run ends after 499 steps",
+                {"--train.steps=500"});
+  expect_told({"--train.eval_batches=5", "--train.eval_every=0"}, "nothing is validated", {"--train.eval_every=10"});
+  expect_told({"--data.val_path=a", "--train.eval_every=0"}, "nothing is validated", {"--train.eval_every=10"});
+  expect_told({"--train.sample_tokens=5"}, "no sample is written", {"--train.sample_every=10"});
+}
+
+TEST(IdleSettings, OfData) {
+  expect_told({"--data.end_of_text=5"}, "neither", {"--data.mask_documents"});
+  expect_told({"--data.end_of_text=5"}, "neither", {"--train.sample_every=10"});
+  for (const char* setting : {"--data.format=raw", "--data.token_type=uint32", "--data.field=ids"}) {
+    expect_told({setting}, "`tokamak prepare`", {}, kPrepared);
+    EXPECT_TRUE(notes({setting}).empty());
+  }
+}
+
+TEST(IdleSettings, OfTheCompiler) {
+  expect_told({"--compile.loss_scale=8"}, "precision is bf16", {"--compile.precision=fp16"});
+  expect_told({"--compile.loss_scale_growth_interval=8"}, "precision is bf16", {"--compile.precision=fp16"});
+  expect_told({"--compile.loss_scale_growth_interval=2000", "--compile.precision=fp16"}, "ends after 1000 steps",
+              {"--train.steps=2000"});
+  expect_told({"--compile.low_residual=off", "--compile.precision=fp32"}, "precision is fp32",
+              {"--compile.precision=bf16"});
+  for (const char* setting : {"--compile.cuda_graph=off", "--compile.streams=2", "--compile.deterministic=off"}) {
+    expect_told({setting}, "runs on the CPU", {}, kCpu);
+    EXPECT_TRUE(notes({setting}).empty());
+  }
+  expect_told({"--compile.cuda_graph=on", "--mesh.tensor=2", "--mesh.halves"}, "halves", {"--no-mesh.halves"});
+}
+
+TEST(IdleSettings, OfTheMesh) {
+  expect_told({"--mesh.zero=1"}, "one rank", {"--mesh.data=2"});
+  expect_told({"--mesh.zero=1"}, "one rank", {"--mesh.context=2"});
+  expect_told({"--mesh.zero=3", "--mesh.tensor=2"}, "neither batch nor sequences", {"--mesh.data=2"});
+  expect_told({"--mesh.bucket_mib=0"}, "one rank", {"--mesh.data=2"});
+  expect_told({"--mesh.mailbox_mib=0"}, "one rank", {"--mesh.data=2"});
+  expect_told({"--mesh.mailbox_mib=0", "--mesh.data=2"}, "runs on the CPU", {}, kCpu);
+  expect_told({"--mesh.schedule=gpipe", "--mesh.data=2"}, "no pipeline", {"--mesh.pipe=2"});
+  expect_told({"--mesh.sequence=off", "--mesh.data=2"}, "no matrix is divided", {"--mesh.tensor=2"});
+  expect_told({"--mesh.halves", "--mesh.pipe=2"}, "only tensor and context ranks", {"--mesh.tensor=2"});
+  expect_told({"--mesh.halves", "--mesh.data=2"}, "only tensor and context ranks", {"--mesh.context=2"});
+}
+
+TEST(IdleSettings, DefaultsAreNotTold) {
+  EXPECT_TRUE(notes({}).empty());
+  EXPECT_TRUE(notes({}, kCpu).empty());
+  EXPECT_TRUE(notes({"--train.steps=1", "--optimizer.name=sgd"}, kCpu).empty());
+  EXPECT_TRUE(
+      notes({"--mesh.zero=0", "--no-mesh.halves", "--compile.streams=1", "--compile.deterministic"}, kCpu).empty())
+      << "what is off already was asked for";
+}
+
+TEST(IdleSettings, AStepAloneHasNoLength) {
+  constexpr RunPlace kStep = {.is_gpu = true};
+  EXPECT_TRUE(notes({"--optimizer.warmup_steps=50", "--train.steps=50", "--train.eval_every=51"}, kStep).empty());
+  EXPECT_EQ(notes({"--mesh.zero=1", "--optimizer.momentum=0.5"}, kStep).size(), 2u);
+}
+
+}  // namespace
+}  // namespace tokamak
