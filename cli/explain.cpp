@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "advise/advice.h"
+#include "advise/estimate.h"
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/idle_notes.h"
 #include "cli/machine.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
@@ -18,6 +21,7 @@
 #include "plan/print_plan.h"
 #include "plan/units.h"
 #include "train/format_pipeline.h"
+#include "train/memory_advice.h"
 #include "train/random_batch.h"
 #include "train/session.h"
 #include "train/step_compiler.h"
@@ -39,6 +43,7 @@ struct ExplainOptions {
   int64_t source = -1;
   std::string timeline;
   RunConfig run;
+  GivenOptions given;
 };
 
 void visit(FieldList& v, ExplainOptions& c) {
@@ -144,6 +149,33 @@ void print_summary(const CompiledStep& step, const Target& target) {
       peak.of_ranks(ranks), format_bytes(double(step.total_bytes())));
 }
 
+bool is_on_gpu(const ExplainOptions& options, const Machine& machine) {
+  return options.nominal ? options.run.device.starts_with("cuda") : machine.is_gpu;
+}
+
+void print_notes(const ExplainOptions& options, const Machine& machine) {
+  for (const std::string& note :
+       idle_notes(options.run, options.given, machine.platform.target, is_on_gpu(options, machine), NotesFor::kStep))
+    fmt::print("note       {}\n", note);
+}
+
+// What a rank can have of the device, where that is known. On the CPU all ranks share the memory.
+std::optional<int64_t> available_bytes(const ExplainOptions& options, const Machine& machine, const RunConfig& config) {
+  int64_t bytes = options.nominal ? nominal_bytes(config) : machine.backend->free_bytes();
+  if (bytes <= 0) return std::nullopt;
+  if (!is_on_gpu(options, machine)) return bytes / step_mesh(config.mesh).num_ranks();
+  ClusterConfig cluster;
+  cluster.gpu.memory_bytes.value = double(bytes);
+  return int64_t(usable_bytes(cluster, layout_of(config).mesh));
+}
+
+void print_fit(const CompiledStep& fullest, const ExplainOptions& options, const Machine& machine,
+               const RunConfig& config) {
+  std::optional<int64_t> available = available_bytes(options, machine, config);
+  std::string note = available ? too_large_note(fullest, config, machine.platform, *available) : "";
+  if (!note.empty()) fmt::print("{}\n", note);
+}
+
 // Tiles and waves are those of a GPU.
 void print_advice(const RunConfig& config, const Target& target) {
   if (!target.chunked_classifier) return;
@@ -168,12 +200,15 @@ std::vector<std::vector<double>> measure_kernels(const CompiledStep& step, const
 }
 
 // Stages and schedule; with --graph or --plan also the programs of all stages.
-void explain_pipeline(const RunConfig& config, const ExplainOptions& options, const Platform& platform) {
+void explain_pipeline(const RunConfig& config, const ExplainOptions& options, const Machine& machine) {
+  const Platform& platform = machine.platform;
   CompiledPipeline pipeline = compile_pipeline(config, platform);
   print_model(pipeline.config);
   print_mesh(pipeline.config);
   print_target(platform.target, options.run, pipeline.config);
+  print_notes(options, machine);
   fmt::print("\n{}", format_pipeline(pipeline));
+  print_fit(*std::ranges::max_element(pipeline.stages, {}, &CompiledStep::total_bytes), options, machine, config);
   print_advice(config, platform.target);
   for (size_t stage = 0; stage < pipeline.stages.size() && (options.graph || options.plan); ++stage) {
     fmt::print("\nstage {}: {}\n", stage, print_schedule(pipeline.stages[stage]));
@@ -198,7 +233,7 @@ int run_explain(const ExplainOptions& options) {
     user_error("[explain] expected --source for a GPU, got it for a CPU; add --device=cuda");
   if (options.measure) machine.platform = tune(config, machine.platform, *machine.backend);
   if (config.mesh.pipe > 1) {
-    explain_pipeline(config, options, machine.platform);
+    explain_pipeline(config, options, machine);
     return 0;
   }
   CompiledStep step = compile_step(config, machine.platform);
@@ -207,11 +242,13 @@ int run_explain(const ExplainOptions& options) {
   print_model(step.config);
   print_mesh(step.config);
   print_target(machine.platform.target, options.run, step.config);
+  print_notes(options, machine);
   if (std::string warning = reference_warning(find_reference_nodes(step, *machine.platform.kernels)); !warning.empty())
     fmt::print("{}\n", warning);
   print_passes("forward pass", step.forward_reports);
   for (size_t p = 0; p < step.programs.size(); ++p) print_program(step.programs[p], options, measured[p]);
   print_summary(step, machine.platform.target);
+  print_fit(step, options, machine, config);
   print_advice(config, machine.platform.target);
   if (!options.timeline.empty()) {
     write_file_atomic(options.timeline, timeline_html(step, machine.platform.target));

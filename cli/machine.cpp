@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "config/config.h"
+#include "config/gpus.h"
 #include "exec/task_queue.h"
 
 #include <charconv>
@@ -76,6 +77,10 @@ Machine open_machine(const RunConfig& config, CpuRates rates) {
 
 Platform nominal_machine(const RunConfig& config) {
   return config.device.starts_with("cuda") ? cuda::nominal_platform() : cpu::nominal_platform();
+}
+
+int64_t nominal_bytes(const RunConfig& config) {
+  return config.device.starts_with("cuda") ? int64_t(gpu_model(kNominalGpu).memory_bytes.value) : 0;
 }
 
 std::string describe(const Machine& machine) {

@@ -29,6 +29,9 @@ Machine open_machine(const RunConfig& config, CpuRates rates = CpuRates::kMeasur
 /// The same without opening anything or measuring: typical rates of the kind of machine that config.device names.
 Platform nominal_machine(const RunConfig& config);
 
+/// Bytes that a program can have there; 0: it is not known of a machine without a name.
+int64_t nominal_bytes(const RunConfig& config);
+
 /// Name, rates and versions in a line.
 std::string describe(const Machine& machine);
 

@@ -1,5 +1,7 @@
 #include "advise/layout.h"
 
+#include "config/number.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,7 +121,7 @@ std::string options_of(const ParallelLayout& layout, int64_t context) {
   int64_t batch = layout.micro_batch * mesh.data;
   add("train.batch", batch, 0);
   add("train.total_batch", batch * layout.micro_batches * context, 0);
-  if (layout.budget_gib > 0) text += fmt::format(" --compile.memory_budget_gib={:.2f}", layout.budget_gib);
+  if (layout.budget_gib > 0) text += " --compile.memory_budget_gib=" + format_budget_gib(layout.budget_gib);
   return text.substr(1);
 }
 

@@ -18,6 +18,9 @@ void visit(FieldList& v, GpuConfig& c);
 /// Names for GpuConfig::model, sorted.
 std::vector<std::string> gpu_models();
 
+/// Stands for a GPU where none is named.
+inline constexpr const char* kNominalGpu = "h200";
+
 /// The description of that name; UserError with the nearest known one where there is none.
 GpuConfig gpu_model(std::string_view model);
 

@@ -1,6 +1,7 @@
 #include "train/memory_advice.h"
 
 #include "config/config.h"
+#include "config/number.h"
 #include "plan/memory.h"
 #include "plan/units.h"
 #include "train/compiled_run.h"
@@ -8,7 +9,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace tokamak {
 namespace {
@@ -27,8 +27,8 @@ RunConfig with_batch(RunConfig config, int64_t batch) {
 RunConfig with_budget(RunConfig config, const Platform& platform, int64_t available_bytes) {
   CompiledStep step = compile_run(config, platform).fullest();
   int64_t others = step.total_bytes() - step.intermediate_bytes();
-  // In hundredths, as it is written in the message.
-  config.compile.memory_budget_gib = std::floor(double(available_bytes - others) / kGiB * 100) / 100;
+  // As it is written in the message.
+  config.compile.memory_budget_gib = std::stod(format_budget_gib(double(available_bytes - others) / kGiB));
   return config;
 }
 
@@ -49,8 +49,8 @@ class Search {
     auto batch = std::partition_point(batches.begin(), batches.end(),
                                       [&](int64_t b) { return bytes_of(with_batch(config_, b)) > available_; });
     if (batch != batches.end()) add_if_fits(with_batch(config_, *batch));
-    add_if_fits(with_budget(config_, platform_, available_));
-    if (found_.empty() && !batches.empty()) add_if_fits(with_budget(with_batch(config_, 1), platform_, available_));
+    add_budget_if_fits(config_);
+    if (found_.empty() && !batches.empty()) add_budget_if_fits(with_batch(config_, 1));
     return std::move(found_);
   }
 
@@ -58,9 +58,14 @@ class Search {
   int64_t bytes_of(const RunConfig& config) const { return compile_run(config, platform_).fullest().total_bytes(); }
 
   void add_if_fits(const RunConfig& config) {
-    if (config.compile.memory_budget_gib < 0) return;
     MemoryRemedy remedy{config, settings_of(config), effect_of(config), bytes_of(config)};
     if (remedy.bytes <= available_) found_.push_back(std::move(remedy));
+  }
+
+  // No budget is 0, which would mean no limit.
+  void add_budget_if_fits(const RunConfig& config) {
+    RunConfig changed = with_budget(config, platform_, available_);
+    if (changed.compile.memory_budget_gib > 0) add_if_fits(changed);
   }
 
   bool splits(const RunConfig& config) const { return config.train.batch != config_.train.batch; }
@@ -72,8 +77,8 @@ class Search {
     if (splits(config))
       text = fmt::format("--train.batch={} --train.total_batch={}", config.train.batch, config.train.total_batch);
     if (recomputes(config))
-      text += fmt::format("{}--compile.memory_budget_gib={:.2f}", text.empty() ? "" : " ",
-                          config.compile.memory_budget_gib);
+      text += fmt::format("{}--compile.memory_budget_gib={}", text.empty() ? "" : " ",
+                          format_budget_gib(config.compile.memory_budget_gib));
     return text;
   }
   std::string effect_of(const RunConfig& config) const {
@@ -104,6 +109,14 @@ std::string memory_advice(const RunConfig& config, const Platform& platform, int
   if (!text.empty()) return text;
   return "neither a smaller --train.batch with --train.total_batch nor --compile.memory_budget_gib makes it fit: use a "
          "smaller model, or shorten --model.context";
+}
+
+std::string too_large_note(const CompiledStep& step, const RunConfig& config, const Platform& platform,
+                           int64_t available_bytes) {
+  if (step.total_bytes() <= available_bytes) return "";
+  return fmt::format("does not fit: {} of memory are planned for a rank, it can have {}; {}",
+                     format_bytes(double(step.total_bytes())), format_bytes(double(available_bytes)),
+                     memory_advice(config, platform, available_bytes));
 }
 
 void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform,

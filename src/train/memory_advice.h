@@ -26,6 +26,11 @@ std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Pl
 /// The same in words, to end an error with.
 std::string memory_advice(const RunConfig& config, const Platform& platform, int64_t available_bytes);
 
+/// "does not fit: ..." with the same at its end, for a step, of a pipeline its fullest stage, that was compiled for
+/// these and needs more; else nothing.
+std::string too_large_note(const CompiledStep& step, const RunConfig& config, const Platform& platform,
+                           int64_t available_bytes);
+
 /// Throws UserError, with that at its end, when the step that was compiled for these needs more.
 void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform, int64_t available_bytes);
 

@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "passes/seed_cuts.h"
 #include "passes/step_mesh.h"
+#include "plan/units.h"
 #include "train/checkpoint_folder.h"
 #include "train/checkpoint_tensors.h"
 #include "train/choices_file.h"
@@ -135,13 +136,13 @@ class Trainer {
 
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   void check_budget() {
-    double gib = double(session_.compiled().intermediate_bytes()) / double(int64_t(1) << 30);
-    if (double budget = config_.compile.memory_budget_gib; budget > 0 && gib > 1.02 * budget)
+    auto bytes = double(session_.compiled().intermediate_bytes());
+    double budget = config_.compile.memory_budget_gib * double(int64_t(1) << 30);
+    if (budget > 0 && bytes > 1.02 * budget)
       observer_.message(
-          fmt::format("warning: compile.memory_budget_gib = {:.2f} cannot be met: the step's intermediate values take "
-                      "{:.2f} GiB with "
-                      "everything recomputed that can be; lower train.batch or model.context",
-                      budget, gib));
+          fmt::format("warning: compile.memory_budget_gib = {} cannot be met: it is {}, and the step's intermediate "
+                      "values take {} with everything recomputed that can be; lower train.batch or model.context",
+                      config_.compile.memory_budget_gib, format_bytes(budget), format_bytes(bytes)));
   }
 
   // What is easily asked for by mistake: the default sizes on a small machine, another vocabulary than the data's.

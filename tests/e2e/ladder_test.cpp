@@ -114,6 +114,28 @@ TEST(ExplainProgram, TheLargestPresetWithoutAllocatingIt) {
   fmt::print("gpt2-1558m: {:.2f} s, {} MB\n", result.seconds, result.peak_bytes / 1'000'000);
 }
 
+TEST(ExplainProgram, TellsWhatDoesNotFitAndWhatDoesNothing) {
+  TemporaryFolder folder;
+  auto explain = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"explain", "--nominal", "--device=cuda", "--model.vocab=512",
+                                          "--compile.precision=bf16"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(folder.path(), arguments);
+  };
+  ProgramResult fits = explain({"--model.preset=gpt2-124m"});
+  if (fits.err.find("built with CUDA") != std::string::npos) GTEST_SKIP() << fits.err;
+  ASSERT_EQ(fits.status, 0) << fits.err;
+  EXPECT_EQ(fits.out.find("does not fit"), std::string::npos) << fits.out;
+  EXPECT_EQ(fits.out.find("has no effect"), std::string::npos) << fits.out;
+  ProgramResult large = explain({"--model.preset=gpt2-1558m", "--train.batch=64", "--mesh.zero=1"});
+  EXPECT_NE(large.out.find("\ndoes not fit: "), std::string::npos) << large.out;
+  EXPECT_NE(large.out.find("it can have 138.9"), std::string::npos) << "an H200: " << large.out;
+  EXPECT_NE(large.out.find("it fits with --train.batch=32 --train.total_batch="), std::string::npos) << large.out;
+  EXPECT_NE(large.out.find("note       mesh.zero = 1 has no effect: there is only one rank"), std::string::npos);
+  ProgramResult pipe = explain({"--model.preset=gpt3-13b", "--train.batch=8", "--mesh.pipe=2"});
+  EXPECT_NE(pipe.out.find("\ndoes not fit: "), std::string::npos) << pipe.out;
+}
+
 TEST(ExplainProgram, TheSmallestPreset) {
   TemporaryFolder folder;
   ProgramResult result =

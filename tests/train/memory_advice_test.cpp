@@ -68,6 +68,35 @@ TEST(MemoryAdvice, RecomputesWhereThatIsEnough) {
   EXPECT_EQ(remedies[1].settings.rfind("--compile.memory_budget_gib=0.", 0), 0u) << remedies[1].settings;
 }
 
+// 0 would mean no limit.
+TEST(MemoryAdvice, ABudgetOfFewBytesIsWrittenInFull) {
+  RunConfig config = small_run();
+  config.model.layers = 2, config.model.width = 16, config.model.context = 16, config.model.vocab = 32;
+  config.train.batch = 1;
+  int64_t whole = bytes_of(config), found = 0;
+  ASSERT_LT(whole, 10 << 20) << "hundredths of a GiB would be 0";
+  for (double share : {0.99, 0.95, 0.9, 0.8, 0.7, 0.5, 0.1})
+    for (const MemoryRemedy& remedy : find_memory_remedies(config, small_gpu(), int64_t(double(whole) * share))) {
+      ++found;
+      const std::string key = "--compile.memory_budget_gib=";
+      ASSERT_EQ(remedy.settings.rfind(key, 0), 0u) << remedy.settings;
+      double typed = std::stod(remedy.settings.substr(key.size()));
+      EXPECT_GT(typed, 0) << remedy.settings;
+      EXPECT_EQ(typed, remedy.config.compile.memory_budget_gib) << "what is typed is what was tried";
+      EXPECT_LE(double(bytes_of(remedy.config)), double(whole) * share);
+    }
+  EXPECT_GT(found, 0);
+}
+
+TEST(MemoryAdvice, ANoteForWhatIsOnlyPlanned) {
+  RunConfig config = small_run();
+  CompiledStep step = compile_step(config, small_gpu());
+  EXPECT_EQ(too_large_note(step, config, small_gpu(), step.total_bytes()), "");
+  std::string note = too_large_note(step, config, small_gpu(), bytes_of(with_batch(config, 16)));
+  EXPECT_EQ(note.rfind("does not fit: ", 0), 0u) << note;
+  EXPECT_NE(note.find("it fits with --train.batch=16 --train.total_batch=6144"), std::string::npos) << note;
+}
+
 TEST(MemoryAdvice, SaysThatNothingFits) {
   EXPECT_TRUE(find_memory_remedies(small_run(), small_gpu(), 1 << 20).empty());
   EXPECT_NE(memory_advice(small_run(), small_gpu(), 1 << 20).find("use a smaller model"), std::string::npos);

@@ -63,7 +63,7 @@ Platform nominal_platform(const GpuConfig& gpu) {
   return platform_of(info, rates.clock, rates.copy_bandwidth);
 }
 
-Platform nominal_platform() { return nominal_platform(gpu_model("h200")); }
+Platform nominal_platform() { return nominal_platform(gpu_model(kNominalGpu)); }
 
 Platform measure_platform(Backend& backend, int ordinal) {
   return platform_of(describe_device(ordinal), clock_hertz(ordinal), measure_copy_bandwidth(backend));
