@@ -42,6 +42,7 @@ struct PlanOptions {
   bool examples = false;
   RunConfig run;
   GivenOptions given;
+  int64_t batch = 0;  // train.batch where it is given
   std::vector<ScheduleChoice> schedules = usual_schedules();
 };
 
@@ -50,7 +51,8 @@ void visit(FieldList& v, PlanOptions& c) {
   v("cluster", c.cluster,
     "what to train on: a name that --clusters lists, a TOML file like those, or here: this machine's GPUs");
   v("gpus", c.gpus, "GPUs to train on; 0: those of a node", at_least(0));
-  v("tokens", c.tokens, "tokens to train on; 0: 20 for each parameter", at_least(0));
+  v("tokens", c.tokens, "tokens to train on; 0: those of train.steps where that is said, else 20 for each parameter",
+    at_least(0));
   v("layouts", c.layouts, "layouts to show, the fastest first", at_least(1));
   v("exact", c.exact, "how many of them are compiled, too, for their exact memory and time", at_least(0));
   v("json", c.json, "print one JSON object, for programs");
@@ -60,10 +62,10 @@ void visit(FieldList& v, PlanOptions& c) {
   v.config(c.run);
 }
 
-// Typed, or in a run file. A run's own config.json has every key, whether anyone has chosen it or not.
-bool is_said(const PlanOptions& c, const std::string& key) {
-  auto sets = [&](const std::string& typed) { return typed == "--" + key || typed.starts_with("--" + key + "="); };
-  return (c.config.ends_with(".toml") && c.given.has(key)) || std::ranges::any_of(c.given.arguments, sets);
+bool is_said(const PlanOptions& c, const std::string& key) { return c.given.chose(key); }
+
+bool is_typed(const PlanOptions& c, std::string_view key) {
+  return std::ranges::find(c.given.options, key, &Assignment::key) != c.given.options.end();
 }
 
 // What layouts have of their own is refused rather than left out in silence.
@@ -83,6 +85,8 @@ void require_possible(const PlanOptions& c) {
   if (is_said(c, "mesh.slots") && c.run.mesh.slots > 1)
     user_error("[mesh.slots] expected 1 (sums in any order), with which plan prices every layout, got {}; leave it out",
                c.run.mesh.slots);
+  if (is_typed(c, "tokens") && is_typed(c, "train.steps"))
+    user_error("[tokens] expected --tokens or --train.steps, either of which gives the other, got both; leave one out");
 }
 
 // A schedule that is said is the only one, and so is a number of chunks for `interleaved`.
@@ -99,6 +103,9 @@ std::vector<ScheduleChoice> wanted_schedules(const PlanOptions& c) {
   return schedules;
 }
 
+// A micro-batch that is said beside the step holds for all layouts.
+bool holds_micro_batch(const PlanOptions& c) { return is_said(c, "train.batch") && c.run.train.total_batch > 0; }
+
 // The layouts have micro-batches, slots and schedules of their own.
 void complete(PlanOptions& c) {
   require_possible(c);
@@ -106,17 +113,18 @@ void complete(PlanOptions& c) {
   c.run.mesh.slots = MeshConfig().slots;
   c.run.mesh.schedule = MeshConfig().schedule;
   c.run.mesh.interleave = MeshConfig().interleave;
-  if (!is_said(c, "train.batch")) c.run.train.batch = std::max<int64_t>(c.run.mesh.data, 1);
+  if (c.given.has("train.batch")) c.batch = c.run.train.batch;
+  if (!holds_micro_batch(c)) c.run.train.batch = std::max<int64_t>(c.run.mesh.data, 1);
 }
 
-// What is typed of the run, to train it: all but the layout, and what only plan knows.
+// What is typed of the run, to train it: all but the layout, the steps, and what only plan knows.
 std::string typed_for_train(const PlanOptions& c) {
-  std::string text;
-  for (const std::string& typed : c.given.arguments) {
-    bool is_layout = typed.starts_with("--mesh.") || typed.starts_with("--train.batch=") ||
-                     typed.starts_with("--train.total_batch=");
-    bool is_of_run = !typed.starts_with("--") || typed.substr(0, typed.find('=')).find('.') != typed.npos;
-    if (is_of_run && !is_layout) text += shell_word(typed) + " ";
+  constexpr std::string_view kOfLayout[] = {"train.batch", "train.total_batch", "train.steps"};
+  std::string text = c.config.empty() ? "" : shell_word(c.config) + " ";
+  for (const Assignment& option : c.given.options) {
+    bool is_of_run = option.key.find('.') != option.key.npos;
+    bool is_layout = option.key.starts_with("mesh.") || std::ranges::find(kOfLayout, option.key) != std::end(kOfLayout);
+    if (is_of_run && !is_layout) text += shell_word(fmt::format("--{}={}", option.key, option.typed)) + " ";
   }
   return text;
 }
@@ -157,15 +165,26 @@ void print_clusters() {
   }
 }
 
-// Steps of half a million tokens or fewer, which can be divided into micro-batches, or of a sequence for each GPU.
-int64_t choose_sequences(const RunConfig& config, int64_t gpus) {
+// Those of a step as the run would take it. Where nothing is said of that, half a million tokens or fewer, which can be
+// divided into micro-batches, or a sequence for each GPU.
+int64_t choose_sequences(const PlanOptions& options, int64_t gpus) {
   constexpr int64_t kUsualTokens = 1 << 19;
+  const RunConfig& config = options.run;
   int64_t context = config.model.context;
   if (config.train.total_batch % context != 0)
     user_error("[train.total_batch] expected a multiple of model.context = {} tokens, got {}; use {}", context,
                config.train.total_batch, (config.train.total_batch / context + 1) * context);
   if (config.train.total_batch > 0) return config.train.total_batch / context;
+  if (options.batch > 0) return options.batch;
   return gpus * int64_t(std::bit_floor(uint64_t(std::max<int64_t>(kUsualTokens / context / gpus, 1))));
+}
+
+// As long as is said, or as the run.
+double choose_tokens(const PlanOptions& options, const TrainingRequest& request) {
+  constexpr double kTokensOfParameter = 20;  // Hoffmann et al., arXiv 2203.15556
+  if (options.tokens > 0) return options.tokens;
+  if (options.given.has("train.steps")) return double(options.run.train.steps) * tokens_of_step(request);
+  return kTokensOfParameter * double(count_parameters(request.model));
 }
 
 // What was said of the mesh holds for all layouts.
@@ -174,7 +193,7 @@ std::function<bool(const ParallelLayout&)> allowed(const PlanOptions& options) {
   auto said = [&](const char* key) { return is_said(options, std::string("mesh.") + key); };
   bool pipe = said("pipe"), data = said("data") && mesh.data > 0, context = said("context"), tensor = said("tensor"),
        zero = said("zero");
-  int64_t batch = is_said(options, "train.batch") ? options.run.train.batch : 0;
+  int64_t batch = holds_micro_batch(options) ? options.batch : 0;
   return [=](const ParallelLayout& layout) {
     const MeshConfig& m = layout.mesh;
     return (!pipe || m.pipe == mesh.pipe) && (!data || m.data == mesh.data) &&
@@ -274,9 +293,8 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
   request.cluster = find_cluster(options.cluster);
   request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
   require_gpus(request.cluster, request.gpus);
-  request.sequences = choose_sequences(options.run, request.gpus);
-  constexpr double kTokensOfParameter = 20;  // Hoffmann et al., arXiv 2203.15556
-  request.tokens = options.tokens > 0 ? options.tokens : kTokensOfParameter * double(count_parameters(request.model));
+  request.sequences = choose_sequences(options, request.gpus);
+  request.tokens = choose_tokens(options, request);
   request.schedules = options.schedules;
   request.allows = allowed(options);
   plan.found = search_layouts(request);
@@ -314,11 +332,12 @@ int run_plan(const PlanOptions& options) {
 
 Command plan_command() {
   return make_command<PlanOptions>("plan", "which layout trains a model on a cluster, how long, and for how much",
-                                   "Nothing is allocated, and no GPU is needed. What is said of --mesh.*, train.batch "
-                                   "and train.total_batch holds for "
-                                   "all layouts; steps are else of half a million tokens:\n\n"
-                                   "  tokamak plan --model.preset=gpt2-1558m --cluster=dgx-a100 --tokens=30e9\n"
-                                   "  tokamak plan --model.preset=gpt3-6.7b --cluster=h200 --gpus=4 --tokens=10e9\n"
+                                   "Nothing is allocated, and no GPU is needed. What is said of --mesh.* holds for all "
+                                   "layouts. Steps are as the run would take them: of train.total_batch tokens, which "
+                                   "train.batch then divides, or of train.batch sequences; where neither is said, of "
+                                   "half a million tokens:\n\n"
+                                   "  tokamak plan --model.preset=gpt2-1558m --cluster=dgx-a100 --tokens=30B\n"
+                                   "  tokamak plan --model.preset=gpt3-6.7b --cluster=h200 --gpus=4 --tokens=10B\n"
                                    "  tokamak plan --clusters\n"
                                    "  tokamak plan --examples",
                                    run_plan);

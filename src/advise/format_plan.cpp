@@ -16,15 +16,26 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kGiB = double(int64_t(1) << 30), kDay = 24 * 3600;
+constexpr size_t kColumn = 9;
+
+// In less than `width` columns, so that a blank stands before it. What is far too long gets an exponent.
+std::string number(double value, int decimals, size_t width) {
+  constexpr double kLongExponent = 1e99;
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  return text.size() < width ? text : fmt::format("{:.{}e}", value, value < kLongExponent ? 1 : 0);
+}
 
 std::string duration(double seconds) {
   if (seconds < 3600) return fmt::format("{:.1f} minutes", seconds / 60);
   if (seconds < 2 * kDay) return fmt::format("{:.1f} hours", seconds / 3600);
-  if (seconds < 1e5 * kDay) return fmt::format("{:.1f} days", seconds / kDay);
-  return fmt::format("{:.1e} days", seconds / kDay);
+  constexpr size_t kWidth = 8;  // 99999.9
+  return number(seconds / kDay, 1, kWidth) + " days";
 }
 
-std::string money(double dollars) { return dollars > 0 ? fmt::format("${:.0f}", dollars) : "no price"; }
+std::string money(double dollars) {
+  constexpr size_t kWidth = 10;
+  return dollars > 0 ? "$" + number(dollars, 0, kWidth) : "no price";
+}
 
 std::string links_text(const TrainingRequest& request) {
   const ClusterConfig& cluster = request.cluster;
@@ -51,14 +62,15 @@ std::string header(const TrainingPlan& plan) {
 std::string time_table(const TrainingPlan& plan) {
   std::string text = fmt::format("{:<3}{:>9}{:>9}{:>10}{:>12}{:>12}{:>13}{:>9}{:>11}  {}\n", "", "step ms", "exact",
                                  "tokens/s", "MFU full", "MFU causal", "time", "kWh", "cost", "layout");
-  int number = 0;
+  auto ms = [](double seconds) { return number(seconds * 1e3, 1, kColumn); };
+  int row = 0;
   for (const PlannedLayout& layout : plan.layouts) {
     TrainingCost cost = cost_of(plan.request, layout.step_seconds());
-    text += fmt::format(
-        "{:<3}{:>9.1f}{:>9}{:>10}{:>11.1f}%{:>11.1f}%{:>13}{:>9.0f}{:>11}  {}\n", ++number,
-        layout.estimate.time.total() * 1e3, layout.exact ? fmt::format("{:.1f}", layout.exact->seconds * 1e3) : "-",
-        format_count(cost.tokens_per_second), 100 * cost.mfu_full, 100 * cost.mfu_causal, duration(cost.seconds),
-        cost.kilowatt_hours, money(cost.dollars), describe(layout.estimate.layout));
+    text += fmt::format("{:<3}{:>9}{:>9}{:>10}{:>11.1f}%{:>11.1f}%{:>13}{:>9}{:>11}  {}\n", ++row,
+                        ms(layout.estimate.time.total()), layout.exact ? ms(layout.exact->seconds) : "-",
+                        format_count(cost.tokens_per_second), 100 * cost.mfu_full, 100 * cost.mfu_causal,
+                        duration(cost.seconds), number(cost.kilowatt_hours, 0, kColumn), money(cost.dollars),
+                        describe(layout.estimate.layout));
   }
   return text;
 }
@@ -69,11 +81,11 @@ std::string parts_table(const TrainingPlan& plan) {
                   "attention", "memory", "computed", "data", "context", "tensor", "pipe", "bubble");
   text += fmt::format("{:<3}{:>8}{:>10}{:>8}{:>10}{:>7}{:>9}{:>8}{:>7}\n", "", "", "", "bound", "again", "", "exposed",
                       "", "");
-  int number = 0;
+  int row = 0;
   for (const PlannedLayout& layout : plan.layouts) {
     const TimeByKind& t = layout.estimate.time;
     auto share = [&](double seconds) { return 100 * seconds / t.total(); };
-    text += fmt::format("{:<3}{:>8.1f}{:>10.1f}{:>8.1f}{:>10.1f}{:>7.1f}{:>9.1f}{:>8.1f}{:>7.1f}{:>8.1f}\n", ++number,
+    text += fmt::format("{:<3}{:>8.1f}{:>10.1f}{:>8.1f}{:>10.1f}{:>7.1f}{:>9.1f}{:>8.1f}{:>7.1f}{:>8.1f}\n", ++row,
                         share(t.matmul), share(t.attention), share(t.memory_bound), share(t.recomputed), share(t.data),
                         share(t.context), share(t.tensor), share(t.pipe), share(t.bubble));
   }
@@ -83,12 +95,13 @@ std::string parts_table(const TrainingPlan& plan) {
 std::string memory_table(const TrainingPlan& plan) {
   std::string text = fmt::format("\n{:<3}{:>9}{:>11}{:>11}{:>13}{:>9}{:>9}{:>9}   GiB of the fullest GPU\n", "",
                                  "weights", "gradients", "optimizer", "activations", "buffers", "total", "exact");
-  int number = 0;
+  auto gib = [](double bytes) { return number(bytes / kGiB, 2, kColumn); };
+  int row = 0;
   for (const PlannedLayout& layout : plan.layouts) {
     const MemoryByKind& m = layout.estimate.memory;
-    text += fmt::format("{:<3}{:>9.2f}{:>11.2f}{:>11.2f}{:>13.2f}{:>9.2f}{:>9.2f}{:>9}\n", ++number, m.weights / kGiB,
-                        m.gradients / kGiB, m.optimizer / kGiB, m.activations / kGiB, m.buffers / kGiB,
-                        m.total() / kGiB, layout.exact ? fmt::format("{:.2f}", layout.exact->bytes / kGiB) : "-");
+    text += fmt::format("{:<3}{:>9}{:>11}{:>11}{:>13}{:>9}{:>9}{:>9}\n", ++row, gib(m.weights), gib(m.gradients),
+                        gib(m.optimizer), gib(m.activations), gib(m.buffers), gib(m.total()),
+                        layout.exact ? gib(layout.exact->bytes) : "-");
   }
   return text;
 }
@@ -111,17 +124,23 @@ std::string change_lines(const std::vector<Change>& changes) {
   return text;
 }
 
+// More than a run can count are left to who reads it.
+std::string steps_option(const TrainingRequest& request) {
+  double steps = steps_of(request);
+  return steps < 0x1p63 ? fmt::format(" --train.steps={}", int64_t(steps)) : "";
+}
+
 std::string summary(const TrainingPlan& plan) {
   const PlannedLayout& best = plan.layouts[0];
   TrainingCost cost = cost_of(plan.request, best.step_seconds());
-  std::string limit = plan.limit;
+  std::string kwh = number(cost.kilowatt_hours, 0, kColumn), limit = plan.limit;
   if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
   return fmt::format(
-      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {:.0f} kWh, {}\n           {}\n           tokamak train "
-      "{}{}\n",
+      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}\n           tokamak train "
+      "{}{}{}\n",
       describe(best.estimate.layout), best.exact ? "" : " (not compiled)", format_count(cost.tokens_per_second),
-      duration(cost.seconds), format_count(plan.request.tokens), cost.kilowatt_hours, money(cost.dollars), limit,
-      plan.typed, options_of(best.estimate.layout, plan.request.model.context));
+      duration(cost.seconds), format_count(plan.request.tokens), kwh, money(cost.dollars), limit, plan.typed,
+      options_of(best.estimate.layout, plan.request.model.context), steps_option(plan.request));
 }
 
 Json to_json(const std::vector<Change>& changes) {
@@ -178,11 +197,8 @@ std::string format_plan(const TrainingPlan& plan) {
 
 std::string plan_json(const TrainingPlan& plan) {
   const TrainingRequest& r = plan.request;
-  Json json = {{"cluster", r.cluster.name},
-               {"gpus", r.gpus},
-               {"tokens", r.tokens},
-               {"sequences", r.sequences},
-               {"parameters", count_parameters(r.model)},
+  Json json = {{"cluster", r.cluster.name}, {"gpus", r.gpus},           {"tokens", r.tokens},
+               {"steps", steps_of(r)},      {"sequences", r.sequences}, {"parameters", count_parameters(r.model)},
                {"limit", plan.limit}};
   for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(to_json(plan, layout));
   json["passed_over"] = Json::array();

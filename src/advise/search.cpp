@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -26,10 +27,6 @@ std::vector<ParallelLayout> allowed_layouts(const TrainingRequest& request) {
 auto mesh_key(const ParallelLayout& layout) {
   const MeshConfig& m = layout.mesh;
   return std::tuple(m.pipe, m.data, m.context, m.tensor, m.zero, m.pipe > 1 ? m.schedule : "");
-}
-
-double tokens_of_step(const TrainingRequest& request) {
-  return double(request.sequences) * double(request.model.context);
 }
 
 struct Candidate {
@@ -124,6 +121,14 @@ constexpr Knob kKnobs[] = {
 };
 
 }  // namespace
+
+double tokens_of_step(const TrainingRequest& request) {
+  return double(request.sequences) * double(request.model.context);
+}
+
+double steps_of(const TrainingRequest& request) {
+  return std::max(std::ceil(request.tokens / tokens_of_step(request)), 1.0);
+}
 
 bool fits(const Estimate& estimate, const ClusterConfig& cluster) {
   return estimate.memory.total() <= usable_bytes(cluster, estimate.layout.mesh);

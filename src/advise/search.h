@@ -20,6 +20,11 @@ struct TrainingRequest {
   std::function<bool(const ParallelLayout&)> allows = [](const ParallelLayout&) { return true; };
 };
 
+double tokens_of_step(const TrainingRequest& request);
+
+/// The optimizer steps that all tokens take, the last one in full.
+double steps_of(const TrainingRequest& request);
+
 /// The fastest micro-batch of each mesh that fits, fastest first. Empty where none does.
 std::vector<Estimate> search_layouts(const TrainingRequest& request);
 

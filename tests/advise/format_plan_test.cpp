@@ -35,6 +35,43 @@ TEST(FormatPlan, AnswersWhichHowLongAndWhatLimits) {
     EXPECT_NE(text.find(piece), text.npos) << piece << "\n" << text;
 }
 
+TEST(FormatPlan, TheLineToTrainSaysTheSteps) {
+  TrainingPlan plan = small_plan();
+  EXPECT_NE(format_plan(plan).find(" --train.steps=19074\n"), std::string::npos)
+      << "10e9 / (256 x 2048), the last in full";
+  EXPECT_NE(plan_json(plan).find("\"steps\":19074"), std::string::npos);
+  plan.request.tokens = 1;
+  EXPECT_NE(format_plan(plan).find(" --train.steps=1\n"), std::string::npos);
+  plan.request.tokens = 1e30;
+  EXPECT_EQ(format_plan(plan).find("--train.steps"), std::string::npos) << "no run counts so many";
+}
+
+// Where the layout stands in each line of the first table.
+std::vector<size_t> columns_of_layouts(const TrainingPlan& plan) {
+  std::string text = format_plan(plan);
+  std::vector<size_t> columns;
+  for (const PlannedLayout& layout : plan.layouts) {
+    size_t at = text.find("  " + describe(layout.estimate.layout));
+    columns.push_back(at - text.rfind('\n', at));
+  }
+  return columns;
+}
+
+TEST(FormatPlan, NumbersBeyondAllMeasureKeepTheirColumns) {
+  TrainingPlan plan = small_plan();
+  std::vector<size_t> usual = columns_of_layouts(plan);
+  for (double tokens : {1e15, 1e22, 1e30, 1e100, 1e290}) {
+    plan.request.tokens = tokens;
+    EXPECT_EQ(columns_of_layouts(plan), usual) << tokens << "\n" << format_plan(plan);
+    EXPECT_EQ(format_plan(plan).find("%1"), std::string::npos) << "a blank between columns\n" << format_plan(plan);
+  }
+  plan.layouts[0].exact->seconds = 1e9;
+  plan.layouts[0].exact->bytes = 1e18;
+  EXPECT_EQ(columns_of_layouts(plan), usual) << format_plan(plan);
+  EXPECT_NE(format_plan(plan).find(" 1.0e+12 "), std::string::npos) << format_plan(plan);
+  EXPECT_NE(format_plan(plan).find(" 9.3e+08\n"), std::string::npos) << format_plan(plan);
+}
+
 TEST(FormatPlan, TellsWhatIsByTheClosedFormAlone) {
   TrainingPlan plan = small_plan();
   EXPECT_NE(format_plan(plan).find("not compiled: by the closed form alone"), std::string::npos);

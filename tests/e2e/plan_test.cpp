@@ -39,6 +39,30 @@ TEST(Plan, ARunOfOneRankIsPlannedForMore) {
   EXPECT_NE(result.out.find("tokamak train config.json --mesh.data=2"), std::string::npos) << result.out;
 }
 
+TEST(Plan, StepsAreThoseOfTheRunFile) {
+  TemporaryFolder folder;
+  write_file_quickly(folder.path() / "run.toml",
+                     "[model]\npreset = \"gpt2-124m\"\n[optimizer]\nlr = 1e-3\n[train]\nbatch = 24\nsteps = 1e4\n");
+  auto line = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"plan", "run.toml", "--exact=0", "--layouts=1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ProgramResult result = run_program(folder.path(), arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    size_t at = result.out.find("tokamak train ");
+    return result.out.substr(at, result.out.find('\n', at) - at);
+  };
+  std::string plain = line({"--gpus=4"});
+  EXPECT_EQ(plain.rfind("tokamak train run.toml --mesh.", 0), 0u) << "the rate is the file's: " << plain;
+  EXPECT_NE(plain.find("--train.total_batch=24576 --train.steps=10000"), std::string::npos) << plain;
+  std::string longer = line({"--gpus", "4", "--tokens", "10M", "--optimizer.lr", "2e-3", "--mesh.zero", "1"});
+  EXPECT_EQ(longer.rfind("tokamak train run.toml --optimizer.lr=2e-3 --mesh.", 0), 0u) << longer;
+  EXPECT_NE(longer.find("--train.total_batch=24576 --train.steps=407"), std::string::npos) << longer;
+  std::string of_data = line({"--gpus=8", "--mesh.data=8", "--train.batch=64"});
+  EXPECT_NE(of_data.find("--mesh.data=8"), std::string::npos) << of_data;
+  EXPECT_NE(of_data.find("--train.total_batch=65536 --train.steps=10000"), std::string::npos) << of_data;
+  EXPECT_EQ(longer.find(" 4 "), std::string::npos) << longer;
+}
+
 TEST(Plan, WhatIsSaidOfThePipelineHolds) {
   TemporaryFolder folder;
   auto plan = [&](std::vector<std::string> said) {

@@ -86,10 +86,14 @@ TEST_F(PlanMistakes, WhatNoLayoutIsPricedWithIsRefused) {
 TEST_F(PlanMistakes, WhatNoLayoutHasIsNamed) {
   expect_refused(plan({"--mesh.schedule=1f1b", "--mesh.interleave=2"}),
                  {"[mesh.interleave] expected 1 with mesh.schedule=1f1b, got 2"});
-  expect_refused(plan({"--train.batch=7"}), {"[plan] expected a layout", "train.batch"});
+  expect_refused(plan({"--train.batch=7", "--train.total_batch=7k"}), {"[train.total_batch] expected a multiple of"});
+  expect_refused(plan({"--gpus=1", "--train.batch=7", "--train.total_batch=14336"}),
+                 {"[plan] expected a layout", "train.batch"});
 }
 
 TEST_F(PlanMistakes, TokensThatAreNoNumber) {
+  expect_refused(plan({"--tokens=10Q"}), {"[--tokens] expected a number of at least 0, got the text \"10Q\""});
+  expect_refused(plan({"--tokens=10B", "--train.steps=5"}), {"[tokens]", "--train.steps", "leave one out"});
   expect_refused(plan({"--tokens=-5"}), {"[--tokens] expected a number of at least 0, got -5"});
   expect_refused(plan({"--tokens=nan"}), {"[--tokens]", "nan"});
 }

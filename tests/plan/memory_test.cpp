@@ -76,6 +76,9 @@ TEST(Units, Readable) {
   EXPECT_EQ(format_count(1.25e9), "1.25 G");
   EXPECT_EQ(format_count(1.25e9, "FLOP/s"), "1.25 GFLOP/s");
   EXPECT_EQ(format_count(9, "FLOP"), "9 FLOP");
+  EXPECT_EQ(format_count(2e18), "2.00 E");
+  EXPECT_EQ(format_count(1e30), "1.00e+30");
+  EXPECT_EQ(format_bytes(1e30), "1.00e+30 B");
 }
 
 }  // namespace
