@@ -108,7 +108,7 @@ std::string memory_advice(const RunConfig& config, const Platform& platform, int
                         format_bytes(double(remedy.bytes)));
   if (!text.empty()) return text;
   return "neither a smaller --train.batch with --train.total_batch nor --compile.memory_budget_gib makes it fit: use a "
-         "smaller model, or shorten --model.context";
+         "smaller model, shorten --model.context, or divide it over ranks (--mesh.zero, --mesh.tensor, --mesh.pipe)";
 }
 
 std::string too_large_note(const CompiledStep& step, const RunConfig& config, const Platform& platform,
@@ -117,6 +117,17 @@ std::string too_large_note(const CompiledStep& step, const RunConfig& config, co
   return fmt::format("does not fit: {} of memory are planned for a rank, it can have {}; {}",
                      format_bytes(double(step.total_bytes())), format_bytes(double(available_bytes)),
                      memory_advice(config, platform, available_bytes));
+}
+
+std::string budget_warning(int64_t intermediate_bytes, double budget_gib) {
+  constexpr double kTolerated = 1.02;
+  auto bytes = double(intermediate_bytes);
+  if (budget_gib <= 0 || bytes <= kTolerated * budget_gib * kGiB) return "";
+  return fmt::format(
+      "warning: compile.memory_budget_gib = {} cannot be met: it is {}, and the step's intermediate values take {} "
+      "with "
+      "everything recomputed that can be; lower train.batch or model.context",
+      budget_gib, format_bytes(budget_gib * kGiB), format_bytes(bytes));
 }
 
 void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform,

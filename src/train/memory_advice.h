@@ -31,6 +31,10 @@ std::string memory_advice(const RunConfig& config, const Platform& platform, int
 std::string too_large_note(const CompiledStep& step, const RunConfig& config, const Platform& platform,
                            int64_t available_bytes);
 
+/// What is told where recomputing all that can be leaves more intermediate values than the budget has room for; else
+/// nothing.
+std::string budget_warning(int64_t intermediate_bytes, double budget_gib);
+
 /// Throws UserError, with that at its end, when the step that was compiled for these needs more.
 void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform, int64_t available_bytes);
 

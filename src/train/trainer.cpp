@@ -9,12 +9,12 @@
 #include "model/model.h"
 #include "passes/seed_cuts.h"
 #include "passes/step_mesh.h"
-#include "plan/units.h"
 #include "train/checkpoint_folder.h"
 #include "train/checkpoint_tensors.h"
 #include "train/choices_file.h"
 #include "train/evaluator.h"
 #include "train/generator.h"
+#include "train/memory_advice.h"
 #include "train/progress.h"
 #include "train/rank_decisions.h"
 #include "train/run_changes.h"
@@ -136,13 +136,8 @@ class Trainer {
 
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   void check_budget() {
-    auto bytes = double(session_.compiled().intermediate_bytes());
-    double budget = config_.compile.memory_budget_gib * double(int64_t(1) << 30);
-    if (budget > 0 && bytes > 1.02 * budget)
-      observer_.message(
-          fmt::format("warning: compile.memory_budget_gib = {} cannot be met: it is {}, and the step's intermediate "
-                      "values take {} with everything recomputed that can be; lower train.batch or model.context",
-                      config_.compile.memory_budget_gib, format_bytes(budget), format_bytes(bytes)));
+    std::string warning = budget_warning(session_.compiled().intermediate_bytes(), config_.compile.memory_budget_gib);
+    if (!warning.empty()) observer_.message(warning);
   }
 
   // What is easily asked for by mistake: the default sizes on a small machine, another vocabulary than the data's.

@@ -97,6 +97,15 @@ TEST(MemoryAdvice, ANoteForWhatIsOnlyPlanned) {
   EXPECT_NE(note.find("it fits with --train.batch=16 --train.total_batch=6144"), std::string::npos) << note;
 }
 
+TEST(MemoryAdvice, ABudgetThatCannotBeMetIsComparedInUnitsThatShowIt) {
+  EXPECT_EQ(budget_warning(3 << 20, 0), "");
+  EXPECT_EQ(budget_warning(1 << 20, 1.0 / 1024), "");
+  std::string warning = budget_warning(3 << 20, 0.0009765625);
+  EXPECT_NE(warning.find("memory_budget_gib = 0.0009765625 cannot be met: it is 1.00 MiB"), std::string::npos)
+      << warning;
+  EXPECT_NE(warning.find("take 3.00 MiB"), std::string::npos) << warning;
+}
+
 TEST(MemoryAdvice, SaysThatNothingFits) {
   EXPECT_TRUE(find_memory_remedies(small_run(), small_gpu(), 1 << 20).empty());
   EXPECT_NE(memory_advice(small_run(), small_gpu(), 1 << 20).find("use a smaller model"), std::string::npos);
