@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "base/error.h"
 
@@ -11,14 +12,19 @@ namespace {
 
 volatile std::sig_atomic_t before_us = 0;
 
+// Whatever this process has inherited: nohup and shells ignore signals for what they start in the background.
 class StopSignalTest : public testing::Test {
  protected:
-  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
-  void TearDown() override {
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
-    std::signal(SIGHUP, SIG_DFL);
+  StopSignalTest() {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    for (int number : {SIGINT, SIGTERM, SIGHUP}) inherited_[number] = std::signal(number, SIG_DFL);
   }
+  ~StopSignalTest() override {
+    for (auto [number, handler] : inherited_) std::signal(number, handler);
+  }
+
+ private:
+  std::map<int, void (*)(int)> inherited_;
 };
 
 TEST_F(StopSignalTest, SetsAFlag) {
