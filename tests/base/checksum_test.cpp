@@ -21,6 +21,8 @@ TEST(Checksum, AgreesWithXxh64) {
   EXPECT_EQ(checksum_of(""), 0xEF46DB3751D8E999u);
   EXPECT_EQ(checksum_of("a"), 0xD24EC4F1A98C6E5Bu);
   EXPECT_EQ(checksum_of("abc"), 0x44BC2CF5AD770999u);
+  EXPECT_EQ(checksum_of("abcd"), 0xDE0327B0D25D92CCu);
+  EXPECT_EQ(checksum_of("abcdefghijkl"), 0x4B09B7D3A233D4B3u);
   EXPECT_EQ(checksum_of("Nobody inspects the spammish repetition"), 0xFBCEA83C8A378BF1u);
 }
 

@@ -4,9 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 
+#include "base/start_threads.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tokamak {
@@ -63,6 +66,23 @@ TEST_F(FileLockTest, EndsWithItsProcess) {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_TRUE(FileLock(file_).is_held());
+}
+
+// A holder removes the file when it is done: who has opened it before then must not hold what is gone.
+TEST_F(FileLockTest, ThereIsOneHolderThoughTheFileGoesAndComes) {
+  std::atomic<int> holders = 0, most = 0, taken = 0;
+  std::vector<std::thread> threads = start_threads(4, [&](int) {
+    while (taken < 1000 && most < 2) {
+      FileLock lock(file_);
+      if (!lock.is_held()) continue;
+      ++taken;
+      most = std::max(most.load(), ++holders);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // while others try
+      --holders;
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(most, 1);
 }
 
 }  // namespace

@@ -129,6 +129,23 @@ TEST(Store, WrongTokenIsTurnedAwayAndTheOthersGoOn) {
   EXPECT_EQ(other.get().size(), 2u);
 }
 
+// Who took the port of rank 0 and lets everybody in.
+TEST(Store, AServerThatDoesNotKnowTheTokenIsNotBelieved) {
+  FileDescriptor listening = listen_on(kHost, 0);
+  auto serving = std::async(std::launch::async, [&] {
+    FileDescriptor rank(::accept(listening.get(), nullptr, nullptr));
+    send_all(rank.get(), encode_frame({kStoreProtocol, random_nonce()}));
+    char joins[4096];
+    if (::recv(rank.get(), joins, sizeof joins, 0) > 0)
+      send_all(rank.get(), encode_frame({"joined", store_proof("guess", "server", "", "", "")}));
+    while (::recv(rank.get(), joins, sizeof joins, 0) > 0) {
+    }
+  });
+  expect_user_error([&] { StoreClient client(options(port_of(listening.get()), 1, 2)); },
+                    {"[rendezvous] expected rank 0 of this run", "does not know its token"});
+  serving.get();
+}
+
 TEST(Store, WorldOfAnotherSizeEndsTheRunOnAllRanks) {
   StoreServer server(kHost, 0, 2, "secret");
   StoreClient first(options(server.port(), 0, 2));

@@ -64,6 +64,11 @@ TEST_F(CorpusTest, APreparedFolder) {
   EXPECT_EQ(record.seed, uint64_t(config_.train.seed));
 }
 
+TEST_F(CorpusTest, NeedsOneMoreThanItsLargestId) {
+  SmallShards data({std::vector<int32_t>(100, 100)}, {std::vector<int32_t>(20, 1)}, 100);
+  EXPECT_EQ(train({data.path().string()}).needed_vocab(), 101);
+}
+
 TEST_F(CorpusTest, AMixtureOfAllForms) {
   SmallShards data = shards(1000, 20);
   std::string text = write("a.txt", std::string(5000, 'x') + " y z");

@@ -142,6 +142,34 @@ TEST(Loader, SeekGoesOnAsIfNothingHadHappened) {
   }
 }
 
+/// The first read goes on when it is told to; those after it take a while.
+class HeldTokens : public CountingTokens {
+ public:
+  using CountingTokens::CountingTokens;
+  void read(int64_t begin, std::span<int32_t> out) const override {
+    bool is_first = !begun.test_and_set();
+    begun.notify_all();
+    if (is_first)
+      may_go_on.wait(false);
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    CountingTokens::read(begin, out);
+  }
+  mutable std::atomic_flag begun, may_go_on;
+};
+
+TEST(Loader, ABatchThatWasBegunBeforeASeekIsNotKept) {
+  auto tokens = std::make_shared<HeldTokens>(0, 91);
+  auto corpus = std::make_shared<const Corpus>(Corpus::Datasets{make_token_dataset("held", tokens, 6)},
+                                               std::vector<double>{1}, 6, 1);
+  Loader loader(corpus, {.batch = 2, .workers = 1, .prefetch = 1});
+  tokens->begun.wait(false);
+  loader.seek(20);
+  tokens->may_go_on.test_and_set();
+  tokens->may_go_on.notify_all();
+  expect_samples(*corpus, loader.next(), 20, 2);
+}
+
 /// Counts reads; every third window takes a while, so that threads overtake each other.
 class SlowTokens : public CountingTokens {
  public:
@@ -214,6 +242,12 @@ TEST(Loader, FindsIdsThatTheModelLacks) {
     loader.seek(3);
     EXPECT_EQ(loader.next().tokens[0], 18);
   }
+}
+
+TEST(Loader, TheFirstIdBeyondTheVocabularyIsRefused) {
+  auto corpus = std::make_shared<const Corpus>(small_corpus()->sequential());
+  EXPECT_EQ(Loader(corpus, {.vocab_size = 7}).next().targets.back(), 6);
+  expect_user_error([&] { Loader(corpus, {.vocab_size = 6}).next(); }, {"memory: token 6", "ids below 6", "got 6"});
 }
 
 TEST(Loader, NegativeIdsAreRefused) {

@@ -105,6 +105,15 @@ TEST(SampleOrder, DatasetsAreMixedThroughoutABlock) {
   }
 }
 
+TEST(SampleOrder, EveryPlaceOfABlockIsShuffled) {
+  SampleOrder order(5, shares_of({10'000, 10'000}, {1, 1}));
+  for (int64_t place : {int64_t(0), kMixtureBlock / 2, kMixtureBlock - 1}) {
+    std::set<int64_t> seen;
+    for (int64_t block = 0; block < 40; ++block) seen.insert(order.at(block * kMixtureBlock + place).dataset);
+    EXPECT_EQ(seen, (std::set<int64_t>{0, 1})) << "place " << place;
+  }
+}
+
 TEST(SampleOrder, CountsAgreeWithCounting) {
   SampleOrder order(9, shares_of({50, 60, 70}, {5, 3, 1}));
   std::vector<int64_t> counts(3);
