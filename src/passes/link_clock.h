@@ -1,6 +1,6 @@
 // Time as passes see it that decide an order of nodes: arithmetic one node after the other, and messages between ranks
 // one after the other beside it, at the target's rates. What neither computes nor sends takes no time.
-// Tests: tests/passes/overlap_tensor_test.cpp.
+// Tests: tests/passes/link_clock_test.cpp.
 #pragma once
 
 #include "passes/pass.h"

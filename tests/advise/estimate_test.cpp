@@ -76,6 +76,7 @@ const Case kCases[] = {
     {"gpt2-1558m", mesh(1, 8, 1, 1, 3), 1},  // gathers what it has no time to hide
     {"gpt2-1558m", mesh(1, 4, 2, 1, 2), 4, 4},
     {"gpt3-6.7b", mesh(1, 2, 2, 2, 1), 4, 2},
+    {"gpt3-6.7b", mesh(2, 2, 2, 1, 1), 1, 4},  // the update, which adds up what context cuts, has the peak
     {"gpt2-1558m", with_schedule(mesh(4, 2, 1, 1), "zero_bubble"), 8, 1},  // products for weights fill little
     // The fullest stage is neither the first nor the last.
     {"gpt2-1558m", with_schedule(mesh(8, 1, 1, 1), "zero_bubble"), 8, 16},
@@ -233,6 +234,16 @@ TEST(Estimate, ComputesAgainOnlyWhatDoesNotFit) {
   EXPECT_LE(full.memory.total(), h200.gpu.memory_bytes.value);
   layout.micro_batch = 4096;
   EXPECT_GT(estimate(preset("gpt2-1558m"), layout, h200).memory.total(), h200.gpu.memory_bytes.value);
+}
+
+// The first micro-batch goes through all stages, and the last gradient back: what else a stage waits is the bubble.
+TEST(Estimate, OfAPipelineTellsTransfersFromTheBubble) {
+  ClusterConfig h200 = read_cluster("h200");
+  ModelConfig model = preset("gpt2-124m");
+  TimeByKind time = estimate(model, {.mesh = mesh(4, 1, 1, 1), .micro_batch = 2, .micro_batches = 8}, h200).time;
+  double bytes = 2.0 * 2 * double(model.context * model.width);
+  EXPECT_NEAR(time.pipe, 2 * 3 * (bytes / h200.within.bandwidth.value + h200.within.latency.value), 1e-12);
+  EXPECT_GT(time.bubble, time.pipe);
 }
 
 TEST(Estimate, ZeroDividesWhatItSays) {

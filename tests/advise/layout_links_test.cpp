@@ -49,6 +49,16 @@ TEST(LayoutLinks, ScattersSendHalf) {
   EXPECT_GE(scattered, all / 2);
 }
 
+TEST(LayoutLinks, ParametersComeAheadInASixteenthOfTheBudget) {
+  ParallelLayout layout = over_data(3, 1);
+  layout.budget_gib = 0.5;
+  with_links(layout, [](const LayoutLinks& links) {
+    EXPECT_EQ(links.forward().ahead_bytes, double(32 << 20));
+    EXPECT_EQ(links.backward().ahead_bytes, double(32 << 20));
+    EXPECT_EQ(links.backward().gather_bytes, double(32 << 20)) << "less than a bucket";
+  });
+}
+
 // Of 14.6, 4.9, 19.5 and 19.5 MiB in bf16, of 50 MiB a bucket; in f32 a matrix or two, and vectors as there is room.
 TEST(LayoutLinks, TensorsFillBucketsInTheirOrder) {
   with_links(over_data(3, 1), [](const LayoutLinks& links) {

@@ -56,6 +56,7 @@ TEST(Cuts, TellAShareFromTheWhole) {
 TEST(Cuts, AreOfDimsThatTheyDivide) {
   EXPECT_TRUE(can_cut({6, 24}, {{"data", 2, 0}, {"tensor", 4, 1, 3}}));
   EXPECT_FALSE(can_cut({6, 24}, {{"data", 4, 0}}));
+  EXPECT_FALSE(can_cut({6, 24}, {{"tensor", 4, 1, 5}})) << "4 divides 24, and so do not 5 blocks of 4";
   EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, 2}}));
   EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, -1}}));
   EXPECT_FALSE(can_cut({6, 24}, {{"data", 2, 0}, {"data", 2, 1}})) << "an axis cuts one dim";

@@ -36,6 +36,9 @@ TEST(PartRuns, OfSeveralAxesLieWithinEachOther) {
   std::vector<Cut> cuts = {{"tensor", 2, 0, 1}, {"data", 2, 0, 2}};
   EXPECT_EQ(part_runs({8}, cuts, kMesh, {1, 0}), (std::vector<PartRun>{{2, 0, 2}}));
   EXPECT_EQ(part_runs({8}, cuts, kMesh, {0, 1}), (std::vector<PartRun>{{4, 0, 2}}));
+  std::swap(cuts[0], cuts[1]);
+  EXPECT_EQ(part_runs({8}, cuts, kMesh, {1, 0}), (std::vector<PartRun>{{2, 0, 2}}))
+      << "in whatever order they are told";
 }
 
 // Every element is with one rank for each set of ranks that the cuts tell apart, and shares are of the shape they say.

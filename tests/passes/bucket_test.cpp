@@ -70,6 +70,22 @@ TEST(Bucket, HoldsSoManyBytesAndLeavesAloneWhatIsLarger) {
   EXPECT_EQ(sizes(35), (std::vector<size_t>{1, 1, 1}));
 }
 
+// What comes before a large gradient is sent while that is computed, and does not wait for what comes behind it.
+TEST(Bucket, IsClosedByAGradientThatIsLargerThanABucket) {
+  constexpr std::string_view kSmallLargeSmall = R"(graph g {
+    input x = %0 : f32[8]
+    input s = %1 : bf16[2]
+    %2 = all_reduce(%1) {axis="data", reduction="sum", size=2} #backward : bf16[2]
+    %3 = all_reduce(%0) {axis="data", reduction="sum", size=2} #backward : f32[8]
+    %4 = mul(%1, %1) #backward : bf16[2]
+    %5 = all_reduce(%4) {axis="data", reduction="sum", size=2} #backward : bf16[2]
+    result a = %2
+    result b = %3
+    result c = %5
+  })";
+  EXPECT_EQ(bucketed(kSmallLargeSmall, 16), canonical(kSmallLargeSmall));
+}
+
 TEST(Bucket, IsClosedByWhatReadsIt) {
   constexpr std::string_view kChain = R"(graph g {
     input x = %0 : f32[8]

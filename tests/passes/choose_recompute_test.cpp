@@ -94,6 +94,35 @@ TEST(ChooseRecompute, KeepsWhatIsSmallerThanWhatItIsMadeOf) {
   }
 }
 
+TEST(ChooseRecompute, OfAViewWhatItShowsIsKept) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[8,4]
+    %1 = exp(%0) : f32[8,4]
+    %2 = reshape(%1) {shape=[32]} : f32[32]
+    %3 = tanh(%0) : f32[8,4]
+    %4 = sum_squares(%3) : f32[]
+    %5 = sum_squares(%2) #backward : f32[]
+    result loss = %4
+    result a = %5
+  })");
+  ASSERT_TRUE(choose_recompute(graph, with_budget(200)));
+  EXPECT_EQ(count_chosen(graph, "exp"), 1);
+}
+
+TEST(LiveBytes, ResultsLiveToTheEnd) {
+  auto peak_with =
+      [](const char* result) {
+        return peak_live_bytes(parse(std::string(R"(graph g {
+      input x = %0 : f32[8]
+      %1 = exp(%0) : f32[8]
+      %2 = neg(%1) : f32[8]
+      %3 = exp(%2) : f32[8]
+      result y = %3 )") + result + " }"));
+      };
+  EXPECT_EQ(peak_with(""), 2 * 8 * 4);
+  EXPECT_EQ(peak_with("result z = %1"), 3 * 8 * 4);
+}
+
 TEST(LiveBytes, CountsWhatIsAliveTogetherAndSharesViews) {
   Graph graph = parse(R"(graph g {
     input x = %0 : f32[8]

@@ -34,7 +34,9 @@ TEST(GatherLow, GathersTheCopyThatIsRead) {
 
 TEST(GatherLow, LeavesWhatIsReadInF32) {
   for (const char* reader : {"%2 = add(%1, %1) : f32[8] result r = %2", "result r = %1",
-                             "%2 = cast(%1) {to=\"f16\"} : f16[8] result r = %2 result s = %1"}) {
+                             "%2 = cast(%1) {to=\"f16\"} : f16[8] result r = %2 result s = %1",
+                             "%2 = cast(%1) {to=\"f16\"} : f16[8] %3 = cast(%1) {to=\"bf16\"} : bf16[8] "
+                             "result r = %2 result s = %3"}) {
     Graph graph = parse(fmt::format(R"(graph g {{
       param w = %0 {{cuts="data:2@0", global=[8]}} : f32[4]
       %1 = all_gather(%0) {{axis="data", dims=[0], size=2}} : f32[8]

@@ -65,6 +65,16 @@ TEST(JoinPads, LeavesGapsAndOverlaps) {
   })");
 }
 
+TEST(JoinPads, LeavesWhatDoesNotReachTheEnd) {
+  expect_left_alone(R"(graph g {
+    input x = %0 : f32[3,2]
+    %1 = pad(%0) {after=3, before=0, dim=1} : f32[3,5]
+    %2 = pad(%0) {after=1, before=2, dim=1} : f32[3,5]
+    %3 = add(%1, %2) : f32[3,5]
+    result sum = %3
+  })");
+}
+
 TEST(JoinPads, LeavesPadsOfDifferentDims) {
   expect_left_alone(R"(graph g {
     input x = %0 : f32[2,4]

@@ -32,18 +32,18 @@ TEST(ScatterInPlace, AddsRowsOntoTheOtherGradient) {
 }
 
 TEST(ScatterInPlace, LeavesAGradientThatIsReadElsewhere) {
-  Graph graph = parse(R"(graph g {
-    input dy = %0 : f32[3,2]
-    input ids = %1 : i32[3]
-    input other = %2 : f32[4,2]
-    %3 = embedding_grad(%0, %1) {rows=4} : f32[4,2]
-    %4 = add(%2, %3) : f32[4,2]
-    result y = %4
-    result grad = %3
-  })");
-  std::string before = print(graph);
-  EXPECT_FALSE(scatter_in_place(graph, {}));
-  EXPECT_EQ(print(graph), before);
+  for (const char* reader : {"result grad = %3", "%5 = exp(%3) : f32[4,2] result grad = %5"}) {
+    Graph graph = parse(std::string(R"(graph g {
+      input dy = %0 : f32[3,2]
+      input ids = %1 : i32[3]
+      input other = %2 : f32[4,2]
+      %3 = embedding_grad(%0, %1) {rows=4} : f32[4,2]
+      %4 = add(%2, %3) : f32[4,2]
+    )") + reader + " result y = %4 }");
+    std::string before = print(graph);
+    EXPECT_FALSE(scatter_in_place(graph, {}));
+    EXPECT_EQ(print(graph), before);
+  }
 }
 
 }  // namespace

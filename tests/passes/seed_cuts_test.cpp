@@ -74,6 +74,30 @@ TEST(SeedCuts, OfZeroLieWithinThoseOfTheOtherAxes) {
   EXPECT_EQ(seeds({.data = 2, .context = 2, .tensor = 4, .zero = 3})[1], "wte: tensor:4@0 data:2@0x4 context:2@0x8");
   EXPECT_EQ(seeds({.data = 4, .tensor = 4, .zero = 3})[5], "proj: tensor:4@0 data:4@1")
       << "8 rows have no 16 parts, so the columns are cut";
+  EXPECT_EQ(seeds({.data = 4, .tensor = 4, .zero = 3, .slots = 4})[5], "proj: tensor:4@0")
+      << "with slots, whose sums have an order, rows alone are";
+}
+
+// Between matrices over tensor, the stream is cut along the batch or, where that is too small, along time: within each
+// of the two pieces that a rank of context has.
+TEST(SeedStream, IsCutAlongTimeWithinThePiecesOfContext) {
+  auto cuts = [](int64_t batch, const MeshConfig& mesh) {
+    std::string size = std::to_string(batch);
+    Graph graph = test::parse("graph g {\n  input x = %0 : f32[" + size + R"(,16,8]
+      param proj = %1 {role="row"} : f32[8,8]
+      %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : f32[)" +
+                              size + R"(,16,8]
+      result y = %2
+    })");
+    std::map<ValueId, std::vector<Cut>> cuts = seed_stream(graph, step_mesh(mesh), false);
+    return cuts.empty() ? "" : print_cuts(cuts.at(graph.nodes()[0].outputs[0]));
+  };
+  EXPECT_EQ(cuts(1, {}), "");
+  EXPECT_EQ(cuts(1, {.tensor = 2}), "tensor:2@1");
+  EXPECT_EQ(cuts(1, {.context = 2, .tensor = 2}), "tensor:2@1x4");
+  EXPECT_EQ(cuts(2, {.context = 2, .tensor = 2}), "tensor:2@0");
+  EXPECT_EQ(cuts(2, {.data = 2, .tensor = 2}), "tensor:2@1") << "each rank has one sequence";
+  EXPECT_EQ(cuts(4, {.data = 2, .tensor = 2}), "tensor:2@0x2");
 }
 
 }  // namespace

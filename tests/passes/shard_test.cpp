@@ -177,6 +177,21 @@ TEST(Shard, GathersWhatIsAddedInOrder) {
   EXPECT_EQ(count_ops(shard_graph(graph, kTwo, cuts), "all_reduce"), 1);
 }
 
+// A sum of gradients is begun anew with zeros, which may be terms on all ranks; of any other number one rank has it.
+TEST(Shard, ConstantsThatAreTermsAddUpToThemselves) {
+  for (double value : {0.0, 3.0}) {
+    Graph graph("g");
+    GraphBuilder g(graph);
+    ValueId sum = g.state_of(g.parameter("w", {DType::kF32, {4}}), "grad", Role::kGradientSum);
+    g.set_phase(Phase::kUpdate);
+    graph.add_update(sum, constant(g, value, {4}));
+    Graph share = shard_graph(graph, kTwo, {{sum, {{.axis = "data", .size = 2, .term = true}}}});
+    std::vector<HostTensor> arguments(2, HostTensor({DType::kF32, {4}}));
+    EXPECT_EQ(test::find_sharding_fault(graph, share, kTwo, arguments, 0), "") << value;
+    EXPECT_EQ(count_ops(share, "select"), value == 0 ? 0 : 1);
+  }
+}
+
 TEST(Shard, RefusesCutsThatCannotBe) {
   Graph graph = test::parse("graph g { input x = %0 : f32[6,8] result y = %0 }");
   expect_user_error(

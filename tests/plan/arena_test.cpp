@@ -71,6 +71,21 @@ TEST(Arena, RandomLifetimes) {
   EXPECT_LT(sum / kRuns, 1.08);
 }
 
+// Of blocks of one size, placed in the order in which they are defined, each fits where another one has ended.
+TEST(Arena, EqualSizesReachTheBound) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
+    std::vector<Block> blocks;
+    for (int i = 0; i < 60; ++i) {
+      int first = below(50);
+      blocks.push_back(block(640, first, first + below(12)));
+    }
+    std::vector<int64_t> live = live_bytes(blocks, 62);
+    EXPECT_EQ(place_blocks(blocks), *std::max_element(live.begin(), live.end())) << seed;
+  }
+}
+
 // One activation a layer, alive from forward to backward, with temporaries between: the shape of a training step.
 TEST(Arena, TrainingStepReachesTheBound) {
   std::vector<Block> blocks;

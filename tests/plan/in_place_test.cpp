@@ -158,6 +158,9 @@ TEST(InPlace, MatmulGroupOverWhatItAddsTo) {
   EXPECT_FALSE(may(graph, 1));
   EXPECT_TRUE(may(graph, 2));
   EXPECT_FALSE(may(matmul_group("gelu_grad(%2, %3) : f32[4,4]"), 2));
+  // Every block of the sum reads all rows of the left operand, or all columns of the right one.
+  EXPECT_FALSE(may(matmul_group("add(%0, %3) : f32[4,4]"), 0));
+  EXPECT_FALSE(may(matmul_group("add(%1, %3) : f32[4,4]"), 1));
 }
 
 }  // namespace

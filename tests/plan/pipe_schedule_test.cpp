@@ -184,6 +184,12 @@ TEST(PipeSchedule, SlotsAreFreeWhenTheyAreTaken) {
   });
 }
 
+// As the first chunk's pass of a validation is: nothing is received for it, and nothing reads it later.
+TEST(PipeSchedule, AnActionThatTakesASlotAndGivesItBackNeedsOne) {
+  PipeSchedule forward = forward_part(make_pipe_schedule("1f1b", 2, 1, 4));
+  EXPECT_EQ(forward.slots(0, {Kind::kForward, 0}, {Kind::kForward, 0}), 1);
+}
+
 TEST(PipeSchedule, HoldsAsManyMicroBatchesAsItsSourceSays) {
   for_all([](const PipeSchedule& s, std::string_view name) {
     for (int64_t stage = 0; stage < s.stages; ++stage) {
