@@ -67,7 +67,7 @@ std::string format_step_line(const StepMetrics& m, int64_t total_steps, double e
   if (m.skipped.value_or(0) > 0) parts.push_back({1, fmt::format("{} skipped", *m.skipped)});
   parts.push_back({4, format_ms(m.ms)});
   if (double share = m.data_wait_ms / m.ms; share > kShownDataWait)
-    parts.push_back({2, fmt::format("data wait {:.0f}%", std::min(100 * share, 100.0))});
+    parts.push_back({1, fmt::format("data wait {:.0f}%", std::min(100 * share, 100.0))});
   parts.push_back({1, format_count(m.tokens_per_second) + " tok/s"});
   if (m.mfu > 0) parts.push_back({3, fmt::format("{:.0f}% MFU", 100 * m.mfu)});
   if (eta_seconds >= 0) parts.push_back({2, format_eta(eta_seconds)});

@@ -37,12 +37,15 @@ TEST(StepLine, HasAtMost80Columns) {
 }
 
 // As in a log of a long run.
-TEST(StepLine, KeepsNormAndRemainingTimeOfMeans) {
+TEST(StepLine, KeepsNormAndDataWaitOfMeans) {
   StepMetrics metrics = kMetrics;
   metrics.step = 12'345;
   metrics.steps = 25;
   EXPECT_EQ(format_step_line(metrics, 100'000, 452),
             "step   12345/100000 | mean loss 4.1234 | norm 0.98 | 8.0k tok/s | ETA 7m32s");
+  metrics.data_wait_ms = 100;
+  EXPECT_EQ(format_step_line(metrics, 100'000, 452),
+            "step   12345/100000 | mean loss 4.1234 | norm 0.98 | data wait 20% | 8.0k tok/s");
 }
 
 TEST(StepLine, SaysThatNumbersAreMeans) {
