@@ -22,6 +22,12 @@
 namespace tokamak {
 namespace {
 
+struct Launcher {
+  std::string name;
+  pid_t process = 0;
+  std::string start;  // start_of it
+};
+
 // One that cannot be read, as it belongs to another user, is none.
 std::string read(pid_t process, const char* what) {
   std::ifstream file(fmt::format("/proc/{}/{}", process, what));
@@ -62,16 +68,16 @@ pid_t launcher_of_this(const std::string& mark) {
   return process > 1 ? process : 0;
 }
 
-void watch(const std::stop_token& over, pid_t launcher, const std::string& start) {
+void watch(const std::stop_token& over, const Launcher& launcher) {
   constexpr std::chrono::milliseconds kLook{250}, kPatience{2500};
   std::mutex mutex;
   std::condition_variable_any waiting;
   std::unique_lock lock(mutex);
   auto pause = [&](std::chrono::milliseconds time) { waiting.wait_for(lock, over, time, [] { return false; }); };
-  while (!over.stop_requested() && start_of(launcher) == start) pause(kLook);
+  while (!over.stop_requested() && start_of(launcher.process) == launcher.start) pause(kLook);
   if (over.stop_requested()) return;
-  print_to_stderr(
-      fmt::format("{}what has launched this rank (process {}) is gone; so it stops\n", rank_prefix(), launcher));
+  print_to_stderr(fmt::format("{}{} (process {}), which has started this rank, is gone; so it stops\n", rank_prefix(),
+                              launcher.name, launcher.process));
   ::kill(::getpid(), SIGTERM);
   pause(kPatience);
   if (!over.stop_requested()) std::_Exit(128 + SIGTERM);
@@ -80,12 +86,13 @@ void watch(const std::stop_token& over, pid_t launcher, const std::string& start
 }  // namespace
 
 LauncherWatch::LauncherWatch() {
-  std::string mark = launcher_mark([](const char* name) -> const char* { return std::getenv(name); });
+  auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  std::string mark = launcher_mark(variable);
   if (mark.empty()) return;
-  pid_t launcher = launcher_of_this(mark);
-  std::string start = start_of(launcher);
-  if (start.empty()) return;
-  thread_ = std::jthread([=](const std::stop_token& over) { watch(over, launcher, start); });
+  Launcher launcher{.name = rank_place(variable)->launcher, .process = launcher_of_this(mark)};
+  launcher.start = start_of(launcher.process);
+  if (launcher.start.empty()) return;
+  thread_ = std::jthread([=](const std::stop_token& over) { watch(over, launcher); });
 }
 
 }  // namespace tokamak

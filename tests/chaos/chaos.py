@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults on purpose: commands are killed, get errors from their files, find their files changed, run at the same time.
 
-What must hold is told in interrupted.py, ranks.py, surroundings.py, damaged_input.py, reading.py and together.py.
+What must hold is told in interrupted.py, ranks.py, strangers.py, surroundings.py, damaged_input.py, reading.py and together.py.
 Prints a table; the exit status is 1 if something did not hold, and then each case is named so that it can be repeated.
 """
 import argparse
@@ -15,6 +15,7 @@ from interrupted import Interrupted
 from ranks import Ranks
 from reading import Reading
 from scenarios import prepare_scenario, ranks_scenario, train_scenario
+from strangers import STEPS, Strangers
 from surroundings import Surroundings
 from together import ReadersOfARun, ReplacedData
 from work import Work
@@ -23,6 +24,7 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "train": lambda work: Interrupted(work, train_scenario()),
          "threads": lambda work: Interrupted(work, ranks_scenario("2 threads", "threads")),
          "processes": lambda work: Ranks(work, ranks_scenario("2 processes", "processes")),
+         "strangers": lambda work: Strangers(work, ranks_scenario("2 processes", "processes", STEPS)),
          "surroundings": lambda work: Surroundings(work, prepare_scenario()),
          "training surroundings": lambda work: Surroundings(work, train_scenario()),
          "input": DamagedInput,

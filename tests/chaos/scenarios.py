@@ -68,5 +68,5 @@ def train_scenario(name="train", more=(), environment=None):
                     checkpoints_with_one_before, tensors_of_last_checkpoint, environment)
 
 
-def ranks_scenario(name, ranks_are):
-    return train_scenario(name, ["--mesh.data=2"], {"TOKAMAK_RANKS": ranks_are})
+def ranks_scenario(name, ranks_are, more=()):
+    return train_scenario(name, ["--mesh.data=2", *more], {"TOKAMAK_RANKS": ranks_are})

@@ -31,14 +31,17 @@ class Work:
         subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-o", self.shim, HERE / "faults.c", "-ldl"],
                        check=True)
 
-    def start(self, arguments, limit=None, environment=None, **chaos):
-        """`chaos`: the settings of faults.c, in small letters; `limit`: of the size of files."""
+    def start(self, arguments, limit=None, files=None, launcher=(), environment=None, **chaos):
+        """`chaos`: the settings of faults.c, in small letters; `limit`: of the size of files; `files`: of open ones;
+        `launcher`: another program and its arguments, before this one's."""
         env = dict(os.environ, OMP_WAIT_POLICY="passive", **(environment or {}))
         if chaos:
             env.update({f"CHAOS_{name.upper()}": str(value) for name, value in chaos.items()}, LD_PRELOAD=str(self.shim))
-        before = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
-        return subprocess.Popen([self.program, *arguments], cwd=self.folder, env=env, text=True, preexec_fn=before,
-                                errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        limits = [(resource.RLIMIT_FSIZE, limit), (resource.RLIMIT_NOFILE, files)]
+        limits = [(what, (most, most)) for what, most in limits if most]
+        before = (lambda: [resource.setrlimit(*one) for one in limits]) if limits else None
+        return subprocess.Popen([*launcher, self.program, *arguments], cwd=self.folder, env=env, text=True,
+                                preexec_fn=before, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
 
     def end(self, process):

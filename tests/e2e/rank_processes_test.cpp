@@ -149,6 +149,9 @@ TEST_F(RankProcesses, EndWithTheirLauncher) {
   std::vector<pid_t> ranks = ranks_below(2);
   launcher->send(SIGKILL);
   for (pid_t rank : ranks) EXPECT_TRUE(within(4, [&] { return !lives(rank); })) << ::kill(rank, SIGKILL);
+  ProgramResult ended = launcher->wait();
+  EXPECT_NE(ended.err.find("rank 1: mpirun (process "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.out.find("stopped after step"), std::string::npos) << ended.out;
 }
 
 TEST_F(RankProcesses, MayOutliveAShell) {
