@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/idle_notes.h"
 #include "cli/machine.h"
 #include "cli/ranks.h"
 #include "config/config.h"
@@ -92,6 +93,15 @@ void print_line(const std::string& line) {
   std::fflush(stdout);
 }
 
+// Of a mesh that one rank does not have; what is said of the compiler is for some rung.
+void print_notes(const LadderArguments& arguments, const RankWork& rank) {
+  const Machine& machine = rank.machine;
+  if (rank.ranks) return;
+  for (const std::string& note :
+       idle_notes(rank.config, arguments.given, machine.platform.target, machine.is_gpu, NotesFor::kStep))
+    if (note.starts_with("mesh.")) fmt::print("{}\n", note);
+}
+
 // The rungs of one rank, which is this one.
 void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderReport& report,
                  const std::function<void()>& not_yet) {
@@ -99,9 +109,11 @@ void climb_alone(const LadderArguments& arguments, const RankWork& rank, LadderR
   RunConfig& config = report.config;
   std::span<const Rung> rungs = rungs_for(arguments.top || arguments.own, machine.is_gpu);
   config.train.batch = batch_for(arguments, config, machine, rungs[0]);
-  fmt::print("{}\nmodel: {} parameters, {} x {} tokens a step{}\n\n", describe(machine),
+  fmt::print("{}\nmodel: {} parameters, {} x {} tokens a step{}\n", describe(machine),
              format_count(double(count_parameters(config.model))), config.train.batch, config.model.context,
              rank.ranks ? " of one rank" : "");
+  print_notes(arguments, rank);
+  fmt::print("\n");
   print_line(format_ladder_header());
   report.target = machine.platform.target;
   report.versions = machine.versions;

@@ -81,6 +81,17 @@ TEST(LadderProgram, OwnIsOneRankAndTheMeshThatIsAskedFor) {
   EXPECT_EQ(json["meshes"][0]["name"], "data 2, ZeRO 3");
 }
 
+TEST(LadderProgram, ALoneRankTellsWhatItHasNoMeshFor) {
+  TemporaryFolder folder;
+  ProgramResult result = run_program(
+      folder.path(), test::tiny_arguments("ladder", {"--model.vocab=301", "--steps=1", "--device=cpu", "--threads=1",
+                                                     "--top", "--mesh.zero=1", "--compile.loss_scale=8"}));
+  ASSERT_EQ(result.status, 0) << result.err;
+  size_t note = result.out.find("\nmesh.zero = 1 has no effect: there is only one rank\n");
+  EXPECT_LT(note, result.out.find("\nrung ")) << result.out;
+  EXPECT_EQ(result.out.find("loss_scale"), std::string::npos) << "some rungs are in fp16: " << result.out;
+}
+
 // As many sequences for each rank as there are by default, though they are more than a run has by default.
 TEST(LadderProgram, ManyRanksNeedNoBatch) {
   TemporaryFolder folder;
