@@ -81,7 +81,8 @@ std::optional<int64_t> as_whole(double number) {
 std::string largest_whole(const Field& field, const Value& value) {
   auto* number = std::get_if<double>(&value);
   if (!number || !std::holds_alternative<int64_t*>(field.target)) return "";
-  if (std::fabs(*number) >= 0x1p63) return fmt::format(", at most {}", std::numeric_limits<int64_t>::max());
+  bool is_beyond = std::fabs(*number) >= 0x1p63;
+  if (is_beyond) return fmt::format(", at most {}", std::numeric_limits<int64_t>::max());
   return std::fabs(*number) >= kExact ? ", with all its digits" : "";
 }
 
