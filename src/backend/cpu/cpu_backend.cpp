@@ -73,8 +73,8 @@ class HostMemory : public Memory {
     data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data_ == MAP_FAILED)
       user_error(
-          "[memory] expected {:.1f} MiB, the system has not that much; try a smaller --train.batch or "
-          "--compile.memory_budget_gib",
+          "[memory] expected {:.1f} MiB, the system has not that much; try a smaller --train.batch (--rows "
+          "of `generate`) or --compile.memory_budget_gib",
           double(bytes) / double(1 << 20));
     ::madvise(data_, bytes_, MADV_HUGEPAGE);  // advice: a kernel without them does no harm
     parallel_for(int64_t(bytes_), 1 << 21, [&](int64_t begin, int64_t end, int) {

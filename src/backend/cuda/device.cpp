@@ -35,8 +35,8 @@ DeviceBuffer::DeviceBuffer(int64_t bytes) : bytes_(bytes) {
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     user_error(
-        "[memory] expected {} MiB on the GPU, it has {} of {} MiB left; try a smaller --train.batch, "
-        "--compile.memory_budget_gib, or free what other processes hold (nvidia-smi)",
+        "[memory] expected {} MiB on the GPU, it has {} of {} MiB left; try a smaller --train.batch "
+        "(--rows of `generate`), --compile.memory_budget_gib, or free what other processes hold (nvidia-smi)",
         bytes >> 20, free >> 20, total >> 20);
   }
   check_cuda(status, "cudaMalloc");

@@ -10,7 +10,7 @@ namespace {
 TEST(CpuBackend, TellsHowMuchMemoryIsNotThere) {
   auto backend = make_backend();
   expect_user_error([&] { backend->allocate(int64_t(1) << 60); },
-                    {"[memory] expected 1073741824.00 GiB", "--train.batch"});
+                    {"[memory] expected 1099511627776.0 MiB", "--train.batch (--rows of `generate`)"});
 }
 
 }  // namespace
