@@ -132,7 +132,7 @@ std::vector<std::string> read_prompts(const GenerateArguments& arguments) {
   if (!arguments.prompt.empty())
     user_error("[generate] expected --prompt or --prompts, got both; add the text to {}", arguments.prompts);
   std::vector<std::string> prompts;
-  std::string text = read_file(arguments.prompts);
+  std::string text = read_file(arguments.prompts, kLargeFile);
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   std::istringstream lines(std::move(text));
   for (std::string line; std::getline(lines, line);) {

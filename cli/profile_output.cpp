@@ -2,7 +2,7 @@
 
 #include <fmt/chrono.h>
 
-#include "base/file.h"
+#include "base/output_file.h"
 #include "profile/page.h"
 #include "profile/trace.h"
 
@@ -18,7 +18,7 @@ void visit(FieldList& v, ProfileOutput& c) {
 void check_files(const ProfileOutput& output) {
   if (!output.trace.empty()) check_trace_file(output.trace);
   for (const std::string& file : {output.json, output.page, output.trace})
-    if (!file.empty()) AtomicFile{file};
+    if (!file.empty()) check_output_file(file);
 }
 
 std::string write_profile(const ProfileOutput& output, const Machine& machine, const std::string& command,
@@ -26,8 +26,8 @@ std::string write_profile(const ProfileOutput& output, const Machine& machine, c
   report.versions = machine.versions;
   report.command = command;
   report.date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
-  if (!output.json.empty()) write_file_atomic(output.json, profile_json(report));
-  if (!output.page.empty()) write_file_atomic(output.page, profile_page(report));
+  if (!output.json.empty()) write_output_file(output.json, profile_json(report));
+  if (!output.page.empty()) write_output_file(output.page, profile_page(report));
   if (!output.trace.empty()) write_trace(output.trace, format_trace(report.trace, report.command));
   return format_profile(report, size_t(output.kernels));
 }

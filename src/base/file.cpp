@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,7 @@
 
 #include "base/divide.h"
 #include "base/error.h"
+#include "base/path_links.h"
 #include "base/temporary_file.h"
 
 namespace tokamak {
@@ -56,13 +58,20 @@ struct stat regular_file_info(int fd, const fs::path& path) {
   return info;
 }
 
-void write_all(int fd, std::string_view bytes, const fs::path& path) {
-  while (!bytes.empty()) {
-    ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) file_error("write", path, errno);
-    bytes.remove_prefix(size_t(count));
-  }
+// What has this name would be gone. A link that is replaced stays where it leads.
+void refuse_to_replace(const fs::path& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISLNK(info.st_mode)) return;
+  file_error("write", path, S_ISDIR(info.st_mode) ? EISDIR : ENODEV);
+}
+
+void rename_temporary(const fs::path& temporary, const fs::path& path) {
+  refuse_to_replace(path);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) file_error("write", path, errno);
+}
+
+[[noreturn]] void too_large(std::string_view name, int64_t most) {
+  user_error("[file] cannot read {}: expected at most {} MiB, got more; name another file", name, most >> 20);
 }
 
 void sync_descriptor(int fd, const fs::path& path) {
@@ -138,6 +147,7 @@ void FileReader::read(int64_t offset, std::span<std::byte> out) const {
 }
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  refuse_to_replace(path_);
   TemporaryFile file = make_temporary(path_);
   temporary_ = std::move(file.path);
   fd_ = std::move(file.fd);
@@ -174,27 +184,37 @@ void AtomicFile::sync() {
 
 void AtomicFile::commit() {
   sync();
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) file_error("write", path_, errno);
+  rename_temporary(temporary_, path_);
   fd_ = FileDescriptor();
   sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
 }
 
 FileDescriptor open_to_read(const fs::path& path) {
   FileDescriptor fd = open_file(path, O_RDONLY | O_NONBLOCK, "read");
+  refuse_device(fd.get(), path);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) file_error("read", path, errno);
-  std::error_code error;
-  if (S_ISFIFO(info.st_mode) && !fs::is_symlink(path, error)) file_error("read", path, ENODEV);
+  if (S_ISFIFO(info.st_mode) && !follow_links(path).descriptor) file_error("read", path, ENODEV);
   if (::fcntl(fd.get(), F_SETFL, 0) != 0) file_error("read", path, errno);
   return fd;
 }
 
-std::string read_all(int fd, std::string_view name) {
+void refuse_device(int fd, const fs::path& name) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0) file_error("read", name, errno);
+  bool has_end = S_ISCHR(info.st_mode) && (info.st_rdev == makedev(1, 3) || ::isatty(fd) == 1);  // 1, 3: /dev/null
+  if (S_ISBLK(info.st_mode) || (S_ISCHR(info.st_mode) && !has_end)) file_error("read", name, ENODEV);
+}
+
+std::string read_all(int fd, std::string_view name, int64_t most) {
+  refuse_device(fd, name);
   std::string content;
   size_t used = 0;
   struct stat info;
   // The size is a hint only: a pipe has none, and a file may grow while it is read.
-  size_t hint = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? size_t(info.st_size) + 1 : size_t(1) << 16;
+  bool has_size = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  if (has_size && info.st_size > most) too_large(name, most);
+  size_t hint = has_size ? size_t(info.st_size) + 1 : size_t(1) << 16;
   for (;;) {
     if (content.size() == used) content.resize(used + std::max(hint, used));
     ssize_t count = ::read(fd, content.data() + used, content.size() - used);
@@ -202,12 +222,24 @@ std::string read_all(int fd, std::string_view name) {
     if (count < 0) file_error("read", name, errno);
     if (count == 0) break;
     used += size_t(count);
+    if (int64_t(used) > most) too_large(name, most);
   }
   content.resize(used);
   return content;
 }
 
-std::string read_file(const fs::path& path) { return read_all(open_to_read(path).get(), path.string()); }
+std::string read_file(const fs::path& path, int64_t most) {
+  return read_all(open_to_read(path).get(), path.string(), most);
+}
+
+void write_all(int fd, std::string_view bytes, const fs::path& name) {
+  while (!bytes.empty()) {
+    ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) file_error("write", name, errno);
+    bytes.remove_prefix(size_t(count));
+  }
+}
 
 void write_file_atomic(const fs::path& path, std::string_view content) {
   AtomicFile file(path);
@@ -219,7 +251,7 @@ void write_shared_file(const fs::path& path, std::string_view content) {
   TemporaryFile file = make_temporary(path);
   try {
     write_all(file.fd.get(), content, path);
-    if (::rename(file.path.c_str(), path.c_str()) != 0) file_error("write", path, errno);
+    rename_temporary(file.path, path);
   } catch (...) {
     ::unlink(file.path.c_str());
     throw;

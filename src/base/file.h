@@ -69,7 +69,9 @@ class FileReader {
 
 /// A new file that appears under its name only when it is complete: bytes go to a temporary file beside it
 /// (base/temporary_file.h), commit() syncs and renames. Without a commit the temporary file is removed and whatever was
-/// at `path` stays as it was; what killed processes left of it is removed by the next one.
+/// at `path` stays as it was; what killed processes left of it is removed by the next one. Links are replaced, not
+/// followed: it is for files of ours in folders of ours (base/output_file.h has those that users name). A device or a
+/// pipe is no place for one: a UserError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -99,15 +101,27 @@ class AtomicFile {
   FileDescriptor fd_;
 };
 
-/// Opens a file, nobody is waited for: a UserError for a pipe with a name, which another process would have to open.
-/// Pipes that this process has already (/dev/fd/63 of a shell's `<(...)`, links all of them) are opened.
+/// The rule for what is read: regular files, pipes that this process has already (/dev/fd/63 of a shell's `<(...)`,
+/// /dev/stdin), terminals, and /dev/null, which is empty. UserErrors: a pipe with a name, as nobody is waited for, and
+/// devices, of which /dev/zero has no end.
 FileDescriptor open_to_read(const std::filesystem::path& path);
 
-/// The whole content of what open_to_read() opens.
-std::string read_file(const std::filesystem::path& path);
+/// UserError where an open descriptor is of a device that open_to_read() refuses; `name` is for messages.
+void refuse_device(int fd, const std::filesystem::path& name);
 
-/// Everything that is left to read on an open descriptor; `name` is for messages.
-std::string read_all(int fd, std::string_view name);
+/// More bytes than any file has that people write, such as a configuration; and than those have that grow with a run,
+/// its data or its vocabulary.
+inline constexpr int64_t kSmallFile = int64_t(1) << 26, kLargeFile = int64_t(1) << 32;
+
+/// The whole content of what open_to_read() opens. UserError where it has more than `most` bytes, before memory is full
+/// of them.
+std::string read_file(const std::filesystem::path& path, int64_t most = kSmallFile);
+
+/// Everything that is left to read on an open descriptor, by the same rules.
+std::string read_all(int fd, std::string_view name, int64_t most = kLargeFile);
+
+/// Writes all of it to an open descriptor; `name` is for messages.
+void write_all(int fd, std::string_view bytes, const std::filesystem::path& name);
 
 /// Writes a whole file as AtomicFile does.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);

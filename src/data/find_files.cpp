@@ -121,6 +121,11 @@ void refuse_pipe(const fs::path& path) {
         path.string());
 }
 
+/// It may have no end.
+void refuse_endless(const fs::path& path) {
+  if (fs::is_character_file(path) || fs::is_block_file(path)) open_to_read(path);
+}
+
 }  // namespace
 
 Files find_files(const std::string& input, const SourceOptions&, PassedOver* told) {
@@ -129,6 +134,7 @@ Files find_files(const std::string& input, const SourceOptions&, PassedOver* tol
   bool exists = fs::exists(input);
   if (exists && !fs::is_directory(input)) {
     refuse_pipe(input);
+    refuse_endless(input);
     if (fs::is_regular_file(input) && fs::file_size(input) == 0)
       user_error("[data] expected text or tokens in {}, got an empty file; name another file", input);
     return {input};
@@ -144,7 +150,10 @@ Files find_files(const std::string& input, const SourceOptions&, PassedOver* tol
     else
       files.push_back(path);
   }
-  for (const fs::path& path : files) refuse_pipe(path);
+  for (const fs::path& path : files) {
+    refuse_pipe(path);
+    refuse_endless(path);
+  }
   sort_without_repetitions(files);
   size_t count = files.size();
   std::erase_if(files, [](const fs::path& path) { return fs::is_regular_file(path) && fs::file_size(path) == 0; });

@@ -53,7 +53,7 @@ std::set<std::string> data_names(const fs::path& folder) {
 
 /// Whether the index is one of ours, be it damaged.
 bool is_own_index(const fs::path& index) {
-  return fs::is_regular_file(index) && read_file(index).find(kIndexFormat) != std::string::npos;
+  return fs::is_regular_file(index) && read_file(index, kLargeFile).find(kIndexFormat) != std::string::npos;
 }
 
 /// Whether a file is in its place as the finished index says, which still waits for its own.

@@ -43,12 +43,12 @@ std::vector<fs::path> find_tiktoken_files(const fs::path& folder) {
 
 Tokenizer load_tiktoken(const fs::path& file, std::string_view encoding) {
   TiktokenEncoding known = tiktoken_encoding(encoding, file.string());
-  return Tokenizer(parse_tiktoken_vocabulary(read_file(file), file.string(), known));
+  return Tokenizer(parse_tiktoken_vocabulary(read_file(file, kLargeFile), file.string(), known));
 }
 
 Tokenizer load_file(const fs::path& file) {
   if (file.extension() == kTiktokenExtension) return load_tiktoken(file, file.stem().string());
-  return Tokenizer(parse_hugging_face_vocabulary(read_file(file), file.string()));
+  return Tokenizer(parse_hugging_face_vocabulary(read_file(file, kLargeFile), file.string()));
 }
 
 /// Compares the files of a folder made by `prepare` with its index.
@@ -87,7 +87,8 @@ Tokenizer load_tokenizer(const fs::path& path) {
   if (fs::exists(path / kHuggingFaceFile)) return load_file(path / kHuggingFaceFile);
   if (const FilePair* files = find_gpt2_files(path)) {
     fs::path merges = path / files->merges, tokens = path / files->tokens;
-    return Tokenizer(parse_gpt2_vocabulary(read_file(merges), merges.string(), read_file(tokens), tokens.string()));
+    return Tokenizer(parse_gpt2_vocabulary(read_file(merges, kLargeFile), merges.string(),
+                                           read_file(tokens, kLargeFile), tokens.string()));
   }
   std::vector<fs::path> tiktoken_files = find_tiktoken_files(path);
   if (tiktoken_files.size() > 1)

@@ -1,8 +1,8 @@
 #include "profile/trace.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "plan/print_plan.h"
 #include "profile/arena_use.h"
 #include "profile/gzip.h"
@@ -206,7 +206,7 @@ void check_trace_file(const std::filesystem::path& file) {
 }
 
 void write_trace(const std::filesystem::path& file, const std::string& text) {
-  write_file_atomic(file, file.extension() == ".gz" ? gzip(text) : text);
+  write_output_file(file, file.extension() == ".gz" ? gzip(text) : text);
 }
 
 }  // namespace tokamak

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/system.h"
+#include "tests/support/device_node.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
@@ -75,6 +76,24 @@ TEST(AtomicFile, SaysWhereItCannotWrite) {
                     {"cannot write", "no/such/file", "No such file", "check the path"});
 }
 
+// By its name the pipe, or /dev/null, would be gone for everyone.
+TEST(AtomicFile, TakesNoPlaceOfAPipeOrADevice) {
+  TemporaryFolder folder;
+  fs::path pipe = folder / "pipe", null = folder / "null";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  for (auto write : {write_file_atomic, write_shared_file}) {
+    expect_user_error([&] { write(pipe, "x"); }, {"cannot write", pipe.string(), "it is a pipe or a device"});
+    EXPECT_TRUE(fs::is_fifo(pipe));
+    if (!make_device(null, Device::kNull)) continue;
+    expect_user_error([&] { write(null, "x"); }, {"cannot write", null.string(), "it is a pipe or a device"});
+    EXPECT_TRUE(fs::is_character_file(null));
+    fs::remove(null);
+  }
+  AtomicFile early(folder / "late");
+  ASSERT_EQ(::mkfifo((folder / "late").c_str(), 0666), 0);
+  expect_user_error([&] { early.commit(); }, {"cannot write", "it is a pipe or a device"});
+}
+
 TEST(SharedFile, IsWholeThoughSeveralWriteIt) {
   TemporaryFolder folder;
   constexpr int kWriters = 4, kTimes = 20;
@@ -130,7 +149,41 @@ TEST(ReadAll, ReadsAPipeToItsEnd) {
   EXPECT_EQ(read_all(reader.get(), "pipe"), sent);
 }
 
-// /dev/full refuses every byte, as a full disk does.
+TEST(ReadAll, StopsBeforeMemoryIsFull) {
+  TemporaryFolder folder;
+  write_file_atomic(folder / "a", "12345");
+  EXPECT_EQ(read_file(folder / "a", 5), "12345");
+  expect_user_error([&] { read_file(folder / "a", 4); }, {"cannot read", "at most", "name another file"});
+  write_file_atomic(folder / "huge", "");
+  fs::resize_file(folder / "huge", uintmax_t(1) << 40);  // of zeros that take no space
+  expect_user_error([&] { read_file(folder / "huge"); }, {"expected at most 64 MiB, got more"});
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "12345", 5), 5);
+  expect_user_error([&] { read_all(ends[0], "a pipe", 4); }, {"cannot read a pipe", "at most"});
+  ::close(ends[0]), ::close(ends[1]);
+}
+
+TEST(OpenToRead, RefusesADeviceThatMayHaveNoEnd) {
+  TemporaryFolder folder;
+  fs::create_symlink("/dev/zero", folder / "link");
+  for (const fs::path& path : {fs::path("/dev/zero"), folder / "link"}) {
+    expect_user_error([&] { read_file(path); }, {"cannot read", path.string(), "it is a pipe or a device"});
+    expect_user_error([&] { FileReader{path}; }, {"cannot read", path.string()});
+  }
+  FileDescriptor zero(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  expect_user_error([&] { read_all(zero.get(), "standard input"); }, {"cannot read standard input", "a device"});
+  EXPECT_EQ(read_file("/dev/null"), "");
+}
+
+// Not one that another process would have to open, by whatever link.
+TEST(OpenToRead, FollowsNoLinkToAPipe) {
+  TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder / "link");
+  expect_user_error([&] { read_file(folder / "link"); }, {"cannot read", "it is a pipe"});
+}
+
 // Whoever opens one waits for the other side, which may never come.
 TEST(OpenToRead, WaitsForNoPipe) {
   TemporaryFolder folder;
@@ -157,6 +210,7 @@ TEST(OpenToRead, TakesAPipeThatTheProcessHas) {
   ::close(ends[0]);
 }
 
+// /dev/full refuses every byte, as a full disk does.
 TEST(FileError, TellsWhatToDoWhenTheDiskIsFull) {
   FileDescriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(full.is_open());

@@ -29,7 +29,9 @@ class FileBytes : public ByteStream {
   }
 
   /// Of a descriptor that belongs to someone else.
-  FileBytes(int fd, std::function<bool()> stop) : name_("standard input"), fd_(fd), stop_(std::move(stop)) {}
+  FileBytes(int fd, std::function<bool()> stop) : name_("standard input"), fd_(fd), stop_(std::move(stop)) {
+    refuse_device(fd, name_);
+  }
 
   size_t read(std::span<char> out) override {
     wait();
