@@ -217,7 +217,7 @@ void print_json(const DataReport& report, const std::vector<DataSample>& samples
     if (tokenizer) shown["text"] = tokenizer->decode(sample.ids);
     json["samples"].push_back(shown);
   }
-  fmt::print("{}\n", format_json(json));
+  fmt::print("{}\n", printable(format_json(json)));
 }
 
 int run_inspect(const InspectArguments& arguments) {

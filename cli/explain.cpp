@@ -9,7 +9,8 @@
 #include "advise/estimate.h"
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/output_file.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/idle_notes.h"
 #include "cli/machine.h"
@@ -215,8 +216,8 @@ void explain_pipeline(const RunConfig& config, const ExplainOptions& options, co
     for (const CompiledGraph& program : pipeline.stages[stage].programs) print_program(program, options, {});
   }
   if (options.timeline.empty()) return;
-  write_file_atomic(options.timeline, timeline_html(pipeline, platform.target));
-  fmt::print("the timeline is in {}\n", options.timeline);
+  write_output_file(options.timeline, timeline_html(pipeline, platform.target));
+  fmt::print("the timeline is in {}\n", printable(options.timeline));
 }
 
 int run_explain(const ExplainOptions& options) {
@@ -251,8 +252,8 @@ int run_explain(const ExplainOptions& options) {
   print_fit(step, options, machine, config);
   print_advice(config, machine.platform.target);
   if (!options.timeline.empty()) {
-    write_file_atomic(options.timeline, timeline_html(step, machine.platform.target));
-    fmt::print("the timeline is in {}\n", options.timeline);
+    write_output_file(options.timeline, timeline_html(step, machine.platform.target));
+    fmt::print("the timeline is in {}\n", printable(options.timeline));
   }
   return 0;
 }

@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/output_file.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/idle_notes.h"
 #include "cli/machine.h"
@@ -80,12 +82,12 @@ int64_t batch_for(const LadderArguments& arguments, const RunConfig& config, con
 }
 
 void write_reports(const LadderArguments& arguments, const LadderReport& report) {
-  if (!arguments.json.empty()) write_file_atomic(arguments.json, ladder_json(report));
+  if (!arguments.json.empty()) write_output_file(arguments.json, ladder_json(report));
   if (arguments.out.empty()) return;
   std::filesystem::path folder = arguments.out;
   write_file_atomic(folder / "ladder.json", ladder_json(report));
   write_file_atomic(folder / "ladder.html", ladder_html(report));
-  fmt::print("\nladder.json and ladder.html are in {}\n", folder.string());
+  fmt::print("\nladder.json and ladder.html are in {}\n", printable(folder.string()));
 }
 
 void print_line(const std::string& line) {
@@ -161,7 +163,7 @@ void climb_on_mesh(const LadderArguments& arguments, const RankWork& rank, Ladde
 // A mistake shows now, not after all that measuring.
 void check_reports(const LadderArguments& arguments) {
   if (!arguments.out.empty()) make_folder(arguments.out);
-  if (!arguments.json.empty()) AtomicFile(arguments.json);
+  if (!arguments.json.empty()) check_output_file(arguments.json);
 }
 
 int run_ladder_command(const LadderArguments& arguments) {

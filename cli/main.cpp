@@ -154,7 +154,7 @@ int run_and_explain(char** argv) {
                              : "check what the system allows this program"));
   } catch (const std::exception& error) {
     complain(fmt::format("{}\nThis is a bug in tokamak {}. Please report it with the line above and the command.\n",
-                         error.what(), kVersion));
+                         printable(error.what()), kVersion));
     return kInternalErrorStatus;
   }
   return kUserErrorStatus;
@@ -167,7 +167,7 @@ void explain_foreign_exit() {
 
 }  // namespace
 
-void print_config(const std::vector<Field>& fields) { fmt::print("{}", print_toml(fields)); }
+void print_config(const std::vector<Field>& fields) { fmt::print("{}", printable(print_toml(fields))); }
 
 }  // namespace tokamak
 

@@ -14,7 +14,7 @@ OpenedModel open_model(const std::string& path, const ModelMesh& mesh) {
   std::vector<std::string> warnings;
   OpenedModel model;
   model.checkpoint = open_checkpoint(path, &warnings);
-  for (const std::string& warning : warnings) print_to_stderr(fmt::format("warning: {}\n", warning));
+  for (const std::string& warning : warnings) print_warning(warning);
   model.config = run_config_from_json(model.checkpoint.state.config_json, model.checkpoint.path.string());
   // However it was trained; but train.batch means what slots say.
   model.config.mesh = {.data = 1, .tensor = mesh.tensor, .slots = model.config.mesh.slots};

@@ -15,7 +15,8 @@
 #include "advise/this_machine.h"
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/output_file.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "cli/quote.h"
@@ -323,8 +324,8 @@ int run_plan(const PlanOptions& options) {
   if (options.examples) fmt::print("{}", format_examples());
   if (options.clusters || options.examples) return 0;
   TrainingPlan plan = make_training_plan(options);
-  if (!options.html.empty()) write_file_atomic(options.html, plan_html(plan));
-  fmt::print("{}", options.json ? plan_json(plan) + "\n" : format_plan(plan));
+  if (!options.html.empty()) write_output_file(options.html, plan_html(plan));
+  fmt::print("{}", printable(options.json ? plan_json(plan) + "\n" : format_plan(plan)));
   return 0;
 }
 

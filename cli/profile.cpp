@@ -3,10 +3,12 @@
 
 #include <filesystem>
 
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/idle_notes.h"
 #include "cli/profile_output.h"
 #include "cli/ranks.h"
+#include "cli/streams.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "profile/profile_run.h"
@@ -45,7 +47,7 @@ std::optional<FoundCheckpoint> find_start(const ProfileArguments& arguments) {
   if (!std::filesystem::is_directory(arguments.config)) return std::nullopt;
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found = find_checkpoint(arguments.run.train.out, &warnings);
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) print_warning(warning);
   return found;
 }
 
@@ -61,10 +63,10 @@ int run_profile(const ProfileArguments& arguments) {
     fmt::print("{}\n", describe(machine));
     for (const std::string& note :
          idle_notes(rank.config, arguments.given, machine.platform.target, machine.is_gpu, NotesFor::kStep))
-      fmt::print("{}\n", note);
-    if (found) fmt::print("from step {} on: {}\n", found->state.step + 1, found->path.string());
-    fmt::print("{}",
-               write_profile(arguments.output, machine, typed_line("profile", arguments.given.arguments), report));
+      fmt::print("{}\n", printable(note));
+    if (found) fmt::print("from step {} on: {}\n", found->state.step + 1, printable(found->path.string()));
+    fmt::print("{}", printable(write_profile(arguments.output, machine,
+                                             typed_line("profile", arguments.given.arguments), report)));
   });
   return 0;
 }

@@ -9,6 +9,8 @@
 
 #include <fmt/core.h>
 
+#include "base/printable.h"
+
 namespace tokamak {
 
 bool takes_escape_codes(int descriptor) {
@@ -20,6 +22,8 @@ void print_to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
+
+void print_warning(std::string_view text) { print_to_stderr(fmt::format("warning: {}\n", printable(text))); }
 
 void drop_output_without_reader() {
   if (errno == EPIPE && !std::freopen("/dev/null", "w", stdout)) std::clearerr(stdout);

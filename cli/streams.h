@@ -11,6 +11,9 @@ bool takes_escape_codes(int descriptor);
 /// Writes to standard error. Where that fails, nothing is left to tell it with, and the work goes on.
 void print_to_stderr(std::string_view text);
 
+/// "warning: " and the text, as a terminal may show it, as a line of standard error.
+void print_warning(std::string_view text);
+
 /// To be called after a failed write to standard output: when nobody reads it any more (`| head`), what is still
 /// written there is dropped from now on and counts as written.
 void drop_output_without_reader();

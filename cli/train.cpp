@@ -52,7 +52,7 @@ class Console : public TrainObserver {
  public:
   Console(const StartClock& before, bool verbose) : before_(before), verbose_(verbose) {}
 
-  void message(const std::string& text) override { line(printable(text)); }
+  void message(const std::string& text) override { line(text); }
 
   void started(const std::vector<StartPhase>& phases) override {
     if (!verbose_) return;
@@ -72,14 +72,12 @@ class Console : public TrainObserver {
   }
 
   void sample(int64_t step, const std::string& text) override {
-    line(fmt::format("--- sample after step {} ---\n{}\n---", step, printable(text)));
+    line(fmt::format("--- sample after step {} ---\n{}\n---", step, text));
   }
 
-  void saved(int64_t, const std::filesystem::path& path) override {
-    line(fmt::format("saved {}", printable(path.string())));
-  }
+  void saved(int64_t, const std::filesystem::path& path) override { line(fmt::format("saved {}", path.string())); }
 
-  void line(const std::string& text) { write((std::exchange(bar_, false) ? "\r\x1b[K" : "") + text + "\n"); }
+  void line(const std::string& text) { write((std::exchange(bar_, false) ? "\r\x1b[K" : "") + printable(text) + "\n"); }
 
  private:
   // What cannot be written ends no training.

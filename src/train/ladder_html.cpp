@@ -1,5 +1,6 @@
 #include "train/ladder_html.h"
 
+#include "base/printable.h"
 #include "config/model_config.h"
 #include "model/model.h"
 #include "train/mesh_table.h"
@@ -176,7 +177,7 @@ std::string notes(const LadderReport& report) {
 
 std::string escape_html(std::string_view text) {
   std::string out;
-  for (char c : text) {
+  for (char c : printable(text)) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;

@@ -15,7 +15,7 @@ std::string ladder_html(const LadderReport& report);
 /// The chart alone, for the page's style.
 std::string ladder_chart(const std::vector<RungResult>& rungs);
 
-/// With the characters that mean something in HTML replaced.
+/// With the characters that mean something in HTML replaced, and those that no page may have (base/printable.h).
 std::string escape_html(std::string_view text);
 
 }  // namespace tokamak

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+
 namespace tokamak {
 namespace {
 
@@ -10,7 +14,7 @@ TEST(Printable, LeavesOrdinaryText) {
 }
 
 TEST(Printable, ShowsWhatATerminalWouldObey) {
-  EXPECT_EQ(printable("\x1b[2Jgone\r\a\x7f"), "\\x1b[2Jgone\\x0d\\x07\\x7f");
+  EXPECT_EQ(printable("\x1b[2Jgone\r\a\x7f"), "\\x1b[2Jgone\\x0d\\x07\\u007f");
   EXPECT_EQ(printable("a\xc2\x9b"
                       "2J"),
             "a\\u009b2J");
@@ -18,6 +22,13 @@ TEST(Printable, ShowsWhatATerminalWouldObey) {
                       "2J"),
             "\\x9b2J");
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+}
+
+TEST(Printable, KeepsTheMeaningOfJson) {
+  nlohmann::json value = {{"a\x1b\x7f\xc2\x9b\n\tz", "\x01"}};
+  std::string shown = printable(format_json(value, 2));
+  EXPECT_EQ(parse_json(shown), value);
+  for (char c : shown) EXPECT_TRUE(c == '\n' || (c >= ' ' && c < 0x7f)) << shown;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "tests/support/quick_file.h"
 #include "tests/support/run_program.h"
 
@@ -26,6 +27,34 @@ TEST(Plan, WhichLayoutHowLongAndWhatLimitsIt) {
   double days = plan["layouts"][0]["days"];
   EXPECT_GT(days, 1);
   EXPECT_LT(days, 4);
+}
+
+// A cluster's file may come from anyone.
+TEST(Plan, NamesTellTheTerminalNothing) {
+  TemporaryFolder folder;
+  write_file_quickly(folder.path() / "mine.toml", R"(name = "a\u001b[2J\u007f\u009b"
+nodes = 1
+gpus_per_node = 2
+node_power = {value = 2000, source = "a guess"}
+[gpu]
+model = "h200"
+[within]
+bandwidth = {value = 349e9, source = "a guess"}
+latency = {value = 30e-6, source = "a guess"}
+)");
+  std::vector<std::string> arguments = {"plan", "--model.preset=gpt2-124m", "--cluster=mine.toml", "--gpus=2",
+                                        "--html=page.html"};
+  ProgramResult text = run_program(folder.path(), arguments);
+  EXPECT_EQ(text.status, 0) << text.err;
+  arguments.emplace_back("--json");
+  ProgramResult json = run_program(folder.path(), arguments);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["cluster"], "a\x1b[2J\x7f\xc2\x9b");
+  arguments.emplace_back("--gpus=1000000");
+  ProgramResult error = run_program(folder.path(), arguments);
+  EXPECT_EQ(error.status, 1);
+  for (const std::string& shown : {text.out, json.out, error.err, read_file(folder / "page.html")})
+    for (const char* piece : {"\x1b", "\x7f", "\xc2\x9b"}) EXPECT_EQ(shown.find(piece), std::string::npos) << shown;
+  EXPECT_NE(text.out.find("a\\x1b[2J\\u007f\\u009b"), std::string::npos) << text.out;
 }
 
 // Its config.json has every key, mesh.data = 1 and slots among them, which say nothing of other layouts.
