@@ -55,7 +55,7 @@ struct OpenedLedger {
 };
 
 SavedState saved_state(const FoundCheckpoint& found) {
-  SavedState saved{.step = found.state.step, .sample = found.state.data_position};
+  SavedState saved{.step = found.state.step, .sample = found.state.data_position, .ledger = found.state.ledger};
   if (!found.state.data_json.empty())
     saved.order = order_checksum(data_record_from_json(found.state.data_json, (found.path / "state.json").string()));
   return saved;
@@ -66,7 +66,7 @@ OpenedLedger open_ledger(const std::string& run) {
   std::vector<LedgerLine> lines = read_ledger(run);
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found = find_checkpoint(run, &warnings);
-  for (const std::string& warning : warnings) print_to_stderr(fmt::format("warning: {}\n", warning));
+  for (const std::string& warning : warnings) print_warning(warning);
   std::optional<SavedState> saved;
   if (found) saved = saved_state(*found);
   opened.ledger = replay_ledger(lines, opened.record, saved);
@@ -89,7 +89,7 @@ class Reader {
         return corpus;
       });
     } catch (const UserError& error) {
-      print_to_stderr(fmt::format("warning: only the numbers of windows can be shown: {}\n", error.what()));
+      print_warning(fmt::format("only the numbers of windows can be shown: {}", error.what()));
     }
   }
 
@@ -152,7 +152,7 @@ void show_samples(const LedgerArguments& arguments, const OpenedLedger& opened, 
     else
       print_sample(sample, place, dataset, reader, arguments.tokens);
   }
-  if (arguments.json) fmt::print("{}\n", format_json(json));
+  if (arguments.json) fmt::print("{}\n", printable(format_json(json)));
 }
 
 void show_step(const LedgerArguments& arguments, const OpenedLedger& opened) {
@@ -276,7 +276,7 @@ ordered_json to_json(const OpenedLedger& opened, const Verdict& verdict) {
 void show_run(const LedgerArguments& arguments, const OpenedLedger& opened) {
   Verdict verdict = judge(arguments, opened);
   if (arguments.json) {
-    fmt::print("{}\n", format_json(to_json(opened, verdict)));
+    fmt::print("{}\n", printable(format_json(to_json(opened, verdict))));
   } else {
     print_history(opened.ledger, opened.record);
     print_uses(verdict, opened.record);

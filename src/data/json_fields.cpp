@@ -70,7 +70,9 @@ bool JsonFields::has(const char* key) const { return object_->contains(key); }
 
 int64_t JsonFields::number(const char* key, int64_t most) const {
   const ordered_json& value = at(key);
-  if (!value.is_number_integer() || value.get<int64_t>() < 0) refuse(key, "a whole number, at least 0");
+  bool wraps = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
+  if (!value.is_number_integer() || (!wraps && value.get<int64_t>() < 0)) refuse(key, "a whole number, at least 0");
+  if (wraps) refuse(key, fmt::format("a whole number, at most {}", most));
   if (value.get<int64_t>() > most) refuse(key, fmt::format("a whole number, at most {}", most));
   return value.get<int64_t>();
 }

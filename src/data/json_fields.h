@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -17,6 +16,9 @@ inline constexpr const char* kSeal = "checksum";
 
 /// The text of a JSON object with its seal. Strings may hold any bytes.
 std::string seal_json(nlohmann::json object);
+
+/// More than any file of ours counts, and few enough that a sum of some, or eight bytes for each, overflows nothing.
+inline constexpr int64_t kMostCounted = int64_t(1) << 59;
 
 class JsonFields {
  public:
@@ -34,7 +36,7 @@ class JsonFields {
 
   /// UserErrors for a field that is missing or of another type.
   /// Whole, from 0 to `most`.
-  int64_t number(const char* key, int64_t most = std::numeric_limits<int64_t>::max()) const;
+  int64_t number(const char* key, int64_t most = kMostCounted) const;
   double real(const char* key) const;
   std::string text(const char* key) const;
   JsonFields object(const char* key) const;

@@ -24,6 +24,13 @@ class Replay {
     line.event == Event::kStart ? start(line) : saved(line);
   }
 
+  void miss_end(int64_t step) {
+    problem(
+        "is not the line behind which the newest checkpoint, of step {}, was saved, nor is any before it: lines "
+        "were removed",
+        step);
+  }
+
   Ledger finish(const std::optional<SavedState>& saved) && {
     if (saved) compare(*saved);
     std::erase_if(ledger_.segments,
@@ -153,6 +160,7 @@ Ledger replay_ledger(const std::vector<LedgerLine>& lines, const DataRecord& rec
                      const std::optional<SavedState>& saved) {
   Replay replay(record);
   for (const LedgerLine& line : lines) replay.take(line);
+  if (saved && !has_chain(lines, saved->ledger)) replay.miss_end(saved->step);
   return std::move(replay).finish(saved);
 }
 

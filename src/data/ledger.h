@@ -34,7 +34,8 @@ struct LostSteps {
 struct SavedState {
   int64_t step = 0;
   int64_t sample = 0;
-  std::string order = {};  // order_checksum() of the data in it; empty: not known
+  std::string order = {};   // order_checksum() of the data in it; empty: not known
+  std::string ledger = {};  // the chain of the ledger's last line when it was saved; empty: not known
 };
 
 struct Ledger {

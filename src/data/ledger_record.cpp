@@ -53,13 +53,16 @@ ordered_json to_object(const DataRecord& record) {
 constexpr double kMostSeconds = 2e11;  // some thousand years
 constexpr int64_t kMostSteps = int64_t(1) << 38, kMostSamples = int64_t(1) << 60;
 
+// Of tokens in a sample, and of bytes that it is made of: a product of both overflows nothing.
+constexpr int64_t kMostContext = int64_t(1) << 30, kMostWindowBytes = int64_t(1) << 32;
+
 constexpr const char* kRemedy = "the file is damaged, or of another version of the program";
 
 DatasetRecord dataset_from(const JsonFields& fields) {
   DatasetRecord dataset{.path = fields.text("path"),
                         .kind = fields.text("kind"),
                         .share = {fields.number("windows"), fields.number("quota", kMostMixtureBlock)},
-                        .window_bytes = fields.number("window_bytes"),
+                        .window_bytes = fields.number("window_bytes", kMostWindowBytes),
                         .files = fingerprints_from(fields, "files"),
                         .tokens = fields.has("tokens") ? fields.text("tokens") : ""};
   if (dataset.share.windows < 1) fields.refuse("windows", "at least 1");
@@ -129,7 +132,9 @@ std::string to_json(const DataRecord& record) { return format_json(to_object(rec
 DataRecord data_record_from_json(std::string_view text, std::string_view where) {
   JsonFields fields(text, where, kRemedy);
   fields.require_format(kFormat, kVersion);
-  DataRecord record{.seed = uint64_t(fields.number("seed")), .context = fields.number("context"), .datasets = {}};
+  DataRecord record{.seed = uint64_t(fields.number("seed", INT64_MAX)),
+                    .context = fields.number("context", kMostContext),
+                    .datasets = {}};
   if (record.context < 1) fields.refuse("context", "at least 1");
   for (const JsonFields& dataset : fields.objects("datasets")) record.datasets.push_back(dataset_from(dataset));
   check_quotas(record, where);
@@ -194,13 +199,18 @@ LedgerLine parse_ledger_line(std::string_view text, std::string_view where) {
   return line;
 }
 
+bool has_chain(const std::vector<LedgerLine>& lines, std::string_view chain) {
+  return chain.empty() ||
+         std::any_of(lines.begin(), lines.end(), [&](const LedgerLine& line) { return line.chain == chain; });
+}
+
 DataRecord read_data_record(const fs::path& run) {
   require_finished(run);  // of data, named by mistake
   fs::path path = run / kDataRecordFile;
   if (!fs::exists(path))
     user_error("[data] expected {} in the run folder {}, got none; name a folder that `tokamak train` made (train.out)",
                kDataRecordFile, run.string());
-  return data_record_from_json(read_file(path), path.string());
+  return data_record_from_json(read_file(path, kLargeFile), path.string());
 }
 
 std::vector<LedgerLine> read_ledger(const fs::path& run) {
@@ -208,7 +218,7 @@ std::vector<LedgerLine> read_ledger(const fs::path& run) {
   if (!fs::exists(path))
     user_error("[data] expected {} in the run folder {}, got none; name a folder that `tokamak train` made (train.out)",
                kLedgerFile, run.string());
-  std::string text = read_file(path);
+  std::string text = read_file(path, kLargeFile);
   std::vector<LedgerLine> lines;
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
     lines.push_back(parse_ledger_line(std::string_view(text).substr(begin, end - begin),
@@ -216,15 +226,16 @@ std::vector<LedgerLine> read_ledger(const fs::path& run) {
   return lines;
 }
 
-LedgerWriter::LedgerWriter(const fs::path& run, const DataRecord& record, bool fresh)
+LedgerWriter::LedgerWriter(const fs::path& run, const DataRecord& record, bool fresh, const std::string& follows)
     : path_(run / kLedgerFile), order_(order_checksum(record)) {
   if (fresh) {
     write_file_atomic(path_, "");
-  } else if (fs::exists(path_)) {
-    std::string text = read_file(path_);
+  } else if (chain_ = follows; fs::exists(path_)) {
+    std::string text = read_file(path_, kLargeFile);
     size_t whole = text.rfind('\n') + 1;  // npos + 1 is 0
     if (whole != text.size()) write_file_atomic(path_, std::string_view(text).substr(0, whole));
-    if (std::vector<LedgerLine> lines = read_ledger(run); !lines.empty()) chain_ = lines.back().chain;
+    if (std::vector<LedgerLine> lines = read_ledger(run); !lines.empty() && has_chain(lines, follows))
+      chain_ = lines.back().chain;
   }
   write_file_atomic(run / kDataRecordFile, to_json(record));
   fd_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));

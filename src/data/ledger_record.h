@@ -78,6 +78,9 @@ LedgerLine parse_ledger_line(std::string_view text, std::string_view where);
 /// fields. A line that is missing, there twice or changed later breaks it.
 std::string ledger_chain(std::string_view before, LedgerLine line);
 
+/// Whether a line has this chain, so that all lines up to it are there; true of an empty one, which nobody knows.
+bool has_chain(const std::vector<LedgerLine>& lines, std::string_view chain);
+
 /// Names inside the run folder.
 inline constexpr const char* kDataRecordFile = "data.json";
 inline constexpr const char* kLedgerFile = "ledger.jsonl";
@@ -90,8 +93,13 @@ std::vector<LedgerLine> read_ledger(const std::filesystem::path& run);
 /// Appends lines to ledger.jsonl.
 class LedgerWriter {
  public:
-  /// Writes data.json. `fresh`: the ledger starts empty; else it goes on, without a torn last line.
-  LedgerWriter(const std::filesystem::path& run, const DataRecord& record, bool fresh);
+  /// Writes data.json. `fresh`: the ledger starts empty; else it goes on, without a torn last line. `follows`: the
+  /// chain that the checkpoint knows which the run goes on from. Where the ledger has lost it, what is written from now
+  /// on does not follow from the lines that are left, which replay_ledger() tells.
+  LedgerWriter(const std::filesystem::path& run, const DataRecord& record, bool fresh, const std::string& follows = "");
+
+  /// Of the last line.
+  const std::string& chain() const { return chain_; }
 
   /// Hands the line to the system whole and syncs it; sets its `order` and `chain`.
   void write(LedgerLine line);

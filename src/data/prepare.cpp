@@ -230,6 +230,9 @@ std::string Preparation::why_not(const std::optional<PreparePlan>& plan, const s
   if (!plan || !journal) return "its notes of what it did are damaged or of another version";
   if (!repeatable_) return "the input cannot be read a second time";
   if (std::string difference = plan_difference(*plan, plan_); !difference.empty()) return difference;
+  auto files = int64_t(inputs_.size());
+  if (journal->place.file >= files || journal->files.size > files)
+    return fmt::format("its notes of what it did are of more than the {} input file{}", files, files == 1 ? "" : "s");
   return damage(*journal);
 }
 

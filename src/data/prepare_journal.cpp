@@ -26,7 +26,7 @@ auto read_sealed(const fs::path& path, const char* format, Function convert)
     -> std::optional<decltype(convert(std::declval<JsonFields>()))> {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
-  std::string text = read_file(path);
+  std::string text = read_file(path, kLargeFile);
   try {
     JsonFields fields(text, path.string(), "it is damaged");
     fields.require_format(format, kVersion);

@@ -85,7 +85,7 @@ ShardIndex read_shard_index(const fs::path& folder) {
   if (!fs::exists(path))
     user_error("[data] expected {} in the data folder {}, got none; make the data with `tokamak prepare`", kIndexFile,
                folder.string());
-  JsonFields fields(read_file(path), path.string(), "the index is damaged: run `prepare` again");
+  JsonFields fields(read_file(path, kLargeFile), path.string(), "the index is damaged: run `prepare` again");
   ShardIndex index;
   index.sealed = !is_unsealed(fields);
   if (index.sealed) {

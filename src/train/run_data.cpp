@@ -101,7 +101,8 @@ RunData::RunData(const RunConfig& config, const FoundCheckpoint* found, bool rec
     : config_(config), records_(records),
       opened_(open_consistently(config.data, [&] { return open(config, found, true); })),
       record_(check_record(opened_.training->record(), record_of(found), config.train.out)),
-      record_json_(to_json(record_)), samples_per_step_(micro_batches(config) * config.train.batch),
+      record_json_(to_json(record_)), follows_(found ? found->state.ledger : ""),
+      samples_per_step_(micro_batches(config) * config.train.batch),
       loader_(opened_.training, loader_options(config, *opened_.training, tokenizer())) {
   if (found) loader_.seek(found->state.data_position);
 }
@@ -152,10 +153,11 @@ void RunData::describe(CheckpointState& state, int64_t position) const {
   state.data_position = position;
   state.data_json = record_json_;
   state.tokenizer = fingerprint_of(tokenizer());
+  if (ledger_) state.ledger = ledger_->chain();
 }
 
 void RunData::started(int64_t step, int64_t sample, int64_t reached) {
-  if (records_) ledger_ = std::make_unique<LedgerWriter>(config_.train.out, record_, step == 0);
+  if (records_) ledger_ = std::make_unique<LedgerWriter>(config_.train.out, record_, step == 0, follows_);
   write(Event::kStart, step, sample, reached);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "data/ledger.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
@@ -133,6 +134,28 @@ TEST(Ledger, AppendsAcrossRestartsAndDropsATornLine) {
   EXPECT_EQ(to_json(read_data_record(run.path())), to_json(record));
   LedgerWriter(run.path(), record, true).write(line);
   EXPECT_EQ(read_ledger(run.path()).size(), 1u);
+}
+
+// Else a run that goes on would join what does not belong together.
+TEST(Ledger, GoesOnFromWhatTheCheckpointKnows) {
+  TemporaryFolder run;
+  DataRecord record = small_record();
+  std::string chain;
+  {
+    LedgerWriter writer(run.path(), record, true);
+    for (int64_t step : {0, 1, 2}) writer.write({.step = step, .sample = 4 * step, .samples_per_step = 4});
+    chain = writer.chain();
+  }
+  std::string whole = read_file(run / kLedgerFile);
+  EXPECT_EQ(LedgerWriter(run.path(), record, false, chain).chain(), chain);
+  EXPECT_TRUE(replay_ledger(read_ledger(run.path()), record).problems.empty());
+  for (size_t left : {whole.find('\n') + 1, size_t(0)}) {
+    write_file_atomic(run / kLedgerFile, whole.substr(0, left));
+    LedgerWriter(run.path(), record, false, chain).write({.step = 3, .sample = 12, .samples_per_step = 4});
+    std::vector<LedgerLine> lines = read_ledger(run.path());
+    EXPECT_EQ(lines.back().chain, ledger_chain(chain, lines.back()));
+    EXPECT_FALSE(replay_ledger(lines, record).problems.empty());
+  }
 }
 
 // A machine without a battery for its clock, or one whose clock is nonsense, writes what can be read again.

@@ -129,6 +129,17 @@ TEST(Ledger, TheNewestCheckpointIsOfTheSameData) {
   EXPECT_TRUE(mentions(problems, "another run's"));
 }
 
+// What is left of it fits together.
+TEST(Ledger, TheNewestCheckpointWasSavedBehindALineOfIt) {
+  DataRecord record = one_dataset(30);
+  std::vector<LedgerLine> lines = LedgerLines(record).start(0).checkpoint(10).checkpoint(20).checkpoint(30).lines();
+  SavedState saved{30, 120, order_checksum(record), lines[2].chain};
+  for (size_t left = 4; left > 0; --left) {
+    lines.resize(left);
+    EXPECT_EQ(mentions(replay_ledger(lines, record, saved).problems, "lines were removed"), left < 3) << left;
+  }
+}
+
 TEST(Ledger, FollowsAChangeOfTheBatch) {
   DataRecord record = mixture();
   LedgerLines lines(record);

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "data/prepare.h"
+#include "data/prepare_journal.h"
 #include "data/tokenizer_files.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/quick_file.h"
@@ -192,6 +193,24 @@ TEST_F(PrepareResumeTest, BeginsAnewWithoutItsShards) {
   prepare(options("data"), {.note = [&](const std::string& text) { note = text; }});
   EXPECT_NE(note.find("tokens_000000.bin is damaged or gone; beginning anew"), std::string::npos) << note;
   EXPECT_EQ(content("data"), expected());
+}
+
+/// Sealed, so that it looks like ours.
+TEST_F(PrepareResumeTest, BeginsAnewWhereThePlaceIsOutsideTheInput) {
+  for (int64_t file : {int64_t(3), int64_t(1'000'000), int64_t(1) << 58}) {
+    for (bool is_place : {true, false}) {
+      std::string note;
+      ASSERT_TRUE(run_and_kill(options("data"), 100));
+      fs::path work = folder_ / "data" / kUnfinishedFolder;
+      PrepareJournal journal = *read_journal(work);
+      (is_place ? journal.place.file : journal.files.size) = file + !is_place;
+      write_journal(journal, work);
+      prepare(options("data"), {.note = [&](const std::string& text) { note = text; }});
+      EXPECT_NE(note.find("of more than the 3 input files; beginning anew"), std::string::npos) << note;
+      EXPECT_EQ(content("data"), expected());
+      fs::remove_all(folder_ / "data"), fs::remove_all(folder_ / "straight");
+    }
+  }
 }
 
 /// Every file that an earlier run has kept, damaged in the middle: found whenever it would have been used.

@@ -156,6 +156,16 @@ TEST_F(DataLedger, FindsWhatWasChanged) {
   EXPECT_EQ(ledger({"--no-verify"}).status, 0);
 }
 
+// The chain of the lines that are left is whole.
+TEST_F(DataLedger, FindsThatItWasCut) {
+  train({"--train.steps=20", "--train.checkpoint_every=5"});
+  std::string text = read_file(folder_ / "run" / kLedgerFile);
+  write_file_quickly(folder_ / "run" / kLedgerFile, text.substr(0, text.find('\n', text.size() / 2) + 1));
+  expect_refused(ledger(), {"[ledger]", "lines were removed"});
+  train({"--train.steps=30", "--train.checkpoint_every=5"});
+  expect_refused(ledger(), {"[ledger]", "a line was removed"});
+}
+
 TEST_F(DataLedger, NamesTheFolderThatIsNoRun) {
   expect_refused(run_program(folder_.path(), {"data", "ledger", "data"}),
                  {"data.json", "run folder data", "train.out"});
