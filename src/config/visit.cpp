@@ -61,7 +61,8 @@ void visit(FieldList& v, TrainConfig& c) {
   v("sample_every", c.sample_every, "steps between samples of text; 0: never", at_least(0));
   v("sample_tokens", c.sample_tokens, "tokens of a sample", at_least(1));
   v("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: only at the end", at_least(0));
-  v("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept", at_least(1));
+  v("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the newest one known to be good",
+    at_least(1));
   v("log_every", c.log_every, "steps between lines of the log", at_least(1));
   v("resume", c.resume, "continue from the newest good checkpoint in the run folder");
 }

@@ -41,13 +41,14 @@ Listing read_checkpoints(const fs::path& checkpoints) {
 }
 
 // The ones that cannot be read go first; they are the oldest as far as anyone can tell.
-void keep_last(const fs::path& checkpoints, int64_t keep) {
+void keep_last(const fs::path& checkpoints, int64_t keep, int64_t good) {
   if (keep < 1) return;
   Listing listing = read_checkpoints(checkpoints);
   std::vector<fs::path> ordered;
   for (const Candidate& candidate : listing.readable) ordered.push_back(candidate.path);
   ordered.insert(ordered.end(), listing.damaged.begin(), listing.damaged.end());
-  for (size_t i = size_t(keep); i < ordered.size(); ++i) remove_checkpoint(ordered[i]);
+  for (size_t i = size_t(keep); i < ordered.size(); ++i)
+    if (good < 1 || ordered[i].filename() != checkpoint_name(good)) remove_checkpoint(ordered[i]);
 }
 
 enum class Part : uint8_t { kAll, kModel };
@@ -146,7 +147,7 @@ void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const 
 void remove_copied_latest(const fs::path& checkpoint) {
   fs::path latest = checkpoint.parent_path() / "latest", state = latest / kStateFile;
   if (!fs::is_directory(fs::symlink_status(latest))) return;
-  if (!fs::exists(state) || read_file(state) != read_file(checkpoint / kStateFile))
+  if (!fs::exists(state) || read_file(state, kLargeFile) != read_file(checkpoint / kStateFile, kLargeFile))
     user_error("[checkpoint] expected a link at {}, got a folder that is no copy of {}; move it away", latest.string(),
                checkpoint.filename().string());
   fs::remove_all(latest);
@@ -172,7 +173,7 @@ fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, cons
     user_error("[checkpoint] step {} could not be saved; earlier checkpoints are as they were. {}", state.step,
                error.what());
   }
-  keep_last(checkpoints, keep);
+  keep_last(checkpoints, keep, state.good.step);
   return path;
 }
 
@@ -182,7 +183,12 @@ void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint
   if (!found) return;
   remove_copied_latest(found->path);
   point_latest(found->path);
-  if (read_checkpoints(checkpoints).readable.front().path == found->path) keep_last(checkpoints, keep);
+  if (read_checkpoints(checkpoints).readable.front().path == found->path)
+    keep_last(checkpoints, keep, found->state.good.step);
+}
+
+void remove_old_checkpoints(const fs::path& out, int64_t keep, int64_t good) {
+  keep_last(checkpoints_folder(out), keep, good);
 }
 
 std::optional<FoundCheckpoint> peek_checkpoint(const fs::path& out) {

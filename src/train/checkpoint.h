@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "exec/program.h"  // TensorStore
+#include "train/known_good.h"
 
 #include <filesystem>
 #include <map>
@@ -24,6 +25,8 @@ struct CheckpointState {
   std::string config_json;  // a JSON object; reading gives it back with other white space
   std::string tokenizer;    // fingerprint; empty: trained without one
   std::string data_json;    // a DataRecord (data/ledger_record.h); empty in checkpoints of older versions
+  std::string ledger;       // the chain of the ledger's last line when it was saved; empty: not known
+  KnownGoodState good;      // of the steps so far
 };
 
 struct FoundCheckpoint {
@@ -35,16 +38,20 @@ struct FoundCheckpoint {
 };
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
-/// `keep` written (keep < 1: none) and what killed processes left behind. Tensors have their global shape there
-/// (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no permission,
-/// numbers that are not finite); earlier checkpoints are untouched then. Where ranks have shares of the tensors, all of
-/// them call it, and the one that leads writes. Returns the folder.
+/// `keep` written (keep < 1: none) and the one known to be good, and what killed processes left behind. Tensors have
+/// their global shape there (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk
+/// full, no permission, numbers that are not finite); earlier checkpoints are untouched then. Where ranks have shares
+/// of the tensors, all of them call it, and the one that leads writes. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
                                       const TensorStore& store, int64_t keep);
 
 /// After a process that may have been killed while it saved: removes what it left behind, makes `latest` point to the
-/// checkpoint that was found, and removes those that are too many, unless newer ones are damaged.
+/// checkpoint that was found, and removes those that are too many, as save_checkpoint() does, unless newer ones are
+/// damaged.
 void repair_checkpoints(const std::filesystem::path& out, const std::optional<FoundCheckpoint>& found, int64_t keep);
+
+/// Removes all but the last `keep` written (keep < 1: none) and that of step `good` (0: none).
+void remove_old_checkpoints(const std::filesystem::path& out, int64_t keep, int64_t good);
 
 /// The checkpoint of `out` that was written last and is good: every checksum is compared. Those that a training run
 /// writes and removes meanwhile are no matter: then it is looked for anew. Damaged ones are skipped with

@@ -7,6 +7,7 @@
 #include "train/checkpoint_tensors.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 namespace tokamak {
@@ -38,6 +39,29 @@ void check_text(const fs::path& path, std::string_view text, ordered_json root) 
   if (text != render(root)) refuse(path, "the text as it was written", "other white space");
 }
 
+// More than any run has, and few enough that no sum of them overflows.
+constexpr int64_t kMostSteps = int64_t(1) << 38, kMostCounted = int64_t(1) << 59;
+
+ordered_json to_json(const KnownGoodState& good) {
+  const LossBand& band = good.band;
+  return {{"step", good.step},     {"losses", band.losses}, {"mean", band.mean},
+          {"lowest", band.lowest}, {"change", band.change}, {"last", band.last}};
+}
+
+// What is no integer of 64 bits would be made one.
+int64_t whole(const ordered_json& root, const char* name, const fs::path& path) {
+  const ordered_json& value = root.at(name);
+  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX))
+    refuse(path, fmt::format("a whole number as {}", name), format_json(value));
+  return value.get<int64_t>();
+}
+
+KnownGoodState good_from(const ordered_json& root, const fs::path& path) {
+  return {whole(root, "step", path),
+          {whole(root, "losses", path), root.at("mean").get<double>(), root.at("lowest").get<double>(),
+           root.at("change").get<double>(), root.at("last").get<double>()}};
+}
+
 ordered_json to_json(const CheckpointRecord& record) {
   const CheckpointState& state = record.state;
   ordered_json files = ordered_json::object();
@@ -49,32 +73,45 @@ ordered_json to_json(const CheckpointRecord& record) {
                        {"seed", state.seed}, {"tokenizer", state.tokenizer}, {"files", files},
                        {"config", config}};
   if (!state.data_json.empty()) root["data"] = parse_ordered_json(state.data_json);
+  if (!state.ledger.empty()) root["ledger"] = state.ledger;
+  if (state.good != KnownGoodState()) root["good"] = to_json(state.good);
   return root;
 }
 
-// Nothing counts below 0, and no file but ours is opened.
+void check_count(const fs::path& path, const char* name, int64_t count, int64_t most) {
+  if (count < 0 || count > most) refuse(path, fmt::format("{} from 0 to {}", name, most), fmt::format("{}", count));
+}
+
+// No file but ours is opened.
 void check_record(const fs::path& path, const CheckpointRecord& record) {
   const CheckpointState& state = record.state;
-  if (std::min({record.serial, state.step, state.tokens, state.data_position, state.seed}) < 0)
-    refuse(path, "counts of at least 0", "a negative one");
+  check_count(path, "serial", record.serial, kMostCounted);
+  check_count(path, "step", state.step, kMostSteps);
+  check_count(path, "tokens", state.tokens, kMostCounted);
+  check_count(path, "data_position", state.data_position, kMostCounted);
+  check_count(path, "seed", state.seed, INT64_MAX);
+  check_count(path, "the step of the checkpoint known to be good", state.good.step, state.step);
+  check_count(path, "losses", state.good.band.losses, kMostSteps);
   for (const FileRecord& file : record.files)
     if (file.name != kModelFile && file.name != kOptimizerFile)
       refuse(path, fmt::format("the files {} and {}", kModelFile, kOptimizerFile), fmt::format("'{}'", file.name));
   if (record.files.size() != 2) refuse(path, "two files", fmt::format("{}", record.files.size()));
 }
 
-CheckpointRecord from_json(const ordered_json& root) {
+CheckpointRecord from_json(const ordered_json& root, const fs::path& path) {
   CheckpointRecord record;
-  record.serial = root.at("serial").get<int64_t>();
-  record.state = {.step = root.at("step").get<int64_t>(),
-                  .tokens = root.at("tokens").get<int64_t>(),
-                  .data_position = root.at("data_position").get<int64_t>(),
-                  .seed = root.at("seed").get<int64_t>(),
+  record.serial = whole(root, "serial", path);
+  record.state = {.step = whole(root, "step", path),
+                  .tokens = whole(root, "tokens", path),
+                  .data_position = whole(root, "data_position", path),
+                  .seed = whole(root, "seed", path),
                   .config_json = format_json(root.at("config")),
                   .tokenizer = root.at("tokenizer").get<std::string>(),
-                  .data_json = root.contains("data") ? format_json(root["data"]) : ""};
+                  .data_json = root.contains("data") ? format_json(root["data"]) : "",
+                  .ledger = root.value("ledger", ""),
+                  .good = root.contains("good") ? good_from(root["good"], path) : KnownGoodState()};
   for (const auto& [name, file] : root.at("files").items())
-    record.files.push_back({name, file.at("bytes").get<int64_t>(), file.at("checksum").get<std::string>()});
+    record.files.push_back({name, whole(file, "bytes", path), file.at("checksum").get<std::string>()});
   return record;
 }
 
@@ -98,7 +135,7 @@ CheckpointRecord read_record(const fs::path& folder) {
                path.string(), kFormat, kVersion, format_json(root.value("format", ordered_json())),
                format_json(root.value("version", ordered_json())));
   try {
-    CheckpointRecord record = from_json(root);
+    CheckpointRecord record = from_json(root, path);
     check_record(path, record);
     return record;
   } catch (const nlohmann::json::exception& error) {

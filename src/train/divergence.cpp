@@ -34,7 +34,7 @@ std::string advise_after_divergence(const fs::path& out, int64_t first, const st
   std::string text = folder + " has ";
   if (!before.empty()) text += name(before);
   if (!same.empty())
-    text += fmt::format("{}{}, with the very parameters that gave it", before.empty() ? "only " : ", and ", name(same));
+    text += fmt::format("{}{}, with parameters that led to it", before.empty() ? "only " : ", and ", name(same));
   text += "; ";
   if (!same.empty() && !change.empty()) text += fmt::format("go on from there {}, or ", change);
   if (before.empty()) return text + fmt::format("begin anew with --train.resume=false, {}", kSettings);

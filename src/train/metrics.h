@@ -42,6 +42,14 @@ class MetricsWriter {
   /// written. A line of the step that was written last takes that one's place; it must not be shorter.
   void write(const StepMetrics& metrics);
 
+  /// Makes sure that all lines are on the disk. To be called before a state is saved that they lead to.
+  void sync() const;
+
+  /// Whether the file, as it was opened, ends with the line of the step that the run goes on after, without a
+  /// validation loss; and completes that line. Not behind a write().
+  bool can_take_val_loss() const { return !resumed_line_.empty(); }
+  void add_val_loss(double loss);
+
   /// The last step that the file told of when it was opened, whether or not its line was dropped; 0: none.
   int64_t reached() const { return reached_; }
 
@@ -50,9 +58,11 @@ class MetricsWriter {
 
  private:
   void repair(int64_t resumed_step);
+  void write_line(const std::string& line);
 
   std::filesystem::path path_;
   std::string warning_;
+  std::string resumed_line_;  // that can take a validation loss
   FileDescriptor fd_;
   int64_t reached_ = 0;
   int64_t size_ = 0;                      // of the file

@@ -8,12 +8,13 @@
 namespace tokamak {
 
 std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const Session& session,
-                                    const RunData& data) {
+                                    const RunData& data, const KnownGoodState& good) {
   data.verify_used();
   CheckpointState state{.step = progress.step,
                         .tokens = progress.tokens,
                         .seed = config.train.seed,
-                        .config_json = to_json(as_kept(config))};
+                        .config_json = to_json(as_kept(config)),
+                        .good = good};
   data.describe(state, progress.samples);
   return save_checkpoint(config.train.out, state, session.store(), config.train.keep_checkpoints);
 }

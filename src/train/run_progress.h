@@ -14,7 +14,7 @@ struct RunProgress {
 
 /// Saves the session's tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
 std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const Session& session,
-                                    const RunData& data);
+                                    const RunData& data, const KnownGoodState& good = {});
 
 /// Fills the session with what a checkpoint holds. UserErrors are those of load_parameters.
 RunProgress load_progress(const FoundCheckpoint& found, Session& session);

@@ -28,8 +28,8 @@ double wall_seconds() {
 }  // namespace
 
 StepReporter::StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer,
-                           bool writes)
-    : config_(config), work_(work), observer_(observer) {
+                           bool writes, const KnownGoodState& good)
+    : config_(config), work_(work), observer_(observer), good_(good, done) {
   if (!writes) return;
   metrics_.emplace(std::filesystem::path(config.train.out) / "metrics.jsonl",
                    done > 0 ? std::optional(done) : std::nullopt);
@@ -41,14 +41,24 @@ void StepReporter::report(StepMetrics metrics) {
   show(metrics);
 }
 
-void StepReporter::record(StepMetrics& metrics) {
+bool StepReporter::record(StepMetrics& metrics) {
   set_rates(metrics);
   metrics.wall_seconds = wall_seconds();
   count_time(metrics);
   if (metrics_) metrics_->write(metrics);
   if (std::string warning = skipped_warning(metrics); !warning.empty()) observer_.message(warning);
   skipped_ = metrics.applied ? 0 : skipped_ + 1;
+  bool found_good = good_.add(metrics);
   require_progress(metrics);
+  return found_good;
+}
+
+void StepReporter::saving() const {
+  if (metrics_) metrics_->sync();
+}
+
+void StepReporter::add_missing_val_loss(double loss) {
+  if (metrics_) metrics_->add_val_loss(loss);
 }
 
 void StepReporter::set_rates(StepMetrics& metrics) const {
@@ -105,7 +115,8 @@ void StepReporter::count_time(const StepMetrics& metrics) {
 // A step that loss scaling skipped may have lost its loss to the overflow as well.
 void StepReporter::require_progress(const StepMetrics& metrics) const {
   bool rescaled = metrics.loss_scale && !metrics.applied;
-  int64_t first_skipped = metrics.step - skipped_ + 1;
+  // What came behind the last checkpoint known to be good led to it, though it may have been finite.
+  int64_t first_skipped = std::min(metrics.step - skipped_ + 1, good_.state().step + 2);
   if (rescaled && *metrics.loss_scale < kLowestLossScale)
     user_error(
         "[train] expected finite gradients of step {}, got an overflow even at a loss scale of {:.1e}: training has "

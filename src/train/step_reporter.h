@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/model.h"
+#include "train/known_good.h"
 #include "train/train_observer.h"
 
 #include <vector>
@@ -20,9 +21,10 @@ struct StepWork {
 
 class StepReporter {
  public:
-  /// The run goes on after `done` steps. `config` and `observer` must outlive the reporter. `writes`: metrics.jsonl.
-  StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer,
-               bool writes = true);
+  /// The run goes on after `done` steps, from a checkpoint with `good`. `config` and `observer` must outlive the
+  /// reporter. `writes`: metrics.jsonl.
+  StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer, bool writes = true,
+               const KnownGoodState& good = {});
 
   /// The last step that metrics.jsonl told of before this start.
   int64_t reached() const { return metrics_ ? metrics_->reached() : 0; }
@@ -30,10 +32,19 @@ class StepReporter {
   /// record() and show().
   void report(StepMetrics metrics);
   /// Completes what a step gave with rates and the time, and writes its line. Throws UserError when training has
-  /// diverged.
-  void record(StepMetrics& metrics);
+  /// diverged. True when the step shows that the newest checkpoint is good (train/known_good.h).
+  bool record(StepMetrics& metrics);
   /// The validation loss after a step that is recorded.
   void add_val_loss(StepMetrics& metrics, double loss);
+  /// All steps so far are recorded and on the disk, and their state is about to be saved; is saved.
+  void saving() const;
+  void saved(int64_t step) { good_.saved(step); }
+  const KnownGoodState& known_good() const { return good_.state(); }
+
+  /// Whether the step before this start was recorded without its validation loss; and that loss.
+  bool lacks_val_loss() const { return metrics_ && metrics_->can_take_val_loss(); }
+  void add_missing_val_loss(double loss);
+
   /// Tells the observer of a step that is recorded; of the means since it was last told, where they are due.
   void show(const StepMetrics& metrics);
 
@@ -51,6 +62,7 @@ class StepReporter {
   StepWork work_;
   TrainObserver& observer_;
   std::optional<MetricsWriter> metrics_;
+  KnownGood good_;
   std::vector<StepMetrics> unshown_;     // steps since the observer was told of means
   int64_t skipped_ = 0;                  // steps up to the last that were not applied
   double average_ms_ = 0;                // of a step; 0: there was none

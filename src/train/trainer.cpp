@@ -89,7 +89,8 @@ class Trainer {
       folder_->keep_config(config_);
       if (!found_ || found_->state.tokenizer.empty()) folder_->keep_tokenizer(data_.tokenizer());
     }
-    reporter_ = std::make_unique<StepReporter>(config_, step_work(), done_.step, observer_, leads(ranks));
+    reporter_ = std::make_unique<StepReporter>(config_, step_work(), done_.step, observer_, leads(ranks),
+                                               found_ ? found_->state.good : KnownGoodState());
     if (done_.step < config_.train.steps) {
       data_.started(done_.step, done_.samples, reporter_->reached());
       observer_.message(format_outline(outline()));
@@ -100,6 +101,7 @@ class Trainer {
   TrainSummary run(const std::function<bool()>& stop) {
     int64_t total = config_.train.steps, first = done_.step;
     bool stopped = false, trained = first < total;
+    evaluate_before();
     if (!trained)
       observer_.message(
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", done_.step, total));
@@ -172,17 +174,22 @@ class Trainer {
 
   // Measured by the rank that leads alone: what is chosen decides the graph, and that must be one for all.
   Platform tune_here(const Platform& platform) {
+    free_bytes_ = backend_.free_bytes();  // others may share it; here all wait for each other
     require_same(ranks_, "data", data_.description());
     Platform tuned = platform;
     tuned.target = of_leader(ranks_, platform.target);
-    if (leads(ranks_)) return choices_.tune(config_, tuned, backend_, found_.has_value(), observer_);
+    if (leads(ranks_)) {
+      tuned = choices_.tune(config_, tuned, backend_, found_.has_value(), observer_);
+      free_bytes_ = backend_.free_bytes();
+      return tuned;
+    }
     await_choices(ranks_, tuned.tuning, backend_);
     return tuned;
   }
 
   // The others wait in tune_here until the rank that leads has compiled, which is when kernels are chosen.
   Session make_session() {
-    Session session(config_, platform_, backend_, backend_.free_bytes(), ranks_);
+    Session session(config_, platform_, backend_, free_bytes_, ranks_);
     if (ranks_ && leads(ranks_)) give_choices(ranks_, platform_.tuning, backend_);
     return session;
   }
@@ -278,7 +285,9 @@ class Trainer {
       start_.lap("first step", *queue_.first_end());
       observer_.started(start_.phases());
     }
-    reporter_->record(metrics);
+    bool found_good = reporter_->record(metrics);
+    if (found_good && leads(ranks_))  // of those before it none is needed any more
+      remove_old_checkpoints(config_.train.out, config_.train.keep_checkpoints, reporter_->known_good().step);
   }
 
   // Waits for the steps under way, then does what needs their outcome. What may fail comes after saving.
@@ -302,6 +311,18 @@ class Trainer {
       save();
       throw;
     }
+  }
+
+  // What a process saved that ended before it had evaluated it.
+  void evaluate_before() {
+    if (!found_ || !evaluator_) return;
+    TrainConfig before = config_of(*found_).train;
+    bool due = before.eval_every > 0 && (done_.step == before.steps || done_.step % before.eval_every == 0);
+    if (!any_of(ranks_, due && reporter_->lacks_val_loss())) return;
+    double loss = evaluate();
+    reporter_->add_missing_val_loss(loss);
+    observer_.message(fmt::format("validation loss after step {}, which was not evaluated yet: {}", done_.step,
+                                  format_number(loss, 4)));
   }
 
   // The validation loss.
@@ -334,7 +355,9 @@ class Trainer {
   void save() {
     if (saved_step_ == done_.step) return;
     if (leads(ranks_)) choices_.save(platform_.tuning, backend_);
-    auto path = save_progress(done_, config_, session_, data_);
+    reporter_->saving();
+    auto path = save_progress(done_, config_, session_, data_, reporter_->known_good());
+    reporter_->saved(done_.step);
     saved_step_ = done_.step;
     data_.saved(done_.step, done_.samples);
     observer_.saved(done_.step, path);
@@ -352,6 +375,7 @@ class Trainer {
   RunData data_;
   std::unique_ptr<InitialValues> initial_;  // while they are needed
   ChoicesFile choices_;
+  int64_t free_bytes_ = 0;  // before any rank has taken some
   Platform platform_;
   Session session_;
   std::unique_ptr<MeshRanks> sampling_ranks_;  // that sample together from their parts; null: who leads samples alone

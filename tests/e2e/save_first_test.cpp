@@ -1,7 +1,10 @@
 // Errors in the middle of training lose no finished step, and what cannot be gone on from is never saved.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -9,6 +12,7 @@
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_folder.h"
 
 namespace tokamak {
 namespace {
@@ -70,6 +74,47 @@ TEST_F(SaveFirst, TheValidationLossGoesIntoTheLineOfItsStep) {
     EXPECT_EQ(row.contains("val_loss"), step % 5 == 0) << line;
   }
   EXPECT_EQ(step, 20);
+}
+
+// As a process leaves it that is killed when it has saved a step and not evaluated it yet: the next one makes up for
+// it.
+TEST_F(SaveFirst, TheValidationLossOfASavedStepIsNeverMissing) {
+  write_tokens("train.raw", 2000, 2000);
+  write_tokens("val.raw", 400, 400);
+  std::vector<std::string> often = {"--data.val_path=val.raw", "--train.eval_every=5", "--train.checkpoint_every=5"};
+  ASSERT_EQ(train(often).status, 0);
+  auto val_losses = [&] {
+    std::istringstream lines(read_file(folder_ / "run/metrics.jsonl"));
+    std::map<int64_t, double> losses;
+    for (std::string line; std::getline(lines, line);)
+      if (auto row = nlohmann::json::parse(line); row.contains("val_loss")) losses[row["step"]] = row["val_loss"];
+    return losses;
+  };
+  std::map<int64_t, double> all = val_losses();
+  ASSERT_EQ(all.size(), 4u);
+  std::string text = read_file(folder_ / "run/metrics.jsonl");
+  for (int64_t step : {20, 15}) {
+    size_t begin = text.find(fmt::format("{{\"step\":{},", step)), end = text.find(",\"val_loss\"", begin);
+    write_file_quickly(folder_ / "run/metrics.jsonl", text.substr(0, end) + "}\n");
+    if (step == 15) std::filesystem::remove_all(folder_ / "run/checkpoints/step_00000020");
+    ProgramResult result = train(often);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_NE(result.out.find(fmt::format("validation loss after step {}, which was not", step)), std::string::npos);
+    EXPECT_EQ(val_losses(), all);
+  }
+}
+
+// One that is finite all the same: nothing that it is trained with brings it back.
+TEST_F(SaveFirst, OneKnownToBeGoodOutlivesThoseThatAreLost) {
+  write_tokens("train.raw", 2000, 2000);
+  ASSERT_EQ(train({"--train.steps=6", "--train.checkpoint_every=3"}).status, 0);
+  ProgramResult diverged = train({"--train.steps=60", "--train.checkpoint_every=1", "--train.keep_checkpoints=1",
+                                  "--optimizer.lr=1e30", "--optimizer.clip=0", "--optimizer.warmup_steps=0"});
+  expect_refused(diverged, {"training has diverged", "goes on after step 6", "remove"});
+  EXPECT_EQ(open_checkpoint(folder_ / "run/checkpoints/step_00000006", nullptr).state.step, 6);
+  for (const std::filesystem::path& path : list_checkpoints(checkpoints_folder(folder_ / "run")))
+    if (path.filename() != "step_00000006") std::filesystem::remove_all(path);
+  EXPECT_EQ(train({"--train.steps=12"}).status, 0);
 }
 
 TEST_F(SaveFirst, ADivergedStateIsNotSavedAndTheLastGoodOneStays) {

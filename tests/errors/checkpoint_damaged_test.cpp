@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <functional>
+#include <limits>
+
 #include "base/file.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/quick_file.h"
@@ -69,6 +72,25 @@ TEST_F(DamagedCheckpoint, EveryByteOfTheStateCounts) {
     expect_user_error([&] { read_state(paths_[2]); }, {file.string()});
     write_file_quickly(file, good);
   }
+}
+
+// With the right checksum, as whoever writes such a file can make it.
+TEST_F(DamagedCheckpoint, CountsThatNoRunReaches) {
+  auto expect_refused = [&](const std::function<void(CheckpointState&)>& change, const std::string& name) {
+    CheckpointRecord record = read_record(paths_[2]), good = record;
+    change(record.state);
+    write_record(paths_[2], record);
+    expect_user_error([&] { read_state(paths_[2]); }, {"state.json", name, "the checkpoint is damaged"});
+    EXPECT_EQ(find_checkpoint(out_.path(), nullptr)->path, paths_[1]);
+    write_record(paths_[2], good);
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  expect_refused([](auto& state) { state.data_position = kMost; }, "data_position from 0");
+  expect_refused([](auto& state) { state.data_position = -1; }, "data_position from 0");
+  expect_refused([](auto& state) { state.step = kMost; }, "step from 0");
+  expect_refused([](auto& state) { state.tokens = kMost; }, "tokens from 0");
+  expect_refused([](auto& state) { state.good.step = 4; }, "known to be good from 0 to 3");
+  EXPECT_EQ(read_state(paths_[2]).step, 3);
 }
 
 TEST_F(DamagedCheckpoint, NothingIsLoadedFromADamagedFile) {

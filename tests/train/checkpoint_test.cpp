@@ -163,6 +163,28 @@ TEST(Checkpoint, KeepsTheLastOnesAndALinkToTheNewest) {
   EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000101"}));
 }
 
+// So that there is one left to go on from when the newer ones turn out to be lost.
+TEST(Checkpoint, KeepsTheOneThatIsKnownToBeGood) {
+  TemporaryFolder out;
+  HostStore store;
+  auto save = [&](int64_t step, int64_t good) {
+    CheckpointState state = state_of(step);
+    state.good = {.step = good, .band = {.losses = step, .mean = 2.5, .lowest = 2, .change = 0.1, .last = 2.25}};
+    save_checkpoint(out.path(), state, store.store, 1);
+    return state;
+  };
+  save(1, 0), save(2, 1), save(3, 1);
+  CheckpointState last = save(4, 1);
+  std::vector<std::string> both = {"latest", "step_00000001", "step_00000004"};
+  EXPECT_EQ(entries_in(out / "checkpoints"), both);
+  FoundCheckpoint found = *find_checkpoint(out.path(), nullptr);
+  EXPECT_EQ(found.state.good, last.good);
+  repair_checkpoints(out.path(), found, 1);
+  EXPECT_EQ(entries_in(out / "checkpoints"), both);
+  remove_old_checkpoints(out.path(), 1, 4);
+  EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000004"}));
+}
+
 TEST(Checkpoint, KeepsAllWhenAskedTo) {
   TemporaryFolder out;
   HostStore store;

@@ -112,6 +112,42 @@ TEST(Metrics, ResumeDropsATornLastLineAndKeepsOthersLines) {
   EXPECT_EQ(read_file(folder / "m"), whole);
 }
 
+TEST(Metrics, ALastLineWithoutItsValidationLossTakesIt) {
+  TemporaryFolder folder;
+  auto line = [](int64_t step) { return format_metrics(metrics_of(step)) + "\n"; };
+  write_file_atomic(folder / "m", line(1) + line(2) + line(3));
+  {
+    MetricsWriter writer(folder / "m", 2);
+    ASSERT_TRUE(writer.can_take_val_loss());
+    writer.add_val_loss(4.75);
+    EXPECT_FALSE(writer.can_take_val_loss());
+    writer.write(metrics_of(3));
+  }
+  EXPECT_EQ(steps_in(folder / "m"), (std::vector<int64_t>{1, 2, 3}));
+  std::string text = read_file(folder / "m");
+  EXPECT_EQ(json::parse(text.substr(line(1).size(), text.find('\n', line(1).size()) - line(1).size()))["val_loss"],
+            4.75);
+  EXPECT_FALSE(MetricsWriter(folder / "m", 2).can_take_val_loss()) << "it has one";
+  {
+    MetricsWriter writer(folder / "m", 2);
+    writer.write(metrics_of(3));
+  }
+  MetricsWriter behind(folder / "m", 4);
+  EXPECT_FALSE(behind.can_take_val_loss()) << "there is no line of step 4";
+}
+
+TEST(Metrics, AStepThatNoRunReachesIsNoneOfOurs) {
+  TemporaryFolder folder;
+  std::string lines = R"({"step":9223372036854775807})"
+                      "\n"
+                      R"({"step":-1})"
+                      "\n";
+  write_file_atomic(folder / "m", lines);
+  MetricsWriter writer(folder / "m", 2);
+  EXPECT_EQ(writer.reached(), 0);
+  EXPECT_EQ(read_file(folder / "m"), lines);
+}
+
 TEST(Metrics, DamagedLinesAreNamedAndSetAside) {
   TemporaryFolder folder;
   auto line = [](int64_t step) { return format_metrics(metrics_of(step)) + "\n"; };
