@@ -18,6 +18,7 @@
 #include "base/communication_error.h"
 #include "base/error.h"
 #include "base/failure_deadline.h"
+#include "base/memory_sharers.h"
 #include "base/parallel.h"
 #include "base/printable.h"
 #include "base/rendezvous.h"
@@ -85,6 +86,14 @@ int64_t threads_of_rank(StoreClient& store, int64_t asked) {
   return std::max<int64_t>(num_threads() / std::count(all.begin(), all.end(), mine), 1);
 }
 
+// On the CPU rank 0 has measured for all, as that takes hundreds of megabytes; and ranks share the memory of a machine.
+void share_cpu(Machine& machine, Communicator& world) {
+  machine.platform.target = parse_target(adopt(world, print(machine.platform.target)));
+  std::vector<std::string> places = world.exchange(memory_place());
+  auto sharers = std::count(places.begin(), places.end(), places[size_t(world.rank())]);
+  machine.backend = cpu::make_backend(int(sharers));
+}
+
 // One rank of several processes, on the CPU or on a GPU of its own.
 void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& address, int local_rank,
                  const Work& work) {
@@ -93,7 +102,7 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   if (is_gpu) config.device = gpu_name(local_rank);
   RunConfig here = config;
   here.threads = threads_of_rank(store, config.threads);
-  Machine machine = open_machine(here);
+  Machine machine = open_machine(here, is_gpu || store.rank() == 0 ? CpuRates::kMeasured : CpuRates::kTypical);
   std::unique_ptr<Communicator> world =
       is_gpu
           ? cuda::make_nccl_world(
@@ -101,6 +110,7 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
                 {.device = local_rank, .cache = cuda::default_cache(), .mailbox_bytes = config.mesh.mailbox_mib << 20})
           : make_process_world(store, {.address = address});
   require_same_program(*world, same);
+  if (!is_gpu) share_cpu(machine, *world);
   world->compare_calls(false);  // the graph is one for all ranks
   MeshRanks ranks(mesh, *world);
   work({config, machine, &ranks});

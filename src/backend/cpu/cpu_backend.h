@@ -6,7 +6,7 @@
 
 namespace tokamak::cpu {
 
-/// `sharers`: backends of this process that share the machine's memory.
+/// `sharers`: backends, of this process or others, that share the memory.
 std::unique_ptr<Backend> make_backend(int sharers = 1);
 
 /// This machine, its rates measured now (about half a second).
