@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Faults on purpose: commands are killed, get errors from their files, find their files changed, run at the same time.
 
-What must hold is told in interrupted.py, ranks.py, strangers.py, surroundings.py, damaged_input.py, reading.py and together.py.
+What must hold is told in interrupted.py, ranks.py, strangers.py, surroundings.py, damaged_input.py, reading.py,
+together.py and files.py.
 Prints a table; the exit status is 1 if something did not hold, and then each case is named so that it can be repeated.
 """
 import argparse
@@ -11,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from damaged_input import DamagedInput
+from files import Endless, Outputs, SavedAndEvaluated
 from interrupted import Interrupted
 from ranks import Ranks
 from reading import Reading
@@ -30,7 +32,10 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "input": DamagedInput,
          "reading": Reading,
          "readers": ReadersOfARun,
-         "replaced": ReplacedData}
+         "replaced": ReplacedData,
+         "outputs": Outputs,
+         "endless": Endless,
+         "evaluated": SavedAndEvaluated}
 
 
 def print_table(rows):

@@ -69,6 +69,7 @@ ssize_t pwrite(int fd, const void* bytes, size_t size, off_t at) {
   return fails() ? -1 : NEXT(pwrite)(fd, bytes, size, at);
 }
 int fsync(int fd) { return fails() ? -1 : NEXT(fsync)(fd); }
+int fdatasync(int fd) { return fails() ? -1 : NEXT(fdatasync)(fd); }
 int ftruncate(int fd, off_t size) { return fails() ? -1 : NEXT(ftruncate)(fd, size); }
 int ftruncate64(int fd, off64_t size) { return fails() ? -1 : NEXT(ftruncate64)(fd, size); }
 int rename(const char* from, const char* to) {
