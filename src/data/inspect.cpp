@@ -207,7 +207,7 @@ DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
   });
   for (size_t i = shards; i < report.files.size(); ++i) {
     FileReport& file = report.files[i];
-    note_problem(file, [&] { verify_file(FileReader(file.path), file.checksum, "tokenizer"); });
+    note_problem(file, [&] { verify_file(FileReader(file.path), file.checksum, "tokenizer", kLargeFile); });
   }
   return report;
 }

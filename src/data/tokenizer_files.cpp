@@ -55,7 +55,7 @@ Tokenizer load_file(const fs::path& file) {
 void verify_prepared(const fs::path& folder) {
   if (!is_prepared(folder)) return;
   for (const FileChecksum& file : read_shard_index(folder).tokenizer)
-    verify_file(FileReader(folder / file.file), file.checksum, "tokenizer");
+    verify_file(FileReader(folder / file.file), file.checksum, "tokenizer", kLargeFile);
 }
 
 /// Loads "FILE@ENCODING".

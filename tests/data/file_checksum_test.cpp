@@ -28,6 +28,8 @@ TEST(FileChecksum, NamesTheDamagedFile) {
   write_file_quickly(folder / "a", "abd");
   expect_user_error([&] { verify_file(FileReader(folder / "a"), good, "shard"); },
                     {"[shard]", "/a: expected the checksum", good});
+  expect_user_error([&] { verify_file(FileReader(folder / "a"), checksum_file(folder / "a"), "tokenizer", 2); },
+                    {"[tokenizer]", "got one of a file that is too large"});
 }
 
 }  // namespace
