@@ -178,12 +178,9 @@ class Trainer {
     require_same(ranks_, "data", data_.description());
     Platform tuned = platform;
     tuned.target = of_leader(ranks_, platform.target);
-    if (leads(ranks_)) {
-      tuned = choices_.tune(config_, tuned, backend_, found_.has_value(), observer_);
-      free_bytes_ = backend_.free_bytes();
-      return tuned;
-    }
-    await_choices(ranks_, tuned.tuning, backend_);
+    if (!leads(ranks_)) return await_choices(ranks_, tuned.tuning, backend_), tuned;
+    tuned = choices_.tune(config_, tuned, backend_, found_.has_value(), observer_);
+    free_bytes_ = backend_.free_bytes();
     return tuned;
   }
 
