@@ -72,7 +72,9 @@ constexpr Content kNotUtf8 = {.form = Form::kDoubtful,
                               .advice = "if it is Latin-1, convert it (iconv -f latin1 -t utf-8)"};
 
 /// "BZh", a digit, and the magic number of a block.
-bool is_bzip2(std::string_view begin) { return begin.starts_with("BZh") && begin.substr(4, 6) == "1AY&SY"; }
+bool is_bzip2(std::string_view begin) {
+  return begin.starts_with("BZh") && begin.size() > 4 && begin.substr(4).starts_with("1AY&SY");
+}
 
 /// What is no text.
 std::optional<Content> other_than_text(std::string_view begin) {
