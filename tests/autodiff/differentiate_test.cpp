@@ -54,6 +54,23 @@ TEST(Differentiate, GivesNoValueForWhatDoesNotMatter) {
   EXPECT_EQ(grads[2], kNoValue);
 }
 
+// A weight that is rounded to a whole number has no slope there.
+TEST(Differentiate, EndsAtIntegers) {
+  Graph graph = parse(R"(graph g {
+    param w = %0 : f32[2]
+    %1 = cast(%0) {to="i32"} : i32[2]
+    %2 = cast(%1) {to="f32"} : f32[2]
+    %3 = mul(%0, %2) : f32[2]
+    %4 = reduce_sum(%3) {dims=[0], keep=false} : f32[]
+    result loss = %4
+  })");
+  GraphBuilder g(graph);
+  ValueId w = 0;
+  graph.add_result("grad", differentiate(g, graph.find_result("loss"), {&w, 1})[0]);
+  EXPECT_EQ(interpret(graph, {HostTensor({DType::kF32, {2}}, {2.5, -4.25})}).results[1].data,
+            (std::vector<double>{2, -4}));
+}
+
 TEST(Differentiate, RefusesAnotherLossAndOpsWithoutGradient) {
   Graph graph = parse(
       "graph g { param w = %0 : f32[2] %1 = less(%0, %0) : f32[2] %2 = reduce_sum(%1) {dims=[0], keep=false} : f32[] "

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/reduce.h"
 #include "tests/autodiff/run_graph.h"
 
 namespace tokamak::test {
@@ -41,6 +42,25 @@ TEST(GradientNorm, LeavesOutWhatOtherStagesHave) {
   EXPECT_EQ(squares_of({"a", "d"}), 8 * 1 + 8 * 16);
   EXPECT_EQ(squares_of({"b"}), 6 * 4);
   EXPECT_EQ(squares_of({}), 0);
+}
+
+// Where other axes cut pieces, they may cut columns, too, and not those of all matrices alike.
+TEST(GradientNorm, ColumnsThatMayBeCutAreNotAddedTogether) {
+  auto sums = [](Role role, const NormPieces& pieces) {
+    Graph model, graph("squares");
+    GraphBuilder of_model(model), g(graph);
+    std::map<std::string, ValueId> grads;
+    for (const char* name : {"a", "b", "c"}) {
+      of_model.parameter(name, {DType::kF32, {4, 8}}, role);
+      grads[name] = g.input(name, {DType::kF32, {4, 8}});
+    }
+    sum_squares_in_order(g, model, grads, pieces, {});
+    return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                         [](const Node& node) { return node.op == &op::sum_squares; });
+  };
+  EXPECT_EQ(sums(Role::kColumn, {.most = 2, .others = 2}), 3);
+  EXPECT_EQ(sums(Role::kRow, {.most = 2, .others = 2}), 1);
+  EXPECT_EQ(sums(Role::kColumn, {.most = 2, .others = 1}), 1);
 }
 
 }  // namespace

@@ -130,6 +130,18 @@ TEST(LossScaling, GrowsAfterGoodSteps) {
   EXPECT_EQ(scales, (std::vector<double>{16, 16, 32, 32, 32, 64, 64}));
 }
 
+TEST(LossScaling, GrowsToTwoToThe32AndNoFurther) {
+  Graph graph = step_graph(LossScaling{.growth_interval = 1});
+  Values values = start(0x1p30);
+  values["x"] = HostTensor({DType::kF32, {2}}, {1e-6, 1e-6});  // so small that nothing overflows
+  std::vector<double> scales;
+  for (int i = 0; i < 4; ++i) {
+    run(graph, values);
+    scales.push_back(values["scaler.scale"][0]);
+  }
+  EXPECT_EQ(scales, (std::vector<double>{0x1p31, 0x1p32, 0x1p32, 0x1p32}));
+}
+
 // The scale is the same for all micro-batches of a step, and one that overflowed skips all of it.
 TEST(LossScaling, WithAccumulation) {
   Graph micro("micro");

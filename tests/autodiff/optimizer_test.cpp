@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace tokamak::test {
 namespace {
@@ -103,6 +104,26 @@ TEST(Adamw, EqualsALoopWithoutClipping) { compare_with_hand(0, 1); }
 TEST(Adamw, EqualsALoopWithClipping) { compare_with_hand(0.7, 1); }
 TEST(Adamw, LeavesShortGradientsAlone) { compare_with_hand(100, 1); }
 TEST(Adamw, AveragesMicroBatches) { compare_with_hand(0.7, 3); }
+
+// A table on the first and the last stage of a pipeline: one of them counts its squares.
+TEST(Adamw, ANormLeavesOutWhatAnotherStageCounts) {
+  auto norm_without = [](const std::set<std::string>& uncounted) {
+    Graph graph("update");
+    GraphBuilder g(graph);
+    Gradients gradients;
+    Values values;
+    for (const std::string name : {"u", "w"}) {
+      gradients.parameters.push_back(g.parameter(name, {DType::kF32, {2}}));
+      gradients.grads.push_back(g.input("grad." + name, {DType::kF32, {2}}));
+    }
+    values["grad.u"] = HostTensor({DType::kF32, {2}}, {3, 4});
+    values["grad.w"] = HostTensor({DType::kF32, {2}}, {0, 12});
+    append_update(g, gradients, config(0), 1, {}, {.uncounted = uncounted});
+    return run_graph(graph, values)[0][0];
+  };
+  EXPECT_DOUBLE_EQ(norm_without({}), 13);
+  EXPECT_DOUBLE_EQ(norm_without({"w"}), 5);
+}
 
 TEST(Adamw, IsTheUpdatePhase) {
   Graph model;

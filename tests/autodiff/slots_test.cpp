@@ -78,6 +78,27 @@ TEST(SlotUpdate, TakesTheMeanOfAllSlots) {
 }
 
 // Two uses of a parameter: each is added up over slots, and then both.
+// With several ranks, or stages whose totals come from a program before, an update sees less than all runs.
+TEST(SlotUpdate, TakesTheMeanOfAllSlotsWhereverTheyAre) {
+  Graph slot("slot");
+  GraphBuilder g(slot);
+  Gradients gradients{{g.parameter("p", {DType::kF32, {4}})}, {g.input("in", {DType::kF32, {4}})}};
+  SlotTerms terms = terms_of(slot, gradients);
+  auto update = [&](const Slots& slots, const OtherStages& others) {
+    return slot_update_graph(terms, plain_sgd(), slots, {}, others);
+  };
+  auto factor_of_loss = [](const Graph& graph) {
+    const Node& mean = graph.nodes()[size_t(graph.producer(graph.find_result("loss")))];
+    return graph.nodes()[size_t(graph.producer(mean.inputs[1]))].attrs.get_double("value");
+  };
+  EXPECT_EQ(factor_of_loss(update({.count = 4}, {})), 0.25);
+  EXPECT_EQ(factor_of_loss(update({.count = 4, .ranks = {"data", 2}}, {})), 0.25);
+  EXPECT_NE(update({.count = 4}, {}).find_argument("grad1.p"), kNoValue) << "the sum of the first two runs";
+  Graph of_stage = update({.count = 4}, {.axis = {"pipe", 2}, .model = &slot});
+  EXPECT_EQ(factor_of_loss(of_stage), 0.25);
+  EXPECT_EQ(of_stage.find_argument("grad1.p"), kNoValue) << "the total has it";
+}
+
 TEST(SlotUpdate, AddsTheUsesOfAParameterLast) {
   double big = 0x1p53;
   std::vector<std::vector<double>> first = {{big}, {1}}, second = {{-big}, {1}};  // (2^53 + 1) + (1 - 2^53) is 0

@@ -70,6 +70,11 @@ TEST(Sampler, AgreesWithItsSlowTwin) {
   }
 }
 
+TEST(Sampler, ANumberBetweenTwoTokensTakesTheSecond) {
+  std::vector<float> logits(4, 1.0f);
+  for (int32_t id = 0; id < 4; ++id) EXPECT_EQ(sample(logits, {}, float(id) / 4), id);
+}
+
 TEST(Sampler, DrawsTheDistributionItPromises) {
   std::vector<float> logits = {0, 1, 2, 3, -INFINITY};
   SamplingOptions options{.temperature = 1.5};
@@ -109,6 +114,16 @@ TEST(Sampler, TopPKeepsTheFewestThatReachIt) {
   EXPECT_EQ(seen(0.49), (std::set<int32_t>{1}));
   EXPECT_EQ(seen(0.6), (std::set<int32_t>{1, 2}));
   EXPECT_EQ(seen(0.95), (std::set<int32_t>{0, 1, 2}));
+}
+
+TEST(Sampler, TopPIsReachedByExactlySoMuch) {
+  std::vector<float> logits(8, 1.0f);  // of each an eighth, without rounding
+  for (int kept = 1; kept < 8; ++kept) {
+    std::set<int32_t> seen;
+    for (int i = 0; i < 64; ++i) seen.insert(sample(logits, {.top_p = kept / 8.0}, float(i) / 64));
+    EXPECT_EQ(int(seen.size()), kept);
+    EXPECT_EQ(*seen.rbegin(), kept - 1) << "of equals the lower ids";
+  }
 }
 
 // 0.5 of {0.5, 0.4} is more than 0.55 once top-k has thrown the third away: 0.5 / 0.9.

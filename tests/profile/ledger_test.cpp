@@ -41,6 +41,15 @@ TEST(TimeLedger, SharesAMomentAmongKernelsOfSeveralStreams) {
   EXPECT_DOUBLE_EQ(ledger.of(WorkClass::kElementwise), 1.0 / 3 + 0.5);
 }
 
+TEST(TimeLedger, AMomentWithTwoCollectivesIsOneMoment) {
+  std::vector<ActivitySpan> spans{kernel(WorkClass::kMatmul, 0, 3), kernel(WorkClass::kCommunication, 1, 4),
+                                  kernel(WorkClass::kCommunication, 2, 5), kernel(WorkClass::kCopy, 4, 6)};
+  TimeLedger ledger = make_ledger(spans, 6);
+  EXPECT_DOUBLE_EQ(ledger.hidden_communication, 2);
+  EXPECT_DOUBLE_EQ(row(ledger, "communication, exposed"), 2) << "also beside a copy";
+  EXPECT_DOUBLE_EQ(row(ledger, "copies"), 1);
+}
+
 TEST(TimeLedger, CutsWhatReachesBeyondTheTimeAccountedFor) {
   std::vector<ActivitySpan> spans{kernel(WorkClass::kMatmul, -1, 1), kernel(WorkClass::kOptimizer, 3, 7),
                                   kernel(WorkClass::kCopy, 8, 9)};

@@ -4,9 +4,11 @@
 
 #include <cmath>
 
+#include "base/divide.h"
 #include "base/file.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
+#include "data/document_starts.h"
 #include "data/tokenizer_files.h"
 #include "tests/data/small_shards.h"
 #include "tests/support/expect_error.h"
@@ -129,6 +131,51 @@ TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
   Evaluation some = Evaluator(corpus, tokenizer.get(), config_, windows / 2).evaluate(means);
   EXPECT_NEAR(double(some.windows), double(windows) / 2, 2);
   EXPECT_NEAR(double(some.entries[0].tokens), double(first_windows) / 2 * 16, 16);
+}
+
+// A mesh gives a loss for each rank's part of a batch; of a part, or a data set, some targets may be hidden.
+TEST_F(EvaluatorTest, PartsCountByTheirTargets) {
+  std::vector<int32_t> ids(6 * 16 + 1, 5);
+  int32_t marker = load_tokenizer(folder_ / "data").end_of_text();
+  std::fill_n(ids.begin() + 16, 12, marker);  // most of the second window
+  SmallShards data({}, {ids}, 301), plain({}, {std::vector<int32_t>(ids.size(), 5)}, 301);
+  config_.data.val_path = {(data.path() / "val_000000.bin").string(), (plain.path() / "val_000000.bin").string()};
+  config_.data.mask_documents = true;
+  config_.train.batch = 2;
+  auto tokenizer = load_data_tokenizer(config_.data);
+  auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer, true));
+  double sum = 0;
+  int64_t count = 0;
+  auto by_part = [&](std::span<const Batch> batches) {
+    std::vector<double> losses;
+    for (const Batch& batch : batches)
+      for (int64_t part : {0, 1}) {
+        int64_t targets = count_targets(part_of(batch.targets, part, 2));
+        losses.push_back(part == 0 ? 1 : 5);
+        sum += losses.back() * double(targets);
+        count += targets;
+      }
+    return losses;
+  };
+  Evaluation out = Evaluator(corpus, tokenizer.get(), config_, 12).evaluate(by_part);
+  EXPECT_EQ(out.tokens, count);
+  EXPECT_LT(count, 12 * 16 - 10) << "some are hidden";
+  EXPECT_NE(out.entries[0].tokens, out.entries[1].tokens);
+  EXPECT_DOUBLE_EQ(out.loss, sum / double(count));
+}
+
+TEST_F(EvaluatorTest, SharesOfWindowsAreRoundedUp) {
+  config_.data.val_path = {shard("val"), shard("train")};
+  auto tokenizer = load_data_tokenizer(config_.data);
+  auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
+  int64_t all = corpus->windows(), first = corpus->datasets()[0]->windows(), second = all - first;
+  for (int64_t windows : {int64_t(1), int64_t(3), all / 3, all - 1}) {
+    Evaluation out = Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](std::span<const Batch>) {
+      return std::vector{kLoss};
+    });
+    EXPECT_EQ(out.entries[0].tokens, 16 * ceil_div(windows * first, all)) << windows << " of " << all;
+    EXPECT_EQ(out.entries[1].tokens, 16 * ceil_div(windows * second, all)) << windows << " of " << all;
+  }
 }
 
 TEST_F(EvaluatorTest, RefusesWhatWasReadFromADamagedShard) {
