@@ -5,4 +5,5 @@ status=0
 for check in layers sizes tests links format; do
   python3 "tools/check_$check.py" || status=1
 done
+python3 tools/mutants.py --check || status=1
 exit $status
