@@ -37,7 +37,19 @@ TEST(RankDecisions, OneRankStopsAllAndTheFirstFailureIsTold) {
   }
 }
 
+TEST(RankDecisions, AllGoByTheLeastAndByTheFirstThatSaysSomething) {
+  run_ranks(kRanks, [](Communicator& world) {
+    MeshRanks ranks({{{"data", kRanks}}}, world);
+    EXPECT_EQ(least_of(&ranks, 10 - world.rank()), 8);
+    EXPECT_EQ(least_of(&ranks, 10 + world.rank()), 10);
+    EXPECT_EQ(first_of(&ranks, world.rank() == 0 ? "" : "rank " + std::to_string(world.rank())), "rank 1");
+    EXPECT_TRUE(any_of(&ranks, world.rank() == 2));
+    EXPECT_FALSE(any_of(&ranks, false));
+  });
+}
+
 TEST(RankDecisions, OneRankAloneDecidesByItself) {
+  EXPECT_EQ(least_of(nullptr, 7), 7);
   StepNews news = tell_all(nullptr, {.stops = true, .failure = "x"});
   EXPECT_TRUE(news.stops);
   EXPECT_EQ(news.failure, "x");
