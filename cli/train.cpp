@@ -174,11 +174,14 @@ int run_train(const TrainArguments& arguments) {
 }  // namespace
 
 Command train_command() {
-  return make_command<TrainArguments>(
-      "train", "train a model on prepared data; goes on by itself where an earlier run stopped",
-      "Ctrl-C, SIGTERM or a closed terminal finishes the step, saves and ends with status 130 (128 + the signal); the "
-      "same command then continues.",
-      run_train);
+  return make_command<TrainArguments>("train",
+                                      "train a model on prepared data; goes on by itself where an earlier run stopped",
+                                      "Ctrl-C, SIGTERM or a closed terminal finishes the step (or gives it up between "
+                                      "two kernels, where it takes longer "
+                                      "than ten seconds on one rank), saves and ends with status 130 (128 + the "
+                                      "signal); the same command then continues. "
+                                      "Ctrl-C again ends at once, as does another signal a second later.",
+                                      run_train);
 }
 
 }  // namespace tokamak

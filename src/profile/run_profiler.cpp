@@ -21,6 +21,7 @@ void RunProfiler::step_submitted() {
   if (!profiler_) return;
   profiler_->step_submitted();
   if (!profiler_->done()) return;
+  if (run_->queue.end()) return profiler_.reset();  // steps are missing, on all ranks alike
   int64_t observed = first_ + profiler_->num_steps() - 2 * options_.steps.steps;  // as many come behind them
   StepProfile profile = profiler_->take();
   ProfileReport report = gather_report(run_->session, profile, run_->platform, ranks_, options_);

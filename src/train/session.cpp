@@ -198,6 +198,15 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
   return pending;
 }
 
+void Session::observe(WorkObserver* observer) {
+  observer_ = observer;
+  runner_->observe(observer ? observer : else_observer_);
+}
+
+void Session::observe_else(WorkObserver* observer) {
+  if (std::exchange(else_observer_, observer) != observer) observe(observer_);
+}
+
 // As with the step's programs, the rank that leads chooses kernels, and the others wait for that.
 void Session::make_eval() {
   std::vector<CompiledStep> steps = compile_loss(config(), platform_, run_.first_block);

@@ -85,7 +85,9 @@ class Session {
   int64_t tokens_per_step() const;
 
   /// Tells it of all that training steps ask of the backend from now on; null: nobody.
-  void observe(WorkObserver* observer) { runner_->observe(observer); }
+  void observe(WorkObserver* observer);
+  /// The same while nobody else observes.
+  void observe_else(WorkObserver* observer);
 
   /// See LossProgram::run.
   std::vector<double> evaluate(std::span<const Batch> batches);
@@ -110,6 +112,7 @@ class Session {
   std::vector<ParameterInfo> parameters_;
   std::unique_ptr<TensorStore> store_;  // where it stays when the session is moved
   std::unique_ptr<StepRunner> runner_;
+  WorkObserver *observer_ = nullptr, *else_observer_ = nullptr;
   std::unique_ptr<LossProgram> eval_;  // made when it is first needed
 };
 

@@ -4,7 +4,9 @@
 
 #include "exec/task_queue.h"
 #include "train/metrics.h"
+#include "train/rank_decisions.h"
 #include "train/session.h"
+#include "train/step_breaker.h"
 
 #include <chrono>
 #include <deque>
@@ -16,8 +18,14 @@ class StepQueue {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `session` and `backend` must outlive the queue.
-  StepQueue(Session& session, Backend& backend);
+  /// Asked on the steps' thread before a step begins, with what this rank knows of it: what all ranks say.
+  using Before = std::function<StepNews(const StepNews& mine)>;
+
+  /// `session` and `backend` must outlive the queue. Without `before` every step runs.
+  StepQueue(Session& session, Backend& backend, Before before = {});
+  /// From now on a step that takes long (kBreakableSeconds) can end between two kernels, by `stops`. For one rank
+  /// alone.
+  void break_long_steps(std::function<bool()> stops);
 
   /// Runs a task on the steps' thread, when the steps before were handed to the backend, and waits for it. Whatever
   /// computes goes there: OpenMP keeps a team for every thread that ever ran a loop, and with more threads than cores
@@ -25,13 +33,20 @@ class StepQueue {
   void run(std::function<void()> task) { tasks_.run(std::move(task)); }
 
   /// Hands over a step. `known` is what is known before it has run: step (counted from 1), lr, data_wait_ms. Waits
-  /// while a few steps wait already.
-  void submit(std::vector<Batch> batches, const StepMetrics& known);
+  /// while a few steps wait already. `failure`: why it cannot run (then there are no batches); empty: it can.
+  void submit(std::vector<Batch> batches, const StepMetrics& known, const std::string& failure = "");
   /// Waits for all steps.
   void finish();
   /// The steps that have run since the last call, in order: what is known, ms and what the step gave. Does not wait;
   /// throws what a step has thrown.
   std::vector<StepMetrics> take();
+  /// Why no more steps run, and which was the last that did; steps behind it are dropped. After finish() all ranks know
+  /// the same.
+  struct End {
+    int64_t last_step;
+    StepNews news;
+  };
+  std::optional<End> end() const;
   /// When the first step had run; it has when take() gave it.
   std::optional<Clock::time_point> first_end() const;
 
@@ -42,13 +57,22 @@ class StepQueue {
     StepMetrics metrics;
   };
 
+  bool goes_on(int64_t step, const std::string& failure);
+  void start(const std::vector<Batch>& batches, const StepMetrics& known);
+  void end_after(int64_t last_step, const StepNews& news);
+  size_t steps_ahead() const;
   void collect(size_t ahead);
 
   Session& session_;
-  std::deque<Pending> pending_;  // of the steps' thread
-  Clock::time_point last_end_;   // of the steps' thread
-  mutable std::mutex mutex_;     // of what follows
+  Backend& backend_;
+  Before before_;
+  std::optional<StepBreaker> breaker_;  // of the steps' thread
+  double last_seconds_;                 // of a step, or predicted; of the steps' thread
+  std::deque<Pending> pending_;         // of the steps' thread
+  Clock::time_point last_end_;          // of the steps' thread
+  mutable std::mutex mutex_;            // of what follows
   std::optional<Clock::time_point> first_end_;
+  std::optional<End> end_;
   std::vector<StepMetrics> finished_;
   TaskQueue tasks_;  // last: its thread uses the others
 };

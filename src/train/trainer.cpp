@@ -27,6 +27,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 namespace tokamak {
 namespace {
@@ -75,7 +76,8 @@ class Trainer {
         backend_(backend), data_(config_, found_ ? &*found_ : nullptr, leads(ranks)), initial_(begin_initial_values()),
         choices_(config_.train.out), platform_(start_.time("tuning", [&] { return tune_here(platform); })),
         session_(start_.time("compiling", [&] { return make_session(); })),
-        generator_(start_.time("samples", [&] { return make_generator(); })), queue_(session_, backend) {
+        generator_(start_.time("samples", [&] { return make_generator(); })),
+        queue_(session_, backend, [this](const StepNews& mine) { return ask_all(mine); }) {
     if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
     for (const std::string& note : data_.notes()) observer_.message(note);
@@ -99,20 +101,23 @@ class Trainer {
   }
 
   TrainSummary run(const std::function<bool()>& stop) {
-    int64_t total = config_.train.steps, first = done_.step;
-    bool stopped = false, trained = first < total;
+    int64_t total = config_.train.steps;
+    bool stopped = false, trained = done_.step < total;
+    stop_ = stop;
+    if (!ranks_) queue_.break_long_steps(stop);
     evaluate_before();
     if (!trained)
       observer_.message(
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", done_.step, total));
-    while (done_.step < total) {
-      stopped = !submit_step(done_.step > first && stop());
-      if (stopped) break;
+    while (done_.step < total && !stopped) {
+      submit_step();
       if (!config_.compile.async) queue_.finish();
-      is_last() || due(config_.train.eval_every) || due(config_.train.sample_every) ||
-              due(config_.train.checkpoint_every)
-          ? synchronise()
-          : report(queue_.take());
+      if (needs_outcome())
+        stopped = !synchronise();
+      else if (queue_.end())
+        stopped = has_ended();
+      else
+        report(queue_.take());
     }
     if (trained) data_.ended(done_.step, done_.samples);
     summary_.steps = done_.step;
@@ -234,40 +239,50 @@ class Trainer {
   bool is_last() const { return done_.step == config_.train.steps; }
   bool due(int64_t every) const { return every > 0 && done_.step % every == 0; }
 
-  // False when a rank is asked to stop; then what is finished is saved, and the step is not begun.
-  bool submit_step(bool stops) {
+  bool needs_outcome() const {
+    return is_last() || due(config_.train.eval_every) || due(config_.train.sample_every) ||
+           due(config_.train.checkpoint_every);
+  }
+
+  // On the steps' thread, before each of them.
+  StepNews ask_all(StepNews mine) const {
+    mine.stops = stop_();
+    return tell_all(ranks_, mine);
+  }
+
+  // Where its data fails, all ranks learn so when the steps before have run.
+  void submit_step() {
     if (watcher_) watcher_->step_begins(done_.step + 1, {session_, queue_, data_.loader(), platform_});
     auto begin = StepQueue::Clock::now();
-    std::optional<std::vector<Batch>> batches = next_batches(stops);
-    if (!batches) return false;
+    std::vector<Batch> batches;
+    std::string failure;
+    try {
+      for (int64_t i = 0; i < session_.micro_batches(); ++i) batches.push_back(data_.loader().next());
+    } catch (const std::exception& error) {
+      data_error_ = std::current_exception();
+      failure = error.what();
+    }
     if (watcher_) watcher_->data_read();
     std::chrono::duration<double, std::milli> wait = StepQueue::Clock::now() - begin;
     double lr = learning_rate(done_.step, config_.optimizer, config_.train.steps);
+    before_[done_.step] = done_;
     done_ = {done_.step + 1, done_.tokens + session_.tokens_per_step(), data_.loader().position()};
-    queue_.submit(std::move(*batches), {.step = done_.step, .lr = lr, .data_wait_ms = wait.count()});
+    queue_.submit(std::move(batches), {.step = done_.step, .lr = lr, .data_wait_ms = wait.count()}, failure);
     if (watcher_) watcher_->step_submitted();
-    return true;
+    if (!failure.empty()) queue_.finish();
   }
 
-  // Of one step; nothing when it is not to begin. Where the data fails, what is finished is saved first.
-  std::optional<std::vector<Batch>> next_batches(bool stops) {
-    std::vector<Batch> batches;
-    std::exception_ptr error;
-    StepNews news{.stops = stops};
-    try {
-      for (int64_t i = 0; !stops && i < session_.micro_batches(); ++i) batches.push_back(data_.loader().next());
-    } catch (const std::exception& e) {
-      error = std::current_exception();
-      news.failure = e.what();
-    }
-    news = tell_all(ranks_, news);
-    if (!news.stops && news.failure.empty()) return batches;
+  // Whether steps have ended early; then what has run is saved. Throws where data is the reason.
+  bool has_ended() {
     queue_.finish();
+    std::optional<StepQueue::End> end = queue_.end();
+    if (!end) return false;
+    if (end->last_step < done_.step) done_ = before_.at(end->last_step);
     report(queue_.take());
     save();
-    if (news.stops) return std::nullopt;
-    if (error) std::rethrow_exception(error);
-    throw UserError(news.failure);
+    if (end->news.stops) return true;
+    if (data_error_) std::rethrow_exception(data_error_);
+    throw UserError(end->news.failure);
   }
 
   void report(const std::vector<StepMetrics>& steps) {
@@ -278,6 +293,7 @@ class Trainer {
   }
 
   void record(StepMetrics& metrics) {
+    before_.erase(before_.begin(), before_.lower_bound(metrics.step));
     if (!std::exchange(started_, true)) {
       start_.lap("first step", *queue_.first_end());
       observer_.started(start_.phases());
@@ -287,9 +303,10 @@ class Trainer {
       remove_old_checkpoints(config_.train.out, config_.train.keep_checkpoints, reporter_->known_good().step);
   }
 
-  // Waits for the steps under way, then does what needs their outcome. What may fail comes after saving.
-  void synchronise() {
-    queue_.finish();
+  // Waits for the steps under way, then does what needs their outcome. What may fail comes after saving. False: they
+  // have ended early.
+  bool synchronise() {
+    if (has_ended()) return false;
     std::vector<StepMetrics> steps = queue_.take();
     StepMetrics newest = steps.back();
     steps.pop_back();
@@ -308,6 +325,7 @@ class Trainer {
       save();
       throw;
     }
+    return true;
   }
 
   // What a process saved that ended before it had evaluated it.
@@ -379,7 +397,10 @@ class Trainer {
   std::unique_ptr<Generator> generator_;       // null: no samples are wanted, or others sample
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<StepReporter> reporter_;
-  RunProgress done_;  // or under way
+  std::function<bool()> stop_;             // whether this rank is asked to stop; of any thread
+  std::exception_ptr data_error_;          // of this rank
+  RunProgress done_;                       // or under way
+  std::map<int64_t, RunProgress> before_;  // of steps under way, by the steps done before
   int64_t saved_step_ = 0;
   TrainSummary summary_;
   bool told_unknown_ = false;  // why there are no bits per byte

@@ -57,8 +57,9 @@ class DataRunTest : public testing::Test {
   }
 
   TrainSummary run(const RunConfig& config, int64_t stop_after = 0) {
-    int64_t asked = 0;
-    return train(config, cpu::nominal_platform(), *backend_, listener_, [&] { return ++asked == stop_after; });
+    int64_t asked = -1;  // before the first step, too
+    return train(config, cpu::nominal_platform(), *backend_, listener_,
+                 [&] { return ++asked > 0 && asked == stop_after; });
   }
 
   TemporaryFolder folder_;

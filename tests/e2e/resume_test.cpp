@@ -52,8 +52,8 @@ class ResumeTest : public testing::Test {
   /// Trains until `stop_after` steps were submitted here (0: to the end).
   TrainSummary run(const RunConfig& config, int64_t stop_after = 0,
                    const Platform& platform = cpu::nominal_platform()) {
-    int64_t asked = 0;
-    return train(config, platform, *backend_, observer_, [&] { return ++asked == stop_after; });
+    int64_t asked = -1;  // before the first step, too
+    return train(config, platform, *backend_, observer_, [&] { return ++asked > 0 && asked == stop_after; });
   }
 
   /// 20 steps straight, and 10 + 10 in another folder.

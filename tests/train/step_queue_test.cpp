@@ -53,6 +53,41 @@ TEST(StepQueue, GivesEveryStepInOrderAsOneByOne) {
   }
 }
 
+// What is asked for behind the step that runs is dropped.
+TEST(StepQueue, EndsBeforeTheStepThatIsNotToBegin) {
+  Model run;
+  int64_t asked = 0;
+  StepQueue queue(run.session, *run.backend, [&](const StepNews& mine) {
+    ++asked;
+    return StepNews{.stops = asked > 3, .failure = mine.failure};
+  });
+  queue.run([&] { run.session.initialise(); });
+  for (int64_t i = 0; i < 6; ++i) queue.submit({random_batch(tiny(), uint64_t(i))}, {.step = i + 1});
+  queue.finish();
+  std::vector<StepMetrics> taken = queue.take();
+  ASSERT_EQ(taken.size(), 3u);
+  EXPECT_EQ(taken.back().step, 3);
+  ASSERT_TRUE(queue.end());
+  EXPECT_EQ(queue.end()->last_step, 3);
+  EXPECT_TRUE(queue.end()->news.stops);
+  EXPECT_EQ(asked, 4);  // all ranks stop asking at the same step
+}
+
+TEST(StepQueue, EndsWhereAStepHasNoData) {
+  Model run;
+  StepQueue queue(run.session, *run.backend, [](const StepNews& mine) { return mine; });
+  queue.run([&] { run.session.initialise(); });
+  queue.submit({random_batch(tiny(), 0)}, {.step = 1});
+  EXPECT_FALSE(queue.end());
+  queue.submit({}, {.step = 2}, "the disk is gone");
+  queue.submit({random_batch(tiny(), 1)}, {.step = 3});
+  queue.finish();
+  EXPECT_EQ(queue.take().size(), 1u);
+  ASSERT_TRUE(queue.end());
+  EXPECT_EQ(queue.end()->last_step, 1);
+  EXPECT_EQ(queue.end()->news.failure, "the disk is gone");
+}
+
 TEST(StepQueue, HandsOnWhatAStepThrows) {
   Model run;
   StepQueue queue(run.session, *run.backend);

@@ -1,0 +1,37 @@
+// Ends a step that takes long between two of its kernels, so that nobody waits minutes for a run that is to stop.
+// Tests: tests/train/step_breaker_test.cpp.
+#pragma once
+
+#include "backend/backend.h"
+#include "exec/work_observer.h"
+
+#include <functional>
+
+namespace tokamak {
+
+/// Thrown out of a step: parameters, optimizer states and all else that a checkpoint holds are as they were before it.
+/// The session takes no more steps, as sums of gradients are half made.
+struct StepBroken {};
+
+/// Watches a session's steps (Session::observe), for which launches are neither recorded nor far ahead of the device.
+class StepBreaker : public WorkObserver {
+ public:
+  /// `stops` is asked between kernels, on the steps' thread.
+  StepBreaker(Backend& backend, std::function<bool()> stops) : backend_(backend), stops_(std::move(stops)) {}
+
+  /// A step begins.
+  void begin_step();
+  /// Throws StepBroken where the step is to end and has not yet begun to write what outlives it.
+  void begin(const Work& work) override;
+
+ private:
+  Backend& backend_;
+  std::function<bool()> stops_;
+  double asked_seconds_ = 0;  // predicted, of what the device may not have done yet
+  bool writes_ = false;       // what outlives the step
+};
+
+/// Whether a launch or a copy back of a plan writes a parameter, or a state that outlives a step.
+bool outlives_step(const Work& work);
+
+}  // namespace tokamak

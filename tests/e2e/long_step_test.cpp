@@ -1,0 +1,44 @@
+// A request to stop while a step runs that takes long: nobody waits for its end, and nothing is lost but its work.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "tests/e2e/finished_run.h"
+#include "tests/support/run_program.h"
+#include "tests/support/tiny_run.h"
+#include "train/checkpoint.h"
+
+namespace tokamak {
+namespace {
+
+using std::chrono::seconds;
+
+class LongStep : public testing::Test {
+ protected:
+  void SetUp() override { test::make_tiny_data(folder_.path()); }
+
+  // A step of 400 micro-batches, and of half a minute or more.
+  RunningProgram start() {
+    return {folder_.path(),
+            test::tiny_arguments("train", {"--train.out=long", "--train.steps=3", "--model.width=256",
+                                           "--model.context=256", "--train.batch=8", "--train.total_batch=819200"})};
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(LongStep, EndsBetweenTwoOfItsKernels) {
+  RunningProgram program = start();
+  ASSERT_TRUE(program.wait_for("steps"));  // the outline, behind which the first step comes
+  std::this_thread::sleep_for(seconds(2));
+  auto sent = std::chrono::steady_clock::now();
+  program.send(SIGTERM);
+  ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.status, 128 + SIGTERM) << stopped.err;
+  EXPECT_NE(stopped.out.find("stopped after step 0 of 3"), std::string::npos) << stopped.out;
+  EXPECT_LT(std::chrono::steady_clock::now() - sent, seconds(20));  // not the step's time
+}
+
+}  // namespace
+}  // namespace tokamak
