@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 
 #include "base/error.h"
 
@@ -12,18 +13,28 @@ namespace {
 
 // A handler has no argument of ours, so these have to be global; the class sees to it that they have one user.
 std::atomic<int> received{0};
+std::atomic<int64_t> received_at{0};  // milliseconds of a clock
 std::atomic<bool> installed{false};
 std::string_view notice;  // written before any handler is installed
-static_assert(std::atomic<int>::is_always_lock_free, "the handler may only use lock-free atomics");
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free,
+              "the handler may only use lock-free atomics");
+constexpr int64_t kSameRequest = 1000;  // milliseconds
+
+int64_t clock_milliseconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+}
 
 void on_signal(int number) {
   int first = 0;
   if (received.compare_exchange_strong(first, number)) {
     int before = errno;
+    received_at = clock_milliseconds();
     if (::write(STDERR_FILENO, notice.data(), notice.size()) < 0) errno = before;  // nobody reads it: the flag counts
-  } else if (number == SIGINT) {
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);  // is delivered when this handler returns
+  } else if (number == SIGINT || clock_milliseconds() - received_at > kSameRequest) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);  // is delivered when this handler returns
   }
 }
 

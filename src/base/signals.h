@@ -8,9 +8,10 @@
 
 namespace tokamak {
 
-/// While one lives (at most one in a process), SIGINT, SIGTERM and SIGHUP only set a flag; a SIGINT after the first of
-/// them ends the process at once, as it would have without us. What was installed before comes back at the end. Signals
-/// that were ignored at the start (nohup, background jobs) stay ignored.
+/// While one lives (at most one in a process), SIGINT, SIGTERM and SIGHUP only set a flag. One more ends the process at
+/// once, as it would have without us: a SIGINT always, the others a second after the first, as terminals, launchers and
+/// service managers tell one request by several signals at a time. What was installed before comes back at the end.
+/// Signals that were ignored at the start (nohup, background jobs) stay ignored.
 class StopSignal {
  public:
   /// `notice` goes to standard error at once when the first one comes; it must live as long as the process.

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
-#include <map>
+#include <thread>
 
 #include "base/error.h"
 
@@ -12,19 +13,14 @@ namespace {
 
 volatile std::sig_atomic_t before_us = 0;
 
-// Whatever this process has inherited: nohup and shells ignore signals for what they start in the background.
 class StopSignalTest : public testing::Test {
  protected:
-  StopSignalTest() {
-    testing::FLAGS_gtest_death_test_style = "threadsafe";
-    for (int number : {SIGINT, SIGTERM, SIGHUP}) inherited_[number] = std::signal(number, SIG_DFL);
+  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+  void TearDown() override {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGHUP, SIG_DFL);
   }
-  ~StopSignalTest() override {
-    for (auto [number, handler] : inherited_) std::signal(number, handler);
-  }
-
- private:
-  std::map<int, void (*)(int)> inherited_;
 };
 
 TEST_F(StopSignalTest, SetsAFlag) {
@@ -48,10 +44,24 @@ TEST_F(StopSignalTest, TheFirstIsAcknowledgedAtOnce) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "one moment\n");
 }
 
-TEST_F(StopSignalTest, ManySIGTERMsOnlyAskOnce) {
+TEST_F(StopSignalTest, ManyAtATimeOnlyAskOnce) {
   StopSignal stop;
-  for (int i = 0; i < 3; ++i) std::raise(SIGTERM);
+  for (int i = 0; i < 3; ++i) std::raise(SIGTERM), std::raise(SIGHUP);
   EXPECT_EQ(stop.name(), "SIGTERM");
+}
+
+TEST_F(StopSignalTest, OneMoreASecondLaterEndsTheProcess) {
+  auto ask_after = [](int first, int second) {
+    StopSignal stop;
+    std::raise(first);
+    if (!stop.requested()) std::_Exit(3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    std::raise(second);
+    std::_Exit(4);
+  };
+  EXPECT_EXIT(ask_after(SIGTERM, SIGTERM), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(ask_after(SIGHUP, SIGHUP), testing::KilledBySignal(SIGHUP), "");
+  EXPECT_EXIT(ask_after(SIGINT, SIGTERM), testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST_F(StopSignalTest, ASecondInterruptEndsTheProcess) {
