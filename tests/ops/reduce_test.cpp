@@ -1,4 +1,8 @@
 #include "ops/reduce.h"
+
+#include "autodiff/differentiate.h"
+#include "graph/builder.h"
+#include "ops/interpret.h"
 #include "tests/ops/harness.h"
 
 #include <gtest/gtest.h>
@@ -72,6 +76,16 @@ TEST(SumSquares, RefusesPiecesThatAreNotEqual) {
   const char* message = "expected dim 0 to be of 4 equal pieces, got f32[";
   expect_refused({"", &op::sum_squares, {f32({6, 4})}, {{"pieces", 4}}}, message);
   expect_refused({"", &op::sum_squares, {f32({})}, {{"pieces", 4}}}, message);
+}
+
+TEST(Reduce, EqualMaximaShareTheGradient) {
+  Graph graph("g");
+  GraphBuilder g(graph);
+  ValueId x = g.parameter("x", {DType::kF32, {4}});
+  ValueId largest = reduce_max(g, x, {0}, false);
+  graph.add_result("grad", differentiate(g, largest, {&x, 1})[0]);
+  EXPECT_EQ(interpret(graph, {HostTensor({DType::kF32, {4}}, {1, 3, 3, 0})}).results[0].data,
+            (std::vector<double>{0, 0.5, 0.5, 0}));
 }
 
 }  // namespace
