@@ -1,7 +1,8 @@
 #include "data/open_consistently.h"
 
+#include "base/checksum.h"
+#include "base/file.h"
 #include "data/data_path.h"
-#include "data/file_checksum.h"
 #include "data/shard_index.h"
 
 namespace tokamak {
@@ -13,7 +14,9 @@ namespace {
 /// Of the index; empty where there is none, as at the moment when a data set is replaced.
 std::string generation_of(const fs::path& folder) {
   try {
-    return is_prepared(folder) ? checksum_file(folder / kIndexFile) : "";
+    if (!is_prepared(folder)) return "";
+    std::string index = read_file(folder / kIndexFile, kLargeFile);
+    return format_checksum(checksum(std::as_bytes(std::span(index))));
   } catch (const UserError&) {
     return "";
   }

@@ -212,7 +212,7 @@ class Endless:
             return "it did not end"
         if result.returncode != 0 and "error: [" not in result.stderr or "[memory]" in result.stderr:
             return f"it ended with {result.returncode}: {result.stderr[-300:]}"
-        return "a disk was filled" if "too large" in result.stderr else ""
+        return "a disk was filled" if "File too large" in result.stderr else ""
 
     def from_device(self, command):
         self.work.remove("new")
@@ -222,7 +222,7 @@ class Endless:
     def go(self, cases):
         rng, kinds = self.work.random, ["pipe", "terabyte"] + (["zero"] if self.devices else [])
         pairs = [(file, command, kind) for file, command in self.pairs for kind in kinds]
-        self.work.cases("readers", "files that are none, or have no end", rng.sample(pairs, min(5 * cases, len(pairs))),
+        self.work.cases("readers", "files that are none or have no end", rng.sample(pairs, min(5 * cases, len(pairs))),
                         self.check)
         if self.devices:
             vocab = "--vocab=whole/data"
