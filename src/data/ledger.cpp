@@ -160,7 +160,8 @@ Ledger replay_ledger(const std::vector<LedgerLine>& lines, const DataRecord& rec
                      const std::optional<SavedState>& saved) {
   Replay replay(record);
   for (const LedgerLine& line : lines) replay.take(line);
-  if (saved && !has_chain(lines, saved->ledger)) replay.miss_end(saved->step);
+  bool is_same_run = saved && (saved->order.empty() || saved->order == order_checksum(record));
+  if (is_same_run && !has_chain(lines, saved->ledger)) replay.miss_end(saved->step);
   return std::move(replay).finish(saved);
 }
 

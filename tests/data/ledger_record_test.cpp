@@ -143,7 +143,8 @@ TEST(Ledger, GoesOnFromWhatTheCheckpointKnows) {
   std::string chain;
   {
     LedgerWriter writer(run.path(), record, true);
-    for (int64_t step : {0, 1, 2}) writer.write({.step = step, .sample = 4 * step, .samples_per_step = 4});
+    for (int64_t step : {0, 1, 2})
+      writer.write({.step = step, .sample = 4 * step, .samples_per_step = 4, .reached = step});
     chain = writer.chain();
   }
   std::string whole = read_file(run / kLedgerFile);
@@ -151,7 +152,8 @@ TEST(Ledger, GoesOnFromWhatTheCheckpointKnows) {
   EXPECT_TRUE(replay_ledger(read_ledger(run.path()), record).problems.empty());
   for (size_t left : {whole.find('\n') + 1, size_t(0)}) {
     write_file_atomic(run / kLedgerFile, whole.substr(0, left));
-    LedgerWriter(run.path(), record, false, chain).write({.step = 3, .sample = 12, .samples_per_step = 4});
+    LedgerWriter(run.path(), record, false, chain)
+        .write({.step = 3, .sample = 12, .samples_per_step = 4, .reached = 3});
     std::vector<LedgerLine> lines = read_ledger(run.path());
     EXPECT_EQ(lines.back().chain, ledger_chain(chain, lines.back()));
     EXPECT_FALSE(replay_ledger(lines, record).problems.empty());
