@@ -152,7 +152,7 @@ TEST_F(DamagedCheckpoint, AStateThatMakesNoSense) {
   CheckpointRecord good = read_record(paths_[2]), bad = good;
   bad.state.data_position = -1;
   write_record(paths_[2], bad);
-  expect_user_error([&] { read_state(paths_[2]); }, {"state.json", "at least 0", "negative"});
+  expect_user_error([&] { read_state(paths_[2]); }, {"state.json", "data_position from 0", "got -1"});
   fs::path pipe = out_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   bad = good;
