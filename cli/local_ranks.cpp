@@ -109,4 +109,8 @@ void end_with_leader() {
   if (std::to_string(::getppid()) != leader) std::_Exit(EXIT_FAILURE);  // it was gone before
 }
 
+void outlive_leader() {
+  if (std::getenv(kLeader)) std::signal(SIGUSR2, [](int) { ::alarm(60); });
+}
+
 }  // namespace tokamak

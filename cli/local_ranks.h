@@ -40,4 +40,7 @@ class LocalRanks {
 /// if it has not said why and ended by itself before. Elsewhere nothing. To be called first, and again after exec.
 void end_with_leader();
 
+/// Afterwards such a process has a minute.
+void outlive_leader();
+
 }  // namespace tokamak

@@ -96,7 +96,7 @@ void share_cpu(Machine& machine, Communicator& world) {
 
 // One rank of several processes, on the CPU or on a GPU of its own.
 void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& address, int local_rank,
-                 const Work& work) {
+                 FailureDeadline& deadline, const Work& work) {
   RunConfig same = config;
   bool is_gpu = is_gpu_device(config);
   if (is_gpu) config.device = gpu_name(local_rank);
@@ -113,7 +113,7 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   if (!is_gpu) share_cpu(machine, *world);
   world->compare_calls(false);  // the graph is one for all ranks
   MeshRanks ranks(mesh, *world);
-  work({config, machine, &ranks});
+  work({config, machine, &ranks, 1, [&] { deadline.allow(std::chrono::minutes(1)), outlive_leader(); }});
   world->barrier(machine.backend->queue(0));
   machine.backend->synchronize();
 }
@@ -129,7 +129,7 @@ void end_late_process(const StoreClient& store, const std::string& reason) {
 }
 
 // What one rank throws ends all of them.
-void run_and_tell(const RunConfig& config, StoreClient& store, const std::function<void()>& rank) {
+void run_and_tell(const RunConfig& config, StoreClient& store, const std::function<void(FailureDeadline&)>& rank) {
   constexpr std::chrono::milliseconds kPatience{1500};
   FailureDeadline deadline(kPatience, [&](const std::string& reason) {
     // What a CPU computes ends by itself; but no rank outlives the one that leads for long.
@@ -138,7 +138,7 @@ void run_and_tell(const RunConfig& config, StoreClient& store, const std::functi
   deadline.watch(store);
   bool leads = store.rank() == 0;
   try {
-    rank();
+    rank(deadline);
   } catch (const CommunicationError&) {
     if (tells(store)) throw;
     throw ToldByLeader();
@@ -162,8 +162,9 @@ void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& wor
   LocalRanks others;
   others.start(ranks, place.token, server);
   Rendezvous rendezvous(place, server, kStartSeconds);
-  run_and_tell(config, rendezvous.store(),
-               [&] { run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, work); });
+  run_and_tell(config, rendezvous.store(), [&](FailureDeadline& deadline) {
+    run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, deadline, work);
+  });
 }
 
 // On the CPU threads do as well, and save the copies; TOKAMAK_RANKS=processes asks for processes all the same.
@@ -230,8 +231,8 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
   if (std::optional<RankPlace> place = place_among_others()) {
     if (place->token.empty()) place->token = run_token(config, place->world);
     Rendezvous rendezvous = join_others(*place);
-    return run_and_tell(config, rendezvous.store(), [&] {
-      run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), place->local_rank, work);
+    return run_and_tell(config, rendezvous.store(), [&](FailureDeadline& deadline) {
+      run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), place->local_rank, deadline, work);
     });
   }
   if (mesh.num_ranks() == 1) return run_alone(config, work);

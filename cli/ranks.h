@@ -17,8 +17,9 @@ class ToldByLeader : public std::exception {};
 struct RankWork {
   const RunConfig& config;  // with the sizes of its mesh
   const Machine& machine;
-  const MeshRanks* ranks;  // null: one rank
-  int in_process = 1;      // of the ranks, this one and others that are threads of this process
+  const MeshRanks* ranks;                        // null: one rank
+  int in_process = 1;                            // of the ranks, this one and others that are threads of this process
+  std::function<void()> outlive_leader = [] {};  // gives this rank a minute when rank 0 is gone, for what it saves
 };
 
 /// "rank 2: " for messages of a process that has not rank 0 among its ranks; else empty. Never throws a UserError.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <utility>
 
 #include "base/printable.h"
@@ -132,10 +133,16 @@ RunConfig configure(const TrainArguments& arguments) {
 // Of the ranks that do not lead: what they would say is said by the one that does.
 class Silence : public TrainObserver {
  public:
+  explicit Silence(std::function<void()> outlive_leader) : outlive_leader_(std::move(outlive_leader)) {}
   void message(const std::string&) override {}
   void step(const StepMetrics&, int64_t, double) override {}
   void sample(int64_t, const std::string&) override {}
   void saved(int64_t, const std::filesystem::path&) override {}
+  void may_rescue() override { outlive_leader_(); }
+  void rescue_told(const std::string& text) override { print_to_stderr(rank_prefix() + printable(text) + "\n"); }
+
+ private:
+  std::function<void()> outlive_leader_;
 };
 
 int run_train(const TrainArguments& arguments) {
@@ -152,7 +159,7 @@ int run_train(const TrainArguments& arguments) {
     AttachedProfile profile(arguments.profile, arguments.given, rank, [&](const auto& text) { console.line(text); });
     auto requested = [&] { return stop.requested(); };
     if (!leads(rank.ranks)) {
-      Silence silence;
+      Silence silence(rank.outlive_leader);
       train(rank.config, machine.platform, *machine.backend, silence, requested, rank.ranks, profile.watcher());
       return;
     }

@@ -132,6 +132,9 @@ class Communicator {
   /// queue are waited for.
   virtual void check() = 0;
 
+  /// Whether the world has failed because the process of its first rank is gone.
+  virtual bool has_lost_leader() const { return false; }
+
   /// Whether calls are compared with those of other ranks before they are queued, where that takes time (nccl; at first
   /// they are). All ranks call it at the same place.
   virtual void compare_calls(bool /*on*/) {}

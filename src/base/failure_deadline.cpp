@@ -10,13 +10,19 @@ struct FailureDeadline::State {
   std::mutex mutex;
   std::condition_variable_any changed;
   std::string reason;  // empty: nothing has failed
+  std::chrono::milliseconds patience;
 };
 
 FailureDeadline::FailureDeadline(std::chrono::milliseconds patience, Late late) : state_(std::make_shared<State>()) {
-  thread_ = std::jthread([state = state_, patience, late = std::move(late)](const std::stop_token& in_time) {
+  state_->patience = patience;
+  thread_ = std::jthread([state = state_, late = std::move(late)](const std::stop_token& in_time) {
     std::unique_lock lock(state->mutex);
     if (!state->changed.wait(lock, in_time, [&] { return !state->reason.empty(); })) return;
-    state->changed.wait_for(lock, in_time, patience, [] { return false; });
+    auto begin = std::chrono::steady_clock::now();
+    for (std::chrono::milliseconds known{0}; known != state->patience && !in_time.stop_requested();) {
+      known = state->patience;
+      state->changed.wait_until(lock, in_time, begin + known, [&] { return known != state->patience; });
+    }
     if (in_time.stop_requested()) return;
     std::string reason = state->reason;
     lock.unlock();
@@ -32,6 +38,12 @@ void FailureDeadline::watch(StoreClient& store) {
     if (state->reason.empty()) state->reason = reason;
     state->changed.notify_all();
   });
+}
+
+void FailureDeadline::allow(std::chrono::milliseconds patience) {
+  std::lock_guard lock(state_->mutex);
+  state_->patience = patience;
+  state_->changed.notify_all();
 }
 
 }  // namespace tokamak

@@ -29,6 +29,9 @@ class FailureDeadline {
   /// failure: what they do then may never end.
   void watch(StoreClient& store);
 
+  /// From now on so much time instead.
+  void allow(std::chrono::milliseconds patience);
+
  private:
   struct State;
   std::shared_ptr<State> state_;

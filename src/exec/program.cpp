@@ -70,8 +70,17 @@ void Program::bind(const Launch& launch) {
       .node = launch.node, .stream = launch.stream, .after = launch.after, .after_last_run = launch.after_last_run};
   bound.kernel = with_node(graph, launch.node, [&] { return make_kernel(launch); });
   record_ = record_ && !bound.kernel->by_reference();
+  for (ValueId output : graph.nodes()[size_t(launch.node)].outputs) {
+    ValueId argument = plan_.locations[size_t(output)].argument;
+    bound.changes = bound.changes || (argument != kNoValue && is_kept(argument));
+  }
   take_addresses(bound);
   launches_.push_back(std::move(bound));
+}
+
+bool Program::is_kept(ValueId argument) const {
+  const Argument* known = plan_.graph.argument_of(argument);
+  return known && known->kind != Argument::Kind::kInput && !is_scratch(known->layout.role);
 }
 
 void Program::take_addresses(Bound& bound) const {
@@ -161,6 +170,7 @@ void Program::launch(Bound& bound) {
       for (int stream : bound.after_last_run) end_[size_t(stream)]->wait(bound.stream);
     Work work{
         .kind = Work::Kind::kLaunch, .plan = &plan_, .index = int(&bound - launches_.data()), .stream = bound.stream};
+    changes_ += bound.changes;
     observed(observer_, work, [&] { bound.kernel->run(bound.inputs, bound.outputs); });
     if (bound.done) bound.done->record(bound.stream);
   });
@@ -218,6 +228,7 @@ void Program::run_timed(std::vector<double>& seconds) {
 
 void Program::copy_back() {
   for (const CopyBack& copy : plan_.copies) {
+    changes_ += is_kept(copy.target);
     int64_t bytes = num_bytes(plan_.graph.type(copy.value));
     Work work{.kind = Work::Kind::kCopyBack, .plan = &plan_, .index = int(&copy - plan_.copies.data()), .bytes = bytes};
     observed(observer_, work, [&] { backend_.copy(arguments_.at(copy.target), address(copy.value), bytes); });

@@ -56,6 +56,10 @@ class Program {
   /// The same of all of a result.
   std::unique_ptr<Readback> read_result(std::string_view name) const;
 
+  /// How many launches and copies have begun so far that write parameters or states that are kept (not is_scratch).
+  /// Where nothing fails, each run adds as many; on a backend with a queue, when it is asked for.
+  int64_t changes() const { return changes_; }
+
   /// The same as run(), with the seconds that each launch took added to `seconds` (by launch).
   void run_timed(std::vector<double>& seconds);
 
@@ -66,6 +70,7 @@ class Program {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     int stream = 0;
+    bool changes = false;               // what is kept
     std::vector<int> after;             // launches of other streams that come before
     std::vector<int> after_last_run;    // streams whose part of the last run comes before
     std::unique_ptr<StreamEvent> done;  // where a launch of another stream comes after this one
@@ -73,6 +78,7 @@ class Program {
 
   void bind(const Launch& launch);
   void bind_slots(int64_t micro_batch);
+  bool is_kept(ValueId argument) const;
   void take_addresses(Bound& bound) const;
   std::unique_ptr<Kernel> make_kernel(const Launch& launch);
   void set_coordinates();
@@ -102,6 +108,7 @@ class Program {
   WorkObserver* observer_ = nullptr;
   bool record_;
   int64_t runs_ = 0;
+  int64_t changes_ = 0;
   int64_t period_ = 1;                                      // micro-batches so far apart have the same slots
   std::map<int64_t, std::unique_ptr<Recording>> recorded_;  // by micro-batch % period_; null: cannot be
 };

@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const Session& session,
+std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const TensorStore& store,
                                     const RunData& data, const KnownGoodState& good) {
   data.verify_used();
   CheckpointState state{.step = progress.step,
@@ -16,7 +16,7 @@ std::filesystem::path save_progress(const RunProgress& progress, const RunConfig
                         .config_json = to_json(as_kept(config)),
                         .good = good};
   data.describe(state, progress.samples);
-  return save_checkpoint(config.train.out, state, session.store(), config.train.keep_checkpoints);
+  return save_checkpoint(config.train.out, state, store, config.train.keep_checkpoints);
 }
 
 RunProgress load_progress(const FoundCheckpoint& found, Session& session) {

@@ -12,8 +12,8 @@ struct RunProgress {
   int64_t samples = 0;  // taken from the data
 };
 
-/// Saves the session's tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
-std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const Session& session,
+/// Saves the tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
+std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const TensorStore& store,
                                     const RunData& data, const KnownGoodState& good = {});
 
 /// Fills the session with what a checkpoint holds. UserErrors are those of load_parameters.

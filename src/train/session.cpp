@@ -195,6 +195,7 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
     set_inputs(program, values);
   };
   runner_->run(set, [&](const Program& program) { pending.read(program); });
+  settled_changes_ = changes();
   return pending;
 }
 
@@ -205,6 +206,12 @@ void Session::observe(WorkObserver* observer) {
 
 void Session::observe_else(WorkObserver* observer) {
   if (std::exchange(else_observer_, observer) != observer) observe(observer_);
+}
+
+int64_t Session::changes() const {
+  int64_t changes = 0;
+  for (const auto& program : runner_->programs()) changes += program->changes();
+  return changes;
 }
 
 // As with the step's programs, the rank that leads chooses kernels, and the others wait for that.

@@ -82,6 +82,9 @@ class Session {
   /// The same without waiting, on a backend that has a queue.
   PendingStep submit_step(std::span<const Batch> batches, int64_t step, double lr);
   int64_t micro_batches() const { return micro_batches_; }
+  /// After a step that failed: whether it had begun to write parameters or states that are kept. Else they are those
+  /// after the step before. For backends without a queue.
+  bool is_torn() const { return changes() != settled_changes_; }
   int64_t tokens_per_step() const;
 
   /// Tells it of all that training steps ask of the backend from now on; null: nobody.
@@ -102,6 +105,7 @@ class Session {
 
  private:
   void make_eval();
+  int64_t changes() const;
 
   Platform platform_;
   Backend& backend_;
@@ -109,6 +113,7 @@ class Session {
   CompiledRun run_;
   int64_t stage_;
   int64_t micro_batches_;
+  int64_t settled_changes_ = 0;  // of the programs, after the last step that was done
   std::vector<ParameterInfo> parameters_;
   std::unique_ptr<TensorStore> store_;  // where it stays when the session is moved
   std::unique_ptr<StepRunner> runner_;

@@ -1,5 +1,7 @@
 #include "train/step_queue.h"
 
+#include "base/error.h"
+
 namespace tokamak {
 namespace {
 
@@ -87,6 +89,17 @@ void StepQueue::finish() {
 
 std::vector<StepMetrics> StepQueue::take() {
   tasks_.check();
+  std::lock_guard lock(mutex_);
+  return std::exchange(finished_, {});
+}
+
+std::vector<StepMetrics> StepQueue::take_last() {
+  try {
+    tasks_.wait();
+  } catch (const std::exception&) {
+    // It is known already.
+  }
+  TOKAMAK_CHECK(pending_.empty(), "steps that are done were not told of");
   std::lock_guard lock(mutex_);
   return std::exchange(finished_, {});
 }

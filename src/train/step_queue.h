@@ -40,6 +40,8 @@ class StepQueue {
   /// The steps that have run since the last call, in order: what is known, ms and what the step gave. Does not wait;
   /// throws what a step has thrown.
   std::vector<StepMetrics> take();
+  /// The same where a step has thrown: waits until nothing runs any more, and throws nothing.
+  std::vector<StepMetrics> take_last();
   /// Why no more steps run, and which was the last that did; steps behind it are dropped. After finish() all ranks know
   /// the same.
   struct End {

@@ -21,6 +21,10 @@ class TrainObserver {
   virtual void step(const StepMetrics& metrics, int64_t total_steps, double eta_seconds) = 0;
   virtual void sample(int64_t step, const std::string& text) = 0;
   virtual void saved(int64_t step, const std::filesystem::path& path) = 0;
+  /// This rank has all of the state, and saves it when the others are lost: so it should not be ended at once then.
+  virtual void may_rescue() {}
+  /// What becomes of the state of a run whose ranks are lost: on each rank that saves it or cannot.
+  virtual void rescue_told(const std::string& text) { message(text); }
 };
 
 }  // namespace tokamak

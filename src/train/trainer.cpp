@@ -17,6 +17,7 @@
 #include "train/memory_advice.h"
 #include "train/progress.h"
 #include "train/rank_decisions.h"
+#include "train/rescue.h"
 #include "train/run_changes.h"
 #include "train/run_folder.h"
 #include "train/run_progress.h"
@@ -27,13 +28,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <map>
 
 namespace tokamak {
 namespace {
 
-constexpr double kSlowStep = 20;    // seconds
-constexpr int64_t kLargeVocab = 4;  // times the data's
+constexpr double kSlowStep = 20;     // seconds
+constexpr int64_t kLargeVocab = 4;   // times the data's
+constexpr size_t kRecentSteps = 16;  // more than one rank can be ahead of another
 
 // The rank that leads puts in order what a killed process left behind before the others look.
 std::optional<FoundCheckpoint> find_start(const RunConfig& config, TrainObserver& observer, const MeshRanks* ranks) {
@@ -101,10 +104,21 @@ class Trainer {
   }
 
   TrainSummary run(const std::function<bool()>& stop) {
-    int64_t total = config_.train.steps;
-    bool stopped = false, trained = done_.step < total;
     stop_ = stop;
     if (!ranks_) queue_.break_long_steps(stop);
+    if (can_rescue()) observer_.may_rescue();
+    try {
+      return run_steps();
+    } catch (const CommunicationError&) {
+      rescue();
+      throw;
+    }
+  }
+
+ private:
+  TrainSummary run_steps() {
+    int64_t total = config_.train.steps;
+    bool stopped = false, trained = done_.step < total;
     evaluate_before();
     if (!trained)
       observer_.message(
@@ -127,7 +141,6 @@ class Trainer {
     return summary_;
   }
 
- private:
   RunOutline outline() const {
     return {.parameters = count_parameters(config_.model),
             .precision = std::string(precision_name(config_.compile.precision)),
@@ -222,7 +235,7 @@ class Trainer {
       initial_.reset();
       // Else the next start would go on with the older run, if this one ends before its first save.
       if (!list_checkpoints(checkpoints_folder(config_.train.out)).empty())
-        save_progress(done_, config_, session_, data_);
+        save_progress(done_, config_, session_.store(), data_);
       start_.lap("weights");
       return;
     }
@@ -301,6 +314,9 @@ class Trainer {
     bool found_good = reporter_->record(metrics);
     if (found_good && leads(ranks_))  // of those before it none is needed any more
       remove_old_checkpoints(config_.train.out, config_.train.keep_checkpoints, reporter_->known_good().step);
+    recorded_step_ = metrics.step;
+    recent_.push_back(metrics);
+    if (recent_.size() > kRecentSteps) recent_.pop_front();
   }
 
   // Waits for the steps under way, then does what needs their outcome. What may fail comes after saving. False: they
@@ -340,6 +356,34 @@ class Trainer {
                                   format_number(loss, 4)));
   }
 
+  // A backend's queue is let go with whatever is in it.
+  bool can_rescue() const { return ranks_ && !backend_.queue(0) && has_whole_state(session_.store()); }
+
+  // Other ranks are lost. What they would have to give is not needed where this one has all of the state.
+  void rescue() {
+    bool leads = tokamak::leads(ranks_);
+    if (!leads && !ranks_->world().has_lost_leader()) return;  // which saves, or has a reason not to
+    if (!can_rescue()) return;
+    report(queue_.take_last());
+    int64_t step = recorded_step_;
+    if (step == 0 || (leads && step == saved_step_)) return;
+    RunProgress progress = step == done_.step ? done_ : before_.at(step);
+    if (session_.is_torn())
+      return observer_.rescue_told(
+          fmt::format("step {} had begun to change the parameters when it failed: what came after step {} is lost",
+                      step + 1, saved_step_));
+    try {
+      reporter_->saving();
+      auto path =
+          rescue_progress(progress, recent_, config_, session_, backend_, data_, reporter_->known_good(), leads);
+      if (!path) return;
+      data_.saved(step, progress.samples);
+      observer_.rescue_told(fmt::format("saved the state after step {} in {}", step, path->string()));
+    } catch (const UserError& error) {  // why ranks are lost is told, too
+      observer_.rescue_told(error.what());
+    }
+  }
+
   // The validation loss.
   double evaluate() {
     Evaluation evaluation;
@@ -371,7 +415,7 @@ class Trainer {
     if (saved_step_ == done_.step) return;
     if (leads(ranks_)) choices_.save(platform_.tuning, backend_);
     reporter_->saving();
-    auto path = save_progress(done_, config_, session_, data_, reporter_->known_good());
+    auto path = save_progress(done_, config_, session_.store(), data_, reporter_->known_good());
     reporter_->saved(done_.step);
     saved_step_ = done_.step;
     data_.saved(done_.step, done_.samples);
@@ -401,6 +445,8 @@ class Trainer {
   std::exception_ptr data_error_;          // of this rank
   RunProgress done_;                       // or under way
   std::map<int64_t, RunProgress> before_;  // of steps under way, by the steps done before
+  int64_t recorded_step_ = 0;
+  std::deque<StepMetrics> recent_;
   int64_t saved_step_ = 0;
   TrainSummary summary_;
   bool told_unknown_ = false;  // why there are no bits per byte

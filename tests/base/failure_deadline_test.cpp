@@ -61,6 +61,17 @@ TEST(FailureDeadline, IsLateWhereOthersHangInTheirSubscription) {
   failing.join();
 }
 
+TEST(FailureDeadline, AllowsMoreTimeWhereItIsTold) {
+  LoneRun run;
+  FailureDeadline deadline(milliseconds(100), run.late);
+  deadline.watch(run.store);
+  deadline.allow(std::chrono::hours(1));
+  run.store.fail("disk full");
+  EXPECT_FALSE(run.is_told_within(milliseconds(300)));
+  deadline.allow(milliseconds(1));  // also while it waits
+  EXPECT_TRUE(run.is_told_within(std::chrono::seconds(10)));
+}
+
 TEST(FailureDeadline, MayOutliveTheStore) {
   FailureDeadline deadline(milliseconds(1), [](const std::string&) { FAIL(); });
   LoneRun run;

@@ -1,8 +1,9 @@
 """Processes that train together: one of them is killed, all are, or they are told to stop.
 
-What must hold: if one is killed, the others end by themselves, and the first tells why; the same command, run again,
-gives the bytes of a run that nothing happened to.
+What must hold: if one is killed, the others end by themselves, the first tells why, and what was computed is saved; the
+same command, run again, gives the bytes of a run that nothing happened to.
 """
+import json
 import os
 import signal
 import time
@@ -28,6 +29,18 @@ def send(rank, number):
         pass
 
 
+def last_step_told(out):
+    try:
+        lines = (out / "metrics.jsonl").read_bytes().split(b"\n")[:-1]  # behind the last newline is a torn line
+    except FileNotFoundError:
+        return 0
+    return json.loads(lines[-1])["step"] if lines else 0
+
+
+def last_step_saved(out):
+    return max((int(path.name[5:]) for path in (out / "checkpoints").glob("step_*[0-9]")), default=0)
+
+
 class Ranks(Interrupted):
     def signalled(self, after, choose, number):
         process = self.start()
@@ -51,3 +64,27 @@ class Ranks(Interrupted):
         self.go_through("one rank told to stop", times(), lambda after: self.signalled(after, one, signal.SIGINT))
         self.go_through("all ranks told to stop", times(),
                         lambda after: self.signalled(after, all_of_them, signal.SIGINT))
+
+
+class LostRanks(Interrupted):
+    """Of two data ranks one is killed long before a checkpoint is due."""
+
+    def killed_after(self, case):
+        step, choice = case
+        process = self.start()
+        while last_step_told(self.out) < step and process.poll() is None:
+            time.sleep(0.001)
+        ranks = ranks_of(process.pid)
+        send(ranks[choice % len(ranks)], signal.SIGKILL)
+        return self.lost(self.work.end(process)) or self.differs_next()
+
+    def lost(self, result):
+        """The rank that lives may not have done the other's last step."""
+        told, saved = last_step_told(self.out), last_step_saved(self.out)
+        torn = "had begun to change" in result.out + result.err
+        return "" if torn or saved >= told - 1 else f"step {told} was done, and {saved} is saved: {result.err[-600:]}"
+
+    def go(self, cases):
+        rng = self.work.random
+        self.go_through("one rank killed far from a save",
+                        [(rng.randint(1, 300), rng.randrange(2)) for _ in range(cases)], self.killed_after)

@@ -58,15 +58,15 @@ def tensors_of_last_checkpoint(out):
     return {f"{last.name}/{name}": (last / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")}
 
 
-def train_scenario(name="train", more=(), environment=None):
+def train_scenario(name="train", more=(), environment=None, **sizes):
     def checkpoints_with_one_before(out):
         """A run whose only checkpoint is damaged is refused, by name: it would begin anew in place of it."""
         return [p for folder in sorted(out.glob("checkpoints/step_*[0-9]"))[1:] for p in folder.iterdir() if p.is_file()]
 
-    return Scenario(name, lambda out: [*train_command(out), *more],
+    return Scenario(name, lambda out: [*train_command(out, **sizes), *more],
                     lambda work: work.run_ok(prepare_tiny(work, "data")),
                     checkpoints_with_one_before, tensors_of_last_checkpoint, environment)
 
 
-def ranks_scenario(name, ranks_are, more=()):
-    return train_scenario(name, ["--mesh.data=2", *more], {"TOKAMAK_RANKS": ranks_are})
+def ranks_scenario(name, ranks_are, more=(), **sizes):
+    return train_scenario(name, ["--mesh.data=2", *more], {"TOKAMAK_RANKS": ranks_are}, **sizes)

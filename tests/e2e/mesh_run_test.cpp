@@ -312,6 +312,34 @@ TEST_F(MeshRun, ARankThatDiesEndsTheRunWithItsName) {
   EXPECT_NE(ended.err.find("rank 1"), std::string::npos) << ended.err;
 }
 
+// Between checkpoints: what a data rank that lives has in memory is saved, and the run goes on from there.
+TEST_F(MeshRun, WhatWasComputedIsSavedWhenARankDies) {
+  constexpr const char* kSteps = "--train.steps=3000";
+  EXPECT_EQ(run("one", {kSteps, "--mesh.data=2"}).status, 0);
+  for (int killed : {1, 0}) {
+    std::filesystem::remove_all(folder_ / "mesh");
+    start([&](int) { return Arguments{kSteps, "--train.log_every=1"}; });
+    ASSERT_TRUE(ranks_[0]->wait_for(" 20/3000"));
+    ranks_[killed]->send(SIGKILL);
+    ProgramResult ended = ranks_[1 - killed]->wait();
+    EXPECT_EQ(ended.status, 1);
+    std::string told = ended.out + ended.err;
+    size_t at = told.find("saved the state after step ");
+    ASSERT_NE(at, std::string::npos) << told;
+    int step = std::atoi(told.c_str() + at + 27);
+    EXPECT_GE(step, 19);
+    EXPECT_GE(losses("mesh").size(), size_t(step)) << "steps without a line";
+    ProgramResult on = run("mesh", {kSteps, "--mesh.data=2"});
+    EXPECT_EQ(on.status, 0) << on.err;
+    EXPECT_NE(on.out.find("resuming after step " + std::to_string(step) + " from"), std::string::npos) << on.out;
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+      auto content = [&](const char* out) { return read_file(folder_ / out / "checkpoints/latest" / file); };
+      EXPECT_TRUE(content("one") == content("mesh")) << file << ", rank " << killed << " was killed";
+    }
+    EXPECT_EQ(losses("one"), losses("mesh"));
+  }
+}
+
 TEST_F(MeshRun, ARankThatWaitsForAnotherSaysSoAndCanBeStopped) {
   Variable world("WORLD_SIZE", "2"), address("MASTER_ADDR", "127.0.0.1"), rank("RANK", "0"), local("LOCAL_RANK", "0");
   std::string number = std::to_string(port_of(listen_on("127.0.0.1", 0).get()));

@@ -103,6 +103,7 @@ class ProcessCommunicator : public HostCommunicator {
 
   void abort(std::string_view why) override { store_.fail(std::string(why)); }
   void check() override { store_.check(); }
+  bool has_lost_leader() const override { return store_.has_lost_leader(); }
 
  protected:
   void transfer(const Meetings& meetings) override {
