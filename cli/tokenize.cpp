@@ -69,7 +69,8 @@ std::vector<int32_t> parse_ids(std::string_view text, const std::string& where) 
     if (good) ids.push_back(list[i].get<int32_t>());
   }
   if (!good)
-    user_error("[tokenize] {}: expected a JSON array of ids such as [1, 2], got {}", where, text.substr(0, 60));
+    user_error("[tokenize] {}: expected a JSON array of ids such as [1, 2], got {}{}", where, text.substr(0, 60),
+               json_error(text));
   return ids;
 }
 
@@ -88,7 +89,8 @@ class LineTranslator {
     }
     json text = parse_json(line);
     if (!text.is_string())
-      user_error("[tokenize] {}: expected a JSON string such as \"some text\", got {}", where, line.substr(0, 60));
+      user_error("[tokenize] {}: expected a JSON string such as \"some text\", got {}{}", where, line.substr(0, 60),
+                 json_error(line));
     const std::string& content = text.get_ref<const std::string&>();
     ids_.clear();
     options_.allow_special ? encoder_.append_with_special(content, ids_) : encoder_.append(content, ids_);

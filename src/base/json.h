@@ -18,6 +18,13 @@ nlohmann::json parse_json(std::string_view text);
 /// The same, with members in the order of the text. Takes time in the square of an object's members.
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
 
+/// Why parse_json() finds no value in `text`, to stand behind a message: " (line 2, column 7: invalid literal)", the
+/// line only of a text that has several; columns are bytes, from 1. Empty if it does find one.
+std::string json_error(std::string_view text);
+
+/// The same for what nlohmann's parser says of a text: `place`, how many bytes it had read, and `reason`, its what().
+std::string json_error(std::string_view text, size_t place, std::string_view reason);
+
 /// U+FFFD, which stands in files of JSON for bytes that are no UTF-8.
 inline constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";
 

@@ -76,7 +76,8 @@ std::string to_json(const RunConfig& config) {
 
 std::vector<Assignment> parse_json(std::string_view text, std::string_view where) {
   Json root = parse_ordered_json(text);
-  if (!root.is_object()) user_error("[{}] expected a JSON object with the run's configuration, got other text", where);
+  if (!root.is_object())
+    user_error("[{}] expected a JSON object with the run's configuration, got other text{}", where, json_error(text));
   std::vector<Assignment> assignments;
   read_object(root, "", where, assignments);
   replace_former_switches(assignments);

@@ -38,7 +38,8 @@ std::string seal_json(json object) {
 JsonFields::JsonFields(std::string_view text, std::string_view place, std::string_view remedy)
     : object_(std::make_shared<const ordered_json>(parse_ordered_json(text))), place_(place), remedy_(remedy) {
   if (!object_->is_object())
-    user_error("[data] {}: expected a JSON object, got {}; {}", place, text.substr(0, kShown), remedy);
+    user_error("[data] {}: expected a JSON object, got {}{}; {}", place, text.substr(0, kShown), json_error(text),
+               remedy);
 }
 
 JsonFields::JsonFields(const JsonFields& parent, const ordered_json& object)

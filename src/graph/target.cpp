@@ -70,7 +70,8 @@ Target parse_target(std::string_view text) {
     });
     if (!json.empty()) user_error("[target] expected the members of a target, got '{}' too", json.begin().key());
   } catch (const Json::exception& error) {
-    user_error("[target] expected a target as this program prints it, got other text: {}", error.what());
+    user_error("[target] expected a target as this program prints it, got other text: {}{}", error.what(),
+               json_error(text));
   }
   return target;
 }

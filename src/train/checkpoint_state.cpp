@@ -128,7 +128,8 @@ CheckpointRecord read_record(const fs::path& folder) {
   MappedFile file(path);
   std::string_view text = file.text();
   ordered_json root = parse_ordered_json(text);
-  if (!root.is_object()) refuse(path, "a JSON object", text.empty() ? "an empty file" : "text that is no JSON object");
+  if (!root.is_object())
+    refuse(path, "a JSON object", text.empty() ? "an empty file" : "text that is no JSON object" + json_error(text));
   check_text(path, text, root);
   if (root.value("format", ordered_json()) != kFormat || root.value("version", ordered_json()) != kVersion)
     user_error("[checkpoint] {}: expected format {} version {}, got {} version {}; use the program that wrote it",

@@ -95,7 +95,8 @@ class HeaderReader {
     data_ = bytes_.subspan(kLengthBytes + length);
     std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + kLengthBytes, length);
     root_ = parse_json(text);
-    if (!root_.is_object()) refuse("a JSON object as header", "something else", "it is no safetensors file or damaged");
+    if (!root_.is_object())
+      refuse("a JSON object as header", "something else" + json_error(text), "it is no safetensors file or damaged");
   }
 
   const json& root() const { return root_; }

@@ -24,6 +24,23 @@ TEST(Json, BracketsInStringsAreNoDepth) {
   EXPECT_TRUE(parse_json(R"(["\\", )" + nested_lists(kMaxJsonDepth) + "]").is_discarded());
 }
 
+TEST(Json, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(json_error(R"({"a": [1, 2.5, "x"]})"), "");
+  EXPECT_EQ(json_error("7"), "");
+  EXPECT_EQ(json_error(R"({"a": NaN})"), " (column 7: syntax error while parsing value - invalid literal)");
+  EXPECT_EQ(json_error("{\n  \"a\": 1,\n}"),
+            " (line 3, column 1: syntax error while parsing object key - unexpected '}'; expected string literal)");
+  EXPECT_EQ(json_error("{\"a\": 1"),
+            " (column 8: syntax error while parsing object - unexpected end of input; expected '}')");
+  EXPECT_EQ(json_error(""),
+            " (column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal)");
+  std::string error = json_error(R"(["\ud83d "])");
+  EXPECT_TRUE(error.starts_with(" (column 9: ") && error.find("surrogate") != error.npos) << error;
+  EXPECT_LT(json_error("[\"" + std::string(10'000, 'x') + "\n\"]").size(), 200u);  // does not quote all of it
+  EXPECT_EQ(json_error(nested_lists(kMaxJsonDepth + 1)),
+            " (column 101: lists and objects nested more than 100 levels deep)");
+}
+
 TEST(Json, PrintsBytesThatAreNoUtf8) {
   EXPECT_EQ(format_json(nlohmann::json("a\xff")), "\"a\xef\xbf\xbd\"");
   EXPECT_EQ(format_json(nlohmann::ordered_json{{"b", 1}, {"a", 2}}, 1), "{\n \"b\": 1,\n \"a\": 2\n}");

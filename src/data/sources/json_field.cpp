@@ -14,12 +14,16 @@ namespace {
 /// Listens to the parser and keeps the field; no tree of the object is built.
 class FieldFinder : public nlohmann::json_sax<json> {
  public:
-  explicit FieldFinder(const std::string& field) : field_(field) {}
+  explicit FieldFinder(const std::string& field) : field_(&field) {}
+
+  const std::string& field() const { return *field_; }
 
   bool is_object() const { return is_object_; }
   bool has_text() const { return found_ == Found::kText; }
   bool has_other() const { return found_ == Found::kOther; }
   std::string& text() { return text_; }
+  size_t error_place() const { return error_place_; }
+  const std::string& error() const { return error_; }  // empty: none
 
   bool null() override { return value(); }
   bool boolean(bool) override { return value(); }
@@ -43,10 +47,14 @@ class FieldFinder : public nlohmann::json_sax<json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    if (depth_ == 1) is_wanted_ = name == field_;
+    if (depth_ == 1) is_wanted_ = name == *field_;
     return true;
   }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+  bool parse_error(size_t place, const std::string&, const nlohmann::detail::exception& error) override {
+    error_place_ = place;
+    error_ = error.what();
+    return false;
+  }
 
  private:
   enum class Found { kNothing, kText, kOther };
@@ -66,13 +74,41 @@ class FieldFinder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  const std::string& field_;
+  const std::string* field_;
   std::string text_;
   int64_t depth_ = 0;
   bool is_object_ = false;
   bool is_wanted_ = false;  // the value that comes next is the field's
   Found found_ = Found::kNothing;
+  size_t error_place_ = 0;
+  std::string error_;
 };
+
+/// Numbers that Python's json writes and JSON does not know.
+constexpr std::string_view kConstants[] = {"NaN", "Infinity", "-Infinity"};
+
+/// The text with a zero in the place of each of them, and blanks around it, so that all other places stay as they are
+/// and no two values become one.
+std::string blank_constants(std::string_view text) {
+  std::string out(text);
+  bool in_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (in_string && text[at] == '\\') {
+      ++at;
+      continue;
+    }
+    if (text[at] == '"') in_string = !in_string;
+    if (in_string) continue;
+    for (std::string_view constant : kConstants)
+      if (text.substr(at).starts_with(constant)) {
+        out.replace(at, constant.size(), constant.size(), ' ');
+        out[at + 1] = '0';
+        at += constant.size() - 1;
+        break;
+      }
+  }
+  return out;
+}
 
 constexpr size_t kShown = 60;  // bytes of what is wrong, in messages
 
@@ -81,17 +117,32 @@ std::string show_field(std::string_view object, const std::string& field) {
   return tree.is_object() ? format_json(tree.at(field)).substr(0, kShown) : "lists or objects nested too deeply";
 }
 
+/// Goes through the object; `as_read` is the text without what JSON does not know, if there is any.
+bool parse(std::string_view object, FieldFinder& finder, std::string& as_read) {
+  if (json::sax_parse(object, &finder)) return true;
+  if (finder.error().empty()) return false;
+  as_read = blank_constants(object);
+  if (as_read == object) return false;
+  finder = FieldFinder(finder.field());
+  return json::sax_parse(as_read, &finder);
+}
+
 }  // namespace
 
 std::string json_text_field(std::string_view object, const std::string& field, const std::string& place,
                             std::string_view else_do) {
   FieldFinder finder(field);
-  if (!json::sax_parse(object, &finder) || !finder.is_object())
-    user_error("[data] {}: expected a JSON object, got {}; repair it, read the file as text, or {}", place,
-               object.substr(0, kShown), else_do);
+  std::string as_read;
+  if (!parse(object, finder, as_read) || !finder.is_object())
+    user_error("[data] {}: expected a JSON object, got {}{}; repair it, read the file as text, or {}", place,
+               object.substr(0, kShown),
+               finder.error().empty() ? "" : json_error(object, finder.error_place(), finder.error()), else_do);
   if (!finder.has_text())
     user_error("[data] {}: expected a text field \"{}\", got {}; name the field with --field, or {}", place, field,
-               finder.has_other() ? show_field(object, field) : "none", else_do);
+               !finder.has_other() ? "none"
+               : as_read.empty()   ? show_field(object, field)
+                                   : "no string",
+               else_do);
   return std::move(finder.text());
 }
 

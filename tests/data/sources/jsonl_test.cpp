@@ -33,6 +33,33 @@ TEST_F(JsonlSourceTest, NamesTheLineWithoutTheField) {
   expect_user_error([&] { read(file); }, {"d.ndjson line 1", "expected a JSON object", "got [1, 2]"});
 }
 
+TEST_F(JsonlSourceTest, SaysWhatIsWrongAndAtWhichColumn) {
+  std::string file = write("a.jsonl", "{\"text\": \"x\"}\n{\"text\": \"x\", \"a\": nan}\n");
+  expect_user_error([&] { read(file); }, {"a.jsonl line 2", "column 21", "invalid literal"});
+  file = write("b.jsonl", "{\"text\": \"a \\ud83d b\"}\n");  // half of a pair, as cut text has it
+  expect_user_error([&] { read(file); }, {"b.jsonl line 1", "column 19", "surrogate"});
+  file = write("c.jsonl", "{\"text\": \"x\"} {}\n");
+  expect_user_error([&] { read(file); }, {"c.jsonl line 1", "column 15", "expected end of input"});
+  auto member = [&](const std::string& text) { return read_json(std::make_unique<DrippingBytes>(text, 3), {}); };
+  expect_user_error([&] { documents_of(*member("{\n\"text\": \"x\"\n")); }, {"line 3, column 1", "end of input"});
+}
+
+// Python's json module writes them, and pandas.
+TEST_F(JsonlSourceTest, ReadsOverNumbersThatJsonDoesNotKnow) {
+  std::string file = write("a.jsonl",
+                           "{\"a\": NaN, \"text\": \"NaN \\\" Infinity\", \"b\": [-Infinity,Infinity]}\n"
+                           "{\"text\": \"two\", \"x\": {\"y\": NaN }}\n");
+  EXPECT_EQ(read(file), (Documents{"NaN \" Infinity", "two"}));
+  for (const char* wrong :
+       {"1NaN", "NaN1", "NaNaN", "-NaN", "- Infinity", "--Infinity", "1 NaN", "Infinity-", "+NaN"}) {
+    file = write("b.jsonl", fmt::format("{{\"text\": \"x\", \"a\": {}}}\n", wrong));
+    expect_user_error([&] { read(file); }, {"b.jsonl line 1", "expected a JSON object", "column"});
+  }
+  expect_user_error([&] { read(write("c.jsonl", "{\"text\": NaN}\n")); },
+                    {"c.jsonl line 1", "text field", "no string"});
+  expect_user_error([&] { read(write("d.jsonl", "NaN\n")); }, {"d.jsonl line 1", "expected a JSON object"});
+}
+
 TEST_F(JsonlSourceTest, RefusesEndlessLines) {
   std::string file = write("a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"" + std::string(1 << 20, 'x') + "\"}\n");
   EXPECT_EQ(read(file).size(), 2u);
