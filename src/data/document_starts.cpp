@@ -23,6 +23,10 @@ void hide_first_tokens(std::span<const int32_t> tokens, int32_t end_of_text, std
     if (tokens[i] == end_of_text) targets[i] = kNoTarget;
 }
 
+bool has_target(std::span<const int32_t> tokens, int32_t end_of_text) {
+  return std::ranges::any_of(tokens, [&](int32_t token) { return token != end_of_text; });
+}
+
 int64_t count_targets(std::span<const int32_t> targets) {
   return std::count_if(targets.begin(), targets.end(), [](int32_t target) { return target >= 0; });
 }

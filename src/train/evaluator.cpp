@@ -1,6 +1,8 @@
 #include "train/evaluator.h"
 
+#include "base/error.h"
 #include "config/config.h"
+#include "data/check_targets.h"
 #include "data/document_starts.h"
 #include "train/compiled_run.h"
 #include "train/step_compiler.h"
@@ -46,6 +48,8 @@ Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* toke
     entries_.push_back({corpus_of(dataset, *corpus), share_of(windows, *dataset, *corpus),
                         told ? double(facts.tokens) / double(facts.text_bytes) : 0});
   }
+  for (const Entry& entry : entries_)
+    require_targets(*entry.corpus->datasets().front(), entry.corpus->context(), entry.windows, options_.end_of_text);
   if (tokenizer) text_lengths_ = text_lengths(tokenizer->vocabulary());
 }
 
@@ -58,7 +62,7 @@ Evaluation Evaluator::evaluate(const LossesOf& losses_of) const {
     out.tokens += one.tokens;
     out.windows += entry.windows;
   }
-  out.loss /= double(std::max<int64_t>(out.tokens, 1));
+  out.loss /= double(out.tokens);
   out.perplexity = std::exp(out.loss);
   if (counted.unknown.empty() && counted.bytes == 0)
     counted.unknown = fmt::format("no bits per byte: the tokens of {} stand for no text", out.entries.front().path);
@@ -84,7 +88,8 @@ EntryLoss Evaluator::evaluate(const Entry& entry, const LossesOf& losses_of, Byt
   }
   if (!batches.empty()) add_losses(batches, losses_of, out);
   entry.corpus->verify_used();
-  out.loss /= double(std::max<int64_t>(out.tokens, 1));
+  TOKAMAK_CHECK(out.tokens > 0, "no target counts in {}", out.path);
+  out.loss /= double(out.tokens);
   return out;
 }
 

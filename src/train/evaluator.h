@@ -42,6 +42,7 @@ class Evaluator {
  public:
   /// `windows`: how many at most, of each entry its share of them from its beginning (at least one). The result does
   /// not depend on train.batch. `tokenizer` may be null. It counts the bytes of text where the data does not tell them.
+  /// UserError where no target of an entry's windows counts.
   Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config, int64_t windows);
 
   /// `losses_of`, of batches_at_once(config) batches or fewer (train/compiled_run.h), gives the mean loss of the

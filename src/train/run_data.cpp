@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "data/check_targets.h"
 #include "data/check_tokens.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
@@ -138,9 +139,11 @@ std::vector<std::string> RunData::notes() const {
 void RunData::check(const RunConfig& config, const FoundCheckpoint* found) {
   Opened opened = open_consistently(config.data, [&] { return open(config, found, false); });
   check_record(opened.training->record(), record_of(found), config.train.out);
-  mask_token(config, *opened.training, opened.tokenizer.get());
-  for (const auto& corpus : {opened.training, opened.validation})
-    if (corpus) check_some_tokens(*corpus, config.model.vocab);
+  for (const auto& corpus : {opened.training, opened.validation}) {
+    if (!corpus) continue;
+    check_some_tokens(*corpus, config.model.vocab);
+    require_some_targets(*corpus, mask_token(config, *corpus, opened.tokenizer.get()));
+  }
 }
 
 RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* found, bool verify) {

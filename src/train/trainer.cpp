@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "config/json.h"
+#include "data/check_targets.h"
 #include "data/data_tokenizer.h"
 #include "data/visible_text.h"
 #include "model/model.h"
@@ -271,6 +272,7 @@ class Trainer {
     std::string failure;
     try {
       for (int64_t i = 0; i < session_.micro_batches(); ++i) batches.push_back(data_.loader().next());
+      require_targets(batches, done_.step + 1);
     } catch (const std::exception& error) {
       data_error_ = std::current_exception();
       failure = error.what();

@@ -67,6 +67,14 @@ TEST_F(CliEarly, TokensThatTheModelLacks) {
                        {"bad.raw: token 0", "token ids below 256", "got 300"});
   expect_refused_early({"--data.format=raw", "--data.path=good.raw", "--model.vocab=256", "--data.mask_documents"},
                        {"[data.mask_documents]"});
+  // Data of nothing but ends of documents: there is nothing to learn, or to measure.
+  write("ends.raw", 7);
+  const std::string mask = "--data.mask_documents", end = "--data.end_of_text=7";
+  expect_refused_early({"--data.format=raw", "--data.path=ends.raw", "--model.vocab=256", mask, end},
+                       {"ends.raw", "targets that count", "got none", "mask_documents"});
+  expect_refused_early({"--data.format=raw", "--data.path=good.raw", "--data.val_path=ends.raw", "--model.vocab=256",
+                        "--train.eval_every=5", mask, end},
+                       {"ends.raw", "targets that count", "got none", "mask_documents"});
 }
 
 TEST_F(CliEarly, FolderThatAnotherTrainsIn) {

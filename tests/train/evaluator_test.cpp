@@ -88,6 +88,23 @@ TEST_F(EvaluatorTest, MarkersAndHiddenTargetsDoNotMatter) {
   EXPECT_DOUBLE_EQ(masked.bits_per_byte, plain.bits_per_byte);
 }
 
+TEST_F(EvaluatorTest, RefusesAPartInWhichNoTargetCounts) {
+  config_.data.mask_documents = true;
+  config_.data.end_of_text = 7;
+  std::vector<int32_t> ids(40 * 16 + 1, 7);
+  std::fill(ids.begin() + 20 * 16, ids.end(), 3);
+  std::string late = (folder_ / "late.bin").string();
+  ShardWriter writer(late, int64_t(ids.size()), 2);
+  writer.append(ids);
+  writer.finish();
+  writer.commit();
+  EXPECT_GT(evaluate(late).tokens, 0);
+  expect_user_error([&] { evaluate(late, 20); }, {"late.bin", "first 20 windows", "got none", "take more"});
+  EXPECT_GT(evaluate(late, 21).tokens, 0);
+  config_.data.mask_documents = false;
+  EXPECT_EQ(evaluate(late, 20).tokens, 20 * 16);
+}
+
 // Losses that tell what they were made of: the number of the window's first token.
 TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
   config_.data.val_path = {shard("val"), shard("train")};
