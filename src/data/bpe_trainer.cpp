@@ -178,6 +178,7 @@ Vocabulary train_bpe(const WordCounts& words, int64_t vocab_size) {
   }
   vocabulary.special = {int32_t(vocabulary.tokens.size())};
   vocabulary.tokens.emplace_back(kEndOfText);
+  add_markers(vocabulary);
   return vocabulary;
 }
 

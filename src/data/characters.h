@@ -17,6 +17,19 @@ struct Character {
 /// The character that starts at `at` (< text.size()): valid UTF-8, or one byte of class kOther.
 Character character_at(std::string_view text, size_t at);
 
+/// A code point and its length in bytes.
+struct CodePoint {
+  static constexpr uint32_t kInvalid = ~0u;
+  uint32_t code;
+  size_t length;
+};
+
+/// The same character's code point; kInvalid, of length 1, where the text is not UTF-8.
+CodePoint code_point_at(std::string_view text, size_t at);
+
+/// The place of the character that ends at `end` (> 0): the longest that does, or one byte.
+size_t character_before(std::string_view text, size_t end);
+
 /// Some of the classes, as bits.
 struct CharSet {
   unsigned bits = 0;

@@ -1,5 +1,7 @@
 #include "data/data_tokenizer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/checksum.h"
@@ -28,6 +30,12 @@ std::string tokenizer_fingerprint(const Tokenizer& tokenizer) {
   for (const std::string& token : tokenizer.vocabulary().tokens) {
     sum.update(std::as_bytes(std::span(token)));
     sum.update(std::as_bytes(std::span("\n", 1)));
+  }
+  for (const AddedToken& token : tokenizer.vocabulary().added) {
+    if (token == AddedToken{.id = token.id}) continue;
+    std::string settings = fmt::format("{} {:d}{:d}{:d}{:d}{:d}\n", token.id, token.special, token.normalized,
+                                       token.lstrip, token.rstrip, token.single_word);
+    sum.update(std::as_bytes(std::span(settings)));
   }
   return format_checksum(sum.digest());
 }

@@ -10,13 +10,29 @@
 
 namespace tokamak {
 
+namespace {
+
+void add_settings(const HuggingFaceSettings& settings, VocabularyBuilder& builder) {
+  for (const auto& [text, token] : settings.added) {
+    if (int32_t known = builder.find_token(text); known >= 0 && known != token.id)
+      user_error(
+          "[tokenizer] {}: expected the id {} for '{}', which the vocabulary beside it has, got {}; mend one of the "
+          "two "
+          "files",
+          settings.file, known, text, token.id);
+    builder.add_added(text, token.id, token);
+  }
+}
+
+}  // namespace
+
 Vocabulary parse_gpt2_vocabulary(std::string_view merges, std::string_view merges_name, std::string_view tokens,
-                                 std::string_view tokens_name) {
+                                 std::string_view tokens_name, const HuggingFaceSettings& settings) {
   VocabularyBuilder builder(fmt::format("{} with {}", merges_name, tokens_name));
   nlohmann::json object = parse_json(tokens);
   if (!object.is_object())
-    user_error("[tokenizer] {}: expected a JSON object from token to id, got something else; fetch the file again",
-               tokens_name);
+    user_error("[tokenizer] {}: expected a JSON object from token to id, got something else{}; fetch the file again",
+               tokens_name, json_error(tokens));
   for (const auto& [spelling, id] : object.items()) {
     if (!id.is_number_integer())
       user_error("[tokenizer] {}: expected a whole number as the id of '{}', got {}", tokens_name, spelling,
@@ -31,7 +47,10 @@ Vocabulary parse_gpt2_vocabulary(std::string_view merges, std::string_view merge
     if (!header && !pair.empty()) builder.add_merge(pair);
     begin = end + 1;
   }
-  return builder.build();
+  add_settings(settings, builder);
+  Vocabulary vocabulary = builder.build();
+  add_markers(vocabulary);
+  return vocabulary;
 }
 
 std::string format_gpt2_merges(const Vocabulary& vocabulary) {

@@ -5,13 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "data/hugging_face_settings.h"
 #include "data/vocabulary.h"
 
 namespace tokamak {
 
-/// Parses the two files; the names are for messages.
+/// Parses the two files; the names are for messages. `settings`: what lies beside them. All other tokens that are
+/// neither bytes nor made by a merge are markers.
 Vocabulary parse_gpt2_vocabulary(std::string_view merges, std::string_view merges_name, std::string_view tokens,
-                                 std::string_view tokens_name);
+                                 std::string_view tokens_name, const HuggingFaceSettings& settings = {});
 
 std::string format_gpt2_merges(const Vocabulary& vocabulary);
 std::string format_gpt2_tokens(const Vocabulary& vocabulary);

@@ -1,11 +1,13 @@
 #include "data/hugging_face_vocabulary.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "data/byte_alphabet.h"
 #include "data/gpt2_vocabulary.h"
+#include "data/hugging_face_fields.h"
 #include "data/pretokenizer.h"
 #include "data/vocabulary_builder.h"
 
@@ -25,19 +27,10 @@ constexpr const char* kTiedMerges = "tied_merges";
       name, expected, field, format_json(got).substr(0, 80), pretokenizer_names());
 }
 
-/// Null where there is none. No copy: a vocabulary has 50,000 entries.
-const json& field(const json& object, const char* key) {
-  static const json kNone;
-  if (!object.is_object()) return kNone;
-  auto found = object.find(key);
-  return found == object.end() ? kNone : *found;
-}
-
-/// A setting that must be off: absent, null, false, zero or an empty string.
+/// A setting that must be off.
 void expect_off(std::string_view name, const json& object, const char* where, const char* key) {
-  json value = field(object, key);
-  bool off = value.is_null() || value == false || (value.is_number() && value == 0) || value == "";
-  if (!off) refuse(name, fmt::format("{}.{}", where, key), "null", value);
+  if (const json& value = field(object, key); !is_off(value))
+    refuse(name, fmt::format("{}{}", where, key), "null", value);
 }
 
 void check_settings(const json& root, std::string_view name) {
@@ -45,14 +38,14 @@ void check_settings(const json& root, std::string_view name) {
   json type = field(model, "type");
   if (!type.is_null() && type != "BPE") refuse(name, "model.type", "\"BPE\"", type);
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
-    expect_off(name, model, "model", key);
-  json normalizer = field(root, "normalizer");
-  if (!normalizer.is_null()) refuse(name, "normalizer", "null", normalizer);
+    expect_off(name, model, "model.", key);
+  // The last two would make ids fewer or more; what a run reads is cut into samples in its own way.
+  for (const char* key : {"normalizer", "truncation", "padding"}) expect_off(name, root, "", key);
 }
 
 void check_byte_level(const json& step, std::string_view name, bool use_regex) {
   if (field(step, "type") != "ByteLevel") refuse(name, "pre_tokenizer", "the type \"ByteLevel\"", step);
-  expect_off(name, step, "pre_tokenizer", "add_prefix_space");
+  expect_off(name, step, "pre_tokenizer.", "add_prefix_space");
   json given = field(step, "use_regex");  // true where it is absent
   if ((given.is_null() || given == true) != use_regex)
     refuse(name, "pre_tokenizer.use_regex", use_regex ? "true" : "false", given);
@@ -109,43 +102,77 @@ void add_model(const json& model, std::string_view name, VocabularyBuilder& buil
   }
 }
 
+/// Adds the tokens as Hugging Face's library does: it goes by their texts, whatever ids the file names. One that is in
+/// the vocabulary has the id there, the others are numbered from the vocabulary's size on.
+int32_t add_added_tokens(const json& tokens, std::string_view name, VocabularyBuilder& builder) {
+  if (!tokens.is_null() && !tokens.is_array()) refuse(name, "added_tokens", "a list", tokens);
+  int32_t count = 0;
+  int64_t largest = -1;
+  for (const json& token : tokens) {
+    const json &content = field(token, "content"), &id = field(token, "id");
+    if (!content.is_string() || !id.is_number_integer()) refuse(name, "added_tokens", "content and id", token);
+    const std::string& text = content.get_ref<const std::string&>();
+    int64_t known = builder.find_token(text);
+    int64_t expected = known >= 0 ? known : std::max<int64_t>(largest + 1, builder.token_count());
+    if (id != expected)
+      user_error(
+          "[tokenizer] {}: expected the id {} in added_tokens for '{}', as Hugging Face's library numbers them, got "
+          "{}; "
+          "let that library write the file anew, or put the token into model.vocab",
+          name, expected, text, format_json(id));
+    builder.add_added(text, expected, read_added_token(token, fmt::format("{}: added_tokens", name)));
+    largest = std::max(largest, expected);
+    if (known < 0) ++count;
+  }
+  return count;
+}
+
+json format_added_token(const AddedToken& token, const std::string& text) {
+  return {{"id", token.id},          {"content", text},        {"single_word", token.single_word},
+          {"lstrip", token.lstrip},  {"rstrip", token.rstrip}, {"normalized", token.normalized},
+          {"special", token.special}};
+}
+
+/// By id, as tokens outside the vocabulary are numbered in the order of the list.
+json format_added_tokens(const Vocabulary& vocabulary) {
+  std::vector<AddedToken> tokens = vocabulary.added;
+  std::ranges::sort(tokens, {}, &AddedToken::id);
+  json list = json::array();
+  for (const AddedToken& token : tokens) list.push_back(format_added_token(token, vocabulary.tokens[size_t(token.id)]));
+  return list;
+}
+
+json format_tokens(const Vocabulary& vocabulary) {
+  json tokens = parse_json(format_gpt2_tokens(vocabulary));
+  size_t known = vocabulary.tokens.size() - size_t(vocabulary.only_added);
+  for (size_t id = known; id < vocabulary.tokens.size(); ++id) tokens.erase(vocabulary.tokens[id]);
+  return tokens;
+}
+
 }  // namespace
 
 Vocabulary parse_hugging_face_vocabulary(std::string_view text, std::string_view name) {
   json root = parse_json(text);
   if (!root.is_object() || !root.contains("model"))
     user_error(
-        "[tokenizer] {}: expected a JSON object with a field `model`, got something else; name a tokenizer.json "
+        "[tokenizer] {}: expected a JSON object with a field `model`, got something else{}; name a tokenizer.json "
         "as Hugging Face's tokenizers library writes it",
-        name);
+        name, json_error(text));
   check_settings(root, name);
   Pretokenizer pretokenizer = find_pretokenizer(field(root, "pre_tokenizer"), name);
   VocabularyBuilder builder(name);
   if (field(root["model"], "ignore_merges") == true) builder.set_whole_words();
   add_model(root["model"], name, builder);
-  const json& added = field(root, "added_tokens");
-  if (!added.is_null() && !added.is_array()) refuse(name, "added_tokens", "a list", added);
-  for (const json& token : added) {
-    const json &content = field(token, "content"), &id = field(token, "id");
-    if (!content.is_string() || !id.is_number_integer()) refuse(name, "added_tokens", "content and id", token);
-    builder.add_special(content.get<std::string>(), id.get<int64_t>());
-  }
+  int32_t only_added = add_added_tokens(field(root, "added_tokens"), name, builder);
   Vocabulary vocabulary = builder.build();
+  vocabulary.only_added = only_added;
   vocabulary.pretokenizer = pretokenizer;
   vocabulary.tied_merges = field(root["model"], kTiedMerges) == true;
   return vocabulary;
 }
 
 std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
-  json added = json::array(), merges = json::array();
-  for (int32_t id : vocabulary.special)
-    added.push_back({{"id", id},
-                     {"content", vocabulary.tokens[size_t(id)]},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
+  json merges = json::array();
   for (const Merge& merge : vocabulary.merges)
     merges.push_back(spell_bytes(vocabulary.tokens[size_t(merge.left)]) + " " +
                      spell_bytes(vocabulary.tokens[size_t(merge.right)]));
@@ -158,13 +185,13 @@ std::string format_hugging_face_vocabulary(const Vocabulary& vocabulary) {
                 {"fuse_unk", false},
                 {"byte_fallback", false},
                 {"ignore_merges", vocabulary.whole_words},
-                {"vocab", parse_json(format_gpt2_tokens(vocabulary))},
+                {"vocab", format_tokens(vocabulary)},
                 {"merges", merges}};
   if (vocabulary.tied_merges) model[kTiedMerges] = true;
   json root = {{"version", "1.0"},
                {"truncation", nullptr},
                {"padding", nullptr},
-               {"added_tokens", added},
+               {"added_tokens", format_added_tokens(vocabulary)},
                {"normalizer", nullptr},
                {"pre_tokenizer", format_pretokenizer(vocabulary.pretokenizer)},
                {"post_processor", byte_level},

@@ -13,6 +13,7 @@ void PrepareEncoder::encode(PrepareBatch& batch) {
   for (PrepareBatch::Part& part : batch.parts) {
     size_t begin = ids.size();
     if (part.separator) ids.push_back(separator_);
+    check_text(part);
     encoder_.append(text.substr(0, part.text_bytes), ids);
     text.remove_prefix(part.text_bytes);
     auto tokens = given.first(part.given);
@@ -24,6 +25,15 @@ void PrepareEncoder::encode(PrepareBatch& batch) {
     ids.erase(first, first + ptrdiff_t(std::min(size_t(part.place.tokens), ids.size() - begin)));
     part.ids = ids.size() - begin;
   }
+}
+
+void PrepareEncoder::check_text(const PrepareBatch::Part& part) const {
+  if (part.whole || part.text_bytes == 0 || tokenizer_.needs_whole_text().empty()) return;
+  user_error(
+      "[prepare] {}: expected documents of one part, got a longer one, and the vocabulary's added token '{}' may "
+      "depend on "
+      "text of two parts (a blank inside, lstrip, rstrip, single_word); split the file, with --separator or beforehand",
+      files_[size_t(part.place.file)].string(), tokenizer_.needs_whole_text());
 }
 
 void PrepareEncoder::check(std::span<const int32_t> given, const PrepareBatch::Part& part) const {

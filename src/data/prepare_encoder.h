@@ -15,15 +15,19 @@ class alignas(64) PrepareEncoder {
  public:
   /// `files` are for messages.
   PrepareEncoder(const Tokenizer& tokenizer, const std::vector<std::filesystem::path>& files)
-      : files_(files), encoder_(tokenizer), separator_(tokenizer.end_of_text()), vocab_size_(tokenizer.vocab_size()) {}
+      : files_(files), tokenizer_(tokenizer), encoder_(tokenizer), separator_(tokenizer.end_of_text()),
+        vocab_size_(tokenizer.vocab_size()) {}
 
-  /// Fills in the batch's ids. A UserError for a given token outside the vocabulary names the file.
+  /// Fills in the batch's ids. UserErrors name the file: for a given token outside the vocabulary, and
+  /// for a document in parts where an added token needs the whole text.
   void encode(PrepareBatch& batch);
 
  private:
+  void check_text(const PrepareBatch::Part& part) const;
   void check(std::span<const int32_t> given, const PrepareBatch::Part& part) const;
 
   const std::vector<std::filesystem::path>& files_;
+  const Tokenizer& tokenizer_;
   Encoder encoder_;
   int32_t separator_;
   int32_t vocab_size_;

@@ -65,6 +65,7 @@ void PrepareReader::add(const Document& document, PrepareBatch& batch) {
   if (file_ == from_.file && part_ == from_.part) part.place.tokens = from_.tokens;
   bool separates_itself = !tokens.empty() && tokens.front() == options_.separator;
   part.separator = !continues_ && separate_ && !separates_itself;
+  part.whole = !continues_ && !document.continues;
   part.text_bytes = document.text.size();
   part.given = tokens.size();
   batch.parts.push_back(part);

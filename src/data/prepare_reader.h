@@ -27,6 +27,7 @@ struct PrepareBatch {
   struct Part {
     PreparePlace place;      // where it begins, or where reading began
     bool separator = false;  // goes before it
+    bool whole = true;       // all of its document
     size_t text_bytes = 0;   // in `text`
     size_t given = 0;        // in `given`
     size_t ids = 0;          // in `ids`: all of them, without those that lie before the place

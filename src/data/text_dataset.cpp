@@ -140,13 +140,14 @@ class WindowEncoder : public WindowReader {
       std::string_view text = pieces_.read(file, begin, count);
       size_t limit = text.size();
       if (begin + int64_t(text.size()) < file.bytes) {
-        limit = last_word_border(text);
+        limit = tokenizer_->finds_added() ? last_cut(text) : last_word_border(text);
         if (limit == text.npos && count < kMostHeld) {
           least = count * 4;
           continue;
         }
         if (limit == text.npos) limit = last_character(text);
-        text = text.substr(0, limit + 1);  // with the character that shows where the last word ends
+        // With the character that shows where the last word ends; a cut shows it by itself.
+        text = text.substr(0, tokenizer_->finds_added() ? limit : limit + 1);
       }
       begin += int64_t(encode_text(text, limit));
       least = 0;
@@ -220,6 +221,12 @@ class TextDataset : public Dataset {
       : options_(std::move(options)), tokenizer_(std::move(tokenizer)),
         files_(std::make_shared<std::vector<TextFile>>(list_files(options_.files))) {
     tokenizer_->end_of_text();
+    if (const std::string& token = tokenizer_->needs_whole_text(); !token.empty())
+      user_error(
+          "[data] {}: expected a tokenizer whose added tokens have no blanks inside and no lstrip, rstrip or "
+          "single_word, as windows of text are read alone, got the token '{}'; run `tokamak prepare` on the text, and "
+          "train on what it makes",
+          path(), token);
     if (files_->empty()) user_error("[data] {}: expected text, got only empty files; name other files", path());
     total_ = files_->back().begin + files_->back().bytes;
     if (options_.window_bytes == 0)

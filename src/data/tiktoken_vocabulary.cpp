@@ -147,6 +147,7 @@ Vocabulary parse_tiktoken_vocabulary(std::string_view text, std::string_view nam
   for (const auto& [marker, id] : encoding.markers) builder.add_special(marker, id);
   if (encoding.markers.empty()) builder.add_special(kEndOfText, builder.size());
   Vocabulary vocabulary = builder.build();
+  add_markers(vocabulary);
   vocabulary.pretokenizer = encoding.pretokenizer;
   vocabulary.merges = all_merges(vocabulary);
   vocabulary.tied_merges = true;

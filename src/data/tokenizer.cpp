@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/byte_alphabet.h"
 #include "data/scan_words.h"
+#include "data/word_border.h"
 
 namespace tokamak {
 
 Tokenizer::Tokenizer(Vocabulary vocabulary)
-    : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges, vocabulary_.tied_merges) {
+    : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges, vocabulary_.tied_merges), added_(vocabulary_) {
   byte_ids_.fill(-1);
   std::vector<bool> is_special(vocabulary_.tokens.size());
   for (int32_t id : vocabulary_.special) {
@@ -39,7 +41,8 @@ WordTable Tokenizer::one_token_words(const std::vector<bool>& is_special) const 
   std::vector<int32_t> ids;
   for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
     const std::string& token = vocabulary_.tokens[id];
-    if (is_special[id] || token.empty()) continue;
+    if (token.empty() || id + size_t(vocabulary_.only_added) >= vocabulary_.tokens.size()) continue;
+    if (is_special[id] && (!vocabulary_.whole_words || spell_bytes(token) != token)) continue;
     if (!vocabulary_.whole_words) merge_bytes(token, ids);
     if (vocabulary_.whole_words || ids == std::vector{int32_t(id)}) words.add(token, int32_t(id));
   }
@@ -79,9 +82,28 @@ std::string Tokenizer::decode(std::span<const int32_t> ids) const {
 Encoder::Encoder(const Tokenizer& tokenizer, size_t text_bytes)
     : tokenizer_(tokenizer), cache_bits_(std::clamp(int(std::bit_width(text_bytes / 8)), 3, 14)) {}
 
-void Encoder::append(std::string_view text, std::vector<int32_t>& ids) { append_part(text, 0, text.size(), ids); }
+void Encoder::append(std::string_view text, std::vector<int32_t>& ids) { append(text, false, ids); }
+void Encoder::append_with_special(std::string_view text, std::vector<int32_t>& ids) { append(text, true, ids); }
+
+void Encoder::append(std::string_view text, bool allow_special, std::vector<int32_t>& ids) {
+  auto append_piece = [&](std::string_view piece, int32_t id) {
+    id >= 0 ? ids.push_back(id) : void(append_words(piece, 0, piece.size(), ids));
+  };
+  if (tokenizer_.added_.finds_any(allow_special))
+    tokenizer_.added_.split(text, allow_special, append_piece);
+  else
+    append_piece(text, -1);
+}
 
 size_t Encoder::append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids) {
+  if (!tokenizer_.added_.finds_any(false)) return append_words(text, begin, limit, ids);
+  limit = std::min(limit, text.size());
+  while (limit < text.size() && !is_cut(text, limit)) ++limit;
+  append(text.substr(begin, limit - begin), ids);
+  return limit;
+}
+
+size_t Encoder::append_words(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids) {
   if (cache_.empty()) cache_.resize(size_t(1) << cache_bits_);
   auto append = [&](std::string_view word, WordBlock key) {
     key_length(key) > 0 ? append_key(key, word, ids) : append_long_word(word, ids);
@@ -89,34 +111,6 @@ size_t Encoder::append_part(std::string_view text, size_t begin, size_t limit, s
   size_t end = scan_words(tokenizer_.vocabulary_.pretokenizer, text, begin, limit, append);
   flush(ids);
   return end;
-}
-
-void Encoder::append_with_special(std::string_view text, std::vector<int32_t>& ids) {
-  struct Marker {
-    int32_t id;
-    std::string_view text;
-    size_t at;  // its next place
-  };
-  std::vector<Marker> markers;
-  for (int32_t id : tokenizer_.vocabulary_.special) {
-    std::string_view marker = tokenizer_.vocabulary_.tokens[size_t(id)];
-    if (!marker.empty()) markers.push_back({id, marker, text.find(marker)});
-  }
-  size_t begin = 0;
-  for (;;) {
-    const Marker* first = nullptr;  // the leftmost one, the longest of those
-    for (Marker& marker : markers) {
-      if (marker.at < begin) marker.at = text.find(marker.text, begin);
-      if (marker.at == text.npos) continue;
-      if (!first || marker.at < first->at || (marker.at == first->at && marker.text.size() > first->text.size()))
-        first = &marker;
-    }
-    if (!first) break;
-    append(text.substr(begin, first->at - begin), ids);
-    ids.push_back(first->id);
-    begin = first->at + first->text.size();
-  }
-  append(text.substr(begin), ids);
 }
 
 void Encoder::flush(std::vector<int32_t>& ids) {

@@ -1,5 +1,6 @@
-// Byte-level BPE: text to token ids and back, exactly as tiktoken does for the same vocabulary and pattern.
-// Any bytes are accepted (text that is not UTF-8 too), and decoding gives them back unchanged.
+// Byte-level BPE: text to token ids and back, exactly as tiktoken does for the same vocabulary and pattern, and with
+// added tokens as Hugging Face's library does. Any bytes are accepted (text that is not UTF-8 too), and decoding gives
+// them back unchanged, but for white space that added tokens strip.
 // Files of vocabularies are in data/tokenizer_files.h. For examples see tests/data/tokenizer_test.cpp.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/added_tokens.h"
 #include "data/bpe.h"
 #include "data/vocabulary.h"
 #include "data/word_block.h"
@@ -33,6 +35,12 @@ class Tokenizer {
   /// Text to ids. Markers such as <|endoftext|> in the text are ordinary text unless `allow_special` is set.
   std::vector<int32_t> encode(std::string_view text, bool allow_special = false) const;
 
+  /// Whether text may have added tokens other than markers.
+  bool finds_added() const { return added_.finds_any(false); }
+
+  /// An added token for which a text must not be cut into parts (AddedTokens::needs_whole_text); empty: none.
+  const std::string& needs_whole_text() const { return added_.needs_whole_text(); }
+
   /// Ids to bytes; a UserError for an id outside the vocabulary.
   std::string decode(std::span<const int32_t> ids) const;
 
@@ -44,6 +52,7 @@ class Tokenizer {
 
   Vocabulary vocabulary_;
   BpeMerges merges_;
+  AddedTokens added_;
   WordTable words_;  // words that become one token
   std::array<int32_t, 256> byte_ids_;
   std::optional<int32_t> end_of_text_;
@@ -59,7 +68,8 @@ class Encoder {
   void append(std::string_view text, std::vector<int32_t>& ids);
 
   /// The same for the words that begin in [begin, limit) of a text, so that a long one can be done in parts; gives the
-  /// place where the next part begins.
+  /// place where the next part begins. With added tokens that text may have, this is the next place for a cut, as the
+  /// text is cut there; so no token may need the whole text.
   size_t append_part(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids);
 
   /// As append(), but markers become their own ids.
@@ -87,6 +97,8 @@ class Encoder {
     size_t count = 0;
   };
 
+  void append(std::string_view text, bool allow_special, std::vector<int32_t>& ids);
+  size_t append_words(std::string_view text, size_t begin, size_t limit, std::vector<int32_t>& ids);
   void append_key(WordBlock key, std::string_view word, std::vector<int32_t>& ids);
   void append_long_word(std::string_view word, std::vector<int32_t>& ids);
   bool fill(CacheSet& set, WordBlock key, std::string_view word);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/gpt2_vocabulary.h"
+#include "data/hugging_face_settings.h"
 #include "data/hugging_face_vocabulary.h"
 #include "data/shard_index.h"
 #include "data/tiktoken_vocabulary.h"
@@ -48,7 +49,16 @@ Tokenizer load_tiktoken(const fs::path& file, std::string_view encoding) {
 
 Tokenizer load_file(const fs::path& file) {
   if (file.extension() == kTiktokenExtension) return load_tiktoken(file, file.stem().string());
-  return Tokenizer(parse_hugging_face_vocabulary(read_file(file, kLargeFile), file.string()));
+  Vocabulary vocabulary = parse_hugging_face_vocabulary(read_file(file, kLargeFile), file.string());
+  expect_same_tokens(vocabulary, file.string(), read_hugging_face_settings(file.parent_path()));
+  return Tokenizer(std::move(vocabulary));
+}
+
+/// Whether GPT-2's pair says all: it has no settings, and what no merge makes is a marker.
+bool is_gpt2(const Vocabulary& vocabulary) {
+  auto is_plain = [](const AddedToken& token) { return token == AddedToken{.id = token.id}; };
+  return vocabulary.pretokenizer == Pretokenizer::kGpt2 && !vocabulary.whole_words && !vocabulary.tied_merges &&
+         std::ranges::all_of(vocabulary.added, is_plain) && vocabulary.added.size() == vocabulary.special.size();
 }
 
 /// Compares the files of a folder made by `prepare` with its index.
@@ -88,7 +98,8 @@ Tokenizer load_tokenizer(const fs::path& path) {
   if (const FilePair* files = find_gpt2_files(path)) {
     fs::path merges = path / files->merges, tokens = path / files->tokens;
     return Tokenizer(parse_gpt2_vocabulary(read_file(merges, kLargeFile), merges.string(),
-                                           read_file(tokens, kLargeFile), tokens.string()));
+                                           read_file(tokens, kLargeFile), tokens.string(),
+                                           read_hugging_face_settings(path)));
   }
   std::vector<fs::path> tiktoken_files = find_tiktoken_files(path);
   if (tiktoken_files.size() > 1)
@@ -114,8 +125,7 @@ std::vector<AtomicFile> stage_tokenizer(const Vocabulary& vocabulary, const fs::
     file.write(content);
     file.sync();
   };
-  bool as_gpt2 = vocabulary.pretokenizer == Pretokenizer::kGpt2 && !vocabulary.whole_words && !vocabulary.tied_merges;
-  if (as_gpt2) {
+  if (is_gpt2(vocabulary)) {
     stage(kGpt2Files[0].merges, format_gpt2_merges(vocabulary));
     stage(kGpt2Files[0].tokens, format_gpt2_tokens(vocabulary));
   }

@@ -11,4 +11,7 @@ enum class CharClass : uint8_t { kOther, kMark, kUpper, kLower, kLetter, kNumber
 /// The class of a code point; kOther for what is none.
 CharClass char_class(uint32_t code_point);
 
+/// Whether regular expressions count it as \w: letters, marks, decimal digits, connecting punctuation and joiners.
+bool is_word_code(uint32_t code_point);
+
 }  // namespace tokamak

@@ -26,21 +26,46 @@ struct Merge {
   int32_t result;
 };
 
+/// A token that is found in text before it is cut into words, as Hugging Face's library does it (data/added_tokens.h).
+struct AddedToken {
+  int32_t id = 0;
+  bool special = true;       // a marker such as <|endoftext|>: found only where markers are allowed
+  bool normalized = false;   // looked for after all that are not
+  bool lstrip = false;       // takes the white space before it,
+  bool rstrip = false;       // and behind it
+  bool single_word = false;  // not found where a letter, mark, digit or underscore touches it
+
+  bool operator==(const AddedToken&) const = default;
+};
+
 struct Vocabulary {
   std::vector<std::string> tokens;  // the bytes of each id
   std::vector<Merge> merges;        // in the order of their rank
-  std::vector<int32_t> special;     // ids of markers such as <|endoftext|>, which no merge makes
+  std::vector<int32_t> special;     // ids that neither are a byte nor made by a merge
+  std::vector<AddedToken> added;    // most of them are in `special`
+  int32_t only_added = 0;           // so many of the last ids: no word becomes them, even if whole words are tokens
   Pretokenizer pretokenizer = Pretokenizer::kGpt2;
   bool whole_words = false;  // a word that is a token becomes that token, whatever merges would make of it
   bool tied_merges = false;  // neighbours in `merges` with one result have one rank, so that the leftmost goes first
 };
 
-/// The bytes of text that each id stands for; markers count nothing.
+/// The bytes of text that each id stands for; markers count nothing, nor does what a token strips.
 inline std::vector<int32_t> text_lengths(const Vocabulary& vocabulary) {
   std::vector<int32_t> lengths;
   for (const std::string& token : vocabulary.tokens) lengths.push_back(int32_t(token.size()));
   for (int32_t id : vocabulary.special) lengths[size_t(id)] = 0;
+  for (const AddedToken& token : vocabulary.added)
+    if (!token.special) lengths[size_t(token.id)] = int32_t(vocabulary.tokens[size_t(token.id)].size());
   return lengths;
+}
+
+/// Makes all that is in `special` a marker, unless it was added as something else: for vocabularies whose form lists
+/// tokens alone.
+inline void add_markers(Vocabulary& vocabulary) {
+  std::vector<bool> is_added(vocabulary.tokens.size());
+  for (const AddedToken& token : vocabulary.added) is_added[size_t(token.id)] = true;
+  for (int32_t id : vocabulary.special)
+    if (!is_added[size_t(id)]) vocabulary.added.push_back({.id = id});
 }
 
 }  // namespace tokamak

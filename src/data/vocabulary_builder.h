@@ -13,7 +13,7 @@
 namespace tokamak {
 
 /// The parts that all file forms have, in GPT-2's spelling (data/byte_alphabet.h). Tokens that are neither a byte nor
-/// made by a merge are taken as markers, unless words that are tokens need no merges.
+/// made by a merge make no part of words, unless words that are tokens need no merges.
 class VocabularyBuilder {
  public:
   /// `name` is the file, for messages.
@@ -23,7 +23,16 @@ class VocabularyBuilder {
   void add_token(std::string_view spelling, int64_t id);
 
   /// A marker by its own text; it may have been added as a token already.
-  void add_special(std::string_view text, int64_t id);
+  void add_special(std::string_view text, int64_t id) { add_added(text, id, {}); }
+
+  /// The same for any added token.
+  void add_added(std::string_view text, int64_t id, AddedToken token);
+
+  /// The id of a token by its spelling, -1 if it was not added by add_token().
+  int32_t find_token(std::string_view spelling) const;
+
+  /// How many were.
+  int32_t token_count() const { return int32_t(ids_.size()); }
 
   /// The next merge in rank, "left right" by spelling.
   void add_merge(std::string_view pair);
@@ -44,12 +53,15 @@ class VocabularyBuilder {
   };
 
   int32_t id_of(std::string_view spelling, std::string_view left, std::string_view right) const;
-  void store(std::string_view spelling, int64_t id, bool special);
+  void store(std::string_view spelling, int64_t id);
+  bool is_ordinary(size_t id, bool made, const AddedToken* added) const;
+  void reserve_free_ids();
 
   std::string name_;
   std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> ids_;
   std::vector<std::string> spellings_;  // by id; empty: none yet
-  std::vector<bool> special_;
+  std::vector<AddedToken> added_;
+  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> added_ids_;
   std::vector<Merge> merges_;
   std::string joined_;  // the result of the last merge
   bool whole_words_ = false;

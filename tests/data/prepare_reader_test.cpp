@@ -27,10 +27,10 @@ class PrepareReaderTest : public testing::Test {
   }
 
   /// Everything from a place on, as one batch.
-  PrepareBatch read(PreparePlace from, int64_t batch_bytes = 1) {
+  PrepareBatch read(PreparePlace from, int64_t batch_bytes = 1, const Vocabulary& vocabulary = small_vocabulary({})) {
     SourceOptions sources{.part_bytes = 8};
     PrepareReader reader(files_, {.sources = sources, .separator = kEnd, .batch_bytes = batch_bytes}, from);
-    Tokenizer tokenizer(small_vocabulary({}));
+    Tokenizer tokenizer(vocabulary);
     PrepareEncoder encoder(tokenizer, files_);
     PrepareBatch all;
     batches_ = 0;
@@ -106,6 +106,16 @@ PrepareBatch given(std::vector<Ids> documents, Parts parts) {
     batch.given.insert(batch.given.end(), documents[i].begin(), documents[i].end());
   }
   return batch;
+}
+
+// "four and five and six" comes in parts, between which the token could lie.
+TEST_F(PrepareReaderTest, RefusesPartsWhereATokenNeedsTheWholeText) {
+  auto with = [](const std::string& text) { return with_added_token(small_vocabulary({}), text, {.special = false}); };
+  EXPECT_EQ(read({}, 1, with("wo")).ids[5], 257);
+  expect_user_error([&] { read({}, 1, with("five and")); },
+                    {"c.txt", "documents of one part", "'five and'", "--separator"});
+  files_.pop_back();
+  EXPECT_EQ(show(read({}, 1, with("five and")).ids), "one|two|three");
 }
 
 TEST(PrepareEncoder, CopiesTokens) {

@@ -22,6 +22,16 @@ inline Vocabulary small_vocabulary(const std::vector<std::pair<std::string, std:
   }
   vocabulary.special = {int32_t(vocabulary.tokens.size())};
   vocabulary.tokens.emplace_back(kEndOfText);
+  add_markers(vocabulary);
+  return vocabulary;
+}
+
+/// The same with one more token, an added one that is found in text.
+inline Vocabulary with_added_token(Vocabulary vocabulary, const std::string& text, AddedToken token) {
+  token.id = int32_t(vocabulary.tokens.size());
+  vocabulary.special.push_back(token.id);
+  vocabulary.tokens.push_back(text);
+  vocabulary.added.push_back(token);
   return vocabulary;
 }
 

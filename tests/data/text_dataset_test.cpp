@@ -82,6 +82,24 @@ class TextDatasetTest : public testing::Test {
 };
 
 // As `prepare` does it: the mark is no text, and a file of nothing else is an empty one.
+TEST_F(TextDatasetTest, WindowsHaveTheAddedTokensOfTheWholeText) {
+  Vocabulary vocabulary = tokenizer_->vocabulary();
+  for (const char* text : {"  ", "    ", "said", " un", ".\n", "\n", "n"})
+    vocabulary = with_added_token(vocabulary, text, {.special = false});
+  tokenizer_ = std::make_shared<const Tokenizer>(vocabulary);
+  add(words(30'000, 7));
+  add(words(500, 8));
+  expect_windows(64, 0);
+  expect_windows(500, 90);
+}
+
+TEST_F(TextDatasetTest, RefusesAddedTokensThatNeedTheWholeText) {
+  add(words(3000, 7));
+  tokenizer_ =
+      std::make_shared<const Tokenizer>(with_added_token(tokenizer_->vocabulary(), "said unto", {.special = false}));
+  expect_user_error([&] { open(64); }, {"corpus", "'said unto'", "tokamak prepare"});
+}
+
 TEST_F(TextDatasetTest, ByteOrderMarksAreLeftOut) {
   add("\xef\xbb\xbf" + words(3000, 1));
   add("\xef\xbb\xbf");

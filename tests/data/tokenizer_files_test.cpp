@@ -149,11 +149,29 @@ TEST_F(HuggingFace, IgnoreMergesTakesWholeWords) {
   EXPECT_EQ(tokenizer.encode("cdex"), (std::vector<int32_t>{'c', 'd', 'e', 'x'}));
 }
 
-TEST_F(HuggingFace, FillsIdsAboveTheTokens) {
+// Its library takes no notice of the ids there: it would give 260.
+TEST_F(HuggingFace, RefusesIdsThatItsLibraryWouldNotGive) {
   root_["added_tokens"].push_back({{"id", 262}, {"content", "<x>"}});
-  Vocabulary vocabulary = load();
-  EXPECT_EQ(vocabulary.special, (std::vector<int32_t>{259, 260, 261, 262}));
-  EXPECT_EQ(vocabulary.tokens[261], "<|reserved_261|>");
+  expect_refused({"expected the id 260 in added_tokens for '<x>'", "got 262"});
+  root_["added_tokens"][1]["id"] = 260;
+  root_["added_tokens"].push_back({{"id", 261}, {"content", "ab"}});
+  expect_refused({"expected the id 256 in added_tokens for 'ab'", "got 261"});
+  root_["added_tokens"][2]["id"] = 256;
+  EXPECT_EQ(load().special, (std::vector<int32_t>{259, 260}));
+  root_["added_tokens"].push_back({{"id", 261}, {"content", "<y>"}});
+  EXPECT_EQ(load().special, (std::vector<int32_t>{259, 260, 261}));
+}
+
+TEST_F(HuggingFace, RefusesAddedTokensThatCannotBeKept) {
+  auto refused = [&](json token, std::initializer_list<std::string> pieces) {
+    root_["added_tokens"][1] = token;
+    expect_refused(pieces);
+  };
+  refused({{"id", 259}, {"content", kEndOfText}}, {"each added token once", "259"});
+  refused({{"id", 260}, {"content", ""}}, {"added tokens of 1 to 4096 bytes"});
+  refused({{"id", 260}, {"content", std::string(5000, 'x')}}, {"got 5000"});
+  refused({{"id", 260}, {"content", "<x>"}, {"lstrip", 1}}, {"added_tokens.lstrip", "true or false", "got 1"});
+  refused({{"id", 0xE9}, {"content", "\u00e9"}}, {"text as it is", "id 233"});  // how the byte E9 is spelled
 }
 
 TEST_F(HuggingFace, ComesBackWithAllThatDecidesIds) {
@@ -178,6 +196,13 @@ TEST_F(HuggingFace, RefusesSettingsThatWouldChangeTheIds) {
   root_["normalizer"] = nullptr;
   root_["model"]["byte_fallback"] = true;
   expect_refused({"model.byte_fallback"});
+  root_["model"]["byte_fallback"] = false;
+  for (const char* key : {"truncation", "padding"}) {
+    root_[key] = {{"max_length", 4}};
+    expect_refused({key, "max_length"});
+    root_[key] = nullptr;
+  }
+  load();
 }
 
 TEST_F(HuggingFace, RefusesDamagedParts) {
@@ -189,7 +214,7 @@ TEST_F(HuggingFace, RefusesDamagedParts) {
   root_["model"]["vocab"]["x9"] = 5000;
   expect_refused({"none for id"});
   write_file_atomic(file(), "{\"model\": ");
-  expect_user_error([&] { load_tokenizer(file()); }, {"tokenizer.json", "JSON object"});
+  expect_user_error([&] { load_tokenizer(file()); }, {"tokenizer.json", "JSON object", "column 11"});
 }
 
 TEST_F(HuggingFace, KeepsTheFieldsThatItsLibraryNeeds) {
@@ -203,7 +228,7 @@ TEST_F(HuggingFace, KeepsTheFieldsThatItsLibraryNeeds) {
 TEST_F(HuggingFace, RefusesIdsFarAboveTheTokens) {
   for (int64_t id : {int64_t(16'777'215), int64_t(1'000'000)}) {
     root_["added_tokens"].push_back({{"id", id}, {"content", "<far>"}});
-    expect_refused({"tokenizer.json", "ids", "damaged"});
+    expect_refused({"tokenizer.json", "expected the id 260 in added_tokens", fmt::format("got {}", id)});
     root_["added_tokens"].erase(root_["added_tokens"].size() - 1);
   }
 }

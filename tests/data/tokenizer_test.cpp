@@ -82,6 +82,7 @@ TEST(Tokenizer, TakesTheLongestMarkerOfThoseThatStartFirst) {
     vocabulary.special.push_back(int32_t(vocabulary.tokens.size()));
     vocabulary.tokens.push_back(marker);
   }
+  add_markers(vocabulary);
   Tokenizer tokenizer(vocabulary);
   EXPECT_EQ(tokenizer.encode("a<x><y><x><|endoftext|>", true), (Ids{'a', end + 2, end + 1, end}));
 }
@@ -116,6 +117,7 @@ TEST(Tokenizer, SaysWhenThereIsNoEndOfText) {
   Vocabulary vocabulary = small_vocabulary({});
   vocabulary.tokens.pop_back();
   vocabulary.special.clear();
+  vocabulary.added.clear();
   Tokenizer tokenizer(vocabulary);
   expect_user_error([&] { tokenizer.end_of_text(); }, {"<|endoftext|>", "got none"});
 }
