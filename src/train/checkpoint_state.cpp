@@ -98,7 +98,7 @@ void check_record(const fs::path& path, const CheckpointRecord& record) {
   if (record.files.size() != 2) refuse(path, "two files", fmt::format("{}", record.files.size()));
 }
 
-CheckpointRecord from_json(const ordered_json& root, const fs::path& path) {
+CheckpointRecord record_from_json(const ordered_json& root, const fs::path& path) {
   CheckpointRecord record;
   record.serial = whole(root, "serial", path);
   record.state = {.step = whole(root, "step", path),
@@ -136,7 +136,7 @@ CheckpointRecord read_record(const fs::path& folder) {
                path.string(), kFormat, kVersion, format_json(root.value("format", ordered_json())),
                format_json(root.value("version", ordered_json())));
   try {
-    CheckpointRecord record = from_json(root, path);
+    CheckpointRecord record = record_from_json(root, path);
     check_record(path, record);
     return record;
   } catch (const nlohmann::json::exception& error) {
