@@ -176,9 +176,16 @@ void Program::launch(Bound& bound) {
   });
 }
 
+// Where the host computes, it sees before each kernel whether the run has failed, and not only where it meets the other
+// ranks; but what has begun to change is brought to an end.
 void Program::launch_all() {
   fork();
-  for (Bound& bound : launches_) launch(bound);
+  bool meets_others = ranks_ && !backend_.queue(0);
+  int64_t unchanged = changes_;
+  for (Bound& bound : launches_) {
+    if (meets_others && changes_ == unchanged) ranks_->world().check();
+    launch(bound);
+  }
   join();
   copy_back();
 }

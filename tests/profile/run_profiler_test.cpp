@@ -83,12 +83,17 @@ TEST_F(RunProfilerTest, MayTakeTheLastStepsOfARun) {
   EXPECT_EQ(observed_, 5);
 }
 
+// In the middle of the steps that it wants, and before the last of them.
 TEST_F(RunProfilerTest, TellsNothingOfARunThatStopsBefore) {
-  auto backend = cpu::make_backend();
-  int asked = 0;
-  train_rank(config("stopped"), 2, *backend, nullptr, [&] { return ++asked == 7; });
-  EXPECT_FALSE(report_);
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "stopped/checkpoints/step_00000007"));
+  for (int last : {7, 10}) {
+    auto backend = cpu::make_backend();
+    int asked = -1;  // before the first step, too
+    std::string out = "stopped" + std::to_string(last),
+                step = (last < 10 ? "step_0000000" : "step_000000") + std::to_string(last);
+    train_rank(config(out), 2, *backend, nullptr, [&] { return ++asked == last; });
+    EXPECT_FALSE(report_) << last;
+    EXPECT_TRUE(std::filesystem::exists(folder_ / out / "checkpoints" / step)) << last;
+  }
 }
 
 TEST_F(RunProfilerTest, GathersWhatAllRanksDid) {
