@@ -83,7 +83,7 @@ class Session {
   PendingStep submit_step(std::span<const Batch> batches, int64_t step, double lr);
   int64_t micro_batches() const { return micro_batches_; }
   /// After a step that failed: whether it had begun to write parameters or states that are kept. Else they are those
-  /// after the step before. For backends without a queue.
+  /// after the step before. On a backend with a queue: whether it was asked to.
   bool is_torn() const { return changes() != settled_changes_; }
   int64_t tokens_per_step() const;
 

@@ -2,8 +2,7 @@
 // Tests: tests/train/step_breaker_test.cpp.
 #pragma once
 
-#include "backend/backend.h"
-#include "exec/work_observer.h"
+#include "train/session.h"
 
 #include <functional>
 
@@ -17,21 +16,17 @@ struct StepBroken {};
 class StepBreaker : public WorkObserver {
  public:
   /// `stops` is asked between kernels, on the steps' thread.
-  StepBreaker(Backend& backend, std::function<bool()> stops) : backend_(backend), stops_(std::move(stops)) {}
+  StepBreaker(const Session& session, Backend& backend, std::function<bool()> stops)
+      : session_(session), backend_(backend), stops_(std::move(stops)) {}
 
-  /// A step begins.
-  void begin_step();
   /// Throws StepBroken where the step is to end and has not yet begun to write what outlives it.
   void begin(const Work& work) override;
 
  private:
+  const Session& session_;
   Backend& backend_;
   std::function<bool()> stops_;
   double asked_seconds_ = 0;  // predicted, of what the device may not have done yet
-  bool writes_ = false;       // what outlives the step
 };
-
-/// Whether a launch or a copy back of a plan writes a parameter, or a state that outlives a step.
-bool outlives_step(const Work& work);
 
 }  // namespace tokamak

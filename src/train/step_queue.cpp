@@ -19,7 +19,7 @@ StepQueue::StepQueue(Session& session, Backend& backend, Before before)
 }
 
 void StepQueue::break_long_steps(std::function<bool()> stops) {
-  run([this, stops = std::move(stops)] { breaker_.emplace(backend_, stops); });
+  run([this, stops = std::move(stops)] { breaker_.emplace(session_, backend_, stops); });
 }
 
 void StepQueue::submit(std::vector<Batch> batches, const StepMetrics& known, const std::string& failure) {
@@ -41,10 +41,7 @@ bool StepQueue::goes_on(int64_t step, const std::string& failure) {
 
 void StepQueue::start(const std::vector<Batch>& batches, const StepMetrics& known) {
   auto begin = Clock::now();
-  if (breaker_) {
-    breaker_->begin_step();
-    session_.observe_else(last_seconds_ > kBreakableSeconds ? &*breaker_ : nullptr);
-  }
+  if (breaker_) session_.observe_else(last_seconds_ > kBreakableSeconds ? &*breaker_ : nullptr);
   try {
     pending_.push_back({session_.submit_step(batches, known.step - 1, known.lr), begin, known});
   } catch (const StepBroken&) {

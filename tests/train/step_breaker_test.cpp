@@ -56,9 +56,8 @@ std::string differences(const Tensors& a, const Tensors& b) {
 // Runs the first step, to be broken behind so many kernels; whether it was.
 bool is_broken_after(int kernels, TinyRun& run) {
   int asked = 0;
-  StepBreaker breaker(*run.backend, [&] { return asked++ >= kernels; });
+  StepBreaker breaker(run.session, *run.backend, [&] { return asked++ >= kernels; });
   run.session.observe(&breaker);
-  breaker.begin_step();
   try {
     run.step(0);
     return false;
