@@ -23,5 +23,13 @@ TEST(InitParameter, IsNormalAndDependsOnSeedAndPlace) {
   EXPECT_EQ(init_parameter({"g", {3}, 0, 1}, 0, 1), std::vector<float>(3, 1.0f));
 }
 
+// A value follows from its place, so the last of an odd number is what a longer tensor has there.
+TEST(InitParameter, TheLastOfAnOddNumberIsDrawn) {
+  std::vector<float> odd = init_parameter({"w", {5}, 0.02}, 3, 7), even = init_parameter({"w", {6}, 0.02}, 3, 7);
+  even.pop_back();
+  EXPECT_EQ(odd, even);
+  EXPECT_NE(odd.back(), 0);
+}
+
 }  // namespace
 }  // namespace tokamak
