@@ -103,18 +103,11 @@ void HostCommunicator::run(const std::vector<Work>& works) {
   }
 }
 
-void HostCommunicator::add_swap(Meetings& meetings, const std::byte* from, std::byte* to, int64_t bytes) const {
+void HostCommunicator::add_exchange(Meetings& meetings, const std::byte* from, int64_t step, std::byte* to,
+                                    int64_t bytes) const {
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
-    meetings[r].out.push_back({from + r * bytes, bytes});
-    meetings[r].in.push_back({to + r * bytes, bytes});
-  }
-}
-
-void HostCommunicator::add_gather(Meetings& meetings, const std::byte* from, std::byte* to, int64_t bytes) const {
-  for (int r = 0; r < size(); ++r) {
-    if (r == rank()) continue;
-    meetings[r].out.push_back({from, bytes});
+    meetings[r].out.push_back({from + r * step, bytes});
     meetings[r].in.push_back({to + r * bytes, bytes});
   }
 }
@@ -124,7 +117,7 @@ HostCommunicator::Round HostCommunicator::reduce_own(const std::byte* from, void
   int64_t bytes = count * dtype_bytes(dtype);
   std::shared_ptr<Bytes> others = scratch_of(bytes * size());
   Round round;
-  add_swap(round.meetings, from, others->data(), bytes);
+  add_exchange(round.meetings, from, bytes, others->data(), bytes);
   round.then = [=, this] {
     std::vector<const void*> pieces;
     for (int r = 0; r < size(); ++r) pieces.push_back((r == rank() ? from : others->data()) + r * bytes);
@@ -138,7 +131,7 @@ HostCommunicator::Round HostCommunicator::reduce_all(const std::byte* from, void
   int64_t bytes = count * dtype_bytes(dtype);
   std::shared_ptr<Bytes> all = scratch_of(bytes * size());
   Round round;
-  add_gather(round.meetings, from, all->data(), bytes);
+  add_exchange(round.meetings, from, 0, all->data(), bytes);
   round.then = [=, this] {
     copy_bytes(all->data() + rank() * bytes, from, bytes);
     std::vector<const void*> pieces;
@@ -156,7 +149,7 @@ void HostCommunicator::do_all_reduce(const void* from, void* to, int64_t count, 
   if (piece > 0) {
     std::byte* own = bytes_at(to, piece * rank() * width);
     rounds.push_back(reduce_own(bytes_at(from, 0), own, piece, dtype, reduction));
-    add_gather(rounds.emplace_back().meetings, own, bytes_at(to, 0), piece * width);
+    add_exchange(rounds.emplace_back().meetings, own, 0, bytes_at(to, 0), piece * width);
   }
   if (cut < count)
     rounds.push_back(reduce_all(bytes_at(from, cut * width), bytes_at(to, cut * width), count - cut, dtype, reduction));
@@ -173,7 +166,7 @@ void HostCommunicator::do_reduce_scatter(const void* from, void* to, int64_t cou
 void HostCommunicator::do_all_gather(const void* from, void* to, int64_t count, DType dtype, Queue) {
   int64_t bytes = count * dtype_bytes(dtype);
   std::vector<Round> rounds(1);
-  add_gather(rounds[0].meetings, bytes_at(from, 0), bytes_at(to, 0), bytes);
+  add_exchange(rounds[0].meetings, bytes_at(from, 0), 0, bytes_at(to, 0), bytes);
   rounds[0].then = [=, this] { copy_bytes(bytes_at(to, rank() * bytes), from, bytes); };
   perform(std::move(rounds), bytes * size());
 }
@@ -181,7 +174,7 @@ void HostCommunicator::do_all_gather(const void* from, void* to, int64_t count, 
 void HostCommunicator::do_all_to_all(const void* from, void* to, int64_t count, DType dtype, Queue) {
   int64_t bytes = count * dtype_bytes(dtype);
   std::vector<Round> rounds(1);
-  add_swap(rounds[0].meetings, bytes_at(from, 0), bytes_at(to, 0), bytes);
+  add_exchange(rounds[0].meetings, bytes_at(from, 0), bytes, bytes_at(to, 0), bytes);
   rounds[0].then = [=, this] { copy_bytes(bytes_at(to, rank() * bytes), bytes_at(from, rank() * bytes), bytes); };
   perform(std::move(rounds), bytes * size());
 }
@@ -225,7 +218,7 @@ std::vector<std::string> HostCommunicator::do_exchange(std::string_view mine) {
   int64_t length = int64_t(mine.size());
   std::vector<int64_t> lengths(size_t(size()), length);
   std::vector<Round> rounds(1);
-  add_gather(rounds[0].meetings, bytes_at(&length, 0), bytes_at(lengths.data(), 0), sizeof length);
+  add_exchange(rounds[0].meetings, bytes_at(&length, 0), 0, bytes_at(lengths.data(), 0), sizeof length);
   run({{call_, std::move(rounds)}});
   std::vector<std::string> all;
   for (int64_t bytes : lengths) all.emplace_back(size_t(bytes), '\0');

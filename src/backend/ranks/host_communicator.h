@@ -64,10 +64,8 @@ class HostCommunicator : public Communicator {
     std::vector<Round> rounds;
   };
 
-  /// Piece r of `from` goes to rank r, and piece r of `to` comes from it, for all others; `bytes` a piece.
-  void add_swap(Meetings& meetings, const std::byte* from, std::byte* to, int64_t bytes) const;
-  /// `from` goes to all others, and piece r of `to` comes from rank r.
-  void add_gather(Meetings& meetings, const std::byte* from, std::byte* to, int64_t bytes) const;
+  // `bytes` for each other rank, those of the next one `step` further (0: the same for all), and theirs side by side.
+  void add_exchange(Meetings& meetings, const std::byte* from, int64_t step, std::byte* to, int64_t bytes) const;
   /// Piece rank() of all ranks' `from`, reduced.
   Round reduce_own(const std::byte* from, void* to, int64_t count, DType dtype, Reduction reduction) const;
   /// All elements of all ranks' `from`, reduced.
