@@ -101,12 +101,18 @@ TEST(Store, PortInUseIsAnErrorOfRank0) {
                     {"[rendezvous] rank 0 cannot listen on port " + std::to_string(port), "MASTER_PORT"});
 }
 
+// The next connection; accept() itself does not wait for one.
+FileDescriptor accept_one(const FileDescriptor& listening) {
+  FileDescriptor socket;
+  while (!socket.is_open()) socket = FileDescriptor(::accept(listening.get(), nullptr, nullptr));
+  return socket;
+}
+
 // Who listens is not one of us.
 TEST(Store, AnotherProgramOnThePortIsAnErrorOfTheOthers) {
   FileDescriptor other = listen_on(kHost, 0);
   std::thread web([&] {
-    FileDescriptor socket;
-    while (!socket.is_open()) socket = FileDescriptor(::accept(other.get(), nullptr, nullptr));
+    FileDescriptor socket = accept_one(other);
     send_all(socket.get(), std::string("\x12\0\0\0\x0e\0\0\0not this store", 22));
     char rest;
     while (::recv(socket.get(), &rest, 1, 0) > 0) {
@@ -133,7 +139,7 @@ TEST(Store, WrongTokenIsTurnedAwayAndTheOthersGoOn) {
 TEST(Store, AServerThatDoesNotKnowTheTokenIsNotBelieved) {
   FileDescriptor listening = listen_on(kHost, 0);
   auto serving = std::async(std::launch::async, [&] {
-    FileDescriptor rank(::accept(listening.get(), nullptr, nullptr));
+    FileDescriptor rank = accept_one(listening);
     send_all(rank.get(), encode_frame({kStoreProtocol, random_nonce()}));
     char joins[4096];
     if (::recv(rank.get(), joins, sizeof joins, 0) > 0)
