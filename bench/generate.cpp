@@ -8,7 +8,7 @@
 #include "graph/builder.h"
 #include "model/model.h"
 #include "plan/print_plan.h"
-#include "train/generator.h"
+#include "run/generator.h"
 
 #include <fmt/format.h>
 

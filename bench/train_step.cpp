@@ -4,13 +4,13 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/random.h"
 #include "base/system.h"
+#include "compile/step_compiler.h"
 #include "config/command_line.h"
 #include "config/config.h"
 #include "config/visit.h"
+#include "model/utilization.h"
 #include "plan/print_plan.h"
-#include "train/session.h"
-#include "train/step_compiler.h"
-#include "train/utilization.h"
+#include "run/session.h"
 
 #include <fmt/format.h>
 

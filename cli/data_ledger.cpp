@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/run_folder.h"
 #include "cli/commands.h"
 #include "cli/progress_line.h"
 #include "cli/quote.h"
@@ -20,8 +22,6 @@
 #include "data/corpus.h"
 #include "data/ledger.h"
 #include "data/open_consistently.h"
-#include "train/checkpoint.h"
-#include "train/run_folder.h"
 
 namespace tokamak {
 

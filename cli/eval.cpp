@@ -3,16 +3,16 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "checkpoint/run_folder.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
 #include "data/open_consistently.h"
-#include "train/evaluator.h"
-#include "train/run_folder.h"
-#include "train/session.h"
-#include "train/step_compiler.h"
+#include "run/evaluator.h"
+#include "run/session.h"
 
 namespace tokamak {
 namespace {

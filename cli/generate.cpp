@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "checkpoint/run_folder.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
 #include "data/data_tokenizer.h"
@@ -17,9 +18,8 @@
 #include "data/tokenizer_files.h"
 #include "data/visible_text.h"
 #include "exec/task_queue.h"
-#include "train/generator.h"
-#include "train/run_folder.h"
-#include "train/trainer.h"
+#include "run/generator.h"
+#include "run/trainer.h"
 
 namespace tokamak {
 namespace {

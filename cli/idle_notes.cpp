@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "config/idle_settings.h"
 #include "data/data_path.h"
 #include "data/shard_index.h"
-#include "train/step_compiler.h"
 
 namespace tokamak {
 

@@ -11,15 +11,15 @@
 #include "cli/idle_notes.h"
 #include "cli/machine.h"
 #include "cli/ranks.h"
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "exec/measure_links.h"
+#include "ladder/mesh_table.h"
 #include "model/model.h"
-#include "train/ladder_html.h"
-#include "train/mesh_table.h"
-#include "train/progress.h"
-#include "train/rank_decisions.h"
-#include "train/step_compiler.h"
+#include "pages/ladder_html.h"
+#include "run/progress.h"
+#include "run/rank_decisions.h"
 
 namespace tokamak {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cli/streams.h"
 #include "config/json.h"
-#include "train/rank_decisions.h"
+#include "run/rank_decisions.h"
 
 namespace tokamak {
 

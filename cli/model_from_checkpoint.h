@@ -2,9 +2,9 @@
 // divided over several.
 #pragma once
 
+#include "checkpoint/checkpoint.h"
 #include "cli/ranks.h"
 #include "config/field.h"
-#include "train/checkpoint.h"
 
 namespace tokamak {
 

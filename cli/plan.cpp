@@ -10,7 +10,6 @@
 #include "advise/examples.h"
 #include "advise/format_plan.h"
 #include "advise/nearest.h"
-#include "advise/plan_html.h"
 #include "advise/search.h"
 #include "advise/this_machine.h"
 #include "backend/cuda/cuda_backend.h"
@@ -25,6 +24,7 @@
 #include "data/data_tokenizer.h"
 #include "graph/gpu_target.h"
 #include "model/model.h"
+#include "pages/plan_html.h"
 #include "plan/units.h"
 
 namespace tokamak {

@@ -3,7 +3,7 @@
 #include <fmt/chrono.h>
 
 #include "base/output_file.h"
-#include "profile/page.h"
+#include "pages/profile_page.h"
 #include "profile/trace.h"
 
 namespace tokamak {

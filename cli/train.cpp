@@ -21,9 +21,9 @@
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
-#include "train/check_run.h"
-#include "train/progress.h"
-#include "train/trainer.h"
+#include "run/check_run.h"
+#include "run/progress.h"
+#include "run/trainer.h"
 
 namespace tokamak {
 namespace {

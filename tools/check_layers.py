@@ -1,12 +1,21 @@
 #!/usr/bin/env python3
-"""A folder of src/ may include only itself and the folders above it in LAYERS (docs/architecture.md)."""
+"""A folder of src/ may include only itself and the folders before it in LAYERS, and what compiles a step is pure: it
+knows no clock, file, thread or environment (docs/architecture.md)."""
 import re
 import sys
 from pathlib import Path
 
-LAYERS = "base config graph ops model autodiff passes plan backend exec data train advise profile".split()
-# Bans beyond the order: plans are pure, backends only obey, and data knows nothing of graphs.
-BANS = {"plan": {"backend"}, "backend": {"plan"}, "data": set(LAYERS) - {"base", "config", "data"}}
+PURE = "base config graph ops model autodiff passes plan compile advise".split()
+RUNNING = "backend exec data tune checkpoint run ladder profile pages".split()
+LAYERS = PURE + RUNNING
+# Bans beyond the order: backends only obey, and data knows nothing of graphs.
+BANS = {
+    "backend": {"model", "autodiff", "plan", "compile", "advise"},
+    "data": set(LAYERS) - {"base", "config", "data"},
+}
+# What a pure folder (but base and config, which read files) may not use; a report tells how long each pass took.
+IMPURE = re.compile(r"#\s*include <(chrono|ctime|fstream|iostream|filesystem|thread|future|random)>|\bgetenv\(")
+REPORTS_TIME = {"src/passes/runner.cpp"}
 
 
 def violation(here, there):
@@ -34,6 +43,8 @@ def main():
                 problem = violation(folder.name, found.group(1)) if found else None
                 if problem:
                     bad.append(f"{path}:{number}: {problem}")
+                if folder.name in PURE[2:] and str(path) not in REPORTS_TIME and IMPURE.search(line):
+                    bad.append(f"{path}:{number}: {folder.name} is pure: it must not use {IMPURE.search(line).group(0)}")
     print("\n".join(bad) if bad else "layers: ok")
     return bool(bad)
 

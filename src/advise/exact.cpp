@@ -2,8 +2,8 @@
 
 #include "advise/estimate.h"
 #include "advise/links.h"
+#include "compile/compiled_run.h"
 #include "passes/step_mesh.h"
-#include "train/compiled_run.h"
 
 #include <cmath>
 

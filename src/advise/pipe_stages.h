@@ -1,5 +1,5 @@
-// What the stages of a pipeline have and when they are done, in closed form: as train/pipe_compiler.cpp divides blocks,
-// and plan/pipe_schedule.h orders micro-batches. Tests: tests/advise/pipe_stages_test.cpp.
+// What the stages of a pipeline have and when they are done, in closed form: as compile/pipe_compiler.cpp divides
+// blocks, and plan/pipe_schedule.h orders micro-batches. Tests: tests/advise/pipe_stages_test.cpp.
 #pragma once
 
 #include "config/config.h"

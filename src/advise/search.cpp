@@ -3,7 +3,7 @@
 #include "base/divide.h"
 #include "base/error.h"
 #include "model/model.h"
-#include "train/utilization.h"
+#include "model/utilization.h"
 
 #include <fmt/format.h>
 

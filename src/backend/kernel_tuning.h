@@ -1,4 +1,4 @@
-// How a backend that chooses kernels by measuring them is tuned; see train/tune.h.
+// How a backend that chooses kernels by measuring them is tuned; see tune/tune.h.
 #pragma once
 
 #include "graph/graph.h"

@@ -1,5 +1,5 @@
 // Binds a Plan to a backend and runs it: allocates the arena once, compiles every kernel once, then launches what the
-// plan says in the order it says. Tests: tests/train/streams_test.cpp, and all that run a plan.
+// plan says in the order it says. Tests: tests/run/streams_test.cpp, and all that run a plan.
 #pragma once
 
 #include "backend/backend.h"

@@ -1,25 +1,17 @@
 // Parameters and states of a run, on a backend; on a mesh, a rank's share of them. Tests:
-// tests/train/tensor_store_test.cpp, tests/exec/tensor_shares_test.cpp.
+// tests/exec/tensor_store_test.cpp, tests/exec/tensor_shares_test.cpp.
 #pragma once
 
 #include "backend/backend.h"
 #include "exec/mesh_ranks.h"
 #include "graph/part_runs.h"
+#include "graph/stored_tensor.h"
 
 #include <map>
 #include <string>
 #include <vector>
 
 namespace tokamak {
-
-/// What a store keeps of an argument.
-struct StoredTensor {
-  std::string name;
-  ValueType type;
-  Layout layout;
-  int64_t slots = 1;                 // so many of it, for as many micro-batches at a time
-  std::vector<int64_t> stages = {};  // of a pipeline, that have it; empty: all
-};
 
 /// Parameters and states by name, shared by the programs of a run (training step, update, evaluation).
 class TensorStore {

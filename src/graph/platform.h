@@ -32,7 +32,7 @@ class KernelSet {
   virtual int64_t scratch_bytes(const Graph& /*graph*/, const Node& /*node*/) const { return 0; }
 };
 
-/// What only measuring tells (train/tune.h); kernels are named by kernel_key (graph/single_node.h).
+/// What only measuring tells (tune/tune.h); kernels are named by kernel_key (graph/single_node.h).
 struct Tuning {
   std::map<std::string, double> measured_seconds;  // of single kernels
   std::set<std::string> plain_matmuls;             // matmul groups that cost more than their parts

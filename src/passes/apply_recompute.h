@@ -9,7 +9,7 @@
 // Nodes with effects are not, marked or not; but a parameter that ZeRO cuts and that what is computed again reads is
 // gathered again for it, once for the backward pass, so that its copy need not be kept; unless both passes are to share
 // one (PassContext::gathers_once).
-// Exact. Tests: tests/passes/apply_recompute_test.cpp, tests/train/same_bits_test.cpp
+// Exact. Tests: tests/passes/apply_recompute_test.cpp, tests/run/same_bits_test.cpp
 #pragma once
 
 #include "passes/pass.h"

@@ -13,7 +13,7 @@
 //
 // Exact: the same ops on the same numbers, each rounded as if it were stored; so on the CPU, bit for bit. A GPU's
 // kernels add a bias before they round a product to 16 bits, and products to a sum without rounding them. Expects
-// groups made by form_groups. Tests: tests/passes/fuse_test.cpp, tests/train/same_bits_test.cpp
+// groups made by form_groups. Tests: tests/passes/fuse_test.cpp, tests/run/same_bits_test.cpp
 #pragma once
 
 #include "passes/pass.h"

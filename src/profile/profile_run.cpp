@@ -1,13 +1,13 @@
 #include "profile/profile_run.h"
 
 #include "base/error.h"
+#include "compile/step_compiler.h"
+#include "ladder/trial.h"
 #include "profile/trace.h"
-#include "train/random_batch.h"
-#include "train/rank_decisions.h"
-#include "train/run_data.h"
-#include "train/run_progress.h"
-#include "train/step_compiler.h"
-#include "train/trial.h"
+#include "run/random_batch.h"
+#include "run/rank_decisions.h"
+#include "run/run_data.h"
+#include "run/run_progress.h"
 
 #include <memory>
 

@@ -1,9 +1,9 @@
 // `tokamak profile`: a run's steps on all of its ranks, profiled. Tests: tests/profile/profile_run_test.cpp.
 #pragma once
 
+#include "checkpoint/checkpoint.h"
 #include "exec/mesh_ranks.h"
 #include "profile/report.h"
-#include "train/checkpoint.h"
 
 namespace tokamak {
 

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "train/schedule.h"
+#include "run/schedule.h"
 
 #include <algorithm>
 #include <mutex>

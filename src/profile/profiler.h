@@ -6,7 +6,7 @@
 #include "plan/timeline.h"
 #include "profile/recorder.h"
 #include "profile/sensor_log.h"
-#include "train/step_queue.h"
+#include "run/step_queue.h"
 
 #include <functional>
 

@@ -1,6 +1,6 @@
 #include "profile/run_profiler.h"
 
-#include "train/rank_decisions.h"
+#include "run/rank_decisions.h"
 
 namespace tokamak {
 

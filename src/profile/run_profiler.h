@@ -2,7 +2,7 @@
 #pragma once
 
 #include "profile/profile_run.h"
-#include "train/step_watcher.h"
+#include "run/step_watcher.h"
 
 #include <optional>
 

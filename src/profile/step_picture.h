@@ -3,7 +3,7 @@
 #pragma once
 
 #include "profile/profiler.h"
-#include "train/timeline_chart.h"
+#include "profile/timeline_lane.h"
 
 #include <string>
 #include <vector>

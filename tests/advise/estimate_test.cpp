@@ -146,7 +146,7 @@ const Case kLargeWorlds[] = {
     {"gpt3-175b", mesh(16, 16, 1, 8, 1), 4, 64, "dgx-h100"},  // what tensor ranks send is not computed again
 };
 
-// What is computed again fills the memory, as much as must be and no more (train/fill_budget.h).
+// What is computed again fills the memory, as much as must be and no more (compile/fill_budget.h).
 const Case kWithinBudgets[] = {
     {"gpt3-13b", mesh(1, 2, 4, 1, 2), 32, 2},  // parameters that are gathered once take no part of the budget
     {"gpt3-13b", mesh(1, 256, 2, 1, 2), 8, 4, "dgx-h100"},

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "train/pipe_compiler.h"
+#include "compile/pipe_compiler.h"
 
 namespace tokamak {
 namespace {

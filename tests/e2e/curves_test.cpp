@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "data/tokenizer_files.h"
+#include "run/session.h"
 #include "tests/support/shared_data.h"
-#include "train/session.h"
 
 namespace tokamak {
 namespace {

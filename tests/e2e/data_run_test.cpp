@@ -11,12 +11,12 @@
 #include "data/data_tokenizer.h"
 #include "data/ledger_record.h"
 #include "data/shard_index.h"
+#include "run/run_data.h"
+#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
-#include "train/run_data.h"
-#include "train/trainer.h"
 
 namespace tokamak {
 namespace {

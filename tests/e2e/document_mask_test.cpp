@@ -3,10 +3,10 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
+#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
-#include "train/trainer.h"
 
 namespace tokamak {
 namespace {

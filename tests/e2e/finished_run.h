@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "train/checkpoint_folder.h"
+#include "checkpoint/checkpoint_folder.h"
 
 namespace tokamak::test {
 

@@ -6,10 +6,10 @@
 #include <random>
 #include <thread>
 
+#include "checkpoint/checkpoint.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
-#include "train/checkpoint.h"
 
 namespace tokamak {
 namespace {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "ladder/ladder.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
-#include "train/ladder.h"
 
 namespace tokamak {
 namespace {

@@ -8,7 +8,7 @@
 #include "tests/support/note_op.h"
 #include "tests/support/random_tensors.h"
 #include "tests/support/run_on_cpu.h"
-#include "tests/train/shuffled_device.h"
+#include "tests/support/shuffled_device.h"
 
 #include <gtest/gtest.h>
 

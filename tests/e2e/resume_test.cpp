@@ -7,11 +7,11 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/parallel.h"
 #include "config/config.h"
+#include "run/trainer.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
-#include "train/trainer.h"
 
 namespace tokamak {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
+#include "checkpoint/checkpoint.h"
 #include "config/json.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
-#include "train/checkpoint.h"
 
 namespace tokamak {
 namespace {

@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/tiny_run.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_folder.h"
 
 namespace tokamak {
 namespace {

@@ -6,13 +6,13 @@
 #include <limits>
 
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_state.h"
+#include "checkpoint/checkpoint_tensors.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/host_store.h"
 #include "tests/support/quick_file.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/train/host_store.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_state.h"
-#include "train/checkpoint_tensors.h"
 
 namespace tokamak {
 namespace {

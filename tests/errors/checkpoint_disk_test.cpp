@@ -8,10 +8,10 @@
 #include <csignal>
 
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/host_store.h"
 #include "tests/support/mounted_folder.h"
-#include "tests/train/host_store.h"
-#include "train/checkpoint.h"
 
 namespace tokamak {
 namespace {

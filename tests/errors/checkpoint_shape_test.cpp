@@ -1,11 +1,11 @@
 // Checkpoints of another model than the configured one.
 #include <gtest/gtest.h>
 
+#include "checkpoint/checkpoint.h"
 #include "config/model_config.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/host_store.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/train/host_store.h"
-#include "train/checkpoint.h"
 
 namespace tokamak {
 namespace {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
 #include "tests/support/expect_refused.h"
 #include "tests/support/mounted_folder.h"
 #include "tests/support/tiny_run.h"
-#include "train/checkpoint.h"
 
 namespace tokamak {
 namespace {

@@ -2,9 +2,9 @@
 #include "backend/kernel_tuning.h"
 #include "exec/measure.h"
 #include "graph/single_node.h"
+#include "run/rank_decisions.h"
 #include "tests/mesh/train_steps.h"
-#include "train/rank_decisions.h"
-#include "train/tune.h"
+#include "tune/tune.h"
 
 #include <gtest/gtest.h>
 

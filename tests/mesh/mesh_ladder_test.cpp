@@ -1,4 +1,4 @@
-#include "train/mesh_ladder.h"
+#include "ladder/mesh_ladder.h"
 
 #include <gtest/gtest.h>
 

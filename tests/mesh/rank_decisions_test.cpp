@@ -1,4 +1,4 @@
-#include "train/rank_decisions.h"
+#include "run/rank_decisions.h"
 
 #include "backend/ranks/inprocess.h"
 

@@ -1,5 +1,5 @@
 // What a rank has in memory when the others are lost.
-#include "train/rescue.h"
+#include "run/rescue.h"
 
 #include "tests/mesh/train_steps.h"
 

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "data/document_starts.h"
 #include "passes/step_mesh.h"
-#include "train/session.h"
+#include "run/session.h"
 
 #include <gtest/gtest.h>
 

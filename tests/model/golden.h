@@ -1,11 +1,11 @@
 // The golden values of tools/make_goldens.py, which documents the files, and the comparison with them.
 #pragma once
 
+#include "checkpoint/safetensors.h"
 #include "config/config.h"
 #include "data/loader.h"
 #include "graph/host_tensor.h"
 #include "model/gpt.h"
-#include "train/safetensors.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // A Session's AdamW steps against the golden values.
 #pragma once
 
+#include "run/session.h"
 #include "tests/model/golden.h"
-#include "train/session.h"
 
 namespace tokamak::test {
 

@@ -9,12 +9,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "checkpoint/checkpoint_tensors.h"
 #include "passes/step_mesh.h"
+#include "run/trainer.h"
 #include "tests/support/quiet_observer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
-#include "train/checkpoint_tensors.h"
-#include "train/trainer.h"
 
 namespace tokamak {
 namespace {

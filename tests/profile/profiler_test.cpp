@@ -8,7 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
-#include "train/random_batch.h"
+#include "run/random_batch.h"
 
 namespace tokamak {
 namespace {

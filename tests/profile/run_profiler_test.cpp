@@ -11,10 +11,10 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "passes/step_mesh.h"
+#include "run/trainer.h"
 #include "tests/support/quiet_observer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
-#include "train/trainer.h"
 
 namespace tokamak {
 namespace {

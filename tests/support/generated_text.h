@@ -1,13 +1,13 @@
 // What generation is compared with: the likeliest token by the forward pass over the whole text, at each length.
 #pragma once
 
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "exec/program.h"
 #include "graph/builder.h"
 #include "model/gpt.h"
-#include "train/generator.h"
-#include "train/session.h"
-#include "train/step_compiler.h"
+#include "run/generator.h"
+#include "run/session.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Who is told of a training run and says nothing.
 #pragma once
 
-#include "train/train_observer.h"
+#include "run/train_observer.h"
 
 namespace tokamak::test {
 

@@ -3,6 +3,7 @@
 #include "backend/cuda/codegen/function.h"
 #include "backend/cuda/codegen/group_source.h"
 #include "backend/cuda/cuda_backend.h"
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "graph/builder.h"
 #include "ops/generate.h"
@@ -15,7 +16,6 @@
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/group_bodies.h"
 #include "tests/support/graph_text.h"
-#include "train/step_compiler.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // Which nodes a GPU has kernels for, without asking one. That kernels then agree: model/reference_gpu_test.cpp.
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/cudnn_attention.h"
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "ops/attention.h"
 #include "ops/context_attention.h"
-#include "train/reference_nodes.h"
-#include "train/step_compiler.h"
+#include "run/reference_nodes.h"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/matmul_problem.h"
 #include "backend/cuda/matmul_shares.h"
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
-#include "train/step_compiler.h"
 
 #include <map>
 #include <string>

@@ -2,11 +2,11 @@
 // not there.
 #include "backend/cuda/codegen/group_source.h"
 #include "backend/cuda/cuda_backend.h"
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "config/validate.h"
 #include "ops/group_form.h"
 #include "tests/backend/cuda/architectures.h"
-#include "train/step_compiler.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // Which kernels a GPU runs for a slot's gradients must not depend on how ranks share the states: bits follow from them.
 #include "backend/cuda/cuda_backend.h"
+#include "compile/compiled_run.h"
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "graph/single_node.h"
 #include "graph/text.h"
 #include "ops/group.h"
 #include "plan/storage.h"
-#include "train/compiled_run.h"
-#include "train/step_compiler.h"
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,11 @@
 #include "backend/cuda/cudnn_attention.h"
 #include "backend/cuda/hopper_attention.h"
 #include "backend/cuda/matmul_library.h"
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "graph/builder.h"
 #include "ops/attention.h"
 #include "tests/backend/cuda/group_bodies.h"
-#include "train/step_compiler.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Ten AdamW steps of whole models against PyTorch's fp32 values, on the GPU, in every precision and pass setting.
 #include "config/config.h"
+#include "run/session.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/model/golden.h"
-#include "train/session.h"
 
 namespace tokamak::test {
 namespace {

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "run/random_batch.h"
+#include "run/session.h"
 #include "tests/backend/cuda/gpu_harness.h"
-#include "train/random_batch.h"
-#include "train/session.h"
-#include "train/tune.h"
+#include "tune/tune.h"
 
 namespace tokamak::test {
 

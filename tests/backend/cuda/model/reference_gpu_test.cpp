@@ -1,7 +1,7 @@
 // What runs on the host inside a GPU's step is what was expected to, and is refused where that is asked for.
+#include "run/reference_nodes.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/support/expect_error.h"
-#include "train/reference_nodes.h"
 
 namespace tokamak::test {
 namespace {

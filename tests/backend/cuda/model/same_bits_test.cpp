@@ -1,12 +1,12 @@
 // What must not change a single bit: running again, recording launches, a second stream, recomputing activations,
 // stopping and resuming.
+#include "compile/step_compiler.h"
 #include "config/config.h"
+#include "run/trainer.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/e2e/finished_run.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
-#include "train/step_compiler.h"
-#include "train/trainer.h"
 
 namespace tokamak::test {
 namespace {

@@ -1,8 +1,8 @@
 // Scratch memory of a step's kernels on the device, against what the plan expected.
+#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "ops/group.h"
 #include "tests/backend/cuda/model/gpu_session.h"
-#include "train/step_compiler.h"
 
 namespace tokamak::test {
 namespace {

@@ -1,0 +1,219 @@
+#include "checkpoint/checkpoint.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_state.h"
+#include "checkpoint/checkpoint_tensors.h"
+
+#include <algorithm>
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Candidate {
+  fs::path path;
+  CheckpointRecord record;
+};
+
+struct Listing {
+  std::vector<Candidate> readable;  // written last first
+  std::vector<fs::path> damaged;    // state.json cannot be read
+  std::vector<std::string> reasons;
+};
+
+Listing read_checkpoints(const fs::path& checkpoints) {
+  Listing listing;
+  for (const fs::path& path : list_checkpoints(checkpoints)) {
+    try {
+      listing.readable.push_back({path, read_record(path)});
+    } catch (const UserError& error) {
+      listing.damaged.push_back(path);
+      listing.reasons.push_back(error.what());
+    }
+  }
+  std::stable_sort(listing.readable.begin(), listing.readable.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.record.serial > b.record.serial; });
+  return listing;
+}
+
+// The ones that cannot be read go first; they are the oldest as far as anyone can tell.
+void keep_last(const fs::path& checkpoints, int64_t keep, int64_t good) {
+  if (keep < 1) return;
+  Listing listing = read_checkpoints(checkpoints);
+  std::vector<fs::path> ordered;
+  for (const Candidate& candidate : listing.readable) ordered.push_back(candidate.path);
+  ordered.insert(ordered.end(), listing.damaged.begin(), listing.damaged.end());
+  for (size_t i = size_t(keep); i < ordered.size(); ++i)
+    if (good < 1 || ordered[i].filename() != checkpoint_name(good)) remove_checkpoint(ordered[i]);
+}
+
+enum class Part : uint8_t { kAll, kModel };
+
+// All are opened before any is read to its end, for which a training run may not wait.
+FoundCheckpoint open_files(const fs::path& folder, const CheckpointRecord& record, Part part) {
+  FoundCheckpoint opened{folder, record.state, {}};
+  for (const FileRecord& file : record.files)
+    if (part == Part::kAll || file.name == kModelFile)
+      opened.files[file.name] = std::make_shared<const MappedFile>(folder / file.name);
+  for (const FileRecord& file : record.files)
+    if (auto at = opened.files.find(file.name); at != opened.files.end()) verify_file(*at->second, file);
+  return opened;
+}
+
+struct Search {
+  std::optional<FoundCheckpoint> found;
+  std::vector<std::string> reasons;  // why those that were written later are not
+};
+
+Search search(const Listing& listing, Part part) {
+  Search search{{}, listing.reasons};
+  for (const Candidate& candidate : listing.readable) {
+    try {
+      search.found = open_files(candidate.path, candidate.record, part);
+      break;
+    } catch (const UserError& error) {
+      search.reasons.push_back(error.what());
+    }
+  }
+  return search;
+}
+
+bool is_same(const Listing& a, const Listing& b) {
+  auto same = [](const Candidate& x, const Candidate& y) {
+    return x.path == y.path && x.record.serial == y.record.serial;
+  };
+  return a.damaged == b.damaged &&
+         std::equal(a.readable.begin(), a.readable.end(), b.readable.begin(), b.readable.end(), same);
+}
+
+// What was there a moment ago may be gone, and something newer there: that is no damage.
+constexpr int kMostTries = 100;
+
+std::optional<FoundCheckpoint> find_newest(const fs::path& out, Part part, std::vector<std::string>* warnings) {
+  fs::path checkpoints = checkpoints_folder(out);
+  Search result;
+  for (int i = 0; i < kMostTries; ++i) {
+    Listing listing = read_checkpoints(checkpoints);
+    result = search(listing, part);
+    if (result.reasons.empty() || is_same(listing, read_checkpoints(checkpoints))) break;
+  }
+  if (!result.found && !result.reasons.empty())
+    user_error(
+        "[checkpoint] {}: expected a good checkpoint, got {} damaged; the first: {}. Restore one from a copy, or "
+        "start afresh with another train.out",
+        checkpoints.string(), result.reasons.size(), result.reasons.front());
+  if (warnings)
+    for (const std::string& reason : result.reasons) warnings->push_back("skipped a damaged checkpoint: " + reason);
+  return result.found;
+}
+
+// Nothing when it is none. A link such as `latest` is followed once.
+std::optional<FoundCheckpoint> open_named(const fs::path& path) {
+  for (int i = 1;; ++i) {
+    std::error_code error;
+    fs::path folder = fs::canonical(path, error);
+    if (error || (!fs::exists(folder / kStateFile, error) && !fs::is_symlink(path))) return std::nullopt;
+    try {
+      FoundCheckpoint opened = open_files(folder, read_record(folder), Part::kModel);
+      opened.path = fs::is_symlink(path) ? path.parent_path() / folder.filename() : path;
+      return opened;
+    } catch (const UserError&) {
+      if (i == kMostTries || fs::canonical(path, error) == folder) throw;
+    }
+  }
+}
+
+// The folder of checkpoints stands for its run.
+fs::path run_of(const fs::path& path) {
+  fs::path folder = path.lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  fs::path run = folder.has_parent_path() ? folder.parent_path() : ".";
+  return folder == checkpoints_folder(run).lexically_normal() ? run : path;
+}
+
+void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const TensorStore& store) {
+  StagedFolder folder(path);
+  CheckpointRecord record = base;
+  record.files = {save_parameters(folder.staged_path(), store), save_optimizer(folder.staged_path(), store)};
+  write_record(folder.staged_path(), record);
+  folder.commit();
+}
+
+// Where links were followed as a run was copied, there is a folder in the place of `latest`.
+void remove_copied_latest(const fs::path& checkpoint) {
+  fs::path latest = checkpoint.parent_path() / "latest", state = latest / kStateFile;
+  if (!fs::is_directory(fs::symlink_status(latest))) return;
+  if (!fs::exists(state) || read_file(state, kLargeFile) != read_file(checkpoint / kStateFile, kLargeFile))
+    user_error("[checkpoint] expected a link at {}, got a folder that is no copy of {}; move it away", latest.string(),
+               checkpoint.filename().string());
+  fs::remove_all(latest);
+}
+
+}  // namespace
+
+fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, const TensorStore& store, int64_t keep) {
+  fs::path checkpoints = checkpoints_folder(out), path = checkpoints / checkpoint_name(state.step);
+  if (!store.leads()) {
+    join_saving(store);
+    return path;
+  }
+  try {
+    make_folder(checkpoints);
+    sync_folder(out);
+    remove_leftovers(checkpoints);
+    Listing earlier = read_checkpoints(checkpoints);
+    int64_t serial = earlier.readable.empty() ? 1 : earlier.readable.front().record.serial + 1;
+    write_checkpoint(path, {state, serial, {}}, store);
+    point_latest(path);
+  } catch (const UserError& error) {
+    user_error("[checkpoint] step {} could not be saved; earlier checkpoints are as they were. {}", state.step,
+               error.what());
+  }
+  keep_last(checkpoints, keep, state.good.step);
+  return path;
+}
+
+void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint>& found, int64_t keep) {
+  fs::path checkpoints = checkpoints_folder(out);
+  remove_leftovers(checkpoints);
+  if (!found) return;
+  remove_copied_latest(found->path);
+  point_latest(found->path);
+  if (read_checkpoints(checkpoints).readable.front().path == found->path)
+    keep_last(checkpoints, keep, found->state.good.step);
+}
+
+void remove_old_checkpoints(const fs::path& out, int64_t keep, int64_t good) {
+  keep_last(checkpoints_folder(out), keep, good);
+}
+
+std::optional<FoundCheckpoint> peek_checkpoint(const fs::path& out) {
+  Listing listing = read_checkpoints(checkpoints_folder(out));
+  if (listing.readable.empty()) return std::nullopt;
+  const Candidate& newest = listing.readable.front();
+  return FoundCheckpoint{newest.path, newest.record.state, {}};
+}
+
+std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<std::string>* warnings) {
+  return find_newest(out, Part::kAll, warnings);
+}
+
+FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* warnings) {
+  if (std::optional<FoundCheckpoint> named = open_named(path)) return *named;
+  std::optional<FoundCheckpoint> found = find_newest(run_of(path), Part::kModel, warnings);
+  if (!found)
+    user_error(
+        "[checkpoint] {}: expected a checkpoint's folder or a run folder with checkpoints, got {}; check the path",
+        path.string(), fs::exists(path) ? "neither" : "nothing");
+  return *found;
+}
+
+CheckpointState read_state(const fs::path& checkpoint) { return read_record(checkpoint).state; }
+
+void verify_checkpoint(const fs::path& checkpoint) { open_files(checkpoint, read_record(checkpoint), Part::kAll); }
+
+}  // namespace tokamak

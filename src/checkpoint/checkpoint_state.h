@@ -1,0 +1,31 @@
+// state.json of a checkpoint: where the run stands, and what the files beside it must be. A part of checkpoint.h.
+#pragma once
+
+#include "checkpoint/checkpoint.h"
+
+namespace tokamak {
+
+struct FileRecord {
+  std::string name;
+  int64_t bytes = 0;
+  std::string checksum;
+};
+
+struct CheckpointRecord {
+  CheckpointState state;
+  int64_t serial = 0;  // counts the saves into a run folder, so that the newest is known whatever its step
+  std::vector<FileRecord> files;
+};
+
+inline constexpr const char* kStateFile = "state.json";
+
+/// Writes state.json into the folder; its last field is the checksum of the rest.
+void write_record(const std::filesystem::path& folder, const CheckpointRecord& record);
+
+/// Reads it back; every byte is checked. UserError when it is absent, damaged or of another version.
+CheckpointRecord read_record(const std::filesystem::path& folder);
+
+/// Compares a file with its record; UserError when it is of another length or damaged.
+void verify_file(const MappedFile& file, const FileRecord& record);
+
+}  // namespace tokamak

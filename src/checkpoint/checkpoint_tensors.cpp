@@ -1,0 +1,271 @@
+#include "checkpoint/checkpoint_tensors.h"
+
+#include "autodiff/loss_scaling.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "checkpoint/divergence.h"
+#include "checkpoint/run_folder.h"
+#include "checkpoint/safetensors.h"
+#include "ops/scalar_math.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <set>
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Readers of Hugging Face's transformers refuse a file that does not name its framework.
+const std::map<std::string, std::string> kMetadata = {{"format", "pt"}};
+
+NamedType file_type(const TensorStore& store, const std::string& name) {
+  return {name, {store.type(name).dtype, store.layout(name).global}};
+}
+
+// In the model's order.
+std::vector<NamedType> parameter_types(const TensorStore& store) {
+  std::vector<NamedType> types;
+  for (const std::string& name : store.names())
+    if (is_parameter(store.layout(name).role)) types.push_back(file_type(store, name));
+  return types;
+}
+
+// By name.
+std::vector<NamedType> optimizer_types(const TensorStore& store) {
+  std::vector<NamedType> types;
+  for (const std::string& name : store.names())
+    if (Role role = store.layout(name).role; !is_parameter(role) && !is_scratch(role))
+      types.push_back(file_type(store, name));
+  std::sort(types.begin(), types.end(), [](const NamedType& a, const NamedType& b) { return a.name < b.name; });
+  return types;
+}
+
+// Infinite or not a number: all bits of the exponent are set.
+template <class Bits>
+bool all_finite(std::span<const std::byte> bytes, Bits exponent) {
+  bool finite = true;
+  for (size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof bits);
+    finite &= (bits & exponent) != exponent;
+  }
+  return finite;
+}
+
+bool all_finite(std::span<const std::byte> bytes, DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return all_finite<uint32_t>(bytes, 0x7F800000);
+    case DType::kBF16: return all_finite<uint16_t>(bytes, 0x7F80);
+    case DType::kF16: return all_finite<uint16_t>(bytes, 0x7C00);
+    default: return true;
+  }
+}
+
+// A state from which no run can go on must not take the place of a good one.
+void require_finite(const fs::path& folder, const std::string& name, std::span<const std::byte> bytes, DType dtype) {
+  constexpr int64_t kAllAreBefore = std::numeric_limits<int64_t>::max();
+  if (!all_finite(bytes, dtype))
+    user_error("[checkpoint] expected finite numbers in '{}', got infinities or NaN: training has diverged. {}", name,
+               advise_after_divergence(run_folder_of(folder), kAllAreBefore));
+}
+
+// All ranks put the tensors together, and the one that leads writes them.
+FileRecord save_tensors(const fs::path& folder, const char* file, const TensorStore& store,
+                        const std::vector<NamedType>& types) {
+  SafetensorsWriter writer(folder / file, types, kMetadata);
+  std::vector<std::byte> whole;
+  for (const auto& [name, type] : types) {
+    whole.resize(size_t(num_bytes(type)));
+    store.read_whole(name, whole.data());
+    require_finite(folder, name, whole, type.dtype);
+    writer.write(name, whole);
+  }
+  writer.finish();
+  return {file, writer.bytes(), format_checksum(writer.checksum())};
+}
+
+// A tensor that does not fit tells of another configuration.
+std::string remedy(const fs::path& file) {
+  bool model = file.filename() == kModelFile;
+  return fmt::format(
+      "the checkpoint is of another model{}: set model.*{} as in its state.json, or start a new run with another "
+      "train.out",
+      model ? "" : " or optimizer", model ? "" : " and optimizer.name");
+}
+
+// Loss scaling comes and goes with compile.precision: a run that begins it starts with the scale as initialised.
+bool is_of_scaler(std::string_view name) {
+  return std::find(std::begin(kLossScalingStates), std::end(kLossScalingStates), name) != std::end(kLossScalingStates);
+}
+
+// Both ways: tensors that the file lacks or has in another shape, then tensors that the store lacks.
+void check_types(const SafetensorsReader& file, const std::vector<NamedType>& types) {
+  std::string path = file.path().string();
+  std::set<std::string> left;
+  for (std::string& name : file.names()) left.insert(std::move(name));
+  for (const auto& [name, type] : types) {
+    bool found = left.erase(name) > 0;
+    if (!found && is_of_scaler(name)) continue;
+    if (!found)
+      user_error("[checkpoint] {}: expected '{}' as {}, got no such tensor; {}", path, name, to_string(type),
+                 remedy(file.path()));
+    ValueType got = file.type(name);
+    if (got != type)
+      user_error("[checkpoint] {}: expected '{}' as {}, got {}; {}", path, name, to_string(type), to_string(got),
+                 remedy(file.path()));
+  }
+  std::erase_if(left, is_of_scaler);
+  if (!left.empty())
+    user_error("[checkpoint] {}: expected {} tensors, got also '{}' as {}; {}", path, types.size(), *left.begin(),
+               to_string(file.type(*left.begin())), remedy(file.path()));
+}
+
+// Elements that are loaded at a time, so that no second copy of a tensor is in memory.
+constexpr int64_t kPiece = int64_t(1) << 20;
+
+template <class T, class Round>
+void narrow(std::span<const std::byte> floats, std::span<std::byte> out, Round round) {
+  parallel_for(int64_t(floats.size() / sizeof(float)), 4096, [&](int64_t begin, int64_t end, int) {
+    const std::byte* from = floats.data();  // of its own, else bytes that are written might be the address
+    std::byte* to = out.data();
+    for (int64_t i = begin; i < end; ++i) {
+      float x;
+      std::memcpy(&x, from + size_t(i) * sizeof x, sizeof x);
+      T y = round(x);
+      std::memcpy(to + size_t(i) * sizeof y, &y, sizeof y);
+    }
+  });
+}
+
+// Elements in f32 as the store has them, who may keep parameters in 16 bits.
+void narrow(std::span<const std::byte> floats, DType to, std::span<std::byte> out) {
+  if (to == DType::kBF16)
+    narrow<uint16_t>(floats, out,
+                     [](float x) { return uint16_t(std::bit_cast<uint32_t>(scalar::round_bf16(x)) >> 16); });
+  else
+    narrow<_Float16>(floats, out, [](float x) { return _Float16(x); });
+}
+
+// A store's share of a tensor, written in its order a piece at a time; `whole` has all of it, in f32 or as it is
+// stored.
+class ShareWriter {
+ public:
+  ShareWriter(TensorStore& store, const NamedType& tensor)
+      : store_(store), name_(tensor.name), stored_(store.type(tensor.name)), from_(tensor.type.dtype) {}
+
+  /// `used` is told of what is not needed any more.
+  void write(std::span<const std::byte> whole, const std::function<void(std::span<const std::byte>)>& used) {
+    int64_t size = dtype_bytes(from_);
+    for (const PartRun& run : store_.share(name_))
+      for (int64_t at = 0; at < run.count; at += kPiece) {
+        int64_t count = std::min(kPiece, run.count - at);
+        std::span<const std::byte> piece = whole.subspan(size_t((run.whole + at) * size), size_t(count * size));
+        append(piece, count);
+        used(piece);
+      }
+    flush();
+    pad();
+  }
+
+ private:
+  void append(std::span<const std::byte> elements, int64_t count) {
+    int64_t size = dtype_bytes(stored_.dtype);
+    if (int64_t(buffer_.size()) + count * size > kPiece * size) flush();
+    size_t at = buffer_.size();
+    buffer_.resize(at + size_t(count * size));
+    auto to = std::span(buffer_).subspan(at);
+    if (stored_.dtype == from_)
+      std::memcpy(to.data(), elements.data(), to.size());
+    else
+      narrow(elements, stored_.dtype, to);
+  }
+  void flush() {
+    store_.write(name_, buffer_.data(), int64_t(buffer_.size()), written_);
+    written_ += int64_t(buffer_.size());
+    buffer_.clear();
+  }
+  // Rows of zeros.
+  void pad() {
+    if (written_ == num_bytes(stored_)) return;
+    std::vector<std::byte> padding(size_t(num_bytes(stored_) - written_));
+    store_.write(name_, padding.data(), int64_t(padding.size()), written_);
+  }
+
+  TensorStore& store_;
+  const std::string& name_;
+  const ValueType& stored_;
+  DType from_;
+  std::vector<std::byte> buffer_;
+  int64_t written_ = 0;
+};
+
+void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& store,
+                  const std::vector<NamedType>& types) {
+  SafetensorsReader reader(file);
+  check_types(reader, types);
+  for (const NamedType& tensor : types)
+    if (reader.contains(tensor.name) && store.is_here(tensor.name))
+      ShareWriter(store, tensor).write(reader.bytes(tensor.name), [&](auto piece) { file->release(piece); });
+}
+
+// Files have all parameters in f32.
+std::vector<NamedType> file_parameter_types(const TensorStore& store) {
+  std::vector<NamedType> types = parameter_types(store);
+  for (NamedType& parameter : types) parameter.type.dtype = DType::kF32;
+  return types;
+}
+
+std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const char* name) {
+  auto file = std::make_shared<const MappedFile>(folder / name);
+  for (const FileRecord& record : read_record(folder).files)
+    if (record.name == name) verify_file(*file, record);
+  return file;
+}
+
+}  // namespace
+
+FileRecord save_parameters(const fs::path& folder, const TensorStore& store) {
+  return save_tensors(folder, kModelFile, store, parameter_types(store));
+}
+
+FileRecord save_optimizer(const fs::path& folder, const TensorStore& store) {
+  return save_tensors(folder, kOptimizerFile, store, optimizer_types(store));
+}
+
+void join_saving(const TensorStore& store) {
+  for (const auto& types : {parameter_types(store), optimizer_types(store)})
+    for (const NamedType& tensor : types) store.read_whole(tensor.name, nullptr);
+}
+
+void copy_parameters(const TensorStore& from, TensorStore* to) {
+  std::vector<std::byte> whole;
+  for (const NamedType& parameter : parameter_types(from)) {
+    if (to) whole.resize(size_t(num_bytes(parameter.type)));
+    from.read_whole(parameter.name, whole.data());
+    if (to) ShareWriter(*to, parameter).write(whole, [](auto) {});
+  }
+}
+
+void load_parameters(const FoundCheckpoint& checkpoint, TensorStore& store) {
+  load_tensors(checkpoint.files.at(kModelFile), store, file_parameter_types(store));
+}
+
+void load_parameters(const fs::path& checkpoint, TensorStore& store) {
+  load_tensors(open_verified(checkpoint, kModelFile), store, file_parameter_types(store));
+}
+
+void load_optimizer(const FoundCheckpoint& checkpoint, TensorStore& store) {
+  load_tensors(checkpoint.files.at(kOptimizerFile), store, optimizer_types(store));
+}
+
+void load_optimizer(const fs::path& checkpoint, TensorStore& store) {
+  load_tensors(open_verified(checkpoint, kOptimizerFile), store, optimizer_types(store));
+}
+
+}  // namespace tokamak

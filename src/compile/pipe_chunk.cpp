@@ -1,0 +1,156 @@
+#include "compile/pipe_chunk.h"
+
+#include "autodiff/differentiate.h"
+#include "base/error.h"
+#include "compile/step_compiler.h"
+#include "graph/builder.h"
+#include "model/model.h"
+#include "passes/hoist_weights.h"
+#include "passes/split_chunk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+using Kind = PipeAction::Kind;
+
+// State of the last chunk's graph that gets the end of its blocks. No program has it: it says what is forward. A result
+// would do so, too, but is put together from all ranks, which no budget of memory has room for.
+constexpr const char* kLastEnd = "end_of_blocks";
+
+PassContext pass_context(const RunConfig& config, const Platform& platform) {
+  RunConfig of_stage = config;
+  of_stage.mesh.pipe = 1;
+  return context_of(of_stage, platform);
+}
+
+// What the state of that name gets; kNoValue: it is not updated.
+ValueId updated_value(const Graph& graph, const std::string& state) {
+  for (const Update& update : graph.updates())
+    if (graph.argument_of(update.target)->name == state) return update.value;
+  return kNoValue;
+}
+
+}  // namespace
+
+std::string stream_state(int64_t chunk) { return fmt::format("stream.{}", chunk); }
+std::string stream_gradient_state(int64_t chunk) { return fmt::format("stream_grad.{}", chunk); }
+
+ChunkSeconds CompiledChunk::seconds() const {
+  ChunkSeconds seconds;
+  for (const auto& [kind, program] : programs) {
+    double taken = program.plan.seconds;
+    if (kind == Kind::kForward) seconds.forward = taken;
+    if (kind == Kind::kBackward) seconds.backward = taken;
+    if (kind == Kind::kBackwardInput) seconds.backward_input = taken;
+    if (kind == Kind::kBackwardWeight) seconds.backward_weight = taken;
+  }
+  return seconds;
+}
+
+ChunkCompiler::ChunkCompiler(const RunConfig& config, const Platform& platform, const Graph& forward)
+    : config_(config), context_(pass_context(config, platform)), forward_(forward) {
+  bool is_low = tokamak::is_low(config.compile.precision) && config.compile.low_residual;
+  ValueType type = forward.type(forward.find_result(block_result(0)));
+  if (is_low) type.dtype = config.compile.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16;
+  stream_ = {"", type, {Role::kStream, "", type.shape}};
+}
+
+// The only update leaves the end of its blocks; the last chunk has the loss as its result.
+Graph ChunkCompiler::cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+  Part part{forward_.name()};
+  bool is_last = number + 1 == chunks;
+  if (is_last) part.results.push_back({"loss", forward_.find_result("loss")});
+  part.left.emplace_back(forward_.find_result(block_result(last - 1)),
+                         stream(is_last ? kLastEnd : stream_state(number + 1)));
+  if (number > 0) part.given[forward_.find_result(block_result(first - 1))] = stream(stream_state(number));
+  return extract(forward_, part);
+}
+
+Graph ChunkCompiler::build(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+  Graph graph = cut_out(number, chunks, first, last);
+  append_backward(graph, number, number + 1 == chunks);
+  return graph;
+}
+
+Graph ChunkCompiler::build_forward(int64_t number, int64_t chunks, int64_t first, int64_t last) const {
+  Graph graph = cut_out(number, chunks, first, last);
+  ValueId loss = graph.find_result("loss");
+  if (loss == kNoValue) return graph;
+  Graph with_loss = extract(graph, {graph.name(), graph.results(), {}});
+  loss = with_loss.find_result("loss");
+  with_loss.remove_results();
+  GraphBuilder g(with_loss);
+  with_loss.add_update(g.state(kChunkLoss, {DType::kF32, {}}, Role::kGradientSum), loss);
+  return with_loss;
+}
+
+CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOptions& options,
+                                     const PassObserver& observer) const {
+  PassContext context = context_;
+  context.options.memory_budget_gib = options.budget_gib;
+  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
+  CompiledChunk compiled;
+  HoistedWeights parts = hoist_weights(graph, context, options.suffix);
+  graph = std::move(parts.rest);
+  if (!parts.weights.nodes().empty())
+    compiled.weights = compile_program(std::move(parts.weights), context, Stage::kProgram, observer);
+  std::string output = stream_state(number + 1), input_gradient = stream_gradient_state(number);
+  bool is_last = updated_value(graph, output) == kNoValue;
+  if (updated_value(graph, input_gradient) == kNoValue) input_gradient.clear();
+  Chunk chunk{graph, number, options.suffix, is_last ? kLastEnd : output, is_last, input_gradient};
+  bool splits_backward = options.splits_backward;
+  std::vector<Kind> kinds = {Kind::kForward, splits_backward ? Kind::kBackwardInput : Kind::kBackward};
+  if (splits_backward) kinds.push_back(Kind::kBackwardWeight);
+  for (Graph& program : split_chunk(chunk, splits_backward)) {
+    Kind kind = kinds[compiled.programs.size()];
+    compiled.programs.emplace_back(kind, compile_program(std::move(program), context, Stage::kProgram, observer));
+  }
+  std::vector<PassReport>& first = compiled.programs[0].second.reports;
+  first.insert(first.begin(), reports.begin(), reports.end());
+  return compiled;
+}
+
+StandIn ChunkCompiler::stream(std::string name) const {
+  StandIn state = stream_;
+  state.name = std::move(name);
+  return state;
+}
+
+void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) const {
+  GraphBuilder g(graph);
+  std::vector<ValueId> wrt;
+  for (const Argument& argument : graph.arguments())
+    if (argument.kind == Argument::Kind::kParameter) wrt.push_back(argument.value);
+  Gradients gradients{wrt, {}};
+  ValueId input = graph.find_argument(stream_state(number));
+  if (input != kNoValue) wrt.push_back(input);
+  auto add_stream = [&](const std::string& name) {
+    return graph.add_argument(Argument::Kind::kState, name, stream_.type, stream_.layout);
+  };
+  ValueId loss = kNoValue;
+  if (is_last) {
+    loss = graph.find_result("loss");
+    gradients.grads = differentiate(g, loss_scaling(config_) ? scaled_loss(g, loss) : loss, wrt);
+    if (config_.mesh.slots == 1) append_loss_sum(g, loss);
+    graph.remove_results();
+  } else {
+    ValueId output = graph.updates()[0].value, gradient = add_stream(stream_gradient_state(number + 1));
+    gradients.grads = differentiate(g, output, gradient, wrt);
+  }
+  for (size_t i = 0; i < wrt.size(); ++i)
+    TOKAMAK_CHECK(gradients.grads[i] != kNoValue, "the loss does not depend on '{}'", graph.argument_of(wrt[i])->name);
+  if (input != kNoValue) {
+    graph.add_update(add_stream(stream_gradient_state(number)), gradients.grads.back());
+    gradients.grads.pop_back();
+  }
+  if (config_.mesh.slots > 1)
+    append_slot(g, gradients, loss, slots_of(config_));
+  else
+    append_accumulation(g, gradients);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,60 @@
+// The parts of a model that a pipeline's stages have, each with its programs: what compile/pipe_compiler.h is made of.
+// Tests: tests/compile/pipe_compiler_test.cpp.
+#pragma once
+
+#include "compile/compiled_step.h"
+#include "config/config.h"
+#include "passes/extract.h"
+#include "passes/pass.h"
+#include "plan/pipe_timeline.h"
+
+namespace tokamak {
+
+/// The residual stream that a chunk reads, and its gradient: states.
+std::string stream_state(int64_t chunk);
+std::string stream_gradient_state(int64_t chunk);
+
+inline constexpr const char* kChunkLoss = "forward_loss";
+
+struct CompiledChunk {
+  std::optional<CompiledGraph> weights;  // once in a step, before all others
+  std::vector<std::pair<PipeAction::Kind, CompiledGraph>> programs;
+
+  ChunkSeconds seconds() const;
+};
+
+struct ChunkOptions {
+  bool splits_backward = false;
+  std::string suffix = {};  // of the programs' names
+  double budget_gib = 0;    // that a micro-batch's intermediate values are to fit into; 0: no limit
+};
+
+class ChunkCompiler {
+ public:
+  /// `forward` is the model, and must outlive it, as `config`; blocks' ends are its results.
+  ChunkCompiler(const RunConfig& config, const Platform& platform, const Graph& forward);
+
+  /// Blocks first to last - 1 of the model as chunk `number` of `chunks`, with what a training step does to a
+  /// micro-batch ...
+  Graph build(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
+  /// ... or the forward pass alone, of the same name as the model's graph; the last one leaves the loss in state
+  /// kChunkLoss.
+  Graph build_forward(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
+  /// Divided into programs.
+  CompiledChunk compile(Graph graph, int64_t number, const ChunkOptions& options, const PassObserver& observer) const;
+
+  const PassContext& context() const { return context_; }
+  const Graph& model() const { return forward_; }
+
+ private:
+  StandIn stream(std::string name) const;
+  Graph cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
+  void append_backward(Graph& graph, int64_t number, bool is_last) const;
+
+  const RunConfig& config_;
+  PassContext context_;
+  const Graph& forward_;
+  StandIn stream_;
+};
+
+}  // namespace tokamak

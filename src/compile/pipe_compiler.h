@@ -1,0 +1,38 @@
+// A training step as a pipeline: the model in chunks at the borders of its blocks, each with its programs, and for each
+// stage a compiled step of its own. A pure function of its inputs, as compile_step (compile/step_compiler.h) is.
+// Tests: tests/compile/pipe_compiler_test.cpp.
+#pragma once
+
+#include "compile/compiled_step.h"
+#include "plan/pipe_timeline.h"
+
+namespace tokamak {
+
+struct CompiledPipeline {
+  RunConfig config;  // as asked for, `auto` resolved
+  Graph forward;     // the model as written
+  std::vector<PassReport> forward_reports;
+  PipeSchedule schedule;
+  std::vector<int64_t> first_block;  // of each chunk, and behind the last one the number of blocks
+  std::vector<CompiledStep> stages;  // a rank runs that of its coordinate on axis pipe
+  PipeTimeline timeline;             // predicted, without the updates and sums over slots
+
+  int64_t blocks(int64_t chunk) const { return first_block[size_t(chunk) + 1] - first_block[size_t(chunk)]; }
+  double seconds() const;  // predicted for an optimizer step
+};
+
+/// For config.mesh.pipe stages, of one rank each or, with other axes, of several.
+CompiledPipeline compile_pipeline(const RunConfig& config, const Platform& platform, const PassObserver& observer = {});
+
+/// The losses of as many batches of train.batch sequences as a step has micro-batches, without dropout, for each stage
+/// of a pipeline whose chunks begin with these blocks. They go through it one behind the other as in a step; then the
+/// last program tells each one's, in order, as result loss. Of fewer batches the first so many runs of each program are
+/// wanted. `config` is resolved.
+std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const Platform& platform,
+                                                const std::vector<int64_t>& first_block);
+
+/// The first block of each of `chunks` chunks, and behind them the number of blocks, so that the one that takes longest
+/// takes as little as can be; each has one block or more.
+std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks, int64_t chunks);
+
+}  // namespace tokamak

@@ -1,0 +1,160 @@
+#include "ladder/ladder_report.h"
+
+#include "config/config.h"
+#include "config/json.h"
+#include "model/model.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "base/json.h"
+
+namespace tokamak {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMiB = double(1 << 20);
+
+Json machine_json(const LadderReport& report) {
+  const Target& target = report.target;
+  Json json = {{"name", target.name},
+               {"units", target.units},
+               {"fp32_gflops", target.f32_flops * 1e-9},
+               {"tf32_gflops", target.tf32_flops * 1e-9},
+               {"bf16_gflops", target.bf16_flops * 1e-9},
+               {"memory_gb_per_second", target.memory_bandwidth * 1e-9},
+               {"versions", report.versions}};
+  return json;
+}
+
+Json model_json(const RunConfig& config) {
+  FlopsPerToken flops = flops_per_token(config.model);
+  return {{"parameters", count_parameters(config.model)},
+          {"multiplied_parameters", flops.multiplied_parameters},
+          {"flops_per_token", flops.full},
+          {"flops_per_token_causal", flops.causal},
+          {"batch", config.train.batch},
+          {"context", config.model.context}};
+}
+
+// What was measured, or why nothing was.
+Json run_json(const RungResult& r) {
+  Json json = {{"name", r.name}};
+  if (r.planned_bytes > 0)
+    json.update({{"precision", precision_name(r.precision)}, {"planned_bytes", r.planned_bytes}});
+  if (!r.ran()) {
+    json["failure"] = r.failure;
+    return json;
+  }
+  json.update({{"ms", r.ms},
+               {"predicted_ms", r.predicted_ms},
+               {"prediction_error", r.prediction_error()},
+               {"tokens_per_second", r.tokens_per_second},
+               {"mfu", r.mfu},
+               {"mfu_causal", r.mfu_causal},
+               {"peak_flops", r.peak.flops},
+               {"peak", r.peak.name},
+               {"model_gflops", r.model_gflops},
+               {"used_bytes", r.used_bytes},
+               {"first_step_ms", r.first_step_ms},
+               {"micro_batches", r.micro_batches}});
+  if (!r.by_reference.empty()) json["by_reference"] = r.by_reference;
+  return json;
+}
+
+Json rung_json(const RungResult& r) {
+  Json json = run_json(r);
+  json.update({{"optional", r.optional}, {"kept", r.kept}, {"changed", r.changed}});
+  if (r.ran()) json.update({{"speedup_over_previous", r.speedup_step}, {"speedup_over_first", r.speedup_total}});
+  return json;
+}
+
+Json mesh_json(const MeshResult& m) {
+  Json json = run_json(m.run);
+  const MeshConfig& mesh = m.rung.mesh;
+  json.update({{"ranks", m.ranks},
+               {"pipe", mesh.pipe},
+               {"data", mesh.data},
+               {"context", mesh.context},
+               {"tensor", mesh.tensor},
+               {"zero", mesh.zero},
+               {"sequences", m.sequences}});
+  if (!m.run.ran()) return json;
+  json["predicted_exposed_ms"] = m.predicted_exposed_ms;
+  if (m.exposed_ms) json["exposed_ms"] = *m.exposed_ms;
+  if (m.run.speedup_total > 0) json.update({{"speedup_over_one", m.run.speedup_total}, {"efficiency", m.efficiency()}});
+  return json;
+}
+
+}  // namespace
+
+std::string format_ladder_header() {
+  return fmt::format("{:<26} {:>8} {:>8} {:>6} {:>8} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>6}", "rung", "ms",
+                     "predict", "error", "tokens/s", "x prev", "x 1st", "MFU", "causal", "plan MiB", "used MiB",
+                     "first");
+}
+
+std::string format_rung(const RungResult& r) {
+  if (!r.ran()) return fmt::format("{:<26} {:.93}", r.name, r.failure);
+  std::string note = rung_note(r);
+  return fmt::format(
+      "{:<26} {:>8.2f} {:>8.2f} {:>+5.0f}% {:>8.0f} {:>6.2f} {:>6.2f} {:>5.1f}% {:>5.1f}% {:>8.1f} {:>8.1f} "
+      "{:>5.1f}s{}",
+      r.name, r.ms, r.predicted_ms, 100 * r.prediction_error(), r.tokens_per_second, r.speedup_step, r.speedup_total,
+      100 * r.mfu, 100 * r.mfu_causal, double(r.planned_bytes) / kMiB, double(r.used_bytes) / kMiB,
+      r.first_step_ms * 1e-3, note.empty() ? "" : " " + note);
+}
+
+std::string rung_note(const RungResult& r) {
+  if (!r.ran()) return "";
+  if (r.optional) return "aside";
+  if (!r.changed) return "same";
+  return r.kept ? "" : "slower";
+}
+
+std::vector<std::string> peak_names(const std::vector<RungResult>& rungs) {
+  std::vector<std::string> names;
+  for (const RungResult& rung : rungs)
+    if (rung.ran() && std::find(names.begin(), names.end(), rung.peak.name) == names.end())
+      names.push_back(rung.peak.name);
+  return names;
+}
+
+std::string format_ladder_legend(const std::vector<RungResult>& rungs) {
+  auto any = [&](std::string_view note) {
+    return std::any_of(rungs.begin(), rungs.end(), [&](const RungResult& rung) { return rung_note(rung) == note; });
+  };
+  std::string text = "MFU: 6N + 12LCT FLOPs a token, causal: 6N + 6LCT; N: parameters without position embeddings\n";
+  for (const std::string& name : peak_names(rungs)) text += fmt::format("peak: {}\n", name);
+  if (std::any_of(rungs.begin(), rungs.end(), [](const RungResult& rung) { return rung.ran() && rung.mfu > 1; }))
+    text +=
+        "more than 100%: the peak was measured while something else ran, or half of attention counts that is not "
+        "computed\n";
+  if (any("slower")) text += "slower: here, so the rungs after it go on without it\n";
+  if (any("same")) text += "same: changes nothing here, not measured again\n";
+  for (const RungResult& rung : rungs)
+    if (!rung.by_reference.empty())
+      text +=
+          fmt::format("{}: no kernel here for {}, which ran on the host by reference\n", rung.name, rung.by_reference);
+  if (any("aside")) text += "aside: measured beside the last kept rung, not kept\n";
+  return text;
+}
+
+std::string ladder_json(const LadderReport& report) {
+  Json out;
+  out["date"] = report.date;
+  out["command"] = report.command;
+  out["machine"] = machine_json(report);
+  out["model"] = model_json(report.config);
+  out["config"] = parse_ordered_json(to_json(report.config));
+  out["rungs"] = Json::array();
+  for (const RungResult& rung : report.rungs) out["rungs"].push_back(rung_json(rung));
+  if (!report.meshes.empty()) out["meshes"] = Json::array();
+  for (const MeshResult& mesh : report.meshes) out["meshes"].push_back(mesh_json(mesh));
+  return format_json(out, 2) + "\n";
+}
+
+}  // namespace tokamak

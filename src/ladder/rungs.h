@@ -1,0 +1,31 @@
+// The rungs of the speed ladder: which change each one makes to the run before it. Tests: tests/ladder/rungs_test.cpp.
+#pragma once
+
+#include "graph/platform.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace tokamak {
+
+struct RunConfig;
+
+struct Rung {
+  std::string_view name;
+  /// `arena_bytes`: what the intermediate values of the last kept rung take; 0 at the first rung.
+  void (*switch_on)(RunConfig&, int64_t arena_bytes);
+  bool optional = false;  // measured beside the last kept rung; never kept, whatever it brings
+};
+
+/// In order; the first one switches everything off, so it needs the most memory.
+std::span<const Rung> cpu_rungs();
+/// The same for a GPU, in an order in which the usual PyTorch ladder goes, so that the two compare row by row.
+std::span<const Rung> gpu_rungs();
+
+/// The largest batch of `most`, `most` / 2, ... 1 with which the plan of `rung` leaves a tenth of `free_bytes` free and
+/// train.total_batch is made of whole micro-batches; 1 where none does. `free_bytes` 0: unknown, everything fits.
+/// `most` is rounded down to a power of two.
+int64_t choose_batch(RunConfig config, const Platform& platform, const Rung& rung, int64_t free_bytes, int64_t most);
+
+}  // namespace tokamak

@@ -1,0 +1,220 @@
+#include "ladder/trial.h"
+
+#include "base/error.h"
+#include "config/config.h"
+#include "exec/task_queue.h"
+#include "plan/units.h"
+#include "run/random_batch.h"
+#include "run/rank_decisions.h"
+#include "tune/tune.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace tokamak {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+std::vector<Batch> random_batches(const RunConfig& config, int64_t count) {
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < count; ++i) batches.push_back(random_batch(config, uint64_t(i)));
+  return batches;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+struct StepTimes {
+  double first_ms = 0;  // since `begin`
+  double ms = 0;
+};
+
+// One rung's session and what it is fed.
+class Trial {
+ public:
+  Trial(Session session, Backend& backend, const LadderOptions& options)
+      : backend_(backend), options_(options), session_(std::move(session)),
+        batches_(random_batches(session_.config(), session_.micro_batches())) {}
+
+  Session& session() { return session_; }
+
+  /// After so many seconds of steps.
+  StepTimes time(Clock::time_point begin, double load_seconds) {
+    return options_.device_clock ? time_by_device(begin, load_seconds) : time_on_queue(begin, load_seconds);
+  }
+
+ private:
+  void run_step(int64_t step) { session_.run_step(batches_, step, session_.config().optimizer.lr); }
+
+  // The next step is under way before the one before it is over, as in training.
+  void load(double seconds) {
+    std::optional<PendingStep> before;
+    for (auto begin = Clock::now(); ms_since(begin) < 1e3 * seconds;) {
+      PendingStep next = session_.submit_step(batches_, options_.warmup, session_.config().optimizer.lr);
+      if (before) before->wait();
+      before = std::move(next);
+    }
+    if (before) before->wait();
+  }
+
+  StepTimes time_by_device(Clock::time_point begin, double load_seconds) {
+    StepTimes times;
+    session_.initialise();
+    run_step(0);
+    times.first_ms = ms_since(begin);
+    for (int64_t i = 1; i < options_.warmup; ++i) run_step(i);
+    load(load_seconds);
+    std::vector<double> steps;
+    for (int64_t i = 0; i < options_.steps; ++i) {
+      std::optional<PendingStep> pending;  // the step's loss stays on the device until the clock was read
+      steps.push_back(1e3 * backend_.time([&] {
+        pending = session_.submit_step(batches_, options_.warmup + i, session_.config().optimizer.lr);
+      }));
+    }
+    times.ms = median(steps);
+    return times;
+  }
+
+  // All of it on one thread, as in training; see StepQueue::run.
+  StepTimes time_on_queue(Clock::time_point begin, double load_seconds) {
+    StepTimes times;
+    TaskQueue queue;
+    queue.run([this] {
+      backend_.use_in_this_thread();
+      session_.initialise();
+      run_step(0);
+    });
+    times.first_ms = ms_since(begin);
+    for (int64_t i = 1; i < options_.warmup; ++i) queue.submit([this, i] { run_step(i); });
+    queue.run([&] { load(load_seconds); });
+    times.ms = time_steps(queue);
+    return times;
+  }
+
+  // Milliseconds of a step. Without waiting in between there are no single steps to time: the whole queue is.
+  double time_steps(TaskQueue& queue) {
+    bool async = session_.config().compile.async;
+    std::vector<double> times;
+    auto begin = Clock::now();
+    for (int64_t i = 0; i < options_.steps; ++i) {
+      auto step_begin = Clock::now();
+      queue.submit([this, i] { run_step(options_.warmup + i); });
+      if (async) continue;
+      queue.wait();
+      times.push_back(ms_since(step_begin));
+    }
+    queue.wait();
+    return async ? ms_since(begin) / double(options_.steps) : median(times);
+  }
+
+  Backend& backend_;
+  LadderOptions options_;
+  Session session_;
+  std::vector<Batch> batches_;
+};
+
+// What the plan alone tells.
+RungResult as_planned(const PreparedTrial& prepared) {
+  const CompiledStep& compiled = prepared.run.stages[0];
+  RungResult result;
+  result.config = prepared.config;
+  result.precision = compiled.config.compile.precision;
+  result.planned_bytes = compiled.total_bytes();
+  result.micro_batches = compiled.micro_batches();
+  result.peak = peak_of(prepared.platform.target, result.precision);
+  return result;
+}
+
+void fill(RungResult& result, const Session& session, const StepTimes& times) {
+  result.step_tokens = session.tokens_per_step();
+  result.by_reference = list_kernels(session.reference_nodes());
+  result.first_step_ms = times.first_ms;
+  result.predicted_ms = session.run().seconds * 1e3;
+  result.tokens_per_second = double(result.step_tokens) / times.ms * 1e3;
+  result.planned_bytes += session.workspace_bytes() - session.compiled().scratch_bytes();  // as it was chosen
+}
+
+void add_utilization(RungResult& result, int64_t ranks) {
+  Utilization used =
+      utilization(flops_per_token(result.config.model), result.tokens_per_second, result.peak.flops * double(ranks));
+  result.model_gflops = used.flops * 1e-9;
+  result.mfu = used.full;
+  result.mfu_causal = used.causal;
+}
+
+}  // namespace
+
+PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, Backend& backend,
+                            const MeshRanks* ranks) {
+  PreparedTrial prepared;
+  prepared.config = config;
+  prepared.platform = platform;
+  int64_t free = least_of(ranks, backend.free_bytes());
+  if (leads(ranks)) {
+    prepared.run = compile_run(config, platform);
+    int64_t needed = prepared.run.fullest().total_bytes();
+    if (free > 0 && needed > free) {
+      prepared.failure =
+          fmt::format("does not fit (needs {}, {} are free)", format_bytes(double(needed)), format_bytes(double(free)));
+    } else {
+      prepared.platform = tune(config, platform, backend);
+      prepared.run = compile_run(config, prepared.platform);
+    }
+  }
+  prepared.failure = of_leader(ranks, prepared.failure);
+  return prepared;
+}
+
+std::unique_ptr<Session> make_session(PreparedTrial& prepared, Backend& backend, const MeshRanks* ranks,
+                                      std::string& failure) {
+  std::unique_ptr<Session> session;
+  // The others wait here until the rank that leads has made its session, which is when kernels are chosen.
+  if (!leads(ranks)) await_choices(ranks, prepared.platform.tuning, backend);
+  try {
+    session = std::make_unique<Session>(prepared.config, prepared.platform, backend, 0, ranks);
+  } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
+    failure = error.what();
+  }
+  if (ranks && leads(ranks)) give_choices(ranks, prepared.platform.tuning, backend);
+  failure = first_of(ranks, failure);
+  if (!failure.empty()) session.reset();
+  return session;
+}
+
+RungResult measure_trial(PreparedTrial& prepared, Backend& backend, const LadderOptions& options, double load_seconds,
+                         const MeshRanks* ranks) {
+  RungResult result = leads(ranks) ? as_planned(prepared) : RungResult();
+  result.failure = prepared.failure;
+  if (!result.ran()) return result;
+  int64_t before = backend.used_bytes();
+  std::unique_ptr<Session> session = make_session(prepared, backend, ranks, result.failure);
+  if (!session) return result;
+  Trial trial(std::move(*session), backend, options);
+  StepTimes times;
+  try {
+    times = trial.time(prepared.begin, load_seconds);
+  } catch (const UserError& error) {
+    if (ranks) throw;  // the others are in the middle of a step
+    result.failure = error.what();
+    return result;
+  }
+  result.ms = times.ms;
+  if (!leads(ranks)) return result;
+  fill(result, trial.session(), times);
+  add_utilization(result, ranks ? ranks->mesh().num_ranks() : 1);
+  // On the host what others gave back meanwhile counts too, and can be more.
+  result.used_bytes = std::max<int64_t>(backend.used_bytes() - before, 0);
+  return result;
+}
+
+}  // namespace tokamak

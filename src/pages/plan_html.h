@@ -1,0 +1,14 @@
+// A plan of a training as one self-contained HTML page: no script, nothing from the network. Tests:
+// tests/pages/plan_html_test.cpp.
+#pragma once
+
+#include "advise/format_plan.h"
+
+#include <string>
+
+namespace tokamak {
+
+/// Charts of the time and the memory of every layout found, by kind, and the plan's text.
+std::string plan_html(const TrainingPlan& plan);
+
+}  // namespace tokamak

@@ -1,0 +1,26 @@
+// The drawings of a profile's page, as SVG and HTML in the page's style. Tests: tests/pages/profile_page_test.cpp.
+#pragma once
+
+#include "profile/report.h"
+#include "profile/step_picture.h"
+
+#include <string>
+
+namespace tokamak {
+
+/// All of the time as one bar of parts.
+std::string ledger_bar(const TimeLedger& ledger);
+
+/// Every kernel that computes, by FLOP/byte and the FLOP/s that it reached, below the target's roofs; areas go by time.
+std::string roofline_chart(const std::vector<KernelProfile>& kernels, const Target& target);
+
+/// The arena from below, over time.
+std::string memory_chart(const MemoryPicture& picture);
+
+/// Measured and predicted times of the kernels that take longest, beside each other.
+std::string prediction_chart(const std::vector<KernelProfile>& kernels, size_t most);
+
+/// "launch-gaps" of "launch gaps": a row of a ledger as a class in the page's style.
+std::string style_class(std::string name);
+
+}  // namespace tokamak

@@ -1,0 +1,37 @@
+#include "run/check_run.h"
+
+#include "autodiff/optimizer_rule.h"
+#include "base/error.h"
+#include "checkpoint/run_folder.h"
+#include "config/config.h"
+#include "config/json.h"
+#include "data/data_tokenizer.h"
+#include "model/model.h"
+#include "passes/pass.h"
+#include "run/run_changes.h"
+#include "run/run_data.h"
+
+namespace tokamak {
+namespace {
+
+void check_names(const RunConfig& config) {
+  rule_of(config.optimizer);
+  family_of(config.model);
+  check_disabled_names(config.compile.disable_passes);
+}
+
+}  // namespace
+
+void check_run(const RunConfig& asked) {
+  check_names(asked);
+  if (asked.train.out.empty()) user_error("[train.out] expected a folder for the run, got nothing; name one");
+  check_folder(asked.train.out);
+  require_unlocked(asked.train.out);
+  RunConfig config = with_data_vocab(asked);
+  std::optional<FoundCheckpoint> found;
+  if (config.train.resume) found = peek_checkpoint(config.train.out);
+  if (found) require_same_run(run_config_from_json(found->state.config_json, found->path.string()), config);
+  RunData::check(config, found ? &*found : nullptr);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,51 @@
+// What a run says about itself, as pure text; printing is done in cli/. Tests: tests/run/progress_test.cpp.
+#pragma once
+
+#include "checkpoint/metrics.h"
+
+#include <string>
+
+namespace tokamak {
+
+/// The share of a step's time above which waiting for data is worth a word.
+inline constexpr double kShownDataWait = 0.01;
+
+/// `step   120/1000 | loss 4.1234 | norm 0.98 | 8.0k tok/s | 71% MFU | ETA 7m32s`: at most 80 columns, for which
+/// what matters least is left out, but never losses and norm. `| val 4.2345` after the loss when the step was
+/// evaluated; `mean loss` when the metrics are means of several steps. No ETA when `eta_seconds` is negative (unknown).
+/// `| data wait 5%` after the time where that is more than kShownDataWait of it.
+std::string format_step_line(const StepMetrics& metrics, int64_t total_steps, double eta_seconds);
+
+/// What is about to be trained.
+struct RunOutline {
+  int64_t parameters = 0;
+  std::string precision;
+  int64_t memory_bytes = 0;  // planned
+  int64_t done = 0, steps = 0;
+  int64_t step_tokens = 0, epoch_tokens = 0;
+  std::string out;
+  int64_t checkpoint_every = 0;  // steps; 0: only at the end
+  std::string peak;              // of all ranks, of which MFU is a share (model/utilization.h)
+};
+
+/// Four lines of it for the start of a run.
+std::string format_outline(const RunOutline& outline);
+
+/// ` 12% [====>          ] 120/1000 | ETA 7m32s`: exactly `width` columns of ASCII, so that it overwrites the line
+/// before. Where that is too narrow the bar goes first, then text from the right.
+std::string format_progress_bar(int64_t step, int64_t total_steps, double eta_seconds, int width);
+
+/// With so many digits behind the point, from 1e7 on with an exponent; `nan` without the sign that some machines give
+/// it.
+std::string format_number(double value, int digits);
+
+/// `45s`, `7m32s`, `1h04m`, `2d03h`.
+std::string format_duration(double seconds);
+
+/// Three digits or so with k, M, G, T: `950`, `8.0k`, `1.24M`.
+std::string format_count(double value);
+
+/// What to tell of a step that was not applied. Empty for all others, and with loss scaling, which counts such steps.
+std::string skipped_warning(const StepMetrics& metrics);
+
+}  // namespace tokamak

@@ -1,0 +1,102 @@
+#include "run/run_changes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "compile/step_compiler.h"
+#include "config/config.h"
+#include "config/visit.h"
+#include "run/schedule.h"
+
+namespace tokamak {
+namespace {
+
+// Where and how the same work is done and told; the data is compared by its content.
+constexpr std::string_view kNoChange[] = {"device",          "threads",        "model.preset", "data.path",
+                                          "data.val_path",   "data.tokenizer", "data.workers", "train.out",
+                                          "train.log_every", "train.resume"};
+
+// What a run cannot go on without.
+struct Kept {
+  std::string_view key, why;
+};
+constexpr std::string_view kShapes = "its parameters have that shape";
+constexpr std::string_view kFunction = "another one makes another function of the same parameters";
+constexpr Kept kKept[] = {{"model.family", kFunction},
+                          {"model.layers", kShapes},
+                          {"model.heads", kFunction},
+                          {"model.width", kShapes},
+                          {"model.context", kShapes},
+                          {"model.vocab", kShapes},
+                          {"model.bias", kShapes},
+                          {"model.tie_weights", kShapes},
+                          {"optimizer.name", "its states are of that one"},
+                          {"train.seed", "data order and dropout follow from it"}};
+
+bool may_change_results(std::string_view key) {
+  return std::find(std::begin(kNoChange), std::end(kNoChange), key) == std::end(kNoChange);
+}
+
+// With slots, how a step's sequences are shared out among runs changes no bit, and train.batch only follows from that:
+// told is what a step has.
+void tell_as_one_batch(RunConfig& config) {
+  config.train.batch *= count_micro_batches(config);
+  config.train.total_batch = 0;
+}
+
+// Makes equal what changes no bit.
+void forget_shares(RunConfig& was, RunConfig& is) {
+  if (std::max(was.mesh.slots, is.mesh.slots) <= 1) return;
+  tell_as_one_batch(was);
+  tell_as_one_batch(is);
+  if (was.mesh.slots != is.mesh.slots) return;
+  was.mesh.data = is.mesh.data;
+  was.mesh.zero = is.mesh.zero;
+  was.mesh.mailbox_mib = is.mesh.mailbox_mib;
+  was.mesh.pipe = is.mesh.pipe;
+  was.mesh.schedule = is.mesh.schedule;
+  was.mesh.interleave = is.mesh.interleave;
+}
+
+std::string describe_rate(const RunConfig& was, const RunConfig& is, int64_t step) {
+  double before = learning_rate(step, was.optimizer, was.train.steps);
+  double after = learning_rate(step, is.optimizer, is.train.steps);
+  if (std::fabs(after - before) <= 1e-9 * std::fabs(before)) return "";
+  return fmt::format("; the next step's learning rate is {:.2e}, where it would have been {:.2e}", after, before);
+}
+
+}  // namespace
+
+std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t step) {
+  RunConfig old = was, now = is;
+  forget_shares(old, now);
+  std::vector<Field> old_fields = fields_of(old), now_fields = fields_of(now);
+  std::string list;
+  for (size_t i = 0; i < now_fields.size(); ++i) {
+    std::string before = format_value(get(old_fields[i])), after = format_value(get(now_fields[i]));
+    if (before != after && may_change_results(now_fields[i].key))
+      list += fmt::format("{}{} {} -> {}", list.empty() ? "" : ", ", now_fields[i].key, before, after);
+  }
+  if (list.empty()) return "";
+  return fmt::format("changed since step {}: {}{}", step, list, describe_rate(was, is, step));
+}
+
+void require_same_run(const RunConfig& was, const RunConfig& is) {
+  RunConfig old = was, now = is;
+  std::vector<Field> old_fields = fields_of(old), now_fields = fields_of(now);
+  for (size_t i = 0; i < now_fields.size(); ++i) {
+    auto kept = std::find_if(std::begin(kKept), std::end(kKept),
+                             [&](const Kept& setting) { return setting.key == now_fields[i].key; });
+    std::string before = format_value(get(old_fields[i])), after = format_value(get(now_fields[i]));
+    if (kept != std::end(kKept) && before != after)
+      user_error(
+          "[train] expected {} = {}, with which the run in {} began ({}), got {}; use that, or another --train.out for "
+          "a new run",
+          kept->key, before, is.train.out, kept->why, after);
+  }
+}
+
+}  // namespace tokamak

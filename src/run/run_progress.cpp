@@ -1,0 +1,40 @@
+#include "run/run_progress.h"
+
+#include "checkpoint/run_folder.h"
+#include "config/config.h"
+#include "config/json.h"
+#include "run/run_changes.h"
+
+namespace tokamak {
+
+std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const TensorStore& store,
+                                    const RunData& data, const KnownGoodState& good) {
+  data.verify_used();
+  CheckpointState state{.step = progress.step,
+                        .tokens = progress.tokens,
+                        .seed = config.train.seed,
+                        .config_json = to_json(as_kept(config)),
+                        .good = good};
+  data.describe(state, progress.samples);
+  return save_checkpoint(config.train.out, state, store, config.train.keep_checkpoints);
+}
+
+RunProgress load_progress(const FoundCheckpoint& found, Session& session) {
+  load_parameters(found, session.store());
+  load_optimizer(found, session.store());
+  return {found.state.step, found.state.tokens, found.state.data_position};
+}
+
+RunConfig config_of(const FoundCheckpoint& found) {
+  return run_config_from_json(found.state.config_json, found.path.string());
+}
+
+RunConfig going_on(RunConfig config, const FoundCheckpoint& found) {
+  RunConfig began = config_of(found);
+  require_same_run(began, config);
+  if (config.compile.precision == Precision::kAuto) config.compile.precision = began.compile.precision;
+  if (config.mesh.slots == 0) config.mesh.slots = began.mesh.slots;
+  return config;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,29 @@
+// How far a training run is, and how that goes into a checkpoint and comes back. Tests: tests/e2e/resume_test.cpp.
+#pragma once
+
+#include "run/run_data.h"
+#include "run/session.h"
+
+namespace tokamak {
+
+struct RunProgress {
+  int64_t step = 0;     // optimizer steps done
+  int64_t tokens = 0;   // that they saw
+  int64_t samples = 0;  // taken from the data
+};
+
+/// Saves the tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
+std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const TensorStore& store,
+                                    const RunData& data, const KnownGoodState& good = {});
+
+/// Fills the session with what a checkpoint holds. UserErrors are those of load_parameters.
+RunProgress load_progress(const FoundCheckpoint& found, Session& session);
+
+/// What the run of a checkpoint was asked for.
+RunConfig config_of(const FoundCheckpoint& found);
+
+/// `config` for steps behind the checkpoint: what it leaves open and is measured, precision and slots, is as the run
+/// began. UserErrors are those of require_same_run.
+RunConfig going_on(RunConfig config, const FoundCheckpoint& found);
+
+}  // namespace tokamak

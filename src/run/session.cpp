@@ -1,0 +1,249 @@
+#include "run/session.h"
+
+#include "autodiff/loss_scaling.h"
+#include "base/error.h"
+#include "compile/memory_advice.h"
+#include "compile/step_compiler.h"
+#include "config/config.h"
+#include "data/document_starts.h"
+#include "passes/step_mesh.h"
+#include "run/rank_decisions.h"
+#include "tune/tune.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+namespace tokamak {
+namespace {
+
+CompiledRun compile_checked(const RunConfig& config, const Platform& platform, int64_t available_bytes,
+                            const MeshRanks* ranks) {
+  if (!ranks)
+    require_one_rank(config);
+  else
+    TOKAMAK_CHECK(step_mesh(config.mesh) == ranks->mesh(), "ranks of another mesh than the configuration's");
+  CompiledRun run = compile_run(config, platform);
+  if (available_bytes > 0) require_fits(run.fullest(), config, platform, available_bytes);
+  return run;
+}
+
+// Programs take turns with parameters, states and the arena, and checkpoints are read between them: whoever plans a
+// stream that goes on into the next run has to call Program::end_streams wherever something else may come between.
+void require_ended_streams(const CompiledStep& step) {
+  for (const CompiledGraph& program : step.programs)
+    for (const PlannedStream& stream : program.plan.streams)
+      TOKAMAK_CHECK(stream.ends_with_run, "stream '{}' of '{}' does not end with the run", stream.name, program.name());
+}
+
+// The 32 bits that dropout has of train.seed: those of small seeds themselves, and others for every upper half.
+int32_t random_seed(int64_t seed) { return int32_t(uint32_t(seed) ^ uint32_t(seed >> 32) * 0x9E3779B9u); }
+
+// What programs may ask for, by the name of their input.
+using InputValues = std::map<std::string_view, std::span<const std::byte>>;
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+// Of `parts` equal parts of the batch's sequences, the one of this index.
+void add_batch(InputValues& values, const Batch& batch, const float& loss_weight, int64_t part = 0, int64_t parts = 1) {
+  values["tokens"] = std::as_bytes(part_of(batch.tokens, part, parts));
+  values["targets"] = std::as_bytes(part_of(batch.targets, part, parts));
+  values["documents"] = std::as_bytes(part_of(batch.documents, part, parts));
+  values["loss_weight"] = bytes_of(loss_weight);  // what the sum of the batch's losses is multiplied by
+}
+
+void set_inputs(Program& program, const InputValues& values) {
+  for (const Argument& argument : program.plan().graph.arguments()) {
+    if (argument.kind != Argument::Kind::kInput || program.is_set(argument)) continue;
+    auto at = values.find(argument.name);
+    TOKAMAK_CHECK(at != values.end(), "nobody knows input '{}' of '{}'", argument.name, program.plan().graph.name());
+    program.set_input(argument.name, at->second.data(), int64_t(at->second.size()));
+  }
+}
+
+// With which the mean over the batches is the mean over all their targets that count; 0 when none does.
+// `parts` of each batch have a mean of their own.
+float loss_weight(std::span<const Batch> batches, int64_t parts = 1) {
+  int64_t counted = 0;
+  for (const Batch& batch : batches) counted += count_targets(batch.targets);
+  return counted > 0 ? float(double(int64_t(batches.size()) * parts) / double(counted)) : 0;
+}
+
+double scalar_of(Readback& readback) {
+  float value = 0;
+  std::memcpy(&value, readback.wait().data(), sizeof value);
+  return double(value);
+}
+
+}  // namespace
+
+LossProgram::LossProgram(const CompiledStep& step, Backend& backend, TensorStore& store, const RunnerOptions& options)
+    : runner_(step, backend, store, options), weighted_(step.config.data.mask_documents) {
+  const MeshRanks* ranks = options.ranks;
+  if (ranks && step.config.mesh.slots > 1 && ranks->mesh().size(kDataAxis) > 1) sharing_ = &ranks->along(kDataAxis);
+}
+
+std::vector<double> LossProgram::run(std::span<const Batch> batches) {
+  if (!sharing_) return run_part(batches, 0, 1);
+  std::vector<double> mine = run_part(batches, sharing_->rank(), sharing_->size()), losses;
+  std::string_view bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(double));
+  std::vector<std::string> all = sharing_->exchange(bytes);
+  for (size_t i = 0; i < batches.size(); ++i)
+    for (const std::string& theirs : all)
+      std::memcpy(&losses.emplace_back(), theirs.data() + i * sizeof(double), sizeof(double));
+  return losses;
+}
+
+std::vector<double> LossProgram::run_part(std::span<const Batch> batches, int64_t part, int64_t parts) {
+  std::vector<std::unique_ptr<Readback>> told;
+  auto targets_of = [&](size_t i) { return part_of(batches[i].targets, part, parts); };
+  auto counted = [&](size_t i) { return double(std::max<int64_t>(count_targets(targets_of(i)), 1)); };
+  auto set = [&](Program& program, int64_t i) {
+    InputValues values;
+    auto weight = float(1 / counted(size_t(i)));
+    add_batch(values, batches[size_t(i)], weight, part, parts);
+    set_inputs(program, values);
+  };
+  auto read = [&](const Program& program) {
+    if (program.has_result("loss")) told.push_back(program.read_scalar("loss"));
+  };
+  runner_.run(set, read, int64_t(batches.size()));
+  TOKAMAK_CHECK(told.size() == batches.size(), "{} batches at once, not {}", told.size(), batches.size());
+  std::vector<double> losses;
+  for (size_t i = 0; i < told.size(); ++i) {
+    double loss = scalar_of(*told[i]);
+    // Else the graph's own weight is that of targets that all count.
+    losses.push_back(weighted_ ? loss : loss * double(targets_of(i).size()) / counted(i));
+  }
+  return losses;
+}
+
+Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes,
+                 const MeshRanks* ranks)
+    : platform_(platform), backend_(backend), ranks_(ranks),
+      run_(compile_checked(config, platform, available_bytes, ranks)), stage_(ranks ? ranks->coordinate(kPipeAxis) : 0),
+      micro_batches_(compiled().micro_batches()), parameters_(model_parameters(config.model)),
+      store_(std::make_unique<TensorStore>(backend, ranks)) {
+  require_ended_streams(compiled());
+  if (leads(ranks)) choose_for_other_stages(run_.stages, stage_, backend);  // while there is memory to time them on
+  store_->make(kept_tensors(run_));  // in the model's order, whatever programs read
+  RunnerOptions options{.ranks = ranks, .record = records_runs(this->config())};
+  runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
+  if (this->config().compile.strict) refuse_reference_nodes(reference_nodes());
+}
+
+void Session::initialise() {
+  InitialValues values(parameters_, config().train.seed);
+  initialise(values);
+}
+
+void Session::initialise(InitialValues& initial) {
+  for (const ParameterInfo& parameter : parameters_) {
+    InitialValues::Values values = initial.take();
+    store_->write_share(parameter.name, values.data.get());
+  }
+  initialise_states();
+}
+
+void Session::initialise_states() {
+  auto scale = float(config().compile.loss_scale);
+  if (store_->contains(kLossScale)) store_->write(kLossScale, &scale, sizeof scale);
+}
+
+void PendingStep::read(const Program& program) {
+  auto take = [&](const char* name, std::unique_ptr<Readback>& to) {
+    if (program.has_result(name)) to = program.read_scalar(name);
+  };
+  if (program.has_result("loss")) losses_.push_back(program.read_scalar("loss"));
+  take("loss_scale", loss_scale_);
+  take("skipped", skipped_);
+  take("grad_norm", grad_norm_);
+}
+
+StepResult PendingStep::wait() {
+  StepResult result;
+  for (auto& loss : losses_) result.loss += scalar_of(*loss) / double(losses_.size());
+  result.grad_norm = scalar_of(*grad_norm_);
+  result.applied = std::isfinite(result.grad_norm);
+  if (loss_scale_) result.loss_scale = scalar_of(*loss_scale_);
+  if (skipped_) result.skipped = int64_t(scalar_of(*skipped_));
+  return result;
+}
+
+StepResult Session::run_step(std::span<const Batch> batches, int64_t step, double lr) {
+  return submit_step(batches, step, lr).wait();
+}
+
+PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, double lr) {
+  TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
+  PendingStep pending;
+  int64_t parts = config().mesh.slots > 1 ? config().mesh.slots / micro_batches() : 1;  // of a batch, one a data rank
+  float rate = float(lr), weight = config().data.mask_documents ? loss_weight(batches, parts) : 0;
+  int64_t data_rank = ranks_ ? ranks_->coordinate(kDataAxis) : 0;
+  auto set = [&](Program& program, int64_t micro_batch) {
+    InputValues values{{"lr", bytes_of(rate)}};
+    int64_t part = parts == 1 ? micro_batch : compiled().slot_of(data_rank, micro_batch);
+    int32_t rng[2] = {random_seed(config().train.seed), int32_t(step * micro_batches() * parts + part)};
+    if (micro_batch >= 0) {
+      add_batch(values, batches[size_t(part / parts)], weight, part % parts, parts);
+      values["rng"] = bytes_of(rng);
+    }
+    set_inputs(program, values);
+  };
+  runner_->run(set, [&](const Program& program) { pending.read(program); });
+  settled_changes_ = changes();
+  return pending;
+}
+
+void Session::observe(WorkObserver* observer) {
+  observer_ = observer;
+  runner_->observe(observer ? observer : else_observer_);
+}
+
+void Session::observe_else(WorkObserver* observer) {
+  if (std::exchange(else_observer_, observer) != observer) observe(observer_);
+}
+
+int64_t Session::changes() const {
+  int64_t changes = 0;
+  for (const auto& program : runner_->programs()) changes += program->changes();
+  return changes;
+}
+
+// As with the step's programs, the rank that leads chooses kernels, and the others wait for that.
+void Session::make_eval() {
+  std::vector<CompiledStep> steps = compile_loss(config(), platform_, run_.first_block);
+  if (leads(ranks_))
+    choose_for_other_stages(steps, stage_, backend_);
+  else
+    await_choices(ranks_, platform_.tuning, backend_);
+  RunnerOptions options{.ranks = ranks_, .lender = runner_.get()};
+  eval_ = std::make_unique<LossProgram>(steps[size_t(stage_)], backend_, *store_, options);
+  if (ranks_ && leads(ranks_)) give_choices(ranks_, platform_.tuning, backend_);
+}
+
+std::vector<double> Session::evaluate(std::span<const Batch> batches) {
+  if (!eval_) make_eval();
+  return eval_->run(batches);
+}
+
+int64_t Session::tokens_per_step() const { return config().train.batch * config().model.context * micro_batches(); }
+
+std::vector<ReferenceNode> Session::reference_nodes() const {
+  std::vector<ReferenceNode> nodes;
+  for (const auto& program : runner_->programs())
+    for (int node : program->nodes_by_reference()) nodes.push_back({&program->plan().graph, node});
+  return nodes;
+}
+
+int64_t Session::workspace_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& program : runner_->programs()) bytes += program->workspace_bytes();
+  return bytes;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,114 @@
+#include "run/step_queue.h"
+
+#include "base/error.h"
+
+namespace tokamak {
+namespace {
+
+// Steps that the backend holds beyond the one that runs: enough that the device never waits for the host. What it holds
+// runs to its end, so of long steps, beside which the host's time is nothing, it holds none.
+constexpr size_t kStepsAhead = 1;
+constexpr double kLongSeconds = 2;
+constexpr double kBreakableSeconds = 10;
+
+}  // namespace
+
+StepQueue::StepQueue(Session& session, Backend& backend, Before before)
+    : session_(session), backend_(backend), before_(std::move(before)), last_seconds_(session.run().seconds) {
+  tasks_.submit([&backend] { backend.use_in_this_thread(); });
+}
+
+void StepQueue::break_long_steps(std::function<bool()> stops) {
+  run([this, stops = std::move(stops)] { breaker_.emplace(session_, backend_, stops); });
+}
+
+void StepQueue::submit(std::vector<Batch> batches, const StepMetrics& known, const std::string& failure) {
+  tasks_.submit([this, known, failure, batches = std::move(batches)] {
+    if (!goes_on(known.step, failure)) return;
+    start(batches, known);
+    collect(steps_ahead());
+  });
+}
+
+bool StepQueue::goes_on(int64_t step, const std::string& failure) {
+  if (end()) return false;
+  if (!before_) return true;
+  StepNews news = before_({.failure = failure});
+  if (!news.stops && news.failure.empty()) return true;
+  end_after(step - 1, news);
+  return false;
+}
+
+void StepQueue::start(const std::vector<Batch>& batches, const StepMetrics& known) {
+  auto begin = Clock::now();
+  if (breaker_) session_.observe_else(last_seconds_ > kBreakableSeconds ? &*breaker_ : nullptr);
+  try {
+    pending_.push_back({session_.submit_step(batches, known.step - 1, known.lr), begin, known});
+  } catch (const StepBroken&) {
+    end_after(known.step - 1, {.stops = true});
+  }
+}
+
+void StepQueue::end_after(int64_t last_step, const StepNews& news) {
+  collect(0);
+  std::lock_guard lock(mutex_);
+  end_ = End{last_step, news};
+}
+
+// What the first step tells is not held back by the second.
+size_t StepQueue::steps_ahead() const { return first_end() && last_seconds_ < kLongSeconds ? kStepsAhead : 0; }
+
+// Waits until at most `ahead` steps are under way, and takes in what is ready.
+void StepQueue::collect(size_t ahead) {
+  while (pending_.size() > ahead || (!pending_.empty() && pending_.front().step.ready())) {
+    Pending& oldest = pending_.front();
+    StepResult result = oldest.step.wait();
+    auto now = Clock::now();
+    StepMetrics metrics = oldest.metrics;
+    metrics.loss = result.loss;
+    metrics.grad_norm = result.grad_norm;
+    metrics.applied = result.applied;
+    metrics.loss_scale = result.loss_scale;
+    metrics.skipped = result.skipped;
+    metrics.ms = std::chrono::duration<double, std::milli>(now - std::max(oldest.begin, last_end_)).count();
+    last_end_ = now;
+    last_seconds_ = metrics.ms / 1000;
+    pending_.pop_front();
+    std::lock_guard lock(mutex_);
+    if (!first_end_) first_end_ = now;
+    finished_.push_back(metrics);
+  }
+}
+
+void StepQueue::finish() {
+  run([this] { collect(0); });
+}
+
+std::vector<StepMetrics> StepQueue::take() {
+  tasks_.check();
+  std::lock_guard lock(mutex_);
+  return std::exchange(finished_, {});
+}
+
+std::vector<StepMetrics> StepQueue::take_last() {
+  try {
+    tasks_.wait();
+  } catch (const std::exception&) {
+    // It is known already.
+  }
+  TOKAMAK_CHECK(pending_.empty(), "steps that are done were not told of");
+  std::lock_guard lock(mutex_);
+  return std::exchange(finished_, {});
+}
+
+std::optional<StepQueue::End> StepQueue::end() const {
+  std::lock_guard lock(mutex_);
+  return end_;
+}
+
+std::optional<StepQueue::Clock::time_point> StepQueue::first_end() const {
+  std::lock_guard lock(mutex_);
+  return first_end_;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,135 @@
+#include "run/step_reporter.h"
+
+#include "base/error.h"
+#include "checkpoint/divergence.h"
+#include "config/config.h"
+#include "model/utilization.h"
+#include "run/progress.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kFirstSteps = 10;  // not counted where the run waits for data
+
+// Gradients that overflow even when scaled down this far are not numbers to begin with.
+constexpr double kLowestLossScale = 1e-4;
+
+// Steps that were not applied, one after the other, that no run recovers from: all began from the same parameters.
+constexpr int64_t kMostSkipped = 20;
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+StepReporter::StepReporter(const RunConfig& config, const StepWork& work, int64_t done, TrainObserver& observer,
+                           bool writes, const KnownGoodState& good)
+    : config_(config), work_(work), observer_(observer), good_(good, done) {
+  if (!writes) return;
+  metrics_.emplace(std::filesystem::path(config.train.out) / "metrics.jsonl",
+                   done > 0 ? std::optional(done) : std::nullopt);
+  if (!metrics_->warning().empty()) observer_.message("warning: " + metrics_->warning());
+}
+
+void StepReporter::report(StepMetrics metrics) {
+  record(metrics);
+  show(metrics);
+}
+
+bool StepReporter::record(StepMetrics& metrics) {
+  set_rates(metrics);
+  metrics.wall_seconds = wall_seconds();
+  count_time(metrics);
+  if (metrics_) metrics_->write(metrics);
+  if (std::string warning = skipped_warning(metrics); !warning.empty()) observer_.message(warning);
+  skipped_ = metrics.applied ? 0 : skipped_ + 1;
+  bool found_good = good_.add(metrics);
+  require_progress(metrics);
+  return found_good;
+}
+
+void StepReporter::saving() const {
+  if (metrics_) metrics_->sync();
+}
+
+void StepReporter::add_missing_val_loss(double loss) {
+  if (metrics_) metrics_->add_val_loss(loss);
+}
+
+void StepReporter::set_rates(StepMetrics& metrics) const {
+  metrics.tokens_per_second = work_.tokens / metrics.ms * 1e3;
+  Utilization used = utilization(work_.flops, metrics.tokens_per_second, work_.peak);
+  metrics.model_gflops = used.flops * 1e-9;
+  metrics.mfu = used.full;
+}
+
+void StepReporter::add_val_loss(StepMetrics& metrics, double loss) {
+  metrics.val_loss = loss;
+  if (metrics_) metrics_->write(metrics);
+}
+
+void StepReporter::show(const StepMetrics& metrics) {
+  int64_t total = config_.train.steps;
+  double eta = double(total - metrics.step) * average_ms_ * 1e-3;
+  unshown_.push_back(metrics);
+  if (metrics.val_loss || metrics.step % std::max<int64_t>(config_.train.log_every, 1) == 0) {
+    observer_.step(take_means(), total, eta);
+  }
+  observer_.progress(metrics.step, total, eta);
+}
+
+// A step that was skipped for an overflow may lack a loss and a norm.
+StepMetrics StepReporter::take_means() {
+  auto mean = [&](double StepMetrics::*value) {
+    double sum = 0;
+    int64_t count = 0;
+    for (const StepMetrics& step : unshown_) {
+      if (!std::isfinite(step.*value)) continue;
+      sum += step.*value;
+      ++count;
+    }
+    return count > 0 ? sum / double(count) : unshown_.back().*value;
+  };
+  StepMetrics means = unshown_.back();
+  for (auto value : {&StepMetrics::loss, &StepMetrics::grad_norm, &StepMetrics::ms, &StepMetrics::data_wait_ms})
+    means.*value = mean(value);
+  means.steps = int64_t(unshown_.size());
+  set_rates(means);
+  unshown_.clear();
+  return means;
+}
+
+void StepReporter::count_time(const StepMetrics& metrics) {
+  if (++counted_ > kFirstSteps) {
+    total_ms_ += metrics.ms;
+    waited_ms_ += metrics.data_wait_ms;
+  }
+  average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
+}
+
+// A step that loss scaling skipped may have lost its loss to the overflow as well.
+void StepReporter::require_progress(const StepMetrics& metrics) const {
+  bool rescaled = metrics.loss_scale && !metrics.applied;
+  // What came behind the last checkpoint known to be good led to it, though it may have been finite.
+  int64_t first_skipped = std::min(metrics.step - skipped_ + 1, good_.state().step + 2);
+  if (rescaled && *metrics.loss_scale < kLowestLossScale)
+    user_error(
+        "[train] expected finite gradients of step {}, got an overflow even at a loss scale of {:.1e}: training has "
+        "diverged or fp16 cannot hold its values. {}",
+        metrics.step, *metrics.loss_scale,
+        advise_after_divergence(config_.train.out, first_skipped, "with --compile.precision=bf16"));
+  if (!rescaled && skipped_ >= kMostSkipped)
+    user_error("[train] expected finite gradients, got none in the {} steps up to {}: training has diverged. {}",
+               skipped_, metrics.step, advise_after_divergence(config_.train.out, first_skipped));
+  if (!std::isfinite(metrics.loss) && !rescaled)
+    user_error("[train] the loss of step {} is {}: training has diverged. {}", metrics.step,
+               format_number(metrics.loss, 4),
+               advise_after_divergence(config_.train.out, std::min(first_skipped, metrics.step)));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,277 @@
+#include "tune/tune.h"
+
+#include "backend/kernel_tuning.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "compile/compiled_run.h"
+#include "compile/memory_advice.h"
+#include "compile/step_compiler.h"
+#include "config/config.h"
+#include "exec/measure.h"
+#include "graph/single_node.h"
+#include "graph/text.h"
+#include "ops/group.h"
+#include "tune/tuning_record.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kGain = 1 - 1e-6;  // less is the rounding of a sum
+
+// Appends the plan's matmul groups, in order.
+void add_matmul_groups(const Plan& plan, std::vector<std::string>& keys) {
+  for (const Launch& launch : plan.launches) {
+    const Node& node = plan.graph.nodes()[size_t(launch.node)];
+    if (node.op != &op::fused_matmul) continue;
+    std::string key = kernel_key(plan.graph, node);
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
+  }
+}
+
+std::string name_of(const std::vector<CompiledGraph>& programs) {
+  std::string text;
+  for (const CompiledGraph& program : programs) text += print(program.plan.graph);
+  return format_checksum(checksum(std::as_bytes(std::span(text))));
+}
+
+// With slots the run of one data rank and one stage: how many there are must not change a bit, so not a choice either.
+RunConfig chosen_for(const RunConfig& config, const Target& target) {
+  RunConfig resolved = resolve(config, target);
+  MeshConfig& mesh = resolved.mesh;
+  if (mesh.slots > 1) {
+    mesh.pipe = mesh.data = mesh.interleave = 1;
+    mesh.schedule = MeshConfig().schedule;
+    mesh.zero = 0;
+  }
+  return resolved;
+}
+
+class Tuner {
+ public:
+  Tuner(const RunConfig& config, Platform platform, Backend& backend, Measure measure)
+      : config_(config), platform_(std::move(platform)), backend_(backend), kernels_(*backend.tuning()),
+        measure_(measure), meter_(backend) {
+    config_.compile.memory_budget_gib = 0;  // recomputing must not change a bit either
+    chosen_for_ = chosen_for(config_, platform_.target);
+    tuning().plain_matmuls.clear();
+  }
+
+  Platform run(const TuningRecord& kept) {
+    TuningRecord known = kept;
+    known.merge(load_tuning(tuning().measurements));
+    tuning().measured_seconds.insert(known.seconds.begin(), known.seconds.end());
+    size_t measured = tuning().measured_seconds.size();
+    best_ = compile(chosen_for_, {});
+    tuning().tuned_for = name_of(best_.programs);
+    auto chosen = known.plain_matmuls.find(tuning().tuned_for);
+    bool is_new = chosen == known.plain_matmuls.end();
+    if (is_new) {
+      compile_ahead(best_.programs);
+      choose();
+    }
+    tuning().plain_matmuls = is_new ? best_.refused : chosen->second;
+    Form form = compile(config_, tuning().plain_matmuls);
+    if (is_new) compile_ahead(form.programs);
+    if (measure_ == Measure::kAll) measure_all(form);
+    if (is_new || tuning().measured_seconds.size() > measured)
+      save_tuning(tuning().measurements, {tuning().measured_seconds, {{tuning().tuned_for, tuning().plain_matmuls}}});
+    backend_.end_compiling();
+    return std::move(platform_);
+  }
+
+ private:
+  struct NodeAt {
+    size_t program;
+    int node;
+  };
+
+  // A way to compute the step: the programs of all stages.
+  struct Form {
+    std::vector<CompiledGraph> programs;
+    std::vector<int64_t> runs;                // of each, in a step
+    std::vector<std::string> groups;          // its matmul groups
+    std::map<std::string, NodeAt> libraries;  // see library_kernels
+    std::set<std::string> refused;            // groups that it does without
+  };
+
+  Tuning& tuning() { return platform_.tuning; }
+
+  Form compile(const RunConfig& config, const std::set<std::string>& refused) {
+    Platform trial = platform_;
+    trial.tuning.plain_matmuls = refused;
+    Form form;
+    form.refused = refused;
+    CompiledRun run = compile_run(config, trial);
+    for (CompiledStep& stage : run.stages)
+      for (size_t p = 0; p < stage.programs.size(); ++p) {
+        form.runs.push_back(stage.runs_of(p));
+        form.programs.push_back(std::move(stage.programs[p]));
+      }
+    for (size_t p = 0; p < form.programs.size(); ++p) {
+      const Plan& plan = form.programs[p].plan;
+      add_matmul_groups(plan, form.groups);
+      for (const auto& [key, node] : library_kernels(plan)) form.libraries.try_emplace(key, NodeAt{p, node});
+      expect(plan);
+    }
+    return form;
+  }
+
+  void expect(const Plan& plan) {
+    std::vector<double> seconds(plan.graph.nodes().size());
+    for (const Launch& launch : plan.launches) seconds[size_t(launch.node)] = launch.seconds;
+    kernels_.expect(plan.graph, seconds);
+  }
+
+  void choose() {
+    std::set<std::string> tried;
+    for (size_t i = 0; i < best_.groups.size();)
+      if (std::string group = best_.groups[i]; tried.insert(group).second && try_without(group))
+        i = 0;  // another plan, with simpler groups perhaps
+      else
+        ++i;
+  }
+
+  // Without the group its matmul becomes a simpler one or a plain one; goes on to the plain one where that is no gain.
+  bool try_without(const std::string& group) {
+    std::set<std::string> refused = best_.refused;
+    for (std::vector<std::string> more{group}; !more.empty();) {
+      refused.insert(more.begin(), more.end());
+      Form trial = compile(chosen_for_, refused);
+      measure_differences(trial);
+      more.clear();
+      for (const std::string& key : trial.groups)
+        if (std::find(best_.groups.begin(), best_.groups.end(), key) == best_.groups.end()) more.push_back(key);
+      if (seconds(trial) >= kGain * seconds(best_)) continue;
+      best_ = std::move(trial);
+      compile_ahead(best_.programs);
+      return true;
+    }
+    return false;
+  }
+
+  double seconds(const Form& form) const {
+    double sum = 0;
+    for (size_t p = 0; p < form.programs.size(); ++p) {
+      const Plan& plan = form.programs[p].plan;
+      for (const Launch& launch : plan.launches)
+        sum += double(form.runs[p]) * price(plan.graph, launch.node, platform_).seconds;
+    }
+    return sum;
+  }
+
+  // What both have costs the same in both.
+  void measure_differences(const Form& trial) {
+    for (const auto& [key, at] : best_.libraries)
+      if (!trial.libraries.contains(key)) measure(best_, key, at);
+    for (const auto& [key, at] : trial.libraries)
+      if (!best_.libraries.contains(key)) measure(trial, key, at);
+  }
+
+  void measure_all(const Form& form) {
+    for (const auto& [key, at] : form.libraries) measure(form, key, at);
+  }
+
+  void measure(const Form& form, const std::string& key, NodeAt at) {
+    auto [seconds, fresh] = tuning().measured_seconds.try_emplace(key, 0.0);
+    const Graph& graph = form.programs[at.program].plan.graph;
+    if (fresh) seconds->second = meter_.seconds(graph, graph.nodes()[size_t(at.node)]);
+  }
+
+  // What a backend does in the background for kernels that it is asked for goes on while others are measured.
+  void compile_ahead(const std::vector<CompiledGraph>& programs) {
+    for (const CompiledGraph& program : programs)
+      for (const Launch& launch : program.plan.launches) {
+        const Graph& graph = program.plan.graph;
+        const Node& node = graph.nodes()[size_t(launch.node)];
+        if (compiled_.insert(kernel_key(graph, node)).second) kernels_.compile_ahead(graph, node);
+      }
+  }
+
+  RunConfig config_;
+  Platform platform_;
+  Backend& backend_;
+  KernelTuning& kernels_;
+  Measure measure_;
+  NodeMeter meter_;
+  RunConfig chosen_for_;
+  Form best_;
+  std::set<std::string> compiled_;
+};
+
+// What run_choices has of a run; empty when it is of another machine.
+struct KeptChoices {
+  TuningRecord tuning;
+  std::string backend;
+};
+
+std::optional<KeptChoices> read_choices(std::string_view kept, const Tuning& tuning) {
+  try {
+    json file = parse_json(kept);
+    if (file.at("machine") != tuning.machine) return std::nullopt;
+    return KeptChoices{parse_tuning(file.at("tuning").dump()), file.at("backend").get<std::string>()};
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure, std::string_view kept) {
+  if (!backend.tuning()) return platform;
+  if (int64_t free = backend.free_bytes(); free > 0)
+    require_fits(compile_run(config, platform).fullest(), config, platform, free);
+  TuningRecord record;
+  if (std::optional<KeptChoices> choices = read_choices(kept, platform.tuning)) record = choices->tuning;
+  return Tuner(config, std::move(platform), backend, measure).run(record);
+}
+
+void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage, Backend& backend) {
+  if (!backend.tuning() || stages.size() == 1) return;
+  std::set<std::string> known;
+  auto visit = [&](const CompiledStep& step, bool chooses) {
+    for (const CompiledGraph& program : step.programs)
+      for (const auto& [key, n] : library_kernels(program.plan)) {
+        if (!known.insert(key).second || !chooses) continue;
+        Graph single = single_node(program.plan.graph, program.plan.graph.nodes()[size_t(n)]);
+        backend.compile(single, single.nodes()[0]);
+      }
+  };
+  visit(stages[size_t(stage)], false);
+  for (const CompiledStep& other : stages) visit(other, true);
+  backend.end_compiling();
+}
+
+std::string run_choices(const Tuning& tuning, Backend& backend, bool seconds) {
+  if (!backend.tuning() || tuning.tuned_for.empty()) return {};
+  TuningRecord record{{}, {{tuning.tuned_for, tuning.plain_matmuls}}};
+  if (seconds) record.seconds = tuning.measured_seconds;
+  json file = {{"machine", tuning.machine},
+               {"tuning", parse_json(print_tuning(record))},
+               {"backend", backend.tuning()->choices()}};
+  return file.dump(1) + "\n";
+}
+
+bool adopt_choices(std::string_view kept, const Tuning& tuning, Backend& backend) {
+  std::optional<KeptChoices> choices = read_choices(kept, tuning);
+  return choices && backend.tuning() && backend.tuning()->adopt_choices(choices->backend);
+}
+
+bool take_choices(std::string_view chosen, Tuning& tuning, Backend& backend) {
+  if (!adopt_choices(chosen, tuning, backend)) return false;
+  TuningRecord record = read_choices(chosen, tuning)->tuning;
+  TOKAMAK_CHECK(record.plain_matmuls.size() == 1, "choices are of one step");
+  std::tie(tuning.tuned_for, tuning.plain_matmuls) = *record.plain_matmuls.begin();
+  tuning.measured_seconds = std::move(record.seconds);
+  return true;
+}
+
+}  // namespace tokamak

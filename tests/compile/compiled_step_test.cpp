@@ -1,0 +1,205 @@
+// What a step of several programs amounts to, and how its schedule reads.
+#include "compile/compiled_step.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compile/step_compiler.h"
+#include "config/config.h"
+#include "graph/op_def.h"
+#include "model/model.h"
+#include "ops/collective.h"
+#include "tests/support/expect_error.h"
+
+namespace tokamak {
+namespace {
+
+RunConfig tiny(int64_t micro_batches) {
+  RunConfig config;
+  config.model = {.layers = 1, .heads = 2, .width = 16, .context = 8, .vocab = 61};
+  config.train.batch = 2;
+  config.train.total_batch = micro_batches * 2 * 8;
+  return config;
+}
+
+double flops_of(const Plan& plan) {
+  double flops = 0;
+  for (const Launch& launch : plan.launches) flops += launch.cost.flops;
+  return flops;
+}
+
+TEST(CompiledStep, IsOneProgramWithoutAccumulation) {
+  CompiledStep step = compile_step(tiny(1), Target());
+  ASSERT_EQ(step.programs.size(), 1u);
+  const Plan& plan = step.programs[0].plan;
+  EXPECT_EQ(print_schedule(step), "step 0");
+  EXPECT_EQ(step.micro_batches(), 1);
+  EXPECT_EQ(step.total_bytes(), plan.total_bytes());
+  EXPECT_EQ(step.seconds(), plan.seconds);
+  EXPECT_EQ(step.flops(), flops_of(plan));
+}
+
+TEST(CompiledStep, IsTwoProgramsWithAccumulation) {
+  CompiledStep step = compile_step(tiny(4), Target());
+  ASSERT_EQ(step.programs.size(), 2u);
+  EXPECT_EQ(print_schedule(step), "micro_batch 0-3, update");
+  EXPECT_EQ(step.micro_batches(), 4);
+  EXPECT_EQ(step.largest().name(), "micro_batch");
+  const Plan &part = step.programs[0].plan, &update = step.programs[1].plan;
+  EXPECT_EQ(step.seconds(), 4 * part.seconds + update.seconds);
+  EXPECT_EQ(step.flops(), 4 * flops_of(part) + flops_of(update));
+  // All that the first keeps, parameters and sums of gradients, the second has as well.
+  EXPECT_GT(part.state_bytes, 0);
+  EXPECT_EQ(step.total_bytes(), part.arena_bytes + part.input_bytes + update.input_bytes + update.parameter_bytes +
+                                    update.state_bytes + part.scratch_bytes + update.scratch_bytes);
+}
+
+TEST(CompiledStep, RefusesHalvesThatDoNotFit) {
+  RunConfig config = tiny(1);
+  config.mesh = {.data = 1, .tensor = 2, .halves = true};
+  expect_user_error([&] { compile_step(config, Target()); },
+                    {"[mesh.halves] expected a multiple of 4 sequences for each data rank and run, got 2"});
+  config.train.batch = 4;
+  config.train.total_batch = 0;
+  EXPECT_NO_THROW(compile_step(config, Target()));
+  EXPECT_FALSE(records_runs(config));
+  config.mesh.tensor = 1;
+  EXPECT_TRUE(records_runs(config)) << "one rank computes no halves";
+}
+
+TEST(CompiledStep, AddsSlotsInATree) {
+  RunConfig config = tiny(8);
+  config.mesh.slots = 8;
+  CompiledStep step = compile_step(config, Target());
+  EXPECT_EQ(print_schedule(step), "micro_batch 0-7 (sum1 sum2), update");
+  std::string runs;
+  for (const ScheduledRun& run : step.schedule) runs += step.programs[run.program].name().back();
+  EXPECT_EQ(runs, "hh1hh2hh1hhe");
+  EXPECT_EQ(step.micro_batches(), 8);
+}
+
+TEST(CompiledStep, HasSlotsOnSeveralDataRanks) {
+  RunConfig config = tiny(4);
+  EXPECT_EQ(resolve(config, Target()).mesh.slots, 1);
+  config.mesh.data = 2;
+  EXPECT_EQ(resolve(config, Target()).mesh.slots, 8) << "ranks x micro-batches";
+  config = tiny(3);
+  config.mesh.data = 2;
+  EXPECT_EQ(resolve(config, Target()).mesh.slots, 1) << "6 is no power of two";
+  config = tiny(4);
+  config.mesh.pipe = 2;
+  EXPECT_EQ(resolve(config, Target()).mesh.slots, 4) << "a pipeline's micro-batches";
+}
+
+TEST(CompiledStep, HasTheBatchThatSlotsLeaveToARun) {
+  RunConfig config = tiny(4);  // 8 sequences
+  config.mesh = {.data = 2, .slots = 8};
+  config = resolve(config, Target());
+  EXPECT_EQ(config.train.batch, 2);
+  EXPECT_EQ(count_micro_batches(config), 4);
+  config.mesh.data = 8;
+  config = resolve(config, Target());
+  EXPECT_EQ(config.train.batch, 8);
+  EXPECT_EQ(count_micro_batches(config), 1);
+  EXPECT_EQ(compile_step(config, Target()).programs.size(), 1u);
+}
+
+// Neighbours in the tree are slots of one rank, or of one run where that adds over ranks.
+TEST(CompiledStep, GivesEverySlotToARunOfARank) {
+  RunConfig config = tiny(4);
+  config.mesh = {.data = 2, .zero = 1, .slots = 8};
+  CompiledStep step = compile_step(config, Target());
+  EXPECT_EQ(step.slot_of(0, 3), 3);
+  EXPECT_EQ(step.slot_of(1, 0), 4);
+  step.config.mesh.zero = 2;
+  EXPECT_EQ(step.slot_of(0, 3), 6);
+  EXPECT_EQ(step.slot_of(1, 0), 1);
+}
+
+// By the type of what is gathered: bytes that a rank sends in a step before its update, and in it.
+struct Gathered {
+  std::map<DType, double> before, after;
+};
+
+Gathered gathered_of(const CompiledStep& step) {
+  Gathered gathered;
+  for (size_t p = 0; p < step.programs.size(); ++p) {
+    const Graph& graph = step.programs[p].plan.graph;
+    for (const Node& node : graph.nodes())
+      if (node.op == &op::all_gather)
+        (node.phase == Phase::kUpdate ? gathered.after : gathered.before)[graph.dtype(node.inputs[0])] +=
+            node_cost(graph, node).link_bytes * double(step.runs_of(p));
+  }
+  return gathered;
+}
+
+TEST(CompiledStep, GathersParametersOnceInTheLowTypeThatTheyAreReadIn) {
+  RunConfig config = tiny(4);  // 8 sequences
+  config.model.vocab = 128;
+  config.mesh.data = 2;
+  constexpr double kSent = 0.5;    // of 2 ranks
+  for (int64_t slots : {1, 2, 8})  // several micro-batches; one; several again, one behind the other in a tree
+    for (int64_t zero : {1, 2}) {
+      SCOPED_TRACE(fmt::format("slots {}, zero {}", slots, zero));
+      config.mesh.slots = slots, config.mesh.zero = zero;
+      config.compile.precision = Precision::kFp32;
+      Gathered full = gathered_of(compile_step(config, Target()));
+      EXPECT_TRUE(full.before.empty()) << "in f32 parameters are gathered after the update";
+      config.compile.precision = Precision::kBf16;
+      CompiledStep step = compile_step(config, Target());
+      Gathered low = gathered_of(step);
+      double all = double(count_parameters(config.model)) * kSent, in_norms = 3 * 2 * 16 * kSent;
+      EXPECT_EQ(low.before[DType::kBF16], 2 * (all - in_norms));
+      EXPECT_EQ(low.before[DType::kF32], 4 * in_norms);
+      EXPECT_EQ(full.after[DType::kF32] - low.after[DType::kF32], 4 * all) << "what is left are pieces of the norm";
+      if (slots != 2) {
+        EXPECT_EQ(print_schedule(step).substr(0, 21), "weights, micro_batch ");
+      }
+    }
+}
+
+double sent_in(const CompiledStep& step, size_t program) {
+  const Graph& graph = step.programs[program].plan.graph;
+  double bytes = 0;
+  for (const Node& node : graph.nodes()) bytes += node_cost(graph, node).link_bytes;
+  return bytes;
+}
+
+// With the loss and the squares for the norm, which are next to nothing here.
+TEST(CompiledStep, AddsGradientsOverDataOnceAStepWhereARankHasRoomForThem) {
+  RunConfig config = tiny(4);
+  config.model.vocab = 128;
+  config.mesh = {.data = 2, .slots = 1};
+  auto W = double(count_parameters(config.model));
+  constexpr double kRest = 100;
+  for (int64_t zero : {0, 1, 2}) {
+    config.mesh.zero = zero;
+    CompiledStep step = compile_step(config, Target());
+    ASSERT_EQ(print_schedule(step), "micro_batch 0-3, update");
+    EXPECT_NEAR(sent_in(step, 0), zero < 2 ? 0 : 4 * W / 2, kRest) << zero;
+    EXPECT_NEAR(sent_in(step, 1), (zero < 2 ? 8 : 4) * W / 2, kRest)
+        << "gradients, and the parameters that ZeRO 1 and 2 have updated";
+  }
+}
+
+// As a stage of a pipeline will have it.
+TEST(CompiledStep, PrintsSchedulesOfAnyPrograms) {
+  CompiledStep step;
+  for (const char* name : {"forward", "backward", "update"}) step.programs.push_back({Graph(), {}, {Graph(name)}});
+  step.schedule = {{0, 0}, {0, 1}, {1, 0}, {0, 2}, {1, 1}, {1, 2}, {2}};
+  EXPECT_EQ(print_schedule(step), "forward 0-1, backward 0, forward 2, backward 1-2, update");
+  EXPECT_EQ(step.micro_batches(), 3);
+  EXPECT_EQ(step.runs_of(1), 3);
+  StageTransfer out{true, 1, "stream.1"}, in{false, 1, "stream_grad.1"};
+  step.schedule = {{0, 0},
+                   {.micro_batch = 0, .transfer = out},
+                   {.micro_batch = 1, .transfer = out},
+                   {.micro_batch = 0, .transfer = in},
+                   {1, 0},
+                   {2}};
+  EXPECT_EQ(print_schedule(step), "forward 0, send stream.1 0-1, receive stream_grad.1 0, backward 0, update");
+  EXPECT_EQ(step.runs_of(0), 1);
+}
+
+}  // namespace
+}  // namespace tokamak

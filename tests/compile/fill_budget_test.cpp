@@ -1,0 +1,84 @@
+#include "compile/fill_budget.h"
+
+#include "compile/step_compiler.h"
+#include "config/config.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace tokamak {
+namespace {
+
+constexpr double kGiB = double(int64_t(1) << 30);
+
+// A compiler whose steps take `takes(told)` GiB; with `most` or more they compute nothing again.
+struct Compiler {
+  std::function<double(double told)> takes;
+  double most = 1e9;
+  int calls = 0;
+
+  CompiledStep operator()(double told) {
+    ++calls;
+    CompiledStep step;
+    step.programs.resize(1);
+    step.programs[0].plan.arena_bytes = int64_t(kGiB * std::min(takes(told), most));
+    step.programs[0].reports.push_back({.name = "choose_recompute", .changed = told < most});
+    return step;
+  }
+};
+
+double filled(Compiler& compiler, double asked) {
+  return double(fill_budget(asked, std::ref(compiler)).intermediate_bytes()) / kGiB;
+}
+
+TEST(FillBudget, TellsMoreWhereLessIsTaken) {
+  Compiler compiler{[](double told) { return told - 4; }};
+  double gib = filled(compiler, 10);
+  EXPECT_LE(gib, 10);
+  EXPECT_GE(gib, 9.5);
+}
+
+TEST(FillBudget, TellsLessWhereMoreIsTaken) {
+  Compiler compiler{[](double told) { return told + 3; }};
+  double gib = filled(compiler, 10);
+  EXPECT_LE(gib, 10);
+  EXPECT_GE(gib, 9);
+}
+
+TEST(FillBudget, CompilesOnceWhatNeedNotComputeAgainOrHasNoBudget) {
+  Compiler compiler{[](double told) { return told; }, 5};
+  EXPECT_EQ(filled(compiler, 10), 5);
+  filled(compiler, 0);
+  EXPECT_EQ(compiler.calls, 2);
+}
+
+TEST(FillBudget, TakesTheLeastWhereNothingFits) {
+  Compiler compiler{[](double told) { return std::max(told, 7.0); }};
+  EXPECT_EQ(filled(compiler, 2), 7);
+  EXPECT_EQ(compiler.calls, 2);
+}
+
+// What is gathered once a step is no value of a micro-batch, but choose_recompute counts it: it is told more.
+TEST(FillBudget, OfAStepIsFilled) {
+  RunConfig config;
+  config.model = {.layers = 6, .heads = 2, .width = 32, .context = 32, .vocab = 61};
+  config.compile.precision = Precision::kBf16;
+  config.mesh = {.data = 2, .zero = 2};
+  config.mesh.slots = 1;
+  config.train.batch = 16, config.train.total_batch = 4 * 16 * 32;
+  Target target;
+  auto bytes = [&](double budget) {
+    config.compile.memory_budget_gib = budget / kGiB;
+    return double(compile_step(config, target).intermediate_bytes());
+  };
+  double most = bytes(0);
+  for (double share : {0.9, 0.75, 0.6}) {
+    EXPECT_LE(bytes(share * most), share * most) << share;
+    EXPECT_GE(bytes(share * most), 0.9 * share * most) << share;
+  }
+}
+
+}  // namespace
+}  // namespace tokamak

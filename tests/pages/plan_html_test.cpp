@@ -1,0 +1,35 @@
+#include "pages/plan_html.h"
+
+#include <gtest/gtest.h>
+
+#include "config/cluster.h"
+#include "config/preset.h"
+
+namespace tokamak {
+namespace {
+
+TEST(PlanHtml, ShowsEveryLayoutTwiceAndNeedsNothingElse) {
+  TrainingPlan plan;
+  plan.request.cluster = read_cluster("h200");
+  plan.request.cluster.gpu.name = "H<200>";
+  plan.request.gpus = 4;
+  plan.request.sequences = 256;
+  plan.request.tokens = 10e9;
+  plan.request.model.preset = "gpt3-6.7b";
+  apply_preset(plan.request.model);
+  plan.found = search_layouts(plan.request);
+  plan.layouts.push_back({plan.found[0], {}});
+  std::string page = plan_html(plan);
+  for (size_t i = 0; i < 10; ++i) {
+    std::string row = "<span class=\"name\">" + describe(plan.found[i].layout) + "</span>";
+    size_t first = page.find(row);
+    ASSERT_NE(first, page.npos) << row;
+    EXPECT_NE(page.find(row, first + 1), page.npos) << "time and memory";
+  }
+  EXPECT_NE(page.find("H&lt;200&gt;"), page.npos);
+  EXPECT_EQ(page.find("H<200>"), page.npos);
+  for (const char* piece : {"<script", "http://", "https://", "url("}) EXPECT_EQ(page.find(piece), page.npos) << piece;
+}
+
+}  // namespace
+}  // namespace tokamak
