@@ -1,5 +1,6 @@
 // Horizontal bars, one rung a row: measured tokens/s above, predicted below. Letters have columns of their own, so that
 // none stands at the end of a bar that is not its own; on a narrow screen they have a line of their own.
+#include "pages/html.h"
 #include "pages/ladder_html.h"
 
 #include <fmt/format.h>

@@ -3,6 +3,7 @@
 #include "model/model.h"
 #include "pages/html.h"
 #include "pages/profile_charts.h"
+#include "pages/timeline_chart.h"
 #include "passes/step_mesh.h"
 #include "plan/units.h"
 
