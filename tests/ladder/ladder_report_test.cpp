@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ladder/mesh_table.h"
+#include "pages/html.h"
 #include "pages/ladder_html.h"
 
 #include <algorithm>
