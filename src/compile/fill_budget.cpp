@@ -1,13 +1,18 @@
 #include "compile/fill_budget.h"
 
 #include <algorithm>
-#include <limits>
-#include <utility>
+#include <cmath>
 
 namespace tokamak {
 namespace {
 
-bool computes_again(const CompiledStep& step) {
+constexpr int kTries = 8;
+constexpr double kGiB = double(int64_t(1) << 30), kFull = 0.95, kAim = 0.99;
+
+// Of the way between what fits and what is too much, how close to either the next try may be.
+constexpr double kMargin = 0.1;
+
+bool chose_recompute(const CompiledStep& step) {
   auto chose = [](const PassReport& report) { return report.name == "choose_recompute" && report.changed; };
   return std::ranges::any_of(step.programs,
                              [&](const CompiledGraph& program) { return std::ranges::any_of(program.reports, chose); });
@@ -15,29 +20,42 @@ bool computes_again(const CompiledStep& step) {
 
 }  // namespace
 
-CompiledStep fill_budget(double asked, const std::function<CompiledStep(double told)>& compile) {
-  constexpr int kTries = 6;
-  constexpr double kGiB = double(int64_t(1) << 30), kFull = 0.95, kAim = 0.99;
-  CompiledStep best = compile(asked);
-  if (asked <= 0) return best;
-  auto share = [&](const CompiledStep& step) { return double(step.intermediate_bytes()) / kGiB / asked; };
-  double told = asked, used = share(best), of_best = used, fits = 0, too_much = std::numeric_limits<double>::infinity();
-  bool is_free = !computes_again(best);
-  for (int tried = 1; tried < kTries; ++tried) {
-    if ((used >= kFull && used <= 1) || (used <= 1 && is_free)) break;
-    (used <= 1 ? fits : too_much) = told;
-    // Mostly it is a number of bytes by which both differ.
-    double next = told + (kAim - used) * asked;
-    told = next > 0 ? next : told / used;
-    if (told <= fits || told >= too_much) told = (fits + too_much) / 2;
-    CompiledStep step = compile(told);
-    is_free = !computes_again(step);
-    double before = std::exchange(used, share(step));
-    bool is_better = of_best > 1 ? used < of_best : used <= 1 && used > of_best;
-    if (is_better) best = std::move(step), of_best = used;
-    if (fits == 0 && used > 1 && used >= before) break;  // no less is possible
+bool BudgetSearch::add(const CompiledStep& step) {
+  if (asked_ <= 0) {
+    is_done_ = true;
+    return true;
   }
-  return best;
+  double used = double(step.intermediate_bytes()) / kGiB / asked_;
+  bool computes_again = chose_recompute(step), better = is_better(used);
+  if (better) best_ = used;
+  ++tries_;
+  is_done_ = is_over(used, computes_again);
+  (used <= 1 ? fits_ : too_much_) = {told_, used};
+  if (!is_done_) told_ = choose(used, computes_again);
+  return better;
+}
+
+bool BudgetSearch::is_better(double used) const {
+  if (best_ == 0) return true;
+  return best_ > 1 ? used < best_ : used <= 1 && used > best_;
+}
+
+bool BudgetSearch::is_over(double used, bool computes_again) const {
+  if (tries_ == kTries) return true;
+  if (used <= 1) return used >= kFull || !computes_again;
+  // Told less, it computes no more again: no less is possible.
+  return computes_again && fits_.used == 0 && too_much_.used > 0 && used >= too_much_.used;
+}
+
+// Between two tries on a line, but not too close to one of them; else by what a step is expected to grow.
+double BudgetSearch::choose(double used, bool computes_again) const {
+  if (fits_.used > 0 && too_much_.used > 0) {
+    double part = (kAim - fits_.used) / (too_much_.used - fits_.used);
+    return std::lerp(fits_.told, too_much_.told, std::clamp(part, kMargin, 1 - kMargin));
+  }
+  double next = told_ + (kAim - used) * asked_ / growth_;
+  if (used > 1 && !computes_again) next = std::min(next, kAim * asked_ / growth_);  // it has not noticed the budget
+  return next > 0 ? next : told_ / used;
 }
 
 }  // namespace tokamak

@@ -1,16 +1,57 @@
 // A step within compile.memory_budget_gib that computes no more again than it must. What choose_recompute counts
-// differs from what the step takes in the end: it comes before fusion, before buckets are gathered ahead, and before
-// what is made of parameters once a step leaves the program. Tests: tests/compile/fill_budget_test.cpp.
+// differs from what the step takes in the end: it comes before fusion, before buckets are gathered ahead, before what
+// is made of parameters once a step leaves the program, and it counts one micro-batch where a stage of a pipeline holds
+// several. Tests: tests/compile/fill_budget_test.cpp.
 #pragma once
 
 #include "compile/compiled_step.h"
 
-#include <functional>
+#include <utility>
 
 namespace tokamak {
 
-/// Compiles with what choose_recompute is told until the intermediate values take 0.95 to 1 of `asked` GiB, or nothing
-/// is computed again: the step of most that fits, or else of least. Without a budget (0) once.
-CompiledStep fill_budget(double asked, const std::function<CompiledStep(double told)>& compile);
+/// Finds what choose_recompute has to be told, in GiB, so that the intermediate values take 0.95 to 1 of `asked`.
+class BudgetSearch {
+ public:
+  /// `growth`: GiB that a step may take more for each GiB more that it is told.
+  explicit BudgetSearch(double asked, double growth = 1) : asked_(asked), growth_(growth), told_(asked) {}
+
+  /// What to compile with next; at first `asked`.
+  double told() const { return told_; }
+  bool is_done() const { return is_done_; }
+  /// A step that was compiled with told(). True when it is the best so far: of those that fit the fullest, else the
+  /// smallest.
+  bool add(const CompiledStep& step);
+
+ private:
+  struct Try {
+    double told = 0, used = 0;  // `used` as a share of `asked`; 0: there is none yet
+  };
+
+  bool is_better(double used) const;
+  bool is_over(double used, bool computes_again) const;
+  double choose(double used, bool computes_again) const;
+
+  double asked_, growth_, told_;
+  Try fits_, too_much_;  // the closest on each side
+  double best_ = 0;      // share of the best
+  int tries_ = 0;
+  bool is_done_ = false;
+};
+
+inline const CompiledStep& step_of(const CompiledStep& step) { return step; }
+
+/// The best that `compile` gives, of what it is told: a step, or something that has one (step_of). Without a budget
+/// (`asked` 0) it compiles once.
+template <typename Compile>
+auto fill_budget(BudgetSearch search, const Compile& compile) {
+  auto best = compile(search.told());
+  search.add(step_of(best));
+  while (!search.is_done()) {
+    auto other = compile(search.told());
+    if (search.add(step_of(other))) best = std::move(other);
+  }
+  return best;
+}
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include "autodiff/slots.h"
 #include "base/error.h"
+#include "compile/fill_budget.h"
 #include "compile/pipe_chunk.h"
 #include "compile/stage_compiler.h"
 #include "compile/step_compiler.h"
@@ -14,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -79,11 +79,18 @@ void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const 
   }
 }
 
-// A stage without its update. Each micro-batch's intermediate values are to fit into `budget_gib`.
-CompiledStep compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage, double budget_gib,
-                           std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
+// A stage without its update, and what its chunks take.
+struct CompiledStage {
   CompiledStep step;
-  StageCompiler stage_compiler(out.schedule, slots_of(out.config), stage, compiler, observer, step);
+  std::vector<ChunkSeconds> seconds;  // in the order of its chunks
+};
+const CompiledStep& step_of(const CompiledStage& stage) { return stage.step; }
+
+// Each micro-batch's intermediate values are to fit into `budget_gib`.
+CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
+                            double budget_gib, const PassObserver& observer) {
+  CompiledStage made;
+  StageCompiler stage_compiler(out.schedule, slots_of(out.config), stage, compiler, observer, made.step);
   int64_t chunks = out.schedule.chunks;
   for (int64_t chunk = stage; chunk < chunks; chunk += out.schedule.stages) {
     size_t c = size_t(chunk);
@@ -91,11 +98,11 @@ CompiledStep compile_stage(const CompiledPipeline& out, const ChunkCompiler& com
     if (chunks > out.schedule.stages) options.suffix = fmt::format(".{}", chunk);
     Graph graph = compiler.build(chunk, chunks, out.first_block[c], out.first_block[c + 1]);
     CompiledChunk compiled = compiler.compile(std::move(graph), chunk, options, observer);
-    seconds[c] = compiled.seconds();
+    made.seconds.push_back(compiled.seconds());
     stage_compiler.add(chunk, std::move(compiled));
   }
   stage_compiler.schedule();
-  return step;
+  return made;
 }
 
 // Passes of the stage, each of a micro-batch and a chunk, whose activations it has at a time.
@@ -108,38 +115,22 @@ int64_t passes_in_flight(const PipeSchedule& schedule, int64_t stage) {
   return passes;
 }
 
-double needed(const CompiledStep& step) { return double(step.intermediate_bytes()) / double(int64_t(1) << 30); }
-
-// The same where `asked` GiB are for all micro-batches in flight: looks for the most that one of them can
-// have, as what has too little computes more again than it must.
+// The same where `asked` GiB are for all micro-batches in flight.
 CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
                                    double asked, std::vector<ChunkSeconds>& seconds, const PassObserver& observer) {
-  constexpr int kTries = 12;
-  constexpr double kFull = 0.95;
-  double too_much = asked, fits = 0;
-  CompiledStep best = compile_stage(out, compiler, stage, asked, seconds, observer);
-  if (asked <= 0 || needed(best) <= asked) return best;
-  double budget = asked / double(passes_in_flight(out.schedule, stage));
-  for (int tried = 1; tried < kTries; ++tried) {
-    std::vector<ChunkSeconds> tried_seconds = seconds;
-    CompiledStep step = compile_stage(out, compiler, stage, budget, tried_seconds, observer);
-    double used = needed(step) / asked;
-    if (used <= 1 || fits == 0) {
-      best = std::move(step);
-      seconds = std::move(tried_seconds);
-    }
-    (used <= 1 ? fits : too_much) = budget;
-    if (used <= 1 && used >= kFull) break;
-    // Between what computes all again and what computes nothing again there may be little, far below what is asked for.
-    budget = fits > 0 ? std::sqrt(fits * too_much) : budget / used;
-  }
-  return best;
+  BudgetSearch search(asked, double(passes_in_flight(out.schedule, stage)));
+  CompiledStage best =
+      fill_budget(search, [&](double told) { return compile_stage(out, compiler, stage, told, observer); });
+  for (size_t i = 0; i < best.seconds.size(); ++i)
+    seconds[size_t(stage + int64_t(i) * out.schedule.stages)] = best.seconds[i];
+  return std::move(best.step);
 }
 
 // All stages and their updates. Where an update has more intermediate values than the programs of a micro-batch, less
 // is left for what is in flight.
 void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::vector<ChunkSeconds>& seconds,
                     const PassObserver& observer) {
+  constexpr double kGiB = double(int64_t(1) << 30);
   double budget = out.config.compile.memory_budget_gib;
   for (int64_t stage = 0; stage < out.config.mesh.pipe; ++stage)
     out.stages.push_back(compile_within_budget(out, compiler, stage, budget, seconds, observer));
@@ -148,7 +139,7 @@ void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::v
   if (budget <= 0) return;
   bool any = false;
   for (int64_t stage = 0; stage < out.config.mesh.pipe; ++stage) {
-    double left = 2 * budget - needed(out.stages[size_t(stage)]);
+    double left = 2 * budget - double(out.stages[size_t(stage)].intermediate_bytes()) / kGiB;
     if (left >= budget || left <= 0) continue;
     bare[size_t(stage)] = compile_within_budget(out, compiler, stage, left, seconds, observer);
     any = true;

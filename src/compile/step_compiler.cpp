@@ -285,7 +285,7 @@ CompiledStep compile_step(const RunConfig& asked, const Platform& platform, cons
   };
   // What is told may change the classifier's chunks, and with them the last bits, which slots keep on any mesh.
   double budget = config.compile.memory_budget_gib;
-  return config.mesh.slots > 1 ? compile(budget) : fill_budget(budget, compile);
+  return config.mesh.slots > 1 ? compile(budget) : fill_budget(BudgetSearch(budget), compile);
 }
 
 CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platform) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace tokamak {
@@ -18,19 +19,21 @@ struct Compiler {
   std::function<double(double told)> takes;
   double most = 1e9;
   int calls = 0;
+  double most_told = most;  // with which it computes something again
 
   CompiledStep operator()(double told) {
     ++calls;
     CompiledStep step;
     step.programs.resize(1);
     step.programs[0].plan.arena_bytes = int64_t(kGiB * std::min(takes(told), most));
-    step.programs[0].reports.push_back({.name = "choose_recompute", .changed = told < most});
+    step.programs[0].reports.push_back({.name = "choose_recompute", .changed = told < most_told});
     return step;
   }
 };
 
-double filled(Compiler& compiler, double asked) {
-  return double(fill_budget(asked, std::ref(compiler)).intermediate_bytes()) / kGiB;
+double filled(Compiler& compiler, double asked, double growth = 1) {
+  auto compile = [&](double told) { return compiler(told); };
+  return double(fill_budget(BudgetSearch(asked, growth), compile).intermediate_bytes()) / kGiB;
 }
 
 TEST(FillBudget, TellsMoreWhereLessIsTaken) {
@@ -58,6 +61,33 @@ TEST(FillBudget, TakesTheLeastWhereNothingFits) {
   Compiler compiler{[](double told) { return std::max(told, 7.0); }};
   EXPECT_EQ(filled(compiler, 2), 7);
   EXPECT_EQ(compiler.calls, 2);
+}
+
+// A stage of a pipeline: what a micro-batch is told counts for each of eight in flight, and told 10 none of them needs
+// to compute anything again.
+TEST(FillBudget, IsDividedByWhatIsInFlight) {
+  Compiler compiler{[](double told) { return 1 + 8 * told; }, 33};
+  compiler.most_told = 4;
+  double gib = filled(compiler, 10, 8);
+  EXPECT_LE(gib, 10);
+  EXPECT_GE(gib, 9.5);
+  EXPECT_LE(compiler.calls, 5);
+}
+
+// Between computing all again and nothing there may be little, far below what is asked for.
+TEST(FillBudget, FindsANarrowStep) {
+  for (double at : {0.05, 0.3, 0.9}) {
+    Compiler compiler{[&](double told) { return told < at ? 4.0 : std::min(4 + 40 * (told - at), 20.0); }, 20};
+    compiler.most_told = at + 0.4;
+    double gib = filled(compiler, 10, 4);
+    EXPECT_LE(gib, 10) << at;
+    EXPECT_GE(gib, 7) << at;
+  }
+}
+
+TEST(FillBudget, WhatIsTooMuchIsNoBetter) {
+  Compiler compiler{[](double told) { return told < 12 ? 6.0 : 30.0; }};
+  EXPECT_EQ(filled(compiler, 10), 6);
 }
 
 // What is gathered once a step is no value of a micro-batch, but choose_recompute counts it: it is told more.
