@@ -117,10 +117,10 @@ std::string style_class(std::string name) {
   return name;
 }
 
-std::string ledger_bar(const TimeLedger& ledger) {
-  std::string text = "<div class=\"ledger\">";
-  for (const LedgerRow& row : rows_of(ledger))
-    if (double share = row.seconds / ledger.total; share > 0.0005)
+std::string breakdown_bar(const TimeBreakdown& breakdown) {
+  std::string text = "<div class=\"breakdown\">";
+  for (const BreakdownRow& row : rows_of(breakdown))
+    if (double share = row.seconds / breakdown.total; share > 0.0005)
       text += bar(style_class(row.name), share, fmt::format("{}: {:.1f}%", row.name, 100 * share));
   return text + "</div>\n";
 }

@@ -9,7 +9,7 @@
 namespace tokamak {
 
 /// All of the time as one bar of parts.
-std::string ledger_bar(const TimeLedger& ledger);
+std::string breakdown_bar(const TimeBreakdown& breakdown);
 
 /// Every kernel that computes, by FLOP/byte and the FLOP/s that it reached, below the target's roofs; areas go by time.
 std::string roofline_chart(const std::vector<KernelProfile>& kernels, const Target& target);
@@ -20,7 +20,7 @@ std::string memory_chart(const MemoryPicture& picture);
 /// Measured and predicted times of the kernels that take longest, beside each other.
 std::string prediction_chart(const std::vector<KernelProfile>& kernels, size_t most);
 
-/// "launch-gaps" of "launch gaps": a row of a ledger as a class in the page's style.
+/// "launch-gaps" of "launch gaps": a row of a breakdown as a class in the page's style.
 std::string style_class(std::string name);
 
 }  // namespace tokamak

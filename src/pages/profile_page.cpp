@@ -40,8 +40,8 @@ td:first-child, th:first-child, td.text, th.text { text-align: left; }
 tr.total td { border-top: 1px solid var(--line); }
 td i, .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 6px; }
 .legend span { margin-right: 1em; white-space: nowrap; }
-.ledger { display: flex; height: 34px; margin: 0.6em 0; border-radius: 4px; overflow: hidden; gap: 1px; }
-.ledger i { display: block; min-width: 1px; }
+.breakdown { display: flex; height: 34px; margin: 0.6em 0; border-radius: 4px; overflow: hidden; gap: 1px; }
+.breakdown i { display: block; min-width: 1px; }
 svg { display: block; width: 100%; }
 svg text { font-size: 12px; fill: var(--soft); }
 svg .over { fill: var(--ink); paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round;
@@ -73,9 +73,9 @@ constexpr size_t kMostBars = 20, kMostKernels = 60, kLargestBlocks = 12;
 constexpr int kLaunchesInARow = 60, kMostRows = 24;
 
 // Each class of work or of waiting in the colour of its name.
-std::string colour_rules(const TimeLedger& ledger) {
+std::string colour_rules(const TimeBreakdown& breakdown) {
   std::string text;
-  for (const LedgerRow& row : rows_of(ledger))
+  for (const BreakdownRow& row : rows_of(breakdown))
     text += fmt::format(".{0} {{ fill: var(--{0}); background: var(--{0}); }}\n", style_class(row.name));
   return text;
 }
@@ -106,26 +106,26 @@ std::string heading(const ProfileReport& report) {
   return text + fmt::format("</p>\n<p><code>{}</code></p>\n", escape_html(report.command));
 }
 
-std::string ledger_part(const ProfileReport& report) {
+std::string breakdown_part(const ProfileReport& report) {
   const RankSummary& rank = report.ranks[0];
   auto predicted = predicted_work(report);
-  std::string text = "<h2>Time</h2>\n" + ledger_bar(rank.ledger) +
+  std::string text = "<h2>Time</h2>\n" + breakdown_bar(rank.breakdown) +
                      "<div class=\"wide\"><table><tr><th></th><th>ms a step</th><th>share</th><th>predicted "
                      "ms</th></tr>\n";
-  std::vector<LedgerRow> rows = rows_of(rank.ledger);
+  std::vector<BreakdownRow> rows = rows_of(rank.breakdown);
   for (size_t i = 0; i < rows.size(); ++i)
     text += fmt::format(
         "<tr><td><i class=\"{}\"></i>{}</td><td>{:.3f}</td><td>{:.1f}%</td><td>{}</td></tr>\n",
         style_class(rows[i].name), rows[i].name, 1e3 * rows[i].seconds / double(rank.steps),
-        100 * rows[i].seconds / rank.ledger.total,
+        100 * rows[i].seconds / rank.breakdown.total,
         i < predicted.size() && kWorkClasses[i] != WorkClass::kCopy ? fmt::format("{:.3f}", 1e3 * predicted[i]) : "");
   text += fmt::format(
       "<tr class=\"total\"><td>total</td><td>{:.3f}</td><td>100.0%</td><td>{:.3f}</td></tr>\n"
       "</table></div>\n",
-      1e3 * rank.ledger.sum() / double(rank.steps), 1e3 * report.predicted_seconds);
-  if (rank.ledger.hidden_communication > 0)
+      1e3 * rank.breakdown.sum() / double(rank.steps), 1e3 * report.predicted_seconds);
+  if (rank.breakdown.hidden_communication > 0)
     text += fmt::format("<p>Beside it, communication that other work hides: {:.3f} ms.</p>\n",
-                        1e3 * rank.ledger.hidden_communication / double(rank.steps));
+                        1e3 * rank.breakdown.hidden_communication / double(rank.steps));
   return text;
 }
 
@@ -134,7 +134,7 @@ std::string ranks_part(const std::vector<RankSummary>& ranks) {
   std::string text = "<h2>Ranks</h2>\n";
   for (size_t i = 0; i < ranks.size(); ++i)
     text += fmt::format("<div class=\"time\">rank {}: {:.3f} ms</div>{}", i, ranks[i].step_ms(),
-                        ledger_bar(ranks[i].ledger));
+                        breakdown_bar(ranks[i].breakdown));
   return text;
 }
 
@@ -213,8 +213,9 @@ std::string profile_page(const ProfileReport& report) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Tokamak: profile</title>\n"
       "<style>{}{}</style>\n</head>\n<body>\n{}{}{}{}{}{}{}</body>\n</html>\n",
-      kStyle, colour_rules(report.ranks[0].ledger), heading(report), ledger_part(report), ranks_part(report.ranks),
-      roofline_part(report), memory_part(report.memory), timeline_part(report.timeline), kernels_part(report));
+      kStyle, colour_rules(report.ranks[0].breakdown), heading(report), breakdown_part(report),
+      ranks_part(report.ranks), roofline_part(report), memory_part(report.memory), timeline_part(report.timeline),
+      kernels_part(report));
 }
 
 }  // namespace tokamak

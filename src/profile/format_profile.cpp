@@ -21,24 +21,24 @@ std::string format_times(const RankSummary& rank) {
 }
 
 // Of a step of rank 0, with what was predicted where that is said.
-std::string format_ledger(const ProfileReport& report) {
+std::string format_breakdown(const ProfileReport& report) {
   const RankSummary& rank = report.ranks[0];
   std::string text =
       fmt::format("\n{:<24} {:>10} {:>7} {:>12}\n", "where the time goes", "ms a step", "share", "predicted ms");
   auto predicted = predicted_work(report);
   auto line = [&](std::string_view name, double seconds, const std::string& more) {
     text += fmt::format("{:<24} {:>10.3f} {:>6.1f}%{}\n", name, 1e3 * seconds / double(rank.steps),
-                        percent(seconds, rank.ledger.total), more);
+                        percent(seconds, rank.breakdown.total), more);
   };
-  std::vector<LedgerRow> rows = rows_of(rank.ledger);
+  std::vector<BreakdownRow> rows = rows_of(rank.breakdown);
   for (size_t i = 0; i < rows.size(); ++i)
     line(rows[i].name, rows[i].seconds,
          i < predicted.size() && kWorkClasses[i] != WorkClass::kCopy ? fmt::format(" {:>12.3f}", 1e3 * predicted[i])
                                                                      : "");
-  line("total", rank.ledger.sum(), fmt::format(" {:>12.3f}", 1e3 * report.predicted_seconds));
-  if (rank.ledger.hidden_communication > 0)
+  line("total", rank.breakdown.sum(), fmt::format(" {:>12.3f}", 1e3 * report.predicted_seconds));
+  if (rank.breakdown.hidden_communication > 0)
     text += fmt::format("beside it, communication that other work hides: {:.3f} ms\n",
-                        1e3 * rank.ledger.hidden_communication / double(rank.steps));
+                        1e3 * rank.breakdown.hidden_communication / double(rank.steps));
   return text;
 }
 
@@ -47,13 +47,13 @@ std::string format_ranks(const std::vector<RankSummary>& ranks) {
   std::string text = fmt::format("\n{:<6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "rank", "ms a step", "work %",
                                  "exposed %", "gaps %", "data %", "idle %");
   for (size_t i = 0; i < ranks.size(); ++i) {
-    const TimeLedger& ledger = ranks[i].ledger;
-    double exposed = ledger.of(WorkClass::kCommunication);
-    double work = ledger.sum() - ledger.launch_gaps - ledger.data_wait - ledger.idle - exposed;
+    const TimeBreakdown& breakdown = ranks[i].breakdown;
+    double exposed = breakdown.of(WorkClass::kCommunication);
+    double work = breakdown.sum() - breakdown.launch_gaps - breakdown.data_wait - breakdown.idle - exposed;
     text += fmt::format("{:<6} {:>10.3f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f}\n", i, ranks[i].step_ms(),
-                        percent(work, ledger.total), percent(exposed, ledger.total),
-                        percent(ledger.launch_gaps, ledger.total), percent(ledger.data_wait, ledger.total),
-                        percent(ledger.idle, ledger.total));
+                        percent(work, breakdown.total), percent(exposed, breakdown.total),
+                        percent(breakdown.launch_gaps, breakdown.total), percent(breakdown.data_wait, breakdown.total),
+                        percent(breakdown.idle, breakdown.total));
   }
   return text;
 }
@@ -106,7 +106,7 @@ std::string format_kernels(const ProfileReport& report, size_t max_kernels) {
 std::string format_profile(const ProfileReport& report, size_t max_kernels) {
   std::string sensors = to_string(report.sensors);
   return format_times(report.ranks[0]) + fmt::format("kernels by {}\n", report.clock) +
-         (sensors.empty() ? "" : sensors + "\n") + format_ledger(report) + format_ranks(report.ranks) +
+         (sensors.empty() ? "" : sensors + "\n") + format_breakdown(report) + format_ranks(report.ranks) +
          format_classes(report.kernels) + format_kernels(report, max_kernels);
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "run/schedule.h"
+#include "run/learning_rate.h"
 
 #include <algorithm>
 #include <mutex>
@@ -23,11 +23,11 @@ struct StepProfiler::MadeBatches {
   std::vector<MadeBatch> batches;
 };
 
-TimeLedger StepProfile::ledger() const {
+TimeBreakdown StepProfile::breakdown() const {
   std::vector<ActivitySpan> spans;
   for (const RecordedWork& work : works) add_spans(work, spans);
   for (const Span& wait : data_waits) spans.push_back({Activity::kDataWait, {}, wait.begin, wait.end});
-  return make_ledger(spans, seconds);
+  return break_down(spans, seconds);
 }
 
 StepProfiler::StepProfiler(Session& session, StepQueue& queue, Backend& backend, Loader* loader,

@@ -36,7 +36,7 @@ struct StepProfile {
   std::vector<TimedReading> sensors;
   std::string clock;  // how the device's times are known
 
-  TimeLedger ledger() const;
+  TimeBreakdown breakdown() const;
   /// By how much observing made steps longer, as a share.
   double slowdown() const { return unrecorded_seconds > 0 ? seconds / unrecorded_seconds - 1 : 0; }
 };

@@ -3,7 +3,7 @@
 
 #include "backend/backend.h"
 #include "exec/work_observer.h"
-#include "profile/ledger.h"
+#include "profile/time_breakdown.h"
 
 #include <chrono>
 #include <memory>
@@ -69,7 +69,7 @@ class WorkRecorder : public WorkObserver {
   std::vector<size_t> open_;   // what has begun and not ended
 };
 
-/// Adds what it counts as in a ledger.
+/// Adds what it counts as in a breakdown.
 void add_spans(const RecordedWork& work, std::vector<ActivitySpan>& spans);
 
 }  // namespace tokamak

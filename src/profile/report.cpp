@@ -13,22 +13,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ledger_json(const TimeLedger& ledger) {
+Json breakdown_json(const TimeBreakdown& breakdown) {
   Json work = Json::object();
-  for (WorkClass kind : kWorkClasses) work[std::string(to_string(kind))] = ledger.of(kind);
-  return {
-      {"total", ledger.total},         {"work", work},        {"launch_gaps", ledger.launch_gaps},
-      {"data_wait", ledger.data_wait}, {"idle", ledger.idle}, {"hidden_communication", ledger.hidden_communication}};
+  for (WorkClass kind : kWorkClasses) work[std::string(to_string(kind))] = breakdown.of(kind);
+  return {{"total", breakdown.total},
+          {"work", work},
+          {"launch_gaps", breakdown.launch_gaps},
+          {"data_wait", breakdown.data_wait},
+          {"idle", breakdown.idle},
+          {"hidden_communication", breakdown.hidden_communication}};
 }
 
-TimeLedger ledger_of(const nlohmann::json& json) {
-  TimeLedger ledger{.total = json["total"],
-                    .launch_gaps = json["launch_gaps"],
-                    .data_wait = json["data_wait"],
-                    .idle = json["idle"],
-                    .hidden_communication = json["hidden_communication"]};
-  for (WorkClass kind : kWorkClasses) ledger.work[size_t(kind)] = json["work"][std::string(to_string(kind))];
-  return ledger;
+TimeBreakdown breakdown_of(const nlohmann::json& json) {
+  TimeBreakdown breakdown{.total = json["total"],
+                          .launch_gaps = json["launch_gaps"],
+                          .data_wait = json["data_wait"],
+                          .idle = json["idle"],
+                          .hidden_communication = json["hidden_communication"]};
+  for (WorkClass kind : kWorkClasses) breakdown.work[size_t(kind)] = json["work"][std::string(to_string(kind))];
+  return breakdown;
 }
 
 Json summary_json(const RankSummary& summary) {
@@ -36,7 +39,7 @@ Json summary_json(const RankSummary& summary) {
           {"seconds", summary.seconds},
           {"plain_seconds", summary.plain_seconds},
           {"unrecorded_seconds", summary.unrecorded_seconds},
-          {"ledger", ledger_json(summary.ledger)}};
+          {"breakdown", breakdown_json(summary.breakdown)}};
 }
 
 Json kernel_json(const KernelProfile& k) {
@@ -76,7 +79,7 @@ RankSummary summary_of(const StepProfile& profile) {
           .seconds = profile.seconds,
           .plain_seconds = profile.plain_seconds,
           .unrecorded_seconds = profile.unrecorded_seconds,
-          .ledger = profile.ledger()};
+          .breakdown = profile.breakdown()};
 }
 
 std::string to_text(const RankSummary& summary) { return format_json(summary_json(summary)); }
@@ -87,7 +90,7 @@ RankSummary rank_summary(std::string_view text) {
           .seconds = json["seconds"],
           .plain_seconds = json["plain_seconds"],
           .unrecorded_seconds = json["unrecorded_seconds"],
-          .ledger = ledger_of(json["ledger"])};
+          .breakdown = breakdown_of(json["breakdown"])};
 }
 
 std::array<double, kWorkClasses.size()> predicted_work(const ProfileReport& report) {

@@ -16,7 +16,7 @@ namespace tokamak {
 struct RankSummary {
   int64_t steps = 0;
   double seconds = 0, plain_seconds = 0, unrecorded_seconds = 0;  // as in StepProfile
-  TimeLedger ledger;
+  TimeBreakdown breakdown;
 
   double step_ms() const { return 1e3 * seconds / double(steps); }
   double plain_ms() const { return 1e3 * plain_seconds / double(steps); }

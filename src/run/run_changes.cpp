@@ -9,7 +9,7 @@
 #include "compile/step_compiler.h"
 #include "config/config.h"
 #include "config/visit.h"
-#include "run/schedule.h"
+#include "run/learning_rate.h"
 
 namespace tokamak {
 namespace {

@@ -18,12 +18,12 @@
 #include "run/choices_file.h"
 #include "run/evaluator.h"
 #include "run/generator.h"
+#include "run/learning_rate.h"
 #include "run/progress.h"
 #include "run/rank_decisions.h"
 #include "run/rescue.h"
 #include "run/run_changes.h"
 #include "run/run_progress.h"
-#include "run/schedule.h"
 #include "run/step_queue.h"
 #include "run/step_reporter.h"
 

@@ -29,7 +29,7 @@ TEST(ProfilePage, ShowsTimeRooflineMemoryAndTimeline) {
   report.command = "tokamak profile --train.out='a<b'";
   report.ranks.push_back(report.ranks[0]);
   std::string page = profile_page(report);
-  for (const LedgerRow& row : rows_of(report.ranks[0].ledger))
+  for (const BreakdownRow& row : rows_of(report.ranks[0].breakdown))
     EXPECT_NE(page.find("</i>" + row.name + "</td>"), std::string::npos) << row.name;
   for (const char* part : {"<h2>Ranks</h2>", "<h2>Roofline</h2>", "<h2>Memory</h2>", "<h2>Timeline</h2>",
                            "<h2>Predicted and measured</h2>", "prefers-color-scheme: dark", "a&lt;b"})
@@ -73,10 +73,10 @@ TEST(MemoryChart, DrawsEachBlockAndMarksThoseOfThePeak) {
   EXPECT_EQ(memory_chart({}), "");
 }
 
-TEST(LedgerBar, HasAPartForEachShareThatCanBeSeen) {
-  TimeLedger ledger = make_ledger(
+TEST(BreakdownBar, HasAPartForEachShareThatCanBeSeen) {
+  TimeBreakdown breakdown = break_down(
       std::vector<ActivitySpan>{{Activity::kCompute, WorkClass::kMatmul, 0, 3}, {Activity::kDataWait, {}, 3, 3.5}}, 4);
-  std::string bar = ledger_bar(ledger);
+  std::string bar = breakdown_bar(breakdown);
   EXPECT_EQ(count(bar, "<i "), 3);
   EXPECT_NE(bar.find("class=\"matmul\" style=\"width:75.00%\""), std::string::npos) << bar;
   EXPECT_NE(bar.find("class=\"data-wait\" style=\"width:12.50%\""), std::string::npos) << bar;

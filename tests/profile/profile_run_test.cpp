@@ -67,7 +67,7 @@ TEST(ProfileRun, PricesWhatItMeasures) {
     EXPECT_EQ(kernel.tensor_cores, "") << "on a CPU";
     measured += kernel.seconds;
   }
-  for (const LedgerRow& row : rows_of(report.ranks[0].ledger))
+  for (const BreakdownRow& row : rows_of(report.ranks[0].breakdown))
     if (row.name != "copies" && row.name != "launch gaps" && row.name != "data wait" && row.name != "idle")
       in_ledger += row.seconds / double(report.ranks[0].steps);
   EXPECT_LE(in_ledger, measured * 1.0001);
@@ -84,8 +84,8 @@ TEST(ProfileRun, TellsOfEveryRankAndOfWhatTheySend) {
   ProfileReport report = run_on_mesh(config);
   ASSERT_EQ(report.ranks.size(), 2u);
   for (const RankSummary& rank : report.ranks) {
-    EXPECT_NEAR(rank.ledger.sum(), rank.seconds, 1e-9);
-    EXPECT_GT(rank.ledger.of(WorkClass::kCommunication), 0);
+    EXPECT_NEAR(rank.breakdown.sum(), rank.seconds, 1e-9);
+    EXPECT_GT(rank.breakdown.of(WorkClass::kCommunication), 0);
   }
   auto collective = std::find_if(report.kernels.begin(), report.kernels.end(),
                                  [](const KernelProfile& k) { return k.work == WorkClass::kCommunication; });
@@ -103,8 +103,8 @@ TEST(ProfileRun, CountsTransfersBetweenStagesAsCommunication) {
   ProfileReport report = run_on_mesh(config);
   ASSERT_EQ(report.ranks.size(), 2u);
   for (const RankSummary& rank : report.ranks) {
-    EXPECT_NEAR(rank.ledger.sum(), rank.seconds, 1e-9);
-    EXPECT_GT(rank.ledger.of(WorkClass::kCommunication), 0);
+    EXPECT_NEAR(rank.breakdown.sum(), rank.seconds, 1e-9);
+    EXPECT_GT(rank.breakdown.of(WorkClass::kCommunication), 0);
   }
   // The rows are of the first stage's rank; of the total it waits for the other stage the rest.
   double rows = sum_of_predicted(report);
@@ -140,7 +140,7 @@ TEST(ProfileRun, GoesOnFromACheckpoint) {
   ProfileRunOptions options = kShort;
   options.reads_data = true;
   ProfileReport report = profile_run(config, cpu::nominal_platform(), *backend, nullptr, options, &*found);
-  EXPECT_NEAR(report.ranks[0].ledger.sum(), report.ranks[0].seconds, 1e-9);
+  EXPECT_NEAR(report.ranks[0].breakdown.sum(), report.ranks[0].seconds, 1e-9);
   EXPECT_EQ(read_file(folder / "run/ledger.jsonl"), before) << "nothing is kept";
   EXPECT_EQ(find_checkpoint(config.train.out, nullptr)->state.step, 20);
   RunConfig other = config;
@@ -165,7 +165,7 @@ TEST(ProfileRun, RefusesWhatDoesNotFit) {
 TEST(ProfileReport, SaysWhatEachPartTakes) {
   ProfileReport report = run_alone(tiny());
   std::string text = format_profile(report, 2);
-  for (const LedgerRow& row : rows_of(report.ranks[0].ledger)) EXPECT_NE(text.find(row.name), std::string::npos);
+  for (const BreakdownRow& row : rows_of(report.ranks[0].breakdown)) EXPECT_NE(text.find(row.name), std::string::npos);
   for (const char* part :
        {"total                    ", "tensor contraction", "of roof", "more kinds", "observing takes"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
@@ -184,12 +184,12 @@ TEST(RankSummary, ObservingTakesNoNegativeTime) {
 
 TEST(RankSummary, GoesThroughText) {
   RankSummary summary{.steps = 3, .seconds = 0.3, .plain_seconds = 0.29, .unrecorded_seconds = 0.295};
-  summary.ledger = make_ledger(std::vector<ActivitySpan>{{Activity::kCommunication, {}, 0.1, 0.2}}, 0.3);
+  summary.breakdown = break_down(std::vector<ActivitySpan>{{Activity::kCommunication, {}, 0.1, 0.2}}, 0.3);
   RankSummary back = rank_summary(to_text(summary));
   EXPECT_EQ(back.seconds, 0.3);
   EXPECT_EQ(back.unrecorded_seconds, 0.295);
-  EXPECT_EQ(back.ledger.work, summary.ledger.work);
-  EXPECT_EQ(back.ledger.idle, summary.ledger.idle);
+  EXPECT_EQ(back.breakdown.work, summary.breakdown.work);
+  EXPECT_EQ(back.breakdown.idle, summary.breakdown.idle);
   EXPECT_NEAR(back.slowdown(), 0.3 / 0.295 - 1, 1e-12);
 }
 

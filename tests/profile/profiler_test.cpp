@@ -42,14 +42,14 @@ TEST(Profiler, AccountsForAllOfTheWallTime) {
   auto backend = cpu::make_backend();
   Profiled run = profile(tiny(), *backend, 3);
   const StepProfile& steps = run.profile;
-  TimeLedger ledger = steps.ledger();
-  EXPECT_DOUBLE_EQ(ledger.total, steps.seconds);
-  EXPECT_NEAR(ledger.sum(), steps.seconds, 1e-9);
+  TimeBreakdown breakdown = steps.breakdown();
+  EXPECT_DOUBLE_EQ(breakdown.total, steps.seconds);
+  EXPECT_NEAR(breakdown.sum(), steps.seconds, 1e-9);
   for (WorkClass work : {WorkClass::kMatmul, WorkClass::kNormalisation, WorkClass::kOptimizer, WorkClass::kCopy})
-    EXPECT_GT(ledger.of(work), 0) << to_string(work);
-  EXPECT_EQ(ledger.of(WorkClass::kCommunication), 0);
-  EXPECT_GT(ledger.launch_gaps, 0);
-  EXPECT_GT(ledger.idle, 0);
+    EXPECT_GT(breakdown.of(work), 0) << to_string(work);
+  EXPECT_EQ(breakdown.of(WorkClass::kCommunication), 0);
+  EXPECT_GT(breakdown.launch_gaps, 0);
+  EXPECT_GT(breakdown.idle, 0);
   EXPECT_GT(steps.plain_seconds, 0);
   EXPECT_EQ(steps.data_waits.size(), 3u);
 }

@@ -65,8 +65,8 @@ TEST_F(RunProfilerTest, TellsOfTheStepsAndChangesNothing) {
   ASSERT_TRUE(report_);
   EXPECT_EQ(observed_, 9) << "behind one step that warms up, and three that are compared with";
   EXPECT_EQ(report_->ranks[0].steps, 3);
-  EXPECT_NEAR(report_->ranks[0].ledger.sum(), report_->ranks[0].seconds, 1e-9);
-  EXPECT_GT(report_->ranks[0].ledger.of(WorkClass::kMatmul), 0);
+  EXPECT_NEAR(report_->ranks[0].breakdown.sum(), report_->ranks[0].seconds, 1e-9);
+  EXPECT_GT(report_->ranks[0].breakdown.of(WorkClass::kMatmul), 0);
   EXPECT_NE(report_->trace[0].find("wait for data"), std::string::npos);
   report_.reset();
   train_rank(alone, 1000, *backend);
@@ -109,7 +109,7 @@ TEST_F(RunProfilerTest, GathersWhatAllRanksDid) {
   ASSERT_TRUE(report_);
   ASSERT_EQ(report_->ranks.size(), 2u);
   EXPECT_EQ(report_->trace.size(), 2u);
-  for (const RankSummary& rank : report_->ranks) EXPECT_NEAR(rank.ledger.sum(), rank.seconds, 1e-9);
+  for (const RankSummary& rank : report_->ranks) EXPECT_NEAR(rank.breakdown.sum(), rank.seconds, 1e-9);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "profile/ledger.h"
+#include "profile/time_breakdown.h"
 
 #include <gtest/gtest.h>
 
@@ -9,57 +9,57 @@ namespace {
 
 ActivitySpan kernel(WorkClass work, double begin, double end) { return {activity_of(work), work, begin, end}; }
 
-double row(const TimeLedger& ledger, const std::string& name) {
-  for (const LedgerRow& row : rows_of(ledger))
+double row(const TimeBreakdown& breakdown, const std::string& name) {
+  for (const BreakdownRow& row : rows_of(breakdown))
     if (row.name == name) return row.seconds;
   ADD_FAILURE() << "no row " << name;
   return -1;
 }
 
-TEST(TimeLedger, GivesEveryMomentToTheFirstThatHasIt) {
+TEST(TimeBreakdown, GivesEveryMomentToTheFirstThatHasIt) {
   std::vector<ActivitySpan> spans{
       {Activity::kRun, {}, 1, 9},          kernel(WorkClass::kMatmul, 1, 3), kernel(WorkClass::kCommunication, 2, 5),
       kernel(WorkClass::kAttention, 6, 7), kernel(WorkClass::kCopy, 6.5, 8), {Activity::kDataWait, {}, 8.5, 9.5},
       {Activity::kDataWait, {}, 0.5, 7.5}};
-  TimeLedger ledger = make_ledger(spans, 10);
-  EXPECT_DOUBLE_EQ(row(ledger, "matmul"), 2);
-  EXPECT_DOUBLE_EQ(row(ledger, "attention"), 1);
-  EXPECT_DOUBLE_EQ(row(ledger, "communication, exposed"), 2);
-  EXPECT_DOUBLE_EQ(ledger.hidden_communication, 1);
-  EXPECT_DOUBLE_EQ(row(ledger, "copies"), 1);
-  EXPECT_DOUBLE_EQ(row(ledger, "launch gaps"), 2);  // from 5 to 6, from 8 to 9
-  EXPECT_DOUBLE_EQ(row(ledger, "data wait"), 1);    // from 0.5 to 1, from 9 to 9.5
-  EXPECT_DOUBLE_EQ(row(ledger, "idle"), 1);
-  EXPECT_DOUBLE_EQ(ledger.sum(), 10);
+  TimeBreakdown breakdown = break_down(spans, 10);
+  EXPECT_DOUBLE_EQ(row(breakdown, "matmul"), 2);
+  EXPECT_DOUBLE_EQ(row(breakdown, "attention"), 1);
+  EXPECT_DOUBLE_EQ(row(breakdown, "communication, exposed"), 2);
+  EXPECT_DOUBLE_EQ(breakdown.hidden_communication, 1);
+  EXPECT_DOUBLE_EQ(row(breakdown, "copies"), 1);
+  EXPECT_DOUBLE_EQ(row(breakdown, "launch gaps"), 2);  // from 5 to 6, from 8 to 9
+  EXPECT_DOUBLE_EQ(row(breakdown, "data wait"), 1);    // from 0.5 to 1, from 9 to 9.5
+  EXPECT_DOUBLE_EQ(row(breakdown, "idle"), 1);
+  EXPECT_DOUBLE_EQ(breakdown.sum(), 10);
 }
 
-TEST(TimeLedger, SharesAMomentAmongKernelsOfSeveralStreams) {
+TEST(TimeBreakdown, SharesAMomentAmongKernelsOfSeveralStreams) {
   std::vector<ActivitySpan> spans{kernel(WorkClass::kMatmul, 0, 4), kernel(WorkClass::kMatmul, 0, 2),
                                   kernel(WorkClass::kElementwise, 1, 3)};
-  TimeLedger ledger = make_ledger(spans, 4);
-  EXPECT_DOUBLE_EQ(ledger.of(WorkClass::kMatmul), 1 + 2.0 / 3 + 0.5 + 1);
-  EXPECT_DOUBLE_EQ(ledger.of(WorkClass::kElementwise), 1.0 / 3 + 0.5);
+  TimeBreakdown breakdown = break_down(spans, 4);
+  EXPECT_DOUBLE_EQ(breakdown.of(WorkClass::kMatmul), 1 + 2.0 / 3 + 0.5 + 1);
+  EXPECT_DOUBLE_EQ(breakdown.of(WorkClass::kElementwise), 1.0 / 3 + 0.5);
 }
 
-TEST(TimeLedger, AMomentWithTwoCollectivesIsOneMoment) {
+TEST(TimeBreakdown, AMomentWithTwoCollectivesIsOneMoment) {
   std::vector<ActivitySpan> spans{kernel(WorkClass::kMatmul, 0, 3), kernel(WorkClass::kCommunication, 1, 4),
                                   kernel(WorkClass::kCommunication, 2, 5), kernel(WorkClass::kCopy, 4, 6)};
-  TimeLedger ledger = make_ledger(spans, 6);
-  EXPECT_DOUBLE_EQ(ledger.hidden_communication, 2);
-  EXPECT_DOUBLE_EQ(row(ledger, "communication, exposed"), 2) << "also beside a copy";
-  EXPECT_DOUBLE_EQ(row(ledger, "copies"), 1);
+  TimeBreakdown breakdown = break_down(spans, 6);
+  EXPECT_DOUBLE_EQ(breakdown.hidden_communication, 2);
+  EXPECT_DOUBLE_EQ(row(breakdown, "communication, exposed"), 2) << "also beside a copy";
+  EXPECT_DOUBLE_EQ(row(breakdown, "copies"), 1);
 }
 
-TEST(TimeLedger, CutsWhatReachesBeyondTheTimeAccountedFor) {
+TEST(TimeBreakdown, CutsWhatReachesBeyondTheTimeAccountedFor) {
   std::vector<ActivitySpan> spans{kernel(WorkClass::kMatmul, -1, 1), kernel(WorkClass::kOptimizer, 3, 7),
                                   kernel(WorkClass::kCopy, 8, 9)};
-  TimeLedger ledger = make_ledger(spans, 4);
-  EXPECT_DOUBLE_EQ(ledger.of(WorkClass::kMatmul), 1);
-  EXPECT_DOUBLE_EQ(ledger.of(WorkClass::kOptimizer), 1);
-  EXPECT_DOUBLE_EQ(ledger.idle, 2);
+  TimeBreakdown breakdown = break_down(spans, 4);
+  EXPECT_DOUBLE_EQ(breakdown.of(WorkClass::kMatmul), 1);
+  EXPECT_DOUBLE_EQ(breakdown.of(WorkClass::kOptimizer), 1);
+  EXPECT_DOUBLE_EQ(breakdown.idle, 2);
 }
 
-TEST(TimeLedger, RowsAddUpWhateverRan) {
+TEST(TimeBreakdown, RowsAddUpWhateverRan) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<ActivitySpan> spans;
     for (uint64_t i = 0; i < 40; ++i) {
@@ -70,14 +70,14 @@ TEST(TimeLedger, RowsAddUpWhateverRan) {
       if (draw[3] % 4 == 0) span.activity = draw[3] % 8 ? Activity::kRun : Activity::kDataWait;
       spans.push_back(span);
     }
-    TimeLedger ledger = make_ledger(spans, 900);
+    TimeBreakdown breakdown = break_down(spans, 900);
     double sum = 0;
-    for (const LedgerRow& row : rows_of(ledger)) {
+    for (const BreakdownRow& row : rows_of(breakdown)) {
       EXPECT_GE(row.seconds, 0) << row.name;
       sum += row.seconds;
     }
     EXPECT_NEAR(sum, 900, 1e-9);
-    EXPECT_DOUBLE_EQ(sum, ledger.sum());
+    EXPECT_DOUBLE_EQ(sum, breakdown.sum());
   }
 }
 

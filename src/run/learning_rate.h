@@ -1,4 +1,4 @@
-// The learning rate as a function of the step. Tests: tests/run/schedule_test.cpp.
+// The learning rate as a function of the step. Tests: tests/run/learning_rate_test.cpp.
 #pragma once
 
 #include <cstdint>

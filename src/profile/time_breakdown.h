@@ -1,6 +1,6 @@
 // Where the wall time of steps went: every moment is given to one kind of work, or to what kept the device from
 // working, so that the parts add up to the whole. A pure function of what ran when. Tests:
-// tests/profile/ledger_test.cpp.
+// tests/profile/time_breakdown_test.cpp.
 #pragma once
 
 #include "ops/work_class.h"
@@ -27,7 +27,7 @@ struct ActivitySpan {
 Activity activity_of(WorkClass work);
 
 /// Seconds.
-struct TimeLedger {
+struct TimeBreakdown {
   double total = 0;                                // accounted for
   std::array<double, kWorkClasses.size()> work{};  // by WorkClass; of communication what nothing hides
   double launch_gaps = 0;                          // within a program's run, when none of its work runs
@@ -39,17 +39,17 @@ struct TimeLedger {
   double sum() const;
 };
 
-/// A row of a ledger, for tables.
-struct LedgerRow {
+/// A row of a breakdown, for tables.
+struct BreakdownRow {
   std::string name;
   double seconds = 0;
 };
 
 /// All parts of the sum, in a fixed order.
-std::vector<LedgerRow> rows_of(const TimeLedger& ledger);
+std::vector<BreakdownRow> rows_of(const TimeBreakdown& breakdown);
 
 /// Accounts for the time from 0 to `seconds`. Where several kernels run at once each gets an equal share of the time;
 /// spans are cut to what is accounted for.
-TimeLedger make_ledger(std::span<const ActivitySpan> spans, double seconds);
+TimeBreakdown break_down(std::span<const ActivitySpan> spans, double seconds);
 
 }  // namespace tokamak

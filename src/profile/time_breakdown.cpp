@@ -1,4 +1,4 @@
-#include "profile/ledger.h"
+#include "profile/time_breakdown.h"
 
 #include <algorithm>
 #include <numeric>
@@ -21,20 +21,20 @@ class Active {
     if (border.span->activity == Activity::kCompute) kernels_[size_t(border.span->work)] += border.change;
   }
 
-  void spend(double seconds, TimeLedger& ledger) const {
+  void spend(double seconds, TimeBreakdown& breakdown) const {
     if (int all = count(Activity::kCompute)) {
-      for (WorkClass work : kWorkClasses) ledger.work[size_t(work)] += seconds * kernels_[size_t(work)] / all;
-      if (count(Activity::kCommunication)) ledger.hidden_communication += seconds;
+      for (WorkClass work : kWorkClasses) breakdown.work[size_t(work)] += seconds * kernels_[size_t(work)] / all;
+      if (count(Activity::kCommunication)) breakdown.hidden_communication += seconds;
     } else if (count(Activity::kCommunication)) {
-      ledger.work[size_t(WorkClass::kCommunication)] += seconds;
+      breakdown.work[size_t(WorkClass::kCommunication)] += seconds;
     } else if (count(Activity::kCopy)) {
-      ledger.work[size_t(WorkClass::kCopy)] += seconds;
+      breakdown.work[size_t(WorkClass::kCopy)] += seconds;
     } else if (count(Activity::kRun)) {
-      ledger.launch_gaps += seconds;
+      breakdown.launch_gaps += seconds;
     } else if (count(Activity::kDataWait)) {
-      ledger.data_wait += seconds;
+      breakdown.data_wait += seconds;
     } else {
-      ledger.idle += seconds;
+      breakdown.idle += seconds;
     }
   }
 
@@ -52,21 +52,21 @@ Activity activity_of(WorkClass work) {
   return work == WorkClass::kCopy ? Activity::kCopy : Activity::kCompute;
 }
 
-double TimeLedger::sum() const {
+double TimeBreakdown::sum() const {
   return std::accumulate(work.begin(), work.end(), 0.0) + launch_gaps + data_wait + idle;
 }
 
-std::vector<LedgerRow> rows_of(const TimeLedger& ledger) {
-  std::vector<LedgerRow> rows;
+std::vector<BreakdownRow> rows_of(const TimeBreakdown& breakdown) {
+  std::vector<BreakdownRow> rows;
   for (WorkClass work : kWorkClasses)
-    rows.push_back(
-        {work == WorkClass::kCommunication ? "communication, exposed" : std::string(to_string(work)), ledger.of(work)});
+    rows.push_back({work == WorkClass::kCommunication ? "communication, exposed" : std::string(to_string(work)),
+                    breakdown.of(work)});
   rows.insert(rows.end(),
-              {{"data wait", ledger.data_wait}, {"launch gaps", ledger.launch_gaps}, {"idle", ledger.idle}});
+              {{"data wait", breakdown.data_wait}, {"launch gaps", breakdown.launch_gaps}, {"idle", breakdown.idle}});
   return rows;
 }
 
-TimeLedger make_ledger(std::span<const ActivitySpan> spans, double seconds) {
+TimeBreakdown break_down(std::span<const ActivitySpan> spans, double seconds) {
   std::vector<Border> borders;
   for (const ActivitySpan& span : spans) {
     double begin = std::clamp(span.begin, 0.0, seconds), end = std::clamp(span.end, 0.0, seconds);
@@ -75,16 +75,16 @@ TimeLedger make_ledger(std::span<const ActivitySpan> spans, double seconds) {
     borders.push_back({end, -1, &span});
   }
   std::sort(borders.begin(), borders.end(), [](const Border& a, const Border& b) { return a.at < b.at; });
-  TimeLedger ledger{.total = seconds};
+  TimeBreakdown breakdown{.total = seconds};
   Active active;
   double now = 0;
   for (const Border& border : borders) {
-    active.spend(border.at - now, ledger);
+    active.spend(border.at - now, breakdown);
     active.apply(border);
     now = border.at;
   }
-  active.spend(seconds - now, ledger);
-  return ledger;
+  active.spend(seconds - now, breakdown);
+  return breakdown;
 }
 
 }  // namespace tokamak
