@@ -66,6 +66,16 @@ TEST(Cluster, WhatAPlanNeedsIsRequired) {
   expect_user_error([&] { read_cluster("h20"); }, {"[cluster] expected", "did you mean 'h200'"});
 }
 
+TEST(Cluster, AFigureInAnotherUnitIsRefused) {
+  auto with = [](std::string text, const std::string& from, const std::string& to) {
+    return text.replace(text.find(from), from.size(), to);
+  };
+  expect_user_error([&] { parse_cluster(with(kMine, "20e-6", "20"), "mine.toml"); },
+                    {"[mine.toml: within.latency] expected seconds, 1e-09 to 1, got 20"});
+  expect_user_error([&] { parse_cluster(with(kMine, "200e9", "200"), "mine.toml"); },
+                    {"[mine.toml: within.bandwidth] expected bytes/s", "got 200"});
+}
+
 TEST(Cluster, GpusComeInWholeNodesOrInAPartOfOne) {
   ClusterConfig cluster = read_cluster("dgx-a100");
   for (int64_t gpus : {1, 3, 8, 16, 3072}) require_gpus(cluster, gpus);

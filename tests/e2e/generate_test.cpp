@@ -57,6 +57,17 @@ class GenerateUnpaddedTest : public GenerateTest {
 TEST_F(GenerateTest, OneTokenAtATime) { expect_same_as_full_pass(1, 30); }
 TEST_F(GenerateTest, APromptInPieces) { expect_same_as_full_pass(35, 5); }
 TEST_F(GenerateTest, APromptThatFillsTheContext) { expect_same_as_full_pass(kContext, 3); }
+// Of all of it, not of the half that is left when it overflows.
+TEST_F(GenerateTest, WhatFollowsAFullContextDependsOnItsBeginning) {
+  std::unique_ptr<Generator> generator = make_generator();
+  int would_differ = 0;
+  for (int64_t number = 0; number < 8; ++number) {
+    std::vector<int32_t> prompt = test::some_tokens(kContext, number);
+    EXPECT_EQ(generator->generate(prompt, 1, {.temperature = 0}, 1), full_->continue_text(prompt, 1)) << number;
+    would_differ += full_->next(prompt) != full_->next(std::span(prompt).last(kContext / 2));
+  }
+  EXPECT_GT(would_differ, 0);
+}
 TEST_F(GenerateTest, TheContextOverflowsTwice) { expect_same_as_full_pass(3, 80); }
 TEST_F(GenerateTest, APromptLongerThanTheContext) { expect_same_as_full_pass(kContext + 23, 30); }
 TEST_F(GenerateUnpaddedTest, TheContextOverflows) { expect_same_as_full_pass(3, 50); }

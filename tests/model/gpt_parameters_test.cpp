@@ -70,10 +70,5 @@ TEST(GptParameters, SayWhereTheyStandInTheModel) {
   }
 }
 
-TEST(Gpt, RefusesSequencesLongerThanItsContext) {
-  expect_user_error([] { eval_graph(tiny(), 1, 7); },
-                    {"[gpt] expected sequences of at most model.context = 6 tokens, got 7"});
-}
-
 }  // namespace
 }  // namespace tokamak

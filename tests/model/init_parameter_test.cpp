@@ -1,3 +1,4 @@
+#include "base/random.h"
 #include "model/model.h"
 
 #include <gtest/gtest.h>
@@ -29,6 +30,13 @@ TEST(InitParameter, TheLastOfAnOddNumberIsDrawn) {
   even.pop_back();
   EXPECT_EQ(odd, even);
   EXPECT_NE(odd.back(), 0);
+}
+
+// A uniform number may be 0, whose logarithm is no number; 1 it never is. One in 2^24 draws, the first with this seed.
+TEST(InitParameter, IsFiniteWhereAUniformNumberIsZero) {
+  constexpr int64_t kSeed = 3313741;
+  ASSERT_EQ(uniform_float(philox4x32(uint64_t(kSeed), 0, uint64_t(1) << 32)[0]), 0);
+  for (float value : init_parameter({"w", {2}, 0.02}, 0, kSeed)) EXPECT_EQ(value, 0);
 }
 
 }  // namespace
