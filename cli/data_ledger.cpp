@@ -177,7 +177,8 @@ void show_sample(const LedgerArguments& arguments, const OpenedLedger& opened) {
 
 /// What was found, and what is wrong with it.
 struct Verdict {
-  std::vector<DatasetUse> uses;  // empty without --verify
+  std::vector<DatasetUse> uses;  // empty without --verify, and where lines or data.json are wrong: what they say that
+                                 // was used may be anything, and without end
   std::vector<FileState> files;
   std::vector<std::string> problems;
 };
@@ -185,7 +186,7 @@ struct Verdict {
 Verdict judge(const LedgerArguments& arguments, const OpenedLedger& opened) {
   Verdict verdict{.uses = {}, .files = {}, .problems = opened.ledger.problems};
   if (!arguments.verify) return verdict;
-  {
+  if (verdict.problems.empty()) {
     ProgressLine line;
     auto progress = [&](int64_t done, int64_t total) { line.show("counting samples", done, total); };
     verdict.uses = count_uses(opened.ledger, opened.record, {.progress = progress});
@@ -281,6 +282,8 @@ void show_run(const LedgerArguments& arguments, const OpenedLedger& opened) {
     print_history(opened.ledger, opened.record);
     print_uses(verdict, opened.record);
     print_files(verdict);
+    if (arguments.verify && verdict.uses.empty())
+      fmt::print("\nuses of windows: not counted, as what is written down of them does not fit together\n");
     for (const std::string& problem : verdict.problems) fmt::print("WRONG: {}\n", printable(problem));
     if (arguments.verify && verdict.problems.empty() && opened.ledger.samples() > 0)
       fmt::print("PROVEN: samples 0 to {} were used once each, in this order and in no other\n",

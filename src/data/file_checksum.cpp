@@ -27,9 +27,10 @@ std::string checksum_file(const FileReader& file) {
 
 std::string checksum_file(const std::filesystem::path& path) { return checksum_file(FileReader(path)); }
 
-bool has_checksum(const std::filesystem::path& path, const std::string& checksum) {
+bool has_checksum(const std::filesystem::path& path, const std::string& checksum, int64_t most) {
   try {
-    return checksum_file(path) == checksum;
+    FileReader file(path);
+    return file.size() <= most && checksum_file(file) == checksum;
   } catch (const UserError&) {
     return false;
   }

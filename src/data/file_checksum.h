@@ -21,8 +21,8 @@ struct FileChecksum {
 std::string checksum_file(const FileReader& file);
 std::string checksum_file(const std::filesystem::path& path);
 
-/// Whether a file is there, can be read and has this checksum.
-bool has_checksum(const std::filesystem::path& path, const std::string& checksum);
+/// Whether a file is there, can be read and has this checksum. One of more than `most` bytes has not, and is not read.
+bool has_checksum(const std::filesystem::path& path, const std::string& checksum, int64_t most);
 
 /// A UserError, which begins with `[where]`, if a file's checksum is not the one that the folder's index has. A file of
 /// more than `most` bytes is not read for that.

@@ -56,12 +56,16 @@ constexpr int64_t kMostSteps = int64_t(1) << 38, kMostSamples = int64_t(1) << 60
 // Of tokens in a sample, and of bytes that it is made of: a product of both overflows nothing.
 constexpr int64_t kMostContext = int64_t(1) << 30, kMostWindowBytes = int64_t(1) << 32;
 
+// Of a dataset: with the most datasets that a mixture has, a sum that overflows nothing.
+constexpr int64_t kMostWindows = int64_t(1) << 42;
+static_assert(kMostWindows <= INT64_MAX / kMostMixtureBlock);
+
 constexpr const char* kRemedy = "the file is damaged, or of another version of the program";
 
 DatasetRecord dataset_from(const JsonFields& fields) {
   DatasetRecord dataset{.path = fields.text("path"),
                         .kind = fields.text("kind"),
-                        .share = {fields.number("windows"), fields.number("quota", kMostMixtureBlock)},
+                        .share = {fields.number("windows", kMostWindows), fields.number("quota", kMostMixtureBlock)},
                         .window_bytes = fields.number("window_bytes", kMostWindowBytes),
                         .files = fingerprints_from(fields, "files"),
                         .tokens = fields.has("tokens") ? fields.text("tokens") : ""};

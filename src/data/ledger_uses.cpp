@@ -23,11 +23,15 @@ class UseCounter {
       windows_ += dataset.share.windows;
     }
     uses_.resize(record.datasets.size());
-    for (size_t i = 0; i < uses_.size(); ++i) uses_[i].windows = record.datasets[i].share.windows;
+    for (size_t i = 0; i < uses_.size(); ++i) {
+      int64_t windows = record.datasets[i].share.windows;
+      uses_[i] = {.windows = windows, .at_least = windows, .at_most = windows};  // each 0 times, so far
+    }
     total_ = (windows_ + options_.windows_per_pass - 1) / options_.windows_per_pass * ledger_.samples();
   }
 
   std::vector<DatasetUse> run() {
+    if (ledger_.samples() == 0) return uses_;
     for (int64_t begin = 0; begin < windows_; begin += options_.windows_per_pass)
       count_pass(begin, std::min(windows_, begin + options_.windows_per_pass));
     return uses_;

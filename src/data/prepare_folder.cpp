@@ -62,8 +62,9 @@ bool is_moved(const fs::path& file, const std::optional<ShardIndex>& index) {
   std::vector<FileChecksum> files = index->tokenizer;
   for (const SplitIndex* split : {&index->train, &index->val})
     for (const ShardInfo& shard : split->shards) files.push_back({shard.file, shard.checksum});
-  return std::ranges::any_of(
-      files, [&](const FileChecksum& f) { return f.file == file.filename() && has_checksum(file, f.checksum); });
+  return std::ranges::any_of(files, [&](const FileChecksum& f) {
+    return f.file == file.filename() && has_checksum(file, f.checksum, kMostShardBytes);
+  });
 }
 
 /// A UserError if the output folder has files that finished ones would replace, and no data set of ours.
@@ -147,7 +148,7 @@ fs::path PrepareFolder::find_damage(const PrepareJournal& journal, const std::fu
     pause();
     fs::path file = path_ / move.from;
     if (!fs::exists(file)) file = out_ / move.to;
-    if (!has_checksum(file, move.checksum)) return file;
+    if (!has_checksum(file, move.checksum, kMostShardBytes)) return file;
   }
   return {};
 }

@@ -171,7 +171,7 @@ fs::path find_damage(const PrepareJournal& journal, const fs::path& folder, cons
   for (const ShardInfo& shard : journal.shards) files.push_back({shard.file, shard.checksum});
   for (const FileChecksum& file : files) {
     pause();
-    if (!has_checksum(folder / file.file, file.checksum)) return folder / file.file;
+    if (!has_checksum(folder / file.file, file.checksum, kMostShardBytes)) return folder / file.file;
   }
   pause();
   if (!has_log(folder / unfinished::kDocuments, journal.documents)) return folder / unfinished::kDocuments;

@@ -25,6 +25,9 @@ struct ShardInfo {
   std::string checksum;  // of the whole file, see base/checksum.h
 };
 
+/// Bytes of the largest shard that its header can describe. Nothing else that `prepare` makes is larger.
+inline constexpr int64_t kMostShardBytes = 256 * 4 + int64_t(INT32_MAX) * 4;
+
 /// Bytes that one token of a vocabulary takes in a shard: 2 or 4.
 int shard_token_bytes(int64_t vocab_size);
 

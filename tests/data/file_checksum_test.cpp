@@ -32,5 +32,14 @@ TEST(FileChecksum, NamesTheDamagedFile) {
                     {"[tokenizer]", "got one of a file that is too large"});
 }
 
+TEST(FileChecksum, OfAFileThatIsTooLargeIsNotAskedFor) {
+  TemporaryFolder folder;
+  write_file_quickly(folder / "a", "abc");
+  std::string good = checksum_file(folder / "a");
+  EXPECT_TRUE(has_checksum(folder / "a", good, 3));
+  EXPECT_FALSE(has_checksum(folder / "a", good, 2));
+  EXPECT_FALSE(has_checksum(folder / "b", good, 3));
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -47,6 +47,8 @@ TEST(DataRecord, RefusesWhatMakesNoSense) {
   expect_user_error(with("\"seed\"", "\"sead\""), {"run/data.json", "`seed`", "nothing", "damaged"});
   expect_user_error(with("4000", "4001"), {"quotas with a sum of 4096", "got 4097"});
   expect_user_error(with("100", "0"), {"at least 1 as `windows`", "got 0"});
+  expect_user_error(with("100", std::to_string(int64_t(1) << 50)),
+                    {"run/data.json", "at most 4398046511104 as `windows`", "got 1125899906842624", "damaged"});
   expect_user_error(with("tokamak-data", "something"), {"tokamak-data as `format`", "something"});
   expect_user_error([] { data_record_from_json("no JSON", "x"); }, {"JSON object", "no JSON"});
 }

@@ -153,8 +153,20 @@ TEST(Ledger, FollowsAChangeOfTheBatch) {
 TEST(Ledger, AnEmptyOne) {
   DataRecord record = one_dataset(30);
   EXPECT_EQ(replay_ledger({}, record).samples(), 0);
-  EXPECT_EQ(count_uses({}, record)[0].problem, "");
+  DatasetUse use = count_uses({}, record)[0];
+  EXPECT_EQ(use.problem, "");
+  EXPECT_EQ(use.most, 0);
+  EXPECT_EQ(use.at_least, 30);
+  EXPECT_EQ(use.at_most, 30);
   EXPECT_TRUE(mentions(replay_ledger({}, record, SavedState{3, 12}).problems, "ledger.jsonl has no line"));
+}
+
+// There is nothing to count in any of them.
+TEST(Ledger, AnEmptyOneOfVeryMuchData) {
+  int passes = 0;
+  DataRecord record = one_dataset(int64_t(1) << 42);
+  EXPECT_EQ(count_uses({}, record, {.progress = [&](int64_t, int64_t) { ++passes; }})[0].at_least, int64_t(1) << 42);
+  EXPECT_EQ(passes, 0);
 }
 
 // Whatever is done to the lines of a run with a crash in it must show.

@@ -247,6 +247,23 @@ TEST_F(PrepareResumeTest, BeginsAnewWhereItsFilesAreDamaged) {
   }
 }
 
+/// A terabyte of nothing, which nobody waits for.
+TEST_F(PrepareResumeTest, BeginsAnewWhereAFileIsTooLargeToBeItsOwn) {
+  Content straight = expected();
+  for (int moves : {0, 1}) {  // while it encodes, and before its files get their names
+    auto stop = [&, left = 100](const PrepareProgress& progress) mutable {
+      if (moves > 0 ? progress.phase == "moving the files to their places" : left-- == 0) throw Killed();
+    };
+    EXPECT_THROW(prepare(options("data"), {.progress = stop}), Killed);
+    fs::resize_file(folder_ / "data" / kUnfinishedFolder / "tokens_000000.bin", uintmax_t(1) << 40);
+    std::string note;
+    prepare(options("data"), {.note = [&](const std::string& text) { note = text; }});
+    EXPECT_NE(note.find("tokens_000000.bin is damaged or gone; beginning anew"), std::string::npos) << note;
+    EXPECT_EQ(content("data"), straight);
+    fs::remove_all(folder_ / "data");
+  }
+}
+
 TEST_F(PrepareResumeTest, ReplacesOnlyShardsOfTheDataBefore) {
   prepare(options("data"));
   std::string index = read_file(folder_ / "data/index.json");

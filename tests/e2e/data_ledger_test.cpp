@@ -167,6 +167,18 @@ TEST_F(DataLedger, FindsThatItWasCut) {
   expect_refused(ledger(), {"[ledger]", "a line was removed"});
 }
 
+// What the record says of its windows takes hours to count.
+TEST_F(DataLedger, CountsNothingOfARecordThatIsNotOfTheLines) {
+  train({"--train.steps=20"});
+  std::string text = read_file(folder_ / "run" / kDataRecordFile), windows = "\"windows\": ";
+  write_file_quickly(folder_ / "run" / kDataRecordFile,
+                     text.replace(text.find(windows), windows.size(), windows + "4000000000"));
+  ProgramResult result = ledger();
+  expect_refused(result, {"[ledger]", "belongs to data of another order"});
+  EXPECT_NE(result.out.find("uses of windows: not counted"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("uses of a window"), std::string::npos) << result.out;
+}
+
 TEST_F(DataLedger, NamesTheFolderThatIsNoRun) {
   expect_refused(run_program(folder_.path(), {"data", "ledger", "data"}),
                  {"data.json", "run folder data", "train.out"});
