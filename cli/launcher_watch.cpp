@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/rank_place.h"
+#include "cli/end_times.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
 
@@ -69,7 +70,7 @@ pid_t launcher_of_this(const std::string& mark) {
 }
 
 void watch(const std::stop_token& over, const Launcher& launcher) {
-  constexpr std::chrono::milliseconds kLook{250}, kPatience{2500};
+  constexpr std::chrono::milliseconds kLook{250};
   std::mutex mutex;
   std::condition_variable_any waiting;
   std::unique_lock lock(mutex);
@@ -79,7 +80,7 @@ void watch(const std::stop_token& over, const Launcher& launcher) {
   print_to_stderr(fmt::format("{}{} (process {}), which has started this rank, is gone; so it stops\n", rank_prefix(),
                               launcher.name, launcher.process));
   ::kill(::getpid(), SIGTERM);
-  pause(kPatience);
+  pause(end_times::kWithoutLauncher);
   if (!over.stop_requested()) std::_Exit(128 + SIGTERM);
 }
 

@@ -15,15 +15,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/socket.h"
+#include "cli/end_times.h"
 
 namespace tokamak {
 namespace {
 
 constexpr const char* kLeader = "TOKAMAK_LEADER";  // the process that has started this one
-
-// Until ranks that do not end by themselves are ended: of a run that went well, which may still save, and of one that
-// failed.
-constexpr double kPatience = 20, kPatienceAfterFailure = 2;
 
 std::string describe_end(int status) {
   if (WIFSIGNALED(status))
@@ -48,6 +45,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 void LocalRanks::start(int world, const std::string& token, StoreServer& store) {
+  store.expect_ends();
   watcher_ = std::jthread([this, &store](const std::stop_token& closing) { watch(closing, store); });
   std::vector<std::string> arguments = own_arguments();
   std::vector<char*> argv = pointers(arguments);
@@ -84,8 +82,8 @@ void LocalRanks::watch(const std::stop_token& closing, StoreServer& store) {
     changed_.wait_for(lock, closing, kLook, [] { return false; });
   }
   for (Deadline begin = deadline_in(0); !ranks_.empty(); std::this_thread::sleep_for(kLookAtTheEnd)) {
-    double patience = store.has_failed() ? kPatienceAfterFailure : kPatience;
-    if (deadline_in(-patience) > begin)
+    auto patience = store.has_failed() ? end_times::kForOthersAfterFailure : end_times::kForOthers;
+    if (std::chrono::steady_clock::now() > begin + patience)
       for (const auto& [process, rank] : ranks_) ::kill(process, SIGKILL);
     reap(store);
   }
@@ -104,13 +102,13 @@ void end_with_leader() {
   const char* leader = std::getenv(kLeader);
   if (!leader) return;
   std::signal(SIGALRM, SIG_DFL);  // which ends the process
-  std::signal(SIGUSR2, [](int) { ::alarm(2); });
+  std::signal(SIGUSR2, [](int) { ::alarm(unsigned(end_times::kWithoutLeader.count())); });
   ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
   if (std::to_string(::getppid()) != leader) std::_Exit(EXIT_FAILURE);  // it was gone before
 }
 
 void outlive_leader() {
-  if (std::getenv(kLeader)) std::signal(SIGUSR2, [](int) { ::alarm(60); });
+  if (std::getenv(kLeader)) std::signal(SIGUSR2, [](int) { ::alarm(unsigned(end_times::kToSave.count())); });
 }
 
 }  // namespace tokamak

@@ -36,11 +36,12 @@ class LocalRanks {
   std::jthread watcher_;        // ends when all have
 };
 
-/// In a process that LocalRanks has started: sees to it that two seconds after its parent is gone the system ends it,
-/// if it has not said why and ended by itself before. Elsewhere nothing. To be called first, and again after exec.
+/// In a process that LocalRanks has started: sees to it that the system ends it end_times::kWithoutLeader after its
+/// parent is gone, if it has not said why and ended by itself before. Elsewhere nothing. To be called first, and again
+/// after exec.
 void end_with_leader();
 
-/// Afterwards such a process has a minute.
+/// Afterwards such a process has end_times::kToSave.
 void outlive_leader();
 
 }  // namespace tokamak

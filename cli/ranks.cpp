@@ -4,10 +4,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <stop_token>
-#include <thread>
+#include <memory>
 
 #include "backend/agreement.h"
 #include "backend/cpu/cpu_backend.h"
@@ -22,8 +20,9 @@
 #include "base/parallel.h"
 #include "base/printable.h"
 #include "base/rendezvous.h"
-#include "base/signals.h"
 #include "base/system.h"
+#include "cli/end_times.h"
+#include "cli/join_watch.h"
 #include "cli/launcher_watch.h"
 #include "cli/local_ranks.h"
 #include "cli/run_token.h"
@@ -113,7 +112,7 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   if (!is_gpu) share_cpu(machine, *world);
   world->compare_calls(false);  // the graph is one for all ranks
   MeshRanks ranks(mesh, *world);
-  work({config, machine, &ranks, 1, [&] { deadline.allow(std::chrono::minutes(1)), outlive_leader(); }});
+  work({config, machine, &ranks, 1, [&] { deadline.allow(end_times::kToSave), outlive_leader(); }});
   world->barrier(machine.backend->queue(0));
   machine.backend->synchronize();
 }
@@ -130,8 +129,7 @@ void end_late_process(const StoreClient& store, const std::string& reason) {
 
 // What one rank throws ends all of them.
 void run_and_tell(const RunConfig& config, StoreClient& store, const std::function<void(FailureDeadline&)>& rank) {
-  constexpr std::chrono::milliseconds kPatience{1500};
-  FailureDeadline deadline(kPatience, [&](const std::string& reason) {
+  FailureDeadline deadline(end_times::kByItself, [&](const std::string& reason) {
     // What a CPU computes ends by itself; but no rank outlives the one that leads for long.
     if (is_gpu_device(config) || store.has_lost_leader()) end_late_process(store, reason);
   });
@@ -150,18 +148,22 @@ void run_and_tell(const RunConfig& config, StoreClient& store, const std::functi
 }
 
 void run_on_processes(const RunConfig& config, const Mesh& mesh, const Work& work) {
-  constexpr double kStartSeconds = 60;
+  constexpr double kJoinSeconds = 60;
   auto ranks = int(mesh.num_ranks());
   if (is_gpu_device(config) && cuda::device_count() < ranks)
     user_error(
         "[mesh] expected {} GPUs on this machine for the mesh {}, got {}; use a smaller mesh, or start ranks on "
         "several machines with torchrun, mpirun or srun",
         ranks, to_string(mesh), cuda::device_count());
-  RankPlace place{.launcher = "tokamak", .world = ranks, .host = "127.0.0.1", .token = random_nonce()};
+  RankPlace place{.launcher = "tokamak",
+                  .world = ranks,
+                  .host = "127.0.0.1",
+                  .token = random_nonce(),
+                  .join_seconds = kJoinSeconds};
   StoreServer server(place.host, place.port, ranks, place.token);
   LocalRanks others;
   others.start(ranks, place.token, server);
-  Rendezvous rendezvous(place, server, kStartSeconds);
+  Rendezvous rendezvous(place, server);
   run_and_tell(config, rendezvous.store(), [&](FailureDeadline& deadline) {
     run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), 0, deadline, work);
   });
@@ -179,28 +181,19 @@ std::optional<RankPlace> place_among_others() {
   return place && place->world > 1 ? place : std::nullopt;
 }
 
-// Waiting for ranks is told after some seconds. A request to stop ends the process, as nothing has begun yet.
-class JoinWatch {
- public:
-  explicit JoinWatch(const RankPlace& place)
-      : thread_([=](const std::stop_token& joined) {
-          constexpr auto kTick = std::chrono::milliseconds(50);
-          constexpr int kTicksUntilTold = 60;
-          for (int tick = 0; !joined.stop_requested(); ++tick, std::this_thread::sleep_for(kTick)) {
-            if (int status = stopped_status()) std::_Exit(status);
-            if (tick != kTicksUntilTold) continue;
-            fmt::print(stderr, "{}waiting until all {} ranks have come to port {} of {}\n", rank_prefix(), place.world,
-                       place.port, place.host);
-          }
-        }) {}
-
- private:
-  std::jthread thread_;
+// Rank 0 serves the store for as long as the run takes.
+struct Joined {
+  std::unique_ptr<StoreServer> server;  // of rank 0
+  std::unique_ptr<Rendezvous> rendezvous;
 };
 
-Rendezvous join_others(const RankPlace& place) {
-  JoinWatch watch(place);
-  return Rendezvous(place);
+Joined join_others(const RankPlace& place) {
+  Joined joined;
+  if (place.rank == 0) joined.server = std::make_unique<StoreServer>(place.host, place.port, place.world, place.token);
+  JoinWatch watch(place, joined.server.get());
+  joined.rendezvous =
+      joined.server ? std::make_unique<Rendezvous>(place, *joined.server) : std::make_unique<Rendezvous>(place);
+  return joined;
 }
 
 }  // namespace
@@ -230,9 +223,10 @@ void run_on_ranks(const RunConfig& asked, const Work& work) {
   RunConfig config = with_mesh(asked, mesh);
   if (std::optional<RankPlace> place = place_among_others()) {
     if (place->token.empty()) place->token = run_token(config, place->world);
-    Rendezvous rendezvous = join_others(*place);
-    return run_and_tell(config, rendezvous.store(), [&](FailureDeadline& deadline) {
-      run_as_rank(config, mesh, rendezvous.store(), rendezvous.address(), place->local_rank, deadline, work);
+    Joined joined = join_others(*place);
+    Rendezvous& all = *joined.rendezvous;
+    return run_and_tell(config, all.store(), [&](FailureDeadline& deadline) {
+      run_as_rank(config, mesh, all.store(), all.address(), place->local_rank, deadline, work);
     });
   }
   if (mesh.num_ranks() == 1) return run_alone(config, work);

@@ -13,7 +13,8 @@ namespace tokamak {
 namespace {
 
 constexpr int kUsualPort = 29500;  // torchrun's
-constexpr int kJobPorts = 1000;    // from there on: jobs that share a machine seldom meet on one
+constexpr int kMostJoinSeconds = 7 * 24 * 3600;
+constexpr int kJobPorts = 1000;  // from there on: jobs that share a machine seldom meet on one
 
 class Environment {
  public:
@@ -153,7 +154,11 @@ std::optional<RankPlace> rank_place(const std::function<const char*(const char* 
     place = from_mpirun(mpirun);
   else if (srun.has("SLURM_STEP_NUM_TASKS"))  // which sbatch and salloc alone do not set
     place = from_srun(srun);
-  if (place && torchrun.has("TOKAMAK_TOKEN")) place->token = torchrun.text("TOKAMAK_TOKEN");
+  if (!place) return place;
+  Environment user(variable, "you");
+  if (user.has("TOKAMAK_TOKEN")) place->token = user.text("TOKAMAK_TOKEN");
+  if (user.has("TOKAMAK_JOIN_SECONDS"))
+    place->join_seconds = user.number({"TOKAMAK_JOIN_SECONDS"}, 1, kMostJoinSeconds);
   return place;
 }
 

@@ -17,6 +17,7 @@ struct RankPlace {
   int port = 0;
   std::string token;  // what ranks know and strangers do not: TOKAMAK_TOKEN, which may be a secret, or the launcher's
                       // id of the run; empty: neither is given
+  double join_seconds = 300;  // that ranks wait for each other to come: TOKAMAK_JOIN_SECONDS
   bool operator==(const RankPlace&) const = default;
 };
 

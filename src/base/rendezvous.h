@@ -12,17 +12,17 @@ namespace tokamak {
 class Rendezvous {
  public:
   /// Returns when all ranks have joined. UserError or CommunicationError, on all ranks that have come, when they have
-  /// not within the timeout, or do not belong together.
-  explicit Rendezvous(const RankPlace& place, double timeout_seconds = 300);
+  /// not within the place's join_seconds, or do not belong together.
+  explicit Rendezvous(const RankPlace& place);
   /// The same on rank 0 of a store that is served already, at the place's port; it outlives this.
-  Rendezvous(const RankPlace& place, StoreServer& served, double timeout_seconds);
+  Rendezvous(const RankPlace& place, StoreServer& served);
 
   StoreClient& store() { return *client_; }
   /// This machine's address, as ranks of other machines reach it.
   std::string address() const { return server_ ? server_->address() : client_->address(); }
 
  private:
-  void join(const RankPlace& place, double timeout_seconds);
+  void join(const RankPlace& place);
 
   std::unique_ptr<StoreServer> own_server_;  // outlives rank 0's client
   StoreServer* server_ = nullptr;            // of rank 0

@@ -19,11 +19,13 @@ namespace {
 
 constexpr double kGraceSeconds = 10;  // in which the store tells that a wait is over
 
+std::string in_milliseconds(double seconds) { return std::to_string(int64_t(seconds * 1000)); }
+
 }  // namespace
 
 StoreClient::StoreClient(Options options)
     : options_(std::move(options)), reader_(kStoreMaxBytes), exceptions_(std::uncaught_exceptions()) {
-  join_in_time(deadline_in(options_.timeout_seconds));
+  join_in_time(deadline_in(options_.join_seconds));
   listener_ = std::thread([this] { listen(); });
 }
 
@@ -138,45 +140,44 @@ void StoreClient::fail_locally(const std::string& reason, bool lost_leader) {
   for (auto& [id, call] : subscribers_) call(reason);
 }
 
-// {kind, request, ...}: the request's number is put in here.
-Frame StoreClient::ask(Frame request) {
+// {kind, request, key, rest ...}: the request's number is put in here.
+Frame StoreClient::ask(const std::string& kind, const std::string& key, Frame rest, double seconds) {
   int64_t id;
   {
     std::lock_guard lock(mutex_);
     id = requests_++;
     replies_[id];
   }
-  request.insert(request.begin() + 1, std::to_string(id));
-  std::string what = request[0] + " " + request[2];
-  send(request);
+  rest.insert(rest.begin(), {kind, std::to_string(id), key});
+  send(rest);
   std::unique_lock lock(mutex_);
-  auto deadline = deadline_in(options_.timeout_seconds + kGraceSeconds);
+  auto deadline = deadline_in(seconds + kGraceSeconds);
   bool in_time = changed_.wait_until(lock, deadline, [&] { return replies_[id] || !failure_.empty(); });
   std::optional<Frame> reply = std::move(replies_.extract(id).mapped());
   if (reply) return *reply;
   if (!in_time)
-    throw CommunicationError(
-        fmt::format("[rendezvous] rank 0 has not answered '{}' in {} s", what, options_.timeout_seconds));
+    throw CommunicationError(fmt::format("[rendezvous] rank 0 has not answered '{} {}' in {} s", kind, key, seconds));
   throw CommunicationError(failure_);
 }
 
-void StoreClient::set(const std::string& key, const std::string& value) { ask({"set", key, value}); }
+void StoreClient::set(const std::string& key, const std::string& value) {
+  ask("set", key, {value}, options_.timeout_seconds);
+}
 
-std::string StoreClient::get(const std::string& key) {
-  Frame reply = ask({"get", key, std::to_string(int64_t(options_.timeout_seconds * 1000))});
+std::string StoreClient::get(const std::string& key) { return value_of("get", key); }
+
+std::string StoreClient::take(const std::string& key) { return value_of("take", key); }
+
+std::string StoreClient::value_of(const std::string& kind, const std::string& key) {
+  Frame reply = ask(kind, key, {in_milliseconds(options_.timeout_seconds)}, options_.timeout_seconds);
   TOKAMAK_CHECK(reply.size() == 1, "a value of {} texts", reply.size());
   return reply[0];
 }
 
-std::string StoreClient::take(const std::string& key) {
-  Frame reply = ask({"take", key, std::to_string(int64_t(options_.timeout_seconds * 1000))});
-  TOKAMAK_CHECK(reply.size() == 1, "a value of {} texts", reply.size());
-  return reply[0];
-}
-
-std::vector<std::string> StoreClient::exchange(const std::string& key, int index, int size, const std::string& value) {
-  Frame reply = ask({"exchange", key, std::to_string(int64_t(options_.timeout_seconds * 1000)), std::to_string(index),
-                     std::to_string(size), value});
+std::vector<std::string> StoreClient::exchange(const std::string& key, int index, int size, const std::string& value,
+                                               std::optional<double> seconds) {
+  double most = seconds.value_or(options_.timeout_seconds);
+  Frame reply = ask("exchange", key, {in_milliseconds(most), std::to_string(index), std::to_string(size), value}, most);
   TOKAMAK_CHECK(reply.size() == size_t(size), "{} texts of {} ranks", reply.size(), size);
   return reply;
 }

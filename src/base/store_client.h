@@ -26,10 +26,11 @@ class StoreClient {
     int rank = 0;
     int world = 1;
     std::string token;
-    double timeout_seconds = 300;  // of every wait
+    double join_seconds = 300;     // to reach rank 0, which may start later
+    double timeout_seconds = 300;  // of every wait behind that
   };
 
-  /// Connects, trying until the timeout while nobody serves or the store drops it, and joins. UserError when it is
+  /// Connects, trying for join_seconds while nobody serves or the store drops it, and joins. UserError when it is
   /// turned away.
   explicit StoreClient(Options options);
   /// Leaves; while an exception is under way it breaks the connection instead, so that others learn of it.
@@ -46,8 +47,9 @@ class StoreClient {
   /// The same, and removes it.
   std::string take(const std::string& key);
   /// Waits until `size` ranks have called it with this key, each with another index below `size`; their values in the
-  /// order of indices. The key is free again afterwards.
-  std::vector<std::string> exchange(const std::string& key, int index, int size, const std::string& value);
+  /// order of indices. The key is free again afterwards. `seconds`: of this wait, instead of the usual.
+  std::vector<std::string> exchange(const std::string& key, int index, int size, const std::string& value,
+                                    std::optional<double> seconds = {});
 
   /// Ends the run: every wait of every rank fails with this reason.
   void fail(const std::string& reason);
@@ -74,7 +76,8 @@ class StoreClient {
   void join_in_time(Deadline deadline);
   bool join();
   std::optional<Frame> receive_one();
-  Frame ask(Frame request);
+  Frame ask(const std::string& kind, const std::string& key, Frame rest, double seconds);
+  std::string value_of(const std::string& kind, const std::string& key);
   void listen();
   void handle(Frame frame);
   void fail_locally(const std::string& reason, bool lost_leader = false);

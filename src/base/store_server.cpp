@@ -29,8 +29,8 @@ namespace {
 constexpr size_t kMaxGreeting = 4096;  // bytes of a stranger's message
 constexpr double kGreetingSeconds = 10;
 constexpr double kFarewellSeconds = 5;
-constexpr double kObituarySeconds = 0.2;  // in which who started a lost rank may say how it ended
-constexpr int kAcceptedAtOnce = 64;       // connections, before messages are read again
+constexpr double kObituarySeconds = 1;  // in which who started a lost rank may say how it ended
+constexpr int kAcceptedAtOnce = 64;     // connections, before messages are read again
 
 struct Connection {
   FileDescriptor socket;
@@ -97,12 +97,22 @@ class StoreServer::Service {
     thread_.join();
   }
 
+  void expect_ends() { expects_ends_ = true; }
+
   void note_end(int rank, const std::string& how) {
     {
       std::lock_guard lock(mutex_);
       news_.emplace_back(rank, how);
     }
     wake();
+  }
+
+  std::vector<int> missing() const {
+    std::vector<int> ranks;
+    std::lock_guard lock(mutex_);
+    for (int rank = 0; rank < world_; ++rank)
+      if (hosts_[size_t(rank)].empty()) ranks.push_back(rank);
+    return ranks;
   }
 
   int port() const { return port_; }
@@ -233,7 +243,8 @@ class StoreServer::Service {
 
   void close(int64_t id) {
     const Connection& connection = connections_.at(id);
-    if (connection.rank >= 0 && !connection.left) lost_.emplace_back(connection.rank, deadline_in(kObituarySeconds));
+    double patience = expects_ends_ ? kObituarySeconds : 0;
+    if (connection.rank >= 0 && !connection.left) lost_.emplace_back(connection.rank, deadline_in(patience));
     connections_.erase(id);
   }
 
@@ -265,7 +276,8 @@ class StoreServer::Service {
     if (!problem.empty()) fail(problem);
     if (!failure_.empty()) return refuse(id, failure_);
     connection.rank = rank;
-    connection.host = hosts_[size_t(rank)] = frame[4];
+    connection.host = frame[4];
+    note_host(rank, frame[4]);
     connection.in.set_max_bytes(kStoreMaxBytes);
     note_address(connection.socket.get());
     send(id, {"joined", store_proof(token_, "server", connection.nonce, frame[1], who)});
@@ -286,6 +298,11 @@ class StoreServer::Service {
       return fmt::format("[rendezvous] expected rank {} once, got it on {} and on {}; give each process another rank{}",
                          rank, hosts_[size_t(rank)], host, another_run);
     return "";
+  }
+
+  void note_host(int rank, const std::string& host) {
+    std::lock_guard lock(mutex_);
+    hosts_[size_t(rank)] = host;
   }
 
   void note_address(int socket) {
@@ -368,7 +385,7 @@ class StoreServer::Service {
   const size_t max_strangers_ = stranger_limit();
   std::map<int64_t, Connection> connections_;  // by age
   int64_t next_connection_ = 0;
-  std::vector<std::string> hosts_;              // by rank; empty: it has not joined
+  std::vector<std::string> hosts_;  // by rank; empty: it has not joined; others read it, changed under the mutex
   std::vector<std::pair<int, Deadline>> lost_;  // ranks whose connection broke, and until when an end is waited for
   std::map<int, std::string> ends_;             // of ranks' processes
   StoreValues values_{[this](const StoreWaiter& waiter, const Frame& values) {
@@ -380,7 +397,7 @@ class StoreServer::Service {
   mutable std::mutex mutex_;
   std::string address_;  // under the mutex, as are
   std::vector<std::pair<int, std::string>> news_;
-  std::atomic<bool> stopping_ = false, has_failed_ = false;
+  std::atomic<bool> stopping_ = false, has_failed_ = false, expects_ends_ = false;
   std::thread thread_;
 };
 
@@ -389,7 +406,9 @@ StoreServer::StoreServer(const std::string& host, int port, int world, std::stri
 StoreServer::~StoreServer() = default;
 int StoreServer::port() const { return service_->port(); }
 std::string StoreServer::address() const { return service_->address(); }
+std::vector<int> StoreServer::missing() const { return service_->missing(); }
 bool StoreServer::has_failed() const { return service_->has_failed(); }
+void StoreServer::expect_ends() { service_->expect_ends(); }
 void StoreServer::note_end(int rank, const std::string& how) { service_->note_end(rank, how); }
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace tokamak {
 
@@ -20,9 +21,14 @@ class StoreServer {
   int port() const;
   /// The address of this machine that ranks of other machines have reached; one of the loopback while none has.
   std::string address() const;
+  /// Someone calls note_end() for each rank whose process ends: what has broken a connection is told then, or when a
+  /// moment is over. To be called before any rank joins.
+  void expect_ends();
   /// Whoever started the process of a rank says how it ended ("was killed by signal 9"). A rank that had not joined
   /// ends the run at once; of one whose connection broke, this is the reason that is told. For any thread.
   void note_end(int rank, const std::string& how);
+  /// The ranks that have not joined yet. For any thread.
+  std::vector<int> missing() const;
   /// Whether the run has failed, of which all ranks are told.
   bool has_failed() const;
 

@@ -57,6 +57,17 @@ TEST(RankPlace, OfTorchrun) {
             (RankPlace{"torchrun", 5, 8, 1, "node0", 7, "s"}));
 }
 
+TEST(RankPlace, HasTheTimeThatIsGivenToCome) {
+  EXPECT_EQ(place_in(kSlurm)->join_seconds, 300);
+  EXPECT_EQ(place_in(with(kSlurm, {{"TOKAMAK_JOIN_SECONDS", "3600"}}))->join_seconds, 3600);
+  for (const char* seconds : {"0", "-1", "1e3", "soon"})
+    expect_user_error(
+        [&] {
+          place_in(with(kSlurm, {{"TOKAMAK_JOIN_SECONDS", seconds}}));
+        },
+        {"TOKAMAK_JOIN_SECONDS", "set by you", "1 to 604800", seconds});
+}
+
 TEST(RankPlace, OfMpirun) {
   EXPECT_EQ(place_in(kOpenMpi), (RankPlace{"mpirun", 3, 4, 3, "127.0.0.1", 29500, ""}));
   Variables hosts = with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}});

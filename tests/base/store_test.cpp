@@ -15,6 +15,7 @@
 #include "base/socket.h"
 #include "base/system.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/free_port.h"
 #include "tests/support/rank_threads.h"
 
 namespace tokamak {
@@ -23,11 +24,14 @@ namespace {
 constexpr const char* kHost = "127.0.0.1";
 
 StoreClient::Options options(int port, int rank, int world, double seconds = 20) {
-  return {.host = kHost, .port = port, .rank = rank, .world = world, .token = "secret", .timeout_seconds = seconds};
+  return {.host = kHost,
+          .port = port,
+          .rank = rank,
+          .world = world,
+          .token = "secret",
+          .join_seconds = seconds,
+          .timeout_seconds = seconds};
 }
-
-// A port that nobody listens on.
-int free_port() { return port_of(listen_on(kHost, 0).get()); }
 
 std::string failure_of(const std::function<void()>& body) {
   try {
@@ -67,12 +71,12 @@ TEST(Store, RanksExchangeAndWaitForValues) {
 }
 
 TEST(Store, LateRanksAreWaitedFor) {
-  int port = free_port();
+  int port = test::free_port();
   std::atomic<int> joined = 0;
   test::on_threads(3, [&](int rank) {
     // Rank 0, which serves, comes last.
     std::this_thread::sleep_for(std::chrono::milliseconds(150 * (2 - rank)));
-    Rendezvous rendezvous({"test", rank, 3, rank, kHost, port, "secret"}, 20);
+    Rendezvous rendezvous({"test", rank, 3, rank, kHost, port, "secret", 20});
     ++joined;
     EXPECT_EQ(rendezvous.address(), kHost);
     rendezvous.store().exchange("end", rank, 3, "");
@@ -81,17 +85,35 @@ TEST(Store, LateRanksAreWaitedFor) {
 }
 
 TEST(Store, RanksThatDoNotComeAreNamed) {
-  int port = free_port();
+  int port = test::free_port();
   test::on_threads(2, [&](int rank) {
-    std::string why = failure_of([&] { Rendezvous rendezvous({"test", rank, 4, rank, kHost, port, "s"}, 0.5); });
+    std::string why = failure_of([&] { Rendezvous rendezvous({"test", rank, 4, rank, kHost, port, "s", 0.5}); });
     EXPECT_TRUE(has(why, "[rendezvous] expected 4 ranks") && has(why, "have not come: 2, 3")) << why;
   });
 }
 
+TEST(Store, KnowsWhoHasNotComeYet) {
+  StoreServer server(kHost, 0, 4, "secret");
+  EXPECT_EQ(server.missing(), (std::vector<int>{0, 1, 2, 3}));
+  StoreClient first(options(server.port(), 0, 4)), third(options(server.port(), 2, 4));
+  EXPECT_EQ(server.missing(), (std::vector<int>{1, 3}));
+}
+
 TEST(Store, NobodyServes) {
-  int port = free_port();
-  expect_user_error([&] { StoreClient client(options(port, 1, 2, 0.2)); },
+  int port = test::free_port();
+  auto in_time = options(port, 1, 2);
+  in_time.join_seconds = 0.2;
+  expect_user_error([&] { StoreClient client(in_time); },
                     {"[rendezvous] cannot reach rank 0 on port " + std::to_string(port)});
+}
+
+TEST(Store, ComingMayTakeLongerThanAWait) {
+  auto patient = options(test::free_port(), 0, 1, 0.05);
+  patient.join_seconds = 20;
+  auto coming = std::async(std::launch::async, [&] { StoreClient client(patient); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  StoreServer server(kHost, patient.port, 1, "secret");
+  EXPECT_NO_THROW(coming.get());
 }
 
 TEST(Store, PortInUseIsAnErrorOfRank0) {
@@ -219,6 +241,7 @@ TEST(Store, RankWhoseProcessEndsBeforeItJoinsEndsTheRun) {
 // The connection breaks first, as a rule.
 TEST(Store, LostRankIsNamedWithTheEndOfItsProcess) {
   StoreServer server(kHost, 0, 2, "secret");
+  server.expect_ends();
   StoreClient first(options(server.port(), 0, 2));
   auto waiting = std::async(std::launch::async, [&] { return failure_of([&] { first.get("never"); }); });
   failure_of([&] {

@@ -46,7 +46,8 @@ RunningProgram::RunningProgram(const std::filesystem::path& folder, std::vector<
   if (in.empty()) in = files_ / "in";
   if (out.empty()) out = files_ / "out";
   if (err.empty()) err = files_ / "err";
-  write_file_quickly(files_ / "out", "");  // wait_for() may look before the child has made it
+  for (const char* file : {"out", "err"})
+    write_file_quickly(files_ / file, "");  // wait_for() may look before the child
   started_ = now();
   process_ = ::fork();
   if (process_ < 0) throw std::runtime_error("cannot fork");
@@ -72,11 +73,11 @@ bool RunningProgram::ended() {
   return info.si_pid == process_;
 }
 
-bool RunningProgram::wait_for(const std::string& text) {
+bool RunningProgram::comes_into(const char* file, const std::string& text) {
   double deadline = now() + 60;
   while (true) {
     bool last = ended() || now() > deadline;  // looked at first, so that the last words are read
-    if (content_of(files_ / "out").find(text) != std::string::npos) return true;
+    if (content_of(files_ / file).find(text) != std::string::npos) return true;
     if (last) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

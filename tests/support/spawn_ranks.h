@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/rank_place.h"
-#include "base/socket.h"
+#include "tests/support/free_port.h"
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ inline std::vector<int> spawn_ranks(int ranks, const std::function<void(const Ra
   }
   const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
   std::string filter = std::string("--gtest_filter=") + test.test_suite_name() + "." + test.name();
-  int port = port_of(listen_on("127.0.0.1", 0).get());
+  int port = free_port();
   std::vector<pid_t> processes;
   std::vector<std::string> logs;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -41,7 +41,7 @@ class RanksAsProcesses : public testing::TestWithParam<int> {};
 
 TEST_P(RanksAsProcesses, SuiteIsRight) {
   std::vector<int> statuses = spawn_ranks(GetParam(), [](const RankPlace& place) {
-    Rendezvous rendezvous(place, 60);
+    Rendezvous rendezvous(place);
     EXPECT_EQ(rendezvous.address(), "127.0.0.1");
     run_suite(rendezvous.store());
   });
@@ -66,7 +66,7 @@ TEST(Processes, WrongCallsEndInAnErrorOnAllRanks) {
 // The others learn of it in an axis of which it is no member, too.
 TEST(Processes, ProcessThatIsKilledStopsTheOthersWithinSeconds) {
   std::vector<int> statuses = spawn_ranks(4, [](const RankPlace& place) {
-    Rendezvous rendezvous(place, 60);
+    Rendezvous rendezvous(place);
     auto begin = std::chrono::steady_clock::now();
     try {
       auto world = make_process_world(rendezvous.store(), {.address = rendezvous.address()});

@@ -63,7 +63,7 @@ void on_gpu(StoreClient& store, int device, double seconds, const Body& body, co
 // Each rank a process; all must end well.
 void on_processes(int ranks, const Mail& mail, const Body& body) {
   std::vector<int> statuses = spawn_ranks(ranks, [&](const RankPlace& place) {
-    Rendezvous rendezvous(place, 120);
+    Rendezvous rendezvous(place);
     on_gpu(rendezvous.store(), gpu_of(place), 120, body, mail);
   });
   EXPECT_EQ(statuses, std::vector<int>(size_t(ranks), 0));
@@ -252,7 +252,7 @@ TEST(GpuNccl, WorkThatDoesNotEndIsGivenUp) {
 TEST(GpuNccl, ProcessThatIsKilledStopsTheOthersWithinSeconds) {
   if (std::string why = obstacle(1); !why.empty()) GTEST_SKIP() << why;
   std::vector<int> statuses = spawn_ranks(2, [](const RankPlace& place) {
-    Rendezvous rendezvous(place, 120);
+    Rendezvous rendezvous(place);
     auto begin = std::chrono::steady_clock::now();
     std::string why = failure_of([&] {
       on_gpu(rendezvous.store(), gpu_of(place), 120, [&](const SuiteRank& rank) {

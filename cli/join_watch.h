@@ -1,0 +1,22 @@
+// Ranks that wait for each other to come, who may wait for minutes and whose user should know for whom.
+#pragma once
+
+#include <thread>
+
+#include "base/rank_place.h"
+#include "base/store_server.h"
+
+namespace tokamak {
+
+/// While it lives it says after some seconds, and again and again, that this rank waits. A request to stop ends the
+/// process, as nothing has begun yet.
+class JoinWatch {
+ public:
+  /// `store`: where this rank serves it, and so knows who has not come; else null. It outlives this.
+  JoinWatch(const RankPlace& place, const StoreServer* store);
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace tokamak
