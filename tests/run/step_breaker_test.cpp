@@ -5,19 +5,16 @@
 #include <map>
 
 #include "backend/cpu/cpu_backend.h"
-#include "config/config.h"
 #include "run/random_batch.h"
 #include "run/session.h"
+#include "tests/support/tiny_step.h"
 
 namespace tokamak {
 namespace {
 
-RunConfig tiny() {
-  RunConfig config;
-  config.model = {.layers = 1, .heads = 2, .width = 16, .context = 8, .vocab = 61};
-  config.train.batch = 2;
-  config.train.total_batch = 32;  // two micro-batches
-  config.compile.precision = Precision::kFp32;
+RunConfig two_micro_batches() {
+  RunConfig config = test::tiny_step();
+  config.train.total_batch = 2 * config.train.batch * config.model.context;
   return config;
 }
 
@@ -25,13 +22,13 @@ using Tensors = std::map<std::string, std::vector<std::byte>>;  // by name, with
 
 struct TinyRun {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session{tiny(), cpu::nominal_platform(), *backend};
+  Session session{two_micro_batches(), cpu::nominal_platform(), *backend};
 
   TinyRun() { session.initialise(); }
   StepResult step(int64_t number) {
     std::vector<Batch> batches;
     for (int64_t i = 0; i < session.micro_batches(); ++i)
-      batches.push_back(random_batch(tiny(), uint64_t(10 * number + i)));
+      batches.push_back(random_batch(two_micro_batches(), uint64_t(10 * number + i)));
     return session.run_step(batches, number, 1e-2);
   }
   Tensors tensors() const {

@@ -6,23 +6,15 @@
 #include <stdexcept>
 
 #include "backend/cpu/cpu_backend.h"
-#include "config/config.h"
 #include "run/random_batch.h"
+#include "tests/support/tiny_step.h"
 
 namespace tokamak {
 namespace {
 
-RunConfig tiny() {
-  RunConfig config;
-  config.model = {.layers = 1, .heads = 2, .width = 16, .context = 8, .vocab = 61};
-  config.train.batch = 2;
-  config.compile.precision = Precision::kFp32;
-  return config;
-}
-
 struct Model {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session{tiny(), cpu::nominal_platform(), *backend};
+  Session session{test::tiny_step(), cpu::nominal_platform(), *backend};
 };
 
 TEST(StepQueue, GivesEveryStepInOrderAsOneByOne) {
@@ -34,7 +26,8 @@ TEST(StepQueue, GivesEveryStepInOrderAsOneByOne) {
   EXPECT_FALSE(queue.first_end());
   std::vector<StepMetrics> taken;
   for (int64_t i = 0; i < kSteps; ++i) {
-    queue.submit({random_batch(tiny(), uint64_t(i))}, {.step = i + 1, .lr = 1e-3, .data_wait_ms = double(i)});
+    queue.submit({random_batch(test::tiny_step(), uint64_t(i))},
+                 {.step = i + 1, .lr = 1e-3, .data_wait_ms = double(i)});
     for (const StepMetrics& metrics : queue.take()) taken.push_back(metrics);
   }
   queue.finish();
@@ -43,7 +36,7 @@ TEST(StepQueue, GivesEveryStepInOrderAsOneByOne) {
   EXPECT_TRUE(queue.first_end());
   ASSERT_EQ(taken.size(), size_t(kSteps));
   for (int64_t i = 0; i < kSteps; ++i) {
-    StepResult expected = alone.session.run_step(std::vector{random_batch(tiny(), uint64_t(i))}, i, 1e-3);
+    StepResult expected = alone.session.run_step(std::vector{random_batch(test::tiny_step(), uint64_t(i))}, i, 1e-3);
     const StepMetrics& metrics = taken[size_t(i)];
     EXPECT_EQ(metrics.step, i + 1);
     EXPECT_EQ(metrics.loss, expected.loss);
@@ -62,7 +55,7 @@ TEST(StepQueue, EndsBeforeTheStepThatIsNotToBegin) {
     return StepNews{.stops = asked > 3, .failure = mine.failure};
   });
   queue.run([&] { run.session.initialise(); });
-  for (int64_t i = 0; i < 6; ++i) queue.submit({random_batch(tiny(), uint64_t(i))}, {.step = i + 1});
+  for (int64_t i = 0; i < 6; ++i) queue.submit({random_batch(test::tiny_step(), uint64_t(i))}, {.step = i + 1});
   queue.finish();
   std::vector<StepMetrics> taken = queue.take();
   ASSERT_EQ(taken.size(), 3u);
@@ -77,10 +70,10 @@ TEST(StepQueue, EndsWhereAStepHasNoData) {
   Model run;
   StepQueue queue(run.session, *run.backend, [](const StepNews& mine) { return mine; });
   queue.run([&] { run.session.initialise(); });
-  queue.submit({random_batch(tiny(), 0)}, {.step = 1});
+  queue.submit({random_batch(test::tiny_step(), 0)}, {.step = 1});
   EXPECT_FALSE(queue.end());
   queue.submit({}, {.step = 2}, "the disk is gone");
-  queue.submit({random_batch(tiny(), 1)}, {.step = 3});
+  queue.submit({random_batch(test::tiny_step(), 1)}, {.step = 3});
   queue.finish();
   EXPECT_EQ(queue.take().size(), 1u);
   ASSERT_TRUE(queue.end());
