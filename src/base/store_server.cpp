@@ -13,13 +13,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/frames.h"
-#include "base/sha256.h"
 #include "base/socket.h"
 #include "base/store_values.h"
 
@@ -39,7 +37,6 @@ struct Connection {
   std::string nonce = random_nonce();
   Deadline greeting = deadline_in(kGreetingSeconds);
   int rank = -1;  // not joined yet
-  std::string host;
   bool left = false;
   bool closing = false;  // when `out` is sent
 };
@@ -68,18 +65,6 @@ int number_in(const std::string& text, int least, int most) {
 }
 
 }  // namespace
-
-std::string random_nonce() {
-  std::random_device device;
-  std::string nonce;
-  for (int i = 0; i < 8; ++i) nonce += fmt::format("{:08x}", uint32_t(device()));
-  return nonce;
-}
-
-std::string store_proof(const std::string& token, const std::string& role, const std::string& server_nonce,
-                        const std::string& client_nonce, const std::string& who) {
-  return hmac_sha256(token, encode_frame({kStoreProtocol, role, server_nonce, client_nonce, who}));
-}
 
 // All but what other threads ask for belongs to the service's thread.
 class StoreServer::Service {
@@ -276,7 +261,6 @@ class StoreServer::Service {
     if (!problem.empty()) fail(problem);
     if (!failure_.empty()) return refuse(id, failure_);
     connection.rank = rank;
-    connection.host = frame[4];
     note_host(rank, frame[4]);
     connection.in.set_max_bytes(kStoreMaxBytes);
     note_address(connection.socket.get());
