@@ -88,7 +88,8 @@ void run(const BenchOptions& options) {
   TensorStore trained(*machine.backend);
   fill(trained, options.run);
   auto begin = Clock::now();
-  Generator generator(options.run, machine.platform, *machine.backend, options.rows, &trained);
+  Generator generator(resolve(options.run, machine.platform.target), machine.platform, *machine.backend, options.rows,
+                      &trained);
   generator.take_weights();
   machine.backend->synchronize();
   fmt::print("ready after {:.2f} s\n", seconds_since(begin));

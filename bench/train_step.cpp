@@ -68,7 +68,8 @@ void run(RunConfig config, int steps) {
   Platform platform = cpu::measure_platform();
   const Target& target = platform.target;
   auto begin = Clock::now();
-  CompiledStep compiled = compile_step(config, platform);
+  ResolvedRun resolved = resolve(config, target);
+  CompiledStep compiled = compile_step(resolved, platform);
   double compile_seconds = seconds_since(begin);
   auto backend = cpu::make_backend();
   begin = Clock::now();
@@ -77,7 +78,7 @@ void run(RunConfig config, int steps) {
   double kernel_seconds = seconds_since(begin);
   int64_t before = resident_bytes();
   begin = Clock::now();
-  Session session(config, platform, *backend, available_memory());
+  Session session(resolved, platform, *backend, available_memory());
   double start_seconds = seconds_since(begin);
   session.initialise();
   Batch batch = random_batch(config);
@@ -91,12 +92,12 @@ void run(RunConfig config, int steps) {
   }
   std::sort(times.begin(), times.end());
   double step = times[times.size() / 2], tokens = double(session.tokens_per_step()) / step;
-  Peak peak = peak_of(target, session.config().compile.precision);
+  Peak peak = peak_of(target, resolved.compile.precision);
   Utilization share = utilization(flops_per_token(config.model), tokens, peak.flops);
   fmt::print("{}: {} threads, {:.0f} GFLOP/s fp32, {:.0f} bf16, {:.1f} GB/s\n", target.name, target.units,
              target.f32_flops * 1e-9, target.bf16_flops * 1e-9, target.memory_bandwidth * 1e-9);
   fmt::print("{} parameters, B={} T={}, {}\n", count_parameters(config.model), config.train.batch, config.model.context,
-             precision_name(session.config().compile.precision));
+             precision_name(resolved.compile.precision));
   fmt::print("config to plan {:.3f} s, its kernels {:.3f} s; all of that with the memory {:.3f} s\n", compile_seconds,
              kernel_seconds, start_seconds);
   fmt::print("memory planned {:.1f} MB, taken {:.1f} MB ({:+.2f}%)\n", double(session.compiled().total_bytes()) * 1e-6,

@@ -6,7 +6,6 @@
 #include "checkpoint/run_folder.h"
 #include "cli/commands.h"
 #include "cli/model_from_checkpoint.h"
-#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
@@ -103,11 +102,11 @@ int run_eval(const EvalArguments& arguments) {
   EvalData data = open_consistently(config.data, [&] { return open_data(arguments, config, model); });
   for (const std::string& note : data.corpus->notes()) fmt::print(stderr, "{}\n", printable(note));
   use_model(config, [&](const RankWork& rank, const Platform& platform) {
-    RunConfig settled = resolve(rank.config, platform.target);
-    int64_t windows = arguments.batches > 0 ? count_windows(settled, arguments.batches) : data.corpus->windows();
-    Evaluator evaluator(data.corpus, data.tokenizer.get(), settled, windows);
+    ResolvedRun run = resolve(rank.config, platform.target);
+    int64_t windows = arguments.batches > 0 ? count_windows(run, arguments.batches) : data.corpus->windows();
+    Evaluator evaluator(data.corpus, data.tokenizer.get(), run, windows);
     TensorStore store(*rank.machine.backend, rank.ranks);
-    LossProgram program(compile_loss(settled, platform)[0], *rank.machine.backend, store, {.ranks = rank.ranks});
+    LossProgram program(compile_loss(run, platform)[0], *rank.machine.backend, store, {.ranks = rank.ranks});
     load_parameters(model.checkpoint, store);
     Evaluation evaluation = evaluator.evaluate([&](std::span<const Batch> batches) { return program.run(batches); });
     if (leads(rank.ranks)) print(evaluation, model.checkpoint, arguments.split);

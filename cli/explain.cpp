@@ -23,7 +23,6 @@
 #include "model/model.h"
 #include "model/utilization.h"
 #include "pages/timeline_html.h"
-#include "passes/step_mesh.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
 #include "run/random_batch.h"
@@ -67,25 +66,26 @@ void print_model(const RunConfig& config) {
              format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.context, m.vocab);
 }
 
-void print_mesh(const RunConfig& config) {
-  Mesh mesh = step_mesh(config.mesh);
+void print_mesh(const ResolvedRun& run) {
+  const Mesh& mesh = run.mesh;
   if (mesh.num_ranks() == 1) return;
   std::string axes;
   for (const MeshAxis& axis : mesh.axes)
     axes += fmt::format("{}{} {}", axes.empty() ? "" : " x ", axis.name, axis.size);
   fmt::print("mesh       {} ranks: {}; zero {}; what follows is for one of them\n", mesh.num_ranks(), axes,
-             config.mesh.zero);
+             run.asked.mesh.zero);
 }
 
-void print_target(const Target& target, const RunConfig& asked, const RunConfig& resolved) {
+void print_target(const Target& target, const ResolvedRun& run) {
+  Precision asked = run.asked.compile.precision, resolved = run.compile.precision;
   fmt::print("target     {}, units {}: fp32 {}, bf16 {}, memory {}, pointwise {}\n", target.name, target.units,
              format_count(target.f32_flops, "FLOP/s"), format_count(target.bf16_flops, "FLOP/s"),
              format_count(target.memory_bandwidth, "B/s"), format_count(target.pointwise_flops, "/s"));
   double gain = target.bf16_flops / target.f32_flops;
-  fmt::print("precision  {}{}; bf16 matrix products run at {:.2f}x the rate of fp32 here{}\n",
-             precision_name(resolved.compile.precision), asked.compile.precision == Precision::kAuto ? " (auto)" : "",
-             gain, gain < 1 && resolved.compile.precision == Precision::kBf16 ? ": fp32 would be faster" : "");
-  if (asked.compile.precision == Precision::kTf32 && resolved.compile.precision != Precision::kTf32)
+  fmt::print("precision  {}{}; bf16 matrix products run at {:.2f}x the rate of fp32 here{}\n", precision_name(resolved),
+             asked == Precision::kAuto ? " (auto)" : "", gain,
+             gain < 1 && resolved == Precision::kBf16 ? ": fp32 would be faster" : "");
+  if (asked == Precision::kTf32 && resolved != Precision::kTf32)
     fmt::print("           tf32 was asked for and means fp32 here: this target has no units for it\n");
 }
 
@@ -136,12 +136,11 @@ void print_program(const CompiledGraph& program, const ExplainOptions& options, 
 
 void print_summary(const CompiledStep& step, const Target& target) {
   if (step.programs.size() > 1) fmt::print("\nschedule   {}\n", print_schedule(step));
-  int64_t micro_batches = step.micro_batches();
-  auto tokens = double(step.config.train.batch * step.config.model.context * micro_batches);
-  int64_t ranks = step_mesh(step.config.mesh).num_ranks();
-  Peak peak = peak_of(target, step.config.compile.precision);
-  Utilization used =
-      utilization(flops_per_token(step.config.model), tokens / step.seconds(), peak.flops * double(ranks));
+  const ResolvedRun& run = step.resolved;
+  int64_t micro_batches = run.micro_batches, ranks = run.mesh.num_ranks();
+  auto tokens = double(run.asked.step_tokens());
+  Peak peak = peak_of(target, run.compile.precision);
+  Utilization used = utilization(flops_per_token(run.asked.model), tokens / step.seconds(), peak.flops * double(ranks));
   fmt::print(
       "\noptimizer step: {} tokens in {} micro-batch{}, {} {}, predicted {:.1f} ms = {:.0f} tokens/s, {:.0f}% MFU of "
       "{}; memory {}\n",
@@ -161,19 +160,18 @@ void print_notes(const ExplainOptions& options, const Machine& machine) {
 }
 
 // What a rank can have of the device, where that is known. On the CPU all ranks share the memory.
-std::optional<int64_t> available_bytes(const ExplainOptions& options, const Machine& machine, const RunConfig& config) {
-  int64_t bytes = options.nominal ? nominal_bytes(config) : machine.backend->free_bytes();
+std::optional<int64_t> available_bytes(const ExplainOptions& options, const Machine& machine, const ResolvedRun& run) {
+  int64_t bytes = options.nominal ? nominal_bytes(run.asked) : machine.backend->free_bytes();
   if (bytes <= 0) return std::nullopt;
-  if (!is_on_gpu(options, machine)) return bytes / step_mesh(config.mesh).num_ranks();
+  if (!is_on_gpu(options, machine)) return bytes / run.mesh.num_ranks();
   ClusterConfig cluster;
   cluster.gpu.memory_bytes.value = double(bytes);
-  return int64_t(usable_bytes(cluster, layout_of(config).mesh));
+  return int64_t(usable_bytes(cluster, layout_of(run.asked).mesh));
 }
 
-void print_fit(const CompiledStep& fullest, const ExplainOptions& options, const Machine& machine,
-               const RunConfig& config) {
-  std::optional<int64_t> available = available_bytes(options, machine, config);
-  std::string note = available ? too_large_note(fullest, config, machine.platform, *available) : "";
+void print_fit(const CompiledStep& fullest, const ExplainOptions& options, const Machine& machine) {
+  std::optional<int64_t> available = available_bytes(options, machine, fullest.resolved);
+  std::string note = available ? too_large_note(fullest, machine.platform, *available) : "";
   if (!note.empty()) fmt::print("{}\n", note);
 }
 
@@ -187,11 +185,11 @@ void print_advice(const RunConfig& config, const Target& target) {
 // Seconds of each program's kernels one by one, in their own order on real intermediate values; the mean of a few runs.
 std::vector<std::vector<double>> measure_kernels(const CompiledStep& step, const Machine& machine) {
   constexpr int kWarmup = 3, kRuns = 5;
-  Session session(step.config, machine.platform, *machine.backend, machine.backend->free_bytes());
+  Session session(step.resolved, machine.platform, *machine.backend, machine.backend->free_bytes());
   session.initialise();
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(step.config, uint64_t(i)));
-  for (int i = 0; i < kWarmup; ++i) session.run_step(batches, i, step.config.optimizer.lr);
+  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(step.resolved, uint64_t(i)));
+  for (int i = 0; i < kWarmup; ++i) session.run_step(batches, i, step.resolved.asked.optimizer.lr);
   std::vector<std::vector<double>> seconds(step.programs.size());
   for (size_t p = 0; p < seconds.size(); ++p) {
     for (int i = 0; i < kRuns; ++i) session.program(p).run_timed(seconds[p]);
@@ -201,16 +199,16 @@ std::vector<std::vector<double>> measure_kernels(const CompiledStep& step, const
 }
 
 // Stages and schedule; with --graph or --plan also the programs of all stages.
-void explain_pipeline(const RunConfig& config, const ExplainOptions& options, const Machine& machine) {
+void explain_pipeline(const ResolvedRun& run, const ExplainOptions& options, const Machine& machine) {
   const Platform& platform = machine.platform;
-  CompiledPipeline pipeline = compile_pipeline(config, platform);
-  print_model(pipeline.config);
-  print_mesh(pipeline.config);
-  print_target(platform.target, options.run, pipeline.config);
+  CompiledPipeline pipeline = compile_pipeline(run, platform);
+  print_model(run.asked);
+  print_mesh(run);
+  print_target(platform.target, run);
   print_notes(options, machine);
   fmt::print("\n{}", format_pipeline(pipeline));
-  print_fit(*std::ranges::max_element(pipeline.stages, {}, &CompiledStep::total_bytes), options, machine, config);
-  print_advice(config, platform.target);
+  print_fit(*std::ranges::max_element(pipeline.stages, {}, &CompiledStep::total_bytes), options, machine);
+  print_advice(run.asked, platform.target);
   for (size_t stage = 0; stage < pipeline.stages.size() && (options.graph || options.plan); ++stage) {
     fmt::print("\nstage {}: {}\n", stage, print_schedule(pipeline.stages[stage]));
     for (const CompiledGraph& program : pipeline.stages[stage].programs) print_program(program, options, {});
@@ -232,24 +230,25 @@ int run_explain(const ExplainOptions& options) {
   if (options.measure && options.nominal) user_error("[explain] expected --measure or --nominal, got both");
   if (options.source >= 0 && !(options.nominal ? config.device.starts_with("cuda") : machine.is_gpu))
     user_error("[explain] expected --source for a GPU, got it for a CPU; add --device=cuda");
-  if (options.measure) machine.platform = tune(config, machine.platform, *machine.backend);
-  if (config.mesh.pipe > 1) {
-    explain_pipeline(config, options, machine);
+  ResolvedRun run = resolve(config, machine.platform.target);
+  if (options.measure) machine.platform = tune(run, machine.platform, *machine.backend);
+  if (run.stages() > 1) {
+    explain_pipeline(run, options, machine);
     return 0;
   }
-  CompiledStep step = compile_step(config, machine.platform);
+  CompiledStep step = compile_step(run, machine.platform);
   std::vector<std::vector<double>> measured(step.programs.size());
   if (options.measure) measured = measure_kernels(step, machine);
-  print_model(step.config);
-  print_mesh(step.config);
-  print_target(machine.platform.target, options.run, step.config);
+  print_model(config);
+  print_mesh(run);
+  print_target(machine.platform.target, run);
   print_notes(options, machine);
   if (std::string warning = reference_warning(find_reference_nodes(step, *machine.platform.kernels)); !warning.empty())
     fmt::print("{}\n", warning);
   print_passes("forward pass", step.forward_reports);
   for (size_t p = 0; p < step.programs.size(); ++p) print_program(step.programs[p], options, measured[p]);
   print_summary(step, machine.platform.target);
-  print_fit(step, options, machine, config);
+  print_fit(step, options, machine);
   print_advice(config, machine.platform.target);
   if (!options.timeline.empty()) {
     write_output_file(options.timeline, timeline_html(step, machine.platform.target));

@@ -194,7 +194,8 @@ int run_generate(const GenerateArguments& arguments) {
   if (arguments.mesh.tensor > 1) beside.wait();  // ranks may be threads
   use_model(model.config, [&](const RankWork& rank, const Platform& platform) {
     auto rows = std::min(size_t(arguments.rows), texts.size());
-    Generator generator(rank.config, platform, *rank.machine.backend, int64_t(rows), nullptr, 0, rank.ranks);
+    Generator generator(resolve(rank.config, platform.target), platform, *rank.machine.backend, int64_t(rows), nullptr,
+                        0, rank.ranks);
     load_parameters(model.checkpoint, generator.weights());
     if (!rank.ranks) beside.wait();
     for (size_t first = 0; first < texts.size(); first += rows) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compile/step_compiler.h"
+#include "compile/resolved_run.h"
 #include "config/config.h"
 #include "config/idle_settings.h"
 #include "data/data_path.h"
@@ -13,7 +13,7 @@ namespace tokamak {
 std::vector<std::string> idle_notes(const RunConfig& run, const GivenOptions& given, const Target& target, bool is_gpu,
                                     NotesFor use) {
   RunConfig settled = run;
-  settled.compile.precision = resolve(run, target).compile.precision;
+  settled.compile.precision = resolve(run.compile, target).precision;
   RunPlace place{.is_gpu = is_gpu, .trains = use == NotesFor::kTraining};
   if (place.trains)
     place.all_prepared =

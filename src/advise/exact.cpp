@@ -18,7 +18,7 @@ ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, 
     Link link = axis_link(cluster, stride, axis->size);
     platform.target.axis_links[axis->name] = {link.bandwidth, link.latency};
   }
-  CompiledRun run = compile_run(run_of(config, layout), platform);
+  CompiledRun run = compile_run(resolve(run_of(config, layout), platform.target), platform);
   const CompiledStep& fullest = run.fullest();
   return {run.seconds, run.exposed_seconds(), double(fullest.total_bytes()), double(fullest.intermediate_bytes())};
 }

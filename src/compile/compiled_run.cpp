@@ -16,29 +16,29 @@ const CompiledStep& CompiledRun::fullest() const {
   });
 }
 
-CompiledRun compile_run(const RunConfig& config, const Platform& platform) {
-  CompiledRun run;
-  if (config.mesh.pipe == 1) {
-    run.stages.push_back(compile_step(config, platform));
-    run.seconds = run.stages[0].seconds();
-    return run;
+CompiledRun compile_run(const ResolvedRun& run, const Platform& platform) {
+  CompiledRun out;
+  if (run.stages() == 1) {
+    out.stages.push_back(compile_step(run, platform));
+    out.seconds = out.stages[0].seconds();
+    return out;
   }
-  CompiledPipeline pipeline = compile_pipeline(config, platform);
-  run.seconds = pipeline.seconds();
-  run.stages = std::move(pipeline.stages);
-  run.first_block = std::move(pipeline.first_block);
-  return run;
+  CompiledPipeline pipeline = compile_pipeline(run, platform);
+  out.seconds = pipeline.seconds();
+  out.stages = std::move(pipeline.stages);
+  out.first_block = std::move(pipeline.first_block);
+  return out;
 }
 
-int64_t batches_at_once(const RunConfig& config) { return config.mesh.pipe > 1 ? count_micro_batches(config) : 1; }
+int64_t batches_at_once(const ResolvedRun& run) { return run.stages() > 1 ? run.micro_batches : 1; }
 
-std::vector<CompiledStep> compile_loss(const RunConfig& config, const Platform& platform,
+std::vector<CompiledStep> compile_loss(const ResolvedRun& run, const Platform& platform,
                                        const std::vector<int64_t>& first_block) {
-  if (config.mesh.pipe > 1) return compile_pipeline_loss(config, platform, first_block);
+  if (run.stages() > 1) return compile_pipeline_loss(run, platform, first_block);
   std::vector<CompiledStep> steps(1);
-  steps[0].config = config;
+  steps[0].resolved = run;
   steps[0].schedule = {{0, 0}};
-  steps[0].programs.push_back(compile_evaluation(config, platform));
+  steps[0].programs.push_back(compile_evaluation(run, platform));
   return steps;
 }
 

@@ -1,6 +1,5 @@
 #include "compile/compiled_step.h"
 
-#include "passes/step_mesh.h"
 #include "plan/communication.h"
 
 #include <fmt/ranges.h>
@@ -28,15 +27,9 @@ std::string name_of(const CompiledStep& step, const ScheduledRun& run) {
 
 }  // namespace
 
-int64_t CompiledStep::micro_batches() const {
-  int64_t last = -1;
-  for (const ScheduledRun& run : schedule) last = std::max(last, run.micro_batch);
-  return last + 1;
-}
-
 int64_t CompiledStep::slot_of(int64_t data_rank, int64_t micro_batch) const {
-  int64_t ranks = step_mesh(config.mesh).size(kDataAxis);
-  return config.mesh.zero >= 2 ? micro_batch * ranks + data_rank : data_rank * micro_batches() + micro_batch;
+  const Slots& all = resolved.slots;
+  return all.sums_over_ranks_first ? micro_batch * all.ranks.size + data_rank : data_rank * all.runs() + micro_batch;
 }
 
 int64_t CompiledStep::runs_of(size_t program) const {

@@ -2,7 +2,7 @@
 // Plain data: nothing is allocated. Tests: tests/compile/compiled_step_test.cpp.
 #pragma once
 
-#include "config/config.h"
+#include "compile/resolved_run.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 
@@ -38,8 +38,8 @@ struct ScheduledRun {
 };
 
 struct CompiledStep {
-  RunConfig config;  // as asked for, `auto` resolved
-  Graph forward;     // the model as written
+  ResolvedRun resolved;
+  Graph forward;  // the model as written
   std::vector<PassReport> forward_reports;
   /// "step", which is all of it; with accumulation "micro_batch", whose gradients are added to states grad.<name>, and
   /// "update", which clips them and takes the optimizer's step; before them "weights" casts and gathers parameters for
@@ -56,7 +56,6 @@ struct CompiledStep {
   /// States in whose place micro-batches with odd numbers have others, by name: the terms of sums over slots.
   std::map<std::string, std::string> odd_states;
 
-  int64_t micro_batches() const;  // that a step takes inputs of
   /// With slots: that of a data rank's micro-batch. A rank has consecutive ones, or where the ranks' gradients are
   /// added in each run (mesh.zero >= 2), a run has.
   int64_t slot_of(int64_t data_rank, int64_t micro_batch) const;

@@ -59,7 +59,7 @@ std::string format_pipeline(const CompiledPipeline& pipeline, size_t width) {
   std::string text = fmt::format(
       "pipeline   {} stages, {}, {} micro-batches: bubble {:.1f}%, predicted {:.1f} ms\n\n"
       "  {:<7}{:<20}{:>11}{:>11}{:>12}{:>12}{:>10}\n",
-      schedule.stages, pipeline.config.mesh.schedule, schedule.micro_batches, 100 * pipeline.timeline.bubble,
+      schedule.stages, pipeline.resolved.asked.mesh.schedule, schedule.micro_batches, 100 * pipeline.timeline.bubble,
       pipeline.seconds() * 1e3, "stage", "blocks", "parameters", "in flight", "activations", "memory", "busy ms");
   for (int64_t s = 0; s < schedule.stages; ++s) {
     const CompiledStep& stage = pipeline.stages[size_t(s)];

@@ -17,15 +17,19 @@ constexpr double kGiB = double(int64_t(1) << 30);
 
 // The tokens of the step stay what they are.
 RunConfig with_batch(RunConfig config, int64_t batch) {
-  if (config.train.total_batch == 0) config.train.total_batch = config.train.batch * config.model.context;
+  config.train.total_batch = config.step_tokens();
   config.train.batch = batch;
   config.mesh.slots = 0;
   return config;
 }
 
+CompiledStep compile_fullest(const RunConfig& config, const Platform& platform) {
+  return compile_run(resolve(config, platform.target), platform).fullest();
+}
+
 // Intermediate values get what everything else leaves.
 RunConfig with_budget(RunConfig config, const Platform& platform, int64_t available_bytes) {
-  CompiledStep step = compile_run(config, platform).fullest();
+  CompiledStep step = compile_fullest(config, platform);
   int64_t others = step.total_bytes() - step.intermediate_bytes();
   // As it is written in the message.
   config.compile.memory_budget_gib = std::stod(format_budget_gib(double(available_bytes - others) / kGiB));
@@ -41,8 +45,8 @@ std::vector<int64_t> smaller_divisors(int64_t n) {
 
 class Search {
  public:
-  Search(const RunConfig& config, const Platform& platform, int64_t available_bytes)
-      : config_(config), platform_(platform), available_(available_bytes) {}
+  Search(const ResolvedRun& run, const Platform& platform, int64_t available_bytes)
+      : config_(run.settled()), platform_(platform), available_(available_bytes) {}
 
   std::vector<MemoryRemedy> find() {
     std::vector<int64_t> batches = smaller_divisors(config_.train.batch);  // largest first
@@ -55,7 +59,7 @@ class Search {
   }
 
  private:
-  int64_t bytes_of(const RunConfig& config) const { return compile_run(config, platform_).fullest().total_bytes(); }
+  int64_t bytes_of(const RunConfig& config) const { return compile_fullest(config, platform_).total_bytes(); }
 
   void add_if_fits(const RunConfig& config) {
     MemoryRemedy remedy{config, settings_of(config), effect_of(config), bytes_of(config)};
@@ -83,12 +87,14 @@ class Search {
   }
   std::string effect_of(const RunConfig& config) const {
     std::string text;
-    if (splits(config)) text = fmt::format("the same step in {} parts", count_micro_batches(config));
+    if (splits(config))
+      text =
+          fmt::format("the same step in {} parts", config.step_tokens() / (config.train.batch * config.model.context));
     if (recomputes(config)) text += fmt::format("{}activations are computed again", text.empty() ? "" : ", ");
     return text;
   }
 
-  const RunConfig& config_;
+  RunConfig config_;
   const Platform& platform_;
   int64_t available_;
   std::vector<MemoryRemedy> found_;
@@ -96,14 +102,14 @@ class Search {
 
 }  // namespace
 
-std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Platform& platform,
+std::vector<MemoryRemedy> find_memory_remedies(const ResolvedRun& run, const Platform& platform,
                                                int64_t available_bytes) {
-  return Search(config, platform, available_bytes).find();
+  return Search(run, platform, available_bytes).find();
 }
 
-std::string memory_advice(const RunConfig& config, const Platform& platform, int64_t available_bytes) {
+std::string memory_advice(const ResolvedRun& run, const Platform& platform, int64_t available_bytes) {
   std::string text;
-  for (const MemoryRemedy& remedy : find_memory_remedies(config, platform, available_bytes))
+  for (const MemoryRemedy& remedy : find_memory_remedies(run, platform, available_bytes))
     text += fmt::format("{}{} ({}: {})", text.empty() ? "it fits with " : ", or with ", remedy.settings, remedy.effect,
                         format_bytes(double(remedy.bytes)));
   if (!text.empty()) return text;
@@ -111,12 +117,11 @@ std::string memory_advice(const RunConfig& config, const Platform& platform, int
          "smaller model, shorten --model.context, or divide it over ranks (--mesh.zero, --mesh.tensor, --mesh.pipe)";
 }
 
-std::string too_large_note(const CompiledStep& step, const RunConfig& config, const Platform& platform,
-                           int64_t available_bytes) {
+std::string too_large_note(const CompiledStep& step, const Platform& platform, int64_t available_bytes) {
   if (step.total_bytes() <= available_bytes) return "";
   return fmt::format("does not fit: {} of memory are planned for a rank, it can have {}; {}",
                      format_bytes(double(step.total_bytes())), format_bytes(double(available_bytes)),
-                     memory_advice(config, platform, available_bytes));
+                     memory_advice(step.resolved, platform, available_bytes));
 }
 
 std::string budget_warning(int64_t intermediate_bytes, double budget_gib) {
@@ -130,12 +135,11 @@ std::string budget_warning(int64_t intermediate_bytes, double budget_gib) {
       budget_gib, format_bytes(budget_gib * kGiB), format_bytes(bytes));
 }
 
-void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform,
-                  int64_t available_bytes) {
+void require_fits(const CompiledStep& step, const Platform& platform, int64_t available_bytes) {
   // What the other programs have beyond the largest one is gone for it.
   const Plan& plan = step.largest().plan;
   int64_t others = step.total_bytes() - plan.total_bytes();
-  require_fits(plan, available_bytes - others, [&] { return memory_advice(config, platform, available_bytes); });
+  require_fits(plan, available_bytes - others, [&] { return memory_advice(step.resolved, platform, available_bytes); });
 }
 
 }  // namespace tokamak

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "compile/step_compiler.h"
-#include "config/config.h"
 
 #include <string>
 #include <vector>
@@ -20,22 +19,21 @@ struct MemoryRemedy {
 
 /// The largest micro-batch that fits; recomputation within the memory that is left; where neither is enough, both.
 /// Empty where that is not enough either.
-std::vector<MemoryRemedy> find_memory_remedies(const RunConfig& config, const Platform& platform,
+std::vector<MemoryRemedy> find_memory_remedies(const ResolvedRun& run, const Platform& platform,
                                                int64_t available_bytes);
 
 /// The same in words, to end an error with.
-std::string memory_advice(const RunConfig& config, const Platform& platform, int64_t available_bytes);
+std::string memory_advice(const ResolvedRun& run, const Platform& platform, int64_t available_bytes);
 
-/// "does not fit: ..." with the same at its end, for a step, of a pipeline its fullest stage, that was compiled for
-/// these and needs more; else nothing.
-std::string too_large_note(const CompiledStep& step, const RunConfig& config, const Platform& platform,
-                           int64_t available_bytes);
+/// "does not fit: ..." with the same at its end, for a step, of a pipeline its fullest stage, that needs more; else
+/// nothing.
+std::string too_large_note(const CompiledStep& step, const Platform& platform, int64_t available_bytes);
 
 /// What is told where recomputing all that can be leaves more intermediate values than the budget has room for; else
 /// nothing.
 std::string budget_warning(int64_t intermediate_bytes, double budget_gib);
 
-/// Throws UserError, with that at its end, when the step that was compiled for these needs more.
-void require_fits(const CompiledStep& step, const RunConfig& config, const Platform& platform, int64_t available_bytes);
+/// Throws UserError, with that at its end, when the step needs more.
+void require_fits(const CompiledStep& step, const Platform& platform, int64_t available_bytes);
 
 }  // namespace tokamak

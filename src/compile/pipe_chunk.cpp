@@ -21,10 +21,11 @@ using Kind = PipeAction::Kind;
 // would do so, too, but is put together from all ranks, which no budget of memory has room for.
 constexpr const char* kLastEnd = "end_of_blocks";
 
-PassContext pass_context(const RunConfig& config, const Platform& platform) {
-  RunConfig of_stage = config;
-  of_stage.mesh.pipe = 1;
-  return context_of(of_stage, platform);
+// The ranks of a stage are a mesh of their own.
+PassContext context_of_stage(const ResolvedRun& run, const Platform& platform) {
+  PassContext context = context_of(run, platform);
+  context.mesh.axes[context.mesh.find(kPipeAxis)].size = 1;
+  return context;
 }
 
 // What the state of that name gets; kNoValue: it is not updated.
@@ -51,11 +52,11 @@ ChunkSeconds CompiledChunk::seconds() const {
   return seconds;
 }
 
-ChunkCompiler::ChunkCompiler(const RunConfig& config, const Platform& platform, const Graph& forward)
-    : config_(config), context_(pass_context(config, platform)), forward_(forward) {
-  bool is_low = tokamak::is_low(config.compile.precision) && config.compile.low_residual;
+ChunkCompiler::ChunkCompiler(const ResolvedRun& run, const Platform& platform, const Graph& forward)
+    : run_(run), context_(context_of_stage(run, platform)), forward_(forward) {
+  bool is_low = tokamak::is_low(run.compile.precision) && run.compile.low_residual;
   ValueType type = forward.type(forward.find_result(block_result(0)));
-  if (is_low) type.dtype = config.compile.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16;
+  if (is_low) type.dtype = run.compile.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16;
   stream_ = {"", type, {Role::kStream, "", type.shape}};
 }
 
@@ -134,8 +135,8 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
   ValueId loss = kNoValue;
   if (is_last) {
     loss = graph.find_result("loss");
-    gradients.grads = differentiate(g, loss_scaling(config_) ? scaled_loss(g, loss) : loss, wrt);
-    if (config_.mesh.slots == 1) append_loss_sum(g, loss);
+    gradients.grads = differentiate(g, run_.loss_scaling() ? scaled_loss(g, loss) : loss, wrt);
+    if (!run_.has_slots()) append_loss_sum(g, loss);
     graph.remove_results();
   } else {
     ValueId output = graph.updates()[0].value, gradient = add_stream(stream_gradient_state(number + 1));
@@ -147,8 +148,8 @@ void ChunkCompiler::append_backward(Graph& graph, int64_t number, bool is_last) 
     graph.add_update(add_stream(stream_gradient_state(number)), gradients.grads.back());
     gradients.grads.pop_back();
   }
-  if (config_.mesh.slots > 1)
-    append_slot(g, gradients, loss, slots_of(config_));
+  if (run_.has_slots())
+    append_slot(g, gradients, loss, run_.slots);
   else
     append_accumulation(g, gradients);
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "compile/compiled_step.h"
-#include "config/config.h"
 #include "passes/extract.h"
 #include "passes/pass.h"
 #include "plan/pipe_timeline.h"
@@ -31,8 +30,8 @@ struct ChunkOptions {
 
 class ChunkCompiler {
  public:
-  /// `forward` is the model, and must outlive it, as `config`; blocks' ends are its results.
-  ChunkCompiler(const RunConfig& config, const Platform& platform, const Graph& forward);
+  /// `forward` is the model, and must outlive it, as `run`; blocks' ends are its results.
+  ChunkCompiler(const ResolvedRun& run, const Platform& platform, const Graph& forward);
 
   /// Blocks first to last - 1 of the model as chunk `number` of `chunks`, with what a training step does to a
   /// micro-batch ...
@@ -51,7 +50,7 @@ class ChunkCompiler {
   Graph cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
   void append_backward(Graph& graph, int64_t number, bool is_last) const;
 
-  const RunConfig& config_;
+  const ResolvedRun& run_;
   PassContext context_;
   const Graph& forward_;
   StandIn stream_;

@@ -10,7 +10,6 @@
 #include "model/model.h"
 #include "ops/collective.h"
 #include "ops/generate.h"
-#include "passes/step_mesh.h"
 
 #include <fmt/format.h>
 
@@ -45,11 +44,12 @@ std::map<std::string, std::vector<int64_t>> owners_of_parameters(const std::vect
   return owners;
 }
 
-Graph update_graph(const RunConfig& config, const Graph& model, const OtherStages& others) {
-  if (config.mesh.slots == 1)
-    return accumulated_update_graph(model, config.optimizer, count_micro_batches(config), loss_scaling(config), others);
+Graph update_graph(const ResolvedRun& run, const Graph& model, const OtherStages& others) {
+  const OptimizerConfig& optimizer = run.asked.optimizer;
+  if (!run.has_slots())
+    return accumulated_update_graph(model, optimizer, run.micro_batches, run.loss_scaling(), others);
   SlotTerms terms{model, others.shared, others.has_loss};
-  return slot_update_graph(terms, config.optimizer, slots_of(config), loss_scaling(config), others);
+  return slot_update_graph(terms, optimizer, run.slots, run.loss_scaling(), others);
 }
 
 void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const PassObserver& observer) {
@@ -73,7 +73,7 @@ void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const 
   }
   for (size_t stage = 0; stage < models.size(); ++stage) {
     CompiledStep& step = out.stages[stage];
-    Graph update = update_graph(out.config, models[stage], others[stage]);
+    Graph update = update_graph(out.resolved, models[stage], others[stage]);
     step.schedule.push_back({step.programs.size()});
     step.programs.push_back(compile_program(std::move(update), compiler.context(), Stage::kStep, observer));
   }
@@ -90,7 +90,7 @@ const CompiledStep& step_of(const CompiledStage& stage) { return stage.step; }
 CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
                             double budget_gib, const PassObserver& observer) {
   CompiledStage made;
-  StageCompiler stage_compiler(out.schedule, slots_of(out.config), stage, compiler, observer, made.step);
+  StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, compiler, observer, made.step);
   int64_t chunks = out.schedule.chunks;
   for (int64_t chunk = stage; chunk < chunks; chunk += out.schedule.stages) {
     size_t c = size_t(chunk);
@@ -131,14 +131,14 @@ CompiledStep compile_within_budget(const CompiledPipeline& out, const ChunkCompi
 void compile_stages(CompiledPipeline& out, const ChunkCompiler& compiler, std::vector<ChunkSeconds>& seconds,
                     const PassObserver& observer) {
   constexpr double kGiB = double(int64_t(1) << 30);
-  double budget = out.config.compile.memory_budget_gib;
-  for (int64_t stage = 0; stage < out.config.mesh.pipe; ++stage)
+  double budget = out.resolved.compile.memory_budget_gib;
+  for (int64_t stage = 0; stage < out.schedule.stages; ++stage)
     out.stages.push_back(compile_within_budget(out, compiler, stage, budget, seconds, observer));
   std::vector<CompiledStep> bare = out.stages;
   append_updates(out, compiler, observer);
   if (budget <= 0) return;
   bool any = false;
-  for (int64_t stage = 0; stage < out.config.mesh.pipe; ++stage) {
+  for (int64_t stage = 0; stage < out.schedule.stages; ++stage) {
     double left = 2 * budget - double(out.stages[size_t(stage)].intermediate_bytes()) / kGiB;
     if (left >= budget || left <= 0) continue;
     bare[size_t(stage)] = compile_within_budget(out, compiler, stage, left, seconds, observer);
@@ -171,6 +171,11 @@ Graph tell_loss_graph(int64_t stage, int64_t stages) {
   ValueId mine = stage + 1 == stages ? g.state(kChunkLoss, {DType::kF32, {}}, Role::kGradientSum) : constant(g, 0);
   graph.add_result("loss", all_reduce(g, mine, {kPipeAxis, stages}, Reduction::kSum));
   return graph;
+}
+
+PipeSchedule schedule_of(const ResolvedRun& run) {
+  const MeshConfig& asked = run.asked.mesh;
+  return make_pipe_schedule(asked.schedule, run.stages(), asked.interleave, run.micro_batches);
 }
 
 int64_t stream_bytes(const CompiledPipeline& out) {
@@ -220,25 +225,24 @@ std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks
   return borders;
 }
 
-CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
+CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {
   CompiledPipeline out;
-  out.config = resolve(asked, platform.target);
-  const RunConfig& config = out.config;
-  const MeshConfig& mesh = config.mesh;
-  out.schedule = make_pipe_schedule(mesh.schedule, mesh.pipe, mesh.interleave, count_micro_batches(config));
-  Graph graph = forward_graph("model", config.model, sequences_of_program(config), config.model.context,
-                              config.data.mask_documents, true);
+  out.resolved = run;
+  const RunConfig& asked = run.asked;
+  out.schedule = schedule_of(run);
+  Graph graph = forward_graph("model", asked.model, run.program_sequences(), asked.model.context,
+                              asked.data.mask_documents, true);
   out.forward = graph;
-  PassContext context = context_of(config, platform);
+  PassContext context = context_of(run, platform);
   out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
 
-  ChunkCompiler compiler(config, platform, graph);
+  ChunkCompiler compiler(run, platform, graph);
   int64_t chunks = out.schedule.chunks;
-  out.first_block = balance_blocks(seconds_of_blocks(compiler, config.model.layers), chunks);
+  out.first_block = balance_blocks(seconds_of_blocks(compiler, asked.model.layers), chunks);
   std::vector<ChunkSeconds> seconds(out.first_block.size() - 1);
   compile_stages(out, compiler, seconds, observer);
   for (CompiledStep& stage : out.stages) {
-    stage.config = config;
+    stage.resolved = run;
     stage.forward = out.forward;
     stage.forward_reports = out.forward_reports;
   }
@@ -248,25 +252,24 @@ CompiledPipeline compile_pipeline(const RunConfig& asked, const Platform& platfo
   return out;
 }
 
-std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const Platform& platform,
+std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Platform& platform,
                                                 const std::vector<int64_t>& first_block) {
-  Graph graph =
-      eval_graph(config.model, sequences_of_program(config), config.model.context, config.data.mask_documents, true);
-  PassContext context = context_of(config, platform);
+  const RunConfig& asked = run.asked;
+  Graph graph = eval_graph(asked.model, run.program_sequences(), asked.model.context, asked.data.mask_documents, true);
+  PassContext context = context_of(run, platform);
   run_passes(graph, Stage::kForward, context);
-  ChunkCompiler compiler(config, platform, graph);
-  const MeshConfig& mesh = config.mesh;
-  int64_t batches = count_micro_batches(config);
-  PipeSchedule schedule = forward_part(make_pipe_schedule(mesh.schedule, mesh.pipe, mesh.interleave, batches));
-  std::vector<CompiledStep> steps(size_t(mesh.pipe));
-  for (int64_t stage = 0; stage < mesh.pipe; ++stage) {
+  ChunkCompiler compiler(run, platform, graph);
+  int64_t stages = run.stages(), batches = run.micro_batches;
+  PipeSchedule schedule = forward_part(schedule_of(run));
+  std::vector<CompiledStep> steps(static_cast<size_t>(stages));
+  for (int64_t stage = 0; stage < stages; ++stage) {
     CompiledStep& step = steps[size_t(stage)];
-    step.config = config;
+    step.resolved = run;
     StageCompiler stage_compiler(schedule, {}, stage, compiler, {}, step);
     auto compile = [&](Graph program) {
       return compile_program(std::move(program), compiler.context(), Stage::kStep, {});
     };
-    for (int64_t chunk = stage; chunk < schedule.chunks; chunk += mesh.pipe) {
+    for (int64_t chunk = stage; chunk < schedule.chunks; chunk += stages) {
       auto c = size_t(chunk);
       Graph forward = compiler.build_forward(chunk, schedule.chunks, first_block[c], first_block[c + 1]);
       CompiledChunk compiled;
@@ -276,7 +279,7 @@ std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const P
     stage_compiler.schedule();
     step.slots[kChunkLoss] = batches;
     for (int64_t batch = 0; batch < batches; ++batch) step.schedule.push_back({step.programs.size(), batch});
-    step.programs.push_back(compile(tell_loss_graph(stage, mesh.pipe)));
+    step.programs.push_back(compile(tell_loss_graph(stage, stages)));
   }
   return steps;
 }

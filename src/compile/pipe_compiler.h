@@ -9,8 +9,8 @@
 namespace tokamak {
 
 struct CompiledPipeline {
-  RunConfig config;  // as asked for, `auto` resolved
-  Graph forward;     // the model as written
+  ResolvedRun resolved;
+  Graph forward;  // the model as written
   std::vector<PassReport> forward_reports;
   PipeSchedule schedule;
   std::vector<int64_t> first_block;  // of each chunk, and behind the last one the number of blocks
@@ -21,14 +21,13 @@ struct CompiledPipeline {
   double seconds() const;  // predicted for an optimizer step
 };
 
-/// For config.mesh.pipe stages, of one rank each or, with other axes, of several.
-CompiledPipeline compile_pipeline(const RunConfig& config, const Platform& platform, const PassObserver& observer = {});
+/// For the mesh's stages, of one rank each or, with other axes, of several.
+CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer = {});
 
-/// The losses of as many batches of train.batch sequences as a step has micro-batches, without dropout, for each stage
-/// of a pipeline whose chunks begin with these blocks. They go through it one behind the other as in a step; then the
-/// last program tells each one's, in order, as result loss. Of fewer batches the first so many runs of each program are
-/// wanted. `config` is resolved.
-std::vector<CompiledStep> compile_pipeline_loss(const RunConfig& config, const Platform& platform,
+/// The losses of as many batches as a step has micro-batches, without dropout, for each stage of a pipeline whose
+/// chunks begin with these blocks. They go through it one behind the other as in a step; then the last program tells
+/// each one's, in order, as result loss. Of fewer batches the first so many runs of each program are wanted.
+std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Platform& platform,
                                                 const std::vector<int64_t>& first_block);
 
 /// The first block of each of `chunks` chunks, and behind them the number of blocks, so that the one that takes longest

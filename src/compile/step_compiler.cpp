@@ -4,22 +4,16 @@
 #include "autodiff/optimizer.h"
 #include "base/error.h"
 #include "compile/fill_budget.h"
-#include "config/validate.h"
 #include "graph/rewriter.h"
 #include "model/model.h"
 #include "ops/pointwise.h"
 #include "passes/halves.h"
 #include "passes/hoist_weights.h"
-#include "passes/step_mesh.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace tokamak {
 namespace {
-
-// A gain below this is within the noise of the measured rates.
-constexpr double kWorthwhileGain = 1.1;
 
 Gradients append_gradients(GraphBuilder& g, bool scaled) {
   Gradients gradients;
@@ -72,21 +66,6 @@ CompiledGraph compile_forward(Graph graph, const PassContext& context) {
   return compile_graph(std::move(graph), context, {});
 }
 
-// Slots are said, and the batch is what follows from them. UserError when they do not fit the step.
-RunConfig with_slots(RunConfig config) {
-  int64_t ranks = step_mesh(config.mesh).size(kDataAxis), micro_batches = count_micro_batches(config);
-  int64_t& slots = config.mesh.slots;
-  bool can_have = (ranks > 1 || config.mesh.pipe > 1) && std::has_single_bit(uint64_t(ranks * micro_batches)) &&
-                  config.train.batch % ranks == 0;
-  if (slots == 0) slots = can_have ? ranks * micro_batches : 1;
-  if (slots == 1) return config;
-  validate_slots(config, ranks);
-  int64_t sequences = config.train.batch * micro_batches, runs = slots / ranks;
-  if (runs > 1) config.train.total_batch = sequences * config.model.context;
-  config.train.batch = sequences / runs;
-  return config;
-}
-
 // The graph with the parameters that it does not read as they are in `other`.
 Graph with_unread_types(const Graph& graph, const Graph& other) {
   std::vector<std::vector<int>> users = find_users(graph);
@@ -111,49 +90,35 @@ void add_micro_batch(CompiledStep& step, Graph graph, const PassContext& context
   step.programs.push_back(compile_program(std::move(parts.weights), context, Stage::kProgram, observer));
 }
 
-int64_t ranks_of_program(const RunConfig& config) {
-  return config.mesh.slots > 1 ? 1 : step_mesh(config.mesh).size(kDataAxis);
-}
-
-void require_halves(const RunConfig& config) {
-  int64_t sequences = sequences_of_program(config) / ranks_of_program(config), tensor = config.mesh.tensor;
-  if (can_be_halved(sequences, tensor)) return;
-  user_error(
-      "[mesh.halves] expected a multiple of {} sequences for each data rank and run, got {} (train.batch / data "
-      "ranks{}); "
-      "change train.batch, or leave mesh.halves out",
-      sequences % tensor == 0 ? 2 * tensor : 2, sequences, config.mesh.slots > 1 ? ", by mesh.slots" : "");
-}
-
-// The forward pass of one of so many runs, after its passes.
-Graph begin_step(CompiledStep& step, int64_t runs, const PassContext& context, const PassObserver& observer) {
-  const RunConfig& config = step.config;
-  bool halves = computes_in_halves(config);
-  if (halves) require_halves(config);
+// The forward pass of a run, after its passes.
+Graph begin_step(CompiledStep& step, const PassContext& context, const PassObserver& observer) {
+  const ResolvedRun& run = step.resolved;
+  const RunConfig& asked = run.asked;
+  bool halves = run.in_halves();
   Graph graph =
-      forward_graph(runs == 1 ? "step" : "micro_batch", config.model, sequences_of_program(config) / (halves ? 2 : 1),
-                    config.model.context, config.data.mask_documents);
+      forward_graph(run.micro_batches == 1 ? "step" : "micro_batch", asked.model,
+                    run.program_sequences() / (halves ? 2 : 1), asked.model.context, asked.data.mask_documents);
   step.forward = graph;
   step.forward_reports = run_passes(graph, Stage::kForward, context, observer);
-  if (halves) graph = in_halves(graph, ranks_of_program(config));
+  if (halves) graph = in_halves(graph, run.has_slots() ? 1 : run.data_ranks());
   return graph;
 }
 
 // Each run is of one slot: a graph of its own on every data rank.
 CompiledStep compile_slots(CompiledStep out, const PassContext& context, const PassObserver& observer) {
-  const RunConfig& config = out.config;
-  Slots slots = slots_of(config);
-  Graph graph = begin_step(out, slots.runs(), context, observer);
+  const OptimizerConfig& optimizer = out.resolved.asked.optimizer;
+  const Slots slots = out.resolved.slots;
+  Graph graph = begin_step(out, context, observer);
   GraphBuilder g(graph);
-  std::optional<LossScaling> scaling = loss_scaling(config);
-  Gradients gradients = append_slot_gradients(g, scaling.has_value(), computes_in_halves(config));
+  std::optional<LossScaling> scaling = out.resolved.loss_scaling();
+  Gradients gradients = append_slot_gradients(g, scaling.has_value(), out.resolved.in_halves());
   ValueId loss = graph.find_result("loss");
   graph.remove_results();
   auto add_program = [&](Graph program) {
     out.programs.push_back(compile_graph(std::move(program), context, observer));
   };
   if (slots.runs() == 1) {
-    append_slot_update(g, gradients, loss, config.optimizer, slots, scaling);
+    append_slot_update(g, gradients, loss, optimizer, slots, scaling);
     add_program(std::move(graph));
     out.schedule = {{0, 0}};
     return out;
@@ -164,7 +129,7 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   out.odd_states = states_of_odd_runs(terms);
   size_t first_sum = out.programs.size();
   for (int level = 1; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
-  add_program(slot_update_graph(terms, config.optimizer, slots, scaling));
+  add_program(slot_update_graph(terms, optimizer, slots, scaling));
   for (int64_t run = 0; run < slots.runs(); ++run) {
     out.schedule.push_back({0, run});
     if (int ones = std::countr_one(uint64_t(run)); ones > 0) out.schedule.push_back({first_sum + size_t(ones) - 1});
@@ -174,20 +139,20 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
 
 // Sums in any order: a rank runs micro-batches, and updates once.
 CompiledStep compile_micro_batches(CompiledStep out, const PassContext& context, const PassObserver& observer) {
-  const RunConfig& config = out.config;
-  int64_t micro_batches = count_micro_batches(config);
-  Graph graph = begin_step(out, micro_batches, context, observer);
+  const OptimizerConfig& optimizer = out.resolved.asked.optimizer;
+  int64_t micro_batches = out.resolved.micro_batches;
+  Graph graph = begin_step(out, context, observer);
   GraphBuilder g(graph);
-  std::optional<LossScaling> scaling = loss_scaling(config);
+  std::optional<LossScaling> scaling = out.resolved.loss_scaling();
   Gradients gradients = append_gradients(g, scaling.has_value());
   if (micro_batches == 1) {
-    append_update(g, gradients, config.optimizer, 1, scaling);
+    append_update(g, gradients, optimizer, 1, scaling);
     out.programs.push_back(compile_graph(std::move(graph), context, observer));
     out.schedule = {{0, 0}};
     return out;
   }
   append_accumulation(g, gradients);
-  Graph update = accumulated_update_graph(graph, config.optimizer, micro_batches, scaling);
+  Graph update = accumulated_update_graph(graph, optimizer, micro_batches, scaling);
   add_micro_batch(out, std::move(graph), context, observer);
   for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
   out.schedule.push_back({out.programs.size()});
@@ -197,21 +162,16 @@ CompiledStep compile_micro_batches(CompiledStep out, const PassContext& context,
 
 }  // namespace
 
-std::optional<LossScaling> loss_scaling(const RunConfig& config) {
-  if (config.compile.precision != Precision::kFp16) return {};
-  return LossScaling{.growth_interval = double(config.compile.loss_scale_growth_interval)};
-}
-
-PassContext context_of(const RunConfig& config, const Platform& platform) {
-  RunConfig resolved = resolve(config, platform.target);
-  PassContext context{platform, resolved.compile};
-  context.slots = resolved.mesh.slots;
-  context.own_inputs = context.slots > 1;
-  context.mesh = step_mesh(config.mesh);
-  context.zero = config.mesh.zero;
-  context.gathers_once = is_low(resolved.compile.precision) && gathers_once(config.mesh);
-  context.sequence = config.mesh.sequence;
-  context.bucket_mib = config.mesh.bucket_mib;
+PassContext context_of(const ResolvedRun& run, const Platform& platform) {
+  const MeshConfig& asked = run.asked.mesh;
+  PassContext context{platform, run.compile};
+  context.slots = run.slots.count;
+  context.own_inputs = run.has_slots();
+  context.mesh = run.mesh;
+  context.zero = asked.zero;
+  context.gathers_once = is_low(run.compile.precision) && gathers_once(asked);
+  context.sequence = asked.sequence;
+  context.bucket_mib = asked.bucket_mib;
   return context;
 }
 
@@ -223,84 +183,34 @@ CompiledGraph compile_program(Graph graph, const PassContext& context, Stage sta
   return compiled;
 }
 
-int64_t count_micro_batches(const RunConfig& config) {
-  int64_t micro = config.train.batch * config.model.context, total = config.train.total_batch;
-  if (total == 0) return 1;
-  if (total % micro != 0)
-    user_error(
-        "[train] expected train.total_batch to be a multiple of train.batch x model.context = {} tokens, got {}; "
-        "the nearest below is {}",
-        micro, total, std::max(micro, total / micro * micro));
-  return total / micro;
-}
-
-RunConfig resolve(RunConfig config, const Target& target) {
-  Precision& precision = config.compile.precision;
-  if (precision == Precision::kAuto) {
-    bool has_gain = target.tf32_flops > kWorthwhileGain * target.f32_flops;
-    double f32 = has_gain ? target.tf32_flops : target.f32_flops;
-    precision = target.bf16_flops > kWorthwhileGain * f32 ? Precision::kBf16
-                : has_gain                                ? Precision::kTf32
-                                                          : Precision::kFp32;
-  }
-  if (precision == Precision::kTf32 && target.tf32_flops <= 0) precision = Precision::kFp32;
-  config.compile.streams = std::min<int64_t>(config.compile.streams, target.streams);
-  return with_slots(std::move(config));
-}
-
-void require_one_rank(const RunConfig& config) {
-  Mesh mesh = step_mesh(config.mesh);
-  if (mesh.num_ranks() > 1)
-    user_error("[mesh] expected one rank here, got {}; `tokamak train` trains on a mesh and `tokamak explain` plans it",
-               to_string(mesh));
-}
-
-Slots slots_of(const RunConfig& config) {
-  if (config.mesh.slots == 1) return {};
-  Mesh mesh = step_mesh(config.mesh);
-  return {.count = config.mesh.slots,
-          .ranks = {kDataAxis, mesh.size(kDataAxis)},
-          .sums_over_ranks_first = config.mesh.zero >= 2,
-          .other_ranks = mesh.size(kContextAxis) * mesh.size(kTensorAxis)};
-}
-
-bool computes_in_halves(const RunConfig& config) {
-  return config.mesh.halves && std::max(config.mesh.tensor, config.mesh.context) > 1;
-}
-
-bool records_runs(const RunConfig& config) { return config.compile.cuda_graph && !computes_in_halves(config); }
-
-int64_t sequences_of_program(const RunConfig& config) { return config.train.batch / slots_of(config).ranks.size; }
-
-CompiledStep compile_step(const RunConfig& asked, const Platform& platform, const PassObserver& observer) {
-  TOKAMAK_CHECK(asked.mesh.pipe == 1, "a pipeline of {} stages in one step", asked.mesh.pipe);
-  RunConfig config = resolve(asked, platform.target);
+CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {
+  TOKAMAK_CHECK(run.stages() == 1, "a pipeline of {} stages in one step", run.stages());
   auto compile = [&](double told) {
-    PassContext context = context_of(config, platform);
+    PassContext context = context_of(run, platform);
     context.options.memory_budget_gib = told;
     CompiledStep out;
-    out.config = config;
-    return config.mesh.slots > 1 ? compile_slots(std::move(out), context, observer)
-                                 : compile_micro_batches(std::move(out), context, observer);
+    out.resolved = run;
+    return run.has_slots() ? compile_slots(std::move(out), context, observer)
+                           : compile_micro_batches(std::move(out), context, observer);
   };
   // What is told may change the classifier's chunks, and with them the last bits, which slots keep on any mesh.
-  double budget = config.compile.memory_budget_gib;
-  return config.mesh.slots > 1 ? compile(budget) : fill_budget(BudgetSearch(budget), compile);
+  double budget = run.compile.memory_budget_gib;
+  return run.has_slots() ? compile(budget) : fill_budget(BudgetSearch(budget), compile);
 }
 
-CompiledGraph compile_evaluation(const RunConfig& config, const Platform& platform) {
-  Graph graph =
-      eval_graph(config.model, sequences_of_program(config), config.model.context, config.data.mask_documents);
-  return compile_forward(std::move(graph), context_of(config, platform));
+CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform) {
+  const RunConfig& asked = run.asked;
+  Graph graph = eval_graph(asked.model, run.program_sequences(), asked.model.context, asked.data.mask_documents);
+  return compile_forward(std::move(graph), context_of(run, platform));
 }
 
-CompiledGraph compile_inference(Graph graph, const RunConfig& config, const Platform& platform) {
-  return compile_forward(std::move(graph), context_of(config, platform));
+CompiledGraph compile_inference(Graph graph, const ResolvedRun& run, const Platform& platform) {
+  return compile_forward(std::move(graph), context_of(run, platform));
 }
 
-CompiledGraph compile_generation(Graph graph, const RunConfig& config, const Platform& platform, const Graph* other,
+CompiledGraph compile_generation(Graph graph, const ResolvedRun& run, const Platform& platform, const Graph* other,
                                  const Mesh& mesh) {
-  PassContext context{platform, resolve(config, platform.target).compile, true};
+  PassContext context{platform, run.compile, true};
   context.mesh = mesh;
   run_passes(graph, Stage::kForward, context);
   run_passes(graph, Stage::kStep, context);

@@ -23,6 +23,9 @@ struct RunConfig {
   MeshConfig mesh;
   std::string device = "auto";  // auto, cpu, cuda or cuda:<number>; auto: the first GPU when there is one
   int64_t threads = 0;          // CPU threads; 0: all
+
+  /// Of an optimizer step.
+  int64_t step_tokens() const { return train.total_batch > 0 ? train.total_batch : train.batch * model.context; }
 };
 
 }  // namespace tokamak

@@ -137,8 +137,7 @@ void check_sizes(const RunConfig& config) {
 }  // namespace
 
 void validate_slots(const RunConfig& config, int64_t data_ranks) {
-  int64_t slots = config.mesh.slots, total = config.train.total_batch;
-  int64_t sequences = total == 0 ? config.train.batch : total / config.model.context;
+  int64_t slots = config.mesh.slots, sequences = config.step_tokens() / config.model.context;
   int64_t stages = is_interleaved(config.mesh) ? config.mesh.pipe : 1, divisor = data_ranks * stages;
   if (slots == 1 || (std::has_single_bit(uint64_t(slots)) && slots % divisor == 0 && sequences % slots == 0)) return;
   std::string of_stages = stages > 1 ? fmt::format(" x {} interleaved stages", stages) : "";

@@ -1,6 +1,5 @@
 #include "ladder/ladder.h"
 
-#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "ladder/trial.h"
 #include "plan/print_plan.h"
@@ -18,7 +17,7 @@ constexpr double kHostNoise = 1.1, kDeviceNoise = 1.03;
 
 // Everything by which a rung may differ from another: where it is equal, so is the run.
 std::string fingerprint(const CompiledStep& step) {
-  const CompileConfig& c = step.config.compile;
+  const CompileConfig& c = step.resolved.compile;
   std::string text =
       fmt::format("{} async {} cuda_graph {} deterministic {} schedule {}\n", precision_name(c.precision), c.async,
                   c.cuda_graph, c.deterministic, print_schedule(step));
@@ -29,8 +28,8 @@ std::string fingerprint(const CompiledStep& step) {
 class Ladder {
  public:
   Ladder(const RunConfig& config, const Platform& platform, Backend& backend, const LadderOptions& options)
-      : config_(config), step_tokens_(config.train.batch * config.model.context * count_micro_batches(config)),
-        platform_(platform), backend_(backend), options_(options) {}
+      : config_(config), step_tokens_(config.step_tokens()), platform_(platform), backend_(backend), options_(options) {
+  }
 
   RungResult climb(const Rung& rung) {
     RunConfig trial = config_;
@@ -83,7 +82,7 @@ class Ladder {
 
   // Kernels that were measured once are known to the rungs after it.
   PreparedTrial prepare(const RunConfig& config) {
-    PreparedTrial prepared = prepare_trial(config, platform_, backend_);
+    PreparedTrial prepared = prepare_trial(resolve(config, platform_.target), platform_, backend_);
     platform_.tuning.measured_seconds = prepared.platform.tuning.measured_seconds;
     return prepared;
   }
@@ -113,7 +112,7 @@ class Ladder {
 std::vector<RungResult> run_ladder(const RunConfig& config, const Platform& platform, Backend& backend,
                                    std::span<const Rung> rungs, const LadderOptions& options,
                                    const std::function<void(const RungResult&)>& report) {
-  require_one_rank(config);
+  require_one_rank(resolve(config, platform.target));
   Ladder ladder(config, platform, backend, options);
   std::vector<RungResult> results;
   for (const Rung& rung : rungs) {

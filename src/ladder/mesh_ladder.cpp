@@ -2,7 +2,6 @@
 
 #include "backend/silent_communicator.h"
 #include "base/error.h"
-#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "config/validate.h"
 #include "exec/mesh_ranks.h"
@@ -27,18 +26,18 @@ RunConfig for_ranks(RunConfig config, const MeshConfig& mesh) {
   config.train.batch *= ranks;
   config.train.total_batch *= ranks;
   if (mesh.pipe == 1) return config;
-  if (config.train.total_batch == 0) config.train.total_batch = config.train.batch * config.model.context;
+  config.train.total_batch = config.step_tokens();
   config.train.batch /= mesh.pipe * std::gcd(config.train.batch / ranks, kPipeParts);
   return config;
 }
 
-// Why the run is none for its mesh, the same on all ranks; else empty.
-std::string refusal(const RunConfig& config, const Target& target) {
+// None, with the reason, where the run is none for its mesh: the same on all ranks.
+std::optional<ResolvedRun> resolve_or_tell(const RunConfig& config, const Target& target, std::string& failure) {
   try {
     validate(config);
-    resolve(config, target);
+    return resolve(config, target);
   } catch (const UserError& error) {
-    return error.what();
+    failure = error.what();
   }
   return {};
 }
@@ -56,18 +55,17 @@ class MeshLadder {
     RunConfig config = for_ranks(one_, rung.mesh);
     MeshResult result{.rung = rung,
                       .ranks = ranks_.mesh().num_ranks(),
-                      .sequences = ranks_.mesh().num_ranks() * one_.train.batch * count_micro_batches(one_),
+                      .sequences = ranks_.mesh().num_ranks() * one_.step_tokens() / one_.model.context,
                       .run = {}};
-    result.run.failure = refusal(config, platform_.target);
-    if (result.run.ran()) measure(config, result);
+    if (auto run = resolve_or_tell(config, platform_.target, result.run.failure)) measure(*run, result);
     result.run.name = rung.name;
     return result;
   }
 
  private:
-  void measure(const RunConfig& config, MeshResult& result) {
-    MeshRanks ranks(step_mesh(config.mesh), ranks_.world());
-    PreparedTrial prepared = prepare_trial(config, platform_, backend_, &ranks);
+  void measure(const ResolvedRun& run, MeshResult& result) {
+    MeshRanks ranks(run.mesh, ranks_.world());
+    PreparedTrial prepared = prepare_trial(run, platform_, backend_, &ranks);
     platform_.tuning.measured_seconds = prepared.platform.tuning.measured_seconds;
     result.run = measure_trial(prepared, backend_, options_.ladder, 0, &ranks);
     result.run.kept = result.run.ran();

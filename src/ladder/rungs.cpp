@@ -49,10 +49,7 @@ void halve_memory(RunConfig& c, int64_t arena_bytes) {
   c.compile.memory_budget_gib = double(arena_bytes) / 2 / double(int64_t(1) << 30);
 }
 
-void accumulate(RunConfig& c, int64_t) {
-  int64_t tokens = c.train.total_batch > 0 ? c.train.total_batch : c.train.batch * c.model.context;
-  c.train.total_batch = 4 * tokens;
-}
+void accumulate(RunConfig& c, int64_t) { c.train.total_batch = 4 * c.step_tokens(); }
 
 void any_order(RunConfig& c, int64_t) { c.compile.deterministic = false; }
 void untie_weights(RunConfig& c, int64_t) { c.model.tie_weights = false; }
@@ -96,7 +93,8 @@ int64_t choose_batch(RunConfig config, const Platform& platform, const Rung& run
     config.train.batch = batch;
     if (!divides_total_batch(config)) continue;
     if (free_bytes <= 0) return batch;
-    if (double(compile_step(config, platform).total_bytes()) <= double(free_bytes) * kUsableShare) return batch;
+    CompiledStep step = compile_step(resolve(config, platform.target), platform);
+    if (double(step.total_bytes()) <= double(free_bytes) * kUsableShare) return batch;
   }
   return 1;
 }

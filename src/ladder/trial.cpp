@@ -1,7 +1,6 @@
 #include "ladder/trial.h"
 
 #include "base/error.h"
-#include "config/config.h"
 #include "exec/task_queue.h"
 #include "plan/units.h"
 #include "run/random_batch.h"
@@ -22,9 +21,9 @@ double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-std::vector<Batch> random_batches(const RunConfig& config, int64_t count) {
+std::vector<Batch> random_batches(const ResolvedRun& run) {
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < count; ++i) batches.push_back(random_batch(config, uint64_t(i)));
+  for (int64_t i = 0; i < run.micro_batches; ++i) batches.push_back(random_batch(run, uint64_t(i)));
   return batches;
 }
 
@@ -44,7 +43,7 @@ class Trial {
  public:
   Trial(Session session, Backend& backend, const LadderOptions& options)
       : backend_(backend), options_(options), session_(std::move(session)),
-        batches_(random_batches(session_.config(), session_.micro_batches())) {}
+        batches_(random_batches(session_.resolved())) {}
 
   Session& session() { return session_; }
 
@@ -54,13 +53,14 @@ class Trial {
   }
 
  private:
-  void run_step(int64_t step) { session_.run_step(batches_, step, session_.config().optimizer.lr); }
+  double lr() const { return session_.resolved().asked.optimizer.lr; }
+  void run_step(int64_t step) { session_.run_step(batches_, step, lr()); }
 
   // The next step is under way before the one before it is over, as in training.
   void load(double seconds) {
     std::optional<PendingStep> before;
     for (auto begin = Clock::now(); ms_since(begin) < 1e3 * seconds;) {
-      PendingStep next = session_.submit_step(batches_, options_.warmup, session_.config().optimizer.lr);
+      PendingStep next = session_.submit_step(batches_, options_.warmup, lr());
       if (before) before->wait();
       before = std::move(next);
     }
@@ -77,9 +77,8 @@ class Trial {
     std::vector<double> steps;
     for (int64_t i = 0; i < options_.steps; ++i) {
       std::optional<PendingStep> pending;  // the step's loss stays on the device until the clock was read
-      steps.push_back(1e3 * backend_.time([&] {
-        pending = session_.submit_step(batches_, options_.warmup + i, session_.config().optimizer.lr);
-      }));
+      steps.push_back(1e3 *
+                      backend_.time([&] { pending = session_.submit_step(batches_, options_.warmup + i, lr()); }));
     }
     times.ms = median(steps);
     return times;
@@ -103,7 +102,7 @@ class Trial {
 
   // Milliseconds of a step. Without waiting in between there are no single steps to time: the whole queue is.
   double time_steps(TaskQueue& queue) {
-    bool async = session_.config().compile.async;
+    bool async = session_.resolved().compile.async;
     std::vector<double> times;
     auto begin = Clock::now();
     for (int64_t i = 0; i < options_.steps; ++i) {
@@ -127,10 +126,10 @@ class Trial {
 RungResult as_planned(const PreparedTrial& prepared) {
   const CompiledStep& compiled = prepared.run.stages[0];
   RungResult result;
-  result.config = prepared.config;
-  result.precision = compiled.config.compile.precision;
+  result.config = prepared.resolved.asked;
+  result.precision = prepared.resolved.compile.precision;
   result.planned_bytes = compiled.total_bytes();
-  result.micro_batches = compiled.micro_batches();
+  result.micro_batches = prepared.resolved.micro_batches;
   result.peak = peak_of(prepared.platform.target, result.precision);
   return result;
 }
@@ -154,21 +153,21 @@ void add_utilization(RungResult& result, int64_t ranks) {
 
 }  // namespace
 
-PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, Backend& backend,
+PreparedTrial prepare_trial(const ResolvedRun& run, const Platform& platform, Backend& backend,
                             const MeshRanks* ranks) {
   PreparedTrial prepared;
-  prepared.config = config;
+  prepared.resolved = run;
   prepared.platform = platform;
   int64_t free = least_of(ranks, backend.free_bytes());
   if (leads(ranks)) {
-    prepared.run = compile_run(config, platform);
+    prepared.run = compile_run(run, platform);
     int64_t needed = prepared.run.fullest().total_bytes();
     if (free > 0 && needed > free) {
       prepared.failure =
           fmt::format("does not fit (needs {}, {} are free)", format_bytes(double(needed)), format_bytes(double(free)));
     } else {
-      prepared.platform = tune(config, platform, backend);
-      prepared.run = compile_run(config, prepared.platform);
+      prepared.platform = tune(run, platform, backend);
+      prepared.run = compile_run(run, prepared.platform);
     }
   }
   prepared.failure = of_leader(ranks, prepared.failure);
@@ -181,7 +180,7 @@ std::unique_ptr<Session> make_session(PreparedTrial& prepared, Backend& backend,
   // The others wait here until the rank that leads has made its session, which is when kernels are chosen.
   if (!leads(ranks)) await_choices(ranks, prepared.platform.tuning, backend);
   try {
-    session = std::make_unique<Session>(prepared.config, prepared.platform, backend, 0, ranks);
+    session = std::make_unique<Session>(prepared.resolved, prepared.platform, backend, 0, ranks);
   } catch (const UserError& error) {  // the plan fits, but not with what the kernels need beside it
     failure = error.what();
   }

@@ -15,7 +15,7 @@ namespace tokamak {
 
 /// A run, compiled but not begun.
 struct PreparedTrial {
-  RunConfig config;
+  ResolvedRun resolved;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   Platform platform;    // tuned, of the rank that leads
   CompiledRun run;      // of the rank that leads
@@ -23,7 +23,7 @@ struct PreparedTrial {
 };
 
 /// As a training run begins. `failure` says it where a rank has less memory than the plan needs.
-PreparedTrial prepare_trial(const RunConfig& config, const Platform& platform, Backend& backend,
+PreparedTrial prepare_trial(const ResolvedRun& run, const Platform& platform, Backend& backend,
                             const MeshRanks* ranks = nullptr);
 
 /// Its session, on this rank; ranks that do not lead get the choices of the one that does into `prepared`. Null where

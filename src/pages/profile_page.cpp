@@ -4,7 +4,6 @@
 #include "pages/html.h"
 #include "pages/profile_charts.h"
 #include "pages/timeline_chart.h"
-#include "passes/step_mesh.h"
 #include "plan/units.h"
 
 #include <fmt/format.h>
@@ -88,17 +87,18 @@ std::string legend(const std::vector<std::string>& names) {
 }
 
 std::string heading(const ProfileReport& report) {
-  const RunConfig& c = report.config;
+  const ResolvedRun& run = report.resolved;
+  const ModelConfig& m = run.asked.model;
   const RankSummary& rank = report.ranks[0];
   std::string mesh;
-  for (const MeshAxis& axis : step_mesh(c.mesh).axes)
+  for (const MeshAxis& axis : run.mesh.axes)
     if (axis.size > 1) mesh += fmt::format(", {} {}", axis.name, axis.size);
   std::string text = fmt::format(
       "<h1>Where a step's {:.3f} ms go</h1>\n<p>GPT with {} parameters ({} layers, {} heads, width {}, vocabulary {}), "
       "{} x {} tokens a micro-batch, {}{}; {}; {}.</p>\n<p>{} steps, {:.3f} ms each with nobody observing",
-      rank.step_ms(), format_count(double(count_parameters(c.model))), c.model.layers, c.model.heads, c.model.width,
-      c.model.vocab, c.train.batch, c.model.context, precision_name(c.compile.precision), mesh,
-      escape_html(report.target.name), report.date, rank.steps, rank.plain_ms());
+      rank.step_ms(), format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.vocab, run.batch,
+      m.context, precision_name(run.compile.precision), mesh, escape_html(report.target.name), report.date, rank.steps,
+      rank.plain_ms());
   if (rank.unrecorded_seconds != rank.plain_seconds)
     text += fmt::format(" (replayed from a recording; launched one by one {:.3f})", rank.unrecorded_ms());
   text += fmt::format("; {}. Kernels by {}.", describe_slowdown(rank), report.clock);

@@ -3,7 +3,6 @@
 #include "model/model.h"
 #include "pages/html.h"
 #include "pages/timeline_chart.h"
-#include "passes/step_mesh.h"
 #include "plan/communication.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
@@ -129,16 +128,16 @@ std::string program_part(const CompiledStep& step, size_t index) {
          timeline_chart(lanes_of(plan, timeline), plan.seconds, rows) + "</figure>\n";
 }
 
-std::string summary(const RunConfig& config, double seconds, const Target& target) {
-  const ModelConfig& m = config.model;
+std::string summary(const ResolvedRun& run, double seconds, const Target& target) {
+  const ModelConfig& m = run.asked.model;
   std::string axes;
-  for (const MeshAxis& axis : step_mesh(config.mesh).axes)
+  for (const MeshAxis& axis : run.mesh.axes)
     if (axis.size > 1) axes += fmt::format(", {} {}", axis.name, axis.size);
   return fmt::format(
       "<h1>Predicted step: {:.2f} ms</h1>\n<p>GPT with {:.1f} M parameters ({} layers, {} heads, width {}, vocabulary "
       "{}), {} x {} tokens a micro-batch; one rank{}{}; {}.</p>\n",
-      seconds * 1e3, double(count_parameters(m)) * 1e-6, m.layers, m.heads, m.width, m.vocab, config.train.batch,
-      m.context, axes.empty() ? "" : " of a mesh of", axes.empty() ? "" : axes.substr(1), escape_html(target.name));
+      seconds * 1e3, double(count_parameters(m)) * 1e-6, m.layers, m.heads, m.width, m.vocab, run.batch, m.context,
+      axes.empty() ? "" : " of a mesh of", axes.empty() ? "" : axes.substr(1), escape_html(target.name));
 }
 
 std::string_view bar_kind(PipeAction::Kind kind) {
@@ -156,7 +155,7 @@ std::string pipeline_part(const CompiledPipeline& pipeline) {
   return fmt::format(
       "<h2>{}</h2>\n<p>{} stages from above, {} micro-batches; bubble {:.1f}%.</p>\n<figure>\n<figcaption>{}{}{}"
       "</figcaption>\n{}</figure>\n",
-      pipeline.config.mesh.schedule, pipeline.schedule.stages, pipeline.schedule.micro_batches,
+      pipeline.resolved.asked.mesh.schedule, pipeline.schedule.stages, pipeline.schedule.micro_batches,
       100 * pipeline.timeline.bubble, legend_entry("forward", "forward"), legend_entry("backward", "backward"),
       pipeline.schedule.splits_backward(pipeline.schedule.chunks - 1)
           ? legend_entry("update", "gradients of parameters")
@@ -178,11 +177,11 @@ std::string page(const std::string& body) {
 std::string timeline_html(const CompiledStep& step, const Target& target) {
   std::string parts;
   for (size_t p = 0; p < step.programs.size(); ++p) parts += program_part(step, p);
-  return page(summary(step.config, step.seconds(), target) + parts);
+  return page(summary(step.resolved, step.seconds(), target) + parts);
 }
 
 std::string timeline_html(const CompiledPipeline& pipeline, const Target& target) {
-  return page(summary(pipeline.config, pipeline.seconds(), target) + pipeline_part(pipeline));
+  return page(summary(pipeline.resolved, pipeline.seconds(), target) + pipeline_part(pipeline));
 }
 
 }  // namespace tokamak

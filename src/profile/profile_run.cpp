@@ -1,7 +1,6 @@
 #include "profile/profile_run.h"
 
 #include "base/error.h"
-#include "compile/step_compiler.h"
 #include "ladder/trial.h"
 #include "profile/trace.h"
 #include "run/random_batch.h"
@@ -19,9 +18,9 @@ class Feed {
  public:
   Feed(const Session& session, bool reads_data, const FoundCheckpoint* found)
       : micro_batches_(session.micro_batches()) {
-    const RunConfig& config = session.config();
-    if (reads_data) data_ = std::make_unique<RunData>(config, found, /*records=*/false);
-    for (int64_t i = 0; i < micro_batches_ && !reads_data; ++i) random_.push_back(random_batch(config, uint64_t(i)));
+    const ResolvedRun& run = session.resolved();
+    if (reads_data) data_ = std::make_unique<RunData>(run, found, /*records=*/false);
+    for (int64_t i = 0; i < micro_batches_ && !reads_data; ++i) random_.push_back(random_batch(run, uint64_t(i)));
   }
 
   Loader* loader() { return data_ ? &data_->loader() : nullptr; }
@@ -68,12 +67,12 @@ void begin(Session& session, const FoundCheckpoint* found) {
 }  // namespace
 
 bool replays_steps(const Session& session, bool is_gpu) {
-  return is_gpu && records_runs(session.config()) && session.reference_nodes().empty();
+  return is_gpu && session.resolved().records_launches() && session.reference_nodes().empty();
 }
 
 ProfileReport gather_report(Session& session, const StepProfile& profile, const Platform& platform,
                             const MeshRanks* ranks, const ProfileRunOptions& options) {
-  ProfileReport report{.config = session.config(), .target = platform.target};
+  ProfileReport report{.resolved = session.resolved(), .target = platform.target};
   report.predicted_seconds = session.run().seconds;
   report.predicted_exposed_seconds = session.compiled().exposed_seconds();
   report.ranks = gather(ranks, summary_of(profile));
@@ -91,7 +90,8 @@ ProfileReport profile_run(const RunConfig& config, const Platform& platform, Bac
   require_same(ranks, "the checkpoint to go on from", found ? found->path.filename().string() : "none");
   Platform same = platform;
   same.target = of_leader(ranks, platform.target);
-  PreparedTrial prepared = prepare_trial(steps_alone(config, found), same, backend, ranks);
+  ResolvedRun run = resolve(steps_alone(config, found), same.target);
+  PreparedTrial prepared = prepare_trial(run, same, backend, ranks);
   std::string failure = prepared.failure;
   std::unique_ptr<Session> session = failure.empty() ? make_session(prepared, backend, ranks, failure) : nullptr;
   if (!session) user_error("[profile] expected a run that fits, got one that cannot run: {}", failure);

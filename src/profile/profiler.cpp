@@ -122,15 +122,14 @@ StepProfile profile_steps(Session& session, Backend& backend, const StepSource& 
   StepQueue queue(session, backend);
   queue.run(source.begin);
   StepProfiler& profiler = watching.emplace(session, queue, backend, source.loader, options, replays);
-  const RunConfig& config = session.config();
+  const RunConfig& asked = session.resolved().asked;
   int64_t end = source.done + profiler.num_steps();
   for (int64_t step = source.done; step < end; ++step) {
     profiler.step_begins();
     std::vector<Batch> batches = source.next();
     profiler.data_read();
-    queue.submit(std::move(batches),
-                 {.step = step + 1, .lr = learning_rate(step, config.optimizer, config.train.steps)});
-    if (!config.compile.async) queue.finish();
+    queue.submit(std::move(batches), {.step = step + 1, .lr = learning_rate(step, asked.optimizer, asked.train.steps)});
+    if (!session.resolved().compile.async) queue.finish();
     profiler.step_submitted();
     queue.take();
   }

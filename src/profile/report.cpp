@@ -109,7 +109,7 @@ std::string profile_json(const ProfileReport& report) {
   Json json = {{"command", report.command},
                {"date", report.date},
                {"machine", {{"name", report.target.name}, {"versions", report.versions}}},
-               {"config", Json::parse(to_json(report.config))},
+               {"config", Json::parse(to_json(report.resolved.settled()))},
                {"predicted_seconds", report.predicted_seconds},
                {"clock", report.clock},
                {"ranks", ranks},

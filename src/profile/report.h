@@ -1,7 +1,7 @@
 // A profile as text for the terminal and as JSON. Tests: tests/profile/profile_run_test.cpp.
 #pragma once
 
-#include "config/config.h"
+#include "compile/resolved_run.h"
 #include "graph/target.h"
 #include "profile/kernel_profile.h"
 #include "profile/step_picture.h"
@@ -35,7 +35,7 @@ RankSummary rank_summary(std::string_view text);
 
 /// What the rank that leads knows in the end.
 struct ProfileReport {
-  RunConfig config;  // as it ran
+  ResolvedRun resolved;
   Target target;
   std::string versions;  // of driver and libraries; empty: the CPU
   std::string command;

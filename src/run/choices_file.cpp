@@ -22,7 +22,7 @@ std::string read_choices(const std::filesystem::path& path, TrainObserver& obser
 
 }  // namespace
 
-Platform ChoicesFile::tune(const RunConfig& config, const Platform& platform, Backend& backend, bool goes_on,
+Platform ChoicesFile::tune(const ResolvedRun& run, const Platform& platform, Backend& backend, bool goes_on,
                            TrainObserver& observer) {
   std::error_code error;
   if (goes_on && backend.tuning() && std::filesystem::exists(path_, error)) text_ = read_choices(path_, observer);
@@ -31,7 +31,7 @@ Platform ChoicesFile::tune(const RunConfig& config, const Platform& platform, Ba
         fmt::format("warning: {} holds what was chosen for another kind of GPU or other libraries; they choose anew "
                     "here, and the last bits of the run may differ from now on",
                     path_.string()));
-  return tokamak::tune(config, platform, backend, Measure::kChoices, text_);
+  return tokamak::tune(run, platform, backend, Measure::kChoices, text_);
 }
 
 void ChoicesFile::save(const Tuning& tuning, Backend& backend) {

@@ -13,7 +13,7 @@ class ChoicesFile {
 
   /// `platform` tuned for the run; where it `goes_on`, by what the file holds. Says so where that is of another kind of
   /// GPU or of other libraries.
-  Platform tune(const RunConfig& config, const Platform& platform, Backend& backend, bool goes_on,
+  Platform tune(const ResolvedRun& run, const Platform& platform, Backend& backend, bool goes_on,
                 TrainObserver& observer);
 
   /// Writes what is chosen by now, where that is new.

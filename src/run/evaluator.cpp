@@ -2,8 +2,6 @@
 
 #include "base/error.h"
 #include "compile/compiled_run.h"
-#include "compile/step_compiler.h"
-#include "config/config.h"
 #include "data/check_targets.h"
 #include "data/document_starts.h"
 
@@ -31,17 +29,17 @@ void leave_out(Batch& batch, int64_t samples, int64_t context) {
 
 }  // namespace
 
-int64_t count_windows(const RunConfig& config, int64_t batches) {
-  return batches * config.train.batch * (config.mesh.slots > 1 ? count_micro_batches(config) : 1);
+int64_t count_windows(const ResolvedRun& run, int64_t batches) {
+  return batches * run.batch * (run.has_slots() ? run.micro_batches : 1);
 }
 
-Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config,
+Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const ResolvedRun& run,
                      int64_t windows)
-    : options_{.batch = config.train.batch,
-               .vocab_size = config.model.vocab,
-               .end_of_text = mask_token(config, *corpus, tokenizer),
-               .workers = std::min<int64_t>(config.data.workers, 1)},
-      at_once_(size_t(batches_at_once(config))), all_windows_(corpus->windows()) {
+    : options_{.batch = run.batch,
+               .vocab_size = run.asked.model.vocab,
+               .end_of_text = mask_token(run.asked, *corpus, tokenizer),
+               .workers = std::min<int64_t>(run.asked.data.workers, 1)},
+      at_once_(size_t(batches_at_once(run))), all_windows_(corpus->windows()) {
   for (const auto& dataset : corpus->datasets()) {
     DatasetFacts facts = dataset->facts();
     bool told = facts.tokens > 0 && facts.text_bytes > 0;

@@ -12,7 +12,7 @@
 
 namespace tokamak {
 
-struct RunConfig;
+struct ResolvedRun;
 
 /// Of one entry of the data.
 struct EntryLoss {
@@ -32,20 +32,20 @@ struct Evaluation {
   std::string unknown;             // a sentence that says why the bytes are unknown
 };
 
-/// How many windows so many batches of a validation are: of train.batch, or with slots of a step's sequences, as the
-/// number of ranks then changes train.batch. Of a configuration whose slots are settled (compile/step_compiler.h).
-int64_t count_windows(const RunConfig& config, int64_t batches);
+/// How many windows so many batches of a validation are: of a micro-batch, or with slots of a step's sequences, as the
+/// number of ranks then changes what a micro-batch is.
+int64_t count_windows(const ResolvedRun& run, int64_t batches);
 
 using LossesOf = std::function<std::vector<double>(std::span<const Batch>)>;
 
 class Evaluator {
  public:
   /// `windows`: how many at most, of each entry its share of them from its beginning (at least one). The result does
-  /// not depend on train.batch. `tokenizer` may be null. It counts the bytes of text where the data does not tell them.
-  /// UserError where no target of an entry's windows counts.
-  Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const RunConfig& config, int64_t windows);
+  /// not depend on the size of a batch. `tokenizer` may be null. It counts the bytes of text where the data does not
+  /// tell them. UserError where no target of an entry's windows counts.
+  Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const ResolvedRun& run, int64_t windows);
 
-  /// `losses_of`, of batches_at_once(config) batches or fewer (compile/compiled_run.h), gives the mean loss of the
+  /// `losses_of`, of batches_at_once(run) batches or fewer (compile/compiled_run.h), gives the mean loss of the
   /// targets that count in each of a batch's equal parts, of as many as it likes; they are added in the order of
   /// windows. UserError where files that were read turn out to be damaged.
   Evaluation evaluate(const LossesOf& losses_of) const;

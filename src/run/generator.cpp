@@ -55,8 +55,8 @@ int64_t bytes_beside(const TensorStore* trained, const Plan& prefill, const Plan
   return bytes;
 }
 
-DType cache_type(const RunConfig& config, const Platform& platform) {
-  switch (resolve(config, platform.target).compile.precision) {
+DType cache_type(const ResolvedRun& run) {
+  switch (run.compile.precision) {
     case Precision::kBf16: return DType::kBF16;
     case Precision::kFp16: return DType::kF16;
     default: return DType::kF32;
@@ -65,17 +65,18 @@ DType cache_type(const RunConfig& config, const Platform& platform) {
 
 }  // namespace
 
-Generator::Plans Generator::make_plans(const RunConfig& config, const Platform& platform, int64_t rows,
+Generator::Plans Generator::make_plans(const ResolvedRun& run, const Platform& platform, int64_t rows,
                                        const TensorStore* trained, int64_t available_bytes, const MeshRanks* ranks) {
   Mesh mesh = ranks ? ranks->mesh() : Mesh{};
   int64_t divided = ranks ? mesh.num_ranks() * platform.target.vocab_multiple : 1;
-  DType cache = cache_type(config, platform);
-  int64_t chunk = std::min(kChunk, config.model.context);
-  Graph decode = as_stored(decode_graph(config.model, rows, cache), trained, divided);
-  Graph prefill = as_stored(prefill_graph(config.model, rows, chunk, cache), trained, divided);
+  const ModelConfig& model = run.asked.model;
+  DType cache = cache_type(run);
+  int64_t chunk = std::min(kChunk, model.context);
+  Graph decode = as_stored(decode_graph(model, rows, cache), trained, divided);
+  Graph prefill = as_stored(prefill_graph(model, rows, chunk, cache), trained, divided);
   Plans plans;
-  plans.decode = compile_generation(std::move(decode), config, platform, nullptr, mesh).plan;
-  plans.prefill = compile_generation(std::move(prefill), config, platform, &plans.decode.graph, mesh).plan;
+  plans.decode = compile_generation(std::move(decode), run, platform, nullptr, mesh).plan;
+  plans.prefill = compile_generation(std::move(prefill), run, platform, &plans.decode.graph, mesh).plan;
   plans.bytes = bytes_beside(trained, plans.prefill, plans.decode);
   if (available_bytes > 0 && plans.bytes > available_bytes)
     user_error(
@@ -86,19 +87,18 @@ Generator::Plans Generator::make_plans(const RunConfig& config, const Platform& 
   return plans;
 }
 
-Generator::Generator(const RunConfig& config, const Platform& platform, Backend& backend, int64_t rows,
+Generator::Generator(const ResolvedRun& run, const Platform& platform, Backend& backend, int64_t rows,
                      const TensorStore* trained, int64_t available_bytes, const MeshRanks* ranks)
-    : Generator(make_plans(config, platform, rows, trained, available_bytes, ranks), config, backend, rows, trained,
-                ranks) {}
+    : Generator(make_plans(run, platform, rows, trained, available_bytes, ranks), run, backend, rows, trained, ranks) {}
 
-Generator::Generator(Plans plans, const RunConfig& config, Backend& backend, int64_t rows, const TensorStore* trained,
+Generator::Generator(Plans plans, const ResolvedRun& run, Backend& backend, int64_t rows, const TensorStore* trained,
                      const MeshRanks* ranks)
-    : backend_(backend), ranks_(ranks), trained_(trained), planned_bytes_(plans.bytes), context_(config.model.context),
-      store_(backend, ranks), arena_(backend.allocate(std::max(plans.prefill.arena_bytes, plans.decode.arena_bytes))),
+    : backend_(backend), ranks_(ranks), trained_(trained), planned_bytes_(plans.bytes),
+      context_(run.asked.model.context), store_(backend, ranks),
+      arena_(backend.allocate(std::max(plans.prefill.arena_bytes, plans.decode.arena_bytes))),
       shared_(share_weights(plans.decode.graph)),
-      prefill_(std::move(plans.prefill), backend, store_, {ranks, arena_, config.compile.cuda_graph}),
-      decode_(std::move(plans.decode), backend, store_, {ranks, arena_, config.compile.cuda_graph}),
-      rows_(size_t(rows)) {
+      prefill_(std::move(plans.prefill), backend, store_, {ranks, arena_, run.compile.cuda_graph}),
+      decode_(std::move(plans.decode), backend, store_, {ranks, arena_, run.compile.cuda_graph}), rows_(size_t(rows)) {
   if (trained_) prepare_cast();
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "compile/step_compiler.h"
-#include "config/config.h"
 #include "exec/program.h"
 #include "ops/sampler.h"
 
@@ -27,7 +26,7 @@ class Generator {
   /// mesh of axis `tensor` alone, over which matrices, caches and vocabulary are divided, as parameters of `trained`
   /// are; all of them make the same calls and get the same tokens. null: one rank. Throws UserError before anything is
   /// allocated when `available_bytes` (0: unknown) are fewer than planned.
-  Generator(const RunConfig& config, const Platform& platform, Backend& backend, int64_t rows = 1,
+  Generator(const ResolvedRun& run, const Platform& platform, Backend& backend, int64_t rows = 1,
             const TensorStore* trained = nullptr, int64_t available_bytes = 0, const MeshRanks* ranks = nullptr);
 
   /// What it takes beside `trained`: weights in another type, caches, inputs, intermediates, scratch memory.
@@ -65,9 +64,9 @@ class Generator {
     std::span<const int32_t> tokens;
   };
 
-  static Plans make_plans(const RunConfig& config, const Platform& platform, int64_t rows, const TensorStore* trained,
+  static Plans make_plans(const ResolvedRun& run, const Platform& platform, int64_t rows, const TensorStore* trained,
                           int64_t available_bytes, const MeshRanks* ranks);
-  Generator(Plans plans, const RunConfig& config, Backend& backend, int64_t rows, const TensorStore* trained,
+  Generator(Plans plans, const ResolvedRun& run, Backend& backend, int64_t rows, const TensorStore* trained,
             const MeshRanks* ranks);
   bool share_weights(const Graph& graph);
   void prepare_cast();

@@ -2,23 +2,24 @@
 #pragma once
 
 #include "base/random.h"
-#include "config/config.h"
+#include "compile/resolved_run.h"
 #include "data/loader.h"
 
 namespace tokamak {
 
 /// A micro-batch of uniform tokens and targets, the same for the same seed. Where documents are kept apart each sample
 /// is one, which costs attention most.
-inline Batch random_batch(const RunConfig& config, uint64_t seed) {
+inline Batch random_batch(const ResolvedRun& run, uint64_t seed) {
   Batch batch;
-  int64_t size = config.train.batch * config.model.context;
+  const ModelConfig& model = run.asked.model;
+  int64_t size = run.batch * model.context;
   uint64_t counter = 0;
-  auto draw = [&] { return int32_t(philox4x32(seed, counter++)[0] % uint64_t(config.model.vocab)); };
+  auto draw = [&] { return int32_t(philox4x32(seed, counter++)[0] % uint64_t(model.vocab)); };
   for (int64_t i = 0; i < size; ++i) {
     batch.tokens.push_back(draw());
     batch.targets.push_back(draw());
   }
-  if (config.data.mask_documents) batch.documents.assign(size_t(size), 0);
+  if (run.asked.data.mask_documents) batch.documents.assign(size_t(size), 0);
   return batch;
 }
 

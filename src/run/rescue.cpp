@@ -52,18 +52,19 @@ bool has_whole_state(const TensorStore& store) {
 }
 
 std::optional<fs::path> rescue_progress(const RunProgress& progress, const std::deque<StepMetrics>& recent,
-                                        const RunConfig& config, const Session& session, Backend& backend,
+                                        const ResolvedRun& run, const Session& session, Backend& backend,
                                         const RunData& data, const KnownGoodState& good, bool leads) {
   TensorStore whole(backend);  // as if this were the only rank
   for (const std::string& name : session.store().names())
     if (is_kept(session.store(), name)) whole.share(session.store(), name);
-  if (leads) return save_progress(progress, config, whole, data, good);
+  if (leads) return save_progress(progress, run, whole, data, good);
   // Where machines share no folders, the run's is on another one.
-  if (!fs::exists(fs::path(config.train.out) / "config.json")) return std::nullopt;
-  std::unique_ptr<RunFolder> folder = lock_folder(config.train.out);
-  if (!folder || is_saved(config.train.out, progress.step)) return std::nullopt;
-  add_missing(fs::path(config.train.out) / "metrics.jsonl", recent, progress.step);
-  return save_progress(progress, config, whole, data, good);
+  const fs::path out = run.asked.train.out;
+  if (!fs::exists(out / "config.json")) return std::nullopt;
+  std::unique_ptr<RunFolder> folder = lock_folder(out);
+  if (!folder || is_saved(out, progress.step)) return std::nullopt;
+  add_missing(out / "metrics.jsonl", recent, progress.step);
+  return save_progress(progress, run, whole, data, good);
 }
 
 }  // namespace tokamak

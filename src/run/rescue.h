@@ -19,7 +19,7 @@ bool has_whole_state(const TensorStore& store);
 /// to that state. Nothing where another rank was faster, or the folder is on another machine. UserErrors are those of
 /// save_checkpoint.
 std::optional<std::filesystem::path> rescue_progress(const RunProgress& progress, const std::deque<StepMetrics>& recent,
-                                                     const RunConfig& config, const Session& session, Backend& backend,
+                                                     const ResolvedRun& run, const Session& session, Backend& backend,
                                                      const RunData& data, const KnownGoodState& good, bool leads);
 
 }  // namespace tokamak

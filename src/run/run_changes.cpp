@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "compile/step_compiler.h"
 #include "config/config.h"
 #include "config/visit.h"
 #include "run/learning_rate.h"
@@ -43,7 +42,7 @@ bool may_change_results(std::string_view key) {
 // With slots, how a step's sequences are shared out among runs changes no bit, and train.batch only follows from that:
 // told is what a step has.
 void tell_as_one_batch(RunConfig& config) {
-  config.train.batch *= count_micro_batches(config);
+  config.train.batch = config.step_tokens() / config.model.context;
   config.train.total_batch = 0;
 }
 

@@ -10,7 +10,7 @@ namespace tokamak {
 struct RunConfig;
 
 /// A sentence with every setting that differs and may change what comes out, and with what the learning rate of step
-/// `step` (counted from 0) becomes; empty when nothing differs. Both are resolved (compile/step_compiler.h).
+/// `step` (counted from 0) becomes; empty when nothing differs. Both are settled (compile/resolved_run.h).
 std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t step);
 
 /// UserError for settings that the run's parameters, states and place in its data do not go on with.

@@ -83,28 +83,24 @@ std::string shared_files_warning(const DataRecord& training, const Corpus::Datas
       first, count > 1 ? fmt::format(" (and {} more)", count - 1) : "");
 }
 
-int64_t micro_batches(const RunConfig& config) {
-  return std::max<int64_t>(config.train.total_batch / (config.train.batch * config.model.context), 1);
-}
-
 // Two steps' batches, and one more for each thread that may be slower than the others.
-LoaderOptions loader_options(const RunConfig& config, const Corpus& corpus, const Tokenizer* tokenizer) {
-  return {.batch = config.train.batch,
-          .vocab_size = config.model.vocab,
-          .end_of_text = mask_token(config, corpus, tokenizer),
-          .workers = config.data.workers,
-          .prefetch = 2 * micro_batches(config) + config.data.workers};
+LoaderOptions loader_options(const ResolvedRun& run, const Corpus& corpus, const Tokenizer* tokenizer) {
+  return {.batch = run.batch,
+          .vocab_size = run.asked.model.vocab,
+          .end_of_text = mask_token(run.asked, corpus, tokenizer),
+          .workers = run.asked.data.workers,
+          .prefetch = 2 * run.micro_batches + run.asked.data.workers};
 }
 
 }  // namespace
 
-RunData::RunData(const RunConfig& config, const FoundCheckpoint* found, bool records)
-    : config_(config), records_(records),
-      opened_(open_consistently(config.data, [&] { return open(config, found, true); })),
-      record_(check_record(opened_.training->record(), record_of(found), config.train.out)),
+RunData::RunData(const ResolvedRun& run, const FoundCheckpoint* found, bool records)
+    : config_(run.asked), records_(records),
+      opened_(open_consistently(config_.data, [&] { return open(config_, found, true); })),
+      record_(check_record(opened_.training->record(), record_of(found), config_.train.out)),
       record_json_(to_json(record_)), follows_(found ? found->state.ledger : ""),
-      samples_per_step_(micro_batches(config) * config.train.batch),
-      loader_(opened_.training, loader_options(config, *opened_.training, tokenizer())) {
+      samples_per_step_(run.micro_batches * run.batch),
+      loader_(opened_.training, loader_options(run, *opened_.training, tokenizer())) {
   if (found) loader_.seek(found->state.data_position);
 }
 

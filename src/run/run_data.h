@@ -3,7 +3,7 @@
 #pragma once
 
 #include "checkpoint/checkpoint.h"
-#include "config/config.h"
+#include "compile/resolved_run.h"
 #include "data/loader.h"
 
 #include <memory>
@@ -17,7 +17,7 @@ class RunData {
  public:
   /// Opens the data of a run; `found`: where it goes on; `records`: whether to keep the ledger. UserErrors: bad data,
   /// data that changed since the run began, another vocabulary, samples of text wanted without a tokenizer.
-  RunData(const RunConfig& config, const FoundCheckpoint* found, bool records = true);
+  RunData(const ResolvedRun& run, const FoundCheckpoint* found, bool records = true);
 
   /// Throws the same UserErrors, and one for tokens that the model's vocabulary lacks, as far as a few windows of each
   /// entry tell it. Nothing is read whole.

@@ -7,16 +7,16 @@
 
 namespace tokamak {
 
-std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const TensorStore& store,
+std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
                                     const RunData& data, const KnownGoodState& good) {
   data.verify_used();
   CheckpointState state{.step = progress.step,
                         .tokens = progress.tokens,
-                        .seed = config.train.seed,
-                        .config_json = to_json(as_kept(config)),
+                        .seed = run.asked.train.seed,
+                        .config_json = to_json(as_kept(run.settled())),
                         .good = good};
   data.describe(state, progress.samples);
-  return save_checkpoint(config.train.out, state, store, config.train.keep_checkpoints);
+  return save_checkpoint(run.asked.train.out, state, store, run.asked.train.keep_checkpoints);
 }
 
 RunProgress load_progress(const FoundCheckpoint& found, Session& session) {

@@ -13,13 +13,13 @@ struct RunProgress {
 };
 
 /// Saves the tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
-std::filesystem::path save_progress(const RunProgress& progress, const RunConfig& config, const TensorStore& store,
+std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
                                     const RunData& data, const KnownGoodState& good = {});
 
 /// Fills the session with what a checkpoint holds. UserErrors are those of load_parameters.
 RunProgress load_progress(const FoundCheckpoint& found, Session& session);
 
-/// What the run of a checkpoint was asked for.
+/// What the run of a checkpoint was, with nothing left open.
 RunConfig config_of(const FoundCheckpoint& found);
 
 /// `config` for steps behind the checkpoint: what it leaves open and is measured, precision and slots, is as the run

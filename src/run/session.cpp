@@ -3,10 +3,7 @@
 #include "autodiff/loss_scaling.h"
 #include "base/error.h"
 #include "compile/memory_advice.h"
-#include "compile/step_compiler.h"
-#include "config/config.h"
 #include "data/document_starts.h"
-#include "passes/step_mesh.h"
 #include "run/rank_decisions.h"
 #include "tune/tune.h"
 
@@ -18,15 +15,15 @@
 namespace tokamak {
 namespace {
 
-CompiledRun compile_checked(const RunConfig& config, const Platform& platform, int64_t available_bytes,
+CompiledRun compile_checked(const ResolvedRun& run, const Platform& platform, int64_t available_bytes,
                             const MeshRanks* ranks) {
   if (!ranks)
-    require_one_rank(config);
+    require_one_rank(run);
   else
-    TOKAMAK_CHECK(step_mesh(config.mesh) == ranks->mesh(), "ranks of another mesh than the configuration's");
-  CompiledRun run = compile_run(config, platform);
-  if (available_bytes > 0) require_fits(run.fullest(), config, platform, available_bytes);
-  return run;
+    TOKAMAK_CHECK(run.mesh == ranks->mesh(), "ranks of another mesh than the run's");
+  CompiledRun compiled = compile_run(run, platform);
+  if (available_bytes > 0) require_fits(compiled.fullest(), platform, available_bytes);
+  return compiled;
 }
 
 // Programs take turns with parameters, states and the arena, and checkpoints are read between them: whoever plans a
@@ -82,9 +79,9 @@ double scalar_of(Readback& readback) {
 }  // namespace
 
 LossProgram::LossProgram(const CompiledStep& step, Backend& backend, TensorStore& store, const RunnerOptions& options)
-    : runner_(step, backend, store, options), weighted_(step.config.data.mask_documents) {
+    : runner_(step, backend, store, options), weighted_(step.resolved.asked.data.mask_documents) {
   const MeshRanks* ranks = options.ranks;
-  if (ranks && step.config.mesh.slots > 1 && ranks->mesh().size(kDataAxis) > 1) sharing_ = &ranks->along(kDataAxis);
+  if (ranks && step.resolved.has_slots() && step.resolved.data_ranks() > 1) sharing_ = &ranks->along(kDataAxis);
 }
 
 std::vector<double> LossProgram::run(std::span<const Batch> batches) {
@@ -122,22 +119,21 @@ std::vector<double> LossProgram::run_part(std::span<const Batch> batches, int64_
   return losses;
 }
 
-Session::Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes,
+Session::Session(const ResolvedRun& run, const Platform& platform, Backend& backend, int64_t available_bytes,
                  const MeshRanks* ranks)
     : platform_(platform), backend_(backend), ranks_(ranks),
-      run_(compile_checked(config, platform, available_bytes, ranks)), stage_(ranks ? ranks->coordinate(kPipeAxis) : 0),
-      micro_batches_(compiled().micro_batches()), parameters_(model_parameters(config.model)),
-      store_(std::make_unique<TensorStore>(backend, ranks)) {
+      run_(compile_checked(run, platform, available_bytes, ranks)), stage_(ranks ? ranks->coordinate(kPipeAxis) : 0),
+      parameters_(model_parameters(run.asked.model)), store_(std::make_unique<TensorStore>(backend, ranks)) {
   require_ended_streams(compiled());
   if (leads(ranks)) choose_for_other_stages(run_.stages, stage_, backend);  // while there is memory to time them on
   store_->make(kept_tensors(run_));  // in the model's order, whatever programs read
-  RunnerOptions options{.ranks = ranks, .record = records_runs(this->config())};
+  RunnerOptions options{.ranks = ranks, .record = run.records_launches()};
   runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
-  if (this->config().compile.strict) refuse_reference_nodes(reference_nodes());
+  if (run.compile.strict) refuse_reference_nodes(reference_nodes());
 }
 
 void Session::initialise() {
-  InitialValues values(parameters_, config().train.seed);
+  InitialValues values(parameters_, resolved().asked.train.seed);
   initialise(values);
 }
 
@@ -150,7 +146,7 @@ void Session::initialise(InitialValues& initial) {
 }
 
 void Session::initialise_states() {
-  auto scale = float(config().compile.loss_scale);
+  auto scale = float(resolved().compile.loss_scale);
   if (store_->contains(kLossScale)) store_->write(kLossScale, &scale, sizeof scale);
 }
 
@@ -181,13 +177,14 @@ StepResult Session::run_step(std::span<const Batch> batches, int64_t step, doubl
 PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, double lr) {
   TOKAMAK_CHECK(int64_t(batches.size()) == micro_batches(), "a step takes {} batches", micro_batches());
   PendingStep pending;
-  int64_t parts = config().mesh.slots > 1 ? config().mesh.slots / micro_batches() : 1;  // of a batch, one a data rank
-  float rate = float(lr), weight = config().data.mask_documents ? loss_weight(batches, parts) : 0;
+  const RunConfig& asked = resolved().asked;
+  int64_t parts = resolved().slots.ranks.size;  // of a batch, one a data rank
+  float rate = float(lr), weight = asked.data.mask_documents ? loss_weight(batches, parts) : 0;
   int64_t data_rank = ranks_ ? ranks_->coordinate(kDataAxis) : 0;
   auto set = [&](Program& program, int64_t micro_batch) {
     InputValues values{{"lr", bytes_of(rate)}};
     int64_t part = parts == 1 ? micro_batch : compiled().slot_of(data_rank, micro_batch);
-    int32_t rng[2] = {random_seed(config().train.seed), int32_t(step * micro_batches() * parts + part)};
+    int32_t rng[2] = {random_seed(asked.train.seed), int32_t(step * micro_batches() * parts + part)};
     if (micro_batch >= 0) {
       add_batch(values, batches[size_t(part / parts)], weight, part % parts, parts);
       values["rng"] = bytes_of(rng);
@@ -216,7 +213,7 @@ int64_t Session::changes() const {
 
 // As with the step's programs, the rank that leads chooses kernels, and the others wait for that.
 void Session::make_eval() {
-  std::vector<CompiledStep> steps = compile_loss(config(), platform_, run_.first_block);
+  std::vector<CompiledStep> steps = compile_loss(resolved(), platform_, run_.first_block);
   if (leads(ranks_))
     choose_for_other_stages(steps, stage_, backend_);
   else
@@ -230,8 +227,6 @@ std::vector<double> Session::evaluate(std::span<const Batch> batches) {
   if (!eval_) make_eval();
   return eval_->run(batches);
 }
-
-int64_t Session::tokens_per_step() const { return config().train.batch * config().model.context * micro_batches(); }
 
 std::vector<ReferenceNode> Session::reference_nodes() const {
   std::vector<ReferenceNode> nodes;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "compile/compiled_run.h"
-#include "config/config.h"
 #include "data/loader.h"
 #include "run/initial_values.h"
 #include "run/reference_nodes.h"
@@ -34,7 +33,7 @@ class PendingStep {
   std::unique_ptr<Readback> grad_norm_;             // the last that is read
 };
 
-/// The losses of batches of train.batch, without dropout and without touching anything.
+/// The losses of batches as large as micro-batches, without dropout and without touching anything.
 class LossProgram {
  public:
   /// `step`: what compile_loss gives for this rank's stage; parameters are those of `store`.
@@ -56,15 +55,15 @@ class LossProgram {
 class Session {
  public:
   /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are
-  /// fewer than planned, and with compile.strict when there are reference_nodes(). `ranks`: those of config.mesh, of
+  /// fewer than planned, and with compile.strict when there are reference_nodes(). `ranks`: those of its mesh, of
   /// which this is one; they must outlive the session, and all of them make the same calls. null: one rank.
-  Session(const RunConfig& config, const Platform& platform, Backend& backend, int64_t available_bytes = 0,
+  Session(const ResolvedRun& run, const Platform& platform, Backend& backend, int64_t available_bytes = 0,
           const MeshRanks* ranks = nullptr);
 
   const CompiledRun& run() const { return run_; }
   /// This rank's stage of it.
   const CompiledStep& compiled() const { return run_.stages[size_t(stage_)]; }
-  const RunConfig& config() const { return run_.config(); }
+  const ResolvedRun& resolved() const { return run_.resolved(); }
   TensorStore& store() { return *store_; }
   const TensorStore& store() const { return *store_; }
   const std::vector<ParameterInfo>& parameters() const { return parameters_; }
@@ -81,11 +80,11 @@ class Session {
   StepResult run_step(std::span<const Batch> batches, int64_t step, double lr);
   /// The same without waiting, on a backend that has a queue.
   PendingStep submit_step(std::span<const Batch> batches, int64_t step, double lr);
-  int64_t micro_batches() const { return micro_batches_; }
+  int64_t micro_batches() const { return resolved().micro_batches; }
   /// After a step that failed: whether it had begun to write parameters or states that are kept. Else they are those
   /// after the step before. On a backend with a queue: whether it was asked to.
   bool is_torn() const { return changes() != settled_changes_; }
-  int64_t tokens_per_step() const;
+  int64_t tokens_per_step() const { return resolved().asked.step_tokens(); }
 
   /// Tells it of all that training steps ask of the backend from now on; null: nobody.
   void observe(WorkObserver* observer);
@@ -112,7 +111,6 @@ class Session {
   const MeshRanks* ranks_;
   CompiledRun run_;
   int64_t stage_;
-  int64_t micro_batches_;
   int64_t settled_changes_ = 0;  // of the programs, after the last step that was done
   std::vector<ParameterInfo> parameters_;
   std::unique_ptr<TensorStore> store_;  // where it stays when the session is moved

@@ -65,9 +65,16 @@ bool cuts_parameters(const TensorStore& store) {
 }
 
 // The rates behind the choice of a precision are measured anew at every start, but a run must go on as it began.
-RunConfig settle(const RunConfig& asked, const Target& target, const std::optional<FoundCheckpoint>& found) {
+RunConfig settle(const RunConfig& asked, const std::optional<FoundCheckpoint>& found) {
   RunConfig config = with_data_vocab(asked);
-  return resolve(found ? going_on(config, *found) : config, target);
+  return found ? going_on(config, *found) : config;
+}
+
+// As the rank that leads would run it, on the target that it has.
+ResolvedRun resolve_alike(const RunConfig& asked, const Target& target, const std::optional<FoundCheckpoint>& found,
+                          const MeshRanks* ranks) {
+  Target same = of_leader(ranks, target);
+  return resolve(of_leader(ranks, settle(asked, found)), same);
 }
 
 class Trainer {
@@ -76,28 +83,28 @@ class Trainer {
           const MeshRanks* ranks, StepWatcher* watcher)
       : observer_(observer), ranks_(ranks), watcher_(watcher),
         folder_(leads(ranks) ? std::make_unique<RunFolder>(config.train.out) : nullptr),
-        found_(find_start(config, observer, ranks)), config_(of_leader(ranks, settle(config, platform.target, found_))),
-        backend_(backend), data_(config_, found_ ? &*found_ : nullptr, leads(ranks)), initial_(begin_initial_values()),
-        choices_(config_.train.out), platform_(start_.time("tuning", [&] { return tune_here(platform); })),
+        found_(find_start(config, observer, ranks)), run_(resolve_alike(config, platform.target, found_, ranks)),
+        backend_(backend), data_(run_, found_ ? &*found_ : nullptr, leads(ranks)), initial_(begin_initial_values()),
+        choices_(run_.asked.train.out), platform_(start_.time("tuning", [&] { return tune_here(platform); })),
         session_(start_.time("compiling", [&] { return make_session(); })),
         generator_(start_.time("samples", [&] { return make_generator(); })),
         queue_(session_, backend, [this](const StepNews& mine) { return ask_all(mine); }) {
-    if (config.compile.precision == Precision::kTf32 && config_.compile.precision != Precision::kTf32)
+    if (config.compile.precision == Precision::kTf32 && run_.compile.precision != Precision::kTf32)
       observer_.message("compile.precision = tf32 means fp32 here: this device has no units for TF32");
     for (const std::string& note : data_.notes()) observer_.message(note);
     if (std::string warning = reference_warning(session_.reference_nodes()); !warning.empty())
       observer_.message(warning);
     check_budget();
     check_size();
-    if (config_.train.eval_every > 0) make_evaluator();
+    if (run_.asked.train.eval_every > 0) make_evaluator();
     start_or_resume();
     if (folder_) {
-      folder_->keep_config(config_);
+      folder_->keep_config(run_.settled());
       if (!found_ || found_->state.tokenizer.empty()) folder_->keep_tokenizer(data_.tokenizer());
     }
-    reporter_ = std::make_unique<StepReporter>(config_, step_work(), done_.step, observer_, leads(ranks),
+    reporter_ = std::make_unique<StepReporter>(run_.asked, step_work(), done_.step, observer_, leads(ranks),
                                                found_ ? found_->state.good : KnownGoodState());
-    if (done_.step < config_.train.steps) {
+    if (done_.step < run_.asked.train.steps) {
       data_.started(done_.step, done_.samples, reporter_->reached());
       observer_.message(format_outline(outline()));
     }
@@ -118,7 +125,7 @@ class Trainer {
 
  private:
   TrainSummary run_steps() {
-    int64_t total = config_.train.steps;
+    int64_t total = run_.asked.train.steps;
     bool stopped = false, trained = done_.step < total;
     evaluate_before();
     if (!trained)
@@ -126,7 +133,7 @@ class Trainer {
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", done_.step, total));
     while (done_.step < total && !stopped) {
       submit_step();
-      if (!config_.compile.async) queue_.finish();
+      if (!run_.compile.async) queue_.finish();
       if (needs_outcome())
         stopped = !synchronise();
       else if (queue_.end())
@@ -143,21 +150,21 @@ class Trainer {
   }
 
   RunOutline outline() const {
-    return {.parameters = count_parameters(config_.model),
-            .precision = std::string(precision_name(config_.compile.precision)),
+    return {.parameters = count_parameters(run_.asked.model),
+            .precision = std::string(precision_name(run_.compile.precision)),
             .memory_bytes = session_.compiled().total_bytes() + (generator_ ? generator_->planned_bytes() : 0),
             .done = done_.step,
-            .steps = config_.train.steps,
+            .steps = run_.asked.train.steps,
             .step_tokens = session_.tokens_per_step(),
             .epoch_tokens = data_.epoch_tokens(),
-            .out = config_.train.out,
-            .checkpoint_every = config_.train.checkpoint_every,
+            .out = run_.asked.train.out,
+            .checkpoint_every = run_.asked.train.checkpoint_every,
             .peak = peak().of_ranks(num_ranks())};
   }
 
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   void check_budget() {
-    std::string warning = budget_warning(session_.compiled().intermediate_bytes(), config_.compile.memory_budget_gib);
+    std::string warning = budget_warning(session_.compiled().intermediate_bytes(), run_.compile.memory_budget_gib);
     if (!warning.empty()) observer_.message(warning);
   }
 
@@ -166,29 +173,29 @@ class Trainer {
     if (double seconds = session_.run().seconds; seconds > kSlowStep)
       observer_.message(fmt::format(
           "warning: a step of this model takes about {} here, all {} of them {}; --model.preset=small is a small model",
-          format_duration(seconds), config_.train.steps, format_duration(seconds * double(config_.train.steps))));
-    if (int64_t needed = data_.needed_vocab(); needed > 0 && config_.model.vocab > kLargeVocab * needed)
+          format_duration(seconds), run_.asked.train.steps, format_duration(seconds * double(run_.asked.train.steps))));
+    if (int64_t needed = data_.needed_vocab(); needed > 0 && run_.asked.model.vocab > kLargeVocab * needed)
       observer_.message(
           fmt::format("warning: model.vocab = {}, but the data has only {} tokens: the others cost memory and time and "
                       "are never learned; --model.vocab=0 takes the data's",
-                      config_.model.vocab, needed));
+                      run_.asked.model.vocab, needed));
   }
 
   void make_evaluator() {
     if (std::shared_ptr<const Corpus> corpus = data_.validation())
-      evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), config_,
-                                               count_windows(config_, config_.train.eval_batches));
+      evaluator_ = std::make_unique<Evaluator>(corpus, data_.tokenizer(), run_,
+                                               count_windows(run_, run_.asked.train.eval_batches));
     else
       observer_.message(
           fmt::format("no validation: it needs data.val_path, or data prepared with a validation part of more than {} "
                       "tokens (model.context)",
-                      config_.model.context));
+                      run_.asked.model.context));
   }
 
   std::unique_ptr<InitialValues> begin_initial_values() {
     start_.lap("data");
     if (found_) return nullptr;
-    return std::make_unique<InitialValues>(model_parameters(config_.model), config_.train.seed);
+    return std::make_unique<InitialValues>(model_parameters(run_.asked.model), run_.asked.train.seed);
   }
 
   // Measured by the rank that leads alone: what is chosen decides the graph, and that must be one for all.
@@ -198,36 +205,36 @@ class Trainer {
     Platform tuned = platform;
     tuned.target = of_leader(ranks_, platform.target);
     if (!leads(ranks_)) return await_choices(ranks_, tuned.tuning, backend_), tuned;
-    tuned = choices_.tune(config_, tuned, backend_, found_.has_value(), observer_);
+    tuned = choices_.tune(run_, tuned, backend_, found_.has_value(), observer_);
     free_bytes_ = backend_.free_bytes();
     return tuned;
   }
 
   // The others wait in tune_here until the rank that leads has compiled, which is when kernels are chosen.
   Session make_session() {
-    Session session(config_, platform_, backend_, free_bytes_, ranks_);
+    Session session(run_, platform_, backend_, free_bytes_, ranks_);
     if (ranks_ && leads(ranks_)) give_choices(ranks_, platform_.tuning, backend_);
     return session;
   }
 
   // Now rather than at the first sample, where it would end a run that has begun.
   std::unique_ptr<Generator> make_generator() {
-    if (config_.train.sample_every <= 0) return nullptr;
-    int64_t tensor = config_.mesh.tensor;
+    if (run_.asked.train.sample_every <= 0) return nullptr;
+    int64_t tensor = run_.mesh.size(kTensorAxis);
     if (tensor > 1 && !gathers_to_sample())
       sampling_ranks_ = std::make_unique<MeshRanks>(Mesh{{{kTensorAxis, tensor}}}, ranks_->along(kTensorAxis));
     else if (!leads(ranks_))
       return nullptr;
     const TensorStore* trained = gathers_to_sample() ? nullptr : &session_.store();
-    return std::make_unique<Generator>(config_, platform_, backend_, 1, trained, backend_.free_bytes(),
+    return std::make_unique<Generator>(run_, platform_, backend_, 1, trained, backend_.free_bytes(),
                                        sampling_ranks_.get());
   }
   bool gathers_to_sample() const { return cuts_parameters(session_.store()); }
 
   int64_t num_ranks() const { return ranks_ ? ranks_->mesh().num_ranks() : 1; }
-  Peak peak() const { return peak_of(platform_.target, config_.compile.precision); }
+  Peak peak() const { return peak_of(platform_.target, run_.compile.precision); }
   StepWork step_work() const {
-    return {double(session_.tokens_per_step()), flops_per_token(config_.model), peak().flops * double(num_ranks())};
+    return {double(session_.tokens_per_step()), flops_per_token(run_.asked.model), peak().flops * double(num_ranks())};
   }
 
   void start_or_resume() {
@@ -235,8 +242,8 @@ class Trainer {
       queue_.run([this] { session_.initialise(*initial_); });
       initial_.reset();
       // Else the next start would go on with the older run, if this one ends before its first save.
-      if (!list_checkpoints(checkpoints_folder(config_.train.out)).empty())
-        save_progress(done_, config_, session_.store(), data_);
+      if (!list_checkpoints(checkpoints_folder(run_.asked.train.out)).empty())
+        save_progress(done_, run_, session_.store(), data_);
       start_.lap("weights");
       return;
     }
@@ -245,17 +252,17 @@ class Trainer {
     found_->files.clear();  // their space on the disk is not held
     saved_step_ = done_.step;
     observer_.message(fmt::format("resuming after step {} from {}", done_.step, found_->path.string()));
-    if (std::string changes = describe_changes(config_of(*found_), config_, done_.step); !changes.empty())
+    if (std::string changes = describe_changes(config_of(*found_), run_.settled(), done_.step); !changes.empty())
       observer_.message(changes);
     start_.lap("checkpoint");
   }
 
-  bool is_last() const { return done_.step == config_.train.steps; }
+  bool is_last() const { return done_.step == run_.asked.train.steps; }
   bool due(int64_t every) const { return every > 0 && done_.step % every == 0; }
 
   bool needs_outcome() const {
-    return is_last() || due(config_.train.eval_every) || due(config_.train.sample_every) ||
-           due(config_.train.checkpoint_every);
+    return is_last() || due(run_.asked.train.eval_every) || due(run_.asked.train.sample_every) ||
+           due(run_.asked.train.checkpoint_every);
   }
 
   // On the steps' thread, before each of them.
@@ -279,7 +286,7 @@ class Trainer {
     }
     if (watcher_) watcher_->data_read();
     std::chrono::duration<double, std::milli> wait = StepQueue::Clock::now() - begin;
-    double lr = learning_rate(done_.step, config_.optimizer, config_.train.steps);
+    double lr = learning_rate(done_.step, run_.asked.optimizer, run_.asked.train.steps);
     before_[done_.step] = done_;
     done_ = {done_.step + 1, done_.tokens + session_.tokens_per_step(), data_.loader().position()};
     queue_.submit(std::move(batches), {.step = done_.step, .lr = lr, .data_wait_ms = wait.count()}, failure);
@@ -315,7 +322,7 @@ class Trainer {
     }
     bool found_good = reporter_->record(metrics);
     if (found_good && leads(ranks_))  // of those before it none is needed any more
-      remove_old_checkpoints(config_.train.out, config_.train.keep_checkpoints, reporter_->known_good().step);
+      remove_old_checkpoints(run_.asked.train.out, run_.asked.train.keep_checkpoints, reporter_->known_good().step);
     recorded_step_ = metrics.step;
     recent_.push_back(metrics);
     if (recent_.size() > kRecentSteps) recent_.pop_front();
@@ -330,15 +337,15 @@ class Trainer {
     steps.pop_back();
     report(steps);
     record(newest);
-    bool evaluates = evaluator_ && (is_last() || due(config_.train.eval_every));
+    bool evaluates = evaluator_ && (is_last() || due(run_.asked.train.eval_every));
     if (!evaluates) reporter_->show(newest);
-    if (is_last() || due(config_.train.checkpoint_every)) save();
+    if (is_last() || due(run_.asked.train.checkpoint_every)) save();
     try {
       if (evaluates) {
         reporter_->add_val_loss(newest, evaluate());
         reporter_->show(newest);
       }
-      if (due(config_.train.sample_every)) show_sample();
+      if (due(run_.asked.train.sample_every)) show_sample();
     } catch (...) {
       save();
       throw;
@@ -376,8 +383,7 @@ class Trainer {
                       step + 1, saved_step_));
     try {
       reporter_->saving();
-      auto path =
-          rescue_progress(progress, recent_, config_, session_, backend_, data_, reporter_->known_good(), leads);
+      auto path = rescue_progress(progress, recent_, run_, session_, backend_, data_, reporter_->known_good(), leads);
       if (!path) return;
       data_.saved(step, progress.samples);
       observer_.rescue_told(fmt::format("saved the state after step {} in {}", step, path->string()));
@@ -406,8 +412,8 @@ class Trainer {
     std::vector<int32_t> start = data_.sample_prompt(), tokens;
     queue_.run([&] {
       generator_->take_weights();
-      tokens = generator_->generate(start, config_.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
-                                    config_.train.seed);
+      tokens = generator_->generate(start, run_.asked.train.sample_tokens, {.temperature = 0.8, .top_k = 50},
+                                    run_.asked.train.seed);
     });
     observer_.sample(done_.step, visible_text(*data_.tokenizer(), tokens));
   }
@@ -417,7 +423,7 @@ class Trainer {
     if (saved_step_ == done_.step) return;
     if (leads(ranks_)) choices_.save(platform_.tuning, backend_);
     reporter_->saving();
-    auto path = save_progress(done_, config_, session_.store(), data_, reporter_->known_good());
+    auto path = save_progress(done_, run_, session_.store(), data_, reporter_->known_good());
     reporter_->saved(done_.step);
     saved_step_ = done_.step;
     data_.saved(done_.step, done_.samples);
@@ -431,7 +437,7 @@ class Trainer {
   StepWatcher* watcher_;                  // null: nobody
   std::unique_ptr<RunFolder> folder_;     // of the rank that leads
   std::optional<FoundCheckpoint> found_;  // where it goes on
-  RunConfig config_;                      // vocabulary and precision settled
+  ResolvedRun run_;
   Backend& backend_;
   RunData data_;
   std::unique_ptr<InitialValues> initial_;  // while they are needed

@@ -6,8 +6,6 @@
 #include "base/json.h"
 #include "compile/compiled_run.h"
 #include "compile/memory_advice.h"
-#include "compile/step_compiler.h"
-#include "config/config.h"
 #include "exec/measure.h"
 #include "graph/single_node.h"
 #include "graph/text.h"
@@ -44,24 +42,23 @@ std::string name_of(const std::vector<CompiledGraph>& programs) {
 }
 
 // With slots the run of one data rank and one stage: how many there are must not change a bit, so not a choice either.
-RunConfig chosen_for(const RunConfig& config, const Target& target) {
-  RunConfig resolved = resolve(config, target);
-  MeshConfig& mesh = resolved.mesh;
-  if (mesh.slots > 1) {
-    mesh.pipe = mesh.data = mesh.interleave = 1;
-    mesh.schedule = MeshConfig().schedule;
-    mesh.zero = 0;
-  }
-  return resolved;
+ResolvedRun chosen_for(const ResolvedRun& run, const Target& target) {
+  if (!run.has_slots()) return run;
+  RunConfig one = run.settled();
+  MeshConfig& mesh = one.mesh;
+  mesh.pipe = mesh.data = mesh.interleave = 1;
+  mesh.schedule = MeshConfig().schedule;
+  mesh.zero = 0;
+  return resolve(one, target);
 }
 
 class Tuner {
  public:
-  Tuner(const RunConfig& config, Platform platform, Backend& backend, Measure measure)
-      : config_(config), platform_(std::move(platform)), backend_(backend), kernels_(*backend.tuning()),
-        measure_(measure), meter_(backend) {
-    config_.compile.memory_budget_gib = 0;  // recomputing must not change a bit either
-    chosen_for_ = chosen_for(config_, platform_.target);
+  Tuner(const ResolvedRun& run, Platform platform, Backend& backend, Measure measure)
+      : run_(run), platform_(std::move(platform)), backend_(backend), kernels_(*backend.tuning()), measure_(measure),
+        meter_(backend) {
+    run_.compile.memory_budget_gib = 0;  // recomputing must not change a bit either
+    chosen_for_ = chosen_for(run_, platform_.target);
     tuning().plain_matmuls.clear();
   }
 
@@ -79,7 +76,7 @@ class Tuner {
       choose();
     }
     tuning().plain_matmuls = is_new ? best_.refused : chosen->second;
-    Form form = compile(config_, tuning().plain_matmuls);
+    Form form = compile(run_, tuning().plain_matmuls);
     if (is_new) compile_ahead(form.programs);
     if (measure_ == Measure::kAll) measure_all(form);
     if (is_new || tuning().measured_seconds.size() > measured)
@@ -105,13 +102,13 @@ class Tuner {
 
   Tuning& tuning() { return platform_.tuning; }
 
-  Form compile(const RunConfig& config, const std::set<std::string>& refused) {
+  Form compile(const ResolvedRun& run, const std::set<std::string>& refused) {
     Platform trial = platform_;
     trial.tuning.plain_matmuls = refused;
     Form form;
     form.refused = refused;
-    CompiledRun run = compile_run(config, trial);
-    for (CompiledStep& stage : run.stages)
+    CompiledRun compiled = compile_run(run, trial);
+    for (CompiledStep& stage : compiled.stages)
       for (size_t p = 0; p < stage.programs.size(); ++p) {
         form.runs.push_back(stage.runs_of(p));
         form.programs.push_back(std::move(stage.programs[p]));
@@ -196,13 +193,13 @@ class Tuner {
       }
   }
 
-  RunConfig config_;
+  ResolvedRun run_;
   Platform platform_;
   Backend& backend_;
   KernelTuning& kernels_;
   Measure measure_;
   NodeMeter meter_;
-  RunConfig chosen_for_;
+  ResolvedRun chosen_for_;
   Form best_;
   std::set<std::string> compiled_;
 };
@@ -225,13 +222,12 @@ std::optional<KeptChoices> read_choices(std::string_view kept, const Tuning& tun
 
 }  // namespace
 
-Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure, std::string_view kept) {
+Platform tune(const ResolvedRun& run, Platform platform, Backend& backend, Measure measure, std::string_view kept) {
   if (!backend.tuning()) return platform;
-  if (int64_t free = backend.free_bytes(); free > 0)
-    require_fits(compile_run(config, platform).fullest(), config, platform, free);
+  if (int64_t free = backend.free_bytes(); free > 0) require_fits(compile_run(run, platform).fullest(), platform, free);
   TuningRecord record;
   if (std::optional<KeptChoices> choices = read_choices(kept, platform.tuning)) record = choices->tuning;
-  return Tuner(config, std::move(platform), backend, measure).run(record);
+  return Tuner(run, std::move(platform), backend, measure).run(record);
 }
 
 void choose_for_other_stages(std::span<const CompiledStep> stages, int64_t stage, Backend& backend) {

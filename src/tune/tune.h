@@ -12,7 +12,7 @@
 namespace tokamak {
 
 struct CompiledStep;
-struct RunConfig;
+struct ResolvedRun;
 
 enum class Measure : uint8_t {
   kChoices,  // what a choice between forms depends on
@@ -24,7 +24,7 @@ enum class Measure : uint8_t {
 /// run at an earlier start, comes before that file. While it measures, the backend compiles the step's other kernels in
 /// the background. Without a KernelTuning of the backend the platform comes back as it is. Throws UserError, before
 /// anything is compiled or measured, when the run needs more memory than the backend has.
-Platform tune(const RunConfig& config, Platform platform, Backend& backend, Measure measure = Measure::kAll,
+Platform tune(const ResolvedRun& run, Platform platform, Backend& backend, Measure measure = Measure::kAll,
               std::string_view kept = {});
 
 /// Lets the backend choose kernels for what other stages of a pipeline have and `stage` has not, so that run_choices

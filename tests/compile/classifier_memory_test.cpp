@@ -2,6 +2,7 @@
 #include "compile/step_compiler.h"
 #include "config/config.h"
 #include "config/preset.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "graph/op_def.h"
 #include "model/model.h"
 #include "ops/collective.h"
-#include "tests/support/expect_error.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak {
 namespace {
@@ -33,7 +33,7 @@ TEST(CompiledStep, IsOneProgramWithoutAccumulation) {
   ASSERT_EQ(step.programs.size(), 1u);
   const Plan& plan = step.programs[0].plan;
   EXPECT_EQ(print_schedule(step), "step 0");
-  EXPECT_EQ(step.micro_batches(), 1);
+  EXPECT_EQ(step.resolved.micro_batches, 1);
   EXPECT_EQ(step.total_bytes(), plan.total_bytes());
   EXPECT_EQ(step.seconds(), plan.seconds);
   EXPECT_EQ(step.flops(), flops_of(plan));
@@ -43,7 +43,7 @@ TEST(CompiledStep, IsTwoProgramsWithAccumulation) {
   CompiledStep step = compile_step(tiny(4), Target());
   ASSERT_EQ(step.programs.size(), 2u);
   EXPECT_EQ(print_schedule(step), "micro_batch 0-3, update");
-  EXPECT_EQ(step.micro_batches(), 4);
+  EXPECT_EQ(step.resolved.micro_batches, 4);
   EXPECT_EQ(step.largest().name(), "micro_batch");
   const Plan &part = step.programs[0].plan, &update = step.programs[1].plan;
   EXPECT_EQ(step.seconds(), 4 * part.seconds + update.seconds);
@@ -54,19 +54,6 @@ TEST(CompiledStep, IsTwoProgramsWithAccumulation) {
                                     update.state_bytes + part.scratch_bytes + update.scratch_bytes);
 }
 
-TEST(CompiledStep, RefusesHalvesThatDoNotFit) {
-  RunConfig config = tiny(1);
-  config.mesh = {.data = 1, .tensor = 2, .halves = true};
-  expect_user_error([&] { compile_step(config, Target()); },
-                    {"[mesh.halves] expected a multiple of 4 sequences for each data rank and run, got 2"});
-  config.train.batch = 4;
-  config.train.total_batch = 0;
-  EXPECT_NO_THROW(compile_step(config, Target()));
-  EXPECT_FALSE(records_runs(config));
-  config.mesh.tensor = 1;
-  EXPECT_TRUE(records_runs(config)) << "one rank computes no halves";
-}
-
 TEST(CompiledStep, AddsSlotsInATree) {
   RunConfig config = tiny(8);
   config.mesh.slots = 8;
@@ -75,33 +62,9 @@ TEST(CompiledStep, AddsSlotsInATree) {
   std::string runs;
   for (const ScheduledRun& run : step.schedule) runs += step.programs[run.program].name().back();
   EXPECT_EQ(runs, "hh1hh2hh1hhe");
-  EXPECT_EQ(step.micro_batches(), 8);
-}
-
-TEST(CompiledStep, HasSlotsOnSeveralDataRanks) {
-  RunConfig config = tiny(4);
-  EXPECT_EQ(resolve(config, Target()).mesh.slots, 1);
-  config.mesh.data = 2;
-  EXPECT_EQ(resolve(config, Target()).mesh.slots, 8) << "ranks x micro-batches";
-  config = tiny(3);
-  config.mesh.data = 2;
-  EXPECT_EQ(resolve(config, Target()).mesh.slots, 1) << "6 is no power of two";
-  config = tiny(4);
-  config.mesh.pipe = 2;
-  EXPECT_EQ(resolve(config, Target()).mesh.slots, 4) << "a pipeline's micro-batches";
-}
-
-TEST(CompiledStep, HasTheBatchThatSlotsLeaveToARun) {
-  RunConfig config = tiny(4);  // 8 sequences
-  config.mesh = {.data = 2, .slots = 8};
-  config = resolve(config, Target());
-  EXPECT_EQ(config.train.batch, 2);
-  EXPECT_EQ(count_micro_batches(config), 4);
+  EXPECT_EQ(step.resolved.micro_batches, 8);
   config.mesh.data = 8;
-  config = resolve(config, Target());
-  EXPECT_EQ(config.train.batch, 8);
-  EXPECT_EQ(count_micro_batches(config), 1);
-  EXPECT_EQ(compile_step(config, Target()).programs.size(), 1u);
+  EXPECT_EQ(compile_step(config, Target()).programs.size(), 1u) << "a slot for each rank";
 }
 
 // Neighbours in the tree are slots of one rank, or of one run where that adds over ranks.
@@ -111,7 +74,7 @@ TEST(CompiledStep, GivesEverySlotToARunOfARank) {
   CompiledStep step = compile_step(config, Target());
   EXPECT_EQ(step.slot_of(0, 3), 3);
   EXPECT_EQ(step.slot_of(1, 0), 4);
-  step.config.mesh.zero = 2;
+  step.resolved.slots.sums_over_ranks_first = true;
   EXPECT_EQ(step.slot_of(0, 3), 6);
   EXPECT_EQ(step.slot_of(1, 0), 1);
 }
@@ -188,7 +151,6 @@ TEST(CompiledStep, PrintsSchedulesOfAnyPrograms) {
   for (const char* name : {"forward", "backward", "update"}) step.programs.push_back({Graph(), {}, {Graph(name)}});
   step.schedule = {{0, 0}, {0, 1}, {1, 0}, {0, 2}, {1, 1}, {1, 2}, {2}};
   EXPECT_EQ(print_schedule(step), "forward 0-1, backward 0, forward 2, backward 1-2, update");
-  EXPECT_EQ(step.micro_batches(), 3);
   EXPECT_EQ(step.runs_of(1), 3);
   StageTransfer out{true, 1, "stream.1"}, in{false, 1, "stream_grad.1"};
   step.schedule = {{0, 0},

@@ -2,6 +2,7 @@
 
 #include "compile/step_compiler.h"
 #include "config/config.h"
+#include "tests/support/resolve_first.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

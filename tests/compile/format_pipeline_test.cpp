@@ -10,7 +10,7 @@ namespace {
 
 CompiledPipeline pipeline_of(const char* schedule) {
   CompiledPipeline pipeline;
-  pipeline.config.mesh = {.pipe = 2, .schedule = schedule};
+  pipeline.resolved.asked.mesh = {.pipe = 2, .schedule = schedule};
   pipeline.schedule = make_pipe_schedule(schedule, 2, 1, 3);
   pipeline.first_block = {0, 2, 3};
   pipeline.timeline = simulate_pipe(pipeline.schedule, {{}, {}}, 0);

@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "run/session.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 
@@ -26,12 +27,8 @@ Target small_gpu() { return {.name = "small GPU"}; }
 
 int64_t bytes_of(const RunConfig& config) { return compile_step(config, small_gpu()).total_bytes(); }
 
-int64_t tokens_of(const RunConfig& config) {
-  return config.train.batch * config.model.context * count_micro_batches(config);
-}
-
 RunConfig with_batch(RunConfig config, int64_t batch) {
-  config.train.total_batch = tokens_of(config);
+  config.train.total_batch = config.step_tokens();
   config.train.batch = batch;
   return config;
 }
@@ -39,7 +36,7 @@ RunConfig with_batch(RunConfig config, int64_t batch) {
 TEST(MemoryAdvice, NamesTheLargestMicroBatchThatFits) {
   RunConfig config = small_run();
   int64_t available = bytes_of(with_batch(config, 16));
-  std::vector<MemoryRemedy> remedies = find_memory_remedies(config, small_gpu(), available);
+  std::vector<MemoryRemedy> remedies = find_memory_remedies(resolve(config, small_gpu()), small_gpu(), available);
   ASSERT_FALSE(remedies.empty());
   EXPECT_EQ(remedies[0].settings, "--train.batch=16 --train.total_batch=6144");
   EXPECT_EQ(remedies[0].effect, "the same step in 3 parts");
@@ -51,18 +48,18 @@ TEST(MemoryAdvice, WhatItNamesFitsAndIsTheSameStep) {
   RunConfig config = small_run();
   int64_t whole = bytes_of(config), found = 0;
   for (double share : {0.95, 0.7, 0.5, 0.3, 0.2, 0.1})
-    for (const MemoryRemedy& remedy : find_memory_remedies(config, small_gpu(), int64_t(double(whole) * share))) {
+    for (const MemoryRemedy& remedy : find_memory_remedies(resolve(config, small_gpu()), small_gpu(), int64_t(double(whole) * share))) {
       ++found;
       EXPECT_LE(double(bytes_of(remedy.config)), double(whole) * share) << remedy.settings;
       EXPECT_EQ(bytes_of(remedy.config), remedy.bytes) << remedy.settings;
-      EXPECT_EQ(tokens_of(remedy.config), tokens_of(config)) << remedy.settings;
+      EXPECT_EQ(remedy.config.step_tokens(), config.step_tokens()) << remedy.settings;
     }
   EXPECT_GE(found, 8);
 }
 
 TEST(MemoryAdvice, RecomputesWhereThatIsEnough) {
   RunConfig config = small_run();
-  std::vector<MemoryRemedy> remedies = find_memory_remedies(config, small_gpu(), bytes_of(config) * 8 / 10);
+  std::vector<MemoryRemedy> remedies = find_memory_remedies(resolve(config, small_gpu()), small_gpu(), bytes_of(config) * 8 / 10);
   ASSERT_EQ(remedies.size(), 2u);
   EXPECT_EQ(remedies[1].config.train.batch, config.train.batch);
   EXPECT_EQ(remedies[1].settings.rfind("--compile.memory_budget_gib=0.", 0), 0u) << remedies[1].settings;
@@ -76,7 +73,7 @@ TEST(MemoryAdvice, ABudgetOfFewBytesIsWrittenInFull) {
   int64_t whole = bytes_of(config), found = 0;
   ASSERT_LT(whole, 10 << 20) << "hundredths of a GiB would be 0";
   for (double share : {0.99, 0.95, 0.9, 0.8, 0.7, 0.5, 0.1})
-    for (const MemoryRemedy& remedy : find_memory_remedies(config, small_gpu(), int64_t(double(whole) * share))) {
+    for (const MemoryRemedy& remedy : find_memory_remedies(resolve(config, small_gpu()), small_gpu(), int64_t(double(whole) * share))) {
       ++found;
       const std::string key = "--compile.memory_budget_gib=";
       ASSERT_EQ(remedy.settings.rfind(key, 0), 0u) << remedy.settings;
@@ -91,8 +88,8 @@ TEST(MemoryAdvice, ABudgetOfFewBytesIsWrittenInFull) {
 TEST(MemoryAdvice, ANoteForWhatIsOnlyPlanned) {
   RunConfig config = small_run();
   CompiledStep step = compile_step(config, small_gpu());
-  EXPECT_EQ(too_large_note(step, config, small_gpu(), step.total_bytes()), "");
-  std::string note = too_large_note(step, config, small_gpu(), bytes_of(with_batch(config, 16)));
+  EXPECT_EQ(too_large_note(step, small_gpu(), step.total_bytes()), "");
+  std::string note = too_large_note(step, small_gpu(), bytes_of(with_batch(config, 16)));
   EXPECT_EQ(note.rfind("does not fit: ", 0), 0u) << note;
   EXPECT_NE(note.find("it fits with --train.batch=16 --train.total_batch=6144"), std::string::npos) << note;
 }
@@ -107,8 +104,8 @@ TEST(MemoryAdvice, ABudgetThatCannotBeMetIsComparedInUnitsThatShowIt) {
 }
 
 TEST(MemoryAdvice, SaysThatNothingFits) {
-  EXPECT_TRUE(find_memory_remedies(small_run(), small_gpu(), 1 << 20).empty());
-  EXPECT_NE(memory_advice(small_run(), small_gpu(), 1 << 20).find("use a smaller model"), std::string::npos);
+  EXPECT_TRUE(find_memory_remedies(resolve(small_run(), small_gpu()), small_gpu(), 1 << 20).empty());
+  EXPECT_NE(memory_advice(resolve(small_run(), small_gpu()), small_gpu(), 1 << 20).find("use a smaller model"), std::string::npos);
 }
 
 // Of which nothing may be asked.
@@ -130,7 +127,7 @@ TEST(MemoryAdvice, IsInTheErrorBeforeAnythingIsAllocated) {
   RunConfig config = small_run();
   int64_t available = bytes_of(with_batch(config, 16));
   UntouchedBackend backend;
-  expect_user_error([&] { Session(config, small_gpu(), backend, available); },
+  expect_user_error([&] { make_session(config, small_gpu(), backend, available); },
                     {"[memory] expected a plan of at most", "got a peak of",
                      "it fits with --train.batch=16 --train.total_batch=6144 (the same step in 3 parts: "});
 }

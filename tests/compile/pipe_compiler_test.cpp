@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "ops/collective.h"
 #include "tests/compile/pipe_run.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak {
 namespace {
@@ -33,7 +34,7 @@ Target target() {
 Inputs random_inputs(const RunConfig& config, int64_t step) {
   ValueType type{DType::kI32, {config.train.batch, config.model.context}};
   Inputs inputs;
-  for (int64_t m = 0; m < count_micro_batches(config); ++m) {
+  for (int64_t m = 0; m < resolve(config, {}).micro_batches; ++m) {
     auto seed = uint64_t(100 * step + m);
     HostTensor starts = test::random_tensor(type, seed + 30, 4);
     test::make_starts(starts);

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "data/tokenizer_files.h"
 #include "run/session.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/shared_data.h"
 
 namespace tokamak {
@@ -86,7 +87,7 @@ void expect_curve(const std::string& name) {
   std::vector<int32_t> ids = first_tokens(name, golden["tokens"]);
   ASSERT_EQ(std::vector<int32_t>(ids.begin(), ids.begin() + 8), golden["first_tokens"].get<std::vector<int32_t>>());
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(config, cpu::nominal_platform(), *backend);
+  Session session = make_session(config, cpu::nominal_platform(), *backend);
   write_first_weights(session);
   auto at = golden["at"].get<std::vector<int64_t>>();
   auto losses = golden["losses"].get<std::vector<double>>();
@@ -108,7 +109,7 @@ void expect_curve(const std::string& name) {
 // With a linear warm-up, as in real runs: Adam's first steps at full length tell any two roundings apart.
 std::vector<double> losses_of(RunConfig config, const std::vector<int32_t>& ids, int64_t steps) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(config, cpu::nominal_platform(), *backend);
+  Session session = make_session(config, cpu::nominal_platform(), *backend);
   write_first_weights(session);
   std::vector<double> losses;
   for (int64_t step = 0; step < steps; ++step) {

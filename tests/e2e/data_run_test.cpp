@@ -68,7 +68,7 @@ class DataRunTest : public testing::Test {
 };
 
 TEST_F(DataRunTest, SamplesBeginWithWhatTheDataHas) {
-  RunData one(with_data_vocab(test::tiny_config(folder_.path())), nullptr);
+  RunData one(resolve(with_data_vocab(test::tiny_config(folder_.path())), {}), nullptr);
   EXPECT_EQ(one.sample_prompt(), one.tokenizer()->encode("\n")) << "a single document";
   PrepareOptions options;
   for (int i = 0; i < 4; ++i) {
@@ -81,7 +81,7 @@ TEST_F(DataRunTest, SamplesBeginWithWhatTheDataHas) {
   prepare(options);
   RunConfig config = test::tiny_config(folder_.path());
   config.data.path = {(folder_ / "many").string()};
-  RunData many(with_data_vocab(config), nullptr);
+  RunData many(resolve(with_data_vocab(config), {}), nullptr);
   EXPECT_EQ(many.sample_prompt(), std::vector{many.tokenizer()->end_of_text()});
 }
 
@@ -235,7 +235,7 @@ TEST_F(DataRunTest, ARecordWithoutTokensStaysSo) {
   RunConfig config = mixture("run");
   config.model.vocab = 301;
   FoundCheckpoint found{.path = folder_ / "run", .state = {}};
-  RunData(config, nullptr).describe(found.state, 0);
+  RunData(resolve(config, {}), nullptr).describe(found.state, 0);
   DataRecord record = data_record_from_json(found.state.data_json, "test");
   for (DatasetRecord& dataset : record.datasets) {
     EXPECT_FALSE(dataset.tokens.empty());
@@ -243,7 +243,7 @@ TEST_F(DataRunTest, ARecordWithoutTokensStaysSo) {
   }
   found.state.data_json = to_json(record);
   CheckpointState state;
-  RunData(config, &found).describe(state, 0);
+  RunData(resolve(config, {}), &found).describe(state, 0);
   EXPECT_EQ(state.data_json, found.state.data_json);
 }
 

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/generated_text.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 
@@ -24,13 +25,13 @@ class GenerateTest : public testing::Test {
     config_.train.batch = 1;
     config_.compile.precision = precision;
     if (!pad_vocab) config_.compile.disable_passes = {"pad_vocab"};
-    session_ = std::make_unique<Session>(config_, platform_, *backend_);
+    session_ = std::make_unique<Session>(make_session(config_, platform_, *backend_));
     test::write_large_weights(*session_);
     full_ = std::make_unique<test::FullPass>(config_, platform_, *backend_, session_->store());
   }
 
   std::unique_ptr<Generator> make_generator(int64_t rows = 1) {
-    auto generator = std::make_unique<Generator>(config_, platform_, *backend_, rows, &session_->store());
+    auto generator = std::make_unique<Generator>(session_->resolved(), platform_, *backend_, rows, &session_->store());
     generator->take_weights();
     return generator;
   }

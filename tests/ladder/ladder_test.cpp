@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "ladder/ladder_report.h"
 #include "model/model.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak {
 namespace {

@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "compile/step_compiler.h"
 #include "config/config.h"
+#include "tests/support/resolve_first.h"
 
 #include <string>
 #include <vector>

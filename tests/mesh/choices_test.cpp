@@ -4,6 +4,7 @@
 #include "graph/single_node.h"
 #include "run/rank_decisions.h"
 #include "tests/mesh/train_steps.h"
+#include "tests/support/resolve_first.h"
 #include "tune/tune.h"
 
 #include <gtest/gtest.h>
@@ -61,10 +62,10 @@ std::vector<int> chosen_by_ranks(const MeshConfig& mesh) {
       platform = tune(config, platform, device, Measure::kChoices);
     else
       await_choices(&ranks, platform.tuning, device);
-    Session session(config, platform, device, 0, &ranks);
+    Session session = make_session(config, platform, device, 0, &ranks);
     if (leads(&ranks)) give_choices(&ranks, platform.tuning, device);
     session.initialise();
-    session.evaluate(std::vector{batch_of(session.config(), 0, 0)});
+    session.evaluate(std::vector{batch_of(session.resolved(), 0, 0)});
     chosen[size_t(ranks.rank())] = device.chosen;
   });
   return chosen;

@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "passes/step_mesh.h"
 #include "tests/support/generated_text.h"
+#include "tests/support/resolve_first.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ Texts generate(Generator& generator, const SamplingOptions& options) {
 Texts texts_of(const RunConfig& config, const MeshRanks* ranks, const SamplingOptions& options) {
   auto backend = cpu::make_backend();
   set_num_threads(1);  // ranks share the cores
-  Generator generator(config, cpu::nominal_platform(1), *backend, kRows, nullptr, 0, ranks);
+  Generator generator(resolve(config, {}), cpu::nominal_platform(1), *backend, kRows, nullptr, 0, ranks);
   write_large_weights(config.model, generator.weights());
   return generate(generator, options);
 }
@@ -73,9 +74,9 @@ TEST(RanksThatGenerate, TakeThePartsThatTheyTrain) {
     MeshRanks ranks(step_mesh(config.mesh), world), group({{{kTensorAxis, 2}}}, ranks.along(kTensorAxis));
     auto backend = cpu::make_backend();
     set_num_threads(1);
-    Session session(config, cpu::nominal_platform(1), *backend, 0, &ranks);
+    Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, &ranks);
     write_large_weights(session);
-    Generator generator(config, cpu::nominal_platform(1), *backend, kRows, &session.store(), 0, &group);
+    Generator generator(resolve(config, {}), cpu::nominal_platform(1), *backend, kRows, &session.store(), 0, &group);
     EXPECT_EQ(generate(generator, {}), expected);
     for (const ParameterInfo& info : session.parameters())
       EXPECT_EQ(generator.weights().data(info.name), session.store().data(info.name)) << info.name;
@@ -87,7 +88,7 @@ TEST(RanksThatGenerate, DivideParametersAndCaches) {
   RunConfig config = tiny(false);
   auto bytes = [&](const MeshRanks* ranks) {
     auto backend = cpu::make_backend();
-    Generator generator(config, cpu::nominal_platform(1), *backend, kRows, nullptr, 0, ranks);
+    Generator generator(resolve(config, {}), cpu::nominal_platform(1), *backend, kRows, nullptr, 0, ranks);
     return generator.weights().bytes();
   };
   int64_t whole = bytes(nullptr);

@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "passes/step_mesh.h"
 #include "tests/model/golden_steps.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak::test {
 namespace {
@@ -57,7 +58,7 @@ TEST_P(GoldenOnMesh, TakesTenSteps) {
     MeshRanks ranks(mesh, world);
     auto backend = cpu::make_backend();
     set_num_threads(1);  // ranks share the cores
-    Session session(mine, cpu::nominal_platform(1), *backend, 0, &ranks);
+    Session session = make_session(mine, cpu::nominal_platform(1), *backend, 0, &ranks);
     take_golden_steps(session, golden, kFloatSteps, &ranks);
   });
 }

@@ -2,6 +2,7 @@
 #include "run/rescue.h"
 
 #include "tests/mesh/train_steps.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@ namespace {
 
 std::vector<Batch> batches_of(const Session& session, int64_t step) {
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.config(), step, i));
+  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.resolved(), step, i));
   return batches;
 }
 
@@ -44,7 +45,7 @@ TEST(Rescue, AFailedStepLeavesTheStateOfTheOneBefore) {
     MeshRanks ranks(step_mesh(config.mesh), world);
     auto backend = cpu::make_backend();
     set_num_threads(1);
-    Session session(config, cpu::nominal_platform(1), *backend, 0, &ranks);
+    Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, &ranks);
     session.initialise();
     session.run_step(batches_of(session, 0), 0, 1e-2);
     meet_at_the_end(world);
@@ -68,7 +69,7 @@ TEST(Rescue, OnlyRanksWithoutSharesHaveTheWholeState) {
       MeshRanks ranks(step_mesh(config.mesh), world);
       auto backend = cpu::make_backend();
       set_num_threads(1);
-      Session session(config, cpu::nominal_platform(1), *backend, 0, &ranks);
+      Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, &ranks);
       if (ranks.rank() == 0) whole = has_whole_state(session.store());
     });
     return whole;

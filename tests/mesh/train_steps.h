@@ -8,6 +8,7 @@
 #include "data/document_starts.h"
 #include "passes/step_mesh.h"
 #include "run/session.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 
@@ -29,9 +30,10 @@ inline RunConfig tiny_mesh_run() {
 }
 
 /// Micro-batch `index` of a step's random sequences, which are the same however they are divided.
-inline Batch batch_of(const RunConfig& config, int64_t step, int64_t index) {
+inline Batch batch_of(const ResolvedRun& run, int64_t step, int64_t index) {
+  const RunConfig& config = run.asked;
   Batch batch;
-  int64_t size = config.train.batch * config.model.context;
+  int64_t size = run.batch * config.model.context;
   for (int64_t i = index * size; i < (index + 1) * size; ++i) {
     auto random = philox4x32(uint64_t(step), uint64_t(i));
     batch.tokens.push_back(int32_t(random[0] % uint32_t(config.model.vocab)));
@@ -54,9 +56,9 @@ struct Outcome {
 /// Losses of a step's batches, as many at once as may be; those of the first one alone are the same.
 inline std::vector<double> evaluate_step(Session& session, int64_t step) {
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.config(), step, i));
+  for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.resolved(), step, i));
   std::vector<double> all;
-  int64_t at_once = batches_at_once(session.config());
+  int64_t at_once = batches_at_once(session.resolved());
   for (int64_t i = 0; i < session.micro_batches(); i += at_once) {
     std::vector<double> losses = session.evaluate(std::span(batches).subspan(size_t(i), size_t(at_once)));
     all.insert(all.end(), losses.begin(), losses.end());
@@ -69,13 +71,13 @@ inline std::vector<double> evaluate_step(Session& session, int64_t step) {
 inline Outcome train_steps(const RunConfig& config, const MeshRanks* ranks) {
   auto backend = cpu::make_backend();
   set_num_threads(1);  // ranks share the cores
-  Session session(config, cpu::nominal_platform(1), *backend, 0, ranks);
+  Session session = make_session(config, cpu::nominal_platform(1), *backend, 0, ranks);
   session.initialise();
   Outcome outcome;
   constexpr int64_t kSteps = 3;
   for (int64_t step = 0; step < kSteps; ++step) {
     std::vector<Batch> batches;
-    for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.config(), step, i));
+    for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(batch_of(session.resolved(), step, i));
     StepResult result = session.run_step(batches, step, 1e-2);
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.grad_norm);

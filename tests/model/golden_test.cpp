@@ -6,6 +6,7 @@
 
 #include "autodiff/optimizer.h"
 #include "graph/builder.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/run_on_cpu.h"
 
 namespace tokamak::test {
@@ -159,7 +160,7 @@ TEST_P(GoldenTest, CpuTakesTenSteps) {
   for (const Setting& setting : settings()) {
     SCOPED_TRACE(setting.name);
     std::unique_ptr<Backend> backend = cpu::make_backend();
-    Session session(run_config(golden_, setting), {}, *backend);
+    Session session = make_session(run_config(golden_, setting), {}, *backend);
     take_golden_steps(session, golden_, kFloatSteps);
   }
 }

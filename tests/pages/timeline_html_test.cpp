@@ -2,6 +2,7 @@
 
 #include "compile/step_compiler.h"
 #include "pages/timeline_chart.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 

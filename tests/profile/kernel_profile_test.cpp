@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak {
 namespace {
@@ -14,7 +15,7 @@ TEST(KernelProfiles, AreOfAStepAndPricedByItsRates) {
   config.compile.precision = Precision::kFp32;
   auto backend = cpu::make_backend();
   Platform platform = cpu::nominal_platform();
-  Session session(config, platform, *backend);
+  Session session = make_session(config, platform, *backend);
   const Plan& plan = session.program(0).plan();
   StepProfile profile{.steps = 2};
   for (int64_t step = 0; step < profile.steps; ++step)

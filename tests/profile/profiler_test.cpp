@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "config/config.h"
 #include "run/random_batch.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak {
 namespace {
@@ -27,7 +28,7 @@ struct Profiled {
 };
 
 Profiled profile(const RunConfig& config, Backend& backend, int64_t steps, bool replays = false) {
-  Profiled run{std::make_unique<Session>(config, cpu::nominal_platform(), backend), {}};
+  Profiled run{std::make_unique<Session>(make_session(config, cpu::nominal_platform(), backend)), {}};
   auto next = [&] {
     std::vector<Batch> batches;
     for (int64_t i = 0; i < run.session->micro_batches(); ++i) batches.push_back(random_batch(config, uint64_t(i)));

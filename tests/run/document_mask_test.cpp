@@ -8,6 +8,7 @@
 #include "data/document_starts.h"
 #include "run/random_batch.h"
 #include "run/session.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak {
 namespace {
@@ -50,7 +51,7 @@ std::vector<Batch> cut(const Batch& all, int64_t size) {
 
 std::vector<StepResult> run(const RunConfig& config, const std::vector<Batch>& batches, int64_t steps = 4) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(config, cpu::nominal_platform(), *backend);
+  Session session = make_session(config, cpu::nominal_platform(), *backend);
   session.initialise();
   std::vector<StepResult> results;
   for (int64_t step = 0; step < steps; ++step) results.push_back(session.run_step(batches, step, 1e-2));
@@ -101,7 +102,7 @@ TEST(MaskedStep, EvaluatesTheMeanOverWhatCounts) {
   RunConfig config = config_of(4);
   Batch batch = four_samples(config);
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(config, cpu::nominal_platform(), *backend);
+  Session session = make_session(config, cpu::nominal_platform(), *backend);
   session.initialise();
   double loss = session.evaluate({&batch, 1}).at(0);
   EXPECT_NEAR(loss, session.run_step({&batch, 1}, 0, 0).loss, 1e-5);

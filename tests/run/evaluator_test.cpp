@@ -35,7 +35,7 @@ class EvaluatorTest : public testing::Test {
     config_.data.val_path = {val_path};
     auto tokenizer = load_data_tokenizer(config_.data);
     auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer, true));
-    return Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](std::span<const Batch>) {
+    return Evaluator(corpus, tokenizer.get(), resolve(config_, {}), windows).evaluate([](std::span<const Batch>) {
       return std::vector{kLoss};
     });
   }
@@ -130,8 +130,8 @@ TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
     config_.train.total_batch = 4 * batch * config_.model.context;
     config_.mesh.pipe = batch == 2 ? 2 : 1;  // which takes several at once
     at_once = 0;
-    all.push_back(Evaluator(corpus, tokenizer.get(), config_, windows).evaluate(means));
-    EXPECT_EQ(at_once, size_t(batches_at_once(config_)));
+    all.push_back(Evaluator(corpus, tokenizer.get(), resolve(config_, {}), windows).evaluate(means));
+    EXPECT_EQ(at_once, size_t(batches_at_once(resolve(config_, {}))));
     const Evaluation& one = all.back();
     EXPECT_EQ(one.tokens, windows * 16) << batch;
     EXPECT_EQ(one.windows, windows);
@@ -145,7 +145,7 @@ TEST_F(EvaluatorTest, EveryWindowOnceWhateverTheBatch) {
     for (const EntryLoss& entry : one.entries) of_entries += entry.loss * double(entry.tokens) / double(one.tokens);
     EXPECT_NEAR(one.loss, of_entries, 1e-9 * of_entries) << "weighted by their targets";
   }
-  Evaluation some = Evaluator(corpus, tokenizer.get(), config_, windows / 2).evaluate(means);
+  Evaluation some = Evaluator(corpus, tokenizer.get(), resolve(config_, {}), windows / 2).evaluate(means);
   EXPECT_NEAR(double(some.windows), double(windows) / 2, 2);
   EXPECT_NEAR(double(some.entries[0].tokens), double(first_windows) / 2 * 16, 16);
 }
@@ -174,7 +174,7 @@ TEST_F(EvaluatorTest, PartsCountByTheirTargets) {
       }
     return losses;
   };
-  Evaluation out = Evaluator(corpus, tokenizer.get(), config_, 12).evaluate(by_part);
+  Evaluation out = Evaluator(corpus, tokenizer.get(), resolve(config_, {}), 12).evaluate(by_part);
   EXPECT_EQ(out.tokens, count);
   EXPECT_LT(count, 12 * 16 - 10) << "some are hidden";
   EXPECT_NE(out.entries[0].tokens, out.entries[1].tokens);
@@ -187,7 +187,7 @@ TEST_F(EvaluatorTest, SharesOfWindowsAreRoundedUp) {
   auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
   int64_t all = corpus->windows(), first = corpus->datasets()[0]->windows(), second = all - first;
   for (int64_t windows : {int64_t(1), int64_t(3), all / 3, all - 1}) {
-    Evaluation out = Evaluator(corpus, tokenizer.get(), config_, windows).evaluate([](std::span<const Batch>) {
+    Evaluation out = Evaluator(corpus, tokenizer.get(), resolve(config_, {}), windows).evaluate([](std::span<const Batch>) {
       return std::vector{kLoss};
     });
     EXPECT_EQ(out.entries[0].tokens, 16 * ceil_div(windows * first, all)) << windows << " of " << all;

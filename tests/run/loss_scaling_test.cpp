@@ -10,6 +10,7 @@
 #include "run/session.h"
 #include "run/trainer.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
 
@@ -40,7 +41,7 @@ std::vector<Batch> batches_of(const Session& session) {
 
 std::vector<StepResult> run(const RunConfig& config, int64_t steps) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(config, cpu::nominal_platform(), *backend);
+  Session session = make_session(config, cpu::nominal_platform(), *backend);
   session.initialise();
   std::vector<StepResult> results;
   for (int64_t step = 0; step < steps; ++step) results.push_back(session.run_step(batches_of(session), step, 1e-2));
@@ -98,7 +99,7 @@ TEST(Session, AppliesNoUpdateThatIsNotFinite) {
     for (int64_t micro_batches : {1, 2}) {
       SCOPED_TRACE(precision_name(precision));
       std::unique_ptr<Backend> backend = cpu::make_backend();
-      Session session(config_of(precision, 65536, micro_batches), cpu::nominal_platform(), *backend);
+      Session session = make_session(config_of(precision, 65536, micro_batches), cpu::nominal_platform(), *backend);
       session.initialise();
       EXPECT_TRUE(session.run_step(batches_of(session), 0, 1e-2).applied);
       std::vector<float> bias(16), bad(16, std::nanf(""));
@@ -125,7 +126,7 @@ TEST(Session, DropoutGoesByTheWholeSeed) {
     config.model.dropout = 0.5;
     config.train.seed = seed;
     std::unique_ptr<Backend> backend = cpu::make_backend();
-    Session session(config, cpu::nominal_platform(), *backend);
+    Session session = make_session(config, cpu::nominal_platform(), *backend);
     InitialValues same(session.parameters(), 1);
     session.initialise(same);
     return session.run_step(batches_of(session), 0, 1e-2).loss;
@@ -185,17 +186,6 @@ TEST(Tf32, MeansFp32WithoutUnitsForIt) {
   auto backend = cpu::make_backend();
   train(config, cpu::nominal_platform(), *backend, observer, [] { return false; });
   EXPECT_NE(observer.messages.find("compile.precision = tf32 means fp32 here"), std::string::npos);
-}
-
-TEST(Resolve, AutoTakesTheFastest) {
-  auto chosen = [](double f32, double tf32, double bf16) {
-    RunConfig config;
-    return resolve(config, Target{.f32_flops = f32, .bf16_flops = bf16, .tf32_flops = tf32}).compile.precision;
-  };
-  EXPECT_EQ(chosen(1, 0, 1.05), Precision::kFp32);
-  EXPECT_EQ(chosen(1, 0, 2), Precision::kBf16);
-  EXPECT_EQ(chosen(1, 8, 8.5), Precision::kTf32);
-  EXPECT_EQ(chosen(1, 8, 16), Precision::kBf16);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "graph/op_def.h"
 #include "run/session.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak {
 namespace {
@@ -26,7 +27,7 @@ ReferenceNode first(const std::vector<ReferenceNode>& nodes) { return nodes.empt
 void expect_as_planned(const RunConfig& config) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
   Platform platform = cpu::nominal_platform();
-  Session session(config, platform, *backend);
+  Session session = make_session(config, platform, *backend);
   std::vector<ReferenceNode> planned = find_reference_nodes(session.compiled(), *platform.kernels);
   std::vector<ReferenceNode> taken = session.reference_nodes();
   EXPECT_EQ(list_kernels(taken), list_kernels(planned));
@@ -50,13 +51,13 @@ TEST(ReferenceNodes, AreNoneOfAnOrdinaryRun) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
   RunConfig config = tiny(Precision::kFp32);
   config.compile.strict = true;
-  Session session(config, cpu::nominal_platform(), *backend);
+  Session session = make_session(config, cpu::nominal_platform(), *backend);
   EXPECT_EQ(reference_warning(session.reference_nodes()), "");
 }
 
 TEST(ReferenceNodes, AreSaid) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(tiny(Precision::kFp16), cpu::nominal_platform(), *backend);
+  Session session = make_session(tiny(Precision::kFp16), cpu::nominal_platform(), *backend);
   std::string warning = reference_warning(session.reference_nodes());
   EXPECT_EQ(warning.rfind("warning: there is no kernel here for ", 0), 0u) << warning;
   for (const char* part : {"attention x2", "attention_grad x2", "matmul", "compile.strict"})
@@ -68,7 +69,7 @@ TEST(ReferenceNodes, AreRefusedWithStrict) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
   RunConfig config = tiny(Precision::kFp16);
   config.compile.strict = true;
-  expect_user_error([&] { Session(config, cpu::nominal_platform(), *backend); },
+  expect_user_error([&] { make_session(config, cpu::nominal_platform(), *backend); },
                     {"[compile] expected a kernel for every node", "(node ", " of 'step')", "and ", " more",
                      "choose another --compile.precision", "leave out --compile.strict"});
 }

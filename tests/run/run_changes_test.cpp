@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "compile/step_compiler.h"
+#include "compile/resolved_run.h"
 #include "config/config.h"
 
 namespace tokamak {
@@ -15,7 +15,7 @@ RunConfig run_on(int64_t ranks, int64_t slots, int64_t zero = 0) {
   config.model = {.layers = 1, .heads = 1, .width = 8, .context = 16, .vocab = 61};
   config.train.batch = 8;
   config.mesh = {.data = ranks, .zero = zero, .slots = slots};
-  return resolve(config, cpu::nominal_platform().target);
+  return resolve(config, cpu::nominal_platform().target).settled();
 }
 
 TEST(RunChanges, WithAsManySlotsRanksChangeNothing) {

@@ -6,6 +6,7 @@
 #include "passes/pass.h"
 #include "run/random_batch.h"
 #include "run/session.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 
@@ -44,7 +45,7 @@ using Trace = std::map<std::string, std::vector<std::byte>>;
 
 Trace train(const RunConfig& config) {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session(config, cpu::nominal_platform(), *backend);
+  Session session = make_session(config, cpu::nominal_platform(), *backend);
   session.initialise();
   Trace trace;
   std::vector<double> told;

@@ -8,6 +8,7 @@
 #include "exec/program.h"
 #include "ladder/rungs.h"
 #include "model/gpt.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak {
 namespace {
@@ -64,7 +65,7 @@ TEST_F(Scratch, IsAsPlannedOfOtherRuns) {
 
 TEST_F(Scratch, IsAsPlannedOfEvaluation) {
   RunConfig config = small();
-  Plan plan = compile_inference(eval_graph(config.model, 2, config.model.context, false), config, platform_).plan;
+  Plan plan = compile_inference(eval_graph(config.model, 2, config.model.context, false), resolve(config, platform_.target), platform_).plan;
   EXPECT_EQ(plan.scratch_bytes, taken(plan));
 }
 

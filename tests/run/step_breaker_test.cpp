@@ -7,6 +7,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "run/random_batch.h"
 #include "run/session.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/tiny_step.h"
 
 namespace tokamak {
@@ -22,7 +23,7 @@ using Tensors = std::map<std::string, std::vector<std::byte>>;  // by name, with
 
 struct TinyRun {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session{two_micro_batches(), cpu::nominal_platform(), *backend};
+  Session session = make_session(two_micro_batches(), cpu::nominal_platform(), *backend);
 
   TinyRun() { session.initialise(); }
   StepResult step(int64_t number) {

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "run/random_batch.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/tiny_step.h"
 
 namespace tokamak {
@@ -14,7 +15,7 @@ namespace {
 
 struct Model {
   std::unique_ptr<Backend> backend = cpu::make_backend();
-  Session session{test::tiny_step(), cpu::nominal_platform(), *backend};
+  Session session = make_session(test::tiny_step(), cpu::nominal_platform(), *backend);
 };
 
 TEST(StepQueue, GivesEveryStepInOrderAsOneByOne) {

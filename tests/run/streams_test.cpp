@@ -9,6 +9,7 @@
 #include "tests/plan/interleaved_run.h"
 #include "tests/support/fake_kernels.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/shuffled_device.h"
 
 #include <map>
@@ -73,7 +74,7 @@ struct Trace {
 };
 
 Trace train_on(Backend& backend, const RunConfig& config, int64_t steps = 2) {
-  Session session(config, cpu_platform(), backend);
+  Session session = make_session(config, cpu_platform(), backend);
   session.initialise();
   std::vector<Batch> batches;
   for (int64_t i = 0; i < session.micro_batches(); ++i) batches.push_back(random_batch(config, uint64_t(i)));
@@ -154,7 +155,7 @@ TEST(StreamsOption, TimedLaunchesFollowTheEvents) {
   ShuffledDevice device(3);
   std::vector<std::vector<double>> losses;
   for (Backend* backend : {cpu.get(), static_cast<Backend*>(&device)}) {
-    Session session(tiny(2), cpu_platform(), *backend);
+    Session session = make_session(tiny(2), cpu_platform(), *backend);
     session.initialise();
     std::vector<Batch> batches = {random_batch(tiny(2), 0)};
     session.run_step(batches, 0, 1e-3);

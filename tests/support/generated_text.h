@@ -8,6 +8,7 @@
 #include "model/gpt.h"
 #include "run/generator.h"
 #include "run/session.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,9 @@ inline void write_large_weights(const ModelConfig& model, TensorStore& store) {
     store.write_share(info.name, values.data());
   }
 }
-inline void write_large_weights(Session& session) { write_large_weights(session.config().model, session.store()); }
+inline void write_large_weights(Session& session) {
+  write_large_weights(session.resolved().asked.model, session.store());
+}
 
 class FullPass {
  public:
@@ -68,7 +71,7 @@ class FullPass {
     Graph graph("full");
     GraphBuilder g(graph);
     graph.add_result("logits", gpt_logits(g, model, g.input("tokens", {DType::kI32, {1, length}}), kNoValue));
-    program = std::make_unique<Program>(compile_inference(std::move(graph), config_, platform_).plan, backend_, store_);
+    program = std::make_unique<Program>(compile_inference(std::move(graph), resolve(config_, platform_.target), platform_).plan, backend_, store_);
     copy_parameters();
     return *program;
   }

@@ -10,6 +10,7 @@
 #include "ops/pointwise.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_kernels.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>

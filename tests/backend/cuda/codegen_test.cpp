@@ -16,6 +16,7 @@
 #include "tests/backend/cuda/architectures.h"
 #include "tests/backend/cuda/group_bodies.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/resolve_first.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

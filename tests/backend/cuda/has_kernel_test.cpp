@@ -6,6 +6,7 @@
 #include "ops/attention.h"
 #include "ops/context_attention.h"
 #include "run/reference_nodes.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 #include "ops/matmul.h"
 #include "ops/pointwise.h"
 #include "tests/backend/cuda/matmul_step.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 

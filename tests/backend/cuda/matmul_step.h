@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
+#include "tests/support/resolve_first.h"
 
 #include <map>
 #include <string>

@@ -7,6 +7,7 @@
 #include "config/validate.h"
 #include "ops/group_form.h"
 #include "tests/backend/cuda/architectures.h"
+#include "tests/support/resolve_first.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

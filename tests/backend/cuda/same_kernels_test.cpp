@@ -7,6 +7,7 @@
 #include "graph/text.h"
 #include "ops/group.h"
 #include "plan/storage.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 

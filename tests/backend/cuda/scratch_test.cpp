@@ -9,6 +9,7 @@
 #include "graph/builder.h"
 #include "ops/attention.h"
 #include "tests/backend/cuda/group_bodies.h"
+#include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "data/tokenizer_files.h"
 #include "tests/backend/cuda/model/gpu_session.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/shared_data.h"
 
 namespace tokamak::test {
@@ -30,7 +31,7 @@ std::vector<int32_t> tokens_of(const std::string& name, size_t count) {
 
 std::vector<double> losses_of(Precision precision, const std::vector<int32_t>& ids) {
   RunConfig config = curve_run(precision);
-  Session session(config, gpu_platform(), gpu_backend());
+  Session session = make_session(config, gpu_platform(), gpu_backend());
   session.initialise();
   int64_t size = config.train.batch * config.model.context, batches = (int64_t(ids.size()) - 1) / size;
   std::vector<double> losses;

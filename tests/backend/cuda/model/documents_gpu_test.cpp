@@ -3,6 +3,7 @@
 #include "config/config.h"
 #include "data/document_starts.h"
 #include "tests/backend/cuda/model/gpu_session.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak::test {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Batch> masked_batches(const RunConfig& config, int64_t step) {
 }
 
 RunTrace train_masked(const RunConfig& config, const Platform& platform, Backend& backend) {
-  Session session(config, platform, backend);
+  Session session = make_session(config, platform, backend);
   session.initialise();
   RunTrace trace;
   for (int64_t step = 0; step < 6; ++step) {

@@ -32,7 +32,8 @@ TEST(GenerationStep, IsFewKernelsThatReadTheWeightsOnce) {
   Platform platform = cuda::nominal_platform();
   auto plan_of = [&](int64_t layers) {
     config.model.layers = layers;
-    return compile_generation(decode_graph(config.model, 1, DType::kBF16), config, platform).plan;
+    return compile_generation(decode_graph(config.model, 1, DType::kBF16), resolve(config, platform.target), platform)
+        .plan;
   };
   Plan one = plan_of(1), three = plan_of(3);
   EXPECT_EQ(three.launches.size() - one.launches.size(), 2 * 5u) << kernels_of(one);
@@ -43,12 +44,13 @@ TEST(GenerationStep, IsFewKernelsThatReadTheWeightsOnce) {
 }
 
 struct GpuText {
-  explicit GpuText(Precision precision) : config(config_of(precision)), session(config, platform, gpu_backend()) {
+  explicit GpuText(Precision precision)
+      : config(config_of(precision)), session(make_session(config, platform, gpu_backend())) {
     write_large_weights(session);
   }
   std::vector<std::vector<int32_t>> generate(const std::vector<GenerationRow>& texts, const SamplingOptions& options,
                                              int64_t rows = 4) {
-    Generator generator(config, platform, gpu_backend(), rows, &session.store());
+    Generator generator(resolve(config, platform.target), platform, gpu_backend(), rows, &session.store());
     generator.take_weights();
     return generator.generate(texts, 70, options);
   }

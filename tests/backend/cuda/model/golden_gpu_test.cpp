@@ -3,6 +3,7 @@
 #include "run/session.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/model/golden.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak::test {
 namespace {
@@ -45,7 +46,7 @@ void take_steps(const Golden& golden, const CompileConfig& compile, int64_t micr
   config.compile.loss_scale = 64;  // such small models have gradients too large for the usual one
   config.train.batch = golden.batch() / micro_batches;
   if (micro_batches > 1) config.train.total_batch = golden.batch() * golden.model().context;
-  Session session(config, gpu_platform(), gpu_backend());
+  Session session = make_session(config, gpu_platform(), gpu_backend());
   session.initialise();  // the loss scale, too
   for (const ParameterInfo& info : gpt_parameters(golden.model())) {
     std::vector<float> values = golden.floats("param." + info.name);

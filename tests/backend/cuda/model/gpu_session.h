@@ -8,6 +8,7 @@
 #include "run/random_batch.h"
 #include "run/session.h"
 #include "tests/backend/cuda/gpu_harness.h"
+#include "tests/support/resolve_first.h"
 #include "tune/tune.h"
 
 namespace tokamak::test {
@@ -45,7 +46,7 @@ inline std::map<std::string, std::vector<std::byte>> read_store(const TensorStor
 }
 
 inline RunTrace train_small(const RunConfig& config, int64_t steps = 8) {
-  Session session(config, tune(config, gpu_platform(), gpu_backend()), gpu_backend());
+  Session session = make_session(config, tune(config, gpu_platform(), gpu_backend()), gpu_backend());
   session.initialise();
   RunTrace trace;
   for (int64_t step = 0; step < steps; ++step) {

@@ -1,6 +1,7 @@
 // FP16's loss scaling on the device: an overflow skips exactly its update, and training goes on.
 #include "config/config.h"
 #include "tests/backend/cuda/model/gpu_session.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak::test {
 namespace {
@@ -22,7 +23,7 @@ TEST(GpuOverflow, SkipsExactlyItsUpdateAndRecovers) {
   if (!has_gpu()) GTEST_SKIP() << kNoGpu;
   RunConfig config = small_run();
   config.compile.precision = Precision::kFp16;
-  Session session(config, gpu_platform(), gpu_backend());
+  Session session = make_session(config, gpu_platform(), gpu_backend());
   session.initialise();
   for (int64_t step = 0; step < 3; ++step) step_of(session, config, step);
   EXPECT_EQ(read_float(session, "scaler.skipped"), 0);
@@ -53,7 +54,7 @@ TEST(GpuOverflow, AppliesNoUpdateThatIsNotFinite) {
     SCOPED_TRACE(precision_name(precision));
     RunConfig config = small_run();
     config.compile.precision = precision;
-    Session session(config, gpu_platform(), gpu_backend());
+    Session session = make_session(config, gpu_platform(), gpu_backend());
     session.initialise();
     EXPECT_TRUE(step_of(session, config, 0).applied);
     const char* name = "h.0.ln_1.bias";

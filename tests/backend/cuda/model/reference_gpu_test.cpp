@@ -2,6 +2,7 @@
 #include "run/reference_nodes.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak::test {
 namespace {
@@ -20,7 +21,7 @@ TEST(GpuReference, NodesAreThoseOfThePlan) {
     config.model.heads = heads;
     config.compile.precision = precision;
     Platform platform = gpu_platform();
-    Session session(config, platform, gpu_backend());
+    Session session = make_session(config, platform, gpu_backend());
     EXPECT_EQ(list_kernels(session.reference_nodes()),
               list_kernels(find_reference_nodes(session.compiled(), *platform.kernels)))
         << precision_name(precision) << ", " << heads << " heads";
@@ -33,9 +34,9 @@ TEST(GpuReference, IsRefusedWithStrict) {
   config.model.width = 1024;
   config.model.heads = 1;
   config.compile.precision = Precision::kFp32;
-  EXPECT_NE(reference_warning(Session(config, gpu_platform(), gpu_backend()).reference_nodes()), "");
+  EXPECT_NE(reference_warning(make_session(config, gpu_platform(), gpu_backend()).reference_nodes()), "");
   config.compile.strict = true;
-  expect_user_error([&] { Session(config, gpu_platform(), gpu_backend()); },
+  expect_user_error([&] { make_session(config, gpu_platform(), gpu_backend()); },
                     {"[compile] expected a kernel for every node", "attention"});
 }
 

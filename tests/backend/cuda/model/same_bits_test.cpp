@@ -5,6 +5,7 @@
 #include "run/trainer.h"
 #include "tests/backend/cuda/model/gpu_session.h"
 #include "tests/e2e/finished_run.h"
+#include "tests/support/resolve_first.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_run.h"
 

@@ -3,6 +3,7 @@
 #include "config/config.h"
 #include "ops/group.h"
 #include "tests/backend/cuda/model/gpu_session.h"
+#include "tests/support/resolve_first.h"
 
 namespace tokamak::test {
 namespace {
@@ -20,7 +21,7 @@ TEST(GpuScratch, ASessionTakesNoMoreThanPlannedOrAllowed) {
         config.train.batch = 128;  // enough heads for Hopper's own kernels
         config.compile.precision = precision;
         if (!fuse) config.compile.disable_passes = {"fuse"};
-        Session session(config, gpu_platform(), gpu_backend());
+        Session session = make_session(config, gpu_platform(), gpu_backend());
         int64_t planned = session.compiled().scratch_bytes(), taken = session.workspace_bytes();
         std::string what = fmt::format("{}_width_{}_fuse_{}", precision_name(precision), width, fuse);
         EXPECT_LE(taken, std::max(planned, kAllowed)) << what;

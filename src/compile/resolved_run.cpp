@@ -1,0 +1,115 @@
+#include "compile/resolved_run.h"
+
+#include "base/error.h"
+#include "config/validate.h"
+#include "graph/target.h"
+#include "passes/halves.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tokamak {
+namespace {
+
+// A gain below this is within the noise of the measured rates.
+constexpr double kWorthwhileGain = 1.1;
+
+Precision fastest(const Target& target) {
+  bool has_tf32 = target.tf32_flops > kWorthwhileGain * target.f32_flops;
+  double f32 = has_tf32 ? target.tf32_flops : target.f32_flops;
+  if (target.bf16_flops > kWorthwhileGain * f32) return Precision::kBf16;
+  return has_tf32 ? Precision::kTf32 : Precision::kFp32;
+}
+
+int64_t asked_micro_batches(const RunConfig& config) {
+  int64_t micro = config.train.batch * config.model.context, total = config.step_tokens();
+  if (total % micro != 0)
+    user_error(
+        "[train] expected train.total_batch to be a multiple of train.batch x model.context = {} tokens, got {}; "
+        "the nearest below is {}",
+        micro, total, std::max(micro, total / micro * micro));
+  return total / micro;
+}
+
+// As many as are asked for. Where that is left open, each run of each data rank is one, if their number is a power of
+// two: then results do not depend on how many ranks there are, and no rank has more than it would have anyway.
+int64_t count_slots(const ResolvedRun& run) {
+  int64_t slots = run.asked.mesh.slots, ranks = run.data_ranks(), all = ranks * run.micro_batches;
+  if (slots != 0) return slots;
+  bool can_have = (ranks > 1 || run.stages() > 1) && std::has_single_bit(uint64_t(all)) && run.batch % ranks == 0;
+  return can_have ? all : 1;
+}
+
+// Slots, and the micro-batch that follows from them.
+void resolve_slots(ResolvedRun& run) {
+  RunConfig said = run.asked;
+  said.mesh.slots = count_slots(run);
+  if (said.mesh.slots == 1) return;
+  validate_slots(said, run.data_ranks());
+  run.slots = {.count = said.mesh.slots,
+               .ranks = {kDataAxis, run.data_ranks()},
+               .sums_over_ranks_first = run.asked.mesh.zero >= 2,
+               .other_ranks = run.mesh.size(kContextAxis) * run.mesh.size(kTensorAxis)};
+  int64_t sequences = run.batch * run.micro_batches;
+  run.micro_batches = run.slots.runs();
+  run.batch = sequences / run.micro_batches;
+}
+
+void require_halves(const ResolvedRun& run) {
+  int64_t sequences = run.batch / run.data_ranks(), tensor = run.mesh.size(kTensorAxis);
+  if (can_be_halved(sequences, tensor)) return;
+  user_error(
+      "[mesh.halves] expected a multiple of {} sequences for each data rank and run, got {} (train.batch / data "
+      "ranks{}); "
+      "change train.batch, or leave mesh.halves out",
+      sequences % tensor == 0 ? 2 * tensor : 2, sequences, run.has_slots() ? ", by mesh.slots" : "");
+}
+
+}  // namespace
+
+bool ResolvedRun::in_halves() const {
+  return asked.mesh.halves && std::max(mesh.size(kTensorAxis), mesh.size(kContextAxis)) > 1;
+}
+
+std::optional<LossScaling> ResolvedRun::loss_scaling() const {
+  if (compile.precision != Precision::kFp16) return {};
+  return LossScaling{.growth_interval = double(compile.loss_scale_growth_interval)};
+}
+
+RunConfig ResolvedRun::settled() const {
+  RunConfig config = asked;
+  config.compile = compile;
+  config.mesh.slots = slots.count;
+  config.train.batch = batch;
+  if (micro_batches > 1) config.train.total_batch = asked.step_tokens();
+  return config;
+}
+
+CompileConfig resolve(const CompileConfig& asked, const Target& target) {
+  CompileConfig compile = asked;
+  Precision& precision = compile.precision;
+  if (precision == Precision::kAuto) precision = fastest(target);
+  if (precision == Precision::kTf32 && target.tf32_flops <= 0) precision = Precision::kFp32;
+  compile.streams = std::min<int64_t>(asked.streams, target.streams);
+  return compile;
+}
+
+ResolvedRun resolve(const RunConfig& asked, const Target& target) {
+  ResolvedRun run;
+  run.asked = asked;
+  run.mesh = step_mesh(asked.mesh);
+  run.batch = asked.train.batch;
+  run.micro_batches = asked_micro_batches(asked);
+  run.compile = resolve(asked.compile, target);
+  resolve_slots(run);
+  if (run.in_halves()) require_halves(run);
+  return run;
+}
+
+void require_one_rank(const ResolvedRun& run) {
+  if (run.mesh.num_ranks() > 1)
+    user_error("[mesh] expected one rank here, got {}; `tokamak train` trains on a mesh and `tokamak explain` plans it",
+               to_string(run.mesh));
+}
+
+}  // namespace tokamak

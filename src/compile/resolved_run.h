@@ -1,0 +1,51 @@
+// What will run, where RunConfig is what a user asked for: everything that is left open there is said here, and what
+// follows from it is derived once. All that compiles, measures or trains takes this. Tests:
+// tests/compile/resolved_run_test.cpp.
+#pragma once
+
+#include "autodiff/slots.h"
+#include "config/config.h"
+#include "passes/step_mesh.h"
+
+namespace tokamak {
+
+struct Target;
+
+struct ResolvedRun {
+  RunConfig asked;  // model, data, optimizer, length; of what is below only what was asked for
+  Mesh mesh;
+  Slots slots;                // without them one of one rank
+  int64_t batch = 0;          // sequences of a micro-batch, of all data ranks together
+  int64_t micro_batches = 1;  // of a step, in each of which every data rank has its share
+  CompileConfig compile;      // a precision and streams that the target has
+
+  int64_t stages() const { return mesh.size(kPipeAxis); }
+  int64_t data_ranks() const { return mesh.size(kDataAxis); }
+  bool has_slots() const { return slots.count > 1; }
+  /// Sequences that a program's graph is for: those of a micro-batch, or with slots of one, on one data rank.
+  int64_t program_sequences() const { return batch / slots.ranks.size; }
+  /// Whether programs are in halves (passes/halves.h).
+  bool in_halves() const;
+  /// Whether their launches are to be recorded. Not in halves: replayed, launches wait that do not when they are
+  /// launched one by one (bench/results/2026-11-25-h100-x2-halves.txt).
+  bool records_launches() const { return compile.cuda_graph && !in_halves(); }
+  /// None without fp16.
+  std::optional<LossScaling> loss_scaling() const;
+
+  /// What was asked for with nothing left open, which resolves to the same run on any target: what is kept of a run.
+  RunConfig settled() const;
+};
+
+/// The only place where all of it is derived. Slots that are left open are as many as micro-batches and data ranks
+/// give, where those are a power of two; the micro-batch follows from slots. UserError where total batch, slots or
+/// halves do not fit.
+ResolvedRun resolve(const RunConfig& asked, const Target& target);
+
+/// The part that follows from the target: `auto` becomes what is fastest there, tf32 becomes fp32 where there are no
+/// units for it, and there are no more streams than the target has.
+CompileConfig resolve(const CompileConfig& asked, const Target& target);
+
+/// UserError when the mesh has more ranks: for what runs on one alone.
+void require_one_rank(const ResolvedRun& run);
+
+}  // namespace tokamak
