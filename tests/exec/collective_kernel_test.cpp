@@ -9,6 +9,7 @@
 #include "ops/pointwise.h"
 #include "tests/support/random_tensors.h"
 #include "tests/support/run_on_cpu.h"
+#include "tests/support/shuffled_device.h"
 
 #include <gtest/gtest.h>
 
@@ -195,6 +196,56 @@ TEST(CollectiveKernel, AddsWhatLiesSideBySideAsOne) {
   EXPECT_EQ(calls_of([](auto& g, ValueId x) { return together(g, x, op::all_reduce, {}, kData); }),
             (Calls{"all_reduce(f32[24], sum)", "all_reduce(f32[48], sum)"}))
       << "an input has a place of its own";
+}
+
+// What a rank of two asks for where the last node's operands and results lie at these bytes of two buffers.
+std::vector<std::string> calls_at(const Append& append, const std::vector<int>& from, const std::vector<int>& to) {
+  Graph graph = graph_of({DType::kF32, {2}}, append);
+  std::vector<std::string> calls;
+  Listener world({.axis = "world", .ranks = {0, 1}, .rank = 0}, calls);
+  MeshRanks ranks({{kData, {"context", 1}, {"tensor", 1}}}, world);
+  auto backend = cpu::make_backend();
+  auto kernel = make_collective_kernel(ranks, *backend, 0, graph, graph.nodes().back());
+  std::vector<std::byte> workspace(size_t(kernel->workspace_bytes())), given(1024), made(1024);
+  kernel->use_workspace(workspace.data());
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  for (int at : from) inputs.push_back(&given[size_t(at)]);
+  for (int at : to) outputs.push_back(&made[size_t(at)]);
+  calls.clear();
+  kernel->run(inputs, outputs);
+  return calls;
+}
+
+TEST(CollectiveKernel, AddsTogetherWhatLiesSideBySideOnBothEnds) {
+  auto sums = [](auto& g, ValueId x) { return three_sums(g, x, kData, false); };  // of 2, 6 and 2 elements
+  EXPECT_EQ(calls_at(sums, {0, 64, 128}, {0, 64, 128}).size(), 1u);
+  EXPECT_EQ(calls_at(sums, {0, 64, 128}, {0, 64, 192}).size(), 2u);
+  EXPECT_EQ(calls_at(sums, {0, 64, 192}, {0, 64, 128}).size(), 2u);
+  EXPECT_EQ(calls_at(sums, {0, 64, 128}, {0, 128, 192}).size(), 2u);
+}
+
+// A rank's part of both is not the part of one that reaches over both.
+TEST(CollectiveKernel, ScattersWhatLiesSideBySideOneByOne) {
+  auto scattered = [](auto& g, ValueId x) {
+    Attrs attrs{{"axis", kData.name}, {"ordered", true}, {"size", kData.size}};
+    set_cut_dims(attrs, std::vector<CutDim>{{0}, {0}});
+    return g.add(op::reduce_scatter, {neg(g, x), add(g, x, x)}, attrs)[0];
+  };
+  EXPECT_EQ(calls_at(scattered, {0, 64}, {0, 64}), calls_at(scattered, {0, 512}, {0, 512}));
+}
+
+// Which are those of a GPU, and none on the CPU.
+TEST(CollectiveKernel, HasSpaceForTheWorkspacesOfKernelsInside) {
+  Graph graph = graph_of({DType::kF32, {3, 2}}, [](auto& g, ValueId x) { return all_gather(g, x, kTensor, {1}); });
+  run_ranks(int(kMesh.num_ranks()), [&](Communicator& world) {
+    MeshRanks ranks(kMesh, world);
+    auto bytes = [&](Backend& backend) {
+      return make_collective_kernel(ranks, backend, 0, graph, graph.nodes().back())->workspace_bytes();
+    };
+    ShuffledDevice device(1);  // whose kernels take 64 bytes
+    EXPECT_EQ(bytes(device), bytes(*cpu::make_backend()) + 64);
+  });
 }
 
 TEST(CollectiveKernel, NeedsRanks) {
