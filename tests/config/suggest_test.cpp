@@ -9,6 +9,7 @@ TEST(Suggest, FindsTheNearestWord) {
   std::vector<std::string> known = {"train", "generate", "tokenize", "explain"};
   EXPECT_EQ(nearest_word("trian", known), "train");
   EXPECT_EQ(nearest_word("generat", known), "generate");
+  EXPECT_EQ(nearest_word("xplain", known), "explain");
   EXPECT_EQ(nearest_word("token", known), "") << "three missing letters of five are no near miss";
   EXPECT_EQ(nearest_word("fly", known), "");
   EXPECT_EQ(nearest_word("", known), "");

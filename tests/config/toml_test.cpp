@@ -104,6 +104,10 @@ TEST(Toml, RefusesKeysOfManyParts) {
   expect_user_error([&] { load("[" + key + "]\n"); }, {"run.toml:1", "key of a few parts"});
   std::string path(200, '.');
   EXPECT_EQ(load("train.out = \"\\\"" + path + "\"").train.out, "\"" + path);
+  std::string many;  // of few parts each
+  for (int i = 0; i < 101; ++i) many += "x" + std::to_string(i) + ".y = 1\n";
+  expect_user_error([&] { load(many); }, {"expected a known section, got 'x0'"});
+  expect_user_error([&] { load("x = {a = 'ends with a \\', " + key + " = 1}\n"); }, {"key of a few parts"});
 }
 
 }  // namespace

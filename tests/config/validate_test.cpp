@@ -57,6 +57,7 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
       {.pipe = 4, .schedule = "interleaved", .interleave = 2},
       "[train.total_batch] expected a multiple of mesh.pipe = 4 micro-batches with mesh.schedule=interleaved, got 1; "
       "16384 tokens would fit");
+  refuses({.pipe = 4, .schedule = "interleaved", .interleave = 2, .slots = 1}, "expected a multiple of mesh.pipe = 4");
   refuses({.pipe = 2, .schedule = "gpip"}, "[mesh.schedule] expected 1f1b, gpipe, interleaved or zero_bubble, got");
   refuses({.pipe = 2, .tensor = 2, .halves = true}, "[mesh.halves] expected mesh.pipe=1 with it, got 2");
   refuses({.zero = 4}, "[mesh.zero] expected a whole number from 0 to 3, got 4");

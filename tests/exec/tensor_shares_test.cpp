@@ -105,6 +105,8 @@ TEST(TensorShares, HaveSlotsOfTheirOwn) {
   EXPECT_EQ(store.slots("act"), 2);
   std::set<void*> places = {store.data("act", 0), store.data("act", 1), store.data("w")};
   EXPECT_EQ(places.size(), 3u);
+  auto *first = static_cast<std::byte*>(store.data("act", 0)), *second = static_cast<std::byte*>(store.data("act", 1));
+  EXPECT_EQ((second - first) % 64, 0) << "kernels load vectors from where a slot begins";
   EXPECT_ANY_THROW(store.data("act", 2));
   store.make({{"act", {DType::kF32, {3}}, {Role::kActivation, "", {3}}}});  // who needs one has one
   EXPECT_ANY_THROW(store.make({{"act", {DType::kF32, {3}}, {Role::kActivation, "", {3}}, 3}}));
