@@ -4,7 +4,10 @@
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
 #include "ops/context_attention.h"
+#include "ops/matmul.h"
+#include "ops/matmul_formats.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace tokamak {
@@ -34,17 +37,14 @@ double attention_rate(const Target& target, double causal_length) {
 double flop_rate(const Graph& graph, const Node& node, const Target& target) {
   if (is_attention(node)) return attention_rate(target, causal_length(graph, node));
   if (node.op->autocast != Autocast::kLow) return target.pointwise_flops;
-  if (dtype_bytes(graph.dtype(node.inputs[0])) == 2) return target.bf16_flops;
-  return node.attrs.get_bool("tf32", false) && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
+  double rate = product_rate(target, operand_format(graph, node, 0));
+  return node.op == &op::matmul ? std::min(rate, product_rate(target, operand_format(graph, node, 1))) : rate;
 }
 
 double draw_seconds(const Cost& cost, const Target& target) {
   return target.draw_rate > 0 ? cost.draws / target.draw_rate : 0;
 }
 
-double matmul_rate(const Target& target, Precision precision) {
-  if (is_low(precision)) return target.bf16_flops;
-  return precision == Precision::kTf32 && target.tf32_flops > 0 ? target.tf32_flops : target.f32_flops;
-}
+double matmul_rate(const Target& target, Precision precision) { return product_rate(target, format_of(precision)); }
 
 }  // namespace tokamak

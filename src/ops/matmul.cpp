@@ -1,4 +1,5 @@
-// matmul: op(a) (..., M, K) times op(b) (K, N) or (..., K, N) -> (..., M, N).
+// matmul: op(a) (..., M, K) times op(b) (K, N) or (..., K, N) -> (..., M, N), in the formats of ops/matmul_formats.h.
+// matmul(a, b, scale_a, scale_b): that times both scales, f32[] each.
 
 #include "ops/matmul.h"
 
@@ -6,6 +7,7 @@
 #include "graph/builder.h"
 #include "graph/host_tensor.h"
 #include "ops/matmul_dims.h"
+#include "ops/matmul_formats.h"
 #include "ops/movement.h"
 #include "ops/sharding_rules.h"
 
@@ -40,20 +42,27 @@ MatmulDims matmul_dims(const NodeSpec& spec) {
 
 namespace {
 
-constexpr AttrDef kMatmulAttrs[] = {{"tf32", false}, {"trans_a"}, {"trans_b"}};
+constexpr AttrDef kMatmulAttrs[] = {
+    {"accumulator", false}, {"result", false}, {"tf32", false}, {"trans_a"}, {"trans_b"}};
+
+void check_scales(const NodeSpec& spec) {
+  if (spec.inputs.size() == 3) user_error("[matmul] expected a scale of each operand or none, got one");
+  for (size_t i = 2; i < spec.inputs.size(); ++i)
+    if (spec.inputs[i] != ValueType{DType::kF32, {}})
+      user_error("[matmul] expected scales that are f32[], got {}", to_string(spec.inputs[i]));
+}
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   MatmulDims dims = matmul_dims(spec);
-  if (spec.inputs[0].dtype != spec.inputs[1].dtype)
-    user_error("[matmul] expected operands of one dtype, got {} and {}", to_string(spec.inputs[0]),
-               to_string(spec.inputs[1]));
-  return {{spec.inputs[0].dtype, dims.output}};
+  check_scales(spec);
+  return {{matmul_formats(spec).result, dims.output}};
 }
 
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   const HostTensor &a = *in[0], &b = *in[1];
   MatmulDims d = matmul_dims({*node.op, {a.type, b.type}, node.attrs});
   bool ta = node.attrs.get_bool("trans_a"), tb = node.attrs.get_bool("trans_b");
+  double scale = in.size() > 2 ? (*in[2])[0] * (*in[3])[0] : 1;
   for (int64_t s = 0; s < d.batch; ++s) {
     const double *pa = &a.data[size_t(s * d.m * d.k)], *pb = &b.data[size_t(s * d.k * d.n)];
     for (int64_t i = 0; i < d.m; ++i)
@@ -61,13 +70,15 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
         double sum = 0;
         for (int64_t k = 0; k < d.k; ++k)
           sum += pa[ta ? k * d.m + i : i * d.k + k] * pb[tb ? j * d.k + k : k * d.n + j];
-        out[0][(s * d.m + i) * d.n + j] = sum;
+        out[0][(s * d.m + i) * d.n + j] = scale * sum;
       }
   }
 }
 
 // Of y = op(a) op(b): da = dy op(b)^T and db = op(a)^T dy, each transposed once more where the operand was.
 std::vector<ValueId> gradient(GraphBuilder& g, const Node& node, std::span<const ValueId> output_grads) {
+  TOKAMAK_CHECK(g.graph().dtype(node.inputs[0]) == g.graph().dtype(node.outputs[0]) && node.inputs.size() == 2,
+                "a product's own formats are chosen after differentiation");
   ValueId a = node.inputs[0], b = node.inputs[1], dy = output_grads[0];
   bool ta = node.attrs.get_bool("trans_a"), tb = node.attrs.get_bool("trans_b");
   ValueId da = ta ? matmul(g, b, dy, tb, true) : matmul(g, dy, b, false, !tb);
@@ -90,6 +101,7 @@ ShardingRule sharding(const NodeSpec& spec, std::span<const ValueType> outputs) 
   x.insert(x.end(), {ta ? k : m, ta ? m : k});
   w.insert(w.end(), {tb ? n : k, tb ? k : n});
   rule.inputs = {std::move(x), std::move(w)};
+  rule.inputs.resize(spec.inputs.size());  // scales have no dims
   rule.outputs = {std::move(y)};
   return rule;
 }
@@ -106,13 +118,14 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
 namespace op {
 constinit const OpDef matmul = {.name = "matmul",
                                 .min_inputs = 2,
-                                .max_inputs = 2,
+                                .max_inputs = 4,
                                 .attrs = kMatmulAttrs,
                                 .infer = infer,
                                 .gradient = gradient,
                                 .reference = reference,
                                 .cost = cost,
                                 .autocast = Autocast::kLow,
+                                .low_inputs = 0b0011,  // not the scales
                                 .sharding = {.rule = sharding}};
 }  // namespace op
 

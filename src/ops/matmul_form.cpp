@@ -25,21 +25,6 @@ std::vector<int64_t> all_but_last(const Shape& shape) {
   return dims;
 }
 
-MatmulForm plain_form(const Graph& graph, const Node& node) {
-  MatmulDims d = matmul_dims(spec_of(graph, node));
-  MatmulForm form;
-  form.trans_a = node.attrs.get_bool("trans_a");
-  form.trans_b = node.attrs.get_bool("trans_b");
-  form.input = graph.dtype(node.inputs[0]);
-  form.output = graph.dtype(node.outputs[0]);
-  form.tf32 = form.input == DType::kF32 && node.attrs.get_bool("tf32", false);
-  form.batch = d.batch;
-  form.m = d.m;
-  form.n = d.n;
-  form.k = d.k;
-  return form;
-}
-
 // Reads a body node by node; `current_` is what has become of the product so far.
 class Reader {
  public:
@@ -78,6 +63,11 @@ class Reader {
     form_ = plain_form(body_, node);
     form_.a = argument(node.inputs[0]);
     form_.b = argument(node.inputs[1]);
+    if (form_.scale_a >= 0) {
+      form_.scale_a = argument(node.inputs[2]);
+      form_.scale_b = argument(node.inputs[3]);
+      if (form_.scale_a < 0 || form_.scale_b < 0) refuse(node);
+    }
     if (before_product_) form_.prologue = prologue_for(node);
     if ((form_.a < 0) != form_.prologue.has_value() || form_.b < 0) refuse(node);
     product_ = current_ = node.outputs[0];
@@ -317,6 +307,22 @@ bool MatmulForm::applies(const OpDef& op) const {
   return read == (operand < 0 ? std::vector<ValueId>{0} : std::vector<ValueId>{1, 0});
 }
 
+MatmulForm plain_form(const Graph& graph, const Node& node) {
+  NodeSpec spec = spec_of(graph, node);
+  MatmulDims d = matmul_dims(spec);
+  MatmulForm form;
+  if (node.inputs.size() > 2) form.scale_a = 2, form.scale_b = 3;
+  form.trans_a = node.attrs.get_bool("trans_a");
+  form.trans_b = node.attrs.get_bool("trans_b");
+  form.formats = matmul_formats(spec);
+  form.output = form.formats.result;
+  form.batch = d.batch;
+  form.m = d.m;
+  form.n = d.n;
+  form.k = d.k;
+  return form;
+}
+
 MatmulForm read_matmul(const Graph& graph, const Node& node) {
   return node.body ? Reader(node).read() : plain_form(graph, node);
 }
@@ -328,10 +334,12 @@ std::shared_ptr<const Graph> make_body(const MatmulForm& form, const std::vector
   for (size_t i = 0; i < input_types.size(); ++i) in.push_back(g.input("a" + std::to_string(i), input_types[i]));
   auto input = [&](int position) { return in[size_t(position)]; };
   Attrs attrs{{"trans_a", form.trans_a}, {"trans_b", form.trans_b}};
-  if (form.tf32) attrs.set("tf32", true);
+  set_formats(attrs, form.formats);
   std::vector<ValueId> results(num_results(form));
   ValueId a = form.prologue ? append_prologue(g, *form.prologue, in, results) : input(form.a);
-  ValueId y = g.add1(op::matmul, {a, input(form.b)}, attrs);
+  std::vector<ValueId> operands{a, input(form.b)};
+  if (form.scale_a >= 0) operands.insert(operands.end(), {input(form.scale_a), input(form.scale_b)});
+  ValueId y = g.add1(op::matmul, std::move(operands), std::move(attrs));
   if (form.bias >= 0) y = add(g, y, input(form.bias));
   if (!form.function) y = cast(g, y, form.output);
   if (form.addend >= 0) y = add(g, input(form.addend), y);

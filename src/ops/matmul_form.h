@@ -12,6 +12,7 @@
 #pragma once
 
 #include "ops/group_body.h"
+#include "ops/matmul_formats.h"
 
 #include <optional>
 
@@ -27,6 +28,7 @@ struct MatmulPrologue {
 struct MatmulForm {
   // Positions among the node's inputs; -1: there is none.
   int a = 0, b = 1;  // with a prologue, a is -1
+  int scale_a = -1, scale_b = -1;
   int bias = -1;
   int addend = -1;
   int operand = -1;
@@ -37,8 +39,7 @@ struct MatmulForm {
   Shape sums_shape;  // its shape
 
   bool trans_a = false, trans_b = false;
-  bool tf32 = false;                       // f32 operands may be rounded to TF32
-  DType input = DType::kF32;               // of a and b
+  MatmulFormats formats;                   // of the product alone
   DType output = DType::kF32;              // of the product, or the sum, as it is stored or as the function reads it
   int64_t batch = 1, m = 0, n = 0, k = 0;  // batch times op(a) (m, k) times op(b) (k, n)
   /// A flat group over (batch * m, n) with one result: of input 0, its argument, and input 1, the operand.
@@ -52,7 +53,11 @@ struct MatmulForm {
 /// Of a matmul or a fused_matmul; throws InternalError, naming the op, for a body of another form.
 MatmulForm read_matmul(const Graph& graph, const Node& node);
 
-/// The body of a fused_matmul with these inputs. Sizes and `input` follow from the types.
+/// Of a matmul alone, as its node has it.
+MatmulForm plain_form(const Graph& graph, const Node& matmul);
+
+/// The body of a fused_matmul with these inputs. Sizes follow from the types, and so does what of the formats is not
+/// said by attributes.
 std::shared_ptr<const Graph> make_body(const MatmulForm& form, const std::vector<ValueType>& input_types);
 
 /// Whether a function may contain the op: it works on one element at a time and has a scalar function.

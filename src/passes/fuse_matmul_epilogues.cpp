@@ -19,7 +19,7 @@ namespace {
 
 // A matmul and the groups that become its epilogue.
 struct Chain {
-  MatmulForm form;  // of inputs a, b and, where there is one, `operand`
+  MatmulForm form;  // of the matmul's inputs and, where there is one, `operand`
   const Node* matmul = nullptr;
   ValueId operand = kNoValue;    // bias, what the function reads, or what is added to
   std::vector<int> members;      // nodes that go, the matmul first
@@ -96,12 +96,15 @@ class EpilogueFuser {
   Chain chain_of(int n) const {
     Chain chain;
     chain.matmul = &node(n);
-    chain.form.trans_a = node(n).attrs.get_bool("trans_a");
-    chain.form.trans_b = node(n).attrs.get_bool("trans_b");
-    chain.form.tf32 = node(n).attrs.get_bool("tf32", false);
-    chain.form.output = type(output(n)).dtype;
+    chain.form = plain_form(graph_, node(n));
     chain.members = {n};
     return chain;
+  }
+
+  // The value becomes the new node's last input, in this part of the form.
+  static void take(Chain& chain, int& part, ValueId operand) {
+    part = int(chain.matmul->inputs.size());
+    chain.operand = operand;
   }
 
   static void add_function(Chain& chain, const PointwiseFunction& function) {
@@ -116,8 +119,7 @@ class EpilogueFuser {
     ValueId product = output(n), sum = output(add), bias = target_.matmul_bias ? added_bias(add, product) : kNoValue;
     if (bias == kNoValue || type(sum) != type(product)) return {};
     Chain biased = chain_of(n);
-    biased.form.bias = 2;
-    biased.operand = bias;
+    take(biased, biased.form.bias, bias);
     biased.members.push_back(add);
     std::vector<Chain> chains;
     auto unary = [&](int reader) {
@@ -161,8 +163,7 @@ class EpilogueFuser {
       bool lone_sum = body.num_nodes() == 1 && body.values[size_t(body.results[0].value)].is(op::add);
       if (function.operand == kNoValue || lone_sum) continue;
       Chain chain = chain_of(n);
-      chain.form.operand = 2;
-      chain.operand = function.operand;
+      take(chain, chain.form.operand, function.operand);
       add_function(chain, function);
       const auto& readers = readers_.of(function.result);
       auto sums = std::find_if(readers.begin(), readers.end(),
@@ -217,8 +218,7 @@ class EpilogueFuser {
   }
 
   static Chain onto(Chain chain, ValueId sum) {
-    chain.form.addend = 2;
-    chain.operand = sum;
+    take(chain, chain.form.addend, sum);
     return chain;
   }
 

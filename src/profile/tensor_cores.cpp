@@ -34,7 +34,8 @@ std::string tensor_core_use(const Graph& graph, const Node& node) {
   bool low = dtype_bytes(graph.dtype(node.inputs[0])) == 2;
   if (!is_product) return low ? "yes" : "no: f32 operands";
   MatmulForm form = read_matmul(graph, node);
-  if (dtype_bytes(form.input) != 2 && !form.tf32) return "no: f32 operands";
+  for (NumberFormat format : {form.formats.a, form.formats.b})
+    if (format == NumberFormat::kF32) return "no: f32 operands";
   std::string misaligned = misaligned_dims(form);
   return misaligned.empty() ? "yes" : fmt::format("yes, but {} is no multiple of {}", misaligned, kAligned);
 }

@@ -52,6 +52,36 @@ TEST(MatmulForm, OfABias) {
   expect_round_trip(graph);
 }
 
+// Formats and scales are the product's, whatever is done to it.
+TEST(MatmulForm, KeepsFormatsAndScales) {
+  Graph graph = test::parse(R"(graph g {
+    input a = %0 : bf16[2,4]
+    input b = %1 : f16[4,5]
+    input sa = %2 : f32[]
+    input sb = %3 : f32[]
+    input c = %4 : f32[5]
+    %5 = fused_matmul(%0, %1, %2, %3, %4) : f32[2,5] {
+      graph body {
+        input a0 = %0 : bf16[2,4]
+        input a1 = %1 : f16[4,5]
+        input a2 = %2 : f32[]
+        input a3 = %3 : f32[]
+        input a4 = %4 : f32[5]
+        %5 = matmul(%0, %1, %2, %3) {accumulator="f16", result="f32", trans_a=false, trans_b=false} : f32[2,5]
+        %6 = add(%5, %4) : f32[2,5]
+        result r0 = %6
+      }
+    }
+    result y = %5
+  })");
+  MatmulForm form = form_of(graph);
+  EXPECT_EQ(form.formats, (MatmulFormats{NumberFormat::kBf16, NumberFormat::kF16, DType::kF16, DType::kF32}));
+  EXPECT_EQ(form.scale_a, 2);
+  EXPECT_EQ(form.scale_b, 3);
+  EXPECT_EQ(form.bias, 4);
+  expect_round_trip(graph);
+}
+
 TEST(MatmulForm, OfASumOntoAMatrix) {
   Graph graph =
       group_of("f32[2,3,5]", "%4 = cast(%3) {to=\"f32\"} : f32[2,3,5] %5 = add(%2, %4) : f32[2,3,5] result r0 = %5",

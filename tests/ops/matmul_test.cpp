@@ -8,6 +8,9 @@ namespace {
 
 Attrs transposed(bool a, bool b) { return {{"trans_a", a}, {"trans_b", b}}; }
 
+// With a result of its own type.
+Attrs giving(std::string result) { return {{"result", std::move(result)}, {"trans_a", false}, {"trans_b", false}}; }
+
 }  // namespace
 
 std::vector<OpCase> matmul_cases() {
@@ -26,6 +29,27 @@ std::vector<OpCase> matmul_cases() {
       {"Outer", &op::matmul, {f32({5, 1}), f32({1, 6})}, transposed(false, false)},
       {"Odd", &op::matmul, {f32({17, 33}), f32({33, 19})}, transposed(false, false)},
       {"Bf16", &op::matmul, {bf16({9, 16}), bf16({16, 12})}, transposed(false, false), 2e-2},
+      // Formats and scales of its own come after differentiation.
+      {.name = "Widened",
+       .op = &op::matmul,
+       .inputs = {bf16({9, 16}), bf16({16, 12})},
+       .attrs = giving("f32"),
+       .smooth = false},
+      {.name = "Mixed",
+       .op = &op::matmul,
+       .inputs = {bf16({9, 16}), f32({16, 12})},
+       .attrs = giving("f32"),
+       .smooth = false},
+      {.name = "MixedOfFewRows",
+       .op = &op::matmul,
+       .inputs = {f32({3, 16}), bf16({16, 12})},
+       .attrs = giving("f32"),
+       .smooth = false},
+      {.name = "Scaled",
+       .op = &op::matmul,
+       .inputs = {f32({9, 16}), f32({16, 12}), f32({}, 2, 3), f32({}, 0.1, 0.2)},
+       .attrs = transposed(false, false),
+       .smooth = false},
   };
 }
 
@@ -50,6 +74,15 @@ TEST(Matmul, RefusesOperandsThatDoNotFit) {
                  "expected a batch of b as well");
   expect_refused({"", &op::matmul, {f32({2, 3}), bf16({3, 2})}, transposed(false, false)},
                  "expected operands of one dtype");
+}
+
+TEST(Matmul, ScalesBothOperands) {
+  OpCase scaled{"", &op::matmul, {f32({1, 2}), f32({2, 1}), f32({}), f32({})}, transposed(false, false)};
+  EXPECT_EQ(evaluate(scaled, {{1, 2}, {3, 4}, {10}, {0.5}})[0].data, (std::vector<double>{55}));
+  expect_refused({"", &op::matmul, {f32({1, 2}), f32({2, 1}), f32({})}, transposed(false, false)},
+                 "expected a scale of each operand or none");
+  expect_refused({"", &op::matmul, {f32({1, 2}), f32({2, 1}), f32({1}), f32({})}, transposed(false, false)},
+                 "expected scales that are f32[], got f32[1]");
 }
 
 TEST(Matmul, CountsTwoFlopsAProduct) {

@@ -26,8 +26,8 @@ struct MatmulShape {
 /// Types of the operands. Sums are kept in f32. Nothing is done to the product before it is stored: a library would do
 /// it to the sum before that is rounded, or by functions of its own, and what is computed again would have other bits.
 struct MatmulOptions {
-  DType input = DType::kF32;   // of A and B: f32 or bf16
-  DType output = DType::kF32;  // of C: f32, or bf16 for bf16 inputs
+  DType a = DType::kF32, b = DType::kF32;  // f32 or bf16
+  DType output = DType::kF32;              // of C: f32, or bf16 where A and B are
 };
 
 class Matmul {
@@ -36,6 +36,9 @@ class Matmul {
   ~Matmul();
   Matmul(Matmul&&) noexcept;
   Matmul& operator=(Matmul&&) noexcept;
+
+  /// Whether the implementation multiplies such operands.
+  static bool supports(const MatmulOptions& options);
 
   /// Bytes that run() needs as workspace; 0: none.
   size_t workspace_bytes() const;

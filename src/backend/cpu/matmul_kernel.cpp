@@ -18,7 +18,9 @@ MatmulShape shape_of(const MatmulForm& form) {
   return shape;
 }
 
-MatmulOptions options_of(const MatmulForm& form) { return {.input = form.input, .output = form.output}; }
+MatmulOptions options_of(const MatmulForm& form) {
+  return {.a = storage_of(form.formats.a), .b = storage_of(form.formats.b), .output = form.output};
+}
 
 class MatmulKernel : public Kernel {
  public:
@@ -51,7 +53,12 @@ class ThinMatmulKernel : public Kernel {
 
 }  // namespace
 
-bool has_matmul(const Graph& graph, const Node& node) { return graph.dtype(node.inputs[0]) != DType::kF16; }
+bool has_matmul(const Graph& graph, const Node& node) {
+  MatmulForm form = read_matmul(graph, node);
+  MatmulOptions options = options_of(form);
+  bool sums = form.formats.accumulator == DType::kF32 && form.scale_a < 0;
+  return sums && (is_thin(shape_of(form)) ? thin_supports(options) : Matmul::supports(options));
+}
 
 std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node) {
   MatmulForm form = read_matmul(graph, node);

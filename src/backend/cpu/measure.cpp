@@ -59,7 +59,7 @@ double measure_matmul(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_
   std::unique_ptr<Matmul> matmul;
   try {
     matmul = std::make_unique<Matmul>(MatmulShape{.m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b},
-                                      MatmulOptions{.input = dtype, .output = dtype});
+                                      MatmulOptions{.a = dtype, .b = dtype, .output = dtype});
   } catch (const UserError&) {  // no kernel of this type for this CPU: that is the answer
     return 0;
   }

@@ -131,12 +131,14 @@ bool is_thin(const MatmulShape& s) {
   return s.batch == 1 && s.m <= kMostRows && !s.trans_a && dense;
 }
 
+bool thin_supports(const MatmulOptions& options) { return has_elements(options); }
+
 void thin_matmul(const MatmulShape& s, const MatmulOptions& o, const void* a, const void* b, void* c) {
   std::vector<float> floats(size_t(s.m * s.k));
-  load(o.input, a, 0, s.m * s.k, floats.data());
+  load(o.a, a, 0, s.m * s.k, floats.data());
   Product product{s, o, floats.data(), b, c};
   auto rows = std::make_index_sequence<size_t(kMostRows)>();
-  o.input == DType::kF32 ? multiply_any<float>(product, rows) : multiply_any<Bf16>(product, rows);
+  o.b == DType::kF32 ? multiply_any<float>(product, rows) : multiply_any<Bf16>(product, rows);
 }
 
 }  // namespace tokamak::cpu

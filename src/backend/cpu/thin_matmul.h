@@ -9,8 +9,10 @@ namespace tokamak::cpu {
 
 /// At most 8 rows, one matrix, A as (m, k), everything dense.
 bool is_thin(const MatmulShape& shape);
+/// Operands of f32 or bf16, each of its own.
+bool thin_supports(const MatmulOptions& options);
 
-/// As Matmul::run. is_thin() must hold.
+/// As Matmul::run. is_thin() and thin_supports() must hold.
 void thin_matmul(const MatmulShape& shape, const MatmulOptions& options, const void* a, const void* b, void* c);
 
 }  // namespace tokamak::cpu

@@ -39,7 +39,7 @@ class HopperMatmulKernel : public Kernel {
   void run(std::span<const void* const> in, std::span<void* const> out) override {
     const MatmulProblem& p = node_.problem;
     auto map = [&](const void* base, int64_t rows, int64_t columns, int box_rows) {
-      return tensor_map(base, p.input, {columns, rows, 1}, {kColumns, box_rows, 1});
+      return tensor_map(base, storage_of(p.a), {columns, rows, 1}, {kColumns, box_rows, 1});
     };
     const void* b = in[size_t(node_.form.b)];
     CUtensorMap b_map = p.trans_b ? map(b, p.n, p.k, kTileN / kBlocks) : map(b, p.k, p.n, kTileK / kBlocks);
@@ -78,13 +78,13 @@ class HopperMatmulKernel : public Kernel {
 
 bool hopper_supports(const MatmulNode& node, Architecture a) {
   const MatmulProblem& p = node.problem;
-  bool hopper = a.major == 9 && a.minor == 0, low = p.input == DType::kBF16 || p.input == DType::kF16;
+  bool hopper = a.major == 9 && a.minor == 0, low = has_library_formats(p) && dtype_bytes(storage_of(p.a)) == 2;
   const MatmulForm& f = node.form;
   bool reads = f.operand >= 0 && f.bias < 0 && f.argument < 0;
   bool stores = f.operand < 0 && f.bias >= 0 && f.argument >= 0 && f.sums < 0;
   bool form = f.function && (reads || stores) && f.function->results[0].type.dtype == p.output;
   bool sizes = p.n % 8 == 0 && p.k % 8 == 0 && std::max({p.m, p.n, p.k}) < int64_t(1) << 30;
-  return hopper && low && p.output == p.input && form && sizes && p.batch == 1 && !p.trans_a;
+  return hopper && low && p.output == storage_of(p.a) && form && sizes && p.batch == 1 && !p.trans_a;
 }
 
 int64_t hopper_scratch_bytes(const MatmulNode& node) {
@@ -100,7 +100,7 @@ std::string hopper_matmul_source(const MatmulNode& node) {
              "#include \"backend/cuda/kernels/storage.cuh\"\n#include \"ops/scalar_math.h\"\n#define TOKAMAK_ELEMENT "
              "\"{0}\"\nnamespace tokamak {{\n"
              "using Element = {0};\nconstexpr bool kTransposed = {1}, kReads = {2}, kSums = {3};\n{4}}}\n",
-             dtype_name(p.input), p.trans_b, node.form.operand >= 0, node.form.sums >= 0,
+             dtype_name(storage_of(p.a)), p.trans_b, node.form.operand >= 0, node.form.sums >= 0,
              function_source(*node.form.function)) +
          std::string(embedded_source("backend/cuda/kernels/matmul_hopper.cu"));
 }

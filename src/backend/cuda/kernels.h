@@ -27,7 +27,7 @@ KernelPtr make_embedding_kernel(Context& context, const Graph& graph, const Node
 KernelPtr make_embedding_grad_kernel(Context& context, const Graph& graph, const Node& node);
 /// flat, row and column.
 KernelPtr make_group_kernel(Context& context, const Graph& graph, const Node& node);
-/// matmul and fused_matmul.
+/// matmul and fused_matmul; the reference in number formats that no kernel knows.
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node);
 /// Begins to compile its device code, where there is any.
 void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node);
@@ -47,6 +47,7 @@ KernelPtr make_transpose_kernel(Context& context, const Graph& graph, const Node
 bool has_attention(const DeviceInfo& info, const Graph& graph, const Node& node);
 bool has_attention_grad(const DeviceInfo& info, const Graph& graph, const Node& node);
 bool has_context_attention(const DeviceInfo& info, const Graph& graph, const Node& node);  // and its gradient
+bool has_matmul(const DeviceInfo& info, const Graph& graph, const Node& node);             // and fused_matmul
 bool has_sample_token(const DeviceInfo& info, const Graph& graph, const Node& node);
 /// The same of any node.
 bool has_kernel(const DeviceInfo& info, const Graph& graph, const Node& node);

@@ -82,6 +82,7 @@ uint32_t allowed_reductions(DType output) {
 
 MatmulCall::MatmulCall(const MatmulProblem& problem) : problem_(problem) {
   TOKAMAK_CHECK(problem.batch <= INT32_MAX, "a batch of {} matmuls", problem.batch);
+  TOKAMAK_CHECK(has_library_formats(problem), "cuBLASLt has no matmul {}", problem.key());
   describe_operation();
   describe_operands();
 }
@@ -94,7 +95,7 @@ MatmulCall::~MatmulCall() {
 
 void MatmulCall::describe_operation() {
   const MatmulProblem& p = problem_;
-  cublasComputeType_t compute = p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  cublasComputeType_t compute = p.a == NumberFormat::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   TOKAMAK_CUDA(cublasLtMatmulDescCreate(&operation_, compute, CUDA_R_32F));
   set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, p.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, p.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -116,8 +117,8 @@ void MatmulCall::set_pointers(const void* bias, const void* aux) {
 
 void MatmulCall::describe_operands() {
   const MatmulProblem& p = problem_;
-  make_layout(&a_, p.input, p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.batch);
-  make_layout(&b_, p.input, p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.batch);
+  make_layout(&a_, storage_of(p.a), p.trans_a ? p.k : p.m, p.trans_a ? p.m : p.k, p.batch);
+  make_layout(&b_, storage_of(p.b), p.trans_b ? p.n : p.k, p.trans_b ? p.k : p.n, p.batch);
   make_layout(&output_, p.output, p.m, p.n, p.batch);
 }
 
@@ -127,8 +128,8 @@ std::vector<MatmulAlgorithm> MatmulCall::candidates(cublasLtHandle_t handle, int
   uint32_t of_output = alignment(p.output, p.n);
   preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspace_limit));
   preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, allowed_reductions(p.output));
-  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.input, p.trans_b ? p.k : p.n));
-  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.input, p.trans_a ? p.m : p.k));
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(storage_of(p.b), p.trans_b ? p.k : p.n));
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(storage_of(p.a), p.trans_a ? p.m : p.k));
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_output);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_output);
   std::vector<cublasLtMatmulHeuristicResult_t> found(size_t(count), cublasLtMatmulHeuristicResult_t{});

@@ -46,8 +46,13 @@ bool is_own(const DeviceInfo& info, const MatmulNode& matmul) {
 
 }  // namespace
 
+bool has_matmul(const DeviceInfo&, const Graph& graph, const Node& node) {
+  return has_library_formats(matmul_node(graph, node).problem);
+}
+
 KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
+  if (!has_library_formats(matmul.problem)) return make_reference_kernel(context, graph, node);
   if (thin_supports(matmul)) return make_thin_matmul(context, matmul, reads_weights_early(graph, node, matmul.form));
   if (is_own(context.info, matmul)) return make_hopper_matmul(context, matmul);
   return std::make_unique<MatmulKernel>(context, matmul);
@@ -60,7 +65,7 @@ void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node
 
 int64_t matmul_scratch(const DeviceInfo& info, const Graph& graph, const Node& node) {
   MatmulNode matmul = matmul_node(graph, node);
-  if (thin_supports(matmul)) return 0;
+  if (thin_supports(matmul) || !has_library_formats(matmul.problem)) return 0;
   if (is_own(info, matmul)) return hopper_scratch_bytes(matmul);
   return expected_workspace_bytes(matmul.problem, info.multiprocessors);
 }
@@ -69,7 +74,7 @@ bool takes_matmul(const DeviceInfo& info, const Graph& graph, const Node& group)
   constexpr int64_t kFewRows = 128;  // such as those of a prompt, which leave most of a tile empty
   MatmulNode matmul = matmul_node(graph, group);
   if (thin_supports(matmul)) return true;
-  if (matmul.form.prologue) return false;
+  if (matmul.form.prologue || !has_library_formats(matmul.problem)) return false;
   switch (matmul.problem.epilogue) {
     case MatmulEpilogue::kBiasGeluAux:
     case MatmulEpilogue::kGeluGradSums:

@@ -1,7 +1,8 @@
 #include "backend/cuda/matmul_problem.h"
 
-#include "base/error.h"
 #include "ops/pointwise.h"
+
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -33,23 +34,31 @@ MatmulEpilogue epilogue_of(const MatmulForm& form) {
 }  // namespace
 
 std::string MatmulProblem::key() const {
-  std::string types(dtype_name(input));
-  if (tf32) types = "tf32";
-  if (output != input) types += fmt::format(">{}", dtype_name(output));
+  std::string types(format_name(a));
+  if (b != a) types += fmt::format("*{}", format_name(b));
+  if (b != a || output != storage_of(a)) types += fmt::format(">{}", dtype_name(output));
+  if (accumulator != DType::kF32) types += fmt::format("/{}", dtype_name(accumulator));
+  if (scaled) types += " scaled";
   std::string count = batch > 1 ? fmt::format("{}*", batch) : std::string();
   return fmt::format("{} {}{}x{}x{} {}{}{}{}", types, count, m, n, k, trans_a ? 't' : 'n', trans_b ? 't' : 'n',
                      accumulate ? " +c" : "", suffix(epilogue));
 }
 
+bool has_library_formats(const MatmulProblem& p) {
+  bool has_output = p.output == storage_of(p.a) || p.output == DType::kF32;
+  return p.a == p.b && has_output && p.accumulator == DType::kF32 && !p.scaled;
+}
+
 MatmulNode matmul_node(const Graph& graph, const Node& node) {
   MatmulForm form = read_matmul(graph, node);
-  TOKAMAK_CHECK(is_float(form.input), "a matmul of {}", dtype_name(form.input));
   // To a product of one row a vector is both; but only an addend may lie where the result does.
   if (form.bias >= 0 && !form.function && form.batch * form.m == 1) form.addend = std::exchange(form.bias, -1);
   MatmulProblem p;
-  p.input = form.input;
+  p.a = form.formats.a;
+  p.b = form.formats.b;
+  p.accumulator = form.formats.accumulator;
+  p.scaled = form.scale_a >= 0;
   p.output = form.output;
-  p.tf32 = form.tf32;
   p.batch = form.batch;
   p.m = form.m;
   p.n = form.n;

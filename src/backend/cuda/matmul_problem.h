@@ -19,19 +19,22 @@ enum class MatmulEpilogue : uint8_t {
 
 /// `batch` times op(a) (M, K) times op(b) (K, N); row-major, dense, one after the other.
 struct MatmulProblem {
-  DType input = DType::kF32, output = DType::kF32;  // f32, bf16 or f16; sums are always f32
-  bool tf32 = false;                                // f32 operands may be rounded to TF32
+  NumberFormat a = NumberFormat::kF32, b = NumberFormat::kF32;
+  DType accumulator = DType::kF32;
+  bool scaled = false;         // both operands have a scale
+  DType output = DType::kF32;  // f32, bf16 or f16
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
   bool accumulate = false;  // the product is added to a matrix of the output's type
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
 
-  /// "bf16 65536x2304x768 nt +bias", M x N x K: what a choice is remembered by, and what users are shown.
+  /// "bf16 65536x2304x768 nt +bias", M x N x K: what a choice is remembered by, and what users are shown. Formats are
+  /// "bf16" of both operands and the output, "bf16>f32" with another output, "bf16*f32>f32" with two operands' own.
   std::string key() const;
 
   double flops() const { return 2.0 * double(batch) * double(m) * double(n) * double(k); }
-  int64_t a_bytes() const { return batch * m * k * dtype_bytes(input); }
-  int64_t b_bytes() const { return batch * k * n * dtype_bytes(input); }
+  int64_t a_bytes() const { return batch * m * k * dtype_bytes(storage_of(a)); }
+  int64_t b_bytes() const { return batch * k * n * dtype_bytes(storage_of(b)); }
   int64_t output_bytes() const { return batch * m * n * dtype_bytes(output); }
   int64_t aux_bytes() const {
     bool stored = epilogue == MatmulEpilogue::kBiasGeluAux || is_gelu_grad();
@@ -45,6 +48,9 @@ struct MatmulProblem {
     return epilogue == MatmulEpilogue::kGeluGrad || epilogue == MatmulEpilogue::kGeluGradSums;
   }
 };
+
+/// Whether the library knows the formats: operands in one of them, sums in f32, the output in their type or f32.
+bool has_library_formats(const MatmulProblem& problem);
 
 /// A matmul as its node has it, and as the library is asked for it.
 struct MatmulNode {

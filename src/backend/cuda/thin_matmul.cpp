@@ -35,7 +35,7 @@ Shape shape_of(const MatmulProblem& p) {
     shape.blocks = ceil_div(p.n, shape.threads / 32 * shape.rows_per_warp);
     return shape;
   }
-  int64_t vector = 16 / dtype_bytes(p.input);
+  int64_t vector = 16 / dtype_bytes(storage_of(p.a));
   for (int64_t lanes : {8, 4, 2}) {
     shape.columns = int(lanes * vector);
     shape.blocks = ceil_div(p.n, shape.columns);
@@ -75,7 +75,8 @@ bool takes_rows(const MatmulForm& form, const Shape& shape) {
   const GroupBody& rows = prologue.rows;
   auto is_plain = [](const GroupValue& v) { return !v.is(op::random_uniform) && !v.reduces_rows(); };
   auto is_matrix = [&](const GroupResult& r) { return rows.is_full(rows.values[size_t(r.value)]); };
-  int64_t parts = 4 * shape.threads / 32 * form.m * shape.columns, made = form.m * form.k * dtype_bytes(form.input);
+  int64_t parts = 4 * shape.threads / 32 * form.m * shape.columns,
+          made = form.m * form.k * dtype_bytes(storage_of(form.formats.a));
   return !form.trans_b && prologue.inputs.size() <= kRowInputs && prologue.outputs.size() <= kRowOutputs &&
          std::all_of(rows.values.begin(), rows.values.end(), is_plain) &&
          std::all_of(rows.results.begin(), rows.results.end(), is_matrix) &&
@@ -124,12 +125,12 @@ class ThinMatmulKernel : public Kernel {
 bool thin_supports(const MatmulNode& node) {
   const MatmulProblem& p = node.problem;
   const MatmulForm& f = node.form;
-  int64_t vector = 16 / dtype_bytes(p.input);
+  int64_t vector = 16 / dtype_bytes(storage_of(p.a));
   bool plain = f.operand < 0 && f.argument < 0 && f.sums < 0;
   bool typed = !f.function || f.function->results[0].type.dtype == p.output;
   bool sizes = p.k % vector == 0 && (p.trans_b || p.n % vector == 0) && std::max(p.n, p.k) < int64_t(1) << 30;
   bool rows = !f.prologue || takes_rows(f, shape_of(p));
-  return p.batch == 1 && p.m <= kMostRows && !p.trans_a && plain && typed && sizes && rows;
+  return has_library_formats(p) && p.batch == 1 && p.m <= kMostRows && !p.trans_a && plain && typed && sizes && rows;
 }
 
 bool reads_weights_early(const Graph& graph, const Node& node, const MatmulForm& form) {
@@ -154,15 +155,16 @@ std::string thin_matmul_source(const MatmulNode& node, bool early) {
   Shape shape = shape_of(p);
   std::string function = node.form.function ? function_source(*node.form.function)
                                             : "__device__ inline float finish(float x, float) { return x; }\n";
-  int vector = int(16 / dtype_bytes(p.input));
+  int vector = int(16 / dtype_bytes(storage_of(p.a)));
   return fmt::format(
              "#include \"backend/cuda/kernels/group.cuh\"\nnamespace tokamak {{\n"
              "using Element = {};\nusing Output = {};\nconstexpr int kM = {}, kN = {}, kK = {}, kThreads = {}, "
              "kColumns = {}, kWarpRows = {};\nconstexpr bool kBias = {}, kAddend = {}, kFunction = {}, kPrologue = "
              "{}, kEarly = {};\n{}{}}}\n",
-             device_type(p.input), device_type(p.output), p.m, p.n, p.k, shape.threads, std::max(shape.columns, vector),
-             std::max(shape.rows_per_warp, 1), node.form.bias >= 0, node.form.addend >= 0,
-             node.form.function.has_value(), node.form.prologue.has_value(), early, function, row_text(node, shape)) +
+             device_type(storage_of(p.a)), device_type(p.output), p.m, p.n, p.k, shape.threads,
+             std::max(shape.columns, vector), std::max(shape.rows_per_warp, 1), node.form.bias >= 0,
+             node.form.addend >= 0, node.form.function.has_value(), node.form.prologue.has_value(), early, function,
+             row_text(node, shape)) +
          std::string(embedded_source("backend/cuda/kernels/matmul_thin.cu"));
 }
 

@@ -54,7 +54,7 @@ float read(const Operand& x, DType dtype, size_t i) {
 
 void expect_agrees(const MatmulShape& shape, const MatmulOptions& o) {
   MatmulShape s = shape.filled();
-  Operand a = random_operand(s.batch * s.stride_a, o.input, 1), b = random_operand(s.batch * s.stride_b, o.input, 2);
+  Operand a = random_operand(s.batch * s.stride_a, o.a, 1), b = random_operand(s.batch * s.stride_b, o.b, 2);
   Operand c = random_operand(s.batch * s.stride_c, o.output, 3);
   auto expected = reference(shape, a.values, b.values, c.values);
   Matmul matmul(shape, o);
@@ -78,12 +78,20 @@ TEST(Matmul, AgreesInEveryLayout) {
           for (DType output : {DType::kF32, DType::kBF16})
             if (input == DType::kBF16 || output == DType::kF32)
               expect_agrees({.m = m, .n = n, .k = k, .trans_a = trans_a, .trans_b = trans_b},
-                            {.input = input, .output = output});
+                            {.a = input, .b = input, .output = output});
+}
+
+TEST(Matmul, AgreesOnOperandsOfTwoTypesWhereItKnowsThem) {
+  for (bool wide_a : {false, true}) {
+    MatmulOptions options{.a = wide_a ? DType::kF32 : DType::kBF16, .b = wide_a ? DType::kBF16 : DType::kF32};
+    if (Matmul::supports(options)) expect_agrees({.batch = 2, .m = 33, .n = 50, .k = 40, .trans_a = true}, options);
+  }
+  EXPECT_FALSE(Matmul::supports({.a = DType::kF16, .b = DType::kF16}));
 }
 
 TEST(Matmul, AgreesInBatches) {
   for (DType input : {DType::kF32, DType::kBF16})
-    expect_agrees({.batch = 3, .m = 33, .n = 50, .k = 40, .trans_b = true}, {.input = input, .output = input});
+    expect_agrees({.batch = 3, .m = 33, .n = 50, .k = 40, .trans_b = true}, {.a = input, .b = input, .output = input});
 }
 
 TEST(Matmul, AgreesWhenItGoesInPieces) {

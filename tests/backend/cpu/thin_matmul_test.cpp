@@ -50,7 +50,7 @@ TEST(ThinMatmul, MultipliesAsTheFormulaSays) {
         for (auto [in, out] :
              {std::pair{DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF32}}) {
           MatmulShape s{.m = m, .n = n, .k = k, .trans_b = trans_b};
-          MatmulOptions o{.input = in, .output = out};
+          MatmulOptions o{.a = in, .b = in, .output = out};
           ASSERT_TRUE(is_thin(s));
           Values a = random_values(m * k, in, 1), b = random_values(n * k, in, 2);
           std::vector<float> y = run(s, o, a, b);

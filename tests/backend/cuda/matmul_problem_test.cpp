@@ -1,5 +1,7 @@
 #include "backend/cuda/matmul_problem.h"
 #include "backend/cuda/hopper_matmul.h"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/thin_matmul.h"
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/movement.h"
@@ -50,6 +52,62 @@ TEST(matmul_problem, keys_tell_batch_transposes_and_tf32) {
             "tf32 3x4x5 nn +bias");
   EXPECT_EQ(read(MatmulCase{MatmulForm::kPlain, DType::kBF16, 1, 3, 4, 5, false, false, true}).problem.key(),
             "bf16 3x4x5 nn");
+}
+
+// A matmul with these attributes of operands of these types.
+Graph product(DType a, DType b, Attrs attrs, bool scaled = false) {
+  Graph graph("g");
+  GraphBuilder g(graph);
+  std::vector<ValueId> in{g.input("a", {a, {16, 32}}), g.input("b", {b, {32, 24}})};
+  for (int i = 0; scaled && i < 2; ++i) in.push_back(g.input(i ? "sb" : "sa", {DType::kF32, {}}));
+  attrs.set("trans_a", false), attrs.set("trans_b", false);
+  g.add1(op::matmul, in, attrs);
+  return graph;
+}
+
+TEST(matmul_problem, keys_tell_the_formats_of_each_operand) {
+  auto key = [](DType a, DType b, const Attrs& attrs, bool scaled = false) {
+    return read(product(a, b, attrs, scaled)).problem.key();
+  };
+  EXPECT_EQ(key(DType::kBF16, DType::kBF16, {}), "bf16 16x24x32 nn");
+  EXPECT_EQ(key(DType::kBF16, DType::kBF16, {{"result", "f32"}}), "bf16>f32 16x24x32 nn");
+  EXPECT_EQ(key(DType::kBF16, DType::kF32, {{"result", "bf16"}}), "bf16*f32>bf16 16x24x32 nn");
+  EXPECT_EQ(key(DType::kF32, DType::kBF16, {{"result", "f32"}, {"tf32", true}}), "tf32*bf16>f32 16x24x32 nn");
+  EXPECT_EQ(key(DType::kF16, DType::kF16, {{"accumulator", "f16"}}), "f16/f16 16x24x32 nn");
+  EXPECT_EQ(key(DType::kBF16, DType::kBF16, {}, true), "bf16 scaled 16x24x32 nn");
+}
+
+// Without a kernel a node runs by its op's reference; no group is made around it, and no library is asked.
+TEST(matmul_problem, formats_that_no_kernel_knows_are_refused) {
+  DeviceInfo info;
+  info.major = 9;
+  auto has = [&](DType a, DType b, const Attrs& attrs, bool scaled = false) {
+    Graph graph = product(a, b, attrs, scaled);
+    const Node& node = graph.nodes()[0];
+    EXPECT_EQ(takes_matmul(info, graph, node), has_kernel(info, graph, node));
+    return has_kernel(info, graph, node);
+  };
+  EXPECT_TRUE(has(DType::kBF16, DType::kBF16, {}));
+  EXPECT_TRUE(has(DType::kBF16, DType::kBF16, {{"result", "f32"}}));
+  EXPECT_TRUE(has(DType::kF32, DType::kF32, {{"tf32", true}}));
+  EXPECT_FALSE(has(DType::kF32, DType::kF32, {{"result", "bf16"}}));
+  EXPECT_FALSE(has(DType::kBF16, DType::kF32, {{"result", "f32"}}));
+  EXPECT_FALSE(has(DType::kBF16, DType::kF16, {{"result", "f32"}}));
+  EXPECT_FALSE(has(DType::kF16, DType::kF16, {{"accumulator", "f16"}}));
+  EXPECT_FALSE(has(DType::kBF16, DType::kBF16, {}, true));
+  EXPECT_THROW(MatmulCall{read(product(DType::kBF16, DType::kF32, {{"result", "f32"}})).problem}, InternalError);
+}
+
+// The own kernels read both operands by one type.
+TEST(matmul_problem, own_kernels_refuse_two_types) {
+  MatmulNode thin = read(MatmulCase{MatmulForm::kPlain, DType::kBF16, 1, 4, 64, 64});
+  EXPECT_TRUE(thin_supports(thin));
+  thin.problem.b = NumberFormat::kF32;
+  EXPECT_FALSE(thin_supports(thin));
+  MatmulNode wide = read(MatmulCase{MatmulForm::kGeluGrad, DType::kBF16, 1, 256, 192, 64});
+  EXPECT_TRUE(hopper_supports(wide, {9, 0}));
+  wide.problem.b = NumberFormat::kF16;
+  EXPECT_FALSE(hopper_supports(wide, {9, 0}));
 }
 
 TEST(matmul_problem, finds_the_operands) {

@@ -223,7 +223,8 @@ TEST(gpu_matmul, timing_leaves_no_memory_behind) {
   cuda::MatmulLibrary library(cuda::describe_device(0), stream.get(), {});
   auto choose = [&](int64_t m) {
     cuda::MatmulProblem problem;
-    problem.input = problem.output = DType::kBF16;
+    problem.a = problem.b = NumberFormat::kBf16;
+    problem.output = DType::kBF16;
     problem.m = m, problem.n = 50304, problem.k = 768;
     problem.trans_b = true;
     cuda::MatmulCall call(problem);

@@ -14,8 +14,8 @@ struct Matmul::Impl {
   // Floats of the workspace: both operands of one product when they are bf16, its result when C is.
   int64_t rows_a() const { return shape.trans_a ? shape.k : shape.m; }
   int64_t rows_b() const { return shape.trans_b ? shape.n : shape.k; }
-  int64_t floats_a() const { return options.input == DType::kF32 ? 0 : rows_a() * shape.lda; }
-  int64_t floats_b() const { return options.input == DType::kF32 ? 0 : rows_b() * shape.ldb; }
+  int64_t floats_a() const { return options.a == DType::kF32 ? 0 : rows_a() * shape.lda; }
+  int64_t floats_b() const { return options.b == DType::kF32 ? 0 : rows_b() * shape.ldb; }
   int64_t floats_c() const { return options.output == DType::kF32 ? 0 : shape.m * shape.ldc; }
   size_t workspace_bytes() const { return size_t(floats_a() + floats_b() + floats_c()) * sizeof(float); }
 };
@@ -41,6 +41,8 @@ Matmul::~Matmul() = default;
 Matmul::Matmul(Matmul&&) noexcept = default;
 Matmul& Matmul::operator=(Matmul&&) noexcept = default;
 
+bool Matmul::supports(const MatmulOptions& options) { return has_elements(options); }
+
 size_t Matmul::workspace_bytes(const MatmulShape& shape, const MatmulOptions& options) {
   return Matmul::Impl{shape.filled(), options}.workspace_bytes();
 }
@@ -50,15 +52,15 @@ std::string Matmul::implementation() const { return "cblas sgemm"; }
 void Matmul::run(const void* a, const void* b, void* c, void* workspace) const {
   const MatmulShape& s = impl_->shape;
   const MatmulOptions& o = impl_->options;
-  bool wide_in = o.input == DType::kF32, wide_out = o.output == DType::kF32;
+  bool wide_a = o.a == DType::kF32, wide_b = o.b == DType::kF32, wide_out = o.output == DType::kF32;
   float* wa = static_cast<float*>(workspace);
   float *wb = wa + impl_->floats_a(), *wc = wb + impl_->floats_b();
   for (int64_t i = 0; i < s.batch; ++i) {
     int64_t first_a = i * s.stride_a, first_b = i * s.stride_b, first_c = i * s.stride_c;
-    const float* pa = wide_in ? static_cast<const float*>(a) + first_a
-                              : widened(a, first_a, impl_->rows_a(), s.trans_a ? s.m : s.k, s.lda, wa);
-    const float* pb = wide_in ? static_cast<const float*>(b) + first_b
-                              : widened(b, first_b, impl_->rows_b(), s.trans_b ? s.k : s.n, s.ldb, wb);
+    const float* pa = wide_a ? static_cast<const float*>(a) + first_a
+                             : widened(a, first_a, impl_->rows_a(), s.trans_a ? s.m : s.k, s.lda, wa);
+    const float* pb = wide_b ? static_cast<const float*>(b) + first_b
+                             : widened(b, first_b, impl_->rows_b(), s.trans_b ? s.k : s.n, s.ldb, wb);
     float* pc = wide_out ? static_cast<float*>(c) + first_c : wc;
     cblas_sgemm(CblasRowMajor, s.trans_a ? CblasTrans : CblasNoTrans, s.trans_b ? CblasTrans : CblasNoTrans, int(s.m),
                 int(s.n), int(s.k), 1.0f, pa, int(s.lda), pb, int(s.ldb), 0.0f, pc, int(s.ldc));

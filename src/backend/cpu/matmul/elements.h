@@ -18,9 +18,15 @@ inline void write_from_float(void* data, DType dtype, int64_t i, float value) {
     static_cast<Bf16*>(data)[i] = from_float<Bf16>(value);
 }
 
+/// Whether all is in types that these functions read and write.
+inline bool has_elements(const MatmulOptions& o) {
+  for (DType dtype : {o.a, o.b, o.output})
+    if (dtype != DType::kF32 && dtype != DType::kBF16) return false;
+  return true;
+}
+
 inline void check_options(const MatmulOptions& o) {
-  for (DType dtype : {o.input, o.output})
-    TOKAMAK_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "matmul of {}", dtype_name(dtype));
+  TOKAMAK_CHECK(has_elements(o), "matmul of {} and {} to {}", dtype_name(o.a), dtype_name(o.b), dtype_name(o.output));
 }
 
 }  // namespace tokamak::cpu

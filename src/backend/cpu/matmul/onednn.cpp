@@ -44,8 +44,8 @@ dnnl::primitive_attr attributes(bool adds) {
 
 dnnl::matmul::primitive_desc describe(const MatmulShape& s, const MatmulOptions& o, bool adds,
                                       const dnnl::engine& engine) {
-  auto a = matrix(s, s.m, s.k, o.input, s.trans_a, s.lda, s.stride_a);
-  auto b = matrix(s, s.k, s.n, o.input, s.trans_b, s.ldb, s.stride_b);
+  auto a = matrix(s, s.m, s.k, o.a, s.trans_a, s.lda, s.stride_a);
+  auto b = matrix(s, s.k, s.n, o.b, s.trans_b, s.ldb, s.stride_b);
   auto c = matrix(s, s.m, s.n, o.output, false, s.ldc, s.stride_c);
   return {dnnl::matmul::desc(a, b, c), attributes(adds), engine};
 }
@@ -64,7 +64,8 @@ struct PieceSizes {
 PieceSizes piece_sizes(const MatmulShape& s, const MatmulOptions& o) {
   constexpr int64_t kColumns = 768, kDepth = 1536, kFewRows = 256, kMostPieces = 4096;
   // A sum over pieces of k would be rounded at each piece if C were bf16.
-  bool split = s.batch == 1 && !s.trans_b && s.m >= kFewRows && o.input == DType::kF32 && o.output == DType::kF32 &&
+  bool split = s.batch == 1 && !s.trans_b && s.m >= kFewRows && o.a == DType::kF32 && o.b == DType::kF32 &&
+               o.output == DType::kF32 &&
                s.n / kColumns * (s.k / kDepth) < kMostPieces;  // beyond, planning alone would take minutes
   if (!split) return {s.n, s.k};
   auto even = [](int64_t size, int64_t longest) {  // equal pieces in multiples of a panel
@@ -101,16 +102,23 @@ dnnl::engine cpu_engine() { return {dnnl::engine::kind::cpu, 0}; }
 
 struct Matmul::Impl {
   dnnl::engine engine = cpu_engine();
-  int64_t input_bytes, output_bytes;
+  int64_t a_bytes, b_bytes, output_bytes;
   std::vector<Piece> pieces;
   std::vector<dnnl::matmul> primitives;  // by piece
 
   Impl(const MatmulShape& shape, const MatmulOptions& options)
-      : input_bytes(dtype_bytes(options.input)), output_bytes(dtype_bytes(options.output)),
+      : a_bytes(dtype_bytes(options.a)), b_bytes(dtype_bytes(options.b)), output_bytes(dtype_bytes(options.output)),
         pieces(describe_pieces(shape, options, engine)) {
     for (const Piece& piece : pieces) primitives.emplace_back(piece.desc);
   }
 };
+
+// Operands of two types have no kernel here that is worth the name.
+bool Matmul::supports(const MatmulOptions& options) {
+  auto is_known = [](DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; };
+  return options.a == options.b && is_known(options.a) &&
+         (options.output == DType::kF32 || options.output == options.a);
+}
 
 size_t Matmul::workspace_bytes(const MatmulShape& shape, const MatmulOptions& options) {
   try {
@@ -125,7 +133,7 @@ Matmul::Matmul(const MatmulShape& shape, const MatmulOptions& options) {
     impl_ = std::make_unique<const Impl>(shape.filled(), options);
   } catch (const dnnl::error& e) {
     user_error("[matmul] expected oneDNN to know ({}, {}, {}) in {}, got '{}'; try precision fp32", shape.m, shape.n,
-               shape.k, dtype_name(options.input), e.what());
+               shape.k, dtype_name(options.a), e.what());
   }
 }
 Matmul::~Matmul() = default;
@@ -147,8 +155,8 @@ void Matmul::run(const void* a, const void* b, void* c, void* workspace) const {
   for (size_t i = 0; i < impl_->pieces.size(); ++i) {
     const Piece& piece = impl_->pieces[i];
     const auto& desc = piece.desc;
-    std::unordered_map<int, memory> args{{DNNL_ARG_SRC, at(desc.src_desc(), a, piece.a * impl_->input_bytes)},
-                                         {DNNL_ARG_WEIGHTS, at(desc.weights_desc(), b, piece.b * impl_->input_bytes)},
+    std::unordered_map<int, memory> args{{DNNL_ARG_SRC, at(desc.src_desc(), a, piece.a * impl_->a_bytes)},
+                                         {DNNL_ARG_WEIGHTS, at(desc.weights_desc(), b, piece.b * impl_->b_bytes)},
                                          {DNNL_ARG_DST, at(desc.dst_desc(), c, piece.c * impl_->output_bytes)},
                                          {DNNL_ARG_SCRATCHPAD, at(desc.scratchpad_desc(), workspace, 0)}};
     impl_->primitives[i].execute(stream, args);

@@ -18,6 +18,8 @@ Matmul::~Matmul() = default;
 Matmul::Matmul(Matmul&&) noexcept = default;
 Matmul& Matmul::operator=(Matmul&&) noexcept = default;
 
+bool Matmul::supports(const MatmulOptions& options) { return has_elements(options); }
+
 size_t Matmul::workspace_bytes(const MatmulShape&, const MatmulOptions&) { return 0; }
 size_t Matmul::workspace_bytes() const { return 0; }
 std::string Matmul::implementation() const { return "reference loops"; }
@@ -37,8 +39,8 @@ void Matmul::run(const void* a, const void* b, void* c, void*) const {
         int64_t j1 = std::min(s.n, j0 + kColumns);
         std::fill(sums, sums + kColumns, 0.0f);
         for (int64_t k = 0; k < s.k; ++k) {
-          float x = read_as_float(a, o.input, at_a + k * a_k);
-          for (int64_t j = j0; j < j1; ++j) sums[j - j0] += x * read_as_float(b, o.input, at_b + k * b_k + j * b_col);
+          float x = read_as_float(a, o.a, at_a + k * a_k);
+          for (int64_t j = j0; j < j1; ++j) sums[j - j0] += x * read_as_float(b, o.b, at_b + k * b_k + j * b_col);
         }
         for (int64_t j = j0; j < j1; ++j) write_from_float(c, o.output, at_c + j, sums[j - j0]);
       }
