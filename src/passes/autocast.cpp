@@ -6,31 +6,69 @@
 #include "ops/embedding.h"
 #include "ops/generate.h"
 #include "ops/interpret.h"
+#include "ops/matmul.h"
 #include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
 #include "passes/eliminate_dead.h"
 
-#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace tokamak {
 namespace {
 
+// Of one product; nothing: it keeps the types that the model gave it.
+using ChosenFormats = std::optional<MatmulFormats>;
+
+// By node. A model's own low types stay.
+std::vector<ChosenFormats> choose_formats(const Graph& graph, const FormatPolicy& policy) {
+  std::vector<ChosenFormats> formats(graph.nodes().size());
+  std::vector<ProductUse> uses = find_product_uses(graph);
+  for (size_t n = 0; n < formats.size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    bool is_product = node.op->autocast == Autocast::kLow && graph.dtype(node.inputs[0]) == DType::kF32;
+    if (is_product) formats[n] = policy({graph, node, uses[n]});
+  }
+  return formats;
+}
+
+// What the node's operand i is stored in: that of the format where the op takes a low one, else its own type.
+DType operand_type(const Node& node, const ChosenFormats& formats, size_t i, DType own) {
+  if (!formats || !is_float(own) || !(node.op->low_inputs >> i & 1)) return own;
+  return storage_of(node.op == &op::matmul && i == 1 ? formats->b : formats->a);
+}
+
+Attrs attrs_with(const Node& node, const ChosenFormats& formats) {
+  Attrs attrs = node.attrs;
+  if (!formats) return attrs;
+  if (node.op == &op::matmul)
+    set_formats(attrs, *formats);
+  else if (formats->a == NumberFormat::kTf32)
+    attrs.set("tf32", true);
+  return attrs;
+}
+
 class Caster {
  public:
-  Caster(const Graph& graph, const CompileConfig& options)
-      : graph_(graph), rewriter_(graph), low_(options.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16),
-        low_residual_(options.low_residual) {
-    for (const Node& node : graph.nodes())
-      if (node.op->autocast == Autocast::kLow) low_operands_.insert(node.inputs.begin(), node.inputs.end());
+  Caster(const Graph& graph, std::vector<ChosenFormats> formats, const CompileConfig& options)
+      : graph_(graph), rewriter_(graph), formats_(std::move(formats)),
+        low_(options.precision == Precision::kFp16 ? DType::kF16 : DType::kBF16),
+        low_residual_(options.low_residual && is_low(options.precision)) {
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+      const Node& node = graph.nodes()[n];
+      for (size_t i = 0; i < node.inputs.size() && formats_[n]; ++i)
+        if (operand_type(node, formats_[n], i, graph.dtype(node.inputs[i])) == low_)
+          low_operands_.insert(node.inputs[i]);
+    }
     for (const Node& node : graph.nodes())
       if (node.op == &op::dropout && low_operands_.count(node.outputs[0])) low_operands_.insert(node.inputs[0]);
   }
 
   Graph run() {
-    for (const Node& node : graph_.nodes()) convert(node);
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) convert(graph_.nodes()[n], formats_[n]);
     for (const Result& result : graph_.results()) restore(result.value);
     for (const Update& update : graph_.updates()) restore(update.value);
     return rewriter_.finish();
@@ -56,17 +94,18 @@ class Caster {
     return reshape(g, viewed, type(value).shape);
   }
 
-  void convert(const Node& node) {
+  void convert(const Node& node, const ChosenFormats& formats) {
     std::vector<ValueId> inputs = rewriter_.map(node.inputs);
     if (widens_stream(node)) return rewriter_.replace(node.outputs, inputs);
     GraphBuilder& g = rewriter_.in_place_of(node);
-    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = as(g, inputs[i], wanted(node, inputs, i));
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = as(g, inputs[i], wanted(node, formats, inputs, i));
     if (follows_constants(g, node, inputs))
       for (ValueId& input : inputs) input = narrowed(g, input);
     if (node.op == &op::cast && type(inputs[0]).dtype == graph_.dtype(node.outputs[0]))
       rewriter_.replace(node.outputs, {inputs[0]});
     else
-      rewriter_.replace(node.outputs, stored(g, node, inputs, g.add(*node.op, inputs, node.attrs, node.body)));
+      rewriter_.replace(node.outputs,
+                        stored(g, node, inputs, g.add(*node.op, inputs, attrs_with(node, formats), node.body)));
   }
 
   // The residual stream goes on in the low type in which another stage of a pipeline has given it.
@@ -115,13 +154,13 @@ class Caster {
     return round_to(low_, held) == held ? constant(g, held, Shape(type(value).shape), low_) : value;
   }
 
-  DType wanted(const Node& node, const std::vector<ValueId>& inputs, size_t i) {
+  DType wanted(const Node& node, const ChosenFormats& formats, const std::vector<ValueId>& inputs, size_t i) {
     DType own = type(inputs[i]).dtype;
     if (!is_float(own)) return own;
     if (is_ordered(node.attrs)) return graph_.dtype(node.inputs[i]);
     switch (node.op->autocast) {
       case Autocast::kFull: return own;
-      case Autocast::kLow: return (node.op->low_inputs >> i & 1) ? low_ : own;
+      case Autocast::kLow: return operand_type(node, formats, i, own);
       case Autocast::kFollow: break;
     }
     // A table that a matmul reads as well is there in the low type already.
@@ -168,22 +207,39 @@ class Caster {
 
   const Graph& graph_;
   Rewriter rewriter_;
-  DType low_;
+  std::vector<ChosenFormats> formats_;  // by node
+  DType low_;                           // of activations
   bool low_residual_;
-  std::set<ValueId> low_operands_;  // of kLow ops, in the old graph
+  std::set<ValueId> low_operands_;  // of products that read them in that type, in the old graph
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
 };
+
+bool needs_casts(const Graph& graph, const std::vector<ChosenFormats>& formats) {
+  for (size_t n = 0; n < formats.size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      DType own = graph.dtype(node.inputs[i]);
+      if (operand_type(node, formats[n], i, own) != own) return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace
 
 bool autocast(Graph& graph, const PassContext& context) {
-  auto wants_cast = [&](const Node& node) {
-    return node.op->autocast == Autocast::kLow && graph.dtype(node.inputs[0]) == DType::kF32;
-  };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), wants_cast)) return false;
-  graph = Caster(graph, context.options).run();
-  eliminate_dead(graph, context);  // views of what is now cast before it is viewed
-  return true;
+  FormatPolicy policy = context.formats ? context.formats : policy_of(context.options.precision, context.target);
+  std::vector<ChosenFormats> formats = choose_formats(graph, policy);
+  if (needs_casts(graph, formats)) {
+    graph = Caster(graph, std::move(formats), context.options).run();
+    eliminate_dead(graph, context);  // views of what is now cast before it is viewed
+    return true;
+  }
+  size_t n = 0;
+  return change_nodes(graph, [&](Node& node) {
+    Attrs attrs = attrs_with(node, formats[n++]);
+    return std::exchange(node.attrs, attrs) != attrs;
+  });
 }
 
 }  // namespace tokamak

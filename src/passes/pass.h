@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "graph/mesh.h"
 #include "graph/platform.h"
+#include "passes/format_policy.h"
 
 #include <functional>
 #include <span>
@@ -23,6 +24,7 @@ struct PassContext : Platform {
   bool sequence = false;        // mesh.sequence
   int64_t slots = 1;            // mesh.slots, which is not 0 here
   bool own_inputs = false;      // every data rank has inputs of its own: a slot
+  FormatPolicy formats = {};    // of products; none: that of options.precision
 };
 
 /// Before and after differentiation. Of kStep, kWhole is for all of a step's forward and backward pass together, and

@@ -28,7 +28,6 @@
 #include "passes/scatter_in_place.h"
 #include "passes/shard.h"
 #include "passes/step_mesh.h"
-#include "passes/tf32.h"
 
 namespace tokamak {
 namespace {
@@ -38,6 +37,7 @@ using C = const PassContext&;
 bool always(C) { return true; }
 bool fuses(C c) { return is_enabled(c, "fuse"); }
 bool low_precision(C c) { return is_low(c.options.precision); }
+bool tf32_precision(C c) { return c.options.precision == Precision::kTf32; }
 
 constexpr Pass kPasses[] = {
     {"pad_vocab", Stage::kForward, Numerics::kTolerance, always, pad_vocab,
@@ -64,6 +64,8 @@ constexpr Pass kPasses[] = {
      true},
     {"autocast", Stage::kStep, Numerics::kTolerance, low_precision, autocast,
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
+    {"tf32", Stage::kStep, Numerics::kTolerance, tf32_precision, autocast,
+     "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"gather_low", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && low_precision(c); },
      gather_low, "gathers parameters that are only read in bf16 or f16 in that type"},
     {"decompose_context", Stage::kStep, Numerics::kTolerance, [](C c) { return c.mesh.num_ranks() > 1; },
@@ -82,8 +84,6 @@ constexpr Pass kPasses[] = {
      "the last large gradient is sent while products for weights are computed", true},
     {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
-    {"tf32", Stage::kStep, Numerics::kTolerance, [](C c) { return c.options.precision == Precision::kTf32; }, tf32,
-     "lets f32 matmuls and attention run in TF32, where the target has units for it"},
     {"choose_recompute", Stage::kStep, Numerics::kExact, [](C c) { return c.options.memory_budget_gib > 0; },
      choose_recompute, "marks activations to compute again instead of keeping, until the step fits the memory budget"},
     {"apply_recompute", Stage::kStep, Numerics::kExact, always, apply_recompute,

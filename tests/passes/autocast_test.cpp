@@ -12,6 +12,12 @@ namespace {
 
 using test::parse;
 
+PassContext in_bf16() {
+  PassContext context;
+  context.options.precision = Precision::kBf16;
+  return context;
+}
+
 TEST(Autocast, CastsInputsOfMatmulsButNotForNorms) {
   Graph before = parse(R"(graph g {
     input x = %0 : f32[2,4]
@@ -26,7 +32,7 @@ TEST(Autocast, CastsInputsOfMatmulsButNotForNorms) {
     update %1 = %1
   })");
   Graph after = before;
-  EXPECT_TRUE(autocast(after, {}));
+  EXPECT_TRUE(autocast(after, in_bf16()));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[2,4]
     param w = %1 : f32[4,4]
@@ -61,7 +67,7 @@ TEST(Autocast, ConstantsFollowWhatTheyMeet) {
     result scalars = %7
   })");
   Graph after = before;
-  EXPECT_TRUE(autocast(after, {}));
+  EXPECT_TRUE(autocast(after, in_bf16()));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[2,4]
     input s = %1 : f32[]
@@ -93,7 +99,7 @@ TEST(Autocast, AConstantThatTheLowTypeHoldsTakesIt) {
     result y = %5
   })");
   Graph after = before;
-  EXPECT_TRUE(autocast(after, {}));
+  EXPECT_TRUE(autocast(after, in_bf16()));
   eliminate_dead(after, {});
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[2,4]
@@ -116,7 +122,7 @@ TEST(Autocast, DoesNotFireWithoutMatmuls) {
     %1 = softmax(%0) : f32[2,4]
     result y = %1
   })");
-  EXPECT_FALSE(autocast(graph, {}));
+  EXPECT_FALSE(autocast(graph, in_bf16()));
 }
 
 TEST(Autocast, KeepsProbabilitiesThatAMatmulReadsOnce) {
@@ -132,7 +138,7 @@ TEST(Autocast, KeepsProbabilitiesThatAMatmulReadsOnce) {
     result ds = %6
   })");
   Graph after = before;
-  EXPECT_TRUE(autocast(after, {}));
+  EXPECT_TRUE(autocast(after, in_bf16()));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input s = %0 : f32[2,4]
     input v = %1 : f32[4,4]
@@ -161,7 +167,7 @@ TEST(Autocast, KeepsProbabilitiesLowBeforeDropout) {
     %5 = matmul(%4, %1) {trans_a=false, trans_b=false} : f32[2,4]
     result y = %5
   })");
-  EXPECT_TRUE(autocast(graph, {}));
+  EXPECT_TRUE(autocast(graph, in_bf16()));
   for (const Node& node : graph.nodes()) {
     if (node.op->name != "dropout") continue;
     EXPECT_EQ(graph.dtype(node.inputs[0]), DType::kBF16);
@@ -178,7 +184,7 @@ TEST(Autocast, LeavesNoViewThatNothingReads) {
     %4 = matmul(%3, %1) {trans_a=false, trans_b=false} : f32[8,4]
     result y = %4
   })");
-  ASSERT_TRUE(autocast(graph, {}));
+  ASSERT_TRUE(autocast(graph, in_bf16()));
   for (const Node& node : graph.nodes())
     if (node.op->name == "reshape") {
       EXPECT_EQ(graph.dtype(node.outputs[0]), DType::kBF16) << print(graph, node);
@@ -193,7 +199,7 @@ TEST(Autocast, ResidualsStayInTheWidestType) {
     %3 = add(%0, %2) : f32[2,4]
     result y = %3
   })");
-  autocast(graph, {});
+  autocast(graph, in_bf16());
   EXPECT_EQ(graph.dtype(graph.nodes().back().outputs[0]), DType::kF32);
   EXPECT_EQ(graph.dtype(graph.nodes().back().inputs[1]), DType::kBF16);
 }
@@ -217,7 +223,7 @@ TEST(Autocast, GivesTheOptimizerGradientsAsTheyAre) {
     update %4 = %12
     update %7 = %13
   })");
-  EXPECT_TRUE(autocast(graph, {}));
+  EXPECT_TRUE(autocast(graph, in_bf16()));
   verify(graph);
   EXPECT_EQ(test::count_ops(graph, "cast"), 2);  // x and dy
   for (const Node& node : graph.nodes())
@@ -239,7 +245,7 @@ TEST(Autocast, AddsInOrderInFullPrecision) {
       result norm = %4
     }})",
                                     ordered));
-    EXPECT_TRUE(autocast(graph, {}));
+    EXPECT_TRUE(autocast(graph, in_bf16()));
     for (const Node& node : graph.nodes()) {
       if (node.op->name != "all_reduce") continue;
       EXPECT_EQ(graph.dtype(node.outputs[0]), ordered ? DType::kF32 : DType::kBF16);
@@ -260,7 +266,7 @@ TEST(Autocast, AChoiceBetweenLowRowsIsLow) {
     %8 = sum_squares(%7) : f32[]
     result norm = %8
   })");
-  EXPECT_TRUE(autocast(graph, {}));
+  EXPECT_TRUE(autocast(graph, in_bf16()));
   for (const Node& node : graph.nodes())
     if (node.op->name == "select") {
       EXPECT_EQ(graph.dtype(node.outputs[0]), DType::kBF16);
@@ -277,7 +283,7 @@ TEST(Autocast, ATiedGradientIsAddedOntoTheLowOne) {
     %5 = sum_squares(%4) : f32[]
     result norm = %5
   })");
-  EXPECT_TRUE(autocast(graph, {}));
+  EXPECT_TRUE(autocast(graph, in_bf16()));
   verify(graph);
   for (const Node& node : graph.nodes())
     if (node.op->name == "embedding_grad") {
@@ -296,7 +302,7 @@ TEST(Autocast, LeavesWhatAttentionNeedsInFullPrecision) {
     result dqkv = %4
   })");
   Graph after = before;
-  EXPECT_TRUE(autocast(after, {}));
+  EXPECT_TRUE(autocast(after, in_bf16()));
   verify(after);
   for (const Node& node : after.nodes())
     if (node.op->name == "attention_grad") {
