@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-constexpr std::string_view kStates[] = {"adam.m", "adam.v"};
+constexpr OptimizerState kStates[] = {{"adam.m"}, {"adam.v"}};
 
 std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
   return g.add(op::adamw, {u.parameter, u.grad, u.states[0], u.states[1], u.lr, u.scale, u.step},

@@ -1,6 +1,5 @@
 #include "autodiff/optimizer.h"
 
-#include "autodiff/optimizer_rule.h"
 #include "base/error.h"
 #include "config/optimizer_config.h"
 #include "graph/builder.h"
@@ -60,14 +59,21 @@ ValueId clipped(GraphBuilder& g, ValueId scale, ValueId norm, double clip) {
 
 ValueId loss_sum(GraphBuilder& g) { return g.state("loss", {DType::kF32, {}}, Role::kGradientSum); }
 
-// Appends the rule's states of the parameter, and the update of all.
-void apply_rule(GraphBuilder& g, ParameterUpdate update, const OptimizerConfig& config) {
-  const OptimizerRule& rule = rule_of(config);
-  bool decays = is_matrix(g.graph().argument_of(update.parameter)->layout.role);
-  update.weight_decay = decays ? config.weight_decay : 0;
-  for (std::string_view state : rule.states)
-    update.states.push_back(g.state_of(update.parameter, state, Role::kMoment));
-  std::vector<ValueId> updated = rule.update(g, update, config);
+ValueId add_state(GraphBuilder& g, ValueId parameter, const OptimizerState& state) {
+  if (!state.type) return g.state_of(parameter, state.prefix, Role::kMoment);
+  const ValueType stored = g.type(parameter);
+  const Shape& global = g.graph().argument_of(parameter)->layout.global;
+  Shape of_global = state.type({stored.dtype, global}).shape;
+  return g.state_of(parameter, state.prefix, Role::kMoment, state.type(stored), std::move(of_global));
+}
+
+// Appends the states that the parameter's rule keeps of it, and the update of all.
+void apply_rule(GraphBuilder& g, ParameterUpdate update, const Optimizer& optimizer) {
+  const Argument& parameter = *g.graph().argument_of(update.parameter);
+  const OptimizerRule& rule = optimizer.rule_of(parameter);
+  update.weight_decay = is_matrix(parameter.layout.role) ? optimizer.config().weight_decay : 0;
+  for (const OptimizerState& state : rule.states) update.states.push_back(add_state(g, update.parameter, state));
+  std::vector<ValueId> updated = rule.update(g, update, optimizer.config());
   TOKAMAK_CHECK(updated.size() == 1 + rule.states.size(), "'{}' updates {} tensors, not {}", rule.name, updated.size(),
                 1 + rule.states.size());
   g.graph().add_update(update.parameter, updated[0]);
@@ -76,7 +82,7 @@ void apply_rule(GraphBuilder& g, ParameterUpdate update, const OptimizerConfig& 
 
 }  // namespace
 
-void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config, int64_t micro_batches,
+void append_update(GraphBuilder& g, const Gradients& gradients, const Optimizer& optimizer, int64_t micro_batches,
                    const std::optional<LossScaling>& scaling, const OtherStages& others, const NormPieces& pieces) {
   PhaseScope update(g, Phase::kUpdate);
   ValueId lr = g.input("lr", {DType::kF32, {}}), steps = g.state("step", {DType::kF32, {}});
@@ -86,12 +92,12 @@ void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerC
   g.graph().add_update(steps, step);
   ValueId norm = mul(g, sqrt(g, squares), reduced.scale);
   g.graph().add_result("grad_norm", norm);
-  ValueId scale = select(g, good, clipped(g, reduced.scale, norm, config.clip), constant(g, 0));
+  ValueId scale = select(g, good, clipped(g, reduced.scale, norm, optimizer.config().clip), constant(g, 0));
   if (scaling) append_next_scale(g, good, *scaling);
   for (size_t i = 0; i < gradients.parameters.size(); ++i)
     apply_rule(g,
                {.parameter = gradients.parameters[i], .grad = reduced.grads[i], .lr = lr, .scale = scale, .step = step},
-               config);
+               optimizer);
 }
 
 void append_accumulation(GraphBuilder& g, const Gradients& gradients) {
@@ -108,7 +114,7 @@ void append_loss_sum(GraphBuilder& g, ValueId loss) {
   g.graph().add_update(sum, add(g, sum, loss));
 }
 
-Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config, int64_t micro_batches,
+Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, int64_t micro_batches,
                                const std::optional<LossScaling>& scaling, const OtherStages& others) {
   Graph graph("update");
   GraphBuilder g(graph);
@@ -124,7 +130,7 @@ Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config
     if (others.shared.count(a.name))
       gradients.grads.back() = add(g, sums.back(), g.state_of(parameter, kPeerGradient, Role::kGradientSum));
   }
-  append_update(g, gradients, config, micro_batches, scaling, others);
+  append_update(g, gradients, optimizer, micro_batches, scaling, others);
   if (others.axis.size > 1) {
     ValueId sum = others.has_loss ? loss_sum(g) : constant(g, 0);
     if (others.has_loss) sums.push_back(sum);

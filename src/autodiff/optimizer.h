@@ -4,14 +4,13 @@
 
 #include "autodiff/gradient_norm.h"
 #include "autodiff/loss_scaling.h"
+#include "autodiff/optimizer_rule.h"
 #include "graph/mesh.h"
 
 #include <optional>
 #include <set>
 
 namespace tokamak {
-
-struct OptimizerConfig;
 
 /// What one update acts on; gradients as `differentiate` gives them (none may be kNoValue).
 struct Gradients {
@@ -29,7 +28,7 @@ struct OtherStages {
   bool has_loss = false;            // this stage has the state that append_loss_sum adds to: result loss of all stages
 };
 
-/// Appends the whole update, in the update phase: state step, those of the rule that config names; input lr f32[];
+/// Appends the whole update, in the update phase: state step, those of each parameter's rule; input lr f32[];
 /// result grad_norm (before clipping). The gradients are sums over `micro_batches`, of which the mean counts. Weight
 /// decay applies to matrices, as the parameters' roles say.
 ///
@@ -38,9 +37,9 @@ struct OtherStages {
 ///
 /// With `scaling` the gradients are those of the scaled loss; grad_norm is that of the unscaled ones, and there are the
 /// results of append_next_scale.
-void append_update(GraphBuilder& g, const Gradients& gradients, const OptimizerConfig& config,
-                   int64_t micro_batches = 1, const std::optional<LossScaling>& scaling = {},
-                   const OtherStages& others = {}, const NormPieces& pieces = {});
+void append_update(GraphBuilder& g, const Gradients& gradients, const Optimizer& optimizer, int64_t micro_batches = 1,
+                   const std::optional<LossScaling>& scaling = {}, const OtherStages& others = {},
+                   const NormPieces& pieces = {});
 
 /// For accumulation over micro-batches: states grad.<name>, to which the gradients are added.
 void append_accumulation(GraphBuilder& g, const Gradients& gradients);
@@ -49,7 +48,7 @@ void append_accumulation(GraphBuilder& g, const Gradients& gradients);
 void append_loss_sum(GraphBuilder& g, ValueId loss);
 
 /// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, which it sets back to zero.
-Graph accumulated_update_graph(const Graph& model, const OptimizerConfig& config, int64_t micro_batches,
+Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, int64_t micro_batches,
                                const std::optional<LossScaling>& scaling = {}, const OtherStages& others = {});
 
 /// Prefixes of the states with sums of a parameter's gradients: this program's, and those of another use of it.

@@ -1,9 +1,12 @@
-// A rule makes new parameters out of old ones and their gradients: one record, chosen by optimizer.name.
-// docs/add_an_optimizer.md shows how to add one. Tests: tests/autodiff/optimizer_rule_test.cpp.
+// A rule makes new parameters out of old ones and their gradients: one record, chosen by optimizer.name. It may leave
+// some of the parameters to another rule, so that they form groups.
+// docs/add_an_optimizer.md shows how to add one. Tests: tests/autodiff/optimizer_rule_test.cpp,
+// tests/autodiff/parameter_groups_test.cpp, tests/mesh/parameter_groups_test.cpp.
 #pragma once
 
 #include "graph/graph.h"
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,7 +16,7 @@ namespace tokamak {
 class GraphBuilder;
 struct OptimizerConfig;
 
-/// One parameter's part of an update. Parameter and states are f32, of one shape; lr, scale and step f32[].
+/// One parameter's part of an update. The parameter is f32; lr, scale and step f32[].
 struct ParameterUpdate {
   ValueId parameter = kNoValue;
   ValueId grad = kNoValue;      // of the same shape and any float type; to be multiplied by `scale`
@@ -24,14 +27,42 @@ struct ParameterUpdate {
   ValueId step = kNoValue;   // the number of this update, from 1
 };
 
+/// A tensor that a rule keeps of each of its parameters, zero at first.
+struct OptimizerState {
+  std::string_view prefix;  // "adam.m": the state is adam.m.<parameter>, which is also its name in checkpoints
+  /// Its type, given that of a parameter; null: the same. Asked with the stored shape and with that of the model, where
+  /// rows were added to the parameter: as many or more rows then.
+  ValueType (*type)(const ValueType& parameter) = nullptr;
+};
+
 struct OptimizerRule {
   std::string_view name;  // what optimizer.name says
-  /// What it keeps of each parameter, zero at first: "adam.m" is a state adam.m.<parameter>, which is also the name in
-  /// checkpoints.
-  std::span<const std::string_view> states;
+  std::span<const OptimizerState> states;
   /// Appends the update -> the new parameter and the new states. A step that is skipped leaves all as they were, bit
   /// for bit: see unless_skipped.
   std::vector<ValueId> (*update)(GraphBuilder&, const ParameterUpdate&, const OptimizerConfig&);
+  /// The rule to which it leaves this parameter; null: to none. That rule updates it, whatever it leaves itself.
+  const OptimizerRule* (*other_rule)(const Argument& parameter) = nullptr;
+  /// Whether a parameter is updated from all of it: ZeRO then cuts neither it nor its states and gradient.
+  bool whole = false;
+};
+
+/// The rule of a run with the options that it and the rules of other groups read; `config` must outlive it.
+class Optimizer {
+ public:
+  /// The rule that optimizer.name names, as rule_of; so options alone stand for an optimizer.
+  Optimizer(const OptimizerConfig& config);
+  Optimizer(const OptimizerRule& rule, const OptimizerConfig& config) : rule_(&rule), config_(&config) {}
+
+  /// The one that updates the parameter.
+  const OptimizerRule& rule_of(const Argument& parameter) const;
+  const OptimizerConfig& config() const { return *config_; }
+  /// Whether the parameter's rule is `whole`, for PassContext::updates_whole. It may outlive the optimizer.
+  std::function<bool(const Argument& parameter)> updates_whole() const;
+
+ private:
+  const OptimizerRule* rule_;
+  const OptimizerConfig* config_;
 };
 
 std::span<const OptimizerRule* const> optimizer_rules();

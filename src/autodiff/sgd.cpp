@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-constexpr std::string_view kStates[] = {"sgd.m"};
+constexpr OptimizerState kStates[] = {{"sgd.m"}};
 
 std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const OptimizerConfig& c) {
   ValueId old = u.parameter, grad = mul(g, u.grad, u.scale);

@@ -93,13 +93,13 @@ Gradients add_uses(GraphBuilder& g, const std::vector<ValueId>& parameters, cons
 
 // `sums` are those over all slots, and behind those of the parameters that of the loss, where it is here.
 void append_update_of(GraphBuilder& g, const std::vector<ValueId>& parameters, const std::vector<ValueId>& sums,
-                      const OptimizerConfig& config, const Slots& slots, const std::optional<LossScaling>& scaling,
+                      const Optimizer& optimizer, const Slots& slots, const std::optional<LossScaling>& scaling,
                       const OtherStages& others) {
   PhaseScope update(g, Phase::kUpdate);
   ValueId loss = sums.size() > parameters.size() ? sums.back() : constant(g, 0);
   if (others.axis.size > 1) loss = all_reduce(g, loss, others.axis, Reduction::kSum);
   g.graph().add_result("loss", mul(g, loss, constant(g, 1.0 / double(slots.count))));
-  append_update(g, add_uses(g, parameters, sums), config, slots.count, scaling, others, slots.norm_pieces());
+  append_update(g, add_uses(g, parameters, sums), optimizer, slots.count, scaling, others, slots.norm_pieces());
 }
 
 }  // namespace
@@ -118,11 +118,11 @@ SlotTerms terms_of(const Graph& graph, const Gradients& gradients) {
   return terms;
 }
 
-void append_slot_update(GraphBuilder& g, const Gradients& gradients, ValueId loss, const OptimizerConfig& config,
+void append_slot_update(GraphBuilder& g, const Gradients& gradients, ValueId loss, const Optimizer& optimizer,
                         const Slots& slots, const std::optional<LossScaling>& scaling) {
   PhaseScope backward(g, Phase::kBackward);
   std::vector<ValueId> sums = sums_over_ranks(g, list_terms(gradients, loss), slots);
-  append_update_of(g, gradients.parameters, sums, config, slots, scaling, {});
+  append_update_of(g, gradients.parameters, sums, optimizer, slots, scaling, {});
 }
 
 void append_slot(GraphBuilder& g, const Gradients& gradients, ValueId loss, const Slots& slots) {
@@ -153,7 +153,7 @@ Graph total_graph(const SlotTerms& terms, const Slots& slots) {
   return sum_graph(terms, "total", slots.levels(), kRun);
 }
 
-Graph slot_update_graph(const SlotTerms& terms, const OptimizerConfig& config, const Slots& slots,
+Graph slot_update_graph(const SlotTerms& terms, const Optimizer& optimizer, const Slots& slots,
                         const std::optional<LossScaling>& scaling, const OtherStages& others) {
   Graph graph("update");
   GraphBuilder g(graph);
@@ -162,7 +162,7 @@ Graph slot_update_graph(const SlotTerms& terms, const OptimizerConfig& config, c
   int levels = others.axis.size > 1 ? 0 : slots.levels();
   std::vector<ValueId> sums = tree_sums(g, parameters, terms.has_loss, levels);
   if (!slots.sums_over_ranks_first) sums = sums_over_ranks(g, std::move(sums), slots);
-  append_update_of(g, parameters, sums, config, slots, scaling, others);
+  append_update_of(g, parameters, sums, optimizer, slots, scaling, others);
   return graph;
 }
 

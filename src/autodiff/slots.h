@@ -38,7 +38,7 @@ SlotTerms terms_of(const Graph& graph, const Gradients& gradients);
 
 /// For one slot a rank: appends the whole update, and the result loss. `loss` is the slot's. A parameter that is used
 /// twice stands twice in `gradients`.
-void append_slot_update(GraphBuilder& g, const Gradients& gradients, ValueId loss, const OptimizerConfig& config,
+void append_slot_update(GraphBuilder& g, const Gradients& gradients, ValueId loss, const Optimizer& optimizer,
                         const Slots& slots, const std::optional<LossScaling>& scaling);
 
 /// For several: what a run gives is kept in states grad.<name>, of second uses peer_grad.<name>, and loss (kNoValue:
@@ -58,7 +58,7 @@ Graph total_graph(const SlotTerms& terms, const Slots& slots);
 
 /// The update of all parameters; result loss. On one stage it adds up what is kept first; in a pipeline there are the
 /// totals, and those of other stages' uses have come into peer_grad.<name>.
-Graph slot_update_graph(const SlotTerms& terms, const OptimizerConfig& config, const Slots& slots,
+Graph slot_update_graph(const SlotTerms& terms, const Optimizer& optimizer, const Slots& slots,
                         const std::optional<LossScaling>& scaling, const OtherStages& others = {});
 
 }  // namespace tokamak

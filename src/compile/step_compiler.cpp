@@ -172,6 +172,7 @@ PassContext context_of(const ResolvedRun& run, const Platform& platform) {
   context.gathers_once = is_low(run.compile.precision) && gathers_once(asked);
   context.sequence = asked.sequence;
   context.bucket_mib = asked.bucket_mib;
+  context.updates_whole = Optimizer(run.asked.optimizer).updates_whole();
   return context;
 }
 

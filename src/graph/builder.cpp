@@ -30,10 +30,18 @@ ValueId GraphBuilder::state(std::string name, ValueType type, Role role) {
 ValueId GraphBuilder::state_of(ValueId parameter, std::string_view prefix, Role role) {
   const Argument* owner = graph_.argument_of(parameter);
   TOKAMAK_CHECK(owner && owner->kind == Argument::Kind::kParameter, "%{} is no parameter", parameter);
-  Layout layout = owner->layout;
-  layout.role = role;
-  layout.of = owner->name;
-  return graph_.add_argument(Argument::Kind::kState, fmt::format("{}.{}", prefix, owner->name), type(parameter),
+  return state_of(parameter, prefix, role, type(parameter), owner->layout.global);
+}
+
+ValueId GraphBuilder::state_of(ValueId parameter, std::string_view prefix, Role role, ValueType own, Shape global) {
+  const Argument* owner = graph_.argument_of(parameter);
+  TOKAMAK_CHECK(owner && owner->kind == Argument::Kind::kParameter, "%{} is no parameter", parameter);
+  Layout layout{role, owner->name, std::move(global)};
+  if (own.shape == type(parameter).shape) {
+    layout.blocks = owner->layout.blocks;
+    layout.cuts = owner->layout.cuts;
+  }
+  return graph_.add_argument(Argument::Kind::kState, fmt::format("{}.{}", prefix, owner->name), std::move(own),
                              std::move(layout));
 }
 

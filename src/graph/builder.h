@@ -20,6 +20,8 @@ class GraphBuilder {
   ValueId state(std::string name, ValueType type, Role role);
   /// A state that belongs to a parameter: named "<prefix>.<its name>", of its type, and laid out as it is.
   ValueId state_of(ValueId parameter, std::string_view prefix, Role role);
+  /// One of its own type; `global` is its shape where the parameter has no rows added.
+  ValueId state_of(ValueId parameter, std::string_view prefix, Role role, ValueType type, Shape global);
 
   /// Appends a node and returns its outputs.
   std::vector<ValueId> add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {},

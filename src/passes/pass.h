@@ -25,6 +25,8 @@ struct PassContext : Platform {
   int64_t slots = 1;            // mesh.slots, which is not 0 here
   bool own_inputs = false;      // every data rank has inputs of its own: a slot
   FormatPolicy formats = {};    // of products; none: that of options.precision
+  /// Whether the update of a parameter reads all of it (autodiff/optimizer_rule.h); none: of no parameter.
+  std::function<bool(const Argument& parameter)> updates_whole = {};
 };
 
 /// Before and after differentiation. Of kStep, kWhole is for all of a step's forward and backward pass together, and

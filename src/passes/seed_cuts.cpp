@@ -23,22 +23,26 @@ class Seeder {
       if (shape_.size() >= 2) add(kContextAxis, 1, 2, true);
       return cuts_;
     }
-    cut_matrix(argument.layout);
-    if (is_term(argument.layout)) cuts_.push_back({.axis = kDataAxis, .size = mesh_.size(kDataAxis), .term = true});
-    if (is_cut_by_zero(argument.layout.role)) add_somewhere(kDataAxis), add_somewhere(kContextAxis);
+    const Argument& parameter = parameter_of(argument);
+    bool is_alike = argument.layout.role != Role::kMoment || shape_ == graph_.shape(parameter.value);
+    if (is_alike) cut_matrix(argument.layout, parameter.layout.role);
+    bool is_whole = context_.updates_whole && context_.updates_whole(parameter);
+    if (is_term(argument.layout, is_whole))
+      cuts_.push_back({.axis = kDataAxis, .size = mesh_.size(kDataAxis), .term = true});
+    if (is_cut_by_zero(argument.layout.role) && !is_whole) add_somewhere(kDataAxis), add_somewhere(kContextAxis);
     return cuts_;
   }
 
  private:
-  // That of the parameter that a state belongs to.
-  Role parameter_role(const Layout& layout) const {
+  // The one that a state belongs to; of no state, itself.
+  const Argument& parameter_of(const Argument& state) const {
     for (const Argument& argument : graph_.arguments())
-      if (argument.name == layout.of) return argument.layout.role;
-    return layout.role;
+      if (argument.name == state.layout.of) return argument;
+    return state;
   }
 
-  void cut_matrix(const Layout& layout) {
-    switch (parameter_role(layout)) {
+  void cut_matrix(const Layout& layout, Role role) {
+    switch (role) {
       case Role::kEmbedding:
       case Role::kClassifier:
       case Role::kRow: add(kTensorAxis, 0, 1); break;
@@ -59,9 +63,9 @@ class Seeder {
 
   // What a rank has added up of a parameter's gradients, for the update to add to the others'. With slots the graph
   // says where ranks' sums are added.
-  bool is_term(const Layout& layout) const {
-    return layout.role == Role::kGradientSum && !layout.of.empty() && context_.slots == 1 && context_.zero <= 1 &&
-           mesh_.size(kDataAxis) > 1;
+  bool is_term(const Layout& layout, bool is_whole) const {
+    return layout.role == Role::kGradientSum && !layout.of.empty() && context_.slots == 1 &&
+           (context_.zero <= 1 || is_whole) && mesh_.size(kDataAxis) > 1;
   }
 
   bool add(const char* axis, int64_t dim, int64_t blocks, bool mirrored = false) {

@@ -55,11 +55,11 @@ TEST(OptimizerRules, KeepWhatTheySayOfEveryParameter) {
   for (const OptimizerRule* rule : optimizer_rules()) {
     Graph graph = update_graph(config_of(*rule));
     for (const char* parameter : {"w", "b"})
-      for (std::string_view state : rule->states) {
-        ValueId value = graph.find_argument(fmt::format("{}.{}", state, parameter));
-        ASSERT_NE(value, kNoValue) << state;
+      for (const OptimizerState& state : rule->states) {
+        ValueId value = graph.find_argument(fmt::format("{}.{}", state.prefix, parameter));
+        ASSERT_NE(value, kNoValue) << state.prefix;
         Layout expected{Role::kMoment, parameter, graph.shape(graph.find_argument(parameter))};
-        EXPECT_EQ(graph.argument_of(value)->layout, expected) << state;
+        EXPECT_EQ(graph.argument_of(value)->layout, expected) << state.prefix;
       }
   }
 }

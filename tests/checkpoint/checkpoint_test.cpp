@@ -51,6 +51,24 @@ void expect_same_tensors(const HostStore& a, const HostStore& b) {
   }
 }
 
+// States that an optimizer keeps in another type and shape than its parameters'.
+TEST(Checkpoint, GivesBackStatesOfOtherTypes) {
+  TemporaryFolder out;
+  HostStore saved, loaded;
+  for (HostStore* store : {&saved, &loaded}) {
+    store->fill(1);
+    store->add_state("rows.w", {DType::kBF16, {3}});
+  }
+  const uint16_t bits[] = {0x3F80, 0x4049, 0xBE12};
+  saved.store.write("rows.w", bits, sizeof bits);
+  fs::path path = save_checkpoint(out.path(), state_of(10), saved.store, 2);
+  load_optimizer(path, loaded.store);
+  uint16_t got[3] = {};
+  loaded.store.read("rows.w", got, sizeof got);
+  EXPECT_TRUE(std::equal(got, got + 3, bits));
+  EXPECT_EQ(SafetensorsReader(path / "optimizer.safetensors").type("rows.w"), (ValueType{DType::kBF16, {3}}));
+}
+
 TEST(Checkpoint, GivesBackEveryBit) {
   TemporaryFolder out;
   HostStore saved, loaded;

@@ -196,7 +196,8 @@ class RandomModel {
     }
     if (known.grads.empty()) return;
     int form = below(3);
-    if (form == 0) append_update(g_, known, {.name = below(2) ? "adamw" : "sgd", .eps = 0.05, .clip = 0.5});
+    if (form == 0)
+      append_update(g_, known, OptimizerConfig{.name = below(2) ? "adamw" : "sgd", .eps = 0.05, .clip = 0.5});
     for (size_t i = 0; i < known.grads.size(); ++i) {
       if (form == 1) graph_.add_result(fmt::format("grad{}", i), known.grads[i]);
       if (form == 2) graph_.add_update(known.parameters[i], sub(g_, known.parameters[i], scaled(known.grads[i], 0.1)));

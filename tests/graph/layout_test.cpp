@@ -114,6 +114,21 @@ TEST(Layout, OfAParameterIsThatOfItsStatesAndOutlivesARewrite) {
   EXPECT_THROW(GraphBuilder(graph).state_of(moment, "again", Role::kMoment), InternalError);
 }
 
+// A state of another shape has none of the parameter's blocks; one of another type alone has.
+TEST(Layout, OfAStateOfItsOwnType) {
+  Graph graph = test::parse(R"(graph g { param w = %0 {blocks=3, global=[5,6], role="column"} : f32[8,6] })");
+  ValueId w = graph.find_argument("w");
+  GraphBuilder(graph).state_of(w, "m", Role::kMoment, {DType::kBF16, {8, 6}}, {5, 6});
+  GraphBuilder(graph).state_of(w, "rows", Role::kMoment, {DType::kF32, {8}}, {5});
+  verify(graph);
+  EXPECT_EQ(print(graph), R"(graph g {
+  param w = %0 {blocks=3, global=[5,6], role="column"} : f32[8,6]
+  state m.w = %1 {blocks=3, global=[5,6], of="w", role="moment"} : bf16[8,6]
+  state rows.w = %2 {global=[5], of="w", role="moment"} : f32[8]
+}
+)");
+}
+
 TEST(Layout, OfAShareIsPrintedAndVerified) {
   constexpr const char* kText = R"(graph g {
   param w = %0 {blocks=3, cuts="data:2@0 tensor:4@1x3", global=[5,24], role="column"} : f32[3,6]

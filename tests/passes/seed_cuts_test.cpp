@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace tokamak {
 namespace {
 
@@ -25,14 +27,16 @@ constexpr const char* kArguments = R"(graph g {
 })";
 
 // Of all arguments that are cut: "name: cuts".
-std::vector<std::string> seeds(const MeshConfig& mesh, bool gathers_once = false) {
-  Graph graph = test::parse(kArguments);
+std::vector<std::string> seeds(const MeshConfig& mesh, bool gathers_once = false,
+                               std::function<bool(const Argument&)> updates_whole = {}, const char* text = kArguments) {
+  Graph graph = test::parse(text);
   std::vector<std::string> lines;
   PassContext context;
   context.mesh = step_mesh(mesh);
   context.zero = mesh.zero;
   context.gathers_once = gathers_once;
   context.slots = std::max<int64_t>(mesh.slots, 1);
+  context.updates_whole = std::move(updates_whole);
   for (const auto& [value, cuts] : seed_cuts(graph, context)) {
     EXPECT_TRUE(can_cut(graph.shape(value), cuts));
     lines.push_back(graph.argument_of(value)->name + ": " + print_cuts(cuts));
@@ -62,6 +66,31 @@ TEST(SeedCuts, OfZeroGrowWithItsStage) {
                    "proj: data:2@0", "m.qkv: data:2@0", "grad.qkv: data:2@0"}))
       << "9 numbers are not divided by 2: gain stays whole";
   EXPECT_EQ(seeds({.data = 2, .zero = 2}, true), seeds({.data = 2, .zero = 3})) << "parameters that are gathered once";
+}
+
+// A parameter that is updated from all of it stays whole, with its states; other axes cut it as before.
+TEST(SeedCuts, ZeroLeavesWholeWhatTheUpdateReadsWhole) {
+  auto qkv = [](const Argument& parameter) { return parameter.name == "qkv"; };
+  for (int64_t zero : {1, 2, 3}) {
+    Lines lines = seeds({.data = 2, .zero = zero}, false, qkv), others = seeds({.data = 2, .zero = zero});
+    std::erase_if(others, [](const std::string& line) {
+      return line.starts_with("qkv: ") || line.starts_with("m.qkv") || line.starts_with("grad.qkv");
+    });
+    others.emplace_back("grad.qkv: data:2+");
+    EXPECT_EQ(lines, others);
+  }
+  EXPECT_EQ(seeds({.data = 2, .tensor = 4, .zero = 2}, false, qkv)[5], "m.qkv: tensor:4@1x3");
+}
+
+// A state of another shape than its parameter's is not cut as that is; ZeRO cuts it where it can.
+TEST(SeedCuts, StatesOfOtherShapesAreNotCutAsTheirParameters) {
+  constexpr const char* kStates = R"(graph g {
+    param proj = %0 {role="row"} : f32[8,4]
+    state m.proj = %1 {of="proj", role="moment"} : bf16[8,4]
+    state columns.proj = %2 {of="proj", role="moment"} : f32[4]
+  })";
+  EXPECT_EQ(seeds({.data = 2, .tensor = 4, .zero = 1}, false, {}, kStates),
+            (Lines{"proj: tensor:4@0", "m.proj: tensor:4@0 data:2@0x4", "columns.proj: data:2@0"}));
 }
 
 TEST(SeedCuts, SumsOfGradientsAreTermsWhereTheUpdateAddsThem) {

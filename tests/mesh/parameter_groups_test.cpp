@@ -1,0 +1,125 @@
+// A step whose matrices are updated by a rule that reads all of each, on ranks that are threads.
+#include "autodiff/differentiate.h"
+#include "autodiff/optimizer.h"
+#include "backend/ranks/inprocess.h"
+#include "base/parallel.h"
+#include "config/mesh_config.h"
+#include "ops/matmul.h"
+#include "passes/pass.h"
+#include "passes/step_mesh.h"
+#include "tests/passes/training_step.h"
+#include "tests/support/run_on_cpu.h"
+#include "tests/support/share_of.h"
+#include "tests/support/toy_rule.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak::test {
+namespace {
+
+const OptimizerConfig kConfig{.eps = 0.05};
+
+Graph step_by(const OptimizerRule& rule) {
+  ModelConfig model{.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 24};
+  Graph graph = forward_graph("step", model, 4, model.context, false);
+  GraphBuilder g(graph);
+  Gradients gradients = append_gradients(g, graph.find_result("loss"));
+  append_update(g, gradients, {rule, kConfig});
+  return graph;
+}
+
+PassContext context_of(const OptimizerRule& rule, const MeshConfig& mesh) {
+  PassContext context;
+  static_cast<Platform&>(context) = cpu::nominal_platform(1);
+  context.options.precision = Precision::kFp32;
+  context.mesh = step_mesh(mesh);
+  context.zero = mesh.zero;
+  context.bucket_mib = mesh.bucket_mib;
+  context.updates_whole = Optimizer(rule, kConfig).updates_whole();
+  return context;
+}
+
+Graph share_by(const OptimizerRule& rule, const MeshConfig& mesh) {
+  Graph graph = step_by(rule);
+  run_passes(graph, Stage::kStep, context_of(rule, mesh));
+  return graph;
+}
+
+// All that a rank's share of a step is given; inputs are whole, and where the rank stands it knows itself.
+std::vector<HostTensor> arguments_of(const Graph& share, const std::vector<HostTensor>& whole, const Mesh& mesh,
+                                     int64_t rank) {
+  std::vector<HostTensor> arguments;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const Argument& argument = share.arguments()[i];
+    bool is_input = argument.kind == Argument::Kind::kInput;
+    arguments.push_back(is_input ? whole[i] : share_of(whole[i], argument.layout.cuts, mesh, rank));
+  }
+  arguments.resize(share.arguments().size());
+  return arguments;
+}
+
+double difference(const HostTensor& a, const HostTensor& b) {
+  double worst = 0;
+  for (int64_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::fabs(a[i] - b[i]));
+  return a.type == b.type ? worst : INFINITY;
+}
+
+// What the ranks have after a step is their share of what one rank alone has.
+void expect_same_on_ranks(const MeshConfig& config) {
+  Mesh mesh = step_mesh(config);
+  Graph whole = step_by(kToyRule), share = share_by(kToyRule, config);
+  std::vector<HostTensor> arguments = step_arguments(whole);
+  Interpretation expected = run_on_cpu(whole, arguments);
+  run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
+    set_num_threads(1);
+    MeshRanks ranks(mesh, world);
+    auto backend = cpu::make_backend();
+    Interpretation got = run_on(*backend, share, arguments_of(share, arguments, mesh, ranks.rank()), 1, &ranks);
+    for (size_t u = 0; u < expected.updates.size(); ++u) {
+      const Argument& target = *share.argument_of(share.updates()[u].target);
+      HostTensor part = share_of(expected.updates[u], target.layout.cuts, mesh, ranks.rank());
+      double tolerance = part.type.dtype == DType::kBF16 ? 0.02 : 2e-5;
+      EXPECT_LT(difference(got.updates[u], part), tolerance) << target.name << " on rank " << ranks.rank();
+    }
+  });
+}
+
+TEST(ParameterGroups, TrainOnRanksAsOnOne) {
+  for (int64_t zero : {0, 1, 2, 3}) expect_same_on_ranks({.data = 2, .zero = zero});
+  expect_same_on_ranks({.data = 2, .tensor = 2, .zero = 1});
+}
+
+// ZeRO cuts what AdamW has, and of a matrix of the other rule nothing.
+TEST(ParameterGroups, ZeroLeavesWholeWhatARuleReadsWhole) {
+  Graph share = share_by(kToyRule, {.data = 2, .zero = 3});
+  int cut = 0, whole = 0;
+  for (const Argument& argument : share.arguments()) {
+    if (argument.kind == Argument::Kind::kInput || argument.name == "step") continue;
+    const std::string& name = argument.layout.of.empty() ? argument.name : argument.layout.of;
+    bool by_toy_rule = share.find_argument("toy.m." + name) != kNoValue;
+    EXPECT_EQ(argument.layout.cuts.empty(), by_toy_rule) << argument.name;
+    (by_toy_rule ? whole : cut) += 1;
+  }
+  EXPECT_GT(cut, 10);
+  EXPECT_EQ(whole, 3 * 2 * 4) << "a matrix with two states, four of them a block";
+}
+
+// So each rank makes the update by products of whole matrices, and adds up no parts of them.
+TEST(ParameterGroups, AWholeMatrixIsUpdatedOnEveryRank) {
+  OptimizerRule cut_rule = kToyRule;
+  cut_rule.whole = false;
+  for (bool whole : {true, false}) {
+    Graph share = share_by(whole ? kToyRule : cut_rule, {.data = 2, .zero = 1});
+    int products = 0, of_parts = 0;
+    for (const Node& node : share.nodes()) {
+      if (node.op != &op::matmul || node.phase != Phase::kUpdate) continue;
+      ++products;
+      of_parts += share.shape(node.inputs[0])[0] % 16 != 0;
+    }
+    EXPECT_EQ(products, 16);
+    EXPECT_EQ(of_parts > 0, !whole);
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::test
