@@ -47,7 +47,8 @@ struct EvalData {
 // The data's own tokenizer, else the run's; it must be the one that the model was trained with.
 std::shared_ptr<const Tokenizer> find_tokenizer(const RunConfig& config, const OpenedModel& model) {
   std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
-  if (!tokenizer) tokenizer = load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data);
+  if (!tokenizer) tokenizer = load_model_tokenizer(model.checkpoint.path);
+  if (!tokenizer) tokenizer = load_data_tokenizer(model.config.data);
   const std::string& expected = model.checkpoint.state.tokenizer;
   if (tokenizer && !expected.empty() && tokenizer_fingerprint(*tokenizer) != expected)
     user_error(

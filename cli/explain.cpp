@@ -25,6 +25,7 @@
 #include "pages/timeline_html.h"
 #include "plan/print_plan.h"
 #include "plan/units.h"
+#include "run/initial_model.h"
 #include "run/random_batch.h"
 #include "run/session.h"
 #include "tune/tune.h"
@@ -219,7 +220,7 @@ void explain_pipeline(const ResolvedRun& run, const ExplainOptions& options, con
 }
 
 int run_explain(const ExplainOptions& options) {
-  RunConfig config = with_data_vocab(options.run);
+  RunConfig config = with_data_vocab(with_initial_model(options.run, options.given));
   if (config.mesh.pipe > 1 && (options.measure || options.source >= 0))
     user_error("[explain] expected --measure and --source without a pipeline, got mesh.pipe = {}", config.mesh.pipe);
   Machine machine;

@@ -100,7 +100,7 @@ using TokenizerPointer = std::shared_ptr<const Tokenizer>;
 
 // What can be had before the model is opened; null: the run's data has it, if anything does.
 TokenizerPointer open_tokenizer(const GenerateArguments& arguments) {
-  if (arguments.vocab.empty()) return load_kept_tokenizer(run_folder_around(arguments.run));
+  if (arguments.vocab.empty()) return load_model_tokenizer(arguments.run);
   return std::make_shared<const Tokenizer>(load_tokenizer(arguments.vocab));
 }
 
@@ -108,7 +108,7 @@ TokenizerPointer open_tokenizer(const GenerateArguments& arguments) {
 TokenizerPointer require_tokenizer(TokenizerPointer tokenizer, const GenerateArguments& arguments,
                                    const OpenedModel& model) {
   std::string vocab = arguments.vocab.empty() ? model.config.data.path.front() : arguments.vocab;
-  if (!tokenizer) tokenizer = load_run_tokenizer(run_folder_of(model.checkpoint.path), model.config.data);
+  if (!tokenizer) tokenizer = load_data_tokenizer(model.config.data);
   if (!tokenizer)
     user_error(
         "[generate] expected the run's tokenizer in {}, got none; check the path, or name the folder with its files: "

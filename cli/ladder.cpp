@@ -18,6 +18,7 @@
 #include "ladder/mesh_table.h"
 #include "model/model.h"
 #include "pages/ladder_html.h"
+#include "run/initial_model.h"
 #include "run/progress.h"
 #include "run/rank_decisions.h"
 
@@ -167,7 +168,7 @@ void check_reports(const LadderArguments& arguments) {
 }
 
 int run_ladder_command(const LadderArguments& arguments) {
-  RunConfig config = with_data_vocab(arguments.run);
+  RunConfig config = with_data_vocab(with_initial_model(arguments.run, arguments.given));
   int64_t ranks = mesh_of_run(config).num_ranks();
   RunConfig alone = ranks > 1 ? for_one_rank(config, ranks) : config;
   check_reports(arguments);

@@ -26,6 +26,7 @@
 #include "model/model.h"
 #include "pages/plan_html.h"
 #include "plan/units.h"
+#include "run/initial_model.h"
 
 namespace tokamak {
 namespace {
@@ -318,7 +319,9 @@ void require_plan(const PlanOptions& options) {
   if (!options.html.empty()) user_error("[html] expected a plan to draw, got {}, which is text; leave it out", list);
 }
 
-int run_plan(const PlanOptions& options) {
+int run_plan(const PlanOptions& asked) {
+  PlanOptions options = asked;
+  options.run = with_initial_model(options.run, options.given);
   require_plan(options);
   if (options.clusters) print_clusters();
   if (options.examples) fmt::print("{}", format_examples());

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "profile/profile_run.h"
+#include "run/initial_model.h"
 
 namespace tokamak {
 namespace {
@@ -52,7 +53,7 @@ std::optional<FoundCheckpoint> find_start(const ProfileArguments& arguments) {
 }
 
 int run_profile(const ProfileArguments& arguments) {
-  RunConfig config = with_data_vocab(arguments.run);
+  RunConfig config = with_data_vocab(with_initial_model(arguments.run, arguments.given));
   check_files(arguments.output);
   std::optional<FoundCheckpoint> found = find_start(arguments);
   run_on_ranks(config, [&](const RankWork& rank) {

@@ -22,6 +22,7 @@
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
 #include "run/check_run.h"
+#include "run/initial_model.h"
 #include "run/progress.h"
 #include "run/trainer.h"
 
@@ -123,8 +124,8 @@ StartClock clock_of_process() {
 
 // The vocabulary is the data's unless one is given; a preset's is GPT-2's, for data that does not tell its own.
 RunConfig configure(const TrainArguments& arguments) {
-  RunConfig config = arguments.run;
-  if (!arguments.given.has("model.vocab"))
+  RunConfig config = with_initial_model(arguments.run, arguments.given);
+  if (config.model.from.empty() && !arguments.given.has("model.vocab"))
     config.model.vocab = find_data_vocab(config.data).value_or(config.model.vocab);
   check_run(config);
   return config;

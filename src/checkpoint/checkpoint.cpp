@@ -5,6 +5,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_state.h"
 #include "checkpoint/checkpoint_tensors.h"
+#include "checkpoint/hugging_face_folder.h"
 
 #include <algorithm>
 
@@ -139,6 +140,7 @@ void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const 
   StagedFolder folder(path);
   CheckpointRecord record = base;
   record.files = {save_parameters(folder.staged_path(), store), save_optimizer(folder.staged_path(), store)};
+  for (const auto& [name, text] : base.state.for_others) write_file_atomic(folder.staged_path() / name, text);
   write_record(folder.staged_path(), record);
   folder.commit();
 }
@@ -204,11 +206,14 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<
 
 FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* warnings) {
   if (std::optional<FoundCheckpoint> named = open_named(path)) return *named;
+  if (std::optional<FoundCheckpoint> other = open_hugging_face(path)) return *other;
   std::optional<FoundCheckpoint> found = find_newest(run_of(path), Part::kModel, warnings);
   if (!found)
     user_error(
-        "[checkpoint] {}: expected a checkpoint's folder or a run folder with checkpoints, got {}; check the path",
-        path.string(), fs::exists(path) ? "neither" : "nothing");
+        "[checkpoint] {}: expected a checkpoint's folder, a run folder with checkpoints or a model in Hugging Face's "
+        "form, got {}; check "
+        "the path",
+        path.string(), fs::exists(path) ? "none of them" : "nothing");
   return *found;
 }
 

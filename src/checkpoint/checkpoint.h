@@ -9,6 +9,7 @@
 #include "exec/program.h"  // TensorStore
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +29,9 @@ struct CheckpointState {
   std::string data_json;    // a DataRecord (data/ledger_record.h); empty in checkpoints of older versions
   std::string ledger;       // the chain of the ledger's last line when it was saved; empty: not known
   KnownGoodState good;      // of the steps so far
+  /// Texts for other programs, by file name, that lie beside the tensors (checkpoint/hugging_face_folder.h). What is
+  /// read does not have them.
+  std::map<std::string, std::string> for_others = {};
 };
 
 struct FoundCheckpoint {
@@ -35,7 +39,9 @@ struct FoundCheckpoint {
   CheckpointState state;
   /// Its files by name, open and compared with their checksums: they can be read even if a training run removes the
   /// checkpoint meanwhile.
-  std::map<std::string, std::shared_ptr<const MappedFile>> files;
+  std::map<std::string, std::shared_ptr<const MappedFile>> files = {};
+  /// What the parameter that a tensor of these files holds is called here; empty: it holds none. Null: the same.
+  std::function<std::string(std::string_view tensor)> parameter_name = {};
 };
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
@@ -64,7 +70,7 @@ std::optional<FoundCheckpoint> peek_checkpoint(const std::filesystem::path& out)
 
 /// What the user named, for its model alone (the optimizer's file is not looked at): a checkpoint's folder or the link
 /// `latest` (UserError if it is damaged), or a run folder or its folder of checkpoints (the newest good one; UserError
-/// if it has none).
+/// if it has none), or a folder with a model in Hugging Face's form (checkpoint/hugging_face_folder.h).
 FoundCheckpoint open_checkpoint(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
 /// state.json of a checkpoint's folder, checked. UserError when it is absent or damaged.
@@ -73,9 +79,10 @@ CheckpointState read_state(const std::filesystem::path& checkpoint);
 /// Compares both tensor files with their checksums; UserError naming the damaged file.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
-/// Fills the parameters of the store, which may have them in bf16 or f16; padding becomes zero. Each one there must be
-/// in the file, and the other way round. The file's checksum is compared first, so the store is untouched when the file
-/// is damaged. UserError when the file holds another model: the first differing tensor, both shapes, what to do.
+/// Fills the parameters of the store; it and the files may have them in f32, bf16 or f16; padding becomes zero. Each
+/// one there must be in the file, and the other way round. The file's checksum is compared first, so the store is
+/// untouched when the file is damaged. UserError when the file holds another model: the first differing tensor, both
+/// shapes, what to do.
 void load_parameters(const FoundCheckpoint& checkpoint, TensorStore& store);
 void load_parameters(const std::filesystem::path& checkpoint, TensorStore& store);
 

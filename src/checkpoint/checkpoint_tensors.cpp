@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "checkpoint/divergence.h"
+#include "checkpoint/model_tensors.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/safetensors.h"
 #include "ops/scalar_math.h"
@@ -152,6 +153,20 @@ void narrow(std::span<const std::byte> floats, DType to, std::span<std::byte> ou
     narrow<_Float16>(floats, out, [](float x) { return _Float16(x); });
 }
 
+// Elements of 16 bits as f32, which has all of their values.
+void widen(std::span<const std::byte> from, DType dtype, std::span<std::byte> out) {
+  parallel_for(int64_t(from.size() / sizeof(uint16_t)), 4096, [&](int64_t begin, int64_t end, int) {
+    const std::byte* bytes = from.data();
+    std::byte* to = out.data();
+    for (int64_t i = begin; i < end; ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, bytes + size_t(i) * sizeof bits, sizeof bits);
+      float x = dtype == DType::kBF16 ? widen_bf16(bits) : widen_f16(bits);
+      std::memcpy(to + size_t(i) * sizeof x, &x, sizeof x);
+    }
+  });
+}
+
 // A store's share of a tensor, written in its order a piece at a time; `whole` has all of it, in f32 or as it is
 // stored.
 class ShareWriter {
@@ -182,8 +197,18 @@ class ShareWriter {
     auto to = std::span(buffer_).subspan(at);
     if (stored_.dtype == from_)
       std::memcpy(to.data(), elements.data(), to.size());
-    else
+    else if (stored_.dtype == DType::kF32)
+      widen(elements, from_, to);
+    else if (from_ == DType::kF32)
       narrow(elements, stored_.dtype, to);
+    else
+      convert(elements, to);
+  }
+  // From one type of 16 bits to the other.
+  void convert(std::span<const std::byte> elements, std::span<std::byte> to) {
+    std::vector<std::byte> wide(2 * elements.size());
+    widen(elements, from_, wide);
+    narrow(wide, stored_.dtype, to);
   }
   void flush() {
     store_.write(name_, buffer_.data(), int64_t(buffer_.size()), written_);
@@ -205,6 +230,26 @@ class ShareWriter {
   int64_t written_ = 0;
 };
 
+// Files of ours have all parameters in f32.
+std::vector<NamedType> file_parameter_types(const TensorStore& store) {
+  std::vector<NamedType> types = parameter_types(store);
+  for (NamedType& parameter : types) parameter.type.dtype = DType::kF32;
+  return types;
+}
+
+void load_model(const FoundCheckpoint& checkpoint, TensorStore& store) {
+  ModelTensors tensors(checkpoint);
+  std::vector<NamedType> parameters = file_parameter_types(store);
+  tensors.require(parameters);
+  for (NamedType& parameter : parameters) {
+    if (!store.is_here(parameter.name)) continue;
+    parameter.type.dtype = tensors.type(parameter.name).dtype;
+    ShareWriter(store, parameter).write(tensors.bytes(parameter.name), [&](auto piece) {
+      tensors.release(parameter.name, piece);
+    });
+  }
+}
+
 void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& store,
                   const std::vector<NamedType>& types) {
   SafetensorsReader reader(file);
@@ -212,13 +257,6 @@ void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& st
   for (const NamedType& tensor : types)
     if (reader.contains(tensor.name) && store.is_here(tensor.name))
       ShareWriter(store, tensor).write(reader.bytes(tensor.name), [&](auto piece) { file->release(piece); });
-}
-
-// Files have all parameters in f32.
-std::vector<NamedType> file_parameter_types(const TensorStore& store) {
-  std::vector<NamedType> types = parameter_types(store);
-  for (NamedType& parameter : types) parameter.type.dtype = DType::kF32;
-  return types;
 }
 
 std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const char* name) {
@@ -252,12 +290,10 @@ void copy_parameters(const TensorStore& from, TensorStore* to) {
   }
 }
 
-void load_parameters(const FoundCheckpoint& checkpoint, TensorStore& store) {
-  load_tensors(checkpoint.files.at(kModelFile), store, file_parameter_types(store));
-}
+void load_parameters(const FoundCheckpoint& checkpoint, TensorStore& store) { load_model(checkpoint, store); }
 
 void load_parameters(const fs::path& checkpoint, TensorStore& store) {
-  load_tensors(open_verified(checkpoint, kModelFile), store, file_parameter_types(store));
+  load_model({checkpoint, {}, {{kModelFile, open_verified(checkpoint, kModelFile)}}}, store);
 }
 
 void load_optimizer(const FoundCheckpoint& checkpoint, TensorStore& store) {

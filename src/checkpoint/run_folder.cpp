@@ -64,6 +64,7 @@ RunConfig as_kept(RunConfig config) {
   for (std::vector<std::string>* paths : {&config.data.path, &config.data.val_path})
     for (std::string& path : *paths) make_absolute(path);
   make_absolute(config.data.tokenizer);
+  make_absolute(config.model.from);
   make_absolute(config.train.out);
   config.train.resume = true;
   return config;
@@ -85,6 +86,11 @@ std::shared_ptr<const Tokenizer> load_kept_tokenizer(const fs::path& run) {
 std::shared_ptr<const Tokenizer> load_run_tokenizer(const fs::path& run, const DataConfig& data) {
   std::shared_ptr<const Tokenizer> kept = load_kept_tokenizer(run);
   return kept ? kept : load_data_tokenizer(data);
+}
+
+std::shared_ptr<const Tokenizer> load_model_tokenizer(const fs::path& model) {
+  if (fs::is_directory(model) && has_tokenizer(model)) return std::make_shared<const Tokenizer>(load_tokenizer(model));
+  return load_kept_tokenizer(run_folder_around(model));
 }
 
 }  // namespace tokamak

@@ -52,4 +52,7 @@ std::shared_ptr<const Tokenizer> load_kept_tokenizer(const std::filesystem::path
 /// The same, else that of its data; null: there is none.
 std::shared_ptr<const Tokenizer> load_run_tokenizer(const std::filesystem::path& run, const DataConfig& data);
 
+/// That of a run, of one of its checkpoints or of a model in Hugging Face's form; null: there is none.
+std::shared_ptr<const Tokenizer> load_model_tokenizer(const std::filesystem::path& model);
+
 }  // namespace tokamak

@@ -71,15 +71,6 @@ std::string make_header(const std::vector<NamedType>& tensors, const std::map<st
   return text;
 }
 
-float widen_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
-
-float widen_f16(uint16_t bits) {
-  uint32_t sign = uint32_t(bits & 0x8000u) << 16, exponent = bits >> 10 & 31u, mantissa = bits & 1023u;
-  if (exponent == 0) return (sign ? -1.0f : 1.0f) * float(mantissa) * 0x1p-24f;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | mantissa << 13);
-  return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-
 /// The header of one file, taken apart; each error names the file.
 class HeaderReader {
  public:
@@ -204,6 +195,15 @@ std::map<std::string, std::string> read_metadata(const HeaderReader& header) {
 }
 
 }  // namespace
+
+float widen_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
+
+float widen_f16(uint16_t bits) {
+  uint32_t sign = uint32_t(bits & 0x8000u) << 16, exponent = bits >> 10 & 31u, mantissa = bits & 1023u;
+  if (exponent == 0) return (sign ? -1.0f : 1.0f) * float(mantissa) * 0x1p-24f;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | mantissa << 13);
+  return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+}
 
 SafetensorsWriter::SafetensorsWriter(const fs::path& path, std::vector<NamedType> tensors,
                                      const std::map<std::string, std::string>& metadata)

@@ -18,6 +18,10 @@ struct NamedType {
   ValueType type;
 };
 
+/// The values of 16 bits that are stored as bf16 and f16.
+float widen_bf16(uint16_t bits);
+float widen_f16(uint16_t bits);
+
 /// Writes a file tensor by tensor, so that no second copy of the model is ever in memory. It appears under its name
 /// only with finish(); every failure is a UserError naming the path.
 class SafetensorsWriter {

@@ -8,6 +8,7 @@ namespace tokamak {
 
 struct ModelConfig {
   std::string preset;           // small, gpt2-124m, gpt2-355m, ...; empty: the sizes below
+  std::string from;             // a model whose weights training begins with; empty: none
   std::string family = "gpt2";  // see model/model.h
   int64_t layers = 12;
   int64_t heads = 12;

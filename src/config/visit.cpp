@@ -9,6 +9,7 @@ namespace tokamak {
 void visit(FieldList& v, ModelConfig& c) {
   v.preset("preset", c.preset, "a named size; keys given beside it override it", preset_choices(),
            [&c] { apply_preset(c); });
+  v("from", c.from, "folder of a model, run or checkpoint whose weights training begins with; empty: none");
   v("family", c.family, "family of models: gpt2");
   v("layers", c.layers, "transformer blocks", between(1, 10000));
   v("heads", c.heads, "attention heads; they must divide the width", between(1, 10000));

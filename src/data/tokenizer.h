@@ -31,6 +31,7 @@ class Tokenizer {
   /// The id of the marker between documents (<|endoftext|>, or Llama 3's <|end_of_text|>); a UserError if the
   /// vocabulary has none.
   int32_t end_of_text() const;
+  bool has_end_of_text() const { return end_of_text_.has_value(); }
 
   /// Text to ids. Markers such as <|endoftext|> in the text are ordinary text unless `allow_special` is set.
   std::vector<int32_t> encode(std::string_view text, bool allow_special = false) const;

@@ -21,8 +21,6 @@
 namespace tokamak {
 namespace {
 
-constexpr double kLayerNormEps = 1e-5;
-
 // Turns (B, T, 3C) into (B, T, C) for layer `layer`: the training and the cached form differ in this alone.
 using AttentionForm = std::function<ValueId(int64_t layer, ValueId qkv)>;
 
@@ -123,6 +121,7 @@ constinit const ModelFamily gpt2 = {.name = "gpt2",
                                     .parameters = gpt_parameters,
                                     .loss = gpt_loss,
                                     .decode = gpt_decode,
-                                    .flops_per_token = gpt_flops_per_token};
+                                    .flops_per_token = gpt_flops_per_token,
+                                    .hugging_face = &gpt2_hugging_face};
 
 }  // namespace tokamak

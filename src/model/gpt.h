@@ -3,11 +3,15 @@
 // initialisation are those of Hugging Face's GPT-2. Legend: B batch, T time, C width, V vocabulary, L layers.
 #pragma once
 
+#include "model/hugging_face.h"
 #include "model/model.h"
 
 namespace tokamak {
 
 extern const ModelFamily gpt2;
+extern const HuggingFaceForm gpt2_hugging_face;
+
+inline constexpr double kLayerNormEps = 1e-5;
 
 // What the record is made of (model/model.h has the contracts).
 std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model);

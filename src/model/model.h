@@ -13,6 +13,7 @@
 namespace tokamak {
 
 class GraphBuilder;
+struct HuggingFaceForm;
 struct ModelConfig;
 
 struct ParameterInfo {
@@ -66,6 +67,7 @@ struct ModelFamily {
   /// of Role::kCache, which it updates; of tokens from model.context on it remembers nothing.
   ValueId (*decode)(GraphBuilder&, const ModelConfig&, const DecodeInputs&);
   FlopsPerToken (*flops_per_token)(const ModelConfig&);
+  const HuggingFaceForm* hugging_face = nullptr;  // null: Transformers has no such family
 };
 
 std::span<const ModelFamily* const> model_families();

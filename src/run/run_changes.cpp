@@ -14,9 +14,9 @@ namespace tokamak {
 namespace {
 
 // Where and how the same work is done and told; the data is compared by its content.
-constexpr std::string_view kNoChange[] = {"device",          "threads",        "model.preset", "data.path",
-                                          "data.val_path",   "data.tokenizer", "data.workers", "train.out",
-                                          "train.log_every", "train.resume"};
+constexpr std::string_view kNoChange[] = {"device",    "threads",         "model.preset",   "model.from",
+                                          "data.path", "data.val_path",   "data.tokenizer", "data.workers",
+                                          "train.out", "train.log_every", "train.resume"};
 
 // What a run cannot go on without.
 struct Kept {

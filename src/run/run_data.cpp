@@ -1,5 +1,7 @@
 #include "run/run_data.h"
 
+#include "run/initial_model.h"
+
 #include "base/error.h"
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
@@ -25,6 +27,7 @@ std::shared_ptr<const Tokenizer> load_checked_tokenizer(const RunConfig& config,
   for (const DataPath& path : all_data_paths(config.data)) require_exists(path.path);
   std::shared_ptr<const Tokenizer> tokenizer = load_data_tokenizer(config.data);
   if (!tokenizer && found) tokenizer = load_run_tokenizer(run_folder_of(found->path), config.data);
+  if (!found) tokenizer = tokenizer_for_model(config, std::move(tokenizer));
   // A run that began without a tokenizer may get one later.
   if (found && !found->state.tokenizer.empty() && found->state.tokenizer != fingerprint_of(tokenizer.get()))
     user_error(

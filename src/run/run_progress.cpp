@@ -1,5 +1,6 @@
 #include "run/run_progress.h"
 
+#include "checkpoint/hugging_face_folder.h"
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
 #include "config/json.h"
@@ -16,6 +17,7 @@ std::filesystem::path save_progress(const RunProgress& progress, const ResolvedR
                         .config_json = to_json(as_kept(run.settled())),
                         .good = good};
   data.describe(state, progress.samples);
+  state.for_others = hugging_face_files(run.asked.model, data.tokenizer());
   return save_checkpoint(run.asked.train.out, state, store, run.asked.train.keep_checkpoints);
 }
 

@@ -194,7 +194,7 @@ class Trainer {
 
   std::unique_ptr<InitialValues> begin_initial_values() {
     start_.lap("data");
-    if (found_) return nullptr;
+    if (found_ || !run_.asked.model.from.empty()) return nullptr;
     return std::make_unique<InitialValues>(model_parameters(run_.asked.model), run_.asked.train.seed);
   }
 
@@ -239,7 +239,7 @@ class Trainer {
 
   void start_or_resume() {
     if (!found_) {
-      queue_.run([this] { session_.initialise(*initial_); });
+      queue_.run([this] { initialise(); });
       initial_.reset();
       // Else the next start would go on with the older run, if this one ends before its first save.
       if (!list_checkpoints(checkpoints_folder(run_.asked.train.out)).empty())
@@ -255,6 +255,14 @@ class Trainer {
     if (std::string changes = describe_changes(config_of(*found_), run_.settled(), done_.step); !changes.empty())
       observer_.message(changes);
     start_.lap("checkpoint");
+  }
+
+  void initialise() {
+    if (initial_) return session_.initialise(*initial_);
+    FoundCheckpoint model = open_checkpoint(run_.asked.model.from, nullptr);
+    load_parameters(model, session_.store());
+    session_.initialise_states();
+    observer_.message(fmt::format("beginning with the weights of {}", model.path.string()));
   }
 
   bool is_last() const { return done_.step == run_.asked.train.steps; }

@@ -141,10 +141,12 @@ TEST_F(DamagedCheckpoint, FilesOfAnotherCheckpoint) {
 }
 
 TEST_F(DamagedCheckpoint, NoCheckpointAtAll) {
-  expect_user_error([&] { open_checkpoint(out_ / "none", nullptr); },
-                    {"expected a checkpoint's folder or a run folder with checkpoints, got nothing", "check the path"});
+  expect_user_error(
+      [&] { open_checkpoint(out_ / "none", nullptr); },
+      {"expected a checkpoint's folder, a run folder with checkpoints or a model in Hugging Face's form, got nothing",
+       "check the path"});
   fs::create_directory(out_ / "empty");
-  expect_user_error([&] { open_checkpoint(out_ / "empty", nullptr); }, {"got neither"});
+  expect_user_error([&] { open_checkpoint(out_ / "empty", nullptr); }, {"got none of them"});
 }
 
 // With a checksum that is right.

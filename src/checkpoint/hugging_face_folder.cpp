@@ -1,0 +1,116 @@
+#include "checkpoint/hugging_face_folder.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "checkpoint/checkpoint_tensors.h"
+#include "config/config.h"
+#include "config/json.h"
+#include "data/hugging_face_vocabulary.h"
+#include "model/hugging_face.h"
+#include "model/model.h"
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char *kConfigFile = "config.json", *kIndexFile = "model.safetensors.index.json";
+
+json read_object(const fs::path& path) {
+  std::string text = read_file(path, kLargeFile);
+  json object = parse_json(text);
+  if (!object.is_object())
+    user_error("[checkpoint] {}: expected a JSON object, got something else{}; copy the file again", path.string(),
+               json_error(text));
+  return object;
+}
+
+// What PyTorch pickles may run any code as it is read.
+[[noreturn]] void refuse_without_tensors(const fs::path& folder) {
+  for (const char* pickled : {"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model.pt", "model.pt"})
+    if (fs::exists(folder / pickled))
+      user_error(
+          "[checkpoint] {}: expected model.safetensors, got {}, which PyTorch alone can read; in Python, "
+          "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER, safe_serialization=True) writes it as "
+          "safetensors",
+          folder.string(), pickled);
+  user_error("[checkpoint] {}: expected {} or {}, got neither; copy all files of the model", folder.string(),
+             kModelFile, kIndexFile);
+}
+
+// The index gives each tensor's file; which tensors are in a file is told by the file itself.
+std::set<std::string> indexed_files(const fs::path& index) {
+  json object = read_object(index);
+  const json& map = object["weight_map"];
+  std::set<std::string> names;
+  if (map.is_object())
+    for (const auto& [tensor, file] : map.items()) names.insert(file.is_string() ? file.get<std::string>() : "");
+  if (names.empty())
+    user_error("[checkpoint] {}: expected weight_map to name the file of each tensor, got none; copy the file again",
+               index.string());
+  for (const std::string& name : names)
+    if (name.empty() || name == "." || name == ".." || fs::path(name).filename() != name ||
+        !name.ends_with(".safetensors"))
+      user_error(
+          "[checkpoint] {}: expected names of safetensors files beside it in weight_map, got '{}'; do not trust it",
+          index.string(), name);
+  return names;
+}
+
+std::set<std::string> tensor_files(const fs::path& folder) {
+  if (fs::exists(folder / kModelFile)) return {kModelFile};
+  if (fs::exists(folder / kIndexFile)) return indexed_files(folder / kIndexFile);
+  refuse_without_tensors(folder);
+}
+
+}  // namespace
+
+std::optional<FoundCheckpoint> open_hugging_face(const fs::path& folder) {
+  fs::path file = folder / kConfigFile;
+  std::error_code absent;
+  if (!fs::is_regular_file(file, absent)) return std::nullopt;
+  json config = read_object(file);
+  if (!config.contains("model_type")) return std::nullopt;
+  std::string where = "[checkpoint] " + file.string();
+  RunConfig run;
+  const HuggingFaceForm* form = family_of_config(config, where).hugging_face;
+  run.model = form->read_config(config, where);
+  FoundCheckpoint found{folder, {}};
+  found.parameter_name = [form, model = run.model](std::string_view tensor) {
+    return form->parameter_name(tensor, model);
+  };
+  found.state.config_json = to_json(run);
+  for (const std::string& name : tensor_files(folder))
+    found.files[name] = std::make_shared<const MappedFile>(folder / name);
+  return found;
+}
+
+std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer) {
+  const HuggingFaceForm* form = family_of(model).hugging_face;
+  if (!form) return {};
+  bool has_end = tokenizer && tokenizer->has_end_of_text();
+  ordered_json end = has_end ? ordered_json(tokenizer->end_of_text()) : ordered_json(nullptr);
+  ordered_json config = form->write_config(model), generation = ordered_json::object();
+  config["dtype"] = config["torch_dtype"] = "float32";  // by version of Transformers
+  for (ordered_json* file : {&config, &generation}) (*file)["bos_token_id"] = (*file)["eos_token_id"] = end;
+  std::map<std::string, std::string> files = {{kConfigFile, format_json(config, 2) + "\n"},
+                                              {"generation_config.json", format_json(generation, 2) + "\n"}};
+  if (!tokenizer) return files;
+  ordered_json settings = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                           {"model_max_length", model.context},
+                           {"clean_up_tokenization_spaces", false}};
+  if (has_end)
+    settings["bos_token"] = settings["eos_token"] = tokenizer->vocabulary().tokens[size_t(tokenizer->end_of_text())];
+  files["tokenizer.json"] = format_hugging_face_vocabulary(tokenizer->vocabulary());
+  files["tokenizer_config.json"] = format_json(settings, 2) + "\n";
+  return files;
+}
+
+}  // namespace tokamak

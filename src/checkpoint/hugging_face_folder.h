@@ -1,0 +1,24 @@
+// A model in Hugging Face's form: a folder with config.json and model.safetensors, or several files of tensors that
+// model.safetensors.index.json names. Tests: tests/checkpoint/hugging_face_test.cpp, tests/errors.
+#pragma once
+
+#include "checkpoint/checkpoint.h"
+#include "data/tokenizer.h"
+
+#include <filesystem>
+#include <optional>
+
+namespace tokamak {
+
+struct ModelConfig;
+
+/// Opened as a checkpoint before any step: config_json is that of a run with this model, nothing else is known. Nothing
+/// when the folder has no config.json with a model_type. UserErrors: a type or a setting that no model here has, files
+/// that are absent, a name in the index that leads out of the folder, weights in PyTorch's own files (.bin, .pt) alone.
+std::optional<FoundCheckpoint> open_hugging_face(const std::filesystem::path& folder);
+
+/// What Transformers reads beside the tensors, by file name: config.json, generation_config.json, and with a tokenizer
+/// tokenizer.json and tokenizer_config.json. Empty for a family that Transformers does not have.
+std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer);
+
+}  // namespace tokamak

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Models go to Hugging Face's Transformers and come from there: the same losses, and the same training.
+
+  tools/check_transformers.py build/release/bin/tokamak
+
+Needs PyTorch and Transformers (pip install torch transformers), and says so where they are missing. Compares, in fp32:
+the loss of models that Transformers made (tied and not, in one file and in several, F32, BF16 and F16), ten steps of
+training that go on from one of them, and the loss in Transformers of models that were trained here.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import numpy as np
+    import torch
+    import transformers
+except ImportError as error:
+    print(f"check_transformers: SKIPPED, {error} (pip install torch transformers)")
+    sys.exit(0)
+
+CONTEXT, VOCAB, BATCH, STEPS = 64, 301, 8, 10
+SIZES = {"n_embd": 48, "n_layer": 3, "n_head": 3, "n_positions": CONTEXT, "vocab_size": VOCAB, "bos_token_id": 0,
+         "eos_token_id": 0}
+MODELS = {
+    "tied": ({}, torch.float32, "5GB"),
+    "in several files": ({}, torch.float32, "100KB"),
+    "untied": ({"tie_word_embeddings": False}, torch.float32, "5GB"),
+    "bf16": ({}, torch.bfloat16, "5GB"),
+    "f16": ({}, torch.float16, "5GB"),
+}
+TOKAMAK = sys.argv[1]
+failed = 0
+
+
+def report(name, got, expected, most):
+    global failed
+    good = abs(got - expected) <= most
+    failed += not good
+    print(f"{'ok    ' if good else 'FAILED'} {name}: {got:.6f} here, {expected:.6f} there")
+
+
+def tokamak(*arguments):
+    done = subprocess.run([TOKAMAK, *map(str, arguments), "--device=cpu"], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{arguments}: {done.stderr}")
+    return done.stdout
+
+
+def windows(path):
+    ids = torch.tensor(np.load(path).astype(np.int64))
+    return ids[:-1].view(-1, CONTEXT), ids[1:].view(-1, CONTEXT)
+
+
+def loss_there(model, path):
+    x, y = windows(path)
+    logits = model(x).logits
+    return torch.nn.functional.cross_entropy(logits.view(-1, logits.shape[-1]), y.reshape(-1))
+
+
+def loss_here(model, path):  # of four digits
+    return float(tokamak("eval", model, f"--data={path}").split("loss ")[1].split()[0])
+
+
+def make(folder, name):
+    options, dtype, shard = MODELS[name]
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**SIZES, **options))
+    for parameter in model.parameters():
+        parameter.data += 0.05 * torch.randn_like(parameter)
+    path = folder / name.replace(" ", "_")
+    model.to(dtype).save_pretrained(path, max_shard_size=shard)
+    return path, transformers.GPT2LMHeadModel.from_pretrained(path, dtype=torch.float32).eval()
+
+
+def check_training(folder, path, model, tokens):
+    out = folder / "continued"
+    tokamak("train", f"--model.from={path}", f"--data.path={tokens}", f"--train.out={out}", f"--train.steps={STEPS}",
+            f"--train.batch={BATCH}", "--train.eval_every=0", "--compile.precision=fp32", "--optimizer.lr=1e-3",
+            "--optimizer.warmup_steps=0", "--optimizer.min_lr_ratio=1")
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0}]
+    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+    for line in (out / "metrics.jsonl").read_text().splitlines():
+        loss = loss_there(model, tokens)
+        step = json.loads(line)
+        report(f"step {step['step']} from a model of Transformers", step["loss"], loss.item(), 1e-5)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
+        optimizer.step()
+
+
+def check_own(folder, tied):
+    text = folder / "text.txt"
+    text.write_text(" ".join(f"{word} and {word * 7 % 1000}" for word in range(4000)))
+    data, out = folder / "data", folder / f"own_{tied}"
+    if not data.exists():
+        tokamak_prepare = [TOKAMAK, "prepare", str(text), f"--out={data}", "--vocab_size=400"]
+        subprocess.run(tokamak_prepare, check=True, capture_output=True)
+    tokamak("train", f"--data.path={data}", f"--train.out={out}", "--model.layers=2", "--model.heads=2",
+            "--model.width=32", f"--model.context={CONTEXT}", f"--model.tie_weights={tied}", "--train.steps=20",
+            "--train.eval_every=0", "--model.dropout=0.1", "--compile.precision=fp32")
+    checkpoint = (out / "checkpoints/latest").resolve()
+    model, info = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32,
+                                                                    output_loading_info=True)
+    missing = [key for key, names in info.items() if names]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    ids = tokenizer(text.read_text()[:9000])["input_ids"][:CONTEXT * BATCH + 1]
+    tokens = folder / "own.npy"
+    np.save(tokens, np.array(ids, dtype=np.uint16))
+    name = f"a model trained here, tied {tied}" + (f", {missing}" if missing else "")
+    report(name, loss_here(checkpoint, tokens), loss_there(model.eval(), tokens).item(), -1 if missing else 1e-4)
+
+
+def main():
+    torch.manual_seed(0)
+    transformers.logging.set_verbosity_error()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tokens = folder / "tokens.npy"
+        np.save(tokens, np.random.default_rng(0).integers(0, VOCAB, CONTEXT * BATCH + 1).astype(np.uint16))
+        for name in MODELS:
+            path, model = make(folder, name)
+            with torch.no_grad():
+                report(f"a model of Transformers, {name}", loss_here(path, tokens), loss_there(model, tokens).item(), 1e-4)
+            if name == "tied":
+                check_training(folder, path, model, tokens)
+        for tied in ("true", "false"):
+            with torch.no_grad():
+                check_own(folder, tied)
+    print(f"torch {torch.__version__}, transformers {transformers.__version__}: {failed} failed")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
