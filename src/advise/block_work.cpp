@@ -1,7 +1,7 @@
 #include "advise/block_work.h"
 
 #include "base/divide.h"
-#include "ops/flop_rate.h"
+#include "cost/flop_rate.h"
 
 #include <algorithm>
 #include <cmath>

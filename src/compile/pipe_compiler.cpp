@@ -6,6 +6,7 @@
 #include "compile/pipe_chunk.h"
 #include "compile/stage_compiler.h"
 #include "compile/step_compiler.h"
+#include "cost/price.h"
 #include "graph/builder.h"
 #include "model/model.h"
 #include "ops/collective.h"
@@ -246,8 +247,7 @@ CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platfo
     stage.forward = out.forward;
     stage.forward_reports = out.forward_reports;
   }
-  LinkRate link = platform.target.link(kPipeAxis);
-  double transfer = double(stream_bytes(out)) / link.bandwidth + link.seconds;
+  double transfer = transfer_seconds(double(stream_bytes(out)), kPipeAxis, platform.target);
   out.timeline = simulate_pipe(out.schedule, seconds, transfer);
   return out;
 }

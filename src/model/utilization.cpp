@@ -1,7 +1,7 @@
 #include "model/utilization.h"
 
 #include "config/gpus.h"
-#include "ops/flop_rate.h"
+#include "cost/flop_rate.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "passes/choose_recompute.h"
 
+#include "cost/flop_rate.h"
 #include "graph/rewriter.h"
-#include "ops/flop_rate.h"
 #include "passes/apply_recompute.h"
 #include "passes/gathered_parameters.h"
 #include "passes/live_bytes.h"

@@ -1,9 +1,9 @@
 #include "passes/link_clock.h"
 
+#include "cost/flop_rate.h"
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
 #include "ops/collective.h"
-#include "ops/flop_rate.h"
 #include "passes/gathered_parameters.h"
 
 #include <algorithm>

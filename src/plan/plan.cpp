@@ -26,8 +26,8 @@ void count_arguments(Plan& plan) {
 
 void price_launches(Plan& plan, const Platform& platform) {
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
-    if (plan.graph.nodes()[n].op->fusion == Fusion::kView) continue;
-    plan.launches.push_back(price(plan.graph, int(n), platform));
+    const Node& node = plan.graph.nodes()[n];
+    if (node.op->fusion != Fusion::kView) plan.launches.push_back({price(plan.graph, node, platform), int(n)});
   }
 }
 

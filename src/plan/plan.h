@@ -2,9 +2,8 @@
 // function of graph and platform. Tests: tests/plan.
 #pragma once
 
+#include "cost/price.h"
 #include "graph/graph.h"
-#include "graph/op_def.h"
-#include "graph/platform.h"
 
 namespace tokamak {
 
@@ -30,15 +29,11 @@ struct PlannedStream {
   bool ends_with_run = true;  // before whatever is asked for after the run; else it may reach into the next run
 };
 
-/// One kernel: a node that does work (views do none).
-struct Launch {
-  int node = 0;  // index into graph.nodes()
-  Cost cost;
-  double seconds = 0;         // predicted on the target
-  bool memory_bound = false;  // the prediction is limited by bandwidth
-  double taken_share = 0;     // of a collective: of the device's work, which it takes from what runs beside it
-  int stream = 0;             // index into streams
-  std::vector<int> after;     // launches of other streams that must be done before; only what does not follow
+/// One kernel, a node that does work (views do none), and its price.
+struct Launch : Price {
+  int node = 0;            // index into graph.nodes()
+  int stream = 0;          // index into streams
+  std::vector<int> after;  // launches of other streams that must be done before; only what does not follow
   // Streams that reach into this run and of which the run before must be done.
   std::vector<int> after_last_run;
 };
@@ -75,9 +70,6 @@ struct Plan {
 /// its own constant. With `streams` = 2 some launches go on a side stream, and on a target of several streams
 /// collectives on one of their own (plan/streams.h).
 Plan make_plan(Graph graph, const Platform& platform, int streams = 1);
-
-/// Predicted seconds of one kernel: as it was measured, else the larger of arithmetic and memory time, plus the launch.
-Launch price(const Graph& graph, int node, const Platform& platform);
 
 inline constexpr int64_t kArenaAlignment = 64;  // a cache line, and the widest vector load
 

@@ -37,15 +37,13 @@ std::optional<size_t> operator_class(WorkClass work) {
 std::vector<KernelProfile> kernel_profiles(const Session& session, const StepProfile& profile, const Platform& platform,
                                            bool has_tensor_cores) {
   const CompiledStep& step = session.compiled();
-  Platform untuned(platform.target, platform.kernels);  // rates alone
   std::vector<KernelProfile> kernels;
   for (size_t p = 0; p < step.programs.size(); ++p) {
     const Plan& plan = session.program(p).plan();
     auto runs = double(step.runs_of(p));
     for (const KernelLine& line : kernel_lines(plan, measured_launches(plan, profile))) {
       const Node& node = plan.graph.nodes()[size_t(line.node)];
-      Launch launch = price(plan.graph, line.node, untuned);
-      double fixed = node.op->together ? platform.target.link_seconds : platform.target.launch_seconds;
+      Price by_rates = price(plan.graph, node, platform.target);
       kernels.push_back({.program = plan.graph.name(),
                          .label = line.label,
                          .shape = line.shape,
@@ -56,7 +54,7 @@ std::vector<KernelProfile> kernel_profiles(const Session& session, const StepPro
                          .link_bytes = runs * line.cost.link_bytes,
                          .seconds = line.measured,
                          .predicted = runs * line.seconds,
-                         .roof = runs * line.count * (launch.seconds - fixed),
+                         .roof = runs * line.count * (by_rates.seconds - by_rates.fixed),
                          .memory_bound = line.memory_bound,
                          .tensor_cores = has_tensor_cores ? tensor_core_use(plan.graph, node) : ""});
     }

@@ -160,7 +160,7 @@ class Tuner {
     for (size_t p = 0; p < form.programs.size(); ++p) {
       const Plan& plan = form.programs[p].plan;
       for (const Launch& launch : plan.launches)
-        sum += double(form.runs[p]) * price(plan.graph, launch.node, platform_).seconds;
+        sum += double(form.runs[p]) * price(plan.graph, plan.graph.nodes()[size_t(launch.node)], platform_).seconds;
     }
     return sum;
   }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "config/gpus.h"
-#include "ops/flop_rate.h"
+#include "cost/flop_rate.h"
 
 namespace tokamak {
 namespace {

@@ -21,7 +21,7 @@ Plan plan() {
     result b = %4
     result c = %6
   })");
-  for (int node = 0; node < 5; ++node) plan.launches.push_back({.node = node, .cost = {.link_bytes = 10}});
+  for (int node = 0; node < 5; ++node) plan.launches.push_back({{.cost = {.link_bytes = 10}}, node});
   return plan;
 }
 

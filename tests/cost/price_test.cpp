@@ -1,7 +1,8 @@
+#include "cost/price.h"
+
 #include "graph/single_node.h"
 #include "graph/text.h"
 #include "ops/all_ops.h"
-#include "plan/plan.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,9 +22,9 @@ Target target() {
   return t;
 }
 
-Launch price_of(std::string_view text, const Target& t = target()) {
+Price price_of(std::string_view text, const Target& t = target()) {
   Graph graph = parse_graph(text, find_op);
-  return price(graph, int(graph.nodes().size()) - 1, t);
+  return price(graph, graph.nodes().back(), t);
 }
 
 Target fast_memory() {
@@ -40,25 +41,25 @@ constexpr const char* kMatmul = R"(graph g {
 })";
 
 TEST(Price, MatmulByTheRateOfItsOperands) {
-  Launch f32 = price_of(kMatmul, fast_memory());
+  Price f32 = price_of(kMatmul, fast_memory());
   EXPECT_DOUBLE_EQ(f32.cost.flops, 2.0 * 100 * 50 * 20);
   EXPECT_DOUBLE_EQ(f32.cost.bytes, 4.0 * (100 * 50 + 50 * 20 + 100 * 20));
   EXPECT_FALSE(f32.memory_bound);
   EXPECT_NEAR(f32.seconds, 200e3 / 1e9 + 1e-3, 1e-9);
-  Launch bf16 = price_of(R"(graph g {
+  Price bf16 = price_of(R"(graph g {
     input a = %0 : bf16[100,50]
     input b = %1 : bf16[50,20]
     %2 = matmul(%0, %1) {trans_a=false, trans_b=false} : bf16[100,20]
     result y = %2
   })",
-                         fast_memory());
+                        fast_memory());
   EXPECT_NEAR(bf16.seconds, 200e3 / 4e9 + 1e-3, 1e-9);
 }
 
 TEST(Price, MemoryBoundWhenBytesTakeLonger) {
-  Launch launch = price_of(kMatmul);
-  EXPECT_TRUE(launch.memory_bound);
-  EXPECT_NEAR(launch.seconds, 32e3 / 1e6 + 1e-3, 1e-9);
+  Price p = price_of(kMatmul);
+  EXPECT_TRUE(p.memory_bound);
+  EXPECT_NEAR(p.seconds, 32e3 / 1e6 + 1e-3, 1e-9);
 }
 
 TEST(Price, SmallWorkingSetsComeFromTheCache) {
@@ -70,14 +71,14 @@ TEST(Price, SmallWorkingSetsComeFromTheCache) {
 }
 
 TEST(Price, AttentionReachesAShareOfTheRate) {
-  Launch launch = price_of(R"(graph g {
+  Price p = price_of(R"(graph g {
     input qkv = %0 : f32[1,8,24]
     %1, %2 = attention(%0) {causal=true, dropout=0.0, heads=2, scale=1.0, stream=0} : f32[1,8,8], f32[1,2,8]
     result y = %1
   })",
-                           fast_memory());
-  EXPECT_DOUBLE_EQ(launch.cost.flops, 2 * 2.0 * 8 * 8 * 8 / 2);
-  EXPECT_NEAR(launch.seconds, launch.cost.flops / (0.25 * 1e9) + 1e-3, 1e-12);
+                     fast_memory());
+  EXPECT_DOUBLE_EQ(p.cost.flops, 2 * 2.0 * 8 * 8 * 8 / 2);
+  EXPECT_NEAR(p.seconds, p.cost.flops / (0.25 * 1e9) + 1e-3, 1e-12);
 }
 
 // Seconds for a FLOP, at half a microsecond where nothing is in vain.
@@ -86,14 +87,14 @@ double attention_seconds(int64_t positions, bool causal = true) {
   t.attention_flops = 2e6;
   t.attention_tile = 16;
   t.launch_seconds = 0;
-  Launch launch = price_of(fmt::format(R"(graph g {{
+  Price p = price_of(fmt::format(R"(graph g {{
     input qkv = %0 : bf16[2,{0},24]
     %1, %2 = attention(%0) {{causal={1}, dropout=0.0, heads=2, scale=1.0, stream=0}} : bf16[2,{0},8], f32[2,2,{0}]
     result y = %1
   }})",
-                                       positions, causal),
-                           t);
-  return launch.seconds / launch.cost.flops;
+                                 positions, causal),
+                     t);
+  return p.seconds / p.cost.flops;
 }
 
 TEST(Price, AttentionTakesHalfATileMoreForEachQuery) {
@@ -108,15 +109,15 @@ TEST(Price, AttentionOverContextHasTheDiagonalOfTheWholeSequence) {
   t.attention_flops = 2e6;
   t.attention_tile = 16;
   t.launch_seconds = 0;
-  Launch launch = price_of(R"(graph g {
+  Price p = price_of(R"(graph g {
     input qkv = %0 : bf16[2,8,24]
     input kv = %1 : bf16[8,8,16]
     input coordinate = %2 : i32[]
     %3, %4 = context_attention(%0, %1, %2) {dropout=0.0, heads=2, scale=1.0, stream=0} : bf16[2,8,8], f32[2,2,8]
     result y = %3
   })",
-                           t);
-  EXPECT_DOUBLE_EQ(launch.seconds / launch.cost.flops, 0.5e-6 * 1.5);
+                     t);
+  EXPECT_DOUBLE_EQ(p.seconds / p.cost.flops, 0.5e-6 * 1.5);
 }
 
 TEST(Price, RandomNumbersTakeTheirTimeBesideBytes) {
@@ -133,7 +134,7 @@ TEST(Price, RandomNumbersTakeTheirTimeBesideBytes) {
 }
 
 TEST(Price, MatmulGroupPaysForBoth) {
-  Launch launch = price_of(R"(graph g {
+  Price p = price_of(R"(graph g {
     input a = %0 : f32[100,50]
     input b = %1 : f32[50,20]
     input c = %2 : f32[20]
@@ -149,15 +150,44 @@ TEST(Price, MatmulGroupPaysForBoth) {
     }
     result y = %3
   })",
-                           fast_memory());
-  EXPECT_DOUBLE_EQ(launch.cost.flops, 200e3 + 2000);
-  EXPECT_NEAR(launch.seconds, 200e3 / 1e9 + 2000 / 1e8 + 1e-3, 1e-9);
+                     fast_memory());
+  EXPECT_DOUBLE_EQ(p.cost.flops, 200e3 + 2000);
+  EXPECT_NEAR(p.seconds, 200e3 / 1e9 + 2000 / 1e8 + 1e-3, 1e-9);
 }
 
-TEST(Price, PlanIsTheSumOfItsKernels) {
-  Plan plan = make_plan(parse_graph(kMatmul, find_op), target());
-  ASSERT_EQ(plan.launches.size(), 1u);
-  EXPECT_EQ(plan.seconds, plan.launches[0].seconds);
+constexpr const char* kGather = R"(graph g {
+  input x = %0 : f32[500]
+  %1 = all_gather(%0) {axis="data", dims=[0], size=2} : f32[1000]
+  result y = %1
+})";
+
+TEST(Price, ACollectiveTakesItsLinkAndItsLatency) {
+  Target t = fast_memory();
+  t.link_bandwidth = 1e6, t.link_seconds = 3e-3, t.gather_share = 0.5, t.link_units = 0.2;
+  Price p = price_of(kGather, t);
+  EXPECT_DOUBLE_EQ(p.link, 2000 / 0.5e6);
+  EXPECT_DOUBLE_EQ(p.fixed, 3e-3);
+  EXPECT_DOUBLE_EQ(p.seconds, p.link + p.fixed);
+  EXPECT_DOUBLE_EQ(p.taken_share, 0.2);
+  t.axis_links["data"] = {2e6, 1e-3};
+  p = price_of(kGather, t);
+  EXPECT_DOUBLE_EQ(p.seconds, 2000 / 1e6 + 1e-3) << "the axis has links of its own";
+  t.memory_bandwidth = 1e6;
+  p = price_of(kGather, t);
+  EXPECT_DOUBLE_EQ(p.memory, p.cost.bytes / 1e6);
+  EXPECT_DOUBLE_EQ(p.seconds, p.memory + 1e-3) << "memory takes longer";
+  EXPECT_DOUBLE_EQ(p.taken_share, p.memory / p.seconds);
+}
+
+TEST(Price, AViewTakesNothing) {
+  Price p = price_of("graph g { input x = %0 : f32[4] %1 = reshape(%0) {shape=[2,2]} : f32[2,2] result y = %1 }");
+  EXPECT_EQ(p.seconds, 0);
+}
+
+TEST(Price, ATransferTakesItsBytesAndALatency) {
+  Target t = target();
+  t.link_bandwidth = 1e6, t.link_seconds = 3e-3;
+  EXPECT_DOUBLE_EQ(transfer_seconds(2000, "pipe", t), 2e-3 + 3e-3);
 }
 
 TEST(Price, TakesWhatWasMeasuredAndWhatALongRunLeavesOfIt) {
@@ -172,7 +202,7 @@ TEST(Price, TakesWhatWasMeasuredAndWhatALongRunLeavesOfIt) {
     Platform platform = target();
     platform.target.sustained_share = 0.5;
     platform.tuning.measured_seconds[kernel_key(graph, graph.nodes()[0])] = 3;
-    EXPECT_DOUBLE_EQ(price(graph, 0, platform).seconds, low ? 6 : 3);
+    EXPECT_DOUBLE_EQ(price(graph, graph.nodes()[0], platform).seconds, low ? 6 : 3);
   }
 }
 

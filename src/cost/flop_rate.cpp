@@ -1,4 +1,4 @@
-#include "ops/flop_rate.h"
+#include "cost/flop_rate.h"
 
 #include "graph/op_def.h"
 #include "ops/attention.h"

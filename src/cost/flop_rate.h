@@ -1,4 +1,4 @@
-// How fast a target computes a node, by what kind of work it is. Used by the planner and by choose_recompute.
+// How fast a target computes a node, by what kind of work it is.
 #pragma once
 
 #include "config/precision.h"

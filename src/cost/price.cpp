@@ -1,0 +1,79 @@
+#include "cost/price.h"
+
+#include "cost/flop_rate.h"
+#include "graph/single_node.h"
+#include "ops/collective.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// What a kernel reads and writes, if it fits into the last-level cache as a whole, was mostly left there by the kernels
+// before it. Caches move bytes several times faster than memory does; 2 is on the safe side.
+constexpr double kCacheSpeedup = 2;
+
+// A group does one node of its body after the other, on data at hand.
+double arithmetic_seconds(const Graph& graph, const Node& node, const Target& target) {
+  if (node.body) {
+    double seconds = 0;
+    for (const Node& inner : node.body->nodes()) seconds += arithmetic_seconds(*node.body, inner, target);
+    return seconds;
+  }
+  return node_cost(graph, node).flops / flop_rate(graph, node, target);
+}
+
+void price_links(const Node& node, const Target& target, Price& price) {
+  bool gathers = node.op == &op::all_gather || node.op == &op::reduce_scatter;
+  LinkRate link = target.link(node.attrs.get_string("axis"));
+  price.link = price.cost.link_bytes / (link.bandwidth * (gathers ? target.gather_share : 1));
+  price.fixed = link.seconds;
+  price.seconds = std::max(price.memory, price.link) + price.fixed;
+}
+
+void price_kernel(const Target& target, Price& price) {
+  price.fixed = target.launch_seconds;
+  price.seconds = std::max(price.arithmetic, price.memory) + price.draws + price.fixed;
+}
+
+// In proportion to the bytes that a collective moves while it lasts, but for those that units must move.
+void share_device(const Node& node, const Target& target, Price& price) {
+  if (node.op->together)
+    price.taken_share = std::max(target.link_units, price.cost.bytes / target.memory_bandwidth / price.seconds);
+}
+
+bool is_low_precision(const Graph& graph, const Node& node) { return dtype_bytes(graph.dtype(node.inputs[0])) == 2; }
+
+}  // namespace
+
+Price price(const Graph& graph, const Node& node, const Target& target) {
+  Price price;
+  if (node.op->fusion == Fusion::kView) return price;
+  price.cost = node_cost(graph, node);
+  price.arithmetic = arithmetic_seconds(graph, node, target);
+  double bandwidth = target.memory_bandwidth * (price.cost.bytes <= target.cache_bytes ? kCacheSpeedup : 1);
+  price.memory = price.cost.bytes / bandwidth;
+  price.draws = draw_seconds(price.cost, target);
+  price.memory_bound = price.memory > price.arithmetic;
+  node.op->together ? price_links(node, target, price) : price_kernel(target, price);
+  share_device(node, target, price);
+  return price;
+}
+
+Price price(const Graph& graph, const Node& node, const Platform& platform) {
+  Price price = tokamak::price(graph, node, platform.target);
+  const auto& measured = platform.tuning.measured_seconds;
+  if (measured.empty() || node.op->fusion == Fusion::kView) return price;
+  if (auto at = measured.find(kernel_key(graph, node)); at != measured.end()) {
+    price.seconds = at->second / (is_low_precision(graph, node) ? platform.target.sustained_share : 1);
+    share_device(node, platform.target, price);
+  }
+  return price;
+}
+
+double transfer_seconds(double bytes, const std::string& axis, const Target& target) {
+  LinkRate link = target.link(axis);
+  return bytes / link.bandwidth + link.seconds;
+}
+
+}  // namespace tokamak
