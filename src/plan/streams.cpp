@@ -1,10 +1,10 @@
 #include "plan/streams.h"
 
+#include "cost/stream_clock.h"
 #include "graph/op_def.h"
 #include "plan/storage.h"  // find_roots
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
 
 namespace tokamak {
@@ -16,6 +16,14 @@ enum class Lane : uint8_t { kCompute, kSide, kCommunication };
 // ranks are not equally fast, and what runs beside it slows it down. In a step of 110 ms stream 0 waited up to 0.9 ms
 // for such places, 3.4 ms in all.
 constexpr double kLate = 0.02;
+
+// Nodes that made the operands of node n, through views.
+std::vector<int> find_producers(const Graph& graph, const std::vector<ValueId>& roots, int n) {
+  std::vector<int> found;
+  for (ValueId input : graph.nodes()[size_t(n)].inputs)
+    if (int producer = graph.producer(roots[size_t(input)]); producer >= 0) found.push_back(producer);
+  return found;
+}
 
 // Finds the lane of every node.
 class Chooser {
@@ -45,13 +53,7 @@ class Chooser {
   bool works(int n) const { return graph_.nodes()[size_t(n)].op->fusion != Fusion::kView; }
   bool is_backward(int n) const { return graph_.nodes()[size_t(n)].phase == Phase::kBackward; }
 
-  // Nodes that made the operands, through views.
-  std::vector<int> producers(int n) const {
-    std::vector<int> found;
-    for (ValueId input : graph_.nodes()[size_t(n)].inputs)
-      if (int producer = graph_.producer(roots_[size_t(input)]); producer >= 0) found.push_back(producer);
-    return found;
-  }
+  std::vector<int> producers(int n) const { return find_producers(graph_, roots_, n); }
 
   // What else of the backward pass reads it does not hold up stream 0 either: it is beside already, and on the side
   // stream reads nothing else of the backward pass.
@@ -74,72 +76,61 @@ class Chooser {
   std::vector<bool> leads_;  // by node: only the update needs it
 };
 
-// Lets all streams run at one pace and notes with which node of stream 0 each launch beside it is done.
+// Finds with which node of stream 0 each launch beside it is done.
 class Pacer {
  public:
-  Pacer(const Graph& graph, StreamSchedule& schedule)
-      : graph_(graph), schedule_(schedule), roots_(find_roots(graph)), end_(graph.nodes().size(), 0),
-        running_(schedule.streams.size()), free_(schedule.streams.size(), 0) {}
+  Pacer(const Graph& graph, const std::vector<Launch>& launches, StreamSchedule& schedule)
+      : graph_(graph), launches_(launches), schedule_(schedule), roots_(find_roots(graph)), spans_(run_clock()) {}
 
-  void run(const std::vector<Launch>& launches) {
-    for (const Launch& launch : launches) late_ += kLate * launch.seconds;
-    for (const Launch& launch : launches) stream_of(launch.node) ? begin(launch) : pass(launch);
-    for (const auto& running : running_)
-      for (int node : running) schedule_.done[size_t(node)] = int(graph_.nodes().size());
+  // Backwards: what comes before a launch on its stream, and what made its operands, is done when it is.
+  void run() {
+    double late = 0;
+    for (const Span& span : spans_) late = std::max(late, kLate * span.end);
+    std::vector<int> next(schedule_.streams.size(), int(graph_.nodes().size()));
+    for (size_t i = launches_.size(); i-- > 0;) {
+      int node = launches_[i].node;
+      int& done = schedule_.done[size_t(node)];
+      if (size_t stream = stream_of(node)) {
+        bool meets_others = graph_.nodes()[size_t(node)].op->together;
+        done = std::min({done, next[stream], first_of_stream_0(i, spans_[i].end + (meets_others ? late : 0))});
+        next[stream] = done;
+      }
+      for (int producer : producers(node))
+        if (stream_of(producer)) schedule_.done[size_t(producer)] = std::min(schedule_.done[size_t(producer)], done);
+    }
   }
 
  private:
   size_t stream_of(int node) const { return size_t(schedule_.stream[size_t(node)]); }
 
-  // Nodes beside stream 0 that made the operands.
-  std::vector<int> producers_beside(int node) const {
-    std::vector<int> found;
-    for (ValueId input : graph_.nodes()[size_t(node)].inputs)
-      if (int producer = graph_.producer(roots_[size_t(input)]); producer >= 0 && stream_of(producer))
-        found.push_back(producer);
-    return found;
-  }
+  std::vector<int> producers(int node) const { return find_producers(graph_, roots_, node); }
 
-  void begin(const Launch& launch) {
-    double& free = free_[stream_of(launch.node)];
-    free = std::max(free, now_);
-    for (int producer : producers_beside(launch.node)) free = std::max(free, end_[size_t(producer)]);
-    free += launch.seconds;
-    end_[size_t(launch.node)] = free;
-    running_[stream_of(launch.node)].push_back(launch.node);
-  }
-
-  void pass(const Launch& launch) {
-    now_ += launch.seconds;
-    for (int producer : producers_beside(launch.node)) finish(producer, launch.node);
-    for (auto& running : running_)
-      while (!running.empty() && surely_done(running.front()) <= now_) finish(running.front(), launch.node);
-  }
-
-  double surely_done(int node) const {
-    bool meets_others = graph_.nodes()[size_t(node)].op->together;
-    return end_[size_t(node)] + (meets_others ? late_ : 0);
-  }
-
-  // By the end of node `with` of stream 0, this one beside it is done, and so is what came before it.
-  void finish(int node, int with) {
-    std::deque<int>& running = running_[stream_of(node)];
-    while (!running.empty() && running.front() <= node) {
-      int done = running.front();
-      running.pop_front();
-      schedule_.done[size_t(done)] = with;
-      for (int producer : producers_beside(done)) finish(producer, with);
+  // By launch.
+  std::vector<Span> run_clock() const {
+    std::vector<int> resources, task(graph_.nodes().size(), -1);
+    for (const PlannedStream& stream : schedule_.streams) resources.push_back(stream.resource);
+    StreamClock clock(resources);
+    for (const Launch& launch : launches_) {
+      std::vector<int> after = producers(launch.node);
+      for (int& producer : after) producer = task[size_t(producer)];
+      task[size_t(launch.node)] =
+          clock.add({int(stream_of(launch.node)), launch.seconds, launch.taken_share, std::move(after)});
     }
+    return std::move(clock).run();
+  }
+
+  // Behind launch i, the node of stream 0 that ends then or later.
+  int first_of_stream_0(size_t i, double seconds) const {
+    for (++i; i < launches_.size(); ++i)
+      if (!stream_of(launches_[i].node) && spans_[i].end >= seconds) return launches_[i].node;
+    return int(graph_.nodes().size());
   }
 
   const Graph& graph_;
+  const std::vector<Launch>& launches_;
   StreamSchedule& schedule_;
   std::vector<ValueId> roots_;
-  std::vector<double> end_;               // by node beside stream 0, in seconds of that
-  std::vector<std::deque<int>> running_;  // by stream, in order
-  std::vector<double> free_;              // by stream: when its last launch ends
-  double now_ = 0;
-  double late_ = 0;  // seconds
+  std::vector<Span> spans_;  // by launch
 };
 
 }  // namespace
@@ -154,10 +145,13 @@ StreamSchedule schedule_streams(const Graph& graph, const std::vector<Launch>& l
   for (const auto& [lane, stream] : beside) {
     if (std::count(lanes.begin(), lanes.end(), lane) == 0) continue;
     for (size_t n = 0; n < lanes.size(); ++n)
-      if (lanes[n] == lane) schedule.stream[n] = int(schedule.streams.size());
+      if (lanes[n] == lane) {
+        schedule.stream[n] = int(schedule.streams.size());
+        schedule.done[n] = int(lanes.size());
+      }
     schedule.streams.push_back(stream);
   }
-  Pacer(graph, schedule).run(launches);
+  if (schedule.streams.size() > 1) Pacer(graph, launches, schedule).run();
   return schedule;
 }
 

@@ -22,8 +22,9 @@ struct StreamChoice {
 /// One stream, "compute", and those that are allowed and needed; all end with the run.
 /// "side" gets what the backward pass only hands to the update: gradients of weights, biases and tables, and what is
 /// made of them alone, without effects. "communication" gets all collectives, in their order.
-/// Operands of launches beside stream 0 stay in place until those should be done: when stream 0 has done as much by the
-/// launches' seconds, and for a collective 2% of the run's more, or reads what they made.
+/// Operands of launches beside stream 0 stay in place until those should be done by the clock of the streams, on which
+/// each waits for what makes its operands, and for a collective 2% of the run longer; or until stream 0 reads what they
+/// made.
 StreamSchedule schedule_streams(const Graph& graph, const std::vector<Launch>& launches, StreamChoice choice);
 
 }  // namespace tokamak

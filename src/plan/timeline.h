@@ -1,18 +1,12 @@
 // When the launches of a plan run, by what each is predicted to take. Tests: tests/plan/timeline_test.cpp.
 #pragma once
 
+#include "cost/stream_clock.h"
 #include "plan/plan.h"
 
 namespace tokamak {
 
-/// When a launch runs, in seconds from the beginning of the run.
-struct Span {
-  double begin = 0, end = 0;
-};
-
-/// By launch. A launch begins when its stream is free and what it waits for is done. Launches that run at the same time
-/// on streams of one resource get equal shares of it. Beside a launch of another resource they go on at the rate that
-/// its taken_share leaves them; it is not slowed down by them. With one stream each begins where the last one ended.
+/// By launch, by the clock of its streams. With one stream each begins where the last one ended.
 std::vector<Span> simulate(const Plan& plan);
 
 /// Seconds that the plan would take if its collectives took none.

@@ -101,6 +101,9 @@ TEST(CommunicationStream, OperandsStayUntilTheCollectiveIsDone) {
   };
   EXPECT_EQ(last_of(plan_of(kStep, equal_launches(1)), 3), 2);
   EXPECT_EQ(last_of(plan_of(kStep, equal_launches()), 3), 6);
+  Target half = equal_launches();
+  half.link_units = 0.5;
+  EXPECT_EQ(last_of(plan_of(kStep, half), 3), 4) << "launches beside it take twice as long";
 }
 
 // The gradient of a weight goes beside where only the sum over ranks reads it; what leads on does not.
