@@ -1,6 +1,6 @@
 #include "passes/choose_recompute.h"
 
-#include "cost/flop_rate.h"
+#include "cost/price.h"
 #include "graph/rewriter.h"
 #include "passes/apply_recompute.h"
 #include "passes/gathered_parameters.h"
@@ -13,14 +13,6 @@
 
 namespace tokamak {
 namespace {
-
-// Predicted time of one node on its own.
-double seconds(const Graph& graph, const Node& node, const Target& target) {
-  if (node.op->fusion == Fusion::kView) return 0;
-  Cost cost = node_cost(graph, node);
-  return std::max(cost.flops / flop_rate(graph, node, target), cost.bytes / target.memory_bandwidth) +
-         draw_seconds(cost, target) + target.launch_seconds;
-}
 
 struct Candidate {
   std::vector<size_t> nodes;  // to compute again together: the node and what it needs that is not saved
@@ -110,7 +102,7 @@ class Chooser {
     Candidate candidate;
     collect(n, candidate.nodes);
     double time = 0;
-    for (size_t member : candidate.nodes) time += seconds(graph_, graph_.nodes()[member], context_.target);
+    for (size_t member : candidate.nodes) time += price(graph_, graph_.nodes()[member], context_.target).seconds;
     bytes -= held_bytes(candidate);
     if (bytes <= 0) return;
     candidate.bytes_per_second = bytes / time;
