@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "config/validate.h"
 #include "graph/target.h"
-#include "passes/halves.h"
 
 #include <algorithm>
 #include <bit>
@@ -55,21 +54,7 @@ void resolve_slots(ResolvedRun& run) {
   run.batch = sequences / run.micro_batches;
 }
 
-void require_halves(const ResolvedRun& run) {
-  int64_t sequences = run.batch / run.data_ranks(), tensor = run.mesh.size(kTensorAxis);
-  if (can_be_halved(sequences, tensor)) return;
-  user_error(
-      "[mesh.halves] expected a multiple of {} sequences for each data rank and run, got {} (train.batch / data "
-      "ranks{}); "
-      "change train.batch, or leave mesh.halves out",
-      sequences % tensor == 0 ? 2 * tensor : 2, sequences, run.has_slots() ? ", by mesh.slots" : "");
-}
-
 }  // namespace
-
-bool ResolvedRun::in_halves() const {
-  return asked.mesh.halves && std::max(mesh.size(kTensorAxis), mesh.size(kContextAxis)) > 1;
-}
 
 std::optional<LossScaling> ResolvedRun::loss_scaling() const {
   if (compile.precision != Precision::kFp16) return {};
@@ -102,7 +87,6 @@ ResolvedRun resolve(const RunConfig& asked, const Target& target) {
   run.micro_batches = asked_micro_batches(asked);
   run.compile = resolve(asked.compile, target);
   resolve_slots(run);
-  if (run.in_halves()) require_halves(run);
   return run;
 }
 

@@ -24,11 +24,6 @@ struct ResolvedRun {
   bool has_slots() const { return slots.count > 1; }
   /// Sequences that a program's graph is for: those of a micro-batch, or with slots of one, on one data rank.
   int64_t program_sequences() const { return batch / slots.ranks.size; }
-  /// Whether programs are in halves (passes/halves.h).
-  bool in_halves() const;
-  /// Whether their launches are to be recorded. Not in halves: replayed, launches wait that do not when they are
-  /// launched one by one (bench/results/2026-11-25-h100-x2-halves.txt).
-  bool records_launches() const { return compile.cuda_graph && !in_halves(); }
   /// None without fp16.
   std::optional<LossScaling> loss_scaling() const;
 
@@ -37,8 +32,8 @@ struct ResolvedRun {
 };
 
 /// The only place where all of it is derived. Slots that are left open are as many as micro-batches and data ranks
-/// give, where those are a power of two; the micro-batch follows from slots. UserError where total batch, slots or
-/// halves do not fit.
+/// give, where those are a power of two; the micro-batch follows from slots. UserError where total batch or slots
+/// do not fit.
 ResolvedRun resolve(const RunConfig& asked, const Target& target);
 
 /// The part that follows from the target: `auto` becomes what is fastest there, tf32 becomes fp32 where there are no

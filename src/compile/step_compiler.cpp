@@ -6,8 +6,6 @@
 #include "compile/fill_budget.h"
 #include "graph/rewriter.h"
 #include "model/model.h"
-#include "ops/pointwise.h"
-#include "passes/halves.h"
 #include "passes/hoist_weights.h"
 
 #include <bit>
@@ -27,25 +25,14 @@ Gradients append_gradients(GraphBuilder& g, bool scaled) {
   return gradients;
 }
 
-// In halves uses come in pairs, one of each, which are added.
-std::vector<ValueId> add_halves(GraphBuilder& g, const std::vector<ValueId>& uses) {
-  PhaseScope backward(g, Phase::kBackward);
-  TOKAMAK_CHECK(uses.size() % 2 == 0, "{} uses in halves", uses.size());
-  std::vector<ValueId> sums;
-  for (size_t i = 0; i < uses.size(); i += 2) sums.push_back(add(g, uses[i], uses[i + 1]));
-  return sums;
-}
-
 // A parameter with two uses stands twice in them.
-Gradients append_slot_gradients(GraphBuilder& g, bool scaled, bool in_halves) {
+Gradients append_slot_gradients(GraphBuilder& g, bool scaled) {
   Gradients gradients;
   std::vector<ValueId> parameters;
   for (const Argument& argument : g.graph().arguments())
     if (argument.kind == Argument::Kind::kParameter) parameters.push_back(argument.value);
   ValueId loss = g.graph().find_result("loss");
   auto uses = differentiate_by_use(g, scaled ? scaled_loss(g, loss) : loss, parameters);
-  if (in_halves)
-    for (std::vector<ValueId>& of_one : uses) of_one = add_halves(g, of_one);
   for (size_t use : {0, 1})
     for (size_t i = 0; i < parameters.size(); ++i) {
       TOKAMAK_CHECK(!uses[i].empty() && uses[i].size() <= 2, "'{}' is used {} times",
@@ -94,13 +81,10 @@ void add_micro_batch(CompiledStep& step, Graph graph, const PassContext& context
 Graph begin_step(CompiledStep& step, const PassContext& context, const PassObserver& observer) {
   const ResolvedRun& run = step.resolved;
   const RunConfig& asked = run.asked;
-  bool halves = run.in_halves();
-  Graph graph =
-      forward_graph(run.micro_batches == 1 ? "step" : "micro_batch", asked.model,
-                    run.program_sequences() / (halves ? 2 : 1), asked.model.context, asked.data.mask_documents);
+  Graph graph = forward_graph(run.micro_batches == 1 ? "step" : "micro_batch", asked.model, run.program_sequences(),
+                              asked.model.context, asked.data.mask_documents);
   step.forward = graph;
   step.forward_reports = run_passes(graph, Stage::kForward, context, observer);
-  if (halves) graph = in_halves(graph, run.has_slots() ? 1 : run.data_ranks());
   return graph;
 }
 
@@ -111,7 +95,7 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   Graph graph = begin_step(out, context, observer);
   GraphBuilder g(graph);
   std::optional<LossScaling> scaling = out.resolved.loss_scaling();
-  Gradients gradients = append_slot_gradients(g, scaling.has_value(), out.resolved.in_halves());
+  Gradients gradients = append_slot_gradients(g, scaling.has_value());
   ValueId loss = graph.find_result("loss");
   graph.remove_results();
   auto add_program = [&](Graph program) {

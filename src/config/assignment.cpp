@@ -52,6 +52,8 @@ const Field& require_field(const std::vector<Field>& fields, std::string_view ke
         "compile.disable_passes names them: write disable_passes = [\"{}\"] under [compile], or "
         "--compile.disable_passes={}",
         where, flag, pass, pass, pass);
+  if (std::string_view why = why_removed(flag); !why.empty() && find_field(fields, "mesh.tensor"))
+    user_error("[{}] expected a known key, got '{}', {}", where, flag, why);
   std::string prefix = std::string(key) + ".";
   bool is_section =
       std::any_of(known.begin(), known.end(), [&](const std::string& k) { return k.starts_with(prefix); });

@@ -12,4 +12,10 @@ std::string_view former_pass_switch(std::string_view key) {
   return {};
 }
 
+std::string_view why_removed(std::string_view key) {
+  if (key == "mesh.halves")
+    return "which computed a batch in two halves and is no more, as it gained 2% at most (docs/lab.md); leave it out";
+  return {};
+}
+
 }  // namespace tokamak

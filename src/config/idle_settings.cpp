@@ -112,12 +112,6 @@ constexpr IdleRule kRules[] = {
     {"compile.low_residual", Of::kStep, [](const Situation& s) { return !is_low(s.run.compile.precision); },
      other_precision},
     {"compile.cuda_graph", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},
-    {"compile.cuda_graph", Of::kStep,
-     [](const Situation& s) {
-       bool halves = s.mesh().halves && std::max(s.mesh().tensor, s.mesh().context) > 1;
-       return halves && s.run.compile.cuda_graph;
-     },
-     [](const Situation&) -> std::string { return "a step in halves is not recorded (mesh.halves)"; }},
     {"compile.streams", Of::kStep, [](const Situation& s) { return !s.place.is_gpu && s.run.compile.streams > 1; },
      runs_on_cpu},
     {"compile.deterministic", Of::kStep,
@@ -133,11 +127,6 @@ constexpr IdleRule kRules[] = {
     {"mesh.mailbox_mib", Of::kStep, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
     {"mesh.mailbox_mib", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},
     {"mesh.schedule", Of::kStep, [](const Situation& s) { return s.mesh().pipe == 1; }, has_no_pipe},
-    {"mesh.halves", Of::kStep,
-     [](const Situation& s) { return s.mesh().halves && std::max(s.mesh().tensor, s.mesh().context) == 1; },
-     [](const Situation&) -> std::string {
-       return "only tensor and context ranks wait for one another (mesh.tensor and mesh.context are 1)";
-     }},
 };
 
 }  // namespace

@@ -81,6 +81,7 @@ std::vector<Assignment> parse_json(std::string_view text, std::string_view where
   std::vector<Assignment> assignments;
   read_object(root, "", where, assignments);
   replace_former_switches(assignments);
+  std::erase_if(assignments, [](const Assignment& assignment) { return !why_removed(assignment.key).empty(); });
   return assignments;
 }
 

@@ -23,7 +23,6 @@ struct MeshConfig {
   // power of two. 0: on several of them as many as data ranks x micro-batches, if that is one; 1: none, sums as is
   // fastest.
   int64_t slots = 0;
-  bool halves = false;  // whether a batch is computed in two, one of which goes on while the other waits for ranks
 };
 
 inline constexpr const char* kPipeSchedules[] = {"1f1b", "gpipe", "interleaved", "zero_bubble"};

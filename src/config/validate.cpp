@@ -82,14 +82,6 @@ void check_pipe(const RunConfig& config) {
         mesh.pipe, micro_batches, (micro_batches / mesh.pipe + 1) * mesh.pipe * tokens);
 }
 
-void check_halves(const RunConfig& config) {
-  const MeshConfig& mesh = config.mesh;
-  if (!mesh.halves || std::max(mesh.tensor, mesh.context) == 1) return;
-  if (mesh.pipe > 1) user_error("[mesh.halves] expected mesh.pipe=1 with it, got {}", mesh.pipe);
-  if (config.model.dropout > 0)
-    user_error("[mesh.halves] expected model.dropout=0 with it, got {}", config.model.dropout);
-}
-
 // Powers of two that `divisor` divides and that divide n.
 std::string list_slots(int64_t divisor, int64_t n) {
   std::string list;
@@ -108,7 +100,6 @@ void check_mesh(const RunConfig& config) {
     validate_slots(config, std::max<int64_t>(mesh.data, 1));
   check_context(mesh.context, config.model.context);
   check_divides("tensor", mesh.tensor, "model.heads", config.model.heads);
-  check_halves(config);
 }
 
 // A clip that f32 has no number for would be 0, with which no update is applied.

@@ -104,7 +104,6 @@ void visit(FieldList& v, MeshConfig& c) {
     between(1, kMost));
   v("slots", c.slots, "parts of a step that are added in one order; 0: data x micro-batches on a mesh; 1: none",
     between(0, kMost));
-  v("halves", c.halves, "tensor and context ranks compute half of a batch while the other half waits for others");
 }
 
 void visit(FieldList& v, RunConfig& c) {

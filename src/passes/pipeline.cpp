@@ -21,7 +21,6 @@
 #include "passes/merge_casts.h"
 #include "passes/merge_duplicates.h"
 #include "passes/overlap_context.h"
-#include "passes/overlap_halves.h"
 #include "passes/overlap_last.h"
 #include "passes/overlap_tensor.h"
 #include "passes/pad_vocab.h"
@@ -76,9 +75,6 @@ constexpr Pass kPasses[] = {
     {"overlap_tensor", Stage::kStep, Numerics::kExact,
      [](C c) { return c.mesh.size(kTensorAxis) > 1 && c.target.streams > 1; }, overlap_tensor,
      "in the backward pass, the stream's gradients are sent while products for weights are computed", true},
-    {"overlap_halves", Stage::kStep, Numerics::kExact,
-     [](C c) { return c.mesh.num_ranks() > 1 && c.target.streams > 1; }, overlap_halves,
-     "of a batch in two halves, one computes while the other waits for other ranks", true},
     {"overlap_last", Stage::kStep, Numerics::kExact,
      [](C c) { return c.mesh.num_ranks() > 1 && c.bucket_mib > 0 && c.target.streams > 1; }, overlap_last,
      "the last large gradient is sent while products for weights are computed", true},

@@ -67,7 +67,7 @@ void begin(Session& session, const FoundCheckpoint* found) {
 }  // namespace
 
 bool replays_steps(const Session& session, bool is_gpu) {
-  return is_gpu && session.resolved().records_launches() && session.reference_nodes().empty();
+  return is_gpu && session.resolved().compile.cuda_graph && session.reference_nodes().empty();
 }
 
 ProfileReport gather_report(Session& session, const StepProfile& profile, const Platform& platform,

@@ -127,7 +127,7 @@ Session::Session(const ResolvedRun& run, const Platform& platform, Backend& back
   require_ended_streams(compiled());
   if (leads(ranks)) choose_for_other_stages(run_.stages, stage_, backend);  // while there is memory to time them on
   store_->make(kept_tensors(run_));  // in the model's order, whatever programs read
-  RunnerOptions options{.ranks = ranks, .record = run.records_launches()};
+  RunnerOptions options{.ranks = ranks, .record = run.compile.cuda_graph};
   runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
   if (run.compile.strict) refuse_reference_nodes(reference_nodes());
 }

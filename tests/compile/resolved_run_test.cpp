@@ -144,24 +144,6 @@ TEST(Resolve, RefusesSlotsThatDoNotFit) {
   }
 }
 
-TEST(Resolve, RefusesHalvesThatDoNotFit) {
-  RunConfig config = tiny(1);
-  config.mesh = {.data = 1, .tensor = 2, .halves = true};
-  expect_user_error([&] { resolve(config); },
-                    {"[mesh.halves] expected a multiple of 4 sequences for each data rank and run, got 2 (train.batch / "
-                     "data ranks);"});
-  config.train.batch = 4;
-  config.train.total_batch = 0;
-  EXPECT_TRUE(resolve(config).in_halves());
-  EXPECT_FALSE(resolve(config).records_launches());
-  config.mesh.slots = 2;
-  expect_user_error([&] { resolve(config); }, {"got 2 (train.batch / data ranks, by mesh.slots)"});
-  config.mesh = {.data = 1, .halves = true};
-  config.train.batch = 1;
-  EXPECT_FALSE(resolve(config).in_halves()) << "one rank computes no halves";
-  EXPECT_TRUE(resolve(config).records_launches());
-}
-
 TEST(Resolve, KnowsWhatRunsOnOneRank) {
   RunConfig config = tiny(1);
   EXPECT_NO_THROW(require_one_rank(resolve(config)));

@@ -88,7 +88,6 @@ TEST(IdleSettings, OfTheCompiler) {
     expect_told({setting}, "runs on the CPU", {}, kCpu);
     EXPECT_TRUE(notes({setting}).empty());
   }
-  expect_told({"--compile.cuda_graph=on", "--mesh.tensor=2", "--mesh.halves"}, "halves", {"--no-mesh.halves"});
 }
 
 TEST(IdleSettings, OfTheMesh) {
@@ -100,16 +99,13 @@ TEST(IdleSettings, OfTheMesh) {
   expect_told({"--mesh.mailbox_mib=0", "--mesh.data=2"}, "runs on the CPU", {}, kCpu);
   expect_told({"--mesh.schedule=gpipe", "--mesh.data=2"}, "no pipeline", {"--mesh.pipe=2"});
   expect_told({"--mesh.sequence=off", "--mesh.data=2"}, "no matrix is divided", {"--mesh.tensor=2"});
-  expect_told({"--mesh.halves", "--mesh.pipe=2"}, "only tensor and context ranks", {"--mesh.tensor=2"});
-  expect_told({"--mesh.halves", "--mesh.data=2"}, "only tensor and context ranks", {"--mesh.context=2"});
 }
 
 TEST(IdleSettings, DefaultsAreNotTold) {
   EXPECT_TRUE(notes({}).empty());
   EXPECT_TRUE(notes({}, kCpu).empty());
   EXPECT_TRUE(notes({"--train.steps=1", "--optimizer.name=sgd"}, kCpu).empty());
-  EXPECT_TRUE(
-      notes({"--mesh.zero=0", "--no-mesh.halves", "--compile.streams=1", "--compile.deterministic"}, kCpu).empty())
+  EXPECT_TRUE(notes({"--mesh.zero=0", "--compile.streams=1", "--compile.deterministic"}, kCpu).empty())
       << "what is off already was asked for";
 }
 

@@ -40,6 +40,11 @@ TEST(Json, ReadsTheSwitchesOfEarlierVersions) {
                     {"expected a known key, got 'compile.fused'"});
 }
 
+TEST(Json, LeavesOutWhatIsNoMore) {
+  RunConfig read = run_config_from_json(R"({"mesh": {"tensor": 2, "halves": true}})", "state.json");
+  EXPECT_EQ(read.mesh.tensor, 2);
+}
+
 TEST(Json, MistakesNameTheFileAndTheKey) {
   auto read = [](const char* text) { run_config_from_json(text, "state.json"); };
   expect_user_error([&] { read("{"); }, {"[state.json] expected a JSON object"});

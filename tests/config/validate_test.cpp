@@ -59,7 +59,6 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
       "16384 tokens would fit");
   refuses({.pipe = 4, .schedule = "interleaved", .interleave = 2, .slots = 1}, "expected a multiple of mesh.pipe = 4");
   refuses({.pipe = 2, .schedule = "gpip"}, "[mesh.schedule] expected 1f1b, gpipe, interleaved or zero_bubble, got");
-  refuses({.pipe = 2, .tensor = 2, .halves = true}, "[mesh.halves] expected mesh.pipe=1 with it, got 2");
   refuses({.zero = 4}, "[mesh.zero] expected a whole number from 0 to 3, got 4");
   RunConfig config;
   config.mesh = {.data = 4, .context = 2, .tensor = 6, .zero = 3};
@@ -67,15 +66,6 @@ TEST(Validate, AMeshMustDivideWhatItCuts) {
   config.train.total_batch = 8 * 4 * 1024;
   config.mesh = {.pipe = 4, .data = 2, .schedule = "interleaved", .interleave = 3};
   EXPECT_NO_THROW(validate(config));
-}
-
-TEST(Validate, HalvesHaveNoDropout) {
-  RunConfig config;
-  config.model.dropout = 0.1;
-  config.mesh.halves = true;
-  EXPECT_NO_THROW(validate(config)) << "one rank computes no halves";
-  config.mesh.tensor = 2;
-  expect_user_error([&] { validate(config); }, {"[mesh.halves] expected model.dropout=0 with it, got 0.1"});
 }
 
 TEST(Validate, SlotsMustFitTheStepAndItsRanks) {

@@ -88,6 +88,12 @@ TEST_F(CliConfig, UnknownPass) {
       {"disable_passes", "expected names of passes", "got 'fusee'", "did you mean 'fuse'?"});
 }
 
+TEST_F(CliConfig, KeysThatAreNoMore) {
+  expect_refused(train({"--mesh.halves"}), {"[--mesh.halves]", "a batch in two halves and is no more", "leave it out"});
+  expect_refused(train({"--no-mesh.halves"}), {"[--no-mesh.halves]", "leave it out"});
+  expect_refused(train_with_file("[mesh]\nhalves = true\n"), {"run.toml:2: mesh.halves", "leave it out"});
+}
+
 TEST_F(CliConfig, SwitchesOfPassesOfEarlierVersions) {
   constexpr const char* kInstead = "--compile.disable_passes=fuse";
   expect_refused(train({"--compile.fuse=false"}), {"[--compile.fuse]", "switched the pass fuse", kInstead});

@@ -45,7 +45,6 @@ struct Case {
   std::string schedule = "1f1b";
   int64_t interleave = 1;
   bool documents = false;
-  bool halves = false;
 };
 
 std::string name_of(const Case& c) {
@@ -53,7 +52,6 @@ std::string name_of(const Case& c) {
   if (c.micro_batches > 1) name += fmt::format("_micro{}", c.micro_batches);
   if (c.dropout > 0) name += "_dropout";
   if (c.documents) name += "_documents";
-  if (c.halves) name += "_halves";
   if (c.pipe > 1) name += fmt::format("_pipe{}_{}", c.pipe, c.schedule);
   return name;
 }
@@ -73,7 +71,6 @@ TEST_P(MeshOfThreads, TrainsAsOneRankDoes) {
   config.mesh = {.pipe = c.pipe, .data = c.data, .context = c.context, .tensor = c.tensor, .zero = c.zero};
   config.mesh.schedule = c.schedule;
   config.mesh.interleave = c.interleave;
-  config.mesh.halves = c.halves;
   if (c.dropout > 0) config.mesh.slots = 1;  // slots draw numbers of their own: tests/mesh/slots_test.cpp
   Mesh mesh = step_mesh(config.mesh);
   run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
@@ -116,12 +113,7 @@ const Case kCases[] = {
     {.data = 2, .zero = 3, .micro_batches = 2, .pipe = 2, .schedule = "1f1b"},
     {.data = 2, .tensor = 2, .zero = 1, .micro_batches = 4, .pipe = 2, .schedule = "1f1b"},
     {.context = 2, .micro_batches = 2, .pipe = 2, .schedule = "interleaved", .interleave = 2},
-    {.tensor = 2, .halves = true},
-    {.tensor = 4, .micro_batches = 2, .halves = true},
-    {.context = 2, .documents = true, .halves = true},
-    {.data = 2, .context = 2, .tensor = 2, .zero = 3, .halves = true},
-    {.data = 2, .tensor = 2, .zero = 1, .micro_batches = 2, .halves = true},
-    {.tensor = 2, .documents = true, .halves = true},
+    {.tensor = 2, .documents = true},
 };
 
 INSTANTIATE_TEST_SUITE_P(Meshes, MeshOfThreads, testing::ValuesIn(kCases),

@@ -53,19 +53,6 @@ TEST(Slots, GiveTheSameBitsBesideOtherAxes) {
   }
 }
 
-TEST(Slots, GiveTheSameBitsInHalves) {
-  RunConfig config = tiny();
-  config.compile.precision = Precision::kBf16;
-  config.mesh = {.data = 1, .tensor = 2, .slots = 4, .halves = true};
-  Outcome expected = train_on_mesh(config);
-  for (int64_t data : {2, 4})
-    for (int64_t zero : {0, 2, 3}) {
-      config.mesh.data = data;
-      config.mesh.zero = zero;
-      EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << data << " ranks, zero " << zero;
-    }
-}
-
 // With several slots a rank keeps gradients for sums that come later, with one it adds them over ranks at once.
 TEST(Slots, GiveTheSameBitsWithOneOnEachRankBesideTensor) {
   RunConfig config = tiny();
