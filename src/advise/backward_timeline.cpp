@@ -1,7 +1,6 @@
 #include "advise/backward_timeline.h"
 
 #include "advise/parameter_buckets.h"
-#include "passes/overlap_tensor.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,6 +8,17 @@
 
 namespace tokamak {
 namespace {
+
+constexpr size_t kMostWaitingProducts = 3, kMostUnsentGradients = 8;
+constexpr double kLeastShareOfWait = 0.25;
+
+// Of products that wait, by their seconds: the shortest that lasts for `rest`, else the longest.
+size_t choose_product(const std::vector<double>& seconds, double rest) {
+  auto is_better = [&](double x, double y) {
+    return (x >= rest) == (y >= rest) ? (x >= rest ? x < y : x > y) : x >= rest;
+  };
+  return size_t(std::min_element(seconds.begin(), seconds.end(), is_better) - seconds.begin());
+}
 
 enum Matrix : size_t { kDown, kUp, kProjection, kQkv, kMatrices };
 
@@ -126,7 +136,7 @@ class Backward {
   void weights(Matrix matrix) {
     if (!links_.sends_keys_early) product(matrix);
   }
-  // It waits for what there is of the stream to hide (passes/overlap_tensor.h).
+  // It waits for what there is of the stream to hide (passes/overlap.h).
   void product(Matrix matrix) {
     if (links_.stream == 0 || links_.computes_weights_later) return run(weight_seconds(matrix)), send_gradient(matrix);
     late_.push_back(matrix);

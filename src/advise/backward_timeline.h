@@ -23,7 +23,7 @@ struct MatrixLinks {
 struct BlockLinks {
   double stream = 0;                    // of tensor ranks' stream, a gather or a scatter
   double keys = 0;                      // of keys and values over context, a gather, or a scatter of their gradients
-  bool sends_keys_early = false;        // beside products for weights (passes/overlap_context.h)
+  bool sends_keys_early = false;        // beside products for weights (passes/overlap.h)
   bool computes_weights_later = false;  // when all else has been: such products hide nothing of it
   std::array<MatrixLinks, 4> matrices;  // of MLP down and up, attention's projection, queries, keys and values
   double bucket_latency = 0;

@@ -18,4 +18,9 @@ std::string_view why_removed(std::string_view key) {
   return {};
 }
 
+std::string_view present_pass(std::string_view name) {
+  bool overlaps = name == "overlap_context" || name == "overlap_last" || name == "overlap_tensor";
+  return overlaps ? "overlap" : name;
+}
+
 }  // namespace tokamak

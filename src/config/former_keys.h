@@ -13,4 +13,7 @@ std::string_view former_pass_switch(std::string_view key);
 /// Of a key that is no more: why, and what to do. Empty for every other key. What a checkpoint says of it is left out.
 std::string_view why_removed(std::string_view key);
 
+/// What a pass is called now.
+std::string_view present_pass(std::string_view name);
+
 }  // namespace tokamak

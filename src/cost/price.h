@@ -20,8 +20,8 @@ struct Price {
   double taken_share = 0;     // of a collective: of the device's work, which it takes from what runs beside it
 };
 
-/// By the target's rates alone: the larger of arithmetic and memory, or of link and memory, and what is fixed. The same
-/// on all ranks and whenever a run goes on, so that what decides an order may ask. A view takes nothing.
+/// By the target's rates alone, which all ranks have from one: the larger of arithmetic and memory, or of link and
+/// memory, and what is fixed. Passes ask so. A view takes nothing.
 Price price(const Graph& graph, const Node& node, const Target& target);
 
 /// The same, with seconds as they were measured where they were.

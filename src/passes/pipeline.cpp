@@ -20,9 +20,7 @@
 #include "passes/merge_adds.h"
 #include "passes/merge_casts.h"
 #include "passes/merge_duplicates.h"
-#include "passes/overlap_context.h"
-#include "passes/overlap_last.h"
-#include "passes/overlap_tensor.h"
+#include "passes/overlap.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
 #include "passes/shard.h"
@@ -70,14 +68,8 @@ constexpr Pass kPasses[] = {
     {"decompose_context", Stage::kStep, Numerics::kTolerance, [](C c) { return c.mesh.num_ranks() > 1; },
      decompose_context,
      "writes a rank's attention over a cut sequence as that of pairs of chunks, where it has no kernel"},
-    {"overlap_context", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.size(kContextAxis) > 1; },
-     overlap_context, "in the backward pass, keys and values are sent while products for weights are computed", true},
-    {"overlap_tensor", Stage::kStep, Numerics::kExact,
-     [](C c) { return c.mesh.size(kTensorAxis) > 1 && c.target.streams > 1; }, overlap_tensor,
-     "in the backward pass, the stream's gradients are sent while products for weights are computed", true},
-    {"overlap_last", Stage::kStep, Numerics::kExact,
-     [](C c) { return c.mesh.num_ranks() > 1 && c.bucket_mib > 0 && c.target.streams > 1; }, overlap_last,
-     "the last large gradient is sent while products for weights are computed", true},
+    {"overlap", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && c.target.streams > 1; },
+     overlap, "an order of the backward pass in which kernels run while ranks send: a list scheduler", true},
     {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
     {"choose_recompute", Stage::kStep, Numerics::kExact, [](C c) { return c.options.memory_budget_gib > 0; },

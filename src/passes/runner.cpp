@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "config/former_keys.h"
 #include "config/suggest.h"
 #include "graph/op_def.h"
 #include "passes/pass.h"
@@ -42,13 +43,14 @@ void check_disabled_names(const std::vector<std::string>& names) {
   std::vector<std::string> known;
   for (const Pass& pass : pipeline()) known.emplace_back(pass.name);
   for (const std::string& name : names)
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    if (std::find(known.begin(), known.end(), present_pass(name)) == known.end())
       user_error("[compile.disable_passes] expected names of passes, got '{}'{}", name, did_you_mean(name, known));
 }
 
 bool is_enabled(const PassContext& context, std::string_view pass) {
   const auto& disabled = context.options.disable_passes;
-  return std::find(disabled.begin(), disabled.end(), pass) == disabled.end();
+  return std::none_of(disabled.begin(), disabled.end(),
+                      [&](const std::string& name) { return present_pass(name) == pass; });
 }
 
 bool run_pass(const Pass& pass, Graph& graph, const PassContext& context) {

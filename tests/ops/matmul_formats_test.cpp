@@ -1,8 +1,8 @@
 #include "ops/matmul_formats.h"
 
 #include "base/error.h"
+#include "cost/flop_rate.h"
 #include "graph/single_node.h"
-#include "ops/flop_rate.h"
 #include "ops/matmul.h"
 #include "tests/support/graph_text.h"
 

@@ -1,7 +1,7 @@
 // What a policy decides, and that autocast, prices and kernels obey it.
 #include "passes/format_policy.h"
 
-#include "ops/flop_rate.h"
+#include "cost/flop_rate.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
 #include "passes/autocast.h"

@@ -159,5 +159,15 @@ TEST(Pipeline, GivesTheSameTextEveryTime) {
   EXPECT_EQ(compile(), compile());
 }
 
+// What a matmul's rate depends on is known when an order is chosen by it.
+TEST(Pipeline, WhatSetsRatesComesBeforeWhatGoesByThem) {
+  auto place = [](std::string_view name) {
+    return std::find_if(pipeline().begin(), pipeline().end(), [&](const Pass& pass) { return pass.name == name; }) -
+           pipeline().begin();
+  };
+  for (const char* sets : {"autocast", "decompose_context", "tf32"})
+    for (const char* goes : {"overlap", "choose_recompute"}) EXPECT_LT(place(sets), place(goes)) << sets;
+}
+
 }  // namespace
 }  // namespace tokamak

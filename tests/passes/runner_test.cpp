@@ -51,6 +51,16 @@ TEST(Runner, SkipsWhatIsDisabledByName) {
   EXPECT_EQ(print(graph), before);
 }
 
+// Of a run before they became one pass.
+TEST(Runner, TakesNamesOfEarlierVersions) {
+  PassContext context;
+  EXPECT_TRUE(is_enabled(context, "overlap"));
+  context.options.disable_passes = {"overlap_tensor"};
+  EXPECT_FALSE(is_enabled(context, "overlap"));
+  EXPECT_TRUE(is_enabled(context, "bucket"));
+  EXPECT_NO_THROW(check_disabled_names(context.options.disable_passes));
+}
+
 TEST(Runner, RefusesUnknownNamesAndSuggestsTheNearest) {
   Graph graph = test::parse(kGraph);
   PassContext context;

@@ -1,4 +1,4 @@
-// Whole training steps with overlap_tensor and without it: the same bits on every rank, with every pass behind it.
+// Whole training steps with overlap and without it: the same bits on every rank, with every pass behind it.
 #include "config/mesh_config.h"
 #include "passes/step_mesh.h"
 #include "tests/passes/sharded_run.h"
@@ -26,16 +26,24 @@ PassContext context_of(const MeshConfig& config, double slowness) {
 
 // The step as all passes leave it.
 Graph compiled(Graph step, PassContext context, bool overlaps) {
-  if (!overlaps) context.options.disable_passes = {"overlap_tensor"};
+  if (!overlaps) context.options.disable_passes = {"overlap"};
   run_passes(step, Stage::kStep, context);
   return step;
 }
 
-TEST(OverlapTensor, WholeStepsHaveTheSameBits) {
+TEST(Overlap, WholeStepsHaveTheSameBits) {
   ModelConfig model{.layers = 3, .heads = 4, .width = 16, .context = 8, .vocab = 24};
   int moved = 0;
-  for (auto [data, context, tensor, zero] :
-       {std::array{1, 1, 2, 0}, {1, 1, 4, 0}, {2, 1, 2, 0}, {2, 1, 2, 1}, {2, 1, 2, 3}, {1, 2, 2, 0}, {2, 2, 2, 2}})
+  for (auto [data, context, tensor, zero] : {std::array{1, 1, 2, 0},
+                                             {1, 1, 4, 0},
+                                             {2, 1, 2, 0},
+                                             {2, 1, 2, 1},
+                                             {2, 1, 2, 3},
+                                             {1, 2, 2, 0},
+                                             {2, 2, 2, 2},
+                                             {1, 2, 1, 0},
+                                             {2, 2, 1, 3},
+                                             {2, 1, 1, 0}})
     for (double slowness : {0.01, 1.0, 30.0}) {
       SCOPED_TRACE(fmt::format("data {} x context {} x tensor {}, ZeRO {}, {}", data, context, tensor, zero, slowness));
       MeshConfig config{.data = data, .context = context, .tensor = tensor, .zero = zero};

@@ -1,4 +1,4 @@
-#include "passes/overlap_tensor.h"
+#include "passes/overlap.h"
 
 #include "tests/passes/sharded_run.h"
 #include "tests/support/graph_text.h"
@@ -70,7 +70,7 @@ std::string order_of(const Graph& graph) {
 
 std::string order_after(double products) {
   Graph graph = test::parse(kStep);
-  overlap_tensor(graph, context_of(products));
+  overlap(graph, context_of(products));
   verify(graph);
   EXPECT_TRUE(std::is_sorted(graph.nodes().begin(), graph.nodes().end(), [](const Node& a, const Node& b) {
     return a.phase < b.phase;
@@ -78,7 +78,7 @@ std::string order_after(double products) {
   return order_of(graph);
 }
 
-TEST(OverlapTensor, ProductsForWeightsRunWhileTheStreamIsSent) {
+TEST(Overlap, ProductsForWeightsRunWhileTheStreamIsSent) {
   EXPECT_EQ(order_of(test::parse(kStep)), "GPWRWSNGPWWSN");
   EXPECT_EQ(order_after(0.9), "GPSWNGRWPSWNW") << "one a message";
   EXPECT_EQ(order_after(1.1), "GPSWNGRWPSWNW") << "a short rest takes no other";
@@ -94,19 +94,34 @@ std::string with(std::string text, std::initializer_list<std::pair<std::string, 
   return text;
 }
 
-// Where nothing is sent that they could wait for.
-TEST(OverlapTensor, NoMoreThanThreeProductsWait) {
+// The same without the messages of the upper block, and of the lower one but for the last where that is to be.
+std::string with_one_message(bool last) {
   const std::string sends = "{axis=\"tensor\", dims=[0], size=2}", slice = "{begin=0, dim=0, size=4}";
-  Graph graph =
-      test::parse(with(kStep, {{"reduce_scatter(%9) " + sends, "slice(%9) " + slice},
-                               {"reduce_scatter(%16) " + sends, "slice(%16) " + slice},
-                               {"all_gather(%14) " + sends, "matmul(%1, %14) {trans_a=false, trans_b=false}"}})
-                      .c_str());
-  overlap_tensor(graph, context_of(1));
-  EXPECT_EQ(order_of(graph), "GPNPPWNWWWR");
+  std::string text = with(kStep, {{"reduce_scatter(%9) " + sends, "slice(%9) " + slice},
+                                  {"all_gather(%14) " + sends, "matmul(%1, %14) {trans_a=false, trans_b=false}"}});
+  return last ? text : with(text, {{"reduce_scatter(%16) " + sends, "slice(%16) " + slice}});
 }
 
-TEST(OverlapTensor, TakesTheProductThatLastsLongEnough) {
+TEST(Overlap, NoProductWaitsForNothing) {
+  Graph graph = test::parse(with_one_message(false).c_str());
+  std::string before = print(graph);
+  EXPECT_FALSE(overlap(graph, context_of(1)));
+  EXPECT_EQ(print(graph), before);
+}
+
+TEST(Overlap, NoMoreThanFourProductsWait) {
+  Graph graph = test::parse(with_one_message(true).c_str());
+  overlap(graph, context_of(9));
+  EXPECT_EQ(order_of(graph), "GPNPPSWRWWWN");
+  const std::string fifth = "%26 = matmul(%0, %9) {trans_a=true, trans_b=false} #backward : f32[4,4]\n  ";
+  graph = test::parse(
+      with(with_one_message(true), {{"%13 = slice", fifth + "%13 = slice"}, {"add(%7, %20)", "add(%26, %20)"}})
+          .c_str());
+  overlap(graph, context_of(9));
+  EXPECT_EQ(order_of(graph), "GPNPPWRSWWWWN");
+}
+
+TEST(Overlap, TakesTheProductThatLastsLongEnough) {
   std::string text = with(kStep, {{"%4 : f32[4,4]", "%4 : f32[16,4]"},
                                   {"input x0 = %1", "input y = %26 : f32[8,16]\n  input x0 = %1"},
                                   {"%12 = matmul(%0, %9) {trans_a=true, trans_b=false} #backward : f32[4,4]",
@@ -114,7 +129,7 @@ TEST(OverlapTensor, TakesTheProductThatLastsLongEnough) {
                                   {"%22 = add(%4, %12) #update : f32[4,4]", "%22 = add(%4, %12) #update : f32[16,4]"}});
   for (double products : {3, 5}) {  // of which the longer one takes four, and both five
     Graph graph = test::parse(text.c_str());
-    ASSERT_TRUE(overlap_tensor(graph, context_of(products)));
+    ASSERT_TRUE(overlap(graph, context_of(products)));
     std::vector<int64_t> rows;
     for (const Node& node : graph.nodes())
       if (node.op->name == "matmul" && node.attrs.get_bool("trans_a")) rows.push_back(graph.shape(node.outputs[0])[0]);
@@ -122,10 +137,10 @@ TEST(OverlapTensor, TakesTheProductThatLastsLongEnough) {
   }
 }
 
-TEST(OverlapTensor, ChangesNoBit) {
+TEST(Overlap, ChangesNoBit) {
   for (double products : {0.1, 0.9, 2.0}) {
     Graph before = test::parse(kStep), after = test::parse(kStep);
-    ASSERT_TRUE(overlap_tensor(after, context_of(products)));
+    ASSERT_TRUE(overlap(after, context_of(products)));
     const Mesh mesh{{{"data", 1}, {"tensor", 2}}};
     std::vector<HostTensor> one = test::random_arguments(before), other = one;
     for (double& x : other[2].data) x += 1;  // ranks have parts of their own
@@ -133,12 +148,13 @@ TEST(OverlapTensor, ChangesNoBit) {
   }
 }
 
-// What the backward pass goes on with is no gradient of a parameter.
-TEST(OverlapTensor, LeavesWhatTheBackwardPassReads) {
+// What the backward pass goes on with is no gradient of a parameter. While it is computed the message comes, so that
+// nothing needs to fill a wait for that.
+TEST(Overlap, LeavesWhatTheBackwardPassReads) {
   Graph graph = test::parse(with(kStep, {{"mul(%13, %13)", "mul(%13, %12)"}}).c_str());
-  overlap_tensor(graph, context_of(0.9));
+  overlap(graph, context_of(0.9));
   verify(graph);
-  EXPECT_EQ(order_of(graph), "GPWSWNGRPSWNW");
+  EXPECT_EQ(order_of(graph), "GPWSNGWRPSWNW");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
-#include "passes/overlap_last.h"
+#include "passes/last_gradient.h"
 
 #include "passes/bucket.h"
+#include "passes/overlap.h"
+#include "passes/weight_products.h"
 #include "tests/passes/sharded_run.h"
 #include "tests/support/graph_text.h"
 
@@ -53,19 +55,19 @@ std::string order_of(const Graph& graph) {
   return order;
 }
 
-TEST(OverlapLast, ProductsForWeightsComeBehindTheLastGradient) {
+TEST(LastGradient, ProductsForWeightsComeBehindTheLastGradient) {
   for (auto [products, expected] : {std::pair(0.5, "WSPELWS"), {1.5, "PELWSWS"}, {9.0, "PELWSWS"}}) {
     Graph graph = test::parse(kStep);
     EXPECT_EQ(order_of(graph), "WSWSPEL");
-    EXPECT_TRUE(overlap_last(graph, context_of(products)));
+    EXPECT_TRUE(overlap(graph, context_of(products)));
     verify(graph);
     EXPECT_EQ(order_of(graph), expected) << products;
   }
 }
 
-TEST(OverlapLast, ChangesNoBit) {
+TEST(LastGradient, ChangesNoBit) {
   Graph before = test::parse(kStep), after = test::parse(kStep);
-  ASSERT_TRUE(overlap_last(after, context_of(9)));
+  ASSERT_TRUE(overlap(after, context_of(9)));
   const Mesh two{{{"data", 2}}};
   std::vector<HostTensor> one = test::random_arguments(before), other = one;
   for (double& x : other[0].data) x += 1;  // ranks have inputs of their own
@@ -73,42 +75,43 @@ TEST(OverlapLast, ChangesNoBit) {
 }
 
 // Neither what the table's gradient is made of, nor what is read by it, can come behind it.
-TEST(OverlapLast, LeavesWhatTheLastGradientNeeds) {
+TEST(LastGradient, LeavesWhatTheLastGradientNeeds) {
   std::string text = kStep;
   for (size_t at = text.find("matmul(%8, %3)"); at != std::string::npos; at = std::string::npos)
     text.replace(at, 14, "matmul(%8, %7)");
   Graph graph = test::parse(text.c_str());
-  EXPECT_TRUE(overlap_last(graph, context_of(9)));
+  EXPECT_TRUE(overlap(graph, context_of(9)));
   EXPECT_EQ(order_of(graph), "WSPELWS");
 }
 
 // Over a slow link what the products give would take longer than they do.
-TEST(OverlapLast, LeavesStepsThatAreLimitedByLinks) {
+TEST(LastGradient, LeavesStepsThatAreLimitedByLinks) {
   Graph graph = test::parse(kStep);
   PassContext context = context_of(9);
   context.target.f32_flops = 1e4;
-  EXPECT_FALSE(overlap_last(graph, context));
+  EXPECT_FALSE(overlap(graph, context));
 }
 
-// What goes on in the backward pass is no gradient of a parameter.
-TEST(OverlapLast, LeavesWhatIsReadInTheBackwardPass) {
+// What goes on in the backward pass is no gradient of a parameter, but a message that is waited for.
+TEST(LastGradient, IsNotReadInTheBackwardPass) {
   std::string text = kStep;
   text.replace(text.find("%14 = add"), 0, "%17 = mul(%13, %13) #backward : f32[70000,4]\n  ");
   Graph graph = test::parse(text.c_str());
-  EXPECT_FALSE(overlap_last(graph, context_of(9)));
+  EXPECT_EQ(find_last_gradient(graph, find_weight_products(graph), context_of(9)).node, -1);
+  EXPECT_EQ(find_last_gradient(test::parse(kStep), find_weight_products(test::parse(kStep)), context_of(9)).node, 7);
 }
 
-TEST(OverlapLast, LeavesStepsWhoseLastGradientIsSmall) {
+TEST(LastGradient, LeavesStepsWhoseLastGradientIsSmall) {
   Graph graph = test::parse(kStep);
   PassContext context = context_of(9);
   context.bucket_mib = 2;
-  EXPECT_FALSE(overlap_last(graph, context));
+  EXPECT_FALSE(overlap(graph, context));
 }
 
 // What is behind a collective that is larger than a bucket does not hold back what is before it.
-TEST(OverlapLast, BucketsEndAtALargeCollective) {
+TEST(LastGradient, BucketsEndAtALargeCollective) {
   Graph graph = test::parse(kStep);
-  ASSERT_TRUE(overlap_last(graph, context_of(0.5)));
+  ASSERT_TRUE(overlap(graph, context_of(0.5)));
   PassContext context = context_of(0.5);
   bucket(graph, context);
   verify(graph);
