@@ -105,10 +105,12 @@ std::string list_changes(const PassReport& report) {
 void print_passes(std::string_view title, const std::vector<PassReport>& reports) {
   if (reports.empty()) return;
   fmt::print("\npasses over the {}\n", title);
+  size_t longest = 0;
+  for (const PassReport& report : reports) longest = std::max(longest, report.name.size());
   for (const PassReport& report : reports) {
     std::string effect = report.skipped ? "off" : report.changed ? list_changes(report) : "nothing to do";
     if (effect.empty()) effect = "changed, with the same ops";
-    fmt::print("  {:<22}{:>8.1f} ms  {}\n", report.name, report.milliseconds, effect);
+    fmt::print("  {:<{}}{:>8.1f} ms  {}\n", report.name, longest, report.milliseconds, effect);
   }
 }
 

@@ -19,8 +19,17 @@ std::string_view why_removed(std::string_view key) {
 }
 
 std::string_view present_pass(std::string_view name) {
-  bool overlaps = name == "overlap_context" || name == "overlap_last" || name == "overlap_tensor";
-  return overlaps ? "overlap" : name;
+  struct Renamed {
+    std::string_view was, is;
+  };
+  constexpr Renamed kRenamed[] = {{"overlap_context", "overlap"},
+                                  {"overlap_last", "overlap"},
+                                  {"overlap_tensor", "overlap"},
+                                  {"merge_duplicates", "eliminate_common_subexpressions"},
+                                  {"eliminate_dead", "eliminate_dead_code"}};
+  for (const Renamed& pass : kRenamed)
+    if (pass.was == name) return pass.is;
+  return name;
 }
 
 }  // namespace tokamak

@@ -10,7 +10,7 @@
 #include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
-#include "passes/eliminate_dead.h"
+#include "passes/eliminate_dead_code.h"
 
 #include <map>
 #include <optional>
@@ -232,7 +232,7 @@ bool autocast(Graph& graph, const PassContext& context) {
   std::vector<ChosenFormats> formats = choose_formats(graph, policy);
   if (needs_casts(graph, formats)) {
     graph = Caster(graph, std::move(formats), context.options).run();
-    eliminate_dead(graph, context);  // views of what is now cast before it is viewed
+    eliminate_dead_code(graph, context);  // views of what is now cast before it is viewed
     return true;
   }
   size_t n = 0;

@@ -7,7 +7,7 @@
 //   %d = add(%a, %b)
 //   %e = add(%d, %c)                           ->      %e = concat(%x, %y, %z) {dim=2}
 //
-// eliminate_dead then removes the pads. The same but for the sign of zeros (-0 + 0 is 0). Tests:
+// eliminate_dead_code then removes the pads. The same but for the sign of zeros (-0 + 0 is 0). Tests:
 // tests/passes/join_pads_test.cpp
 #pragma once
 

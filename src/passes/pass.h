@@ -29,20 +29,20 @@ struct PassContext : Platform {
   std::function<bool(const Argument& parameter)> updates_whole = {};
 };
 
-/// Before and after differentiation. Of kStep, kWhole is for all of a step's forward and backward pass together, and
-/// kProgram, which comes after it, for each of the programs into which that may be divided.
-enum class Stage : uint8_t { kForward, kStep, kWhole, kProgram };
+/// When a pass runs: kForward before differentiation; kWhole on all of a step's forward and backward pass together, and
+/// after that kProgram on each of the programs into which that may be divided. To run kStep is to run both of these.
+enum class Stage : uint8_t { kForward, kWhole, kProgram, kStep };
 enum class Numerics : uint8_t { kExact, kTolerance };  // bit for bit the same, or within rounding
+enum class Effects : uint8_t { kKept, kChanged };      // whether it may append, join or move nodes with effects
 
 struct Pass {
   std::string_view name;
   Stage stage;
   Numerics numerics;
+  Effects effects;
   bool (*enabled)(const PassContext&);      // by options and target, beside is_enabled
   bool (*run)(Graph&, const PassContext&);  // returns whether the graph changed
   std::string_view summary;                 // one line for docs/cli.md
-  bool changes_effects = false;             // it appends, joins or moves nodes with effects; no other pass may
-  bool by_program = false;                  // of kStep: it belongs to kProgram, else to kWhole
 };
 
 /// All passes in the order in which they run.

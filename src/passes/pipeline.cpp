@@ -8,7 +8,8 @@
 #include "passes/chunked_classifier.h"
 #include "passes/decompose_attention.h"
 #include "passes/decompose_context.h"
-#include "passes/eliminate_dead.h"
+#include "passes/eliminate_common_subexpressions.h"
+#include "passes/eliminate_dead_code.h"
 #include "passes/flash_attention.h"
 #include "passes/form_groups.h"
 #include "passes/fuse.h"
@@ -19,7 +20,6 @@
 #include "passes/low_parameters.h"
 #include "passes/merge_adds.h"
 #include "passes/merge_casts.h"
-#include "passes/merge_duplicates.h"
 #include "passes/overlap.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
@@ -34,68 +34,74 @@ using C = const PassContext&;
 bool always(C) { return true; }
 bool fuses(C c) { return is_enabled(c, "fuse"); }
 bool low_precision(C c) { return is_low(c.options.precision); }
+bool on_mesh(C c) { return c.mesh.num_ranks() > 1; }
+bool chunks_classifier(C c) { return c.target.chunked_classifier; }
+bool low_on_mesh(C c) { return on_mesh(c) && low_precision(c); }
+bool overlaps(C c) { return on_mesh(c) && c.target.streams > 1; }
+bool in_any_order(C c) { return !c.options.deterministic; }
+bool has_budget(C c) { return c.options.memory_budget_gib > 0; }
+bool has_buckets(C c) { return on_mesh(c) && c.bucket_mib > 0; }
+bool low_generation(C c) { return c.low_parameters && low_precision(c); }
+bool fuses_low(C c) { return fuses(c) && low_precision(c); }
+bool fuses_prologues(C c) { return fuses(c) && c.target.matmul_prologue; }
 bool tf32_precision(C c) { return c.options.precision == Precision::kTf32; }
 
 constexpr Pass kPasses[] = {
-    {"pad_vocab", Stage::kForward, Numerics::kTolerance, always, pad_vocab,
+    {"pad_vocab", Stage::kForward, Numerics::kTolerance, Effects::kKept, always, pad_vocab,
      "rounds the vocabulary up to a multiple that matmuls like; the loss does not change"},
-    {"flash_attention", Stage::kForward, Numerics::kTolerance, always, flash_attention,
+    {"flash_attention", Stage::kForward, Numerics::kTolerance, Effects::kKept, always, flash_attention,
      "keeps attention whole, for the kernel that never stores the (T, T) matrix"},
-    {"decompose_attention", Stage::kForward, Numerics::kTolerance, always, decompose_attention,
+    {"decompose_attention", Stage::kForward, Numerics::kTolerance, Effects::kKept, always, decompose_attention,
      "writes attention that is not kept whole as matmuls and softmax"},
 
-    {"join_pads", Stage::kStep, Numerics::kTolerance, always, join_pads,
+    {"join_pads", Stage::kWhole, Numerics::kTolerance, Effects::kKept, always, join_pads,
      "gradients of the slices of one value (q, k and v) are put side by side, not padded with zeros and added"},
-    {"eliminate_dead", Stage::kStep, Numerics::kExact, always, eliminate_dead,
+    {"eliminate_dead_code", Stage::kWhole, Numerics::kExact, Effects::kKept, always, eliminate_dead_code,
      "removes nodes that no result and no update depends on"},
-    {"merge_duplicates", Stage::kStep, Numerics::kExact, always, merge_duplicates,
-     "nodes that compute the same from the same values become one"},
-    {"shard", Stage::kStep, Numerics::kTolerance, [](C c) { return c.mesh.num_ranks() > 1; }, shard,
-     "makes of the step the share of one rank of the mesh, and appends the collectives", true},
-    {"chunked_classifier", Stage::kStep, Numerics::kTolerance, [](C c) { return c.target.chunked_classifier; },
-     chunked_classifier, "logits, loss and their gradients a chunk of rows at a time: all logits are never stored",
-     true},
-    {"scatter_in_place", Stage::kStep, Numerics::kTolerance, always, scatter_in_place,
+    {"eliminate_common_subexpressions", Stage::kWhole, Numerics::kExact, Effects::kKept, always,
+     eliminate_common_subexpressions, "nodes that compute the same from the same values become one"},
+    {"shard", Stage::kWhole, Numerics::kTolerance, Effects::kChanged, on_mesh, shard,
+     "makes of the step the share of one rank of the mesh, and appends the collectives"},
+    {"chunked_classifier", Stage::kWhole, Numerics::kTolerance, Effects::kChanged, chunks_classifier,
+     chunked_classifier, "logits, loss and their gradients a chunk of rows at a time: all logits are never stored"},
+    {"scatter_in_place", Stage::kWhole, Numerics::kTolerance, Effects::kKept, always, scatter_in_place,
      "adds a tied embedding's gradient onto the classifier's"},
-    {"fused_optimizer", Stage::kStep, Numerics::kExact, always, fused_optimizer, "updates all parameters in one kernel",
-     true},
-    {"autocast", Stage::kStep, Numerics::kTolerance, low_precision, autocast,
+    {"fused_optimizer", Stage::kWhole, Numerics::kExact, Effects::kChanged, always, fused_optimizer,
+     "updates all parameters in one kernel"},
+    {"autocast", Stage::kWhole, Numerics::kTolerance, Effects::kKept, low_precision, autocast,
      "bf16 or f16 in matmuls, attention and the residual stream, f32 in reductions, losses and the optimizer"},
-    {"tf32", Stage::kStep, Numerics::kTolerance, tf32_precision, autocast,
+    {"tf32", Stage::kWhole, Numerics::kTolerance, Effects::kKept, tf32_precision, autocast,
      "lets f32 matmuls and attention run in TF32, where the target has units for it"},
-    {"gather_low", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && low_precision(c); },
-     gather_low, "gathers parameters that are only read in bf16 or f16 in that type"},
-    {"decompose_context", Stage::kStep, Numerics::kTolerance, [](C c) { return c.mesh.num_ranks() > 1; },
-     decompose_context,
+    {"gather_low", Stage::kWhole, Numerics::kExact, Effects::kKept, low_on_mesh, gather_low,
+     "gathers parameters that are only read in bf16 or f16 in that type"},
+    {"decompose_context", Stage::kWhole, Numerics::kTolerance, Effects::kKept, on_mesh, decompose_context,
      "writes a rank's attention over a cut sequence as that of pairs of chunks, where it has no kernel"},
-    {"overlap", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && c.target.streams > 1; },
-     overlap, "an order of the backward pass in which kernels run while ranks send: a list scheduler", true},
-    {"any_order", Stage::kStep, Numerics::kTolerance, [](C c) { return !c.options.deterministic; }, any_order,
+    {"overlap", Stage::kWhole, Numerics::kExact, Effects::kChanged, overlaps, overlap,
+     "an order of the backward pass in which kernels run while ranks send: a list scheduler"},
+    {"any_order", Stage::kWhole, Numerics::kTolerance, Effects::kKept, in_any_order, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
-    {"choose_recompute", Stage::kStep, Numerics::kExact, [](C c) { return c.options.memory_budget_gib > 0; },
-     choose_recompute, "marks activations to compute again instead of keeping, until the step fits the memory budget"},
-    {"apply_recompute", Stage::kStep, Numerics::kExact, always, apply_recompute,
-     "computes what is marked #recompute again where the backward pass reads it", true},
-    {"bucket", Stage::kStep, Numerics::kExact, [](C c) { return c.mesh.num_ranks() > 1 && c.bucket_mib > 0; }, bucket,
-     "collectives of many gradients or parameters become one, and parameters are gathered ahead", true},
-    {"low_parameters", Stage::kStep, Numerics::kExact, [](C c) { return c.low_parameters && low_precision(c); },
-     low_parameters, "generation keeps parameters that are only read in bf16 or f16 in that type"},
-    {"merge_casts", Stage::kStep, Numerics::kExact, [](C c) { return fuses(c) && low_precision(c); }, merge_casts,
-     "makes the bf16 or f16 copies of all weights in one kernel", false, true},
-    {"merge_adds", Stage::kStep, Numerics::kExact, fuses, merge_adds,
-     "adds up states, and vectors onto states, in one kernel", false, true},
-    {"attention_sums", Stage::kStep, Numerics::kTolerance, fuses, attention_sums,
-     "attention's gradient also gives the gradient of the bias of q, k and v, where the target has a kernel for it",
-     false, true},
-    {"form_groups", Stage::kStep, Numerics::kExact, always, form_groups,
-     "gives every pointwise op, reduction and composite its kernel template", false, true},
-    {"fuse", Stage::kStep, Numerics::kExact, always, fuse,
-     "merges groups, so that values between them never reach memory; matmuls take bias and functions", false, true},
-    {"fuse_prologues", Stage::kStep, Numerics::kTolerance, [](C c) { return fuses(c) && c.target.matmul_prologue; },
-     fuse_prologues, "norms in the matmuls of few rows behind them, where the target has a kernel for it: generation",
-     false, true},
-    {"eliminate_dead", Stage::kStep, Numerics::kExact, always, eliminate_dead,
-     "removes what the passes above left without a reader", false, true},
+    {"choose_recompute", Stage::kWhole, Numerics::kExact, Effects::kKept, has_budget, choose_recompute,
+     "marks activations to compute again instead of keeping, until the step fits the memory budget"},
+    {"apply_recompute", Stage::kWhole, Numerics::kExact, Effects::kChanged, always, apply_recompute,
+     "computes what is marked #recompute again where the backward pass reads it"},
+    {"bucket", Stage::kWhole, Numerics::kExact, Effects::kChanged, has_buckets, bucket,
+     "collectives of many gradients or parameters become one, and parameters are gathered ahead"},
+    {"low_parameters", Stage::kWhole, Numerics::kExact, Effects::kKept, low_generation, low_parameters,
+     "generation keeps parameters that are only read in bf16 or f16 in that type"},
+    {"merge_casts", Stage::kProgram, Numerics::kExact, Effects::kKept, fuses_low, merge_casts,
+     "makes the bf16 or f16 copies of all weights in one kernel"},
+    {"merge_adds", Stage::kProgram, Numerics::kExact, Effects::kKept, fuses, merge_adds,
+     "adds up states, and vectors onto states, in one kernel"},
+    {"attention_sums", Stage::kProgram, Numerics::kTolerance, Effects::kKept, fuses, attention_sums,
+     "attention's gradient also gives the gradient of the bias of q, k and v, where the target has a kernel for it"},
+    {"form_groups", Stage::kProgram, Numerics::kExact, Effects::kKept, always, form_groups,
+     "gives every pointwise op, reduction and composite its kernel template"},
+    {"fuse", Stage::kProgram, Numerics::kExact, Effects::kKept, always, fuse,
+     "merges groups, so that values between them never reach memory; matmuls take bias and functions"},
+    {"fuse_prologues", Stage::kProgram, Numerics::kTolerance, Effects::kKept, fuses_prologues, fuse_prologues,
+     "norms in the matmuls of few rows behind them, where the target has a kernel for it: generation"},
+    {"eliminate_dead_code", Stage::kProgram, Numerics::kExact, Effects::kKept, always, eliminate_dead_code,
+     "removes what the passes above left without a reader"},
 };
 
 }  // namespace

@@ -32,9 +32,7 @@ std::vector<std::pair<std::string, int>> difference(const std::map<std::string, 
 }
 
 bool belongs(const Pass& pass, Stage stage) {
-  if (stage == Stage::kWhole || stage == Stage::kProgram)
-    return pass.stage == Stage::kStep && pass.by_program == (stage == Stage::kProgram);
-  return pass.stage == stage;
+  return pass.stage == stage || (stage == Stage::kStep && pass.stage != Stage::kForward);
 }
 
 }  // namespace
@@ -58,7 +56,7 @@ bool run_pass(const Pass& pass, Graph& graph, const PassContext& context) {
     const auto effects = effects_of(graph);
     if (!pass.run(graph, context)) return false;
     verify(graph);
-    TOKAMAK_CHECK(pass.changes_effects || effects_of(graph) == effects,
+    TOKAMAK_CHECK(pass.effects == Effects::kChanged || effects_of(graph) == effects,
                   "nodes with effects were dropped, repeated or reordered");
     return true;
   } catch (const std::exception& error) {  // a user's mistake has been found before the first pass

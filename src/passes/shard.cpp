@@ -6,8 +6,8 @@
 #include "ops/generate.h"
 #include "ops/pointwise.h"
 #include "passes/choose_way.h"
-#include "passes/eliminate_dead.h"
-#include "passes/merge_duplicates.h"
+#include "passes/eliminate_common_subexpressions.h"
+#include "passes/eliminate_dead_code.h"
 #include "passes/seed_cuts.h"
 #include "passes/shares.h"
 #include "passes/wanted_cuts.h"
@@ -355,8 +355,8 @@ bool shard(Graph& graph, const PassContext& context) {
   ArgumentCuts cuts = seed_cuts(graph, context);
   SumCuts sums = context.sequence ? seed_stream(graph, context.mesh, context.own_inputs) : SumCuts{};
   graph = shard_graph(graph, context.mesh, cuts, sums, context.slots > 1, context.gathers_once);
-  merge_duplicates(graph, context);  // what says where parts are
-  eliminate_dead(graph, context);    // wholes of which no rank needs more than a part
+  eliminate_common_subexpressions(graph, context);  // what says where parts are
+  eliminate_dead_code(graph, context);              // wholes of which no rank needs more than a part
   return true;
 }
 

@@ -40,7 +40,7 @@ Options random_options(std::mt19937& random) {
   if (!coin()) c.memory_budget_gib = 1e-6;
   o.context.target.vocab_multiple = 8;
   o.context.target.matmul_bias = o.context.target.matmul_function = false;  // no CPU kernel either
-  for (const char* pass : {"eliminate_dead", "merge_duplicates", "form_groups"})
+  for (const char* pass : {"eliminate_dead_code", "eliminate_common_subexpressions", "form_groups"})
     if (std::uniform_int_distribution<int>(0, 9)(random) == 0) c.disable_passes.push_back(pass);
   o.context.target.chunked_classifier = coin();  // no CPU kernel: runs by its reference
   o.text = fmt::format("budget {} without", c.memory_budget_gib);

@@ -136,7 +136,8 @@ TEST_F(CliCheckpoint, GeneratesTextsSideBySide) {
 TEST_F(CliCheckpoint, GenerateWithoutACheckpoint) {
   fs::create_directory(folder_ / "hollow");
   expect_refused(run({"generate", "nowhere"}), {"nowhere", "expected a checkpoint", "got nothing", "check the path"});
-  expect_refused(run({"generate", "hollow"}), {"hollow", "expected a checkpoint", "got none of them", "check the path"});
+  expect_refused(run({"generate", "hollow"}),
+                 {"hollow", "expected a checkpoint", "got none of them", "check the path"});
   expect_refused(run({"eval", "hollow"}), {"hollow", "expected a checkpoint"});
   expect_refused(run({"eval", "text.txt"}), {"text.txt", "expected a checkpoint's folder", "got none of them"});
 }

@@ -32,8 +32,8 @@ inline std::vector<Setting> settings() {
   return {
       {"AllOn", without({})},
       {"AllOff", all_off()},
-      {"NoPassAtAll", without({"fuse", "flash_attention", "pad_vocab", "fused_optimizer", "eliminate_dead",
-                               "merge_duplicates", "form_groups", "decompose_attention"})},
+      {"NoPassAtAll", without({"fuse", "flash_attention", "pad_vocab", "fused_optimizer", "eliminate_dead_code",
+                               "eliminate_common_subexpressions", "form_groups", "decompose_attention"})},
       {"FuseOnly", without({"flash_attention", "pad_vocab", "fused_optimizer"})},
       {"FlashOnly", without({"fuse", "pad_vocab", "fused_optimizer"})},
       {"PadOnly", without({"fuse", "flash_attention", "fused_optimizer"})},

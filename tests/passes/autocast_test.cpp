@@ -1,7 +1,7 @@
 #include "passes/autocast.h"
 
 #include "graph/op_def.h"
-#include "passes/eliminate_dead.h"
+#include "passes/eliminate_dead_code.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -100,7 +100,7 @@ TEST(Autocast, AConstantThatTheLowTypeHoldsTakesIt) {
   })");
   Graph after = before;
   EXPECT_TRUE(autocast(after, in_bf16()));
-  eliminate_dead(after, {});
+  eliminate_dead_code(after, {});
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[2,4]
     param w = %1 : f32[4,4]

@@ -131,7 +131,7 @@ TEST(ChunkedClassifier, LeavesOtherOperandsAndOnlyOneGradient) {
                                        "#backward : f32[6,3]\n",
                                        ""),
                               "result dx = %11", "result dx = %12"));
-  EXPECT_TRUE(chunked_classifier(no_dx, {}));  // dx is still made; eliminate_dead comes before
+  EXPECT_TRUE(chunked_classifier(no_dx, {}));  // dx is still made; eliminate_dead_code comes before
   EXPECT_FALSE(chunked_classifier(only, {}));
   Graph swapped = parse(replaced(step_text(), "matmul(%10, %0) {trans_a=true", "matmul(%10, %11) {trans_a=true"));
   EXPECT_FALSE(chunked_classifier(swapped, {}));

@@ -3,9 +3,9 @@
 #include "passes/apply_recompute.h"
 #include "passes/choose_recompute.h"
 #include "passes/chunked_classifier.h"
-#include "passes/eliminate_dead.h"
+#include "passes/eliminate_common_subexpressions.h"
+#include "passes/eliminate_dead_code.h"
 #include "passes/fuse.h"
-#include "passes/merge_duplicates.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/note_op.h"
 
@@ -22,7 +22,7 @@ TEST(Effects, AreNotDead) {
     %3 = neg(%2) : f32[2]
     result y = %0
   })");
-  EXPECT_TRUE(eliminate_dead(graph, {}));
+  EXPECT_TRUE(eliminate_dead_code(graph, {}));
   EXPECT_EQ(count_ops(graph, "note"), 1);
   EXPECT_EQ(count_ops(graph, "exp"), 1) << "which it reads";
   EXPECT_EQ(count_ops(graph, "neg"), 0);
@@ -36,7 +36,7 @@ TEST(Effects, AreNoDuplicates) {
     result y = %1
     result z = %2
   })");
-  EXPECT_FALSE(merge_duplicates(graph, {}));
+  EXPECT_FALSE(eliminate_common_subexpressions(graph, {}));
 }
 
 // What is made of it may be computed again.
@@ -138,7 +138,7 @@ TEST(Effects, AreComparedAfterEveryPass) {
     graph = Graph("empty");
     return true;
   };
-  Pass bad{"empties", Stage::kStep, Numerics::kExact, {}, empties, {}};
+  Pass bad{"empties", Stage::kWhole, Numerics::kExact, Effects::kKept, {}, empties, {}};
   EXPECT_THROW(run_pass(bad, graph, {}), InternalError);
   Graph pure("g");
   EXPECT_TRUE(run_pass(bad, pure, {}));

@@ -1,6 +1,6 @@
 #include "passes/join_pads.h"
 
-#include "passes/eliminate_dead.h"
+#include "passes/eliminate_dead_code.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
 
@@ -24,7 +24,7 @@ const char* kThree = R"(graph g {
 TEST(JoinPads, PutsSlicesSideBySide) {
   Graph before = parse(kThree), after = before;
   EXPECT_TRUE(join_pads(after, {}));
-  eliminate_dead(after, {});
+  eliminate_dead_code(after, {});
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[3,2]
     input y = %1 : f32[3,1]

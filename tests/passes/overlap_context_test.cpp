@@ -1,6 +1,6 @@
 #include "passes/overlap.h"
 
-#include "passes/merge_duplicates.h"
+#include "passes/eliminate_common_subexpressions.h"
 #include "tests/passes/sharded_run.h"
 #include "tests/support/graph_text.h"
 
@@ -45,7 +45,7 @@ const Mesh kTwo{{{"context", 2}}};
 Graph sharded_step() {
   std::vector<Cut> time = {{"context", 2, 1, 2, true}};
   Graph graph = shard_graph(test::parse(kStep), kTwo, {{0, time}, {1, time}, {2, time}});
-  EXPECT_TRUE(merge_duplicates(graph, {})) << "both passes send the same keys and values";
+  EXPECT_TRUE(eliminate_common_subexpressions(graph, {})) << "both passes send the same keys and values";
   return graph;
 }
 

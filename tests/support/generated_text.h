@@ -71,7 +71,8 @@ class FullPass {
     Graph graph("full");
     GraphBuilder g(graph);
     graph.add_result("logits", gpt_logits(g, model, g.input("tokens", {DType::kI32, {1, length}}), kNoValue));
-    program = std::make_unique<Program>(compile_inference(std::move(graph), resolve(config_, platform_.target), platform_).plan, backend_, store_);
+    program = std::make_unique<Program>(
+        compile_inference(std::move(graph), resolve(config_, platform_.target), platform_).plan, backend_, store_);
     copy_parameters();
     return *program;
   }

@@ -1,4 +1,4 @@
-#include "passes/eliminate_dead.h"
+#include "passes/eliminate_dead_code.h"
 
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
@@ -18,7 +18,7 @@ TEST(EliminateDead, RemovesWhatNothingReads) {
     result y = %3
   })");
   Graph after = before;
-  EXPECT_TRUE(eliminate_dead(after, {}));
+  EXPECT_TRUE(eliminate_dead_code(after, {}));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[2]
     param unused = %1 : f32[3]
@@ -38,7 +38,7 @@ TEST(EliminateDead, KeepsWhatUpdatesAndOtherOutputsNeed) {
     result mean = %4
   })");
   std::string before = print(graph);
-  EXPECT_FALSE(eliminate_dead(graph, {}));
+  EXPECT_FALSE(eliminate_dead_code(graph, {}));
   EXPECT_EQ(print(graph), before);
 }
 

@@ -1,4 +1,4 @@
-#include "passes/merge_duplicates.h"
+#include "passes/eliminate_common_subexpressions.h"
 
 #include "tests/support/graph_text.h"
 #include "tests/support/random_tensors.h"
@@ -20,7 +20,7 @@ TEST(MergeDuplicates, MergesEqualNodesAndWhatTheyLeadTo) {
     result z = %6
   })");
   Graph after = before;
-  EXPECT_TRUE(merge_duplicates(after, {}));
+  EXPECT_TRUE(eliminate_common_subexpressions(after, {}));
   EXPECT_EQ(print(after), test::canonical(R"(graph g {
     input x = %0 : f32[2]
     input y = %1 : f32[2]
@@ -50,7 +50,7 @@ TEST(MergeDuplicates, LeavesOtherInputsAttributesAndRecomputation) {
     result e = %7
     result f = %8
   })");
-  EXPECT_FALSE(merge_duplicates(graph, {}));
+  EXPECT_FALSE(eliminate_common_subexpressions(graph, {}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "passes/merge_duplicates.h"
+#include "passes/eliminate_common_subexpressions.h"
 
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
@@ -18,7 +18,7 @@ size_t hash_of(const OpDef* op, const std::vector<ValueId>& inputs) {
 
 }  // namespace
 
-bool merge_duplicates(Graph& graph, const PassContext&) {
+bool eliminate_common_subexpressions(Graph& graph, const PassContext&) {
   Rewriter rewriter(graph);
   std::unordered_multimap<size_t, const Node*> seen;  // old nodes that were copied, by op and new inputs
   bool changed = false;

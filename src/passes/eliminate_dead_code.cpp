@@ -1,4 +1,4 @@
-#include "passes/eliminate_dead.h"
+#include "passes/eliminate_dead_code.h"
 
 #include "graph/rewriter.h"
 
@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-bool eliminate_dead(Graph& graph, const PassContext&) {
+bool eliminate_dead_code(Graph& graph, const PassContext&) {
   const auto& nodes = graph.nodes();
   std::vector<bool> needed = find_escaping(graph), live(nodes.size(), false);
   for (size_t n = nodes.size(); n-- > 0;) {
