@@ -21,7 +21,7 @@ double predicted(const Target& target, const MeshAxis& axis, bool gathers, int64
   int64_t elements = bytes / int64_t(sizeof(float));
   ValueId x = g.input("x", {DType::kF32, {gathers ? elements / axis.size : elements}});
   graph.add_result("y", gathers ? all_gather(g, x, axis, {0}) : all_reduce(g, x, axis, Reduction::kSum));
-  return price(graph, 0, Platform(target)).seconds;
+  return price(graph, graph.nodes()[0], Platform(target)).seconds;
 }
 
 TEST(MeasureLinks, WhatWasMeasuredIsPredictedAfterwards) {
