@@ -50,7 +50,8 @@ TEST(CompiledRun, KeepsParametersInTheModelsOrder) {
 TEST(CompiledRun, TellsTheLossOnEveryStage) {
   RunConfig config = tiny(2);
   config.train.total_batch = 2 * 2 * 4;
-  std::vector<CompiledStep> stages = compile_loss(resolve(config, {}), Target(), compile_run(config, Target()).first_block);
+  std::vector<CompiledStep> stages =
+      compile_loss(resolve(config, {}), Target(), compile_run(config, Target()).first_block);
   ASSERT_EQ(stages.size(), 2u);
   for (const CompiledStep& stage : stages) EXPECT_NE(stage.programs.back().plan.graph.find_result("loss"), kNoValue);
   EXPECT_EQ(print_schedule(stages[0]), "eval 0, send stream.1 0, eval 1, send stream.1 1, tell_loss 0-1");

@@ -48,7 +48,8 @@ TEST(MemoryAdvice, WhatItNamesFitsAndIsTheSameStep) {
   RunConfig config = small_run();
   int64_t whole = bytes_of(config), found = 0;
   for (double share : {0.95, 0.7, 0.5, 0.3, 0.2, 0.1})
-    for (const MemoryRemedy& remedy : find_memory_remedies(resolve(config, small_gpu()), small_gpu(), int64_t(double(whole) * share))) {
+    for (const MemoryRemedy& remedy :
+         find_memory_remedies(resolve(config, small_gpu()), small_gpu(), int64_t(double(whole) * share))) {
       ++found;
       EXPECT_LE(double(bytes_of(remedy.config)), double(whole) * share) << remedy.settings;
       EXPECT_EQ(bytes_of(remedy.config), remedy.bytes) << remedy.settings;
@@ -59,7 +60,8 @@ TEST(MemoryAdvice, WhatItNamesFitsAndIsTheSameStep) {
 
 TEST(MemoryAdvice, RecomputesWhereThatIsEnough) {
   RunConfig config = small_run();
-  std::vector<MemoryRemedy> remedies = find_memory_remedies(resolve(config, small_gpu()), small_gpu(), bytes_of(config) * 8 / 10);
+  std::vector<MemoryRemedy> remedies =
+      find_memory_remedies(resolve(config, small_gpu()), small_gpu(), bytes_of(config) * 8 / 10);
   ASSERT_EQ(remedies.size(), 2u);
   EXPECT_EQ(remedies[1].config.train.batch, config.train.batch);
   EXPECT_EQ(remedies[1].settings.rfind("--compile.memory_budget_gib=0.", 0), 0u) << remedies[1].settings;
@@ -73,7 +75,8 @@ TEST(MemoryAdvice, ABudgetOfFewBytesIsWrittenInFull) {
   int64_t whole = bytes_of(config), found = 0;
   ASSERT_LT(whole, 10 << 20) << "hundredths of a GiB would be 0";
   for (double share : {0.99, 0.95, 0.9, 0.8, 0.7, 0.5, 0.1})
-    for (const MemoryRemedy& remedy : find_memory_remedies(resolve(config, small_gpu()), small_gpu(), int64_t(double(whole) * share))) {
+    for (const MemoryRemedy& remedy :
+         find_memory_remedies(resolve(config, small_gpu()), small_gpu(), int64_t(double(whole) * share))) {
       ++found;
       const std::string key = "--compile.memory_budget_gib=";
       ASSERT_EQ(remedy.settings.rfind(key, 0), 0u) << remedy.settings;
@@ -105,7 +108,8 @@ TEST(MemoryAdvice, ABudgetThatCannotBeMetIsComparedInUnitsThatShowIt) {
 
 TEST(MemoryAdvice, SaysThatNothingFits) {
   EXPECT_TRUE(find_memory_remedies(resolve(small_run(), small_gpu()), small_gpu(), 1 << 20).empty());
-  EXPECT_NE(memory_advice(resolve(small_run(), small_gpu()), small_gpu(), 1 << 20).find("use a smaller model"), std::string::npos);
+  EXPECT_NE(memory_advice(resolve(small_run(), small_gpu()), small_gpu(), 1 << 20).find("use a smaller model"),
+            std::string::npos);
 }
 
 // Of which nothing may be asked.

@@ -15,13 +15,14 @@
 namespace tokamak {
 namespace {
 
-double sum_of(const nlohmann::json& ledger) {
-  double sum = ledger["launch_gaps"].get<double>() + ledger["data_wait"].get<double>() + ledger["idle"].get<double>();
-  for (const auto& [name, seconds] : ledger["work"].items()) sum += seconds.get<double>();
+double sum_of(const nlohmann::json& breakdown) {
+  double sum =
+      breakdown["launch_gaps"].get<double>() + breakdown["data_wait"].get<double>() + breakdown["idle"].get<double>();
+  for (const auto& [name, seconds] : breakdown["work"].items()) sum += seconds.get<double>();
   return sum;
 }
 
-TEST(ProfileProgram, ShowsTheLedgerAndWritesIt) {
+TEST(ProfileProgram, ShowsTheTimeBreakdownAndWritesIt) {
   TemporaryFolder folder;
   ProgramResult result = run_program(
       folder.path(),
@@ -30,7 +31,7 @@ TEST(ProfileProgram, ShowsTheLedgerAndWritesIt) {
   EXPECT_NE(result.out.find("where the time goes"), std::string::npos) << result.out;
   auto json = nlohmann::json::parse(read_file(folder / "profile.json"));
   ASSERT_EQ(json["ranks"].size(), 1u);
-  EXPECT_NEAR(sum_of(json["ranks"][0]["ledger"]), json["ranks"][0]["seconds"].get<double>(), 1e-9);
+  EXPECT_NEAR(sum_of(json["ranks"][0]["breakdown"]), json["ranks"][0]["seconds"].get<double>(), 1e-9);
   EXPECT_NE(json["command"].get<std::string>().find("tokamak profile --model.layers=2"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
@@ -48,8 +49,8 @@ TEST(ProfileProgram, OnRanksEachAccountsForItsTime) {
     auto json = nlohmann::json::parse(read_file(folder / "profile.json"));
     ASSERT_EQ(json["ranks"].size(), 2u);
     for (const auto& rank : json["ranks"]) {
-      EXPECT_NEAR(sum_of(rank["ledger"]), rank["seconds"].get<double>(), 1e-9);
-      EXPECT_GT(rank["ledger"]["work"]["communication"].get<double>(), 0);
+      EXPECT_NEAR(sum_of(rank["breakdown"]), rank["seconds"].get<double>(), 1e-9);
+      EXPECT_GT(rank["breakdown"]["work"]["communication"].get<double>(), 0);
     }
   }
 }
@@ -120,7 +121,7 @@ TEST(TrainProgram, ProfilesSomeOfItsSteps) {
   EXPECT_NE(result.out.find("where the time goes"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("step  20/20"), std::string::npos) << result.out;
   auto json = nlohmann::json::parse(read_file(folder / "profile.json"));
-  EXPECT_NEAR(sum_of(json["ranks"][0]["ledger"]), json["ranks"][0]["seconds"].get<double>(), 1e-9);
+  EXPECT_NEAR(sum_of(json["ranks"][0]["breakdown"]), json["ranks"][0]["seconds"].get<double>(), 1e-9);
   EXPECT_EQ(json["command"].get<std::string>().find("tokamak train "), 0u);
   result = run_program(folder.path(), {"train", "run", "--train.steps=40", "--profile.at=3"});
   EXPECT_EQ(result.status, 0) << result.err;

@@ -187,9 +187,10 @@ TEST_F(EvaluatorTest, SharesOfWindowsAreRoundedUp) {
   auto corpus = std::make_shared<const Corpus>(*open_validation_data(config_, tokenizer));
   int64_t all = corpus->windows(), first = corpus->datasets()[0]->windows(), second = all - first;
   for (int64_t windows : {int64_t(1), int64_t(3), all / 3, all - 1}) {
-    Evaluation out = Evaluator(corpus, tokenizer.get(), resolve(config_, {}), windows).evaluate([](std::span<const Batch>) {
-      return std::vector{kLoss};
-    });
+    Evaluation out =
+        Evaluator(corpus, tokenizer.get(), resolve(config_, {}), windows).evaluate([](std::span<const Batch>) {
+          return std::vector{kLoss};
+        });
     EXPECT_EQ(out.entries[0].tokens, 16 * ceil_div(windows * first, all)) << windows << " of " << all;
     EXPECT_EQ(out.entries[1].tokens, 16 * ceil_div(windows * second, all)) << windows << " of " << all;
   }

@@ -65,7 +65,9 @@ TEST_F(Scratch, IsAsPlannedOfOtherRuns) {
 
 TEST_F(Scratch, IsAsPlannedOfEvaluation) {
   RunConfig config = small();
-  Plan plan = compile_inference(eval_graph(config.model, 2, config.model.context, false), resolve(config, platform_.target), platform_).plan;
+  Plan plan = compile_inference(eval_graph(config.model, 2, config.model.context, false),
+                                resolve(config, platform_.target), platform_)
+                  .plan;
   EXPECT_EQ(plan.scratch_bytes, taken(plan));
 }
 
