@@ -6,7 +6,8 @@
 namespace tokamak {
 namespace {
 
-constexpr int kTries = 8;
+// What a stage of a pipeline is told makes a difference only between two numbers that are close to each other.
+constexpr int kTries = 8, kTriesOfStage = 12;
 constexpr double kGiB = double(int64_t(1) << 30), kFull = 0.95, kAim = 0.99;
 
 // Of the way between what fits and what is too much, how close to either the next try may be.
@@ -30,7 +31,7 @@ bool BudgetSearch::add(const CompiledStep& step) {
   if (better) best_ = used;
   ++tries_;
   is_done_ = is_over(used, computes_again);
-  (used <= 1 ? fits_ : too_much_) = {told_, used};
+  (used <= 1 ? fits_ : too_much_) = {told_, used, computes_again};
   if (!is_done_) told_ = choose(used, computes_again);
   return better;
 }
@@ -41,7 +42,7 @@ bool BudgetSearch::is_better(double used) const {
 }
 
 bool BudgetSearch::is_over(double used, bool computes_again) const {
-  if (tries_ == kTries) return true;
+  if (tries_ == (growth_ > 1 ? kTriesOfStage : kTries)) return true;
   if (used <= 1) return used >= kFull || !computes_again;
   // Told less, it computes no more again: no less is possible.
   return computes_again && fits_.used == 0 && too_much_.used > 0 && used >= too_much_.used;
@@ -49,6 +50,8 @@ bool BudgetSearch::is_over(double used, bool computes_again) const {
 
 // Between two tries on a line, but not too close to one of them; else by what a step is expected to grow.
 double BudgetSearch::choose(double used, bool computes_again) const {
+  // What has not noticed its budget may be far above what does: no line leads there.
+  if (fits_.used > 0 && too_much_.used > 0 && !too_much_.computes_again) return std::sqrt(fits_.told * too_much_.told);
   if (fits_.used > 0 && too_much_.used > 0) {
     double part = (kAim - fits_.used) / (too_much_.used - fits_.used);
     return std::lerp(fits_.told, too_much_.told, std::clamp(part, kMargin, 1 - kMargin));

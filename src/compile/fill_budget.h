@@ -26,6 +26,7 @@ class BudgetSearch {
  private:
   struct Try {
     double told = 0, used = 0;  // `used` as a share of `asked`; 0: there is none yet
+    bool computes_again = false;
   };
 
   bool is_better(double used) const;
