@@ -68,7 +68,8 @@ void check(const ClusterConfig& cluster, const std::vector<Field>& fields, std::
   require_figure(gpu.multiprocessors, "gpu.multiprocessors", name);
   require_figure(gpu.compute_capability, "gpu.compute_capability", name);
   require_figure(gpu.l2_bytes, "gpu.l2_bytes", name);
-  require_figure(cluster.node_power, "node_power", name);
+  if (gpu.load_clock.is_known()) require_units(gpu.load_clock, "gpu.load_clock", "a share", 0.2, 1.5, name);
+  require_units(cluster.node_power, "node_power", "watts", 30, 1e6, name);
   if (cluster.gpus_per_node > 1) require_link(cluster.within, "within", name);
   if (cluster.nodes != 1) require_link(cluster.between, "between", name);
 }

@@ -26,6 +26,7 @@ struct GpuConfig {
   Figure compute_capability;
   Figure l2_bytes;
   Figure shared_bytes;  // that one block can have
+  Figure load_clock;    // share of the clock at which it has these FLOP/s that a long run leaves it; unknown: 0.9
 };
 
 }  // namespace tokamak

@@ -47,7 +47,8 @@ GpuRates gpu_rates(const GpuConfig& gpu) {
                  .copy_bandwidth = gpu.memory_bandwidth.value * kCopyShare,
                  .l2_bytes = gpu.l2_bytes.value};
   double operations = rates_of(rates.major, rates.minor).bf16 * rates.multiprocessors;
-  rates.clock = kClockUnderLoad * gpu.half_flops.value / operations;
+  double share = gpu.load_clock.is_known() ? gpu.load_clock.value : kClockUnderLoad;
+  rates.clock = share * gpu.half_flops.value / operations;
   return rates;
 }
 

@@ -66,6 +66,12 @@ TEST(Cluster, WhatAPlanNeedsIsRequired) {
   expect_user_error([&] { read_cluster("h20"); }, {"[cluster] expected", "did you mean 'h200'"});
 }
 
+TEST(Cluster, APowerOfANodeIsInWatts) {
+  std::string text = kMine;
+  text.replace(text.find("value = 3000"), std::string("value = 3000").size(), "value = 3");
+  expect_user_error([&] { parse_cluster(text, "mine.toml"); }, {"[mine.toml: node_power] expected watts", "got 3;"});
+}
+
 TEST(Cluster, AFigureInAnotherUnitIsRefused) {
   auto with = [](std::string text, const std::string& from, const std::string& to) {
     return text.replace(text.find(from), from.size(), to);

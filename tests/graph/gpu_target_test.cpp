@@ -32,6 +32,13 @@ TEST(GpuTarget, AttentionOfAnH200IsFasterInLongSequences) {
   EXPECT_NEAR(attention_rate(target, 131072), 439e12, 0.04 * 439e12);
 }
 
+TEST(GpuTarget, ItsClockUnderLoadCanBeSaid) {
+  GpuConfig gpu = gpu_model("a100-80gb");
+  double usual = gpu_target(gpu_rates(gpu)).bf16_flops;
+  gpu.load_clock = {0.99, "a run of ours"};
+  EXPECT_NEAR(gpu_target(gpu_rates(gpu)).bf16_flops / usual, 1.1, 1e-9);
+}
+
 TEST(GpuTarget, CapabilitiesHaveTwoDigits) {
   GpuRates ada = gpu_rates(gpu_model("rtx-4090"));
   EXPECT_EQ(ada.major, 8);
