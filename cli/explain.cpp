@@ -7,6 +7,7 @@
 
 #include "advise/advice.h"
 #include "advise/estimate.h"
+#include "advise/links.h"
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 #include "base/output_file.h"
@@ -17,6 +18,7 @@
 #include "compile/format_pipeline.h"
 #include "compile/memory_advice.h"
 #include "compile/step_compiler.h"
+#include "config/cluster.h"
 #include "config/config.h"
 #include "data/data_tokenizer.h"
 #include "graph/text.h"
@@ -39,6 +41,7 @@ struct ExplainOptions {
   bool graph = false;
   bool plan = false;
   bool nominal = false;
+  std::string cluster;
   bool measure = false;
   int64_t kernels = 40;
   int64_t source = -1;
@@ -53,6 +56,9 @@ void visit(FieldList& v, ExplainOptions& c) {
   v("plan", c.plan, "print every launch with the place of its operands in memory");
   v("nominal", c.nominal,
     "predict for a typical machine instead of measuring this one: two cores, or an H200 with --device=cuda");
+  v("cluster", c.cluster,
+    "predict for the GPUs and links of a cluster, as `plan --cluster` does: a name that `plan --clusters` lists, or a "
+    "TOML file like those; empty: for this machine");
   v("measure", c.measure, "run the step kernel by kernel and show what each took");
   v("kernels", c.kernels, "lines of each table of kernels", at_least(1));
   v("source", c.source, "on a GPU, print the generated code of the kernel with this number in the plan; -1: none",
@@ -164,6 +170,7 @@ void print_notes(const ExplainOptions& options, const Machine& machine) {
 
 // What a rank can have of the device, where that is known. On the CPU all ranks share the memory.
 std::optional<int64_t> available_bytes(const ExplainOptions& options, const Machine& machine, const ResolvedRun& run) {
+  if (!options.cluster.empty()) return int64_t(usable_bytes(read_cluster(options.cluster), layout_of(run.asked).mesh));
   int64_t bytes = options.nominal ? nominal_bytes(run.asked) : machine.backend->free_bytes();
   if (bytes <= 0) return std::nullopt;
   if (!is_on_gpu(options, machine)) return bytes / run.mesh.num_ranks();
@@ -179,9 +186,9 @@ void print_fit(const CompiledStep& fullest, const ExplainOptions& options, const
 }
 
 // Tiles and waves are those of a GPU.
-void print_advice(const RunConfig& config, const Target& target) {
-  if (!target.chunked_classifier) return;
-  std::string advice = format_advice(advise(config.model, layout_of(config), target));
+void print_advice(const RunConfig& config, const Platform& platform) {
+  if (!platform.target.chunked_classifier) return;
+  std::string advice = format_advice(advise(config, layout_of(config), platform));
   if (!advice.empty()) fmt::print("\n{}", advice);
 }
 
@@ -211,7 +218,7 @@ void explain_pipeline(const ResolvedRun& run, const ExplainOptions& options, con
   print_notes(options, machine);
   fmt::print("\n{}", format_pipeline(pipeline));
   print_fit(*std::ranges::max_element(pipeline.stages, {}, &CompiledStep::total_bytes), options, machine);
-  print_advice(run.asked, platform.target);
+  print_advice(run.asked, platform);
   for (size_t stage = 0; stage < pipeline.stages.size() && (options.graph || options.plan); ++stage) {
     fmt::print("\nstage {}: {}\n", stage, print_schedule(pipeline.stages[stage]));
     for (const CompiledGraph& program : pipeline.stages[stage].programs) print_program(program, options, {});
@@ -221,13 +228,33 @@ void explain_pipeline(const ResolvedRun& run, const ExplainOptions& options, con
   fmt::print("the timeline is in {}\n", printable(options.timeline));
 }
 
-int run_explain(const ExplainOptions& options) {
+// A cluster is planned for without a machine.
+ExplainOptions for_cluster(ExplainOptions options) {
+  if (options.cluster.empty()) return options;
+  if (!cuda::is_built()) user_error("[cluster] expected a program built with CUDA for --cluster; leave it out");
+  if (options.run.device != "auto" && !options.run.device.starts_with("cuda"))
+    user_error("[device] expected cuda, as --cluster has GPUs, got {}; leave one out", options.run.device);
+  if (options.measure) user_error("[explain] expected --measure or --cluster, got both");
+  options.nominal = true;
+  options.run.device = "cuda";
+  return options;
+}
+
+Platform described_platform(const ExplainOptions& options, const RunConfig& config) {
+  if (options.cluster.empty()) return nominal_machine(config);
+  ClusterConfig cluster = read_cluster(options.cluster);
+  require_gpus(cluster, step_mesh(config.mesh).num_ranks());
+  return with_links(cuda::nominal_platform(cluster.gpu), cluster, config.mesh);
+}
+
+int run_explain(const ExplainOptions& asked) {
+  ExplainOptions options = for_cluster(asked);
   RunConfig config = with_data_vocab(with_initial_model(options.run, options.given));
   if (config.mesh.pipe > 1 && (options.measure || options.source >= 0))
     user_error("[explain] expected --measure and --source without a pipeline, got mesh.pipe = {}", config.mesh.pipe);
   Machine machine;
   if (options.nominal)
-    machine.platform = nominal_machine(config);
+    machine.platform = described_platform(options, config);
   else
     machine = open_machine(config);
   if (options.measure && options.nominal) user_error("[explain] expected --measure or --nominal, got both");
@@ -252,7 +279,7 @@ int run_explain(const ExplainOptions& options) {
   for (size_t p = 0; p < step.programs.size(); ++p) print_program(step.programs[p], options, measured[p]);
   print_summary(step, machine.platform.target);
   print_fit(step, options, machine);
-  print_advice(config, machine.platform.target);
+  print_advice(config, machine.platform);
   if (!options.timeline.empty()) {
     write_output_file(options.timeline, timeline_html(step, machine.platform.target));
     fmt::print("the timeline is in {}\n", printable(options.timeline));

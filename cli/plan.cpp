@@ -186,7 +186,7 @@ double choose_tokens(const PlanOptions& options, const TrainingRequest& request)
   constexpr double kTokensOfParameter = 20;  // Hoffmann et al., arXiv 2203.15556
   if (options.tokens > 0) return options.tokens;
   if (options.given.has("train.steps")) return double(options.run.train.steps) * tokens_of_step(request);
-  return kTokensOfParameter * double(count_parameters(request.model));
+  return kTokensOfParameter * double(count_parameters(request.run.model));
 }
 
 // What was said of the mesh holds for all layouts.
@@ -212,11 +212,14 @@ std::string describe(const std::optional<Nearest>& nearest) {
   return fmt::format("no layout of this cluster does; {} of --cluster={}", text, nearest->cluster);
 }
 
-[[noreturn]] void refuse(const TrainingRequest& request) {
+// What was refused is not named as what does fit: `passed_over` are layouts that do not when they are compiled whole.
+[[noreturn]] void refuse(const TrainingRequest& request, const std::vector<ParallelLayout>& passed_over) {
   Estimate smallest = smallest_layout(request);
-  user_error("[plan] expected a layout that fits {} a GPU, got {} at least ({}); {}",
-             format_bytes(request.cluster.gpu.memory_bytes.value), format_bytes(smallest.memory.total()),
-             describe(smallest.layout), describe(find_nearest(request)));
+  double bytes = usable_bytes(request.cluster, smallest.layout.mesh);
+  std::string more = smallest.memory.total() <= bytes ? " or a little more when it is compiled" : "";
+  user_error("[plan] expected a layout that fits {} of a GPU, got {} at least{} ({}); {}", format_bytes(bytes),
+             format_bytes(smallest.memory.total()), more, describe(smallest.layout),
+             describe(find_nearest(request, passed_over)));
 }
 
 // Those that fit when they are compiled, too, all at once. The others are kept apart.
@@ -239,7 +242,7 @@ std::vector<PlannedLayout> compile_all(const RunConfig& run, TrainingPlan& plan,
 }
 
 // The first that fit when they are compiled, too, in the order of their exact times; without CUDA there are no kernels
-// to compile for. Where none of the first does, the next are tried. Then the others, as the closed form has them.
+// to compile for. Where none of the first does, the next are tried. Then the others, as they are estimated.
 std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptions& options, TrainingPlan& plan) {
   constexpr int kTries = 2;
   const ClusterConfig& cluster = plan.request.cluster;
@@ -256,6 +259,7 @@ std::vector<PlannedLayout> compile_fastest(const RunConfig& run, const PlanOptio
   }
   std::stable_sort(layouts.begin(), layouts.end(),
                    [](const PlannedLayout& a, const PlannedLayout& b) { return a.step_seconds() < b.step_seconds(); });
+  if (!layouts.empty()) plan.passed_for_margin = recommend(layouts, cluster);
   for (; layouts.size() < wanted && !left.empty(); left = left.subspan(1)) layouts.push_back({left[0], {}});
   return layouts;
 }
@@ -291,7 +295,9 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
     user_error(
         "[model.vocab] expected the number of tokens in the vocabulary, got 0; give --model.vocab or --data.path");
   RunConfig run = with_data_vocab(options.run);
-  request.model = run.model;
+  request.run = run;
+  request.run.compile.precision = Precision::kBf16;
+  if (cuda::is_built()) request.platform = [](const GpuConfig& gpu) { return cuda::nominal_platform(gpu); };
   request.cluster = find_cluster(options.cluster);
   request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
   require_gpus(request.cluster, request.gpus);
@@ -299,15 +305,16 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
   request.tokens = choose_tokens(options, request);
   request.schedules = options.schedules;
   request.allows = allowed(options);
+  request.wanted = std::max(size_t(options.layouts), options.html.empty() ? 0 : kMostRows);
   plan.found = search_layouts(request);
-  if (plan.found.empty()) refuse(request);
+  if (plan.found.empty()) refuse(request, {});
   plan.layouts = compile_fastest(run, options, plan);
-  if (plan.layouts.empty()) refuse(request);
+  if (plan.layouts.empty()) refuse(request, plan.passed_over);
   const Estimate& best = plan.layouts[0].estimate;
-  plan.cluster_changes = cluster_changes(request, best);
+  plan.cluster_changes = cluster_changes(request, plan.found);
   plan.layout_changes = layout_changes(request, best);
   plan.limit = limit_of(plan.cluster_changes, best);
-  plan.advice = advise(request.model, best.layout, gpu_target(gpu_rates(request.cluster.gpu)));
+  plan.advice = advise(request.run, best.layout, request.platform(request.cluster.gpu));
   return plan;
 }
 

@@ -1,9 +1,7 @@
 #include "advise/advice.h"
 
-#include "advise/block_work.h"
 #include "advise/tiles.h"
 #include "base/divide.h"
-#include "passes/step_mesh.h"
 
 #include <fmt/format.h>
 
@@ -15,30 +13,10 @@ namespace {
 // Less is noise between two runs.
 constexpr double kLeastGain = 0.005;
 
-// That an update of a parameter reads and writes in f32, and the gradient twice in bf16; and a cast to bf16.
-constexpr double kUpdateBytes = 28, kCastBytes = 6;
-
-constexpr const char* kClassifier = "classifier";
-
 class Adviser {
  public:
-  Adviser(const ModelConfig& model, const ParallelLayout& layout, const Target& target)
-      : model_(model), layout_(layout), target_(target), block_(model, layout, target),
-        matmuls_(list_matmuls(model, layout, target)) {
-    auto blocks = double(model.layers) / double(layout.mesh.pipe);
-    Work work = blocks * block_.forward();
-    work += blocks * block_.backward();
-    work += block_.classifier();
-    work += block_.embedding();
-    attention_ = work.attention;
-    // AdamW and casts, which take the same for any batch; each is of a rank's share alone from a stage of ZeRO on.
-    auto ranks = double(layout.mesh.data * layout.mesh.context);
-    bool casts_shares = layout.mesh.zero == 3 || gathers_once(layout.mesh);
-    double bytes = kUpdateBytes / (layout.mesh.zero >= 1 ? ranks : 1) + kCastBytes / (casts_shares ? ranks : 1);
-    auto parameters = blocks * 12 * double(model.width * model.width) + block_.padded_vocab() * double(model.width);
-    update_ = block_.memory_seconds(bytes * parameters / double(layout.mesh.tensor)) / double(layout.micro_batches);
-    step_ = work.seconds() + update_;
-  }
+  Adviser(const RunConfig& run, const ParallelLayout& layout, const Platform& platform)
+      : model_(run.model), layout_(layout), target_(platform.target), work_(rank_work(run, layout, platform)) {}
 
   std::vector<Advice> run() {
     look_at_width();
@@ -52,19 +30,16 @@ class Adviser {
 
  private:
   void add(double gain, std::string text) { list_.push_back({std::move(text), gain}); }
-  double seconds(const MatmulShape& matmul) const { return matmul.flops() / target_.bf16_flops; }
 
   // Parts of tiles that lie outside of results, where rounding the width up would fill them.
   void look_at_width() {
     int64_t width = model_.width / layout_.mesh.tensor;
     if (width % 128 == 0) return;
     double padded = 0;
-    for (const MatmulShape& matmul : matmuls_) {
-      if (matmul.name.starts_with(kClassifier)) continue;
-      padded += seconds(matmul) * tile_use(matmul.m, matmul.n, target_.units).padding;
-    }
+    for (const MatmulShape& matmul : work_.matmuls)
+      if (!matmul.is_table) padded += matmul.seconds * tile_use(matmul.m, matmul.n, target_.units).padding;
     int64_t multiple = width % 64 != 0 ? 64 : 128;
-    add(padded / step_,
+    add(padded / work_.seconds,
         fmt::format("width {}{} is no multiple of {}: tiles of matrix products are filled in part; {} would fill them",
                     model_.width, layout_.mesh.tensor > 1 ? fmt::format(" / tensor {}", layout_.mesh.tensor) : "",
                     width % 8 != 0 ? 8 : multiple, round_up(width, multiple) * layout_.mesh.tensor));
@@ -73,7 +48,7 @@ class Adviser {
   void look_at_heads() {
     int64_t size = model_.width / model_.heads, full = round_up(size, 64);
     if (size % 64 != 0)
-      add(attention_ * (1 - double(size) / double(full)) / step_,
+      add(work_.attention * (1 - double(size) / double(full)) / work_.seconds,
           fmt::format("heads of {} are computed as ones of {}: {} heads would have {}", size, full,
                       std::max<int64_t>(model_.width / full, 1), full));
     std::string ranks;
@@ -83,18 +58,20 @@ class Adviser {
   }
 
   void look_at_vocabulary() {
-    double padding = 1 - double(model_.vocab) / block_.padded_vocab();
     if (model_.vocab % 64 == 0) return;
-    double gain = padding * block_.classifier().seconds() / step_;
+    auto padded = double(round_up(model_.vocab, target_.vocab_multiple));
+    double tables = 0;
+    for (const MatmulShape& matmul : work_.matmuls) tables += matmul.is_table ? matmul.seconds : 0;
+    double gain = (1 - double(model_.vocab) / padded) * tables / work_.seconds;
     add(gain, fmt::format("vocabulary {} is no multiple of 64: it is padded to {:.0f}, which costs {:.2f}%",
-                          model_.vocab, block_.padded_vocab(), 100 * gain));
+                          model_.vocab, padded, 100 * gain));
   }
 
   void look_at_waves() {
-    for (const MatmulShape& matmul : matmuls_) {
+    for (const MatmulShape& matmul : work_.matmuls) {
       TileUse use = tile_use(matmul.m, matmul.n, target_.units);
       double idle = double(use.waves * target_.units - use.tiles) / double(use.waves * target_.units);
-      double gain = idle * seconds(matmul) / step_;
+      double gain = idle * matmul.seconds / work_.seconds;
       if (gain >= kLeastGain)
         add(gain, fmt::format("{}, {} x {}: {} tiles of 256 x 128 in {} wave{} of {}, the last one {:.0f}% idle",
                               matmul.name, matmul.m, matmul.n, use.tiles, use.waves, use.waves == 1 ? "" : "s",
@@ -105,50 +82,32 @@ class Adviser {
   // Below the threshold of arithmetic intensity a product with a matrix takes as long as reading the matrix.
   void look_at_batch() {
     double threshold = target_.bf16_flops / target_.memory_bandwidth;
-    if (block_.tokens() < threshold)
-      add(1 - block_.tokens() / threshold,
+    double tokens = double(layout_.micro_batch * model_.context / layout_.mesh.context);
+    if (tokens < threshold)
+      add(1 - tokens / threshold,
           fmt::format(
               "a micro-batch of {:.0f} tokens is below the {:.0f} from which on products with a matrix are limited "
               "by arithmetic: {:.0f} would take as long",
-              block_.tokens(), threshold, threshold));
-    double share = update_ / step_;
+              tokens, threshold, threshold));
+    double share = work_.update / work_.seconds;
     if (share >= 0.05)
       add(share / 2,
           fmt::format("{:.0f}% of a step of {:.0f} tokens a GPU are the update of parameters, whatever the batch; "
                       "twice the tokens would halve that",
-                      100 * share, block_.tokens() * double(layout_.micro_batches)));
+                      100 * share, tokens * double(layout_.micro_batches)));
   }
 
   const ModelConfig& model_;
   const ParallelLayout& layout_;
   const Target& target_;
-  BlockWork block_;
-  std::vector<MatmulShape> matmuls_;
-  double attention_ = 0, update_ = 0, step_ = 0;
+  RankWork work_;
   std::vector<Advice> list_;
 };
 
 }  // namespace
 
-std::vector<MatmulShape> list_matmuls(const ModelConfig& model, const ParallelLayout& layout, const Target& target) {
-  int64_t N = layout.micro_batch * model.context / layout.mesh.context, C = model.width, t = layout.mesh.tensor;
-  int64_t blocks = ceil_div(model.layers, layout.mesh.pipe), V = round_up(model.vocab, target.vocab_multiple) / t;
-  std::vector<MatmulShape> list;
-  auto add = [&](const std::string& name, int64_t out, int64_t in, int64_t count) {
-    list.push_back({name, N, out, in, count});
-    list.push_back({name + ", gradient of its input", N, in, out, count});
-    list.push_back({name + ", gradient of its weights", in, out, N, count});
-  };
-  add("queries, keys and values", 3 * C / t, C, blocks);
-  add("attention's projection", C, C / t, blocks);
-  add("MLP up", 4 * C / t, C, blocks);
-  add("MLP down", C, 4 * C / t, blocks);
-  add(kClassifier, V, C, 1);
-  return list;
-}
-
-std::vector<Advice> advise(const ModelConfig& model, const ParallelLayout& layout, const Target& target) {
-  return Adviser(model, layout, target).run();
+std::vector<Advice> advise(const RunConfig& run, const ParallelLayout& layout, const Platform& platform) {
+  return Adviser(run, layout, platform).run();
 }
 
 std::string format_advice(const std::vector<Advice>& advice) {

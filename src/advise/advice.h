@@ -3,7 +3,7 @@
 #pragma once
 
 #include "advise/layout.h"
-#include "graph/target.h"
+#include "graph/platform.h"
 
 #include <string>
 #include <vector>
@@ -12,15 +12,24 @@ namespace tokamak {
 
 /// A matrix product of a step: (m, k) x (k, n), `count` times in a micro-batch.
 struct MatmulShape {
-  std::string name;  // "MLP up", "its weights' gradient"
+  std::string name;  // "attn.c_attn.weight, gradient of its input"
   int64_t m = 0, n = 0, k = 0;
-  int64_t count = 1;
+  bool is_table = false;  // with the matrix of the classifier, or a table of embeddings
+  double count = 1;
+  double seconds = 0;  // all of them
 
-  double flops() const { return 2 * double(m) * double(n) * double(k) * double(count); }
+  double flops() const { return 2 * double(m) * double(n) * double(k) * count; }
 };
 
-/// Those of one rank's blocks and classifier, forward and backward.
-std::vector<MatmulShape> list_matmuls(const ModelConfig& model, const ParallelLayout& layout, const Target& target);
+/// What one rank does for a micro-batch, without what it sends.
+struct RankWork {
+  std::vector<MatmulShape> matmuls;  // of its blocks and the classifier, forward and backward
+  double attention = 0, update = 0;  // seconds, the update's for each micro-batch
+  double seconds = 0;                // of all
+};
+
+/// As the compiler makes it of two numbers of blocks.
+RankWork rank_work(const RunConfig& run, const ParallelLayout& layout, const Platform& platform);
 
 struct Advice {
   std::string text;
@@ -29,7 +38,7 @@ struct Advice {
 
 /// Sizes that are no multiples of 8, 64 and 128, heads that do not divide, the vocabulary, waves of tiles that are not
 /// full, and batches so small that memory or the update limits them; what gains most first.
-std::vector<Advice> advise(const ModelConfig& model, const ParallelLayout& layout, const Target& target);
+std::vector<Advice> advise(const RunConfig& run, const ParallelLayout& layout, const Platform& platform);
 
 /// A line for each; empty without any.
 std::string format_advice(const std::vector<Advice>& advice);

@@ -3,22 +3,15 @@
 #include "advise/estimate.h"
 #include "advise/links.h"
 #include "compile/compiled_run.h"
-#include "passes/step_mesh.h"
 
 #include <cmath>
 
 namespace tokamak {
 
 ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const ClusterConfig& cluster,
-                         Platform platform) {
-  Mesh mesh = step_mesh(layout.mesh);
-  int64_t stride = 1;
-  for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); stride *= axis->size, ++axis) {
-    if (axis->size == 1) continue;
-    Link link = axis_link(cluster, stride, axis->size);
-    platform.target.axis_links[axis->name] = {link.bandwidth, link.latency};
-  }
-  CompiledRun run = compile_run(resolve(run_of(config, layout), platform.target), platform);
+                         const Platform& platform) {
+  CompiledRun run =
+      compile_run(resolve(run_of(config, layout), platform.target), with_links(platform, cluster, layout.mesh));
   const CompiledStep& fullest = run.fullest();
   return {run.seconds, run.exposed_seconds(), double(fullest.total_bytes()), double(fullest.intermediate_bytes())};
 }

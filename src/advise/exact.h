@@ -20,9 +20,9 @@ struct ExactPlan {
 /// `platform` is of the cluster's GPU; the links of each axis are those that it has there. UserError where the compiler
 /// refuses the layout.
 ExactPlan compile_layout(const RunConfig& config, const ParallelLayout& layout, const ClusterConfig& cluster,
-                         Platform platform);
+                         const Platform& platform);
 
-/// The same within the memory of a GPU: where the closed form promised too much, again with smaller budgets, the last
+/// The same within the memory of a GPU: where the estimate promised too much, again with smaller budgets, the last
 /// of which the layout then has. None where a few of them are too much as well.
 std::optional<ExactPlan> compile_within_memory(const RunConfig& config, ParallelLayout& layout,
                                                const ClusterConfig& cluster, const Platform& platform);

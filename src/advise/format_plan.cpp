@@ -47,7 +47,7 @@ std::string links_text(const TrainingRequest& request) {
 
 std::string header(const TrainingPlan& plan) {
   const TrainingRequest& r = plan.request;
-  const ModelConfig& m = r.model;
+  const ModelConfig& m = r.run.model;
   return fmt::format(
       "model      {} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}\n"
       "cluster    {} x {} of {}: bf16 {}, memory {} at {}, links {}\n"
@@ -109,7 +109,8 @@ std::string memory_table(const TrainingPlan& plan) {
 // What is said of layouts that are not compiled.
 std::string not_compiled(const TrainingPlan& plan) {
   bool any = std::ranges::any_of(plan.layouts, [](const PlannedLayout& layout) { return !layout.exact; });
-  std::string text = any ? "\n-          not compiled: by the closed form alone (--exact=N compiles the first N)" : "";
+  std::string text =
+      any ? "\n-          not compiled whole: composed of a few compiled blocks (--exact=N compiles the first N)" : "";
   for (const ParallelLayout& layout : plan.passed_over)
     text += fmt::format("\nnot shown  {}: when it is compiled, it does not fit", describe(layout));
   return text.empty() ? text : text + "\n";
@@ -121,6 +122,19 @@ std::string change_lines(const std::vector<Change>& changes) {
     std::string effect = change.is_possible ? fmt::format("{:+.1f}% tokens/s", 100 * change.gain) : "nothing fits";
     text += fmt::format("  {:<32}{}\n", change.what, effect);
   }
+  return text;
+}
+
+// What stands below though it is a little faster, and numbers that can hardly be meant.
+std::string notes(const TrainingPlan& plan) {
+  std::string text;
+  if (plan.passed_for_margin > 0)
+    text += fmt::format("\n           it leaves memory unused that {} row{} below fill{} for less than 1% of the time",
+                        plan.passed_for_margin, plan.passed_for_margin == 1 ? "" : "s",
+                        plan.passed_for_margin == 1 ? "s" : "");
+  if (tokens_of_step(plan.request) > plan.request.tokens)
+    text += fmt::format("\nnote       one step has {} tokens, more than the whole training's {}",
+                        format_count(tokens_of_step(plan.request)), format_count(plan.request.tokens));
   return text;
 }
 
@@ -136,11 +150,11 @@ std::string summary(const TrainingPlan& plan) {
   std::string kwh = number(cost.kilowatt_hours, 0, kColumn), limit = plan.limit;
   if (size_t end = limit.find("; "); end != limit.npos) limit.replace(end, 2, ";\n           ");
   return fmt::format(
-      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}\n           tokamak train "
+      "\nbest       {}{}: {} tokens/s, {} for {} tokens, {} kWh, {}\n           {}{}\n           tokamak train "
       "{}{}{}\n",
       describe(best.estimate.layout), best.exact ? "" : " (not compiled)", format_count(cost.tokens_per_second),
-      duration(cost.seconds), format_count(plan.request.tokens), kwh, money(cost.dollars), limit, plan.typed,
-      options_of(best.estimate.layout, plan.request.model.context), steps_option(plan.request));
+      duration(cost.seconds), format_count(plan.request.tokens), kwh, money(cost.dollars), limit, notes(plan),
+      plan.typed, options_of(best.estimate.layout, plan.request.run.model.context), steps_option(plan.request));
 }
 
 Json to_json(const std::vector<Change>& changes) {
@@ -155,7 +169,7 @@ Json to_json(const TrainingPlan& plan, const PlannedLayout& layout) {
   const TimeByKind& t = layout.estimate.time;
   TrainingCost cost = cost_of(plan.request, layout.step_seconds());
   Json json = {{"layout", describe(layout.estimate.layout)},
-               {"options", options_of(layout.estimate.layout, plan.request.model.context)},
+               {"options", options_of(layout.estimate.layout, plan.request.run.model.context)},
                {"memory",
                 {{"weights", m.weights},
                  {"gradients", m.gradients},
@@ -188,9 +202,21 @@ Json to_json(const TrainingPlan& plan, const PlannedLayout& layout) {
 
 }  // namespace
 
+size_t recommend(std::vector<PlannedLayout>& layouts, const ClusterConfig& cluster) {
+  constexpr double kMargin = 0.95, kPrice = 1.01;
+  auto has_margin = [&](const PlannedLayout& layout) {
+    return layout.exact && layout.exact->bytes <= kMargin * usable_bytes(cluster, layout.estimate.layout.mesh);
+  };
+  auto found = std::find_if(layouts.begin(), layouts.end(), has_margin);
+  if (found == layouts.end() || found->step_seconds() > kPrice * layouts[0].step_seconds()) return 0;
+  auto passed = size_t(found - layouts.begin());
+  std::rotate(layouts.begin(), found, found + 1);
+  return passed;
+}
+
 std::string format_plan(const TrainingPlan& plan) {
   return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + not_compiled(plan) + summary(plan) +
-         "\nby the closed form, with another cluster and its best layout\n" + change_lines(plan.cluster_changes) +
+         "\nwith another cluster and the best of the layouts then\n" + change_lines(plan.cluster_changes) +
          (plan.layout_changes.empty() ? "" : "with the best layout, but\n") + change_lines(plan.layout_changes) +
          (plan.advice.empty() ? "" : "\n") + format_advice(plan.advice);
 }
@@ -198,7 +224,7 @@ std::string format_plan(const TrainingPlan& plan) {
 std::string plan_json(const TrainingPlan& plan) {
   const TrainingRequest& r = plan.request;
   Json json = {{"cluster", r.cluster.name}, {"gpus", r.gpus},           {"tokens", r.tokens},
-               {"steps", steps_of(r)},      {"sequences", r.sequences}, {"parameters", count_parameters(r.model)},
+               {"steps", steps_of(r)},      {"sequences", r.sequences}, {"parameters", count_parameters(r.run.model)},
                {"limit", plan.limit}};
   for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(to_json(plan, layout));
   json["passed_over"] = Json::array();

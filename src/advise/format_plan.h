@@ -2,8 +2,8 @@
 #pragma once
 
 #include "advise/advice.h"
+#include "advise/changes.h"
 #include "advise/exact.h"
-#include "advise/search.h"
 
 #include <optional>
 
@@ -16,10 +16,15 @@ struct PlannedLayout {
   double step_seconds() const { return exact ? exact->seconds : estimate.time.total(); }
 };
 
+/// Of compiled layouts, fastest first, the one to recommend comes first: the fastest that leaves a margin of its GPU's
+/// memory, if that costs less than a hundredth of the time, else the fastest. Tells how many rows it passed.
+size_t recommend(std::vector<PlannedLayout>& layouts, const ClusterConfig& cluster);
+
 struct TrainingPlan {
   TrainingRequest request;
   std::vector<Estimate> found;         // every layout that fits
-  std::vector<PlannedLayout> layouts;  // not empty; the compiled ones first, each kind the fastest first
+  std::vector<PlannedLayout> layouts;  // not empty; the compiled ones first, each kind the fastest first, but for
+  size_t passed_for_margin = 0;        // the first, which is so many places ahead (recommend)
   std::vector<Change> cluster_changes, layout_changes;  // of the first
   std::string limit;
   std::vector<Advice> advice;               // on the first

@@ -1,6 +1,7 @@
 #include "advise/layout.h"
 
 #include "config/number.h"
+#include "model/model.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +15,10 @@ constexpr int64_t kMostTokens = 1 << 18;
 
 class Enumerator {
  public:
-  Enumerator(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node, int64_t sequences,
+  Enumerator(const RunConfig& run, int64_t gpus, int64_t gpus_per_node, int64_t sequences,
              const std::vector<ScheduleChoice>& schedules)
-      : model_(model), gpus_(gpus), node_(gpus_per_node), sequences_(sequences), schedules_(schedules) {}
+      : model_(run.model), usual_(run.mesh), gpus_(gpus), node_(gpus_per_node), sequences_(sequences),
+        schedules_(schedules), largest_bytes_(largest_matrix_bytes(run.model)) {}
 
   std::vector<ParallelLayout> run() {
     for (int64_t tensor = 1; tensor <= std::min({node_, gpus_, model_.heads}); ++tensor)
@@ -27,25 +29,38 @@ class Enumerator {
   }
 
  private:
+  // In a low type. Tables are no part of a block.
+  static double largest_matrix_bytes(const ModelConfig& model) {
+    double largest = 0;
+    for (const ParameterInfo& parameter : model_parameters(model))
+      if (parameter.role == Role::kColumn || parameter.role == Role::kRow || parameter.role == Role::kMatrix)
+        largest = std::max(largest, 2 * double(num_elements(parameter.shape)));
+    return largest;
+  }
+
   void add_mesh(int64_t pipe, int64_t context, int64_t tensor) {
     bool divides = gpus_ % (pipe * context * tensor) == 0 && model_.heads % tensor == 0 &&
                    (context == 1 || model_.context % (2 * context) == 0);
     if (!divides) return;
-    MeshConfig mesh{.pipe = pipe, .data = gpus_ / (pipe * context * tensor), .context = context, .tensor = tensor};
+    MeshConfig mesh = usual_;
+    mesh.pipe = pipe, mesh.context = context, mesh.tensor = tensor;
+    mesh.data = gpus_ / (pipe * context * tensor);
     mesh.slots = 1;
+    mesh.schedule = MeshConfig().schedule;
+    mesh.interleave = 1;
     if (sequences_ % mesh.data != 0) return;
     // A pipeline's ranks have the parameters of their stage alone, so ZeRO 3 would gather them in each micro-batch.
     int64_t most_zero = mesh.data * mesh.context == 1 ? 0 : pipe > 1 ? 1 : 3;
     for (mesh.zero = 0; mesh.zero <= most_zero; ++mesh.zero) {
-      if (mesh.zero == 3) mesh.bucket_mib = std::max(mesh.bucket_mib, bucket_for_blocks(tensor));
+      bool is_usual = mesh.bucket_mib == MeshConfig().bucket_mib;
+      if (mesh.zero == 3 && is_usual) mesh.bucket_mib = std::max(mesh.bucket_mib, bucket_for_blocks(tensor));
       add_schedules(mesh);
     }
   }
 
   // A matrix of a block that is larger than a bucket would be one by itself, gathered with less ahead of it.
   int64_t bucket_for_blocks(int64_t tensor) const {
-    double largest = 4 * 2 * double(model_.width) * double(model_.width) / double(tensor);
-    return int64_t(1.25 * largest / double(1 << 20));
+    return int64_t(1.25 * largest_bytes_ / double(tensor) / double(1 << 20));
   }
 
   void add_schedules(MeshConfig mesh) {
@@ -57,20 +72,22 @@ class Enumerator {
     }
   }
 
+  // Of every size that divides a data rank's sequences.
   void add_micro_batches(const MeshConfig& mesh) {
-    int64_t share = sequences_ / mesh.data;
-    for (int64_t micro_batch = 1; micro_batch <= share; micro_batch *= 2) {
+    int64_t share = sequences_ / mesh.data, most = kMostTokens * mesh.context / model_.context;
+    for (int64_t micro_batch = 1; micro_batch <= std::min(share, std::max<int64_t>(most, 1)); ++micro_batch) {
+      if (share % micro_batch != 0) continue;
       int64_t micro_batches = share / micro_batch;
-      bool fits_schedule = mesh.interleave == 1 || micro_batches % mesh.pipe == 0;
-      bool is_small = micro_batch == 1 || micro_batch * model_.context / mesh.context <= kMostTokens;
-      if (share % micro_batch == 0 && fits_schedule && is_small)
+      if (mesh.interleave == 1 || micro_batches % mesh.pipe == 0)
         layouts_.push_back({.mesh = mesh, .micro_batch = micro_batch, .micro_batches = micro_batches});
     }
   }
 
   const ModelConfig& model_;
+  const MeshConfig& usual_;
   int64_t gpus_, node_, sequences_;
   const std::vector<ScheduleChoice>& schedules_;
+  double largest_bytes_;
   std::vector<ParallelLayout> layouts_;
 };
 
@@ -115,7 +132,9 @@ std::string options_of(const ParallelLayout& layout, int64_t context) {
   add("mesh.tensor", mesh.tensor, 1);
   add("mesh.zero", mesh.zero, 0);
   add("mesh.bucket_mib", mesh.bucket_mib, MeshConfig().bucket_mib);
+  add("mesh.mailbox_mib", mesh.mailbox_mib, MeshConfig().mailbox_mib);
   if (mesh.data > 1 || mesh.pipe > 1) add("mesh.slots", mesh.slots, 0);
+  if (!mesh.sequence) text += " --mesh.sequence=false";
   if (mesh.pipe > 1) text += " --mesh.schedule=" + mesh.schedule;
   add("mesh.interleave", mesh.interleave, 1);
   int64_t batch = layout.micro_batch * mesh.data;
@@ -127,9 +146,9 @@ std::string options_of(const ParallelLayout& layout, int64_t context) {
 
 std::vector<ScheduleChoice> usual_schedules() { return {{"1f1b"}, {"interleaved", 2}, {"zero_bubble"}}; }
 
-std::vector<ParallelLayout> all_layouts(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node,
-                                        int64_t sequences, const std::vector<ScheduleChoice>& schedules) {
-  return Enumerator(model, gpus, gpus_per_node, sequences, schedules).run();
+std::vector<ParallelLayout> all_layouts(const RunConfig& run, int64_t gpus, int64_t gpus_per_node, int64_t sequences,
+                                        const std::vector<ScheduleChoice>& schedules) {
+  return Enumerator(run, gpus, gpus_per_node, sequences, schedules).run();
 }
 
 }  // namespace tokamak

@@ -38,9 +38,9 @@ struct ScheduleChoice {
 std::vector<ScheduleChoice> usual_schedules();
 
 /// Every mesh, ZeRO stage, micro-batch and one of the schedules with which `gpus` train steps of `sequences`, without
-/// regard to memory. Tensor ranks are of one node.
-std::vector<ParallelLayout> all_layouts(const ModelConfig& model, int64_t gpus, int64_t gpus_per_node,
-                                        int64_t sequences,
+/// regard to memory. Tensor ranks are of one node. What else the run says of its mesh holds for all. Where its buckets
+/// are the usual ones, those of ZeRO 3 are large enough for a block's largest matrix.
+std::vector<ParallelLayout> all_layouts(const RunConfig& run, int64_t gpus, int64_t gpus_per_node, int64_t sequences,
                                         const std::vector<ScheduleChoice>& schedules = usual_schedules());
 
 }  // namespace tokamak

@@ -1,5 +1,7 @@
 #include "advise/links.h"
 
+#include "passes/step_mesh.h"
+
 #include <algorithm>
 
 namespace tokamak {
@@ -10,6 +12,17 @@ Link axis_link(const ClusterConfig& cluster, int64_t stride, int64_t size) {
   double out = cluster.between.bandwidth.value * ranks_of_node;
   if (ranks_of_node > 1) out = std::min(out, cluster.within.bandwidth.value);
   return {out, cluster.between.latency.value};
+}
+
+Platform with_links(Platform platform, const ClusterConfig& cluster, const MeshConfig& config) {
+  Mesh mesh = step_mesh(config);
+  int64_t stride = 1;
+  for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); stride *= axis->size, ++axis) {
+    if (axis->size == 1) continue;
+    Link link = axis_link(cluster, stride, axis->size);
+    platform.target.axis_links[axis->name] = {link.bandwidth, link.latency};
+  }
+  return platform;
 }
 
 double all_gather_seconds(const Link& link, int64_t size, double bytes) {

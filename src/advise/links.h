@@ -3,6 +3,8 @@
 #pragma once
 
 #include "config/cluster_config.h"
+#include "config/mesh_config.h"
+#include "graph/platform.h"
 
 #include <cstdint>
 
@@ -15,6 +17,9 @@ struct Link {
 
 /// Of an axis of `size` ranks. One that leaves its node sends over as many ways out of it as it has ranks there.
 Link axis_link(const ClusterConfig& cluster, int64_t stride, int64_t size);
+
+/// The platform with the links of each axis of the mesh.
+Platform with_links(Platform platform, const ClusterConfig& cluster, const MeshConfig& mesh);
 
 /// Each for a tensor of so many bytes, whole; nothing for one rank.
 double all_reduce_seconds(const Link& link, int64_t size, double bytes);

@@ -16,6 +16,9 @@ struct Nearest {
 
 /// The fastest of any layout on the request's GPUs, else on twice as many and so on as far as the cluster goes, else
 /// the same on the known cluster that needs fewest. None where the model fits none of them.
-std::optional<Nearest> find_nearest(const TrainingRequest& request);
+///
+/// Not one of those that are known not to fit after all, on the request's own GPUs.
+std::optional<Nearest> find_nearest(const TrainingRequest& request,
+                                    const std::vector<ParallelLayout>& passed_over = {});
 
 }  // namespace tokamak

@@ -93,6 +93,7 @@ CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOpt
                                      const PassObserver& observer) const {
   PassContext context = context_;
   context.options.memory_budget_gib = options.budget_gib;
+  context.recompute_kinds = options.recompute_kinds;
   std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
   CompiledChunk compiled;
   HoistedWeights parts = hoist_weights(graph, context, options.suffix);

@@ -24,8 +24,9 @@ struct CompiledChunk {
 
 struct ChunkOptions {
   bool splits_backward = false;
-  std::string suffix = {};  // of the programs' names
-  double budget_gib = 0;    // that a micro-batch's intermediate values are to fit into; 0: no limit
+  std::string suffix = {};       // of the programs' names
+  double budget_gib = 0;         // that a micro-batch's intermediate values are to fit into; 0: no limit
+  int64_t recompute_kinds = -1;  // PassContext::recompute_kinds
 };
 
 class ChunkCompiler {

@@ -89,13 +89,14 @@ const CompiledStep& step_of(const CompiledStage& stage) { return stage.step; }
 
 // Each micro-batch's intermediate values are to fit into `budget_gib`.
 CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
-                            double budget_gib, const PassObserver& observer) {
+                            double budget_gib, const PassObserver& observer, int64_t kinds = -1) {
   CompiledStage made;
   StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, compiler, observer, made.step);
   int64_t chunks = out.schedule.chunks;
   for (int64_t chunk = stage; chunk < chunks; chunk += out.schedule.stages) {
     size_t c = size_t(chunk);
-    ChunkOptions options{.splits_backward = out.schedule.splits_backward(chunk), .budget_gib = budget_gib};
+    ChunkOptions options{
+        .splits_backward = out.schedule.splits_backward(chunk), .budget_gib = budget_gib, .recompute_kinds = kinds};
     if (chunks > out.schedule.stages) options.suffix = fmt::format(".{}", chunk);
     Graph graph = compiler.build(chunk, chunks, out.first_block[c], out.first_block[c + 1]);
     CompiledChunk compiled = compiler.compile(std::move(graph), chunk, options, observer);
@@ -179,6 +180,21 @@ PipeSchedule schedule_of(const ResolvedRun& run) {
   return make_pipe_schedule(asked.schedule, run.stages(), asked.interleave, run.micro_batches);
 }
 
+// The schedule, and the model after its forward passes.
+std::pair<CompiledPipeline, Graph> begin_pipeline(const ResolvedRun& run, const Platform& platform,
+                                                  const PassObserver& observer) {
+  CompiledPipeline out;
+  out.resolved = run;
+  const RunConfig& asked = run.asked;
+  out.schedule = schedule_of(run);
+  Graph graph = forward_graph("model", asked.model, run.program_sequences(), asked.model.context,
+                              asked.data.mask_documents, true);
+  out.forward = graph;
+  PassContext context = context_of(run, platform);
+  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
+  return {std::move(out), std::move(graph)};
+}
+
 int64_t stream_bytes(const CompiledPipeline& out) {
   for (const CompiledStep& stage : out.stages)
     for (const CompiledGraph& program : stage.programs)
@@ -227,16 +243,8 @@ std::vector<int64_t> balance_blocks(const std::vector<double>& seconds_of_blocks
 }
 
 CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {
-  CompiledPipeline out;
-  out.resolved = run;
+  auto [out, graph] = begin_pipeline(run, platform, observer);
   const RunConfig& asked = run.asked;
-  out.schedule = schedule_of(run);
-  Graph graph = forward_graph("model", asked.model, run.program_sequences(), asked.model.context,
-                              asked.data.mask_documents, true);
-  out.forward = graph;
-  PassContext context = context_of(run, platform);
-  out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
-
   ChunkCompiler compiler(run, platform, graph);
   int64_t chunks = out.schedule.chunks;
   out.first_block = balance_blocks(seconds_of_blocks(compiler, asked.model.layers), chunks);
@@ -249,7 +257,18 @@ CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platfo
   }
   double transfer = transfer_seconds(double(stream_bytes(out)), kPipeAxis, platform.target);
   out.timeline = simulate_pipe(out.schedule, seconds, transfer);
-  return out;
+  return std::move(out);
+}
+
+CompiledPipeline compile_pipeline_of_kinds(const ResolvedRun& run, const Platform& platform,
+                                           std::vector<int64_t> first_block, int64_t kinds, double budget_gib) {
+  auto [out, graph] = begin_pipeline(run, platform, {});
+  ChunkCompiler compiler(run, platform, graph);
+  out.first_block = std::move(first_block);
+  for (int64_t stage = 0; stage < run.stages(); ++stage)
+    out.stages.push_back(compile_stage(out, compiler, stage, budget_gib, {}, kinds).step);
+  append_updates(out, compiler, {});
+  return std::move(out);
 }
 
 std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Platform& platform,

@@ -24,6 +24,11 @@ struct CompiledPipeline {
 /// For the mesh's stages, of one rank each or, with other axes, of several.
 CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer = {});
 
+/// The same with as many blocks in each chunk as is said, of which values of so many kinds are computed again, as
+/// compile_step_of_kinds has them. A chunk's micro-batch is told `budget_gib`.
+CompiledPipeline compile_pipeline_of_kinds(const ResolvedRun& run, const Platform& platform,
+                                           std::vector<int64_t> first_block, int64_t kinds, double budget_gib);
+
 /// The losses of as many batches as a step has micro-batches, without dropout, for each stage of a pipeline whose
 /// chunks begin with these blocks. They go through it one behind the other as in a step; then the last program tells
 /// each one's, in order, as result loss. Of fewer batches the first so many runs of each program are wanted.

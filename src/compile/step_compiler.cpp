@@ -144,6 +144,14 @@ CompiledStep compile_micro_batches(CompiledStep out, const PassContext& context,
   return out;
 }
 
+CompiledStep compile_programs(const ResolvedRun& run, const PassContext& context, const PassObserver& observer) {
+  TOKAMAK_CHECK(run.stages() == 1, "a pipeline of {} stages in one step", run.stages());
+  CompiledStep out;
+  out.resolved = run;
+  return run.has_slots() ? compile_slots(std::move(out), context, observer)
+                         : compile_micro_batches(std::move(out), context, observer);
+}
+
 }  // namespace
 
 PassContext context_of(const ResolvedRun& run, const Platform& platform) {
@@ -169,18 +177,20 @@ CompiledGraph compile_program(Graph graph, const PassContext& context, Stage sta
 }
 
 CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, const PassObserver& observer) {
-  TOKAMAK_CHECK(run.stages() == 1, "a pipeline of {} stages in one step", run.stages());
   auto compile = [&](double told) {
     PassContext context = context_of(run, platform);
     context.options.memory_budget_gib = told;
-    CompiledStep out;
-    out.resolved = run;
-    return run.has_slots() ? compile_slots(std::move(out), context, observer)
-                           : compile_micro_batches(std::move(out), context, observer);
+    return compile_programs(run, context, observer);
   };
   // What is told may change the classifier's chunks, and with them the last bits, which slots keep on any mesh.
   double budget = run.compile.memory_budget_gib;
   return run.has_slots() ? compile(budget) : fill_budget(BudgetSearch(budget), compile);
+}
+
+CompiledStep compile_step_of_kinds(const ResolvedRun& run, const Platform& platform, int64_t kinds) {
+  PassContext context = context_of(run, platform);
+  context.recompute_kinds = kinds;
+  return compile_programs(run, context, {});
 }
 
 CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform) {

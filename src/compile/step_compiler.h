@@ -9,6 +9,11 @@ namespace tokamak {
 /// Without a pipeline; compile/compiled_run.h is for both.
 CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, const PassObserver& observer = {});
 
+/// The same, with values of so many kinds computed again (PassContext::recompute_kinds): what any amount of it takes
+/// lies between those of two numbers of kinds. The budget still says what is gathered ahead, and the classifier's
+/// chunks.
+CompiledStep compile_step_of_kinds(const ResolvedRun& run, const Platform& platform, int64_t kinds);
+
 /// What steps are compiled with: what passes have to know of the run; and one program by the passes of `stage`, with
 /// its plan.
 PassContext context_of(const ResolvedRun& run, const Platform& platform);

@@ -8,6 +8,9 @@
 
 namespace tokamak {
 
+/// Slower layouts are of no use to look at.
+inline constexpr size_t kMostRows = 30;
+
 /// Charts of the time and the memory of every layout found, by kind, and the plan's text.
 std::string plan_html(const TrainingPlan& plan);
 

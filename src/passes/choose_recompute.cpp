@@ -37,6 +37,15 @@ class Chooser {
                      [](const Candidate& a, const Candidate& b) { return a.bytes_per_second > b.bytes_per_second; });
   }
 
+  // The graph with all candidates marked of so many kinds, but for the last ones, if they only take more memory: when
+  // all is computed again, nothing is left to begin with.
+  std::optional<Graph> choose_kinds(int64_t kinds) {
+    std::vector<size_t> ends = ends_of_kinds();
+    while (ends.size() > 1 && peak_of(ends.back()) >= peak_of(ends[ends.size() - 2])) ends.pop_back();
+    if (kinds == 0 || ends.empty()) return {};
+    return marked(ends[std::min(size_t(kinds), ends.size()) - 1]);
+  }
+
   // The graph with the fewest candidates marked that fits, else with those that need least.
   std::optional<Graph> choose(double budget) {
     if (double(peak_of(0)) <= budget || candidates_.empty()) return {};
@@ -88,6 +97,17 @@ class Chooser {
     double bytes = 0;
     for (ValueId value : held) bytes += double(num_bytes(graph_.type(value)));
     return bytes;
+  }
+
+  // The candidates before the end of each kind: those that give as many bytes in a second are of one.
+  std::vector<size_t> ends_of_kinds() const {
+    constexpr double kRounding = 1e-9;
+    std::vector<size_t> ends;
+    for (size_t i = 1; i <= candidates_.size(); ++i)
+      if (i == candidates_.size() ||
+          candidates_[i].bytes_per_second < (1 - kRounding) * candidates_[i - 1].bytes_per_second)
+        ends.push_back(i);
+    return ends;
   }
 
   void add_candidate(size_t n) {
@@ -145,7 +165,10 @@ class Chooser {
 }  // namespace
 
 bool choose_recompute(Graph& graph, const PassContext& context) {
-  std::optional<Graph> chosen = Chooser(graph, context).choose(context.options.memory_budget_gib * 1024 * 1024 * 1024);
+  Chooser chooser(graph, context);
+  std::optional<Graph> chosen = context.recompute_kinds >= 0
+                                    ? chooser.choose_kinds(context.recompute_kinds)
+                                    : chooser.choose(context.options.memory_budget_gib * 1024 * 1024 * 1024);
   if (chosen) graph = std::move(*chosen);
   return chosen.has_value();
 }

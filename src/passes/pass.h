@@ -27,6 +27,8 @@ struct PassContext : Platform {
   FormatPolicy formats = {};    // of products; none: that of options.precision
   /// Whether the update of a parameter reads all of it (autodiff/optimizer_rule.h); none: of no parameter.
   std::function<bool(const Argument& parameter)> updates_whole = {};
+  /// Of values that are computed again, not as many as the budget needs, but all of so many kinds; -1: by the budget.
+  int64_t recompute_kinds = -1;
 };
 
 /// When a pass runs: kForward before differentiation; kWhole on all of a step's forward and backward pass together, and

@@ -128,7 +128,7 @@ int64_t PipeSchedule::slots(int64_t stage, const PipeAction& first, const PipeAc
   return most;
 }
 
-PipeSchedule make_pipe_schedule(std::string_view name, int64_t stages, int64_t interleave, int64_t micro_batches) {
+PipeSchedule make_pipe_actions(std::string_view name, int64_t stages, int64_t interleave, int64_t micro_batches) {
   const NamedSchedule* found = std::find_if(std::begin(kSchedules), std::end(kSchedules),
                                             [&](const NamedSchedule& known) { return known.name == name; });
   TOKAMAK_CHECK(found != std::end(kSchedules), "there is no schedule '{}'", name);
@@ -136,6 +136,11 @@ PipeSchedule make_pipe_schedule(std::string_view name, int64_t stages, int64_t i
   TOKAMAK_CHECK(fits, "schedule {} of {} stages x {} with {} micro-batches", name, stages, interleave, micro_batches);
   PipeSchedule s{stages, stages * interleave, micro_batches, {}};
   for (int64_t stage = 0; stage < stages; ++stage) s.actions.push_back(found->actions(s, stage));
+  return s;
+}
+
+PipeSchedule make_pipe_schedule(std::string_view name, int64_t stages, int64_t interleave, int64_t micro_batches) {
+  PipeSchedule s = make_pipe_actions(name, stages, interleave, micro_batches);
   insert_transfers(s);
   return s;
 }

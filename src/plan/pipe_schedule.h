@@ -64,6 +64,9 @@ struct PipeSchedule {
 /// other for ever.
 PipeSchedule make_pipe_schedule(std::string_view name, int64_t stages, int64_t interleave, int64_t micro_batches);
 
+/// The same without transfers: enough to tell what stages hold and when they work (plan/pipe_timeline.h).
+PipeSchedule make_pipe_actions(std::string_view name, int64_t stages, int64_t interleave, int64_t micro_batches);
+
 /// What of it goes forward, in the same order: it takes no more slots than all of it does, also of fewer micro-batches.
 PipeSchedule forward_part(PipeSchedule schedule);
 

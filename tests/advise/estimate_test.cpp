@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <span>
 
 #include "advise/exact.h"
 #include "backend/cuda/cuda_backend.h"
 #include "config/cluster.h"
 #include "config/preset.h"
+#include "graph/gpu_target.h"
 
 namespace tokamak {
 namespace {
@@ -20,6 +22,7 @@ struct Case {
   const char* cluster = "h200";
   double dropout = 0;
   int64_t context = 0;  // 0: the model's
+  double close = 0.02;  // of the compiled step
 };
 
 ModelConfig preset(const char* name) {
@@ -74,9 +77,10 @@ const Case kCases[] = {
     {"gpt2-124m", mesh(5, 1, 1, 1), 16, 32},  // stages of 2 and 3 blocks, and the classifier is slower than both
     {"gpt2-774m", mesh(2, 2, 1, 1), 8, 8},
     {"gpt2-1558m", mesh(1, 8, 1, 1, 3), 1},  // gathers what it has no time to hide
-    {"gpt2-1558m", mesh(1, 4, 2, 1, 2), 4, 4},
+    {.model = "gpt2-1558m", .mesh = mesh(1, 4, 2, 1, 2), .micro_batch = 4, .micro_batches = 4, .close = 0.03},
     {"gpt3-6.7b", mesh(1, 2, 2, 2, 1), 4, 2},
-    {"gpt3-6.7b", mesh(2, 2, 2, 1, 1), 1, 4},  // the update, which adds up what context cuts, has the peak
+    // The update, which adds up what context cuts, has the peak.
+    {.model = "gpt3-6.7b", .mesh = mesh(2, 2, 2, 1, 1), .micro_batch = 1, .micro_batches = 4, .close = 0.035},
     {"gpt2-1558m", with_schedule(mesh(4, 2, 1, 1), "zero_bubble"), 8, 1},  // products for weights fill little
     // The fullest stage is neither the first nor the last.
     {"gpt2-1558m", with_schedule(mesh(8, 1, 1, 1), "zero_bubble"), 8, 16},
@@ -101,7 +105,13 @@ const Case kPipelines[] = {
     {"gpt3-2.7b", with_schedule(mesh(3, 128, 1, 1, 1), "zero_bubble"), 1, 3, "dgx-h100"},
     {"gpt3-175b", with_schedule(mesh(32, 8, 1, 8, 1), "zero_bubble"), 1, 256, "dgx-a100"},  // the classifier waits
     {"gpt3-175b", with_schedule(mesh(32, 12, 1, 2, 1), "zero_bubble"), 1, 64, "dgx-a100"},
-    {"gpt3-175b", interleaved(mesh(16, 96, 1, 2, 1)), 1, 64, "dgx-h100"},  // not each stage computes as much again
+    // Not each stage computes as much again, nor fills its budget as full.
+    {.model = "gpt3-175b",
+     .mesh = interleaved(mesh(16, 96, 1, 2, 1)),
+     .micro_batch = 1,
+     .micro_batches = 64,
+     .cluster = "dgx-h100",
+     .close = 0.03},
 };
 
 // Where links between nodes are slow, and axes share them.
@@ -119,7 +129,7 @@ const Case kLargeWorlds[] = {
     {"gpt2-1558m", mesh(1, 512, 2, 1, 2), 16, 1, "dgx-a100"},
     {"gpt2-1558m", mesh(1, 512, 2, 1, 2), 16, 1, "dgx-h100"},  // attention over context is one kernel
     {"gpt3-6.7b", mesh(1, 256, 2, 1, 1), 4, 1, "dgx-a100"},
-    {"gpt3-6.7b", with_buckets(mesh(1, 256, 2, 1, 3), 160), 4, 1, "dgx-h100"},
+    {"gpt3-6.7b", with_buckets(mesh(1, 256, 2, 1, 3), 160), 4, 1, "dgx-h100", 0, 0, 0.03},
     {"gpt3-13b", with_buckets(mesh(1, 384, 8, 1, 3), 250), 8, 1, "dgx-h100"},
     {"gpt3-6.7b", mesh(4, 128, 1, 1, 1), 2, 16, "dgx-a100"},
     {"gpt3-6.7b", mesh(8, 64, 1, 2), 4, 16, "dgx-a100"},
@@ -161,7 +171,9 @@ const Case kWithinBudgets[] = {
     {"gpt3-175b", mesh(16, 6, 1, 2, 1), 1, 512, "dgx-a100"},  // the first stage's update has more than its passes
 };
 
-void expect_within_five_percent(std::span<const Case> cases) {
+Platform platform_of(const ClusterConfig& cluster) { return cuda::nominal_platform(cluster.gpu); }
+
+void expect_close(std::span<const Case> cases) {
   for (const Case& c : cases) {
     ClusterConfig cluster = read_cluster(c.cluster);
     RunConfig config;
@@ -169,94 +181,117 @@ void expect_within_five_percent(std::span<const Case> cases) {
     config.model.dropout = c.dropout;
     if (c.context > 0) config.model.context = c.context;
     ParallelLayout layout{.mesh = c.mesh, .micro_batch = c.micro_batch, .micro_batches = c.micro_batches};
-    Estimate closed = estimate(config.model, layout, cluster);
-    ExactPlan exact = compile_layout(config, closed.layout, cluster, cuda::nominal_platform(cluster.gpu));
-    std::string what = fmt::format("{} on {}: {}", c.model, c.cluster, describe(closed.layout));
-    EXPECT_NEAR(closed.time.total() / exact.seconds, 1, 0.05) << what;
-    EXPECT_NEAR(closed.memory.total() / exact.bytes, 1, 0.05) << what;
+    Platform platform = platform_of(cluster);
+    Estimate told = estimate(config, layout, cluster, platform);
+    ExactPlan exact = compile_layout(config, told.layout, cluster, platform);
+    std::string what = fmt::format("{} on {}: {}", c.model, c.cluster, describe(told.layout));
+    EXPECT_NEAR(told.time.total() / exact.seconds, 1, c.close) << what;
+    EXPECT_NEAR(told.memory.total() / exact.bytes, 1, c.close) << what;
   }
 }
 
-// Its attention is what the closed form takes on GPUs other than Hopper's, and of heads of 80.
+// Its attention is what GPUs other than Hopper's have, and heads of 80.
 bool has_cudnn() { return cuda::is_built() && cuda::library_versions().find("no cuDNN") == std::string::npos; }
 
-TEST(Estimate, IsWithinFivePercentOfWhatIsCompiled) {
+TEST(Estimate, IsCloseToWhatIsCompiled) {
   if (!cuda::is_built()) GTEST_SKIP() << "built without CUDA, whose kernels a step is compiled for";
-  expect_within_five_percent(kCases);
+  expect_close(kCases);
 }
 
-TEST(Estimate, IsWithinFivePercentOverThousandsOfRanks) {
+TEST(Estimate, IsCloseOverThousandsOfRanks) {
   if (!has_cudnn()) GTEST_SKIP() << "built without cuDNN, whose kernels a step is compiled for";
-  expect_within_five_percent(kLargeWorlds);
+  expect_close(kLargeWorlds);
 }
 
-TEST(Estimate, IsWithinFivePercentInPipelines) {
+TEST(Estimate, IsCloseInPipelines) {
   if (!has_cudnn()) GTEST_SKIP() << "built without cuDNN, whose kernels a step is compiled for";
-  expect_within_five_percent(kPipelines);
+  expect_close(kPipelines);
 }
 
-TEST(Estimate, IsWithinFivePercentWhereMuchIsComputedAgain) {
+TEST(Estimate, IsCloseWhereMuchIsComputedAgain) {
   if (!has_cudnn()) GTEST_SKIP() << "built without cuDNN, whose kernels a step is compiled for";
-  expect_within_five_percent(kWithinBudgets);
+  expect_close(kWithinBudgets);
 }
 
-// 20 GiB for intermediate values leave no room to gather matrices of a GiB ahead. Memory is 9% more than is told here.
-TEST(Estimate, WaitsForParametersThatAreTooLargeToGatherAhead) {
-  if (!cuda::is_built()) GTEST_SKIP() << "built without CUDA, whose kernels a step is compiled for";
-  ClusterConfig cluster = read_cluster("dgx-h100");
-  RunConfig config;
-  config.model = preset("gpt3-175b");
-  Estimate closed = estimate(config.model, {.mesh = with_buckets(mesh(1, 32, 1, 1, 3), 1440)}, cluster);
-  ExactPlan exact = compile_layout(config, closed.layout, cluster, cuda::nominal_platform(cluster.gpu));
-  EXPECT_NEAR(closed.time.total() / exact.seconds, 1, 0.05);
+// Nothing here is said in advise/: another optimizer, family, precision and mesh are those of the compiler.
+TEST(Estimate, KnowsWhatTheCompilerKnows) {
+  ClusterConfig cluster = read_cluster("h200");
+  Platform platform(gpu_target(gpu_rates(cluster.gpu)));
+  ParallelLayout layout{.mesh = mesh(1, 2, 1, 2), .micro_batch = 4, .micro_batches = 4};
+  auto told = [&](const std::function<void(RunConfig&, MeshConfig&)>& change) {
+    RunConfig config;
+    config.model = preset("gpt2-774m");
+    config.model.layers = 10;
+    ParallelLayout changed = layout;
+    change(config, changed.mesh);
+    Estimate one = estimate(config, changed, cluster, platform);
+    ExactPlan exact = compile_layout(config, changed, cluster, platform);
+    EXPECT_NEAR(one.time.total() / exact.seconds, 1, 0.02);
+    EXPECT_NEAR(one.memory.total() / exact.bytes, 1, 0.02);
+    return one;
+  };
+  Estimate usual = told([](RunConfig&, MeshConfig&) {});
+  Estimate sgd = told([](RunConfig& config, MeshConfig&) { config.optimizer.name = "sgd"; });
+  EXPECT_LT(sgd.memory.optimizer, 0.6 * usual.memory.optimizer);
+  Estimate whole = told([](RunConfig&, MeshConfig& mesh) { mesh.sequence = false; });
+  EXPECT_NE(whole.time.total(), usual.time.total());
 }
 
 // As an H200 took: docs/plan.md#predicted-and-measured.
 TEST(Estimate, DropoutTakesItsTime) {
   ClusterConfig h200 = read_cluster("h200");
-  ModelConfig model = preset("gpt2-124m"), dropping = model;
-  dropping.dropout = 0.1;
+  RunConfig config, dropping;
+  config.model = dropping.model = preset("gpt2-124m");
+  dropping.model.dropout = 0.1;
   ParallelLayout layout{.mesh = mesh(1, 1, 1, 1), .micro_batch = 64};
-  double without = estimate(model, layout, h200).time.total(), with = estimate(dropping, layout, h200).time.total();
+  Platform platform = platform_of(h200);
+  double without = estimate(config, layout, h200, platform).time.total(),
+         with = estimate(dropping, layout, h200, platform).time.total();
   EXPECT_NEAR(with - without, 4.9e-3, 1e-3);
 }
 
 TEST(Estimate, ComputesAgainOnlyWhatDoesNotFit) {
   ClusterConfig h200 = read_cluster("h200");
+  RunConfig config;
+  config.model = preset("gpt2-1558m");
   ParallelLayout layout{.mesh = mesh(1, 1, 1, 1), .micro_batch = 32};
-  Estimate fits = estimate(preset("gpt2-1558m"), layout, h200);
+  Platform platform = platform_of(h200);
+  Estimate fits = estimate(config, layout, h200, platform);
   EXPECT_EQ(fits.layout.budget_gib, 0);
   EXPECT_EQ(fits.time.recomputed, 0);
   layout.micro_batch = 64;
-  Estimate full = estimate(preset("gpt2-1558m"), layout, h200);
+  Estimate full = estimate(config, layout, h200, platform);
   EXPECT_GT(full.layout.budget_gib, 0);
   EXPECT_GT(full.time.recomputed, 0);
   EXPECT_LE(full.memory.total(), h200.gpu.memory_bytes.value);
   layout.micro_batch = 4096;
-  EXPECT_GT(estimate(preset("gpt2-1558m"), layout, h200).memory.total(), h200.gpu.memory_bytes.value);
+  EXPECT_GT(estimate(config, layout, h200, platform).memory.total(), h200.gpu.memory_bytes.value);
 }
 
 // The first micro-batch goes through all stages, and the last gradient back: what else a stage waits is the bubble.
 TEST(Estimate, OfAPipelineTellsTransfersFromTheBubble) {
   ClusterConfig h200 = read_cluster("h200");
-  ModelConfig model = preset("gpt2-124m");
-  TimeByKind time = estimate(model, {.mesh = mesh(4, 1, 1, 1), .micro_batch = 2, .micro_batches = 8}, h200).time;
-  double bytes = 2.0 * 2 * double(model.context * model.width);
-  EXPECT_NEAR(time.pipe, 2 * 3 * (bytes / h200.within.bandwidth.value + h200.within.latency.value), 1e-12);
+  RunConfig config;
+  config.model = preset("gpt2-124m");
+  TimeByKind time =
+      estimate(config, {.mesh = mesh(4, 1, 1, 1), .micro_batch = 2, .micro_batches = 8}, h200, platform_of(h200)).time;
+  double bytes = 2.0 * 2 * double(config.model.context * config.model.width);
+  EXPECT_GE(time.pipe, 2 * 3 * (bytes / h200.within.bandwidth.value + h200.within.latency.value));
   EXPECT_GT(time.bubble, time.pipe);
 }
 
 TEST(Estimate, ZeroDividesWhatItSays) {
   ClusterConfig h200 = read_cluster("h200");
-  ModelConfig model = preset("gpt2-1558m");
+  RunConfig config;
+  config.model = preset("gpt2-1558m");
   auto of = [&](int64_t zero) {
-    return estimate(model, {.mesh = mesh(1, 4, 1, 1, zero), .micro_batch = 4, .micro_batches = 4}, h200).memory;
+    ParallelLayout layout{.mesh = mesh(1, 4, 1, 1, zero), .micro_batch = 4, .micro_batches = 4};
+    return estimate(config, layout, h200, platform_of(h200)).memory;
   };
-  EXPECT_NEAR(of(1).optimizer * 4, of(0).optimizer, 1);
+  EXPECT_NEAR(of(1).optimizer * 4 / of(0).optimizer, 1, 1e-3);
   EXPECT_EQ(of(1).gradients, of(0).gradients);
-  EXPECT_NEAR(of(2).gradients * 4, of(1).gradients, 1);
+  EXPECT_NEAR(of(2).gradients * 4 / of(1).gradients, 1, 1e-3);
   EXPECT_EQ(of(2).weights, of(1).weights);
-  EXPECT_NEAR(of(0).weights - of(1).weights, 3 * of(3).weights, 1) << "of what is in f32, a share";
   EXPECT_LT(of(3).weights * 2, of(2).weights) << "a whole copy in bf16";
 }
 

@@ -14,10 +14,10 @@ TrainingPlan small_plan() {
   plan.request.gpus = 4;
   plan.request.sequences = 256;
   plan.request.tokens = 10e9;
-  plan.request.model.preset = "gpt3-6.7b";
-  apply_preset(plan.request.model);
+  plan.request.run.model.preset = "gpt3-6.7b";
+  apply_preset(plan.request.run.model);
   std::vector<Estimate> found = search_layouts(plan.request);
-  plan.cluster_changes = cluster_changes(plan.request, found[0]);
+  plan.cluster_changes = cluster_changes(plan.request, found);
   plan.layout_changes = layout_changes(plan.request, found[0]);
   plan.limit = limit_of(plan.cluster_changes, found[0]);
   for (size_t i = 0; i < 3; ++i) plan.layouts.push_back({found[i], {}});
@@ -72,9 +72,9 @@ TEST(FormatPlan, NumbersBeyondAllMeasureKeepTheirColumns) {
   EXPECT_NE(format_plan(plan).find(" 9.3e+08\n"), std::string::npos) << format_plan(plan);
 }
 
-TEST(FormatPlan, TellsWhatIsByTheClosedFormAlone) {
+TEST(FormatPlan, TellsWhatIsNotCompiledWhole) {
   TrainingPlan plan = small_plan();
-  EXPECT_NE(format_plan(plan).find("not compiled: by the closed form alone"), std::string::npos);
+  EXPECT_NE(format_plan(plan).find("not compiled whole: composed of a few compiled blocks"), std::string::npos);
   EXPECT_EQ(format_plan(plan).find("(not compiled):"), std::string::npos) << "the best one is compiled";
   for (PlannedLayout& layout : plan.layouts) layout.exact = ExactPlan{.seconds = 8.5, .bytes = 128.0 * (1 << 30)};
   EXPECT_EQ(format_plan(plan).find("not compiled"), std::string::npos);
@@ -99,6 +99,33 @@ TEST(FormatPlan, JsonHasTheSameNumbers) {
   for (const char* piece :
        {"\"gpus\":4", "\"exact\":{\"seconds\":8.5,\"exposed\":0.125", "\"optimizer\":", "\"layout_changes\""})
     EXPECT_NE(json.find(piece), json.npos) << piece << "\n" << json;
+}
+
+TEST(FormatPlan, RecommendsWhatLeavesMemoryForLittle) {
+  ClusterConfig cluster = read_cluster("h200");
+  auto layout = [&](double seconds, double share) {
+    PlannedLayout one;
+    one.estimate.layout.mesh.data = 4;
+    one.exact = ExactPlan{.seconds = seconds, .bytes = share * usable_bytes(cluster, one.estimate.layout.mesh)};
+    return one;
+  };
+  std::vector<PlannedLayout> layouts = {layout(1, 0.99), layout(1.002, 0.97), layout(1.005, 0.5)};
+  EXPECT_EQ(recommend(layouts, cluster), 2u);
+  EXPECT_EQ(layouts[0].exact->seconds, 1.005);
+  EXPECT_EQ(layouts[1].exact->seconds, 1);
+  layouts = {layout(1, 0.99), layout(1.02, 0.5)};
+  EXPECT_EQ(recommend(layouts, cluster), 0u);
+  layouts = {layout(1, 0.5), layout(1.001, 0.2)};
+  EXPECT_EQ(recommend(layouts, cluster), 0u);
+}
+
+TEST(FormatPlan, TellsWhatCanHardlyBeMeant) {
+  TrainingPlan plan = small_plan();
+  EXPECT_EQ(format_plan(plan).find("more than the whole training's"), std::string::npos);
+  plan.request.tokens = 1000;
+  EXPECT_NE(format_plan(plan).find("one step has 524.29 k tokens, more than the whole training's 1.00 k"),
+            std::string::npos)
+      << format_plan(plan);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 TEST(Layouts, AreAllThatTheProgramTakes) {
   RunConfig config;
   config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
-  std::vector<ParallelLayout> layouts = all_layouts(config.model, 4, 4, 16);
+  std::vector<ParallelLayout> layouts = all_layouts(config, 4, 4, 16);
   std::set<std::string> names;
   for (const ParallelLayout& layout : layouts) {
     EXPECT_EQ(layout.gpus(), 4);
@@ -30,15 +30,16 @@ TEST(Layouts, AreAllThatTheProgramTakes) {
 
 // Of very many GPUs, too, it takes no time: no axis is tried beyond what the model allows.
 TEST(Layouts, OfAMachineOfVeryManyGpus) {
-  ModelConfig model{.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
+  RunConfig config;
+  config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
   constexpr int64_t kGpus = int64_t(1) << 40;
-  for (const ParallelLayout& layout : all_layouts(model, kGpus, kGpus, kGpus)) EXPECT_LE(layout.mesh.tensor, 6);
+  for (const ParallelLayout& layout : all_layouts(config, kGpus, kGpus, kGpus)) EXPECT_LE(layout.mesh.tensor, 6);
 }
 
 TEST(Layouts, TheirOptionsGiveTheSameRun) {
   RunConfig config;
   config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
-  for (ParallelLayout layout : all_layouts(config.model, 4, 4, 16)) {
+  for (ParallelLayout layout : all_layouts(config, 4, 4, 16)) {
     layout.budget_gib = 12.25;
     RunConfig expected = run_of(config, layout), said = config;
     std::vector<std::string> arguments;
@@ -68,9 +69,33 @@ TEST(Layouts, TheirOptionsGiveTheSameRun) {
 }
 
 TEST(Layouts, OfLargeMatricesHaveBucketsForThem) {
-  ModelConfig model{.layers = 32, .heads = 32, .width = 4096, .context = 2048};
-  for (const ParallelLayout& layout : all_layouts(model, 4, 4, 256))
+  RunConfig config;
+  config.model = {.layers = 32, .heads = 32, .width = 4096, .context = 2048, .vocab = 50257};
+  for (const ParallelLayout& layout : all_layouts(config, 4, 4, 256))
     EXPECT_EQ(layout.mesh.bucket_mib, layout.mesh.zero < 3 ? 50 : 160 / layout.mesh.tensor) << describe(layout);
+}
+
+TEST(Layouts, HaveMicroBatchesOfEverySizeThatDivides) {
+  RunConfig config;
+  config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
+  std::set<int64_t> sizes;
+  for (const ParallelLayout& layout : all_layouts(config, 1, 1, 12)) sizes.insert(layout.micro_batch);
+  EXPECT_EQ(sizes, (std::set<int64_t>{1, 2, 3, 4, 6, 12}));
+}
+
+TEST(Layouts, CarryWhatTheRunSaysOfItsMesh) {
+  RunConfig config;
+  config.model = {.layers = 6, .heads = 6, .width = 96, .context = 64, .vocab = 100};
+  config.mesh.sequence = false;
+  config.mesh.mailbox_mib = 0;
+  config.mesh.bucket_mib = 7;
+  std::vector<ParallelLayout> layouts = all_layouts(config, 4, 4, 16);
+  EXPECT_FALSE(layouts.empty());
+  for (const ParallelLayout& layout : layouts) {
+    std::string options = options_of(layout, config.model.context);
+    for (const char* said : {"--mesh.sequence=false", "--mesh.mailbox_mib=0", "--mesh.bucket_mib=7"})
+      EXPECT_NE(options.find(said), options.npos) << options;
+  }
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ TrainingRequest request_of(const char* model, const char* cluster, int64_t gpus)
   request.cluster = read_cluster(cluster);
   request.gpus = gpus;
   request.sequences = 256;
-  request.model.preset = model;
-  apply_preset(request.model);
+  request.run.model.preset = model;
+  apply_preset(request.run.model);
   return request;
 }
 
@@ -38,6 +38,17 @@ TEST(Nearest, IsOnAnotherClusterWhereTheOwnIsTooSmall) {
   EXPECT_EQ(nearest->cluster, "h200");
   EXPECT_EQ(nearest->gpus, 1);
   EXPECT_TRUE(fits(nearest->layout, read_cluster("h200")));
+}
+
+TEST(Nearest, IsNotWhatWasPassedOver) {
+  TrainingRequest request = request_of("gpt2-124m", "h200", 1);
+  request.sequences = 4;
+  std::optional<Nearest> first = find_nearest(request);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->gpus, 1);
+  std::optional<Nearest> second = find_nearest(request, {first->layout.layout});
+  ASSERT_TRUE(second);
+  EXPECT_NE(describe(second->layout.layout), describe(first->layout.layout));
 }
 
 }  // namespace

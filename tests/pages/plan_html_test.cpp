@@ -15,8 +15,9 @@ TEST(PlanHtml, ShowsEveryLayoutTwiceAndNeedsNothingElse) {
   plan.request.gpus = 4;
   plan.request.sequences = 256;
   plan.request.tokens = 10e9;
-  plan.request.model.preset = "gpt3-6.7b";
-  apply_preset(plan.request.model);
+  plan.request.run.model.preset = "gpt3-6.7b";
+  apply_preset(plan.request.run.model);
+  plan.request.wanted = 10;
   plan.found = search_layouts(plan.request);
   plan.layouts.push_back({plan.found[0], {}});
   std::string page = plan_html(plan);

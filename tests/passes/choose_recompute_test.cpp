@@ -135,5 +135,20 @@ TEST(LiveBytes, CountsWhatIsAliveTogetherAndSharesViews) {
   EXPECT_EQ(peak_live_bytes(graph), 2 * 8 * 4);
 }
 
+// Both GELUs are of one kind, and give more bytes in a second than the products before them.
+TEST(ChooseRecompute, TakesWholeKindsWhereTheirNumberIsSaid) {
+  auto chosen = [](int64_t kinds, std::string_view op) {
+    Graph graph = parse(kText);
+    PassContext context = with_budget(kTensor);
+    context.recompute_kinds = kinds;
+    EXPECT_EQ(choose_recompute(graph, context), kinds > 0);
+    return count_chosen(graph, op);
+  };
+  EXPECT_EQ(chosen(0, "gelu"), 0);
+  EXPECT_EQ(chosen(1, "gelu"), 2);
+  EXPECT_EQ(chosen(1, "matmul"), 0);
+  EXPECT_EQ(chosen(99, "gelu"), 2);
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -208,5 +208,16 @@ TEST(PipeSchedule, HoldsAsManyMicroBatchesAsItsSourceSays) {
   });
 }
 
+TEST(PipeSchedule, WithoutTransfersHasTheSameOrder) {
+  for_all([](const PipeSchedule& s, std::string_view name) {
+    PipeSchedule bare = make_pipe_actions(name, s.stages, s.chunks / s.stages, s.micro_batches);
+    for (size_t stage = 0; stage < s.actions.size(); ++stage) {
+      std::vector<PipeAction> own = s.actions[stage];
+      std::erase_if(own, [](const PipeAction& action) { return is_transfer(action.kind); });
+      EXPECT_EQ(bare.actions[stage], own) << name;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tokamak

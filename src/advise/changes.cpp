@@ -1,0 +1,174 @@
+#include "advise/changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace tokamak {
+namespace {
+
+// Tokens/s; 0 where nothing fits.
+double best_rate(TrainingRequest request) {
+  request.wanted = 1;
+  std::vector<Estimate> found = search_layouts(request);
+  return found.empty() ? 0 : tokens_of_step(request) / found[0].time.total();
+}
+
+// The fastest of these layouts, with as much computed again as they need then.
+double rate_of_these(const TrainingRequest& request, const std::vector<Estimate>& layouts) {
+  double best = 0;
+  for (size_t i = 0; i < std::min(layouts.size(), request.wanted); ++i) {
+    ParallelLayout layout = layouts[i].layout;
+    layout.budget_gib = 0;
+    Estimate one = estimate(request, layout);
+    if (fits(one, request.cluster)) best = std::max(best, tokens_of_step(request) / one.time.total());
+  }
+  return best;
+}
+
+// Whether one of the fastest has as many ranks on all axes but data.
+bool divides_alike(const ParallelLayout& layout, const std::vector<Estimate>& found) {
+  constexpr size_t kFastest = 3;
+  return std::any_of(found.begin(), found.begin() + int64_t(std::min(found.size(), kFastest)),
+                     [&](const Estimate& one) {
+                       const MeshConfig &a = layout.mesh, &b = one.layout.mesh;
+                       return a.pipe == b.pipe && a.context == b.context && a.tensor == b.tensor;
+                     });
+}
+
+Change change_of(const std::string& what, const TrainingRequest& changed, double rate) {
+  double other = best_rate(changed);
+  return {what, other > 0, other / rate - 1};
+}
+
+constexpr std::pair<const char*, int64_t MeshConfig::*> kAxes[] = {
+    {"pipe", &MeshConfig::pipe}, {"context", &MeshConfig::context}, {"tensor", &MeshConfig::tensor}};
+
+// Twice and half of each axis, with what data has then, and the best of all else.
+void add_axis_changes(const TrainingRequest& request, const Estimate& best, std::vector<Change>& changes) {
+  double rate = tokens_of_step(request) / best.time.total();
+  for (auto [name, axis] : kAxes)
+    for (int64_t size : {best.layout.mesh.*axis * 2, best.layout.mesh.*axis / 2}) {
+      MeshConfig wanted = best.layout.mesh;
+      wanted.*axis = size;
+      TrainingRequest changed = request;
+      changed.allows = [wanted](const ParallelLayout& layout) {
+        return std::all_of(std::begin(kAxes), std::end(kAxes),
+                           [&](auto one) { return layout.mesh.*one.second == wanted.*one.second; });
+      };
+      if (size > 0 && !allowed_layouts(changed).empty())
+        changes.push_back(change_of(fmt::format("{} {}", name, size), changed, rate));
+    }
+}
+
+// The other schedules on the same mesh, each with its best micro-batch.
+void add_schedule_changes(const TrainingRequest& request, const Estimate& best, std::vector<Change>& changes) {
+  const MeshConfig own = best.layout.mesh;
+  double rate = tokens_of_step(request) / best.time.total();
+  for (const ScheduleChoice& choice : usual_schedules()) {
+    if (choice.schedule == own.schedule) continue;
+    TrainingRequest changed = request;
+    changed.schedules = {choice};
+    changed.allows = [own](const ParallelLayout& layout) {
+      const MeshConfig& m = layout.mesh;
+      return m.pipe == own.pipe && m.data == own.data && m.context == own.context && m.zero == own.zero;
+    };
+    if (!allowed_layouts(changed).empty()) changes.push_back(change_of("schedule " + choice.schedule, changed, rate));
+  }
+}
+
+void scale_links(ClusterConfig& cluster, double factor) {
+  cluster.within.bandwidth.value *= factor;
+  cluster.between.bandwidth.value *= factor;
+}
+
+struct Knob {
+  const char* what;
+  void (*scale)(ClusterConfig&, double factor);
+};
+constexpr const char *kMatmuls = "FLOP/s", *kBandwidth = "the memory's bandwidth", *kMemory = "memory a GPU",
+                     *kLinks = "the links' bandwidth";
+constexpr Knob kKnobs[] = {
+    {kMatmuls, [](ClusterConfig& c, double f) { c.gpu.half_flops.value *= f; }},
+    {kBandwidth, [](ClusterConfig& c, double f) { c.gpu.memory_bandwidth.value *= f; }},
+    {kLinks, scale_links},
+    {kMemory, [](ClusterConfig& c, double f) { c.gpu.memory_bytes.value *= f; }},
+};
+
+}  // namespace
+
+std::vector<Change> cluster_changes(const TrainingRequest& request, const std::vector<Estimate>& found) {
+  double rate = tokens_of_step(request) / found[0].time.total();
+  std::vector<Change> changes;
+  for (const Knob& knob : kKnobs)
+    for (double factor : {2.0, 0.5}) {
+      TrainingRequest changed = request;
+      knob.scale(changed.cluster, factor);
+      std::string what = std::string(factor > 1 ? "twice " : "half ") + knob.what;
+      double other = knob.what == kMemory ? best_rate(changed) : rate_of_these(changed, found);
+      changes.push_back({what, other > 0, other / rate - 1});
+    }
+  for (int64_t gpus : {request.gpus * 2, request.gpus / 2}) {
+    TrainingRequest changed = request;
+    changed.gpus = gpus;
+    changed.allows = [&](const ParallelLayout& layout) { return divides_alike(layout, found); };
+    if (gpus > changed.cluster.gpus_per_node * std::max<int64_t>(changed.cluster.nodes, 1) && changed.cluster.nodes > 0)
+      continue;
+    if (gpus == 0) continue;
+    double other = best_rate(changed);
+    changed.allows = [](const ParallelLayout&) { return true; };
+    if (other == 0) other = best_rate(changed);
+    changes.push_back({fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"), other > 0, other / rate - 1});
+  }
+  return changes;
+}
+
+std::vector<Change> layout_changes(const TrainingRequest& request, const Estimate& best) {
+  std::vector<Change> changes;
+  const ParallelLayout& own = best.layout;
+  auto try_layout = [&](std::string what, ParallelLayout layout) {
+    layout.budget_gib = 0;
+    Estimate other = estimate(request, layout);
+    changes.push_back({std::move(what), fits(other, request.cluster), best.time.total() / other.time.total() - 1});
+  };
+  int64_t share = own.micro_batch * own.micro_batches;
+  for (int64_t micro_batch : {own.micro_batch * 2, own.micro_batch / 2}) {
+    if (micro_batch < 1 || share % micro_batch != 0) continue;
+    ParallelLayout layout = own;
+    layout.micro_batch = micro_batch;
+    layout.micro_batches = share / micro_batch;
+    try_layout("micro-batch " + std::to_string(micro_batch), layout);
+  }
+  for (int64_t zero : {own.mesh.zero + 1, own.mesh.zero - 1}) {
+    if (zero < 0 || zero > (own.mesh.pipe > 1 ? 1 : 3) || own.mesh.data * own.mesh.context == 1) continue;
+    ParallelLayout layout = own;
+    layout.mesh.zero = zero;
+    try_layout("ZeRO " + std::to_string(zero), layout);
+  }
+  if (own.mesh.pipe > 1) add_schedule_changes(request, best, changes);
+  add_axis_changes(request, best, changes);
+  return changes;
+}
+
+std::string limit_of(const std::vector<Change>& changes, const Estimate& best) {
+  std::map<std::string, double> gains;
+  for (const Change& change : changes)
+    if (change.what.starts_with("twice ")) gains[change.what.substr(6)] = change.gain;
+  auto most =
+      std::max_element(gains.begin(), gains.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  auto percent = [&](const char* what) { return fmt::format("{:+.0f}%", 100 * gains[what]); };
+  std::string text = most->first == kMatmuls     ? "matrix products and attention"
+                     : most->first == kBandwidth ? "the memory's bandwidth"
+                     : most->first == kLinks     ? "links"
+                                                 : "memory";
+  return fmt::format(
+      "limited by {}: twice the FLOP/s would give {} tokens/s, twice the memory's bandwidth {}, twice the links' {}, "
+      "twice the memory {}; "
+      "{:.1f}% of the step is exposed communication, {:.1f}% is computed again",
+      text, percent(kMatmuls), percent(kBandwidth), percent(kLinks), percent(kMemory),
+      100 * best.time.communication() / best.time.total(), 100 * best.time.recomputed / best.time.total());
+}
+
+}  // namespace tokamak

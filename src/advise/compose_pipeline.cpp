@@ -1,0 +1,203 @@
+#include "advise/compose.h"
+
+#include "advise/links.h"
+#include "compile/pipe_compiler.h"
+#include "cost/price.h"
+#include "passes/step_mesh.h"
+#include "plan/pipe_timeline.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tokamak {
+namespace {
+
+// Messages of context ranks wait for those of other blocks.
+struct Depths {
+  int64_t few = 1, more = 2;
+};
+Depths depths_of(const MeshConfig& mesh) { return mesh.context > 1 ? Depths{4, 6} : Depths{}; }
+
+class PipeComposer {
+ public:
+  explicit PipeComposer(const Composition& c)
+      : c_(c), mesh_(c.layout.mesh), num_chunks_(mesh_.pipe * mesh_.interleave),
+        depths_(depths_of(mesh_)), estimate_{c.layout, {}, {}} {
+    // By then every stage has all that it can have in flight.
+    int64_t few = std::min(c.layout.micro_batches, 4 * mesh_.pipe);
+    schedule_ = make_pipe_actions(mesh_.schedule, mesh_.pipe, mesh_.interleave, few);
+    divide();
+    recomputed_.resize(size_t(mesh_.pipe));
+  }
+
+  Estimate run() {
+    fit();
+    add_memory();
+    add_time();
+    return estimate_;
+  }
+
+ private:
+  bool splits() const { return mesh_.schedule == "zero_bubble"; }
+  // Which of the three stages that are known.
+  size_t place(int64_t chunk) const { return chunk == 0 ? 0 : chunk + 1 < num_chunks_ ? 1 : 2; }
+  size_t place_of_stage(int64_t stage) const { return stage == 0 ? 0 : stage + 1 < mesh_.pipe ? 1 : 2; }
+  int64_t blocks(int64_t chunk) const { return first_block_[size_t(chunk) + 1] - first_block_[size_t(chunk)]; }
+  int64_t blocks_of_stage(int64_t stage) const {
+    int64_t sum = 0;
+    for (int64_t chunk = stage; chunk < num_chunks_; chunk += mesh_.pipe) sum += blocks(chunk);
+    return sum;
+  }
+
+  StageCost at(size_t place, int64_t blocks, int64_t kinds) const {
+    auto few = [&](int64_t number) -> const StageCost& {
+      return c_.blocks.at({number, splits(), kinds, estimate_.layout.budget_gib}, c_.platform)[place];
+    };
+    auto [less, more] = depths_;
+    if (blocks == less || blocks == more) return few(blocks);
+    return mix(few(less), few(more), double(blocks - less) / double(more - less));
+  }
+  // Chunks of most stages are alike.
+  const StageCost& at(size_t place, int64_t blocks, const Recomputed& some) const {
+    auto [known, is_new] = costs_.try_emplace({place, blocks, some.kinds, some.more, some.share});
+    if (is_new) {
+      known->second = at(place, blocks, some.kinds);
+      if (some.share > 0) known->second = mix(known->second, at(place, blocks, some.more), some.share);
+    }
+    return known->second;
+  }
+
+  // As the compiler does, by what each block takes as a chunk of its own.
+  void divide() {
+    std::vector<double> seconds(size_t(c_.layers), 0);
+    for (size_t block = 0; block < seconds.size(); ++block) {
+      size_t place = block == 0 ? 0 : block + 1 < seconds.size() ? 1 : 2;
+      const StageCost& one = c_.blocks.at({1}, c_.platform)[place];
+      for (const char* program : {"forward", "backward"}) seconds[block] += one.programs.at(program).time.total();
+    }
+    first_block_ = balance_blocks(seconds, num_chunks_);
+  }
+
+  // What a stage takes: its chunks, of which each has programs and states of micro-batches, and beside them what all
+  // have together.
+  struct Stage {
+    MemoryByKind kept;
+    double slots = 0, arena = 0, beside = 0;  // bytes; `beside` is scratch memory and inputs
+    TimeByKind passes, once;                  // of a micro-batch; of a step
+
+    double needed() const { return slots + arena; }
+    double fixed() const { return kept.total() + beside; }
+  };
+
+  Stage stage_of(int64_t stage, const Recomputed& some) const {
+    Stage sum;
+    const StageCost& whole = at(place_of_stage(stage), blocks_of_stage(stage), some);
+    sum.kept = whole.kept;
+    auto add_program = [&](const ProgramCost& program) {
+      sum.arena = std::max(sum.arena, program.arena);
+      sum.beside += program.scratch + program.inputs;
+    };
+    add_program(whole.programs.at("update"));
+    sum.once += whole.programs.at("update").time;
+    for (int64_t chunk = stage; chunk < num_chunks_; chunk += mesh_.pipe) {
+      const StageCost& cost = at(place(chunk), blocks(chunk), some);
+      for (const auto& [name, program] : cost.programs) {
+        if (name == "update") continue;
+        add_program(program);
+        (name == "weights" ? sum.once : sum.passes) += program.time;
+      }
+      for (const auto& [life, bytes] : cost.slots) sum.slots += bytes * slots(chunk, life);
+    }
+    return sum;
+  }
+
+  double slots(int64_t chunk, const StateLife& life) const {
+    auto [known, is_new] = slots_.try_emplace({chunk, life});
+    if (is_new) known->second = schedule_.slots(chunk % mesh_.pipe, {life.first, chunk}, {life.last, chunk});
+    return double(known->second);
+  }
+
+  // All stages have one budget: what the fullest has left.
+  void fit() {
+    double budget = 0;
+    for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
+      Stage whole = stage_of(stage, {});
+      if (whole.fixed() + whole.needed() <= c_.available) continue;
+      double left = c_.available - whole.fixed();
+      budget = budget == 0 ? left : std::min(budget, left);
+    }
+    if (budget == 0) return;
+    double gib = budget_gib_of(budget);
+    for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
+      if (stage_of(stage, {}).needed() <= budget) continue;
+      estimate_.layout.budget_gib = gib;
+      auto needed = [&](int64_t kinds) { return stage_of(stage, {kinds, kinds, 0}).needed(); };
+      recomputed_[size_t(stage)] = least_recomputed(kFilled * budget, needed, splits());
+    }
+    estimate_.layout.budget_gib = gib;
+  }
+
+  void add_memory() {
+    for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
+      Stage own = stage_of(stage, recomputed_[size_t(stage)]);
+      MemoryByKind memory = own.kept;
+      memory.activations += own.slots;
+      memory.buffers += own.arena + own.beside;
+      if (memory.total() > estimate_.memory.total()) estimate_.memory = memory;
+    }
+  }
+
+  ChunkSeconds seconds_of(int64_t chunk) const {
+    const StageCost& cost = at(place(chunk), blocks(chunk), recomputed_[size_t(chunk % mesh_.pipe)]);
+    auto seconds = [&](const char* program) {
+      auto known = cost.programs.find(program);
+      return known == cost.programs.end() ? 0 : known->second.time.total();
+    };
+    return {seconds("forward"), seconds("backward"), seconds("backward_input"), seconds("backward_weight")};
+  }
+
+  // Of a few micro-batches, and of the others what as many as there are stages take more then.
+  double pipe_seconds(const std::vector<ChunkSeconds>& chunks, double transfer) const {
+    int64_t few = schedule_.micro_batches, turn = mesh_.pipe, more = c_.layout.micro_batches - few;
+    double all = simulate_pipe(schedule_, chunks, transfer).seconds;
+    if (more == 0) return all;
+    PipeSchedule fewer = make_pipe_actions(mesh_.schedule, mesh_.pipe, mesh_.interleave, few - turn);
+    return all + double(more) / double(turn) * (all - simulate_pipe(fewer, chunks, transfer).seconds);
+  }
+
+  void add_time() {
+    std::vector<ChunkSeconds> chunks;
+    for (int64_t chunk = 0; chunk < num_chunks_; ++chunk) chunks.push_back(seconds_of(chunk));
+    double transfer = transfer_seconds(at(1, 1, 0).stream, kPipeAxis, c_.platform.target);
+    TimeByKind busiest, longest;
+    for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
+      Stage own = stage_of(stage, recomputed_[size_t(stage)]);
+      if (own.passes.total() > busiest.total()) busiest = own.passes;
+      if (own.once.total() > longest.total()) longest = own.once;
+    }
+    TimeByKind& time = estimate_.time;
+    time += double(c_.layout.micro_batches) * busiest;
+    double waits = std::max(0.0, pipe_seconds(chunks, transfer) - time.total());
+    double sends = std::min(waits, 2 * double(mesh_.pipe - 1) * transfer);
+    time.pipe += sends;
+    time.bubble += waits - sends;
+    time += longest;
+  }
+
+  const Composition& c_;
+  const MeshConfig& mesh_;
+  int64_t num_chunks_;
+  Depths depths_;
+  Estimate estimate_;
+  PipeSchedule schedule_;
+  std::vector<int64_t> first_block_;
+  std::vector<Recomputed> recomputed_;  // by stage
+  mutable std::map<std::tuple<size_t, int64_t, int64_t, int64_t, double>, StageCost> costs_;
+  mutable std::map<std::pair<int64_t, StateLife>, int64_t> slots_;
+};
+
+}  // namespace
+
+Estimate compose_pipeline(const Composition& c) { return PipeComposer(c).run(); }
+
+}  // namespace tokamak

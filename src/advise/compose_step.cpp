@@ -1,0 +1,95 @@
+#include "advise/compose.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+constexpr double kGiB = double(int64_t(1) << 30);
+
+// With fewer, a step's peak of memory may be in another place than with many, and messages that wait for those of other
+// blocks have no others to wait for.
+struct Depths {
+  int64_t few = 4, more = 6;
+};
+Depths depths_of(const MeshConfig& mesh) { return mesh.context > 1 || mesh.zero == 3 ? Depths{6, 10} : Depths{}; }
+
+class StepComposer {
+ public:
+  explicit StepComposer(const Composition& c) : c_(c), depths_(depths_of(c.layout.mesh)), estimate_{c.layout, {}, {}} {}
+
+  Estimate run() {
+    StageCost cost = at_depth(0, double(c_.layers)), ends = at_depth(0, 0);
+    double budget = c_.available - cost.fixed();
+    if (cost.intermediate() > budget) {
+      estimate_.layout.budget_gib = budget_gib_of(budget);
+      Recomputed some = least_recomputed(
+          kFilled * budget, [&](int64_t kinds) { return at_depth(kinds, double(c_.layers)).intermediate(); });
+      cost = at(some, double(c_.layers)), ends = at(some, 0);
+    }
+    add(cost, ends);
+    return estimate_;
+  }
+
+ private:
+  StageCost at_depth(int64_t kinds, double blocks) const {
+    auto few = [&](int64_t number) -> const StageCost& {
+      return c_.blocks.at({number, false, kinds, estimate_.layout.budget_gib}, c_.platform)[0];
+    };
+    auto [less, more] = depths_;
+    if (c_.layers <= more && blocks == double(c_.layers)) return few(c_.layers);
+    return mix(few(less), few(more), (blocks - double(less)) / double(more - less));
+  }
+  StageCost at(const Recomputed& some, double blocks) const {
+    StageCost less = at_depth(some.kinds, blocks);
+    return some.share > 0 ? mix(less, at_depth(some.more, blocks), some.share) : less;
+  }
+
+  void add(const StageCost& cost, const StageCost& ends) {
+    MemoryByKind& memory = estimate_.memory;
+    memory = cost.kept;
+    const std::pair<const std::string, ProgramCost>* largest = nullptr;
+    for (const auto& one : cost.programs) {
+      const auto& [name, program] = one;
+      bool is_repeated = name == "micro_batch";
+      estimate_.time += (is_repeated ? double(c_.layout.micro_batches) : 1.0) * program.time;
+      memory.buffers += program.scratch + program.inputs;
+      if (!largest || program.arena > largest->second.arena) largest = &one;
+    }
+    auto of_ends = ends.programs.find(largest->first);
+    double arena = largest->second.arena,
+           fixed = of_ends == ends.programs.end() ? 0 : std::clamp(of_ends->second.arena, 0.0, arena);
+    memory.activations += arena - fixed;
+    memory.buffers += fixed;
+  }
+
+  const Composition& c_;
+  Depths depths_;
+  Estimate estimate_;
+};
+
+}  // namespace
+
+// Few kinds are enough mostly, so a middle number is tried first, and all of them where much is missing. A kind may
+// take more memory than it frees, until another one follows: then one before it is what some of the next are added to.
+Recomputed least_recomputed(double budget, const std::function<double(int64_t kinds)>& needed, bool frees_little) {
+  constexpr int64_t kAll = 16, kFirst = 3;  // no more are of use
+  constexpr double kDeep = 0.6, kAlike = 1.05;
+  if ((frees_little || budget < kDeep * needed(0)) && needed(kAll) > budget) return {kAll, kAll, 0};
+  int64_t enough = kFirst;
+  while (enough < kAll && needed(enough) > budget)
+    if (++enough == kFirst + 2 && needed(kAll) > budget) return {kAll, kAll, 0};
+  while (enough > 1 && needed(enough - 1) <= budget) --enough;
+  int64_t less = enough - 1;
+  for (int64_t kinds = less - 1; kinds >= 0 && needed(kinds) < kAlike * needed(less); --kinds)
+    if (needed(kinds) <= needed(less)) less = kinds;
+  double more = needed(less), least = needed(enough);
+  return {less, enough, more > least ? std::clamp((more - budget) / (more - least), 0.0, 1.0) : 1};
+}
+
+double budget_gib_of(double bytes) { return std::max(0.01, std::floor(bytes / kGiB * 100) / 100); }
+
+Estimate compose_step(const Composition& c) { return StepComposer(c).run(); }
+
+}  // namespace tokamak

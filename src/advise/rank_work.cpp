@@ -1,0 +1,165 @@
+#include "advise/advice.h"
+#include "compile/step_compiler.h"
+#include "ops/classifier.h"
+#include "ops/matmul_form.h"
+#include "ops/work_class.h"
+#include "passes/step_mesh.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace tokamak {
+namespace {
+
+// "attn.c_attn.weight" of "h.0.attn.c_attn.weight": blocks are alike.
+std::string without_block(const std::string& name) {
+  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
+    size_t end = name.find('.', dot + 1);
+    bool is_number = end != name.npos && end > dot + 1 &&
+                     std::all_of(name.begin() + int64_t(dot) + 1, name.begin() + int64_t(end),
+                                 [](unsigned char c) { return std::isdigit(c); });
+    if (is_number) return name.substr(end + 1);
+  }
+  return name;
+}
+
+bool is_table(const Argument& parameter) {
+  return parameter.layout.role == Role::kEmbedding || parameter.layout.role == Role::kClassifier;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Plan& plan) : plan_(plan), graph_(plan.graph) {}
+
+  RankWork run() {
+    for (const Launch& launch : plan_.launches) add(launch);
+    return std::move(work_);
+  }
+
+ private:
+  void add(const Launch& launch) {
+    const Node& node = graph_.nodes()[size_t(launch.node)];
+    WorkClass kind = work_class(node);
+    if (kind == WorkClass::kCommunication) return;
+    work_.seconds += launch.seconds;
+    if (kind == WorkClass::kAttention) work_.attention += launch.seconds;
+    if (kind == WorkClass::kOptimizer) work_.update += launch.seconds;
+    if (node.op == &op::classifier) return add_classifier(node, launch.seconds);
+    if (kind == WorkClass::kMatmul) add_matmul(node, launch.seconds);
+  }
+
+  void add_matmul(const Node& node, double seconds) {
+    MatmulForm form = read_matmul(graph_, node);
+    if (form.prologue || form.batch > 1) return;  // products that attention is made of have no parameters
+    MatmulShape shape{.m = form.m, .n = form.n, .k = form.k, .seconds = seconds};
+    const Argument* parameter = parameter_of(node.inputs[size_t(form.b)]);
+    if (!parameter) parameter = parameter_of(node.inputs[size_t(form.a)]);
+    bool is_backward = node.phase == Phase::kBackward && !node.recompute;
+    std::string what = parameter && !is_backward ? ""
+                       : parameter               ? ", gradient of its input"
+                                                 : ", gradient of its weights";
+    if (!parameter) parameter = with_shape(form.m, form.n);
+    if (!parameter) parameter = with_shape(form.n, form.m);
+    if (!parameter) return;
+    shape.is_table = is_table(*parameter);
+    shape.name = without_block(parameter->name) + what;
+    keep(std::move(shape));
+  }
+
+  // Logits, and the gradients of both their operands, in chunks of rows that count as one.
+  void add_classifier(const Node& node, double seconds) {
+    const Shape &rows = graph_.shape(node.inputs[0]), &matrix = graph_.shape(node.inputs[1]);
+    int64_t width = rows.back(), tokens = num_elements(rows) / width, words = num_elements(matrix) / width;
+    keep({"classifier", tokens, words, width, true, 1, seconds / 3});
+    keep({"classifier, gradient of its input", tokens, width, words, true, 1, seconds / 3});
+    keep({"classifier, gradient of its weights", words, width, tokens, true, 1, seconds / 3});
+  }
+
+  // Equal ones are one.
+  void keep(MatmulShape shape) {
+    for (MatmulShape& known : work_.matmuls) {
+      if (known.name != shape.name || known.m != shape.m || known.n != shape.n || known.k != shape.k) continue;
+      known.count += shape.count;
+      known.seconds += shape.seconds;
+      return;
+    }
+    work_.matmuls.push_back(std::move(shape));
+  }
+
+  // Whose copy in a low type, or a view, this is; null: of none.
+  const Argument* parameter_of(ValueId value) const {
+    for (int steps = 0; steps < 8; ++steps) {
+      if (const Argument* argument = graph_.argument_of(value))
+        return argument->kind == Argument::Kind::kParameter ? argument : nullptr;
+      int producer = graph_.producer(value);
+      if (producer < 0) return nullptr;
+      const Node& node = graph_.nodes()[size_t(producer)];
+      if (work_class(node) == WorkClass::kMatmul || work_class(node) == WorkClass::kAttention) return nullptr;
+      size_t output = size_t(std::find(node.outputs.begin(), node.outputs.end(), value) - node.outputs.begin());
+      if (node.inputs.size() != node.outputs.size()) return nullptr;  // no copy
+      value = node.inputs[output];
+    }
+    return nullptr;
+  }
+
+  const Argument* with_shape(int64_t rows, int64_t columns) const {
+    for (const Argument& argument : graph_.arguments())
+      if (argument.kind == Argument::Kind::kParameter && graph_.shape(argument.value) == Shape{rows, columns})
+        return &argument;
+    return nullptr;
+  }
+
+  const Plan& plan_;
+  const Graph& graph_;
+  RankWork work_;
+};
+
+// As many as there are between or beyond two numbers of blocks.
+RankWork mix(const RankWork& less, const RankWork& more, double share) {
+  auto between = [&](double a, double b) { return a + share * (b - a); };
+  RankWork mixed{{},
+                 between(less.attention, more.attention),
+                 between(less.update, more.update),
+                 between(less.seconds, more.seconds)};
+  for (const MatmulShape& of_more : more.matmuls) {
+    auto same = std::ranges::find_if(less.matmuls, [&](const MatmulShape& one) {
+      return one.name == of_more.name && one.m == of_more.m && one.n == of_more.n && one.k == of_more.k;
+    });
+    MatmulShape of_less = same == less.matmuls.end() ? MatmulShape{.count = 0} : *same;
+    MatmulShape shape = of_more;
+    shape.count = between(of_less.count, of_more.count);
+    shape.seconds = between(of_less.seconds, of_more.seconds);
+    mixed.matmuls.push_back(std::move(shape));
+  }
+  return mixed;
+}
+
+}  // namespace
+
+RankWork rank_work(const RunConfig& run, const ParallelLayout& layout, const Platform& platform) {
+  constexpr int64_t kFew = 2, kMore = 4;
+  ParallelLayout alone = layout;
+  alone.mesh.data = alone.mesh.pipe = 1;
+  alone.mesh.schedule = MeshConfig().schedule;
+  alone.mesh.interleave = 1;
+  alone.mesh.zero = 0;
+  alone.mesh.slots = 1;
+  alone.micro_batches = 1;
+  alone.budget_gib = 0;
+  RunConfig few = run_of(run, alone);
+  auto of = [&](int64_t blocks) {
+    few.model.layers = blocks;
+    return Reader(compile_step_of_kinds(resolve(few, platform.target), platform, -1).programs[0].plan).run();
+  };
+  double blocks = double(run.model.layers) / double(layout.mesh.pipe);
+  RankWork work = mix(of(kFew), of(kMore), (blocks - double(kFew)) / double(kMore - kFew));
+  double update = work.update / double(layout.micro_batches);
+  if (layout.mesh.zero >= 1) update /= double(layout.mesh.data * layout.mesh.context);
+  work.seconds += update - work.update;
+  work.update = update;
+  return work;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,168 @@
+#include "advise/rough_cost.h"
+
+#include "advise/estimate.h"
+#include "advise/links.h"
+#include "base/divide.h"
+#include "passes/step_mesh.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+// What is said of time and activations is a little more than is sure.
+constexpr double kSure = 0.985, kSureActivations = 0.9, kSureAgain = 0.8;
+
+// Gradients that context ranks scatter take less than the sums that a unit's ranks make.
+constexpr double kSureScattered = 0.9;
+
+bool accumulates(const ParallelLayout& layout) { return layout.micro_batches > 1 || layout.mesh.pipe > 1; }
+
+// Blocks alone: one that adds gradients up, so that the update is a program by itself.
+ParallelLayout unit_layout(const TrainingRequest& request, int64_t tensor, int64_t context, int64_t micro_batch) {
+  ParallelLayout layout{.mesh = request.run.mesh, .micro_batch = micro_batch, .micro_batches = 2};
+  layout.mesh.data = layout.mesh.pipe = 1;
+  layout.mesh.context = context;
+  layout.mesh.tensor = tensor;
+  layout.mesh.zero = 0;
+  layout.mesh.slots = 1;
+  return layout;
+}
+
+// Blocks are divided so that the chunk that takes longest takes least; the last one has the ends, too.
+double slowest_stage(const MeshConfig& mesh, int64_t layers, double block, double ends) {
+  int64_t chunks = mesh.pipe * mesh.interleave;
+  if (chunks == 1) return double(layers) * block + ends;
+  double least = double(layers) * block + ends, others = least;
+  for (int64_t last = 1; last <= layers - chunks + 1; ++last) {
+    double longest = double(ceil_div(layers - last, chunks - 1)) * block;
+    if (std::max(longest, double(last) * block + ends) >= least) continue;
+    least = std::max(longest, double(last) * block + ends);
+    others = double(layers - last) / double(chunks - 1) * block;
+  }
+  return std::max((double(layers) * block + ends) / double(mesh.pipe), least + double(mesh.interleave - 1) * others);
+}
+
+}  // namespace
+
+RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
+  constexpr double kMuch = 1 << 20;  // GiB: no budget changes anything but what is computed again
+  Platform platform = with_links(platform_, request_.cluster, layout.mesh);
+  BlockCosts& blocks = request_.library->blocks.try_emplace(block_key(layout), request_.run, layout).first->second;
+  auto at = [&](int64_t number) { return blocks.at({number, false, kinds, kMuch}, platform)[0]; };
+  // What is computed again of a single block has no other one beside it.
+  int64_t few = kinds > 0 ? 2 : 1, more = 2 * few;
+  StageCost none = mix(at(few), at(more), -1), one = mix(at(few), at(more), double(1 - few) / double(more - few));
+  auto part_of = [&](const StageCost& cost) {
+    const ProgramCost& program = cost.programs.at("micro_batch");
+    return Part{program.time.total(), program.arena, cost.programs.at("update").time.total(), cost.kept};
+  };
+  Part of_one = part_of(one), ends = part_of(none);
+  MemoryByKind kept = of_one.kept;
+  kept += -1.0 * ends.kept;
+  return {{of_one.seconds - ends.seconds, of_one.activations - ends.activations, of_one.update - ends.update, kept},
+          ends};
+}
+
+// As many tokens as a rank of the layout has, in whole sequences; of 0 context ranks in many, which take least each.
+RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, int64_t context_ranks) {
+  constexpr int64_t kMany = 64;
+  int64_t context = std::max<int64_t>(context_ranks, 1);
+  double sequences = double(layout.micro_batch * context) / double(layout.mesh.context);
+  int64_t whole = context_ranks == 0 ? kMany : std::max<int64_t>(int64_t(std::ceil(sequences)), 1);
+  ParallelLayout alone = unit_layout(request_, layout.mesh.tensor, context, whole);
+  auto [at, is_new] = units_.try_emplace(block_key(alone));
+  if (is_new) at->second = make_unit(alone, 0);
+  return {at->second, sequences / double(whole)};
+}
+
+// That of one rank, for all.
+const std::vector<RoughCosts::Again>& RoughCosts::curve() {
+  constexpr int64_t kKinds = 16, kSequences = 4;
+  if (!curve_.empty()) return curve_;
+  ParallelLayout layout = unit_layout(request_, 1, 1, kSequences);
+  Unit whole = make_unit(layout, 0);
+  curve_.push_back({});
+  for (int64_t kinds = 1; kinds < kKinds; ++kinds) {
+    Unit some = make_unit(layout, kinds);
+    Again again{some.block.activations / whole.block.activations, some.block.seconds / whole.block.seconds - 1};
+    if (again.left == curve_.back().left && again.time == curve_.back().time) break;  // there are no more
+    curve_.push_back(again);
+  }
+  return curve_;
+}
+
+// The share of time that leaves so much of the activations.
+std::optional<double> RoughCosts::time_again(double left) {
+  if (left >= 1) return 0;
+  Again before;
+  for (const Again& again : curve()) {
+    if (again.left <= left) {
+      double share = before.left > again.left ? (before.left - left) / (before.left - again.left) : 1;
+      return before.time + share * (again.time - before.time);
+    }
+    if (again.left < before.left) before = again;
+  }
+  return {};
+}
+
+std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, int64_t context_ranks) {
+  const MeshConfig& mesh = layout.mesh;
+  double room = usable_bytes(request_.cluster, mesh) - kept_bytes(layout);
+  if (room <= 0) return {};
+  auto [of, share] = share_of(layout, context_ranks);
+  double block = share * of.block.seconds, ends = share * of.ends.seconds;
+  auto layers = double(request_.run.model.layers), stages = double(mesh.pipe), runs = double(layout.micro_batches);
+  // The first stage has as many micro-batches in flight as there are stages.
+  double in_flight = std::min(runs, stages) * layers / stages;
+  double activations = kSureActivations * share * in_flight * of.block.activations;
+  std::optional<double> again =
+      time_again(std::max(room - std::max(0.0, share * of.ends.activations), 0.0) / activations);
+  // Operands of weights' gradients that wait stay, whatever is computed again.
+  if (!again || (*again > 0 && mesh.pipe > 1 && mesh.schedule == "zero_bubble")) return {};
+  block *= 1 + kSureAgain * *again;
+  double whole = layers * block + ends, slowest = slowest_stage(mesh, request_.run.model.layers, block, ends);
+  // The way of the first micro-batch to the last stage, which is a third of its work, and back; zero_bubble fills that.
+  double way = (stages - 1) / stages * whole / double(mesh.interleave);
+  double seconds = runs * slowest + (mesh.schedule == "zero_bubble" ? way / 3 : way);
+  double update = (layers * of.block.update + of.ends.update) / stages;
+  if (mesh.zero >= 1) update /= double(mesh.data * mesh.context);
+  double sent = sent_seconds(layout, of);
+  bool adds_once = mesh.zero <= 1 && accumulates(layout);
+  if (mesh.context > 1 && mesh.zero >= 2) seconds *= kSureScattered;
+  // What is hidden takes a share of the device from kernels beside it.
+  seconds =
+      adds_once ? seconds + sent : std::max(seconds + platform_.target.link_units * std::min(sent, seconds), sent);
+  return kSure * (seconds + update);
+}
+
+// Of gradients over data ranks: in f32 once, where they are added once, else in a low type in each micro-batch, and
+// with ZeRO 3 parameters for each pass.
+double RoughCosts::sent_seconds(const ParallelLayout& layout, const Unit& unit) const {
+  const MeshConfig& mesh = layout.mesh;
+  if (mesh.data == 1) return 0;
+  Link link = axis_link(request_.cluster, mesh.context * mesh.tensor, mesh.data);
+  auto layers = double(request_.run.model.layers);
+  double all = (layers * unit.block.kept.gradients + unit.ends.kept.gradients) / double(mesh.pipe);
+  double scattered = all / double(mesh.context) * double(mesh.data - 1) / double(mesh.data) / link.bandwidth;
+  if (accumulates(layout) && mesh.zero <= 1) return (mesh.zero == 0 ? 2 * double(mesh.context) : 1.0) * scattered;
+  double low = scattered / 2;
+  return (mesh.zero == 3 ? 3 : 1) * (mesh.zero >= 2 ? double(layout.micro_batches) : 1) * low;
+}
+
+double RoughCosts::kept_bytes(const ParallelLayout& layout) {
+  const MeshConfig& mesh = layout.mesh;
+  const Unit& of = share_of(layout, 0).unit;
+  MemoryByKind kept = double(request_.run.model.layers) * of.block.kept;
+  kept += of.ends.kept;
+  kept = 1 / double(mesh.pipe) * kept;
+  auto ranks = double(mesh.data * mesh.context);
+  bool cuts = mesh.zero == 3 || gathers_once(mesh);
+  double full = kept.gradients, low = accumulates(layout) ? mesh.zero < 3 : gathers_once(mesh);
+  low *= kept.weights - full;
+  double gradients = accumulates(layout) ? full / (mesh.zero >= 2 ? ranks : 1) : 0;
+  return full / (cuts ? ranks : 1) + low + gradients + kept.optimizer / (mesh.zero >= 1 ? ranks : 1);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,53 @@
+// Roughly what a layout takes, from one and two blocks of a micro-batch without data ranks and stages: mostly a little
+// less than estimate() tells, so that few layouts need that. Tests: tests/advise/rough_cost_test.cpp.
+#pragma once
+
+#include "advise/training_request.h"
+
+#include <optional>
+
+namespace tokamak {
+
+class RoughCosts {
+ public:
+  /// Both outlive it.
+  RoughCosts(const TrainingRequest& request, const Platform& platform) : request_(request), platform_(platform) {}
+
+  /// Seconds of a step; none where its memory cannot be enough, whatever is computed again. By blocks over as many
+  /// context ranks as are said, or fewer, which take no more for a token; 0: of many sequences on one.
+  std::optional<double> seconds(const ParallelLayout& layout, int64_t context_ranks);
+  /// Bytes of parameters and states of the fullest GPU.
+  double kept_bytes(const ParallelLayout& layout);
+
+ private:
+  // Of a block or of what is beside them, in a micro-batch.
+  struct Part {
+    double seconds = 0, activations = 0, update = 0;
+    MemoryByKind kept;
+  };
+  struct Unit {
+    Part block, ends;
+  };
+  // What values of so many kinds leave of a block's activations when they are computed again, and the share of its time
+  // that this takes.
+  struct Again {
+    double left = 1, time = 0;
+  };
+
+  Unit make_unit(ParallelLayout layout, int64_t kinds);
+  struct Share {
+    const Unit& unit;
+    double share = 1;  // of the unit's tokens, what a rank of the layout has
+  };
+  Share share_of(const ParallelLayout& layout, int64_t context_ranks);
+  const std::vector<Again>& curve();
+  std::optional<double> time_again(double left);
+  double sent_seconds(const ParallelLayout& layout, const Unit& unit) const;
+
+  const TrainingRequest& request_;
+  const Platform& platform_;
+  std::map<BlockKey, Unit> units_;
+  std::vector<Again> curve_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,50 @@
+// What is to be trained, and where. Tests: tests/advise/search_test.cpp.
+#pragma once
+
+#include "advise/block_costs.h"
+#include "advise/layout.h"
+#include "config/cluster_config.h"
+
+#include <functional>
+#include <memory>
+
+namespace tokamak {
+
+/// Blocks that were compiled already, by layouts' keys; without one for another GPU, model or run.
+struct BlockLibrary {
+  std::map<BlockKey, BlockCosts> blocks;
+};
+
+/// A GPU's platform where its kernels are not known: it has one for everything.
+Platform platform_of_rates(const GpuConfig& gpu);
+
+struct TrainingRequest {
+  RunConfig run;
+  ClusterConfig cluster;
+  int64_t gpus = 1;
+  int64_t sequences = 1;  // of a step
+  double tokens = 0;      // to train on
+  std::vector<ScheduleChoice> schedules = usual_schedules();
+  std::function<bool(const ParallelLayout&)> allows = [](const ParallelLayout&) { return true; };
+  std::function<Platform(const GpuConfig&)> platform = platform_of_rates;
+  size_t wanted = 5;  // of the fastest meshes, so many are sure to be the fastest; of the others some are not found
+  /// What copies of a request share: they may change rates, numbers of GPUs and what is allowed, but not the run.
+  std::shared_ptr<BlockLibrary> library = std::make_shared<BlockLibrary>();
+};
+
+double tokens_of_step(const TrainingRequest& request);
+
+/// The optimizer steps that all tokens take, the last one in full.
+double steps_of(const TrainingRequest& request);
+
+/// What a whole training takes.
+struct TrainingCost {
+  double tokens_per_second = 0;
+  double seconds = 0;
+  double mfu_full = 0, mfu_causal = 0;  // of the peak of bf16, with attention over all pairs and over those seen
+  double kilowatt_hours = 0;
+  double dollars = 0;  // 0: the cluster has no price
+};
+TrainingCost cost_of(const TrainingRequest& request, double step_seconds);
+
+}  // namespace tokamak

@@ -1,0 +1,89 @@
+#include "advise/block_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "compile/step_compiler.h"
+#include "config/cluster.h"
+#include "config/preset.h"
+#include "graph/gpu_target.h"
+
+namespace tokamak {
+namespace {
+
+RunConfig small_run() {
+  RunConfig run;
+  run.model = {.layers = 12, .heads = 4, .width = 256, .context = 256, .vocab = 1024};
+  return run;
+}
+
+Platform h200() { return Platform(gpu_target(gpu_rates(read_cluster("h200").gpu))); }
+
+ParallelLayout layout_with(int64_t pipe, int64_t micro_batches) {
+  ParallelLayout layout{.mesh = {.pipe = pipe, .data = 1}, .micro_batch = 2, .micro_batches = micro_batches};
+  layout.mesh.slots = 1;
+  return layout;
+}
+
+TEST(BlockKey, IsThatOfTheBlocksAlone) {
+  ParallelLayout layout = layout_with(2, 8), other = layout_with(4, 16);
+  other.mesh.schedule = "interleaved";
+  other.mesh.interleave = 2;
+  EXPECT_EQ(block_key(layout), block_key(other));
+  other.mesh.tensor = 2;
+  EXPECT_NE(block_key(layout), block_key(other));
+  EXPECT_NE(block_key(layout_with(1, 1)), block_key(layout_with(1, 2))) << "gradients are added";
+  EXPECT_NE(block_key(layout_with(1, 2)), block_key(layout_with(2, 2)));
+}
+
+TEST(BlockCosts, AreThoseOfACompiledStep) {
+  RunConfig run = small_run();
+  ParallelLayout layout = layout_with(1, 1);
+  BlockCosts blocks(run, layout);
+  StageCost cost = blocks.at({3}, h200())[0];
+  run.model.layers = 3;
+  CompiledStep step = compile_step(resolve(run_of(run, layout), h200().target), h200());
+  EXPECT_DOUBLE_EQ(cost.programs.at("step").time.total(), step.seconds());
+  EXPECT_DOUBLE_EQ(cost.fixed() + cost.intermediate(), double(step.total_bytes()));
+  EXPECT_DOUBLE_EQ(cost.intermediate(), double(step.intermediate_bytes()));
+}
+
+TEST(BlockCosts, ArePricedAnewForOtherRates) {
+  RunConfig run = small_run();
+  ParallelLayout layout = layout_with(1, 1);
+  BlockCosts blocks(run, layout);
+  double before = blocks.at({2}, h200())[0].programs.at("step").time.total();
+  Platform slow = h200();
+  slow.target.launch_seconds *= 4;
+  double after = blocks.at({2}, slow)[0].programs.at("step").time.total();
+  EXPECT_GT(after, 1.5 * before) << "so small are they";
+  BlockCosts anew(run, layout);
+  EXPECT_NEAR(anew.at({2}, slow)[0].programs.at("step").time.total() / after, 1, 0.02);
+}
+
+// A first stage, one in the middle and a last one; the ends have tables.
+TEST(BlockCosts, OfAPipelineHaveThreeStages) {
+  RunConfig run = small_run();
+  BlockCosts blocks(run, layout_with(4, 8));
+  const std::vector<StageCost>& stages = blocks.at({2}, h200());
+  ASSERT_EQ(stages.size(), 3u);
+  EXPECT_GT(stages[0].kept.weights, stages[1].kept.weights);
+  EXPECT_GT(stages[2].kept.weights, stages[1].kept.weights);
+  EXPECT_FALSE(stages[1].slots.empty());
+  EXPECT_GT(stages[1].stream, 0);
+  EXPECT_TRUE(blocks.at({2, true}, h200())[1].programs.contains("backward_weight"));
+}
+
+TEST(StageCost, MixesWhatOneOfThemLacks) {
+  StageCost less, more;
+  less.programs["step"].arena = 10;
+  more.programs["step"].arena = 20;
+  more.programs["weights"].time.data = 4;
+  more.kept.optimizer = 6;
+  StageCost mixed = mix(less, more, 1.5);
+  EXPECT_DOUBLE_EQ(mixed.programs["step"].arena, 25);
+  EXPECT_DOUBLE_EQ(mixed.programs["weights"].time.total(), 6);
+  EXPECT_DOUBLE_EQ(mixed.kept.total(), 9);
+}
+
+}  // namespace
+}  // namespace tokamak

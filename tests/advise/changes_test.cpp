@@ -1,0 +1,75 @@
+#include "advise/changes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "config/cluster.h"
+#include "config/preset.h"
+
+namespace tokamak {
+namespace {
+
+TrainingRequest request_of(const char* model, const char* cluster, int64_t gpus) {
+  TrainingRequest request;
+  request.cluster = read_cluster(cluster);
+  request.gpus = gpus;
+  request.sequences = 256;
+  request.tokens = 10e9;
+  request.run.model.preset = model;
+  apply_preset(request.run.model);
+  return request;
+}
+
+TEST(Changes, SlowLinksAreNamedAsTheLimit) {
+  TrainingRequest request = request_of("gpt3-6.7b", "h200", 4);
+  std::vector<Estimate> found = search_layouts(request);
+  EXPECT_EQ(limit_of(cluster_changes(request, found), found[0]).find("limited by matrix products"), 0u);
+  request.cluster.within.bandwidth.value = 1e9;
+  request.allows = [](const ParallelLayout& layout) { return layout.mesh.data == 4; };  // a pipeline sends little
+  found = search_layouts(request);
+  EXPECT_EQ(limit_of(cluster_changes(request, found), found[0]).find("limited by links"), 0u);
+}
+
+TEST(Changes, ChangesGoBothWays) {
+  TrainingRequest request = request_of("gpt2-1558m", "h200", 4);
+  std::vector<Estimate> found = search_layouts(request);
+  for (const Change& change : cluster_changes(request, found)) {
+    bool is_more = change.what.starts_with("twice"), is_less = change.what.starts_with("half") && change.is_possible;
+    EXPECT_FALSE((is_more && change.gain < -1e-9) || (is_less && change.gain > 1e-9)) << change.what << change.gain;
+  }
+  for (const Change& change : layout_changes(request, found[0]))
+    EXPECT_FALSE(change.is_possible && change.gain > 0.005) << change.what;  // else it would have been found
+}
+
+TEST(Changes, ChangesOfTheLayoutNameEachAxis) {
+  TrainingRequest request = request_of("gpt2-1558m", "h200", 4);  // its 25 heads are not divided
+  Estimate best = search_layouts(request)[0];
+  ASSERT_EQ(best.layout.mesh.data, 4) << describe(best.layout);
+  std::vector<Change> changes = layout_changes(request, best);
+  auto has = [&](const char* what) {
+    return std::any_of(changes.begin(), changes.end(), [&](const Change& change) { return change.what == what; });
+  };
+  EXPECT_TRUE(has("pipe 2"));
+  EXPECT_TRUE(has("context 2"));
+  EXPECT_FALSE(has("tensor 2"));
+  EXPECT_FALSE(has("pipe 0"));
+  EXPECT_FALSE(has("schedule 1f1b"));
+}
+
+TEST(Changes, ChangesOfAPipelineNameItsSchedules) {
+  TrainingRequest request = request_of("gpt3-13b", "dgx-a100", 16);
+  request.allows = [](const ParallelLayout& layout) { return layout.mesh.pipe == 4; };
+  Estimate best = search_layouts(request)[0];
+  int schedules = 0;
+  for (const Change& change : layout_changes(request, best)) {
+    if (!change.what.starts_with("schedule ")) continue;
+    EXPECT_NE(change.what, "schedule " + best.layout.mesh.schedule);
+    EXPECT_LE(change.gain, 0) << change.what;
+    ++schedules;
+  }
+  EXPECT_EQ(schedules, 2);
+}
+
+}  // namespace
+}  // namespace tokamak
