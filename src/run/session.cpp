@@ -15,17 +15,6 @@
 namespace tokamak {
 namespace {
 
-CompiledRun compile_checked(const ResolvedRun& run, const Platform& platform, int64_t available_bytes,
-                            const MeshRanks* ranks) {
-  if (!ranks)
-    require_one_rank(run);
-  else
-    TOKAMAK_CHECK(run.mesh == ranks->mesh(), "ranks of another mesh than the run's");
-  CompiledRun compiled = compile_run(run, platform);
-  if (available_bytes > 0) require_fits(compiled.fullest(), platform, available_bytes);
-  return compiled;
-}
-
 // Programs take turns with parameters, states and the arena, and checkpoints are read between them: whoever plans a
 // stream that goes on into the next run has to call Program::end_streams wherever something else may come between.
 void require_ended_streams(const CompiledStep& step) {
@@ -119,17 +108,31 @@ std::vector<double> LossProgram::run_part(std::span<const Batch> batches, int64_
   return losses;
 }
 
+CompiledRun compile_to_fit(const ResolvedRun& run, const Platform& platform, int64_t available_bytes,
+                           const MeshRanks* ranks) {
+  if (!ranks)
+    require_one_rank(run);
+  else
+    TOKAMAK_CHECK(run.mesh == ranks->mesh(), "ranks of another mesh than the run's");
+  CompiledRun compiled = compile_run(run, platform);
+  if (available_bytes > 0) require_fits(compiled.fullest(), platform, available_bytes);
+  return compiled;
+}
+
 Session::Session(const ResolvedRun& run, const Platform& platform, Backend& backend, int64_t available_bytes,
                  const MeshRanks* ranks)
-    : platform_(platform), backend_(backend), ranks_(ranks),
-      run_(compile_checked(run, platform, available_bytes, ranks)), stage_(ranks ? ranks->coordinate(kPipeAxis) : 0),
-      parameters_(model_parameters(run.asked.model)), store_(std::make_unique<TensorStore>(backend, ranks)) {
+    : Session(compile_to_fit(run, platform, available_bytes, ranks), platform, backend, ranks) {}
+
+Session::Session(CompiledRun compiled_run, const Platform& platform, Backend& backend, const MeshRanks* ranks)
+    : platform_(platform), backend_(backend), ranks_(ranks), run_(std::move(compiled_run)),
+      stage_(ranks ? ranks->coordinate(kPipeAxis) : 0), parameters_(model_parameters(resolved().asked.model)),
+      store_(std::make_unique<TensorStore>(backend, ranks)) {
   require_ended_streams(compiled());
   if (leads(ranks)) choose_for_other_stages(run_.stages, stage_, backend);  // while there is memory to time them on
   store_->make(kept_tensors(run_));  // in the model's order, whatever programs read
-  RunnerOptions options{.ranks = ranks, .record = run.compile.cuda_graph};
+  RunnerOptions options{.ranks = ranks, .record = resolved().compile.cuda_graph};
   runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
-  if (run.compile.strict) refuse_reference_nodes(reference_nodes());
+  if (resolved().compile.strict) refuse_reference_nodes(reference_nodes());
 }
 
 void Session::initialise() {

@@ -52,11 +52,17 @@ class LossProgram {
   Communicator* sharing_ = nullptr;  // of ranks that have a part each; null: all run the same batch
 };
 
+/// The run compiled for `ranks`, those of its mesh; null: one rank. UserErrors: `available_bytes` (0: unknown) are
+/// fewer than planned; one rank where the mesh has several.
+CompiledRun compile_to_fit(const ResolvedRun& run, const Platform& platform, int64_t available_bytes,
+                           const MeshRanks* ranks = nullptr);
+
 class Session {
  public:
-  /// Compiles and allocates. Throws UserError before anything is allocated when `available_bytes` (0: unknown) are
-  /// fewer than planned, and with compile.strict when there are reference_nodes(). `ranks`: those of its mesh, of
-  /// which this is one; they must outlive the session, and all of them make the same calls. null: one rank.
+  /// Allocates. Throws UserError with compile.strict when there are reference_nodes(). `ranks`: those that the run was
+  /// compiled for, of which this is one; they must outlive the session, and all of them make the same calls.
+  Session(CompiledRun compiled_run, const Platform& platform, Backend& backend, const MeshRanks* ranks = nullptr);
+  /// Compiles to fit and allocates.
   Session(const ResolvedRun& run, const Platform& platform, Backend& backend, int64_t available_bytes = 0,
           const MeshRanks* ranks = nullptr);
 

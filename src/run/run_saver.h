@@ -1,0 +1,39 @@
+// A training run on the disk: its state between steps, and what can be saved of it when ranks are lost. Tests:
+// tests/e2e/resume_test.cpp, tests/mesh/rescue_test.cpp.
+#pragma once
+
+#include "run/rescue.h"
+#include "run/start_run.h"
+#include "run/step_reporter.h"
+
+namespace tokamak {
+
+class RunSaver {
+ public:
+  /// Of a run that goes on after `saved` steps. What is passed must outlive it.
+  RunSaver(StartedRun& start, int64_t saved, StepReporter& reporter, Backend& backend, TrainObserver& observer,
+           const MeshRanks* ranks)
+      : start_(start), reporter_(reporter), backend_(backend), observer_(observer), ranks_(ranks), saved_step_(saved) {}
+
+  /// The state after all steps so far, which have run and are recorded; once.
+  void save(const RunProgress& done);
+
+  /// Whether this rank can save the state without the others: it has all of it. A backend's queue is let go with
+  /// whatever is in it.
+  bool can_rescue() const;
+  /// Whether it is to do so, when the others are lost: the rank that leads, or where that is lost every one that can.
+  bool should_rescue() const;
+  /// Saves the state after `done`, the last steps that are recorded, of which `recent` are the last; tells the observer
+  /// what has become of it.
+  void rescue(const RunProgress& done, const std::deque<StepMetrics>& recent);
+
+ private:
+  StartedRun& start_;
+  StepReporter& reporter_;
+  Backend& backend_;
+  TrainObserver& observer_;
+  const MeshRanks* ranks_;
+  int64_t saved_step_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,148 @@
+#include "run/start_run.h"
+
+#include "checkpoint/checkpoint_folder.h"
+#include "compile/memory_advice.h"
+#include "data/data_tokenizer.h"
+#include "run/progress.h"
+#include "run/rank_decisions.h"
+#include "run/run_changes.h"
+
+#include <fmt/format.h>
+
+namespace tokamak {
+namespace {
+
+constexpr double kSlowStep = 20;    // seconds
+constexpr int64_t kLargeVocab = 4;  // times the data's
+
+// The rank that leads puts in order what a killed process left behind before the others look.
+std::optional<FoundCheckpoint> find_start(const RunConfig& asked, TrainObserver& observer, const MeshRanks* ranks) {
+  std::vector<std::string> warnings;
+  std::optional<FoundCheckpoint> found;
+  if (!leads(ranks)) meet(ranks);
+  if (asked.train.resume) found = find_checkpoint(asked.train.out, &warnings);
+  for (const std::string& warning : warnings) observer.message("warning: " + warning);
+  if (leads(ranks)) {
+    repair_checkpoints(asked.train.out, found, asked.train.keep_checkpoints);
+    meet(ranks);
+  }
+  require_same(ranks, "checkpoint to go on from", found ? found->path.filename().string() : "none");
+  return found;
+}
+
+// As the rank that leads would run it. The rates behind the choice of a precision are measured anew at every start, but
+// a run must go on as it began.
+void resolve_alike(StartedRun& start, const RunConfig& asked, const Platform& platform, const MeshRanks* ranks) {
+  start.platform = platform;
+  start.platform.target = of_leader(ranks, platform.target);
+  RunConfig config = with_data_vocab(asked);
+  if (start.found) config = going_on(config, *start.found);
+  start.resolved = resolve(of_leader(ranks, config), start.platform.target);
+}
+
+void open_data(StartedRun& start, const MeshRanks* ranks) {
+  start.data = std::make_unique<RunData>(start.resolved, start.found ? &*start.found : nullptr, leads(ranks));
+  start.clock.lap("data");
+  const RunConfig& asked = start.resolved.asked;
+  if (!start.found && asked.model.from.empty())
+    start.initial = std::make_unique<InitialValues>(model_parameters(asked.model), asked.train.seed);
+}
+
+// Measured by the rank that leads alone: what is chosen decides the graph, and that must be one for all. The bytes that
+// are free before any rank has taken some, as others may share them; here all wait for each other.
+int64_t tune_alike(StartedRun& start, Backend& backend, TrainObserver& observer, const MeshRanks* ranks) {
+  int64_t free_bytes = backend.free_bytes();
+  require_same(ranks, "data", start.data->description());
+  if (!leads(ranks)) return await_choices(ranks, start.platform.tuning, backend), free_bytes;
+  start.platform = start.choices.tune(start.resolved, start.platform, backend, start.found.has_value(), observer);
+  return backend.free_bytes();
+}
+
+// The others wait in tune_alike until the rank that leads has compiled its kernels, which is when they are chosen.
+void allocate(StartedRun& start, CompiledRun compiled, Backend& backend, const MeshRanks* ranks) {
+  start.session = std::make_unique<Session>(std::move(compiled), start.platform, backend, ranks);
+  if (ranks && leads(ranks)) give_choices(ranks, start.platform.tuning, backend);
+}
+
+// Drawn ones, or those of another model.
+void initialise(StartedRun& start, StepQueue& queue, TrainObserver& observer) {
+  Session& session = *start.session;
+  if (start.initial) return queue.run([&] { session.initialise(*start.initial); });
+  FoundCheckpoint model = open_checkpoint(start.resolved.asked.model.from, nullptr);
+  queue.run([&] {
+    load_parameters(model, session.store());
+    session.initialise_states();
+  });
+  observer.message(fmt::format("beginning with the weights of {}", model.path.string()));
+}
+
+// What is easily asked for by mistake: the default sizes on a small machine, another vocabulary than the data's.
+void add_size_notes(const StartedRun& start, std::vector<std::string>& notes) {
+  int64_t steps = start.resolved.asked.train.steps, vocab = start.resolved.asked.model.vocab;
+  if (double seconds = start.session->run().seconds; seconds > kSlowStep)
+    notes.push_back(fmt::format(
+        "warning: a step of this model takes about {} here, all {} of them {}; --model.preset=small is a small model",
+        format_duration(seconds), steps, format_duration(seconds * double(steps))));
+  if (int64_t needed = start.data->needed_vocab(); needed > 0 && vocab > kLargeVocab * needed)
+    notes.push_back(
+        fmt::format("warning: model.vocab = {}, but the data has only {} tokens: the others cost memory and time and "
+                    "are never learned; --model.vocab=0 takes the data's",
+                    vocab, needed));
+}
+
+}  // namespace
+
+StartedRun start_run(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
+                     const MeshRanks* ranks) {
+  StartedRun start(asked);
+  if (leads(ranks)) start.folder = std::make_unique<RunFolder>(asked.train.out);
+  start.found = find_start(asked, observer, ranks);
+  resolve_alike(start, asked, platform, ranks);
+  open_data(start, ranks);
+  int64_t free_bytes = start.clock.time("tuning", [&] { return tune_alike(start, backend, observer, ranks); });
+  start.clock.time("compiling", [&] {
+    CompiledRun compiled = compile_to_fit(start.resolved, start.platform, free_bytes, ranks);
+    allocate(start, std::move(compiled), backend, ranks);
+  });
+  return start;
+}
+
+std::vector<std::string> start_notes(const RunConfig& asked, const StartedRun& start) {
+  std::vector<std::string> notes;
+  auto add = [&](const std::string& note) {
+    if (!note.empty()) notes.push_back(note);
+  };
+  const ResolvedRun& run = start.resolved;
+  if (asked.compile.precision == Precision::kTf32 && run.compile.precision != Precision::kTf32)
+    add("compile.precision = tf32 means fp32 here: this device has no units for TF32");
+  for (const std::string& note : start.data->notes()) add(note);
+  add(reference_warning(start.session->reference_nodes()));
+  // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
+  add(budget_warning(start.session->compiled().intermediate_bytes(), run.compile.memory_budget_gib));
+  add_size_notes(start, notes);
+  return notes;
+}
+
+RunProgress load_values(StartedRun& start, StepQueue& queue, TrainObserver& observer) {
+  Session& session = *start.session;
+  if (!start.found) {
+    initialise(start, queue, observer);
+    start.initial.reset();
+    // Else the next start would go on with the older run, if this one ends before its first save.
+    if (!list_checkpoints(checkpoints_folder(start.resolved.asked.train.out)).empty())
+      save_progress({}, start.resolved, session.store(), *start.data);
+    start.clock.lap("weights");
+    return {};
+  }
+  FoundCheckpoint& found = *start.found;
+  queue.run([&] { session.initialise_states(); });
+  RunProgress done = load_progress(found, session);
+  found.files.clear();  // their space on the disk is not held
+  observer.message(fmt::format("resuming after step {} from {}", done.step, found.path.string()));
+  std::string changes = describe_changes(config_of(found), start.resolved.settled(), done.step);
+  if (!changes.empty()) observer.message(changes);
+  start.clock.lap("checkpoint");
+  return done;
+}
+
+}  // namespace tokamak

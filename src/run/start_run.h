@@ -1,0 +1,39 @@
+// How a training run comes to its first step: what it has then, made one after the other. Tests:
+// tests/e2e/resume_test.cpp, tests/e2e/lock_test.cpp, tests/e2e/mesh_run_test.cpp.
+#pragma once
+
+#include "checkpoint/run_folder.h"
+#include "run/choices_file.h"
+#include "run/run_progress.h"
+#include "run/step_queue.h"
+
+namespace tokamak {
+
+/// In the order in which it is made; each may refer to what stands before it.
+struct StartedRun {
+  explicit StartedRun(const RunConfig& asked) : choices(asked.train.out) {}
+
+  StartClock clock;
+  std::unique_ptr<RunFolder> folder;     // locked; of the rank that leads
+  std::optional<FoundCheckpoint> found;  // where the run goes on
+  Platform platform;                     // of the rank that leads, then tuned
+  ResolvedRun resolved;                  // the same on all ranks
+  std::unique_ptr<RunData> data;
+  std::unique_ptr<InitialValues> initial;  // of a run that begins with them: drawn meanwhile
+  ChoicesFile choices;
+  std::unique_ptr<Session> session;  // without values
+};
+
+/// All ranks call it. UserErrors: a folder that another process trains in, settings that do not fit the run or its
+/// data, bad data, too little memory.
+StartedRun start_run(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
+                     const MeshRanks* ranks);
+
+/// What a user should know of what he asked for, now that it is about to run.
+std::vector<std::string> start_notes(const RunConfig& asked, const StartedRun& start);
+
+/// The session gets the values of the checkpoint that was found, or else initial ones; on the queue's thread, which
+/// computes. Where the run is then, of which the observer is told.
+RunProgress load_values(StartedRun& start, StepQueue& queue, TrainObserver& observer);
+
+}  // namespace tokamak
