@@ -72,8 +72,7 @@ std::optional<Drawn> draw_layout(Dice dice, bool has_pipe) {
                 [&](const Estimate& one) { return one.time.total() > most || (one.layout.mesh.pipe > 1) != has_pipe; });
   if (layouts.empty()) return {};
   const Estimate& told = layouts[dice.below(layouts.size())];
-  RunConfig config;
-  config.model = request->model;
+  const RunConfig& config = request->run;
   const ClusterConfig& cluster = request->cluster;
   ExactPlan exact = compile_layout(config, told.layout, cluster, cuda::nominal_platform(cluster.gpu));
   return Drawn{.text = fmt::format("{} on {}: {}", config.model.preset, cluster.name, describe(told.layout)),
