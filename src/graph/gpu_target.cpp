@@ -70,12 +70,10 @@ Target gpu_target(const GpuRates& gpu) {
   target.memory_bandwidth = gpu.copy_bandwidth * kGroupShare;
   target.cache_bytes = gpu.l2_bytes / 2;  // H100's L2 is two halves, each of which may hold the same line
   target.launch_seconds = 2e-6;
-  // By mail over NVLink, which PCIe is slower than: two H100s, of 50 to 200 MiB (bench/gpu_ranks.cpp). A product beside
-  // it took 1.03 times as long there, but the kernels of a step lost about a third of the time that mail took. Beside
-  // NCCL's all_reduce matmuls took 1.27 times as long on two H200s.
-  target.link_bandwidth = 265e9;
+  // By mail over NVLink: two H100s, of 50 to 200 MiB (bench/gpu_ranks.cpp). A product beside it took 1.03 times as long
+  // there, but the kernels of a step lost about a third of the time that mail took. Beside NCCL's all_reduce matmuls
+  // took 1.27 times as long on two H200s.
   target.gather_share = 0.9;
-  target.link_seconds = 40e-6;
   target.link_units = 0.21;
   target.sustained_share = kSustainedShare;
   target.chunked_classifier = true;

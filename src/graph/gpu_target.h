@@ -23,6 +23,7 @@ GpuRates gpu_rates(const GpuConfig& gpu);
 /// The bandwidth that a GPU with such a target would be described with.
 double described_bandwidth(const Target& target);
 
+/// Without links, which are of a cluster: those of the defaults of a target.
 Target gpu_target(const GpuRates& gpu);
 
 }  // namespace tokamak

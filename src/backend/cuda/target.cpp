@@ -2,6 +2,7 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernels.h"
+#include "config/cluster.h"
 #include "config/gpus.h"
 #include "graph/gpu_target.h"
 
@@ -9,6 +10,9 @@
 
 namespace tokamak::cuda {
 namespace {
+
+// Whose GPUs have the links that any are taken to have.
+constexpr const char* kNominalCluster = "h200";
 
 class CudaKernels : public KernelSet {
  public:
@@ -31,6 +35,9 @@ class CudaKernels : public KernelSet {
 Platform platform_of(const DeviceInfo& info, double clock_hertz, double copy_bandwidth) {
   Target target = gpu_target(
       {info.name, info.major, info.minor, info.multiprocessors, clock_hertz, copy_bandwidth, double(info.l2_bytes)});
+  LinkConfig link = read_cluster(kNominalCluster).within;  // until ranks measure theirs
+  target.link_bandwidth = link.bandwidth.value;
+  target.link_seconds = link.latency.value;
   return {std::move(target), std::make_shared<CudaKernels>(info)};
 }
 

@@ -2,6 +2,7 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/cudnn_attention.h"
 #include "compile/step_compiler.h"
+#include "config/cluster.h"
 #include "config/config.h"
 #include "ops/attention.h"
 #include "ops/context_attention.h"
@@ -75,6 +76,14 @@ TEST(HasKernel, NotOfAttentionWithHeadsThatNoBlockHolds) {
   config.model.layers = 1, config.model.heads = 1, config.model.width = 1024;
   config.compile.precision = Precision::kFp32;
   EXPECT_EQ(without_kernel(config), "attention x1, attention_grad x1");
+}
+
+// The links of a step that is explained without a cluster are those of a plan for it.
+TEST(NominalPlatform, HasTheLinksOfItsCluster) {
+  Target target = nominal_platform().target;
+  LinkConfig within = read_cluster("h200").within;
+  EXPECT_EQ(target.link("data").bandwidth, within.bandwidth.value);
+  EXPECT_EQ(target.link("data").seconds, within.latency.value);
 }
 
 }  // namespace
