@@ -69,7 +69,7 @@ TRAIN = {
 }
 TINY = ("--model.layers=2 --model.heads=2 --model.width=32 --model.context=64 --model.vocab=0 --train.steps=6 "
         "--train.batch=8 --train.log_every=1 --train.eval_every=3 --train.eval_batches=2 --train.checkpoint_every=3 "
-        "--train.keep_checkpoints=9 --threads=1 --device=cpu")
+        "--train.keep_checkpoints=9 --threads=1 --device=cpu --compile.precision=fp32")
 # What is measured, and so is never the same: an explain's compile times, a run's speed.
 MEASURED = re.compile(r" +[\d.]+ ms(?= {2,}|$)|compiled in .*|took .*")
 
