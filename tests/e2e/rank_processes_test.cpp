@@ -189,7 +189,8 @@ TEST_F(RankProcesses, EndWithTheirLauncher) {
   launcher->send(SIGKILL);
   for (pid_t rank : ranks) EXPECT_TRUE(within(4, [&] { return !lives(rank); })) << ::kill(rank, SIGKILL);
   ProgramResult ended = launcher->wait();
-  EXPECT_NE(ended.err.find("rank 1: mpirun (process "), std::string::npos) << ended.err;
+  // Of the rank that sees it first: it may stop both before the other one looks.
+  EXPECT_NE(ended.err.find("mpirun (process "), std::string::npos) << ended.err;
   EXPECT_NE(ended.out.find("stopped after step"), std::string::npos) << ended.out;
 }
 
