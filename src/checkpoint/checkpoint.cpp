@@ -52,13 +52,13 @@ void keep_last(const fs::path& checkpoints, int64_t keep, int64_t good) {
     if (good < 1 || ordered[i].filename() != checkpoint_name(good)) remove_checkpoint(ordered[i]);
 }
 
-enum class Part : uint8_t { kAll, kModel };
+enum class Part : uint8_t { kAll, kModel, kState };  // whose files are opened and compared
 
 // All are opened before any is read to its end, for which a training run may not wait.
 FoundCheckpoint open_files(const fs::path& folder, const CheckpointRecord& record, Part part) {
   FoundCheckpoint opened{folder, record.state, {}};
   for (const FileRecord& file : record.files)
-    if (part == Part::kAll || file.name == kModelFile)
+    if (part == Part::kAll || (part == Part::kModel && file.name == kModelFile))
       opened.files[file.name] = std::make_shared<const MappedFile>(folder / file.name);
   for (const FileRecord& file : record.files)
     if (auto at = opened.files.find(file.name); at != opened.files.end()) verify_file(*at->second, file);
@@ -113,13 +113,13 @@ std::optional<FoundCheckpoint> find_newest(const fs::path& out, Part part, std::
 }
 
 // Nothing when it is none. A link such as `latest` is followed once.
-std::optional<FoundCheckpoint> open_named(const fs::path& path) {
+std::optional<FoundCheckpoint> open_named(const fs::path& path, Part part) {
   for (int i = 1;; ++i) {
     std::error_code error;
     fs::path folder = fs::canonical(path, error);
     if (error || (!fs::exists(folder / kStateFile, error) && !fs::is_symlink(path))) return std::nullopt;
     try {
-      FoundCheckpoint opened = open_files(folder, read_record(folder), Part::kModel);
+      FoundCheckpoint opened = open_files(folder, read_record(folder), part);
       opened.path = fs::is_symlink(path) ? path.parent_path() / folder.filename() : path;
       return opened;
     } catch (const UserError&) {
@@ -134,6 +134,19 @@ fs::path run_of(const fs::path& path) {
   if (!folder.has_filename()) folder = folder.parent_path();
   fs::path run = folder.has_parent_path() ? folder.parent_path() : ".";
   return folder == checkpoints_folder(run).lexically_normal() ? run : path;
+}
+
+FoundCheckpoint open_part(const fs::path& path, Part part, std::vector<std::string>* warnings) {
+  if (std::optional<FoundCheckpoint> named = open_named(path, part)) return *named;
+  if (std::optional<FoundCheckpoint> other = open_hugging_face(path)) return *other;
+  std::optional<FoundCheckpoint> found = find_newest(run_of(path), part, warnings);
+  if (!found)
+    user_error(
+        "[checkpoint] {}: expected a checkpoint's folder, a run folder with checkpoints or a model in Hugging Face's "
+        "form, got {}; check "
+        "the path",
+        path.string(), fs::exists(path) ? "none of them" : "nothing");
+  return *found;
 }
 
 void write_checkpoint(const fs::path& path, const CheckpointRecord& base, const TensorStore& store) {
@@ -205,17 +218,10 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<
 }
 
 FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* warnings) {
-  if (std::optional<FoundCheckpoint> named = open_named(path)) return *named;
-  if (std::optional<FoundCheckpoint> other = open_hugging_face(path)) return *other;
-  std::optional<FoundCheckpoint> found = find_newest(run_of(path), Part::kModel, warnings);
-  if (!found)
-    user_error(
-        "[checkpoint] {}: expected a checkpoint's folder, a run folder with checkpoints or a model in Hugging Face's "
-        "form, got {}; check "
-        "the path",
-        path.string(), fs::exists(path) ? "none of them" : "nothing");
-  return *found;
+  return open_part(path, Part::kModel, warnings);
 }
+
+FoundCheckpoint peek_model(const fs::path& path) { return open_part(path, Part::kState, nullptr); }
 
 CheckpointState read_state(const fs::path& checkpoint) { return read_record(checkpoint).state; }
 

@@ -73,6 +73,9 @@ std::optional<FoundCheckpoint> peek_checkpoint(const std::filesystem::path& out)
 /// if it has none), or a folder with a model in Hugging Face's form (checkpoint/hugging_face_folder.h).
 FoundCheckpoint open_checkpoint(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
+/// The same without comparing checksums, for what is told of the model; a checkpoint's tensors are not opened.
+FoundCheckpoint peek_model(const std::filesystem::path& path);
+
 /// state.json of a checkpoint's folder, checked. UserError when it is absent or damaged.
 CheckpointState read_state(const std::filesystem::path& checkpoint);
 

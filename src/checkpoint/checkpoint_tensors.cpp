@@ -92,13 +92,10 @@ FileRecord save_tensors(const fs::path& folder, const char* file, const TensorSt
 }
 
 // A tensor that does not fit tells of another configuration.
-std::string remedy(const fs::path& file) {
-  bool model = file.filename() == kModelFile;
-  return fmt::format(
-      "the checkpoint is of another model{}: set model.*{} as in its state.json, or start a new run with another "
-      "train.out",
-      model ? "" : " or optimizer", model ? "" : " and optimizer.name");
-}
+constexpr const char* kRemedy =
+    "the checkpoint is of another model or optimizer: set model.* and optimizer.name as in its state.json, or start a "
+    "new "
+    "run with another train.out";
 
 // Loss scaling comes and goes with compile.precision: a run that begins it starts with the scale as initialised.
 bool is_of_scaler(std::string_view name) {
@@ -114,17 +111,16 @@ void check_types(const SafetensorsReader& file, const std::vector<NamedType>& ty
     bool found = left.erase(name) > 0;
     if (!found && is_of_scaler(name)) continue;
     if (!found)
-      user_error("[checkpoint] {}: expected '{}' as {}, got no such tensor; {}", path, name, to_string(type),
-                 remedy(file.path()));
+      user_error("[checkpoint] {}: expected '{}' as {}, got no such tensor; {}", path, name, to_string(type), kRemedy);
     ValueType got = file.type(name);
     if (got != type)
       user_error("[checkpoint] {}: expected '{}' as {}, got {}; {}", path, name, to_string(type), to_string(got),
-                 remedy(file.path()));
+                 kRemedy);
   }
   std::erase_if(left, is_of_scaler);
   if (!left.empty())
     user_error("[checkpoint] {}: expected {} tensors, got also '{}' as {}; {}", path, types.size(), *left.begin(),
-               to_string(file.type(*left.begin())), remedy(file.path()));
+               to_string(file.type(*left.begin())), kRemedy);
 }
 
 // Elements that are loaded at a time, so that no second copy of a tensor is in memory.

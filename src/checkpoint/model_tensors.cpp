@@ -8,12 +8,15 @@
 namespace tokamak {
 namespace {
 
-constexpr const char* kRemedy =
-    "the checkpoint is of another model: set model.* as in its state.json, or start a new run with another train.out";
+constexpr const char *kOwnRemedy =
+                         "the checkpoint is of another model: set model.* as in its state.json, or start a new "
+                         "run with another train.out",
+                     *kOtherRemedy = "these are not the tensors of its config.json: copy all files of the model again";
 
 }  // namespace
 
-ModelTensors::ModelTensors(const FoundCheckpoint& checkpoint) : folder_(checkpoint.path.string()) {
+ModelTensors::ModelTensors(const FoundCheckpoint& checkpoint)
+    : folder_(checkpoint.path.string()), remedy_(checkpoint.parameter_name ? kOtherRemedy : kOwnRemedy) {
   for (const auto& [name, file] : checkpoint.files) {
     if (name == kOptimizerFile) continue;
     files_.push_back(file);
@@ -35,15 +38,15 @@ void ModelTensors::require(const std::vector<NamedType>& parameters) const {
   for (const auto& [name, type] : parameters) {
     if (left.erase(name) == 0)
       user_error("[checkpoint] {}: expected '{}' as {}, got no such tensor; {}",
-                 files_.size() == 1 ? files_[0]->path().string() : folder_, name, to_string(type), kRemedy);
+                 files_.size() == 1 ? files_[0]->path().string() : folder_, name, to_string(type), remedy_);
     ValueType got = this->type(name);
     if (got.shape != type.shape || !is_float(got.dtype))
       user_error("[checkpoint] {}: expected '{}' as {}, got {}; {}", where(name), name, to_string(type), to_string(got),
-                 kRemedy);
+                 remedy_);
   }
   if (!left.empty())
     user_error("[checkpoint] {}: expected {} tensors, got also '{}' as {}; {}", where(*left.begin()), parameters.size(),
-               *left.begin(), to_string(type(*left.begin())), kRemedy);
+               *left.begin(), to_string(type(*left.begin())), remedy_);
 }
 
 ValueType ModelTensors::type(const std::string& parameter) const {

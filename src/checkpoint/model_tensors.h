@@ -35,6 +35,7 @@ class ModelTensors {
   std::string where(const std::string& parameter) const;
 
   std::string folder_;
+  std::string remedy_;  // of tensors that do not fit
   std::vector<std::shared_ptr<const MappedFile>> files_;
   std::vector<std::unique_ptr<SafetensorsReader>> readers_;
   std::map<std::string, StoredParameter> found_;  // by the name here

@@ -20,7 +20,7 @@ bool is_of_training(std::string_view key) {
 ModelConfig model_of(const RunConfig& config) {
   std::optional<FoundCheckpoint> own;
   if (config.train.resume) own = peek_checkpoint(config.train.out);
-  FoundCheckpoint found = own ? *own : open_checkpoint(config.model.from, nullptr);
+  FoundCheckpoint found = own ? *own : peek_model(config.model.from);
   return run_config_from_json(found.state.config_json, found.path.string()).model;
 }
 

@@ -2,21 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "config/cluster.h"
-#include "config/preset.h"
+#include "tests/advise/request_of.h"
 
 namespace tokamak {
 namespace {
-
-TrainingRequest request_of(const char* model, const char* cluster, int64_t gpus) {
-  TrainingRequest request;
-  request.cluster = read_cluster(cluster);
-  request.gpus = gpus;
-  request.sequences = 256;
-  request.run.model.preset = model;
-  apply_preset(request.run.model);
-  return request;
-}
 
 TEST(Nearest, IsAnotherLayoutThenMoreGpus) {
   TrainingRequest request = request_of("gpt3-13b", "h200", 4);

@@ -5,23 +5,11 @@
 #include <algorithm>
 #include <map>
 
-#include "config/cluster.h"
-#include "config/preset.h"
+#include "tests/advise/request_of.h"
 #include "tests/support/expect_error.h"
 
 namespace tokamak {
 namespace {
-
-TrainingRequest request_of(const char* model, const char* cluster, int64_t gpus) {
-  TrainingRequest request;
-  request.cluster = read_cluster(cluster);
-  request.gpus = gpus;
-  request.sequences = 256;
-  request.tokens = 10e9;
-  request.run.model.preset = model;
-  apply_preset(request.run.model);
-  return request;
-}
 
 TEST(Search, TheFastestComesFirstAndAllFit) {
   TrainingRequest request = request_of("gpt3-6.7b", "h200", 4);

@@ -138,7 +138,8 @@ TEST_F(HuggingFaceFolder, OfAnotherSizeIsRefused) {
   write_config(other);
   write_tensors("model.safetensors", names());
   HostStore larger(other);
-  expect_user_error([&] { load(larger); }, {"'wte.weight' as f32[12,8], got f32[11,8]"});
+  expect_user_error([&] { load(larger); },
+                    {"'wte.weight' as f32[12,8], got f32[11,8]", "copy all files of the model again"});
 }
 
 // An index is a stranger's text.
@@ -179,6 +180,8 @@ TEST_F(HuggingFaceFolder, ACheckpointIsOne) {
   CheckpointState state{.step = 3, .config_json = to_json(run), .for_others = hugging_face_files(run.model, nullptr)};
   fs::path path = save_checkpoint(folder_.path(), state, saved_.store, 2);
   EXPECT_EQ(open_checkpoint(path, nullptr).state.step, 3);
+  EXPECT_EQ(peek_model(path).state.step, 3);
+  EXPECT_TRUE(peek_model(folder_.path()).files.empty()) << "nothing of gigabytes is read for its sizes";
   fs::remove(path / "state.json");
   load_parameters(open_checkpoint(path, nullptr), loaded_.store);
   for (const std::string& name : names()) EXPECT_EQ(loaded_.read(name), saved_.read(name)) << name;
