@@ -8,9 +8,9 @@ namespace tokamak {
 
 std::vector<Command> all_commands() {
   return {
-      prepare_command(),  data_inspect_command(), tokenize_command(),    train_command(),
-      generate_command(), eval_command(),         data_ledger_command(), ladder_command(),
-      profile_command(),  explain_command(),      plan_command(),        docs_command(),
+      prepare_command(), data_inspect_command(), tokenize_command(), train_command(),       generate_command(),
+      eval_command(),    import_command(),       export_command(),   data_ledger_command(), ladder_command(),
+      profile_command(), explain_command(),      plan_command(),     docs_command(),
   };
 }
 

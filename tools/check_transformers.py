@@ -5,7 +5,8 @@
 
 Needs PyTorch and Transformers (pip install torch transformers), and says so where they are missing. Compares, in fp32:
 the loss of models that Transformers made (tied and not, in one file and in several, F32, BF16 and F16), ten steps of
-training that go on from one of them, and the loss in Transformers of models that were trained here.
+training that go on from one of them, the loss in Transformers of models that were trained here, and the tensors' bytes
+after `import` and `export`.
 """
 import json
 import subprocess
@@ -17,6 +18,7 @@ try:
     import numpy as np
     import torch
     import transformers
+    from safetensors.torch import load_file
 except ImportError as error:
     print(f"check_transformers: SKIPPED, {error} (pip install torch transformers)")
     sys.exit(0)
@@ -93,6 +95,20 @@ def check_training(folder, path, model, tokens):
         optimizer.step()
 
 
+def check_bytes(folder, path, name):  # in and out again: the same tensors, and a model that opens
+    inside, out = folder / "in", folder / "out"
+    for arguments in (("import", path, inside), ("export", inside, out, "--shard-mib=1")):
+        subprocess.run([TOKAMAK, *map(str, arguments), "--replace"], check=True, capture_output=True)
+    given, got = ({key: t for file in sorted(where.glob("*.safetensors")) for key, t in load_file(file).items()}
+                  for where in (path, out))
+    same = len(given) == len(got) and all(
+        t.dtype == got[key.removeprefix("transformer.")].dtype
+        and torch.equal(t.view(torch.uint8), got[key.removeprefix("transformer.")].view(torch.uint8))
+        for key, t in given.items())
+    model, info = transformers.AutoModelForCausalLM.from_pretrained(out, output_loading_info=True)
+    report(f"import and export, {name}: other tensors", len([k for k, v in info.items() if v]) + (not same), 0, 0)
+
+
 def check_own(folder, tied):
     text = folder / "text.txt"
     text.write_text(" ".join(f"{word} and {word * 7 % 1000}" for word in range(4000)))
@@ -126,6 +142,7 @@ def main():
             path, model = make(folder, name)
             with torch.no_grad():
                 report(f"a model of Transformers, {name}", loss_here(path, tokens), loss_there(model, tokens).item(), 1e-4)
+            check_bytes(folder, path, name)
             if name == "tied":
                 check_training(folder, path, model, tokens)
         for tied in ("true", "false"):

@@ -22,12 +22,6 @@ namespace {
 constexpr std::string_view kEnding = ".tmp";
 constexpr size_t kDigits = 16;
 
-// From the system: processes on several machines may share the folder, so that a process id would not do.
-fs::path random_name(const fs::path& path) {
-  std::random_device random;
-  return path.string() + fmt::format(".{:08x}{:08x}{}", random(), random(), kEnding);
-}
-
 /// Waits for a lock; without one, where the file system has none, a file is not taken for a leftover either.
 void lock(int fd) {
   while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) continue;
@@ -45,13 +39,19 @@ void remove_if_dead(const fs::path& path) {
 
 }  // namespace
 
+// From the system: processes on several machines may share the folder, so that a process id would not do.
+fs::path temporary_name(const fs::path& path) {
+  std::random_device random;
+  return path.string() + fmt::format(".{:08x}{:08x}{}", random(), random(), kEnding);
+}
+
 FileDescriptor create_exclusively(int folder, const fs::path& name, unsigned mode) {
   return FileDescriptor(::openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 
 TemporaryFile make_temporary(const fs::path& path) {
   for (;;) {
-    fs::path name = random_name(path);
+    fs::path name = temporary_name(path);
     FileDescriptor fd = create_exclusively(AT_FDCWD, name, 0666);
     if (!fd.is_open() && (errno == EINTR || errno == EEXIST)) continue;
     if (!fd.is_open()) file_error("write", path, errno);

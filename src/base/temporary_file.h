@@ -21,6 +21,9 @@ struct TemporaryFile {
 };
 TemporaryFile make_temporary(const std::filesystem::path& path);
 
+/// A new random name beside `path`, named after it.
+std::filesystem::path temporary_name(const std::filesystem::path& path);
+
 /// Removes the temporary files of `path` that killed processes have left; those of living ones are locked.
 void remove_dead_temporaries(const std::filesystem::path& path);
 

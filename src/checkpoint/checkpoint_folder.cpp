@@ -78,6 +78,15 @@ std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   return found;
 }
 
+void give_name(const fs::path& staged, const fs::path& path) {
+  sync_folder(staged);
+  if (::rename(staged.c_str(), path.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST) file_error("write", path, errno);
+    replace_folder(staged, path);
+  }
+  sync_folder(path.parent_path());
+}
+
 StagedFolder::StagedFolder(fs::path path) : path_(std::move(path)), staged_(temporary_name(path_)) {
   remove_quietly(staged_);
   make_folder(staged_);
@@ -85,14 +94,7 @@ StagedFolder::StagedFolder(fs::path path) : path_(std::move(path)), staged_(temp
 
 StagedFolder::~StagedFolder() { remove_quietly(staged_); }
 
-void StagedFolder::commit() {
-  sync_folder(staged_);
-  if (::rename(staged_.c_str(), path_.c_str()) != 0) {
-    if (errno != ENOTEMPTY && errno != EEXIST) file_error("write", path_, errno);
-    replace_folder(staged_, path_);
-  }
-  sync_folder(path_.parent_path());
-}
+void StagedFolder::commit() { give_name(staged_, path_); }
 
 void point_latest(const fs::path& checkpoint) {
   fs::path link = checkpoint.parent_path() / "latest", fresh = temporary_name(link);

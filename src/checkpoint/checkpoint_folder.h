@@ -20,6 +20,10 @@ int64_t step_of_checkpoint(const std::filesystem::path& checkpoint);
 /// Every finished checkpoint's folder inside `checkpoints`, sorted by name; empty when there is none.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);
 
+/// Syncs a folder and gives it its name, in place of one that has it already, which has the name `staged` then; syncs
+/// the folder around it.
+void give_name(const std::filesystem::path& staged, const std::filesystem::path& path);
+
 /// A folder under a temporary name; removed with everything in it unless it is committed.
 class StagedFolder {
  public:

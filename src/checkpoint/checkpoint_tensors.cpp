@@ -2,15 +2,13 @@
 
 #include "autodiff/loss_scaling.h"
 #include "base/error.h"
-#include "base/parallel.h"
 #include "checkpoint/divergence.h"
+#include "checkpoint/float_conversion.h"
 #include "checkpoint/model_tensors.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/safetensors.h"
-#include "ops/scalar_math.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -21,9 +19,6 @@ namespace tokamak {
 namespace fs = std::filesystem;
 
 namespace {
-
-// Readers of Hugging Face's transformers refuse a file that does not name its framework.
-const std::map<std::string, std::string> kMetadata = {{"format", "pt"}};
 
 NamedType file_type(const TensorStore& store, const std::string& name) {
   return {name, {store.type(name).dtype, store.layout(name).global}};
@@ -47,27 +42,6 @@ std::vector<NamedType> optimizer_types(const TensorStore& store) {
   return types;
 }
 
-// Infinite or not a number: all bits of the exponent are set.
-template <class Bits>
-bool all_finite(std::span<const std::byte> bytes, Bits exponent) {
-  bool finite = true;
-  for (size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
-    Bits bits;
-    std::memcpy(&bits, bytes.data() + at, sizeof bits);
-    finite &= (bits & exponent) != exponent;
-  }
-  return finite;
-}
-
-bool all_finite(std::span<const std::byte> bytes, DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return all_finite<uint32_t>(bytes, 0x7F800000);
-    case DType::kBF16: return all_finite<uint16_t>(bytes, 0x7F80);
-    case DType::kF16: return all_finite<uint16_t>(bytes, 0x7C00);
-    default: return true;
-  }
-}
-
 // A state from which no run can go on must not take the place of a good one.
 void require_finite(const fs::path& folder, const std::string& name, std::span<const std::byte> bytes, DType dtype) {
   constexpr int64_t kAllAreBefore = std::numeric_limits<int64_t>::max();
@@ -79,7 +53,7 @@ void require_finite(const fs::path& folder, const std::string& name, std::span<c
 // All ranks put the tensors together, and the one that leads writes them.
 FileRecord save_tensors(const fs::path& folder, const char* file, const TensorStore& store,
                         const std::vector<NamedType>& types) {
-  SafetensorsWriter writer(folder / file, types, kMetadata);
+  SafetensorsWriter writer(folder / file, types, model_metadata());
   std::vector<std::byte> whole;
   for (const auto& [name, type] : types) {
     whole.resize(size_t(num_bytes(type)));
@@ -126,43 +100,6 @@ void check_types(const SafetensorsReader& file, const std::vector<NamedType>& ty
 // Elements that are loaded at a time, so that no second copy of a tensor is in memory.
 constexpr int64_t kPiece = int64_t(1) << 20;
 
-template <class T, class Round>
-void narrow(std::span<const std::byte> floats, std::span<std::byte> out, Round round) {
-  parallel_for(int64_t(floats.size() / sizeof(float)), 4096, [&](int64_t begin, int64_t end, int) {
-    const std::byte* from = floats.data();  // of its own, else bytes that are written might be the address
-    std::byte* to = out.data();
-    for (int64_t i = begin; i < end; ++i) {
-      float x;
-      std::memcpy(&x, from + size_t(i) * sizeof x, sizeof x);
-      T y = round(x);
-      std::memcpy(to + size_t(i) * sizeof y, &y, sizeof y);
-    }
-  });
-}
-
-// Elements in f32 as the store has them, who may keep parameters in 16 bits.
-void narrow(std::span<const std::byte> floats, DType to, std::span<std::byte> out) {
-  if (to == DType::kBF16)
-    narrow<uint16_t>(floats, out,
-                     [](float x) { return uint16_t(std::bit_cast<uint32_t>(scalar::round_bf16(x)) >> 16); });
-  else
-    narrow<_Float16>(floats, out, [](float x) { return _Float16(x); });
-}
-
-// Elements of 16 bits as f32, which has all of their values.
-void widen(std::span<const std::byte> from, DType dtype, std::span<std::byte> out) {
-  parallel_for(int64_t(from.size() / sizeof(uint16_t)), 4096, [&](int64_t begin, int64_t end, int) {
-    const std::byte* bytes = from.data();
-    std::byte* to = out.data();
-    for (int64_t i = begin; i < end; ++i) {
-      uint16_t bits;
-      std::memcpy(&bits, bytes + size_t(i) * sizeof bits, sizeof bits);
-      float x = dtype == DType::kBF16 ? widen_bf16(bits) : widen_f16(bits);
-      std::memcpy(to + size_t(i) * sizeof x, &x, sizeof x);
-    }
-  });
-}
-
 // A store's share of a tensor, written in its order a piece at a time; `whole` has all of it, in f32 or as it is
 // stored.
 class ShareWriter {
@@ -191,20 +128,7 @@ class ShareWriter {
     size_t at = buffer_.size();
     buffer_.resize(at + size_t(count * size));
     auto to = std::span(buffer_).subspan(at);
-    if (stored_.dtype == from_)
-      std::memcpy(to.data(), elements.data(), to.size());
-    else if (stored_.dtype == DType::kF32)
-      widen(elements, from_, to);
-    else if (from_ == DType::kF32)
-      narrow(elements, stored_.dtype, to);
-    else
-      convert(elements, to);
-  }
-  // From one type of 16 bits to the other.
-  void convert(std::span<const std::byte> elements, std::span<std::byte> to) {
-    std::vector<std::byte> wide(2 * elements.size());
-    widen(elements, from_, wide);
-    narrow(wide, stored_.dtype, to);
+    convert_floats(elements, from_, stored_.dtype, to);
   }
   void flush() {
     store_.write(name_, buffer_.data(), int64_t(buffer_.size()), written_);

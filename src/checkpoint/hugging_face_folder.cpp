@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr const char *kConfigFile = "config.json", *kIndexFile = "model.safetensors.index.json";
+constexpr const char* kConfigFile = "config.json";
 
 json read_object(const fs::path& path) {
   std::string text = read_file(path, kLargeFile);
@@ -42,7 +42,7 @@ json read_object(const fs::path& path) {
           "safetensors",
           folder.string(), pickled);
   user_error("[checkpoint] {}: expected {} or {}, got neither; copy all files of the model", folder.string(),
-             kModelFile, kIndexFile);
+             kModelFile, kTensorIndexFile);
 }
 
 // The index gives each tensor's file; which tensors are in a file is told by the file itself.
@@ -66,8 +66,12 @@ std::set<std::string> indexed_files(const fs::path& index) {
 
 std::set<std::string> tensor_files(const fs::path& folder) {
   if (fs::exists(folder / kModelFile)) return {kModelFile};
-  if (fs::exists(folder / kIndexFile)) return indexed_files(folder / kIndexFile);
+  if (fs::exists(folder / kTensorIndexFile)) return indexed_files(folder / kTensorIndexFile);
   refuse_without_tensors(folder);
+}
+
+const char* torch_name(DType dtype) {
+  return dtype == DType::kBF16 ? "bfloat16" : dtype == DType::kF16 ? "float16" : "float32";
 }
 
 }  // namespace
@@ -92,13 +96,14 @@ std::optional<FoundCheckpoint> open_hugging_face(const fs::path& folder) {
   return found;
 }
 
-std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer) {
+std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer,
+                                                      DType dtype) {
   const HuggingFaceForm* form = family_of(model).hugging_face;
   if (!form) return {};
   bool has_end = tokenizer && tokenizer->has_end_of_text();
   ordered_json end = has_end ? ordered_json(tokenizer->end_of_text()) : ordered_json(nullptr);
   ordered_json config = form->write_config(model), generation = ordered_json::object();
-  config["dtype"] = config["torch_dtype"] = "float32";  // by version of Transformers
+  config["dtype"] = config["torch_dtype"] = torch_name(dtype);  // by version of Transformers
   for (ordered_json* file : {&config, &generation}) (*file)["bos_token_id"] = (*file)["eos_token_id"] = end;
   std::map<std::string, std::string> files = {{kConfigFile, format_json(config, 2) + "\n"},
                                               {"generation_config.json", format_json(generation, 2) + "\n"}};

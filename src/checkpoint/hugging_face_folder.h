@@ -4,6 +4,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "data/tokenizer.h"
+#include "graph/type.h"
 
 #include <filesystem>
 #include <optional>
@@ -18,7 +19,11 @@ struct ModelConfig;
 std::optional<FoundCheckpoint> open_hugging_face(const std::filesystem::path& folder);
 
 /// What Transformers reads beside the tensors, by file name: config.json, generation_config.json, and with a tokenizer
-/// tokenizer.json and tokenizer_config.json. Empty for a family that Transformers does not have.
-std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer);
+/// tokenizer.json and tokenizer_config.json. Empty for a family that Transformers does not have. `dtype`: the tensors'.
+std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer,
+                                                      DType dtype = DType::kF32);
+
+/// The file that names the file of each tensor, where there are several.
+inline constexpr const char* kTensorIndexFile = "model.safetensors.index.json";
 
 }  // namespace tokamak

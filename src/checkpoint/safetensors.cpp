@@ -196,6 +196,8 @@ std::map<std::string, std::string> read_metadata(const HeaderReader& header) {
 
 }  // namespace
 
+std::map<std::string, std::string> model_metadata() { return {{"format", "pt"}}; }
+
 float widen_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 
 float widen_f16(uint16_t bits) {
@@ -221,11 +223,19 @@ void SafetensorsWriter::append(std::span<const std::byte> data) {
 }
 
 void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> data) {
+  write_piece(name, data);
+  TOKAMAK_CHECK(written_ == 0, "'{}' has more than {} bytes", name, data.size());
+}
+
+void SafetensorsWriter::write_piece(std::string_view name, std::span<const std::byte> piece) {
   TOKAMAK_CHECK(next_ < tensors_.size() && tensors_[next_].name == name, "'{}' is not the next tensor", name);
   int64_t expected = num_bytes(tensors_[next_].type);
-  TOKAMAK_CHECK(int64_t(data.size()) == expected, "'{}' has {} bytes, not {}", name, expected, data.size());
-  append(data);
+  written_ += int64_t(piece.size());
+  TOKAMAK_CHECK(written_ <= expected, "'{}' has {} bytes, not {}", name, expected, written_);
+  append(piece);
+  if (written_ < expected) return;
   ++next_;
+  written_ = 0;
 }
 
 void SafetensorsWriter::finish() {

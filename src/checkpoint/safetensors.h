@@ -18,6 +18,9 @@ struct NamedType {
   ValueType type;
 };
 
+/// What a model's file says of itself: Hugging Face's Transformers refuses one that does not name its framework.
+std::map<std::string, std::string> model_metadata();
+
 /// The values of 16 bits that are stored as bf16 and f16.
 float widen_bf16(uint16_t bits);
 float widen_f16(uint16_t bits);
@@ -33,6 +36,9 @@ class SafetensorsWriter {
   /// The next tensor, which must be `name`: num_bytes of its type, row-major, little endian.
   void write(std::string_view name, std::span<const std::byte> data);
 
+  /// The same in pieces, one after the other, of which the last completes it.
+  void write_piece(std::string_view name, std::span<const std::byte> piece);
+
   /// All tensors are written: syncs the file and gives it its name.
   void finish();
 
@@ -45,6 +51,7 @@ class SafetensorsWriter {
 
   std::vector<NamedType> tensors_;
   size_t next_ = 0;
+  int64_t written_ = 0;  // of the next one
   int64_t bytes_ = 0;
   Checksum checksum_;
   AtomicFile file_;

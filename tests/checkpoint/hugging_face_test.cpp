@@ -24,7 +24,7 @@ using nlohmann::json;
 using test::HostStore;
 using test::small_model;
 
-constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kIndex = kTensorIndexFile;
 
 // A model as Transformers writes it: names within GPT2LMHeadModel, in one file or several, in any float type.
 class HuggingFaceFolder : public testing::Test {

@@ -1,0 +1,155 @@
+#include "checkpoint/export_model.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "checkpoint/checkpoint_tensors.h"
+#include "checkpoint/float_conversion.h"
+#include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/model_tensors.h"
+#include "checkpoint/new_folder.h"
+#include "config/config.h"
+#include "config/json.h"
+#include "model/model.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kPiece = int64_t(1) << 20;  // elements at a time
+
+std::vector<NamedType> parameter_types(const ModelConfig& model) {
+  std::vector<NamedType> types;
+  for (const ParameterInfo& parameter : model_parameters(model))
+    types.push_back({parameter.name, {DType::kF32, parameter.shape}});
+  return types;
+}
+
+int64_t total_bytes(const std::vector<NamedType>& tensors) {
+  int64_t bytes = 0;
+  for (const NamedType& tensor : tensors) bytes += num_bytes(tensor.type);
+  return bytes;
+}
+
+std::vector<std::vector<NamedType>> divide(const std::vector<NamedType>& tensors, int64_t most) {
+  std::vector<std::vector<NamedType>> files(1);
+  for (const NamedType& tensor : tensors) {
+    bool is_full = most > 0 && !files.back().empty() && total_bytes(files.back()) + num_bytes(tensor.type) > most;
+    if (is_full) files.emplace_back();
+    files.back().push_back(tensor);
+  }
+  return files;
+}
+
+std::string file_name(size_t file, size_t files) {
+  return files == 1 ? kModelFile : fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, files);
+}
+
+void check_tokenizer(const Tokenizer* tokenizer, const ModelConfig& model, const fs::path& from) {
+  if (tokenizer && tokenizer->vocab_size() > model.vocab)
+    user_error(
+        "[export] {}: expected a tokenizer of at most {} tokens, the model's vocabulary, got {}; they do not "
+        "belong together",
+        from.string(), model.vocab, tokenizer->vocab_size());
+}
+
+/// The tensors of a model on their way into one folder.
+class ModelWriter {
+ public:
+  ModelWriter(const FoundCheckpoint& checkpoint, const ModelConfig& model, const ExportOptions& options)
+      : options_(options), from_(checkpoint.path.string()), source_(checkpoint), tensors_(parameter_types(model)) {
+    source_.require(tensors_);
+    for (NamedType& tensor : tensors_) tensor.type.dtype = options.type.value_or(source_.type(tensor.name).dtype);
+  }
+
+  ExportedModel write(const fs::path& folder) {
+    std::vector<std::vector<NamedType>> files = divide(tensors_, options_.shard_bytes);
+    ExportedModel result{.tensors = int64_t(tensors_.size()), .bytes = total_bytes(tensors_), .type = widest()};
+    nlohmann::ordered_json map = nlohmann::ordered_json::object();
+    for (size_t i = 0; i < files.size(); ++i) {
+      SafetensorsWriter writer(folder / file_name(i, files.size()), files[i], model_metadata());
+      for (const NamedType& tensor : files[i]) {
+        write_tensor(writer, tensor, result.bytes);
+        map[tensor.name] = file_name(i, files.size());
+        result.parameters += num_elements(tensor.type.shape);
+      }
+      writer.finish();
+    }
+    result.files = int64_t(files.size());
+    if (files.size() > 1) write_index(folder, map, result);
+    return result;
+  }
+
+  DType widest() const {
+    bool same = std::all_of(tensors_.begin(), tensors_.end(),
+                            [&](const NamedType& t) { return t.type.dtype == tensors_[0].type.dtype; });
+    return same ? tensors_[0].type.dtype : DType::kF32;
+  }
+
+ private:
+  void write_tensor(SafetensorsWriter& writer, const NamedType& tensor, int64_t total) {
+    std::span<const std::byte> left = source_.bytes(tensor.name);
+    DType from = source_.type(tensor.name).dtype, to = tensor.type.dtype;
+    std::vector<std::byte> converted;
+    do {
+      std::span<const std::byte> piece = left.first(std::min(left.size(), size_t(kPiece * dtype_bytes(from))));
+      require_finite(tensor.name, piece, from);
+      converted.resize(piece.size() / size_t(dtype_bytes(from)) * size_t(dtype_bytes(to)));
+      convert_floats(piece, from, to, converted);
+      require_in_range(tensor.name, converted, to);
+      writer.write_piece(tensor.name, converted);
+      source_.release(tensor.name, piece);
+      left = left.subspan(piece.size());
+      options_.progress(done_ += int64_t(converted.size()), total);
+      if (options_.stop()) user_error("[export] stopped; nothing was written");
+    } while (!left.empty());
+  }
+
+  void require_finite(const std::string& name, std::span<const std::byte> piece, DType dtype) const {
+    if (!all_finite(piece, dtype))
+      user_error("[export] {}: expected finite numbers in '{}', got infinities or NaN; take another model", from_,
+                 name);
+  }
+  void require_in_range(const std::string& name, std::span<const std::byte> piece, DType dtype) const {
+    if (!all_finite(piece, dtype))
+      user_error("[export] {}: expected numbers in '{}' that {} reaches, got larger ones; take --type={}", from_, name,
+                 dtype_name(dtype), dtype == DType::kF16 ? "bf16 or f32" : "f32");
+  }
+
+  static void write_index(const fs::path& folder, const nlohmann::ordered_json& map, const ExportedModel& model) {
+    nlohmann::ordered_json index = {{"metadata", {{"total_parameters", model.parameters}, {"total_size", model.bytes}}},
+                                    {"weight_map", map}};
+    write_file_atomic(folder / kTensorIndexFile, format_json(index, 2) + "\n");
+  }
+
+  const ExportOptions& options_;
+  std::string from_;
+  ModelTensors source_;
+  std::vector<NamedType> tensors_;
+  int64_t done_ = 0;
+};
+
+}  // namespace
+
+ExportedModel export_model(const FoundCheckpoint& checkpoint, const Tokenizer* tokenizer, const fs::path& folder,
+                           const ExportOptions& options) {
+  ModelConfig model = run_config_from_json(checkpoint.state.config_json, checkpoint.path.string()).model;
+  check_tokenizer(tokenizer, model, checkpoint.path);
+  ModelWriter writer(checkpoint, model, options);
+  std::map<std::string, std::string> files = hugging_face_files(model, tokenizer, writer.widest());
+  if (files.empty())
+    user_error("[export] expected a model of a family that Transformers has, got {}; only checkpoints of ours hold it",
+               model.family);
+  NewFolder made(folder, options.replace);
+  ExportedModel result = writer.write(made.growing());
+  for (const auto& [name, text] : files) write_file_atomic(made.growing() / name, text);
+  made.commit();
+  return result;
+}
+
+}  // namespace tokamak
