@@ -1,5 +1,5 @@
-// JSONL: each line is an object with the field "text", as nlohmann's parser reads it into a tree, or an error. NaN and
-// Infinity are numbers.
+// JSONL: each line is an object with the field "text", as nlohmann's parser reads it into a tree, or an error. NaN,
+// Infinity and what is beyond a double are numbers.
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -9,26 +9,39 @@ using namespace tokamak;
 
 namespace {
 
-/// The tree of a line; where the parser stops at a number that JSON does not know, that becomes a null between blanks,
-/// and it begins anew.
+/// Where the parser stops, and why.
+struct FirstError : nlohmann::detail::json_sax_acceptor<nlohmann::json> {
+  bool parse_error(size_t place, const std::string& token, const nlohmann::detail::exception& error) {
+    end = place;
+    last = token;
+    is_overflow = dynamic_cast<const nlohmann::json::out_of_range*>(&error);
+    return false;
+  }
+  size_t end = 0;    // of what it read last
+  std::string last;  // token
+  bool is_overflow = false;
+};
+
+/// The tree of a line; where the parser stops at a number that JSON or a double does not know, that becomes a null
+/// between blanks, and it begins anew.
 nlohmann::json parse_line(std::string line) {
   for (;;) {
-    try {
-      return nlohmann::json::parse(line);
-    } catch (const nlohmann::json::parse_error& error) {
-      size_t at = error.byte - 1;
-      auto stands = [&](const char* name, size_t back) {
-        return at >= back && line.compare(at - back, strlen(name), name) == 0;
-      };
-      if (stands("-Infinity", 1))
-        line.replace(at - 1, 9, " null ");
-      else if (stands("Infinity", 0))
-        line.replace(at, 8, " null ");
-      else if (stands("NaN", 0))
-        line.replace(at, 3, " null ");
-      else
-        return nlohmann::json::value_t::discarded;
-    }
+    FirstError error;
+    if (nlohmann::json::sax_parse(line, &error)) return nlohmann::json::parse(line);
+    size_t at = error.end - 1;
+    auto stands = [&](const char* name, size_t back) {
+      return at >= back && line.compare(at - back, strlen(name), name) == 0;
+    };
+    if (error.is_overflow)
+      line.replace(error.end - error.last.size(), error.last.size(), " null ");
+    else if (stands("-Infinity", 1))
+      line.replace(at - 1, 9, " null ");
+    else if (stands("Infinity", 0))
+      line.replace(at, 8, " null ");
+    else if (stands("NaN", 0))
+      line.replace(at, 3, " null ");
+    else
+      return nlohmann::json::value_t::discarded;
   }
 }
 

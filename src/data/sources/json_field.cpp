@@ -1,5 +1,8 @@
 #include "data/sources/json_field.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -87,9 +90,39 @@ class FieldFinder : public nlohmann::json_sax<json> {
 /// Numbers that Python's json writes and JSON does not know.
 constexpr std::string_view kConstants[] = {"NaN", "Infinity", "-Infinity"};
 
-/// The text with a zero in the place of each of them, and blanks around it, so that all other places stay as they are
-/// and no two values become one.
-std::string blank_constants(std::string_view text) {
+/// Bytes of the constant that the text begins with, 0 if it begins with none.
+size_t constant_length(std::string_view text) {
+  for (std::string_view constant : kConstants)
+    if (text.starts_with(constant)) return constant.size();
+  return 0;
+}
+
+/// The same for a number as JSON writes it.
+size_t number_length(std::string_view text) {
+  auto after_digits = [&](size_t from) { return std::min(text.find_first_not_of("0123456789", from), text.size()); };
+  size_t begin = text.starts_with('-');
+  size_t end = text.substr(begin).starts_with('0') ? begin + 1 : after_digits(begin);
+  if (end == begin) return 0;
+  if (text.substr(end).starts_with('.')) {
+    size_t after = after_digits(end + 1);
+    if (after > end + 1) end = after;
+  }
+  if (text.substr(end).starts_with('e') || text.substr(end).starts_with('E')) {
+    size_t digits = end + 1 + (text.substr(end + 1).starts_with('+') || text.substr(end + 1).starts_with('-'));
+    size_t after = after_digits(digits);
+    if (after > digits) end = after;
+  }
+  return end;
+}
+
+/// Beyond a double, for which nlohmann's parser has an error.
+bool is_too_large(std::string_view number) {
+  return !number.empty() && std::isinf(std::strtod(std::string(number).c_str(), nullptr));
+}
+
+/// The text with a zero in the place of each number that the parser stops at, and blanks around it, so that all other
+/// places stay as they are and no two values become one.
+std::string blank_odd_numbers(std::string_view text) {
   std::string out(text);
   bool in_string = false;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -99,13 +132,13 @@ std::string blank_constants(std::string_view text) {
     }
     if (text[at] == '"') in_string = !in_string;
     if (in_string) continue;
-    for (std::string_view constant : kConstants)
-      if (text.substr(at).starts_with(constant)) {
-        out.replace(at, constant.size(), constant.size(), ' ');
-        out[at + 1] = '0';
-        at += constant.size() - 1;
-        break;
-      }
+    std::string_view rest = text.substr(at);
+    size_t constant = constant_length(rest), number = number_length(rest);
+    if (constant > 0 || is_too_large(rest.substr(0, number))) {
+      out.replace(at, constant + number, constant + number, ' ');
+      out[at + 1] = '0';
+    }
+    if (constant + number > 0) at += constant + number - 1;
   }
   return out;
 }
@@ -117,11 +150,11 @@ std::string show_field(std::string_view object, const std::string& field) {
   return tree.is_object() ? format_json(tree.at(field)).substr(0, kShown) : "lists or objects nested too deeply";
 }
 
-/// Goes through the object; `as_read` is the text without what JSON does not know, if there is any.
+/// Goes through the object; `as_read` is the text without odd numbers, if there are any.
 bool parse(std::string_view object, FieldFinder& finder, std::string& as_read) {
   if (json::sax_parse(object, &finder)) return true;
   if (finder.error().empty()) return false;
-  as_read = blank_constants(object);
+  as_read = blank_odd_numbers(object);
   if (as_read == object) return false;
   finder = FieldFinder(finder.field());
   return json::sax_parse(as_read, &finder);

@@ -60,6 +60,22 @@ TEST_F(JsonlSourceTest, ReadsOverNumbersThatJsonDoesNotKnow) {
   expect_user_error([&] { read(write("d.jsonl", "NaN\n")); }, {"d.jsonl line 1", "expected a JSON object"});
 }
 
+// They are JSON; Python reads them as infinity.
+TEST_F(JsonlSourceTest, ReadsOverNumbersBeyondADouble) {
+  std::string digits(400, '9');
+  for (std::string number : {"1e999", "-1E+999", "12.5e0999", "-2.5e308", digits.c_str()}) {
+    std::string line = fmt::format("{{\"a\": [{0},{0}], \"text\": \"{0} \\\" {0}\", \"b\": NaN, \"c\":{0}}}\n", number);
+    EXPECT_EQ(read(write("a.jsonl", line)), Documents{number + " \" " + number});
+    expect_user_error([&] { read(write("b.jsonl", fmt::format("{{\"text\": {}}}\n", number))); },
+                      {"b.jsonl line 1", "text field", "no string"});
+  }
+  for (const char* wrong : {"1.e999", "01e999", ".1e999", "1e999.", "1-1e999", "1e999 1", "1e9991e999", "+1e999",
+                            "1e999e", "-01e999", "1.5.5e999"}) {
+    std::string line = fmt::format("{{\"text\": \"x\", \"a\": {}}}\n", wrong);
+    expect_user_error([&] { read(write("c.jsonl", line)); }, {"c.jsonl line 1", "expected a JSON object", "column"});
+  }
+}
+
 TEST_F(JsonlSourceTest, RefusesEndlessLines) {
   std::string file = write("a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"" + std::string(1 << 20, 'x') + "\"}\n");
   EXPECT_EQ(read(file).size(), 2u);
