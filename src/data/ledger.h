@@ -75,7 +75,8 @@ struct DatasetUse {
 };
 
 struct UseOptions {
-  int64_t windows_per_pass = int64_t(1) << 26;  // counts of 4 bytes in memory; more windows take more passes
+  /// Counts of 4 bytes in memory; more windows take more passes, unless few of them can have been used.
+  int64_t windows_per_pass = int64_t(1) << 26;
   std::function<void(int64_t done, int64_t total)> progress;  // in samples; by one thread at a time
 };
 

@@ -1,11 +1,12 @@
 // count_uses() of data/ledger.h.
 #include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <span>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "data/ledger.h"
+#include "data/sparse_counts.h"
 
 namespace tokamak {
 
@@ -13,76 +14,108 @@ namespace {
 
 constexpr int64_t kSamplesPerPiece = int64_t(1) << 20;
 
-/// Windows of all datasets as one row, of which a pass counts a part.
+int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0); }
+
+/// Windows of all datasets as one row, of which a pass counts a part: with a count for each window, or with counts of
+/// those alone that are used, so that windows that no sample comes near take no time.
 class UseCounter {
  public:
   UseCounter(const Ledger& ledger, const DataRecord& record, const UseOptions& options)
-      : ledger_(ledger), order_(record.order()), options_(options) {
+      : ledger_(ledger), order_(record.order()), options_(options), seen_(record.datasets.size()) {
     for (const DatasetRecord& dataset : record.datasets) {
       begins_.push_back(windows_);
       windows_ += dataset.share.windows;
+      uses_.push_back({.windows = dataset.share.windows});
     }
-    uses_.resize(record.datasets.size());
-    for (size_t i = 0; i < uses_.size(); ++i) {
-      int64_t windows = record.datasets[i].share.windows;
-      uses_[i] = {.windows = windows, .at_least = windows, .at_most = windows};  // each 0 times, so far
-    }
-    total_ = (windows_ + options_.windows_per_pass - 1) / options_.windows_per_pass * ledger_.samples();
+    // A used window's count takes four times the memory, and there are two of it as they are merged.
+    int64_t most_used = divide_up(options.windows_per_pass, 8);
+    int64_t dense = divide_up(windows_, options.windows_per_pass), sparse = divide_up(ledger.samples(), most_used);
+    is_sparse_ = sparse < dense;
+    passes_ = std::min(sparse, dense);
+    total_ = passes_ * ledger_.samples();
   }
 
   std::vector<DatasetUse> run() {
-    if (ledger_.samples() == 0) return uses_;
-    for (int64_t begin = 0; begin < windows_; begin += options_.windows_per_pass)
-      count_pass(begin, std::min(windows_, begin + options_.windows_per_pass));
+    int64_t width = is_sparse_ && passes_ > 0 ? divide_up(windows_, passes_) : options_.windows_per_pass;
+    for (int64_t begin = 0; passes_ > 0 && begin < windows_; begin += width) {
+      int64_t end = std::min(windows_, begin + width);
+      is_sparse_ ? count_used(begin, end) : count_all(begin, end);
+    }
+    for (size_t dataset = 0; dataset < uses_.size(); ++dataset)
+      take(dataset, 0, uses_[dataset].windows - seen_[dataset]);
     return uses_;
   }
 
  private:
-  void count_pass(int64_t begin, int64_t end) {
-    counts_.assign(size_t(end - begin), 0);
-    for (const LedgerSegment& segment : ledger_.segments)
-      for (int64_t sample = segment.first_sample; sample < segment.end_sample(); sample += kSamplesPerPiece)
-        count_samples(sample, std::min(segment.end_sample(), sample + kSamplesPerPiece), begin, end);
-    for (size_t dataset = 0; dataset < uses_.size(); ++dataset) add_counts(dataset, begin, end);
-  }
-
-  void count_samples(int64_t first_sample, int64_t end_sample, int64_t begin, int64_t end) {
-    parallel_for(end_sample - first_sample, order_.block_size(), [&](int64_t from, int64_t to, int) {
-      SampleOrder order = order_;
-      for (int64_t i = from; i < to; ++i) {
-        SamplePlace place = order.at(first_sample + i);
-        int64_t window = begins_[size_t(place.dataset)] + place.window;
-        if (window < begin || window >= end) continue;
-        std::atomic_ref(counts_[size_t(window - begin)]).fetch_add(1, std::memory_order_relaxed);
-      }
+  void count_all(int64_t begin, int64_t end) {
+    std::vector<uint32_t> counts(size_t(end - begin));
+    for_each_use([&](int64_t window, int64_t) {
+      if (window >= begin && window < end)
+        std::atomic_ref(counts[size_t(window - begin)]).fetch_add(1, std::memory_order_relaxed);
     });
-    done_ += end_sample - first_sample;
-    if (options_.progress) options_.progress(done_, total_);
+    for (size_t dataset = 0; dataset < uses_.size(); ++dataset) {
+      int64_t from = std::max(begin, begins_[dataset]);
+      int64_t to = std::min(end, begins_[dataset] + uses_[dataset].windows);
+      for (int64_t window = from; window < to; ++window) take(dataset, counts[size_t(window - begin)], 1);
+    }
   }
 
-  /// Takes in the dataset's windows among those of the pass.
-  void add_counts(size_t dataset, int64_t begin, int64_t end) {
-    DatasetUse& use = uses_[dataset];
-    int64_t from = std::max(begin, begins_[dataset]), to = std::min(end, begins_[dataset] + use.windows);
-    for (int64_t window = from; window < to; ++window) {
-      int64_t count = counts_[size_t(window - begin)];
-      bool first = window == begins_[dataset];
-      use.samples += count;
-      if (first || count < use.least) use.least = count, use.at_least = 0;
-      if (first || count > use.most) use.most = count, use.at_most = 0;
-      use.at_least += count == use.least;
-      use.at_most += count == use.most;
+  void count_used(int64_t begin, int64_t end) {
+    SparseCounts counts;
+    std::vector<int64_t> piece(size_t(std::min(kSamplesPerPiece, ledger_.samples())));
+    for_each_use([&](int64_t window, int64_t at) { piece[size_t(at)] = window; },
+                 [&](int64_t size) {
+                   for (int64_t window : std::span(piece).first(size_t(size)))
+                     if (window >= begin && window < end) counts.add(window);
+                 });
+    for (const auto& [window, uses] : counts.counts()) {
+      auto next = std::upper_bound(begins_.begin(), begins_.end(), window);
+      take(size_t(next - begins_.begin()) - 1, uses, 1);
     }
+  }
+
+  /// `use(window, i)` for sample i of a piece, by several threads; `done(size)` after each piece.
+  void for_each_use(
+      const std::function<void(int64_t, int64_t)>& use, const std::function<void(int64_t)>& done = [](int64_t) {}) {
+    for (const LedgerSegment& segment : ledger_.segments)
+      for (int64_t first = segment.first_sample; first < segment.end_sample(); first += kSamplesPerPiece) {
+        int64_t size = std::min(segment.end_sample() - first, kSamplesPerPiece);
+        parallel_for(size, order_.block_size(), [&](int64_t from, int64_t to, int) {
+          SampleOrder order = order_;
+          for (int64_t i = from; i < to; ++i) {
+            SamplePlace place = order.at(first + i);
+            use(begins_[size_t(place.dataset)] + place.window, i);
+          }
+        });
+        done(size);
+        done_ += size;
+        if (options_.progress) options_.progress(done_, total_);
+      }
+  }
+
+  /// So many windows of the dataset that were used `count` times each.
+  void take(size_t dataset, int64_t count, int64_t windows) {
+    if (windows == 0) return;
+    DatasetUse& use = uses_[dataset];
+    bool first = seen_[dataset] == 0;
+    seen_[dataset] += windows;
+    use.samples += count * windows;
+    if (first || count < use.least) use.least = count, use.at_least = 0;
+    if (first || count > use.most) use.most = count, use.at_most = 0;
+    if (count == use.least) use.at_least += windows;
+    if (count == use.most) use.at_most += windows;
   }
 
   const Ledger& ledger_;
   SampleOrder order_;
   const UseOptions& options_;
   int64_t windows_ = 0;
+  bool is_sparse_ = false;
+  int64_t passes_ = 0;
   int64_t total_ = 0, done_ = 0;  // samples, over all passes
   std::vector<int64_t> begins_;   // each dataset's first window in the row
-  std::vector<uint32_t> counts_;
   std::vector<DatasetUse> uses_;
+  std::vector<int64_t> seen_;  // windows of each dataset that are in its uses
 };
 
 std::string compare_with_promise(const DatasetUse& use, int64_t promised_samples) {

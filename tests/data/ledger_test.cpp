@@ -169,6 +169,19 @@ TEST(Ledger, AnEmptyOneOfVeryMuchData) {
   EXPECT_EQ(passes, 0);
 }
 
+// A pass for each part of them would take hours.
+TEST(Ledger, AFewSamplesOfVeryMuchData) {
+  DataRecord record = one_dataset(int64_t(1) << 42);
+  int64_t total = 0;
+  auto progress = [&](int64_t, int64_t samples) { total = samples; };
+  DatasetUse use = count_uses(replay_ledger(LedgerLines(record).start(0).end(20).lines(), record), record,
+                              {.progress = progress})[0];
+  EXPECT_EQ(use.problem, "");
+  EXPECT_EQ(use.at_most, 80);
+  EXPECT_EQ(use.at_least, (int64_t(1) << 42) - 80);
+  EXPECT_EQ(total, 80);
+}
+
 // Whatever is done to the lines of a run with a crash in it must show.
 TEST(LedgerBroken, ALineIsMissingOrThereTwice) {
   DataRecord record = one_dataset(30);
@@ -268,14 +281,39 @@ TEST(CountUses, TheSameInPassesAndByHand) {
   }
 }
 
-TEST(CountUses, SaysHowUsesDiffer) {
-  DataRecord record = one_dataset(30);
+Ledger with_a_repeated_step() {
   Ledger ledger;
   ledger.segments = {{.first_step = 0, .end_step = 3, .first_sample = 0, .samples_per_step = 10},
                      {.first_step = 3, .end_step = 4, .first_sample = 20, .samples_per_step = 10},
                      {.first_step = 4, .end_step = 5, .first_sample = 40, .samples_per_step = 10}};
-  DatasetUse use = count_uses(ledger, record)[0];  // 50 samples, but 20 to 29 are among them twice
+  return ledger;
+}
+
+TEST(CountUses, SaysHowUsesDiffer) {
+  // 50 samples, but 20 to 29 are among them twice.
+  DatasetUse use = count_uses(with_a_repeated_step(), one_dataset(30))[0];
   EXPECT_NE(use.problem.find("windows were used 1 to 3 times"), std::string::npos) << use.problem;
+}
+
+// Used windows alone are counted, in some passes, and it comes to the same.
+TEST(CountUses, TheSameOfUsedWindowsAlone) {
+  DataRecord record = mixture();
+  Ledger ledger = replay_ledger(LedgerLines(record).start(0).end(30).lines(), record);  // 120 samples
+  for (const Ledger& of : {ledger, with_a_repeated_step()}) {
+    std::vector<DatasetUse> all = count_uses(of, record);
+    int64_t total = 0;
+    std::vector<DatasetUse> used =
+        count_uses(of, record, {.windows_per_pass = 200, .progress = [&](int64_t, int64_t t) { total = t; }});
+    EXPECT_EQ(total, (of.samples() + 24) / 25 * of.samples()) << "not seven passes over all windows";
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(used[i].samples, all[i].samples);
+      EXPECT_EQ(used[i].least, all[i].least);
+      EXPECT_EQ(used[i].most, all[i].most);
+      EXPECT_EQ(used[i].at_least, all[i].at_least);
+      EXPECT_EQ(used[i].at_most, all[i].at_most);
+      EXPECT_EQ(used[i].problem, all[i].problem);
+    }
+  }
 }
 
 }  // namespace
