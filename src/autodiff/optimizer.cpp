@@ -67,11 +67,16 @@ ValueId add_state(GraphBuilder& g, ValueId parameter, const OptimizerState& stat
   return g.state_of(parameter, state.prefix, Role::kMoment, state.type(stored), std::move(of_global));
 }
 
-// Appends the states that the parameter's rule keeps of it, and the update of all.
-void apply_rule(GraphBuilder& g, ParameterUpdate update, const Optimizer& optimizer) {
+// Appends the states that the parameter's rule keeps of it, and the update of all. `lr` has the learning rate of each
+// share of it that there was before.
+void apply_rule(GraphBuilder& g, ParameterUpdate update, const Optimizer& optimizer, std::map<double, ValueId>& lr) {
   const Argument& parameter = *g.graph().argument_of(update.parameter);
   const OptimizerRule& rule = optimizer.rule_of(parameter);
-  update.weight_decay = is_matrix(parameter.layout.role) ? optimizer.config().weight_decay : 0;
+  const ParameterRates rates = optimizer.rates_of(parameter);
+  update.weight_decay = rates.weight_decay;
+  auto [known, is_new] = lr.try_emplace(rates.lr, update.lr);
+  if (is_new && rates.lr != 1) known->second = mul(g, update.lr, constant(g, rates.lr));
+  update.lr = known->second;
   for (const OptimizerState& state : rule.states) update.states.push_back(add_state(g, update.parameter, state));
   std::vector<ValueId> updated = rule.update(g, update, optimizer.config());
   TOKAMAK_CHECK(updated.size() == 1 + rule.states.size(), "'{}' updates {} tensors, not {}", rule.name, updated.size(),
@@ -94,10 +99,11 @@ void append_update(GraphBuilder& g, const Gradients& gradients, const Optimizer&
   g.graph().add_result("grad_norm", norm);
   ValueId scale = select(g, good, clipped(g, reduced.scale, norm, optimizer.config().clip), constant(g, 0));
   if (scaling) append_next_scale(g, good, *scaling);
+  std::map<double, ValueId> rates;
   for (size_t i = 0; i < gradients.parameters.size(); ++i)
     apply_rule(g,
                {.parameter = gradients.parameters[i], .grad = reduced.grads[i], .lr = lr, .scale = scale, .step = step},
-               optimizer);
+               optimizer, rates);
 }
 
 void append_accumulation(GraphBuilder& g, const Gradients& gradients) {

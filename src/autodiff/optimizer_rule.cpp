@@ -21,8 +21,7 @@ const OptimizerRule& rule_in_group(const OptimizerRule& rule, const Argument& pa
 
 std::span<const OptimizerRule* const> optimizer_rules() {
   static constexpr const OptimizerRule* kRules[] = {
-      &adamw_rule,
-      &sgd_rule,
+      &adamw_rule, &sgd_rule, &lion_rule, &muon_rule, &normuon_rule,
   };
   return kRules;
 }
@@ -41,6 +40,11 @@ Optimizer::Optimizer(const OptimizerConfig& config) : Optimizer(tokamak::rule_of
 
 const OptimizerRule& Optimizer::rule_of(const Argument& parameter) const { return rule_in_group(*rule_, parameter); }
 
+ParameterRates Optimizer::rates_of(const Argument& parameter) const {
+  return {.lr = &rule_of(parameter) == rule_ ? 1 : config_->adamw_lr_ratio,
+          .weight_decay = is_matrix(parameter.layout.role) ? config_->weight_decay : 0};
+}
+
 std::function<bool(const Argument&)> Optimizer::updates_whole() const {
   return [rule = rule_](const Argument& parameter) { return rule_in_group(*rule, parameter).whole; };
 }
@@ -48,6 +52,19 @@ std::function<bool(const Argument&)> Optimizer::updates_whole() const {
 ValueId unless_skipped(GraphBuilder& g, const ParameterUpdate& update, ValueId before, ValueId after) {
   ValueId chosen = select(g, equal(g, update.scale, constant(g, 0)), before, after);
   return cast(g, chosen, g.type(before).dtype);  // the comparison is f32, and a state may not be
+}
+
+ValueId mix(GraphBuilder& g, ValueId grad, ValueId old, double share) {
+  return add(g, mul(g, old, constant(g, share)), mul(g, grad, constant(g, 1 - share)));
+}
+
+// Liu et al., "Cautious weight decay" (2025).
+ValueId decayed(GraphBuilder& g, const ParameterUpdate& u, ValueId step, const OptimizerConfig& config) {
+  if (u.weight_decay == 0) return u.parameter;
+  ValueId rate = mul(g, u.lr, constant(g, u.weight_decay));
+  if (config.cautious_decay)
+    rate = mul(g, rate, sub(g, constant(g, 1), less(g, mul(g, step, u.parameter), constant(g, 0))));
+  return mul(g, u.parameter, sub(g, constant(g, 1), rate));
 }
 
 }  // namespace tokamak

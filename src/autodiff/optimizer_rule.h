@@ -47,6 +47,12 @@ struct OptimizerRule {
   bool whole = false;
 };
 
+/// What a parameter has of the learning rate, as a share of it, and its own weight decay.
+struct ParameterRates {
+  double lr = 1;
+  double weight_decay = 0;
+};
+
 /// The rule of a run with the options that it and the rules of other groups read; `config` must outlive it.
 class Optimizer {
  public:
@@ -56,6 +62,8 @@ class Optimizer {
 
   /// The one that updates the parameter.
   const OptimizerRule& rule_of(const Argument& parameter) const;
+  /// Vectors do not decay; what another rule than that of optimizer.name updates has optimizer.adamw_lr_ratio.
+  ParameterRates rates_of(const Argument& parameter) const;
   const OptimizerConfig& config() const { return *config_; }
   /// Whether the parameter's rule is `whole`, for PassContext::updates_whole. It may outlive the optimizer.
   std::function<bool(const Argument& parameter)> updates_whole() const;
@@ -73,7 +81,17 @@ const OptimizerRule& rule_of(const OptimizerConfig& config);
 /// `after`, or in a step that is skipped `before`.
 ValueId unless_skipped(GraphBuilder& g, const ParameterUpdate& update, ValueId before, ValueId after);
 
-extern const OptimizerRule adamw_rule;  // autodiff/adamw.cpp
-extern const OptimizerRule sgd_rule;    // autodiff/sgd.cpp
+/// share old + (1 - share) grad: how a rule keeps a mean over steps.
+ValueId mix(GraphBuilder& g, ValueId grad, ValueId old, double share);
+
+/// The parameter after decoupled weight decay, (1 - lr decay) parameter. With optimizer.cautious_decay only what
+/// `step`, which will be subtracted, makes smaller as well.
+ValueId decayed(GraphBuilder& g, const ParameterUpdate& update, ValueId step, const OptimizerConfig& config);
+
+extern const OptimizerRule adamw_rule;    // autodiff/adamw.cpp
+extern const OptimizerRule lion_rule;     // autodiff/lion.cpp
+extern const OptimizerRule muon_rule;     // autodiff/muon.cpp
+extern const OptimizerRule normuon_rule;  // autodiff/muon.cpp
+extern const OptimizerRule sgd_rule;      // autodiff/sgd.cpp
 
 }  // namespace tokamak

@@ -47,7 +47,12 @@ std::string has_no_pipe(const Situation&) { return "there is no pipeline (mesh.p
 std::string has_no_tensor(const Situation&) { return "no matrix is divided (mesh.tensor = 1)"; }
 
 bool is_sgd(const Situation& s) { return s.optimizer().name == "sgd"; }
-bool is_adamw(const Situation& s) { return s.optimizer().name == "adamw"; }
+bool is_lion(const Situation& s) { return s.optimizer().name == "lion"; }
+bool is_muon(const Situation& s) { return s.optimizer().name == "muon" || s.optimizer().name == "normuon"; }
+bool is_not_sgd(const Situation& s) { return !is_sgd(s); }
+bool is_not_muon(const Situation& s) { return !is_muon(s); }
+bool has_no_epsilon(const Situation& s) { return is_sgd(s) || is_lion(s); }
+bool cannot_be_cautious(const Situation& s) { return !is_lion(s) && !is_muon(s); }
 bool is_frozen(const Situation& s) { return s.optimizer().lr == 0; }
 bool only_warms_up(const Situation& s) { return s.only_warms_up(); }
 bool is_not_fp16(const Situation& s) { return s.run.compile.precision != Precision::kFp16; }
@@ -87,8 +92,13 @@ constexpr IdleRule kRules[] = {
      }},
     {"optimizer.beta1", Of::kStep, is_sgd, other_rule},
     {"optimizer.beta2", Of::kStep, is_sgd, other_rule},
-    {"optimizer.eps", Of::kStep, is_sgd, other_rule},
-    {"optimizer.momentum", Of::kStep, is_adamw, other_rule},
+    {"optimizer.eps", Of::kStep, has_no_epsilon, other_rule},
+    {"optimizer.momentum", Of::kStep, is_not_sgd, other_rule},
+    {"optimizer.muon_momentum", Of::kStep, is_not_muon, other_rule},
+    {"optimizer.nesterov", Of::kStep, is_not_muon, other_rule},
+    {"optimizer.muon_scale", Of::kStep, is_not_muon, other_rule},
+    {"optimizer.adamw_lr_ratio", Of::kStep, is_not_muon, other_rule},
+    {"optimizer.cautious_decay", Of::kStep, cannot_be_cautious, other_rule},
     {"optimizer.beta1", Of::kStep, is_frozen, learns_nothing},
     {"optimizer.beta2", Of::kStep, is_frozen, learns_nothing},
     {"optimizer.eps", Of::kStep, is_frozen, learns_nothing},

@@ -13,9 +13,14 @@ struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  double momentum = 0.9;
+  double momentum = 0.9;  // sgd's
+  double muon_momentum = 0.95;
+  std::string muon_scale = "rms";  // or original
+  double adamw_lr_ratio = 1;
   double weight_decay = 0.1;  // matrices only
-  double clip = 1.0;          // global gradient norm; 0: off
+  bool nesterov = true;       // with muon
+  bool cautious_decay = false;
+  double clip = 1.0;  // global gradient norm; 0: off
   int64_t warmup_steps = 100;
 };
 

@@ -38,14 +38,22 @@ void visit(FieldList& v, DataConfig& c) {
 void visit(FieldList& v, OptimizerConfig& c) {
   // These become f32: far from its ends, and what must be below 1 is so there as well.
   constexpr double kLeast = 1e-30, kMost = 1e30, kBelowOne = 0.9999999;
-  v("name", c.name, "rule of the update: adamw or sgd");
+  v("name", c.name, "rule of the update: adamw, sgd, lion, muon or normuon");
   v("lr", c.lr, "highest learning rate", between(0, kMost));
   v("min_lr_ratio", c.min_lr_ratio, "last learning rate as a share of the highest", between(0, 1));
-  v("beta1", c.beta1, "AdamW's decay of the gradient's mean", between(0, kBelowOne));
-  v("beta2", c.beta2, "AdamW's decay of the squared gradient's mean", between(0, kBelowOne));
+  v("beta1", c.beta1, "decay of the gradient's mean; with lion, its share in the step", between(0, kBelowOne));
+  v("beta2", c.beta2, "decay of the mean of squares; with lion, that of the gradient's", between(0, kBelowOne));
   v("eps", c.eps, "AdamW's term against division by zero", between(kLeast, kMost));
   v("momentum", c.momentum, "sgd's decay of the sum of gradients", from_up_to(0, 1));
+  v("muon_momentum", c.muon_momentum, "muon's and normuon's decay of the gradient's mean", from_up_to(0, 1));
+  v("nesterov", c.nesterov, "muon and normuon look ahead by one more step of the mean: Nesterov's momentum");
+  v("muon_scale", c.muon_scale, "size of muon's updates; rms: as large as AdamW's, for its learning rates",
+    one_of({"rms", "original"}));
+  v("adamw_lr_ratio", c.adamw_lr_ratio,
+    "with muon: rate of the parameters that are AdamW's, as a share of optimizer.lr", between(0, kMost));
   v("weight_decay", c.weight_decay, "decay of the matrices; vectors have none", between(0, kMost));
+  v("cautious_decay", c.cautious_decay,
+    "lion, muon and normuon: only what the gradient's step makes smaller decays as well");
   v("clip", c.clip, "largest global gradient norm; 0: no clipping", between(0, kMost));
   v("warmup_steps", c.warmup_steps, "steps of linear warm-up before the cosine", at_least(0));
 }

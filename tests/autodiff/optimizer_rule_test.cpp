@@ -53,14 +53,17 @@ Values start() {
 
 TEST(OptimizerRules, KeepWhatTheySayOfEveryParameter) {
   for (const OptimizerRule* rule : optimizer_rules()) {
-    Graph graph = update_graph(config_of(*rule));
-    for (const char* parameter : {"w", "b"})
-      for (const OptimizerState& state : rule->states) {
-        ValueId value = graph.find_argument(fmt::format("{}.{}", state.prefix, parameter));
+    OptimizerConfig config = config_of(*rule);
+    Graph graph = update_graph(config);
+    for (const char* name : {"w", "b"}) {
+      const Argument& parameter = *graph.argument_of(graph.find_argument(name));
+      for (const OptimizerState& state : Optimizer(config).rule_of(parameter).states) {
+        ValueId value = graph.find_argument(fmt::format("{}.{}", state.prefix, name));
         ASSERT_NE(value, kNoValue) << state.prefix;
-        Layout expected{Role::kMoment, parameter, graph.shape(graph.find_argument(parameter))};
+        Layout expected{Role::kMoment, name, graph.shape(state.type ? value : parameter.value)};
         EXPECT_EQ(graph.argument_of(value)->layout, expected) << state.prefix;
       }
+    }
   }
 }
 
@@ -70,9 +73,9 @@ TEST(OptimizerRules, ReachAMinimum) {
     config.weight_decay = 0;
     Graph graph = update_graph(config);
     Values values = start();
-    for (int step = 0; step < 300; ++step) {  // of the sum of squares / 2, whose gradient is the parameter itself
+    for (int step = 0; step < 1200; ++step) {  // of the sum of squares / 2, whose gradient is the parameter itself
       for (std::string name : {"w", "b"}) values["in." + name] = values[name];
-      values["lr"][0] = 0.1 / (1 + 0.05 * step);
+      values["lr"][0] = 0.3 / (1 + 0.05 * step);
       run_graph(graph, values);
     }
     for (const char* name : {"w", "b"})
@@ -148,11 +151,78 @@ TEST(Sgd, TakesPyTorchsSteps) {
   EXPECT_NEAR(values["sgd.m.b"][0], 1.9, 1e-12);
 }
 
+// Two steps by hand, from beta1 = 0.9, beta2 = 0.95.
+TEST(Lion, TakesTheSignOfItsMean) {
+  OptimizerConfig config = config_of(lion_rule);
+  Graph graph = update_graph(config);
+  Values values = start();
+  run_graph(graph, values);
+  EXPECT_NEAR(values["w"][0], 1 * 0.99 - 0.1, 1e-12);
+  EXPECT_NEAR(values["w"][1], -2 * 0.99 - 0.1, 1e-12);
+  EXPECT_NEAR(values["b"][1], -1 + 0.1, 1e-12) << "vectors do not decay";
+  EXPECT_NEAR(values["lion.m.w"][0], 0.05 * 0.5, 1e-12);
+  values["in.w"][0] = -0.2, values["in.w"][1] = -2.25;  // means of +0.0025 and -0.21375
+  run_graph(graph, values);
+  EXPECT_NEAR(values["w"][0], 0.89 * 0.99 - 0.1, 1e-12) << "the sign of 0.9 m + 0.1 g, not that of g";
+  EXPECT_NEAR(values["w"][1], -2.08 * 0.99 + 0.1, 1e-12);
+  EXPECT_NEAR(values["lion.m.w"][0], 0.95 * 0.025 - 0.05 * 0.2, 1e-12);
+}
+
+TEST(Lion, ACautiousOneDecaysWhatItsStepMakesSmaller) {
+  OptimizerConfig config = config_of(lion_rule);
+  config.cautious_decay = true;
+  Values values = start();
+  run_graph(update_graph(config), values);
+  EXPECT_NEAR(values["w"][0], 1 * 0.99 - 0.1, 1e-12);
+  EXPECT_NEAR(values["w"][1], -2 - 0.1, 1e-12) << "it grows, so it does not decay";
+  EXPECT_NEAR(values["w"][2], 0.5 + 0.1, 1e-12);
+  EXPECT_NEAR(values["w"][3], 3 * 0.99 - 0.1, 1e-12);
+}
+
+TEST(Muon, LeavesTablesAndVectorsToAdamWWithItsRate) {
+  OptimizerConfig config = config_of(muon_rule), of_adamw = config_of(adamw_rule);
+  config.adamw_lr_ratio = 0.25;
+  Values values = start(), by_adamw = start();
+  run_graph(update_graph(config), values);
+  by_adamw["lr"][0] *= 0.25;
+  run_graph(update_graph(of_adamw), by_adamw);
+  EXPECT_EQ(values["b"].data, by_adamw["b"].data);
+  Values full = start();
+  config.adamw_lr_ratio = 1;
+  run_graph(update_graph(config), full);
+  EXPECT_EQ(full["w"].data, values["w"].data) << "matrices have the rate itself";
+  for (Role role : {Role::kEmbedding, Role::kPosition, Role::kClassifier, Role::kVector, Role::kColumnBias}) {
+    Argument argument{.layout = {.role = role, .global = {2, 2}}};
+    EXPECT_EQ(&Optimizer(config).rule_of(argument), &adamw_rule) << role_name(role);
+  }
+  for (Role role : {Role::kColumn, Role::kRow, Role::kMatrix}) {
+    Argument argument{.layout = {.role = role, .global = {2, 2}}};
+    EXPECT_EQ(&Optimizer(config).rule_of(argument), &muon_rule) << role_name(role);
+  }
+}
+
+// The gradient is diag(3, 1), whose orthogonal matrix is diagonal: outputs are columns.
+TEST(Normuon, GivesEveryOutputTheSameSize) {
+  OptimizerConfig config = config_of(normuon_rule);
+  config.weight_decay = 0;
+  Values values = start();
+  values["in.w"].data = {3, 0, 0, 1};
+  run_graph(update_graph(config), values);
+  EXPECT_NEAR(values["w"][0], 1 - 0.1 * 0.2 * std::sqrt(2), 1e-6);
+  EXPECT_NEAR(values["w"][3], 3 - 0.1 * 0.2 * std::sqrt(2), 1e-6);
+  EXPECT_NEAR(values["w"][1], -2, 1e-12);
+  double first = values["muon.v.w"][0], second = values["muon.v.w"][1];
+  EXPECT_GT(first, 0.05 * 0.5 * 0.65 * 0.65);
+  EXPECT_LT(first, 0.05 * 0.5 * 1.25 * 1.25);
+  EXPECT_NE(first, second) << "it is of the matrix before";
+}
+
 TEST(OptimizerRules, AnUnknownOneIsRefusedWithTheKnown) {
   OptimizerConfig config;
   config.name = "adamv";
   expect_user_error([&] { rule_of(config); },
-                    {"[optimizer.name] expected a known optimizer (adamw, sgd)", "got 'adamv'; did you mean 'adamw'?"});
+                    {"[optimizer.name] expected a known optimizer (adamw, sgd, lion, muon, normuon)",
+                     "got 'adamv'; did you mean 'adamw'?"});
 }
 
 TEST(OptimizerRules, HelpNamesEveryOne) {

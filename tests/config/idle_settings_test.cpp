@@ -42,6 +42,10 @@ TEST(IdleSettings, OfTheOptimizer) {
     expect_told({std::string("--optimizer.") + key + "=0.5", "--optimizer.name=sgd"}, "is sgd",
                 {"--optimizer.name=adamw"});
   expect_told({"--optimizer.eps=1e-7", "--optimizer.name=sgd"}, "is sgd", {"--optimizer.name=adamw"});
+  for (const char* setting : {"muon_momentum=0.5", "nesterov=off", "muon_scale=original", "adamw_lr_ratio=0.5"})
+    expect_told({std::string("--optimizer.") + setting}, "is adamw", {"--optimizer.name=normuon"});
+  expect_told({"--optimizer.cautious_decay"}, "is adamw", {"--optimizer.name=lion"});
+  expect_told({"--optimizer.eps=1e-7", "--optimizer.name=lion"}, "is lion", {"--optimizer.name=muon"});
   expect_told({"--optimizer.momentum=0.8"}, "the rule of the update is adamw", {"--optimizer.name=sgd"});
   for (const char* setting :
        {"beta1=0.5", "beta2=0.5", "eps=1e-7", "weight_decay=0.2", "clip=2", "min_lr_ratio=0.5", "warmup_steps=10"})

@@ -4,6 +4,7 @@
 #include "backend/ranks/inprocess.h"
 #include "base/parallel.h"
 #include "config/mesh_config.h"
+#include "ops/collective.h"
 #include "ops/matmul.h"
 #include "passes/pass.h"
 #include "passes/step_mesh.h"
@@ -65,9 +66,9 @@ double difference(const HostTensor& a, const HostTensor& b) {
 }
 
 // What the ranks have after a step is their share of what one rank alone has.
-void expect_same_on_ranks(const MeshConfig& config) {
+void expect_same_on_ranks(const OptimizerRule& rule, const MeshConfig& config) {
   Mesh mesh = step_mesh(config);
-  Graph whole = step_by(kToyRule), share = share_by(kToyRule, config);
+  Graph whole = step_by(rule), share = share_by(rule, config);
   std::vector<HostTensor> arguments = step_arguments(whole);
   Interpretation expected = run_on_cpu(whole, arguments);
   run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
@@ -85,8 +86,31 @@ void expect_same_on_ranks(const MeshConfig& config) {
 }
 
 TEST(ParameterGroups, TrainOnRanksAsOnOne) {
-  for (int64_t zero : {0, 1, 2, 3}) expect_same_on_ranks({.data = 2, .zero = zero});
-  expect_same_on_ranks({.data = 2, .tensor = 2, .zero = 1});
+  for (int64_t zero : {0, 1, 2, 3}) expect_same_on_ranks(kToyRule, {.data = 2, .zero = zero});
+  expect_same_on_ranks(kToyRule, {.data = 2, .tensor = 2, .zero = 1});
+}
+
+TEST(ParameterGroups, SoDoThoseOfMuon) {
+  for (const OptimizerRule* rule : {&muon_rule, &normuon_rule}) {
+    expect_same_on_ranks(*rule, {.data = 2, .zero = 3});
+    expect_same_on_ranks(*rule, {.data = 2, .tensor = 2, .zero = 1});
+    expect_same_on_ranks(*rule, {.data = 1, .tensor = 2});
+  }
+}
+
+// Tensor cuts a matrix along the dim that Newton-Schulz sums over: what ranks add is the small square, and nobody has
+// the whole matrix.
+TEST(ParameterGroups, TensorDividesMuonsProducts) {
+  Graph share = share_by(muon_rule, {.data = 1, .tensor = 2});
+  int products = 0;
+  for (const Node& node : share.nodes()) {
+    if (node.phase != Phase::kUpdate) continue;
+    EXPECT_NE(node.op, &op::all_gather);
+    if (node.op == &op::matmul) ++products;
+    if (node.op != &op::matmul) continue;
+    EXPECT_LE(num_elements(share.shape(node.outputs[0])), 16 * 32) << "half of (16, 64)";
+  }
+  EXPECT_EQ(products, 2 * 6 * 15) << "of each block q, k, v and three more";
 }
 
 // ZeRO cuts what AdamW has, and of a matrix of the other rule nothing.

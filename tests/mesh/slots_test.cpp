@@ -35,6 +35,12 @@ TEST(Slots, GiveTheSameBitsInLowPrecision) {
   expect_same_bits_on_any_mesh(config, {1, 2});
 }
 
+TEST(Slots, GiveTheSameBitsByMuon) {
+  RunConfig config = tiny();
+  config.optimizer.name = "muon";
+  expect_same_bits_on_any_mesh(config, {0, 3});
+}
+
 TEST(Slots, GiveTheSameBitsWithDropoutAndMasks) {
   RunConfig config = tiny();
   config.model.dropout = 0.2;

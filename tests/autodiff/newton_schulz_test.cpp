@@ -1,0 +1,66 @@
+#include "autodiff/newton_schulz.h"
+
+#include "graph/builder.h"
+#include "tests/autodiff/run_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tokamak::test {
+namespace {
+
+HostTensor orthogonal_of(const HostTensor& matrix, bool sums_columns = true) {
+  Graph graph("newton_schulz");
+  GraphBuilder g(graph);
+  graph.add_result("x", orthogonalized(g, g.input("m", matrix.type), sums_columns));
+  Values values{{"m", matrix}};
+  return run_graph(graph, values)[0];
+}
+
+// U = diag(2 x 2 rotation), V = 1: known singular vectors.
+TEST(NewtonSchulz, SingularValuesBecomeNearlyOne) {
+  for (double angle : {0.0, 0.3, 1.2})
+    for (double smallest : {0.05, 0.4, 1.0}) {
+      double c = std::cos(angle), s = std::sin(angle);
+      HostTensor x = orthogonal_of({{DType::kF32, {2, 2}}, {5 * c, -5 * smallest * s, 5 * s, 5 * smallest * c}});
+      double first = x[0] * c + x[2] * s, second = -x[1] * s + x[3] * c;
+      EXPECT_NEAR(x[0], first * c, 1e-12);
+      EXPECT_NEAR(x[1], -second * s, 1e-12);
+      for (double singular : {first, second}) {
+        EXPECT_GT(singular, 0.65) << angle << " " << smallest;
+        EXPECT_LT(singular, 1.25) << angle << " " << smallest;
+      }
+    }
+}
+
+TEST(NewtonSchulz, SizeAndSideDoNotMatter) {
+  HostTensor matrix{{DType::kF32, {3, 3}}, {1, 2, -1, 0.5, 0.25, 3, -2, 1, 0.125}}, larger = matrix;
+  for (double& x : larger.data) x *= 1024;
+  HostTensor expected = orthogonal_of(matrix), by_rows = orthogonal_of(matrix, false), scaled = orthogonal_of(larger);
+  for (int64_t i = 0; i < 9; ++i) {
+    EXPECT_NEAR(by_rows[i], expected[i], 1e-12);
+    EXPECT_NEAR(scaled[i], expected[i], 1e-12);
+  }
+}
+
+TEST(NewtonSchulz, ZerosStayZeros) {
+  HostTensor zeros{{DType::kF32, {2, 3}}};
+  EXPECT_EQ(orthogonal_of(zeros).data, zeros.data);
+}
+
+// What the sides are is seen in the products: the square ones are as small as can be.
+TEST(NewtonSchulz, TakesTheSmallerSide) {
+  for (const Shape& shape : {Shape{2, 8}, Shape{8, 2}}) {
+    Graph graph("newton_schulz");
+    GraphBuilder g(graph);
+    orthogonalized(g, g.input("m", {DType::kF32, shape}), true);
+    int small = 0;
+    for (const Node& node : graph.nodes())
+      small += node.op->name == "matmul" && graph.shape(node.outputs[0]) == Shape{2, 2};
+    EXPECT_EQ(small, 10);
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::test
