@@ -14,6 +14,7 @@ struct Composition {
   double available = 0;  // bytes
   Platform platform;     // with the layout's links
   BlockCosts& blocks;
+  double most;  // seconds: what takes longer without computing again is not made to fit
 };
 
 Estimate compose_step(const Composition& c);

@@ -31,9 +31,9 @@ class PipeComposer {
   }
 
   Estimate run() {
-    fit();
+    if (double budget = missing_budget(); budget != 0 && time().total() <= c_.most) fit(budget);
     add_memory();
-    add_time();
+    estimate_.time = time();
     return estimate_;
   }
 
@@ -117,8 +117,8 @@ class PipeComposer {
     return double(known->second);
   }
 
-  // All stages have one budget: what the fullest has left.
-  void fit() {
+  // All stages have one budget: what the fullest has left. 0: all of them fit.
+  double missing_budget() const {
     double budget = 0;
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       Stage whole = stage_of(stage, {});
@@ -126,7 +126,10 @@ class PipeComposer {
       double left = c_.available - whole.fixed();
       budget = budget == 0 ? left : std::min(budget, left);
     }
-    if (budget == 0) return;
+    return budget;
+  }
+
+  void fit(double budget) {
     double gib = budget_gib_of(budget);
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       if (stage_of(stage, {}).needed() <= budget) continue;
@@ -165,7 +168,7 @@ class PipeComposer {
     return all + double(more) / double(turn) * (all - simulate_pipe(fewer, chunks, transfer).seconds);
   }
 
-  void add_time() {
+  TimeByKind time() const {
     std::vector<ChunkSeconds> chunks;
     for (int64_t chunk = 0; chunk < num_chunks_; ++chunk) chunks.push_back(seconds_of(chunk));
     double transfer = transfer_seconds(at(1, 1, 0).stream, kPipeAxis, c_.platform.target);
@@ -175,13 +178,14 @@ class PipeComposer {
       if (own.passes.total() > busiest.total()) busiest = own.passes;
       if (own.once.total() > longest.total()) longest = own.once;
     }
-    TimeByKind& time = estimate_.time;
+    TimeByKind time;
     time += double(c_.layout.micro_batches) * busiest;
     double waits = std::max(0.0, pipe_seconds(chunks, transfer) - time.total());
     double sends = std::min(waits, 2 * double(mesh_.pipe - 1) * transfer);
     time.pipe += sends;
     time.bubble += waits - sends;
     time += longest;
+    return time;
   }
 
   const Composition& c_;

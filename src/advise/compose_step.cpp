@@ -22,7 +22,7 @@ class StepComposer {
   Estimate run() {
     StageCost cost = at_depth(0, double(c_.layers)), ends = at_depth(0, 0);
     double budget = c_.available - cost.fixed();
-    if (cost.intermediate() > budget) {
+    if (cost.intermediate() > budget && time_of(cost).total() <= c_.most) {
       estimate_.layout.budget_gib = budget_gib_of(budget);
       Recomputed some = least_recomputed(
           kFilled * budget, [&](int64_t kinds) { return at_depth(kinds, double(c_.layers)).intermediate(); });
@@ -46,14 +46,20 @@ class StepComposer {
     return some.share > 0 ? mix(less, at_depth(some.more, blocks), some.share) : less;
   }
 
+  TimeByKind time_of(const StageCost& cost) const {
+    TimeByKind time;
+    for (const auto& [name, program] : cost.programs)
+      time += (name == "micro_batch" ? double(c_.layout.micro_batches) : 1.0) * program.time;
+    return time;
+  }
+
   void add(const StageCost& cost, const StageCost& ends) {
+    estimate_.time = time_of(cost);
     MemoryByKind& memory = estimate_.memory;
     memory = cost.kept;
     const std::pair<const std::string, ProgramCost>* largest = nullptr;
     for (const auto& one : cost.programs) {
       const auto& [name, program] = one;
-      bool is_repeated = name == "micro_batch";
-      estimate_.time += (is_repeated ? double(c_.layout.micro_batches) : 1.0) * program.time;
       memory.buffers += program.scratch + program.inputs;
       if (!largest || program.arena > largest->second.arena) largest = &one;
     }

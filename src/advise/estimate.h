@@ -6,6 +6,8 @@
 #include "advise/block_costs.h"
 #include "config/cluster_config.h"
 
+#include <limits>
+
 namespace tokamak {
 
 /// Of a GPU's memory, what a layout can take: of several GPUs all but what NCCL has for itself, which was up to 1 GiB
@@ -22,10 +24,12 @@ struct Estimate {
 };
 
 /// What a layout takes on a cluster's GPUs. Where it is too much, as much is computed again as makes it fit, and the
-/// layout's budget is set; where even that is not enough, memory.total() is still more than there is. `blocks` are
-/// those of its key. `platform` is of the cluster's GPU. UserError where the compiler refuses the layout.
+/// layout's budget is set; where even that is not enough, memory.total() is still more than there is, and also where
+/// it would take longer than `most` seconds before anything is computed again. `blocks` are those of its key.
+/// `platform` is of the cluster's GPU. UserError where the compiler refuses the layout.
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
-                  const Platform& platform, BlockCosts& blocks);
+                  const Platform& platform, BlockCosts& blocks,
+                  double most = std::numeric_limits<double>::infinity());
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
                   const Platform& platform);
 

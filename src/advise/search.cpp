@@ -97,10 +97,16 @@ class Search {
       next.context_ranks = std::max<int64_t>(2 * next.context_ranks, 1);
       add(next, next.least);
     }
-    estimate_all(groups);
+    estimate_all(groups, limit);
   }
 
-  void estimate_all(const std::map<BlockKey, std::vector<size_t>>& groups) {
+  // What a layout may take, with a limit for all: no more than another one of its mesh.
+  double most_of(size_t place, double limit) const {
+    auto at = best_.find(mesh_key(layouts_[place]));
+    return at == best_.end() ? limit : std::min(limit, at->second.first.time.total());
+  }
+
+  void estimate_all(const std::map<BlockKey, std::vector<size_t>>& groups, double limit) {
     struct Task {
       BlockCosts* blocks = nullptr;
       const std::vector<size_t>* places = nullptr;
@@ -116,7 +122,8 @@ class Search {
       for (int64_t i = begin; i < end; ++i) {
         Task& task = tasks[size_t(i)];
         try {
-          for (size_t place : *task.places) task.found.push_back(try_layout(layouts_[place], *task.blocks));
+          for (size_t place : *task.places)
+            task.found.push_back(try_layout(layouts_[place], *task.blocks, most_of(place, limit)));
         } catch (...) {
           task.error = std::current_exception();
         }
@@ -129,10 +136,10 @@ class Search {
     }
   }
 
-  // None where the compiler refuses it, or it does not fit.
-  std::optional<Estimate> try_layout(const ParallelLayout& layout, BlockCosts& blocks) const {
+  // None where the compiler refuses it, or it does not fit, or takes more than `most` seconds anyway.
+  std::optional<Estimate> try_layout(const ParallelLayout& layout, BlockCosts& blocks, double most) const {
     try {
-      Estimate one = estimate(request_.run, layout, request_.cluster, platform_, blocks);
+      Estimate one = estimate(request_.run, layout, request_.cluster, platform_, blocks, most);
       if (fits(one, request_.cluster)) return one;
     } catch (const UserError&) {  // as of a batch that cannot be halved
     }

@@ -100,8 +100,9 @@ class HeaderReader {
 
   Shape shape(const std::string& name) const {
     const json& value = field(name, "shape");
-    if (!is_sizes(value)) refuse_field(name, "shape", "a list of sizes", value);
-    return value.get<Shape>();
+    if (!is_sizes(value) || value.size() > Shape::kMaxDims)
+      refuse_field(name, "shape", fmt::format("a list of at most {} sizes", Shape::kMaxDims), value);
+    return value.get<std::vector<int64_t>>();
   }
 
   std::pair<size_t, size_t> offsets(const std::string& name) const {

@@ -55,7 +55,7 @@ CompiledGraph compile_forward(Graph graph, const PassContext& context) {
 
 // The graph with the parameters that it does not read as they are in `other`.
 Graph with_unread_types(const Graph& graph, const Graph& other) {
-  std::vector<std::vector<int>> users = find_users(graph);
+  Users users(graph);
   std::map<ValueId, ValueType> types;
   for (const Argument& argument : graph.arguments())
     if (is_parameter(argument.layout.role) && users[size_t(argument.value)].empty())

@@ -41,21 +41,24 @@ std::string to_string(const Attr& attr) {
   return out + "]";
 }
 
+const Attrs::Items Attrs::kNone;
+
 Attrs::Attrs(std::initializer_list<std::pair<std::string, Attr>> list) {
   for (const auto& [name, value] : list) set(name, value);
 }
 
 void Attrs::set(std::string_view name, Attr value) {
-  auto at = std::lower_bound(items_.begin(), items_.end(), name,
+  if (items_.use_count() != 1) items_ = std::make_shared<Items>(items());
+  auto at = std::lower_bound(items_->begin(), items_->end(), name,
                              [](const auto& item, std::string_view key) { return item.first < key; });
-  if (at != items_.end() && at->first == name)
+  if (at != items_->end() && at->first == name)
     at->second = std::move(value);
   else
-    items_.emplace(at, std::string(name), std::move(value));
+    items_->emplace(at, std::string(name), std::move(value));
 }
 
 const Attr* Attrs::find(std::string_view name) const {
-  for (const auto& item : items_)
+  for (const auto& item : items())
     if (item.first == name) return &item.second;
   return nullptr;
 }

@@ -1,8 +1,9 @@
 // Attributes of a node: a flat list of name/value pairs sorted by name, so that printing, parsing, comparing and
-// hashing are written once for all ops.
+// hashing are written once for all ops. Copying them costs nothing.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,13 +34,17 @@ class Attrs {
   int64_t get_int(std::string_view name, int64_t fallback) const;
   double get_double(std::string_view name, double fallback) const;
 
-  auto begin() const { return items_.begin(); }
-  auto end() const { return items_.end(); }
-  bool empty() const { return items_.empty(); }
-  bool operator==(const Attrs&) const = default;
+  auto begin() const { return items().begin(); }
+  auto end() const { return items().end(); }
+  bool empty() const { return items().empty(); }
+  bool operator==(const Attrs& other) const { return items_ == other.items_ || items() == other.items(); }
 
  private:
-  std::vector<std::pair<std::string, Attr>> items_;
+  using Items = std::vector<std::pair<std::string, Attr>>;
+  static const Items kNone;
+  const Items& items() const { return items_ ? *items_ : kNone; }
+
+  std::shared_ptr<Items> items_;  // copies of a node share them until one of them is set; null: none
 };
 
 }  // namespace tokamak

@@ -6,12 +6,12 @@ namespace tokamak {
 
 const Argument* Graph::argument_of(ValueId value) const {
   if (producer(value) >= 0) return nullptr;
-  return &*std::lower_bound(arguments_.begin(), arguments_.end(), value,  // they are in the order of their values
+  return &*std::lower_bound(arguments_->begin(), arguments_->end(), value,  // they are in the order of their values
                             [](const Argument& argument, ValueId v) { return argument.value < v; });
 }
 
 ValueId Graph::find_argument(std::string_view name) const {
-  for (const Argument& argument : arguments_)
+  for (const Argument& argument : *arguments_)
     if (argument.name == name) return argument.value;
   return kNoValue;
 }
@@ -38,10 +38,21 @@ ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType typ
 
 ValueId Graph::add_argument(Argument::Kind kind, std::string name, ValueType type, Layout layout) {
   auto value = ValueId(types_.size());
-  types_.push_back(std::move(type));
+  types_.push_back(type);
   producers_.push_back(-1);
-  arguments_.push_back({kind, std::move(name), value, std::move(layout)});
+  if (arguments_.use_count() != 1) arguments_ = std::make_shared<std::vector<Argument>>(*arguments_);
+  arguments_->push_back({kind, std::move(name), value, std::move(layout)});
   return value;
+}
+
+void Graph::take_arguments(const Graph& from) {
+  const std::vector<Argument>& all = from.arguments();
+  for (const Argument& argument : all) types_.push_back(from.type(argument.value));
+  producers_.assign(all.size(), -1);
+  arguments_ = from.arguments_;
+  if (all.empty() || all.back().value == ValueId(all.size()) - 1) return;  // nodes stand behind all of them
+  arguments_ = std::make_shared<std::vector<Argument>>(all);
+  for (size_t i = 0; i < all.size(); ++i) (*arguments_)[i].value = ValueId(i);
 }
 
 const Node& Graph::add_node(Node node, const std::vector<ValueType>& output_types) {
@@ -55,12 +66,27 @@ const Node& Graph::add_node(Node node, const std::vector<ValueType>& output_type
   return nodes_.back();
 }
 
-std::vector<std::vector<int>> find_users(const Graph& graph) {
-  std::vector<std::vector<int>> users(size_t(graph.num_values()));
-  for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (ValueId input : graph.nodes()[n].inputs)
-      if (auto& list = users[size_t(input)]; list.empty() || list.back() != int(n)) list.push_back(int(n));
-  return users;
+void Graph::reserve_as(const Graph& other) {
+  nodes_.reserve(other.nodes_.size());
+  types_.reserve(other.types_.size());
+  producers_.reserve(other.producers_.size());
+}
+
+// Counted first, so that there are two lists and not one for each value.
+Users::Users(const Graph& graph) : begin_(size_t(graph.num_values()) + 1) {
+  auto visit = [&](auto&& use) {
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+      const std::vector<ValueId>& inputs = graph.nodes()[n].inputs;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (std::find(inputs.begin(), inputs.begin() + int64_t(i), inputs[i]) == inputs.begin() + int64_t(i))
+          use(size_t(inputs[i]), int(n));
+    }
+  };
+  visit([&](size_t value, int) { ++begin_[value + 1]; });
+  for (size_t value = 1; value < begin_.size(); ++value) begin_[value] += begin_[value - 1];
+  nodes_.resize(begin_.back());
+  std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+  visit([&](size_t value, int node) { nodes_[next[value]++] = node; });
 }
 
 std::vector<bool> find_escaping(const Graph& graph) {

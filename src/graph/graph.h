@@ -6,6 +6,7 @@
 #include "graph/layout.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,7 @@ class Graph {
 
   const std::string& name() const { return name_; }
   const std::vector<Node>& nodes() const { return nodes_; }
-  const std::vector<Argument>& arguments() const { return arguments_; }
+  const std::vector<Argument>& arguments() const { return *arguments_; }
   const std::vector<Result>& results() const { return results_; }
   const std::vector<Update>& updates() const { return updates_; }
   int num_values() const { return int(types_.size()); }
@@ -77,8 +78,12 @@ class Graph {
 
   ValueId add_argument(Argument::Kind kind, std::string name, ValueType type);
   ValueId add_argument(Argument::Kind kind, std::string name, ValueType type, Layout layout);
+  /// Of a graph without anything yet: all arguments of another one, with values of the same order.
+  void take_arguments(const Graph& from);
   /// Appends a node whose output types are given (builders get them from the op's infer).
   const Node& add_node(Node node, const std::vector<ValueType>& output_types);
+  /// Makes room for as many values and nodes as another one has.
+  void reserve_as(const Graph& other);
   void add_result(std::string name, ValueId value) { results_.push_back({std::move(name), value}); }
   void remove_results() { results_.clear(); }
   void add_update(ValueId target, ValueId value) { updates_.push_back({target, value}); }
@@ -88,13 +93,25 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueType> types_;  // by value
   std::vector<int> producers_;    // by value
-  std::vector<Argument> arguments_;
+  std::shared_ptr<std::vector<Argument>> arguments_ = std::make_shared<std::vector<Argument>>();  // copies share them
   std::vector<Result> results_;
   std::vector<Update> updates_;
 };
 
 /// For every value, the indices of the nodes that read it, in order (a node once, however often it reads it).
-std::vector<std::vector<int>> find_users(const Graph& graph);
+class Users {
+ public:
+  explicit Users(const Graph& graph);
+  size_t size() const { return begin_.size() - 1; }
+  std::span<const int> operator[](size_t value) const {
+    return std::span(nodes_).subspan(begin_[value], begin_[value + 1] - begin_[value]);
+  }
+
+ private:
+  std::vector<size_t> begin_;  // by value, and behind the last
+  std::vector<int> nodes_;
+};
+inline Users find_users(const Graph& graph) { return Users(graph); }
 
 /// For every value, whether it leaves the graph as a result or an update.
 std::vector<bool> find_escaping(const Graph& graph);

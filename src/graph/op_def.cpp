@@ -12,6 +12,7 @@ Cost default_cost(const NodeSpec& spec, std::span<const ValueType> outputs, doub
 
 NodeSpec spec_of(const Graph& graph, const Node& node) {
   NodeSpec spec{*node.op, {}, node.attrs, node.body.get()};
+  spec.inputs.reserve(node.inputs.size());
   for (ValueId input : node.inputs) spec.inputs.push_back(graph.type(input));
   return spec;
 }

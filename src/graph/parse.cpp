@@ -73,8 +73,8 @@ class Parser {
         layout.role = *role;
       else if (name == "of" && text)
         layout.of = *text;
-      else if (name == "global" && std::holds_alternative<Shape>(value))
-        layout.global = std::get<Shape>(value);
+      else if (name == "global" && std::holds_alternative<std::vector<int64_t>>(value))
+        layout.global = std::get<std::vector<int64_t>>(value);
       else if (name == "blocks" && std::holds_alternative<int64_t>(value))
         layout.blocks = std::get<int64_t>(value);
       else if (name == "cuts" && text && parse_cuts(*text))

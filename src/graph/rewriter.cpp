@@ -7,6 +7,13 @@ namespace tokamak {
 
 Rewriter::Rewriter(const Graph& from, const std::map<ValueId, ValueType>& argument_types)
     : from_(from), to_(from.name()), builder_(to_), map_(size_t(from.num_values()), kNoValue) {
+  to_.reserve_as(from);
+  if (argument_types.empty()) {
+    to_.take_arguments(from);
+    for (size_t i = 0; i < from.arguments().size(); ++i)
+      map_[size_t(from.arguments()[i].value)] = to_.arguments()[i].value;
+    return;
+  }
   for (const Argument& argument : from.arguments()) {
     auto changed = argument_types.find(argument.value);
     const ValueType& type = changed == argument_types.end() ? from.type(argument.value) : changed->second;
@@ -24,6 +31,7 @@ ValueId Rewriter::map(ValueId old_value) const {
 
 std::vector<ValueId> Rewriter::map(const std::vector<ValueId>& old_values) const {
   std::vector<ValueId> values;
+  values.reserve(old_values.size());
   for (ValueId value : old_values) values.push_back(map(value));
   return values;
 }
@@ -39,9 +47,21 @@ GraphBuilder& Rewriter::in_phase(Phase phase) {
   return in_place_of(node);
 }
 
+// What the outputs of an old node are needs no thought where its inputs are what they were.
 void Rewriter::copy(const Node& node) {
   std::vector<ValueId> inputs = naming(node, [&] { return map(node.inputs); });
-  replace(node.outputs, in_place_of(node).add(*node.op, std::move(inputs), node.attrs, node.body));
+  bool is_old = !std::less<>()(&node, from_.nodes().data()) &&
+                std::less<>()(&node, from_.nodes().data() + from_.nodes().size());
+  for (size_t i = 0; is_old && i < inputs.size(); ++i) is_old = to_.type(inputs[i]) == from_.type(node.inputs[i]);
+  if (!is_old) {
+    replace(node.outputs, in_place_of(node).add(*node.op, std::move(inputs), node.attrs, node.body));
+    return;
+  }
+  types_.clear();
+  for (ValueId output : node.outputs) types_.push_back(from_.type(output));
+  Node same{.op = node.op, .inputs = std::move(inputs), .outputs = {}, .attrs = node.attrs, .body = node.body,
+            .phase = node.phase, .keep_whole = node.keep_whole, .recompute = node.recompute};
+  replace(node.outputs, to_.add_node(std::move(same), types_).outputs);
 }
 
 void Rewriter::replace(ValueId old_value, ValueId new_value) { map_[size_t(old_value)] = new_value; }

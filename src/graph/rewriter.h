@@ -37,6 +37,7 @@ class Rewriter {
   Graph to_;
   GraphBuilder builder_;
   std::vector<ValueId> map_;
+  std::vector<ValueType> types_;  // of the node that is copied
 };
 
 /// Copies the graph, with nodes changed by `change` (all but their inputs and outputs), which says whether it did so;

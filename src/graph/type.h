@@ -1,6 +1,8 @@
 // What is known of a value before it exists: its element type and its static shape.
 #pragma once
 
+#include "graph/shape.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,8 +11,6 @@
 namespace tokamak {
 
 enum class DType : uint8_t { kF32, kBF16, kF16, kI32 };
-
-using Shape = std::vector<int64_t>;  // row-major; {} is a scalar
 
 struct ValueType {
   DType dtype = DType::kF32;

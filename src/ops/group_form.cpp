@@ -73,7 +73,7 @@ class BodyCheck {
     std::vector<int64_t> dims{is_row()};
     bool along = node.attrs.get_ints("dims") == dims || (is_row() && sums_rows(out));
     TOKAMAK_CHECK(kind_ != &op::flat && along && node.attrs.get_bool("keep"), "[group] a {} group reduces over {}",
-                  kind_->name, to_string(node.attrs.get_ints("dims")));
+                  kind_->name, to_string(Attr(node.attrs.get_ints("dims"))));
   }
 
   const Node* maker(ValueId value) const {

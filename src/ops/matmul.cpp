@@ -27,7 +27,7 @@ MatmulDims matmul_dims(const NodeSpec& spec) {
   d.k = a[ra - (ta ? 2 : 1)];
   d.n = b[rb - (tb ? 2 : 1)];
   if (b[rb - (tb ? 1 : 2)] != d.k) fail("the inner dims to be equal");
-  d.output.assign(a.begin(), a.end() - 2);
+  d.output = Shape(a.begin(), a.end() - 2);
   if (rb == 2) {
     if (ra > 2 && ta) fail("a batch of b as well when a is a transposed batch");
     for (size_t i = 0; i + 2 < ra; ++i) d.m *= a[i];

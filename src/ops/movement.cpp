@@ -115,7 +115,7 @@ std::vector<ValueType> infer_transpose(const NodeSpec& spec) {
   bool valid = perm.size() == from.size();
   for (size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == int64_t(i);
   if (!valid)
-    user_error("[transpose] expected a permutation of the dims of {}, got {}", to_string(from), to_string(perm));
+    user_error("[transpose] expected a permutation of the dims of {}, got {}", to_string(from), to_string(Attr(perm)));
   Shape shape;
   for (int64_t p : perm) shape.push_back(from[size_t(p)]);
   return {{spec.inputs[0].dtype, shape}};

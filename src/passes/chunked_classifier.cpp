@@ -56,7 +56,7 @@ class Finder {
   }
 
   bool is_read_by(ValueId value, const std::vector<int>& readers) const {
-    return !escaping_[size_t(value)] && users_[size_t(value)] == readers;
+    return !escaping_[size_t(value)] && std::ranges::equal(users_[size_t(value)], readers);
   }
 
   bool find_gradients(const Node& logits, Match& m) const {
@@ -109,7 +109,7 @@ class Finder {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::vector<bool> escaping_;
 };
 

@@ -94,7 +94,7 @@ class PrologueFuser {
 
   const Graph& graph_;
   const Platform& platform_;
-  std::vector<std::vector<int>> users_;  // by value
+  Users users_;  // by value
   std::vector<bool> escaping_;           // by value
   std::vector<bool> goes_;               // by node: it is part of another
   std::map<int, Node> joined_;           // by the matmul

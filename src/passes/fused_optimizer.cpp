@@ -111,7 +111,7 @@ class OptimizerFuser {
 
   const Graph& graph_;
   int64_t most_read_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::vector<Family> families_;
   std::vector<int> family_of_;  // by node; -1: not an update
   std::vector<bool> is_made_;   // by value, in the new graph

@@ -12,7 +12,7 @@ namespace tokamak {
 namespace {
 
 // The one low type to which all that reads the value casts it.
-std::optional<DType> low_type(const Graph& graph, const std::vector<int>& users) {
+std::optional<DType> low_type(const Graph& graph, std::span<const int> users) {
   std::optional<DType> low;
   for (int user : users) {
     const Node& node = graph.nodes()[size_t(user)];
@@ -26,7 +26,7 @@ std::optional<DType> low_type(const Graph& graph, const std::vector<int>& users)
 
 // One gather after another (over data, then context) is turned round from the last to the first.
 bool turn_round(Graph& graph) {
-  std::vector<std::vector<int>> users = find_users(graph);
+  Users users(graph);
   std::vector<bool> escaping = find_escaping(graph);
   std::map<ValueId, ValueId> gathered;  // low copy of an old value, in the new graph
   Rewriter rewriter(graph);

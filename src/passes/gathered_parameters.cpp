@@ -23,12 +23,12 @@ std::vector<std::optional<int>> count_gathers(const Graph& graph) {
 
 std::vector<bool> find_gathering(const Graph& graph) {
   std::vector<std::optional<int>> gathers = count_gathers(graph);
-  std::vector<std::vector<int>> users = find_users(graph);
+  Users users(graph);
   std::vector<bool> escaping = find_escaping(graph), gathering(graph.nodes().size(), false);
   for (size_t n = graph.nodes().size(); n-- > 0;) {
     const Node& node = graph.nodes()[n];
     if (node.outputs.size() != 1 || !gathers[size_t(node.outputs[0])]) continue;
-    const std::vector<int>& readers = users[size_t(node.outputs[0])];
+    std::span<const int> readers = users[size_t(node.outputs[0])];
     bool feeds_one = !readers.empty() && !escaping[size_t(node.outputs[0])] &&
                      std::all_of(readers.begin(), readers.end(), [&](int reader) { return gathering[size_t(reader)]; });
     gathering[n] = node.op == &op::all_gather || feeds_one;

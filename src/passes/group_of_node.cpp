@@ -145,8 +145,7 @@ class GroupMaker {
   }
 
   static bool same_but_ones(Shape a, Shape b) {
-    std::erase(a, 1);
-    std::erase(b, 1);
+    for (Shape* shape : {&a, &b}) shape->erase(std::remove(shape->begin(), shape->end(), 1), shape->end());
     return a == b;
   }
 

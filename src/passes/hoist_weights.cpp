@@ -27,11 +27,11 @@ std::vector<bool> find_of_parameters(const Graph& graph) {
 }
 
 // The same, less casts that others than such gathers read.
-void leave_casts(const Graph& graph, const std::vector<std::vector<int>>& users, std::vector<bool>& taken) {
+void leave_casts(const Graph& graph, const Users& users, std::vector<bool>& taken) {
   for (size_t n = taken.size(); n-- > 0;) {
     const Node& node = graph.nodes()[n];
     if (!taken[n] || node.op == &op::all_gather) continue;
-    const std::vector<int>& readers = users[size_t(node.outputs[0])];
+    std::span<const int> readers = users[size_t(node.outputs[0])];
     taken[n] =
         !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; });
   }
@@ -41,14 +41,14 @@ void leave_casts(const Graph& graph, const std::vector<std::vector<int>>& users,
 
 HoistedWeights hoist_weights(const Graph& graph, const PassContext& context, const std::string& suffix) {
   std::vector<bool> taken(graph.nodes().size(), false);
-  std::vector<std::vector<int>> users = find_users(graph);
+  Users users(graph);
   if (context.zero < 3) taken = find_of_parameters(graph);
   if (context.options.memory_budget_gib > 0) leave_casts(graph, users, taken);
   Part weights{"weights" + suffix}, rest{graph.name(), graph.results(), graph.updates()};
   for (size_t n = 0; n < taken.size(); ++n) {
     if (!taken[n]) continue;
     for (ValueId output : graph.nodes()[n].outputs) {
-      const std::vector<int>& readers = users[size_t(output)];
+      std::span<const int> readers = users[size_t(output)];
       if (std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; })) continue;
       const ValueType& type = graph.type(output);
       std::string name = fmt::format("weights{}.{}", suffix, weights.left.size());

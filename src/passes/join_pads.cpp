@@ -68,7 +68,7 @@ class PadJoiner {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::vector<bool> escaping_;
   std::vector<Pieces> pieces_;  // by value
 };

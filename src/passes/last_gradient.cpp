@@ -12,12 +12,12 @@ bool is_backward(const Node& node) { return node.phase == Phase::kBackward; }
 
 // The last one of the backward pass, if it is larger than a bucket and only read later; -1: there is none.
 int find_last(const Graph& graph, int64_t bucket_bytes) {
-  std::vector<std::vector<int>> users = find_users(graph);
+  Users users(graph);
   for (int n = int(graph.nodes().size()) - 1; n >= 0; --n) {
     const Node& node = graph.nodes()[size_t(n)];
     bool adds = node.op == &op::all_reduce || node.op == &op::reduce_scatter;
     if (!is_backward(node) || !adds || num_bytes(graph.type(node.inputs[0])) <= bucket_bytes) continue;
-    const std::vector<int>& readers = users[size_t(node.outputs[0])];
+    std::span<const int> readers = users[size_t(node.outputs[0])];
     bool is_read = std::any_of(readers.begin(), readers.end(),
                                [&](int reader) { return is_backward(graph.nodes()[size_t(reader)]); });
     return is_read ? -1 : n;

@@ -37,7 +37,7 @@ class LowReaders {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::vector<bool> kept_;  // by value: it is a result, or its storage changes
 };
 

@@ -58,7 +58,7 @@ class AddMerger {
   }
 
   bool is_only_added(ValueId value) const {
-    const std::vector<int>& users = users_[size_t(value)];
+    std::span<const int> users = users_[size_t(value)];
     return users.size() == 1 && !kept_[size_t(value)] && graph_.nodes()[size_t(users[0])].op == &op::add;
   }
 
@@ -87,7 +87,7 @@ class AddMerger {
     if (node.op != &op::add) return false;
     ValueId sum = node.outputs[0];
     const Terms& terms = terms_[size_t(sum)];
-    const std::vector<int>& users = users_[size_t(sum)];
+    std::span<const int> users = users_[size_t(sum)];
     if (terms.empty() || (!is_of_states(terms) && !users.empty())) return false;
     return std::all_of(users.begin(), users.end(),
                        [&](int user) { return graph_.nodes()[size_t(user)].op->fusion == Fusion::kOpaque; });
@@ -95,7 +95,7 @@ class AddMerger {
 
   Family family_of(const Node& node) const {
     const Terms& terms = terms_[size_t(node.outputs[0])];
-    const std::vector<int>& users = users_[size_t(node.outputs[0])];
+    std::span<const int> users = users_[size_t(node.outputs[0])];
     bool is_sent = users.size() == 1 && graph_.nodes()[size_t(users[0])].op->effects;
     return {is_of_states(terms), terms.size(), is_sent ? users[0] : -1};
   }
@@ -118,7 +118,7 @@ class AddMerger {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::vector<Terms> terms_;  // by value
   std::vector<bool> kept_;    // by value: as a result or an update
   std::map<Family, std::vector<int>> families_;

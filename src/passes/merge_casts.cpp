@@ -55,7 +55,7 @@ class CastMerger {
   using Family = std::pair<DType, int>;
 
   Family family_of(const Node& node) const {
-    const std::vector<int>& users = users_[size_t(node.outputs[0])];
+    std::span<const int> users = users_[size_t(node.outputs[0])];
     bool is_gathered = users.size() == 1 && graph_.nodes()[size_t(users[0])].op == &op::all_gather;
     return {graph_.dtype(node.outputs[0]), is_gathered ? users[0] : -1};
   }
@@ -86,7 +86,7 @@ class CastMerger {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::set<ValueId> kept_;  // in states
   bool has_backward_;
   Rewriter rewriter_;

@@ -24,7 +24,7 @@ bool computes(const Node& node) { return node.op->fusion != Fusion::kView && !no
 // By node: whether it is a message, a collective whose result a kernel reads before the update, through views and other
 // collectives. Parameters are gathered ahead of what reads them (passes/bucket.h), so none waits for those.
 std::vector<bool> find_messages(const Graph& graph) {
-  std::vector<std::vector<int>> users = find_users(graph);
+  Users users(graph);
   std::vector<std::optional<int>> gathers = count_gathers(graph);
   std::vector<bool> waited(users.size(), false), messages(graph.nodes().size(), false);
   for (size_t n = graph.nodes().size(); n-- > 0;) {

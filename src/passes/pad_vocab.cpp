@@ -13,7 +13,7 @@ namespace {
 
 struct Finder {
   const Graph& graph;
-  std::vector<std::vector<int>> users = find_users(graph);
+  Users users{graph};
   std::vector<bool> escaping = find_escaping(graph);
 
   const Node& user(ValueId value, size_t i) const { return graph.nodes()[size_t(users[size_t(value)][i])]; }

@@ -52,7 +52,7 @@ bool Readers::is_single_flat(int node) const {
 }
 
 int Readers::only(ValueId value) const {
-  const std::vector<int>& users = of(value);
+  std::span<const int> users = of(value);
   return users.size() == 1 && !escaping_[size_t(value)] && is_single_flat(users[0]) ? users[0] : -1;
 }
 

@@ -12,14 +12,14 @@ class Readers {
   explicit Readers(const Graph& graph) : graph_(graph), users_(find_users(graph)), escaping_(find_escaping(graph)) {}
 
   /// The nodes that read the value.
-  const std::vector<int>& of(ValueId value) const { return users_[size_t(value)]; }
+  std::span<const int> of(ValueId value) const { return users_[size_t(value)]; }
   /// The flat group with one result that is the only reader of the value, or -1.
   int only(ValueId value) const;
   bool is_single_flat(int node) const;
 
  private:
   const Graph& graph_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::vector<bool> escaping_;
 };
 

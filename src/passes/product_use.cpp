@@ -19,7 +19,7 @@ bool passes_gradients_on(const Node& node) {
 }  // namespace
 
 std::vector<ProductUse> find_product_uses(const Graph& graph) {
-  std::vector<std::vector<int>> users = find_users(graph);
+  Users users(graph);
   std::vector<ProductUse> uses(graph.nodes().size(), ProductUse::kForward);
   std::vector<bool> for_update(graph.nodes().size(), false);  // nothing but the update depends on it
   for (size_t n = graph.nodes().size(); n-- > 0;) {

@@ -11,23 +11,25 @@
 namespace tokamak {
 namespace {
 
-// Nodes by op, those in the bodies of groups included under "group.<op>".
-std::map<std::string, int> count_ops(const Graph& graph) {
-  std::map<std::string, int> count;
+// Nodes by name of their op, those in the bodies of groups apart.
+using OpCounts = std::map<std::pair<bool, std::string_view>, int>;
+OpCounts count_ops(const Graph& graph) {
+  OpCounts count;
   for (const Node& node : graph.nodes()) {
-    ++count[std::string(node.op->name)];
+    ++count[{false, node.op->name}];
     if (!node.body) continue;
-    for (const Node& inner : node.body->nodes()) ++count["group." + std::string(inner.op->name)];
+    for (const Node& inner : node.body->nodes()) ++count[{true, inner.op->name}];
   }
   return count;
 }
 
-std::vector<std::pair<std::string, int>> difference(const std::map<std::string, int>& before,
-                                                    std::map<std::string, int> after) {
-  for (const auto& [name, count] : before) after[name] -= count;
+// Sorted by name; those in groups are "group.<op>".
+std::vector<std::pair<std::string, int>> difference(const OpCounts& before, OpCounts after) {
+  for (const auto& [op, count] : before) after[op] -= count;
   std::vector<std::pair<std::string, int>> changes;
-  for (const auto& [name, count] : after)
-    if (count != 0) changes.emplace_back(name, count);
+  for (const auto& [op, count] : after)
+    if (count != 0) changes.emplace_back((op.first ? "group." : "") + std::string(op.second), count);
+  std::sort(changes.begin(), changes.end());
   return changes;
 }
 
@@ -68,7 +70,7 @@ std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext&
                                    const PassObserver& observer) {
   check_disabled_names(context.options.disable_passes);
   std::vector<PassReport> reports;
-  std::map<std::string, int> before = count_ops(graph);
+  OpCounts before = count_ops(graph);
   for (const Pass& pass : pipeline()) {
     if (!belongs(pass, stage)) continue;
     PassReport& report = reports.emplace_back(PassReport{.name = pass.name});
@@ -77,7 +79,7 @@ std::vector<PassReport> run_passes(Graph& graph, Stage stage, const PassContext&
     auto start = std::chrono::steady_clock::now();
     report.changed = run_pass(pass, graph, context);
     if (report.changed) {
-      std::map<std::string, int> after = count_ops(graph);
+      OpCounts after = count_ops(graph);
       report.op_changes = difference(before, after);
       before = std::move(after);
       if (observer) observer(pass, graph);

@@ -312,7 +312,7 @@ class Sharder {
   void settle_gradients(const Node& node) {
     if (node.phase == Phase::kUpdate) return;
     for (ValueId output : node.outputs) {
-      const std::vector<int>& users = source_.users(output);
+      std::span<const int> users = source_.users(output);
       for (int user : users)
         if (Node sum = whole_.nodes()[size_t(user)]; adds_terms(sum) && sum.inputs.size() == 1) visit_all_reduce(sum);
       bool is_gradient = std::any_of(users.begin(), users.end(),

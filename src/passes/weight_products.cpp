@@ -16,7 +16,7 @@ bool is_follower(const Node& node) {
 }
 
 // Empty: something else of the backward pass reads it.
-std::vector<int> with_followers(const Graph& graph, const std::vector<std::vector<int>>& users, int product) {
+std::vector<int> with_followers(const Graph& graph, const Users& users, int product) {
   std::vector<int> nodes = {product};
   for (size_t i = 0; i < nodes.size(); ++i)
     for (ValueId output : graph.nodes()[size_t(nodes[i])].outputs)
@@ -33,7 +33,8 @@ std::vector<int> with_followers(const Graph& graph, const std::vector<std::vecto
 }  // namespace
 
 std::vector<std::vector<int>> find_weight_products(const Graph& graph) {
-  std::vector<std::vector<int>> products(graph.nodes().size()), users = find_users(graph);
+  std::vector<std::vector<int>> products(graph.nodes().size());
+  Users users(graph);
   for (int n = 0; n < int(products.size()); ++n) {
     const Node& node = graph.nodes()[size_t(n)];
     if (node.op == &op::matmul && is_backward(node)) products[size_t(n)] = with_followers(graph, users, n);

@@ -22,7 +22,7 @@ class WholeGraph {
 
   /// Of the graph as it came; a value that was appended is not in it.
   bool came(ValueId value) const { return size_t(value) < users_.size(); }
-  const std::vector<int>& users(ValueId value) const { return users_[size_t(value)]; }
+  std::span<const int> users(ValueId value) const { return users_[size_t(value)]; }
   bool is_needed(ValueId value) const { return !users(value).empty() || escaping_[size_t(value)]; }
   bool is_parameter(ValueId value) const;
   bool is_updated(ValueId value) const { return came(value) && updated_[size_t(value)]; }
@@ -43,7 +43,7 @@ class WholeGraph {
 
   Graph graph_;
   GraphBuilder append_;
-  std::vector<std::vector<int>> users_;
+  Users users_;
   std::vector<bool> escaping_;
   std::vector<bool> updated_;          // by value
   std::vector<bool> kept_for_sum_;     // by value
