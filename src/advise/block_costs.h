@@ -5,9 +5,11 @@
 
 #include "advise/layout.h"
 #include "advise/stage_cost.h"
+#include "compile/step_compiler.h"
 #include "graph/platform.h"
 
 #include <map>
+#include <mutex>
 #include <tuple>
 #include <vector>
 
@@ -32,17 +34,19 @@ class BlockCosts {
   BlockCosts(const RunConfig& run, const ParallelLayout& layout) : run_(run), layout_(layout) {}
 
   /// Without a pipeline of a step, with one of its first stage, one in the middle and the last one. UserError where the
-  /// compiler refuses the layout.
+  /// compiler refuses the layout. Any thread may ask.
   const std::vector<StageCost>& at(FewBlocks few, const Platform& platform);
 
  private:
-  std::vector<CompiledStep> compile(const FewBlocks& few, const Platform& platform) const;
+  std::vector<CompiledStep> compile(const FewBlocks& few, const Platform& platform);
 
   RunConfig run_;
   ParallelLayout layout_;
+  std::mutex mutex_;
+  std::map<std::pair<int64_t, double>, StepOfKinds> begun_;  // without a pipeline, by blocks and budget
   std::map<FewBlocks, std::vector<CompiledStep>> steps_;
-  std::map<FewBlocks, std::vector<StageCost>> costs_;
-  Target priced_for_;
+  std::vector<Target> targets_;
+  std::map<std::pair<size_t, FewBlocks>, std::vector<StageCost>> costs_;  // by place among the targets
 };
 
 }  // namespace tokamak

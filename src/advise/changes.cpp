@@ -1,8 +1,11 @@
 #include "advise/changes.h"
 
+#include "base/parallel_tasks.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -43,11 +46,19 @@ Change change_of(const std::string& what, const TrainingRequest& changed, double
   return {what, other > 0, other / rate - 1};
 }
 
+// What would be otherwise; they are answered side by side.
+using Question = std::function<Change()>;
+std::vector<Change> answer_all(const std::vector<Question>& questions) {
+  std::vector<Change> changes(questions.size());
+  parallel_tasks(int64_t(questions.size()), [&](int64_t i) { changes[size_t(i)] = questions[size_t(i)](); });
+  return changes;
+}
+
 constexpr std::pair<const char*, int64_t MeshConfig::*> kAxes[] = {
     {"pipe", &MeshConfig::pipe}, {"context", &MeshConfig::context}, {"tensor", &MeshConfig::tensor}};
 
 // Twice and half of each axis, with what data has then, and the best of all else.
-void add_axis_changes(const TrainingRequest& request, const Estimate& best, std::vector<Change>& changes) {
+void add_axis_changes(const TrainingRequest& request, const Estimate& best, std::vector<Question>& questions) {
   double rate = tokens_of_step(request) / best.time.total();
   for (auto [name, axis] : kAxes)
     for (int64_t size : {best.layout.mesh.*axis * 2, best.layout.mesh.*axis / 2}) {
@@ -59,12 +70,12 @@ void add_axis_changes(const TrainingRequest& request, const Estimate& best, std:
                            [&](auto one) { return layout.mesh.*one.second == wanted.*one.second; });
       };
       if (size > 0 && !allowed_layouts(changed).empty())
-        changes.push_back(change_of(fmt::format("{} {}", name, size), changed, rate));
+        questions.push_back([=] { return change_of(fmt::format("{} {}", name, size), changed, rate); });
     }
 }
 
 // The other schedules on the same mesh, each with its best micro-batch.
-void add_schedule_changes(const TrainingRequest& request, const Estimate& best, std::vector<Change>& changes) {
+void add_schedule_changes(const TrainingRequest& request, const Estimate& best, std::vector<Question>& questions) {
   const MeshConfig own = best.layout.mesh;
   double rate = tokens_of_step(request) / best.time.total();
   for (const ScheduleChoice& choice : usual_schedules()) {
@@ -75,7 +86,8 @@ void add_schedule_changes(const TrainingRequest& request, const Estimate& best, 
       const MeshConfig& m = layout.mesh;
       return m.pipe == own.pipe && m.data == own.data && m.context == own.context && m.zero == own.zero;
     };
-    if (!allowed_layouts(changed).empty()) changes.push_back(change_of("schedule " + choice.schedule, changed, rate));
+    if (!allowed_layouts(changed).empty())
+      questions.push_back([=] { return change_of("schedule " + choice.schedule, changed, rate); });
   }
 }
 
@@ -101,37 +113,44 @@ constexpr Knob kKnobs[] = {
 
 std::vector<Change> cluster_changes(const TrainingRequest& request, const std::vector<Estimate>& found) {
   double rate = tokens_of_step(request) / found[0].time.total();
-  std::vector<Change> changes;
+  std::vector<Question> questions;
   for (const Knob& knob : kKnobs)
     for (double factor : {2.0, 0.5}) {
       TrainingRequest changed = request;
       knob.scale(changed.cluster, factor);
       std::string what = std::string(factor > 1 ? "twice " : "half ") + knob.what;
-      double other = knob.what == kMemory ? best_rate(changed) : rate_of_these(changed, found);
-      changes.push_back({what, other > 0, other / rate - 1});
+      questions.push_back([=, &found, is_memory = knob.what == kMemory] {
+        double other = is_memory ? best_rate(changed) : rate_of_these(changed, found);
+        return Change{what, other > 0, other / rate - 1};
+      });
     }
   for (int64_t gpus : {request.gpus * 2, request.gpus / 2}) {
     TrainingRequest changed = request;
     changed.gpus = gpus;
-    changed.allows = [&](const ParallelLayout& layout) { return divides_alike(layout, found); };
     if (gpus > changed.cluster.gpus_per_node * std::max<int64_t>(changed.cluster.nodes, 1) && changed.cluster.nodes > 0)
       continue;
     if (gpus == 0) continue;
-    double other = best_rate(changed);
-    changed.allows = [](const ParallelLayout&) { return true; };
-    if (other == 0) other = best_rate(changed);
-    changes.push_back({fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"), other > 0, other / rate - 1});
+    questions.push_back([=, &found] {
+      TrainingRequest alike = changed;
+      alike.allows = [&](const ParallelLayout& layout) { return divides_alike(layout, found); };
+      double other = best_rate(alike);
+      alike.allows = [](const ParallelLayout&) { return true; };
+      if (other == 0) other = best_rate(alike);
+      return Change{fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"), other > 0, other / rate - 1};
+    });
   }
-  return changes;
+  return answer_all(questions);
 }
 
 std::vector<Change> layout_changes(const TrainingRequest& request, const Estimate& best) {
-  std::vector<Change> changes;
+  std::vector<Question> questions;
   const ParallelLayout& own = best.layout;
   auto try_layout = [&](std::string what, ParallelLayout layout) {
     layout.budget_gib = 0;
-    Estimate other = estimate(request, layout);
-    changes.push_back({std::move(what), fits(other, request.cluster), best.time.total() / other.time.total() - 1});
+    questions.push_back([=, &request, &best] {
+      Estimate other = estimate(request, layout);
+      return Change{what, fits(other, request.cluster), best.time.total() / other.time.total() - 1};
+    });
   };
   int64_t share = own.micro_batch * own.micro_batches;
   for (int64_t micro_batch : {own.micro_batch * 2, own.micro_batch / 2}) {
@@ -147,9 +166,9 @@ std::vector<Change> layout_changes(const TrainingRequest& request, const Estimat
     layout.mesh.zero = zero;
     try_layout("ZeRO " + std::to_string(zero), layout);
   }
-  if (own.mesh.pipe > 1) add_schedule_changes(request, best, changes);
-  add_axis_changes(request, best, changes);
-  return changes;
+  if (own.mesh.pipe > 1) add_schedule_changes(request, best, questions);
+  add_axis_changes(request, best, questions);
+  return answer_all(questions);
 }
 
 std::string limit_of(const std::vector<Change>& changes, const Estimate& best) {

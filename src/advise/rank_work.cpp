@@ -151,7 +151,7 @@ RankWork rank_work(const RunConfig& run, const ParallelLayout& layout, const Pla
   RunConfig few = run_of(run, alone);
   auto of = [&](int64_t blocks) {
     few.model.layers = blocks;
-    return Reader(compile_step_of_kinds(resolve(few, platform.target), platform, -1).programs[0].plan).run();
+    return Reader(StepOfKinds(resolve(few, platform.target), platform).compile(-1).programs[0].plan).run();
   };
   double blocks = double(run.model.layers) / double(layout.mesh.pipe);
   RankWork work = mix(of(kFew), of(kMore), (blocks - double(kFew)) / double(kMore - kFew));

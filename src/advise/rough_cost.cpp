@@ -3,6 +3,7 @@
 #include "advise/estimate.h"
 #include "advise/links.h"
 #include "base/divide.h"
+#include "base/parallel_tasks.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ double slowest_stage(const MeshConfig& mesh, int64_t layers, double block, doubl
 RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
   constexpr double kMuch = 1 << 20;  // GiB: no budget changes anything but what is computed again
   Platform platform = with_links(platform_, request_.cluster, layout.mesh);
-  BlockCosts& blocks = request_.library->blocks.try_emplace(block_key(layout), request_.run, layout).first->second;
+  BlockCosts& blocks = request_.library->of(request_.run, layout);
   auto at = [&](int64_t number) { return blocks.at({number, false, kinds, kMuch}, platform)[0]; };
   // What is computed again of a single block has no other one beside it.
   int64_t few = kinds > 0 ? 2 : 1, more = 2 * few;
@@ -66,15 +67,34 @@ RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
 }
 
 // As many tokens as a rank of the layout has, in whole sequences; of 0 context ranks in many, which take least each.
-RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, int64_t context_ranks) {
+RoughCosts::Alone RoughCosts::alone(const ParallelLayout& layout, int64_t context_ranks) const {
   constexpr int64_t kMany = 64;
   int64_t context = std::max<int64_t>(context_ranks, 1);
   double sequences = double(layout.micro_batch * context) / double(layout.mesh.context);
   int64_t whole = context_ranks == 0 ? kMany : std::max<int64_t>(int64_t(std::ceil(sequences)), 1);
-  ParallelLayout alone = unit_layout(request_, layout.mesh.tensor, context, whole);
-  auto [at, is_new] = units_.try_emplace(block_key(alone));
-  if (is_new) at->second = make_unit(alone, 0);
-  return {at->second, sequences / double(whole)};
+  return {unit_layout(request_, layout.mesh.tensor, context, whole), sequences / double(whole)};
+}
+
+RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, int64_t context_ranks) {
+  Alone unit = alone(layout, context_ranks);
+  auto [at, is_new] = units_.try_emplace(block_key(unit.layout));
+  if (is_new) at->second = make_unit(unit.layout, 0);
+  return {at->second, unit.share};
+}
+
+void RoughCosts::prepare(const std::vector<ParallelLayout>& layouts) {
+  std::map<BlockKey, ParallelLayout> missing;
+  for (const ParallelLayout& layout : layouts)
+    for (int64_t context_ranks : {int64_t(0), layout.mesh.context == 1 ? int64_t(1) : int64_t(0)}) {
+      ParallelLayout unit = alone(layout, context_ranks).layout;
+      if (!units_.contains(block_key(unit))) missing.try_emplace(block_key(unit), unit);
+    }
+  std::vector<std::pair<const ParallelLayout*, Unit*>> tasks;
+  for (const auto& [key, unit] : missing) tasks.emplace_back(&unit, &units_[key]);
+  parallel_tasks(int64_t(tasks.size()), [&](int64_t i) {
+    auto [unit, made] = tasks[size_t(i)];
+    *made = make_unit(*unit, 0);
+  });
 }
 
 // That of one rank, for all.

@@ -16,6 +16,8 @@ class RoughCosts {
   /// Seconds of a step; none where its memory cannot be enough, whatever is computed again. By blocks over as many
   /// context ranks as are said, or fewer, which take no more for a token; 0: of many sequences on one.
   std::optional<double> seconds(const ParallelLayout& layout, int64_t context_ranks);
+  /// Compiles what is asked first of these layouts, side by side.
+  void prepare(const std::vector<ParallelLayout>& layouts);
   /// Bytes of parameters and states of the fullest GPU.
   double kept_bytes(const ParallelLayout& layout);
 
@@ -35,9 +37,14 @@ class RoughCosts {
   };
 
   Unit make_unit(ParallelLayout layout, int64_t kinds);
+  struct Alone {
+    ParallelLayout layout;
+    double share = 1;  // of its tokens, what a rank of the layout has
+  };
+  Alone alone(const ParallelLayout& layout, int64_t context_ranks) const;
   struct Share {
     const Unit& unit;
-    double share = 1;  // of the unit's tokens, what a rank of the layout has
+    double share = 1;
   };
   Share share_of(const ParallelLayout& layout, int64_t context_ranks);
   const std::vector<Again>& curve();

@@ -2,10 +2,9 @@
 
 #include "advise/rough_cost.h"
 #include "base/error.h"
-#include "base/parallel.h"
+#include "base/parallel_tasks.h"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
 #include <optional>
 #include <queue>
@@ -31,6 +30,7 @@ class Search {
         layouts_(allowed_layouts(request)) {}
 
   std::vector<Estimate> run() {
+    rough_.prepare(layouts_);
     for (size_t place = 0; place < layouts_.size(); ++place) add({place}, 0);
     while (!queue_.empty() && queue_.top().least <= most()) look_at_next();
     std::vector<Estimate> list;
@@ -111,29 +111,18 @@ class Search {
       BlockCosts* blocks = nullptr;
       const std::vector<size_t>* places = nullptr;
       std::vector<std::optional<Estimate>> found = {};
-      std::exception_ptr error = {};
     };
     std::vector<Task> tasks;
-    for (const auto& [key, places] : groups) {
-      BlockCosts& blocks = request_.library->blocks.try_emplace(key, request_.run, layouts_[places[0]]).first->second;
-      tasks.push_back({&blocks, &places});
-    }
-    parallel_for(int64_t(tasks.size()), 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) {
-        Task& task = tasks[size_t(i)];
-        try {
-          for (size_t place : *task.places)
-            task.found.push_back(try_layout(layouts_[place], *task.blocks, most_of(place, limit)));
-        } catch (...) {
-          task.error = std::current_exception();
-        }
-      }
+    for (const auto& [key, places] : groups)
+      tasks.push_back({&request_.library->of(request_.run, layouts_[places[0]]), &places});
+    parallel_tasks(int64_t(tasks.size()), [&](int64_t i) {
+      Task& task = tasks[size_t(i)];
+      for (size_t place : *task.places)
+        task.found.push_back(try_layout(layouts_[place], *task.blocks, most_of(place, limit)));
     });
-    for (const Task& task : tasks) {
-      if (task.error) std::rethrow_exception(task.error);
+    for (const Task& task : tasks)
       for (size_t i = 0; i < task.found.size(); ++i)
         if (task.found[i]) keep(*task.found[i], (*task.places)[i]);
-    }
   }
 
   // None where the compiler refuses it, or it does not fit, or takes more than `most` seconds anyway.
@@ -180,7 +169,7 @@ bool fits(const Estimate& estimate, const ClusterConfig& cluster) {
 
 Estimate estimate(const TrainingRequest& request, const ParallelLayout& layout) {
   Platform platform = request.platform(request.cluster.gpu);
-  BlockCosts& blocks = request.library->blocks.try_emplace(block_key(layout), request.run, layout).first->second;
+  BlockCosts& blocks = request.library->of(request.run, layout);
   return estimate(request.run, layout, request.cluster, platform, blocks);
 }
 

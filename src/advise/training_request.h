@@ -11,8 +11,18 @@
 namespace tokamak {
 
 /// Blocks that were compiled already, by layouts' keys; without one for another GPU, model or run.
-struct BlockLibrary {
-  std::map<BlockKey, BlockCosts> blocks;
+class BlockLibrary {
+ public:
+  /// Those of the layout's key. Any thread may ask.
+  BlockCosts& of(const RunConfig& run, const ParallelLayout& layout) {
+    std::lock_guard lock(mutex_);
+    return blocks_.try_emplace(block_key(layout), run, layout).first->second;
+  }
+  size_t size() const { return blocks_.size(); }
+
+ private:
+  std::mutex mutex_;
+  std::map<BlockKey, BlockCosts> blocks_;
 };
 
 /// A GPU's platform where its kernels are not known: it has one for everything.

@@ -25,7 +25,7 @@ struct CompiledPipeline {
 CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer = {});
 
 /// The same with as many blocks in each chunk as is said, of which values of so many kinds are computed again, as
-/// compile_step_of_kinds has them. A chunk's micro-batch is told `budget_gib`.
+/// StepOfKinds has them. A chunk's micro-batch is told `budget_gib`.
 CompiledPipeline compile_pipeline_of_kinds(const ResolvedRun& run, const Platform& platform,
                                            std::vector<int64_t> first_block, int64_t kinds, double budget_gib);
 

@@ -66,8 +66,8 @@ Graph with_unread_types(const Graph& graph, const Graph& other) {
 }
 
 // The program of a micro-batch, and before it in the schedule what makes weights for all of them.
-void add_micro_batch(CompiledStep& step, Graph graph, const PassContext& context, const PassObserver& observer) {
-  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
+void add_programs(CompiledStep& step, Graph graph, std::vector<PassReport> reports, const PassContext& context,
+                  const PassObserver& observer) {
   HoistedWeights parts = hoist_weights(graph, context);
   CompiledGraph program = compile_program(std::move(parts.rest), context, Stage::kProgram, observer);
   program.reports.insert(program.reports.begin(), reports.begin(), reports.end());
@@ -109,7 +109,8 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   }
   append_slot(g, gradients, loss, slots);
   SlotTerms terms = terms_of(graph, gradients);
-  add_micro_batch(out, std::move(graph), context, observer);
+  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
+  add_programs(out, std::move(graph), std::move(reports), context, observer);
   out.odd_states = states_of_odd_runs(terms);
   size_t first_sum = out.programs.size();
   for (int level = 1; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
@@ -121,26 +122,49 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   return out;
 }
 
-// Sums in any order: a rank runs micro-batches, and updates once.
-CompiledStep compile_micro_batches(CompiledStep out, const PassContext& context, const PassObserver& observer) {
+void append(std::vector<PassReport>& reports, std::vector<PassReport> more) {
+  reports.insert(reports.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// Sums in any order: a rank runs micro-batches, and updates once; of a single one the update is part.
+BegunStep begin_micro_batches(CompiledStep out, const PassContext& context, const PassObserver& observer) {
   const OptimizerConfig& optimizer = out.resolved.asked.optimizer;
   int64_t micro_batches = out.resolved.micro_batches;
+  BegunStep begun;
   Graph graph = begin_step(out, context, observer);
   GraphBuilder g(graph);
   std::optional<LossScaling> scaling = out.resolved.loss_scaling();
   Gradients gradients = append_gradients(g, scaling.has_value());
   if (micro_batches == 1) {
     append_update(g, gradients, optimizer, 1, scaling);
-    out.programs.push_back(compile_graph(std::move(graph), context, observer));
+  } else {
+    append_accumulation(g, gradients);
+    begun.update = accumulated_update_graph(graph, optimizer, micro_batches, scaling);
+  }
+  begun.step = std::move(out);
+  begun.before = graph;
+  begun.reports = run_passes(graph, Stage::kRewrite, context, observer);
+  begun.graph = std::move(graph);
+  return begun;
+}
+
+CompiledStep end_micro_batches(BegunStep begun, const PassContext& context, const PassObserver& observer) {
+  CompiledStep out = std::move(begun.step);
+  append(begun.reports, run_passes(begun.graph, Stage::kRecompute, context, observer));
+  if (!begun.update) {
+    CompiledGraph program = compile_program(std::move(begun.graph), context, Stage::kProgram, observer);
+    program.before = std::move(begun.before);
+    append(begun.reports, std::move(program.reports));
+    program.reports = std::move(begun.reports);
+    out.programs.push_back(std::move(program));
     out.schedule = {{0, 0}};
     return out;
   }
-  append_accumulation(g, gradients);
-  Graph update = accumulated_update_graph(graph, optimizer, micro_batches, scaling);
-  add_micro_batch(out, std::move(graph), context, observer);
-  for (int64_t i = 0; i < micro_batches; ++i) out.schedule.push_back({0, i});
+  add_programs(out, std::move(begun.graph), std::move(begun.reports), context, observer);
+  for (int64_t i = 0; i < out.resolved.micro_batches; ++i) out.schedule.push_back({0, i});
   out.schedule.push_back({out.programs.size()});
-  out.programs.push_back(compile_graph(std::move(update), context, observer));
+  out.programs.push_back(begun.compiled_update ? *begun.compiled_update
+                                               : compile_graph(std::move(*begun.update), context, observer));
   return out;
 }
 
@@ -149,7 +173,7 @@ CompiledStep compile_programs(const ResolvedRun& run, const PassContext& context
   CompiledStep out;
   out.resolved = run;
   return run.has_slots() ? compile_slots(std::move(out), context, observer)
-                         : compile_micro_batches(std::move(out), context, observer);
+                         : end_micro_batches(begin_micro_batches(std::move(out), context, observer), context, observer);
 }
 
 }  // namespace
@@ -187,10 +211,23 @@ CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, cons
   return run.has_slots() ? compile(budget) : fill_budget(BudgetSearch(budget), compile);
 }
 
-CompiledStep compile_step_of_kinds(const ResolvedRun& run, const Platform& platform, int64_t kinds) {
-  PassContext context = context_of(run, platform);
+StepOfKinds::StepOfKinds(const ResolvedRun& run, const Platform& platform) : context_(context_of(run, platform)) {
+  TOKAMAK_CHECK(run.stages() == 1, "a pipeline of {} stages in one step", run.stages());
+  CompiledStep step;
+  step.resolved = run;
+  if (run.has_slots()) {
+    begun_.step = std::move(step);
+    return;
+  }
+  begun_ = begin_micro_batches(std::move(step), context_, {});
+  if (begun_.update) begun_.compiled_update = compile_graph(*begun_.update, context_, {});
+}
+
+CompiledStep StepOfKinds::compile(int64_t kinds) const {
+  PassContext context = context_;
   context.recompute_kinds = kinds;
-  return compile_programs(run, context, {});
+  const ResolvedRun& run = begun_.step.resolved;
+  return run.has_slots() ? compile_programs(run, context, {}) : end_micro_batches(begun_, context, {});
 }
 
 CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform) {

@@ -9,10 +9,29 @@ namespace tokamak {
 /// Without a pipeline; compile/compiled_run.h is for both.
 CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, const PassObserver& observer = {});
 
-/// The same, with values of so many kinds computed again (PassContext::recompute_kinds): what any amount of it takes
-/// lies between those of two numbers of kinds. The budget still says what is gathered ahead, and the classifier's
-/// chunks.
-CompiledStep compile_step_of_kinds(const ResolvedRun& run, const Platform& platform, int64_t kinds);
+/// A step up to where it is chosen what is computed again; with slots nothing of it yet.
+struct BegunStep {
+  CompiledStep step;  // no programs yet
+  Graph graph, before;  // a micro-batch's, and as it was before the passes; with a single one the update as well
+  std::vector<PassReport> reports;
+  std::optional<Graph> update;  // of several micro-batches
+  std::optional<CompiledGraph> compiled_update = {};
+};
+
+/// Steps with values of so many kinds computed again (PassContext::recompute_kinds), one after the other from one
+/// beginning: what any amount of it takes lies between those of two numbers of kinds. The budget still says what is
+/// gathered ahead, and the classifier's chunks.
+class StepOfKinds {
+ public:
+  /// Of a run without a pipeline.
+  StepOfKinds(const ResolvedRun& run, const Platform& platform);
+  /// -1: by the budget.
+  CompiledStep compile(int64_t kinds) const;
+
+ private:
+  PassContext context_;
+  BegunStep begun_;
+};
 
 /// What steps are compiled with: what passes have to know of the run; and one program by the passes of `stage`, with
 /// its plan.

@@ -31,9 +31,10 @@ struct PassContext : Platform {
   int64_t recompute_kinds = -1;
 };
 
-/// When a pass runs: kForward before differentiation; kWhole on all of a step's forward and backward pass together, and
-/// after that kProgram on each of the programs into which that may be divided. To run kStep is to run both of these.
-enum class Stage : uint8_t { kForward, kWhole, kProgram, kStep };
+/// When a pass runs: kForward before differentiation; kRewrite on all of a step's forward and backward pass together,
+/// then kRecompute, which is what depends on what is computed again; after these, kProgram on each of the programs into
+/// which that may be divided. To run kWhole is to run kRewrite and kRecompute, and kStep all three.
+enum class Stage : uint8_t { kForward, kRewrite, kRecompute, kProgram, kWhole, kStep };
 enum class Numerics : uint8_t { kExact, kTolerance };  // bit for bit the same, or within rounding
 enum class Effects : uint8_t { kKept, kChanged };      // whether it may append, join or move nodes with effects
 

@@ -34,7 +34,9 @@ std::vector<std::pair<std::string, int>> difference(const OpCounts& before, OpCo
 }
 
 bool belongs(const Pass& pass, Stage stage) {
-  return pass.stage == stage || (stage == Stage::kStep && pass.stage != Stage::kForward);
+  bool is_whole = pass.stage == Stage::kRewrite || pass.stage == Stage::kRecompute;
+  return pass.stage == stage || (stage == Stage::kStep && pass.stage != Stage::kForward) ||
+         (stage == Stage::kWhole && is_whole);
 }
 
 }  // namespace

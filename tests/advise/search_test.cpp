@@ -51,12 +51,12 @@ TEST(Search, NoLayoutThatIsPassedOverIsFaster) {
 TEST(Search, CompilesBlocksOnce) {
   TrainingRequest request = request_of("gpt2-124m", "h200", 2);
   std::vector<Estimate> found = search_layouts(request);
-  size_t blocks = request.library->blocks.size();
+  size_t blocks = request.library->size();
   EXPECT_EQ(search_layouts(request)[0].time.total(), found[0].time.total());
-  EXPECT_EQ(request.library->blocks.size(), blocks);
+  EXPECT_EQ(request.library->size(), blocks);
   request.sequences *= 2;
   search_layouts(request);
-  EXPECT_LE(request.library->blocks.size(), 2 * blocks);
+  EXPECT_LE(request.library->size(), 2 * blocks);
 }
 
 TEST(Search, OfSeveralGpusSomeMemoryIsForCommunication) {

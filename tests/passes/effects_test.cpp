@@ -138,7 +138,7 @@ TEST(Effects, AreComparedAfterEveryPass) {
     graph = Graph("empty");
     return true;
   };
-  Pass bad{"empties", Stage::kWhole, Numerics::kExact, Effects::kKept, {}, empties, {}};
+  Pass bad{"empties", Stage::kRewrite, Numerics::kExact, Effects::kKept, {}, empties, {}};
   EXPECT_THROW(run_pass(bad, graph, {}), InternalError);
   Graph pure("g");
   EXPECT_TRUE(run_pass(bad, pure, {}));

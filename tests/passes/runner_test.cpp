@@ -77,7 +77,7 @@ TEST(Runner, RefusesUnknownNamesAndSuggestsTheNearest) {
 std::string error_of(bool (*run)(Graph&, const PassContext&)) {
   Graph graph = test::parse(kGraph);
   try {
-    run_pass({"clumsy", Stage::kWhole, Numerics::kExact, Effects::kKept, nullptr, run, ""}, graph, {});
+    run_pass({"clumsy", Stage::kRewrite, Numerics::kExact, Effects::kKept, nullptr, run, ""}, graph, {});
   } catch (const InternalError& error) {
     return error.what();
   }
