@@ -55,8 +55,7 @@ std::vector<CompiledStep> BlockCosts::compile(const FewBlocks& few, const Platfo
   int64_t kinds = few.kinds > 0 ? few.kinds : -1;
   if (!is_pipeline) {
     auto begun = begun_.find({few.blocks, layout.budget_gib});
-    if (begun == begun_.end())
-      begun = begun_.try_emplace({few.blocks, layout.budget_gib}, resolved, platform).first;
+    if (begun == begun_.end()) begun = begun_.try_emplace({few.blocks, layout.budget_gib}, resolved, platform).first;
     std::vector<CompiledStep> steps;
     steps.push_back(begun->second.compile(kinds));
     return steps;

@@ -28,8 +28,7 @@ struct Estimate {
 /// it would take longer than `most` seconds before anything is computed again. `blocks` are those of its key.
 /// `platform` is of the cluster's GPU. UserError where the compiler refuses the layout.
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
-                  const Platform& platform, BlockCosts& blocks,
-                  double most = std::numeric_limits<double>::infinity());
+                  const Platform& platform, BlockCosts& blocks, double most = std::numeric_limits<double>::infinity());
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
                   const Platform& platform);
 

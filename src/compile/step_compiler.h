@@ -11,7 +11,7 @@ CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, cons
 
 /// A step up to where it is chosen what is computed again; with slots nothing of it yet.
 struct BegunStep {
-  CompiledStep step;  // no programs yet
+  CompiledStep step;    // no programs yet
   Graph graph, before;  // a micro-batch's, and as it was before the passes; with a single one the update as well
   std::vector<PassReport> reports;
   std::optional<Graph> update;  // of several micro-batches

@@ -10,8 +10,9 @@ class GraphBuilder {
   explicit GraphBuilder(Graph& graph) : graph_(graph) {}
 
   Graph& graph() { return graph_; }
-  const ValueType& type(ValueId value) const { return graph_.type(value); }
-  const Shape& shape(ValueId value) const { return graph_.shape(value); }
+  // Copies: what the graph has moves when nodes are appended.
+  ValueType type(ValueId value) const { return graph_.type(value); }
+  Shape shape(ValueId value) const { return graph_.shape(value); }
 
   ValueId input(std::string name, ValueType type);
   ValueId parameter(std::string name, ValueType type);

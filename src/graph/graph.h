@@ -91,8 +91,8 @@ class Graph {
  private:
   std::string name_;
   std::vector<Node> nodes_;
-  std::vector<ValueType> types_;  // by value
-  std::vector<int> producers_;    // by value
+  std::vector<ValueType> types_;                                                                  // by value
+  std::vector<int> producers_;                                                                    // by value
   std::shared_ptr<std::vector<Argument>> arguments_ = std::make_shared<std::vector<Argument>>();  // copies share them
   std::vector<Result> results_;
   std::vector<Update> updates_;

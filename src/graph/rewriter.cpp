@@ -50,8 +50,8 @@ GraphBuilder& Rewriter::in_phase(Phase phase) {
 // What the outputs of an old node are needs no thought where its inputs are what they were.
 void Rewriter::copy(const Node& node) {
   std::vector<ValueId> inputs = naming(node, [&] { return map(node.inputs); });
-  bool is_old = !std::less<>()(&node, from_.nodes().data()) &&
-                std::less<>()(&node, from_.nodes().data() + from_.nodes().size());
+  bool is_old =
+      !std::less<>()(&node, from_.nodes().data()) && std::less<>()(&node, from_.nodes().data() + from_.nodes().size());
   for (size_t i = 0; is_old && i < inputs.size(); ++i) is_old = to_.type(inputs[i]) == from_.type(node.inputs[i]);
   if (!is_old) {
     replace(node.outputs, in_place_of(node).add(*node.op, std::move(inputs), node.attrs, node.body));
@@ -59,8 +59,14 @@ void Rewriter::copy(const Node& node) {
   }
   types_.clear();
   for (ValueId output : node.outputs) types_.push_back(from_.type(output));
-  Node same{.op = node.op, .inputs = std::move(inputs), .outputs = {}, .attrs = node.attrs, .body = node.body,
-            .phase = node.phase, .keep_whole = node.keep_whole, .recompute = node.recompute};
+  Node same{.op = node.op,
+            .inputs = std::move(inputs),
+            .outputs = {},
+            .attrs = node.attrs,
+            .body = node.body,
+            .phase = node.phase,
+            .keep_whole = node.keep_whole,
+            .recompute = node.recompute};
   replace(node.outputs, to_.add_node(std::move(same), types_).outputs);
 }
 

@@ -35,7 +35,8 @@ std::vector<ValueType> infer_reduce(const NodeSpec& spec) {
   const auto& dims = spec.attrs.get_ints("dims");
   for (size_t i = 0; i < dims.size(); ++i)
     if (dims[i] < 0 || dims[i] >= int64_t(x.shape.size()) || (i && dims[i] <= dims[i - 1]))
-      user_error("[{}] expected increasing dims of {}, got {}", spec.op.name, to_string(x.shape), to_string(Attr(dims)));
+      user_error("[{}] expected increasing dims of {}, got {}", spec.op.name, to_string(x.shape),
+                 to_string(Attr(dims)));
   return {{is_float(x.dtype) ? DType::kF32 : x.dtype, reduced_shape(x.shape, dims, spec.attrs.get_bool("keep"))}};
 }
 

@@ -94,10 +94,10 @@ class PrologueFuser {
 
   const Graph& graph_;
   const Platform& platform_;
-  Users users_;  // by value
-  std::vector<bool> escaping_;           // by value
-  std::vector<bool> goes_;               // by node: it is part of another
-  std::map<int, Node> joined_;           // by the matmul
+  Users users_;                 // by value
+  std::vector<bool> escaping_;  // by value
+  std::vector<bool> goes_;      // by node: it is part of another
+  std::map<int, Node> joined_;  // by the matmul
 };
 
 }  // namespace

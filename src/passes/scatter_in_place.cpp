@@ -10,8 +10,7 @@ namespace tokamak {
 namespace {
 
 // The operand of `add` that is a two-input embedding_grad which nothing else reads: 0, 1, or -1.
-int scattered_operand(const Graph& graph, const Node& add, const Users& users,
-                      const std::vector<bool>& escaping) {
+int scattered_operand(const Graph& graph, const Node& add, const Users& users, const std::vector<bool>& escaping) {
   if (add.op != &op::add || graph.type(add.inputs[0]) != graph.type(add.inputs[1])) return -1;
   for (int i : {0, 1}) {
     ValueId value = add.inputs[size_t(i)];

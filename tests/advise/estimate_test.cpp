@@ -7,6 +7,7 @@
 #include <span>
 
 #include "advise/exact.h"
+#include "advise/training_request.h"
 #include "backend/cuda/cuda_backend.h"
 #include "config/cluster.h"
 #include "config/preset.h"
@@ -171,7 +172,10 @@ const Case kWithinBudgets[] = {
     {"gpt3-175b", mesh(16, 6, 1, 2, 1), 1, 512, "dgx-a100"},  // the first stage's update has more than its passes
 };
 
-Platform platform_of(const ClusterConfig& cluster) { return cuda::nominal_platform(cluster.gpu); }
+// A program without CUDA does not know a GPU's kernels, but its rates.
+Platform platform_of(const ClusterConfig& cluster) {
+  return cuda::is_built() ? cuda::nominal_platform(cluster.gpu) : platform_of_rates(cluster.gpu);
+}
 
 void expect_close(std::span<const Case> cases) {
   for (const Case& c : cases) {
