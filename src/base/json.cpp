@@ -74,7 +74,8 @@ std::string without_quotation(std::string_view reason) {
 
 template <typename Json>
 Json parse(std::string_view text) {
-  return find_too_deep(text) == text.npos ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
+  bool is_fit = text.find('\0') == text.npos && find_too_deep(text) == text.npos;
+  return is_fit ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
 }
 
 template <typename Json>
@@ -88,6 +89,7 @@ nlohmann::json parse_json(std::string_view text) { return parse<nlohmann::json>(
 nlohmann::ordered_json parse_ordered_json(std::string_view text) { return parse<nlohmann::ordered_json>(text); }
 
 std::string json_error(std::string_view text) {
+  if (size_t at = text.find('\0'); at != text.npos) return at_place(text, at, kZeroByteError);
   if (size_t at = find_too_deep(text); at != text.npos)
     return at_place(text, at, fmt::format("lists and objects nested more than {} levels deep", kMaxJsonDepth));
   ErrorFinder finder;

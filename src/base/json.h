@@ -12,6 +12,9 @@ namespace tokamak {
 /// fill the memory of whoever prints it with indentation.
 inline constexpr int kMaxJsonDepth = 100;
 
+/// What json_error() says of a byte of zero, at which nlohmann's parser would take the text to end.
+inline constexpr std::string_view kZeroByteError = "a byte of zero";
+
 /// The value in `text`; `discarded` if it is no JSON, or nested deeper than kMaxJsonDepth (no tree is built then).
 nlohmann::json parse_json(std::string_view text);
 

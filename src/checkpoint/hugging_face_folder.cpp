@@ -56,8 +56,8 @@ std::set<std::string> indexed_files(const fs::path& index) {
     user_error("[checkpoint] {}: expected weight_map to name the file of each tensor, got none; copy the file again",
                index.string());
   for (const std::string& name : names)
-    if (name.empty() || name == "." || name == ".." || fs::path(name).filename() != name ||
-        !name.ends_with(".safetensors"))
+    if (name.empty() || name == "." || name == ".." || name.find('\0') != name.npos ||
+        fs::path(name).filename() != name || !name.ends_with(".safetensors"))
       user_error(
           "[checkpoint] {}: expected names of safetensors files beside it in weight_map, got '{}'; do not trust it",
           index.string(), name);

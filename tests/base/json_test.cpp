@@ -24,6 +24,17 @@ TEST(Json, BracketsInStringsAreNoDepth) {
   EXPECT_TRUE(parse_json(R"(["\\", )" + nested_lists(kMaxJsonDepth) + "]").is_discarded());
 }
 
+// nlohmann's parser would pass over what is behind it.
+TEST(Json, AByteOfZeroIsNoEnd) {
+  using namespace std::string_view_literals;
+  for (std::string_view text : {"{}\0"sv, "{}\0x"sv, "[\0"sv, "[1,\0 2]"sv, "[\"\0\"]"sv}) {
+    EXPECT_TRUE(parse_json(text).is_discarded()) << text;
+    EXPECT_TRUE(parse_ordered_json(text).is_discarded()) << text;
+  }
+  EXPECT_EQ(json_error("{\n}\0x"sv), " (line 2, column 2: a byte of zero)");
+  EXPECT_TRUE(parse_json(R"(["\u0000"])").is_array());
+}
+
 TEST(Json, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(json_error(R"({"a": [1, 2.5, "x"]})"), "");
   EXPECT_EQ(json_error("7"), "");

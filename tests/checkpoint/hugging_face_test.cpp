@@ -8,6 +8,7 @@
 #include "config/json.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/host_store.h"
+#include "tests/support/nested_lists.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -150,19 +151,55 @@ TEST_F(HuggingFaceFolder, AnIndexNamesFilesBesideItAlone) {
     write_index({{"x", name}});
     expect_refused({kIndex, "expected names of safetensors files beside it", std::string("'") + name + "'"});
   }
-  for (const char* text : {"[]", "{}", R"({"weight_map": 3})", R"({"weight_map": {}})", "{"}) {
+  // The system would open "a", or the folder.
+  for (std::string name : {"a", ".."}) {
+    write_index({{"x", name + '\0' + ".safetensors"}});
+    expect_refused({kIndex, "expected names of safetensors files beside it"});
+  }
+  for (const std::string& text : std::initializer_list<std::string>{
+           "[]", "{}", R"({"weight_map": 3})", R"({"weight_map": {}})", "{", R"({"weight_map": {"x": 3}})",
+           R"({"weight_map": {"x": ["a.safetensors"]}})", R"({"weight_map": {"x": )" + nested_lists(100'000) + "}}"}) {
     write(kIndex, text);
     expect_refused({kIndex, "expected"});
   }
-  write_index({{"x", "absent.safetensors"}});
-  expect_refused({"absent.safetensors"});
+  for (const std::string& name : {std::string("absent.safetensors"), std::string(300, 'x') + ".safetensors"}) {
+    write_index({{"x", name}});
+    expect_refused({name});
+  }
 }
 
 TEST_F(HuggingFaceFolder, WhatPyTorchPickledIsNotRead) {
   write_config();
   expect_refused({"expected model.safetensors", "got neither"});
-  write("pytorch_model.bin", "PK");
-  expect_refused({"expected model.safetensors, got pytorch_model.bin", "safe_serialization=True"});
+  for (std::string name : {"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model.pt", "model.pt"}) {
+    write(name, "PK");
+    expect_refused({"expected model.safetensors, got " + name + ",", "safe_serialization=True"});
+    fs::remove(folder_ / name);
+  }
+}
+
+// Sizes that no run may have, deep and cut text, and sizes whose products are beyond 64 bits.
+TEST_F(HuggingFaceFolder, AConfigurationIsAStrangersText) {
+  write_tensors("model.safetensors", names());
+  std::string good = format_json(gpt2_hugging_face.write_config(small_model()));
+  for (size_t size = 0; size < good.size(); size += 7) {
+    write("config.json", good.substr(0, size));
+    expect_refused({"config.json", "expected a JSON object"});
+  }
+  write("config.json", R"({"model_type": "gpt2", "x": )" + nested_lists(100'000) + "}");
+  expect_refused({"config.json", "nested more than"});
+  write("config.json", R"({"model_type": ["gpt2"]})");
+  expect_refused({"config.json: expected model_type to be a text"});
+  for (const char* key : {"n_layer", "n_head", "n_positions", "vocab_size"}) {
+    json config = gpt2_hugging_face.write_config(small_model());
+    config[key] = uint64_t(1) << 31;
+    config["n_embd"] = uint64_t(1) << 31;
+    config["n_inner"] = nullptr;
+    write("config.json", format_json(config));
+    expect_user_error(
+        [&] { run_config_from_json(open_checkpoint(folder_.path(), nullptr).state.config_json, "config.json"); },
+        {"model."});
+  }
 }
 
 TEST_F(HuggingFaceFolder, AnotherFolderIsNone) {

@@ -189,6 +189,17 @@ TEST(SafetensorsErrors, FlippedBitsNeverCrash) {
   EXPECT_GT(refused, int(whole.size() / 2));
 }
 
+TEST(SafetensorsErrors, HeadersOfAnyLength) {
+  TemporaryFolder folder;
+  for (uint64_t length : {uint64_t(1) << 63, UINT64_MAX, UINT64_MAX - 7, uint64_t(1) << 32, uint64_t(3)}) {
+    std::string content(8, '\0');
+    std::memcpy(content.data(), &length, 8);
+    write_file_quickly(folder / "file", content + "{}");
+    expect_user_error([&] { SafetensorsReader reader(folder / "file"); },
+                      {"a header of at most 2 bytes", fmt::format("a header length of {}", length)});
+  }
+}
+
 TEST(SafetensorsErrors, NoFile) {
   expect_user_error([] { SafetensorsReader reader("no/such/file"); }, {"no/such/file", "check the path"});
 }

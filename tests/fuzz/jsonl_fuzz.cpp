@@ -25,6 +25,7 @@ struct FirstError : nlohmann::detail::json_sax_acceptor<nlohmann::json> {
 /// The tree of a line; where the parser stops at a number that JSON or a double does not know, that becomes a null
 /// between blanks, and it begins anew.
 nlohmann::json parse_line(std::string line) {
+  if (line.find('\0') != line.npos) return nlohmann::json::value_t::discarded;  // to the parser an end
   for (;;) {
     FirstError error;
     if (nlohmann::json::sax_parse(line, &error)) return nlohmann::json::parse(line);

@@ -54,8 +54,11 @@ class FieldFinder : public nlohmann::json_sax<json> {
     return true;
   }
   bool parse_error(size_t place, const std::string&, const nlohmann::detail::exception& error) override {
+    return fail(place, error.what());
+  }
+  bool fail(size_t place, std::string_view error) {
     error_place_ = place;
-    error_ = error.what();
+    error_ = error;
     return false;
   }
 
@@ -152,6 +155,7 @@ std::string show_field(std::string_view object, const std::string& field) {
 
 /// Goes through the object; `as_read` is the text without odd numbers, if there are any.
 bool parse(std::string_view object, FieldFinder& finder, std::string& as_read) {
+  if (size_t zero = object.find('\0'); zero != object.npos) return finder.fail(zero + 1, kZeroByteError);
   if (json::sax_parse(object, &finder)) return true;
   if (finder.error().empty()) return false;
   as_read = blank_odd_numbers(object);
@@ -168,7 +172,7 @@ std::string json_text_field(std::string_view object, const std::string& field, c
   std::string as_read;
   if (!parse(object, finder, as_read) || !finder.is_object())
     user_error("[data] {}: expected a JSON object, got {}{}; repair it, read the file as text, or {}", place,
-               object.substr(0, kShown),
+               object.substr(0, std::min(kShown, object.find('\0'))),  // at which a message would end
                finder.error().empty() ? "" : json_error(object, finder.error_place(), finder.error()), else_do);
   if (!finder.has_text())
     user_error("[data] {}: expected a text field \"{}\", got {}; name the field with --field, or {}", place, field,

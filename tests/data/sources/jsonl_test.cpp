@@ -44,6 +44,14 @@ TEST_F(JsonlSourceTest, SaysWhatIsWrongAndAtWhichColumn) {
   expect_user_error([&] { documents_of(*member("{\n\"text\": \"x\"\n")); }, {"line 3, column 1", "end of input"});
 }
 
+TEST_F(JsonlSourceTest, NothingBehindAByteOfZeroIsLost) {
+  std::string one = "{\"text\": \"x\"}", zero(1, '\0');
+  for (const std::string& line :
+       {one + zero + one, one + zero, zero + one, std::string("{\"text\": \"") + zero + "\"}"})
+    expect_user_error([&] { read(write("a.jsonl", one + "\n" + line + "\n")); },
+                      {"a.jsonl line 2", "expected a JSON object", "a byte of zero"});
+}
+
 // Python's json module writes them, and pandas.
 TEST_F(JsonlSourceTest, ReadsOverNumbersThatJsonDoesNotKnow) {
   std::string file = write("a.jsonl",
