@@ -53,6 +53,12 @@ bool is_not_sgd(const Situation& s) { return !is_sgd(s); }
 bool is_not_muon(const Situation& s) { return !is_muon(s); }
 bool has_no_epsilon(const Situation& s) { return is_sgd(s) || is_lion(s); }
 bool cannot_be_cautious(const Situation& s) { return !is_lion(s) && !is_muon(s); }
+std::string other_schedule(const Situation& s) {
+  return fmt::format("the schedule is {} (optimizer.schedule)", s.optimizer().schedule);
+}
+bool is_constant(const Situation& s) { return s.optimizer().schedule == "constant"; }
+bool has_no_end(const Situation& s) { return is_constant(s) || s.optimizer().schedule == "inverse_sqrt"; }
+bool is_not_wsd(const Situation& s) { return s.optimizer().schedule != "wsd"; }
 bool is_frozen(const Situation& s) { return s.optimizer().lr == 0; }
 bool only_warms_up(const Situation& s) { return s.only_warms_up(); }
 bool is_not_fp16(const Situation& s) { return s.run.compile.precision != Precision::kFp16; }
@@ -84,6 +90,11 @@ constexpr IdleRule kRules[] = {
      [](const Situation& s) { return "it is not reached: " + warms_up(s); }},
     {"optimizer.min_lr_ratio", Of::kRun, is_frozen, learns_nothing},
     {"optimizer.min_lr_ratio", Of::kRun, only_warms_up, warms_up},
+    {"optimizer.min_lr_ratio", Of::kRun, is_constant, other_schedule},
+    {"optimizer.schedule", Of::kRun, only_warms_up, warms_up},
+    {"optimizer.schedule_steps", Of::kRun, has_no_end, other_schedule},
+    {"optimizer.wsd_decay_share", Of::kRun, is_not_wsd, other_schedule},
+    {"optimizer.wsd_decay", Of::kRun, is_not_wsd, other_schedule},
     {"optimizer.warmup_steps", Of::kRun, is_frozen, learns_nothing},
     {"optimizer.warmup_steps", Of::kRun, only_warms_up,
      [](const Situation& s) {

@@ -22,6 +22,10 @@ struct OptimizerConfig {
   bool cautious_decay = false;
   double clip = 1.0;  // global gradient norm; 0: off
   int64_t warmup_steps = 100;
+  std::string schedule = "cosine";  // see run/learning_rate.h
+  int64_t schedule_steps = 0;       // 0: those of the run
+  double wsd_decay_share = 0.2;
+  std::string wsd_decay = "1-sqrt";
 };
 
 }  // namespace tokamak

@@ -55,7 +55,14 @@ void visit(FieldList& v, OptimizerConfig& c) {
   v("cautious_decay", c.cautious_decay,
     "lion, muon and normuon: only what the gradient's step makes smaller decays as well");
   v("clip", c.clip, "largest global gradient norm; 0: no clipping", between(0, kMost));
-  v("warmup_steps", c.warmup_steps, "steps of linear warm-up before the cosine", at_least(0));
+  v("warmup_steps", c.warmup_steps, "steps of linear warm-up before the schedule", at_least(0));
+  v("schedule", c.schedule, "how the learning rate goes on; wsd: it stays, and decays at the end",
+    one_of({"cosine", "linear", "1-sqrt", "wsd", "inverse_sqrt", "constant"}));
+  v("schedule_steps", c.schedule_steps,
+    "steps after which the schedule has its last rate, and keeps it; 0: train.steps", at_least(0));
+  v("wsd_decay_share", c.wsd_decay_share, "with wsd: share of the schedule's steps in which the rate decays",
+    between(0, 1));
+  v("wsd_decay", c.wsd_decay, "with wsd: how it decays", one_of({"1-sqrt", "linear", "cosine"}));
 }
 
 void visit(FieldList& v, TrainConfig& c) {

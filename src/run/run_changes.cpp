@@ -67,6 +67,15 @@ std::string describe_rate(const RunConfig& was, const RunConfig& is, int64_t ste
   return fmt::format("; the next step's learning rate is {:.2e}, where it would have been {:.2e}", after, before);
 }
 
+// What a longer run does to the schedule, and how it would not.
+std::string describe_schedule(const RunConfig& was, const RunConfig& is) {
+  int64_t before = schedule_steps(was.optimizer, was.train.steps), now = schedule_steps(is.optimizer, is.train.steps);
+  if (before == now || !has_end(is.optimizer)) return "";
+  return fmt::format(
+      "; the schedule ({}) is now that of a run of {} steps: --optimizer.schedule_steps={} keeps the old one",
+      is.optimizer.schedule, now, before);
+}
+
 }  // namespace
 
 std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t step) {
@@ -80,7 +89,8 @@ std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t 
       list += fmt::format("{}{} {} -> {}", list.empty() ? "" : ", ", now_fields[i].key, before, after);
   }
   if (list.empty()) return "";
-  return fmt::format("changed since step {}: {}{}", step, list, describe_rate(was, is, step));
+  return fmt::format("changed since step {}: {}{}{}", step, list, describe_rate(was, is, step),
+                     describe_schedule(was, is));
 }
 
 void require_same_run(const RunConfig& was, const RunConfig& is) {

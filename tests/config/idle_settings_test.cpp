@@ -55,6 +55,16 @@ TEST(IdleSettings, OfTheOptimizer) {
               {"--optimizer.lr=1e-4"});
 }
 
+TEST(IdleSettings, OfTheSchedule) {
+  for (const char* setting : {"wsd_decay_share=0.5", "wsd_decay=linear"})
+    expect_told({std::string("--optimizer.") + setting}, "the schedule is cosine", {"--optimizer.schedule=wsd"});
+  expect_told({"--optimizer.min_lr_ratio=0.5", "--optimizer.schedule=constant"}, "the schedule is constant",
+              {"--optimizer.schedule=inverse_sqrt"});
+  expect_told({"--optimizer.schedule_steps=500", "--optimizer.schedule=inverse_sqrt"}, "the schedule is inverse_sqrt",
+              {"--optimizer.schedule=linear"});
+  expect_told({"--optimizer.schedule=linear", "--train.steps=100"}, "warm-up of 100 steps", {"--train.steps=101"});
+}
+
 TEST(IdleSettings, AWarmUpThatIsNotShorterThanTheRun) {
   expect_told({"--optimizer.warmup_steps=50", "--train.steps=50"}, "ends after 50 steps", {"--train.steps=51"});
   expect_told({"--optimizer.lr=1e-3", "--train.steps=50"}, "warm-up of 100 steps", {"--train.steps=101"});

@@ -108,6 +108,16 @@ TEST(StepLine, WhatIsUnknownIsLeftOut) {
   EXPECT_TRUE(format_step_line(metrics, 1000, -1).ends_with("| 512 ms | 8.0k tok/s"));
 }
 
+TEST(StepLine, TellsTheLearningRateRatherThanTheTime) {
+  StepMetrics metrics = kMetrics;
+  metrics.mfu = 0;
+  EXPECT_EQ(format_step_line(metrics, 1000, 452),
+            "step   120/1000 | loss 4.1234 | norm 0.98 | lr 5.9e-04 | 8.0k tok/s | ETA 7m32s");
+  metrics.lr = 0;
+  EXPECT_EQ(format_step_line(metrics, 1000, 452),
+            "step   120/1000 | loss 4.1234 | norm 0.98 | 512 ms | 8.0k tok/s | ETA 7m32s");
+}
+
 TEST(StepLine, ValidationFollowsTheLoss) {
   StepMetrics metrics = kMetrics;
   metrics.val_loss = 4.5;
@@ -126,6 +136,7 @@ TEST(StepLine, LossScaleFollowsTheNorm) {
 TEST(StepLine, UnitsFollowTheSize) {
   StepMetrics metrics = kMetrics;
   metrics.mfu = 0;
+  metrics.lr = 0;
   metrics.ms = 3.214;
   EXPECT_NE(format_step_line(metrics, 1000, 1).find("| 3.21 ms | 8.0k tok/s | "), std::string::npos);
   metrics.ms = 12345;

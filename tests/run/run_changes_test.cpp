@@ -54,5 +54,20 @@ TEST(RunChanges, OtherAxesRoundInAnotherWay) {
   EXPECT_EQ(describe_changes(run_on(2, 2), tensor, 5), "changed since step 5: mesh.tensor 1 -> 2");
 }
 
+TEST(RunChanges, ALongerRunIsToldWhatItDoesToTheSchedule) {
+  RunConfig was = run_on(1, 1), is = was;
+  is.train.steps = 4 * was.train.steps;
+  std::string keeps = fmt::format("--optimizer.schedule_steps={} keeps the old one", was.train.steps);
+  EXPECT_NE(describe_changes(was, is, 500).find("the schedule (cosine) is now that of a run of 4000 steps: " + keeps),
+            std::string::npos)
+      << describe_changes(was, is, 500);
+  is.optimizer.schedule_steps = was.train.steps;
+  EXPECT_EQ(describe_changes(was, is, 500),
+            "changed since step 500: optimizer.schedule_steps 0 -> 1000, train.steps 1000 -> 4000");
+  was.optimizer.schedule = is.optimizer.schedule = "inverse_sqrt";
+  was.optimizer.schedule_steps = is.optimizer.schedule_steps = 0;
+  EXPECT_EQ(describe_changes(was, is, 500), "changed since step 500: train.steps 1000 -> 4000");
+}
+
 }  // namespace
 }  // namespace tokamak
