@@ -115,6 +115,8 @@ std::string describe(const FileReport& file) {
   if (file.tokens.tokens() > 0 || file.seekable)
     text += fmt::format(", {} tokens{}{}, ids {} to {}", file.tokens.tokens(), file.stored_as.empty() ? "" : " as ",
                         file.stored_as, file.tokens.least(), file.tokens.most());
+  if (int64_t unlearned = file.tokens.unlearned(); unlearned > 0)
+    text += fmt::format(", {} of them learned", file.tokens.tokens() - unlearned);
   if (file.documents.documents > 0)
     text += fmt::format(", {} document{}", file.documents.documents, file.documents.documents == 1 ? "" : "s");
   if (file.text_bytes > 0) text += fmt::format(", {} bytes of text", file.text_bytes);
@@ -184,6 +186,7 @@ ordered_json to_json(const FileReport& file) {
   }
   if (file.tokens.tokens() > 0 || file.seekable) {
     json["tokens"] = file.tokens.tokens();
+    if (file.tokens.unlearned() > 0) json["learned"] = file.tokens.tokens() - file.tokens.unlearned();
     if (!file.stored_as.empty()) json["stored_as"] = file.stored_as;
     json["least_token"] = file.tokens.least();
     json["most_token"] = file.tokens.most();

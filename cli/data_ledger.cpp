@@ -21,6 +21,7 @@
 #include "config/json.h"
 #include "data/corpus.h"
 #include "data/ledger.h"
+#include "data/marked_tokens.h"
 #include "data/open_consistently.h"
 
 namespace tokamak {
@@ -102,6 +103,7 @@ class Reader {
     if (!corpus_ || tokens == 0) return "";
     std::vector<int32_t> window(size_t(corpus_->context()) + 1);
     reader(place)->read(place.window, window);
+    remove_marks(window);
     window.resize(std::min(window.size(), size_t(tokens)));
     return tokenizer_ ? tokenizer_->decode(window) : format_json(ordered_json(window));
   }

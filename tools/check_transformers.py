@@ -6,7 +6,8 @@
 Needs PyTorch and Transformers (pip install torch transformers), and says so where they are missing. Compares, in fp32:
 the loss of models that Transformers made (tied and not, in one file and in several, F32, BF16 and F16), ten steps of
 training that go on from one of them, the loss in Transformers of models that were trained here, and the tensors' bytes
-after `import` and `export`.
+after `import` and `export`. Of conversations (`prepare --chat`) the ids, what of them is learned, and ten steps on the
+answers alone, accumulated and on two ranks.
 """
 import json
 import subprocess
@@ -76,23 +77,31 @@ def make(folder, name):
     return path, transformers.GPT2LMHeadModel.from_pretrained(path, dtype=torch.float32).eval()
 
 
-def check_training(folder, path, model, tokens):
-    out = folder / "continued"
-    tokamak("train", f"--model.from={path}", f"--data.path={tokens}", f"--train.out={out}", f"--train.steps={STEPS}",
-            f"--train.batch={BATCH}", "--train.eval_every=0", "--compile.precision=fp32", "--optimizer.lr=1e-3",
-            "--optimizer.warmup_steps=0", "--optimizer.min_lr_ratio=1")
+def steps_there(model, losses_of, out, name):
+    """Each step of a run here, compared with AdamW there on the loss that losses_of() gives."""
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
     for line in (out / "metrics.jsonl").read_text().splitlines():
-        loss = loss_there(model, tokens)
+        loss = losses_of(model)
         step = json.loads(line)
-        report(f"step {step['step']} from a model of Transformers", step["loss"], loss.item(), 1e-5)
+        report(f"step {step['step']} {name}", step["loss"], loss.item(), 1e-5)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
         optimizer.step()
+
+
+TRAINING = ("--train.eval_every=0", "--compile.precision=fp32", "--optimizer.lr=1e-3", "--optimizer.warmup_steps=0",
+            "--optimizer.min_lr_ratio=1")
+
+
+def check_training(folder, path, model, tokens):
+    out = folder / "continued"
+    tokamak("train", f"--model.from={path}", f"--data.path={tokens}", f"--train.out={out}", f"--train.steps={STEPS}",
+            f"--train.batch={BATCH}", *TRAINING)
+    steps_there(model, lambda m: loss_there(m, tokens), out, "from a model of Transformers")
 
 
 def check_bytes(folder, path, name):  # in and out again: the same tensors, and a model that opens
@@ -107,6 +116,72 @@ def check_bytes(folder, path, name):  # in and out again: the same tensors, and 
         for key, t in given.items())
     model, info = transformers.AutoModelForCausalLM.from_pretrained(out, output_loading_info=True)
     report(f"import and export, {name}: other tensors", len([k for k, v in info.items() if v]) + (not same), 0, 0)
+
+
+CHAT = ("{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}{% if m.role == 'assistant' %}{% generation %}"
+        "{{ m.content + '<|im_end|>\\n' }}{% endgeneration %}{% else %}{{ m.content + '<|im_end|>\\n' }}{% endif %}"
+        "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+
+
+def chat_tokenizer(folder):
+    text = folder / "words.txt"
+    text.write_text(" ".join(f"{word} and {word * 7 % 1000}" for word in range(2000)))
+    subprocess.run([TOKAMAK, "prepare", str(text), f"--out={folder / 'words'}", "--vocab_size=400"], check=True,
+                   capture_output=True)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "words/tokenizer.json"),
+                                                     eos_token="<|endoftext|>")
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(folder / "tokenizer")
+    return tokenizer
+
+
+def conversations(tokenizer):
+    """As many as give BATCH windows, with their ids and whether each is learned."""
+    talks, ids, learned, end = [], [], [], tokenizer.convert_tokens_to_ids("<|endoftext|>")
+    while len(ids) < CONTEXT * BATCH + 1:
+        n = len(talks)
+        talk = [{"role": role, "content": " ".join(str(k * k + n) for k in range((n * size) % 5 + 1))}
+                for role, size in [("user", 3), ("assistant", 7)] * (1 + n % 3)]
+        got = tokenizer.apply_chat_template(talk, return_dict=True, return_assistant_tokens_mask=True)
+        ids += [end] * bool(ids) + got["input_ids"]
+        learned += [1] * (len(ids) - len(learned) - len(got["input_ids"])) + got["assistant_masks"]
+        talks.append(talk)
+    return talks, torch.tensor(ids), torch.tensor(learned)
+
+
+def check_chat(folder):
+    tokenizer = chat_tokenizer(folder)
+    talks, ids, learned = conversations(tokenizer)
+    file, data = folder / "talk.jsonl", folder / "talk"
+    file.write_text("".join(json.dumps({"messages": talk}) + "\n" for talk in talks))
+    for name in ("own", "chatml"):
+        subprocess.run([TOKAMAK, "prepare", str(file), f"--vocab={folder / 'tokenizer'}", f"--chat={name}",
+                        f"--out={data}", "--val-fraction=0"], check=True, capture_output=True)
+        stored = np.fromfile(data / "train_000000.bin", dtype=np.uint32, offset=1024).astype(np.int64)
+        wrong = len(stored) != len(ids) or int((torch.tensor(stored & 0x7fffffff) != ids).sum()) + int(
+            (torch.tensor(stored >> 31) == learned).sum())
+        report(f"conversations with --chat={name}, {int(learned.sum())} of {len(ids)} tokens learned: others", wrong, 0, 0)
+
+    end = tokenizer.convert_tokens_to_ids("<|endoftext|>")
+    count = CONTEXT * BATCH
+    x, y, counts = ids[:count].view(-1, CONTEXT), ids[1:count + 1].view(-1, CONTEXT), learned[1:count + 1].view(-1, CONTEXT)
+    document = torch.cumsum(x == end, 1) - (x == end).int()
+    sees = (document[:, :, None] == document[:, None, :]) & torch.tril(torch.ones(CONTEXT, CONTEXT, dtype=bool))
+    targets = torch.where((counts == 1) & (x != end), y, -100)
+
+    def masked_loss(model):
+        logits = model(x, attention_mask=sees[:, None]).logits
+        return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+
+    made = transformers.GPT2LMHeadModel(transformers.GPT2Config(**{**SIZES, "vocab_size": len(tokenizer)}))
+    made.save_pretrained(folder / "to_tune")
+    for name, how in {"accumulated": ["--train.batch=2"], "on two ranks": ["--train.batch=4", "--mesh.data=2"]}.items():
+        out = folder / name.replace(" ", "_")
+        tokamak("train", f"--model.from={folder / 'to_tune'}", f"--data.path={data}", f"--train.out={out}",
+                f"--train.steps={STEPS}", f"--model.context={CONTEXT}", f"--train.total_batch={count}", "--data.mask_documents=true", *how, *TRAINING)
+        model = transformers.GPT2LMHeadModel.from_pretrained(folder / "to_tune", dtype=torch.float32).eval()
+        steps_there(model, masked_loss, out, f"of answers alone, {name}")
 
 
 def check_own(folder, tied):
@@ -145,6 +220,7 @@ def main():
             check_bytes(folder, path, name)
             if name == "tied":
                 check_training(folder, path, model, tokens)
+        check_chat(folder)
         for tied in ("true", "false"):
             with torch.no_grad():
                 check_own(folder, tied)

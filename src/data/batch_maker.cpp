@@ -4,6 +4,7 @@
 
 #include "data/check_tokens.h"
 #include "data/document_starts.h"
+#include "data/marked_tokens.h"
 
 namespace tokamak {
 
@@ -18,8 +19,10 @@ void BatchMaker::make(int64_t first_sample, int64_t count, Batch& batch) {
   batch.targets.resize(batch.tokens.size());
   for (int64_t b = 0; b < count; ++b) {
     read(first_sample + b);
+    std::transform(window_.begin() + 1, window_.end(), batch.targets.begin() + b * context,
+                   [](int32_t token) { return is_learned(token) ? token : kNoTarget; });
+    remove_marks(window_);
     std::copy_n(window_.begin(), context, batch.tokens.begin() + b * context);
-    std::copy_n(window_.begin() + 1, context, batch.targets.begin() + b * context);
   }
   if (end_of_text_ < 0) return;
   batch.documents = document_starts(batch.tokens, context, end_of_text_);
@@ -31,7 +34,8 @@ void BatchMaker::read(int64_t sample) {
   auto dataset = size_t(place.dataset);
   if (!readers_[dataset]) readers_[dataset] = corpus_->datasets()[dataset]->reader();
   readers_[dataset]->read(place.window, window_);
-  if (vocab_size_ > 0) check_tokens(*readers_[dataset], place.window, window_, vocab_size_);
+  if (vocab_size_ > 0)
+    check_tokens(*readers_[dataset], place.window, window_, vocab_size_, corpus_->datasets()[dataset]->facts().marked);
 }
 
 }  // namespace tokamak

@@ -23,7 +23,7 @@ bool any_target(const Dataset& dataset, int64_t context, int64_t windows, int32_
   std::vector<int32_t> window(size_t(context + 1));
   for (int64_t i = 0; i < windows; ++i) {
     reader->read(i, window);
-    if (has_target(std::span(window).first(size_t(context)), end_of_text)) return true;
+    if (has_target(window, end_of_text)) return true;
   }
   return false;
 }

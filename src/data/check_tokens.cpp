@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/marked_tokens.h"
 
 namespace tokamak {
 
@@ -22,11 +23,14 @@ std::string describe_place(WindowReader& reader, int64_t window, int64_t at) {
 }  // namespace
 
 // As unsigned numbers, negative ids are large ones.
-void check_tokens(WindowReader& reader, int64_t window, std::span<const int32_t> tokens, int64_t vocab_size) {
+void check_tokens(WindowReader& reader, int64_t window, std::span<const int32_t> tokens, int64_t vocab_size,
+                  bool marked) {
   uint32_t largest = 0;
-  for (int32_t id : tokens) largest = std::max(largest, uint32_t(id));
+  for (int32_t id : tokens) largest = std::max(largest, uint32_t(marked ? id_of(id) : id));
   if (largest < uint64_t(vocab_size)) return;
-  auto at = std::find(tokens.begin(), tokens.end(), int32_t(largest)) - tokens.begin();
+  auto at = std::find_if(tokens.begin(), tokens.end(),
+                         [&](int32_t id) { return uint32_t(marked ? id_of(id) : id) == largest; }) -
+            tokens.begin();
   user_error(
       "[data] {}: expected token ids below {} (model.vocab), got {}; the file is damaged (copy it again, or run "
       "`prepare` again), of another vocabulary, or of another data.token_type",
@@ -42,7 +46,7 @@ void check_some_tokens(const Corpus& corpus, int64_t vocab_size) {
     for (int64_t i = 0; i < checked; ++i) {
       int64_t window = checked == 1 ? 0 : i * (windows - 1) / (checked - 1);
       reader->read(window, tokens);
-      check_tokens(*reader, window, tokens, vocab_size);
+      check_tokens(*reader, window, tokens, vocab_size, dataset->facts().marked);
     }
   }
 }

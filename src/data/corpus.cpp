@@ -101,7 +101,16 @@ std::optional<int32_t> find_end_of_text(const RunConfig& config, const Corpus& c
 }
 
 int32_t mask_token(const RunConfig& config, const Corpus& corpus, const Tokenizer* tokenizer) {
-  if (!config.data.mask_documents) return -1;
+  if (!config.data.mask_documents) {
+    for (const auto& dataset : corpus.datasets())
+      if (dataset->facts().marked)
+        user_error(
+            "[data.mask_documents] expected true, as in {} some tokens are not learned (prepare --chat), got false; "
+            "add "
+            "--data.mask_documents=true",
+            dataset->path());
+    return -1;
+  }
   std::optional<int32_t> found = find_end_of_text(config, corpus, tokenizer);
   if (!found)
     user_error(

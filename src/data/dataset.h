@@ -29,6 +29,7 @@ struct DatasetFacts {
   int64_t vocab_size = 0;
   int64_t max_token = 0;               // of tokens whose largest is known
   std::optional<int32_t> end_of_text;  // the marker between documents
+  bool marked = false;                 // some tokens are not learned (data/marked_tokens.h)
 };
 
 /// Reads windows; one for each thread.
@@ -36,7 +37,7 @@ class WindowReader {
  public:
   virtual ~WindowReader() = default;
 
-  /// The tokens of a window (0..windows()-1), T + 1 of them. UserErrors name the file.
+  /// The tokens of a window (0..windows()-1), T + 1 of them, with their marks. UserErrors name the file.
   virtual void read(int64_t window, std::span<int32_t> out) = 0;
 
   /// Where these tokens come from, in order: mostly one range; more where a window goes over into the next file.

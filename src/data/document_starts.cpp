@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/marked_tokens.h"
 
 namespace tokamak {
 
@@ -23,8 +24,10 @@ void hide_first_tokens(std::span<const int32_t> tokens, int32_t end_of_text, std
     if (tokens[i] == end_of_text) targets[i] = kNoTarget;
 }
 
-bool has_target(std::span<const int32_t> tokens, int32_t end_of_text) {
-  return std::ranges::any_of(tokens, [&](int32_t token) { return token != end_of_text; });
+bool has_target(std::span<const int32_t> window, int32_t end_of_text) {
+  for (size_t i = 1; i < window.size(); ++i)
+    if (is_learned(window[i]) && id_of(window[i - 1]) != end_of_text) return true;
+  return false;
 }
 
 int64_t count_targets(std::span<const int32_t> targets) {

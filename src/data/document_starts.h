@@ -21,8 +21,9 @@ std::vector<int32_t> document_starts(std::span<const int32_t> tokens, int64_t co
 /// them tells of: they become kNoTarget.
 void hide_first_tokens(std::span<const int32_t> tokens, int32_t end_of_text, std::span<int32_t> targets);
 
-/// Whether any of these tokens (T) of a window has a target that counts: one behind the end of a document has none.
-bool has_target(std::span<const int32_t> tokens, int32_t end_of_text);
+/// Whether any token of a window (T + 1) is a target that counts: none is the first of the window, one behind the end
+/// of a document, or one that is not learned (data/marked_tokens.h).
+bool has_target(std::span<const int32_t> window, int32_t end_of_text);
 
 /// How many targets are not kNoTarget.
 int64_t count_targets(std::span<const int32_t> targets);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "data/ledger_record.h"
+#include "data/marked_tokens.h"
 #include "data/passed_over.h"
 #include "data/source_notes.h"
 
@@ -47,6 +48,8 @@ TokenStats stats_of(const Tokens& tokens, int64_t begin, int64_t end, const std:
   for (int64_t at = begin; at < end; at += kPieceTokens) {
     piece.resize(size_t(std::min(kPieceTokens, end - at)));
     tokens.read(at, piece);
+    stats.add_unlearned(std::ranges::count_if(piece, [](int32_t token) { return !is_learned(token); }));
+    remove_marks(piece);
     stats.add(piece);
   }
   return stats;
@@ -249,6 +252,7 @@ std::vector<DataSample> sample_tokens(const DataReport& report, int64_t count, i
     DataSample& sample = samples.emplace_back(DataSample{(*file)->path, at, {}});
     sample.ids.resize(size_t(std::min(tokens, (*file)->tokens.tokens() - at)));
     open_tokens({sample.path}, report.options)->read(at, sample.ids);
+    remove_marks(sample.ids);
   }
   return samples;
 }

@@ -28,6 +28,10 @@ class JoinedTokens : public TokenArray {
     return arrays_[i]->place(at - start(i));
   }
 
+  bool is_marked() const override {
+    return std::any_of(arrays_.begin(), arrays_.end(), [](const auto& array) { return array->is_marked(); });
+  }
+
   std::vector<FileFingerprint> fingerprints() const override {
     std::vector<FileFingerprint> all;
     for (const auto& array : arrays_)

@@ -14,8 +14,9 @@
 
 namespace tokamak {
 
-class PassedOver;   // data/passed_over.h
-class SourceNotes;  // data/source_notes.h
+class ConversationReader;  // data/conversation.h
+class PassedOver;          // data/passed_over.h
+class SourceNotes;         // data/source_notes.h
 
 /// How to read what a name does not tell by its extension.
 struct SourceOptions {
@@ -28,7 +29,9 @@ struct SourceOptions {
   int stdin_fd = 0;                                      // what "-" reads
   std::function<bool()> stop = {};                       // asked while a pipe has nothing yet; true ends the waiting
   std::shared_ptr<std::atomic<int64_t>> bad_lines = {};  // counts bad lines of JSONL, which are errors if it is null
-  std::shared_ptr<SourceNotes> notes = {};               // hears what a user should know of the content; may be null
+  std::shared_ptr<const ConversationReader> conversations =
+      {};                                   // what reads objects of JSON; null: their field is text
+  std::shared_ptr<SourceNotes> notes = {};  // hears what a user should know of the content; may be null
 };
 
 /// A format by its name, as --format takes it.

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/ordered_pipeline.h"
 #include "base/parallel.h"
+#include "data/conversation.h"
 #include "data/hugging_face_vocabulary.h"
 #include "data/passed_over.h"
 #include "data/prepare_encoder.h"
@@ -82,8 +83,9 @@ class Preparation {
   Preparation(const PrepareOptions& options, const PrepareHooks& hooks)
       : options_(complete(options)), hooks_(complete(hooks)), inputs_(find_inputs(options_, hooks_)) {
     options_.sources.stop = hooks_.stop;
+    if (!options_.chat.empty()) read_conversations();
     look_at_inputs();
-    if (!options_.vocab.empty()) tokenizer_.emplace(load_tokenizer(options_.vocab));
+    if (!options_.vocab.empty() && !tokenizer_) tokenizer_.emplace(load_tokenizer(options_.vocab));
     make_plan();
     folder_.emplace(options_.out);
   }
@@ -93,7 +95,7 @@ class Preparation {
     try {
       find_place();
       make_tokenizer();
-      PrepareShards shards(folder_->path(), journal_, *tokenizer_, options_.shard_tokens);
+      PrepareShards shards(folder_->path(), journal_, *tokenizer_, options_.shard_tokens, !options_.chat.empty());
       encode(shards);
       check_inputs();
       ShardIndex index = cut(shards);
@@ -108,6 +110,7 @@ class Preparation {
   }
 
  private:
+  void read_conversations();
   void look_at_inputs() const;
   void make_plan();
   bool finish_earlier();
@@ -145,6 +148,22 @@ class Preparation {
   bool has_tokenizer_ = false;  // in the folder of unfinished work
 };
 
+/// A template's markers are the tokenizer's, so that of a model is needed.
+void Preparation::read_conversations() {
+  if (options_.vocab.empty())
+    user_error(
+        "[prepare] expected the tokenizer of a model, as --chat needs its markers, got none; name it with --vocab");
+  for (const fs::path& file : inputs_)
+    if (std::string_view format = format_of(file, options_.sources).name; format != "jsonl" && format != "webdataset")
+      user_error("[prepare] {}: expected JSON lines of conversations, as --chat says, got {}; prepare it by itself",
+                 file.string(), format);
+  tokenizer_.emplace(load_tokenizer(options_.vocab));
+  const Vocabulary& vocabulary = tokenizer_->vocabulary();
+  options_.sources.conversations = std::make_shared<const ConversationReader>(
+      find_chat_template(options_.chat, options_.vocab, vocabulary), marker_texts(vocabulary),
+      vocabulary.tokens[size_t(tokenizer_->end_of_text())]);
+}
+
 /// What is refused is refused before any work, and what is doubtful is told.
 void Preparation::look_at_inputs() const {
   int64_t looked = 0;
@@ -163,6 +182,7 @@ void Preparation::make_plan() {
                    {"--token-type", options_.sources.token_type},
                    {"--separator", options_.sources.separator},
                    {"--members", fmt::format("{}", fmt::join(options_.sources.members, ","))},
+                   {"--chat", options_.chat},
                    {"--skip-bad", options_.skip_bad ? "true" : "false"},
                    {"--val-fraction", number(options_.val_fraction)},
                    {"--shard-tokens", number(options_.shard_tokens)},
@@ -170,6 +190,9 @@ void Preparation::make_plan() {
   if (tokenizer_) {
     std::string text = format_hugging_face_vocabulary(tokenizer_->vocabulary());
     plan_.options["the vocabulary"] = format_checksum(checksum(std::as_bytes(std::span(text))));
+    if (options_.chat == "own")
+      for (const char* file : kChatTemplateFiles)
+        if (fs::exists(options_.vocab / file)) plan_.options[file] = checksum_file(options_.vocab / file);
   } else {
     plan_.options["the vocabulary"] = "a trained one";
     plan_.options["--vocab-size"] = number(options_.vocab_size);
@@ -273,7 +296,8 @@ void Preparation::encode(PrepareShards& shards) {
       journal_.place);
   if (options_.skip_bad) *options_.sources.bad_lines = 0;  // training a tokenizer has counted them, too
   options_.sources.notes->begin_again();
-  std::vector<PrepareEncoder> encoders(size_t(options_.threads), PrepareEncoder(*tokenizer_, inputs_));
+  std::vector<PrepareEncoder> encoders(size_t(options_.threads),
+                                       PrepareEncoder(*tokenizer_, inputs_, !options_.chat.empty()));
   OrderedPipeline<PrepareBatch> pipeline(
       options_.threads, [&](PrepareBatch& batch) { return reader.fill(batch); },
       [&](PrepareBatch& batch, int thread) { encoders[size_t(thread)].encode(batch); });

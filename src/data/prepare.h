@@ -19,6 +19,8 @@ namespace tokamak {
 struct PrepareOptions {
   std::vector<std::string> inputs;  // as find_files() takes them
   SourceOptions sources;
+  std::string
+      chat;  // objects of JSON are conversations (data/conversation.h): own, chatml, llama3 or pairs; empty: not
   bool skip_bad = false;  // lines of JSONL that have no text are counted, and no errors
   std::filesystem::path out = "data";
   std::filesystem::path vocab;             // a tokenizer as load_tokenizer() takes it; empty: one is trained

@@ -3,18 +3,24 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/marked_tokens.h"
 
 namespace tokamak {
 
 void PrepareEncoder::encode(PrepareBatch& batch) {
   std::string_view text = batch.text;
   std::span<const int32_t> given = batch.given;
+  std::span<const TextSpan> learned = batch.learned;
   std::vector<int32_t>& ids = batch.ids;
   for (PrepareBatch::Part& part : batch.parts) {
     size_t begin = ids.size();
     if (part.separator) ids.push_back(separator_);
     check_text(part);
-    encoder_.append(text.substr(0, part.text_bytes), ids);
+    if (conversations_)
+      append_conversation(text.substr(0, part.text_bytes), learned.first(part.learned), part, ids);
+    else
+      encoder_.append(text.substr(0, part.text_bytes), ids);
+    learned = learned.subspan(part.learned);
     text.remove_prefix(part.text_bytes);
     auto tokens = given.first(part.given);
     check(tokens, part);
@@ -25,6 +31,30 @@ void PrepareEncoder::encode(PrepareBatch& batch) {
     ids.erase(first, first + ptrdiff_t(std::min(size_t(part.place.tokens), ids.size() - begin)));
     part.ids = ids.size() - begin;
   }
+}
+
+// A token is learned when a part of it lies in a piece that is, as in Transformers.
+void PrepareEncoder::append_conversation(std::string_view text, std::span<const TextSpan> learned,
+                                         const PrepareBatch::Part& part, std::vector<int32_t>& ids) {
+  const std::string& file = files_[size_t(part.place.file)].string();
+  if (learned.empty())
+    user_error(
+        "[prepare] {}: expected conversations in JSON, as --chat says, got another document; prepare it by itself",
+        file);
+  size_t first = ids.size(), at = 0;
+  encoder_.append_with_special(text, ids);
+  for (size_t i = first; i < ids.size(); ++i) {
+    size_t end = at + tokenizer_.vocabulary().tokens[size_t(ids[i])].size();
+    while (!learned.empty() && learned.front().end <= at) learned = learned.subspan(1);
+    if (learned.empty() || learned.front().begin >= end) ids[i] = with_mark(ids[i]);
+    at = end;
+  }
+  if (at != text.size())
+    user_error(
+        "[prepare] {}: expected tokens that give the text of a conversation back, got {} bytes of {}; the vocabulary "
+        "has "
+        "an added token that takes blanks around it, by which answers cannot be told",
+        file, at, text.size());
 }
 
 void PrepareEncoder::check_text(const PrepareBatch::Part& part) const {

@@ -22,6 +22,7 @@ bool PrepareReader::fill(PrepareBatch& batch) {
   batch.parts.clear();
   batch.text.clear();
   batch.given.clear();
+  batch.learned.clear();
   batch.ids.clear();
   int64_t passed = 0;  // bytes of parts before the place to begin at
   auto size = [&] { return int64_t(batch.text.size() + batch.given.size() * sizeof(int32_t)) + passed; };
@@ -68,7 +69,9 @@ void PrepareReader::add(const Document& document, PrepareBatch& batch) {
   part.whole = !continues_ && !document.continues;
   part.text_bytes = document.text.size();
   part.given = tokens.size();
+  part.learned = document.learned.size();
   batch.parts.push_back(part);
+  batch.learned.insert(batch.learned.end(), document.learned.begin(), document.learned.end());
   batch.text += document.text;
   batch.given.insert(batch.given.end(), tokens.begin(), tokens.end());
   text_bytes_ += int64_t(document.text.size());

@@ -30,14 +30,16 @@ struct PrepareBatch {
     bool whole = true;       // all of its document
     size_t text_bytes = 0;   // in `text`
     size_t given = 0;        // in `given`
+    size_t learned = 0;      // in `learned`; of a conversation at least one
     size_t ids = 0;          // in `ids`: all of them, without those that lie before the place
   };
 
   std::vector<Part> parts;
   std::string text;
-  std::vector<int32_t> given;  // documents that are tokens already
-  std::vector<int32_t> ids;    // filled in by who encodes it
-  int64_t bytes_read = 0;      // of all files up to its end, for progress
+  std::vector<int32_t> given;     // documents that are tokens already
+  std::vector<TextSpan> learned;  // in the text of its part
+  std::vector<int32_t> ids;       // filled in by who encodes it
+  int64_t bytes_read = 0;         // of all files up to its end, for progress
 };
 
 struct PrepareReaderOptions {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/marked_tokens.h"
 #include "data/prepare_names.h"
 
 namespace tokamak {
@@ -20,17 +21,19 @@ int64_t count_before(std::span<const int64_t> ascending, int64_t end) {
 
 }  // namespace
 
-PrepareShards::PrepareShards(fs::path folder, PrepareJournal journal, const Tokenizer& tokenizer, int64_t shard_tokens)
+PrepareShards::PrepareShards(fs::path folder, PrepareJournal journal, const Tokenizer& tokenizer, int64_t shard_tokens,
+                             bool marked)
     : folder_(std::move(folder)), journal_(std::move(journal)), lengths_(text_lengths(tokenizer.vocabulary())),
-      separator_(tokenizer.end_of_text()), token_bytes_(shard_token_bytes(tokenizer.vocab_size())),
-      shard_tokens_(shard_tokens), documents_(folder_ / unfinished::kDocuments, journal_.documents),
+      separator_(tokenizer.end_of_text()), marked_(marked),
+      token_bytes_(shard_token_bytes(tokenizer.vocab_size(), marked)), shard_tokens_(shard_tokens),
+      documents_(folder_ / unfinished::kDocuments, journal_.documents),
       files_(folder_ / unfinished::kFiles, journal_.files) {
   for (const ShardInfo& shard : journal_.shards) tokens_ += shard.tokens;
 }
 
 int64_t PrepareShards::text_bytes(std::span<const int32_t> ids) const {
   int64_t bytes = 0;
-  for (int32_t id : ids) bytes += lengths_[size_t(id)];
+  for (int32_t id : ids) bytes += lengths_[size_t(id_of(id))];
   return bytes;
 }
 
@@ -52,7 +55,8 @@ void PrepareShards::append(const PrepareBatch& batch) {
 
 void PrepareShards::write(std::span<const int32_t> ids) {
   if (!writer_)
-    writer_.emplace(folder_ / shard_name(unfinished::kTokens, journal_.shards.size()), shard_tokens_, token_bytes_);
+    writer_.emplace(folder_ / shard_name(unfinished::kTokens, journal_.shards.size()), shard_tokens_, token_bytes_,
+                    marked_);
   if (tokens_ == 0 && ids[0] != separator_) documents_.append(0);
   for (size_t i = 0; i < ids.size(); ++i)
     if (ids[i] == separator_) documents_.append(tokens_ + int64_t(i));
@@ -94,7 +98,7 @@ std::vector<PrepareJournal::Move> cut_splits(const fs::path& folder, PrepareShar
     while (begin < end) {
       int64_t shard_end = std::min(end, begin + shard_tokens);
       ShardWriter writer(folder / shard_name(name, to.shards.size()), shard_end - begin,
-                         shard_token_bytes(index.vocab_size));
+                         shard_token_bytes(index.vocab_size, shards.marked()), shards.marked());
       for (; begin < shard_end; begin += int64_t(ids.size())) {
         ids.resize(size_t(std::min(kPartTokens, shard_end - begin)));
         tokens.read(begin, ids);

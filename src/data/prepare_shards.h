@@ -19,8 +19,9 @@ namespace tokamak {
 /// Writes the stream of tokens to shards of `shard_tokens` each and the journal after each of them.
 class PrepareShards {
  public:
-  /// Goes on after what the journal tells.
-  PrepareShards(std::filesystem::path folder, PrepareJournal journal, const Tokenizer& tokenizer, int64_t shard_tokens);
+  /// Goes on after what the journal tells. `marked`: ids have marks (data/marked_tokens.h).
+  PrepareShards(std::filesystem::path folder, PrepareJournal journal, const Tokenizer& tokenizer, int64_t shard_tokens,
+                bool marked = false);
 
   /// Takes the next batch, whose ids begin at the places of its parts.
   void append(const PrepareBatch& batch);
@@ -29,6 +30,7 @@ class PrepareShards {
   void finish();
 
   const PrepareJournal& journal() const { return journal_; }
+  bool marked() const { return marked_; }
   int64_t tokens() const { return tokens_; }
 
   /// Where documents begin (with their separators), and where the tokens of each file do; after finish().
@@ -46,6 +48,7 @@ class PrepareShards {
   PrepareJournal journal_;
   std::vector<int32_t> lengths_;  // of each token's text, in bytes
   int32_t separator_;
+  bool marked_;
   int token_bytes_;
   int64_t shard_tokens_;
   int64_t tokens_ = 0;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/file_checksum.h"
+#include "data/marked_tokens.h"
 
 namespace tokamak {
 
@@ -21,7 +22,9 @@ using Header = std::array<int32_t, 256>;  // magic, version, token count, zeros
 
 static_assert(std::endian::native == std::endian::little, "headers are little-endian and read as they are");
 
-Header make_header(int64_t tokens, int token_bytes) { return {kMagic, token_bytes == 2 ? 1 : 2, int32_t(tokens)}; }
+Header make_header(int64_t tokens, int token_bytes, bool marked) {
+  return {kMagic, marked ? 3 : token_bytes == 2 ? 1 : 2, int32_t(tokens)};
+}
 
 /// A kind of shard: the first two numbers of its header tell it.
 struct Kind {
@@ -30,7 +33,8 @@ struct Kind {
   TokenType type;
 };
 
-constexpr Kind kKinds[] = {{kMagic, 1, kUint16}, {kMagic, 2, kUint32}, {20240801, 7, kUint32}};
+constexpr Kind kKinds[] = {
+    {kMagic, 1, kUint16}, {kMagic, 2, kUint32}, {kMagic, 3, kMarkedUint32}, {20240801, 7, kUint32}};
 
 bool has_magic(int32_t magic) {
   return std::any_of(std::begin(kKinds), std::end(kKinds), [&](const Kind& kind) { return kind.magic == magic; });
@@ -44,7 +48,9 @@ TokenType type_of(const Header& header, std::string_view name) {
         "[shard] {}: expected the magic number {}, got {}; this is not a token shard. Tokens without a header "
         "(nanoGPT) are format raw; with an .idx file beside them (Megatron), megatron. `tokamak prepare` makes shards",
         name, kMagic, header[0]);
-  std::string versions = header[0] == kMagic ? "version 1 (uint16 tokens) or 2 (uint32 tokens)" : "version 7";
+  std::string versions = header[0] == kMagic
+                             ? "version 1 (uint16 tokens), 2 (uint32 tokens) or 3 (uint32 tokens with marks)"
+                             : "version 7";
   user_error("[shard] {}: expected {}, got {}; the shard is damaged: copy it again or run `prepare` again", name,
              versions, header[1]);
 }
@@ -56,14 +62,14 @@ int32_t narrow(std::span<const int32_t> ids, std::byte* to) {
   for (size_t i = 0; i < ids.size(); ++i) {
     Stored value = Stored(ids[i]);
     std::memcpy(to + i * sizeof value, &value, sizeof value);
-    most = std::max(most, ids[i]);
+    most = std::max(most, id_of(ids[i]));
   }
   return most;
 }
 
 }  // namespace
 
-int shard_token_bytes(int64_t vocab_size) { return vocab_size <= kMaxUint16Vocabulary ? 2 : 4; }
+int shard_token_bytes(int64_t vocab_size, bool marked) { return vocab_size <= kMaxUint16Vocabulary && !marked ? 2 : 4; }
 
 bool is_shard(std::span<const std::byte> bytes) {
   int32_t magic = 0;
@@ -100,12 +106,13 @@ FileTokens open_shard(const std::filesystem::path& path) {
 
 void Shard::verify(const ShardInfo& info) const { verify_file(file(), info.checksum, "shard"); }
 
-ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes)
-    : file_(path), token_bytes_(token_bytes) {
+ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes, bool marked)
+    : file_(path), token_bytes_(token_bytes), marked_(marked) {
+  TOKAMAK_CHECK(!marked || token_bytes == 4, "a mark needs 4 bytes, not {}", token_bytes);
   TOKAMAK_CHECK(tokens <= std::numeric_limits<int32_t>::max(), "{} tokens in one shard", tokens);
   info_.file = path.filename().string();
   info_.tokens = tokens;
-  Header header = make_header(tokens, token_bytes);
+  Header header = make_header(tokens, token_bytes, marked);
   auto bytes = std::as_bytes(std::span(header));
   buffer_.assign(bytes.begin(), bytes.end());
 }
@@ -139,7 +146,7 @@ ShardInfo ShardWriter::finish() {
 
 std::string ShardWriter::shorten() {
   info_.tokens = written_;
-  Header header = make_header(written_, token_bytes_);
+  Header header = make_header(written_, token_bytes_, marked_);
   file_.write_at(0, std::as_bytes(std::span(header)));
   return checksum_file(file_.temporary_path());
 }

@@ -1,6 +1,7 @@
 // Token shards: llm.c's .bin format, readable by and from it. A header of 256 little-endian int32 (magic 20240520,
 // version, token count, zeros), then the tokens: uint16 in version 1, uint32 in version 2 (ours, for vocabularies above
-// 65,536). Read, not written: llm.c's form for Llama 3 (magic 20240801, version 7, uint32), as its
+// 65,536) and in version 3 (ours, whose top bit marks a token that is not learned,
+// data/marked_tokens.h). Read, not written: llm.c's form for Llama 3 (magic 20240801, version 7, uint32), as its
 // dev/data/data_common.py writes it. For examples see tests/data/shard_test.cpp.
 #pragma once
 
@@ -28,8 +29,8 @@ struct ShardInfo {
 /// Bytes of the largest shard that its header can describe. Nothing else that `prepare` makes is larger.
 inline constexpr int64_t kMostShardBytes = 256 * 4 + int64_t(INT32_MAX) * 4;
 
-/// Bytes that one token of a vocabulary takes in a shard: 2 or 4.
-int shard_token_bytes(int64_t vocab_size);
+/// Bytes that one token of a vocabulary takes in a shard: 2 or 4, which marks need.
+int shard_token_bytes(int64_t vocab_size, bool marked = false);
 
 /// What a shard's header says.
 struct ShardHeader {
@@ -54,6 +55,7 @@ class Shard {
 
   int64_t size() const { return tokens_.size(); }  // tokens
   int token_bytes() const { return tokens_.type().bytes; }
+  bool is_marked() const { return tokens_.is_marked(); }
   const FileReader& file() const { return tokens_.file(); }
   const std::filesystem::path& path() const { return tokens_.path(); }
 
@@ -68,10 +70,10 @@ class Shard {
 };
 
 /// Writes a shard of up to `tokens` tokens (with exactly as many it is not read again at the end). It appears under its
-/// name with commit(), not before.
+/// name with commit(), not before. `marked`: tokens may have marks (data/marked_tokens.h), which takes 4 bytes a token.
 class ShardWriter {
  public:
-  ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes);
+  ShardWriter(const std::filesystem::path& path, int64_t tokens, int token_bytes, bool marked = false);
 
   void append(std::span<const int32_t> ids);
 
@@ -91,6 +93,7 @@ class ShardWriter {
   std::vector<std::byte> buffer_;
   int64_t written_ = 0;
   int token_bytes_;
+  bool marked_;
 };
 
 }  // namespace tokamak

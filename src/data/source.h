@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/chat_template.h"
+
 namespace tokamak {
 
 /// One document, or a part of one, as text or as tokens: the other member is empty. Valid until the next call of its
@@ -20,6 +22,7 @@ namespace tokamak {
 struct Document {
   std::string_view text;
   std::span<const int32_t> tokens;
+  std::span<const TextSpan> learned = {};  // of a conversation, whose text comes whole: only these pieces are learned
   bool continues = false;  // the next one is the next part of the same document: no separator token between them
 };
 

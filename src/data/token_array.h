@@ -38,6 +38,9 @@ class TokenArray {
   };
   virtual Place place(int64_t at) const = 0;
 
+  /// Whether some tokens may have marks (data/marked_tokens.h).
+  virtual bool is_marked() const { return false; }
+
   /// How a token is stored, such as uint16; empty where there is no one answer.
   virtual std::string stored_as() const { return {}; }
 

@@ -38,6 +38,7 @@ class TokenDataset : public Dataset {
                DatasetFacts facts)
       : path_(std::move(path)), kind_(kind), tokens_(std::move(tokens)), context_(context), facts_(facts) {
     facts_.tokens = tokens_->size();
+    facts_.marked = tokens_->is_marked();
     if (facts_.tokens < context + 1)
       user_error("[data] {}: expected at least {} tokens (model.context + 1), got {}; {}prepare more text", path_,
                  context + 1, facts_.tokens,
@@ -77,6 +78,9 @@ class ShardTokens : public TokenArray {
     if (!checks_ || out.empty()) return;
     size_t last = stream_.shard_of(begin + int64_t(out.size()) - 1);
     for (size_t shard = stream_.shard_of(begin); shard <= last; ++shard) checks_->ask(shard);
+  }
+  bool is_marked() const override {
+    return std::any_of(stream_.shards().begin(), stream_.shards().end(), [](const Shard& s) { return s.is_marked(); });
   }
   void verify_used() const override {
     if (checks_) checks_->wait();

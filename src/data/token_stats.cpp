@@ -40,6 +40,7 @@ void TokenStats::append(const TokenStats& next) {
   least_ = std::min(least_, next.least_);
   most_ = std::max(most_, next.most_);
   tokens_ += next.tokens_;
+  unlearned_ += next.unlearned_;
   (separators_ == 0 ? head_ : tail_) += next.head_;
   if (next.separators_ > 0) {
     if (separators_ > 0) inner_.add(tail_);

@@ -30,6 +30,9 @@ class TokenStats {
 
   void add(std::span<const int32_t> tokens);
 
+  /// So many of them have marks (data/marked_tokens.h).
+  void add_unlearned(int64_t count) { unlearned_ += count; }
+
   /// Joins a piece that follows this one.
   void append(const TokenStats& next);
 
@@ -37,6 +40,7 @@ class TokenStats {
   int32_t least() const { return tokens_ > 0 ? least_ : 0; }
   int32_t most() const { return tokens_ > 0 ? most_ : 0; }
   int64_t separators() const { return separators_; }
+  int64_t unlearned() const { return unlearned_; }
 
   /// Of the documents, as if the stream began and ended with this piece.
   LengthHistogram lengths() const;
@@ -47,6 +51,7 @@ class TokenStats {
   int32_t least_ = std::numeric_limits<int32_t>::max();
   int32_t most_ = std::numeric_limits<int32_t>::min();
   int64_t separators_ = 0;
+  int64_t unlearned_ = 0;
   int64_t head_ = 0;  // with a separator: tokens before the first one
   int64_t tail_ = 0;  // and after the last one
   LengthHistogram inner_;

@@ -9,6 +9,7 @@
 #include "data/check_tokens.h"
 #include "data/data_path.h"
 #include "data/data_tokenizer.h"
+#include "data/marked_tokens.h"
 #include "data/open_consistently.h"
 
 #include <algorithm>
@@ -118,6 +119,7 @@ std::vector<int32_t> RunData::sample_prompt() const {
     int64_t windows = dataset->windows(), looked = std::min(kLooked, windows);
     for (int64_t i = 0; i < looked; ++i) {
       reader->read(i * windows / looked, window);
+      remove_marks(window);
       found += std::count(window.begin(), window.end() - 1, end);
     }
   }

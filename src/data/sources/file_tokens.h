@@ -27,6 +27,7 @@ class FileTokens final : public TokenArray {
   int64_t size() const override { return begins_.back(); }
   void read(int64_t begin, std::span<int32_t> out) const override;
   Place place(int64_t at) const override;
+  bool is_marked() const override { return type_.marked; }
   std::string stored_as() const override { return type_name(type_); }
   std::vector<FileFingerprint> fingerprints() const override;
 

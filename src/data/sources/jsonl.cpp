@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/conversation.h"
 #include "data/sources/content.h"
 #include "data/sources/json_field.h"
 #include "data/sources/source_format.h"
@@ -16,11 +17,26 @@ constexpr int64_t kMostParts = 128;  // in one object
 
 size_t most_bytes(const SourceOptions& options) { return size_t(kMostParts * options.part_bytes); }
 
+/// What training wants of an object.
+class ObjectReader {
+ public:
+  explicit ObjectReader(const SourceOptions& options)
+      : field_(options.text_field), conversations_(options.conversations) {}
+
+  LearnedText read(std::string_view object, const std::string& place, std::string_view else_do) const {
+    if (conversations_) return conversations_->read(object, place, else_do);
+    return {json_text_field(object, field_, place, else_do), {}};
+  }
+
+ private:
+  std::string field_;
+  std::shared_ptr<const ConversationReader> conversations_;
+};
+
 class JsonlSource : public Source {
  public:
   JsonlSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : buffer_(std::move(stream)), field_(options.text_field), most_bytes_(most_bytes(options)),
-        bad_lines_(options.bad_lines) {
+      : buffer_(std::move(stream)), reader_(options), most_bytes_(most_bytes(options)), bad_lines_(options.bad_lines) {
     buffer_.hold(kByteOrderMark.size());
     if (buffer_.view().starts_with(kByteOrderMark)) buffer_.consume(kByteOrderMark.size());
   }
@@ -28,8 +44,8 @@ class JsonlSource : public Source {
   bool next(Document& document) override {
     for (std::string_view line; next_line(line);) {
       if (line.find_first_not_of(" \t\r") == line.npos) continue;
-      if (!read_text(line) || text_.empty()) continue;
-      document = {.text = text_};
+      if (!read_text(line) || text_.text.empty()) continue;
+      document = {.text = text_.text, .tokens = {}, .learned = text_.learned};
       return true;
     }
     return false;
@@ -43,8 +59,8 @@ class JsonlSource : public Source {
   /// The text of a line; false if it is bad and bad ones are counted only.
   bool read_text(std::string_view line) {
     try {
-      text_ = json_text_field(line, field_, fmt::format("{} line {}", name(), number_),
-                              "pass over such lines, and count them, with --skip-bad");
+      text_ = reader_.read(line, fmt::format("{} line {}", name(), number_),
+                           "pass over such lines, and count them, with --skip-bad");
       return true;
     } catch (const UserError&) {
       if (!bad_lines_) throw;
@@ -72,28 +88,28 @@ class JsonlSource : public Source {
   }
 
   ByteBuffer buffer_;
-  std::string field_;
+  ObjectReader reader_;
   size_t most_bytes_;
   std::shared_ptr<std::atomic<int64_t>> bad_lines_;
   size_t used_ = 0;     // bytes of the last line
   int64_t number_ = 0;  // of the last line
-  std::string text_;
+  LearnedText text_;
 };
 
 /// The whole stream is one object.
 class JsonSource : public Source {
  public:
   JsonSource(std::unique_ptr<ByteStream> stream, const SourceOptions& options)
-      : buffer_(std::move(stream)), field_(options.text_field), most_bytes_(most_bytes(options)) {}
+      : buffer_(std::move(stream)), reader_(options), most_bytes_(most_bytes(options)) {}
 
   bool next(Document& document) override {
     if (std::exchange(done_, true)) return false;
     buffer_.hold(most_bytes_ + 1);
     if (buffer_.view().size() > most_bytes_)
       user_error("[data] {}: expected a JSON object of at most {} bytes, got more", name(), most_bytes_);
-    text_ = json_text_field(buffer_.view(), field_, name(), "leave such members of an archive out with --members");
-    document = {.text = text_};
-    return !text_.empty();
+    text_ = reader_.read(buffer_.view(), name(), "leave such members of an archive out with --members");
+    document = {.text = text_.text, .tokens = {}, .learned = text_.learned};
+    return !text_.text.empty();
   }
 
   const std::string& name() const override { return buffer_.stream().name(); }
@@ -102,10 +118,10 @@ class JsonSource : public Source {
 
  private:
   ByteBuffer buffer_;
-  std::string field_;
+  ObjectReader reader_;
   size_t most_bytes_;
   bool done_ = false;
-  std::string text_;
+  LearnedText text_;
 };
 
 std::unique_ptr<Source> open(const std::filesystem::path& path, const SourceOptions& options) {

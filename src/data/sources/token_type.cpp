@@ -82,7 +82,9 @@ bool are_pairs(std::span<const std::byte> begin) {
 
 }  // namespace
 
-std::string type_name(TokenType type) { return fmt::format("{}int{}", type.is_signed ? "" : "u", 8 * type.bytes); }
+std::string type_name(TokenType type) {
+  return fmt::format("{}int{}{}", type.is_signed ? "" : "u", 8 * type.bytes, type.marked ? " with marks" : "");
+}
 
 TokenType parse_token_type(std::string_view name) {
   if (name == "uint16") return kUint16;
@@ -91,6 +93,10 @@ TokenType parse_token_type(std::string_view name) {
 }
 
 size_t widen_tokens(TokenType type, const std::byte* from, std::span<int32_t> out) {
+  if (type.marked) {
+    std::memcpy(out.data(), from, out.size_bytes());
+    return out.size();
+  }
   return with_type(type, [&](auto stored) { return widen<decltype(stored)>(from, out); });
 }
 

@@ -12,12 +12,14 @@ namespace tokamak {
 struct TokenType {
   int bytes = 2;  // 1, 2, 4 or 8
   bool is_signed = false;
+  bool marked = false;  // the top bit of 4 bytes is a mark (data/marked_tokens.h), not the id's
 
   bool operator==(const TokenType&) const = default;
 };
 
 inline constexpr TokenType kUint16 = {2, false};
 inline constexpr TokenType kUint32 = {4, false};
+inline constexpr TokenType kMarkedUint32 = {4, false, true};
 
 /// "uint16", "int64" and the like.
 std::string type_name(TokenType type);
