@@ -18,7 +18,7 @@ using Expression = TemplateExpression;
 using Block = TemplateBlock;
 
 constexpr size_t kMostText = size_t(1) << 28;  // bytes, also of all values that are made on the way
-constexpr int64_t kMostSteps = 50'000'000;     // blocks and operators
+constexpr int64_t kMostSteps = 2'000'000;      // blocks and operators
 
 /// A value of its own, or one that lies elsewhere as long as the template is rendered. Jinja's undefined is
 /// `discarded`.
