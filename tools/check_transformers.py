@@ -4,10 +4,10 @@
   tools/check_transformers.py build/release/bin/tokamak
 
 Needs PyTorch and Transformers (pip install torch transformers), and says so where they are missing. Compares, in fp32:
-the loss of models that Transformers made (tied and not, in one file and in several, F32, BF16 and F16), ten steps of
-training that go on from one of them, the loss in Transformers of models that were trained here, and the tensors' bytes
-after `import` and `export`. Of conversations (`prepare --chat`) the ids, what of them is learned, and ten steps on the
-answers alone, accumulated and on two ranks.
+the loss of models that Transformers made (GPT-2 tied and not, in one file and in several, F32, BF16 and F16; Llama,
+Mistral, Qwen2 and Qwen3), ten steps of training that go on from some of them, the loss in Transformers of models that
+were trained here, and the tensors' bytes after `import` and `export`. Of conversations (`prepare --chat`) the ids, what
+of them is learned, and ten steps on the answers alone, accumulated and on two ranks.
 """
 import json
 import subprocess
@@ -33,6 +33,27 @@ MODELS = {
     "untied": ({"tie_word_embeddings": False}, torch.float32, "5GB"),
     "bf16": ({}, torch.bfloat16, "5GB"),
     "f16": ({}, torch.float16, "5GB"),
+}
+OTHER_SIZES = {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 3, "num_attention_heads": 4,
+               "num_key_value_heads": 2, "max_position_embeddings": CONTEXT, "vocab_size": VOCAB, "bos_token_id": 0,
+               "eos_token_id": 0, "pad_token_id": None}
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+OTHERS = {
+    "llama": transformers.LlamaConfig(**OTHER_SIZES),
+    "llama tied, llama3 scaling": transformers.LlamaConfig(**OTHER_SIZES, tie_word_embeddings=True, rope_parameters=LLAMA3),
+    "mistral": transformers.MistralConfig(**OTHER_SIZES, sliding_window=20),
+    "qwen2": transformers.Qwen2Config(**OTHER_SIZES, tie_word_embeddings=True),
+    "qwen3": transformers.Qwen3Config(**OTHER_SIZES, head_dim=16),
+}
+OWN = {  # options of models that are trained here
+    "gpt2 tied": ["--model.tie_weights=true"],
+    "gpt2 untied": ["--model.tie_weights=false"],
+    "llama": ["--model.family=llama", "--model.kv_heads=1", "--model.rope_scaling=llama3", "--model.rope_factor=2",
+              "--model.rope_original_context=30"],
+    "mistral": ["--model.family=llama", "--model.window=9", "--model.rope_scaling=linear", "--model.rope_factor=2"],
+    "qwen2": ["--model.family=llama", "--model.qkv_bias=true", "--model.tie_weights=false"],
+    "qwen3": ["--model.family=llama", "--model.qk_norm=true", "--model.head_width=24", "--model.kv_heads=1"],
 }
 TOKAMAK = sys.argv[1]
 failed = 0
@@ -67,14 +88,13 @@ def loss_here(model, path):  # of four digits
     return float(tokamak("eval", model, f"--data={path}").split("loss ")[1].split()[0])
 
 
-def make(folder, name):
-    options, dtype, shard = MODELS[name]
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**SIZES, **options))
+def make(folder, name, config, dtype=torch.float32, shard="5GB"):
+    model = transformers.AutoModelForCausalLM.from_config(config)
     for parameter in model.parameters():
         parameter.data += 0.05 * torch.randn_like(parameter)
-    path = folder / name.replace(" ", "_")
+    path = folder / name.replace(" ", "_").replace(",", "")
     model.to(dtype).save_pretrained(path, max_shard_size=shard)
-    return path, transformers.GPT2LMHeadModel.from_pretrained(path, dtype=torch.float32).eval()
+    return path, transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
 
 
 def steps_there(model, losses_of, out, name):
@@ -97,11 +117,11 @@ TRAINING = ("--train.eval_every=0", "--compile.precision=fp32", "--optimizer.lr=
             "--optimizer.min_lr_ratio=1")
 
 
-def check_training(folder, path, model, tokens):
-    out = folder / "continued"
+def check_training(folder, path, model, tokens, kind):
+    out = folder / f"continued_{kind}"
     tokamak("train", f"--model.from={path}", f"--data.path={tokens}", f"--train.out={out}", f"--train.steps={STEPS}",
             f"--train.batch={BATCH}", *TRAINING)
-    steps_there(model, lambda m: loss_there(m, tokens), out, "from a model of Transformers")
+    steps_there(model, lambda m: loss_there(m, tokens), out, f"from a {kind} of Transformers")
 
 
 def check_bytes(folder, path, name):  # in and out again: the same tensors, and a model that opens
@@ -184,15 +204,15 @@ def check_chat(folder):
         steps_there(model, masked_loss, out, f"of answers alone, {name}")
 
 
-def check_own(folder, tied):
+def check_own(folder, kind):
     text = folder / "text.txt"
     text.write_text(" ".join(f"{word} and {word * 7 % 1000}" for word in range(4000)))
-    data, out = folder / "data", folder / f"own_{tied}"
+    data, out = folder / "data", folder / f"own_{kind.replace(' ', '_')}"
     if not data.exists():
         tokamak_prepare = [TOKAMAK, "prepare", str(text), f"--out={data}", "--vocab_size=400"]
         subprocess.run(tokamak_prepare, check=True, capture_output=True)
     tokamak("train", f"--data.path={data}", f"--train.out={out}", "--model.layers=2", "--model.heads=2",
-            "--model.width=32", f"--model.context={CONTEXT}", f"--model.tie_weights={tied}", "--train.steps=20",
+            "--model.width=32", f"--model.context={CONTEXT}", *OWN[kind], "--train.steps=20",
             "--train.eval_every=0", "--model.dropout=0.1", "--compile.precision=fp32")
     checkpoint = (out / "checkpoints/latest").resolve()
     model, info = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32,
@@ -202,7 +222,7 @@ def check_own(folder, tied):
     ids = tokenizer(text.read_text()[:9000])["input_ids"][:CONTEXT * BATCH + 1]
     tokens = folder / "own.npy"
     np.save(tokens, np.array(ids, dtype=np.uint16))
-    name = f"a model trained here, tied {tied}" + (f", {missing}" if missing else "")
+    name = f"a {kind} trained here" + (f", {missing}" if missing else "")
     report(name, loss_here(checkpoint, tokens), loss_there(model.eval(), tokens).item(), -1 if missing else 1e-4)
 
 
@@ -213,17 +233,24 @@ def main():
         folder = Path(name)
         tokens = folder / "tokens.npy"
         np.save(tokens, np.random.default_rng(0).integers(0, VOCAB, CONTEXT * BATCH + 1).astype(np.uint16))
-        for name in MODELS:
-            path, model = make(folder, name)
+        for name, (options, dtype, shard) in MODELS.items():
+            path, model = make(folder, name, transformers.GPT2Config(**SIZES, **options), dtype, shard)
             with torch.no_grad():
                 report(f"a model of Transformers, {name}", loss_here(path, tokens), loss_there(model, tokens).item(), 1e-4)
             check_bytes(folder, path, name)
             if name == "tied":
-                check_training(folder, path, model, tokens)
+                check_training(folder, path, model, tokens, "gpt2")
         check_chat(folder)
-        for tied in ("true", "false"):
+        for name, config in OTHERS.items():
+            path, model = make(folder, name, config)
             with torch.no_grad():
-                check_own(folder, tied)
+                report(f"a model of Transformers, {name}", loss_here(path, tokens), loss_there(model, tokens).item(), 1e-4)
+            check_bytes(folder, path, name)
+            if "," not in name:
+                check_training(folder, path, model, tokens, name)
+        for kind in OWN:
+            with torch.no_grad():
+                check_own(folder, kind)
     print(f"torch {torch.__version__}, transformers {transformers.__version__}: {failed} failed")
     return bool(failed)
 

@@ -46,7 +46,7 @@ class Adviser {
   }
 
   void look_at_heads() {
-    int64_t size = model_.width / model_.heads, full = round_up(size, 64);
+    int64_t size = model_.width_of_head(), full = round_up(size, 64);
     if (size % 64 != 0)
       add(work_.attention * (1 - double(size) / double(full)) / work_.seconds,
           fmt::format("heads of {} are computed as ones of {}: {} heads would have {}", size, full,

@@ -38,8 +38,15 @@ class Enumerator {
     return largest;
   }
 
+  // As config/validate.cpp asks for.
+  bool divides_blocks(int64_t tensor) const {
+    bool grouped = model_.family == "llama";
+    return model_.heads % tensor == 0 &&
+           (!grouped || (model_.num_kv_heads() % tensor == 0 && model_.mlp_width() % tensor == 0));
+  }
+
   void add_mesh(int64_t pipe, int64_t context, int64_t tensor) {
-    bool divides = gpus_ % (pipe * context * tensor) == 0 && model_.heads % tensor == 0 &&
+    bool divides = gpus_ % (pipe * context * tensor) == 0 && divides_blocks(tensor) &&
                    (context == 1 || model_.context % (2 * context) == 0);
     if (!divides) return;
     MeshConfig mesh = usual_;

@@ -25,6 +25,10 @@ struct Situation {
   bool samples() const { return run.train.sample_every > 0 && run.train.sample_every <= steps(); }
 };
 
+bool is_not_llama(const Situation& s) { return s.run.model.family != "llama"; }
+bool has_no_rope_scaling(const Situation& s) { return is_not_llama(s) || s.run.model.rope_scaling == "none"; }
+bool is_not_llama3(const Situation& s) { return is_not_llama(s) || s.run.model.rope_scaling != "llama3"; }
+
 std::string ends_before(const Situation& s) { return fmt::format("the run ends after {} steps", s.steps()); }
 std::string ends_with_it(const Situation& s) { return ends_before(s) + ", which it does with one"; }
 std::string warms_up(const Situation& s) {
@@ -45,6 +49,13 @@ std::string runs_on_cpu(const Situation&) { return "it is for GPUs, and this run
 std::string is_alone(const Situation&) { return "there is only one rank"; }
 std::string has_no_pipe(const Situation&) { return "there is no pipeline (mesh.pipe = 1)"; }
 std::string has_no_tensor(const Situation&) { return "no matrix is divided (mesh.tensor = 1)"; }
+
+std::string other_family(const Situation& s) {
+  return fmt::format("the family is {} (model.family)", s.run.model.family);
+}
+std::string other_scaling(const Situation& s) {
+  return is_not_llama(s) ? other_family(s) : fmt::format("model.rope_scaling is {}", s.run.model.rope_scaling);
+}
 
 bool is_sgd(const Situation& s) { return s.optimizer().name == "sgd"; }
 bool is_lion(const Situation& s) { return s.optimizer().name == "lion"; }
@@ -76,6 +87,22 @@ struct IdleRule {
 
 /// The first that holds for a key is told.
 constexpr IdleRule kRules[] = {
+    {"model.bias", Of::kStep, [](const Situation& s) { return !is_not_llama(s) && s.run.model.bias; },
+     [](const Situation&) -> std::string { return "llama has biases of queries, keys and values (model.qkv_bias)"; }},
+    {"model.kv_heads", Of::kStep, is_not_llama, other_family},
+    {"model.head_width", Of::kStep, is_not_llama, other_family},
+    {"model.hidden", Of::kStep, is_not_llama, other_family},
+    {"model.window", Of::kStep, is_not_llama, other_family},
+    {"model.qkv_bias", Of::kStep, is_not_llama, other_family},
+    {"model.qk_norm", Of::kStep, is_not_llama, other_family},
+    {"model.norm_eps", Of::kStep, is_not_llama, other_family},
+    {"model.rope_theta", Of::kStep, is_not_llama, other_family},
+    {"model.rope_scaling", Of::kStep, is_not_llama, other_family},
+    {"model.rope_factor", Of::kStep, has_no_rope_scaling, other_scaling},
+    {"model.rope_low_freq", Of::kStep, is_not_llama3, other_scaling},
+    {"model.rope_high_freq", Of::kStep, is_not_llama3, other_scaling},
+    {"model.rope_original_context", Of::kStep, is_not_llama3, other_scaling},
+
     {"data.val_path", Of::kRun, no_validation, never_validates},
     {"data.format", Of::kRun, reads_prepared, is_prepared},
     {"data.token_type", Of::kRun, reads_prepared, is_prepared},

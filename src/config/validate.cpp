@@ -14,6 +14,9 @@ namespace tokamak {
 namespace {
 
 void check_heads(const ModelConfig& model) {
+  if (model.heads % model.num_kv_heads() != 0)
+    user_error("[model.kv_heads] expected a divisor of model.heads = {}, got {}", model.heads, model.kv_heads);
+  if (model.family == "llama" && model.head_width > 0) return;
   if (model.width % model.heads == 0) return;
   user_error("[model.heads] expected a divisor of model.width = {}, got {}; change one of them", model.width,
              model.heads);
@@ -100,6 +103,9 @@ void check_mesh(const RunConfig& config) {
     validate_slots(config, std::max<int64_t>(mesh.data, 1));
   check_context(mesh.context, config.model.context);
   check_divides("tensor", mesh.tensor, "model.heads", config.model.heads);
+  if (config.model.family != "llama") return;
+  check_divides("tensor", mesh.tensor, "model.kv_heads", config.model.num_kv_heads());
+  check_divides("tensor", mesh.tensor, "model.hidden", config.model.mlp_width());
 }
 
 // A clip that f32 has no number for would be 0, with which no update is applied.

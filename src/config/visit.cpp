@@ -10,9 +10,10 @@ void visit(FieldList& v, ModelConfig& c) {
   v.preset("preset", c.preset, "a named size; keys given beside it override it", preset_choices(),
            [&c] { apply_preset(c); });
   v("from", c.from, "folder of a model, run or checkpoint whose weights training begins with; empty: none");
-  v("family", c.family, "family of models: gpt2");
+  v("family", c.family, "family of models: gpt2 or llama");
   v("layers", c.layers, "transformer blocks", between(1, 10000));
-  v("heads", c.heads, "attention heads; they must divide the width", between(1, 10000));
+  v("heads", c.heads, "attention heads; they must divide the width, unless model.head_width is given",
+    between(1, 10000));
   v("width", c.width, "size of the residual stream", between(1, 1 << 20));
   v("context", c.context, "longest sequence, in tokens", between(1, 1 << 24));
   v("vocab", c.vocab, "vocabulary size; 0: the data's, which `train` also takes when none is given",
@@ -20,6 +21,26 @@ void visit(FieldList& v, ModelConfig& c) {
   v("bias", c.bias, "biases in linear layers and norms");
   v("tie_weights", c.tie_weights, "the token embedding is also the last layer's matrix");
   v("dropout", c.dropout, "chance that a value is dropped in training", from_up_to(0, 1));
+  v("kv_heads", c.kv_heads, "llama: heads of keys and values, each for a group of heads; 0: as many as heads",
+    between(0, 10000));
+  v("head_width", c.head_width, "llama: width of a head; 0: width / heads", between(0, 1 << 16));
+  v("hidden", c.hidden, "llama: width between the MLP's matrices; 0: 8/3 of the width, up to a multiple of 256",
+    between(0, 1 << 22));
+  v("window", c.window, "llama: how many of the last tokens, itself included, a token attends to; 0: all",
+    between(0, 1 << 24));
+  v("qkv_bias", c.qkv_bias, "llama: biases of queries, keys and values, as Qwen2 has them");
+  v("qk_norm", c.qk_norm, "llama: RMS norms of each head's queries and keys, as Qwen3 has them");
+  v("norm_eps", c.norm_eps, "llama: term of RMS norms against division by zero", between(1e-30, 1));
+  v("rope_theta", c.rope_theta, "llama: base of the rotary positions' wavelengths", between(1, 1e12));
+  v("rope_scaling", c.rope_scaling, "llama: how rotary positions are stretched for longer sequences",
+    one_of({std::begin(kRopeScalings), std::end(kRopeScalings)}));
+  v("rope_factor", c.rope_factor, "with model.rope_scaling: how far positions are stretched", between(1, 1e6));
+  v("rope_low_freq", c.rope_low_freq, "llama3 scaling: turns in the original context below which all is stretched",
+    between(1e-6, 1e6));
+  v("rope_high_freq", c.rope_high_freq, "llama3 scaling: turns in the original context above which nothing is",
+    between(1e-6, 1e6));
+  v("rope_original_context", c.rope_original_context, "llama3 scaling: context before it was stretched",
+    between(1, 1 << 24));
 }
 
 void visit(FieldList& v, DataConfig& c) {

@@ -17,8 +17,8 @@ enum class Role : uint8_t {
   kEmbedding,    // parameter (V, C), looked up by token; tied, the last layer's matrix as well
   kPosition,     // parameter (T, C), looked up by position
   kClassifier,   // parameter (V, C), the last layer's own matrix
-  kColumn,       // parameter (in, out), a matrix whose outputs go on apart from each other: heads, hidden units
-  kRow,          // parameter (in, out), a matrix that adds such parts up
+  kColumn,       // parameter whose columns are apart: (in, out) of outputs that are heads or hidden units, (out, in) of
+  kRow,          // one that adds such parts up; of kRow rows are, the other way round. A matmul says how it reads it
   kMatrix,       // any other parameter of two dims or more
   kColumnBias,   // parameter (out), added to what a kColumn matrix gives
   kVector,       // any other parameter: gains, biases

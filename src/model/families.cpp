@@ -2,6 +2,7 @@
 #include "config/model_config.h"
 #include "config/suggest.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 
 #include <fmt/ranges.h>
 
@@ -10,6 +11,7 @@ namespace tokamak {
 std::span<const ModelFamily* const> model_families() {
   static constexpr const ModelFamily* kFamilies[] = {
       &gpt2,
+      &llama,
   };
   return kFamilies;
 }

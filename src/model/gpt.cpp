@@ -3,17 +3,15 @@
 #include "base/error.h"
 #include "config/model_config.h"
 #include "graph/builder.h"
+#include "model/mean_loss.h"
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
-#include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
-#include "ops/generate.h"
 #include "ops/matmul.h"
 #include "ops/movement.h"
 #include "ops/norm.h"
 #include "ops/pointwise.h"
-#include "ops/reduce.h"
 
 #include <cmath>
 #include <functional>
@@ -94,12 +92,7 @@ ValueId gpt_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, Va
 }
 
 ValueId gpt_loss(GraphBuilder& g, const ModelConfig& model, const LossInputs& in) {
-  ValueId logits = gpt_logits(g, model, in.tokens, in.rng, in.documents.starts, in.show_blocks);
-  int64_t rows = g.shape(logits)[0];
-  ValueId losses = cross_entropy(g, logits, reshape(g, in.targets, {rows}), model.vocab);  // (B*T)
-  bool weighted = in.documents.loss_weight != kNoValue;
-  ValueId weight = weighted ? in.documents.loss_weight : constant(g, 1.0 / double(rows));
-  return mul(g, reduce_sum(g, losses, {0}, false), weight);
+  return mean_loss(g, model, gpt_logits(g, model, in.tokens, in.rng, in.documents.starts, in.show_blocks), in);
 }
 
 ValueId gpt_decode(GraphBuilder& g, const ModelConfig& model, const DecodeInputs& in) {

@@ -10,6 +10,7 @@
 namespace tokamak {
 namespace {
 
+constexpr std::string_view kTypes[] = {"gpt2"};
 constexpr const char* kOtherFunction = "a model of ours computes something else";
 
 nlohmann::ordered_json write_config(const ModelConfig& model) {
@@ -73,6 +74,6 @@ std::string parameter_name(std::string_view tensor, const ModelConfig& model) {
 
 }  // namespace
 
-constinit const HuggingFaceForm gpt2_hugging_face{"gpt2", write_config, read_config, parameter_name};
+constinit const HuggingFaceForm gpt2_hugging_face{kTypes, write_config, read_config, parameter_name};
 
 }  // namespace tokamak

@@ -14,8 +14,10 @@ const ModelFamily& family_of_config(const nlohmann::json& config, const std::str
   std::vector<std::string_view> known;
   for (const ModelFamily* family : model_families()) {
     if (!family->hugging_face) continue;
-    if (family->hugging_face->model_type == type) return *family;
-    known.push_back(family->hugging_face->model_type);
+    for (std::string_view of_family : family->hugging_face->model_types) {
+      if (of_family == type) return *family;
+      known.push_back(of_family);
+    }
   }
   user_error("{}: expected model_type to be one of {}, got '{}'; models of other types cannot be used here", where,
              fmt::join(known, ", "), type);

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,7 @@ struct ModelConfig;
 struct ModelFamily;
 
 struct HuggingFaceForm {
-  std::string_view model_type;  // in config.json
+  std::span<const std::string_view> model_types;  // of config.json, that the family knows
   /// config.json of a model; vocab must be known.
   nlohmann::ordered_json (*write_config)(const ModelConfig&);
   /// The inverse. UserError that begins with `where` for what is missing, and for what no model of ours computes.
@@ -23,7 +24,7 @@ struct HuggingFaceForm {
   std::string (*parameter_name)(std::string_view tensor, const ModelConfig&);
 };
 
-/// The family whose form has the model_type of this config.json. UserError, with the known ones, when there is none.
+/// The family whose form knows the model_type of this config.json. UserError, with the known ones, when there is none.
 const ModelFamily& family_of_config(const nlohmann::json& config, const std::string& where);
 
 /// Fields of a config.json, checked as they are read; each error is a UserError that begins with `where`.

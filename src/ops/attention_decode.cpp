@@ -16,7 +16,7 @@
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"head_width"}, {"scale"}, {"tf32", false}};
+constexpr AttrDef kAttrs[] = {{"head_width"}, {"scale"}, {"tf32", false}, {"window", false}};
 
 // attention_decode(qkv (B, t, 3C), cache (B, Tmax, 2C), position i32 (B)) -> out (B, t, C), cache
 std::vector<ValueType> infer(const NodeSpec& spec) {
@@ -33,7 +33,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
   AttentionDims d = attention_decode_dims({*node.op, {in[0]->type}, node.attrs});
   HostTensor& cache = out[1];
   cache.data = in[1]->data;
-  int64_t capacity = cache.shape()[1];
+  int64_t capacity = cache.shape()[1], window = attention_decode_window(node.attrs);
   auto at = [&](int64_t b, int64_t t, int64_t c) { return (b * capacity + t) * 2 * d.C + c; };
   auto q = [&](int64_t b, int64_t t, int64_t h, int64_t c) { return (*in[0])[(b * d.T + t) * 3 * d.C + h * d.D + c]; };
   auto place = [&](int64_t b, int64_t t) { return int64_t((*in[2])[b]) + t; };
@@ -51,14 +51,15 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
           continue;
         }
         std::vector<double> p(static_cast<size_t>(place(b, i) + 1), 0.0);
+        size_t first = window > 0 && window < int64_t(p.size()) ? p.size() - size_t(window) : 0;
         double top = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (size_t j = 0; j < p.size(); ++j) {
+        for (size_t j = first; j < p.size(); ++j) {
           for (int64_t c = 0; c < d.D; ++c) p[j] += q(b, i, h, c) * cache[at(b, int64_t(j), h * d.D + c)];
           top = std::max(top, p[j] *= node.attrs.get_double("scale"));
         }
-        for (double& v : p) sum += v = std::exp(v - top);
+        for (size_t j = first; j < p.size(); ++j) sum += p[j] = std::exp(p[j] - top);
         for (int64_t c = 0; c < d.D; ++c)
-          for (size_t j = 0; j < p.size(); ++j) y(c) += p[j] / sum * cache[at(b, int64_t(j), d.C + h * d.D + c)];
+          for (size_t j = first; j < p.size(); ++j) y(c) += p[j] / sum * cache[at(b, int64_t(j), d.C + h * d.D + c)];
       }
 }
 
@@ -107,10 +108,14 @@ AttentionDims attention_decode_dims(const NodeSpec& spec) {
   return {qkv.shape[0], qkv.shape[1], C, C / D, D};
 }
 
+int64_t attention_decode_window(const Attrs& attrs) { return attrs.get_int("window", 0); }
+
 std::pair<ValueId, ValueId> attention_decode(GraphBuilder& g, ValueId qkv, ValueId cache, ValueId position,
-                                             int64_t heads, double scale) {
+                                             int64_t heads, double scale, int64_t window) {
   int64_t head_width = g.shape(qkv)[2] / 3 / heads;
-  auto out = g.add(op::attention_decode, {qkv, cache, position}, {{"head_width", head_width}, {"scale", scale}});
+  Attrs attrs{{"head_width", head_width}, {"scale", scale}};
+  if (window > 0) attrs.set("window", window);
+  auto out = g.add(op::attention_decode, {qkv, cache, position}, std::move(attrs));
   return {out[0], out[1]};
 }
 

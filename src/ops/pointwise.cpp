@@ -65,6 +65,9 @@ Grads rsqrt_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
 Grads gelu_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
   return {g.add1(op::gelu_grad, {n.inputs[0], dy[0]})};
 }
+Grads silu_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
+  return {g.add1(op::silu_grad, {n.inputs[0], dy[0]})};
+}
 
 DType cast_target(const Attrs& attrs) { return parse_dtype(attrs.get_string("to")); }
 
@@ -129,6 +132,9 @@ constinit const OpDef rsqrt = pointwise1<TOKAMAK_SCALAR(reciprocal_root)>("rsqrt
 constinit const OpDef gelu = pointwise1<TOKAMAK_SCALAR(gelu)>("gelu", "gelu", gelu_gradient);
 constinit const OpDef gelu_grad = undifferentiable(
     pointwise2<TOKAMAK_SCALAR(gelu_grad)>("gelu_grad", "gelu_grad", nullptr), "second derivatives are not needed");
+constinit const OpDef silu = pointwise1<TOKAMAK_SCALAR(silu)>("silu", "silu", silu_gradient);
+constinit const OpDef silu_grad = undifferentiable(
+    pointwise2<TOKAMAK_SCALAR(silu_grad)>("silu_grad", "silu_grad", nullptr), "second derivatives are not needed");
 #undef TOKAMAK_SCALAR
 constinit const OpDef cast = {.name = "cast",
                               .attrs = kCastAttrs,
@@ -158,6 +164,7 @@ ValueId tanh(GraphBuilder& g, ValueId a) { return g.add1(op::tanh, {a}); }
 ValueId sqrt(GraphBuilder& g, ValueId a) { return g.add1(op::sqrt, {a}); }
 ValueId rsqrt(GraphBuilder& g, ValueId a) { return g.add1(op::rsqrt, {a}); }
 ValueId gelu(GraphBuilder& g, ValueId a) { return g.add1(op::gelu, {a}); }
+ValueId silu(GraphBuilder& g, ValueId a) { return g.add1(op::silu, {a}); }
 
 ValueId cast(GraphBuilder& g, ValueId a, DType to) {
   if (g.type(a).dtype == to) return a;

@@ -9,7 +9,7 @@ class GraphBuilder;
 
 namespace op {
 extern const OpDef add, sub, mul, div, maximum, minimum, pow, less, equal, select;
-extern const OpDef neg, exp, log, tanh, sqrt, rsqrt, gelu, gelu_grad, cast;
+extern const OpDef neg, exp, log, tanh, sqrt, rsqrt, gelu, gelu_grad, silu, silu_grad, cast;
 }  // namespace op
 
 ValueId add(GraphBuilder& g, ValueId a, ValueId b);
@@ -29,6 +29,7 @@ ValueId tanh(GraphBuilder& g, ValueId a);
 ValueId sqrt(GraphBuilder& g, ValueId a);
 ValueId rsqrt(GraphBuilder& g, ValueId a);
 ValueId gelu(GraphBuilder& g, ValueId a);
+ValueId silu(GraphBuilder& g, ValueId a);            // x times the logistic function of x
 ValueId cast(GraphBuilder& g, ValueId a, DType to);  // returns `a` itself when it has that type
 
 }  // namespace tokamak

@@ -115,4 +115,17 @@ T gelu_grad(T x, T dy) {
   return dy * (s + x * (e * r * r) * du2);
 }
 
+// x times the logistic function. e = exp(-|x|) <= 1, so that neither overflows, and 1 - s = e r without cancellation.
+template <typename T>
+T silu(T x) {
+  T e = exp(x < T(0) ? x : -x), r = T(1) / (T(1) + e);
+  return x * (x < T(0) ? e * r : r);
+}
+template <typename T>
+T silu_grad(T x, T dy) {
+  T e = exp(x < T(0) ? x : -x), r = T(1) / (T(1) + e);
+  T s = x < T(0) ? e * r : r;
+  return dy * (s + x * (e * r * r));
+}
+
 }  // namespace tokamak::scalar

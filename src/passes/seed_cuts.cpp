@@ -1,5 +1,7 @@
 #include "passes/seed_cuts.h"
 
+#include "graph/op_def.h"
+#include "ops/matmul.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
@@ -95,6 +97,13 @@ class Seeder {
   std::vector<Cut> cuts_;
 };
 
+// Whether what the node makes of a parameter of this role is cut by tokens: what is looked up, and sums of parts. A
+// matrix that is read as it lies transposed is the other way round.
+bool begins_stream(const Node& node, Role role) {
+  if (node.op != &op::matmul) return role == Role::kRow || role == Role::kEmbedding;
+  return role == (node.attrs.get_bool("trans_b") ? Role::kColumn : Role::kRow);
+}
+
 }  // namespace
 
 std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassContext& context) {
@@ -117,7 +126,7 @@ std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& 
       if (!argument || node.phase != Phase::kForward) continue;
       Role role = argument->layout.role;
       const Shape& shape = graph.shape(node.outputs[0]);
-      if ((role != Role::kRow && role != Role::kEmbedding) || shape.size() < 3) continue;
+      if (!begins_stream(node, role) || shape.size() < 3) continue;
       auto time = int64_t(shape.size()) - 2;
       bool by_batch = shape[size_t(time) - 1] % (parts_of_batch * size) == 0;
       cuts[node.outputs[0]] = {by_batch ? Cut{kTensorAxis, size, time - 1, parts_of_batch}

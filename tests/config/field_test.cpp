@@ -106,11 +106,25 @@ TEST(Presets, AreGpt2sSizes) {
     EXPECT_EQ(model.heads, size.heads) << size.name;
     EXPECT_EQ(model.width, size.width) << size.name;
   }
-  ModelConfig small{.preset = "small"};
+  ModelConfig small{.preset = "small", .kv_heads = 2, .window = 7, .qk_norm = true};
   apply_preset(small);
   EXPECT_EQ(small.vocab, 0) << "the data's";
+  EXPECT_TRUE(small.kv_heads == 0 && small.window == 0 && !small.qk_norm) << "nothing is left of what was before";
   ModelConfig model{.preset = "gpt2-124"};
   expect_user_error([&] { apply_preset(model); }, {"did you mean 'gpt2-124m'?"});
+}
+
+TEST(Presets, AreThoseOfLlamaAndItsRelatives) {
+  ModelConfig llama{.preset = "llama3-70b"}, qwen{.preset = "qwen3-0.6b"}, mistral{.preset = "mistral-7b"};
+  for (ModelConfig* model : {&llama, &qwen, &mistral}) apply_preset(*model);
+  EXPECT_EQ(llama.family, "llama");
+  EXPECT_EQ(llama.kv_heads, 8);
+  EXPECT_EQ(llama.mlp_width(), 28672);
+  EXPECT_EQ(llama.rope_theta, 500000);
+  EXPECT_FALSE(llama.tie_weights);
+  EXPECT_EQ(qwen.width_of_head(), 128);
+  EXPECT_TRUE(qwen.qk_norm && qwen.tie_weights && !qwen.qkv_bias);
+  EXPECT_EQ(mistral.window, 4096);
 }
 
 }  // namespace

@@ -73,6 +73,16 @@ TEST(IdleSettings, AWarmUpThatIsNotShorterThanTheRun) {
       << "one cause is told once";
 }
 
+TEST(IdleSettings, OfAnotherFamily) {
+  for (const char* setting : {"kv_heads=4", "window=9", "qk_norm=true", "rope_theta=1e5", "rope_scaling=linear"})
+    expect_told({std::string("--model.") + setting}, "the family is gpt2", {"--model.family=llama"});
+  expect_told({"--model.rope_factor=2", "--model.family=llama"}, "model.rope_scaling is none",
+              {"--model.rope_scaling=linear"});
+  expect_told({"--model.rope_low_freq=2", "--model.family=llama", "--model.rope_scaling=linear"},
+              "model.rope_scaling is linear", {"--model.rope_scaling=llama3"});
+  expect_told({"--model.bias=true", "--model.family=llama"}, "model.qkv_bias", {"--model.family=gpt2"});
+}
+
 TEST(IdleSettings, OfTheLoop) {
   for (const char* key : {"eval_every", "sample_every", "checkpoint_every", "log_every"})
     expect_told({std::string("--train.") + key + "=500", "--train.steps=499"}, "the run ends after 499 steps",

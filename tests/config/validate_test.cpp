@@ -26,6 +26,30 @@ TEST(Validate, HeadsMustDivideTheWidth) {
                     {"[model.heads] expected a divisor of model.width = 768, got 7; change one of them"});
 }
 
+TEST(Validate, HeadsOfKeysMustDivideThoseOfQueriesAndRanksDivideBoth) {
+  RunConfig config;
+  config.model.family = "llama";
+  config.model.heads = 12, config.model.kv_heads = 5;
+  expect_user_error([&] { validate(config); }, {"[model.kv_heads] expected a divisor of model.heads = 12, got 5"});
+  config.model.kv_heads = 3;
+  config.mesh.tensor = 2;
+  expect_user_error([&] { validate(config); },
+                    {"[mesh.tensor] expected a divisor of model.kv_heads = 3, got 2; 1, 3 would fit"});
+  config.model.kv_heads = 4, config.model.hidden = 77;
+  expect_user_error([&] { validate(config); }, {"[mesh.tensor] expected a divisor of model.hidden = 77, got 2"});
+  config.model.hidden = 0;
+  EXPECT_NO_THROW(validate(config));
+}
+
+TEST(Validate, HeadsOfAWidthOfTheirOwnNeedNotDivideIt) {
+  RunConfig config;
+  config.model.family = "llama";
+  config.model.heads = 7;
+  expect_user_error([&] { validate(config); }, {"[model.heads] expected a divisor of model.width = 768, got 7"});
+  config.model.head_width = 64;
+  EXPECT_NO_THROW(validate(config));
+}
+
 TEST(Validate, TotalBatchMustBeWholeMicroBatches) {
   RunConfig config;
   config.train.total_batch = 4 * 1024 * 3;

@@ -20,8 +20,9 @@ constexpr int64_t kContext = 40;
 
 class GenerateTest : public testing::Test {
  protected:
-  explicit GenerateTest(bool pad_vocab = true, Precision precision = Precision::kFp32) {
+  explicit GenerateTest(bool pad_vocab = true, Precision precision = Precision::kFp32, bool llama = false) {
     config_.model = {.layers = 2, .heads = 2, .width = 32, .context = kContext, .vocab = 301};
+    if (llama) config_.model.family = "llama", config_.model.kv_heads = 1, config_.model.window = 7;
     config_.train.batch = 1;
     config_.compile.precision = precision;
     if (!pad_vocab) config_.compile.disable_passes = {"pad_vocab"};
@@ -54,6 +55,14 @@ class GenerateUnpaddedTest : public GenerateTest {
  protected:
   GenerateUnpaddedTest() : GenerateTest(false) {}
 };
+
+class GenerateLlamaTest : public GenerateTest {
+ protected:
+  GenerateLlamaTest() : GenerateTest(true, Precision::kFp32, true) {}
+};
+
+TEST_F(GenerateLlamaTest, APromptInPieces) { expect_same_as_full_pass(35, 5); }
+TEST_F(GenerateLlamaTest, OneTokenAtATime) { expect_same_as_full_pass(1, 30); }
 
 TEST_F(GenerateTest, OneTokenAtATime) { expect_same_as_full_pass(1, 30); }
 TEST_F(GenerateTest, APromptInPieces) { expect_same_as_full_pass(35, 5); }

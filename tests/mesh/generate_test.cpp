@@ -58,6 +58,17 @@ TEST_P(GenerateOnRanks, GivesTheTextOfOne) {
   }
 }
 
+TEST(RanksThatGenerate, GiveTheTextOfOneOfLlama) {
+  RunConfig config = tiny(true);
+  config.model.family = "llama";
+  config.model.kv_heads = 2, config.model.hidden = 48, config.model.window = 11;
+  Texts expected = texts_of(config, nullptr, {});
+  run_ranks(2, [&](Communicator& world) {
+    MeshRanks ranks(step_mesh({.data = 1, .tensor = 2}), world);
+    EXPECT_EQ(texts_of(config, &ranks, {}), expected);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GenerateOnRanks, testing::Combine(testing::Values(2, 4), testing::Bool()),
                          [](const auto& info) {
                            return fmt::format("tensor{}_{}", std::get<0>(info.param),

@@ -15,7 +15,6 @@ struct GoldenMesh {
   int64_t micro_batches = 1;
 };
 
-constexpr const char* kGoldens[] = {"gpt2_tiny", "gpt2_tiny_untied_nobias"};
 const GoldenMesh kMeshes[] = {
     {"data2", {.data = 2}},
     {"data2_plain_sums", {.data = 2, .slots = 1}},

@@ -55,6 +55,12 @@ TEST(PipeSlots, GiveTheSameBitsWithoutATiedEmbedding) {
   expect_same_bits(config, every_schedule());
 }
 
+TEST(PipeSlots, GiveTheSameBitsOfLlama) {
+  RunConfig config = tiny();
+  config.model = tiny_llama(config.model);
+  expect_same_bits(config, {mesh(2, 1, 0, "zero_bubble"), mesh(4, 2, 1, "1f1b"), mesh(2, 2, 3, "interleaved")});
+}
+
 TEST(PipeSlots, GiveTheSameBitsOnDataRanksWithEveryZeroStage) {
   expect_same_bits(
       tiny(), {mesh(2, 2, 0, "1f1b"), mesh(2, 2, 1, "zero_bubble"), mesh(2, 2, 2, "zero_bubble"), mesh(2, 2, 3, "1f1b"),

@@ -59,6 +59,20 @@ TEST(Slots, GiveTheSameBitsBesideOtherAxes) {
   }
 }
 
+TEST(Slots, GiveTheSameBitsOfLlama) {
+  RunConfig config = tiny();
+  config.model = tiny_llama(config.model);
+  config.data.mask_documents = true;
+  expect_same_bits_on_any_mesh(config, {0, 2});
+  config.mesh = {.data = 1, .context = 2, .tensor = 2, .slots = 4};
+  Outcome expected = train_on_mesh(config);
+  config.mesh.data = 2;
+  for (int64_t zero : {1, 3}) {
+    config.mesh.zero = zero;
+    EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << "zero " << zero;
+  }
+}
+
 // With several slots a rank keeps gradients for sums that come later, with one it adds them over ranks at once.
 TEST(Slots, GiveTheSameBitsWithOneOnEachRankBesideTensor) {
   RunConfig config = tiny();

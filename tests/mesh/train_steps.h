@@ -29,6 +29,17 @@ inline RunConfig tiny_mesh_run() {
   return config;
 }
 
+/// Of llama with what its relatives have as options.
+inline ModelConfig tiny_llama(ModelConfig model) {
+  model.family = "llama";
+  model.kv_heads = 2;
+  model.hidden = 48;
+  model.window = 9;
+  model.qk_norm = true;
+  model.head_width = 6;
+  return model;
+}
+
 /// Micro-batch `index` of a step's random sequences, which are the same however they are divided.
 inline Batch batch_of(const ResolvedRun& run, int64_t step, int64_t index) {
   const RunConfig& config = run.asked;

@@ -1,8 +1,8 @@
 // Generating with the cache gives the logits of the whole sequence.
 #include "config/model_config.h"
 #include "graph/builder.h"
-#include "model/gpt.h"
 #include "ops/interpret.h"
+#include "tests/model/golden.h"
 #include "tests/support/random_tensors.h"
 
 #include <gtest/gtest.h>
@@ -10,13 +10,32 @@
 namespace tokamak::test {
 namespace {
 
-TEST(GptDecode, EqualsTheWholeSequence) {
+struct DecodedModel {
+  const char* name;
   ModelConfig model;
-  model.layers = 2, model.heads = 2, model.width = 8, model.context = 6, model.vocab = 11;
+};
+
+ModelConfig tiny(const char* family) {
+  return {.family = family, .layers = 2, .heads = 2, .width = 8, .context = 6, .vocab = 11};
+}
+
+std::vector<DecodedModel> decoded_models() {
+  ModelConfig llama = tiny("llama"), mistral = llama, qwen2 = llama, qwen3 = llama;
+  llama.rope_scaling = "llama3", llama.rope_factor = 3, llama.rope_original_context = 20;
+  mistral.window = 3, mistral.kv_heads = 1;
+  qwen2.qkv_bias = true, qwen2.kv_heads = 1;
+  qwen3.qk_norm = true, qwen3.head_width = 6;
+  return {{"gpt2", tiny("gpt2")}, {"llama", llama}, {"mistral", mistral}, {"qwen2", qwen2}, {"qwen3", qwen3}};
+}
+
+class Decode : public ::testing::TestWithParam<DecodedModel> {};
+
+TEST_P(Decode, EqualsTheWholeSequence) {
+  const ModelConfig& model = GetParam().model;
   const int64_t B = 2, T = model.context;
   Graph whole("whole");
   GraphBuilder g(whole);
-  whole.add_result("logits", gpt_logits(g, model, g.input("tokens", {DType::kI32, {B, T}}), kNoValue));
+  whole.add_result("logits", logits_of(g, model, g.input("tokens", {DType::kI32, {B, T}})));
   std::vector<HostTensor> arguments = random_arguments(whole, 5, model.vocab);
   HostTensor expected = interpret(whole, arguments).results[0];  // (B*T, V)
 
@@ -30,7 +49,7 @@ TEST(GptDecode, EqualsTheWholeSequence) {
     in.tokens = h.input("tokens", {DType::kI32, {B, t}});
     in.positions = h.input("positions", {DType::kI32, {B, t}});
     in.start = h.input("start", {DType::kI32, {B}});
-    step.add_result("logits", gpt_decode(h, model, in));
+    step.add_result("logits", family_of(model).decode(h, model, in));
     std::vector<HostTensor> inputs;
     for (const Argument& argument : step.arguments()) {
       HostTensor& tensor = inputs.emplace_back(step.type(argument.value));
@@ -53,6 +72,8 @@ TEST(GptDecode, EqualsTheWholeSequence) {
     position += t;
   }
 }
+INSTANTIATE_TEST_SUITE_P(Families, Decode, ::testing::ValuesIn(decoded_models()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // What decode_graph chooses from are the logits of the row's own position, and it says where to go on.
 TEST(GptDecode, TakesTheLikeliestTokenAndGoesOn) {

@@ -1,14 +1,18 @@
-// The golden values of tools/make_goldens.py, which documents the files, and the comparison with them.
+// The golden values of tools/make_goldens.py and make_llama_goldens.py, which document the files, and the comparison
+// with them.
 #pragma once
 
+#include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "config/config.h"
 #include "data/loader.h"
 #include "graph/host_tensor.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstring>
@@ -18,13 +22,7 @@ namespace tokamak::test {
 class Golden {
  public:
   explicit Golden(const std::string& name) : reader_("tests/goldens/" + name + ".safetensors") {
-    model_.layers = integer("layers");
-    model_.heads = integer("heads");
-    model_.width = integer("width");
-    model_.context = integer("context");
-    model_.vocab = integer("vocab");
-    model_.bias = text("bias") == "true";
-    model_.tie_weights = text("tie_weights") == "true";
+    reader_.metadata().count("config") ? read_config() : read_sizes();
     optimizer_.lr = number("lr");
     optimizer_.beta1 = number("beta1");
     optimizer_.beta2 = number("beta2");
@@ -52,6 +50,20 @@ class Golden {
   }
 
  private:
+  void read_sizes() {
+    model_.layers = integer("layers");
+    model_.heads = integer("heads");
+    model_.width = integer("width");
+    model_.context = integer("context");
+    model_.vocab = integer("vocab");
+    model_.bias = text("bias") == "true";
+    model_.tie_weights = text("tie_weights") == "true";
+  }
+  void read_config() {
+    nlohmann::json config = parse_json(text("config"));
+    model_ = family_of_config(config, "golden").hugging_face->read_config(config, "golden");
+  }
+
   const std::string& text(const std::string& key) const { return reader_.metadata().at(key); }
   int64_t integer(const std::string& key) const { return std::stoll(text(key)); }
   double number(const std::string& key) const { return std::stod(text(key)); }
@@ -66,6 +78,15 @@ class Golden {
   ModelConfig model_;
   OptimizerConfig optimizer_;
 };
+
+/// tokens (B, T) -> logits (B*T, V) of the model's family.
+inline ValueId logits_of(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId documents = kNoValue) {
+  auto* logits = model.family == "llama" ? llama_logits : gpt_logits;
+  return logits(g, model, tokens, kNoValue, documents, false);
+}
+
+inline constexpr const char* kGoldens[] = {
+    "gpt2_tiny", "gpt2_tiny_untied_nobias", "llama_tiny", "mistral_tiny", "qwen2_tiny", "qwen3_tiny"};
 
 inline HostTensor to_tensor(const std::vector<int32_t>& ids, Shape shape) {
   return HostTensor({DType::kI32, std::move(shape)}, std::vector<double>(ids.begin(), ids.end()));

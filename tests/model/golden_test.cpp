@@ -59,7 +59,7 @@ std::vector<float> logits_on(const Golden& golden, bool cpu) {
   Graph graph("logits");
   GraphBuilder g(graph);
   ValueId tokens = g.input("tokens", {DType::kI32, {golden.batch(), golden.model().context}});
-  graph.add_result("logits", gpt_logits(g, golden.model(), tokens, kNoValue));
+  graph.add_result("logits", logits_of(g, golden.model(), tokens));
   std::vector<HostTensor> arguments = arguments_of(golden, graph);
   std::vector<double> data = (cpu ? run_on_cpu(graph, arguments) : interpret(graph, arguments)).results[0].data;
   return {data.begin(), data.end()};
@@ -71,7 +71,7 @@ class GoldenTest : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(GoldenTest, HasTheModelsParameters) {
-  for (const ParameterInfo& info : gpt_parameters(golden_.model()))
+  for (const ParameterInfo& info : model_parameters(golden_.model()))
     EXPECT_EQ(golden_.floats("param." + info.name).size(), size_t(num_elements(info.shape))) << info.name;
 }
 
@@ -112,7 +112,7 @@ Graph step_graph(const Golden& golden) {
   Graph graph = gradient_graph(golden.model(), golden.batch(), nullptr);
   GraphBuilder g(graph);
   Gradients gradients;
-  for (const ParameterInfo& info : gpt_parameters(golden.model())) {
+  for (const ParameterInfo& info : model_parameters(golden.model())) {
     gradients.parameters.push_back(graph.find_argument(info.name));
     gradients.grads.push_back(graph.find_result("grad." + info.name));
   }
@@ -124,7 +124,7 @@ TEST_P(GoldenTest, InterpreterTakesTenSteps) {
   Graph graph = step_graph(golden_);
   std::map<std::string, HostTensor> values;
   for (const Argument& argument : graph.arguments()) values[argument.name] = HostTensor(graph.type(argument.value));
-  for (const ParameterInfo& info : gpt_parameters(golden_.model())) values[info.name] = golden_.parameter(info);
+  for (const ParameterInfo& info : model_parameters(golden_.model())) values[info.name] = golden_.parameter(info);
   values["lr"][0] = golden_.optimizer().lr;
   std::vector<float> losses = golden_.floats("losses"), norms = golden_.floats("grad_norms");
   for (int64_t step = 0; step < golden_.steps(); ++step) {
@@ -140,7 +140,7 @@ TEST_P(GoldenTest, InterpreterTakesTenSteps) {
       values[graph.argument_of(graph.updates()[u].target)->name] = run.updates[u];
   }
   EXPECT_EQ(values["step"][0], double(golden_.steps()));
-  for (const ParameterInfo& info : gpt_parameters(golden_.model())) {
+  for (const ParameterInfo& info : model_parameters(golden_.model())) {
     const std::vector<double>& data = values[info.name].data;
     check_after(golden_, info.name, {data.begin(), data.end()}, kInterpreter.after);
   }
@@ -165,7 +165,7 @@ TEST_P(GoldenTest, CpuTakesTenSteps) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenTest, ::testing::Values("gpt2_tiny", "gpt2_tiny_untied_nobias"),
+INSTANTIATE_TEST_SUITE_P(All, GoldenTest, ::testing::ValuesIn(kGoldens),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "autodiff/differentiate.h"
 #include "config/model_config.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "passes/pass.h"
 
 #include <string>
@@ -51,7 +51,7 @@ inline Graph gradient_graph(const ModelConfig& model, int64_t B, const CompileCo
   ValueId tokens = g.input("tokens", {DType::kI32, {B, model.context}});
   ValueId targets = g.input("targets", {DType::kI32, {B, model.context}});
   PackedDocuments packed = documents ? add_document_inputs(g, B, model.context) : PackedDocuments{};
-  graph.add_result("loss", gpt_loss(g, model, {tokens, targets, kNoValue, packed}));
+  graph.add_result("loss", family_of(model).loss(g, model, {tokens, targets, kNoValue, packed}));
   if (compile) run_passes(graph, Stage::kForward, {{}, *compile});
   GraphBuilder backward(graph);
   std::vector<ValueId> parameters;

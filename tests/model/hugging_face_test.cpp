@@ -58,7 +58,7 @@ TEST(HuggingFace, RefusesNumbersThatAreNoSizes) {
 TEST(HuggingFace, FindsTheFamilyOfAConfiguration) {
   EXPECT_EQ(family_of_config(parse_json(R"({"model_type": "gpt2"})"), "x").name, "gpt2");
   expect_user_error([] { family_of_config(parse_json(R"({"model_type": "mamba"})"), "config.json"); },
-                    {"config.json: expected model_type to be one of gpt2, got 'mamba'"});
+                    {"config.json: expected model_type to be one of gpt2, llama, mistral, qwen2, qwen3, got 'mamba'"});
 }
 
 TEST(HuggingFace, NamesWhatATensorHolds) {

@@ -2,6 +2,7 @@
 
 #include "config/field.h"
 #include "config/model_config.h"
+#include "config/preset.h"
 #include "config/visit.h"
 #include "tests/support/expect_error.h"
 
@@ -28,6 +29,22 @@ TEST(Model, FlopsPerTokenOfAKnownModel) {
   EXPECT_DOUBLE_EQ(flops.full, 6.0 * 123'653'376 + 12.0 * 12 * 768 * 1024);  // 855,166,464
   EXPECT_DOUBLE_EQ(flops.full, 855'166'464);
   EXPECT_DOUBLE_EQ(flops.causal, 798'543'360);
+}
+
+// Llama 3 8B by hand: 128256 x 4096 twice, of which one is looked up; 32 blocks of 4096 x (4096 + 2 x 1024) for
+// queries, keys and values, 4096 x 4096, 3 x 4096 x 14336 and two norms; a final norm.
+TEST(Model, CountsLlama3) {
+  ModelConfig model{.preset = "llama3-8b"};
+  apply_preset(model);
+  constexpr int64_t kBlock = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336 + 2 * 4096;
+  constexpr int64_t kMultiplied = 128256 * 4096 + 32 * kBlock + 4096;
+  EXPECT_EQ(count_parameters(model), 8'030'261'248);
+  EXPECT_EQ(count_parameters(model), kMultiplied + 128256 * 4096);
+  FlopsPerToken flops = flops_per_token(model);
+  EXPECT_EQ(flops.multiplied_parameters, kMultiplied);
+  EXPECT_DOUBLE_EQ(flops.full - flops.causal, 6.0 * 32 * 4096 * 8192);
+  model.window = 2048;  // a token sees 2048 of the others, those of the first 2048 half of them
+  EXPECT_DOUBLE_EQ(flops_per_token(model).causal - 6.0 * kMultiplied, 12.0 * 32 * 4096 * (2048 - 256));
 }
 
 TEST(Model, FamiliesTakeTheParametersThatTheyList) {

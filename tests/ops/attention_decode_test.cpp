@@ -10,6 +10,11 @@ namespace tokamak::test {
 namespace {
 
 Attrs attrs(int64_t head_width) { return {{"head_width", head_width}, {"scale", 0.6}}; }
+Attrs with_window(int64_t head_width, int64_t window) {
+  Attrs all = attrs(head_width);
+  all.set("window", window);
+  return all;
+}
 
 }  // namespace
 
@@ -19,6 +24,8 @@ std::vector<OpCase> attention_decode_cases() {
       {"Later", &op::attention_decode, {f32({2, 1, 18}), f32({2, 7, 12}), i32({2}, 4, 5)}, attrs(2)},
       {"Ragged", &op::attention_decode, {f32({4, 2, 18}), f32({4, 9, 12}), i32({4}, 0, 8)}, attrs(2)},
       {"Last", &op::attention_decode, {f32({1, 2, 6}), f32({1, 7, 4}), i32({1}, 5, 6)}, attrs(2)},
+      {"Window", &op::attention_decode, {f32({4, 2, 18}), f32({4, 9, 12}), i32({4}, 0, 8)}, with_window(2, 3)},
+      {"WindowOfOne", &op::attention_decode, {f32({1, 1, 6}), f32({1, 7, 4}), i32({1}, 5, 6)}, with_window(2, 1)},
   };
 }
 

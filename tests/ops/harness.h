@@ -71,6 +71,7 @@ std::vector<OpCase> norm_cases();
 std::vector<OpCase> pointwise_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> rms_norm_cases();
+std::vector<OpCase> rotary_cases();
 std::vector<OpCase> sample_token_cases();
 
 /// All of the above.

@@ -71,6 +71,16 @@ TEST(ScalarMath, GeluIsWithin1e6) {
   EXPECT_TRUE(std::isnan(scalar::gelu(kNan)));
 }
 
+TEST(ScalarMath, SiluAndItsSlopeAreRightFarOut) {
+  EXPECT_NEAR(scalar::silu(1.0), 1 / (1 + std::exp(-1.0)), 1e-15);
+  EXPECT_NEAR(scalar::silu(-1.0), -1 / (1 + std::exp(1.0)), 1e-15);
+  EXPECT_EQ(scalar::silu(-800.0), 0);
+  EXPECT_EQ(scalar::silu(800.0f), 800.0f);
+  EXPECT_EQ(scalar::silu_grad(-800.0, 2.0), 0);
+  EXPECT_EQ(scalar::silu_grad(0.0, 2.0), 1);
+  EXPECT_EQ(scalar::silu_grad(800.0, 2.0), 2);
+}
+
 TEST(ScalarMath, GeluGradIsWithin1e6AndTheDerivative) {
   EXPECT_LT(
       worst_absolute(-50, 50,

@@ -129,5 +129,17 @@ TEST(SeedStream, IsCutAlongTimeWithinThePiecesOfContext) {
   EXPECT_EQ(cuts(4, {.data = 2, .tensor = 2}), "tensor:2@0x2");
 }
 
+// A matrix (out, in), as which Llama's are stored, adds up parts over its columns.
+TEST(SeedStream, GoesByHowAMatrixIsRead) {
+  auto is_cut = [](const std::string& role, const std::string& transposed) {
+    Graph graph = test::parse("graph g {\n  input x = %0 : f32[2,16,8]\n  param w = %1 {role=\"" + role +
+                              "\"} : f32[8,8]\n  %2 = matmul(%0, %1) {trans_a=false, trans_b=" + transposed +
+                              "} : f32[2,16,8]\n  result y = %2\n}");
+    return !seed_stream(graph, step_mesh({.tensor = 2}), false).empty();
+  };
+  EXPECT_TRUE(is_cut("row", "false") && is_cut("column", "true"));
+  EXPECT_FALSE(is_cut("row", "true") || is_cut("column", "false"));
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -6,6 +6,7 @@
 #include "exec/program.h"
 #include "graph/builder.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 #include "run/generator.h"
 #include "run/session.h"
 #include "tests/support/resolve_first.h"
@@ -17,7 +18,7 @@
 
 namespace tokamak::test {
 
-/// GPT-2's small initial weights make all logits alike; larger ones make a choice that depends on the whole text.
+/// The small initial weights make all logits alike; larger ones make a choice that depends on the whole text.
 inline void write_large_weights(const ModelConfig& model, TensorStore& store) {
   std::vector<ParameterInfo> parameters = model_parameters(model);
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -61,7 +62,7 @@ class FullPass {
   }
 
  private:
-  int64_t vocab_rows() const { return trained_.type("wte.weight").shape[0]; }
+  int64_t vocab_rows() const { return trained_.type(model_parameters(config_.model)[0].name).shape[0]; }
 
   Program& program_for(int64_t length) {
     std::unique_ptr<Program>& program = programs_[length];
@@ -70,7 +71,9 @@ class FullPass {
     model.vocab = vocab_rows();
     Graph graph("full");
     GraphBuilder g(graph);
-    graph.add_result("logits", gpt_logits(g, model, g.input("tokens", {DType::kI32, {1, length}}), kNoValue));
+    auto* logits = model.family == "llama" ? llama_logits : gpt_logits;
+    graph.add_result("logits",
+                     logits(g, model, g.input("tokens", {DType::kI32, {1, length}}), kNoValue, kNoValue, false));
     program = std::make_unique<Program>(
         compile_inference(std::move(graph), resolve(config_, platform_.target), platform_).plan, backend_, store_);
     copy_parameters();

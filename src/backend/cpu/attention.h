@@ -53,10 +53,11 @@ void attention_grad(const AttentionShape& shape, const AttentionDropout& dropout
                     const T* kv = nullptr, T* dkv = nullptr);
 
 /// A step of generation: stores the k and v of each row's `time` new tokens in qkv in cache (B, capacity, 2C), k | v,
-/// behind the positions[b] tokens that lie there, and attends causally over all of them. A token that has no place
+/// behind the positions[b] tokens that lie there, and attends causally over all of them, or with a window over the last
+/// so many. A token that has no place
 /// there is not stored, and its output is NaN. Needs no workspace and no dropout.
 template <typename T>
 void attention_decode(const AttentionShape& shape, const int32_t* positions, int64_t capacity, const T* qkv, T* cache,
-                      T* out);
+                      T* out, int64_t window = 0);
 
 }  // namespace tokamak::cpu

@@ -49,7 +49,7 @@ void attend(const float* query, const T* keys, const T* values, int64_t ld, int6
 
 template <typename T>
 void attention_decode(const AttentionShape& s, const int32_t* positions, int64_t capacity, const T* qkv, T* cache,
-                      T* out) {
+                      T* out, int64_t window) {
   int64_t C = s.width(), D = s.head_dim;
   auto place = [&](int64_t b, int64_t t) { return positions[b] + t; };
   auto fits = [&](int64_t b, int64_t t) { return place(b, t) >= 0 && place(b, t) < capacity; };
@@ -66,13 +66,19 @@ void attention_decode(const AttentionShape& s, const int32_t* positions, int64_t
       for (int64_t d = 0; d < D; ++d) query[d] = to_float(q[d]) * s.scale;
       const T* keys = cache + b * capacity * 2 * C + h * D;
       std::fill_n(sum, D, std::numeric_limits<float>::quiet_NaN());
-      if (fits(b, t)) attend(query, keys, keys + C, 2 * C, place(b, t) + 1, D, sum);
+      if (fits(b, t)) {
+        int64_t count = place(b, t) + 1, hidden = window > 0 ? std::max<int64_t>(count - window, 0) : 0;
+        keys += hidden * 2 * C;
+        attend(query, keys, keys + C, 2 * C, count - hidden, D, sum);
+      }
       for (int64_t d = 0; d < D; ++d) out[(b * s.time + t) * C + h * D + d] = from_float<T>(sum[d]);
     }
   });
 }
 
-template void attention_decode<float>(const AttentionShape&, const int32_t*, int64_t, const float*, float*, float*);
-template void attention_decode<Bf16>(const AttentionShape&, const int32_t*, int64_t, const Bf16*, Bf16*, Bf16*);
+template void attention_decode<float>(const AttentionShape&, const int32_t*, int64_t, const float*, float*, float*,
+                                      int64_t);
+template void attention_decode<Bf16>(const AttentionShape&, const int32_t*, int64_t, const Bf16*, Bf16*, Bf16*,
+                                     int64_t);
 
 }  // namespace tokamak::cpu

@@ -106,17 +106,17 @@ class AttentionDecodeKernel : public Kernel {
  public:
   AttentionDecodeKernel(const Graph& graph, const Node& node)
       : shape_(shape_of(graph, node)), capacity_(graph.shape(node.inputs[1])[1]),
-        cache_bytes_(size_t(num_bytes(graph.type(node.inputs[1])))) {}
+        window_(attention_decode_window(node.attrs)), cache_bytes_(size_t(num_bytes(graph.type(node.inputs[1])))) {}
 
   void run(Inputs in, Outputs out) override {
     if (out[1] != in[1]) std::memcpy(out[1], in[1], cache_bytes_);
     attention_decode(shape_, static_cast<const int32_t*>(in[2]), capacity_, static_cast<const T*>(in[0]),
-                     static_cast<T*>(out[1]), static_cast<T*>(out[0]));
+                     static_cast<T*>(out[1]), static_cast<T*>(out[0]), window_);
   }
 
  private:
   AttentionShape shape_;
-  int64_t capacity_;
+  int64_t capacity_, window_;
   size_t cache_bytes_;
 };
 

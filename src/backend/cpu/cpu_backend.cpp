@@ -18,6 +18,7 @@
 #include "ops/multi_add.h"
 #include "ops/multi_cast.h"
 #include "ops/reduce.h"
+#include "ops/rotary.h"
 #include "ops/sample_token.h"
 
 #include <sys/mman.h>
@@ -55,6 +56,8 @@ constexpr Row kKernels[] = {
     {&op::multi_adamw, make_multi_adamw_kernel},
     {&op::multi_cast, make_multi_cast_kernel},
     {&op::pad, make_pad_kernel},
+    {&op::rotary_qkv, make_rotary_kernel, nullptr, has_rotary},
+    {&op::rotary_qkv_grad, make_rotary_grad_kernel, nullptr, has_rotary},
     {&op::row, make_group_kernel},
     {&op::sample_token, make_sample_token_kernel, nullptr, has_sample_token},
     {&op::slice, make_slice_kernel},

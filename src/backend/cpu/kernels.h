@@ -19,12 +19,15 @@ std::unique_ptr<Kernel> make_matmul_kernel(const Graph& graph, const Node& node)
 std::unique_ptr<Kernel> make_attention_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_grad_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_attention_decode_kernel(const Graph& graph, const Node& node);
+std::unique_ptr<Kernel> make_rotary_kernel(const Graph& graph, const Node& node);
+std::unique_ptr<Kernel> make_rotary_grad_kernel(const Graph& graph, const Node& node);
 std::unique_ptr<Kernel> make_sample_token_kernel(const Graph& graph, const Node& node);
 
 /// Whether there is a kernel for a node of the op; where there is none its maker must not be called.
 bool has_attention(const Graph& graph, const Node& node);
 bool has_attention_decode(const Graph& graph, const Node& node);
 bool has_attention_grad(const Graph& graph, const Node& node);
+bool has_rotary(const Graph& graph, const Node& node);  // and its gradient
 bool has_sample_token(const Graph& graph, const Node& node);
 bool has_matmul(const Graph& graph, const Node& node);
 /// The same of any node.

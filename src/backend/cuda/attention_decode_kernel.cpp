@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include <limits>
+
 namespace tokamak::cuda {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr int64_t kSplit = 1024;     // keys of a block of decode_one
 
 // As tokamak::DecodeArguments in kernels/attention_decode.cu.
 struct DecodeArguments {
-  int32_t time, heads, capacity;
+  int32_t time, heads, capacity, window;
   float scale;
   const void* position;
 };
@@ -38,6 +40,7 @@ class DecodeKernel : public Kernel {
   DecodeKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), shape_(graph, node), cache_bytes_(size_t(num_bytes(graph.type(node.inputs[1])))),
         scale_(float(node.attrs.get_double("scale"))) {
+    if (int64_t window = attention_decode_window(node.attrs); window > 0) window_ = int32_t(window);
     DType dtype = graph.dtype(node.inputs[0]), cache = graph.dtype(node.inputs[1]);
     std::string source = attention_decode_source(dtype, cache, shape_.head_dim);
     auto function = [&](const char* name) { return context.compiler->add(name, source); };
@@ -57,7 +60,7 @@ class DecodeKernel : public Kernel {
     if (out[1] != in[1])
       TOKAMAK_CUDA(cudaMemcpyAsync(out[1], in[1], cache_bytes_, cudaMemcpyDeviceToDevice, context_.queue()));
     const DecodeShape& s = shape_;
-    DecodeArguments a{int32_t(s.time), int32_t(s.heads), int32_t(s.capacity), scale_, in[2]};
+    DecodeArguments a{int32_t(s.time), int32_t(s.heads), int32_t(s.capacity), window_, scale_, in[2]};
     auto heads = unsigned(s.heads), rows = unsigned(s.batch);
     if (decode_) {
       decode_->launch(context_.queue(), {dim3(unsigned(s.splits()), heads, rows), dim3(kDecodeThreads)}, in[0], out[1],
@@ -77,6 +80,7 @@ class DecodeKernel : public Kernel {
   Context& context_;
   DecodeShape shape_;
   size_t cache_bytes_;
+  int32_t window_ = std::numeric_limits<int32_t>::max();
   float scale_;
   std::shared_ptr<DeviceFunction> append_, attend_;   // of several tokens a row
   std::shared_ptr<DeviceFunction> decode_, combine_;  // of one

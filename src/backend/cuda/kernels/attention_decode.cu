@@ -8,13 +8,15 @@ namespace tokamak {
 
 /// As DecodeArguments in backend/cuda/attention_decode_kernel.cpp.
 struct DecodeArguments {
-  int32_t time, heads, capacity;
+  int32_t time, heads, capacity, window;
   float scale;
   const int32_t* position;  // (B)
 
   // Of a token; the host does not see the position before the launch, so what does not fit is not stored, and its
   // output is NaN.
   __device__ int place(int64_t b, int64_t t) const { return position[b] + int(t); }
+  /// The first key that a token sees which is the last of `end`.
+  __device__ int first(int end) const { return end > window ? end - window : 0; }
   __device__ bool fits(int64_t b, int64_t t) const { return place(b, t) >= 0 && place(b, t) < capacity; }
 };
 
@@ -94,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(256)
     q[k] = c < kHeadDim ? to_float(qkv[row * 3 * width + column + c]) * a.scale : 0.0f;
   }
   int end = a.fits(blockIdx.z, blockIdx.x) ? a.place(blockIdx.z, blockIdx.x) + 1 : 0;
-  for (int j = warp; j < end; j += kWarps) {
+  for (int j = a.first(end) + warp; j < end; j += kWarps) {
     const Cached* key = keys + int64_t(j) * 2 * width;
     float score = 0;
     for (int k = 0; k < kPerLane; ++k)
@@ -134,8 +136,8 @@ extern "C" __global__ void __launch_bounds__(tokamak::kThreads)
   int64_t b = blockIdx.z, width = int64_t(a.heads) * kHeadDim, head = int64_t(blockIdx.y) * kHeadDim;
   const Element* token = qkv + b * 3 * width + head;
   Cached* keys = cache + b * a.capacity * 2 * width + head;
-  int end = a.fits(b, 0) ? a.place(b, 0) + 1 : 0, first = blockIdx.x * kSplit;
-  int count = end - first < kSplit ? end - first : kSplit;  // of this block's keys
+  int end = a.fits(b, 0) ? a.place(b, 0) + 1 : 0, first = max(int(blockIdx.x) * kSplit, a.first(end));
+  int count = min(end, int(blockIdx.x + 1) * kSplit) - first;  // of this block's keys
   if (count > 0 && first + count == end)
     for (int c = threadIdx.x; c < 2 * kHeadDim; c += kThreads) {
       int64_t at = c < kHeadDim ? c : width + c - kHeadDim;

@@ -1,0 +1,21 @@
+#include "model/mean_loss.h"
+
+#include "config/model_config.h"
+#include "graph/builder.h"
+#include "ops/cross_entropy.h"
+#include "ops/generate.h"
+#include "ops/movement.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
+
+namespace tokamak {
+
+ValueId mean_loss(GraphBuilder& g, const ModelConfig& model, ValueId logits, const LossInputs& in) {
+  int64_t rows = g.shape(logits)[0];
+  ValueId losses = cross_entropy(g, logits, reshape(g, in.targets, {rows}), model.vocab);  // (B*T)
+  bool weighted = in.documents.loss_weight != kNoValue;
+  ValueId weight = weighted ? in.documents.loss_weight : constant(g, 1.0 / double(rows));
+  return mul(g, reduce_sum(g, losses, {0}, false), weight);
+}
+
+}  // namespace tokamak
