@@ -20,7 +20,9 @@
 namespace tokamak {
 namespace {
 
-ValueType one_of_each_output(const ValueType& parameter) { return {parameter.dtype, {parameter.shape.back()}}; }
+ValueType one_of_each_output(const ValueType& parameter, const Layout& layout) {
+  return {parameter.dtype, {parameter.shape[layout.transposed ? 0 : 1]}};
+}
 
 constexpr OptimizerState kMuonStates[] = {{"muon.m"}};
 constexpr OptimizerState kNormuonStates[] = {{"muon.m"}, {"muon.v", one_of_each_output}};
@@ -39,15 +41,24 @@ double scale_of(double in, double out, const OptimizerConfig& c) {
 
 /// What a matrix's direction needs beside its momentum.
 struct Matrix {
-  double in, out;     // its sizes in the model
-  bool sums_columns;  // NewtonSchulz
+  double in, out;      // its sizes in the model
+  int64_t inputs_dim;  // 0, or 1 where it is stored (out, in)
+  bool sums_columns;   // NewtonSchulz
 };
+
+// Of one of the blocks that stand side by side.
+Matrix matrix_of(const Layout& layout) {
+  int64_t inputs_dim = layout.transposed ? 1 : 0;
+  auto in = double(layout.global[size_t(inputs_dim)]), out = double(layout.global[size_t(1 - inputs_dim)]);
+  return {in, out / double(layout.blocks), inputs_dim, layout.role == Role::kMatrix || apart_dim(layout) == 1};
+}
 
 ValueId norm_of(GraphBuilder& g, ValueId matrix) { return sqrt(g, sum_squares(g, {matrix})); }
 
 // By what its outputs' mean squares `v` have become, and of the size that `orthogonal` has with its scale.
 ValueId normalized(GraphBuilder& g, ValueId orthogonal, ValueId v, const Matrix& matrix, const OptimizerConfig& c) {
   constexpr double kEps = 1e-8;
+  if (matrix.inputs_dim == 1) v = reshape(g, v, {g.shape(v)[0], 1});
   ValueId even = div(g, orthogonal, add(g, sqrt(g, v), constant(g, kEps)));
   ValueId size = matches_adamw(c) ? constant(g, 0.2 * std::sqrt(matrix.in * matrix.out))
                                   : mul(g, norm_of(g, orthogonal), constant(g, scale_of(matrix.in, matrix.out, c)));
@@ -59,7 +70,7 @@ std::vector<ValueId> direction(GraphBuilder& g, ValueId momentum, ValueId v, con
                                const OptimizerConfig& c) {
   ValueId orthogonal = orthogonalized(g, momentum, matrix.sums_columns);
   if (v == kNoValue) return {mul(g, orthogonal, constant(g, scale_of(matrix.in, matrix.out, c)))};
-  ValueId sum = reduce_sum(g, mul(g, orthogonal, orthogonal), {0}, false);
+  ValueId sum = reduce_sum(g, mul(g, orthogonal, orthogonal), {matrix.inputs_dim}, false);
   ValueId next = mix(g, mul(g, sum, constant(g, 1 / matrix.in)), v, c.beta2);
   return {normalized(g, orthogonal, next, matrix, c), next};
 }
@@ -67,7 +78,7 @@ std::vector<ValueId> direction(GraphBuilder& g, ValueId momentum, ValueId v, con
 // Of all blocks, side by side again.
 std::vector<ValueId> direction_of_blocks(GraphBuilder& g, ValueId momentum, ValueId v, const Layout& layout,
                                          const OptimizerConfig& c) {
-  Matrix matrix{double(layout.global[0]), double(layout.global[1] / layout.blocks), layout.role != Role::kRow};
+  Matrix matrix = matrix_of(layout);
   if (layout.blocks == 1) return direction(g, momentum, v, matrix, c);
   int64_t columns = g.shape(momentum)[1] / layout.blocks;
   std::vector<ValueId> directions, next;

@@ -62,9 +62,9 @@ ValueId loss_sum(GraphBuilder& g) { return g.state("loss", {DType::kF32, {}}, Ro
 ValueId add_state(GraphBuilder& g, ValueId parameter, const OptimizerState& state) {
   if (!state.type) return g.state_of(parameter, state.prefix, Role::kMoment);
   const ValueType stored = g.type(parameter);
-  const Shape& global = g.graph().argument_of(parameter)->layout.global;
-  Shape of_global = state.type({stored.dtype, global}).shape;
-  return g.state_of(parameter, state.prefix, Role::kMoment, state.type(stored), std::move(of_global));
+  const Layout layout = g.graph().argument_of(parameter)->layout;
+  Shape of_global = state.type({stored.dtype, layout.global}, layout).shape;
+  return g.state_of(parameter, state.prefix, Role::kMoment, state.type(stored, layout), of_global);
 }
 
 // Appends the states that the parameter's rule keeps of it, and the update of all. `lr` has the learning rate of each

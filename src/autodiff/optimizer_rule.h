@@ -30,9 +30,9 @@ struct ParameterUpdate {
 /// A tensor that a rule keeps of each of its parameters, zero at first.
 struct OptimizerState {
   std::string_view prefix;  // "adam.m": the state is adam.m.<parameter>, which is also its name in checkpoints
-  /// Its type, given that of a parameter; null: the same. Asked with the stored shape and with that of the model, where
-  /// rows were added to the parameter: as many or more rows then.
-  ValueType (*type)(const ValueType& parameter) = nullptr;
+  /// Its type, given that of a parameter and how it lies; null: the same. Asked with the stored shape and with that of
+  /// the model, where rows were added to the parameter: as many or more rows then.
+  ValueType (*type)(const ValueType& parameter, const Layout& layout) = nullptr;
 };
 
 struct OptimizerRule {

@@ -39,6 +39,7 @@ ValueId GraphBuilder::state_of(ValueId parameter, std::string_view prefix, Role 
   Layout layout{role, owner->name, std::move(global)};
   if (own.shape == type(parameter).shape) {
     layout.blocks = owner->layout.blocks;
+    layout.transposed = owner->layout.transposed;
     layout.cuts = owner->layout.cuts;
   }
   return graph_.add_argument(Argument::Kind::kState, fmt::format("{}.{}", prefix, owner->name), std::move(own),

@@ -17,8 +17,8 @@ enum class Role : uint8_t {
   kEmbedding,    // parameter (V, C), looked up by token; tied, the last layer's matrix as well
   kPosition,     // parameter (T, C), looked up by position
   kClassifier,   // parameter (V, C), the last layer's own matrix
-  kColumn,       // parameter whose columns are apart: (in, out) of outputs that are heads or hidden units, (out, in) of
-  kRow,          // one that adds such parts up; of kRow rows are, the other way round. A matmul says how it reads it
+  kColumn,       // parameter (in, out), a matrix whose outputs go on apart from each other: heads, hidden units
+  kRow,          // parameter (in, out), a matrix that adds such parts up
   kMatrix,       // any other parameter of two dims or more
   kColumnBias,   // parameter (out), added to what a kColumn matrix gives
   kVector,       // any other parameter: gains, biases
@@ -75,8 +75,12 @@ struct Layout {
   Shape global;           // as the model and checkpoint files know it; stored it may have more rows
   int64_t blocks = 1;     // matrices that stand side by side in the last dim (q, k and v): cut there, each is cut
   std::vector<Cut> cuts;  // what is stored is the share of one rank of a mesh; at most one for each axis
+  bool transposed = false;  // of kColumn, kRow and kMatrix: it is (out, in)
   bool operator==(const Layout&) const = default;
 };
+
+/// Of a kColumn or kRow matrix the dim of what is apart, its outputs or its inputs; tensor ranks cut it.
+inline int64_t apart_dim(const Layout& layout) { return (layout.role == Role::kColumn) != layout.transposed ? 1 : 0; }
 
 /// Whether a tensor of shape `global` may be stored as `stored`: the same, or with rows (dim 0) added after its own,
 /// which hold zeros. So it is the beginning of what is stored.

@@ -77,10 +77,12 @@ class Parser {
         layout.global = std::get<std::vector<int64_t>>(value);
       else if (name == "blocks" && std::holds_alternative<int64_t>(value))
         layout.blocks = std::get<int64_t>(value);
+      else if (name == "transposed" && std::holds_alternative<bool>(value))
+        layout.transposed = std::get<bool>(value);
       else if (name == "cuts" && text && parse_cuts(*text))
         layout.cuts = *parse_cuts(*text);
       else
-        fail("role=\"...\" (graph/layout.h), of=\"...\", global=[...], blocks=N or cuts=\"...\"",
+        fail("role=\"...\" (graph/layout.h), of=\"...\", global=[...], blocks=N, transposed=true or cuts=\"...\"",
              fmt::format("{}={}", name, to_string(value)));
     }
     return layout;

@@ -31,6 +31,7 @@ Attrs layout_attrs(const Argument& argument, const ValueType& type) {
   if (layout.of != known.of) attrs.set("of", layout.of);
   if (layout.global != known.global) attrs.set("global", layout.global);
   if (layout.blocks != known.blocks) attrs.set("blocks", layout.blocks);
+  if (layout.transposed) attrs.set("transposed", true);
   if (layout.cuts != known.cuts) attrs.set("cuts", print_cuts(layout.cuts));
   return attrs;
 }

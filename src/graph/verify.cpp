@@ -66,6 +66,8 @@ void verify_layout(const Graph& graph, const Argument& argument) {
                 argument.name, to_string(stored), print_cuts(layout.cuts));
   TOKAMAK_CHECK(layout.blocks == 1 || (!whole.empty() && layout.blocks > 1 && whole.back() % layout.blocks == 0),
                 "argument '{}' of shape {} cannot have {} blocks", argument.name, to_string(whole), layout.blocks);
+  TOKAMAK_CHECK(!layout.transposed || layout.blocks == 1, "argument '{}' is transposed and has {} blocks",
+                argument.name, layout.blocks);
   TOKAMAK_CHECK(can_store(whole, layout.global), "argument '{}' is stored as {}, but is {}", argument.name,
                 to_string(whole), to_string(layout.global));
 }

@@ -14,16 +14,15 @@ constexpr double kInitStd = 0.02;
 
 class Lister {
  public:
-  void matrix(std::string name, Role role, int64_t rows, int64_t cols, double std) {
-    list_.push_back({std::move(name), {rows, cols}, std, 0, role});
+  void matrix(std::string name, Role role, int64_t rows, int64_t cols, double std, bool transposed = false) {
+    list_.push_back({std::move(name), {rows, cols}, std, 0, role, 1, transposed});
   }
-  // (out, in): what a matrix (in, out) has as columns are rows here, and the other way round.
   void outputs_apart(const std::string& name, int64_t in, int64_t out, bool bias) {
-    matrix(name + ".weight", Role::kRow, out, in, kInitStd);
+    matrix(name + ".weight", Role::kColumn, out, in, kInitStd, true);
     if (bias) list_.push_back({name + ".bias", {out}, 0, 0, Role::kColumnBias});
   }
   void adds_parts(const std::string& name, int64_t in, int64_t out, double std) {
-    matrix(name + ".weight", Role::kColumn, out, in, std);
+    matrix(name + ".weight", Role::kRow, out, in, std, true);
   }
   void norm(const std::string& name, int64_t width) { list_.push_back({name + ".weight", {width}, 0, 1}); }
   std::vector<ParameterInfo> take() { return std::move(list_); }

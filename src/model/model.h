@@ -23,6 +23,7 @@ struct ParameterInfo {
   double init_value = 0;
   Role role = Role::kVector;
   int64_t blocks = 1;  // matrices side by side in it (graph/layout.h)
+  bool transposed = false;  // (out, in)
 };
 
 /// What keeps the documents that are packed into a sample apart (data/document_starts.h). Positions go on counting over

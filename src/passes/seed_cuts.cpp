@@ -1,7 +1,5 @@
 #include "passes/seed_cuts.h"
 
-#include "graph/op_def.h"
-#include "ops/matmul.h"
 #include "passes/step_mesh.h"
 
 #include <algorithm>
@@ -27,7 +25,7 @@ class Seeder {
     }
     const Argument& parameter = parameter_of(argument);
     bool is_alike = argument.layout.role != Role::kMoment || shape_ == graph_.shape(parameter.value);
-    if (is_alike) cut_matrix(argument.layout, parameter.layout.role);
+    if (is_alike) cut_matrix(argument.layout, parameter.layout);
     bool is_whole = context_.updates_whole && context_.updates_whole(parameter);
     if (is_term(argument.layout, is_whole))
       cuts_.push_back({.axis = kDataAxis, .size = mesh_.size(kDataAxis), .term = true});
@@ -43,15 +41,20 @@ class Seeder {
     return state;
   }
 
-  void cut_matrix(const Layout& layout, Role role) {
-    switch (role) {
+  void cut_matrix(const Layout& layout, const Layout& of_parameter) {
+    switch (of_parameter.role) {
       case Role::kEmbedding:
-      case Role::kClassifier:
-      case Role::kRow: add(kTensorAxis, 0, 1); break;
+      case Role::kClassifier: add(kTensorAxis, 0, 1); break;
+      case Role::kColumn:
+      case Role::kRow:
+        if (shape_.size() < 2 || apart_dim(of_parameter) == 1)
+          add(kTensorAxis, int64_t(shape_.size()) - 1, layout.blocks);
+        else
+          add(kTensorAxis, 0, layout.blocks);
+        break;
       case Role::kCache:
         if (shape_.size() < 2) break;  // what text goes on from
         [[fallthrough]];
-      case Role::kColumn:
       case Role::kColumnBias: add(kTensorAxis, int64_t(shape_.size()) - 1, layout.blocks); break;
       default: break;
     }
@@ -97,13 +100,6 @@ class Seeder {
   std::vector<Cut> cuts_;
 };
 
-// Whether what the node makes of a parameter of this role is cut by tokens: what is looked up, and sums of parts. A
-// matrix that is read as it lies transposed is the other way round.
-bool begins_stream(const Node& node, Role role) {
-  if (node.op != &op::matmul) return role == Role::kRow || role == Role::kEmbedding;
-  return role == (node.attrs.get_bool("trans_b") ? Role::kColumn : Role::kRow);
-}
-
 }  // namespace
 
 std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassContext& context) {
@@ -126,7 +122,7 @@ std::map<ValueId, std::vector<Cut>> seed_stream(const Graph& graph, const Mesh& 
       if (!argument || node.phase != Phase::kForward) continue;
       Role role = argument->layout.role;
       const Shape& shape = graph.shape(node.outputs[0]);
-      if (!begins_stream(node, role) || shape.size() < 3) continue;
+      if ((role != Role::kRow && role != Role::kEmbedding) || shape.size() < 3) continue;
       auto time = int64_t(shape.size()) - 2;
       bool by_batch = shape[size_t(time) - 1] % (parts_of_batch * size) == 0;
       cuts[node.outputs[0]] = {by_batch ? Cut{kTensorAxis, size, time - 1, parts_of_batch}

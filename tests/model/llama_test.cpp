@@ -88,11 +88,12 @@ TEST(Llama, ParametersSayWhereTheyStandInTheModel) {
     bool apart = named({"q_proj.weight", "k_proj.weight", "v_proj.weight", "gate_proj.weight", "up_proj.weight"});
     Role expected = named({"embed_tokens.weight"})                 ? Role::kEmbedding
                     : named({"lm_head.weight"})                    ? Role::kClassifier
-                    : apart                                        ? Role::kRow
-                    : named({"o_proj.weight", "down_proj.weight"}) ? Role::kColumn
+                    : apart                                        ? Role::kColumn
+                    : named({"o_proj.weight", "down_proj.weight"}) ? Role::kRow
                     : named({".bias"})                             ? Role::kColumnBias
                                                                    : Role::kVector;
     EXPECT_EQ(info.role, expected) << info.name;
+    EXPECT_EQ(info.transposed, expected == Role::kColumn || expected == Role::kRow) << info.name;
     EXPECT_EQ(is_matrix(info.role), info.shape.size() == 2) << info.name;
     if (named({"k_proj.weight"})) EXPECT_EQ(info.shape, (Shape{8, 16}));
   }

@@ -1,5 +1,6 @@
 #include "run/run_changes.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
