@@ -54,7 +54,7 @@ TEST_F(BinTest, RefusesEveryCut) {
 TEST_F(BinTest, RefusesOtherFiles) {
   std::string data = packed_ids<uint16_t>({1, 2, 3});
   expect_refused(write("magic.bin", shard(20240521, 1, 3, data)), {"magic.bin", "20240520", "got 20240521", "raw"});
-  expect_refused(write("version.bin", shard(20240520, 3, 3, data)), {"version.bin", "version 1", "got 3"});
+  expect_refused(write("version.bin", shard(20240520, 4, 3, data)), {"version.bin", "version 1", "got 4"});
   expect_refused(write("llama.bin", shard(20240801, 1, 3, data)), {"llama.bin", "version 7", "got 1"});
   expect_refused(write("long.bin", shard(20240520, 1, 2, data)), {"long.bin", "expected 1028 bytes", "1030"});
   expect_refused(write("negative.bin", shard(20240520, 1, -2, data)), {"negative.bin", "-2 tokens"});
