@@ -4,6 +4,7 @@
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
 #include "ops/collective.h"
+#include "ops/context_attention.h"
 #include "ops/cross_entropy.h"
 #include "ops/group.h"
 #include "ops/movement.h"
@@ -45,7 +46,9 @@ std::string_view to_string(WorkClass work) {
 WorkClass work_class(const Node& node) {
   if (node.op->together) return WorkClass::kCommunication;
   if (node.phase == Phase::kUpdate) return WorkClass::kOptimizer;
-  if (is_one_of(node, op::attention, op::attention_grad, op::attention_decode)) return WorkClass::kAttention;
+  if (is_one_of(node, op::attention, op::attention_grad, op::attention_decode, op::context_attention,
+                op::context_attention_grad))
+    return WorkClass::kAttention;
   if (node.op->autocast == Autocast::kLow || node.op == &op::fused_matmul) return WorkClass::kMatmul;
   if (is_one_of(node, op::transpose, op::slice, op::pad, op::concat, op::part)) return WorkClass::kCopy;
   return reduces(node) ? WorkClass::kNormalisation : WorkClass::kElementwise;

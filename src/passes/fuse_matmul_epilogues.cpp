@@ -74,8 +74,13 @@ class EpilogueFuser {
     if (chains.empty()) chains = match_function(n, reader);
     if (auto chain = match_accumulation(n, reader)) chains.push_back(*chain);
     for (Chain& chain : chains)
-      if (pays(make_group(chain))) return std::move(chain);
+      if (is_free(chain) && pays(make_group(chain))) return std::move(chain);
     return {};
+  }
+
+  // Of a product of two functions, each of a matmul, one matmul takes what is between them.
+  bool is_free(const Chain& chain) const {
+    return std::none_of(chain.members.begin(), chain.members.end(), [&](int n) { return is_member_[size_t(n)]; });
   }
 
   // The vector that the group adds to every row of `x`, when that is all it does; else kNoValue.

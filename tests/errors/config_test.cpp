@@ -59,7 +59,9 @@ TEST(ConfigMistake, NegativeNumbers) {
 TEST(ConfigMistake, UnknownPreset) {
   expect_user_error(
       [] { read("[model]\npreset = \"gpt3\"\n"); },
-      {"model.preset", "gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m, gpt3-2.7b, gpt3-6.7b, gpt3-13b or gpt3-175b",
+      {"model.preset",
+       "gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m, gpt3-2.7b, gpt3-6.7b, gpt3-13b, gpt3-175b, llama2-7b, "
+       "llama2-13b",
        "\"gpt3\""});
 }
 

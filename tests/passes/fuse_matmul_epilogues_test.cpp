@@ -209,6 +209,19 @@ TEST(MatmulEpilogues, TakeAnyFunctionOfTheProductAndAMatrix) {
   EXPECT_EQ(with("exp(%3) : f32[3,5]"), "") << "one of the product alone has a bias";
 }
 
+// As of a gated unit, of which either matmul may come first.
+TEST(MatmulEpilogues, OfTwoProductsOneTakesTheOther) {
+  // The second one stands where it reads what the first makes, and functions of both would be the same node.
+  for (const char* order :
+       {"%3 = matmul(%0, %1) T : f32[3,5] %4 = silu(%3) : f32[3,5] %5 = matmul(%0, %2) T : f32[3,5] ",
+        "%5 = matmul(%0, %2) T : f32[3,5] %3 = matmul(%0, %1) T : f32[3,5] %4 = silu(%3) : f32[3,5] "}) {
+    std::string text = "graph g { input x = %0 : f32[3,4] param gate = %1 : f32[4,5] param up = %2 : f32[4,5] ";
+    text += order + std::string("%6 = mul(%4, %5) : f32[3,5] result y = %6 }");
+    for (size_t at; (at = text.find(" T ")) != text.npos;) text.replace(at, 3, " {trans_a=false, trans_b=false} ");
+    EXPECT_EQ(form_of(with_epilogues(text)).find("matmul"), 0u) << text;
+  }
+}
+
 // As after a linear layer with a bias; `dtype` of all but the sums.
 std::string bias_gradient(const std::string& dtype, const std::string& sums) {
   return fmt::format(R"(graph g {{
