@@ -68,7 +68,8 @@ TEST(OptimizerGoldens, TenStepsAreThoseOfPyTorch) {
 }
 
 TEST(OptimizerGoldens, AreTheSameOfMatricesThatLieTransposed) {
-  for (const auto& [name, golden] : json::parse(read_file("tests/goldens/optimizers.json")).items())
+  json goldens = json::parse(read_file("tests/goldens/optimizers.json"));
+  for (const auto& [name, golden] : goldens.items())
     if (golden["blocks"] == 1) expect_pytorchs_steps(name, golden, true);
 }
 
