@@ -27,13 +27,11 @@ std::string render(std::string_view source, bool add_generation_prompt = false) 
 struct Case {
   const char* name;
   const char* source;
-  bool add_generation_prompt;
-  const char* text;
+  const char *text, *with_prompt;  // without and with add_generation_prompt
 };
 
 const Case kCases[] = {
-    {"zephyr",
-     R"({% for message in messages %}
+    {"zephyr", R"({% for message in messages %}
 {% if message['role'] == 'user' %}
 {{ '<|user|>
 ' + message['content'] + eos_token }}
@@ -48,26 +46,8 @@ const Case kCases[] = {
 {{ '<|assistant|>' }}
 {% endif %}
 {% endfor %})",
-     false,
      "<|system|>\n Be brief. "
-     "</s>\n<|user|>\nHi</s>\n<|assistant|>\nHello\n</s>\n<|user|>\nBye?</s>\n<|assistant|>\nBye.</s>\n"},
-    {"zephyr",
-     R"({% for message in messages %}
-{% if message['role'] == 'user' %}
-{{ '<|user|>
-' + message['content'] + eos_token }}
-{% elif message['role'] == 'system' %}
-{{ '<|system|>
-' + message['content'] + eos_token }}
-{% elif message['role'] == 'assistant' %}
-{{ '<|assistant|>
-'  + message['content'] + eos_token }}
-{% endif %}
-{% if loop.last and add_generation_prompt %}
-{{ '<|assistant|>' }}
-{% endif %}
-{% endfor %})",
-     true,
+     "</s>\n<|user|>\nHi</s>\n<|assistant|>\nHello\n</s>\n<|user|>\nBye?</s>\n<|assistant|>\nBye.</s>\n",
      "<|system|>\n Be brief. "
      "</s>\n<|user|>\nHi</s>\n<|assistant|>\nHello\n</s>\n<|user|>\nBye?</s>\n<|assistant|>\nBye.</"
      "s>\n<|assistant|>\n"},
@@ -78,19 +58,10 @@ const Case kCases[] = {
 
 ' }}{% endif %}
 )",
-     false, "<s>[system]\n\nBe brief.[e][user]\n\nHi[e][assistant]\n\nHello[e][user]\n\nBye?[e][assistant]\n\nBye.[e]"},
-    {"bos_set",
-     R"({% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '[' + message['role'] + ']
-
-'+ message['content'] | trim + '[e]' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}{{ '[assistant]
-
-' }}{% endif %}
-)",
-     true,
+     "<s>[system]\n\nBe brief.[e][user]\n\nHi[e][assistant]\n\nHello[e][user]\n\nBye?[e][assistant]\n\nBye.[e]",
      "<s>[system]\n\nBe "
      "brief.[e][user]\n\nHi[e][assistant]\n\nHello[e][user]\n\nBye?[e][assistant]\n\nBye.[e][assistant]\n\n"},
-    {"system_slice",
-     R"({%- if messages[0]['role'] == 'system' -%}
+    {"system_slice", R"({%- if messages[0]['role'] == 'system' -%}
     {%- set system_message = messages[0]['content'] | trim + '
 
 ' -%}
@@ -109,30 +80,9 @@ const Case kCases[] = {
         {{- ' ' + message['content'].strip() + eos_token -}}
     {%- endif -%}
 {%- endfor -%})",
-     false, "<s>[INST] Be brief.\n\nHi [/INST] Hello</s>[INST] Bye? [/INST] Bye.</s>"},
-    {"system_slice",
-     R"({%- if messages[0]['role'] == 'system' -%}
-    {%- set system_message = messages[0]['content'] | trim + '
-
-' -%}
-    {%- set messages = messages[1:] -%}
-{%- else -%}
-    {%- set system_message = '' -%}
-{%- endif -%}
-{{- bos_token -}}
-{%- for message in messages -%}
-    {%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}
-        {{- raise_exception('Conversation roles must alternate') -}}
-    {%- endif -%}
-    {%- if message.role == 'user' -%}
-        {{- '[INST] ' ~ (system_message if loop.first else '') ~ message.content.strip() ~ ' [/INST]' -}}
-    {%- else -%}
-        {{- ' ' + message['content'].strip() + eos_token -}}
-    {%- endif -%}
-{%- endfor -%})",
-     true, "<s>[INST] Be brief.\n\nHi [/INST] Hello</s>[INST] Bye? [/INST] Bye.</s>"},
-    {"spaces",
-     R"(A 
+     "<s>[INST] Be brief.\n\nHi [/INST] Hello</s>[INST] Bye? [/INST] Bye.</s>",
+     "<s>[INST] Be brief.\n\nHi [/INST] Hello</s>[INST] Bye? [/INST] Bye.</s>"},
+    {"spaces", R"(A 
   {# c #}
   {% if not tools and tools is none and x is not defined %}
   yes {{ messages | length }} {{ messages[-1].content[0:2] if false else loop_ }}
@@ -141,22 +91,14 @@ const Case kCases[] = {
  end {{ -3 + 2 * 5 }}{{ 'user' in ['user', "b"] }}{{ 'r' not in 'user' }}
 
 )",
-     false, "A \n  yes 5 \n end 7TrueFalse\n"},
-    {"spaces",
-     R"(A 
-  {# c #}
-  {% if not tools and tools is none and x is not defined %}
-  yes {{ messages | length }} {{ messages[-1].content[0:2] if false else loop_ }}
- {%- endif %}
-
- end {{ -3 + 2 * 5 }}{{ 'user' in ['user', "b"] }}{{ 'r' not in 'user' }}
-
-)",
-     true, "A \n  yes 5 \n end 7TrueFalse\n"},
+     "A \n  yes 5 \n end 7TrueFalse\n", "A \n  yes 5 \n end 7TrueFalse\n"},
 };
 
 TEST(ChatTemplate, GivesWhatJinjaGives) {
-  for (const Case& c : kCases) EXPECT_EQ(render(c.source, c.add_generation_prompt), c.text) << c.name;
+  for (const Case& c : kCases) {
+    EXPECT_EQ(render(c.source, false), c.text) << c.name;
+    EXPECT_EQ(render(c.source, true), c.with_prompt) << c.name;
+  }
 }
 
 TEST(ChatTemplate, NamedOnesWriteTheirMarkers) {
