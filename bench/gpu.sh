@@ -281,7 +281,7 @@ large() {
 sanitize_ranks() {
   export NCCL_NVLS_ENABLE=0
   default="--mesh.data=$ranks --mesh.data=$ranks,--mesh.zero=3 --mesh.tensor=$ranks --mesh.context=$ranks
-    --mesh.tensor=$ranks,--mesh.halves=true --mesh.pipe=$ranks,--train.total_batch=$((4096 * ranks))"
+    --mesh.pipe=$ranks,--train.total_batch=$((4096 * ranks))"
   for mesh in ${MESHES:-$default}; do
     mesh=${mesh//,/ }
     # NCCL asks the driver for kernels that it may not have.

@@ -3,6 +3,7 @@
 #include "graph/builder.h"
 #include "ops/generate.h"
 #include "ops/matmul.h"
+#include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 
@@ -15,10 +16,11 @@ constexpr double kLeastNorm = 1e-7;  // a gradient of zeros gives zeros
 
 }  // namespace
 
-ValueId orthogonalized(GraphBuilder& g, ValueId matrix, bool sums_columns) {
-  int64_t rows = g.shape(matrix)[0], columns = g.shape(matrix)[1];
+ValueId orthogonalized(GraphBuilder& g, ValueId matrices, bool sums_columns) {
+  int64_t count = g.shape(matrices)[0], rows = g.shape(matrices)[1], columns = g.shape(matrices)[2];
   bool left = rows == columns ? sums_columns : rows < columns;
-  ValueId x = div(g, matrix, maximum(g, sqrt(g, sum_squares(g, {matrix})), constant(g, kLeastNorm)));
+  ValueId norms = reshape(g, sqrt(g, sum_squares_of_pieces(g, {matrices}, count)), {count, 1, 1});
+  ValueId x = div(g, matrices, maximum(g, norms, constant(g, kLeastNorm)));
   for (int step = 0; step < kSteps; ++step) {
     ValueId gram = matmul(g, x, x, !left, left);
     ValueId squared = matmul(g, gram, gram);

@@ -67,22 +67,54 @@ ValueId add_state(GraphBuilder& g, ValueId parameter, const OptimizerState& stat
   return g.state_of(parameter, state.prefix, Role::kMoment, state.type(stored, layout), of_global);
 }
 
-// Appends the states that the parameter's rule keeps of it, and the update of all. `lr` has the learning rate of each
-// share of it that there was before.
-void apply_rule(GraphBuilder& g, ParameterUpdate update, const Optimizer& optimizer, std::map<double, ValueId>& lr) {
-  const Argument& parameter = *g.graph().argument_of(update.parameter);
-  const OptimizerRule& rule = optimizer.rule_of(parameter);
+// The learning rate of a step, and each share of it that a parameter has.
+class Rates {
+ public:
+  explicit Rates(ValueId lr) : lr_(lr) {}
+  ValueId share(GraphBuilder& g, double ratio) {
+    auto [known, is_new] = shares_.try_emplace(ratio, lr_);
+    if (is_new && ratio != 1) known->second = mul(g, lr_, constant(g, ratio));
+    return known->second;
+  }
+
+ private:
+  ValueId lr_;
+  std::map<double, ValueId> shares_;
+};
+
+// With the states that the parameter's rule keeps of it, and its rates.
+ParameterUpdate with_states(GraphBuilder& g, ParameterUpdate update, const Optimizer& optimizer, Rates& lr) {
+  const Argument parameter = *g.graph().argument_of(update.parameter);
   const ParameterRates rates = optimizer.rates_of(parameter);
   update.weight_decay = rates.weight_decay;
-  auto [known, is_new] = lr.try_emplace(rates.lr, update.lr);
-  if (is_new && rates.lr != 1) known->second = mul(g, update.lr, constant(g, rates.lr));
-  update.lr = known->second;
-  for (const OptimizerState& state : rule.states) update.states.push_back(add_state(g, update.parameter, state));
-  std::vector<ValueId> updated = rule.update(g, update, optimizer.config());
+  update.lr = lr.share(g, rates.lr);
+  for (const OptimizerState& state : optimizer.rule_of(parameter).states)
+    update.states.push_back(add_state(g, update.parameter, state));
+  return update;
+}
+
+void finish(GraphBuilder& g, const ParameterUpdate& update, const OptimizerRule& rule,
+            const std::vector<ValueId>& updated) {
   TOKAMAK_CHECK(updated.size() == 1 + rule.states.size(), "'{}' updates {} tensors, not {}", rule.name, updated.size(),
                 1 + rule.states.size());
   g.graph().add_update(update.parameter, updated[0]);
   for (size_t i = 0; i < update.states.size(); ++i) g.graph().add_update(update.states[i], updated[i + 1]);
+}
+
+// Each parameter by its rule; those that a rule updates together come last.
+void apply_rules(GraphBuilder& g, const std::vector<ParameterUpdate>& updates, const Optimizer& optimizer) {
+  std::map<const OptimizerRule*, std::vector<ParameterUpdate>> together;
+  for (const ParameterUpdate& update : updates) {
+    const OptimizerRule& rule = optimizer.rule_of(*g.graph().argument_of(update.parameter));
+    if (rule.update_all)
+      together[&rule].push_back(update);
+    else
+      finish(g, update, rule, rule.update(g, update, optimizer.config()));
+  }
+  for (const auto& [rule, of_rule] : together) {
+    std::vector<std::vector<ValueId>> updated = rule->update_all(g, of_rule, optimizer.config());
+    for (size_t i = 0; i < of_rule.size(); ++i) finish(g, of_rule[i], *rule, updated[i]);
+  }
 }
 
 }  // namespace
@@ -99,11 +131,13 @@ void append_update(GraphBuilder& g, const Gradients& gradients, const Optimizer&
   g.graph().add_result("grad_norm", norm);
   ValueId scale = select(g, good, clipped(g, reduced.scale, norm, optimizer.config().clip), constant(g, 0));
   if (scaling) append_next_scale(g, good, *scaling);
-  std::map<double, ValueId> rates;
+  Rates rates(lr);
+  std::vector<ParameterUpdate> updates;
   for (size_t i = 0; i < gradients.parameters.size(); ++i)
-    apply_rule(g,
-               {.parameter = gradients.parameters[i], .grad = reduced.grads[i], .lr = lr, .scale = scale, .step = step},
-               optimizer, rates);
+    updates.push_back(
+        with_states(g, {.parameter = gradients.parameters[i], .grad = reduced.grads[i], .scale = scale, .step = step},
+                    optimizer, rates));
+  apply_rules(g, updates, optimizer);
 }
 
 void append_accumulation(GraphBuilder& g, const Gradients& gradients) {

@@ -40,7 +40,10 @@ struct OptimizerRule {
   std::span<const OptimizerState> states;
   /// Appends the update -> the new parameter and the new states. A step that is skipped leaves all as they were, bit
   /// for bit: see unless_skipped.
-  std::vector<ValueId> (*update)(GraphBuilder&, const ParameterUpdate&, const OptimizerConfig&);
+  std::vector<ValueId> (*update)(GraphBuilder&, const ParameterUpdate&, const OptimizerConfig&) = nullptr;
+  /// The same for all parameters of the rule at once, instead of `update`: where they share work.
+  std::vector<std::vector<ValueId>> (*update_all)(GraphBuilder&, std::span<const ParameterUpdate>,
+                                                  const OptimizerConfig&) = nullptr;
   /// The rule to which it leaves this parameter; null: to none. That rule updates it, whatever it leaves itself.
   const OptimizerRule* (*other_rule)(const Argument& parameter) = nullptr;
   /// Whether a parameter is updated from all of it: ZeRO then cuts neither it nor its states and gradient.

@@ -1,6 +1,7 @@
 #include "autodiff/newton_schulz.h"
 
 #include "graph/builder.h"
+#include "ops/movement.h"
 #include "tests/autodiff/run_graph.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,9 @@ namespace {
 HostTensor orthogonal_of(const HostTensor& matrix, bool sums_columns = true) {
   Graph graph("newton_schulz");
   GraphBuilder g(graph);
-  graph.add_result("x", orthogonalized(g, g.input("m", matrix.type), sums_columns));
+  Shape shape = matrix.shape();
+  ValueId one = reshape(g, g.input("m", matrix.type), {1, shape[0], shape[1]});
+  graph.add_result("x", reshape(g, orthogonalized(g, one, sums_columns), shape));
   Values values{{"m", matrix}};
   return run_graph(graph, values)[0];
 }
@@ -49,15 +52,28 @@ TEST(NewtonSchulz, ZerosStayZeros) {
   EXPECT_EQ(orthogonal_of(zeros).data, zeros.data);
 }
 
+// Each of several matrices by itself.
+TEST(NewtonSchulz, ManyAreAsEachAlone) {
+  HostTensor first{{DType::kF32, {2, 3}}, {1, 2, -1, 0.5, 0.25, 3}}, second{{DType::kF32, {2, 3}}, {-7, 0, 2, 1, 9, 4}};
+  HostTensor both{{DType::kF32, {2, 2, 3}}, first.data};
+  both.data.insert(both.data.end(), second.data.begin(), second.data.end());
+  Graph graph("newton_schulz");
+  GraphBuilder g(graph);
+  graph.add_result("x", orthogonalized(g, g.input("m", both.type), true));
+  Values values{{"m", both}};
+  HostTensor together = run_graph(graph, values)[0], alone[] = {orthogonal_of(first), orthogonal_of(second)};
+  for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(together[i], alone[i / 6][i % 6]) << i;
+}
+
 // What the sides are is seen in the products: the square ones are as small as can be.
 TEST(NewtonSchulz, TakesTheSmallerSide) {
-  for (const Shape& shape : {Shape{2, 8}, Shape{8, 2}}) {
+  for (const Shape& shape : {Shape{3, 2, 8}, Shape{3, 8, 2}}) {
     Graph graph("newton_schulz");
     GraphBuilder g(graph);
     orthogonalized(g, g.input("m", {DType::kF32, shape}), true);
     int small = 0;
     for (const Node& node : graph.nodes())
-      small += node.op->name == "matmul" && graph.shape(node.outputs[0]) == Shape{2, 2};
+      small += node.op->name == "matmul" && graph.shape(node.outputs[0]) == Shape{3, 2, 2};
     EXPECT_EQ(small, 10);
   }
 }

@@ -88,7 +88,7 @@ Graph adamw_graph(const Options& options) {
   auto kind = options.in_place ? Argument::Kind::kState : Argument::Kind::kInput;
   std::vector<ValueId> inputs;
   for (const char* name : {"lr", "scale", "step"}) inputs.push_back(g.input(name, {DType::kF32, {}}));
-  Shape decayed;
+  std::vector<int64_t> decayed;
   for (int i = 0; i < options.tensors; ++i) {
     ValueType type = tensor_type(i, options.low), state{DType::kF32, type.shape};
     std::string number = std::to_string(i);
