@@ -150,8 +150,8 @@ std::vector<ValueId> stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId 
                              const OptimizerConfig& c) {
   ValueId step = mul(g, next[0], u.lr);
   next[0] = unless_skipped(g, u, u.parameter, sub(g, decayed(g, u, step, c), step));
+  if (next.size() > 1) next[1] = unless_skipped(g, u, u.states[1], next[1]);
   next.insert(next.begin() + 1, m);
-  for (size_t i = 0; i < u.states.size(); ++i) next[i + 1] = unless_skipped(g, u, u.states[i], next[i + 1]);
   return next;
 }
 
@@ -162,7 +162,7 @@ std::vector<std::vector<ValueId>> update_all(GraphBuilder& g, std::span<const Pa
   std::vector<size_t> first;  // block of each parameter, and the end
   for (const ParameterUpdate& u : updates) {
     ValueId grad = mul(g, u.grad, u.scale), m = mix(g, grad, u.states[0], c.muon_momentum);
-    next_m.push_back(m);
+    next_m.push_back(unless_skipped(g, u, u.states[0], m));  // beside m, so that one kernel makes both
     first.push_back(blocks.size());
     append_blocks(g, c.nesterov ? mix(g, grad, m, c.muon_momentum) : m, u.states.size() > 1 ? u.states[1] : kNoValue,
                   Layout(g.graph().argument_of(u.parameter)->layout), blocks);

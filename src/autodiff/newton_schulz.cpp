@@ -7,6 +7,8 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 
+#include <algorithm>
+
 namespace tokamak {
 namespace {
 
@@ -21,12 +23,14 @@ ValueId orthogonalized(GraphBuilder& g, ValueId matrices, bool sums_columns) {
   bool left = rows == columns ? sums_columns : rows < columns;
   ValueId norms = reshape(g, sqrt(g, sum_squares_of_pieces(g, {matrices}, count)), {count, 1, 1});
   ValueId x = div(g, matrices, maximum(g, norms, constant(g, kLeastNorm)));
+  int64_t side = std::min(rows, columns);
+  ValueId identity = equal(g, iota(g, {1, side, side}, 1), iota(g, {1, side, side}, 2));
   for (int step = 0; step < kSteps; ++step) {
     ValueId gram = matmul(g, x, x, !left, left);
     ValueId squared = matmul(g, gram, gram);
-    ValueId polynomial = add(g, mul(g, gram, constant(g, kB)), mul(g, squared, constant(g, kC)));
-    ValueId product = left ? matmul(g, polynomial, x) : matmul(g, x, polynomial);
-    x = add(g, mul(g, x, constant(g, kA)), product);
+    ValueId rest = add(g, mul(g, gram, constant(g, kB)), mul(g, squared, constant(g, kC)));
+    ValueId polynomial = add(g, rest, mul(g, identity, constant(g, kA)));
+    x = left ? matmul(g, polynomial, x) : matmul(g, x, polynomial);
   }
   return x;
 }

@@ -116,13 +116,14 @@ class Caster {
   }
 
   // What embeddings give is where the residual stream begins; norms and their gradients follow what they read.
-  // Probabilities that a matmul reads are kept once, for the gradient as well. Where a constant alone makes a result
-  // f32, that is rounded to the low type.
+  // Probabilities that a matmul reads are kept once, for the gradient as well; so is what a product of the update makes
+  // for the next one. Where a constant alone makes a result f32, that is rounded to the low type.
   std::vector<ValueId> stored(GraphBuilder& g, const Node& node, const std::vector<ValueId>& inputs,
                               std::vector<ValueId> outputs) {
-    bool low = node.op == &op::softmax     ? low_operands_.count(node.outputs[0]) > 0
-               : node.op == &op::embedding ? low_residual_
-                                           : follows_constants(g, node, inputs);
+    bool once = node.op == &op::softmax || (node.phase == Phase::kUpdate && node.op->fusion == Fusion::kPointwise);
+    bool low = once && low_operands_.count(node.outputs[0]) ? true
+               : node.op == &op::embedding                  ? low_residual_
+                                                            : follows_constants(g, node, inputs);
     if (low) outputs[0] = as(g, outputs[0], low_);
     return outputs;
   }

@@ -157,6 +157,29 @@ TEST(Autocast, KeepsProbabilitiesThatAMatmulReadsOnce) {
   test::expect_same_meaning(before, after, 0.05);
 }
 
+// What one product of the update makes ready for the next is stored low, however f32 its parts are; in the model's own
+// passes it is not.
+TEST(Autocast, KeepsWhatProductsOfTheUpdateReadOnce) {
+  for (const char* phase : {"#update ", ""}) {
+    Graph before = parse(fmt::format(R"(graph g {{
+      input x = %0 : f32[4,4]
+      input s = %1 : f32[4,4]
+      %2 = matmul(%0, %0) {{trans_a=false, trans_b=false}} {0}: f32[4,4]
+      %3 = mul(%2, %1) {0}: f32[4,4]
+      %4 = matmul(%3, %3) {{trans_a=false, trans_b=false}} {0}: f32[4,4]
+      %5 = sub(%3, %4) {0}: f32[4,4]
+      result y = %5
+    }})",
+                                     phase));
+    Graph after = before;
+    EXPECT_TRUE(autocast(after, in_bf16()));
+    DType read = DType::kF32;
+    for (const Node& node : after.nodes())
+      if (node.op->name == "sub") read = after.dtype(node.inputs[0]);
+    EXPECT_EQ(read, *phase ? DType::kBF16 : DType::kF32);
+  }
+}
+
 TEST(Autocast, KeepsProbabilitiesLowBeforeDropout) {
   Graph graph = parse(R"(graph g {
     input s = %0 : f32[2,4]
