@@ -1,43 +1,34 @@
 #include "config/model_config.h"
 #include "model/gpt.h"
+#include "model/parameter_list.h"
 
 #include <fmt/core.h>
-
-#include <cmath>
 
 namespace tokamak {
 namespace {
 
-constexpr double kInitStd = 0.02;
-
-class Lister {
+class Lister : public ParameterList {
  public:
   explicit Lister(bool bias) : bias_(bias) {}
 
-  void matrix(std::string name, Role role, int64_t rows, int64_t cols, double std, int64_t blocks = 1) {
-    list_.push_back({std::move(name), {rows, cols}, std, 0, role, blocks});
-  }
   void linear(const std::string& name, Role role, int64_t in, int64_t out, double std, int64_t blocks = 1) {
     matrix(name + ".weight", role, in, out, std, blocks);
-    Role bias = role == Role::kColumn ? Role::kColumnBias : Role::kVector;
-    if (bias_) list_.push_back({name + ".bias", {out}, 0, 0, bias, blocks});
+    if (bias_) vector(name + ".bias", out, 0, role == Role::kColumn ? Role::kColumnBias : Role::kVector, blocks);
   }
   void norm(const std::string& name, int64_t width) {
-    list_.push_back({name + ".weight", {width}, 0, 1});
-    if (bias_) list_.push_back({name + ".bias", {width}});
+    vector(name + ".weight", width, 1);
+    if (bias_) vector(name + ".bias", width, 0);
   }
-  std::vector<ParameterInfo> take() { return std::move(list_); }
 
  private:
   bool bias_;
-  std::vector<ParameterInfo> list_;
 };
 
 }  // namespace
 
 std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model) {
   int64_t C = model.width;
-  double residual_std = kInitStd / std::sqrt(2.0 * double(model.layers));
+  double residual_std = residual_init_std(model);
   Lister list(model.bias);
   list.matrix("wte.weight", Role::kEmbedding, model.vocab, C, kInitStd);
   list.matrix("wpe.weight", Role::kPosition, model.context, C, kInitStd);
@@ -56,11 +47,7 @@ std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model) {
 }
 
 FlopsPerToken gpt_flops_per_token(const ModelConfig& model) {
-  int64_t counted = -model.context * model.width;
-  if (!model.tie_weights) counted -= model.vocab * model.width;
-  for (const ParameterInfo& info : gpt_parameters(model)) counted += num_elements(info.shape);
-  double attention = double(model.layers) * double(model.width) * double(model.context);
-  return {counted, 6.0 * double(counted) + 12 * attention, 6.0 * double(counted) + 6 * attention};
+  return flops_of(gpt_parameters(model), model, model.width, 0);
 }
 
 }  // namespace tokamak
