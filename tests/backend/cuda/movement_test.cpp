@@ -40,6 +40,7 @@ std::vector<Move> moves() {
       {&op::pad, {6, 40, 24}, padding(2, 0, 3)},
       {&op::pad, {300, 17}, padding(0, 4, 0)},
       {&op::pad, {50, 17}, padding(1, 1, 2)},
+      {&op::pad, {5}, padding(0, 0, 3)},
   };
 }
 
@@ -96,6 +97,19 @@ TEST(StridedCopy, MergesWhatIsContiguous) {
   EXPECT_EQ(cuda::merge_dims(copy_of(heads)).dims.size(), 3u);
   Graph same = move_graph({&op::transpose, {2, 1, 12, 64}, permuted({1, 0, 2, 3})}, DType::kF32);
   EXPECT_EQ(cuda::merge_dims(copy_of(same)).dims.size(), 1u);
+}
+
+// Whole units lie inside or outside, also where there is one row, whose length in the input no stride tells.
+TEST(StridedCopy, UnitsEndWhereThePadBegins) {
+  auto source_of = [](const Move& move) {
+    return cuda::make_copy_kernel(copy_of(move_graph(move, DType::kF32))).source;
+  };
+  std::string odd = source_of({&op::pad, {5}, padding(0, 0, 3)});
+  EXPECT_NE(odd.find("using Unit = uint32_t;"), std::string::npos) << odd;
+  EXPECT_NE(odd.find("j >= Index(0) && j < Index(5)"), std::string::npos) << odd;
+  std::string even = source_of({&op::pad, {8}, padding(0, 8, 16)});
+  EXPECT_NE(even.find("using Unit = uint4;"), std::string::npos) << even;
+  EXPECT_NE(even.find("j >= Index(2) && j < Index(4)"), std::string::npos) << even;
 }
 
 TEST(GpuMovement, EqualsInterpreter) {
