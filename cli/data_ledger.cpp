@@ -36,6 +36,7 @@ struct LedgerArguments {
   int64_t sample = -1;
   int64_t tokens = 32;
   bool verify = true;
+  int64_t max_count = UseOptions().most_counted;
   bool json = false;
 };
 
@@ -46,6 +47,7 @@ void visit(FieldList& v, LedgerArguments& c) {
   v("sample", c.sample, "show the sample of this number, counted from 0; -1: none", at_least(-1));
   v("tokens", c.tokens, "tokens of each shown sample to decode", at_least(0));
   v("verify", c.verify, "count the uses of every window, and compare files with what they were");
+  v("max_count", c.max_count, "samples to count at most, in all passes over the windows", at_least(1));
   v("json", c.json, "print one JSON object, for programs");
 }
 
@@ -188,10 +190,12 @@ struct Verdict {
 Verdict judge(const LedgerArguments& arguments, const OpenedLedger& opened) {
   Verdict verdict{.uses = {}, .files = {}, .problems = opened.ledger.problems};
   if (!arguments.verify) return verdict;
+  for (std::string& problem : windows_beyond_files(opened.record)) verdict.problems.push_back(std::move(problem));
   if (verdict.problems.empty()) {
     ProgressLine line;
     auto progress = [&](int64_t done, int64_t total) { line.show("counting samples", done, total); };
-    verdict.uses = count_uses(opened.ledger, opened.record, {.progress = progress});
+    verdict.uses =
+        count_uses(opened.ledger, opened.record, {.most_counted = arguments.max_count, .progress = progress});
   }
   for (size_t i = 0; i < verdict.uses.size(); ++i)
     if (!verdict.uses[i].problem.empty())

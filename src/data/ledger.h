@@ -75,6 +75,9 @@ struct DatasetUse {
 };
 
 struct UseOptions {
+  /// Samples over all passes that are counted at most, a quarter of an hour on two cores: a ledger may claim any
+  /// number.
+  int64_t most_counted = int64_t(1) << 33;
   /// Counts of 4 bytes in memory; more windows take more passes, unless few of them can have been used.
   int64_t windows_per_pass = int64_t(1) << 26;
   std::function<void(int64_t done, int64_t total)> progress;  // in samples; by one thread at a time
@@ -82,8 +85,13 @@ struct UseOptions {
 
 /// Counts the uses of every window, sample by sample, through the order that the loader takes. Promised is that samples
 /// 0 to end_sample() - 1 were used once each, so that after the n = q * windows + r of them that are of a dataset, r of
-/// its windows were used q + 1 times and the others q times.
+/// its windows were used q + 1 times and the others q times. UserError where more than options.most_counted would have
+/// to be counted, before any is.
 std::vector<DatasetUse> count_uses(const Ledger& ledger, const DataRecord& record, const UseOptions& options = {});
+
+/// Windows that the record claims and that its files are too small for: sentences that name the dataset. A file that is
+/// there has the size that it has now.
+std::vector<std::string> windows_beyond_files(const DataRecord& record);
 
 /// What became of a file that the run used.
 struct FileState {

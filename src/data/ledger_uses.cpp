@@ -32,10 +32,17 @@ class UseCounter {
     int64_t dense = divide_up(windows_, options.windows_per_pass), sparse = divide_up(ledger.samples(), most_used);
     is_sparse_ = sparse < dense;
     passes_ = std::min(sparse, dense);
-    total_ = passes_ * ledger_.samples();
   }
 
   std::vector<DatasetUse> run() {
+    if (double(passes_) * double(ledger_.samples()) > double(options_.most_counted))
+      user_error(
+          "[ledger] expected at most {} samples to count, got {} in {} passes over {} windows, which takes long; if "
+          "the "
+          "run did use so many, count them with --max-count={:.2g}",
+          options_.most_counted, ledger_.samples(), passes_, windows_,
+          1.01 * double(passes_) * double(ledger_.samples()));
+    total_ = passes_ * ledger_.samples();
     int64_t width = is_sparse_ && passes_ > 0 ? divide_up(windows_, passes_) : options_.windows_per_pass;
     for (int64_t begin = 0; passes_ > 0 && begin < windows_; begin += width) {
       int64_t end = std::min(windows_, begin + width);

@@ -5,6 +5,9 @@
 #include <map>
 
 #include "tests/data/ledger_lines.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/quick_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tokamak {
 namespace {
@@ -180,6 +183,49 @@ TEST(Ledger, AFewSamplesOfVeryMuchData) {
   EXPECT_EQ(use.at_most, 80);
   EXPECT_EQ(use.at_least, (int64_t(1) << 42) - 80);
   EXPECT_EQ(total, 80);
+}
+
+TEST(Ledger, CountsNoMoreThanItIsAskedTo) {
+  DataRecord record = one_dataset(30);
+  Ledger ledger = replay_ledger(LedgerLines(record).start(0).end(20).lines(), record);  // 80 samples
+  EXPECT_EQ(count_uses(ledger, record, {.most_counted = 80})[0].problem, "");
+  int calls = 0;
+  auto progress = [&](int64_t, int64_t) { ++calls; };
+  expect_user_error([&] { count_uses(ledger, record, {.most_counted = 79, .progress = progress}); },
+                    {"[ledger] expected at most 79 samples to count, got 80 in 1 passes over 30 windows"});
+  expect_user_error(
+      [&] { count_uses(ledger, record, {.most_counted = 80, .windows_per_pass = 16, .progress = progress}); },
+      {"got 80 in 2 passes"});
+  EXPECT_EQ(calls, 0);
+  // A product of both has no 64 bits.
+  record = one_dataset(int64_t(1) << 42);
+  LedgerLines most(record, int64_t(1) << 22);
+  expect_user_error(
+      [&] { count_uses(replay_ledger(most.start(0).end((int64_t(1) << 38) - 1).lines(), record), record); },
+      {"[ledger] expected at most 8589934592 samples to count"});
+}
+
+TEST(Ledger, FilesHoldTheWindowsOfTheRecord) {
+  TemporaryFolder folder;
+  DataRecord record = one_dataset(100);  // of 16 tokens
+  DatasetRecord& dataset = record.datasets[0];
+  std::string path = (folder / "file").string();
+  auto problem = [&](const char* kind, int64_t windows, int64_t bytes) {
+    dataset.kind = kind, dataset.share.windows = windows, dataset.files = {{path, bytes, ""}};
+    std::vector<std::string> problems = windows_beyond_files(record);
+    return problems.empty() ? "" : problems[0];
+  };
+  EXPECT_EQ(problem("prepared", 100, 3202), "");
+  EXPECT_EQ(problem("prepared", 101, 3202), "web: data.json has 101 windows of it, but its files hold at most 100");
+  EXPECT_EQ(problem("tokens", 100, 20), "") << "compressed";
+  EXPECT_NE(problem("tokens", 100'000, 20), "");
+  dataset.window_bytes = 50;
+  EXPECT_EQ(problem("text", 100, 5000), "");
+  EXPECT_NE(problem("text", 100, 4999), "");
+  EXPECT_NE(problem("text", int64_t(1) << 42, 4999), "");
+  write_file_quickly(path, std::string(320, 'x'));
+  EXPECT_NE(problem("prepared", 100, 3202), "") << "the file that is there is smaller";
+  EXPECT_EQ(problem("prepared", 10, 3202), "");
 }
 
 // Whatever is done to the lines of a run with a crash in it must show.

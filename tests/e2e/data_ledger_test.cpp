@@ -179,6 +179,41 @@ TEST_F(DataLedger, CountsNothingOfARecordThatIsNotOfTheLines) {
   EXPECT_EQ(result.out.find("uses of a window"), std::string::npos) << result.out;
 }
 
+// Lines and record fit together, but what they say would take days to count. There is no checkpoint that says less.
+TEST_F(DataLedger, ClaimsAreBoundedBeforeTheyAreCounted) {
+  train({"--train.steps=20"});
+  std::filesystem::remove_all(folder_ / "run/checkpoints");
+  DataRecord record = read_data_record(folder_ / "run");
+  auto forge = [&](int64_t windows, int64_t step) {
+    record.datasets[0].share.windows = windows;
+    std::vector<LedgerLine> lines = read_ledger(folder_ / "run");
+    std::string text, chain;
+    std::erase_if(lines, [](const LedgerLine& line) { return line.event == LedgerLine::Event::kCheckpoint; });
+    for (LedgerLine& line : lines) {
+      line.order = order_checksum(record);
+      if (line.event == LedgerLine::Event::kEnd) line.step = line.reached = step, line.sample = step * 2;
+      chain = line.chain = ledger_chain(chain, line);
+      text += format_ledger_line(line) + "\n";
+    }
+    write_file_quickly(folder_ / "run" / kLedgerFile, text);
+    write_file_quickly(folder_ / "run" / kDataRecordFile, to_json(record));
+  };
+  int64_t windows = record.datasets[0].share.windows, many = int64_t(1) << 37;
+  forge(windows, 20);
+  EXPECT_EQ(ledger().status, 0) << "what can be is counted";
+  forge(many, many);
+  ProgramResult result = ledger();
+  expect_refused(result, {"[ledger]", "data: data.json has 137438953472 windows of it, but its files hold at most"});
+  EXPECT_EQ(result.out.find("uses of a window"), std::string::npos) << result.out;
+  forge(windows, many);
+  expect_refused(ledger(), {"[ledger] expected at most 8589934592 samples to count, got 274877906944 in 1 passes",
+                            "--max-count=2.8e+11"});
+  EXPECT_EQ(ledger({"--no-verify"}).status, 0);
+  forge(windows, 50);
+  expect_refused(ledger({"--max-count=99"}), {"expected at most 99 samples to count, got 100"});
+  EXPECT_EQ(ledger({"--max-count=100"}).status, 0);
+}
+
 TEST_F(DataLedger, NamesTheFolderThatIsNoRun) {
   expect_refused(run_program(folder_.path(), {"data", "ledger", "data"}),
                  {"data.json", "run folder data", "train.out"});
