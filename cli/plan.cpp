@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <future>
 #include <span>
 
@@ -287,7 +288,8 @@ ClusterConfig find_cluster(const std::string& name) {
   return this_machine(measure_gpu(0), count);
 }
 
-TrainingPlan make_training_plan(const PlanOptions& options) {
+// All but what is said of the best layout.
+TrainingPlan find_layouts(const PlanOptions& options) {
   TrainingPlan plan;
   plan.typed = typed_for_train(options);
   TrainingRequest& request = plan.request;
@@ -310,12 +312,16 @@ TrainingPlan make_training_plan(const PlanOptions& options) {
   if (plan.found.empty()) refuse(request, {});
   plan.layouts = compile_fastest(run, options, plan);
   if (plan.layouts.empty()) refuse(request, plan.passed_over);
+  return plan;
+}
+
+void describe_best(TrainingPlan& plan) {
+  const TrainingRequest& request = plan.request;
   const Estimate& best = plan.layouts[0].estimate;
   plan.cluster_changes = cluster_changes(request, plan.found);
   plan.layout_changes = layout_changes(request, best);
   plan.limit = limit_of(plan.cluster_changes, best);
   plan.advice = advise(request.run, best.layout, request.platform(request.cluster.gpu));
-  return plan;
 }
 
 // --clusters and --examples print text alone.
@@ -333,9 +339,14 @@ int run_plan(const PlanOptions& asked) {
   if (options.clusters) print_clusters();
   if (options.examples) fmt::print("{}", format_examples());
   if (options.clusters || options.examples) return 0;
-  TrainingPlan plan = make_training_plan(options);
+  TrainingPlan plan = find_layouts(options);
+  if (!options.json) {  // the answer first: what would be otherwise takes as long again
+    fmt::print("{}", printable(format_layouts(plan)));
+    std::fflush(stdout);
+  }
+  describe_best(plan);
   if (!options.html.empty()) write_output_file(options.html, plan_html(plan));
-  fmt::print("{}", printable(options.json ? plan_json(plan) + "\n" : format_plan(plan)));
+  fmt::print("{}", printable(options.json ? plan_json(plan) + "\n" : format_best(plan)));
   return 0;
 }
 

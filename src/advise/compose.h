@@ -14,7 +14,8 @@ struct Composition {
   double available = 0;  // bytes
   Platform platform;     // with the layout's links
   BlockCosts& blocks;
-  double most;  // seconds: what takes longer without computing again is not made to fit
+  double most;                  // seconds: what takes longer is not made to fit
+  const RecomputeCurve& curve;  // what to expect
 };
 
 Estimate compose_step(const Composition& c);
@@ -27,9 +28,12 @@ struct Recomputed {
 };
 
 /// The least that is within `budget`, by what is needed with so many kinds; of all kinds if even that is too much,
-/// which is looked at first where it `frees_little`.
+/// which is looked at first where it `frees_little`. The search begins where the curve says that it ends.
 Recomputed least_recomputed(double budget, const std::function<double(int64_t kinds)>& needed,
-                            bool frees_little = false);
+                            const RecomputeCurve& curve, bool frees_little = false);
+
+/// Of the time that the curve tells of what is computed again, what it surely takes.
+inline constexpr double kSureAgain = 0.8;
 
 /// A budget for intermediate values in whole hundredths of a GiB, at least one of them.
 double budget_gib_of(double bytes);

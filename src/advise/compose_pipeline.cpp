@@ -31,7 +31,7 @@ class PipeComposer {
   }
 
   Estimate run() {
-    if (double budget = missing_budget(); budget != 0 && time().total() <= c_.most) fit(budget);
+    if (double budget = missing_budget(); budget != 0 && time().total() <= c_.most && may_fit(budget)) fit(budget);
     add_memory();
     estimate_.time = time();
     return estimate_;
@@ -129,13 +129,23 @@ class PipeComposer {
     return budget;
   }
 
+  // In time, with as much computed again on each stage as the curve tells: all micro-batches go through all stages.
+  bool may_fit(double budget) const {
+    for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
+      Stage own = stage_of(stage, {});
+      double again = c_.curve.time(budget / own.needed()).value_or(0);
+      if (double(c_.layout.micro_batches) * own.passes.total() * (1 + kSureAgain * again) > c_.most) return false;
+    }
+    return true;
+  }
+
   void fit(double budget) {
     double gib = budget_gib_of(budget);
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       if (stage_of(stage, {}).needed() <= budget) continue;
       estimate_.layout.budget_gib = gib;
       auto needed = [&](int64_t kinds) { return stage_of(stage, {kinds, kinds, 0}).needed(); };
-      recomputed_[size_t(stage)] = least_recomputed(kFilled * budget, needed, splits());
+      recomputed_[size_t(stage)] = least_recomputed(kFilled * budget, needed, c_.curve, splits());
     }
     estimate_.layout.budget_gib = gib;
   }

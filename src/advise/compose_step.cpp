@@ -22,10 +22,10 @@ class StepComposer {
   Estimate run() {
     StageCost cost = at_depth(0, double(c_.layers)), ends = at_depth(0, 0);
     double budget = c_.available - cost.fixed();
-    if (cost.intermediate() > budget && time_of(cost).total() <= c_.most) {
+    if (cost.intermediate() > budget && may_fit(cost, budget)) {
       estimate_.layout.budget_gib = budget_gib_of(budget);
       Recomputed some = least_recomputed(
-          kFilled * budget, [&](int64_t kinds) { return at_depth(kinds, double(c_.layers)).intermediate(); });
+          kFilled * budget, [&](int64_t kinds) { return at_depth(kinds, double(c_.layers)).intermediate(); }, c_.curve);
       cost = at(some, double(c_.layers)), ends = at(some, 0);
     }
     add(cost, ends);
@@ -53,6 +53,12 @@ class StepComposer {
     return time;
   }
 
+  // In time, with as much computed again as the curve tells; what it does not know may.
+  bool may_fit(const StageCost& cost, double budget) const {
+    double again = c_.curve.time(budget / cost.intermediate()).value_or(0);
+    return time_of(cost).total() * (1 + kSureAgain * again) <= c_.most;
+  }
+
   void add(const StageCost& cost, const StageCost& ends) {
     estimate_.time = time_of(cost);
     MemoryByKind& memory = estimate_.memory;
@@ -77,19 +83,23 @@ class StepComposer {
 
 }  // namespace
 
-// Few kinds are enough mostly, so a middle number is tried first, and all of them where much is missing. A kind may
-// take more memory than it frees, until another one follows: then one before it is what some of the next are added to.
-Recomputed least_recomputed(double budget, const std::function<double(int64_t kinds)>& needed, bool frees_little) {
-  constexpr int64_t kAll = 16, kFirst = 3;  // no more are of use
-  constexpr double kDeep = 0.6, kAlike = 1.05;
-  if ((frees_little || budget < kDeep * needed(0)) && needed(kAll) > budget) return {kAll, kAll, 0};
-  int64_t enough = kFirst;
+// Where much is missing, all kinds are tried first. A kind may take more memory than it frees, until another one
+// follows: then one before it is what some of the next are added to.
+Recomputed least_recomputed(double budget, const std::function<double(int64_t kinds)>& needed,
+                            const RecomputeCurve& curve, bool frees_little) {
+  constexpr int64_t kAll = 16;  // no more are of use
+  constexpr double kAlike = 1.05;
+  std::optional<int64_t> expected = curve.kinds(budget / needed(0));
+  if ((frees_little || !expected) && needed(kAll) > budget) return {kAll, kAll, 0};
+  int64_t first = std::clamp<int64_t>(expected.value_or(3), 1, kAll), enough = first;
   while (enough < kAll && needed(enough) > budget)
-    if (++enough == kFirst + 2 && needed(kAll) > budget) return {kAll, kAll, 0};
+    if (++enough == first + 2 && needed(kAll) > budget) return {kAll, kAll, 0};
   while (enough > 1 && needed(enough - 1) <= budget) --enough;
   int64_t less = enough - 1;
-  for (int64_t kinds = less - 1; kinds >= 0 && needed(kinds) < kAlike * needed(less); --kinds)
+  for (int64_t kinds = less - 1; kinds >= 0 && curve.is_flat_before(kinds + 1); --kinds) {
+    if (needed(kinds) >= kAlike * needed(less)) break;
     if (needed(kinds) <= needed(less)) less = kinds;
+  }
   double more = needed(less), least = needed(enough);
   return {less, enough, more > least ? std::clamp((more - budget) / (more - least), 0.0, 1.0) : 1};
 }

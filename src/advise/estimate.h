@@ -4,6 +4,7 @@
 #pragma once
 
 #include "advise/block_costs.h"
+#include "advise/recompute_curve.h"
 #include "config/cluster_config.h"
 
 #include <limits>
@@ -25,10 +26,11 @@ struct Estimate {
 
 /// What a layout takes on a cluster's GPUs. Where it is too much, as much is computed again as makes it fit, and the
 /// layout's budget is set; where even that is not enough, memory.total() is still more than there is, and also where
-/// it would take longer than `most` seconds before anything is computed again. `blocks` are those of its key.
+/// it would take longer than `most` seconds then. `blocks` are those of its key, and `curve` says where to begin.
 /// `platform` is of the cluster's GPU. UserError where the compiler refuses the layout.
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
-                  const Platform& platform, BlockCosts& blocks, double most = std::numeric_limits<double>::infinity());
+                  const Platform& platform, BlockCosts& blocks, const RecomputeCurve& curve = RecomputeCurve(),
+                  double most = std::numeric_limits<double>::infinity());
 Estimate estimate(const RunConfig& run, const ParallelLayout& layout, const ClusterConfig& cluster,
                   const Platform& platform);
 

@@ -214,12 +214,17 @@ size_t recommend(std::vector<PlannedLayout>& layouts, const ClusterConfig& clust
   return passed;
 }
 
-std::string format_plan(const TrainingPlan& plan) {
-  return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + not_compiled(plan) + summary(plan) +
-         "\nwith another cluster and the best of the layouts then\n" + change_lines(plan.cluster_changes) +
-         (plan.layout_changes.empty() ? "" : "with the best layout, but\n") + change_lines(plan.layout_changes) +
-         (plan.advice.empty() ? "" : "\n") + format_advice(plan.advice);
+std::string format_layouts(const TrainingPlan& plan) {
+  return header(plan) + time_table(plan) + parts_table(plan) + memory_table(plan) + not_compiled(plan);
 }
+
+std::string format_best(const TrainingPlan& plan) {
+  return summary(plan) + "\nwith another cluster and the best of the layouts then\n" +
+         change_lines(plan.cluster_changes) + (plan.layout_changes.empty() ? "" : "with the best layout, but\n") +
+         change_lines(plan.layout_changes) + (plan.advice.empty() ? "" : "\n") + format_advice(plan.advice);
+}
+
+std::string format_plan(const TrainingPlan& plan) { return format_layouts(plan) + format_best(plan); }
 
 std::string plan_json(const TrainingPlan& plan) {
   const TrainingRequest& r = plan.request;

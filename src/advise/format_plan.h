@@ -32,6 +32,11 @@ struct TrainingPlan {
   std::string typed;  // what `tokamak train` takes before the layout's options, each with a space behind it
 };
 
+/// The layouts in tables, and what is said of the best one: its cost, what it asks of users, and what would change it.
+std::string format_layouts(const TrainingPlan& plan);
+std::string format_best(const TrainingPlan& plan);
+
+/// Both.
 std::string format_plan(const TrainingPlan& plan);
 
 /// One line of JSON; bytes and seconds.

@@ -1,6 +1,6 @@
 #include "advise/rough_cost.h"
 
-#include "advise/estimate.h"
+#include "advise/compose.h"
 #include "advise/links.h"
 #include "base/divide.h"
 #include "base/parallel_tasks.h"
@@ -13,7 +13,7 @@ namespace tokamak {
 namespace {
 
 // What is said of time and activations is a little more than is sure.
-constexpr double kSure = 0.985, kSureActivations = 0.9, kSureAgain = 0.8;
+constexpr double kSure = 0.985, kSureActivations = 0.9;
 
 // Gradients that context ranks scatter take less than the sums that a unit's ranks make.
 constexpr double kSureScattered = 0.9;
@@ -52,9 +52,9 @@ RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
   Platform platform = with_links(platform_, request_.cluster, layout.mesh);
   BlockCosts& blocks = request_.library->of(request_.run, layout);
   auto at = [&](int64_t number) { return blocks.at({number, false, kinds, kMuch}, platform)[0]; };
-  // What is computed again of a single block has no other one beside it.
   int64_t few = kinds > 0 ? 2 : 1, more = 2 * few;
-  StageCost none = mix(at(few), at(more), -1), one = mix(at(few), at(more), double(1 - few) / double(more - few));
+  auto of_blocks = [&](int64_t number) { return mix(at(few), at(more), double(number - few) / double(more - few)); };
+  StageCost none = of_blocks(0), one = of_blocks(1);
   auto part_of = [&](const StageCost& cost) {
     const ProgramCost& program = cost.programs.at("micro_batch");
     return Part{program.time.total(), program.arena, cost.programs.at("update").time.total(), cost.kept};
@@ -97,34 +97,27 @@ void RoughCosts::prepare(const std::vector<ParallelLayout>& layouts) {
   });
 }
 
-// That of one rank, for all.
-const std::vector<RoughCosts::Again>& RoughCosts::curve() {
-  constexpr int64_t kKinds = 16, kSequences = 4;
-  if (!curve_.empty()) return curve_;
-  ParallelLayout layout = unit_layout(request_, 1, 1, kSequences);
-  Unit whole = make_unit(layout, 0);
-  curve_.push_back({});
-  for (int64_t kinds = 1; kinds < kKinds; ++kinds) {
-    Unit some = make_unit(layout, kinds);
-    Again again{some.block.activations / whole.block.activations, some.block.seconds / whole.block.seconds - 1};
-    if (again.left == curve_.back().left && again.time == curve_.back().time) break;  // there are no more
-    curve_.push_back(again);
-  }
-  return curve_;
-}
-
-// The share of time that leaves so much of the activations.
-std::optional<double> RoughCosts::time_again(double left) {
-  if (left >= 1) return 0;
-  Again before;
-  for (const Again& again : curve()) {
-    if (again.left <= left) {
-      double share = before.left > again.left ? (before.left - left) / (before.left - again.left) : 1;
-      return before.time + share * (again.time - before.time);
+// Of blocks among others; what is computed again of a single one has no other beside it.
+const RecomputeCurve& RoughCosts::curve() {
+  return request_.library->curve([&] {
+    constexpr int64_t kKinds = 16, kSequences = 4;
+    constexpr int kNoMore = 3;  // that change nothing: there are no more kinds
+    int same = 0;
+    ParallelLayout layout = unit_layout(request_, 1, 1, kSequences);
+    layout.mesh.data = 2, layout.mesh.zero = 1;  // as most of those that compute something again
+    Unit whole = make_unit(layout, 0);
+    std::vector<RecomputeCurve::Point> points = {{}};
+    for (int64_t kinds = 1; kinds < kKinds; ++kinds) {
+      Unit some = make_unit(layout, kinds);
+      RecomputeCurve::Point point{some.block.activations / whole.block.activations,
+                                  some.block.seconds / whole.block.seconds - 1};
+      bool is_same = point.left == points.back().left && point.time == points.back().time;
+      same = is_same ? same + 1 : 0;
+      if (same == kNoMore) break;
+      points.push_back(point);
     }
-    if (again.left < before.left) before = again;
-  }
-  return {};
+    return RecomputeCurve(std::move(points));
+  });
 }
 
 std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, int64_t context_ranks) {
@@ -137,8 +130,8 @@ std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, int64_t 
   // The first stage has as many micro-batches in flight as there are stages.
   double in_flight = std::min(runs, stages) * layers / stages;
   double activations = kSureActivations * share * in_flight * of.block.activations;
-  std::optional<double> again =
-      time_again(std::max(room - std::max(0.0, share * of.ends.activations), 0.0) / activations);
+  double left = std::max(room - std::max(0.0, share * of.ends.activations), 0.0) / activations;
+  std::optional<double> again = left >= 1 ? 0 : curve().time(left);
   // Operands of weights' gradients that wait stay, whatever is computed again.
   if (!again || (*again > 0 && mesh.pipe > 1 && mesh.schedule == "zero_bubble")) return {};
   block *= 1 + kSureAgain * *again;

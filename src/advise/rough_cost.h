@@ -20,6 +20,8 @@ class RoughCosts {
   void prepare(const std::vector<ParallelLayout>& layouts);
   /// Bytes of parameters and states of the fullest GPU.
   double kept_bytes(const ParallelLayout& layout);
+  /// That of one rank, which the library keeps.
+  const RecomputeCurve& curve();
 
  private:
   // Of a block or of what is beside them, in a micro-batch.
@@ -29,11 +31,6 @@ class RoughCosts {
   };
   struct Unit {
     Part block, ends;
-  };
-  // What values of so many kinds leave of a block's activations when they are computed again, and the share of its time
-  // that this takes.
-  struct Again {
-    double left = 1, time = 0;
   };
 
   Unit make_unit(ParallelLayout layout, int64_t kinds);
@@ -47,14 +44,11 @@ class RoughCosts {
     double share = 1;
   };
   Share share_of(const ParallelLayout& layout, int64_t context_ranks);
-  const std::vector<Again>& curve();
-  std::optional<double> time_again(double left);
   double sent_seconds(const ParallelLayout& layout, const Unit& unit) const;
 
   const TrainingRequest& request_;
   const Platform& platform_;
   std::map<BlockKey, Unit> units_;
-  std::vector<Again> curve_;
 };
 
 }  // namespace tokamak

@@ -27,12 +27,12 @@ class Search {
  public:
   explicit Search(const TrainingRequest& request)
       : request_(request), platform_(request.platform(request.cluster.gpu)), rough_(request, platform_),
-        layouts_(allowed_layouts(request)) {}
+        curve_(rough_.curve()), layouts_(allowed_layouts(request)) {}
 
   std::vector<Estimate> run() {
     rough_.prepare(layouts_);
     for (size_t place = 0; place < layouts_.size(); ++place) add({place}, 0);
-    while (!queue_.empty() && queue_.top().least <= most()) look_at_next();
+    for (int round = 0; !queue_.empty() && queue_.top().least <= most() && !is_enough(round); ++round) look_at_next();
     std::vector<Estimate> list;
     for (auto& [key, one] : best_) list.push_back(std::move(one.first));
     std::stable_sort(list.begin(), list.end(),
@@ -58,6 +58,8 @@ class Search {
     candidate.least = std::max(*seconds, least);
     queue_.push(candidate);
   }
+
+  bool is_enough(int rounds) const { return request_.rounds > 0 && rounds >= request_.rounds && !best_.empty(); }
 
   // What takes longer than the last of the wanted meshes is of no use.
   double most() const {
@@ -128,7 +130,7 @@ class Search {
   // None where the compiler refuses it, or it does not fit, or takes more than `most` seconds anyway.
   std::optional<Estimate> try_layout(const ParallelLayout& layout, BlockCosts& blocks, double most) const {
     try {
-      Estimate one = estimate(request_.run, layout, request_.cluster, platform_, blocks, most);
+      Estimate one = estimate(request_.run, layout, request_.cluster, platform_, blocks, curve_, most);
       if (fits(one, request_.cluster)) return one;
     } catch (const UserError&) {  // as of a batch that cannot be halved
     }
@@ -148,6 +150,7 @@ class Search {
   const TrainingRequest& request_;
   Platform platform_;
   RoughCosts rough_;
+  const RecomputeCurve& curve_;
   std::map<MeshKey, double> ratio_;  // of an estimate to what was said roughly, the least of a mesh
   std::vector<ParallelLayout> layouts_;
   std::priority_queue<Candidate> queue_;
@@ -170,7 +173,7 @@ bool fits(const Estimate& estimate, const ClusterConfig& cluster) {
 Estimate estimate(const TrainingRequest& request, const ParallelLayout& layout) {
   Platform platform = request.platform(request.cluster.gpu);
   BlockCosts& blocks = request.library->of(request.run, layout);
-  return estimate(request.run, layout, request.cluster, platform, blocks);
+  return estimate(request.run, layout, request.cluster, platform, blocks, RoughCosts(request, platform).curve());
 }
 
 std::vector<Estimate> search_layouts(const TrainingRequest& request) { return Search(request).run(); }

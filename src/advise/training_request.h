@@ -3,10 +3,12 @@
 
 #include "advise/block_costs.h"
 #include "advise/layout.h"
+#include "advise/recompute_curve.h"
 #include "config/cluster_config.h"
 
 #include <functional>
 #include <memory>
+#include <mutex>
 
 namespace tokamak {
 
@@ -19,8 +21,15 @@ class BlockLibrary {
     return blocks_.try_emplace(block_key(layout), run, layout).first->second;
   }
   size_t size() const { return blocks_.size(); }
+  /// Made when it is first asked for, with the rates that count then.
+  const RecomputeCurve& curve(const std::function<RecomputeCurve()>& make) {
+    std::call_once(has_curve_, [&] { curve_ = make(); });
+    return curve_;
+  }
 
  private:
+  std::once_flag has_curve_;
+  RecomputeCurve curve_;
   std::mutex mutex_;
   std::map<BlockKey, BlockCosts> blocks_;
 };
@@ -38,6 +47,9 @@ struct TrainingRequest {
   std::function<bool(const ParallelLayout&)> allows = [](const ParallelLayout&) { return true; };
   std::function<Platform(const GpuConfig&)> platform = platform_of_rates;
   size_t wanted = 5;  // of the fastest meshes, so many are sure to be the fastest; of the others some are not found
+  /// Of groups of blocks that are compiled, after which a search ends that has found something; 0: when it is sure of
+  /// the fastest.
+  int rounds = 0;
   /// What copies of a request share: they may change rates, numbers of GPUs and what is allowed, but not the run.
   std::shared_ptr<BlockLibrary> library = std::make_shared<BlockLibrary>();
 };
