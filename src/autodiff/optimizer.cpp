@@ -59,10 +59,13 @@ ValueId clipped(GraphBuilder& g, ValueId scale, ValueId norm, double clip) {
 
 ValueId loss_sum(GraphBuilder& g) { return g.state("loss", {DType::kF32, {}}, Role::kGradientSum); }
 
-ValueId add_state(GraphBuilder& g, ValueId parameter, const OptimizerState& state) {
-  if (!state.type) return g.state_of(parameter, state.prefix, Role::kMoment);
+ValueId add_state(GraphBuilder& g, ValueId parameter, const OptimizerState& state, const OptimizerConfig& config) {
   const ValueType stored = g.type(parameter);
   const Layout layout = g.graph().argument_of(parameter)->layout;
+  if (!state.type) {
+    ValueType type{parse_dtype(config.state_type), stored.shape};
+    return g.state_of(parameter, state.prefix, Role::kMoment, std::move(type), layout.global);
+  }
   Shape of_global = state.type({stored.dtype, layout.global}, layout).shape;
   return g.state_of(parameter, state.prefix, Role::kMoment, state.type(stored, layout), of_global);
 }
@@ -89,7 +92,7 @@ ParameterUpdate with_states(GraphBuilder& g, ParameterUpdate update, const Optim
   update.weight_decay = rates.weight_decay;
   update.lr = lr.share(g, rates.lr);
   for (const OptimizerState& state : optimizer.rule_of(parameter).states)
-    update.states.push_back(add_state(g, update.parameter, state));
+    update.states.push_back(add_state(g, update.parameter, state, optimizer.config()));
   return update;
 }
 

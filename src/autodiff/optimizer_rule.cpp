@@ -50,6 +50,8 @@ std::function<bool(const Argument&)> Optimizer::updates_whole() const {
 }
 
 ValueId unless_skipped(GraphBuilder& g, const ParameterUpdate& update, ValueId before, ValueId after) {
+  if (g.type(before).dtype == DType::kBF16 && g.type(after).dtype == DType::kF32)
+    after = stochastic_bf16(g, after, update.step);
   ValueId chosen = select(g, equal(g, update.scale, constant(g, 0)), before, after);
   return cast(g, chosen, g.type(before).dtype);  // the comparison is f32, and a state may not be
 }

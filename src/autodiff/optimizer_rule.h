@@ -30,8 +30,8 @@ struct ParameterUpdate {
 /// A tensor that a rule keeps of each of its parameters, zero at first.
 struct OptimizerState {
   std::string_view prefix;  // "adam.m": the state is adam.m.<parameter>, which is also its name in checkpoints
-  /// Its type, given that of a parameter and how it lies; null: the same. Asked with the stored shape and with that of
-  /// the model, where rows were added to the parameter: as many or more rows then.
+  /// Its type, given that of a parameter and how it lies; null: the same shape, in optimizer.state_type. Asked with the
+  /// stored shape and with that of the model, where rows were added to the parameter: as many or more rows then.
   ValueType (*type)(const ValueType& parameter, const Layout& layout) = nullptr;
 };
 
@@ -81,7 +81,8 @@ std::span<const OptimizerRule* const> optimizer_rules();
 /// The rule that optimizer.name names; UserError with the known ones when there is none.
 const OptimizerRule& rule_of(const OptimizerConfig& config);
 
-/// `after`, or in a step that is skipped `before`.
+/// `after`, or in a step that is skipped `before`, in the type of `before`: what becomes bf16 is rounded by chance, so
+/// that a mean over steps is right where one step changes it by less than its last bit.
 ValueId unless_skipped(GraphBuilder& g, const ParameterUpdate& update, ValueId before, ValueId after);
 
 /// share old + (1 - share) grad: how a rule keeps a mean over steps.

@@ -7,7 +7,8 @@
 namespace tokamak {
 
 struct OptimizerConfig {
-  std::string name = "adamw";  // see autodiff/optimizer_rule.h
+  std::string name = "adamw";      // see autodiff/optimizer_rule.h
+  std::string state_type = "f32";  // or bf16
   double lr = 6e-4;
   double min_lr_ratio = 0.1;
   double beta1 = 0.9;

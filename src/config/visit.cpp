@@ -60,6 +60,8 @@ void visit(FieldList& v, OptimizerConfig& c) {
   // These become f32: far from its ends, and what must be below 1 is so there as well.
   constexpr double kLeast = 1e-30, kMost = 1e30, kBelowOne = 0.9999999;
   v("name", c.name, "rule of the update: adamw, sgd, lion, muon or normuon");
+  v("state_type", c.state_type, "number format of what the rule keeps of each parameter's elements",
+    one_of({"f32", "bf16"}));
   v("lr", c.lr, "highest learning rate", between(0, kMost));
   v("min_lr_ratio", c.min_lr_ratio, "last learning rate as a share of the highest", between(0, 1));
   v("beta1", c.beta1, "decay of the gradient's mean; with lion, its share in the step", between(0, kBelowOne));

@@ -5,7 +5,9 @@
 // asks for it when a gradient overflowed to infinity or NaN).
 // adamw(param, grad, m, v, lr, scale, step) -> param, m, v. multi_adamw does the same for many tensors in one kernel:
 // multi_adamw(lr, scale, step, param0, grad0, m0, v0, param1, ...) -> param0, m0, v0, param1, ...
-// grad may be of any float type, and each tensor's of another; all others are f32.
+// grad may be of any float type, and each tensor's of another; m and v are f32, or both bf16, of all tensors; all
+// others are f32. What bf16 keeps of m and v is rounded by chance, as rounding to the nearest would hold v where a step
+// changes it by less than half of its last bit (with beta2 = 0.999 by less than 1/256).
 
 #include "ops/adamw.h"
 
@@ -14,6 +16,7 @@
 #include "graph/host_tensor.h"
 #include "ops/generate.h"
 #include "ops/pointwise.h"
+#include "ops/scalar_math.h"
 #include "ops/sharding_rules.h"
 
 #include <cmath>
@@ -31,9 +34,14 @@ void require_tensor(const NodeSpec& spec, size_t first) {
     if (spec.inputs[i].shape != spec.inputs[first].shape)
       user_error("[{}] expected param, grad, m and v of one shape, got {} and {}", spec.op.name,
                  to_string(spec.inputs[first]), to_string(spec.inputs[i]));
-  for (size_t i : {first, first + 2, first + 3})
-    if (spec.inputs[i].dtype != DType::kF32)
-      user_error("[{}] expected param, m and v in f32, got {}", spec.op.name, to_string(spec.inputs[i]));
+  if (spec.inputs[first].dtype != DType::kF32)
+    user_error("[{}] expected param in f32, got {}", spec.op.name, to_string(spec.inputs[first]));
+  for (size_t i : {first + 2, first + 3})
+    if (spec.inputs[i].dtype != DType::kF32 && spec.inputs[i].dtype != DType::kBF16)
+      user_error("[{}] expected m and v in f32 or bf16, got {}", spec.op.name, to_string(spec.inputs[i]));
+  if (spec.inputs[first + 2].dtype != spec.inputs[first + 3].dtype)
+    user_error("[{}] expected m and v of one type, got {} and {}", spec.op.name, to_string(spec.inputs[first + 2]),
+               to_string(spec.inputs[first + 3]));
   if (!is_float(spec.inputs[first + 1].dtype))
     user_error("[{}] expected a float gradient, got {}", spec.op.name, to_string(spec.inputs[first + 1]));
 }
@@ -57,6 +65,10 @@ Scalars scalars(const Attrs& attrs, const HostTensor& lr, const HostTensor& scal
           attrs.get_double("decay")};
 }
 
+double as_kept(DType dtype, double x, double step) {
+  return dtype == DType::kBF16 ? scalar::stochastic_bf16(x, step) : x;
+}
+
 void update(const Scalars& s, const HostTensor* const* in, HostTensor* out) {
   if (s.scale == 0) {
     for (size_t part : {0, 1, 2}) out[part].data = in[part == 0 ? 0 : part + 1]->data;
@@ -68,8 +80,8 @@ void update(const Scalars& s, const HostTensor* const* in, HostTensor* out) {
     double m = s.beta1 * (*in[2])[i] + (1 - s.beta1) * g;
     double v = s.beta2 * (*in[3])[i] + (1 - s.beta2) * g * g;
     out[0][i] = (*in[0])[i] * (1 - s.lr * s.decay) - s.lr * (m / c1) / (std::sqrt(v / c2) + s.eps);
-    out[1][i] = m;
-    out[2][i] = v;
+    out[1][i] = as_kept(out[1].type.dtype, m, s.step);
+    out[2][i] = as_kept(out[2].type.dtype, v, s.step);
   }
 }
 
@@ -89,7 +101,11 @@ std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<cons
   ValueId change = div(g, mul(g, m, div(g, lr, c1)), add(g, root, constant(g, node.attrs.get_double("eps"))));
   ValueId kept = sub(g, one, mul(g, lr, constant(g, node.attrs.get_double("decay"))));
   ValueId skip = equal(g, in[5], constant(g, 0)), param = sub(g, mul(g, in[0], kept), change);
-  return {select(g, skip, in[0], param), select(g, skip, in[2], m), select(g, skip, in[3], v)};
+  if (g.type(in[2]).dtype == DType::kBF16) m = stochastic_bf16(g, m, step), v = stochastic_bf16(g, v, step);
+  auto unless_skipped = [&](ValueId before, ValueId after) {
+    return cast(g, select(g, skip, before, after), g.type(before).dtype);  // `skip` is f32
+  };
+  return {unless_skipped(in[0], param), unless_skipped(in[2], m), unless_skipped(in[3], v)};
 }
 
 Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) { return default_cost(spec, outputs, 14); }
@@ -101,6 +117,9 @@ std::vector<ValueType> infer_multi(const NodeSpec& spec) {
   std::vector<ValueType> types;
   for (size_t i = 3; i < spec.inputs.size(); i += 4) {
     require_tensor(spec, i);
+    if (spec.inputs[i + 2].dtype != spec.inputs[5].dtype)
+      user_error("[multi_adamw] expected m of all tensors of one type, got {} and {}", to_string(spec.inputs[5]),
+                 to_string(spec.inputs[i + 2]));
     for (size_t part : {i, i + 2, i + 3}) types.push_back(spec.inputs[part]);
   }
   return types;

@@ -136,6 +136,9 @@ constinit const OpDef silu = pointwise1<TOKAMAK_SCALAR(silu)>("silu", "silu", si
 constinit const OpDef silu_grad = undifferentiable(
     pointwise2<TOKAMAK_SCALAR(silu_grad)>("silu_grad", "silu_grad", nullptr), "second derivatives are not needed");
 #undef TOKAMAK_SCALAR
+constinit const OpDef stochastic_bf16 = undifferentiable(
+    pointwise2<scalar::stochastic_bf16, scalar::stochastic_bf16>("stochastic_bf16", "stochastic_bf16", nullptr),
+    "piecewise constant");
 constinit const OpDef cast = {.name = "cast",
                               .attrs = kCastAttrs,
                               .infer = infer_cast,
@@ -169,6 +172,10 @@ ValueId silu(GraphBuilder& g, ValueId a) { return g.add1(op::silu, {a}); }
 ValueId cast(GraphBuilder& g, ValueId a, DType to) {
   if (g.type(a).dtype == to) return a;
   return g.add1(op::cast, {a}, {{"to", std::string(dtype_name(to))}});
+}
+
+ValueId stochastic_bf16(GraphBuilder& g, ValueId a, ValueId salt) {
+  return cast(g, g.add1(op::stochastic_bf16, {a, salt}), DType::kBF16);
 }
 
 }  // namespace tokamak

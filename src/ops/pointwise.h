@@ -9,7 +9,7 @@ class GraphBuilder;
 
 namespace op {
 extern const OpDef add, sub, mul, div, maximum, minimum, pow, less, equal, select;
-extern const OpDef neg, exp, log, tanh, sqrt, rsqrt, gelu, gelu_grad, silu, silu_grad, cast;
+extern const OpDef neg, exp, log, tanh, sqrt, rsqrt, gelu, gelu_grad, silu, silu_grad, cast, stochastic_bf16;
 }  // namespace op
 
 ValueId add(GraphBuilder& g, ValueId a, ValueId b);
@@ -31,5 +31,8 @@ ValueId rsqrt(GraphBuilder& g, ValueId a);
 ValueId gelu(GraphBuilder& g, ValueId a);
 ValueId silu(GraphBuilder& g, ValueId a);            // x times the logistic function of x
 ValueId cast(GraphBuilder& g, ValueId a, DType to);  // returns `a` itself when it has that type
+
+/// `a`, of f32, as bf16: one of the two beside it, by a chance that `a` and the scalar `salt` give (scalar_math.h).
+ValueId stochastic_bf16(GraphBuilder& g, ValueId a, ValueId salt);
 
 }  // namespace tokamak

@@ -18,6 +18,18 @@ inline float round_bf16(float x) {
   return x == x ? std::bit_cast<float>(rounded) : x;
 }
 
+/// One of the two bf16 between which x lies, the nearer the likelier: the mean of many roundings is x. The chance comes
+/// from the bits of x and of `salt` alone, by MurmurHash3's last steps (Appleby, 2011), so that the rounding of an
+/// element is the same wherever it lies. What is a bf16, infinities and NaN stay.
+inline float stochastic_bf16(float x, float salt) {
+  uint32_t bits = std::bit_cast<uint32_t>(x), h = bits ^ std::bit_cast<uint32_t>(salt) * 0x9E3779B1u;
+  h = (h ^ h >> 16) * 0x85EBCA6Bu;
+  h = (h ^ h >> 13) * 0xC2B2AE35u;
+  uint32_t rounded = (bits + ((h ^ h >> 16) & 0xFFFFu)) & 0xFFFF0000u;
+  return x == x ? std::bit_cast<float>(rounded) : x;
+}
+inline double stochastic_bf16(double x, double salt) { return double(stochastic_bf16(float(x), float(salt))); }
+
 inline double exp(double x) { return std::exp(x); }
 inline double tanh(double x) { return std::tanh(x); }
 

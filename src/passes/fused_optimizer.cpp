@@ -15,7 +15,8 @@ struct Family {
   int64_t bytes = 0;     // of what reads them
 };
 
-bool same_family(const Node& a, const Node& b) {
+bool same_family(const Graph& graph, const Node& a, const Node& b) {
+  if (graph.dtype(a.inputs[2]) != graph.dtype(b.inputs[2])) return false;
   for (const char* name : {"beta1", "beta2", "eps"})
     if (a.attrs.get_double(name) != b.attrs.get_double(name)) return false;
   return std::equal(a.inputs.begin() + 4, a.inputs.end(), b.inputs.begin() + 4);
@@ -76,7 +77,7 @@ class OptimizerFuser {
     double decay = node.attrs.get_double("decay");
     int64_t bytes = bytes_read(node);
     auto fits = [&](const Family& f) {
-      return same_family(graph_.nodes()[size_t(f.nodes[0])], node) &&
+      return same_family(graph_, graph_.nodes()[size_t(f.nodes[0])], node) &&
              (decay == 0 || f.decay == 0 || f.decay == decay) && f.is_read == (bytes > 0) &&
              f.bytes + bytes <= most_read_;
     };

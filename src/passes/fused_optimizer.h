@@ -1,4 +1,5 @@
-// fused_optimizer: all AdamW updates with the same scalars and constants become one kernel over all their tensors.
+// fused_optimizer: all AdamW updates with the same scalars, constants and type of states become one kernel over all
+// their tensors.
 //
 //   adamw(p0, g0, m0, v0, lr, scale, step)          multi_adamw(lr, scale, step, p0, g0, m0, v0, p1, g1, m1, v1)
 //   adamw(p1, g1, m1, v1, lr, scale, step)    ->      {decayed=[1,0]}, in place of the last of them

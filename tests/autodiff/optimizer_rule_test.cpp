@@ -68,18 +68,36 @@ TEST(OptimizerRules, KeepWhatTheySayOfEveryParameter) {
 }
 
 TEST(OptimizerRules, ReachAMinimum) {
+  for (const OptimizerRule* rule : optimizer_rules())
+    for (const char* type : {"f32", "bf16"}) {
+      OptimizerConfig config = config_of(*rule);
+      config.weight_decay = 0;
+      config.state_type = type;
+      Graph graph = update_graph(config);
+      Values values = start();
+      for (int step = 0; step < 1200; ++step) {  // of the sum of squares / 2, whose gradient is the parameter itself
+        for (std::string name : {"w", "b"}) values["in." + name] = values[name];
+        values["lr"][0] = 0.3 / (1 + 0.05 * step);
+        run_graph(graph, values);
+      }
+      for (const char* name : {"w", "b"})
+        for (double x : values[name].data) EXPECT_LT(std::fabs(x), 0.01) << rule->name << " " << name << " " << type;
+    }
+}
+
+// Those of a rule's own type stay what they are.
+TEST(OptimizerRules, KeepStatesInTheTypeThatIsAskedFor) {
   for (const OptimizerRule* rule : optimizer_rules()) {
     OptimizerConfig config = config_of(*rule);
-    config.weight_decay = 0;
+    config.state_type = "bf16";
     Graph graph = update_graph(config);
-    Values values = start();
-    for (int step = 0; step < 1200; ++step) {  // of the sum of squares / 2, whose gradient is the parameter itself
-      for (std::string name : {"w", "b"}) values["in." + name] = values[name];
-      values["lr"][0] = 0.3 / (1 + 0.05 * step);
-      run_graph(graph, values);
+    for (const char* name : {"w", "b"}) {
+      const Argument& parameter = *graph.argument_of(graph.find_argument(name));
+      for (const OptimizerState& state : Optimizer(config).rule_of(parameter).states) {
+        if (state.type) continue;
+        EXPECT_EQ(graph.dtype(graph.find_argument(fmt::format("{}.{}", state.prefix, name))), DType::kBF16);
+      }
     }
-    for (const char* name : {"w", "b"})
-      for (double x : values[name].data) EXPECT_LT(std::fabs(x), 0.01) << rule->name << " " << name;
   }
 }
 
@@ -110,6 +128,7 @@ TEST(OptimizerRules, LeaveEverythingAsItWasWhenAGradientIsNotFinite) {
     for (double clip : {0.0, 1.0}) {
       OptimizerConfig config = config_of(*rule);
       config.clip = clip;
+      config.state_type = clip == 0 ? "f32" : "bf16";
       expect_skipped_when_not_finite(config, LossScaling{});
       expect_skipped_when_not_finite(config, {});
     }
@@ -149,6 +168,20 @@ TEST(Sgd, TakesPyTorchsSteps) {
   EXPECT_NEAR(values["w"][1], -2.005 - 0.1 * (0.9 * 0.05 + 0.25 - 0.2005), 1e-12);
   EXPECT_NEAR(values["b"][0], 0.15 - 0.1 * (0.9 * 1 + 1), 1e-12);
   EXPECT_NEAR(values["sgd.m.b"][0], 1.9, 1e-12);
+}
+
+// Of many equal elements, whose momentum takes 1/8 of a last bit a step: some are rounded up, as many as must be.
+TEST(Sgd, AMomentumInBf16IsRightInTheMean) {
+  OptimizerConfig config = config_of(sgd_rule);
+  config.weight_decay = 0;
+  config.state_type = "bf16";
+  config.momentum = 1 - 0x1p-20;
+  Graph graph = update_graph(config);
+  Values values = start();
+  values["sgd.m.w"] = HostTensor({DType::kBF16, kMatrixShape}, {1, 1, 1, 1});
+  for (double& grad : values["in.w"].data) grad = 0x1p-10;
+  for (int step = 0; step < 1024; ++step) run_graph(graph, values);
+  for (double m : values["sgd.m.w"].data) EXPECT_NEAR(m, 2, 0.25) << "rounded to the nearest it would stay 1";
 }
 
 // Two steps by hand, from beta1 = 0.9, beta2 = 0.95.

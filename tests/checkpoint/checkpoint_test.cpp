@@ -69,6 +69,27 @@ TEST(Checkpoint, GivesBackStatesOfOtherTypes) {
   EXPECT_EQ(SafetensorsReader(path / "optimizer.safetensors").type("rows.w"), (ValueType{DType::kBF16, {3}}));
 }
 
+// So a run goes on with another optimizer.state_type.
+TEST(Checkpoint, StatesBecomeTheTypeThatTheyHaveNow) {
+  TemporaryFolder out;
+  HostStore saved, loaded;
+  for (HostStore* store : {&saved, &loaded}) store->fill(1);
+  saved.add_state("m.w", {DType::kF32, {3}});
+  loaded.add_state("m.w", {DType::kBF16, {3}});
+  const float values[] = {1, 1.00390624f, -3.25f};
+  saved.store.write("m.w", values, sizeof values);
+  load_optimizer(save_checkpoint(out.path(), state_of(10), saved.store, 2), loaded.store);
+  uint16_t got[3] = {};
+  loaded.store.read("m.w", got, sizeof got);
+  EXPECT_EQ(got[0], 0x3F80);
+  EXPECT_EQ(got[1], 0x3F80) << "to the nearest";
+  EXPECT_EQ(got[2], 0xC050);
+  load_optimizer(save_checkpoint(out.path(), state_of(20), loaded.store, 2), saved.store);
+  float back[3] = {};
+  saved.store.read("m.w", back, sizeof back);
+  EXPECT_EQ(back[2], -3.25f);
+}
+
 TEST(Checkpoint, GivesBackEveryBit) {
   TemporaryFolder out;
   HostStore saved, loaded;

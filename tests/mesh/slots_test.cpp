@@ -41,6 +41,16 @@ TEST(Slots, GiveTheSameBitsByMuon) {
   expect_same_bits_on_any_mesh(config, {0, 3});
 }
 
+// What is rounded by chance is so by what an element is, not by where it lies.
+TEST(Slots, GiveTheSameBitsWithStatesInBf16) {
+  RunConfig config = tiny();
+  config.optimizer.state_type = "bf16";
+  config.optimizer.beta2 = 0.999;
+  expect_same_bits_on_any_mesh(config, {0, 1, 3});
+  config.optimizer.name = "lion";
+  expect_same_bits_on_any_mesh(config, {2});
+}
+
 TEST(Slots, GiveTheSameBitsWithDropoutAndMasks) {
   RunConfig config = tiny();
   config.model.dropout = 0.2;

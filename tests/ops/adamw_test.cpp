@@ -1,5 +1,7 @@
 #include "ops/adamw.h"
+#include "ops/interpret.h"
 #include "tests/ops/harness.h"
+#include "tests/support/run_on_cpu.h"
 
 #include <gtest/gtest.h>
 
@@ -36,6 +38,12 @@ std::vector<CaseInput> with_grad(std::vector<CaseInput> inputs, size_t grad, DTy
   return inputs;
 }
 
+std::vector<CaseInput> with_low_states(std::vector<CaseInput> inputs, size_t first) {
+  for (size_t i = first; i + 1 < inputs.size(); i += 4)
+    inputs[i].type.dtype = DType::kBF16, inputs[i + 1].type.dtype = DType::kBF16;
+  return inputs;
+}
+
 std::vector<CaseInput> many(std::vector<Shape> shapes) {
   std::vector<CaseInput> inputs{kLr, kScale, kStep};
   for (Shape& shape : shapes)
@@ -53,6 +61,10 @@ std::vector<OpCase> adamw_cases() {
       {"Long", &op::adamw, one({3, 3001}), attrs(0.1)},
       {"LowGradient", &op::adamw, with_grad(one({3, 301}), 1, DType::kBF16), attrs(0.1)},
       {"Skipped", &op::adamw, skipped({3, 301}), attrs(0.1), 0},
+      {"LowStates", &op::adamw, with_low_states(one({3, 301}), 2), attrs(0.1), 1e-2},
+      {"LowStatesSkipped", &op::adamw, with_low_states(skipped({3, 301}), 2), attrs(0.1), 0},
+      {"ManyLowStates", &op::multi_adamw, with_low_states(many({{4, 3}, {5}, {70, 90}}), 5), multi_attrs({1, 0, 1}),
+       1e-2},
       {"LowGradients", &op::multi_adamw,
        with_grad(with_grad(many({{4, 3}, {50}, {70, 90}}), 4, DType::kBF16), 12, DType::kF16), multi_attrs({1, 0, 1})},
       {"One", &op::multi_adamw, many({{4, 3}}), multi_attrs({1})},
@@ -80,9 +92,38 @@ TEST(Adamw, ScaleZeroLeavesEverythingWhateverTheGradient) {
   EXPECT_EQ(out[2].data, (std::vector<double>{7, 8, 9}));
 }
 
-TEST(Adamw, RefusesLowPrecisionMoments) {
+// A step changes v by a thousandth of it at most, an eighth of what one bit of bf16 is. Of the reference and of the
+// CPU.
+TEST(Adamw, SecondMomentInBf16DoesNotStall) {
+  constexpr int64_t kElements = 500;
+  constexpr int kSteps = 300;
+  Attrs slow{{"beta1", 0.9}, {"beta2", 0.999}, {"decay", 0.0}, {"eps", 1e-8}};
+  Graph graph = case_graph({"", &op::adamw, with_low_states(one({kElements}), 2), slow});
+  for (bool on_cpu : {false, true}) {
+    std::vector<HostTensor> values = case_arguments({"", &op::adamw, with_low_states(one({kElements}), 2), slow});
+    double square = 0.25, mean = 0;
+    std::fill(values[1].data.begin(), values[1].data.end(), 0.5);
+    values[3].data.assign(kElements, 1.0);
+    values[5][0] = 1;
+    for (int step = 1; step <= kSteps; ++step) {
+      values[6][0] = step;
+      std::vector<HostTensor> out = on_cpu ? run_on_cpu(graph, values).results : interpret(graph, values).results;
+      for (size_t part : {0, 1, 2}) values[part == 0 ? 0 : part + 1] = out[part];
+    }
+    for (double v : values[3].data) mean += v / kElements;
+    EXPECT_NEAR(mean, square + (1 - square) * std::pow(0.999, kSteps), 0.02) << "rounded to the nearest it would be 1";
+  }
+}
+
+TEST(Adamw, RefusesMomentsOfOtherTypes) {
+  expect_refused({"", &op::adamw, with_grad(one({3}), 2, DType::kF16), attrs(0)},
+                 "expected m and v in f32 or bf16, got f16[3]");
   expect_refused({"", &op::adamw, with_grad(one({3}), 2, DType::kBF16), attrs(0)},
-                 "expected param, m and v in f32, got bf16[3]");
+                 "expected m and v of one type, got bf16[3] and f32[3]");
+  expect_refused({"", &op::adamw, with_grad(one({3}), 0, DType::kBF16), attrs(0)},
+                 "expected param in f32, got bf16[3]");
+  expect_refused({"", &op::multi_adamw, with_low_states(many({{3}, {4}}), 9), multi_attrs({1, 1})},
+                 "expected m of all tensors of one type, got f32[3] and bf16[4]");
 }
 
 TEST(Adamw, RefusesTensorsOfOtherShapes) {

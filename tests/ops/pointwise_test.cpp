@@ -42,6 +42,7 @@ std::vector<OpCase> pointwise_cases() {
       {"SiluBf16", &op::silu, {bf16({300}, -4, 4)}, {}, 1e-2},
       {"SiluGrad", &op::silu_grad, {f32({300}, -8, 8), f32({300})}},
       {"GeluGrad", &op::gelu_grad, {f32({300}, -4, 4), f32({300})}},
+      {"StochasticBf16", &op::stochastic_bf16, {f32({300}, -8, 8), f32({}, 1, 9)}, {}, 0, nullptr, false},
       {"CastToBf16", &op::cast, {f32({40})}, {{"to", std::string("bf16")}}, 0, nullptr, false},
       {"CastToF16", &op::cast, {f32({40})}, {{"to", std::string("f16")}}, 0, nullptr, false},
       {"CastFromBf16", &op::cast, {bf16({40})}, {{"to", std::string("f32")}}, 0},

@@ -106,6 +106,38 @@ TEST(ScalarMath, RoundsToBf16AsTheNearestWithTiesToEven) {
   });
 }
 
+// Of one number over many salts, and of many numbers that lie together with one salt.
+TEST(ScalarMath, RoundsToBf16ByChanceWithoutBias) {
+  constexpr int kDraws = 20000;
+  constexpr double kUnit = 0x1p-7, kTolerance = 4 * 0.5 / 141.4;  // four standard deviations of a mean of so many
+  for (float x : {1.0f + 0x1p-8f, 1.0f + 0x1p-10f, 1.0f + 0x1.ep-8f, -1.0f - 0x1p-9f}) {
+    double sum = 0, of_neighbours = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      sum += scalar::stochastic_bf16(x, float(i)) - x;
+      float near = x + float(i - kDraws / 2) * 0x1p-23f;
+      of_neighbours += scalar::stochastic_bf16(near, 7.0f) - near;
+    }
+    EXPECT_LT(std::fabs(sum / kDraws), kTolerance * kUnit) << x;
+    EXPECT_LT(std::fabs(of_neighbours / kDraws), kTolerance * kUnit) << x;
+  }
+}
+
+TEST(ScalarMath, RoundingByChanceGivesOneOfTheTwoBeside) {
+  sweep(-300, 300, [](float x) {
+    float rounded = scalar::stochastic_bf16(x, 3.0f);
+    EXPECT_EQ(scalar::round_bf16(rounded), rounded) << x;
+    EXPECT_LT(std::fabs(rounded - x), std::fabs(x) * 0x1p-7 + 1e-30) << x;
+    EXPECT_EQ(scalar::stochastic_bf16(rounded, 4.0f), rounded) << "what is one stays";
+    EXPECT_EQ(scalar::stochastic_bf16(double(x), 3.0), double(rounded));
+  });
+  for (float salt : {0.0f, 1.0f, 2.0f, 1e6f}) {
+    EXPECT_EQ(scalar::stochastic_bf16(kInf, salt), kInf);
+    EXPECT_EQ(scalar::stochastic_bf16(-kInf, salt), -kInf);
+    EXPECT_TRUE(std::isnan(scalar::stochastic_bf16(kNan, salt)));
+    EXPECT_EQ(scalar::stochastic_bf16(0.0f, salt), 0.0f);
+  }
+}
+
 TEST(ScalarMath, MaximumAndMinimumTakeTheFirstOfEquals) {
   EXPECT_EQ(scalar::maximum(1.0f, 2.0f), 2.0f);
   EXPECT_EQ(scalar::minimum(1.0f, 2.0f), 1.0f);

@@ -56,6 +56,18 @@ TEST(FusedOptimizer, LeavesOtherRatesAndDecaysApart) {
   }
 }
 
+TEST(FusedOptimizer, LeavesOtherTypesOfStatesApart) {
+  std::string text = update_graph("0.0", "%6");
+  for (const char* state : {"state mq = %3 : f32", "state vq_positive = %5 : f32"})
+    text.replace(text.find(state), std::string(state).size(),
+                 std::string(state).substr(0, std::string(state).size() - 3) + "bf16");
+  text.replace(text.find(": f32[3], f32[3], f32[3]"), 24, ": f32[3], bf16[3], bf16[3]");
+  Graph graph = parse(text);
+  EXPECT_TRUE(fused_optimizer(graph, {}));
+  verify(graph);
+  EXPECT_EQ(test::count_ops(graph, "multi_adamw"), 2);
+}
+
 // Of four tensors; what comes of each is gathered from two ranks.
 std::string gathering_text() {
   std::string arguments, nodes, updates;

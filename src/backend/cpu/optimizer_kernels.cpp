@@ -76,12 +76,12 @@ class SumSquaresKernel : public Kernel {
 };
 
 // The tile program of one tensor's update: what op::adamw decomposes into.
-TileProgram adamw_program(const ValueType& grad, const Attrs& attrs) {
+TileProgram adamw_program(const ValueType& grad, DType state, const Attrs& attrs) {
   Graph graph("adamw");
   GraphBuilder g(graph);
   std::vector<ValueId> in;
-  for (int i = 0; i < 4; ++i)
-    in.push_back(g.input(fmt::format("a{}", i), {i == 1 ? grad.dtype : DType::kF32, grad.shape}));
+  for (DType dtype : {DType::kF32, grad.dtype, state, state})
+    in.push_back(g.input(fmt::format("a{}", in.size()), {dtype, grad.shape}));
   for (int i = 4; i < 7; ++i) in.push_back(g.input(fmt::format("a{}", i), {DType::kF32, {}}));
   g.add(op::adamw, in, attrs);
   std::optional<GroupBody> group = group_of_node(graph, graph.nodes()[0], {true, true, true});
@@ -93,7 +93,8 @@ class MultiAdamwKernel : public Kernel {
  public:
   MultiAdamwKernel(const Graph& graph, const Node& node) {
     for (size_t t = 0; t < node.attrs.get_ints("decayed").size(); ++t) {
-      programs_.push_back(adamw_program(graph.type(node.inputs[4 + 4 * t]), adamw_attrs(node, t)));
+      programs_.push_back(
+          adamw_program(graph.type(node.inputs[4 + 4 * t]), graph.dtype(node.inputs[5 + 4 * t]), adamw_attrs(node, t)));
       first_tile_.push_back(total_tiles_);
       total_tiles_ += num_tiles(programs_.back());
     }

@@ -70,7 +70,7 @@ class SumSquaresKernel : public Kernel {
   void* partial_ = nullptr;
 };
 
-// Types of the gradients: the other operands are f32.
+// Types of the gradients: the other operands have one type each, of all tensors.
 std::vector<ValueType> gradient_types(const Graph& graph, const Node& node) {
   std::vector<ValueType> types;
   for (size_t i = 4; i < node.inputs.size(); i += 4) types.push_back(graph.type(node.inputs[i]));
@@ -83,10 +83,7 @@ class MultiAdamwKernel : public Kernel {
       : context_(context), tensors_(node.attrs.get_ints("decayed").size()),
         list_(context, cut_into_pieces(gradient_types(graph, node), kUpdatePiece), int64_t(tensors_) * kOperands),
         decayed_(int64_t(tensors_) * 4),
-        function_(context.compiler->add("multi_adamw", multi_adamw_source(node.attrs))) {
-    for (size_t i = 3; i < node.inputs.size(); ++i)
-      TOKAMAK_CHECK((i - 3) % 4 == 1 || graph.dtype(node.inputs[i]) == DType::kF32,
-                    "multi_adamw keeps its state in f32");
+        function_(context.compiler->add("multi_adamw", multi_adamw_source(node.attrs, graph.dtype(node.inputs[5])))) {
     std::vector<int32_t> decayed;
     for (int64_t d : node.attrs.get_ints("decayed")) decayed.push_back(d != 0);
     TOKAMAK_CUDA(
@@ -118,8 +115,8 @@ class MultiAdamwKernel : public Kernel {
 
 std::string sum_squares_source() { return "#include \"backend/cuda/kernels/sum_squares.cu\"\n"; }
 
-std::string multi_adamw_source(const Attrs& attrs) {
-  std::string text;
+std::string multi_adamw_source(const Attrs& attrs, DType state) {
+  std::string text = fmt::format("constexpr bool kLowState = {};\n", state == DType::kBF16);
   auto constant = [&](const char* name, double value) {
     text += fmt::format("constexpr float {} = {:.9e}f;\n", name, value);
   };

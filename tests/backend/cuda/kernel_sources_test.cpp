@@ -79,9 +79,11 @@ TEST(KernelSources, OthersCompile) {
   for (int64_t terms : {2, 3, 7})
     expect_compiles(multi_add_source(terms), {"multi_add"}, terms == 2 ? checked_architectures() : one_architecture());
   for (double beta1 : {0.9, 0.0})
-    expect_compiles(
-        multi_adamw_source({{"beta1", beta1}, {"beta2", 0.95}, {"decay", 0.1}, {"decayed", Shape{1}}, {"eps", 1e-8}}),
-        {"multi_adamw"}, beta1 > 0 ? checked_architectures() : one_architecture());
+    for (DType state : {DType::kF32, DType::kBF16})
+      expect_compiles(
+          multi_adamw_source({{"beta1", beta1}, {"beta2", 0.95}, {"decay", 0.1}, {"decayed", Shape{1}}, {"eps", 1e-8}},
+                             state),
+          {"multi_adamw"}, beta1 > 0 ? checked_architectures() : one_architecture());
 }
 
 TEST(KernelSources, BlocksOfSumRowsCoverAllColumns) {

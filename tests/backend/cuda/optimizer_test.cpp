@@ -80,6 +80,7 @@ struct Options {
   int tensors = 12;
   bool low = false;       // gradients
   bool in_place = false;  // parameters and moments are states
+  DType state = DType::kF32;
 };
 
 Graph adamw_graph(const Options& options) {
@@ -90,9 +91,9 @@ Graph adamw_graph(const Options& options) {
   for (const char* name : {"lr", "scale", "step"}) inputs.push_back(g.input(name, {DType::kF32, {}}));
   std::vector<int64_t> decayed;
   for (int i = 0; i < options.tensors; ++i) {
-    ValueType type = tensor_type(i, options.low), state{DType::kF32, type.shape};
+    ValueType type = tensor_type(i, options.low), param{DType::kF32, type.shape}, state{options.state, type.shape};
     std::string number = std::to_string(i);
-    inputs.push_back(graph.add_argument(kind, "p" + number, state));
+    inputs.push_back(graph.add_argument(kind, "p" + number, param));
     inputs.push_back(g.input("g" + number, type));
     inputs.push_back(graph.add_argument(kind, "m" + number, state));
     inputs.push_back(graph.add_argument(kind, "v" + number + "_positive", state));
@@ -126,6 +127,16 @@ TEST(GpuMultiAdamw, EqualsInterpreter) {
         Graph graph = adamw_graph({12, low, in_place});
         expect_matches_interpreter(graph, adamw_arguments(graph, 0.7, step), kF32Tolerance);
       }
+}
+
+// Which of two bf16 a moment becomes follows from its last bits, in which the device and the interpreter differ.
+TEST(GpuMultiAdamw, KeepsItsStatesInBf16) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (bool in_place : {false, true}) {
+    Graph graph = adamw_graph({12, true, in_place, DType::kBF16});
+    expect_matches_interpreter(graph, adamw_arguments(graph, 0.7, 7), kBf16Tolerance);
+    expect_deterministic(graph, adamw_arguments(graph, 0.7, 7));
+  }
 }
 
 TEST(GpuMultiAdamw, OfManyTensors) {

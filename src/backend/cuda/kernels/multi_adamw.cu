@@ -1,7 +1,8 @@
 // AdamW (ops/adamw.cpp) for many tensors. The text before this says kEps, kDecay, and for both betas kBeta,
-// kNew (1 - beta) and kLogBeta (its logarithm).
+// kNew (1 - beta) and kLogBeta (its logarithm), and kLowState: m and v are bf16.
 #include "backend/cuda/kernels/tensor_list.cuh"
 #include "backend/cuda/kernels/vectors.cuh"
+#include "ops/scalar_math.h"
 
 using namespace tokamak;
 
@@ -9,20 +10,33 @@ constexpr int kThreads = 256;
 constexpr int kVector = 4;  // elements of a thread at a time: 16 bytes of the parameters and moments
 constexpr int kAhead = 2;
 
+template <bool kLow>
+struct StateType {
+  using Type = float;
+};
+template <>
+struct StateType<true> {
+  using Type = bf16;
+};
+using State = StateType<kLowState>::Type;
+
 /// Addresses of one tensor; an output may be the input of the same name.
 struct Tensor {
   const float* param;
   const void* grad;
-  const float* m;
-  const float* v;
+  const State* m;
+  const State* v;
   float* param_out;
-  float* m_out;
-  float* v_out;
+  State* m_out;
+  State* v_out;
 };
 
 struct Scalars {
-  float scale, kept, rate, root;  // param * kept - rate * m / (sqrt(v) * root + eps)
+  float step, scale, kept, rate, root;  // param * kept - rate * m / (sqrt(v) * root + eps)
 };
+
+// As it is stored.
+__device__ inline float as_kept(const Scalars& s, float x) { return kLowState ? scalar::stochastic_bf16(x, s.step) : x; }
 
 struct Element {
   float param, m, v;
@@ -34,6 +48,7 @@ __device__ inline Element update(const Scalars& s, Element x, float grad) {
   x.v = fmaf(kBeta2, x.v, kNew2 * g * g);
   float change = __fdividef(s.rate * x.m, fmaf(sqrtf(x.v), s.root, kEps));
   x.param = fmaf(x.param, s.kept, -change);
+  x.m = as_kept(s, x.m), x.v = as_kept(s, x.v);
   return x;
 }
 
@@ -74,13 +89,15 @@ __device__ inline void update_piece(const Tensor& t, const Scalars& s, int64_t b
   }
   if (int64_t rest = vectors * kVector + threadIdx.x; rest < count) {
     int64_t at = begin + rest;
-    Element x = update(s, {t.param[at], t.m[at], t.v[at]}, to_float(static_cast<const Grad*>(t.grad)[at]));
-    t.param_out[at] = x.param, t.m_out[at] = x.m, t.v_out[at] = x.v;
+    Element x = update(s, {t.param[at], to_float(t.m[at]), to_float(t.v[at])}, to_float(static_cast<const Grad*>(t.grad)[at]));
+    t.param_out[at] = x.param;
+    from_float(x.m, t.m_out[at]), from_float(x.v, t.v_out[at]);
   }
 }
 
 // A scale of 0 says that the update is left out: the outputs are the inputs, whatever the gradient is.
-__device__ inline void keep(const float* from, float* to, int64_t begin, int64_t count) {
+template <typename T>
+__device__ inline void keep(const T* from, T* to, int64_t begin, int64_t count) {
   if (from == to) return;
   for (int64_t i = begin + threadIdx.x; i < begin + count; i += kThreads) to[i] = from[i];
 }
@@ -100,6 +117,6 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   // 1 - beta^step without the cancellation of 1 - powf(beta, step).
   float c1 = -expm1f(*step * kLogBeta1), c2 = -expm1f(*step * kLogBeta2);
   float kept = decayed[piece.tensor] ? 1 - *lr * kDecay : 1.0f;
-  Scalars scalars{*scale, kept, *lr / c1, 1 / sqrtf(c2)};
+  Scalars scalars{*step, *scale, kept, *lr / c1, 1 / sqrtf(c2)};
   with_type(piece.dtype, [&](auto zero) { update_piece<decltype(zero)>(tensor, scalars, piece.begin, piece.count); });
 }
