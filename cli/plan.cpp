@@ -7,6 +7,7 @@
 #include <future>
 #include <span>
 
+#include "advise/calibrate.h"
 #include "advise/exact.h"
 #include "advise/examples.h"
 #include "advise/format_plan.h"
@@ -17,17 +18,21 @@
 #include "base/error.h"
 #include "base/output_file.h"
 #include "base/printable.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/metrics.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "cli/quote.h"
 #include "config/cluster.h"
 #include "config/config.h"
+#include "config/json.h"
 #include "data/data_tokenizer.h"
 #include "graph/gpu_target.h"
 #include "model/model.h"
 #include "pages/plan_html.h"
 #include "plan/units.h"
 #include "run/initial_model.h"
+#include "run/run_progress.h"
 
 namespace tokamak {
 namespace {
@@ -35,6 +40,7 @@ namespace {
 struct PlanOptions {
   std::string config;
   std::string cluster = "h200";
+  std::string calibrate;
   int64_t gpus = 0;
   double tokens = 0;
   int64_t layouts = 5;
@@ -53,6 +59,8 @@ void visit(FieldList& v, PlanOptions& c) {
   v.config_file("run", c.config, "run file (TOML, or a run's config.json), or the folder of a run");
   v("cluster", c.cluster,
     "what to train on: a name that --clusters lists, a TOML file like those, or here: this machine's GPUs");
+  v("calibrate", c.calibrate,
+    "folder of a run that trained on such GPUs: the cluster's load_clock becomes what explains its steps; empty: none");
   v("gpus", c.gpus, "GPUs to train on; 0: those of a node", at_least(0));
   v("tokens", c.tokens, "tokens to train on; 0: those of train.steps where that is said, else 20 for each parameter",
     at_least(0));
@@ -288,6 +296,23 @@ ClusterConfig find_cluster(const std::string& name) {
   return this_machine(measure_gpu(0), count);
 }
 
+// What a run on the cluster says of it, which it then has.
+std::string calibrate_by(const std::string& folder, TrainingRequest& request) {
+  std::optional<FoundCheckpoint> found = peek_checkpoint(folder);
+  std::filesystem::path file = std::filesystem::path(folder) / "config.json";
+  RunConfig run = found ? config_of(*found) : run_config_from_json(read_file(file), file.string());
+  run = with_data_vocab(run);
+  if (!is_gpu_device(run))
+    user_error("[calibrate] expected a run on GPUs, got {}, which trained on {}", folder, run.device);
+  double measured = usual_step_seconds(std::filesystem::path(folder) / "metrics.jsonl");
+  Calibration found_clock = calibrate(run, measured, request.cluster, request.platform);
+  request.cluster.gpu.load_clock = {found_clock.load_clock, "a step of " + folder};
+  return fmt::format(
+      "by {}: a step took {:.1f} ms and is predicted to take {:.1f}; for a cluster file, below [gpu]: "
+      "load_clock = {{value = {:.3f}, source = \"{}\"}}",
+      folder, 1e3 * found_clock.measured, 1e3 * found_clock.predicted, found_clock.load_clock, folder);
+}
+
 // All but what is said of the best layout.
 TrainingPlan find_layouts(const PlanOptions& options) {
   TrainingPlan plan;
@@ -301,6 +326,7 @@ TrainingPlan find_layouts(const PlanOptions& options) {
   request.run.compile.precision = Precision::kBf16;
   if (cuda::is_built()) request.platform = [](const GpuConfig& gpu) { return cuda::nominal_platform(gpu); };
   request.cluster = find_cluster(options.cluster);
+  if (!options.calibrate.empty()) plan.calibrated = calibrate_by(options.calibrate, request);
   request.gpus = options.gpus > 0 ? options.gpus : request.cluster.gpus_per_node;
   require_gpus(request.cluster, request.gpus);
   request.sequences = choose_sequences(options, request.gpus);

@@ -1,6 +1,7 @@
 #include "advise/format_plan.h"
 
 #include "base/json.h"
+#include "graph/gpu_target.h"
 #include "model/model.h"
 #include "plan/units.h"
 
@@ -51,11 +52,12 @@ std::string header(const TrainingPlan& plan) {
   return fmt::format(
       "model      {} parameters: {} layers, {} heads, width {}, context {}, vocabulary {}\n"
       "cluster    {} x {} of {}: bf16 {}, memory {} at {}, links {}\n"
-      "training   {} tokens in steps of {} x {} tokens, in bf16\n\n",
+      "training   {} tokens in steps of {} x {} tokens, in bf16\n{}\n",
       format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.context, m.vocab, r.gpus,
       r.cluster.gpu.name, r.cluster.name, format_count(r.cluster.gpu.half_flops.value, "FLOP/s"),
       format_bytes(r.cluster.gpu.memory_bytes.value), format_count(r.cluster.gpu.memory_bandwidth.value, "B/s"),
-      links_text(r), format_count(r.tokens), r.sequences, m.context);
+      links_text(r), format_count(r.tokens), r.sequences, m.context,
+      plan.calibrated.empty() ? "" : "calibrated " + plan.calibrated + "\n");
 }
 
 // What a step takes, and the whole training.
@@ -228,9 +230,10 @@ std::string format_plan(const TrainingPlan& plan) { return format_layouts(plan) 
 
 std::string plan_json(const TrainingPlan& plan) {
   const TrainingRequest& r = plan.request;
-  Json json = {{"cluster", r.cluster.name}, {"gpus", r.gpus},           {"tokens", r.tokens},
-               {"steps", steps_of(r)},      {"sequences", r.sequences}, {"parameters", count_parameters(r.run.model)},
-               {"limit", plan.limit}};
+  Json json = {{"cluster", r.cluster.name}, {"gpus", r.gpus},
+               {"tokens", r.tokens},        {"steps", steps_of(r)},
+               {"sequences", r.sequences},  {"parameters", count_parameters(r.run.model)},
+               {"limit", plan.limit},       {"load_clock", load_clock(r.cluster.gpu)}};
   for (const PlannedLayout& layout : plan.layouts) json["layouts"].push_back(to_json(plan, layout));
   json["passed_over"] = Json::array();
   for (const ParallelLayout& layout : plan.passed_over) json["passed_over"].push_back(describe(layout));

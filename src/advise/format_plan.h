@@ -29,6 +29,7 @@ struct TrainingPlan {
   std::string limit;
   std::vector<Advice> advice;               // on the first
   std::vector<ParallelLayout> passed_over;  // that were compiled, and then do not fit
+  std::string calibrated;                   // what a measured run says of the cluster; empty: none was asked
   std::string typed;  // what `tokamak train` takes before the layout's options, each with a space behind it
 };
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 namespace tokamak {
 
@@ -79,6 +80,23 @@ SortedLines sort_lines(std::string_view text, int64_t last_step) {
 }
 
 }  // namespace
+
+double usual_step_seconds(const fs::path& metrics) {
+  constexpr size_t kFewest = 12;
+  std::vector<double> ms;
+  std::string text = read_file(metrics, kLargeFile);
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    ordered_json line = parse_ordered_json(std::string_view(text).substr(begin, end - begin));
+    if (step_of(line) && line.contains("ms") && line["ms"].is_number()) ms.push_back(line["ms"].get<double>());
+  }
+  if (ms.size() < kFewest)
+    user_error("[{}] expected {} steps or more to know how long one takes, got {}; let the run go on", metrics.string(),
+               kFewest, ms.size());
+  ms.erase(ms.begin(), ms.begin() + int64_t(ms.size() / 3));
+  auto middle = ms.begin() + int64_t(ms.size() / 2);
+  std::nth_element(ms.begin(), middle, ms.end());
+  return 1e-3 * *middle;
+}
 
 std::string format_metrics(const StepMetrics& m) {
   ordered_json object = {{"step", m.step},

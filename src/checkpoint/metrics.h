@@ -29,6 +29,10 @@ struct StepMetrics {
   std::optional<int64_t> skipped;    // and how many steps were skipped so far for an overflow
 };
 
+/// Seconds of a step: the median of the last two thirds of the steps that the file tells of, as the first ones warm up.
+/// UserError where they are fewer than 12.
+double usual_step_seconds(const std::filesystem::path& metrics);
+
 /// One line of JSON, without its newline. Numbers that are not finite become null.
 std::string format_metrics(const StepMetrics& metrics);
 

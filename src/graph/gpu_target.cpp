@@ -39,6 +39,8 @@ constexpr double kClockUnderLoad = 0.9;
 
 }  // namespace
 
+double load_clock(const GpuConfig& gpu) { return gpu.load_clock.is_known() ? gpu.load_clock.value : kClockUnderLoad; }
+
 GpuRates gpu_rates(const GpuConfig& gpu) {
   GpuRates rates{.name = "NVIDIA " + gpu.name,
                  .major = int(gpu.compute_capability.value),
@@ -47,8 +49,7 @@ GpuRates gpu_rates(const GpuConfig& gpu) {
                  .copy_bandwidth = gpu.memory_bandwidth.value * kCopyShare,
                  .l2_bytes = gpu.l2_bytes.value};
   double operations = rates_of(rates.major, rates.minor).bf16 * rates.multiprocessors;
-  double share = gpu.load_clock.is_known() ? gpu.load_clock.value : kClockUnderLoad;
-  rates.clock = share * gpu.half_flops.value / operations;
+  rates.clock = load_clock(gpu) * gpu.half_flops.value / operations;
   return rates;
 }
 

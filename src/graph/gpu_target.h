@@ -16,8 +16,12 @@ struct GpuRates {
   double l2_bytes = 0;
 };
 
-/// Of a described GPU: what load leaves of the clock at which its units have the described rate of bf16, and a copy's
-/// usual share of the bandwidth.
+/// What a long run leaves of the clock at which a GPU has the rates of its datasheet; the usual share where the
+/// description does not say.
+double load_clock(const GpuConfig& gpu);
+
+/// Of a described GPU: load_clock of the clock at which its units have the described rate of bf16, and a copy's usual
+/// share of the bandwidth.
 GpuRates gpu_rates(const GpuConfig& gpu);
 
 /// The bandwidth that a GPU with such a target would be described with.

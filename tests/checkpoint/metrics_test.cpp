@@ -53,6 +53,19 @@ TEST(Metrics, LossScaleAndSkippedStepsOfFp16) {
   EXPECT_EQ(parsed["skipped"], 2);
 }
 
+TEST(Metrics, TellWhatAStepTakesOnceItIsWarm) {
+  TemporaryFolder folder;
+  std::ofstream file(folder / "metrics.jsonl");
+  for (int step = 1; step <= 15; ++step)
+    file << R"({"step":)" << step << R"(,"ms":)" << (step <= 5 ? 900 : step == 9 ? 4000 : 100 + step) << "}\n";
+  file << R"({"step":16,"ms":)";
+  file.close();
+  EXPECT_DOUBLE_EQ(usual_step_seconds(folder / "metrics.jsonl"), 0.112) << "106 to 115, one of which waited";
+  std::ofstream(folder / "few.jsonl") << R"({"step":1,"ms":900})"
+                                      << "\n";
+  expect_user_error([&] { usual_step_seconds(folder / "few.jsonl"); }, {"expected 12 steps or more", "got 1"});
+}
+
 TEST(Metrics, SaysWhatWasNotApplied) {
   StepMetrics metrics = metrics_of(3);
   EXPECT_FALSE(json::parse(format_metrics(metrics)).contains("applied"));

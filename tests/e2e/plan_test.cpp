@@ -29,6 +29,28 @@ TEST(Plan, WhichLayoutHowLongAndWhatLimitsIt) {
   EXPECT_LT(days, 4);
 }
 
+// The folder of a run that trained on a GPU; it is enough that it says so. The same layout is then planned for the time
+// that it took.
+TEST(Plan, IsCalibratedByARun) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "run");
+  std::string metrics;
+  for (int step = 1; step <= 30; ++step) metrics += "{\"step\":" + std::to_string(step) + ",\"ms\":110.0}\n";
+  write_file_quickly(folder.path() / "run/metrics.jsonl", metrics);
+  write_file_quickly(folder.path() / "run/config.json", R"({"device": "cuda", "model": {"preset": "gpt2-124m"},
+      "compile": {"precision": "bf16"}, "train": {"batch": 64}})");
+  std::vector<std::string> arguments = {
+      "plan",      "--model.preset=gpt2-124m", "--gpus=1", "--train.batch=64", "--layouts=1",
+      "--exact=0", "--calibrate=run"};
+  ProgramResult text = run_program(folder.path(), arguments);
+  EXPECT_NE(text.out.find("calibrated by run: a step took 110.0 ms and is predicted to take 9"), std::string::npos)
+      << text.out << text.err;
+  arguments.emplace_back("--json");
+  nlohmann::json plan = nlohmann::json::parse(run_program(folder.path(), arguments).out);
+  EXPECT_LT(plan["load_clock"], 0.85);
+  EXPECT_NEAR(plan["layouts"][0]["seconds"]["total"], 0.11, 0.002);
+}
+
 // A cluster's file may come from anyone.
 TEST(Plan, NamesTellTheTerminalNothing) {
   TemporaryFolder folder;
