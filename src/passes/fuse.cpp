@@ -10,7 +10,8 @@
 namespace tokamak {
 namespace {
 
-constexpr int kCheapNodes = 4;  // of a producer that every reader computes again
+constexpr int kCheapNodes = 4;                 // of a producer that every reader computes again
+constexpr double kWorthReadingOnce = 1 << 16;  // bytes
 
 class Fuser {
  public:
@@ -20,6 +21,8 @@ class Fuser {
     bool any = false;
     for (int consumer = 0; consumer < units_.size(); ++consumer)
       while (units_.is_live_group(consumer) && absorb_one(consumer)) any = true;
+    for (int later = 0; later < units_.size(); ++later)
+      while (units_.is_live_group(later) && absorb_sibling(later)) any = true;
     return any;
   }
 
@@ -67,6 +70,33 @@ class Fuser {
   bool is_recomputed_from(int producer, int consumer) const {
     const Node &p = *units_[producer].node, &c = *units_[consumer].node;
     return c.recompute && c.phase == Phase::kBackward && p.phase != Phase::kBackward;
+  }
+
+  // Flat groups over one space that read a value each by itself read it once as one. The earlier one can wait where
+  // nobody reads it before the later one, which then does not depend on it, and where its inputs live as long anyway.
+  bool absorb_sibling(int later) {
+    if (group(later).kind != &op::flat) return false;
+    for (ValueId input : units_.inputs(later)) {
+      if (units_.bytes(input) < kWorthReadingOnce) continue;
+      for (int earlier : units_.users(input))
+        if (earlier != later && units_.is_live_group(earlier) && merge_siblings(earlier, later)) return true;
+    }
+    return false;
+  }
+
+  bool merge_siblings(int earlier, int later) {
+    const GroupBody &a = group(earlier), &b = group(later);
+    const Node &first = *units_[earlier].node, &second = *units_[later].node;
+    bool alike = a.kind == &op::flat && a.rows == b.rows && a.cols == b.cols && first.phase == second.phase &&
+                 first.recompute == second.recompute;
+    if (!alike || units_.position(earlier) > units_.position(later)) return false;
+    if (legal_position(earlier, later) != units_.position(later)) return false;
+    for (ValueId input : units_.inputs(earlier))
+      if (units_.producer(input) >= 0 && units_.last_use(input) < units_.position(later)) return false;
+    std::optional<GroupBody> joined = combine_groups(a, b);
+    if (!joined || !within_limits(*joined)) return false;
+    units_.merge(earlier, later, std::move(*joined), units_.position(later));
+    return true;
   }
 
   bool merge(int producer, int consumer) {

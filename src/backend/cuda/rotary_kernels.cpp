@@ -8,17 +8,22 @@
 
 #include <fmt/ranges.h>
 
+#include <numeric>
+
 namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kThreads = 256;  // as in kernels/rotary.cu
+
+// Columns of a thread, next to each other: 16 bytes, or as many as half a head has.
+int64_t columns_of_thread(const RotaryDims& d, DType dtype) { return std::gcd(d.D / 2, 16 / dtype_bytes(dtype)); }
 
 class RotaryKernel : public Kernel {
  public:
   RotaryKernel(Context& context, const Graph& graph, const Node& node)
       : context_(context), is_gradient_(node.op == &op::rotary_qkv_grad) {
     RotaryDims d = rotary_dims(spec_of(graph, node));
-    threads_ = d.B * d.T * (is_gradient_ ? d.K : d.H) * (d.D / 2);
+    threads_ = d.B * d.T * d.K * (d.D / 2) / columns_of_thread(d, graph.dtype(node.inputs[0]));
     function_ = context.compiler->add(is_gradient_ ? "rotary_grad" : "rotary", rotary_source(graph, node));
   }
 
@@ -45,10 +50,10 @@ std::string rotary_source(const Graph& graph, const Node& node) {
   for (float frequency : rotary_frequencies(node.attrs)) frequencies.push_back(fmt::format("{:.9e}f", frequency));
   return fmt::format(
              "#include \"backend/cuda/kernels/storage.cuh\"\nnamespace tokamak {{\nusing Element = {};\n"
-             "constexpr int kHeads = {}, kGroup = {}, kHeadDim = {}, kPositions = {};\n"
+             "constexpr int kHeads = {}, kGroup = {}, kHeadDim = {}, kPositions = {}, kVector = {};\n"
              "__constant__ float kFrequencies[] = {{{}}};\n}}\n",
              device_type(graph.dtype(node.inputs[0])), d.H, d.group(), d.D, d.position_rows * d.T,
-             fmt::join(frequencies, ", ")) +
+             columns_of_thread(d, graph.dtype(node.inputs[0])), fmt::join(frequencies, ", ")) +
          std::string(embedded_source("backend/cuda/kernels/rotary.cu"));
 }
 

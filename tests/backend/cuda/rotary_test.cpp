@@ -13,7 +13,7 @@ namespace {
 struct Heads {
   int64_t queries, keys, width;
 };
-const Heads kHeads[] = {{1, 1, 2}, {4, 4, 64}, {6, 2, 128}, {8, 1, 6}};
+const Heads kHeads[] = {{1, 1, 2}, {4, 4, 64}, {6, 2, 128}, {8, 1, 6}, {3, 1, 8}, {2, 2, 24}};
 
 // Results qkv and, with its gradient, dq, dk and dv.
 Graph rotary_graph(const Heads& heads, DType dtype, bool own_positions) {
@@ -47,9 +47,11 @@ TEST(GpuRotary, EqualsInterpreter) {
 
 TEST(RotarySource, Compiles) {
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-    Graph graph = rotary_graph(kHeads[2], dtype, true);
-    for (const Node& node : graph.nodes())
-      expect_compiles(cuda::rotary_source(graph, node), {"rotary", "rotary_grad"}, checked_architectures());
+    for (const Heads& heads : {kHeads[2], kHeads[3]}) {
+      Graph graph = rotary_graph(heads, dtype, true);
+      for (const Node& node : graph.nodes())
+        expect_compiles(cuda::rotary_source(graph, node), {"rotary", "rotary_grad"}, checked_architectures());
+    }
   }
 }
 
