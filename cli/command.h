@@ -53,7 +53,7 @@ Command make_command(std::string name, std::string summary, std::string details,
     GivenOptions given = read_options(fields_of(options), arguments);
     if constexpr (requires { options.given; }) options.given = std::move(given);
     if constexpr (requires { complete(options); }) complete(options);
-    if constexpr (requires { validate(options.run); }) validate(options.run);
+    if constexpr (requires { validate_asked(options.run); }) validate_asked(options.run);
     if constexpr (requires { validate(options); }) validate(options);
   };
   auto describe = [](std::string (*writer)(const std::vector<Field>&)) {
@@ -66,7 +66,7 @@ Command make_command(std::string name, std::string summary, std::string details,
     read(options, arguments);
     return function(options);
   };
-  if constexpr (requires(Options options) { validate(options.run); }) {
+  if constexpr (requires(Options options) { validate_asked(options.run); }) {
     command.print_config = [read](Arguments arguments) {
       Options options;
       read(options, arguments);

@@ -36,4 +36,9 @@ PathEnd follow_links(fs::path path) {
   return {path, std::nullopt};
 }
 
+bool is_named(const fs::path& path) {
+  std::error_code absent;
+  return fs::exists(fs::symlink_status(path, absent));
+}
+
 }  // namespace tokamak

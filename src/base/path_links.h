@@ -15,4 +15,7 @@ struct PathEnd {
 /// Follows a link, and those that it leads to. Nothing has to exist at the end. After too many links the last one.
 PathEnd follow_links(std::filesystem::path path);
 
+/// Whether a folder has an entry of this name: also a link that leads nowhere or to itself, of which opening it tells.
+bool is_named(const std::filesystem::path& path);
+
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path_links.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_state.h"
 #include "checkpoint/checkpoint_tensors.h"
@@ -137,6 +138,7 @@ fs::path run_of(const fs::path& path) {
 }
 
 FoundCheckpoint open_part(const fs::path& path, Part part, std::vector<std::string>* warnings) {
+  refuse_file_of_model(path);
   if (std::optional<FoundCheckpoint> named = open_named(path, part)) return *named;
   if (std::optional<FoundCheckpoint> other = open_hugging_face(path)) return *other;
   std::optional<FoundCheckpoint> found = find_newest(run_of(path), part, warnings);
@@ -145,7 +147,7 @@ FoundCheckpoint open_part(const fs::path& path, Part part, std::vector<std::stri
         "[checkpoint] {}: expected a checkpoint's folder, a run folder with checkpoints or a model in Hugging Face's "
         "form, got {}; check "
         "the path",
-        path.string(), fs::exists(path) ? "none of them" : "nothing");
+        path.string(), is_named(path) ? "none of them" : "nothing");
   return *found;
 }
 

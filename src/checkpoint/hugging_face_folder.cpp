@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/path_links.h"
 #include "checkpoint/checkpoint_tensors.h"
 #include "config/config.h"
 #include "config/json.h"
@@ -32,15 +33,16 @@ json read_object(const fs::path& path) {
   return object;
 }
 
+constexpr const char* kConvert =
+    "in Python, AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER, safe_serialization=True) writes it "
+    "as safetensors";
+
 // What PyTorch pickles may run any code as it is read.
 [[noreturn]] void refuse_without_tensors(const fs::path& folder) {
   for (const char* pickled : {"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model.pt", "model.pt"})
-    if (fs::exists(folder / pickled))
-      user_error(
-          "[checkpoint] {}: expected model.safetensors, got {}, which PyTorch alone can read; in Python, "
-          "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER, safe_serialization=True) writes it as "
-          "safetensors",
-          folder.string(), pickled);
+    if (is_named(folder / pickled))
+      user_error("[checkpoint] {}: expected model.safetensors, got {}, which PyTorch alone can read; {}",
+                 folder.string(), pickled, kConvert);
   user_error("[checkpoint] {}: expected {} or {}, got neither; copy all files of the model", folder.string(),
              kModelFile, kTensorIndexFile);
 }
@@ -65,8 +67,8 @@ std::set<std::string> indexed_files(const fs::path& index) {
 }
 
 std::set<std::string> tensor_files(const fs::path& folder) {
-  if (fs::exists(folder / kModelFile)) return {kModelFile};
-  if (fs::exists(folder / kTensorIndexFile)) return indexed_files(folder / kTensorIndexFile);
+  if (is_named(folder / kModelFile)) return {kModelFile};
+  if (is_named(folder / kTensorIndexFile)) return indexed_files(folder / kTensorIndexFile);
   refuse_without_tensors(folder);
 }
 
@@ -78,8 +80,7 @@ const char* torch_name(DType dtype) {
 
 std::optional<FoundCheckpoint> open_hugging_face(const fs::path& folder) {
   fs::path file = folder / kConfigFile;
-  std::error_code absent;
-  if (!fs::is_regular_file(file, absent)) return std::nullopt;
+  if (!is_named(file)) return std::nullopt;
   json config = read_object(file);
   if (!config.contains("model_type")) return std::nullopt;
   std::string where = "[checkpoint] " + file.string();
@@ -94,6 +95,16 @@ std::optional<FoundCheckpoint> open_hugging_face(const fs::path& folder) {
   for (const std::string& name : tensor_files(folder))
     found.files[name] = std::make_shared<const MappedFile>(folder / name);
   return found;
+}
+
+void refuse_file_of_model(const fs::path& file) {
+  std::error_code absent;
+  if (!fs::is_regular_file(file, absent)) return;
+  std::string extension = file.extension().string();
+  bool is_pickled = extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".ckpt";
+  user_error("[checkpoint] {}: expected a model's folder, got a file{}; {}name the folder with {} and {} in it",
+             file.string(), is_pickled ? " as PyTorch writes them, which it alone can read" : "",
+             is_pickled ? std::string(kConvert) + "; then " : "", kConfigFile, kModelFile);
 }
 
 std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer,

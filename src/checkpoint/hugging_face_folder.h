@@ -18,6 +18,9 @@ struct ModelConfig;
 /// that are absent, a name in the index that leads out of the folder, weights in PyTorch's own files (.bin, .pt) alone.
 std::optional<FoundCheckpoint> open_hugging_face(const std::filesystem::path& folder);
 
+/// UserError where a single file was named instead of the folder, with what to do about it.
+void refuse_file_of_model(const std::filesystem::path& file);
+
 /// What Transformers reads beside the tensors, by file name: config.json, generation_config.json, and with a tokenizer
 /// tokenizer.json and tokenizer_config.json. Empty for a family that Transformers does not have. `dtype`: the tensors'.
 std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer,

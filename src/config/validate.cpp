@@ -131,6 +131,12 @@ void check_sizes(const RunConfig& config) {
       kMostBytes, bytes);
 }
 
+void check_values(const RunConfig& config) {
+  RunConfig copy = config;
+  for (const Field& field : fields_of(copy)) check_rule(field, field.key);
+  check_clip(config.optimizer);
+}
+
 }  // namespace
 
 void validate_slots(const RunConfig& config, int64_t data_ranks) {
@@ -145,13 +151,13 @@ void validate_slots(const RunConfig& config, int64_t data_ranks) {
 }
 
 void validate(const RunConfig& config) {
-  RunConfig copy = config;
-  for (const Field& field : fields_of(copy)) check_rule(field, field.key);
+  check_values(config);
   check_heads(config.model);
   check_total_batch(config);
-  check_clip(config.optimizer);
   check_mesh(config);
   check_sizes(config);
 }
+
+void validate_asked(const RunConfig& config) { config.model.from.empty() ? validate(config) : check_values(config); }
 
 }  // namespace tokamak

@@ -11,6 +11,10 @@ struct RunConfig;
 /// total batch).
 void validate(const RunConfig& config);
 
+/// The same of what was asked for, before anything is read: where model.from names a model, what depends on its sizes
+/// is left to validate() of the run that has them.
+void validate_asked(const RunConfig& config);
+
 /// UserError when mesh.slots is a number that does not fit the step's sequences or so many data ranks, with those that
 /// would.
 void validate_slots(const RunConfig& config, int64_t data_ranks);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path_links.h"
 #include "data/gpt2_vocabulary.h"
 #include "data/hugging_face_settings.h"
 #include "data/hugging_face_vocabulary.h"
@@ -28,7 +29,7 @@ constexpr FilePair kGpt2Files[] = {{"vocab.bpe", "encoder.json"}, {"merges.txt",
 
 const FilePair* find_gpt2_files(const fs::path& folder) {
   for (const FilePair& files : kGpt2Files)
-    if (fs::exists(folder / files.merges) && fs::exists(folder / files.tokens)) return &files;
+    if (is_named(folder / files.merges) && is_named(folder / files.tokens)) return &files;
   return nullptr;
 }
 
@@ -79,7 +80,7 @@ std::optional<Tokenizer> load_with_encoding(const fs::path& path) {
 }  // namespace
 
 bool has_tokenizer(const fs::path& folder) {
-  return find_gpt2_files(folder) != nullptr || fs::exists(folder / kHuggingFaceFile) ||
+  return find_gpt2_files(folder) != nullptr || is_named(folder / kHuggingFaceFile) ||
          !find_tiktoken_files(folder).empty();
 }
 

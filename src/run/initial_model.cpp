@@ -5,6 +5,7 @@
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
 #include "config/json.h"
+#include "config/validate.h"
 #include "config/visit.h"
 #include "data/data_tokenizer.h"
 
@@ -41,6 +42,7 @@ RunConfig with_initial_model(RunConfig config, const GivenOptions& given) {
       user_error("[{}] expected {}, which the model in {} has, got {}; leave it out", ours[i].key, has,
                  config.model.from, wanted);
   }
+  validate(config);
   return config;
 }
 

@@ -29,6 +29,14 @@ TEST(FollowLinks, KnowsNamesOfOpenFiles) {
   EXPECT_FALSE(follow_links("/dev/fd/x").descriptor);
 }
 
+TEST(IsNamed, AlsoWhatLeadsNowhere) {
+  TemporaryFolder folder;
+  fs::create_symlink("absent", folder / "nowhere");
+  fs::create_symlink("itself", folder / "itself");
+  for (const char* name : {"nowhere", "itself", "."}) EXPECT_TRUE(is_named(folder / name)) << name;
+  for (const char* name : {"absent", "absent/below", "itself/below"}) EXPECT_FALSE(is_named(folder / name)) << name;
+}
+
 TEST(FollowLinks, EndsInACircle) {
   TemporaryFolder folder;
   fs::create_symlink("b", folder / "a");

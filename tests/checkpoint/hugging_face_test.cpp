@@ -178,6 +178,18 @@ TEST_F(HuggingFaceFolder, WhatPyTorchPickledIsNotRead) {
   }
 }
 
+// As of a cache whose files are gone, or that was copied without what its links name.
+TEST_F(HuggingFaceFolder, LinksThatLeadNowhereAreNamed) {
+  write_config();
+  for (const char* name : {"model.safetensors", kIndex, "config.json"})
+    for (const char* target : {name, "absent"}) {
+      fs::remove(folder_ / name);
+      fs::create_symlink(target, folder_ / name);
+      expect_refused({"[file]", name, target == std::string(name) ? "symbolic links" : "No such file"});
+      fs::remove(folder_ / name);
+    }
+}
+
 // Sizes that no run may have, deep and cut text, and sizes whose products are beyond 64 bits.
 TEST_F(HuggingFaceFolder, AConfigurationIsAStrangersText) {
   write_tensors("model.safetensors", names());

@@ -89,6 +89,30 @@ TEST_F(ModelFrom, OtherSizesAndTokenizersAreRefused) {
                  {"[model.from] expected data of the tokenizer", "--vocab=model"});
 }
 
+// Its context is 16, that of the defaults 1024, of which these are no multiples; its heads are 2, not 12.
+TEST_F(ModelFrom, WhatDependsOnSizesIsCheckedByItsOwn) {
+  ASSERT_EQ(continued({"--model.from=model", "--train.total_batch=96"}).status, 0);
+  expect_refused(continued({"--model.from=model", "--train.out=third", "--train.total_batch=2056"}),
+                 {"[train.total_batch] expected a multiple of train.batch x model.context = 2 x 16 = 32 tokens"});
+  expect_refused(continued({"--model.from=model", "--train.out=third", "--mesh.tensor=3"}),
+                 {"[mesh.tensor] expected a divisor of model.heads = 2, got 3"});
+  expect_refused(continued({"--model.from=model", "--train.out=third", "--train.batch=0"}), {"[--train.batch]"});
+  expect_refused(run({"explain", "--model.from=model", "--train.batch=2", "--train.total_batch=2056"}),
+                 {"2 x 16 = 32 tokens"});
+}
+
+TEST_F(ModelFrom, ASingleFileIsToldWhatToDo) {
+  for (const char* name : {"pytorch_model.bin", "weights.pt", "x.pth", "last.ckpt"}) {
+    write_file_quickly(folder_ / name, "PK");
+    expect_refused(continued({std::string("--model.from=") + name}),
+                   {name, "expected a model's folder, got a file as PyTorch writes them", "safe_serialization=True",
+                    "then name the folder with config.json and model.safetensors"});
+  }
+  for (const char* name : {"model/model.safetensors", "model/config.json"})
+    expect_refused(continued({std::string("--model.from=") + name}),
+                   {name, "expected a model's folder, got a file; name the folder"});
+}
+
 TEST_F(ModelFrom, EvalAndGenerateTakeAFolderAsItIs) {
   ProgramResult own = run({"eval", "first", "--device=cpu"}),
                 other = run({"eval", "model", "--data=data", "--device=cpu"});
