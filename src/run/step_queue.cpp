@@ -11,6 +11,8 @@ constexpr size_t kStepsAhead = 1;
 constexpr double kLongSeconds = 2;
 constexpr double kBreakableSeconds = 10;
 
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
 }  // namespace
 
 StepQueue::StepQueue(Session& session, Backend& backend, Before before)
@@ -23,9 +25,10 @@ void StepQueue::break_long_steps(std::function<bool()> stops) {
 }
 
 void StepQueue::submit(std::vector<Batch> batches, const StepMetrics& known, const std::string& failure) {
-  tasks_.submit([this, known, failure, batches = std::move(batches)] {
+  auto wanted = Clock::now() - std::chrono::duration_cast<Clock::duration>(Milliseconds(known.data_wait_ms));
+  tasks_.submit([this, wanted, known, failure, batches = std::move(batches)] {
     if (!goes_on(known.step, failure)) return;
-    start(batches, known);
+    start(batches, wanted, known);
     collect(steps_ahead());
   });
 }
@@ -39,11 +42,11 @@ bool StepQueue::goes_on(int64_t step, const std::string& failure) {
   return false;
 }
 
-void StepQueue::start(const std::vector<Batch>& batches, const StepMetrics& known) {
+void StepQueue::start(const std::vector<Batch>& batches, Clock::time_point wanted, const StepMetrics& known) {
   auto begin = Clock::now();
   if (breaker_) session_.observe_else(last_seconds_ > kBreakableSeconds ? &*breaker_ : nullptr);
   try {
-    pending_.push_back({session_.submit_step(batches, known.step - 1, known.lr), begin, known});
+    pending_.push_back({session_.submit_step(batches, known.step - 1, known.lr), wanted, begin, known});
   } catch (const StepBroken&) {
     end_after(known.step - 1, {.stops = true});
   }
@@ -70,9 +73,9 @@ void StepQueue::collect(size_t ahead) {
     metrics.applied = result.applied;
     metrics.loss_scale = result.loss_scale;
     metrics.skipped = result.skipped;
-    metrics.ms = std::chrono::duration<double, std::milli>(now - std::max(oldest.begin, last_end_)).count();
+    metrics.ms = Milliseconds(now - std::max(oldest.wanted, last_end_)).count();
+    last_seconds_ = Milliseconds(now - std::max(oldest.begin, last_end_)).count() / 1000;
     last_end_ = now;
-    last_seconds_ = metrics.ms / 1000;
     pending_.pop_front();
     std::lock_guard lock(mutex_);
     if (!first_end_) first_end_ = now;

@@ -32,8 +32,9 @@ class StepQueue {
   /// it puts them to sleep between kernels (a step of a small model took ten times as long).
   void run(std::function<void()> task) { tasks_.run(std::move(task)); }
 
-  /// Hands over a step. `known` is what is known before it has run: step (counted from 1), lr, data_wait_ms. Waits
-  /// while a few steps wait already. `failure`: why it cannot run (then there are no batches); empty: it can.
+  /// Hands over a step. `known` is what is known before it has run: step (counted from 1), lr, and data_wait_ms, which
+  /// have just passed and count for the step, unless one before it ran meanwhile. Waits while a few steps wait already.
+  /// `failure`: why it cannot run (then there are no batches); empty: it can.
   void submit(std::vector<Batch> batches, const StepMetrics& known, const std::string& failure = "");
   /// Waits for all steps.
   void finish();
@@ -55,12 +56,13 @@ class StepQueue {
  private:
   struct Pending {
     PendingStep step;
+    Clock::time_point wanted;  // when its data was asked for
     Clock::time_point begin;
     StepMetrics metrics;
   };
 
   bool goes_on(int64_t step, const std::string& failure);
-  void start(const std::vector<Batch>& batches, const StepMetrics& known);
+  void start(const std::vector<Batch>& batches, Clock::time_point wanted, const StepMetrics& known);
   void end_after(int64_t last_step, const StepNews& news);
   size_t steps_ahead() const;
   void collect(size_t ahead);
@@ -69,7 +71,7 @@ class StepQueue {
   Backend& backend_;
   Before before_;
   std::optional<StepBreaker> breaker_;  // of the steps' thread
-  double last_seconds_;                 // of a step, or predicted; of the steps' thread
+  double last_seconds_;                 // that a step ran, or is expected to; of the steps' thread
   std::deque<Pending> pending_;         // of the steps' thread
   Clock::time_point last_end_;          // of the steps' thread
   mutable std::mutex mutex_;            // of what follows

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <span>
 
 namespace tokamak {
 namespace {
@@ -83,12 +84,13 @@ void StepReporter::show(const StepMetrics& metrics) {
   observer_.progress(metrics.step, total, eta);
 }
 
-// A step that was skipped for an overflow may lack a loss and a norm.
+// A step that was skipped for an overflow may lack a loss and a norm. The first one of a start, which also touches all
+// memory and loads kernels for the first time, says nothing of the time of those that follow.
 StepMetrics StepReporter::take_means() {
-  auto mean = [&](double StepMetrics::*value) {
+  auto mean = [&](double StepMetrics::*value, std::span<const StepMetrics> steps) {
     double sum = 0;
     int64_t count = 0;
-    for (const StepMetrics& step : unshown_) {
+    for (const StepMetrics& step : steps) {
       if (!std::isfinite(step.*value)) continue;
       sum += step.*value;
       ++count;
@@ -96,8 +98,10 @@ StepMetrics StepReporter::take_means() {
     return count > 0 ? sum / double(count) : unshown_.back().*value;
   };
   StepMetrics means = unshown_.back();
-  for (auto value : {&StepMetrics::loss, &StepMetrics::grad_norm, &StepMetrics::ms, &StepMetrics::data_wait_ms})
-    means.*value = mean(value);
+  for (auto value : {&StepMetrics::loss, &StepMetrics::grad_norm}) means.*value = mean(value, unshown_);
+  bool has_first = counted_ == int64_t(unshown_.size()) && counted_ > 1;
+  for (auto value : {&StepMetrics::ms, &StepMetrics::data_wait_ms})
+    means.*value = mean(value, std::span(unshown_).subspan(has_first ? 1 : 0));
   means.steps = int64_t(unshown_.size());
   set_rates(means);
   unshown_.clear();
@@ -109,7 +113,7 @@ void StepReporter::count_time(const StepMetrics& metrics) {
     total_ms_ += metrics.ms;
     waited_ms_ += metrics.data_wait_ms;
   }
-  average_ms_ = average_ms_ == 0 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
+  average_ms_ = counted_ <= 2 ? metrics.ms : 0.9 * average_ms_ + 0.1 * metrics.ms;
 }
 
 // A step that loss scaling skipped may have lost its loss to the overflow as well.

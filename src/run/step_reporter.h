@@ -45,7 +45,8 @@ class StepReporter {
   bool lacks_val_loss() const { return metrics_ && metrics_->can_take_val_loss(); }
   void add_missing_val_loss(double loss);
 
-  /// Tells the observer of a step that is recorded; of the means since it was last told, where they are due.
+  /// Tells the observer of a step that is recorded; of the means since it was last told, where they are due. In the
+  /// time of those, and in what follows from it, the first step of this start counts only where it is alone.
   void show(const StepMetrics& metrics);
 
   /// Share of the time of steps spent waiting for data. Not of the first ones, which wait for files to be opened and
@@ -65,8 +66,8 @@ class StepReporter {
   KnownGood good_;
   std::vector<StepMetrics> unshown_;     // steps since the observer was told of means
   int64_t skipped_ = 0;                  // steps up to the last that were not applied
-  double average_ms_ = 0;                // of a step; 0: there was none
-  int64_t counted_ = 0;                  // steps
+  double average_ms_ = 0;                // of a step but the first; 0: there was none
+  int64_t counted_ = 0;                  // steps of this start
   double total_ms_ = 0, waited_ms_ = 0;  // of all steps but the first ones, and waiting for data in them
 };
 

@@ -47,6 +47,20 @@ TEST(StepQueue, GivesEveryStepInOrderAsOneByOne) {
   }
 }
 
+// The first has waited for its data; the second one's was asked for while the first ran.
+TEST(StepQueue, AStepTakesAsLongAsItWaitedForData) {
+  Model run;
+  StepQueue queue(run.session, *run.backend);
+  queue.run([&] { run.session.initialise(); });
+  auto take_one = [&](double waited) {
+    queue.submit({random_batch(test::tiny_step(), 0)}, {.step = 1, .lr = 1e-3, .data_wait_ms = waited});
+    queue.finish();
+    return queue.take().at(0).ms;
+  };
+  EXPECT_GE(take_one(1e6), 1e6);
+  EXPECT_LT(take_one(1e6), 1e6) << "most of it passed before the last one's end";
+}
+
 // What is asked for behind the step that runs is dropped.
 TEST(StepQueue, EndsBeforeTheStepThatIsNotToBegin) {
   Model run;

@@ -81,6 +81,23 @@ TEST_F(Reporter, TellsOfMeansSinceTheLastLineAndOfEveryStep) {
   EXPECT_NE(file().find("\"loss\":3.0"), std::string::npos) << "the file has single steps";
 }
 
+// It touches all memory and loads kernels for the first time.
+TEST_F(Reporter, TheFirstStepOfAStartSaysNothingOfTheTimeOfOthers) {
+  reporter_.emplace(config_, StepWork{.tokens = 500, .flops = {.full = 4e6, .causal = 3e6}, .peak = 8e9}, 2, listener_);
+  reporter_->report({.step = 3, .loss = 5, .ms = 4000, .data_wait_ms = 2000});
+  reporter_->report({.step = 4, .loss = 3, .ms = 500, .data_wait_ms = 10});
+  ASSERT_EQ(listener_.steps.size(), 1u);
+  EXPECT_EQ(listener_.steps[0].steps, 2);
+  EXPECT_DOUBLE_EQ(listener_.steps[0].loss, 4);
+  EXPECT_DOUBLE_EQ(listener_.steps[0].ms, 500);
+  EXPECT_DOUBLE_EQ(listener_.steps[0].data_wait_ms, 10);
+  EXPECT_DOUBLE_EQ(listener_.steps[0].tokens_per_second, 1000);
+  EXPECT_DOUBLE_EQ(listener_.steps[0].mfu, 0.5);
+  EXPECT_DOUBLE_EQ(listener_.eta, 6 * 0.5);
+  for (int64_t step : {5, 6}) reporter_->report({.step = step, .loss = 3, .ms = step == 5 ? 100.0 : 300.0});
+  EXPECT_DOUBLE_EQ(listener_.steps[1].ms, 200) << "of all later ones";
+}
+
 TEST_F(Reporter, MeansLeaveOutWhatOverflowed) {
   reporter_->report({.step = 1,
                      .loss = kInfinity,
