@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "base/error.h"
@@ -13,14 +14,31 @@ namespace {
 
 volatile std::sig_atomic_t before_us = 0;
 
+using Handlers = std::map<int, void (*)(int)>;
+
+Handlers handle_all(void (*handler)(int)) {
+  Handlers before;
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) before[number] = std::signal(number, handler);
+  return before;
+}
+
+void restore(const Handlers& handlers) {
+  for (auto [number, handler] : handlers) std::signal(number, handler);
+}
+
+// Whatever this process has inherited: nohup and shells ignore signals for what they start in the background. So that
+// this cannot be forgotten, all of these tests begin like that.
 class StopSignalTest : public testing::Test {
  protected:
-  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
-  void TearDown() override {
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
-    std::signal(SIGHUP, SIG_DFL);
-  }
+  static void SetUpTestSuite() { inherited_ = handle_all(SIG_IGN); }
+  static void TearDownTestSuite() { restore(inherited_); }
+
+  StopSignalTest() : before_(handle_all(SIG_DFL)) { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+  ~StopSignalTest() override { restore(before_); }
+
+ private:
+  static inline Handlers inherited_;
+  Handlers before_;
 };
 
 TEST_F(StopSignalTest, SetsAFlag) {
