@@ -1,9 +1,23 @@
 #!/usr/bin/env python3
 """Every folder of tests/ with C++ tests is built: it has a CMakeLists.txt and a sorted line in tests/CMakeLists.txt.
-Tests that a source file names are there."""
+Files of tests that a source file names are there, and the tests that a page of docs/ names."""
 import re
 import sys
 from pathlib import Path
+
+
+# `Suite.Test`, or `Suite.*` for all of a suite.
+NAMED = re.compile(r"`([A-Z]\w+)\.([A-Z]\w+|\*)`")
+TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.M)
+
+
+def missing_tests():
+    there = {test for path in Path("tests").rglob("*_test.cpp") for test in TEST.findall(path.read_text())}
+    there |= {(suite, "*") for suite, _ in there}
+    for page in sorted(Path("docs").glob("*.md")):
+        for test in NAMED.findall(page.read_text()):
+            if test not in there:
+                yield f"{page}: the test {'.'.join(test)} is not there"
 
 
 def main():
@@ -25,6 +39,7 @@ def main():
             for name in re.findall(r"\btests/[\w/]+\.\w+", path.read_text()):
                 if not Path(name).exists():
                     bad.append(f"{path}: {name} is not there")
+    bad += missing_tests()
     print("\n".join(bad) if bad else "tests: ok")
     return bool(bad)
 
