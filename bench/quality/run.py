@@ -15,6 +15,7 @@ each run without its checkpoints. Ctrl-C, or SIGTERM, saves the run that is unde
   --reference=adamw      whose loss at the end is the target
   --tune=NAME            with --lr=A,B,... and --decay=A,B,...: also each rate with each decay
   --formats=NAME         also that recipe in each number format
+  --gpus=N               run so many at a time, each on a GPU of its own
   --set=KEY=VALUE        a setting of all runs, as in --set=model.preset=small; may be given several times
   --seconds=N            after so many no run is begun, nor one that would not end by then
   --evals=25             validations of a run
@@ -24,175 +25,14 @@ each run without its checkpoints. Ctrl-C, or SIGTERM, saves the run that is unde
 """
 import argparse
 import itertools
-import json
-import os
 import pathlib
-import re
-import shutil
-import signal
-import subprocess
 import sys
-import time
 
 import corpus_data
-import curve
-import table
+from harness import Harness, Stopped, path_of, recipe_of
 
-RECIPES = pathlib.Path(__file__).parents[2] / "runs" / "quality"
 FORMATS = ["compile.precision=fp32", "compile.precision=tf32", "compile.precision=bf16", "compile.precision=bf16,compile.low_residual=off",
            "compile.precision=fp16", "compile.precision=fp16,compile.low_residual=off"]
-PROBE_STEPS = 150  # of the run that finds out how many steps fit; the last half of them counts
-
-
-class Stopped(Exception):
-    """By a signal."""
-
-
-class Harness:
-    def __init__(self, options):
-        self.options, self.out = options, options.out
-        self.work = options.runs_in or options.out
-        self.asked = {}  # what runs must share to be compared
-        self.began, self.child, self.stopped, self.failed = time.monotonic(), None, False, []
-        self.path = self.out / "results.json"
-        self.results = json.loads(self.path.read_text()) if self.path.exists() else {"runs": [], "lengths": []}
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self.stop)
-
-    def stop(self, *_):
-        self.stopped = True
-        if self.child:
-            self.child.send_signal(signal.SIGTERM)
-
-    def save(self):
-        new = self.path.with_suffix(".new")
-        new.write_text(json.dumps(self.results, indent=1) + "\n")
-        os.replace(new, self.path)
-        text = table.format_table(table.comparable(self.results["runs"], self.asked), self.options.reference)
-        (self.out / "table.md").write_text(text)
-        return text
-
-    def elapsed(self):
-        return time.monotonic() - self.began
-
-    def train(self, recipe, settings, folder, log):
-        """Exit status of a training; its settings come before those that are asked for all runs."""
-        command = [self.options.program, "train", recipe, *settings, *(f"--{text}" for text in self.options.set),
-                   f"--data.path={self.work / 'data' / 'train'}", f"--data.val_path={self.work / 'data' / 'val'}", f"--train.out={folder}"]
-        if self.stopped:
-            raise Stopped
-        with open(log, "ab") as said:  # a session of its own: a terminal's Ctrl-C reaches it through stop() alone
-            self.child = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
-            status = self.child.wait()
-            self.child = None
-        if self.stopped:
-            raise Stopped
-        return status
-
-    def resolved(self, recipe, settings):
-        """Sequences and context of a recipe, from the configuration that the program prints."""
-        command = [self.options.program, "train", recipe, *settings, *(f"--{text}" for text in self.options.set), "--print-config"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"{recipe}: {done.stderr or done.stdout}")
-        section, found = "", {}
-        for line in done.stdout.splitlines():
-            if head := re.match(r"\[(\w+)\]", line):
-                section = head.group(1) + "."
-            elif value := re.match(r"(\w+) = ([^#]*)", line):
-                found[section + value.group(1)] = value.group(2).strip()
-        return int(found["train.batch"]), int(found["model.context"])
-
-    def steps(self, stamp):
-        """Steps of a whole run."""
-        options = self.options
-        if options.steps:
-            return options.steps
-        recipe = path_of(recipe_of(options.reference))
-        asked = {"seconds": options.train_seconds, "recipe": text_of(recipe), "set": options.set, "data": stamp}
-        for length in self.results["lengths"]:
-            if length["of"] == asked:
-                return length["steps"]
-        folder = self.work / "runs" / "probe"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        settings = [f"--train.steps={PROBE_STEPS}", "--train.eval_every=0", "--train.checkpoint_every=0", "--train.sample_every=0",
-                    "--optimizer.warmup_steps=10"]
-        if self.train(recipe, settings, folder / "run", folder / "log"):
-            sys.exit(f"the run that finds out the length failed:\n{(folder / 'log').read_text()[-2000:]}")
-        ms = curve.step_ms(curve.read_metrics(folder / "run" / "metrics.jsonl"))
-        shutil.rmtree(folder)
-        steps = round(options.train_seconds * 1000 / ms)
-        print(f"{options.reference}: {ms:.2f} ms a step, so {steps} steps in {options.train_seconds} s", flush=True)
-        self.results["lengths"].append({"of": asked, "steps": steps, "ms": ms})
-        self.save()
-        return steps
-
-    def expected(self, steps):
-        """Seconds of a run, by the slowest that is known."""
-        return max((run["seconds"] * steps / run["identity"]["steps"] for run in self.results["runs"] if not run["diverged"]), default=0)
-
-    def run(self, job, steps):
-        name, recipe, settings, share, seed = job
-        steps = max(1, round(steps * share))
-        options = self.options
-        identity = {"recipe": text_of(recipe), "settings": settings, "steps": steps, "seed": seed, **self.asked}
-        if any(run["identity"] == identity for run in self.results["runs"]):
-            return
-        if self.elapsed() + self.expected(steps) > options.seconds:
-            print(f"{name} seed {seed}: not begun, it would not end within {options.seconds} s", flush=True)
-            return
-        batch, context = self.resolved(recipe, settings)
-        settings = [*settings, f"--train.steps={steps}", f"--train.seed={seed}", f"--train.eval_every={max(1, round(steps / options.evals))}",
-                    f"--train.eval_batches={max(1, round(options.eval_tokens / (batch * context)))}", "--train.checkpoint_every=0",
-                    "--train.sample_every=0"]
-        folder = self.work / "runs" / re.sub(r"[^\w.=@-]", "_", f"{name}-{seed}")
-        folder.mkdir(parents=True, exist_ok=True)
-        if (folder / "identity.json").exists() and json.loads((folder / "identity.json").read_text()) != identity:
-            shutil.rmtree(folder)  # of other settings
-            folder.mkdir()
-        (folder / "identity.json").write_text(json.dumps(identity))
-        with open(folder / "starts", "a") as starts:
-            print(time.time(), file=starts)
-        status = self.train(recipe, settings, folder / "run", folder / "log")
-        self.record(name, identity, folder, status)
-
-    def record(self, name, identity, folder, status):
-        log = (folder / "log").read_text(errors="replace")
-        diverged = status != 0 and "diverged" in log
-        if status and not diverged:
-            self.failed.append(name)
-            print(f"{name} seed {identity['seed']}: FAILED, exit status {status}\n{log[-1500:]}", flush=True)
-            return
-        starts = [float(line) for line in (folder / "starts").read_text().split()]
-        lines = curve.read_metrics(folder / "run" / "metrics.jsonl")
-        points = curve.curve(lines, starts)
-        self.results["runs"].append({"row": name, "seed": identity["seed"], "diverged": diverged, "ms": curve.step_ms(lines) if lines else 0,
-                                     "seconds": time.time() - starts[-1], "curve": points, "identity": identity})
-        self.save()
-        for checkpoint in (folder / "run").glob("step*"):
-            shutil.rmtree(checkpoint)
-        end = points[-1] if points else None
-        print(f"{name} seed {identity['seed']}: " + ("diverged" if diverged else f"loss {end['loss']:.4f} after {end['first']:.1f} s") +
-              f" ({self.elapsed():.0f} s)", flush=True)
-
-
-def path_of(recipe):
-    path = pathlib.Path(recipe) if recipe.endswith(".toml") else RECIPES / f"{recipe}.toml"
-    if not path.exists():
-        sys.exit(f"{recipe}: expected a recipe of {RECIPES}, got no file {path}")
-    return str(path)
-
-
-def text_of(recipe):
-    """Its settings, without comments and empty lines."""
-    lines = (line.split("#")[0].strip() for line in pathlib.Path(recipe).read_text().splitlines())
-    return "\n".join(line for line in lines if line)
-
-
-def recipe_of(row):
-    """The recipe in the name of a row: NAME[@SHARE][:KEY=VALUE,...]."""
-    return re.split("[@:]", row)[0]
 
 
 def rows_of(options):
@@ -230,6 +70,7 @@ def parse():
         parser.add_argument(name, default="")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--evals", type=int, default=25)
     parser.add_argument("--eval-tokens", type=int, default=524288)
     parser.add_argument("--vocab", type=pathlib.Path)
@@ -242,15 +83,16 @@ def main():
     jobs = jobs_of(options)
     options.out.mkdir(parents=True, exist_ok=True)
     harness = Harness(options)
+    stamp = corpus_data.prepare(options.program, options.corpus, options.vocab, harness.work / "data")
+    harness.say("shards are there")
     try:
-        stamp = corpus_data.prepare(options.program, options.corpus, options.vocab, harness.work / "data")
-        print(f"shards are there ({harness.elapsed():.0f} s)", flush=True)
-        steps = harness.steps(stamp)
-        harness.asked = {"set": options.set, "length": steps, "data": stamp, "evals": options.evals, "eval_tokens": options.eval_tokens}
-        for job in jobs:
-            harness.run(job, steps)
+        length = harness.steps(stamp)
+        harness.asked = {"set": options.set, "length": length, "data": stamp, "evals": options.evals, "eval_tokens": options.eval_tokens}
+        harness.run_all(jobs, length)
     except Stopped:
-        print("stopped; the same command goes on", flush=True)
+        pass
+    if harness.stopped:
+        harness.say("stopped; the same command goes on")
     print("\n" + harness.save())
     return 130 if harness.stopped else bool(harness.failed)
 

@@ -154,7 +154,7 @@ class Runs(unittest.TestCase):
         before = self.results()
         self.assertEqual([run["curve"][-1]["step"] for run in before], [40, 40])
         self.assertEqual(list(self.out.glob("runs/*/run/step*")), [])
-        done = self.call("adamw", "adamw@0.5", "--tune=muon", "--lr=0.2,2")
+        done = self.call("adamw", "adamw@0.5", "--tune=muon", "--lr=0.2,2", "--gpus=3")
         self.assertEqual(done.returncode, 0)
         after = self.results()
         self.assertEqual(after[:2], before)
@@ -169,6 +169,11 @@ class Runs(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no memory", done.stdout)
         self.assertEqual(len(self.results()), 2)
+
+    def test_the_length_of_runs_is_what_the_reference_does_in_the_time(self):
+        for _ in range(2):
+            self.call("muon", "--steps=0", "--train-seconds=0.04")
+            self.assertEqual([run["curve"][-1]["step"] for run in self.results()], [40, 40])
 
     def test_no_run_is_begun_behind_the_end_of_time(self):
         self.call("adamw", "--seconds=0")
