@@ -8,6 +8,7 @@
 // gives the matrix its size (Li et al., "NorMuon: Making Muon more efficient and scalable", 2025).
 #include "autodiff/newton_schulz.h"
 #include "autodiff/optimizer_rule.h"
+#include "base/divide.h"
 #include "config/optimizer_config.h"
 #include "graph/builder.h"
 #include "ops/generate.h"
@@ -18,7 +19,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
+#include <span>
+#include <utility>
 
 namespace tokamak {
 namespace {
@@ -42,139 +44,142 @@ double scale_of(double in, double out, const OptimizerConfig& c) {
   return matches_adamw(c) ? 0.2 * std::sqrt(std::max(in, out)) : std::sqrt(std::max(1.0, out / in));
 }
 
-/// One of the blocks that stand side by side in a parameter.
-struct Block {
-  ValueId momentum = kNoValue, v = kNoValue;  // v of normuon
-  double in, out;                             // its sizes in the model
-  int64_t inputs_dim;                         // 0, or 1 where it is stored (out, in)
-  bool sums_columns;                          // orthogonalized
+/// What parameters have in common that are updated together: k blocks (rows, columns) of each, side by side.
+struct Form {
+  int64_t rows = 0, columns = 0;  // of a block here, which may be a part of the model's
+  int64_t blocks = 1;
+  double in = 0, out = 0;     // of a block in the model
+  int64_t inputs_dim = 0;     // of a block: 0, or 1 where it is stored (out, in)
+  bool sums_columns = false;  // orthogonalized
+  auto operator<=>(const Form&) const = default;
+
+  int64_t outputs() const { return inputs_dim == 0 ? columns : rows; }
 };
 
-Block block_of(const Layout& layout) {
+Form form_of(GraphBuilder& g, ValueId parameter) {
+  const Layout& layout = g.graph().argument_of(parameter)->layout;
   int64_t inputs_dim = layout.transposed ? 1 : 0;
   auto in = double(layout.global[size_t(inputs_dim)]), out = double(layout.global[size_t(1 - inputs_dim)]);
-  return {.in = in,
+  return {.rows = g.shape(parameter)[0],
+          .columns = g.shape(parameter)[1] / layout.blocks,
+          .blocks = layout.blocks,
+          .in = in,
           .out = out / double(layout.blocks),
           .inputs_dim = inputs_dim,
           .sums_columns = layout.role == Role::kMatrix || apart_dim(layout) == 1};
 }
 
-// The blocks of a parameter of which this is the momentum.
-void append_blocks(GraphBuilder& g, ValueId momentum, ValueId v, const Layout& layout, std::vector<Block>& blocks) {
-  Block block = block_of(layout);
-  int64_t columns = g.shape(momentum)[1] / layout.blocks;
-  for (int64_t b = 0; b < layout.blocks; ++b) {
-    bool whole = layout.blocks == 1;
-    block.momentum = whole ? momentum : slice(g, momentum, 1, b * columns, columns);
-    if (v != kNoValue) block.v = whole ? v : slice(g, v, 0, b * columns, columns);
-    blocks.push_back(block);
-  }
-}
-
-// Elements of matrices that are made orthogonal in one go: enough to fill a GPU, and little beside a model.
-constexpr int64_t kMostTogether = int64_t{1} << 25;
-
-// Of matrices of one form, each orthogonal.
-std::vector<ValueId> orthogonal_together(GraphBuilder& g, std::span<const ValueId> matrices, bool sums_columns) {
-  auto count = int64_t(matrices.size());
-  Shape one = g.shape(matrices[0]);
+// Values of one shape as one, with a dim for their number before it; and each of them again.
+ValueId stacked(GraphBuilder& g, const std::vector<ValueId>& values) {
+  Shape one = g.shape(values[0]);
   one.insert(one.begin(), 1);
-  std::vector<ValueId> stack, apart;
-  for (ValueId matrix : matrices) stack.push_back(reshape(g, matrix, one));
-  ValueId all = orthogonalized(g, count == 1 ? stack[0] : concat(g, stack, 0), sums_columns);
-  for (int64_t i = 0; i < count; ++i)
-    apart.push_back(reshape(g, count == 1 ? all : slice(g, all, 0, i, 1), g.shape(matrices[0])));
-  return apart;
+  std::vector<ValueId> stack;
+  for (ValueId value : values) stack.push_back(reshape(g, value, one));
+  return stack.size() == 1 ? stack[0] : concat(g, stack, 0);
+}
+std::vector<ValueId> unstacked(GraphBuilder& g, ValueId stack, const Shape& one) {
+  std::vector<ValueId> values;
+  int64_t count = g.shape(stack)[0];
+  for (int64_t i = 0; i < count; ++i) values.push_back(reshape(g, count == 1 ? stack : slice(g, stack, 0, i, 1), one));
+  return values;
 }
 
-// In the order of `blocks`, each block's momentum made orthogonal; those of one form together, in about equal parts.
-std::vector<ValueId> orthogonal_momenta(GraphBuilder& g, const std::vector<Block>& blocks) {
-  std::map<std::tuple<int64_t, int64_t, bool>, std::vector<size_t>> forms;
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    const Shape& shape = g.shape(blocks[i].momentum);
-    forms[{shape[0], shape[1], blocks[i].sums_columns}].push_back(i);
-  }
-  std::vector<ValueId> orthogonal(blocks.size());
-  for (const auto& [form, members] : forms) {
-    auto [rows, columns, sums_columns] = form;
-    auto count = int64_t(members.size()), most = std::max<int64_t>(kMostTogether / (rows * columns), 1);
-    int64_t parts = (count + most - 1) / most;
-    for (int64_t part = 0; part < parts; ++part) {
-      std::span<const size_t> together(members.begin() + part * count / parts,
-                                       members.begin() + (part + 1) * count / parts);
-      std::vector<ValueId> momenta;
-      for (size_t i : together) momenta.push_back(blocks[i].momentum);
-      std::vector<ValueId> made = orthogonal_together(g, momenta, sums_columns);
-      for (size_t j = 0; j < together.size(); ++j) orthogonal[together[j]] = made[j];
-    }
-  }
-  return orthogonal;
+// (n, rows, blocks x columns) <-> (n x blocks, rows, columns).
+ValueId blocks_apart(GraphBuilder& g, ValueId matrices, const Form& f) {
+  if (f.blocks == 1) return matrices;
+  ValueId split = reshape(g, matrices, {g.shape(matrices)[0], f.rows, f.blocks, f.columns});
+  return reshape(g, transpose(g, split, {0, 2, 1, 3}), {-1, f.rows, f.columns});
+}
+ValueId blocks_beside(GraphBuilder& g, ValueId blocks, const Form& f) {
+  if (f.blocks == 1) return blocks;
+  ValueId split = reshape(g, blocks, {g.shape(blocks)[0] / f.blocks, f.blocks, f.rows, f.columns});
+  return reshape(g, transpose(g, split, {0, 2, 1, 3}), {-1, f.rows, f.blocks * f.columns});
 }
 
-ValueId norm_of(GraphBuilder& g, ValueId matrix) { return sqrt(g, sum_squares(g, {matrix})); }
+// f32[k, 1, 1]
+ValueId norms_of(GraphBuilder& g, ValueId matrices) {
+  int64_t count = g.shape(matrices)[0];
+  return reshape(g, sqrt(g, sum_squares_of_pieces(g, {matrices}, count)), {count, 1, 1});
+}
 
-// By what its outputs' mean squares `v` have become, and of the size that `orthogonal` has with its scale.
-ValueId normalized(GraphBuilder& g, ValueId orthogonal, ValueId v, const Block& block, const OptimizerConfig& c) {
+// By what their outputs' mean squares `v` have become, and of the size that matrices have with their scale.
+ValueId normalized(GraphBuilder& g, ValueId orthogonal, ValueId v, const Form& f, const OptimizerConfig& c) {
   constexpr double kEps = 1e-8;
-  if (block.inputs_dim == 1) v = reshape(g, v, {g.shape(v)[0], 1});
   ValueId even = div(g, orthogonal, add(g, sqrt(g, v), constant(g, kEps)));
-  ValueId size = matches_adamw(c) ? constant(g, 0.2 * std::sqrt(block.in * block.out))
-                                  : mul(g, norm_of(g, orthogonal), constant(g, scale_of(block.in, block.out, c)));
-  return mul(g, even, div(g, size, add(g, norm_of(g, even), constant(g, kEps))));
+  ValueId size = matches_adamw(c) ? constant(g, 0.2 * std::sqrt(f.in * f.out))
+                                  : mul(g, norms_of(g, orthogonal), constant(g, scale_of(f.in, f.out, c)));
+  return mul(g, even, div(g, size, add(g, norms_of(g, even), constant(g, kEps))));
 }
 
-// {direction} of one block; of normuon {direction, the next v}.
-std::vector<ValueId> direction(GraphBuilder& g, ValueId orthogonal, const Block& block, const OptimizerConfig& c) {
-  if (block.v == kNoValue) return {mul(g, orthogonal, constant(g, scale_of(block.in, block.out, c)))};
-  ValueId sum = reduce_sum(g, mul(g, orthogonal, orthogonal), {block.inputs_dim}, false);
-  ValueId next = mix(g, mul(g, sum, constant(g, 1 / block.in)), block.v, c.beta2);
-  return {normalized(g, orthogonal, next, block, c), next};
-}
+/// Of parameters of one form, each in the shape that it has in the graph.
+struct Directions {
+  std::vector<ValueId> steps, v;  // v: normuon's next state
+};
 
-// The same of a parameter, whose blocks stand side by side again.
-std::vector<ValueId> direction_of_parameter(GraphBuilder& g, std::span<const ValueId> orthogonal,
-                                            std::span<const Block> blocks, const OptimizerConfig& c) {
-  if (blocks.size() == 1) return direction(g, orthogonal[0], blocks[0], c);
-  std::vector<ValueId> directions, next;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    std::vector<ValueId> of_block = direction(g, orthogonal[b], blocks[b], c);
-    directions.push_back(of_block[0]);
-    if (of_block.size() > 1) next.push_back(of_block[1]);
+Directions directions(GraphBuilder& g, const std::vector<ValueId>& momenta, const std::vector<ValueId>& v,
+                      const Form& f, const OptimizerConfig& c) {
+  const Shape one = g.shape(momenta[0]);
+  ValueId orthogonal = orthogonalized(g, blocks_apart(g, stacked(g, momenta), f), f.sums_columns);
+  if (v.empty()) {
+    Directions made{unstacked(g, blocks_beside(g, orthogonal, f), one), {}};
+    for (ValueId& step : made.steps) step = mul(g, step, constant(g, scale_of(f.in, f.out, c)));
+    return made;
   }
-  if (next.empty()) return {concat(g, directions, 1)};
-  return {concat(g, directions, 1), concat(g, next, 0)};
+  Shape of_outputs = f.inputs_dim == 0 ? Shape{-1, 1, f.columns} : Shape{-1, f.rows, 1};
+  ValueId sum = reduce_sum(g, mul(g, orthogonal, orthogonal), {1 + f.inputs_dim}, true);
+  ValueId next = mix(g, mul(g, sum, constant(g, 1 / f.in)), reshape(g, stacked(g, v), of_outputs), c.beta2);
+  ValueId even = blocks_beside(g, normalized(g, orthogonal, next, f, c), f);
+  ValueId next_of_each = reshape(g, next, {int64_t(v.size()), f.blocks * f.outputs()});
+  return {unstacked(g, even, one), unstacked(g, next_of_each, g.shape(v[0]))};
 }
 
 // The new parameter and its states {m} or {m, v}.
-std::vector<ValueId> stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId m, std::vector<ValueId> next,
+std::vector<ValueId> stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId m, ValueId direction, ValueId v,
                              const OptimizerConfig& c) {
-  ValueId step = mul(g, next[0], u.lr);
-  next[0] = unless_skipped(g, u, u.parameter, sub(g, decayed(g, u, step, c), step));
-  if (next.size() > 1) next[1] = unless_skipped(g, u, u.states[1], next[1]);
-  next.insert(next.begin() + 1, m);
+  ValueId step = mul(g, direction, u.lr);
+  std::vector<ValueId> next = {unless_skipped(g, u, u.parameter, sub(g, decayed(g, u, step, c), step)), m};
+  if (v != kNoValue) next.push_back(unless_skipped(g, u, u.states[1], v));
   return next;
+}
+
+// Elements of parameters that are updated together: enough to fill a GPU, and little beside a model.
+constexpr int64_t kMostTogether = int64_t{1} << 25;
+
+// Indices of updates whose parameters have one form, in about equal parts.
+std::vector<std::pair<Form, std::vector<size_t>>> together(GraphBuilder& g, std::span<const ParameterUpdate> updates) {
+  std::map<Form, std::vector<size_t>> forms;
+  for (size_t i = 0; i < updates.size(); ++i) forms[form_of(g, updates[i].parameter)].push_back(i);
+  std::vector<std::pair<Form, std::vector<size_t>>> parts;
+  for (const auto& [form, members] : forms) {
+    int64_t size = form.rows * form.columns * form.blocks, count = int64_t(members.size());
+    int64_t number = ceil_div(count, std::max<int64_t>(kMostTogether / size, 1));
+    for (int64_t part = 0; part < number; ++part)
+      parts.emplace_back(form, std::vector<size_t>(members.begin() + part * count / number,
+                                                   members.begin() + (part + 1) * count / number));
+  }
+  return parts;
 }
 
 std::vector<std::vector<ValueId>> update_all(GraphBuilder& g, std::span<const ParameterUpdate> updates,
                                              const OptimizerConfig& c) {
-  std::vector<ValueId> next_m;
-  std::vector<Block> blocks;
-  std::vector<size_t> first;  // block of each parameter, and the end
+  std::vector<ValueId> next_m, momenta;
   for (const ParameterUpdate& u : updates) {
     ValueId grad = mul(g, u.grad, u.scale), m = mix(g, grad, u.states[0], c.muon_momentum);
     next_m.push_back(unless_skipped(g, u, u.states[0], m));  // beside m, so that one kernel makes both
-    first.push_back(blocks.size());
-    append_blocks(g, c.nesterov ? mix(g, grad, m, c.muon_momentum) : m, u.states.size() > 1 ? u.states[1] : kNoValue,
-                  Layout(g.graph().argument_of(u.parameter)->layout), blocks);
+    momenta.push_back(c.nesterov ? mix(g, grad, m, c.muon_momentum) : m);
   }
-  first.push_back(blocks.size());
-  std::vector<ValueId> orthogonal = orthogonal_momenta(g, blocks);
-  std::vector<std::vector<ValueId>> updated;
-  for (size_t i = 0; i < updates.size(); ++i) {
-    size_t begin = first[i], count = first[i + 1] - begin;
-    std::vector<ValueId> next = direction_of_parameter(g, std::span(orthogonal).subspan(begin, count),
-                                                       std::span(blocks).subspan(begin, count), c);
-    updated.push_back(stepped(g, updates[i], next_m[i], std::move(next), c));
+  std::vector<std::vector<ValueId>> updated(updates.size());
+  for (const auto& [form, members] : together(g, updates)) {
+    std::vector<ValueId> of_members, v;
+    for (size_t i : members) {
+      of_members.push_back(momenta[i]);
+      if (updates[i].states.size() > 1) v.push_back(updates[i].states[1]);
+    }
+    Directions made = directions(g, of_members, v, form, c);
+    for (size_t j = 0; j < members.size(); ++j) {
+      size_t i = members[j];
+      updated[i] = stepped(g, updates[i], next_m[i], made.steps[j], v.empty() ? kNoValue : made.v[j], c);
+    }
   }
   return updated;
 }
