@@ -91,7 +91,7 @@ class Harness:
         return status
 
     def resolved(self, recipe, settings):
-        """Sequences and context of a recipe, from the configuration that the program prints."""
+        """Tokens of a micro-batch and of a step, from the configuration that the program prints."""
         done = subprocess.run([*self.command(recipe, settings), "--print-config"], capture_output=True, text=True)
         if done.returncode:
             raise ValueError(done.stderr or done.stdout)
@@ -101,10 +101,11 @@ class Harness:
                 section = head.group(1) + "."
             elif value := re.match(r"(\w+) = ([^#]*)", line):
                 found[section + value.group(1)] = value.group(2).strip()
-        return int(found["train.batch"]), int(found["model.context"])
+        micro = int(found["train.batch"]) * int(found["model.context"])
+        return micro, int(found["train.total_batch"]) or micro
 
-    def steps(self, stamp):
-        """Steps of a whole run."""
+    def length(self, stamp):
+        """Steps of a whole run of the reference."""
         options = self.options
         if options.steps:
             return options.steps
@@ -130,8 +131,12 @@ class Harness:
         """Seconds of a run, by the slowest that is known."""
         return max((run["seconds"] * steps / run["identity"]["steps"] for run in self.results["runs"] if not run["diverged"]), default=0)
 
-    def run_all(self, jobs, length):
-        """A thread for each GPU takes one after the other."""
+    def run_all(self, jobs, stamp):
+        """A thread for each GPU takes one after the other. All have as many tokens as the reference, or a share of them."""
+        options = self.options
+        steps = self.length(stamp)
+        tokens = steps * self.resolved(path_of(recipe_of(options.reference)), [])[1]
+        self.asked = {"set": options.set, "tokens": tokens, "data": stamp, "evals": options.evals, "eval_tokens": options.eval_tokens}
         left = queue.SimpleQueue()
         for job in jobs:
             left.put(job)
@@ -139,35 +144,36 @@ class Harness:
         def work(gpu):
             try:
                 while not self.stopped:
-                    self.run(left.get_nowait(), length, gpu)
+                    self.run(left.get_nowait(), tokens, gpu)
             except (queue.Empty, Stopped):
                 pass
 
-        threads = [threading.Thread(target=work, args=(gpu,)) for gpu in range(self.options.gpus)]
+        threads = [threading.Thread(target=work, args=(gpu,)) for gpu in range(options.gpus)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def run(self, job, length, gpu):
+    def run(self, job, tokens, gpu):
         name, recipe, settings, share, seed = job
-        steps, options = max(1, round(length * share)), self.options
+        title, options = f"{name} seed {seed}", self.options
+        try:
+            micro, step = self.resolved(recipe, settings)
+        except ValueError as error:
+            self.fail(title, str(error))
+            return
+        steps = max(1, round(tokens * share / step))
         identity = {"recipe": text_of(recipe), "settings": settings, "steps": steps, "seed": seed, **self.asked}
         with self.lock:
             if any(run["identity"] == identity for run in self.results["runs"]):
                 return
             if time.monotonic() - self.began + self.expected(steps) > options.seconds:
-                self.say(f"{name} seed {seed}: not begun, it would not end within {options.seconds} s")
+                self.say(f"{title}: not begun, it would not end within {options.seconds} s")
                 return
-        try:
-            batch, context = self.resolved(recipe, settings)
-        except ValueError as error:
-            self.fail(f"{name} seed {seed}", str(error))
-            return
         folder = self.folder_of(f"{name}-{seed}", identity)
         status = self.train(recipe, [*settings, f"--train.steps={steps}", f"--train.seed={seed}",
                                      f"--train.eval_every={max(1, round(steps / options.evals))}",
-                                     f"--train.eval_batches={max(1, round(options.eval_tokens / (batch * context)))}", *NO_EXTRAS], folder, gpu)
+                                     f"--train.eval_batches={max(1, round(options.eval_tokens / micro))}", *NO_EXTRAS], folder, gpu)
         with self.lock:
             self.record(name, identity, folder, status)
 

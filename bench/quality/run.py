@@ -4,17 +4,17 @@
   python3 bench/quality/run.py PROGRAM CORPUS OUT RECIPE[@SHARE][:KEY=VALUE,...]... [--key=value ...]
 
 Trains each recipe (runs/quality/RECIPE.toml, or a path) with each seed on the corpus of corpus.py, and prints a table:
-loss at the end, and what it took to reach the loss that the reference ended with. muon@0.66 has 66% of the steps, and
-its schedule ends there; muon:optimizer.lr=3e-3 another rate.
+loss at the end, and what it took to reach the loss that the reference ended with. muon@0.66 has 66% of the reference's
+tokens, and its schedule ends there; muon:optimizer.lr=3e-3 another rate.
 Everything is in OUT: results.json (a finished run that is in it is not run again), table.md, shards, and the folder of
 each run without its checkpoints. Ctrl-C, or SIGTERM, saves the run that is under way; the same command goes on.
 
   --seeds=1,2,3          seeds of weights and of the order of data
-  --steps=N              steps of a run; or
+  --steps=N              steps of a run of the reference (others have as many tokens); or
   --train-seconds=S      as many as the reference makes in S seconds, which a short run of it finds out
   --reference=adamw      whose loss at the end is the target
   --tune=NAME            with --lr=A,B,... and --decay=A,B,...: also each rate with each decay
-  --formats=NAME         also that recipe in each number format
+  --formats=NAME         also that recipe in each fast number format (NAME:compile.precision=fp32 is slow)
   --gpus=N               run so many at a time, each on a GPU of its own
   --set=KEY=VALUE        a setting of all runs, as in --set=model.preset=small; may be given several times
   --seconds=N            after so many no run is begun, nor one that would not end by then
@@ -31,7 +31,7 @@ import sys
 import corpus_data
 from harness import Harness, Stopped, path_of, recipe_of
 
-FORMATS = ["compile.precision=fp32", "compile.precision=tf32", "compile.precision=bf16", "compile.precision=bf16,compile.low_residual=off",
+FORMATS = ["compile.precision=tf32", "compile.precision=bf16", "compile.precision=bf16,compile.low_residual=off",
            "compile.precision=fp16", "compile.precision=fp16,compile.low_residual=off"]
 
 
@@ -86,9 +86,7 @@ def main():
     stamp = corpus_data.prepare(options.program, options.corpus, options.vocab, harness.work / "data")
     harness.say("shards are there")
     try:
-        length = harness.steps(stamp)
-        harness.asked = {"set": options.set, "length": length, "data": stamp, "evals": options.evals, "eval_tokens": options.eval_tokens}
-        harness.run_all(jobs, length)
+        harness.run_all(jobs, stamp)
     except Stopped:
         pass
     if harness.stopped:

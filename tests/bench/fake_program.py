@@ -9,7 +9,7 @@ options = dict(text[2:].partition("=")[::2] for text in sys.argv[2:] if text.sta
 if sys.argv[1] == "prepare":
     pathlib.Path(options["out"]).mkdir(parents=True)
 elif "print-config" in options:
-    print("[model]\ncontext = 8  # tokens\n[train]\nbatch = 2  # sequences")
+    print(f"[model]\ncontext = 8  # tokens\n[train]\nbatch = {options.get('train.batch', 2)}  # sequences\ntotal_batch = 0")
 else:
     folder = pathlib.Path(options["train.out"])
     (folder / "step_000001").mkdir(parents=True)

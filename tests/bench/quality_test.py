@@ -164,6 +164,10 @@ class Runs(unittest.TestCase):
         self.assertIn("2 diverged", lines["| muon:optimizer.lr=2"])
         self.assertIn("| 50.0 |", lines["| muon:optimizer.lr=0.2"])  # of the steps
 
+    def test_other_batches_have_as_many_tokens(self):
+        self.call("adamw:train.batch=4", "adamw:train.batch=1")
+        self.assertEqual([run["curve"][-1]["step"] for run in self.results()], [20, 80, 20, 80])
+
     def test_a_run_that_fails_is_told_and_tried_again(self):
         done = self.call("adamw:optimizer.lr=-1", "adamw")
         self.assertEqual(done.returncode, 1)
