@@ -102,9 +102,11 @@ void refuse_file_of_model(const fs::path& file) {
   if (!fs::is_regular_file(file, absent)) return;
   std::string extension = file.extension().string();
   bool is_pickled = extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".ckpt";
-  user_error("[checkpoint] {}: expected a model's folder, got a file{}; {}name the folder with {} and {} in it",
-             file.string(), is_pickled ? " as PyTorch writes them, which it alone can read" : "",
-             is_pickled ? std::string(kConvert) + "; then " : "", kConfigFile, kModelFile);
+  user_error(
+      "[checkpoint] {}: expected the folder of a checkpoint, a run or a model, got a file{}; {}name the folder with {} "
+      "and {} in it",
+      file.string(), is_pickled ? " as PyTorch writes them, which it alone can read" : "",
+      is_pickled ? std::string(kConvert) + "; then " : "", kConfigFile, kModelFile);
 }
 
 std::map<std::string, std::string> hugging_face_files(const ModelConfig& model, const Tokenizer* tokenizer,

@@ -60,6 +60,15 @@ TEST(LeastRecomputed, IsTheSameWhereverTheSearchBegins) {
     }
 }
 
+// A kind that takes more memory than it frees, until the next one follows, is no beginning.
+TEST(LeastRecomputed, BeginsBeforeAKindThatTakesMoreThanItFrees) {
+  Needed needed{{100, 101, 102, 60, 50}};
+  Recomputed found = least_recomputed(80, std::ref(needed), RecomputeCurve({{1}, {1.01}, {1.02}, {0.6}, {0.5}}));
+  EXPECT_EQ(found.kinds, 0);
+  EXPECT_EQ(found.more, 3);
+  EXPECT_DOUBLE_EQ(found.share, 0.5);
+}
+
 TEST(LeastRecomputed, LooksAtLittleWhereTheCurveIsRight) {
   Needed needed{{100, 80, 61, 45, 30, 20, 12}};
   std::vector<RecomputeCurve::Point> points;

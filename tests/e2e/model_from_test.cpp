@@ -105,12 +105,11 @@ TEST_F(ModelFrom, ASingleFileIsToldWhatToDo) {
   for (const char* name : {"pytorch_model.bin", "weights.pt", "x.pth", "last.ckpt"}) {
     write_file_quickly(folder_ / name, "PK");
     expect_refused(continued({std::string("--model.from=") + name}),
-                   {name, "expected a model's folder, got a file as PyTorch writes them", "safe_serialization=True",
-                    "then name the folder with config.json and model.safetensors"});
+                   {name, "expected the folder of a checkpoint, a run or a model, got a file as PyTorch writes them",
+                    "safe_serialization=True", "then name the folder with config.json and model.safetensors"});
   }
   for (const char* name : {"model/model.safetensors", "model/config.json"})
-    expect_refused(continued({std::string("--model.from=") + name}),
-                   {name, "expected a model's folder, got a file; name the folder"});
+    expect_refused(continued({std::string("--model.from=") + name}), {name, "or a model, got a file; name the folder"});
 }
 
 TEST_F(ModelFrom, EvalAndGenerateTakeAFolderAsItIs) {

@@ -139,7 +139,7 @@ TEST_F(CliCheckpoint, GenerateWithoutACheckpoint) {
   expect_refused(run({"generate", "hollow"}),
                  {"hollow", "expected a checkpoint", "got none of them", "check the path"});
   expect_refused(run({"eval", "hollow"}), {"hollow", "expected a checkpoint"});
-  expect_refused(run({"eval", "text.txt"}), {"text.txt", "expected a checkpoint's folder", "got none of them"});
+  expect_refused(run({"eval", "text.txt"}), {"text.txt", "expected the folder of a checkpoint", "got a file"});
 }
 
 TEST_F(CliCheckpoint, GenerateWithoutATokenizer) {
