@@ -3,10 +3,10 @@
 
   python3 bench/quality/corpus.py OUT [--tokamak=PATH --vocab=FOLDER] [--update]
 
-On Debian 12: downloads the packages of manifest.json with `apt-get download` into OUT/packages, without installing them,
-or takes them from there; takes the text of packages.txt's files; and writes OUT/train.jsonl.xz, OUT/val.jsonl.xz and
-OUT/manifest.json. A package or an output that is not the one of the committed manifest is told, and is an error. With
---update the versions of today are taken, and the committed manifest is written anew. --tokamak and --vocab count tokens.
+On Debian 12: downloads the packages of manifest.json with `apt-get download` into OUT/packages, without installing
+them, or takes them from there; takes the text of packages.txt's files; and writes OUT/train.jsonl.xz, OUT/val.jsonl.xz
+and OUT/manifest.json. A package or an output that is not the one of the committed manifest is an error. With --update
+the versions of today are taken, and the committed manifest is written anew. --tokamak and --vocab count tokens.
 """
 import argparse
 import hashlib
@@ -46,14 +46,15 @@ def sha256(path):
 
 def newest(packages):
     """The entries of the manifest for the versions that apt knows."""
-    text = subprocess.run(["apt-cache", "show", "--no-all-versions", *packages], check=True, capture_output=True, text=True).stdout
+    command = ["apt-cache", "show", "--no-all-versions", *packages]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = {}
     for paragraph in text.split("\n\n"):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.M))
         if "/" in fields.get("Section", ""):
             sys.exit(f"{fields['Package']}: expected a package of main, got one of {fields['Section']}")
         if fields:
-            found[fields["Package"]] = {"package": fields["Package"], "version": fields["Version"], "sha256": fields["SHA256"]}
+            found[fields["Package"]] = {key.lower(): fields[key] for key in ("Package", "Version", "SHA256")}
     return found
 
 
@@ -63,7 +64,8 @@ def download(known, folder):
     version = known["version"].replace(":", "%3a")
     found = sorted(folder.glob(f"{package}_{version}_*.deb"))
     if not found:
-        got = subprocess.run(["apt-get", "download", "-q", f"{package}={known['version']}"], cwd=folder, capture_output=True, text=True)
+        command = ["apt-get", "download", "-q", f"{package}={known['version']}"]
+        got = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         found = sorted(folder.glob(f"{package}_{version}_*.deb"))
         if got.returncode or not found:
             sys.exit(f"{package} {known['version']}: apt-get has no such version ({got.stderr.strip()}).\n"
@@ -140,14 +142,15 @@ def make(jobs, entries, out):
                     (val if corpus_select.is_validation(document, VALIDATION_EVERY) else train).write(document)
                     entry["documents"] += 1
                     entry["text_bytes"] += len(document.encode("utf-8"))
-            print(f"{entry['package']:28} {entry['documents']:6} documents {entry['text_bytes'] / 1e6:7.2f} MB", flush=True)
+            megabytes = entry["text_bytes"] / 1e6
+            print(f"{entry['package']:28} {entry['documents']:6} documents {megabytes:7.2f} MB", flush=True)
     return {"train": train.entry(), "val": val.entry()}
 
 
 def count_tokens(lines, tokamak, vocab):
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([tokamak, "prepare", lines, f"--out={folder}/data", f"--vocab={vocab}", "--val-fraction=0"], check=True,
-                       stdout=subprocess.DEVNULL)
+        command = [tokamak, "prepare", lines, f"--out={folder}/data", f"--vocab={vocab}", "--val-fraction=0"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         index = json.loads((pathlib.Path(folder) / "data" / "index.json").read_text())
     return index["train"]["tokens"]
 
@@ -167,7 +170,8 @@ def main():
     entries, jobs = [], []
     for package, (pattern, most) in wanted.items():
         if package not in known:
-            sys.exit(f"{package}: is in packages.txt and not " + ("in manifest.json; run with --update" if committed else "known to apt"))
+            where = "in manifest.json; run with --update" if committed else "known to apt"
+            sys.exit(f"{package}: is in packages.txt and not {where}")
         entries.append({key: known[package][key] for key in ("package", "version", "sha256")})
         jobs.append((str(download(entries[-1], folder)), pattern, most))
     parts = make(jobs, entries, options.out)

@@ -12,9 +12,9 @@ MAIN = re.compile(r"<main\b|<article\b|<div[^>]*\brole=\"main\"", re.I)
 AFTER_MAIN = re.compile(r"</main\s*>|<div[^>]*\bclass=\"(?:sphinxsidebar|related|nav|footer)\b", re.I)
 PRE = re.compile(r"(<pre\b[^>]*>.*?</pre\s*>)", re.S | re.I)
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:]*)[^>]*>|<[!?][^>]*>")
-BLOCKS = {"p", "div", "section", "article", "main", "ul", "ol", "dl", "dd", "table", "blockquote", "h1", "h2", "h3", "h4",
-          "h5", "h6", "pre", "title", "page", "steps", "list", "terms", "note", "hr", "aside", "figure", "fieldset",
-          "tbody", "thead", "details"}
+BLOCKS = {"p", "div", "section", "article", "main", "ul", "ol", "dl", "dd", "table", "blockquote", "h1", "h2", "h3",
+          "h4", "h5", "h6", "pre", "title", "page", "steps", "list", "terms", "note", "hr", "aside", "figure",
+          "fieldset", "tbody", "thead", "details"}
 LINES = {"br", "li", "tr", "dt", "item"}
 CELLS = {"td", "th"}
 
@@ -24,6 +24,7 @@ ROFF_NAMES = {"\\-": "-", "\\(bu": "*", "\\(em": "--", "\\(en": "-", "\\(aq": "'
               "\\(rs": "\\", "\\'": "'", "\\`": "`", "\\(oq": "'", "\\(cq": "'", "\\:": "", "\\%": "",
               "\\[aq]": "'", "\\[dq]": '"', "\\[en]": "-", "\\[em]": "--", "\\[bu]": "*", "\\[ti]": "~", "\\[ha]": "^",
               "\\[lq]": '"', "\\[rq]": '"', "\\[oq]": "'", "\\[cq]": "'", "\\[rs]": "\\", "\\[co]": "(c)"}
+ROFF_DROPPED = (".TH", ".so", ".de", ".if", ".ie", ".el", ".nr", ".ds", "..", ".Dd", ".Os")
 ROFF_HEADS = {"SH", "SS", "Sh", "Ss", "TP", "PP", "P", "LP", "IP", "Pp", "It", "HP"}
 
 
@@ -79,7 +80,7 @@ def html_text(page):
 def roff_text(page):
     lines = []
     for line in page.split("\n"):
-        if line[:2] in ('.\\', "'\\") or line.startswith((".TH", ".so", ".de", ".if", ".ie", ".el", ".nr", ".ds", "..", ".Dd", ".Os")):
+        if line[:2] in ('.\\', "'\\") or line.startswith(ROFF_DROPPED):
             continue
         if line[:1] in (".", "'"):
             macro, _, rest = line[1:].strip().partition(" ")

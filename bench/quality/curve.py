@@ -34,7 +34,8 @@ def curve(lines, starts):
         before, process = now, own
         tokens += round(line["tokens_per_second"] * line["ms"] / 1000)
         if line.get("val_loss") is not None:
-            points.append({"step": line["step"], "tokens": tokens, "loss": line["val_loss"], "first": first, "start": start})
+            points.append({"step": line["step"], "tokens": tokens, "loss": line["val_loss"], "first": first,
+                           "start": start})
     return points
 
 

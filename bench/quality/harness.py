@@ -79,8 +79,9 @@ class Harness:
         command = [*self.command(recipe, settings), f"--data.path={data / 'train'}", f"--data.val_path={data / 'val'}",
                    f"--train.out={folder / 'run'}"]
         own = {"CUDA_VISIBLE_DEVICES": str(gpu)} if self.options.gpus > 1 else {}
-        with open(folder / "log", "ab") as log:  # a session of its own: a terminal's Ctrl-C reaches it through stop() alone
-            child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **own})
+        with open(folder / "log", "ab") as log:  # its own session: a terminal's Ctrl-C reaches it by stop() alone
+            child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                                     env={**os.environ, **own})
         self.children.add(child)
         if self.stopped:  # before it was in the list
             child.send_signal(signal.SIGTERM)
@@ -127,16 +128,19 @@ class Harness:
         self.save()
         return steps
 
-    def expected(self, steps):
-        """Seconds of a run, by the slowest that is known."""
-        return max((run["seconds"] * steps / run["identity"]["steps"] for run in self.results["runs"] if not run["diverged"]), default=0)
+    def expected(self, name, steps):
+        """Seconds of a run, by the slowest that is known of its row; else of all."""
+        known = [run for run in self.results["runs"] if not run["diverged"]]
+        own = [run for run in known if run["row"] == name] or known
+        return max((run["seconds"] * steps / run["identity"]["steps"] for run in own), default=0)
 
     def run_all(self, jobs, stamp):
-        """A thread for each GPU takes one after the other. All have as many tokens as the reference, or a share of them."""
+        """A thread for each GPU takes one after the other. All have the tokens of the reference, or a share of them."""
         options = self.options
         steps = self.length(stamp)
         tokens = steps * self.resolved(path_of(recipe_of(options.reference)), [])[1]
-        self.asked = {"set": options.set, "tokens": tokens, "data": stamp, "evals": options.evals, "eval_tokens": options.eval_tokens}
+        self.asked = {"set": options.set, "tokens": tokens, "data": stamp, "evals": options.evals,
+                      "eval_tokens": options.eval_tokens}
         left = queue.SimpleQueue()
         for job in jobs:
             left.put(job)
@@ -167,13 +171,14 @@ class Harness:
         with self.lock:
             if any(run["identity"] == identity for run in self.results["runs"]):
                 return
-            if time.monotonic() - self.began + self.expected(steps) > options.seconds:
+            if time.monotonic() - self.began + self.expected(name, steps) > options.seconds:
                 self.say(f"{title}: not begun, it would not end within {options.seconds} s")
                 return
         folder = self.folder_of(f"{name}-{seed}", identity)
-        status = self.train(recipe, [*settings, f"--train.steps={steps}", f"--train.seed={seed}",
-                                     f"--train.eval_every={max(1, round(steps / options.evals))}",
-                                     f"--train.eval_batches={max(1, round(options.eval_tokens / micro))}", *NO_EXTRAS], folder, gpu)
+        settings = [*settings, f"--train.steps={steps}", f"--train.seed={seed}",
+                    f"--train.eval_every={max(1, round(steps / options.evals))}",
+                    f"--train.eval_batches={max(1, round(options.eval_tokens / micro))}", *NO_EXTRAS]
+        status = self.train(recipe, settings, folder, gpu)
         with self.lock:
             self.record(name, identity, folder, status)
 
@@ -202,9 +207,11 @@ class Harness:
         starts = [float(line) for line in (folder / "starts").read_text().split()]
         lines = curve.read_metrics(folder / "run" / "metrics.jsonl")
         points = curve.curve(lines, starts)
-        self.results["runs"].append({"row": name, "seed": identity["seed"], "diverged": diverged, "ms": curve.step_ms(lines) if lines else 0,
-                                     "seconds": time.time() - starts[-1], "curve": points, "identity": identity})
+        self.results["runs"].append({"row": name, "seed": identity["seed"], "diverged": diverged,
+                                     "ms": curve.step_ms(lines) if lines else 0, "seconds": time.time() - starts[-1],
+                                     "curve": points, "identity": identity})
         self.save()
         for checkpoint in (folder / "run").glob("step*"):
             shutil.rmtree(checkpoint)
-        self.say(f"{title}: diverged" if diverged else f"{title}: loss {points[-1]['loss']:.4f} after {points[-1]['first']:.1f} s")
+        said = "diverged" if diverged else "loss {loss:.4f} after {first:.1f} s".format(**points[-1])
+        self.say(f"{title}: {said}")

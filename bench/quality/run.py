@@ -52,13 +52,14 @@ def jobs_of(options):
     jobs = []
     for name in rows_of(options):
         head, _, settings = name.partition(":")
-        share = head.partition("@")[2] or 1
-        jobs.append((name, path_of(recipe_of(name)), [f"--{text}" for text in settings.split(",") if text], float(share)))
+        share = float(head.partition("@")[2] or 1)
+        jobs.append((name, path_of(recipe_of(name)), [f"--{text}" for text in settings.split(",") if text], share))
     return [(*job, seed) for seed in map(int, options.seeds.split(",")) for job in jobs]
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     usage=argparse.SUPPRESS)
     for name in ("program", "corpus", "out"):
         parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("recipes", nargs="*")

@@ -4,8 +4,8 @@ import statistics
 
 from curve import reached
 
-HEADS = ["recipe", "seeds", "loss", "+-", "- reference", "+-", "ms", "steps", "tokens M", "seconds", "from start", "% steps",
-         "% seconds", "% from start"]
+HEADS = ["recipe", "seeds", "loss", "+-", "- reference", "+-", "ms", "steps", "tokens M", "seconds", "from start",
+         "% steps", "% seconds", "% from start"]
 
 
 def comparable(runs, asked):
@@ -18,6 +18,14 @@ def comparable(runs, asked):
 def spread(values):
     """Standard deviation of the seeds; of one there is none."""
     return statistics.stdev(values) if len(values) > 1 else math.nan
+
+
+def means(points):
+    return {key: statistics.mean(point[key] for point in points) for key in ("step", "tokens", "first", "start")}
+
+
+def spreads(points):
+    return {key: spread([point[key] for point in points]) for key in ("step", "first", "start")}
 
 
 def target_of(runs, reference):
@@ -41,13 +49,12 @@ def row(name, runs, reference_runs, target):
         return out
     ends = [run["curve"][-1]["loss"] for run in good]
     out |= {"loss": statistics.mean(ends), "spread": spread(ends), "ms": statistics.median(run["ms"] for run in good),
-            "end": {key: statistics.mean(run["curve"][-1][key] for run in good) for key in ("step", "tokens", "first", "start")}}
+            "end": means([run["curve"][-1] for run in good])}
     out["difference"], out["error"] = difference(good, reference_runs)
     hits = [hit for hit in (reached(run["curve"], target) for run in good) if hit] if target is not None else []
     out["hits"] = len(hits)
     if len(hits) == len(runs):
-        out["reached"] = {key: statistics.mean(hit[key] for hit in hits) for key in ("step", "tokens", "first", "start")}
-        out["reached_spread"] = {key: spread([hit[key] for hit in hits]) for key in ("step", "first", "start")}
+        out["reached"], out["reached_spread"] = means(hits), spreads(hits)
     return out
 
 
@@ -62,7 +69,7 @@ def rows(runs, reference):
     found = [row(name, groups[name], ours, target) for name in names]
     if ours:
         end = found[0]["reached"] = found[0]["end"]
-        found[0]["reached_spread"] = {key: spread([run["curve"][-1][key] for run in ours]) for key in ("step", "first", "start")}
+        found[0]["reached_spread"] = spreads([run["curve"][-1] for run in ours])
         for line in found:
             if "reached" in line:
                 line["share"] = {key: line["reached"][key] / end[key] for key in ("step", "first", "start")}
@@ -75,7 +82,8 @@ def number(value, digits):
 
 def with_spread(line, key, digits):
     text = number(line["reached"][key], digits)
-    return text if math.isnan(line["reached_spread"][key]) else f"{text} +- {number(line['reached_spread'][key], digits)}"
+    about = line["reached_spread"][key]
+    return text if math.isnan(about) else f"{text} +- {number(about, digits)}"
 
 
 def cells(line):
@@ -87,14 +95,17 @@ def cells(line):
             number(line["error"], 4), number(line["ms"], 2)]
     if "reached" not in line:
         return head + [f"{line['hits']} of {line['seeds']} reach it"] + ["-"] * 6
-    share = [number(100 * line["share"][key], 1) for key in ("step", "first", "start")] if "share" in line else ["-"] * 3
-    return head + [with_spread(line, "step", 0), number(line["reached"]["tokens"] / 1e6, 1), with_spread(line, "first", 1),
-                   with_spread(line, "start", 1), *share]
+    tokens = number(line["reached"]["tokens"] / 1e6, 1)
+    shares = [number(100 * line["share"][key], 1) for key in ("step", "first", "start")]
+    return [*head, with_spread(line, "step", 0), tokens, with_spread(line, "first", 1), with_spread(line, "start", 1),
+            *shares]
 
 
 def format_table(runs, reference):
     """Markdown."""
     target, found = rows(runs, reference)
     lines = [HEADS, ["---"] * len(HEADS), *map(cells, found)]
-    said = f"target: {target:.4f}, the loss that {reference} ends with" if target is not None else f"no run of {reference} yet: no target"
+    said = f"no run of {reference} yet: no target"
+    if target is not None:
+        said = f"target: {target:.4f}, the loss that {reference} ends with"
     return said + "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"

@@ -9,7 +9,8 @@ options = dict(text[2:].partition("=")[::2] for text in sys.argv[2:] if text.sta
 if sys.argv[1] == "prepare":
     pathlib.Path(options["out"]).mkdir(parents=True)
 elif "print-config" in options:
-    print(f"[model]\ncontext = 8  # tokens\n[train]\nbatch = {options.get('train.batch', 2)}  # sequences\ntotal_batch = 0")
+    batch = options.get("train.batch", 2)
+    print(f"[model]\ncontext = 8  # tokens\n[train]\nbatch = {batch}  # sequences\ntotal_batch = 0")
 else:
     folder = pathlib.Path(options["train.out"])
     (folder / "step_000001").mkdir(parents=True)

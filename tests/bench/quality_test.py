@@ -23,7 +23,8 @@ def line(step, wall, ms, val_loss=None):
 
 def a_run(row, seed, points, diverged=False):
     keys = ("step", "tokens", "loss", "first", "start")
-    return {"row": row, "seed": seed, "diverged": diverged, "ms": 1.0, "curve": [dict(zip(keys, point)) for point in points]}
+    return {"row": row, "seed": seed, "diverged": diverged, "ms": 1.0,
+            "curve": [dict(zip(keys, point)) for point in points]}
 
 
 class Curves(unittest.TestCase):
@@ -40,7 +41,8 @@ class Curves(unittest.TestCase):
 
     def test_a_loss_is_reached_on_a_line_between_validations(self):
         points = a_run("x", 1, [(10, 100, 5.0, 1.0, 2.0), (20, 200, 3.0, 3.0, 4.0), (30, 300, 2.0, 5.0, 6.0)])["curve"]
-        self.assertEqual(curve.reached(points, 3.5), {"step": 17.5, "tokens": 175, "loss": 3.5, "first": 2.5, "start": 3.5})
+        self.assertEqual(curve.reached(points, 3.5),
+                         {"step": 17.5, "tokens": 175, "loss": 3.5, "first": 2.5, "start": 3.5})
         self.assertEqual(curve.reached(points, 6.0)["step"], 10)
         self.assertEqual(curve.reached(points, 2.0)["step"], 30)
         self.assertIsNone(curve.reached(points, 1.9))
@@ -79,9 +81,9 @@ class Tables(unittest.TestCase):
         self.assertEqual((lion["hits"], sgd["diverged"]), (1, 1))
 
     def test_only_runs_of_one_kind_are_compared(self):
-        runs = [{"row": row, "identity": {"recipe": text, "length": length, "seed": seed}}
-                for row, text, length, seed in (("a", "old", 9, 1), ("a", "new", 9, 1), ("a", "new", 8, 1), ("b", "old", 9, 2))]
-        self.assertEqual(table.comparable(runs, {"length": 9}), [runs[1], runs[3]])
+        runs = [{"row": row, "identity": {"recipe": text, "tokens": tokens}}
+                for row, text, tokens in (("a", "old", 9), ("a", "new", 9), ("a", "new", 8), ("b", "old", 9))]
+        self.assertEqual(table.comparable(runs, {"tokens": 9}), [runs[1], runs[3]])
 
     def test_each_line_has_all_cells(self):
         text = table.format_table(self.runs, "adamw")
@@ -95,14 +97,15 @@ class Tables(unittest.TestCase):
 
 class Texts(unittest.TestCase):
     def test_a_page_is_its_main_text(self):
-        page = ("<html><head><title>T</title></head><body><nav>menu</nav><main><h1>Head</h1><p>One &amp;\n two</p><ul><li>a"
-                "<li>b</ul><pre>x\n  y</pre></main><footer>f</footer></body></html>")
+        page = ("<html><head><title>T</title></head><body><nav>menu</nav><main><h1>Head</h1><p>One &amp;\n two</p>"
+                "<ul><li>a<li>b</ul><pre>x\n  y</pre></main><footer>f</footer></body></html>")
         text, is_page = corpus_text.text_of("a/b.html", page.encode())
         self.assertTrue(is_page)
         self.assertEqual(text, "Head\n\nOne & two\n\n- a\n- b\n\nx\n  y")
 
     def test_a_manual_page_loses_its_macros(self):
-        text, _ = corpus_text.text_of("usr/share/man/man1/x.1", b".\\\" c\n.TH X 1\n.SH NAME\n.B x\n\\- does \\fIit\\fP\n")
+        page = b".\\\" c\n.TH X 1\n.SH NAME\n.B x\n\\- does \\fIit\\fP\n"
+        text, _ = corpus_text.text_of("usr/share/man/man1/x.1", page)
         self.assertEqual(text, "NAME\nx\n- does it")
 
     def test_bytes_that_are_no_text_are_passed_over(self):
@@ -110,7 +113,7 @@ class Texts(unittest.TestCase):
         self.assertIsNone(corpus_text.text_of("x.gz", b"no gzip"))
 
     def test_nothing_long_is_there_twice(self):
-        sentence = "It is known that the words of a sentence are in the order that the writer gave to them, and so it is here."
+        sentence = "It is known that the words of a sentence are in the order that the writer gave to them, as here."
         first, second = (" ".join(f"{sentence} {word}" for word in words) for words in (["one"] * 5, ["two"] * 5))
         selection = corpus_select.Selection()
         documents = list(selection.take(f"{first}\n\n{second}", False))
@@ -136,13 +139,16 @@ class Runs(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.corpus, self.out = pathlib.Path(folder.name) / "corpus", pathlib.Path(folder.name) / "out"
         self.corpus.mkdir()
-        (self.corpus / "manifest.json").write_text('{"train": {"sha256_of_lines": "a"}, "val": {"sha256_of_lines": "b"}}')
-        for part in ("train", "val"):
+        parts = ("train", "val")
+        (self.corpus / "manifest.json").write_text(json.dumps({part: {"sha256_of_lines": part} for part in parts}))
+        for part in parts:
             (self.corpus / f"{part}.jsonl.xz").write_bytes(lzma.compress(b'{"text": "x"}\n'))
 
     def call(self, *options):
-        done = subprocess.run([sys.executable, "-B", ROOT / "bench/quality/run.py", ROOT / "tests/bench/fake_program.py", self.corpus,
-                               self.out, "--steps=40", "--evals=8", "--eval-tokens=16", "--seeds=1,2", *options], capture_output=True, text=True)
+        program = ROOT / "tests/bench/fake_program.py"
+        command = [sys.executable, "-B", ROOT / "bench/quality/run.py", program, self.corpus, self.out,
+                   "--steps=40", "--evals=8", "--eval-tokens=16", "--seeds=1,2", *options]
+        done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.stderr, "")
         return done
 
