@@ -96,19 +96,26 @@ ValueId blocks_beside(GraphBuilder& g, ValueId blocks, const Form& f) {
   return reshape(g, transpose(g, split, {0, 2, 1, 3}), {-1, f.rows, f.blocks * f.columns});
 }
 
-// f32[k, 1, 1]
-ValueId norms_of(GraphBuilder& g, ValueId matrices) {
-  int64_t count = g.shape(matrices)[0];
-  return reshape(g, sqrt(g, sum_squares_of_pieces(g, {matrices}, count)), {count, 1, 1});
-}
+/// Of normuon: what the columns of a parameter (its outputs) are multiplied by, and the next v.
+struct Columns {
+  ValueId factor, v;  // f32[outputs of all blocks]
+};
 
-// By what their outputs' mean squares `v` have become, and of the size that matrices have with their scale.
-ValueId normalized(GraphBuilder& g, ValueId orthogonal, ValueId v, const Form& f, const OptimizerConfig& c) {
+// By what the outputs' mean squares `v` have become; blocks then have the size that they had, with its scale. All from
+// the outputs' sums of squares, f32[outputs].
+Columns normalized(GraphBuilder& g, ValueId sums, ValueId v, const Form& f, const OptimizerConfig& c) {
   constexpr double kEps = 1e-8;
-  ValueId even = div(g, orthogonal, add(g, sqrt(g, v), constant(g, kEps)));
+  ValueId next = mix(g, mul(g, sums, constant(g, 1 / f.in)), v, c.beta2);
+  ValueId root = add(g, sqrt(g, next), constant(g, kEps));
+  const Shape by_block{f.blocks, f.outputs()};
+  auto norms = [&](ValueId squares) {  // of the blocks, (blocks, 1)
+    return sqrt(g, reduce_sum(g, reshape(g, squares, by_block), {1}, true));
+  };
+  ValueId even = norms(div(g, sums, mul(g, root, root)));
   ValueId size = matches_adamw(c) ? constant(g, 0.2 * std::sqrt(f.in * f.out))
-                                  : mul(g, norms_of(g, orthogonal), constant(g, scale_of(f.in, f.out, c)));
-  return mul(g, even, div(g, size, add(g, norms_of(g, even), constant(g, kEps))));
+                                  : mul(g, norms(sums), constant(g, scale_of(f.in, f.out, c)));
+  ValueId of_block = div(g, size, add(g, even, constant(g, kEps)));
+  return {reshape(g, div(g, of_block, reshape(g, root, by_block)), g.shape(v)), next};
 }
 
 /// Of parameters of one form, each in the shape that it has in the graph.
@@ -118,19 +125,21 @@ struct Directions {
 
 Directions directions(GraphBuilder& g, const std::vector<ValueId>& momenta, const std::vector<ValueId>& v,
                       const Form& f, const OptimizerConfig& c) {
-  const Shape one = g.shape(momenta[0]);
   ValueId orthogonal = orthogonalized(g, blocks_apart(g, stacked(g, momenta), f), f.sums_columns);
-  if (v.empty()) {
-    Directions made{unstacked(g, blocks_beside(g, orthogonal, f), one), {}};
-    for (ValueId& step : made.steps) step = mul(g, step, constant(g, scale_of(f.in, f.out, c)));
-    return made;
+  Directions made{unstacked(g, blocks_beside(g, orthogonal, f), g.shape(momenta[0])), {}};
+  for (size_t i = 0; i < made.steps.size(); ++i) {
+    ValueId& step = made.steps[i];
+    if (v.empty()) {
+      step = mul(g, step, constant(g, scale_of(f.in, f.out, c)));
+      continue;
+    }
+    ValueId sums = reduce_sum(g, mul(g, step, step), {f.inputs_dim}, false);
+    Columns columns = normalized(g, sums, v[i], f, c);
+    bool along_rows = f.inputs_dim == 1;
+    step = mul(g, step, along_rows ? reshape(g, columns.factor, {f.rows, 1}) : columns.factor);
+    made.v.push_back(columns.v);
   }
-  Shape of_outputs = f.inputs_dim == 0 ? Shape{-1, 1, f.columns} : Shape{-1, f.rows, 1};
-  ValueId sum = reduce_sum(g, mul(g, orthogonal, orthogonal), {1 + f.inputs_dim}, true);
-  ValueId next = mix(g, mul(g, sum, constant(g, 1 / f.in)), reshape(g, stacked(g, v), of_outputs), c.beta2);
-  ValueId even = blocks_beside(g, normalized(g, orthogonal, next, f, c), f);
-  ValueId next_of_each = reshape(g, next, {int64_t(v.size()), f.blocks * f.outputs()});
-  return {unstacked(g, even, one), unstacked(g, next_of_each, g.shape(v[0]))};
+  return made;
 }
 
 // The new parameter and its states {m} or {m, v}.
