@@ -184,6 +184,7 @@ class Runs(unittest.TestCase):
         for _ in range(2):
             self.call("muon", "--steps=0", "--train-seconds=0.04")
             self.assertEqual([run["curve"][-1]["step"] for run in self.results()], [40, 40])
+            self.assertEqual(len(json.loads((self.out / "results.json").read_text())["lengths"]), 1)
 
     def test_no_run_is_begun_behind_the_end_of_time(self):
         self.call("adamw", "--seconds=0")
