@@ -20,12 +20,16 @@ bool is_attention(const Node& node) {
   return false;
 }
 
-// Positions of a sequence of which each sees those before it alone; infinite: there is no such mask.
+// Positions of a sequence of which each sees those before it alone, or as many of them as a window has; infinite: there
+// is no such mask.
 double causal_length(const Graph& graph, const Node& node) {
+  double length = std::numeric_limits<double>::infinity();
   if (node.op == &op::context_attention || node.op == &op::context_attention_grad)
-    return double(zigzag_of(spec_of(graph, node)).positions());
-  bool causal = node.op != &op::attention_decode && node.attrs.get_bool("causal");
-  return causal ? double(graph.shape(node.inputs[0])[1]) : std::numeric_limits<double>::infinity();
+    length = double(zigzag_of(spec_of(graph, node)).positions());
+  else if (node.op != &op::attention_decode && node.attrs.get_bool("causal"))
+    length = double(graph.shape(node.inputs[0])[1]);
+  int64_t window = node.op == &op::attention_decode ? 0 : attention_window(node.attrs);
+  return window > 0 ? std::min(length, double(window)) : length;
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ ValueId llama_logits(GraphBuilder& g, const ModelConfig& model, ValueId tokens, 
   int64_t B = g.shape(tokens)[0], T = g.shape(tokens)[1];
   require_context("llama", model, T);
   ValueId positions = cast(g, iota(g, {1, T}, 1), DType::kI32), seen = first_seen(g, model.window, B, T, documents);
-  auto attend = [&](int64_t, ValueId qkv) { return builder.attend(qkv, seen); };
+  auto attend = [&](int64_t, ValueId qkv) { return builder.attend(qkv, seen, model.window); };
   return builder.logits(tokens, positions, attend, show_blocks);
 }
 

@@ -1,6 +1,7 @@
 #include "model/parameter_list.h"
 
 #include "config/model_config.h"
+#include "ops/attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,8 +36,7 @@ FlopsPerToken flops_of(const std::vector<ParameterInfo>& parameters, const Model
   }
   auto context = double(model.context);
   double of_a_pair = 12 * double(model.layers) * double(attention_width);
-  double most = window > 0 ? std::min(double(window), context) : context;
-  double seen = most - most * most / (2 * context);  // on average; half of the context without a window
+  double seen = causal_keys(context, window);
   return {counted, 6.0 * double(counted) + of_a_pair * context, 6.0 * double(counted) + of_a_pair * seen};
 }
 

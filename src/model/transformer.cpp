@@ -26,12 +26,13 @@ ValueId TransformerBuilder::parameter(const std::string& name) const { return g_
 
 double TransformerBuilder::scale() const { return 1 / std::sqrt(double(head_width_)); }
 
-ValueId TransformerBuilder::attend(ValueId qkv, ValueId documents) {
+ValueId TransformerBuilder::attend(ValueId qkv, ValueId documents, int64_t window) {
   AttentionOptions options{.heads = model_.heads,
                            .causal = true,
                            .scale = scale(),
                            .dropout = model_.dropout,
-                           .stream = model_.dropout > 0 ? stream_++ : 0};
+                           .stream = model_.dropout > 0 ? stream_++ : 0,
+                           .window = window};
   return attention(g_, qkv, options, rng_, documents);
 }
 

@@ -23,8 +23,8 @@ class TransformerBuilder {
 
   ValueId parameter(const std::string& name) const;
 
-  /// Attention over a whole sequence; `documents` as in ops/attention.h.
-  ValueId attend(ValueId qkv, ValueId documents);
+  /// Attention over a whole sequence; `documents` and `window` as in ops/attention.h.
+  ValueId attend(ValueId qkv, ValueId documents, int64_t window = 0);
   /// Attention of the next tokens, with the state cache.<layer> (B, context, 2 H D); `window` as in
   /// ops/attention_decode.h.
   ValueId attend_cached(int64_t layer, ValueId qkv, const DecodeInputs& in, int64_t window = 0);

@@ -31,11 +31,11 @@ namespace {
 using Dims = AttentionDims;
 using Tensors = std::span<const HostTensor* const>;
 
-constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"},      {"place", false},
-                              {"scale"},  {"stream"},  {"tf32", false}};
-constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"}, {"dropout"}, {"heads"},
-                                  {"place", false},     {"scale"},  {"stream"},  {"sums", false},
-                                  {"tf32", false}};
+constexpr AttrDef kAttrs[] = {{"causal"}, {"dropout"}, {"heads"},       {"place", false},
+                              {"scale"},  {"stream"},  {"tf32", false}, {"window", false}};
+constexpr AttrDef kGradAttrs[] = {{"any_order", false}, {"causal"},       {"dropout"}, {"heads"},
+                                  {"place", false},     {"scale"},        {"stream"},  {"sums", false},
+                                  {"tf32", false},      {"window", false}};
 
 // Reference view of one tensor of the packed projection.
 struct Packed {
@@ -235,8 +235,9 @@ void heads_of_input_lse(Attrs& attrs, std::span<const Shape> inputs, std::span<c
 Cost attention_cost(const NodeSpec& spec, std::span<const ValueType> outputs, double matmuls) {
   const Shape& qkv = spec.inputs[0].shape;
   Cost cost = default_cost(spec, outputs);
-  double pairs = double(qkv[0]) * double(qkv[1]) * double(qkv[1]);  // of queries and keys, of a head
-  if (spec.attrs.get_bool("causal", true)) pairs /= 2;
+  double seen = double(qkv[1]);  // keys, by a query on average
+  if (spec.attrs.get_bool("causal", true)) seen = causal_keys(seen, attention_window(spec.attrs));
+  double pairs = double(qkv[0]) * double(qkv[1]) * seen;  // of queries and keys, of a head
   cost.flops = matmuls * 2.0 * pairs * double(qkv[2] / 3);
   if (spec.attrs.get_double("dropout") > 0) cost.draws = pairs * double(spec.attrs.get_int("heads"));
   return cost;
@@ -368,9 +369,17 @@ ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, Value
   std::vector<ValueId> inputs{qkv};
   if (o.dropout > 0) inputs.push_back(rng);
   if (documents != kNoValue) inputs.push_back(documents);
-  return g.add(
-      op::attention, std::move(inputs),
-      {{"causal", o.causal}, {"dropout", o.dropout}, {"heads", o.heads}, {"scale", o.scale}, {"stream", o.stream}})[0];
+  Attrs attrs{
+      {"causal", o.causal}, {"dropout", o.dropout}, {"heads", o.heads}, {"scale", o.scale}, {"stream", o.stream}};
+  if (o.window > 0) attrs.set("window", o.window);
+  return g.add(op::attention, std::move(inputs), std::move(attrs))[0];
+}
+
+int64_t attention_window(const Attrs& attrs) { return attrs.get_int("window", 0); }
+
+double causal_keys(double positions, int64_t window) {
+  double most = window > 0 ? std::min(double(window), positions) : positions;
+  return most - most * most / (2 * positions);
 }
 
 }  // namespace tokamak

@@ -17,10 +17,17 @@ struct AttentionOptions {
   double scale = 1;
   double dropout = 0;  // of the probabilities; then rng must be given
   int64_t stream = 0;
+  int64_t window = 0;  // keys that a position sees at most, itself included, as `documents` has it; 0: not known
 };
 /// Packed projection qkv (B, T, 3C), q|k|v each heads x D -> (B, T, C). With documents i32 (B, T), which gives for each
 /// position the first one of its document, a position attends to its own document alone.
 ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& options, ValueId rng = kNoValue,
                   ValueId documents = kNoValue);
+
+/// AttentionOptions::window of a node: what it costs goes by it.
+int64_t attention_window(const Attrs& attrs);
+
+/// Keys that a causal query sees on average, in a sequence of so many positions.
+double causal_keys(double positions, int64_t window);
 
 }  // namespace tokamak

@@ -14,7 +14,8 @@ namespace {
 
 using Tensors = std::span<const HostTensor* const>;
 
-constexpr AttrDef kAttrs[] = {{"dropout"}, {"heads"}, {"place", false}, {"scale"}, {"stream"}, {"tf32", false}};
+constexpr AttrDef kAttrs[] = {{"dropout"}, {"heads"},       {"place", false}, {"scale"},
+                              {"stream"},  {"tf32", false}, {"window", false}};
 constexpr int kQkv = 0, kKv = 1, kCoordinate = 2, kOut = 3, kLse = 4, kDout = 5;  // inputs
 
 void check_inputs(const NodeSpec& spec, const AttentionDims& d) {
@@ -49,7 +50,8 @@ std::vector<ValueType> infer_grad(const NodeSpec& spec) {
 Cost cost_of(const NodeSpec& spec, std::span<const ValueType> outputs, double matmuls) {
   AttentionDims d = attention_dims(spec);
   Cost cost = default_cost(spec, outputs);
-  double pairs = double(d.B) * double(d.T) * double(zigzag_of(spec).positions()) / 2;
+  double seen = causal_keys(double(zigzag_of(spec).positions()), attention_window(spec.attrs));
+  double pairs = double(d.B) * double(d.T) * seen;
   cost.flops = matmuls * 2.0 * pairs * double(d.C);
   if (spec.attrs.get_double("dropout") > 0) cost.draws = pairs * double(d.H);
   return cost;
@@ -165,6 +167,7 @@ std::vector<ValueId> place_on_context(GraphBuilder& g, const OpDef& op, const No
   AttentionOperands at = attention_operands(*part.op, part.attrs, in.size());
   Attrs attrs;
   for (const char* name : {"dropout", "heads", "scale", "stream"}) attrs.set(name, *part.attrs.find(name));
+  if (int64_t window = attention_window(part.attrs); window > 0) attrs.set("window", window);
   Shape qkv = g.shape(in[0]);
   ValueId keys = slice(g, in[0], 2, qkv[2] / 3, qkv[2] / 3 * 2);
   std::vector<ValueId> inputs{in[0], all_gather(g, keys, cut.axis, {0}), cut.coordinate};

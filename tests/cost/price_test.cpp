@@ -82,17 +82,17 @@ TEST(Price, AttentionReachesAShareOfTheRate) {
 }
 
 // Seconds for a FLOP, at half a microsecond where nothing is in vain.
-double attention_seconds(int64_t positions, bool causal = true) {
+double attention_seconds(int64_t positions, bool causal = true, int64_t window = 0) {
   Target t = fast_memory();
   t.attention_flops = 2e6;
   t.attention_tile = 16;
   t.launch_seconds = 0;
   Price p = price_of(fmt::format(R"(graph g {{
     input qkv = %0 : bf16[2,{0},24]
-    %1, %2 = attention(%0) {{causal={1}, dropout=0.0, heads=2, scale=1.0, stream=0}} : bf16[2,{0},8], f32[2,2,{0}]
+    %1, %2 = attention(%0) {{causal={1}, dropout=0.0, heads=2, scale=1.0, stream=0, window={2}}} : bf16[2,{0},8], f32[2,2,{0}]
     result y = %1
   }})",
-                                 positions, causal),
+                                 positions, causal, window),
                      t);
   return p.seconds / p.cost.flops;
 }
@@ -102,6 +102,12 @@ TEST(Price, AttentionTakesHalfATileMoreForEachQuery) {
   EXPECT_DOUBLE_EQ(attention_seconds(64), 0.5e-6 * 1.25);
   EXPECT_DOUBLE_EQ(attention_seconds(1024), 0.5e-6 * (1 + 1.0 / 64));
   EXPECT_DOUBLE_EQ(attention_seconds(16, false), 0.5e-6) << "without a mask there is no diagonal";
+}
+
+// Each query has the diagonal of its window then.
+TEST(Price, AttentionWithinAWindowTakesATileForEachWindow) {
+  EXPECT_DOUBLE_EQ(attention_seconds(1024, true, 64), 0.5e-6 * 1.25);
+  EXPECT_DOUBLE_EQ(attention_seconds(64, true, 1024), attention_seconds(64)) << "a window that sees all";
 }
 
 TEST(Price, AttentionOverContextHasTheDiagonalOfTheWholeSequence) {

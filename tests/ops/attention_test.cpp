@@ -106,6 +106,16 @@ TEST(Attention, RefusesWrongShapes) {
                  "expected lse to be f32[2,3,5], got f32[2,2,5]");
 }
 
+// On average over the positions, of which the first ones see fewer.
+TEST(Attention, CausalKeysAreThoseOfTheWindow) {
+  for (int64_t window : {0, 1, 7, 32, 100}) {
+    double seen = 0;
+    constexpr int64_t kPositions = 64;
+    for (int64_t t = 0; t < kPositions; ++t) seen += double(window == 0 ? t + 1 : std::min(window, t + 1)) / kPositions;
+    EXPECT_NEAR(causal_keys(kPositions, window), seen, 0.5 + 1e-9) << window << ": the pair with itself counts half";
+  }
+}
+
 TEST(Attention, DrawsForEachPairThatIsSeen) {
   auto draws = [](std::vector<CaseInput> inputs, const Attrs& attrs) {
     Graph graph = case_graph({"", &op::attention, std::move(inputs), attrs});
