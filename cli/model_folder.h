@@ -9,6 +9,7 @@ namespace tokamak {
 struct ModelFolderOptions {
   std::string type = "stored";
   int64_t shard_mib = 0;
+  std::string vocab;
   bool replace = false;
 };
 void visit(FieldList& v, ModelFolderOptions& c);

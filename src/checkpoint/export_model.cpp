@@ -9,6 +9,7 @@
 #include "checkpoint/new_folder.h"
 #include "config/config.h"
 #include "config/json.h"
+#include "data/extended_vocabulary.h"
 #include "model/model.h"
 
 #include <nlohmann/json.hpp>
@@ -58,12 +59,49 @@ void check_tokenizer(const Tokenizer* tokenizer, const ModelConfig& model, const
         from.string(), model.vocab, tokenizer->vocab_size());
 }
 
+// The model with as many tokens as it is to have.
+ModelConfig grown(ModelConfig model, const Tokenizer* tokenizer, const Tokenizer* more, const fs::path& from) {
+  if (!more) return model;
+  if (!tokenizer)
+    user_error("[export] {}: expected a model with its tokenizer, to add tokens to, got none; put tokenizer.json there",
+               from.string());
+  if (std::string reason = not_extended(more->vocabulary(), tokenizer->vocabulary()); !reason.empty())
+    user_error("[export] expected a vocabulary that only adds tokens to that of {}, got another: {}", from.string(),
+               reason);
+  model.vocab = std::max<int64_t>(model.vocab, more->vocab_size());
+  return model;
+}
+
+// Of the rows (count, columns) that come piece by piece.
+class MeanRow {
+ public:
+  explicit MeanRow(int64_t columns) : sums_(size_t(columns), 0) {}
+  void add(std::span<const std::byte> piece, DType dtype) {
+    std::vector<float> values(piece.size() / size_t(dtype_bytes(dtype)));
+    convert_floats(piece, dtype, DType::kF32, std::as_writable_bytes(std::span(values)));
+    for (float value : values) sums_[size_t(at_++) % sums_.size()] += value;
+  }
+  /// So many rows of the mean.
+  std::vector<float> repeated(int64_t rows) const {
+    double count = double(at_) / double(sums_.size());
+    std::vector<float> values;
+    for (int64_t row = 0; row < rows; ++row)
+      for (double sum : sums_) values.push_back(float(sum / count));
+    return values;
+  }
+
+ private:
+  std::vector<double> sums_;
+  int64_t at_ = 0;
+};
+
 /// The tensors of a model on their way into one folder.
 class ModelWriter {
  public:
-  ModelWriter(const FoundCheckpoint& checkpoint, const ModelConfig& model, const ExportOptions& options)
-      : options_(options), from_(checkpoint.path.string()), source_(checkpoint), tensors_(parameter_types(model)) {
-    source_.require(tensors_);
+  ModelWriter(const FoundCheckpoint& checkpoint, const ModelConfig& model, const ModelConfig& grown,
+              const ExportOptions& options)
+      : options_(options), from_(checkpoint.path.string()), source_(checkpoint), tensors_(parameter_types(grown)) {
+    source_.require(parameter_types(model));
     for (NamedType& tensor : tensors_) tensor.type.dtype = options.type.value_or(source_.type(tensor.name).dtype);
   }
 
@@ -94,20 +132,32 @@ class ModelWriter {
  private:
   void write_tensor(SafetensorsWriter& writer, const NamedType& tensor, int64_t total) {
     std::span<const std::byte> left = source_.bytes(tensor.name);
-    DType from = source_.type(tensor.name).dtype, to = tensor.type.dtype;
-    std::vector<std::byte> converted;
+    const ValueType from = source_.type(tensor.name);
+    int64_t more_rows = tensor.type.shape[0] - from.shape[0];
+    std::optional<MeanRow> mean;
+    if (more_rows > 0) mean.emplace(num_elements(from.shape) / from.shape[0]);
     do {
-      std::span<const std::byte> piece = left.first(std::min(left.size(), size_t(kPiece * dtype_bytes(from))));
-      require_finite(tensor.name, piece, from);
-      converted.resize(piece.size() / size_t(dtype_bytes(from)) * size_t(dtype_bytes(to)));
-      convert_floats(piece, from, to, converted);
-      require_in_range(tensor.name, converted, to);
-      writer.write_piece(tensor.name, converted);
+      std::span<const std::byte> piece = left.first(std::min(left.size(), size_t(kPiece * dtype_bytes(from.dtype))));
+      require_finite(tensor.name, piece, from.dtype);
+      if (mean) mean->add(piece, from.dtype);
+      write_piece(writer, tensor, piece, from.dtype, total);
       source_.release(tensor.name, piece);
       left = left.subspan(piece.size());
-      options_.progress(done_ += int64_t(converted.size()), total);
-      if (options_.stop()) user_error("[export] stopped; nothing was written");
     } while (!left.empty());
+    if (!mean) return;
+    std::vector<float> rows = mean->repeated(more_rows);
+    write_piece(writer, tensor, std::as_bytes(std::span(rows)), DType::kF32, total);
+  }
+
+  void write_piece(SafetensorsWriter& writer, const NamedType& tensor, std::span<const std::byte> piece, DType from,
+                   int64_t total) {
+    DType to = tensor.type.dtype;
+    std::vector<std::byte> converted(piece.size() / size_t(dtype_bytes(from)) * size_t(dtype_bytes(to)));
+    convert_floats(piece, from, to, converted);
+    require_in_range(tensor.name, converted, to);
+    writer.write_piece(tensor.name, converted);
+    options_.progress(done_ += int64_t(converted.size()), total);
+    if (options_.stop()) user_error("[export] stopped; nothing was written");
   }
 
   void require_finite(const std::string& name, std::span<const std::byte> piece, DType dtype) const {
@@ -140,8 +190,10 @@ ExportedModel export_model(const FoundCheckpoint& checkpoint, const Tokenizer* t
                            const ExportOptions& options) {
   ModelConfig model = run_config_from_json(checkpoint.state.config_json, checkpoint.path.string()).model;
   check_tokenizer(tokenizer, model, checkpoint.path);
-  ModelWriter writer(checkpoint, model, options);
-  std::map<std::string, std::string> files = hugging_face_files(model, tokenizer, writer.widest());
+  ModelConfig written = grown(model, tokenizer, options.grow_to, checkpoint.path);
+  ModelWriter writer(checkpoint, model, written, options);
+  std::map<std::string, std::string> files =
+      hugging_face_files(written, options.grow_to ? options.grow_to : tokenizer, writer.widest());
   if (files.empty())
     user_error("[export] expected a model of a family that Transformers has, got {}; only checkpoints of ours hold it",
                model.family);

@@ -54,8 +54,8 @@ std::shared_ptr<const Tokenizer> tokenizer_for_model(const RunConfig& config,
   if (tokenizer_fingerprint(*own) == tokenizer_fingerprint(*tokenizer)) return tokenizer;
   user_error(
       "[model.from] expected data of the tokenizer that the model in {} has ({} tokens), got that of another ({} "
-      "tokens); "
-      "prepare the data with `tokamak prepare --vocab={}`",
+      "tokens); prepare the data with `tokamak prepare --vocab={}`, or where the data's only adds tokens, make a model "
+      "with rows for them by `tokamak export` or `import` with --vocab",
       config.model.from, own->vocab_size(), tokenizer->vocab_size(), config.model.from);
 }
 
