@@ -1,6 +1,7 @@
 #include "advise/layout.h"
 
 #include "config/number.h"
+#include "config/validate.h"
 #include "model/model.h"
 
 #include <fmt/format.h>
@@ -38,11 +39,8 @@ class Enumerator {
     return largest;
   }
 
-  // As config/validate.cpp asks for.
   bool divides_blocks(int64_t tensor) const {
-    bool grouped = model_.family == "llama";
-    return model_.heads % tensor == 0 &&
-           (!grouped || (model_.num_kv_heads() % tensor == 0 && model_.mlp_width() % tensor == 0));
+    return std::ranges::all_of(sizes_over_tensor(model_), [&](const ModelSize& s) { return s.size % tensor == 0; });
   }
 
   void add_mesh(int64_t pipe, int64_t context, int64_t tensor) {

@@ -102,10 +102,7 @@ void check_mesh(const RunConfig& config) {
   else
     validate_slots(config, std::max<int64_t>(mesh.data, 1));
   check_context(mesh.context, config.model.context);
-  check_divides("tensor", mesh.tensor, "model.heads", config.model.heads);
-  if (config.model.family != "llama") return;
-  check_divides("tensor", mesh.tensor, "model.kv_heads", config.model.num_kv_heads());
-  check_divides("tensor", mesh.tensor, "model.hidden", config.model.mlp_width());
+  for (auto [option, size] : sizes_over_tensor(config.model)) check_divides("tensor", mesh.tensor, option, size);
 }
 
 // A clip that f32 has no number for would be 0, with which no update is applied.
@@ -138,6 +135,13 @@ void check_values(const RunConfig& config) {
 }
 
 }  // namespace
+
+std::vector<ModelSize> sizes_over_tensor(const ModelConfig& model) {
+  std::vector<ModelSize> sizes = {{"model.heads", model.heads}};
+  if (model.family == "llama")
+    sizes.insert(sizes.end(), {{"model.kv_heads", model.num_kv_heads()}, {"model.hidden", model.mlp_width()}});
+  return sizes;
+}
 
 void validate_slots(const RunConfig& config, int64_t data_ranks) {
   int64_t slots = config.mesh.slots, sequences = config.step_tokens() / config.model.context;

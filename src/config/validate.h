@@ -2,10 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace tokamak {
 
+struct ModelConfig;
 struct RunConfig;
+
+/// A size of the model, with the option that says it.
+struct ModelSize {
+  const char* option;
+  int64_t size;
+};
+
+/// What the ranks of axis tensor have to divide.
+std::vector<ModelSize> sizes_over_tensor(const ModelConfig& model);
 
 /// Throws a UserError when a value is outside its range or values do not fit together (heads and width, micro-batch and
 /// total batch).

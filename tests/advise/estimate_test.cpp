@@ -284,6 +284,19 @@ TEST(Estimate, OfAPipelineTellsTransfersFromTheBubble) {
   EXPECT_GT(time.bubble, time.pipe);
 }
 
+// The first has the table of tokens besides, and one more micro-batch in flight than the second, which is too full,
+// too.
+TEST(Estimate, AllStagesHaveTheBudgetOfTheFullest) {
+  ClusterConfig h200 = read_cluster("h200");
+  RunConfig config;
+  config.model = preset("gpt2-1558m");
+  ParallelLayout layout{.mesh = mesh(4, 1, 1, 1), .micro_batch = 80, .micro_batches = 16};
+  Estimate told = estimate(config, layout, h200, platform_of(h200));
+  EXPECT_GT(told.layout.budget_gib, 0);
+  EXPECT_GT(told.memory.total(), 0.9 * usable_bytes(h200, layout.mesh));
+  EXPECT_LE(told.memory.total(), usable_bytes(h200, layout.mesh));
+}
+
 TEST(Estimate, ZeroDividesWhatItSays) {
   ClusterConfig h200 = read_cluster("h200");
   RunConfig config;

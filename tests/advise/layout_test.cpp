@@ -28,6 +28,18 @@ TEST(Layouts, AreAllThatTheProgramTakes) {
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
+// Ranks divide its heads of keys, too, of which there are fewer.
+TEST(Layouts, OfAFamilyWithHeadsOfKeys) {
+  RunConfig config;
+  config.model = {.family = "llama", .layers = 2, .heads = 8, .width = 64, .context = 64, .vocab = 100, .kv_heads = 2};
+  std::set<int64_t> tensor;
+  for (const ParallelLayout& layout : all_layouts(config, 8, 8, 16)) {
+    validate(run_of(config, layout));
+    tensor.insert(layout.mesh.tensor);
+  }
+  EXPECT_EQ(tensor, (std::set<int64_t>{1, 2}));
+}
+
 // Of very many GPUs, too, it takes no time: no axis is tried beyond what the model allows.
 TEST(Layouts, OfAMachineOfVeryManyGpus) {
   RunConfig config;
