@@ -11,6 +11,15 @@
 #include <bit>
 
 namespace tokamak {
+/// A step up to where it is chosen what is computed again; with slots nothing of it yet.
+struct BegunStep {
+  CompiledStep step;    // no programs yet
+  Graph graph, before;  // a micro-batch's, and as it was before the passes; with a single one the update as well
+  std::vector<PassReport> reports;
+  std::optional<Graph> update;  // of several micro-batches
+  std::optional<CompiledGraph> compiled_update = {};
+};
+
 namespace {
 
 Gradients append_gradients(GraphBuilder& g, bool scaled) {
@@ -213,21 +222,20 @@ CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, cons
 
 StepOfKinds::StepOfKinds(const ResolvedRun& run, const Platform& platform) : context_(context_of(run, platform)) {
   TOKAMAK_CHECK(run.stages() == 1, "a pipeline of {} stages in one step", run.stages());
-  CompiledStep step;
-  step.resolved = run;
-  if (run.has_slots()) {
-    begun_.step = std::move(step);
-    return;
+  BegunStep begun;
+  begun.step.resolved = run;
+  if (!run.has_slots()) {
+    begun = begin_micro_batches(std::move(begun.step), context_, {});
+    if (begun.update) begun.compiled_update = compile_graph(*begun.update, context_, {});
   }
-  begun_ = begin_micro_batches(std::move(step), context_, {});
-  if (begun_.update) begun_.compiled_update = compile_graph(*begun_.update, context_, {});
+  begun_ = std::make_shared<const BegunStep>(std::move(begun));
 }
 
 CompiledStep StepOfKinds::compile(int64_t kinds) const {
   PassContext context = context_;
   context.recompute_kinds = kinds;
-  const ResolvedRun& run = begun_.step.resolved;
-  return run.has_slots() ? compile_programs(run, context, {}) : end_micro_batches(begun_, context, {});
+  const ResolvedRun& run = begun_->step.resolved;
+  return run.has_slots() ? compile_programs(run, context, {}) : end_micro_batches(*begun_, context, {});
 }
 
 CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform) {

@@ -4,19 +4,14 @@
 
 #include "compile/compiled_step.h"
 
+#include <memory>
+
 namespace tokamak {
 
 /// Without a pipeline; compile/compiled_run.h is for both.
 CompiledStep compile_step(const ResolvedRun& run, const Platform& platform, const PassObserver& observer = {});
 
-/// A step up to where it is chosen what is computed again; with slots nothing of it yet.
-struct BegunStep {
-  CompiledStep step;    // no programs yet
-  Graph graph, before;  // a micro-batch's, and as it was before the passes; with a single one the update as well
-  std::vector<PassReport> reports;
-  std::optional<Graph> update;  // of several micro-batches
-  std::optional<CompiledGraph> compiled_update = {};
-};
+struct BegunStep;
 
 /// Steps with values of so many kinds computed again (PassContext::recompute_kinds), one after the other from one
 /// beginning: what any amount of it takes lies between those of two numbers of kinds. The budget still says what is
@@ -30,7 +25,7 @@ class StepOfKinds {
 
  private:
   PassContext context_;
-  BegunStep begun_;
+  std::shared_ptr<const BegunStep> begun_;
 };
 
 /// What steps are compiled with: what passes have to know of the run; and one program by the passes of `stage`, with
