@@ -4,16 +4,20 @@
 #include "ops/group.h"
 #include "ops/matmul.h"
 #include "ops/matmul_form.h"
+#include "ops/matmul_formats.h"
 #include "ops/pointwise.h"
 
 namespace tokamak::cuda {
 namespace {
 
-Graph product(const ValueType& a, const ValueType& b, bool trans_a, bool trans_b) {
+// With a's rows as they lie.
+Graph product(const ClassifierSizes& s, const ValueType& a, const ValueType& b, bool trans_b) {
   Graph graph("part");
   GraphBuilder g(graph);
+  Attrs attrs{{"trans_a", false}, {"trans_b", trans_b}};
+  set_formats(attrs, uniform_formats(s.format));
   ValueId left = g.input("a", a), right = g.input("b", b);
-  matmul(g, left, right, trans_a, trans_b);
+  g.add1(op::matmul, {left, right}, attrs);
   return graph;
 }
 
@@ -30,15 +34,16 @@ ClassifierSizes read_classifier(const Graph& graph, const Node& node) {
           graph.shape(node.inputs[1])[0],
           node.attrs.get_int("chunk"),
           node.attrs.get_int("classes"),
-          x.dtype};
+          x.dtype,
+          operand_format(graph, node, 0)};
 }
 
 Graph classifier_logits(const ClassifierSizes& s, int64_t rows) {
-  return product(x_of(s, rows), weight_of(s), false, true);
+  return product(s, x_of(s, rows), weight_of(s), true);
 }
 
 Graph classifier_dx(const ClassifierSizes& s, int64_t rows) {
-  return product(logits_of(s, rows), weight_of(s), false, false);
+  return product(s, logits_of(s, rows), weight_of(s), false);
 }
 
 Graph classifier_dweight(const ClassifierSizes& s, int64_t rows, bool adds) {
@@ -47,6 +52,7 @@ Graph classifier_dweight(const ClassifierSizes& s, int64_t rows, bool adds) {
   if (adds) types.push_back(dweight);
   MatmulForm form;
   form.trans_a = true;
+  form.formats = uniform_formats(s.format);
   form.output = DType::kF32;
   form.addend = adds ? 2 : -1;
   Graph graph("part");

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "ops/number_format.h"
 
 namespace tokamak::cuda {
 
 struct ClassifierSizes {
   int64_t rows, width, vocab, chunk, classes;
-  DType dtype;  // of x, W and the logits
+  DType dtype;          // of x, W and the logits
+  NumberFormat format;  // of the products' operands
 };
 
 ClassifierSizes read_classifier(const Graph& graph, const Node& node);
