@@ -30,7 +30,7 @@ class ReferenceKernel : public Kernel {
 
  private:
   static void write(HostTensor& tensor, void* to) {
-    if (tensor.type.dtype != DType::kI32)
+    if (is_float(tensor.type.dtype))
       for (double& value : tensor.data) value = double(float(value));
     std::vector<std::byte> raw = to_storage(tensor);
     std::memcpy(to, raw.data(), raw.size());

@@ -42,7 +42,7 @@ constexpr std::array<FileDType, 14> kDTypes = {{{"F32", 4, DType::kF32},
                                                 {"U32", 4, {}},
                                                 {"U16", 2, {}},
                                                 {"I16", 2, {}},
-                                                {"U8", 1, {}},
+                                                {"U8", 1, DType::kU8},
                                                 {"I8", 1, {}},
                                                 {"BOOL", 1, {}},
                                                 {"F8_E4M3", 1, {}}}};

@@ -19,7 +19,7 @@ constexpr int64_t kAlignment = 256;
 // Uniform in [-1, 1); zeros, which are valid wherever integers are, for integers.
 std::vector<std::byte> random_pattern(DType dtype) {
   HostTensor tensor({dtype, {kPatternElements}});
-  if (dtype != DType::kI32)
+  if (is_float(dtype))
     for (int64_t i = 0; i < tensor.size(); ++i) tensor[i] = 2 * uniform_element(1, i, 0) - 1;
   return to_storage(tensor);
 }

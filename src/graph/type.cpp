@@ -12,8 +12,8 @@ struct DTypeFacts {
   int64_t bytes;
   bool floating;
 };
-constexpr std::array<DTypeFacts, 4> kFacts = {
-    {{"f32", 4, true}, {"bf16", 2, true}, {"f16", 2, true}, {"i32", 4, false}}};
+constexpr std::array<DTypeFacts, 5> kFacts = {
+    {{"f32", 4, true}, {"bf16", 2, true}, {"f16", 2, true}, {"i32", 4, false}, {"u8", 1, false}}};
 
 const DTypeFacts& facts(DType dtype) { return kFacts[size_t(dtype)]; }
 
@@ -26,7 +26,7 @@ std::string_view dtype_name(DType dtype) { return facts(dtype).name; }
 DType parse_dtype(std::string_view name) {
   for (size_t i = 0; i < kFacts.size(); ++i)
     if (kFacts[i].name == name) return DType(i);
-  user_error("[dtype] expected f32, bf16, f16 or i32, got '{}'", name);
+  user_error("[dtype] expected f32, bf16, f16, i32 or u8, got '{}'", name);
 }
 
 int64_t num_elements(const Shape& shape) {

@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-enum class DType : uint8_t { kF32, kBF16, kF16, kI32 };
+enum class DType : uint8_t { kF32, kBF16, kF16, kI32, kU8 };
 
 struct ValueType {
   DType dtype = DType::kF32;

@@ -7,7 +7,7 @@
 // multi_adamw(lr, scale, step, param0, grad0, m0, v0, param1, ...) -> param0, m0, v0, param1, ...
 // grad may be of any float type, and each tensor's of another; m and v are f32, or both bf16, of all tensors; all
 // others are f32. What bf16 keeps of m and v is rounded by chance, as rounding to the nearest would hold v where a step
-// changes it by less than half of its last bit (with beta2 = 0.999 by less than 1/256).
+// changes it by less than half of its last bit, as with beta2 = 0.999.
 
 #include "ops/adamw.h"
 

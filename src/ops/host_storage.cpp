@@ -28,6 +28,7 @@ HostTensor from_storage(const ValueType& type, const std::byte* raw) {
       case DType::kBF16: tensor[i] = std::bit_cast<float>(uint32_t(read<uint16_t>(raw, i)) << 16); break;
       case DType::kF16: tensor[i] = double(read<_Float16>(raw, i)); break;
       case DType::kI32: tensor[i] = read<int32_t>(raw, i); break;
+      case DType::kU8: tensor[i] = read<uint8_t>(raw, i); break;
     }
   return tensor;
 }
@@ -41,6 +42,7 @@ std::vector<std::byte> to_storage(const HostTensor& tensor) {
         break;
       case DType::kF16: write(raw.data(), i, _Float16(tensor[i])); break;
       case DType::kI32: write(raw.data(), i, int32_t(tensor[i])); break;
+      case DType::kU8: write(raw.data(), i, uint8_t(tensor[i])); break;
     }
   return raw;
 }

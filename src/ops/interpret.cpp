@@ -92,6 +92,7 @@ double round_to(DType dtype, double value) {
     case DType::kBF16: return scalar::cast_bf16(value);
     case DType::kF16: return round_f16(value);
     case DType::kI32:
+    case DType::kU8:
     case DType::kF32: return value;
   }
   return value;

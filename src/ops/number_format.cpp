@@ -23,7 +23,8 @@ NumberFormat format_of(DType dtype, bool tf32) {
     case DType::kBF16: return NumberFormat::kBf16;
     case DType::kF16: return NumberFormat::kF16;
     case DType::kF32: return tf32 ? NumberFormat::kTf32 : NumberFormat::kF32;
-    case DType::kI32: break;
+    case DType::kI32:
+    case DType::kU8: break;
   }
   internal_error(__FILE__, __LINE__, "number_format", fmt::format("a product of {}", dtype_name(dtype)));
 }

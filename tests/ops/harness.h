@@ -53,6 +53,7 @@ std::vector<OpCase> with_gradients(std::vector<OpCase> cases, const OpDef& op, s
 void PrintTo(const OpCase& c, std::ostream* out);
 
 std::vector<OpCase> adamw_cases();
+std::vector<OpCase> adamw8bit_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> attention_decode_cases();
 std::vector<OpCase> classifier_cases();

@@ -22,7 +22,7 @@ inline std::vector<std::byte> to_bytes(const HostTensor& tensor) {
   for (size_t i = 0; i < tensor.data.size(); ++i) {
     auto single = float(tensor.data[i]);
     uint32_t word = std::bit_cast<uint32_t>(single);
-    if (tensor.type.dtype == DType::kI32) word = uint32_t(int32_t(tensor.data[i]));
+    if (!is_float(tensor.type.dtype)) word = uint32_t(int32_t(tensor.data[i]));
     if (tensor.type.dtype == DType::kBF16) word >>= 16;  // tests give bf16 values only
     if (tensor.type.dtype == DType::kF16) word = std::bit_cast<uint16_t>(_Float16(single));
     std::memcpy(&bytes[i * size], &word, size);
@@ -40,6 +40,7 @@ inline HostTensor from_bytes(const ValueType& type, const std::vector<std::byte>
     if (type.dtype == DType::kBF16) tensor.data[i] = std::bit_cast<float>(word << 16);
     if (type.dtype == DType::kF16) tensor.data[i] = float(std::bit_cast<_Float16>(uint16_t(word)));
     if (type.dtype == DType::kI32) tensor.data[i] = std::bit_cast<int32_t>(word);
+    if (type.dtype == DType::kU8) tensor.data[i] = word;
   }
   return tensor;
 }

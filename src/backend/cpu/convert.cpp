@@ -25,6 +25,11 @@ void load(DType dtype, const void* from, int64_t at, int64_t n, float* to) {
       for (int64_t i = 0; i < n; ++i) to[i] = float(x[i]);
       return;
     }
+    case DType::kU8: {
+      const auto* x = static_cast<const uint8_t*>(from) + at;
+      for (int64_t i = 0; i < n; ++i) to[i] = float(x[i]);
+      return;
+    }
   }
 }
 
@@ -44,6 +49,11 @@ void store(DType dtype, const float* from, int64_t n, void* to, int64_t at) {
     case DType::kI32: {
       auto* y = static_cast<int32_t*>(to) + at;
       for (int64_t i = 0; i < n; ++i) y[i] = int32_t(from[i]);
+      return;
+    }
+    case DType::kU8: {
+      auto* y = static_cast<uint8_t*>(to) + at;
+      for (int64_t i = 0; i < n; ++i) y[i] = uint8_t(from[i]);
       return;
     }
   }

@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/system.h"
 #include "ops/adamw.h"
+#include "ops/adamw8bit.h"
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
 #include "ops/context_attention.h"
@@ -41,6 +42,7 @@ struct Row {
 };
 
 constexpr Row kKernels[] = {
+    {&op::adamw8bit, make_adamw8bit_kernel},
     {&op::attention, make_attention_kernel, attention_scratch, has_attention},
     {&op::attention_decode, make_attention_decode_kernel, nullptr, has_attention_decode},
     {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch, has_attention_grad},

@@ -11,6 +11,7 @@ inline const char* device_type(DType dtype) {
     case DType::kBF16: return "tokamak::bf16";
     case DType::kF16: return "tokamak::f16";
     case DType::kI32: return "int32_t";
+    case DType::kU8: return "uint8_t";
   }
   return "";
 }

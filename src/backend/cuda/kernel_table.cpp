@@ -3,6 +3,7 @@
 
 #include "backend/cuda/kernels.h"
 #include "ops/adamw.h"
+#include "ops/adamw8bit.h"
 #include "ops/attention.h"
 #include "ops/attention_decode.h"
 #include "ops/classifier.h"
@@ -37,6 +38,7 @@ struct Row {
 void by_making(Context& context, const Graph& graph, const Node& node) { make_kernel(context, graph, node); }
 
 constexpr Row kKernels[] = {
+    {&op::adamw8bit, make_adamw8bit_kernel, nullptr, by_making},
     {&op::attention, make_attention_kernel, nullptr, nullptr, has_attention},
     {&op::attention_decode, make_attention_decode_kernel, attention_decode_scratch, by_making},
     {&op::attention_grad, make_attention_grad_kernel, attention_grad_scratch, nullptr, has_attention_grad},

@@ -33,6 +33,7 @@ KernelPtr make_matmul_kernel(Context& context, const Graph& graph, const Node& n
 void compile_matmul_ahead(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_add_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_adamw_kernel(Context& context, const Graph& graph, const Node& node);
+KernelPtr make_adamw8bit_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_multi_cast_kernel(Context& context, const Graph& graph, const Node& node);
 KernelPtr make_pad_kernel(Context& context, const Graph& graph, const Node& node);
 /// Any op, by its reference on the host: slow, and the launch cannot be recorded.

@@ -1,5 +1,6 @@
 // The device code of the hand-written kernels compiles without a GPU: one variant per type for every architecture, the
 // others for one.
+#include "backend/cuda/adamw8bit_kernel.h"
 #include "backend/cuda/embedding_kernels.h"
 #include "backend/cuda/multi_add_kernel.h"
 #include "backend/cuda/multi_cast_kernel.h"
@@ -7,6 +8,7 @@
 #include "backend/cuda/strided_copy.h"
 #include "backend/cuda/tensor_list.h"
 #include "graph/builder.h"
+#include "ops/adamw8bit.h"
 #include "ops/embedding.h"
 #include "ops/movement.h"
 #include "tests/backend/cuda/architectures.h"
@@ -84,6 +86,20 @@ TEST(KernelSources, OthersCompile) {
           multi_adamw_source({{"beta1", beta1}, {"beta2", 0.95}, {"decay", 0.1}, {"decayed", Shape{1}}, {"eps", 1e-8}},
                              state),
           {"multi_adamw"}, beta1 > 0 ? checked_architectures() : one_architecture());
+}
+
+TEST(KernelSources, Adamw8bitCompiles) {
+  for (DType grad : {DType::kF32, DType::kBF16, DType::kF16})
+    for (int64_t columns : {768, 100}) {
+      Shape shape{4, columns};
+      ValueType codes = moment_codes(shape), scales = moment_scales(shape), scalar{DType::kF32, {}};
+      Graph graph = one_node(
+          op::adamw8bit, {{DType::kF32, shape}, {grad, shape}, codes, scales, codes, scales, scalar, scalar, scalar},
+          {{"beta1", 0.9}, {"beta2", 0.95}, {"decay", 0.1}, {"eps", 1e-8}});
+      bool usual = columns == 768 && grad == DType::kBF16;
+      expect_compiles(adamw8bit_source(graph, graph.nodes()[0]), {"adamw8bit"},
+                      usual ? checked_architectures() : one_architecture());
+    }
 }
 
 TEST(KernelSources, BlocksOfSumRowsCoverAllColumns) {

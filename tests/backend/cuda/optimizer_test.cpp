@@ -1,6 +1,7 @@
 // sum_squares and multi_adamw over many tensors on the GPU.
 #include "graph/builder.h"
 #include "ops/adamw.h"
+#include "ops/adamw8bit.h"
 #include "ops/reduce.h"
 #include "tests/backend/cuda/gpu_harness.h"
 #include "tests/support/random_tensors.h"
@@ -137,6 +138,58 @@ TEST(GpuMultiAdamw, KeepsItsStatesInBf16) {
     expect_matches_interpreter(graph, adamw_arguments(graph, 0.7, 7), kBf16Tolerance);
     expect_deterministic(graph, adamw_arguments(graph, 0.7, 7));
   }
+}
+
+Graph adamw8bit_graph(const Shape& shape, DType grad) {
+  Graph graph;
+  GraphBuilder g(graph);
+  ValueType codes = moment_codes(shape), scales = moment_scales(shape);
+  auto state = [&](const char* name, const ValueType& type) {
+    return graph.add_argument(Argument::Kind::kState, name, type);
+  };
+  std::vector<ValueId> inputs{
+      state("p", {DType::kF32, shape}),  g.input("g", {grad, shape}), state("m", codes),
+      state("m_scale_positive", scales), state("v", codes),           state("v_scale_positive", scales)};
+  for (const char* name : {"lr", "scale", "step"}) inputs.push_back(g.input(name, {DType::kF32, {}}));
+  std::vector<ValueId> outputs =
+      g.add(op::adamw8bit, inputs, {{"beta1", 0.9}, {"beta2", 0.95}, {"decay", 0.1}, {"eps", 1e-8}});
+  for (size_t o = 0; o < outputs.size(); ++o) graph.add_update(inputs[o == 0 ? 0 : o + 1], outputs[o]);
+  return graph;
+}
+
+std::vector<HostTensor> adamw8bit_arguments(const Graph& graph, double scale) {
+  std::vector<HostTensor> arguments = random_arguments(graph);
+  for (size_t codes : {2, 4})
+    for (int64_t i = 0; i < arguments[codes].size(); ++i) arguments[codes][i] = double((i * 37 + 11) % 256);
+  arguments[6][0] = 0.02, arguments[7][0] = scale, arguments[8][0] = 7;
+  for (size_t i : {0, 3, 5})  // f32 as the device has it
+    for (double& value : arguments[i].data) value = float(value);
+  return arguments;
+}
+
+// A code of a number in the middle between two may be either's.
+TEST(GpuAdamw8bit, EqualsInterpreter) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  for (DType grad : {DType::kF32, DType::kBF16})
+    for (const Shape& shape : {Shape{64, 768}, Shape{33, 100}, Shape{5, 32}}) {
+      Graph graph = adamw8bit_graph(shape, grad);
+      std::vector<HostTensor> arguments = adamw8bit_arguments(graph, 0.7);
+      Interpretation expected = interpret(graph, arguments), got = run_on_gpu(graph, arguments);
+      for (size_t u = 0; u < expected.updates.size(); ++u)
+        for (int64_t i = 0; i < expected.updates[u].size(); ++i) {
+          bool is_code = expected.updates[u].type.dtype == DType::kU8;
+          ASSERT_NEAR(got.updates[u][i], expected.updates[u][i], is_code ? 1 : 1e-5) << "update " << u << " at " << i;
+        }
+      expect_deterministic(graph, arguments);
+    }
+}
+
+TEST(GpuAdamw8bit, ScaleZeroLeavesEverything) {
+  if (!has_gpu()) GTEST_SKIP() << kNoGpu;
+  Graph graph = adamw8bit_graph({33, 100}, DType::kF32);
+  std::vector<HostTensor> arguments = adamw8bit_arguments(graph, 0);
+  arguments[1][5] = NAN;
+  expect_matches_interpreter(graph, arguments, kExact);
 }
 
 TEST(GpuMultiAdamw, OfManyTensors) {
