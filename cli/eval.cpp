@@ -18,6 +18,7 @@ namespace {
 
 struct EvalArguments {
   std::string run = "run";
+  std::string weights = kLastWeights;
   std::vector<std::string> data;
   std::string tokenizer;
   std::string split = "val";
@@ -29,6 +30,8 @@ struct EvalArguments {
 
 void visit(FieldList& v, EvalArguments& c) {
   v.positional("run", c.run, "run folder or checkpoint", false);
+  v("weights", c.weights, "which of them: last, or ema, the mean over steps that optimizer.ema keeps",
+    one_of({kLastWeights, kAveragedWeights}));
   v("data", c.data, "other data than the run's, in the forms of data.path");
   v("tokenizer", c.tokenizer, "folder with the data's tokenizer; empty: its own, or that of the run's data");
   v("split", c.split, "which part of the data", one_of({"val", "train"}));
@@ -93,7 +96,7 @@ void print(const Evaluation& evaluation, const FoundCheckpoint& checkpoint, cons
 }
 
 int run_eval(const EvalArguments& arguments) {
-  OpenedModel model = open_model(arguments.run, arguments.mesh);
+  OpenedModel model = open_model(arguments.run, arguments.weights, arguments.mesh);
   RunConfig config = model.config;
   config.threads = arguments.threads;
   config.device = arguments.device;

@@ -73,6 +73,10 @@ void print_model(const RunConfig& config) {
              format_count(double(count_parameters(m))), m.layers, m.heads, m.width, m.context, m.vocab);
 }
 
+void print_groups(const RunConfig& config) {
+  for (const std::string& group : describe_groups(config)) fmt::print("rates      {}\n", printable(group));
+}
+
 void print_mesh(const ResolvedRun& run) {
   const Mesh& mesh = run.mesh;
   if (mesh.num_ranks() == 1) return;
@@ -214,6 +218,7 @@ void explain_pipeline(const ResolvedRun& run, const ExplainOptions& options, con
   CompiledPipeline pipeline = compile_pipeline(run, platform);
   print_model(run.asked);
   print_mesh(run);
+  print_groups(run.asked);
   print_target(platform.target, run);
   print_notes(options, machine);
   fmt::print("\n{}", format_pipeline(pipeline));
@@ -271,6 +276,7 @@ int run_explain(const ExplainOptions& asked) {
   if (options.measure) measured = measure_kernels(step, machine);
   print_model(config);
   print_mesh(run);
+  print_groups(run.asked);
   print_target(machine.platform.target, run);
   print_notes(options, machine);
   if (std::string warning = reference_warning(find_reference_nodes(step, *machine.platform.kernels)); !warning.empty())

@@ -26,6 +26,7 @@ namespace {
 
 struct GenerateArguments {
   std::string run = "run";
+  std::string weights = kLastWeights;
   std::string prompt;
   std::string prompts;
   std::string vocab;
@@ -43,6 +44,8 @@ struct GenerateArguments {
 
 void visit(FieldList& v, GenerateArguments& c) {
   v.positional("run", c.run, "run folder or checkpoint", false);
+  v("weights", c.weights, "which of them: last, or ema, the mean over steps that optimizer.ema keeps",
+    one_of({kLastWeights, kAveragedWeights}));
   v("prompt", c.prompt, "text to continue; empty: begin a document");
   v("prompts", c.prompts, "file with a text to continue on each line, instead of --prompt");
   v("vocab", c.vocab, "folder with the tokenizer; empty: the run's own");
@@ -186,7 +189,7 @@ int run_generate(const GenerateArguments& arguments) {
   TokenizerPointer tokenizer;
   TaskQueue beside;  // a large vocabulary takes as long as the model; last, for its tasks use the others
   beside.submit([&] { tokenizer = open_tokenizer(arguments); });
-  model = open_model(arguments.run, arguments.mesh);
+  model = open_model(arguments.run, arguments.weights, arguments.mesh);
   model.config.threads = arguments.threads;
   model.config.device = arguments.device;
   std::vector<Text> texts = texts_to_generate(arguments);

@@ -10,10 +10,10 @@ namespace tokamak {
 
 void visit(FieldList& v, ModelMesh& c) { v("tensor", c.tensor, "ranks that each matrix is divided over", at_least(1)); }
 
-OpenedModel open_model(const std::string& path, const ModelMesh& mesh) {
+OpenedModel open_model(const std::string& path, const std::string& weights, const ModelMesh& mesh) {
   std::vector<std::string> warnings;
   OpenedModel model;
-  model.checkpoint = open_checkpoint(path, &warnings);
+  model.checkpoint = with_weights(open_checkpoint(path, &warnings), weights);
   for (const std::string& warning : warnings) print_warning(warning);
   model.config = run_config_from_json(model.checkpoint.state.config_json, model.checkpoint.path.string());
   // However it was trained; but train.batch means what slots say.

@@ -2,6 +2,7 @@
 // divided over several.
 #pragma once
 
+#include "checkpoint/averaged_weights.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/ranks.h"
 #include "config/field.h"
@@ -18,8 +19,9 @@ struct ModelMesh {
 };
 void visit(FieldList& v, ModelMesh& c);
 
-/// `path`: a run folder (its newest good checkpoint) or a checkpoint's own. Warnings go to standard error.
-OpenedModel open_model(const std::string& path, const ModelMesh& mesh);
+/// `path`: a run folder (its newest good checkpoint) or a checkpoint's own; `weights` as with_weights has them.
+/// Warnings go to standard error.
+OpenedModel open_model(const std::string& path, const std::string& weights, const ModelMesh& mesh);
 
 /// Runs `work` on the ranks of config.mesh, with a platform by which passes choose the same on all of them.
 void use_model(const RunConfig& config, const std::function<void(const RankWork&, const Platform&)>& work);

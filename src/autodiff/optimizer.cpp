@@ -96,12 +96,21 @@ ParameterUpdate with_states(GraphBuilder& g, ParameterUpdate update, const Optim
   return update;
 }
 
+// ema = decay ema + (1 - decay) parameter; the first one is the parameter itself.
+void append_average(GraphBuilder& g, const ParameterUpdate& update, ValueId parameter, double decay) {
+  ValueId old = g.state_of(update.parameter, kWeightAverage, Role::kMoment), one = constant(g, 1);
+  ValueId share = select(g, equal(g, update.step, one), constant(g, 0), constant(g, decay));
+  ValueId mean = add(g, mul(g, old, share), mul(g, parameter, sub(g, one, share)));
+  g.graph().add_update(old, unless_skipped(g, update, old, mean));
+}
+
 void finish(GraphBuilder& g, const ParameterUpdate& update, const OptimizerRule& rule,
-            const std::vector<ValueId>& updated) {
+            const std::vector<ValueId>& updated, const OptimizerConfig& config) {
   TOKAMAK_CHECK(updated.size() == 1 + rule.states.size(), "'{}' updates {} tensors, not {}", rule.name, updated.size(),
                 1 + rule.states.size());
   g.graph().add_update(update.parameter, updated[0]);
   for (size_t i = 0; i < update.states.size(); ++i) g.graph().add_update(update.states[i], updated[i + 1]);
+  if (config.ema > 0) append_average(g, update, updated[0], config.ema);
 }
 
 // Each parameter by its rule; those that a rule updates together come last.
@@ -112,11 +121,11 @@ void apply_rules(GraphBuilder& g, const std::vector<ParameterUpdate>& updates, c
     if (rule.update_all)
       together[&rule].push_back(update);
     else
-      finish(g, update, rule, rule.update(g, update, optimizer.config()));
+      finish(g, update, rule, rule.update(g, update, optimizer.config()), optimizer.config());
   }
   for (const auto& [rule, of_rule] : together) {
     std::vector<std::vector<ValueId>> updated = rule->update_all(g, of_rule, optimizer.config());
-    for (size_t i = 0; i < of_rule.size(); ++i) finish(g, of_rule[i], *rule, updated[i]);
+    for (size_t i = 0; i < of_rule.size(); ++i) finish(g, of_rule[i], *rule, updated[i], optimizer.config());
   }
 }
 

@@ -30,7 +30,8 @@ struct OtherStages {
 
 /// Appends the whole update, in the update phase: state step, those of each parameter's rule; input lr f32[];
 /// result grad_norm (before clipping). The gradients are sums over `micro_batches`, of which the mean counts. Weight
-/// decay applies to matrices, as the parameters' roles say.
+/// decay applies to matrices, as the parameters' roles say. With optimizer.ema there are states ema.<name> as well: the
+/// mean of the parameters over updates, which begins with those of the first one.
 ///
 /// Where a gradient, or their norm, is infinite or NaN, the update is not applied: it leaves parameters, the rule's
 /// states and step as they were, and tells so by a grad_norm that is not finite.
@@ -53,6 +54,9 @@ Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, i
 
 /// Prefixes of the states with sums of a parameter's gradients: this program's, and those of another use of it.
 inline constexpr std::string_view kGradientSum = "grad", kPeerGradient = "peer_grad";
+
+/// Prefix of the states with the parameters' means over steps (optimizer.ema).
+inline constexpr std::string_view kWeightAverage = "ema";
 
 /// Name of the state into which another stage's gradient of a shared parameter comes, and of the one where it lies
 /// there.

@@ -21,7 +21,7 @@ const OptimizerRule& rule_in_group(const OptimizerRule& rule, const Argument& pa
 
 std::span<const OptimizerRule* const> optimizer_rules() {
   static constexpr const OptimizerRule* kRules[] = {
-      &adamw_rule, &sgd_rule, &lion_rule, &muon_rule, &normuon_rule,
+      &adamw_rule, &adamw8bit_rule, &adafactor_rule, &sgd_rule, &lion_rule, &muon_rule, &normuon_rule,
   };
   return kRules;
 }
@@ -38,11 +38,21 @@ const OptimizerRule& rule_of(const OptimizerConfig& config) {
 
 Optimizer::Optimizer(const OptimizerConfig& config) : Optimizer(tokamak::rule_of(config), config) {}
 
+Optimizer::Optimizer(const OptimizerRule& rule, const OptimizerConfig& config)
+    : rule_(&rule), config_(&config), groups_(rate_groups(config)) {}
+
 const OptimizerRule& Optimizer::rule_of(const Argument& parameter) const { return rule_in_group(*rule_, parameter); }
 
 ParameterRates Optimizer::rates_of(const Argument& parameter) const {
-  return {.lr = &rule_of(parameter) == rule_ ? 1 : config_->adamw_lr_ratio,
-          .weight_decay = is_matrix(parameter.layout.role) ? config_->weight_decay : 0};
+  bool is_others = &rule_of(parameter) != rule_ && !rule_->same_rate;
+  const double own = is_others ? config_->adamw_lr_ratio : 1;
+  ParameterRates rates{.lr = own, .weight_decay = is_matrix(parameter.layout.role) ? config_->weight_decay : 0};
+  for (const RateGroup& group : groups_) {
+    if (!matches_name(group.pattern, parameter.name)) continue;
+    if (group.lr) rates.lr = own * *group.lr;
+    if (group.weight_decay) rates.weight_decay = *group.weight_decay;
+  }
+  return rates;
 }
 
 std::function<bool(const Argument&)> Optimizer::updates_whole() const {

@@ -4,6 +4,7 @@
 // tests/autodiff/parameter_groups_test.cpp, tests/mesh/parameter_groups_test.cpp.
 #pragma once
 
+#include "autodiff/rate_groups.h"
 #include "graph/graph.h"
 
 #include <functional>
@@ -48,6 +49,8 @@ struct OptimizerRule {
   const OptimizerRule* (*other_rule)(const Argument& parameter) = nullptr;
   /// Whether a parameter is updated from all of it: ZeRO then cuts neither it nor its states and gradient.
   bool whole = false;
+  /// Whether what it leaves to another rule has the same learning rate, without optimizer.adamw_lr_ratio.
+  bool same_rate = false;
 };
 
 /// What a parameter has of the learning rate, as a share of it, and its own weight decay.
@@ -61,11 +64,12 @@ class Optimizer {
  public:
   /// The rule that optimizer.name names, as rule_of; so options alone stand for an optimizer.
   Optimizer(const OptimizerConfig& config);
-  Optimizer(const OptimizerRule& rule, const OptimizerConfig& config) : rule_(&rule), config_(&config) {}
+  Optimizer(const OptimizerRule& rule, const OptimizerConfig& config);
 
   /// The one that updates the parameter.
   const OptimizerRule& rule_of(const Argument& parameter) const;
-  /// Vectors do not decay; what another rule than that of optimizer.name updates has optimizer.adamw_lr_ratio.
+  /// Vectors do not decay; what another rule than that of optimizer.name updates has optimizer.adamw_lr_ratio, unless
+  /// that is `same_rate`. Then what optimizer.groups says of its name, the last group of those that match.
   ParameterRates rates_of(const Argument& parameter) const;
   const OptimizerConfig& config() const { return *config_; }
   /// Whether the parameter's rule is `whole`, for PassContext::updates_whole. It may outlive the optimizer.
@@ -74,6 +78,7 @@ class Optimizer {
  private:
   const OptimizerRule* rule_;
   const OptimizerConfig* config_;
+  std::vector<RateGroup> groups_;
 };
 
 std::span<const OptimizerRule* const> optimizer_rules();
@@ -92,10 +97,12 @@ ValueId mix(GraphBuilder& g, ValueId grad, ValueId old, double share);
 /// `step`, which will be subtracted, makes smaller as well.
 ValueId decayed(GraphBuilder& g, const ParameterUpdate& update, ValueId step, const OptimizerConfig& config);
 
-extern const OptimizerRule adamw_rule;    // autodiff/adamw.cpp
-extern const OptimizerRule lion_rule;     // autodiff/lion.cpp
-extern const OptimizerRule muon_rule;     // autodiff/muon.cpp
-extern const OptimizerRule normuon_rule;  // autodiff/muon.cpp
-extern const OptimizerRule sgd_rule;      // autodiff/sgd.cpp
+extern const OptimizerRule adafactor_rule;  // autodiff/adafactor.cpp
+extern const OptimizerRule adamw_rule;      // autodiff/adamw.cpp
+extern const OptimizerRule adamw8bit_rule;  // autodiff/adamw8bit.cpp
+extern const OptimizerRule lion_rule;       // autodiff/lion.cpp
+extern const OptimizerRule muon_rule;       // autodiff/muon.cpp
+extern const OptimizerRule normuon_rule;    // autodiff/muon.cpp
+extern const OptimizerRule sgd_rule;        // autodiff/sgd.cpp
 
 }  // namespace tokamak

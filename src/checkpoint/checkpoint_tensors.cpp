@@ -67,7 +67,7 @@ FileRecord save_tensors(const fs::path& folder, const char* file, const TensorSt
 
 // A tensor that does not fit tells of another configuration.
 constexpr const char* kRemedy =
-    "the checkpoint is of another model or optimizer: set model.* and optimizer.name as in its state.json, or start a "
+    "the checkpoint is of another model or optimizer: set model.* and optimizer.* as in its state.json, or start a "
     "new "
     "run with another train.out";
 
@@ -182,14 +182,14 @@ void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& st
       });
 }
 
+}  // namespace
+
 std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const char* name) {
   auto file = std::make_shared<const MappedFile>(folder / name);
   for (const FileRecord& record : read_record(folder).files)
     if (record.name == name) verify_file(*file, record);
   return file;
 }
-
-}  // namespace
 
 FileRecord save_parameters(const fs::path& folder, const TensorStore& store) {
   return save_tensors(folder, kModelFile, store, parameter_types(store));

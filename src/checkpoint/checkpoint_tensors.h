@@ -14,6 +14,9 @@ FileRecord save_parameters(const std::filesystem::path& folder, const TensorStor
 FileRecord save_optimizer(const std::filesystem::path& folder, const TensorStore& store);
 void join_saving(const TensorStore& store);
 
+/// One of a checkpoint's files, compared with its checksum: UserError when it is damaged.
+std::shared_ptr<const MappedFile> open_verified(const std::filesystem::path& folder, const char* name);
+
 /// Parameters to a store of one rank, which may have them in another type, on the rank that leads; `to` of the others
 /// is null. All ranks call it.
 void copy_parameters(const TensorStore& from, TensorStore* to);

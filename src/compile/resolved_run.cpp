@@ -1,4 +1,6 @@
 #include "compile/resolved_run.h"
+#include "autodiff/rate_groups.h"
+#include "model/model.h"
 
 #include "base/error.h"
 #include "config/validate.h"
@@ -54,6 +56,12 @@ void resolve_slots(ResolvedRun& run) {
   run.batch = sequences / run.micro_batches;
 }
 
+std::vector<std::string> parameter_names(const ModelConfig& model) {
+  std::vector<std::string> names;
+  for (const ParameterInfo& parameter : model_parameters(model)) names.push_back(parameter.name);
+  return names;
+}
+
 }  // namespace
 
 std::optional<LossScaling> ResolvedRun::loss_scaling() const {
@@ -79,7 +87,17 @@ CompileConfig resolve(const CompileConfig& asked, const Target& target) {
   return compile;
 }
 
+void check_groups(const RunConfig& config) {
+  if (!config.optimizer.groups.empty()) check_rate_groups(config.optimizer, parameter_names(config.model));
+}
+
+std::vector<std::string> describe_groups(const RunConfig& config) {
+  if (config.optimizer.groups.empty()) return {};
+  return describe_rate_groups(config.optimizer, parameter_names(config.model));
+}
+
 ResolvedRun resolve(const RunConfig& asked, const Target& target) {
+  check_groups(asked);
   ResolvedRun run;
   run.asked = asked;
   run.mesh = step_mesh(asked.mesh);

@@ -40,6 +40,11 @@ ResolvedRun resolve(const RunConfig& asked, const Target& target);
 /// units for it, and there are no more streams than the target has.
 CompileConfig resolve(const CompileConfig& asked, const Target& target);
 
+/// UserError when a group of optimizer.groups is of no parameter; resolve() asks for it.
+void check_groups(const RunConfig& config);
+/// What each of them is of, a line each.
+std::vector<std::string> describe_groups(const RunConfig& config);
+
 /// UserError when the mesh has more ranks: for what runs on one alone.
 void require_one_rank(const ResolvedRun& run);
 

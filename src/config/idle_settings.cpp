@@ -60,10 +60,12 @@ std::string other_scaling(const Situation& s) {
 bool is_sgd(const Situation& s) { return s.optimizer().name == "sgd"; }
 bool is_lion(const Situation& s) { return s.optimizer().name == "lion"; }
 bool is_muon(const Situation& s) { return s.optimizer().name == "muon" || s.optimizer().name == "normuon"; }
+bool is_adafactor(const Situation& s) { return s.optimizer().name == "adafactor"; }
+bool has_no_betas(const Situation& s) { return is_sgd(s) || is_adafactor(s); }
 bool is_not_sgd(const Situation& s) { return !is_sgd(s); }
 bool is_not_muon(const Situation& s) { return !is_muon(s); }
-bool has_no_epsilon(const Situation& s) { return is_sgd(s) || is_lion(s); }
-bool cannot_be_cautious(const Situation& s) { return !is_lion(s) && !is_muon(s); }
+bool has_no_epsilon(const Situation& s) { return is_sgd(s) || is_lion(s) || is_adafactor(s); }
+bool cannot_be_cautious(const Situation& s) { return !is_lion(s) && !is_muon(s) && !is_adafactor(s); }
 std::string other_schedule(const Situation& s) {
   return fmt::format("the schedule is {} (optimizer.schedule)", s.optimizer().schedule);
 }
@@ -128,8 +130,8 @@ constexpr IdleRule kRules[] = {
        return fmt::format("the run ends after {} steps, so the learning rate only rises; lower it, or train longer",
                           s.steps());
      }},
-    {"optimizer.beta1", Of::kStep, is_sgd, other_rule},
-    {"optimizer.beta2", Of::kStep, is_sgd, other_rule},
+    {"optimizer.beta1", Of::kStep, has_no_betas, other_rule},
+    {"optimizer.beta2", Of::kStep, has_no_betas, other_rule},
     {"optimizer.eps", Of::kStep, has_no_epsilon, other_rule},
     {"optimizer.momentum", Of::kStep, is_not_sgd, other_rule},
     {"optimizer.muon_momentum", Of::kStep, is_not_muon, other_rule},

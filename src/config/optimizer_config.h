@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tokamak {
 
@@ -21,7 +22,9 @@ struct OptimizerConfig {
   double weight_decay = 0.1;  // matrices only
   bool nesterov = true;       // with muon
   bool cautious_decay = false;
-  double clip = 1.0;  // global gradient norm; 0: off
+  std::vector<std::string> groups;  // see autodiff/rate_groups.h
+  double clip = 1.0;                // global gradient norm; 0: off
+  double ema = 0;                   // decay of the weights' mean; 0: none is kept
   int64_t warmup_steps = 100;
   std::string schedule = "cosine";  // see run/learning_rate.h
   int64_t schedule_steps = 0;       // 0: those of the run

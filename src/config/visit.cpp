@@ -59,7 +59,7 @@ void visit(FieldList& v, DataConfig& c) {
 void visit(FieldList& v, OptimizerConfig& c) {
   // These become f32: far from its ends, and what must be below 1 is so there as well.
   constexpr double kLeast = 1e-30, kMost = 1e30, kBelowOne = 0.9999999;
-  v("name", c.name, "rule of the update: adamw, sgd, lion, muon or normuon");
+  v("name", c.name, "rule of the update: adamw, adamw8bit, adafactor, sgd, lion, muon or normuon");
   v("state_type", c.state_type, "number format of what the rule keeps of each parameter's elements",
     one_of({"f32", "bf16"}));
   v("lr", c.lr, "highest learning rate", between(0, kMost));
@@ -76,8 +76,11 @@ void visit(FieldList& v, OptimizerConfig& c) {
     "with muon: rate of the parameters that are AdamW's, as a share of optimizer.lr", between(0, kMost));
   v("weight_decay", c.weight_decay, "decay of the matrices; vectors have none", between(0, kMost));
   v("cautious_decay", c.cautious_decay,
-    "lion, muon and normuon: only what the gradient's step makes smaller decays as well");
+    "adafactor, lion, muon: only what the gradient's step makes smaller decays as well");
+  v("groups", c.groups, "rates by parameters' names, 'pattern: lr=SHARE decay=NUMBER'; the last that fits counts");
   v("clip", c.clip, "largest global gradient norm; 0: no clipping", between(0, kMost));
+  v("ema", c.ema, "decay of a mean of the weights over steps, kept beside them for --weights=ema; 0: none",
+    between(0, kBelowOne));
   v("warmup_steps", c.warmup_steps, "steps of linear warm-up before the schedule", at_least(0));
   v("schedule", c.schedule, "how the learning rate goes on; wsd: it stays, and decays at the end",
     one_of({"cosine", "linear", "1-sqrt", "wsd", "inverse_sqrt", "constant"}));

@@ -24,8 +24,9 @@ class Seeder {
       return cuts_;
     }
     const Argument& parameter = parameter_of(argument);
-    bool is_alike = argument.layout.role != Role::kMoment || shape_ == graph_.shape(parameter.value);
-    if (is_alike) cut_matrix(argument.layout, parameter.layout);
+    dims_ = int64_t(graph_.shape(parameter.value).size());
+    if (argument.layout.role != Role::kMoment || lies_as(graph_.shape(parameter.value)))
+      cut_matrix(argument.layout, parameter.layout);
     bool is_whole = context_.updates_whole && context_.updates_whole(parameter);
     if (is_term(argument.layout, is_whole))
       cuts_.push_back({.axis = kDataAxis, .size = mesh_.size(kDataAxis), .term = true});
@@ -34,6 +35,14 @@ class Seeder {
   }
 
  private:
+  // Whether the state has what a parameter of that shape has, or a number of each of equal pieces of its rows, or such
+  // pieces as one dim more.
+  bool lies_as(const Shape& parameter) const {
+    if (shape_ == parameter) return true;
+    if (parameter.size() != 2 || shape_.size() < 2 || shape_[0] != parameter[0]) return false;
+    return shape_.size() == 2 ? parameter[1] % shape_[1] == 0 : shape_[1] * shape_[2] == parameter[1];
+  }
+
   // The one that a state belongs to; of no state, itself.
   const Argument& parameter_of(const Argument& state) const {
     for (const Argument& argument : graph_.arguments())
@@ -48,9 +57,9 @@ class Seeder {
       case Role::kColumn:
       case Role::kRow:
         if (shape_.size() < 2 || apart_dim(of_parameter) == 1)
-          add(kTensorAxis, int64_t(shape_.size()) - 1, layout.blocks);
+          add(kTensorAxis, std::min<int64_t>(int64_t(shape_.size()) - 1, 1), of_parameter.blocks);
         else
-          add(kTensorAxis, 0, layout.blocks);
+          add(kTensorAxis, 0, of_parameter.blocks);
         break;
       case Role::kCache:
         if (shape_.size() < 2) break;  // what text goes on from
@@ -82,9 +91,10 @@ class Seeder {
     return false;
   }
 
-  // Along the first dim that can be cut, within the parts that other axes have left there.
+  // Along the first dim that can be cut, within the parts that other axes have left there. Pieces of rows that are a
+  // dim more than the parameter has stay whole.
   void add_somewhere(const char* axis) {
-    size_t dims = context_.slots == 1 ? shape_.size() : std::min<size_t>(shape_.size(), 1);
+    size_t dims = std::min(shape_.size(), context_.slots == 1 ? std::max<size_t>(size_t(dims_), 1) : 1);
     for (size_t dim = 0; dim < dims; ++dim) {
       int64_t blocks = 1;
       for (const Cut& cut : cuts_)
@@ -97,6 +107,7 @@ class Seeder {
   const PassContext& context_;
   const Mesh& mesh_;
   Shape shape_;
+  int64_t dims_ = 0;  // of the parameter that it belongs to
   std::vector<Cut> cuts_;
 };
 

@@ -3,6 +3,7 @@
 #include "autodiff/optimizer_rule.h"
 #include "base/error.h"
 #include "checkpoint/run_folder.h"
+#include "compile/resolved_run.h"
 #include "config/config.h"
 #include "config/json.h"
 #include "data/data_tokenizer.h"
@@ -17,6 +18,7 @@ namespace {
 void check_names(const RunConfig& config) {
   rule_of(config.optimizer);
   family_of(config.model);
+  check_groups(config);
   check_disabled_names(config.compile.disable_passes);
 }
 

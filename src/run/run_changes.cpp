@@ -89,6 +89,15 @@ std::string describe_schedule(const RunConfig& was, const RunConfig& is) {
       is.optimizer.schedule, now, before);
 }
 
+// A mean of the weights goes on, with any decay, or there is none.
+void require_same_average(const OptimizerConfig& was, const OptimizerConfig& is, const std::string& out) {
+  if ((was.ema > 0) == (is.ema > 0)) return;
+  user_error(
+      "[train] expected optimizer.ema {} 0, as the run in {} began {} a mean of its weights, got {}; use that, or "
+      "another --train.out for a new run",
+      was.ema > 0 ? ">" : "=", out, was.ema > 0 ? "with" : "without", is.ema);
+}
+
 }  // namespace
 
 std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t step) {
@@ -107,6 +116,7 @@ std::string describe_changes(const RunConfig& was, const RunConfig& is, int64_t 
 }
 
 void require_same_run(const RunConfig& was, const RunConfig& is) {
+  require_same_average(was.optimizer, is.optimizer, is.train.out);
   RunConfig old = was, now = is;
   std::vector<Field> old_fields = fields_of(old), now_fields = fields_of(now);
   for (size_t i = 0; i < now_fields.size(); ++i) {

@@ -116,6 +116,7 @@ std::vector<std::string> start_notes(const RunConfig& asked, const StartedRun& s
   if (asked.compile.precision == Precision::kTf32 && run.compile.precision != Precision::kTf32)
     add("compile.precision = tf32 means fp32 here: this device has no units for TF32");
   for (const std::string& note : start.data->notes()) add(note);
+  for (const std::string& group : describe_groups(run.asked)) add(group);
   add(reference_warning(start.session->reference_nodes()));
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   add(budget_warning(start.session->compiled().intermediate_bytes(), run.compile.memory_budget_gib));

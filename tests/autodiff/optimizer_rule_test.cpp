@@ -250,12 +250,123 @@ TEST(Normuon, GivesEveryOutputTheSameSize) {
   EXPECT_NE(first, second) << "it is of the matrix before";
 }
 
+// What adamw8bit keeps of a matrix of 4096 elements, of one of fewer, and of a vector of more.
+Graph graph_of_sizes(const OptimizerConfig& config) {
+  Graph graph("update");
+  GraphBuilder g(graph);
+  Gradients gradients;
+  for (const auto& [name, shape] : {std::pair("large", Shape{32, 128}), std::pair("small", Shape{31, 128}),
+                                    std::pair("long", Shape{5000}), std::pair("prime", Shape{64, 257})}) {
+    gradients.parameters.push_back(g.parameter(name, {DType::kF32, shape}));
+    gradients.grads.push_back(g.input(std::string("in.") + name, {DType::kF32, shape}));
+  }
+  append_update(g, gradients, config);
+  verify(graph);
+  return graph;
+}
+
+TEST(Adamw8bit, LeavesSmallTensorsAndVectorsToAdamW) {
+  OptimizerConfig config = config_of(adamw8bit_rule);
+  config.adamw_lr_ratio = 0.5;
+  Graph graph = graph_of_sizes(config);
+  EXPECT_EQ(to_string(graph.type(graph.find_argument("adam8.m.large"))), "u8[32,1,128]");
+  EXPECT_EQ(to_string(graph.type(graph.find_argument("adam8.v_scale.large"))), "f32[32,1]");
+  for (const char* name : {"small", "long", "prime"}) {
+    EXPECT_NE(graph.find_argument(std::string("adam.m.") + name), kNoValue) << name;
+    EXPECT_EQ(graph.find_argument(std::string("adam8.m.") + name), kNoValue) << name;
+    EXPECT_EQ(Optimizer(config).rates_of(*graph.argument_of(graph.find_argument(name))).lr, 1) << "the rate itself";
+  }
+}
+
+// What a rank has of it is no matter.
+TEST(Adamw8bit, GoesByTheSizeInTheModel) {
+  OptimizerConfig config = config_of(adamw8bit_rule);
+  Argument stored_longer{.name = "w", .layout = {.role = Role::kEmbedding, .global = {31, 128}}};
+  EXPECT_EQ(&Optimizer(config).rule_of(stored_longer), &adamw_rule);
+  Argument large{.name = "w", .layout = {.role = Role::kEmbedding, .global = {32, 128}}};
+  EXPECT_EQ(&Optimizer(config).rule_of(large), &adamw8bit_rule);
+}
+
+TEST(Adamw8bit, ReachesAMinimumAndKeepsAllInASkippedStep) {
+  OptimizerConfig config = config_of(adamw8bit_rule);
+  config.weight_decay = 0;
+  Graph graph = graph_of_sizes(config);
+  Values values;
+  for (const char* name : {"large", "small", "long", "prime"}) {
+    HostTensor& w = values[name] = HostTensor(graph.type(graph.find_argument(name)));
+    for (int64_t i = 0; i < w.size(); ++i) w[i] = 0.01 * double(i % 199 - 99);
+  }
+  values["lr"] = HostTensor({DType::kF32, {}}, {0});
+  for (int step = 0; step < 120; ++step) {
+    for (std::string name : {"large", "small", "long", "prime"}) values["in." + name] = values[name];
+    values["lr"][0] = 0.1 / (1 + 0.1 * step);
+    run_graph(graph, values);
+  }
+  double sum = 0;
+  for (double x : values["large"].data) sum += x * x / 4096;
+  EXPECT_LT(std::sqrt(sum), 0.01);
+  values["in.small"][7] = NAN;
+  Values before = values;
+  run_graph(graph, values);
+  for (auto& [name, value] : before)
+    if (!name.starts_with("in.")) EXPECT_EQ(values[name].data, value.data) << name;
+}
+
+// Rows that were added to the vocabulary count nowhere.
+TEST(Adafactor, GoesByTheShapeInTheModel) {
+  OptimizerConfig config = config_of(adafactor_rule);
+  auto after = [&](int64_t rows) {
+    Graph graph("update");
+    GraphBuilder g(graph);
+    Layout layout{.role = Role::kEmbedding, .global = {2, 3}};
+    ValueType type{DType::kF32, {rows, 3}};
+    ValueId w = graph.add_argument(Argument::Kind::kParameter, "w", type, layout);
+    append_update(g, {{w}, {g.input("grad", type)}}, config);
+    EXPECT_EQ(graph.argument_of(graph.find_argument("adafactor.rows.w"))->layout.global, (Shape{2}));
+    Values values;
+    values["lr"] = HostTensor({DType::kF32, {}}, {0.1});
+    for (auto [name, first] : {std::pair("w", 0.5), std::pair("grad", -0.25)}) {
+      values[name] = HostTensor(type);
+      for (int64_t i = 0; i < 6; ++i) values[name][i] = first + 0.125 * double(i);
+    }
+    for (int step = 0; step < 3; ++step) run_graph(graph, values);
+    for (int64_t i = 6; i < 3 * rows; ++i) EXPECT_EQ(values["w"][i], 0);
+    return std::vector<double>(values["w"].data.begin(), values["w"].data.begin() + 6);
+  };
+  std::vector<double> plain = after(2), padded = after(5);
+  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(padded[i], plain[i], 1e-14);
+}
+
+// ema: 1 after the first update, then decay old + (1 - decay) new; a skipped step changes nothing.
+TEST(WeightAverage, BeginsWithTheFirstUpdate) {
+  OptimizerConfig config = config_of(sgd_rule);
+  config.ema = 0.75;
+  config.state_type = "bf16";
+  Graph graph = update_graph(config);
+  EXPECT_EQ(graph.type(graph.find_argument("ema.w")), graph.type(graph.find_argument("w")))
+      << "f32 whatever states are";
+  EXPECT_EQ(graph.argument_of(graph.find_argument("ema.w"))->layout.role, Role::kMoment);
+  Values values = start();
+  double bad = values["in.w"][0];
+  values["in.w"][0] = INFINITY;
+  run_graph(graph, values);
+  EXPECT_EQ(values["ema.w"][1], 0);
+  values["in.w"][0] = bad;
+  run_graph(graph, values);
+  EXPECT_EQ(values["ema.w"].data, values["w"].data);
+  std::vector<double> mean = values["ema.w"].data;
+  run_graph(graph, values);
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(values["ema.w"].data[i], 0.75 * mean[i] + 0.25 * values["w"].data[i], 1e-12);
+}
+
 TEST(OptimizerRules, AnUnknownOneIsRefusedWithTheKnown) {
   OptimizerConfig config;
   config.name = "adamv";
-  expect_user_error([&] { rule_of(config); },
-                    {"[optimizer.name] expected a known optimizer (adamw, sgd, lion, muon, normuon)",
-                     "got 'adamv'; did you mean 'adamw'?"});
+  expect_user_error(
+      [&] { rule_of(config); },
+      {"[optimizer.name] expected a known optimizer (adamw, adamw8bit, adafactor, sgd, lion, muon, normuon)",
+       "got 'adamv'; did you mean 'adamw'?"});
 }
 
 TEST(OptimizerRules, HelpNamesEveryOne) {

@@ -46,6 +46,7 @@ TEST(IdleSettings, OfTheOptimizer) {
     expect_told({std::string("--optimizer.") + setting}, "is adamw", {"--optimizer.name=normuon"});
   expect_told({"--optimizer.cautious_decay"}, "is adamw", {"--optimizer.name=lion"});
   expect_told({"--optimizer.eps=1e-7", "--optimizer.name=lion"}, "is lion", {"--optimizer.name=muon"});
+  expect_told({"--optimizer.beta1=0.5", "--optimizer.name=adafactor"}, "is adafactor", {"--optimizer.name=adamw8bit"});
   expect_told({"--optimizer.momentum=0.8"}, "the rule of the update is adamw", {"--optimizer.name=sgd"});
   for (const char* setting :
        {"beta1=0.5", "beta2=0.5", "eps=1e-7", "weight_decay=0.2", "clip=2", "min_lr_ratio=0.5", "warmup_steps=10"})

@@ -21,8 +21,10 @@ class Export : public testing::Test {
     ASSERT_EQ(trained.status, 0) << trained.err;
   }
   ProgramResult run(const Arguments& arguments) { return run_program(folder_.path(), arguments); }
-  std::string loss_of(const std::string& model) {
-    ProgramResult result = run({"eval", model, "--data=data", "--device=cpu"});
+  std::string loss_of(const std::string& model, const Arguments& more = {}) {
+    Arguments arguments{"eval", model, "--data=data", "--device=cpu"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ProgramResult result = run(arguments);
     EXPECT_EQ(result.status, 0) << result.err;
     return result.out.substr(result.out.find('\n'));
   }
@@ -48,6 +50,18 @@ TEST_F(Export, OutAndInAgainItIsTheSameModel) {
                  "--train.batch=2", "--train.eval_every=0"})
                 .status,
             0);
+}
+
+TEST_F(Export, TakesTheMeanOfTheWeights) {
+  ProgramResult trained = run(test::tiny_arguments(
+      "train", {"--data.path=data", "--train.steps=3", "--train.out=mean", "--optimizer.ema=0.5"}));
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_EQ(loss_of("mean"), loss_of("run")) << "it changes nothing of the training";
+  std::string loss = loss_of("mean", {"--weights=ema"});
+  EXPECT_NE(loss, loss_of("mean"));
+  ASSERT_EQ(run({"export", "mean", "out", "--weights=ema"}).status, 0);
+  EXPECT_EQ(loss_of("out"), loss);
+  EXPECT_EQ(run({"generate", "mean", "--weights=ema", "--prompt=the king", "--tokens=4", "--device=cpu"}).status, 0);
 }
 
 TEST_F(Export, Mistakes) {

@@ -70,6 +70,14 @@ TEST_F(CliCheckpoint, ResumeWithAnotherOptimizer) {
                  {"expected optimizer.name = \"adamw\"", "got \"sgd\"", "another --train.out"});
 }
 
+TEST_F(CliCheckpoint, AMeanOfTheWeightsThatNobodyKept) {
+  ASSERT_EQ(train({"--train.steps=2"}).status, 0);
+  expect_refused(train({"--train.steps=4", "--optimizer.ema=0.9"}),
+                 {"expected optimizer.ema = 0", "without a mean of its weights, got 0.9", "another --train.out"});
+  expect_refused(run({"eval", "run", "--weights=ema"}), {"[weights]", "optimizer.ema = 0", "--weights=last"});
+  expect_refused(run({"generate", "run", "--weights=mean"}), {"--weights", "last, ema"});
+}
+
 TEST_F(CliCheckpoint, ResumeWithAnotherVocabulary) {
   ASSERT_EQ(train({"--train.steps=2", "--model.vocab=400"}).status, 0);
   write_file_quickly(folder_ / "other.txt", test::tiny_text(3000, 7) + "quite other words, zebra quokka zebra quokka");

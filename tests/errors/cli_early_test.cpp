@@ -38,6 +38,8 @@ TEST_F(CliEarly, FolderThatCannotBeMade) {
 
 TEST_F(CliEarly, Names) {
   expect_refused_early({"--optimizer.name=adam"}, {"[optimizer.name]", "adamw"});
+  expect_refused_early({"--optimizer.groups=wtf*: lr=2"}, {"[optimizer.groups]", "'wtf*'", "did you mean 'wte'?"});
+  expect_refused_early({"--optimizer.groups=wte* lr=2"}, {"[optimizer.groups]", "there is no colon"});
   expect_refused_early({"--compile.disable_passes=fuze"}, {"[compile.disable_passes]", "'fuze'", "'fuse'"});
   expect_refused_early({"--model.family=gpt"}, {"[model.family]", "gpt2"});
 }

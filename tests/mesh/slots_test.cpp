@@ -51,6 +51,23 @@ TEST(Slots, GiveTheSameBitsWithStatesInBf16) {
   expect_same_bits_on_any_mesh(config, {2});
 }
 
+// Rows of 256, so that some matrices have several blocks in a row.
+TEST(Slots, GiveTheSameBitsWithStatesOf8Bits) {
+  RunConfig config = tiny();
+  config.model.width = 128;
+  config.model.layers = 1;
+  config.optimizer.name = "adamw8bit";
+  config.optimizer.ema = 0.9;
+  expect_same_bits_on_any_mesh(config, {0, 1, 3});
+}
+
+TEST(Slots, GiveTheSameBitsByAdafactor) {
+  RunConfig config = tiny();
+  config.optimizer.name = "adafactor";
+  config.optimizer.groups = {"wte*: lr=0.5 decay=0", "*.bias: lr=2"};
+  expect_same_bits_on_any_mesh(config, {0, 3});
+}
+
 TEST(Slots, GiveTheSameBitsWithDropoutAndMasks) {
   RunConfig config = tiny();
   config.model.dropout = 0.2;

@@ -68,6 +68,28 @@ TEST(SeedCuts, OfZeroGrowWithItsStage) {
   EXPECT_EQ(seeds({.data = 2, .zero = 2}, true), seeds({.data = 2, .zero = 3})) << "parameters that are gathered once";
 }
 
+// States that have a number, or several as one dim more, of each piece of a row: cuts fall between pieces.
+TEST(SeedCuts, OfPiecesOfRowsAreThoseOfTheirParameter) {
+  constexpr const char* kPieces = R"(graph g {
+    param fc = %0 {role="column"} : f32[6,32]
+    param qkv = %1 {blocks=3, role="column"} : f32[6,24]
+    state codes.fc = %2 {of="fc", role="moment"} : u8[6,4,8]
+    state scales.fc = %3 {of="fc", role="moment"} : f32[6,4]
+    state codes.qkv = %4 {of="qkv", role="moment"} : u8[6,3,8]
+    state scales.qkv = %5 {of="qkv", role="moment"} : f32[6,3]
+    state outputs.qkv = %6 {of="qkv", role="moment"} : f32[24]
+  })";
+  EXPECT_EQ(seeds({.tensor = 2}, false, {}, kPieces),
+            (Lines{"fc: tensor:2@1", "qkv: tensor:2@1x3", "codes.fc: tensor:2@1", "scales.fc: tensor:2@1"}));
+  EXPECT_EQ(seeds({.data = 4, .zero = 1}, false, {}, kPieces),
+            (Lines{"codes.fc: data:4@1", "scales.fc: data:4@1", "outputs.qkv: data:4@0"}))
+      << "4 ranks divide neither 6 rows nor 3 pieces, and no piece";
+  EXPECT_EQ(
+      seeds({.data = 2, .tensor = 2, .zero = 1}, false, {}, kPieces),
+      (Lines{"fc: tensor:2@1", "qkv: tensor:2@1x3", "codes.fc: tensor:2@1 data:2@0", "scales.fc: tensor:2@1 data:2@0",
+             "codes.qkv: data:2@0", "scales.qkv: data:2@0", "outputs.qkv: data:2@0"}));
+}
+
 // A parameter that is updated from all of it stays whole, with its states; other axes cut it as before.
 TEST(SeedCuts, ZeroLeavesWholeWhatTheUpdateReadsWhole) {
   auto qkv = [](const Argument& parameter) { return parameter.name == "qkv"; };

@@ -41,7 +41,7 @@ inline std::vector<HostTensor> step_arguments(const Graph& graph) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = graph.arguments()[i].name;
     if (name == "step") arguments[i][0] = 2;
-    if (name.starts_with("adam.v."))
+    if (name.starts_with("adam.v.") || name.starts_with("adam8.v_scale.") || name.starts_with("adafactor."))
       for (double& v : arguments[i].data) v = std::fabs(v);
   }
   return arguments;
