@@ -284,16 +284,18 @@ TEST(Estimate, OfAPipelineTellsTransfersFromTheBubble) {
   EXPECT_GT(time.bubble, time.pipe);
 }
 
-// The first has the table of tokens besides, and one more micro-batch in flight than the second, which is too full,
-// too.
+// The first stage has the least room, as it has the table of tokens. With 64 sequences it alone is too full, with 96
+// others are, too.
 TEST(Estimate, AllStagesHaveTheBudgetOfTheFullest) {
   ClusterConfig h200 = read_cluster("h200");
   RunConfig config;
   config.model = preset("gpt2-1558m");
-  ParallelLayout layout{.mesh = mesh(4, 1, 1, 1), .micro_batch = 80, .micro_batches = 16};
+  ParallelLayout layout{.mesh = mesh(4, 1, 1, 1), .micro_batch = 64, .micro_batches = 16};
+  double alone = estimate(config, layout, h200, platform_of(h200)).layout.budget_gib;
+  EXPECT_GT(alone, 0);
+  layout.micro_batch = 96;
   Estimate told = estimate(config, layout, h200, platform_of(h200));
-  EXPECT_GT(told.layout.budget_gib, 0);
-  EXPECT_GT(told.memory.total(), 0.9 * usable_bytes(h200, layout.mesh));
+  EXPECT_LE(told.layout.budget_gib, alone);
   EXPECT_LE(told.memory.total(), usable_bytes(h200, layout.mesh));
 }
 
