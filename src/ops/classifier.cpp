@@ -1,9 +1,10 @@
 // classifier(x (R, C), W (V, C), targets i32 (R), dloss f32 (R)) -> losses f32 (R), dx (R, C), dW f32 (V, C), scratch
 // (chunk, V): the rows of cross_entropy(x W^T, targets) over the first `classes` columns, and their gradients given
-// those of the losses. It exists so that logits never stand in memory for more than `chunk` rows: dloss is known before
-// the forward pass, so each chunk goes forward and backward at once. Logits and their gradient have x's type; dW sums
-// over the chunks in f32. Row r's gradient of the logits is left in row r % chunk of scratch, of which nobody need know
-// more than that it is there: as an output it is part of the memory plan.
+// those of the losses, with a soft cap where there are its attributes. It exists so that logits never stand in memory
+// for more than `chunk` rows: dloss is known before the forward pass, so each chunk goes forward and backward at once.
+// Logits and their gradient have x's type; dW sums over the chunks in f32. Row r's gradient of the logits is left in
+// row r % chunk of scratch, of which nobody need know more than that it is there: as an output it is part of the memory
+// plan.
 
 #include "ops/classifier.h"
 
@@ -15,6 +16,7 @@
 #include "ops/matmul.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
+#include "ops/softcap.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +24,8 @@
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"chunk"}, {"classes"}, {"tf32", false}};
+constexpr AttrDef kAttrs[] = {
+    {"chunk"}, {"classes"}, {"softcap", false}, {"softcap_shift", false}, {"softcap_width", false}, {"tf32", false}};
 
 std::vector<ValueType> infer(const NodeSpec& spec) {
   const ValueType &x = spec.inputs[0], &weight = spec.inputs[1], &targets = spec.inputs[2], &dloss = spec.inputs[3];
@@ -41,15 +44,17 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
 }
 
 // Logits become their gradient, in place; returns the loss.
-double loss_of_row(std::span<double> row, int64_t classes, int64_t target, double dloss, DType dtype) {
+double loss_of_row(std::span<double> row, int64_t classes, int64_t target, double dloss, const Softcap& cap,
+                   DType dtype) {
   if (target >= classes) user_error("[classifier] expected targets below {}, got {}", classes, target);
   auto valid = row.first(size_t(classes));
-  double top = *std::max_element(valid.begin(), valid.end()), sum = 0;
-  for (double logit : valid) sum += std::exp(logit - top);
-  double lse = top + std::log(sum), loss = target < 0 ? 0 : lse - row[size_t(target)];
+  double top = softcap(*std::max_element(valid.begin(), valid.end()), cap), sum = 0;
+  for (double logit : valid) sum += std::exp(softcap(logit, cap) - top);
+  double lse = top + std::log(sum), loss = target < 0 ? 0 : lse - softcap(row[size_t(target)], cap);
   for (size_t c = 0; c < row.size(); ++c) {
-    double p = int64_t(c) < classes ? std::exp(row[c] - lse) : 0;
-    row[c] = target < 0 ? 0 : round_to(dtype, (p - (int64_t(c) == target ? 1 : 0)) * dloss);
+    double p = int64_t(c) < classes ? std::exp(softcap(row[c], cap) - lse) : 0;
+    double dcapped = (p - (int64_t(c) == target ? 1 : 0)) * dloss;
+    row[c] = target < 0 ? 0 : round_to(dtype, dcapped * softcap_slope(row[c], cap));
   }
   return loss;
 }
@@ -59,6 +64,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
   HostTensor &losses = out[0], &dx = out[1], &dweight = out[2], &scratch = out[3];
   int64_t rows = x.shape()[0], width = x.shape()[1], vocab = weight.shape()[0];
   int64_t chunk = node.attrs.get_int("chunk"), classes = node.attrs.get_int("classes");
+  Softcap cap = softcap_of(node.attrs);
   std::fill(dx.data.begin(), dx.data.end(), 0.0);
   std::fill(dweight.data.begin(), dweight.data.end(), 0.0);
   for (int64_t r = 0; r < rows; ++r) {
@@ -68,7 +74,7 @@ void reference(const Node& node, std::span<const HostTensor* const> in, std::spa
       for (int64_t c = 0; c < width; ++c) sum += x[r * width + c] * weight[v * width + c];
       row[size_t(v)] = round_to(x.type.dtype, sum);
     }
-    losses[r] = loss_of_row(row, classes, int64_t(targets[r]), dloss[r], x.type.dtype);
+    losses[r] = loss_of_row(row, classes, int64_t(targets[r]), dloss[r], cap, x.type.dtype);
     for (int64_t v = 0; v < vocab; ++v)
       for (int64_t c = 0; c < width; ++c) {
         dx[r * width + c] += row[size_t(v)] * weight[v * width + c];
@@ -87,6 +93,7 @@ ValueId last_chunk(GraphBuilder& g, ValueId dlogits, int64_t chunk) {
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
   ValueId x = in[0], weight = in[1], targets = in[2], dloss = in[3];
   Attrs classes{{"classes", node.attrs.get_int("classes")}};
+  set_softcap(classes, softcap_of(node.attrs));
   ValueId logits = matmul(g, x, weight, false, true);
   std::vector<ValueId> forward = g.add(op::cross_entropy, {logits, targets}, classes);
   ValueId dlogits = g.add1(op::cross_entropy_grad, {logits, targets, forward[1], dloss}, classes);

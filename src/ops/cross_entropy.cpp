@@ -1,5 +1,6 @@
 // cross_entropy(logits (R, V), targets i32 (R)) -> loss (R), lse (R): lse - logits[target] over the first `classes`
 // columns; the others are padding and count as minus infinity. A negative target (no label) has loss and gradient 0.
+// With the attributes of a soft cap (ops/softcap.h) the logits are capped before, and so is their gradient's way back.
 
 #include "ops/cross_entropy.h"
 
@@ -11,6 +12,7 @@
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
 #include "ops/sharding_rules.h"
+#include "ops/softcap.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +21,7 @@
 namespace tokamak {
 namespace {
 
-constexpr AttrDef kAttrs[] = {{"classes"}};
+constexpr AttrDef kAttrs[] = {{"classes"}, {"softcap", false}, {"softcap_shift", false}, {"softcap_width", false}};
 
 int64_t require_shapes(const NodeSpec& spec) {
   const Shape &logits = spec.inputs[0].shape, &targets = spec.inputs[1].shape;
@@ -40,14 +42,16 @@ std::vector<ValueType> infer(const NodeSpec& spec) {
 void reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   const HostTensor &logits = *in[0], &targets = *in[1];
   int64_t classes = node.attrs.get_int("classes"), cols = logits.shape()[1];
+  Softcap cap = softcap_of(node.attrs);
+  std::vector<double> row(static_cast<size_t>(classes));
   for (int64_t r = 0; r < targets.size(); ++r) {
-    const double* row = &logits.data[size_t(r * cols)];
-    double top = *std::max_element(row, row + classes), sum = 0;
-    for (int64_t c = 0; c < classes; ++c) sum += std::exp(row[c] - top);
+    for (int64_t c = 0; c < classes; ++c) row[size_t(c)] = softcap(logits[r * cols + c], cap);
+    double top = *std::max_element(row.begin(), row.end()), sum = 0;
+    for (double logit : row) sum += std::exp(logit - top);
     out[1][r] = top + std::log(sum);
     if (targets[r] >= double(classes))
       user_error("[cross_entropy] expected targets below {}, got {}", classes, targets[r]);
-    out[0][r] = targets[r] < 0 ? 0 : out[1][r] - row[int64_t(targets[r])];
+    out[0][r] = targets[r] < 0 ? 0 : out[1][r] - row[size_t(targets[r])];
   }
 }
 
@@ -60,16 +64,19 @@ ValueId masked(GraphBuilder& g, ValueId logits, ValueId column, int64_t classes)
 
 ValueId as_column(GraphBuilder& g, ValueId row) { return reshape(g, row, {g.shape(row)[0], 1}); }
 
+// The cap rises with the logits: that of the largest and of the target's logit are those of one number a row.
 std::vector<ValueId> decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  Softcap cap = softcap_of(node.attrs);
+  int64_t rows = g.shape(in[0])[0], classes = node.attrs.get_int("classes");
   ValueId column = iota(g, {1, g.shape(in[0])[1]}, 1);
-  ValueId logits = masked(g, in[0], column, node.attrs.get_int("classes"));
-  ValueId top = reduce_max(g, logits, {1}, true);
-  ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, logits, top)), {1}, true)), top);
+  ValueId logits = masked(g, in[0], column, classes);
+  ValueId capped = cap.cap > 0 ? masked(g, softcap(g, in[0], cap), column, classes) : logits;
+  ValueId top = softcap(g, reduce_max(g, logits, {1}, true), cap);
+  ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, capped, top)), {1}, true)), top);
   ValueId target = as_column(g, in[1]);
   ValueId hit = equal(g, column, target);
-  ValueId picked = reduce_sum(g, select(g, hit, in[0], constant(g, 0)), {1}, true);
+  ValueId picked = softcap(g, reduce_sum(g, select(g, hit, in[0], constant(g, 0)), {1}, true), cap);
   ValueId loss = select(g, less(g, target, constant(g, 0)), constant(g, 0), sub(g, lse, picked));
-  int64_t rows = g.shape(in[0])[0];
   return {reshape(g, loss, {rows}), reshape(g, lse, {rows})};
 }
 
@@ -95,7 +102,8 @@ Cost cost(const NodeSpec& spec, std::span<const ValueType> outputs) {
   return cost;
 }
 
-// cross_entropy_grad(logits, targets, lse, dloss (R)) -> dlogits: (softmax - one-hot) * dloss, 0 in the padding.
+// cross_entropy_grad(logits, targets, lse, dloss (R)) -> dlogits: (softmax - one-hot) * dloss, 0 in the padding; with a
+// soft cap times its slope, cap / width * (1 - tanh^2).
 std::vector<ValueType> infer_grad(const NodeSpec& spec) {
   require_shapes(spec);
   return {spec.inputs[0]};
@@ -104,20 +112,28 @@ std::vector<ValueType> infer_grad(const NodeSpec& spec) {
 void grad_reference(const Node& node, std::span<const HostTensor* const> in, std::span<HostTensor> out) {
   const HostTensor &logits = *in[0], &targets = *in[1], &lse = *in[2], &dloss = *in[3];
   int64_t classes = node.attrs.get_int("classes"), cols = logits.shape()[1];
+  Softcap cap = softcap_of(node.attrs);
   for (int64_t r = 0; r < targets.size(); ++r)
     for (int64_t c = 0; c < cols; ++c) {
-      double p = c < classes ? std::exp(logits[r * cols + c] - lse[r]) : 0;
-      out[0][r * cols + c] = targets[r] < 0 ? 0 : (p - (double(c) == targets[r] ? 1 : 0)) * dloss[r];
+      double x = logits[r * cols + c], p = c < classes ? std::exp(softcap(x, cap) - lse[r]) : 0;
+      double dcapped = targets[r] < 0 ? 0 : (p - (double(c) == targets[r] ? 1 : 0)) * dloss[r];
+      out[0][r * cols + c] = dcapped * softcap_slope(x, cap);
     }
 }
 
 std::vector<ValueId> grad_decompose(GraphBuilder& g, const Node& node, std::span<const ValueId> in) {
+  Softcap cap = softcap_of(node.attrs);
   ValueId column = iota(g, {1, g.shape(in[0])[1]}, 1);
-  ValueId logits = masked(g, in[0], column, node.attrs.get_int("classes"));
+  ValueId t = cap.cap > 0 ? softcap_tanh(g, in[0], cap) : kNoValue;
+  ValueId capped = cap.cap > 0 ? mul(g, t, constant(g, cap.cap)) : in[0];
+  ValueId logits = masked(g, capped, column, node.attrs.get_int("classes"));
   ValueId target = as_column(g, in[1]);
   ValueId dloss = select(g, less(g, target, constant(g, 0)), constant(g, 0), as_column(g, in[3]));
   ValueId p = exp(g, sub(g, logits, as_column(g, in[2])));
-  return {mul(g, sub(g, p, equal(g, column, target)), dloss)};
+  ValueId dcapped = mul(g, sub(g, p, equal(g, column, target)), dloss);
+  if (cap.cap == 0) return {dcapped};
+  ValueId slope = mul(g, sub(g, constant(g, 1), mul(g, t, t)), constant(g, cap.cap * cap.steepness()));
+  return {mul(g, dcapped, slope)};
 }
 
 }  // namespace
@@ -149,8 +165,10 @@ constinit const OpDef cross_entropy_grad = {.name = "cross_entropy_grad",
                                             .sharding = {.rule = sharding}};
 }  // namespace op
 
-ValueId cross_entropy(GraphBuilder& g, ValueId logits, ValueId targets, int64_t classes) {
-  return g.add(op::cross_entropy, {logits, targets}, {{"classes", classes}})[0];
+ValueId cross_entropy(GraphBuilder& g, ValueId logits, ValueId targets, int64_t classes, const Softcap& softcap) {
+  Attrs attrs{{"classes", classes}};
+  set_softcap(attrs, softcap);
+  return g.add(op::cross_entropy, {logits, targets}, attrs)[0];
 }
 
 }  // namespace tokamak

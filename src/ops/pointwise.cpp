@@ -68,6 +68,9 @@ Grads gelu_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
 Grads silu_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
   return {g.add1(op::silu_grad, {n.inputs[0], dy[0]})};
 }
+Grads relu2_gradient(GraphBuilder& g, const Node& n, OutGrads dy) {
+  return {g.add1(op::relu2_grad, {n.inputs[0], dy[0]})};
+}
 
 DType cast_target(const Attrs& attrs) { return parse_dtype(attrs.get_string("to")); }
 
@@ -135,6 +138,9 @@ constinit const OpDef gelu_grad = undifferentiable(
 constinit const OpDef silu = pointwise1<TOKAMAK_SCALAR(silu)>("silu", "silu", silu_gradient);
 constinit const OpDef silu_grad = undifferentiable(
     pointwise2<TOKAMAK_SCALAR(silu_grad)>("silu_grad", "silu_grad", nullptr), "second derivatives are not needed");
+constinit const OpDef relu2 = pointwise1<TOKAMAK_SCALAR(relu2)>("relu2", "relu2", relu2_gradient);
+constinit const OpDef relu2_grad = undifferentiable(
+    pointwise2<TOKAMAK_SCALAR(relu2_grad)>("relu2_grad", "relu2_grad", nullptr), "second derivatives are not needed");
 #undef TOKAMAK_SCALAR
 constinit const OpDef stochastic_bf16 = undifferentiable(
     pointwise2<scalar::stochastic_bf16, scalar::stochastic_bf16>("stochastic_bf16", "stochastic_bf16", nullptr),
@@ -168,6 +174,7 @@ ValueId sqrt(GraphBuilder& g, ValueId a) { return g.add1(op::sqrt, {a}); }
 ValueId rsqrt(GraphBuilder& g, ValueId a) { return g.add1(op::rsqrt, {a}); }
 ValueId gelu(GraphBuilder& g, ValueId a) { return g.add1(op::gelu, {a}); }
 ValueId silu(GraphBuilder& g, ValueId a) { return g.add1(op::silu, {a}); }
+ValueId relu2(GraphBuilder& g, ValueId a) { return g.add1(op::relu2, {a}); }
 
 ValueId cast(GraphBuilder& g, ValueId a, DType to) {
   if (g.type(a).dtype == to) return a;

@@ -9,7 +9,8 @@ class GraphBuilder;
 
 namespace op {
 extern const OpDef add, sub, mul, div, maximum, minimum, pow, less, equal, select;
-extern const OpDef neg, exp, log, tanh, sqrt, rsqrt, gelu, gelu_grad, silu, silu_grad, cast, stochastic_bf16;
+extern const OpDef neg, exp, log, tanh, sqrt, rsqrt, gelu, gelu_grad, silu, silu_grad, relu2, relu2_grad, cast;
+extern const OpDef stochastic_bf16;
 }  // namespace op
 
 ValueId add(GraphBuilder& g, ValueId a, ValueId b);
@@ -30,6 +31,7 @@ ValueId sqrt(GraphBuilder& g, ValueId a);
 ValueId rsqrt(GraphBuilder& g, ValueId a);
 ValueId gelu(GraphBuilder& g, ValueId a);
 ValueId silu(GraphBuilder& g, ValueId a);            // x times the logistic function of x
+ValueId relu2(GraphBuilder& g, ValueId a);           // max(x, 0)^2
 ValueId cast(GraphBuilder& g, ValueId a, DType to);  // returns `a` itself when it has that type
 
 /// `a`, of f32, as bf16: one of the two beside it, by a chance that `a` and the scalar `salt` give (scalar_math.h).

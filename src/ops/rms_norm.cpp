@@ -1,4 +1,5 @@
-// RMS normalisation: Zhang & Sennrich, "Root mean square layer normalization" (2019). All are composites.
+// RMS normalisation: Zhang & Sennrich, "Root mean square layer normalization" (2019). All are composites. The gain may
+// be left out, of the norm and of its gradient.
 #include "ops/rms_norm.h"
 
 #include "base/error.h"
@@ -20,20 +21,21 @@ using Tensors = std::span<const HostTensor* const>;
 
 constexpr AttrDef kAttrs[] = {{"eps"}};
 
-// rms_norm(x, gain) -> y (in x's type), rstd (..., 1)
+// rms_norm(x[, gain]) -> y (in x's type), rstd (..., 1)
 std::vector<ValueType> infer(const NodeSpec& spec) {
   require_rank(spec);
-  require_vector(spec, 1);
+  if (spec.inputs.size() > 1) require_vector(spec, 1);
   return {spec.inputs[0], {DType::kF32, row_shape(spec.inputs[0].shape)}};
 }
 void reference(const Node& node, Tensors in, std::span<HostTensor> out) {
-  const HostTensor &x = *in[0], &gain = *in[1];
+  const HostTensor& x = *in[0];
   auto [rows, cols] = rows_cols(x.shape());
+  auto gain = [&](int64_t c) { return in.size() > 1 ? (*in[1])[c] : 1.0; };
   for (int64_t r = 0; r < rows; ++r) {
     double squares = 0;
     for (int64_t c = 0; c < cols; ++c) squares += x[r * cols + c] * x[r * cols + c];
     double rstd = 1 / std::sqrt(squares / double(cols) + node.attrs.get_double("eps"));
-    for (int64_t c = 0; c < cols; ++c) out[0][r * cols + c] = x[r * cols + c] * rstd * gain[c];
+    for (int64_t c = 0; c < cols; ++c) out[0][r * cols + c] = x[r * cols + c] * rstd * gain(c);
     out[1][r] = rstd;
   }
 }
@@ -42,37 +44,41 @@ Values decompose(GraphBuilder& g, const Node& node, Inputs in) {
   ValueId squares = reduce_sum(g, mul(g, in[0], in[0]), last_dim(shape), true);
   ValueId mean = mul(g, squares, constant(g, 1.0 / double(shape.back())));
   ValueId rstd = rsqrt(g, add(g, mean, constant(g, node.attrs.get_double("eps"))));
-  return {mul(g, mul(g, in[0], rstd), in[1]), rstd};
+  ValueId y = mul(g, in[0], rstd);
+  return {in.size() > 1 ? mul(g, y, in[1]) : y, rstd};
 }
 Values gradient(GraphBuilder& g, const Node& node, Inputs dy) {
   TOKAMAK_CHECK(dy[1] == kNoValue, "rms_norm has no gradient for rstd");
   ValueId x = node.inputs[0], rstd = node.outputs[1];
+  if (node.inputs.size() == 1) return {g.add1(op::rms_norm_grad, {dy[0], x, rstd})};
   return {g.add1(op::rms_norm_grad, {dy[0], x, node.inputs[1], rstd}),
           g.add1(op::rms_norm_grad_gain, {dy[0], x, rstd})};
 }
 
-// rms_norm_grad(dy, x, gain, rstd) -> dx (in x's type) = rstd (d - x_hat mean(d x_hat)), d = dy gain, x_hat = x rstd
+// rms_norm_grad(dy, x, gain, rstd), or (dy, x, rstd) -> dx (in x's type) = rstd (d - x_hat mean(d x_hat)), d = dy gain,
+// x_hat = x rstd
 std::vector<ValueType> infer_grad(const NodeSpec& spec) {
   require_rank(spec);
   require_same(spec, 0, 1);
-  require_vector(spec, 2);
+  if (spec.inputs.size() > 3) require_vector(spec, 2);
   return {spec.inputs[1]};
 }
 void grad_reference(const Node&, Tensors in, std::span<HostTensor> out) {
-  const HostTensor &dy = *in[0], &x = *in[1], &gain = *in[2], &rstd = *in[3];
+  const HostTensor &dy = *in[0], &x = *in[1], &rstd = *in.back();
   auto [rows, cols] = rows_cols(x.shape());
+  auto gain = [&](int64_t c) { return in.size() > 3 ? (*in[2])[c] : 1.0; };
   for (int64_t r = 0; r < rows; ++r) {
     double dot = 0;
-    for (int64_t c = 0; c < cols; ++c) dot += dy[r * cols + c] * gain[c] * x[r * cols + c] * rstd[r] / double(cols);
+    for (int64_t c = 0; c < cols; ++c) dot += dy[r * cols + c] * gain(c) * x[r * cols + c] * rstd[r] / double(cols);
     for (int64_t c = 0; c < cols; ++c)
-      out[0][r * cols + c] = rstd[r] * (dy[r * cols + c] * gain[c] - x[r * cols + c] * rstd[r] * dot);
+      out[0][r * cols + c] = rstd[r] * (dy[r * cols + c] * gain(c) - x[r * cols + c] * rstd[r] * dot);
   }
 }
 Values grad_decompose(GraphBuilder& g, const Node&, Inputs in) {
   const Shape shape = g.shape(in[1]);
-  ValueId d = mul(g, in[0], in[2]), x_hat = mul(g, in[1], in[3]);
+  ValueId rstd = in.back(), d = in.size() > 3 ? mul(g, in[0], in[2]) : in[0], x_hat = mul(g, in[1], rstd);
   ValueId dot = mul(g, reduce_sum(g, mul(g, d, x_hat), last_dim(shape), true), constant(g, 1.0 / double(shape.back())));
-  return {mul(g, sub(g, d, mul(g, x_hat, dot)), in[3])};
+  return {mul(g, sub(g, d, mul(g, x_hat, dot)), rstd)};
 }
 
 // rms_norm_grad_gain(dy, x, rstd) -> dgain (f32)
@@ -99,7 +105,7 @@ constexpr std::string_view kSecond = "second derivatives are not needed";
 
 namespace op {
 constinit const OpDef rms_norm = {.name = "rms_norm",
-                                  .min_inputs = 2,
+                                  .min_inputs = 1,
                                   .max_inputs = 2,
                                   .attrs = kAttrs,
                                   .infer = infer,
@@ -110,7 +116,7 @@ constinit const OpDef rms_norm = {.name = "rms_norm",
                                   .fusion = Fusion::kComposite,
                                   .sharding = {.rule = rows_rule}};
 constinit const OpDef rms_norm_grad = {.name = "rms_norm_grad",
-                                       .min_inputs = 4,
+                                       .min_inputs = 3,
                                        .max_inputs = 4,
                                        .infer = infer_grad,
                                        .no_gradient = kSecond,
@@ -132,7 +138,9 @@ constinit const OpDef rms_norm_grad_gain = {.name = "rms_norm_grad_gain",
 }  // namespace op
 
 ValueId rms_norm(GraphBuilder& g, ValueId x, ValueId gain, double eps) {
-  return g.add(op::rms_norm, {x, gain}, {{"eps", eps}})[0];
+  Values inputs{x};
+  if (gain != kNoValue) inputs.push_back(gain);
+  return g.add(op::rms_norm, inputs, {{"eps", eps}})[0];
 }
 
 }  // namespace tokamak

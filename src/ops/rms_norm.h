@@ -11,7 +11,7 @@ namespace op {
 extern const OpDef rms_norm, rms_norm_grad, rms_norm_grad_gain;
 }  // namespace op
 
-/// y = x * rstd * gain, rstd = 1 / sqrt(mean(x^2) + eps), along the last dim.
+/// y = x * rstd * gain, rstd = 1 / sqrt(mean(x^2) + eps), along the last dim; the gain may be kNoValue.
 ValueId rms_norm(GraphBuilder& g, ValueId x, ValueId gain, double eps);
 
 }  // namespace tokamak

@@ -140,4 +140,15 @@ T silu_grad(T x, T dy) {
   return dy * (s + x * (e * r * r));
 }
 
+/// The square of max(x, 0): So et al., "Primer: Searching for efficient transformers" (2021). NaN stays.
+template <typename T>
+T relu2(T x) {
+  T r = x < T(0) ? T(0) : x;
+  return r * r;
+}
+template <typename T>
+T relu2_grad(T x, T dy) {
+  return T(2) * (x < T(0) ? T(0) : x) * dy;
+}
+
 }  // namespace tokamak::scalar

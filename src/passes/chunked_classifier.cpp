@@ -157,10 +157,11 @@ class ClassifierMaker {
     const Node &logits = node(m.logits), &grad = node(m.dlogits);
     const Shape& shape = graph_.shape(logits.outputs[0]);
     int64_t chunk = choose_chunk(shape[0], shape[1] * element_bytes_, most_bytes_);
+    Attrs attrs = grad.attrs;
+    attrs.set("chunk", chunk);
     std::vector<ValueId> made = rewriter_.in_place_of(grad).add(
         op::classifier,
-        rewriter_.map(std::vector<ValueId>{logits.inputs[0], logits.inputs[1], grad.inputs[1], grad.inputs[3]}),
-        {{"chunk", chunk}, {"classes", grad.attrs.get_int("classes")}});
+        rewriter_.map(std::vector<ValueId>{logits.inputs[0], logits.inputs[1], grad.inputs[1], grad.inputs[3]}), attrs);
     rewriter_.replace(node(m.loss).outputs[0], made[0]);
     rewriter_.replace(node(m.dx).outputs[0], made[1]);
     rewriter_.replace(node(m.dweight).outputs[0], made[2]);

@@ -8,12 +8,13 @@
 
 namespace tokamak {
 
-Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dtype) {
+Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dtype, const Softcap& softcap) {
   Graph graph("classifier_softmax");
   GraphBuilder g(graph);
   ValueId logits = g.input("logits", {dtype, {rows, vocab}}), targets = g.input("targets", {DType::kI32, {rows}});
   ValueId dloss = g.input("dloss", {DType::kF32, {rows}});
   Attrs attrs{{"classes", classes}};
+  set_softcap(attrs, softcap);
   std::vector<ValueId> loss = g.add(op::cross_entropy, {logits, targets}, attrs);
   graph.add_result("losses", loss[0]);
   graph.add_result("dlogits", g.add1(op::cross_entropy_grad, {logits, targets, loss[1], dloss}, attrs));

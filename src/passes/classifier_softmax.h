@@ -3,6 +3,7 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "ops/softcap.h"
 
 namespace tokamak {
 
@@ -10,6 +11,6 @@ namespace tokamak {
 /// losses f32 (rows), dlogits (rows, vocab) of `dtype`. The kernel is meant to write dlogits over the logits: the body
 /// reads an element's logit for the last time where it writes that element's gradient. Tests:
 /// tests/passes/classifier_softmax_test.cpp
-Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dtype);
+Graph classifier_softmax(int64_t rows, int64_t vocab, int64_t classes, DType dtype, const Softcap& softcap = {});
 
 }  // namespace tokamak

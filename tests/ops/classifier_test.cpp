@@ -1,4 +1,5 @@
 #include "ops/classifier.h"
+#include "ops/softcap.h"
 #include "tests/ops/harness.h"
 #include "tests/support/expect_error.h"
 
@@ -9,7 +10,11 @@
 namespace tokamak::test {
 namespace {
 
-Attrs attrs(int64_t chunk, int64_t classes) { return {{"chunk", chunk}, {"classes", classes}}; }
+Attrs attrs(int64_t chunk, int64_t classes, const Softcap& softcap = {}) {
+  Attrs attrs{{"chunk", chunk}, {"classes", classes}};
+  set_softcap(attrs, softcap);
+  return attrs;
+}
 
 std::vector<CaseInput> inputs(int64_t R, int64_t C, int64_t V, double lowest_target, double classes) {
   return {f32({R, C}), f32({V, C}), i32({R}, lowest_target, classes), f32({R})};
@@ -24,6 +29,8 @@ std::vector<OpCase> classifier_cases() {
       {"UnevenChunks", &op::classifier, inputs(7, 3, 5, 0, 5), attrs(3, 5)},
       {"Padded", &op::classifier, inputs(6, 4, 9, 0, 7), attrs(3, 7)},
       {"Unlabelled", &op::classifier, inputs(9, 3, 5, -3, 5), attrs(3, 5)},
+      {"Capped", &op::classifier, inputs(6, 4, 9, -1, 7), attrs(3, 7, {.cap = 1})},
+      {"CappedAndMoved", &op::classifier, inputs(4, 3, 7, 0, 7), attrs(4, 7, {1, 2, 3})},
       {"Bf16", &op::classifier, {bf16({6, 3}), bf16({7, 3}), i32({6}, 0, 7), f32({6})}, attrs(2, 7)},
   };
 }

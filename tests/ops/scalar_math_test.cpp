@@ -81,6 +81,15 @@ TEST(ScalarMath, SiluAndItsSlopeAreRightFarOut) {
   EXPECT_EQ(scalar::silu_grad(800.0, 2.0), 2);
 }
 
+TEST(ScalarMath, Relu2IsTheSquareOfThePositivePart) {
+  EXPECT_EQ(scalar::relu2(3.0), 9);
+  EXPECT_EQ(scalar::relu2(-3.0f), 0);
+  EXPECT_EQ(scalar::relu2_grad(3.0, 0.5), 3);
+  EXPECT_EQ(scalar::relu2_grad(-3.0, 0.5), 0);
+  EXPECT_TRUE(std::isnan(scalar::relu2(kNan)));
+  EXPECT_TRUE(std::isnan(scalar::relu2_grad(kNan, 0.5f)));
+}
+
 TEST(ScalarMath, GeluGradIsWithin1e6AndTheDerivative) {
   EXPECT_LT(
       worst_absolute(-50, 50,

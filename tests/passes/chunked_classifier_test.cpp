@@ -95,6 +95,18 @@ TEST(ChunkedClassifier, TakesAMatrixThatIsGatheredTwice) {
   })"));
 }
 
+TEST(ChunkedClassifier, KeepsTheSoftCap) {
+  std::string text = step_text();
+  for (size_t at = 0; (at = text.find("{classes=4}", at)) != std::string::npos; ++at)
+    text.replace(at, 11, "{classes=4, softcap=1.5, softcap_shift=-0.25, softcap_width=2.0}");
+  Graph before = parse(text), after = before;
+  EXPECT_TRUE(chunked_classifier(after, {}));
+  test::expect_same_meaning(before, after, 1e-12);
+  EXPECT_NE(print(after).find("{chunk=6, classes=4, softcap=1.5, softcap_shift=-0.25, softcap_width=2.0}"),
+            std::string::npos)
+      << print(after);
+}
+
 TEST(ChunkedClassifier, LeavesASecondGatheringThatIsReadElsewhere) {
   std::string text = gathering_text("%1");
   text.insert(text.find("result loss"), "%12 = exp(%9) #backward : f32[6,3]\n    result e = %12\n    ");

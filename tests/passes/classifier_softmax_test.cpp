@@ -10,22 +10,23 @@
 namespace tokamak {
 namespace {
 
-Graph plain_graph(int64_t rows, int64_t vocab, int64_t classes, DType dtype) {
+Graph plain_graph(int64_t rows, int64_t vocab, int64_t classes, DType dtype, const Softcap& softcap) {
   Graph graph("plain");
   GraphBuilder g(graph);
   ValueId logits = g.input("logits", {dtype, {rows, vocab}}), targets = g.input("targets", {DType::kI32, {rows}});
   ValueId dloss = g.input("dloss", {DType::kF32, {rows}});
-  std::vector<ValueId> loss = g.add(op::cross_entropy, {logits, targets}, {{"classes", classes}});
+  Attrs attrs{{"classes", classes}};
+  set_softcap(attrs, softcap);
+  std::vector<ValueId> loss = g.add(op::cross_entropy, {logits, targets}, attrs);
   graph.add_result("losses", loss[0]);
-  graph.add_result("dlogits",
-                   g.add1(op::cross_entropy_grad, {logits, targets, loss[1], dloss}, {{"classes", classes}}));
+  graph.add_result("dlogits", g.add1(op::cross_entropy_grad, {logits, targets, loss[1], dloss}, attrs));
   return graph;
 }
 
 TEST(ClassifierSoftmax, IsOneRowGroupOfTheSameMeaning) {
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
-    for (int64_t classes : {7, 9}) {
-      Graph graph = classifier_softmax(5, 9, classes, dtype);
+    for (const auto& [classes, softcap] : {std::pair<int64_t, Softcap>{7, {}}, {9, {}}, {7, {3}}, {9, {2, 1, 4}}}) {
+      Graph graph = classifier_softmax(5, 9, classes, dtype, softcap);
       verify(graph);
       ASSERT_EQ(graph.nodes().size(), 1u);
       const Node& group = graph.nodes()[0];
@@ -37,7 +38,7 @@ TEST(ClassifierSoftmax, IsOneRowGroupOfTheSameMeaning) {
       EXPECT_EQ(graph.results()[1].value, group.outputs[1]);
       EXPECT_EQ(graph.type(group.outputs[0]), (ValueType{DType::kF32, {5}}));
       EXPECT_EQ(graph.type(group.outputs[1]), (ValueType{dtype, {5, 9}}));
-      test::expect_same_meaning(plain_graph(5, 9, classes, dtype), graph, dtype == DType::kF32 ? 1e-12 : 1e-2);
+      test::expect_same_meaning(plain_graph(5, 9, classes, dtype, softcap), graph, dtype == DType::kF32 ? 1e-12 : 1e-2);
     }
 }
 

@@ -46,7 +46,7 @@ class SoftmaxKernel : public Kernel {
 };
 
 Graph softmax_graph(const ClassifierSizes& s, int64_t rows) {
-  return classifier_softmax(rows, s.vocab, s.classes, s.dtype);
+  return classifier_softmax(rows, s.vocab, s.classes, s.dtype, s.softcap);
 }
 
 KernelPtr make_softmax(Context& context, const ClassifierSizes& s, int64_t rows) {

@@ -35,7 +35,8 @@ ClassifierSizes read_classifier(const Graph& graph, const Node& node) {
           node.attrs.get_int("chunk"),
           node.attrs.get_int("classes"),
           x.dtype,
-          operand_format(graph, node, 0)};
+          operand_format(graph, node, 0),
+          softcap_of(node.attrs)};
 }
 
 Graph classifier_logits(const ClassifierSizes& s, int64_t rows) {

@@ -3,6 +3,7 @@
 
 #include "graph/graph.h"
 #include "ops/number_format.h"
+#include "ops/softcap.h"
 
 namespace tokamak::cuda {
 
@@ -10,6 +11,7 @@ struct ClassifierSizes {
   int64_t rows, width, vocab, chunk, classes;
   DType dtype;          // of x, W and the logits
   NumberFormat format;  // of the products' operands
+  Softcap softcap;
 };
 
 ClassifierSizes read_classifier(const Graph& graph, const Node& node);

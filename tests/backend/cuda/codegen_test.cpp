@@ -174,6 +174,12 @@ TEST(CodegenRow, WorksOnAVocabularyWithoutComparingEachColumn) {
   EXPECT_FALSE(has(narrow, "= pick(x") || has(narrow, "hit.value")) << narrow;  // the row is in registers
 }
 
+// The cap rises: the largest logit and the target's are found among those that are not capped.
+TEST(CodegenRow, CapsOneNumberARowForLargestAndTarget) {
+  std::string wide = source_of("cross_entropy_capped", 16, 50304);
+  EXPECT_TRUE(has(wide, "= pick(x") && has(wide, "add_packed(top") && has(wide, "hit.value ? scalar::equal")) << wide;
+}
+
 TEST(CodegenRow, ExponentialsAreCoarseOnlyWhereResultsAre) {
   EXPECT_FALSE(has(source_of("cross_entropy_both", 16, 512), "scalar::exponential"));
   EXPECT_FALSE(has(source_of("softmax_lse", 16, 512), "coarse_exp"));  // f32 results

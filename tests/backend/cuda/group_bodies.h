@@ -7,6 +7,7 @@
 #include "ops/movement.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
+#include "ops/softcap.h"
 
 #include <cmath>
 #include <functional>
@@ -92,6 +93,8 @@ inline void functions(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
   body.add_result("log", log(g, p));
   body.add_result("pow", pow(g, p, a));
   body.add_result("roots", div(g, sqrt(g, p), rsqrt(g, p)));
+  body.add_result("relu2", relu2(g, a));
+  body.add_result("relu2_grad", g.add1(op::relu2_grad, {a, p}));
   body.add_result("choice", select(g, less(g, a, scalar(g, 0)), maximum(g, a, p), minimum(g, a, neg(g, p))));
 }
 inline void generators(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
@@ -208,6 +211,23 @@ inline void cross_entropy_both(GraphBuilder& g, Graph& body, int64_t R, int64_t 
   body.add_result("dlogits", cast(g, mul(g, sub(g, exp(g, sub(g, x, lse)), hit), scalar(g, 0.125)), kBF16));
 }
 
+// The same with a soft cap, as passes/classifier_softmax.h makes it.
+inline void cross_entropy_capped(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
+  Softcap cap{3, 1, 4};
+  ValueId logits = in(g, "logits", {R, C}, kBF16), target = reshape(g, in(g, "target", {R}, kI32), {R, 1});
+  ValueId column = iota(g, {1, C}, 1), valid = less(g, column, scalar(g, double(C - C / 16)));
+  ValueId least = scalar(g, -std::numeric_limits<double>::infinity());
+  ValueId t = softcap_tanh(g, logits, cap), capped = select(g, valid, mul(g, t, scalar(g, cap.cap)), least);
+  ValueId top = softcap(g, reduce_max(g, select(g, valid, logits, least), {1}, true), cap);
+  ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, capped, top)), {1}, true)), top);
+  ValueId hit = equal(g, column, target);
+  ValueId picked = softcap(g, reduce_sum(g, select(g, hit, logits, scalar(g, 0)), {1}, true), cap);
+  body.add_result("loss", reshape(g, sub(g, lse, picked), {R}));
+  ValueId dcapped = mul(g, sub(g, exp(g, sub(g, capped, lse)), hit), scalar(g, 0.125));
+  ValueId slope = mul(g, sub(g, scalar(g, 1), mul(g, t, t)), scalar(g, cap.cap * cap.steepness()));
+  body.add_result("dlogits", cast(g, mul(g, dcapped, slope), kBF16));
+}
+
 // Gradients of x, gain and bias in one pass; with activations of one type, a row's operands are few enough to be loaded
 // ahead.
 inline void layer_norm_gradients(GraphBuilder& g, Graph& body, int64_t R, int64_t C, DType dtype, bool residual) {
@@ -277,6 +297,7 @@ inline std::vector<GroupCase> group_cases() {
           {"causal_softmax_gradient", &op::row, bodies::causal_softmax_gradient},
           {"row_types", &op::row, bodies::row_types},
           {"cross_entropy_both", &op::row, bodies::cross_entropy_both},
+          {"cross_entropy_capped", &op::row, bodies::cross_entropy_capped},
           {"layer_norm_gradient", &op::row, bodies::layer_norm_gradient, 8192},
           {"layer_norm_gradient_low", &op::row, bodies::layer_norm_gradient_low, 8192},
           {"layer_norm_gradient_alone", &op::row, bodies::layer_norm_gradient_alone, 8192},
