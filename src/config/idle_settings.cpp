@@ -25,9 +25,12 @@ struct Situation {
   bool samples() const { return run.train.sample_every > 0 && run.train.sample_every <= steps(); }
 };
 
+bool is_gpt2(const Situation& s) { return !s.run.model.has_free_sizes(); }
 bool is_not_llama(const Situation& s) { return s.run.model.family != "llama"; }
-bool has_no_rope_scaling(const Situation& s) { return is_not_llama(s) || s.run.model.rope_scaling == "none"; }
-bool is_not_llama3(const Situation& s) { return is_not_llama(s) || s.run.model.rope_scaling != "llama3"; }
+bool is_not_modern(const Situation& s) { return s.run.model.family != "modern"; }
+bool has_no_rope_scaling(const Situation& s) { return is_gpt2(s) || s.run.model.rope_scaling == "none"; }
+bool is_not_llama3(const Situation& s) { return is_gpt2(s) || s.run.model.rope_scaling != "llama3"; }
+bool has_no_softcap(const Situation& s) { return is_not_modern(s) || s.run.model.softcap == 0; }
 
 std::string ends_before(const Situation& s) { return fmt::format("the run ends after {} steps", s.steps()); }
 std::string ends_with_it(const Situation& s) { return ends_before(s) + ", which it does with one"; }
@@ -54,7 +57,13 @@ std::string other_family(const Situation& s) {
   return fmt::format("the family is {} (model.family)", s.run.model.family);
 }
 std::string other_scaling(const Situation& s) {
-  return is_not_llama(s) ? other_family(s) : fmt::format("model.rope_scaling is {}", s.run.model.rope_scaling);
+  return is_gpt2(s) ? other_family(s) : fmt::format("model.rope_scaling is {}", s.run.model.rope_scaling);
+}
+std::string no_softcap(const Situation& s) {
+  return is_not_modern(s) ? other_family(s) : "logits are not capped (model.softcap = 0)";
+}
+std::string has_no_biases(const Situation& s) {
+  return is_not_llama(s) ? "modern has no biases" : "llama has biases of queries, keys and values (model.qkv_bias)";
 }
 
 bool is_sgd(const Situation& s) { return s.optimizer().name == "sgd"; }
@@ -89,21 +98,34 @@ struct IdleRule {
 
 /// The first that holds for a key is told.
 constexpr IdleRule kRules[] = {
-    {"model.bias", Of::kStep, [](const Situation& s) { return !is_not_llama(s) && s.run.model.bias; },
-     [](const Situation&) -> std::string { return "llama has biases of queries, keys and values (model.qkv_bias)"; }},
-    {"model.kv_heads", Of::kStep, is_not_llama, other_family},
-    {"model.head_width", Of::kStep, is_not_llama, other_family},
-    {"model.hidden", Of::kStep, is_not_llama, other_family},
-    {"model.window", Of::kStep, is_not_llama, other_family},
+    {"model.bias", Of::kStep, [](const Situation& s) { return !is_gpt2(s) && s.run.model.bias; }, has_no_biases},
+    {"model.kv_heads", Of::kStep, is_gpt2, other_family},
+    {"model.head_width", Of::kStep, is_gpt2, other_family},
+    {"model.hidden", Of::kStep, is_gpt2, other_family},
+    {"model.window", Of::kStep, is_gpt2, other_family},
     {"model.qkv_bias", Of::kStep, is_not_llama, other_family},
-    {"model.qk_norm", Of::kStep, is_not_llama, other_family},
-    {"model.norm_eps", Of::kStep, is_not_llama, other_family},
-    {"model.rope_theta", Of::kStep, is_not_llama, other_family},
-    {"model.rope_scaling", Of::kStep, is_not_llama, other_family},
+    {"model.qk_norm", Of::kStep, is_gpt2, other_family},
+    {"model.norm_eps", Of::kStep, is_gpt2, other_family},
+    {"model.rope_theta", Of::kStep, is_gpt2, other_family},
+    {"model.rope_scaling", Of::kStep, is_gpt2, other_family},
     {"model.rope_factor", Of::kStep, has_no_rope_scaling, other_scaling},
     {"model.rope_low_freq", Of::kStep, is_not_llama3, other_scaling},
     {"model.rope_high_freq", Of::kStep, is_not_llama3, other_scaling},
     {"model.rope_original_context", Of::kStep, is_not_llama3, other_scaling},
+    {"model.activation", Of::kStep, is_not_modern, other_family},
+    {"model.norm_weights", Of::kStep, is_not_modern, other_family},
+    {"model.embedding_norm", Of::kStep, is_not_modern, other_family},
+    {"model.zero_init", Of::kStep, is_not_modern, other_family},
+    {"model.softcap", Of::kStep, is_not_modern, other_family},
+    {"model.softcap_shift", Of::kStep, has_no_softcap, no_softcap},
+    {"model.softcap_width", Of::kStep, has_no_softcap, no_softcap},
+    {"model.window_pattern", Of::kStep, is_not_modern, other_family},
+    {"model.window_pattern", Of::kStep, [](const Situation& s) { return s.run.model.window == 0; },
+     [](const Situation&) -> std::string { return "there is no window (model.window = 0)"; }},
+    {"model.window_warmup_steps", Of::kStep, is_not_modern, other_family},
+    {"model.value_embeddings", Of::kStep, is_not_modern, other_family},
+    {"model.skip_blocks", Of::kStep, is_not_modern, other_family},
+    {"model.x0_mix", Of::kStep, is_not_modern, other_family},
 
     {"data.val_path", Of::kRun, no_validation, never_validates},
     {"data.format", Of::kRun, reads_prepared, is_prepared},

@@ -19,12 +19,12 @@ struct ModelConfig {
   bool tie_weights = true;
   double dropout = 0.0;
 
-  // Of the family llama alone.
+  // Of the families llama and modern.
   int64_t kv_heads = 0;    // 0: as many as heads
   int64_t head_width = 0;  // 0: width / heads
   int64_t hidden = 0;      // 0: see mlp_width
   int64_t window = 0;      // 0: none
-  bool qkv_bias = false;
+  bool qkv_bias = false;   // of llama alone
   bool qk_norm = false;
   double norm_eps = 1e-5;
   double rope_theta = 10000;
@@ -34,12 +34,51 @@ struct ModelConfig {
   double rope_high_freq = 4;
   int64_t rope_original_context = 8192;
 
+  // Of the family modern alone.
+  std::string activation = "relu2";  // of kActivations
+  bool norm_weights = false;
+  bool embedding_norm = false;
+  bool zero_init = false;
+  double softcap = 0;  // of the logits; 0: none
+  double softcap_shift = 0;
+  double softcap_width = 0;          // 0: softcap
+  std::string window_pattern = "S";  // layers with model.window (S) and without (L), again and again
+  int64_t window_warmup_steps = 0;   // of training
+  int64_t value_embeddings = 0;      // every so many layers, from the last one on; 0: none
+  bool skip_blocks = false;
+  bool x0_mix = false;
+
+  /// Whether keys and values may have heads of their own number and width, and the MLP a width of its own.
+  bool has_free_sizes() const { return family != "gpt2"; }
+  /// What a token of this layer sees, as `window` says.
+  int64_t window_of(int64_t layer) const {
+    bool sees_all = family == "modern" && window_pattern[size_t(layer) % window_pattern.size()] == 'L';
+    return sees_all ? 0 : window;
+  }
+  bool warms_windows() const { return family == "modern" && window_warmup_steps > 0; }
+  /// What training's windows are of their length in this step (counted from 0): from a quarter to all.
+  double window_share(int64_t step) const {
+    constexpr double kFirst = 0.25;
+    return step >= window_warmup_steps ? 1 : kFirst + (1 - kFirst) * double(step) / double(window_warmup_steps);
+  }
+  bool has_value_embedding(int64_t layer) const {
+    return value_embeddings > 0 && (layers - 1 - layer) % value_embeddings == 0;
+  }
+  /// Whether a block reads what stands far before it, which stages of a pipeline do not give to each other.
+  bool reaches_over_blocks() const { return family == "modern" && (skip_blocks || x0_mix); }
+  bool has_gate() const { return family == "llama" || activation == "silu"; }
+
   int64_t num_kv_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   int64_t width_of_head() const { return head_width > 0 ? head_width : width / heads; }
-  /// Hidden units of the MLP: 8/3 of the width, up to a multiple of 256, where nothing is said.
-  int64_t mlp_width() const { return hidden > 0 ? hidden : (8 * width / 3 + 255) / 256 * 256; }
+  /// Hidden units of the MLP; where nothing is said, 4 times the width, or with a gate, which takes a third matrix, 8/3
+  /// of it, up to a multiple of 256.
+  int64_t mlp_width() const {
+    if (hidden > 0) return hidden;
+    return has_gate() ? (8 * width / 3 + 255) / 256 * 256 : 4 * width;
+  }
 };
 
+inline constexpr const char* kActivations[] = {"relu2", "gelu", "silu"};
 inline constexpr const char* kRopeScalings[] = {"none", "linear", "llama3"};
 
 }  // namespace tokamak

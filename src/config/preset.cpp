@@ -46,10 +46,18 @@ constexpr LlamaPreset kLlama[] = {
     {{"smollm-360m", 32, 15, 960, 2048, 49152}, 5, 2560, 10000, true},
 };
 
+// The pieces of docs/modern.md on GPT-2's width and depth, with heads of 128.
+struct ModernPreset : Preset {};
+constexpr ModernPreset kModern[] = {
+    {{"modern-124m", 12, 6, 768}},
+    {{"modern-355m", 24, 8, 1024}},
+};
+
 // All keys of model.* but those of another folder, so that nothing of an earlier preset is left.
 ModelConfig sizes_of(const Preset& preset, const ModelConfig& model) {
   ModelConfig sizes;
   sizes.preset = model.preset, sizes.from = model.from, sizes.dropout = model.dropout;
+  sizes.window_warmup_steps = model.window_warmup_steps;
   sizes.layers = preset.layers;
   sizes.heads = preset.heads;
   sizes.width = preset.width;
@@ -73,11 +81,22 @@ ModelConfig sizes_of(const LlamaPreset& preset, const ModelConfig& model) {
   return sizes;
 }
 
+ModelConfig sizes_of(const ModernPreset& preset, const ModelConfig& model) {
+  ModelConfig sizes = sizes_of(static_cast<const Preset&>(preset), model);
+  sizes.family = "modern";
+  sizes.tie_weights = false;
+  sizes.qk_norm = sizes.embedding_norm = sizes.zero_init = true;
+  sizes.softcap = 15;
+  sizes.value_embeddings = 2;
+  return sizes;
+}
+
 // Calls visit with each preset.
 template <typename Visit>
 void for_presets(const Visit& visit) {
   for (const Preset& preset : kGpt2) visit(preset);
   for (const LlamaPreset& preset : kLlama) visit(preset);
+  for (const ModernPreset& preset : kModern) visit(preset);
 }
 
 }  // namespace

@@ -16,10 +16,15 @@ namespace {
 void check_heads(const ModelConfig& model) {
   if (model.heads % model.num_kv_heads() != 0)
     user_error("[model.kv_heads] expected a divisor of model.heads = {}, got {}", model.heads, model.kv_heads);
-  if (model.family == "llama" && model.head_width > 0) return;
+  if (model.has_free_sizes() && model.head_width > 0) return;
   if (model.width % model.heads == 0) return;
   user_error("[model.heads] expected a divisor of model.width = {}, got {}; change one of them", model.width,
              model.heads);
+}
+
+void check_window_pattern(const std::string& pattern) {
+  if (!pattern.empty() && pattern.find_first_not_of("SL") == std::string::npos) return;
+  user_error("[model.window_pattern] expected letters S (model.window) and L (all), as SSSL, got '{}'", pattern);
 }
 
 void check_total_batch(const RunConfig& config) {
@@ -63,6 +68,11 @@ void check_pipe(const RunConfig& config) {
   const MeshConfig& mesh = config.mesh;
   int64_t layers = config.model.layers;
   bool interleaved = is_interleaved(mesh);
+  if (mesh.pipe > 1 && config.model.reaches_over_blocks())
+    user_error(
+        "[mesh.pipe] expected 1 with model.skip_blocks or model.x0_mix, as stages give each other no more than the "
+        "residual stream, got {}; divide along another axis, or leave these out",
+        mesh.pipe);
   if (!interleaved && mesh.interleave > 1)
     user_error("[mesh.interleave] expected 1 without mesh.schedule=interleaved and mesh.pipe > 1, got {}",
                mesh.interleave);
@@ -138,7 +148,7 @@ void check_values(const RunConfig& config) {
 
 std::vector<ModelSize> sizes_over_tensor(const ModelConfig& model) {
   std::vector<ModelSize> sizes = {{"model.heads", model.heads}};
-  if (model.family == "llama")
+  if (model.has_free_sizes())
     sizes.insert(sizes.end(), {{"model.kv_heads", model.num_kv_heads()}, {"model.hidden", model.mlp_width()}});
   return sizes;
 }
@@ -157,6 +167,7 @@ void validate_slots(const RunConfig& config, int64_t data_ranks) {
 void validate(const RunConfig& config) {
   check_values(config);
   check_heads(config.model);
+  check_window_pattern(config.model.window_pattern);
   check_total_batch(config);
   check_mesh(config);
   check_sizes(config);

@@ -10,7 +10,7 @@ void visit(FieldList& v, ModelConfig& c) {
   v.preset("preset", c.preset, "a named size; keys given beside it override it", preset_choices(),
            [&c] { apply_preset(c); });
   v("from", c.from, "folder of a model, run or checkpoint whose weights training begins with; empty: none");
-  v("family", c.family, "family of models: gpt2 or llama");
+  v("family", c.family, "family of models: gpt2, llama or modern");
   v("layers", c.layers, "transformer blocks", between(1, 10000));
   v("heads", c.heads, "attention heads; they must divide the width, unless model.head_width is given",
     between(1, 10000));
@@ -21,18 +21,18 @@ void visit(FieldList& v, ModelConfig& c) {
   v("bias", c.bias, "biases in linear layers and norms");
   v("tie_weights", c.tie_weights, "the token embedding is also the last layer's matrix");
   v("dropout", c.dropout, "chance that a value is dropped in training", from_up_to(0, 1));
-  v("kv_heads", c.kv_heads, "llama: heads of keys and values, each for a group of heads; 0: as many as heads",
+  v("kv_heads", c.kv_heads, "llama, modern: heads of keys and values, each for a group of heads; 0: as many as heads",
     between(0, 10000));
-  v("head_width", c.head_width, "llama: width of a head; 0: width / heads", between(0, 1 << 16));
-  v("hidden", c.hidden, "llama: width between the MLP's matrices; 0: 8/3 of the width, up to a multiple of 256",
+  v("head_width", c.head_width, "llama, modern: width of a head; 0: width / heads", between(0, 1 << 16));
+  v("hidden", c.hidden, "llama, modern: width between the MLP's matrices; 0: 4 x the width, with a gate 8/3 of it",
     between(0, 1 << 22));
-  v("window", c.window, "llama: how many of the last tokens, itself included, a token attends to; 0: all",
+  v("window", c.window, "llama, modern: how many of the last tokens, itself included, a token attends to; 0: all",
     between(0, 1 << 24));
   v("qkv_bias", c.qkv_bias, "llama: biases of queries, keys and values, as Qwen2 has them");
-  v("qk_norm", c.qk_norm, "llama: RMS norms of each head's queries and keys, as Qwen3 has them");
-  v("norm_eps", c.norm_eps, "llama: term of RMS norms against division by zero", between(1e-30, 1));
-  v("rope_theta", c.rope_theta, "llama: base of the rotary positions' wavelengths", between(1, 1e12));
-  v("rope_scaling", c.rope_scaling, "llama: how rotary positions are stretched for longer sequences",
+  v("qk_norm", c.qk_norm, "llama, modern: RMS norms of each head's queries and keys, as Qwen3 has them");
+  v("norm_eps", c.norm_eps, "llama, modern: term of RMS norms against division by zero", between(1e-30, 1));
+  v("rope_theta", c.rope_theta, "llama, modern: base of the rotary positions' wavelengths", between(1, 1e12));
+  v("rope_scaling", c.rope_scaling, "llama, modern: how rotary positions are stretched for longer sequences",
     one_of({std::begin(kRopeScalings), std::end(kRopeScalings)}));
   v("rope_factor", c.rope_factor, "with model.rope_scaling: how far positions are stretched", between(1, 1e6));
   v("rope_low_freq", c.rope_low_freq, "llama3 scaling: turns in the original context below which all is stretched",
@@ -41,6 +41,21 @@ void visit(FieldList& v, ModelConfig& c) {
     between(1e-6, 1e6));
   v("rope_original_context", c.rope_original_context, "llama3 scaling: context before it was stretched",
     between(1, 1 << 24));
+  v("activation", c.activation, "modern: function of the MLP; relu2: max(x, 0)^2; silu: with a gate",
+    one_of({std::begin(kActivations), std::end(kActivations)}));
+  v("norm_weights", c.norm_weights, "modern: RMS norms have weights");
+  v("embedding_norm", c.embedding_norm, "modern: an RMS norm behind the token embedding");
+  v("zero_init", c.zero_init, "modern: matrices that add to the residual stream, and a separate head, begin at zero");
+  v("softcap", c.softcap, "modern: logits become cap tanh((logits + shift) / width); 0: they stay", between(0, 1e6));
+  v("softcap_shift", c.softcap_shift, "modern: shift of the soft cap", between(-1e6, 1e6));
+  v("softcap_width", c.softcap_width, "modern: width of the soft cap; 0: the cap", between(0, 1e6));
+  v("window_pattern", c.window_pattern, "modern: layers with model.window (S) and without (L), again and again: SSSL");
+  v("window_warmup_steps", c.window_warmup_steps,
+    "modern: steps in which training's windows grow from a quarter to all of their length", at_least(0));
+  v("value_embeddings", c.value_embeddings,
+    "modern: every so many layers, from the last on, take values of tokens alone; 0: none", between(0, 10000));
+  v("skip_blocks", c.skip_blocks, "modern: what block i gives is added to what block layers-1-i takes, times a scale");
+  v("x0_mix", c.x0_mix, "modern: each block takes the stream and the embeddings, each times a scale");
 }
 
 void visit(FieldList& v, DataConfig& c) {

@@ -12,9 +12,10 @@ namespace tokamak {
 namespace {
 
 // In the order of the enum.
-constexpr std::string_view kNames[] = {
-    "data",   "embedding",    "position",     "classifier", "column", "row",     "matrix",     "column_bias", "vector",
-    "moment", "gradient_sum", "loss_scaling", "cache",      "stream", "weights", "activation", "state"};
+constexpr std::string_view kNames[] = {"data",    "embedding",    "position",     "classifier",  "value_table",
+                                       "column",  "row",          "matrix",       "column_bias", "vector",
+                                       "moment",  "gradient_sum", "loss_scaling", "cache",       "stream",
+                                       "weights", "activation",   "state"};
 
 bool can_cut(const Shape& whole, const Cut& cut) {
   if (cut.dim < 0 || cut.dim >= int64_t(whole.size()) || cut.size < 1 || cut.blocks < 1) return false;

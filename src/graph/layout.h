@@ -17,6 +17,7 @@ enum class Role : uint8_t {
   kEmbedding,    // parameter (V, C), looked up by token; tied, the last layer's matrix as well
   kPosition,     // parameter (T, C), looked up by position
   kClassifier,   // parameter (V, C), the last layer's own matrix
+  kValueTable,   // parameter (V, out), looked up by token, whose columns go on apart from each other: heads
   kColumn,       // parameter (in, out), a matrix whose outputs go on apart from each other: heads, hidden units
   kRow,          // parameter (in, out), a matrix that adds such parts up
   kMatrix,       // any other parameter of two dims or more

@@ -3,6 +3,7 @@
 #include "config/suggest.h"
 #include "model/gpt.h"
 #include "model/llama.h"
+#include "model/modern.h"
 
 #include <fmt/ranges.h>
 
@@ -12,6 +13,7 @@ std::span<const ModelFamily* const> model_families() {
   static constexpr const ModelFamily* kFamilies[] = {
       &gpt2,
       &llama,
+      &modern,
   };
   return kFamilies;
 }

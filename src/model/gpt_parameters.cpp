@@ -47,7 +47,7 @@ std::vector<ParameterInfo> gpt_parameters(const ModelConfig& model) {
 }
 
 FlopsPerToken gpt_flops_per_token(const ModelConfig& model) {
-  return flops_of(gpt_parameters(model), model, model.width, 0);
+  return flops_of(gpt_parameters(model), model, model.width, std::vector<int64_t>(size_t(model.layers)));
 }
 
 }  // namespace tokamak

@@ -8,11 +8,7 @@
 namespace tokamak {
 
 std::vector<ParameterInfo> llama_parameters(const ModelConfig& model) {
-  if (model.width_of_head() % 2 != 0)
-    user_error(
-        "[model.head_width] expected an even width of a head for rotary positions, got {}; change "
-        "model.head_width, or model.width / model.heads",
-        model.width_of_head());
+  require_even_heads(model);
   if (model.qk_norm && model.qkv_bias)
     user_error(
         "[model.qkv_bias] expected false with model.qk_norm, which no model of Transformers has together; leave "
@@ -45,7 +41,8 @@ std::vector<ParameterInfo> llama_parameters(const ModelConfig& model) {
 }
 
 FlopsPerToken llama_flops_per_token(const ModelConfig& model) {
-  return flops_of(llama_parameters(model), model, model.heads * model.width_of_head(), model.window);
+  std::vector<int64_t> windows(size_t(model.layers), model.window);
+  return flops_of(llama_parameters(model), model, model.heads * model.width_of_head(), windows);
 }
 
 }  // namespace tokamak

@@ -10,9 +10,10 @@
 
 namespace tokamak {
 
-ValueId mean_loss(GraphBuilder& g, const ModelConfig& model, ValueId logits, const LossInputs& in) {
+ValueId mean_loss(GraphBuilder& g, const ModelConfig& model, ValueId logits, const LossInputs& in,
+                  const Softcap& softcap) {
   int64_t rows = g.shape(logits)[0];
-  ValueId losses = cross_entropy(g, logits, reshape(g, in.targets, {rows}), model.vocab);  // (B*T)
+  ValueId losses = cross_entropy(g, logits, reshape(g, in.targets, {rows}), model.vocab, softcap);  // (B*T)
   bool weighted = in.documents.loss_weight != kNoValue;
   ValueId weight = weighted ? in.documents.loss_weight : constant(g, 1.0 / double(rows));
   return mul(g, reduce_sum(g, losses, {0}, false), weight);

@@ -8,8 +8,10 @@
 namespace tokamak {
 namespace {
 
-ModelConfig without_dropout(ModelConfig model) {
+// As it is when it is not trained.
+ModelConfig at_rest(ModelConfig model) {
   model.dropout = 0;
+  model.window_warmup_steps = 0;
   return model;
 }
 
@@ -47,12 +49,13 @@ Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64
   in.targets = g.input("targets", {DType::kI32, {B, T}});
   if (model.dropout > 0) in.rng = g.input("rng", {DType::kI32, {2}});
   if (mask_documents) in.documents = add_document_inputs(g, B, T);
+  if (model.warms_windows()) in.window_share = g.input("window_share", {DType::kF32, {}});
   graph.add_result("loss", family_of(model).loss(g, model, in));
   return graph;
 }
 
 Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents, bool show_blocks) {
-  return forward_graph("eval", without_dropout(model), B, T, mask_documents, show_blocks);
+  return forward_graph("eval", at_rest(model), B, T, mask_documents, show_blocks);
 }
 
 Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache) {
@@ -62,7 +65,7 @@ Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache)
   in.tokens = g.input("tokens", {DType::kI32, {B, t}});
   in.positions = g.input("positions", {DType::kI32, {B, t}});
   in.start = g.input("start", {DType::kI32, {B}});
-  family_of(model).decode(g, without_dropout(model), in);
+  family_of(model).decode(g, at_rest(model), in);
   return graph;
 }
 
@@ -75,7 +78,7 @@ Graph decode_graph(const ModelConfig& model, int64_t B, DType cache) {
   in.tokens = reshape(g, now.token, {B, 1});
   in.positions = reshape(g, now.position, {B, 1});
   in.start = now.position;
-  ValueId logits = family_of(model).decode(g, without_dropout(model), in);
+  ValueId logits = family_of(model).decode(g, at_rest(model), in);
   ValueId seeds = g.input("seeds", {DType::kI32, {B, 2}}), settings = g.input("settings", {DType::kF32, {3}});
   SampledStep next = sample_token(g, logits, now, seeds, settings, model.vocab, model.context);
   graph.add_update(now.token, next.token);

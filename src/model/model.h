@@ -35,11 +35,12 @@ struct PackedDocuments {
 
 /// What a batch gives a model.
 struct LossInputs {
-  ValueId tokens = kNoValue;   // i32 (B, T)
-  ValueId targets = kNoValue;  // i32 (B, T)
-  ValueId rng = kNoValue;      // i32[2]; only with dropout
-  PackedDocuments documents;   // only with data.mask_documents
-  bool show_blocks = false;    // what each block gives becomes a result, block_result(0) and so on
+  ValueId tokens = kNoValue;        // i32 (B, T)
+  ValueId targets = kNoValue;       // i32 (B, T)
+  ValueId rng = kNoValue;           // i32[2]; only with dropout
+  PackedDocuments documents;        // only with data.mask_documents
+  ValueId window_share = kNoValue;  // f32[]: what windows are of their length; only with model.warms_windows()
+  bool show_blocks = false;         // what each block gives becomes a result, block_result(0) and so on
 };
 
 /// The next t tokens of each row of a batch, and where they stand.
@@ -84,11 +85,12 @@ FlopsPerToken flops_per_token(const ModelConfig& model);
 /// Name of the result that the residual stream at the end of a block is, for who cuts a model there.
 std::string block_result(int64_t block);
 
-/// The graph that training differentiates: inputs tokens and targets (B, T), rng with dropout, and with mask_documents
-/// "documents" and "loss_weight"; result "loss", and with show_blocks those of the blocks.
+/// The graph that training differentiates: inputs tokens and targets (B, T), rng with dropout, window_share where
+/// windows warm up, and with mask_documents "documents" and "loss_weight"; result "loss", and with show_blocks those of
+/// the blocks.
 Graph forward_graph(std::string name, const ModelConfig& model, int64_t B, int64_t T, bool mask_documents,
                     bool show_blocks = false);
-/// The same without dropout, to evaluate.
+/// The same without dropout and with whole windows, to evaluate.
 Graph eval_graph(const ModelConfig& model, int64_t B, int64_t T, bool mask_documents = false, bool show_blocks = false);
 /// To generate: takes the next t tokens of each row into the caches. Inputs tokens (B, t), positions (B, t), start (B).
 Graph prefill_graph(const ModelConfig& model, int64_t B, int64_t t, DType cache);

@@ -1,9 +1,9 @@
 #include "model/parameter_list.h"
 
+#include "base/error.h"
 #include "config/model_config.h"
 #include "ops/attention.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace tokamak {
@@ -27,17 +27,27 @@ void ParameterList::adds_parts(const std::string& name, int64_t in, int64_t out,
   matrix(name + ".weight", Role::kRow, out, in, std, 1, true);
 }
 
+void require_even_heads(const ModelConfig& model) {
+  if (model.width_of_head() % 2 != 0)
+    user_error(
+        "[model.head_width] expected an even width of a head for rotary positions, got {}; change "
+        "model.head_width, or model.width / model.heads",
+        model.width_of_head());
+}
+
 FlopsPerToken flops_of(const std::vector<ParameterInfo>& parameters, const ModelConfig& model, int64_t attention_width,
-                       int64_t window) {
+                       const std::vector<int64_t>& windows) {
   int64_t counted = 0;
   for (const ParameterInfo& info : parameters) {
-    bool looked_up = info.role == Role::kPosition || (info.role == Role::kEmbedding && !model.tie_weights);
+    bool looked_up = info.role == Role::kPosition || info.role == Role::kValueTable ||
+                     (info.role == Role::kEmbedding && !model.tie_weights);
     if (!looked_up) counted += num_elements(info.shape);
   }
   auto context = double(model.context);
-  double of_a_pair = 12 * double(model.layers) * double(attention_width);
-  double seen = causal_keys(context, window);
-  return {counted, 6.0 * double(counted) + of_a_pair * context, 6.0 * double(counted) + of_a_pair * seen};
+  double seen = 0;  // of the others by a token, on average, in all layers
+  for (int64_t window : windows) seen += causal_keys(context, window);
+  double of_a_pair = 12 * double(attention_width), all = double(windows.size()) * context;
+  return {counted, 6.0 * double(counted) + of_a_pair * all, 6.0 * double(counted) + of_a_pair * seen};
 }
 
 }  // namespace tokamak

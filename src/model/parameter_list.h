@@ -25,10 +25,13 @@ class ParameterList {
   std::vector<ParameterInfo> list_;
 };
 
-/// Tables that are only looked up do not count: of positions, and of tokens unless the last layer multiplies with it.
-/// Attention's scores and values take 12 x `attention_width` for each pair of positions that see each other; `window`
-/// as model.window.
+/// UserError for a width of a head that rotary positions cannot turn.
+void require_even_heads(const ModelConfig& model);
+
+/// Tables that are only looked up do not count: of positions, of values, and of tokens unless the last layer multiplies
+/// with it. Attention's scores and values take 12 x `attention_width` for each pair of positions that see each other;
+/// `windows` of each layer, as model.window.
 FlopsPerToken flops_of(const std::vector<ParameterInfo>& parameters, const ModelConfig& model, int64_t attention_width,
-                       int64_t window);
+                       const std::vector<int64_t>& windows);
 
 }  // namespace tokamak

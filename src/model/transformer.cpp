@@ -82,9 +82,16 @@ void require_context(const char* where, const ModelConfig& model, int64_t T) {
 }
 
 // For attention a window is a document of its own beginning for each position (ops/attention.h).
-ValueId first_seen(GraphBuilder& g, int64_t window, int64_t B, int64_t T, ValueId documents) {
-  if (window == 0 || window >= T) return documents;
-  ValueId first = sub(g, iota(g, {B, T}, 1), constant(g, double(window - 1)));
+ValueId first_seen(GraphBuilder& g, int64_t window, int64_t B, int64_t T, ValueId documents, ValueId share) {
+  bool sees_all = window == 0 || window >= T;
+  if (sees_all && share == kNoValue) return documents;
+  ValueId before = constant(g, double(window - 1));
+  if (share != kNoValue) {
+    ValueId length = mul(g, share, constant(g, double(sees_all ? T : window)));
+    ValueId whole = cast(g, cast(g, length, DType::kI32), DType::kF32);
+    before = maximum(g, sub(g, whole, constant(g, 1)), constant(g, 0));
+  }
+  ValueId first = sub(g, iota(g, {B, T}, 1), before);
   ValueId least = documents == kNoValue ? constant(g, 0) : cast(g, documents, DType::kF32);
   return cast(g, maximum(g, first, least), DType::kI32);
 }

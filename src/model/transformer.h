@@ -54,7 +54,8 @@ class TransformerBuilder {
 void require_context(const char* where, const ModelConfig& model, int64_t T);
 
 /// The first position that each one of (B, T) sees, i32, as attention takes documents: with a window (0: none) from the
-/// last `window` tokens of its document on. `documents` may be kNoValue, and then so may be what comes back.
-ValueId first_seen(GraphBuilder& g, int64_t window, int64_t B, int64_t T, ValueId documents);
+/// last `window` tokens of its document on. `documents` may be kNoValue, and then so may be what comes back. `share` is
+/// kNoValue, or f32[]: what the window (without one the sequence) is of its length, rounded down, but 1 token at least.
+ValueId first_seen(GraphBuilder& g, int64_t window, int64_t B, int64_t T, ValueId documents, ValueId share = kNoValue);
 
 }  // namespace tokamak

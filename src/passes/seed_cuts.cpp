@@ -54,6 +54,7 @@ class Seeder {
     switch (of_parameter.role) {
       case Role::kEmbedding:
       case Role::kClassifier: add(kTensorAxis, 0, 1); break;
+      case Role::kValueTable: add(kTensorAxis, 1, 1); break;
       case Role::kColumn:
       case Role::kRow:
         if (shape_.size() < 2 || apart_dim(of_parameter) == 1)

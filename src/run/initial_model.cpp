@@ -14,7 +14,8 @@ namespace {
 
 // How it is trained, not what it is.
 bool is_of_training(std::string_view key) {
-  return key == "model.preset" || key == "model.from" || key == "model.dropout" || !key.starts_with("model.");
+  return key == "model.preset" || key == "model.from" || key == "model.dropout" || key == "model.window_warmup_steps" ||
+         !key.starts_with("model.");
 }
 
 // A run that goes on has its own, and does not need the other one any more.
@@ -34,6 +35,7 @@ RunConfig with_initial_model(RunConfig config, const GivenOptions& given) {
   config.model.preset = asked.model.preset;
   config.model.from = asked.model.from;
   config.model.dropout = asked.model.dropout;
+  config.model.window_warmup_steps = asked.model.window_warmup_steps;
   std::vector<Field> ours = fields_of(config), theirs = fields_of(asked);
   for (size_t i = 0; i < ours.size(); ++i) {
     if (is_of_training(ours[i].key) || !given.chose(ours[i].key)) continue;

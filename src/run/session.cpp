@@ -182,10 +182,11 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
   PendingStep pending;
   const RunConfig& asked = resolved().asked;
   int64_t parts = resolved().slots.ranks.size;  // of a batch, one a data rank
-  float rate = float(lr), weight = asked.data.mask_documents ? loss_weight(batches, parts) : 0;
+  float rate = float(lr), share = float(asked.model.window_share(step)),
+        weight = asked.data.mask_documents ? loss_weight(batches, parts) : 0;
   int64_t data_rank = ranks_ ? ranks_->coordinate(kDataAxis) : 0;
   auto set = [&](Program& program, int64_t micro_batch) {
-    InputValues values{{"lr", bytes_of(rate)}};
+    InputValues values{{"lr", bytes_of(rate)}, {"window_share", bytes_of(share)}};
     int64_t part = parts == 1 ? micro_batch : compiled().slot_of(data_rank, micro_batch);
     int32_t rng[2] = {random_seed(asked.train.seed), int32_t(step * micro_batches() * parts + part)};
     if (micro_batch >= 0) {

@@ -224,7 +224,8 @@ TEST(Muon, LeavesTablesAndVectorsToAdamWWithItsRate) {
   config.adamw_lr_ratio = 1;
   run_graph(update_graph(config), full);
   EXPECT_EQ(full["w"].data, values["w"].data) << "matrices have the rate itself";
-  for (Role role : {Role::kEmbedding, Role::kPosition, Role::kClassifier, Role::kVector, Role::kColumnBias}) {
+  for (Role role :
+       {Role::kEmbedding, Role::kPosition, Role::kClassifier, Role::kValueTable, Role::kVector, Role::kColumnBias}) {
     Argument argument{.layout = {.role = role, .global = {2, 2}}};
     EXPECT_EQ(&Optimizer(config).rule_of(argument), &adamw_rule) << role_name(role);
   }

@@ -42,7 +42,7 @@ size_t uncovered_bytes() {
 }
 
 TEST(Fields, EveryMemberIsVisited) {
-  EXPECT_LT(uncovered_bytes<ModelConfig>(), 2 * sizeof(int64_t));  // it has flags in two places
+  EXPECT_LT(uncovered_bytes<ModelConfig>(), 3 * sizeof(int64_t));  // it has flags in four places
   EXPECT_LT(uncovered_bytes<DataConfig>(), sizeof(int64_t));
   EXPECT_LT(uncovered_bytes<OptimizerConfig>(), sizeof(int64_t));
   EXPECT_LT(uncovered_bytes<TrainConfig>(), sizeof(int64_t));
@@ -112,6 +112,45 @@ TEST(Presets, AreGpt2sSizes) {
   EXPECT_TRUE(small.kv_heads == 0 && small.window == 0 && !small.qk_norm) << "nothing is left of what was before";
   ModelConfig model{.preset = "gpt2-124"};
   expect_user_error([&] { apply_preset(model); }, {"did you mean 'gpt2-124m'?"});
+}
+
+TEST(Presets, OfModernHaveItsPieces) {
+  ModelConfig model{.preset = "modern-124m"};
+  apply_preset(model);
+  EXPECT_EQ(model.family, "modern");
+  EXPECT_EQ(model.width_of_head(), 128);
+  EXPECT_EQ(model.mlp_width(), 4 * 768) << "without a gate";
+  EXPECT_TRUE(model.qk_norm && model.zero_init && model.embedding_norm && !model.tie_weights && !model.norm_weights);
+  EXPECT_EQ(model.softcap, 15);
+  model.activation = "silu";
+  EXPECT_EQ(model.mlp_width(), 2048);
+}
+
+TEST(ModelConfig, WindowsOfLayersFollowThePattern) {
+  ModelConfig model{.family = "modern", .layers = 6, .window = 9, .window_pattern = "SSL"};
+  std::vector<int64_t> windows;
+  for (int64_t layer = 0; layer < model.layers; ++layer) windows.push_back(model.window_of(layer));
+  EXPECT_EQ(windows, (std::vector<int64_t>{9, 9, 0, 9, 9, 0}));
+  model.family = "llama";
+  EXPECT_EQ(model.window_of(2), 9) << "a pattern is modern's";
+}
+
+TEST(ModelConfig, WindowsGrowFromAQuarterToTheirLength) {
+  ModelConfig model{.family = "modern", .window_warmup_steps = 6};
+  EXPECT_EQ(model.window_share(0), 0.25);
+  EXPECT_EQ(model.window_share(2), 0.5);
+  EXPECT_EQ(model.window_share(6), 1);
+  EXPECT_EQ(model.window_share(1000), 1);
+  EXPECT_EQ(ModelConfig().window_share(0), 1);
+}
+
+TEST(ModelConfig, ValueEmbeddingsCountFromTheLastLayer) {
+  ModelConfig model{.layers = 5, .value_embeddings = 2};
+  std::vector<bool> has;
+  for (int64_t layer = 0; layer < 5; ++layer) has.push_back(model.has_value_embedding(layer));
+  EXPECT_EQ(has, (std::vector<bool>{true, false, true, false, true}));
+  model.value_embeddings = 0;
+  EXPECT_FALSE(model.has_value_embedding(4));
 }
 
 TEST(Presets, AreThoseOfLlamaAndItsRelatives) {

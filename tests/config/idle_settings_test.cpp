@@ -82,6 +82,16 @@ TEST(IdleSettings, OfAnotherFamily) {
   expect_told({"--model.rope_low_freq=2", "--model.family=llama", "--model.rope_scaling=linear"},
               "model.rope_scaling is linear", {"--model.rope_scaling=llama3"});
   expect_told({"--model.bias=true", "--model.family=llama"}, "model.qkv_bias", {"--model.family=gpt2"});
+  expect_told({"--model.bias=true", "--model.family=modern"}, "modern has no biases", {"--model.family=gpt2"});
+  expect_told({"--model.qkv_bias=true", "--model.family=modern"}, "the family is modern", {"--model.family=llama"});
+  for (const char* setting :
+       {"activation=gelu", "norm_weights=true", "embedding_norm=true", "zero_init=true", "softcap=15",
+        "value_embeddings=2", "skip_blocks=true", "x0_mix=true", "window_warmup_steps=9"})
+    expect_told({std::string("--model.") + setting}, "the family is gpt2", {"--model.family=modern"});
+  for (const char* setting : {"softcap_shift=5", "softcap_width=15"})
+    expect_told({std::string("--model.") + setting, "--model.family=modern"}, "logits are not capped",
+                {"--model.softcap=11.5"});
+  expect_told({"--model.window_pattern=SL", "--model.family=modern"}, "there is no window", {"--model.window=9"});
 }
 
 TEST(IdleSettings, OfTheLoop) {

@@ -20,9 +20,12 @@ constexpr int64_t kContext = 40;
 
 class GenerateTest : public testing::Test {
  protected:
-  explicit GenerateTest(bool pad_vocab = true, Precision precision = Precision::kFp32, bool llama = false) {
+  explicit GenerateTest(bool pad_vocab = true, Precision precision = Precision::kFp32,
+                        const std::string& family = "gpt2") {
     config_.model = {.layers = 2, .heads = 2, .width = 32, .context = kContext, .vocab = 301};
-    if (llama) config_.model.family = "llama", config_.model.kv_heads = 1, config_.model.window = 7;
+    config_.model.family = family;
+    config_.model.kv_heads = 1, config_.model.window = 7;
+    config_.model.window_pattern = "LS", config_.model.value_embeddings = 1, config_.model.softcap = 3;
     config_.train.batch = 1;
     config_.compile.precision = precision;
     if (!pad_vocab) config_.compile.disable_passes = {"pad_vocab"};
@@ -58,9 +61,16 @@ class GenerateUnpaddedTest : public GenerateTest {
 
 class GenerateLlamaTest : public GenerateTest {
  protected:
-  GenerateLlamaTest() : GenerateTest(true, Precision::kFp32, true) {}
+  GenerateLlamaTest() : GenerateTest(true, Precision::kFp32, "llama") {}
 };
 
+class GenerateModernTest : public GenerateTest {
+ protected:
+  GenerateModernTest() : GenerateTest(true, Precision::kFp32, "modern") {}
+};
+
+TEST_F(GenerateModernTest, APromptInPieces) { expect_same_as_full_pass(35, 5); }
+TEST_F(GenerateModernTest, OneTokenAtATime) { expect_same_as_full_pass(1, 30); }
 TEST_F(GenerateLlamaTest, APromptInPieces) { expect_same_as_full_pass(35, 5); }
 TEST_F(GenerateLlamaTest, OneTokenAtATime) { expect_same_as_full_pass(1, 30); }
 

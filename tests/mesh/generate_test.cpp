@@ -69,6 +69,18 @@ TEST(RanksThatGenerate, GiveTheTextOfOneOfLlama) {
   });
 }
 
+TEST(RanksThatGenerate, GiveTheTextOfOneOfModern) {
+  RunConfig config = tiny(false);
+  config.model.family = "modern";
+  config.model.kv_heads = 2, config.model.window = 11, config.model.window_pattern = "SL";
+  config.model.value_embeddings = 1, config.model.softcap = 3, config.model.x0_mix = true;
+  Texts expected = texts_of(config, nullptr, {});
+  run_ranks(2, [&](Communicator& world) {
+    MeshRanks ranks(step_mesh({.data = 1, .tensor = 2}), world);
+    EXPECT_EQ(texts_of(config, &ranks, {}), expected);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GenerateOnRanks, testing::Combine(testing::Values(2, 4), testing::Bool()),
                          [](const auto& info) {
                            return fmt::format("tensor{}_{}", std::get<0>(info.param),

@@ -61,6 +61,12 @@ TEST(PipeSlots, GiveTheSameBitsOfLlama) {
   expect_same_bits(config, {mesh(2, 1, 0, "zero_bubble"), mesh(4, 2, 1, "1f1b"), mesh(2, 2, 3, "interleaved")});
 }
 
+TEST(PipeSlots, GiveTheSameBitsOfModern) {
+  RunConfig config = tiny();
+  config.model = tiny_modern(config.model);
+  expect_same_bits(config, {mesh(2, 1, 0, "zero_bubble"), mesh(4, 2, 1, "1f1b"), mesh(2, 2, 3, "interleaved")});
+}
+
 TEST(PipeSlots, GiveTheSameBitsOnDataRanksWithEveryZeroStage) {
   expect_same_bits(
       tiny(), {mesh(2, 2, 0, "1f1b"), mesh(2, 2, 1, "zero_bubble"), mesh(2, 2, 2, "zero_bubble"), mesh(2, 2, 3, "1f1b"),

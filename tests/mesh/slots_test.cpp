@@ -100,6 +100,30 @@ TEST(Slots, GiveTheSameBitsOfLlama) {
   }
 }
 
+TEST(Slots, GiveTheSameBitsOfModern) {
+  RunConfig config = tiny();
+  config.model = tiny_modern(config.model);
+  config.model.skip_blocks = config.model.x0_mix = true;
+  config.optimizer.name = "muon";
+  expect_same_bits_on_any_mesh(config, {0, 3});
+  config.mesh = {.data = 1, .context = 2, .tensor = 2, .slots = 4};
+  Outcome expected = train_on_mesh(config);
+  config.mesh.data = 2;
+  for (int64_t zero : {0, 1}) {
+    config.mesh.zero = zero;
+    EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << "zero " << zero;
+  }
+}
+
+TEST(Slots, GiveTheSameBitsOfModernWhereMuchIsComputedAgain) {
+  RunConfig config = tiny();
+  config.model = tiny_modern(config.model);
+  config.model.skip_blocks = config.model.x0_mix = true;
+  Outcome expected = train_on_mesh(config);
+  config.compile.memory_budget_gib = 1e-6;
+  EXPECT_EQ(differing(expected, train_on_mesh(config)), "");
+}
+
 // With several slots a rank keeps gradients for sums that come later, with one it adds them over ranks at once.
 TEST(Slots, GiveTheSameBitsWithOneOnEachRankBesideTensor) {
   RunConfig config = tiny();

@@ -40,6 +40,20 @@ inline ModelConfig tiny_llama(ModelConfig model) {
   return model;
 }
 
+/// Of modern, what a pipeline can have, too.
+inline ModelConfig tiny_modern(ModelConfig model) {
+  model.family = "modern";
+  model.kv_heads = 2;
+  model.tie_weights = false;
+  model.qk_norm = model.embedding_norm = true;
+  model.softcap = 4;
+  model.value_embeddings = 2;
+  model.window = 9;
+  model.window_pattern = "LS";
+  model.window_warmup_steps = 2;
+  return model;
+}
+
 /// Micro-batch `index` of a step's random sequences, which are the same however they are divided.
 inline Batch batch_of(const ResolvedRun& run, int64_t step, int64_t index) {
   const RunConfig& config = run.asked;

@@ -25,7 +25,14 @@ std::vector<DecodedModel> decoded_models() {
   mistral.window = 3, mistral.kv_heads = 1;
   qwen2.qkv_bias = true, qwen2.kv_heads = 1;
   qwen3.qk_norm = true, qwen3.head_width = 6;
-  return {{"gpt2", tiny("gpt2")}, {"llama", llama}, {"mistral", mistral}, {"qwen2", qwen2}, {"qwen3", qwen3}};
+  ModelConfig modern = tiny("modern"), gated = modern, deep = modern;
+  modern.qk_norm = modern.embedding_norm = true, modern.softcap = 3;
+  gated.activation = "silu", gated.norm_weights = true, gated.kv_heads = 1, gated.value_embeddings = 1;
+  gated.softcap = 2, gated.softcap_shift = 1, gated.softcap_width = 4;
+  deep.layers = 5, deep.activation = "gelu", deep.skip_blocks = deep.x0_mix = true, deep.value_embeddings = 2;
+  deep.window = 2, deep.window_pattern = "SSL";
+  return {{"gpt2", tiny("gpt2")}, {"llama", llama},   {"mistral", mistral}, {"qwen2", qwen2},
+          {"qwen3", qwen3},       {"modern", modern}, {"gated", gated},     {"deep", deep}};
 }
 
 class Decode : public ::testing::TestWithParam<DecodedModel> {};

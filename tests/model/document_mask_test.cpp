@@ -149,11 +149,12 @@ TEST_P(DocumentMask, HasThemOnTheCpuUnderEverySetting) {
 }
 
 TEST_P(DocumentMask, ComesNearInBf16) {
+  double tolerance = 0.04 * double(golden_.model().layers);  // each block rounds
   for (bool on : {true, false}) {
     CompileConfig compile = on ? without({}, Precision::kBf16) : all_off(Precision::kBf16);
     Graph graph = gradient_graph(golden_.model(), kSamples, &compile, true);
-    expect_near(graph, interpret(graph, packed_arguments(graph)).results, 8e-2);
-    expect_near(graph, run_on_cpu(graph, packed_arguments(graph)).results, 8e-2);
+    expect_near(graph, interpret(graph, packed_arguments(graph)).results, tolerance);
+    expect_near(graph, run_on_cpu(graph, packed_arguments(graph)).results, tolerance);
   }
 }
 
@@ -169,7 +170,9 @@ TEST_P(DocumentMask, LeavesNoTraceWhenOff) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, DocumentMask, ::testing::Values("gpt2_tiny", "mistral_tiny", "qwen3_tiny"),
+INSTANTIATE_TEST_SUITE_P(Families, DocumentMask,
+                         ::testing::Values("gpt2_tiny", "mistral_tiny", "qwen3_tiny", "modern_tiny",
+                                           "modern_deep_tiny"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -1,14 +1,15 @@
-// The golden values of tools/make_goldens.py and make_llama_goldens.py, which document the files, and the comparison
-// with them.
+// The golden values of tools/make_goldens.py, make_llama_goldens.py and make_modern_goldens.py, which document the
+// files, and the comparison with them.
 #pragma once
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "config/config.h"
+#include "config/json.h"
 #include "data/loader.h"
 #include "graph/host_tensor.h"
-#include "model/gpt.h"
-#include "model/llama.h"
+#include "model/model.h"
+#include "tests/support/family_logits.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,10 @@ namespace tokamak::test {
 class Golden {
  public:
   explicit Golden(const std::string& name) : reader_("tests/goldens/" + name + ".safetensors") {
-    reader_.metadata().count("config") ? read_config() : read_sizes();
+    if (reader_.metadata().count("run"))
+      model_ = run_config_from_json(text("run"), "golden").model;
+    else
+      reader_.metadata().count("config") ? read_config() : read_sizes();
     optimizer_.lr = number("lr");
     optimizer_.beta1 = number("beta1");
     optimizer_.beta2 = number("beta2");
@@ -79,14 +83,9 @@ class Golden {
   OptimizerConfig optimizer_;
 };
 
-/// tokens (B, T) -> logits (B*T, V) of the model's family.
-inline ValueId logits_of(GraphBuilder& g, const ModelConfig& model, ValueId tokens, ValueId documents = kNoValue) {
-  auto* logits = model.family == "llama" ? llama_logits : gpt_logits;
-  return logits(g, model, tokens, kNoValue, documents, false);
-}
-
 inline constexpr const char* kGoldens[] = {
-    "gpt2_tiny", "gpt2_tiny_untied_nobias", "llama_tiny", "mistral_tiny", "qwen2_tiny", "qwen3_tiny"};
+    "gpt2_tiny",   "gpt2_tiny_untied_nobias", "llama_tiny",      "mistral_tiny", "qwen2_tiny", "qwen3_tiny",
+    "modern_tiny", "modern_gated_tiny",       "modern_deep_tiny"};
 
 inline HostTensor to_tensor(const std::vector<int32_t>& ids, Shape shape) {
   return HostTensor({DType::kI32, std::move(shape)}, std::vector<double>(ids.begin(), ids.end()));

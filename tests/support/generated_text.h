@@ -5,10 +5,9 @@
 #include "config/config.h"
 #include "exec/program.h"
 #include "graph/builder.h"
-#include "model/gpt.h"
-#include "model/llama.h"
 #include "run/generator.h"
 #include "run/session.h"
+#include "tests/support/family_logits.h"
 #include "tests/support/resolve_first.h"
 
 #include <gtest/gtest.h>
@@ -71,9 +70,7 @@ class FullPass {
     model.vocab = vocab_rows();
     Graph graph("full");
     GraphBuilder g(graph);
-    auto* logits = model.family == "llama" ? llama_logits : gpt_logits;
-    graph.add_result("logits",
-                     logits(g, model, g.input("tokens", {DType::kI32, {1, length}}), kNoValue, kNoValue, false));
+    graph.add_result("logits", logits_of(g, model, g.input("tokens", {DType::kI32, {1, length}})));
     program = std::make_unique<Program>(
         compile_inference(std::move(graph), resolve(config_, platform_.target), platform_).plan, backend_, store_);
     copy_parameters();
