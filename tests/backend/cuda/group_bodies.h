@@ -214,14 +214,18 @@ inline void cross_entropy_both(GraphBuilder& g, Graph& body, int64_t R, int64_t 
 // The same with a soft cap, as passes/classifier_softmax.h makes it.
 inline void cross_entropy_capped(GraphBuilder& g, Graph& body, int64_t R, int64_t C) {
   Softcap cap{3, 1, 4};
+  auto tanh_of = [&](ValueId x) {  // softcap_tanh, with the constants of a body
+    return tanh(g, mul(g, add(g, x, scalar(g, cap.shift)), scalar(g, cap.steepness())));
+  };
+  auto capped_of = [&](ValueId x) { return mul(g, tanh_of(x), scalar(g, cap.cap)); };
   ValueId logits = in(g, "logits", {R, C}, kBF16), target = reshape(g, in(g, "target", {R}, kI32), {R, 1});
   ValueId column = iota(g, {1, C}, 1), valid = less(g, column, scalar(g, double(C - C / 16)));
   ValueId least = scalar(g, -std::numeric_limits<double>::infinity());
-  ValueId t = softcap_tanh(g, logits, cap), capped = select(g, valid, mul(g, t, scalar(g, cap.cap)), least);
-  ValueId top = softcap(g, reduce_max(g, select(g, valid, logits, least), {1}, true), cap);
+  ValueId t = tanh_of(logits), capped = select(g, valid, mul(g, t, scalar(g, cap.cap)), least);
+  ValueId top = capped_of(reduce_max(g, select(g, valid, logits, least), {1}, true));
   ValueId lse = add(g, log(g, reduce_sum(g, exp(g, sub(g, capped, top)), {1}, true)), top);
   ValueId hit = equal(g, column, target);
-  ValueId picked = softcap(g, reduce_sum(g, select(g, hit, logits, scalar(g, 0)), {1}, true), cap);
+  ValueId picked = capped_of(reduce_sum(g, select(g, hit, logits, scalar(g, 0)), {1}, true));
   body.add_result("loss", reshape(g, sub(g, lse, picked), {R}));
   ValueId dcapped = mul(g, sub(g, exp(g, sub(g, capped, lse)), hit), scalar(g, 0.125));
   ValueId slope = mul(g, sub(g, scalar(g, 1), mul(g, t, t)), scalar(g, cap.cap * cap.steepness()));
