@@ -77,11 +77,12 @@ class FullPass {
     return *program;
   }
 
-  // A store of its own: to it the rows of padding are a vocabulary like any other.
+  // A store of its own: to it the rows of padding are a vocabulary like any other. Tables that are not padded have zeros
+  // in those that no token reads.
   void copy_parameters() {
     for (const std::string& name : store_.names()) {
       std::vector<std::byte> bytes(size_t(num_bytes(store_.type(name))));
-      trained_.read(name, bytes.data(), int64_t(bytes.size()));
+      trained_.read(name, bytes.data(), std::min(int64_t(bytes.size()), num_bytes(trained_.type(name))));
       store_.write(name, bytes.data(), int64_t(bytes.size()));
     }
   }
