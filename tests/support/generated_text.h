@@ -77,8 +77,8 @@ class FullPass {
     return *program;
   }
 
-  // A store of its own: to it the rows of padding are a vocabulary like any other. Tables that are not padded have zeros
-  // in those that no token reads.
+  // A store of its own: to it the rows of padding are a vocabulary like any other. Tables that are not padded have
+  // zeros in those that no token reads.
   void copy_parameters() {
     for (const std::string& name : store_.names()) {
       std::vector<std::byte> bytes(size_t(num_bytes(store_.type(name))));
