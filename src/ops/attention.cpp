@@ -377,9 +377,4 @@ ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& o, Value
 
 int64_t attention_window(const Attrs& attrs) { return attrs.get_int("window", 0); }
 
-double causal_keys(double positions, int64_t window) {
-  double most = window > 0 ? std::min(double(window), positions) : positions;
-  return most - most * most / (2 * positions);
-}
-
 }  // namespace tokamak

@@ -3,6 +3,8 @@
 
 #include "graph/graph.h"
 
+#include <algorithm>
+
 namespace tokamak {
 
 class GraphBuilder;
@@ -28,6 +30,9 @@ ValueId attention(GraphBuilder& g, ValueId qkv, const AttentionOptions& options,
 int64_t attention_window(const Attrs& attrs);
 
 /// Keys that a causal query sees on average, in a sequence of so many positions.
-double causal_keys(double positions, int64_t window);
+inline double causal_keys(double positions, int64_t window) {
+  double most = window > 0 ? std::min(double(window), positions) : positions;
+  return most - most * most / (2 * positions);
+}
 
 }  // namespace tokamak
