@@ -18,12 +18,10 @@ constexpr int64_t kMicroBatches = 2;
 double nearby(double budget_gib) { return std::exp2(std::round(2 * std::log2(budget_gib)) / 2); }
 
 // What nobody asks for any more: a search keeps hundreds of steps.
-std::vector<CompiledStep> only_plans(std::vector<CompiledStep> steps) {
-  for (CompiledStep& step : steps) {
-    step.forward = Graph();
-    for (CompiledGraph& program : step.programs) program.before = Graph();
-  }
-  return steps;
+CompiledStep only_plans(CompiledStep step) {
+  step.forward = Graph();
+  for (CompiledGraph& program : step.programs) program.before = Graph();
+  return step;
 }
 
 }  // namespace
@@ -41,7 +39,7 @@ BlockKey block_key(const ParallelLayout& layout) {
           is_pipeline};
 }
 
-std::vector<CompiledStep> BlockCosts::compile(const FewBlocks& few, const Platform& platform) {
+CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform) {
   ParallelLayout layout = layout_;
   bool is_pipeline = layout.mesh.pipe > 1;
   layout.budget_gib = few.kinds > 0 ? few.budget_gib : 0;
@@ -53,30 +51,29 @@ std::vector<CompiledStep> BlockCosts::compile(const FewBlocks& few, const Platfo
   run.model.layers = few.blocks * layout.mesh.pipe;
   ResolvedRun resolved = resolve(run, platform.target);
   int64_t kinds = few.kinds > 0 ? few.kinds : -1;
-  if (!is_pipeline) {
-    auto begun = begun_.find({few.blocks, layout.budget_gib});
-    if (begun == begun_.end()) begun = begun_.try_emplace({few.blocks, layout.budget_gib}, resolved, platform).first;
-    std::vector<CompiledStep> steps;
-    steps.push_back(begun->second.compile(kinds));
-    return steps;
+  if (is_pipeline) {
+    auto key = std::tuple(few.blocks, layout.budget_gib, few.splits_backward);
+    std::vector<int64_t> first_block = {0, few.blocks, 2 * few.blocks, 3 * few.blocks};
+    auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block, layout.budget_gib); };
+    return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds);
   }
-  return compile_pipeline_of_kinds(resolved, platform, {0, few.blocks, 2 * few.blocks, 3 * few.blocks}, kinds,
-                                   layout.budget_gib)
-      .stages;
+  auto key = std::pair(few.blocks, layout.budget_gib);
+  return entry(begun_steps_, key).get([&] { return StepOfKinds(resolved, platform); }).compile(kinds);
 }
 
-const std::vector<StageCost>& BlockCosts::at(FewBlocks few, const Platform& platform) {
-  few.budget_gib = few.kinds > 0 ? nearby(few.budget_gib) : 0;
+size_t BlockCosts::place_of(const Target& target) {
   std::lock_guard lock(mutex_);
-  auto target = size_t(std::find(targets_.begin(), targets_.end(), platform.target) - targets_.begin());
-  if (target == targets_.size()) targets_.push_back(platform.target);
-  auto known = costs_.find({target, few});
-  if (known != costs_.end()) return known->second;
-  auto steps = steps_.find(few);
-  if (steps == steps_.end()) steps = steps_.emplace(few, only_plans(compile(few, platform))).first;
-  std::vector<StageCost> costs;
-  for (const CompiledStep& step : steps->second) costs.push_back(stage_cost(step, platform));
-  return costs_.emplace(std::pair(target, few), std::move(costs)).first->second;
+  auto place = size_t(std::find(targets_.begin(), targets_.end(), target) - targets_.begin());
+  if (place == targets_.size()) targets_.push_back(target);
+  return place;
+}
+
+const StageCost& BlockCosts::at(FewBlocks few, const Platform& platform) {
+  few.budget_gib = few.kinds > 0 ? nearby(few.budget_gib) : 0;
+  return entry(costs_, {place_of(platform.target), few}).get([&] {
+    auto compiled = [&] { return only_plans(compile(few, platform)); };
+    return stage_cost(entry(steps_, few).get(compiled), platform);
+  });
 }
 
 }  // namespace tokamak

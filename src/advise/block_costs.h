@@ -5,11 +5,13 @@
 
 #include "advise/layout.h"
 #include "advise/stage_cost.h"
+#include "compile/pipe_compiler.h"
 #include "compile/step_compiler.h"
 #include "graph/platform.h"
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -22,6 +24,7 @@ BlockKey block_key(const ParallelLayout& layout);
 /// Of how many blocks, a chunk if there are several; and which of their values are computed again.
 struct FewBlocks {
   int64_t blocks = 1;
+  size_t stage = 0;              // of a pipeline: the first, one in the middle or the last (2)
   bool splits_backward = false;  // as zero_bubble does
   int64_t kinds = 0;             // of values (PassContext::recompute_kinds)
   double budget_gib = 0;         // that the whole step has
@@ -33,20 +36,39 @@ class BlockCosts {
   /// Of all layouts that have this one's key.
   BlockCosts(const RunConfig& run, const ParallelLayout& layout) : run_(run), layout_(layout) {}
 
-  /// Without a pipeline of a step, with one of its first stage, one in the middle and the last one. UserError where the
-  /// compiler refuses the layout. Any thread may ask.
-  const std::vector<StageCost>& at(FewBlocks few, const Platform& platform);
+  /// Of a step, or with a pipeline of one of its stages. UserError where the compiler refuses the layout. Any thread
+  /// may ask.
+  const StageCost& at(FewBlocks few, const Platform& platform);
 
  private:
-  std::vector<CompiledStep> compile(const FewBlocks& few, const Platform& platform);
+  // What is made when it is first asked for; whoever else asks waits.
+  template <typename T>
+  struct Made {
+    std::once_flag once;
+    std::optional<T> value;
+    template <typename Make>
+    const T& get(const Make& make) {
+      std::call_once(once, [&] { value = make(); });
+      return *value;
+    }
+  };
+
+  CompiledStep compile(const FewBlocks& few, const Platform& platform);
+  template <typename Key, typename T>
+  Made<T>& entry(std::map<Key, Made<T>>& of, const Key& key) {
+    std::lock_guard lock(mutex_);
+    return of[key];
+  }
+  size_t place_of(const Target& target);
 
   RunConfig run_;
   ParallelLayout layout_;
-  std::mutex mutex_;
-  std::map<std::pair<int64_t, double>, StepOfKinds> begun_;  // without a pipeline, by blocks and budget
-  std::map<FewBlocks, std::vector<CompiledStep>> steps_;
+  std::mutex mutex_;  // of what follows, but not while an entry is made
+  std::map<std::pair<int64_t, double>, Made<StepOfKinds>> begun_steps_;                 // by blocks and budget
+  std::map<std::tuple<int64_t, double, bool>, Made<PipelineOfKinds>> begun_pipelines_;  // and splits_backward
+  std::map<FewBlocks, Made<CompiledStep>> steps_;
   std::vector<Target> targets_;
-  std::map<std::pair<size_t, FewBlocks>, std::vector<StageCost>> costs_;  // by place among the targets
+  std::map<std::pair<size_t, FewBlocks>, Made<StageCost>> costs_;  // by place among the targets
 };
 
 }  // namespace tokamak

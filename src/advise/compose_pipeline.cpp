@@ -51,7 +51,7 @@ class PipeComposer {
 
   StageCost at(size_t place, int64_t blocks, int64_t kinds) const {
     auto few = [&](int64_t number) -> const StageCost& {
-      return c_.blocks.at({number, splits(), kinds, estimate_.layout.budget_gib}, c_.platform)[place];
+      return c_.blocks.at({number, place, splits(), kinds, estimate_.layout.budget_gib}, c_.platform);
     };
     auto [less, more] = depths_;
     if (blocks == less || blocks == more) return few(blocks);
@@ -72,7 +72,7 @@ class PipeComposer {
     std::vector<double> seconds(size_t(c_.layers), 0);
     for (size_t block = 0; block < seconds.size(); ++block) {
       size_t place = block == 0 ? 0 : block + 1 < seconds.size() ? 1 : 2;
-      const StageCost& one = c_.blocks.at({1}, c_.platform)[place];
+      const StageCost& one = c_.blocks.at({1, place}, c_.platform);
       for (const char* program : {"forward", "backward"}) seconds[block] += one.programs.at(program).time.total();
     }
     first_block_ = balance_blocks(seconds, num_chunks_);

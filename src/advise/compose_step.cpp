@@ -1,5 +1,7 @@
 #include "advise/compose.h"
 
+#include "base/parallel_tasks.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -35,10 +37,11 @@ class StepComposer {
  private:
   StageCost at_depth(int64_t kinds, double blocks) const {
     auto few = [&](int64_t number) -> const StageCost& {
-      return c_.blocks.at({number, false, kinds, estimate_.layout.budget_gib}, c_.platform)[0];
+      return c_.blocks.at({.blocks = number, .kinds = kinds, .budget_gib = estimate_.layout.budget_gib}, c_.platform);
     };
     auto [less, more] = depths_;
     if (c_.layers <= more && blocks == double(c_.layers)) return few(c_.layers);
+    parallel_tasks(2, [&](int64_t i) { few(i == 0 ? more : less); });
     return mix(few(less), few(more), (blocks - double(less)) / double(more - less));
   }
   StageCost at(const Recomputed& some, double blocks) const {

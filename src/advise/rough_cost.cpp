@@ -51,7 +51,9 @@ RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
   constexpr double kMuch = 1 << 20;  // GiB: no budget changes anything but what is computed again
   Platform platform = with_links(platform_, request_.cluster, layout.mesh);
   BlockCosts& blocks = request_.library->of(request_.run, layout);
-  auto at = [&](int64_t number) { return blocks.at({number, false, kinds, kMuch}, platform)[0]; };
+  auto at = [&](int64_t number) {
+    return blocks.at({.blocks = number, .kinds = kinds, .budget_gib = kMuch}, platform);
+  };
   int64_t few = kinds > 0 ? 2 : 1, more = 2 * few;
   auto of_blocks = [&](int64_t number) { return mix(at(few), at(more), double(number - few) / double(more - few)); };
   StageCost none = of_blocks(0), one = of_blocks(1);
@@ -82,17 +84,17 @@ RoughCosts::Share RoughCosts::share_of(const ParallelLayout& layout, int64_t con
   return {at->second, unit.share};
 }
 
-void RoughCosts::prepare(const std::vector<ParallelLayout>& layouts) {
+void RoughCosts::prepare(const std::vector<Asked>& asked) {
   std::map<BlockKey, ParallelLayout> missing;
-  for (const ParallelLayout& layout : layouts)
-    for (int64_t context_ranks : {int64_t(0), layout.mesh.context == 1 ? int64_t(1) : int64_t(0)}) {
-      ParallelLayout unit = alone(layout, context_ranks).layout;
-      if (!units_.contains(block_key(unit))) missing.try_emplace(block_key(unit), unit);
-    }
+  for (const Asked& one : asked) {
+    ParallelLayout unit = alone(*one.layout, one.context_ranks).layout;
+    if (!units_.contains(block_key(unit))) missing.try_emplace(block_key(unit), unit);
+  }
   std::vector<std::pair<const ParallelLayout*, Unit*>> tasks;
   for (const auto& [key, unit] : missing) tasks.emplace_back(&unit, &units_[key]);
-  parallel_tasks(int64_t(tasks.size()), [&](int64_t i) {
-    auto [unit, made] = tasks[size_t(i)];
+  parallel_tasks(int64_t(tasks.size()) + 1, [&](int64_t i) {
+    if (i == 0) return void(curve());
+    auto [unit, made] = tasks[size_t(i) - 1];
     *made = make_unit(*unit, 0);
   });
 }

@@ -16,8 +16,13 @@ class RoughCosts {
   /// Seconds of a step; none where its memory cannot be enough, whatever is computed again. By blocks over as many
   /// context ranks as are said, or fewer, which take no more for a token; 0: of many sequences on one.
   std::optional<double> seconds(const ParallelLayout& layout, int64_t context_ranks);
-  /// Compiles what is asked first of these layouts, side by side.
-  void prepare(const std::vector<ParallelLayout>& layouts);
+  /// What will be asked of seconds().
+  struct Asked {
+    const ParallelLayout* layout = nullptr;
+    int64_t context_ranks = 0;
+  };
+  /// Compiles what that takes and the curve, side by side.
+  void prepare(const std::vector<Asked>& asked);
   /// Bytes of parameters and states of the fullest GPU.
   double kept_bytes(const ParallelLayout& layout);
   /// That of one rank, which the library keeps.

@@ -27,10 +27,15 @@ class Search {
  public:
   explicit Search(const TrainingRequest& request)
       : request_(request), platform_(request.platform(request.cluster.gpu)), rough_(request, platform_),
-        curve_(rough_.curve()), layouts_(allowed_layouts(request)) {}
+        layouts_(allowed_layouts(request)) {}
 
   std::vector<Estimate> run() {
-    rough_.prepare(layouts_);
+    std::vector<RoughCosts::Asked> asked;
+    for (const ParallelLayout& layout : layouts_) {
+      asked.push_back({&layout, 0});
+      if (layout.mesh.context == 1) asked.push_back({&layout, 1});
+    }
+    rough_.prepare(asked);
     for (size_t place = 0; place < layouts_.size(); ++place) add({place}, 0);
     for (int round = 0; !queue_.empty() && queue_.top().least <= most() && !is_enough(round); ++round) look_at_next();
     std::vector<Estimate> list;
@@ -75,7 +80,7 @@ class Search {
     constexpr double kAlike = 0.995;
     MeshKey key = mesh_key(layouts_[candidate.place]);
     auto at = best_.find(key);
-    if (at == best_.end() || !candidate.is_known) return false;
+    if (at == best_.end()) return false;
     bool is_alike = layouts_[candidate.place].mesh.zero <= 1;
     return candidate.least * (is_alike ? std::max(1.0, kAlike * ratio_.at(key)) : 1) > at->second.first.time.total();
   }
@@ -89,17 +94,31 @@ class Search {
       Candidate next = queue_.top();
       const ParallelLayout& layout = layouts_[next.place];
       BlockKey key = block_key(layout);
-      if (next.is_known && !groups.contains(key) && groups.size() == kAtOnce) break;
-      queue_.pop();
-      if (is_slower_in_mesh(next)) continue;
-      if (next.is_known) {
-        groups[key].push_back(next.place);
+      if (!next.is_known) {
+        know_better(limit);
         continue;
       }
-      next.context_ranks = std::max<int64_t>(2 * next.context_ranks, 1);
-      add(next, next.least);
+      if (!groups.contains(key) && groups.size() == kAtOnce) break;
+      queue_.pop();
+      if (!is_slower_in_mesh(next)) groups[key].push_back(next.place);
     }
     estimate_all(groups, limit);
+  }
+
+  // Some of those that come next, by twice as many context ranks; what that takes is compiled side by side.
+  void know_better(double limit) {
+    constexpr size_t kAtOnce = 8;
+    std::vector<Candidate> some;
+    std::vector<RoughCosts::Asked> asked;
+    while (some.size() < kAtOnce && !queue_.empty() && !queue_.top().is_known && queue_.top().least <= limit) {
+      Candidate next = queue_.top();
+      queue_.pop();
+      next.context_ranks = std::max<int64_t>(2 * next.context_ranks, 1);
+      some.push_back(next);
+      asked.push_back({&layouts_[next.place], next.context_ranks});
+    }
+    rough_.prepare(asked);
+    for (const Candidate& one : some) add(one, one.least);
   }
 
   // What a layout may take, with a limit for all: no more than another one of its mesh.
@@ -128,9 +147,9 @@ class Search {
   }
 
   // None where the compiler refuses it, or it does not fit, or takes more than `most` seconds anyway.
-  std::optional<Estimate> try_layout(const ParallelLayout& layout, BlockCosts& blocks, double most) const {
+  std::optional<Estimate> try_layout(const ParallelLayout& layout, BlockCosts& blocks, double most) {
     try {
-      Estimate one = estimate(request_.run, layout, request_.cluster, platform_, blocks, curve_, most);
+      Estimate one = estimate(request_.run, layout, request_.cluster, platform_, blocks, rough_.curve(), most);
       if (fits(one, request_.cluster)) return one;
     } catch (const UserError&) {  // as of a batch that cannot be halved
     }
@@ -150,7 +169,6 @@ class Search {
   const TrainingRequest& request_;
   Platform platform_;
   RoughCosts rough_;
-  const RecomputeCurve& curve_;
   std::map<MeshKey, double> ratio_;  // of an estimate to what was said roughly, the least of a mesh
   std::vector<ParallelLayout> layouts_;
   std::priority_queue<Candidate> queue_;

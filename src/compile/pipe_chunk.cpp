@@ -23,7 +23,7 @@ constexpr const char* kLastEnd = "end_of_blocks";
 
 // The ranks of a stage are a mesh of their own.
 PassContext context_of_stage(const ResolvedRun& run, const Platform& platform) {
-  PassContext context = context_of(run, platform);
+  PassContext context = tokamak::context_of(run, platform);
   context.mesh.axes[context.mesh.find(kPipeAxis)].size = 1;
   return context;
 }
@@ -89,15 +89,26 @@ Graph ChunkCompiler::build_forward(int64_t number, int64_t chunks, int64_t first
   return with_loss;
 }
 
-CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOptions& options,
-                                     const PassObserver& observer) const {
+PassContext ChunkCompiler::context_of(const ChunkOptions& options) const {
   PassContext context = context_;
   context.options.memory_budget_gib = options.budget_gib;
   context.recompute_kinds = options.recompute_kinds;
-  std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
+  return context;
+}
+
+BegunChunk ChunkCompiler::begin(Graph graph, const ChunkOptions& options, const PassObserver& observer) const {
+  std::vector<PassReport> reports = run_passes(graph, Stage::kRewrite, context_of(options), observer);
+  return {std::move(graph), std::move(reports)};
+}
+
+CompiledChunk ChunkCompiler::end(BegunChunk begun, int64_t number, const ChunkOptions& options,
+                                 const PassObserver& observer) const {
+  PassContext context = context_of(options);
+  std::vector<PassReport> more = run_passes(begun.graph, Stage::kRecompute, context, observer);
+  begun.reports.insert(begun.reports.end(), more.begin(), more.end());
   CompiledChunk compiled;
-  HoistedWeights parts = hoist_weights(graph, context, options.suffix);
-  graph = std::move(parts.rest);
+  HoistedWeights parts = hoist_weights(begun.graph, context, options.suffix);
+  Graph graph = std::move(parts.rest);
   if (!parts.weights.nodes().empty())
     compiled.weights = compile_program(std::move(parts.weights), context, Stage::kProgram, observer);
   std::string output = stream_state(number + 1), input_gradient = stream_gradient_state(number);
@@ -112,7 +123,7 @@ CompiledChunk ChunkCompiler::compile(Graph graph, int64_t number, const ChunkOpt
     compiled.programs.emplace_back(kind, compile_program(std::move(program), context, Stage::kProgram, observer));
   }
   std::vector<PassReport>& first = compiled.programs[0].second.reports;
-  first.insert(first.begin(), reports.begin(), reports.end());
+  first.insert(first.begin(), begun.reports.begin(), begun.reports.end());
   return compiled;
 }
 

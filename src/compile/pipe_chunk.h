@@ -22,6 +22,11 @@ struct CompiledChunk {
   ChunkSeconds seconds() const;
 };
 
+struct BegunChunk {
+  Graph graph;
+  std::vector<PassReport> reports;
+};
+
 struct ChunkOptions {
   bool splits_backward = false;
   std::string suffix = {};       // of the programs' names
@@ -40,13 +45,19 @@ class ChunkCompiler {
   /// ... or the forward pass alone, of the same name as the model's graph; the last one leaves the loss in state
   /// kChunkLoss.
   Graph build_forward(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
-  /// Divided into programs.
-  CompiledChunk compile(Graph graph, int64_t number, const ChunkOptions& options, const PassObserver& observer) const;
+  /// Up to where it is chosen what is computed again ...
+  BegunChunk begin(Graph graph, const ChunkOptions& options, const PassObserver& observer) const;
+  /// ... and from there on, divided into programs.
+  CompiledChunk end(BegunChunk begun, int64_t number, const ChunkOptions& options, const PassObserver& observer) const;
+  CompiledChunk compile(Graph graph, int64_t number, const ChunkOptions& options, const PassObserver& observer) const {
+    return end(begin(std::move(graph), options, observer), number, options, observer);
+  }
 
   const PassContext& context() const { return context_; }
   const Graph& model() const { return forward_; }
 
  private:
+  PassContext context_of(const ChunkOptions& options) const;
   StandIn stream(std::string name) const;
   Graph cut_out(int64_t number, int64_t chunks, int64_t first, int64_t last) const;
   void append_backward(Graph& graph, int64_t number, bool is_last) const;

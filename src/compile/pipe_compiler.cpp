@@ -26,15 +26,17 @@ using Kind = PipeAction::Kind;
 // ---- The update ----
 
 // The parameters of each stage, as the model's graph has them.
-std::vector<Graph> parameters_of_stages(const Graph& forward, const std::vector<CompiledStep>& stages) {
+using ReadsParameter = std::function<bool(int64_t stage, const std::string& name)>;
+std::vector<Graph> parameters_of_stages(const Graph& forward, int64_t stages, const ReadsParameter& reads) {
   std::vector<Graph> models;
-  for (const CompiledStep& stage : stages)
-    models.push_back(take_parameters(forward, [&](const std::string& name) {
-      return std::any_of(stage.programs.begin(), stage.programs.end(), [&](const CompiledGraph& program) {
-        return program.plan.graph.find_argument(name) != kNoValue;
-      });
-    }));
+  for (int64_t stage = 0; stage < stages; ++stage)
+    models.push_back(take_parameters(forward, [&](const std::string& name) { return reads(stage, name); }));
   return models;
+}
+
+bool reads_parameter(const CompiledStep& stage, const std::string& name) {
+  return std::any_of(stage.programs.begin(), stage.programs.end(),
+                     [&](const CompiledGraph& program) { return program.plan.graph.find_argument(name) != kNoValue; });
 }
 
 // Of each parameter, the stages that have it.
@@ -53,31 +55,50 @@ Graph update_graph(const ResolvedRun& run, const Graph& model, const OtherStages
   return slot_update_graph(terms, optimizer, run.slots, run.loss_scaling(), others);
 }
 
-void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const PassObserver& observer) {
-  const Graph& forward = compiler.model();
-  std::vector<Graph> models = parameters_of_stages(forward, out.stages);
+// What a stage does after its micro-batches: sums of gradients of what another stage has too, and its program.
+struct StageUpdate {
+  std::vector<ScheduledRun> transfers;
+  CompiledGraph program;
+};
+
+void append_update(CompiledStep& step, StageUpdate update) {
+  step.schedule.insert(step.schedule.end(), update.transfers.begin(), update.transfers.end());
+  step.schedule.push_back({step.programs.size()});
+  step.programs.push_back(std::move(update.program));
+}
+
+// Of each stage, of which `models` has the parameters.
+std::vector<StageUpdate> compile_updates(const ResolvedRun& run, const std::vector<Graph>& models,
+                                         const ChunkCompiler& compiler, const PassObserver& observer) {
+  std::vector<StageUpdate> updates(models.size());
   std::vector<OtherStages> others(models.size());
-  for (OtherStages& of_stage : others) of_stage.axis = {kPipeAxis, int64_t(models.size())}, of_stage.model = &forward;
+  for (OtherStages& of_stage : others)
+    of_stage.axis = {kPipeAxis, int64_t(models.size())}, of_stage.model = &compiler.model();
   others.back().has_loss = true;
   for (const auto& [name, owners] : owners_of_parameters(models)) {
     if (owners.size() == 1) continue;
     TOKAMAK_CHECK(owners.size() == 2, "'{}' is read on {} stages", name, owners.size());
     others[size_t(owners[1])].uncounted.insert(name);
     for (bool second : {false, true}) {
-      CompiledStep& step = out.stages[size_t(owners[second])];
+      std::vector<ScheduledRun>& transfers = updates[size_t(owners[second])].transfers;
       others[size_t(owners[second])].shared.insert(name);
       StageTransfer send{true, owners[!second], gradient_sum_state(name)};
       StageTransfer receive{false, owners[!second], peer_gradient_state(name)};
-      step.schedule.push_back({.transfer = second ? receive : send});
-      step.schedule.push_back({.transfer = second ? send : receive});
+      transfers.push_back({.transfer = second ? receive : send});
+      transfers.push_back({.transfer = second ? send : receive});
     }
   }
-  for (size_t stage = 0; stage < models.size(); ++stage) {
-    CompiledStep& step = out.stages[stage];
-    Graph update = update_graph(out.resolved, models[stage], others[stage]);
-    step.schedule.push_back({step.programs.size()});
-    step.programs.push_back(compile_program(std::move(update), compiler.context(), Stage::kStep, observer));
-  }
+  for (size_t stage = 0; stage < models.size(); ++stage)
+    updates[stage].program =
+        compile_program(update_graph(run, models[stage], others[stage]), compiler.context(), Stage::kStep, observer);
+  return updates;
+}
+
+void append_updates(CompiledPipeline& out, const ChunkCompiler& compiler, const PassObserver& observer) {
+  auto reads = [&](int64_t stage, const std::string& name) { return reads_parameter(out.stages[size_t(stage)], name); };
+  std::vector<Graph> models = parameters_of_stages(compiler.model(), int64_t(out.stages.size()), reads);
+  std::vector<StageUpdate> updates = compile_updates(out.resolved, models, compiler, observer);
+  for (size_t stage = 0; stage < updates.size(); ++stage) append_update(out.stages[stage], std::move(updates[stage]));
 }
 
 // A stage without its update, and what its chunks take.
@@ -89,14 +110,13 @@ const CompiledStep& step_of(const CompiledStage& stage) { return stage.step; }
 
 // Each micro-batch's intermediate values are to fit into `budget_gib`.
 CompiledStage compile_stage(const CompiledPipeline& out, const ChunkCompiler& compiler, int64_t stage,
-                            double budget_gib, const PassObserver& observer, int64_t kinds = -1) {
+                            double budget_gib, const PassObserver& observer) {
   CompiledStage made;
   StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, compiler, observer, made.step);
   int64_t chunks = out.schedule.chunks;
   for (int64_t chunk = stage; chunk < chunks; chunk += out.schedule.stages) {
     size_t c = size_t(chunk);
-    ChunkOptions options{
-        .splits_backward = out.schedule.splits_backward(chunk), .budget_gib = budget_gib, .recompute_kinds = kinds};
+    ChunkOptions options{.splits_backward = out.schedule.splits_backward(chunk), .budget_gib = budget_gib};
     if (chunks > out.schedule.stages) options.suffix = fmt::format(".{}", chunk);
     Graph graph = compiler.build(chunk, chunks, out.first_block[c], out.first_block[c + 1]);
     CompiledChunk compiled = compiler.compile(std::move(graph), chunk, options, observer);
@@ -205,6 +225,41 @@ int64_t stream_bytes(const CompiledPipeline& out) {
 
 }  // namespace
 
+// A pipeline up to where it is chosen what is computed again; the updates are the same whatever that is.
+struct BegunPipeline {
+  BegunPipeline(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block, double budget_gib)
+      : BegunPipeline(begin_pipeline(run, platform, {}), platform, std::move(first_block), budget_gib) {}
+
+  ChunkOptions options(int64_t chunk) const {
+    return {.splits_backward = out.schedule.splits_backward(chunk), .budget_gib = budget_gib};
+  }
+
+  CompiledPipeline out;
+  Graph forward;
+  double budget_gib;
+  ChunkCompiler compiler;  // of what stands above, which must not move
+  std::vector<BegunChunk> chunks;
+  std::vector<StageUpdate> updates;
+
+ private:
+  BegunPipeline(std::pair<CompiledPipeline, Graph> begun, const Platform& platform, std::vector<int64_t> first_block,
+                double budget)
+      : out(std::move(begun.first)), forward(std::move(begun.second)), budget_gib(budget),
+        compiler(out.resolved, platform, forward) {
+    int64_t stages = out.schedule.stages;
+    TOKAMAK_CHECK(out.schedule.chunks == stages, "{} chunks on {} stages", out.schedule.chunks, stages);
+    for (int64_t stage = 0; stage < stages; ++stage) {
+      auto s = size_t(stage);
+      Graph graph = compiler.build(stage, stages, first_block[s], first_block[s + 1]);
+      chunks.push_back(compiler.begin(std::move(graph), options(stage), {}));
+    }
+    auto reads = [&](int64_t stage, const std::string& name) {
+      return chunks[size_t(stage)].graph.find_argument(name) != kNoValue;
+    };
+    updates = compile_updates(out.resolved, parameters_of_stages(forward, stages, reads), compiler, {});
+  }
+};
+
 double CompiledPipeline::seconds() const {
   double longest = 0;
   for (const CompiledStep& stage : stages) {
@@ -260,15 +315,20 @@ CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platfo
   return std::move(out);
 }
 
-CompiledPipeline compile_pipeline_of_kinds(const ResolvedRun& run, const Platform& platform,
-                                           std::vector<int64_t> first_block, int64_t kinds, double budget_gib) {
-  auto [out, graph] = begin_pipeline(run, platform, {});
-  ChunkCompiler compiler(run, platform, graph);
-  out.first_block = std::move(first_block);
-  for (int64_t stage = 0; stage < run.stages(); ++stage)
-    out.stages.push_back(compile_stage(out, compiler, stage, budget_gib, {}, kinds).step);
-  append_updates(out, compiler, {});
-  return std::move(out);
+PipelineOfKinds::PipelineOfKinds(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block,
+                                 double budget_gib)
+    : begun_(std::make_shared<const BegunPipeline>(run, platform, std::move(first_block), budget_gib)) {}
+
+CompiledStep PipelineOfKinds::compile(int64_t stage, int64_t kinds) const {
+  const CompiledPipeline& out = begun_->out;
+  CompiledStep step;
+  ChunkOptions options = begun_->options(stage);
+  options.recompute_kinds = kinds;
+  StageCompiler stage_compiler(out.schedule, out.resolved.slots, stage, begun_->compiler, {}, step);
+  stage_compiler.add(stage, begun_->compiler.end(begun_->chunks[size_t(stage)], stage, options, {}));
+  stage_compiler.schedule();
+  append_update(step, begun_->updates[size_t(stage)]);
+  return step;
 }
 
 std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Platform& platform,

@@ -6,6 +6,8 @@
 #include "compile/compiled_step.h"
 #include "plan/pipe_timeline.h"
 
+#include <memory>
+
 namespace tokamak {
 
 struct CompiledPipeline {
@@ -24,10 +26,20 @@ struct CompiledPipeline {
 /// For the mesh's stages, of one rank each or, with other axes, of several.
 CompiledPipeline compile_pipeline(const ResolvedRun& run, const Platform& platform, const PassObserver& observer = {});
 
-/// The same with as many blocks in each chunk as is said, of which values of so many kinds are computed again, as
-/// StepOfKinds has them. A chunk's micro-batch is told `budget_gib`.
-CompiledPipeline compile_pipeline_of_kinds(const ResolvedRun& run, const Platform& platform,
-                                           std::vector<int64_t> first_block, int64_t kinds, double budget_gib);
+struct BegunPipeline;
+
+/// Stages of a pipeline with as many blocks in each chunk as is said, of which values of so many kinds are computed
+/// again, one after the other from one beginning, as StepOfKinds has them (compile/step_compiler.h).
+class PipelineOfKinds {
+ public:
+  /// Each stage has one chunk. A chunk's micro-batch is told `budget_gib`.
+  PipelineOfKinds(const ResolvedRun& run, const Platform& platform, std::vector<int64_t> first_block,
+                  double budget_gib);
+  CompiledStep compile(int64_t stage, int64_t kinds) const;
+
+ private:
+  std::shared_ptr<const BegunPipeline> begun_;
+};
 
 /// The losses of as many batches as a step has micro-batches, without dropout, for each stage of a pipeline whose
 /// chunks begin with these blocks. They go through it one behind the other as in a step; then the last program tells

@@ -39,7 +39,7 @@ TEST(BlockCosts, AreThoseOfACompiledStep) {
   RunConfig run = small_run();
   ParallelLayout layout = layout_with(1, 1);
   BlockCosts blocks(run, layout);
-  StageCost cost = blocks.at({3}, h200())[0];
+  StageCost cost = blocks.at({3}, h200());
   run.model.layers = 3;
   CompiledStep step = compile_step(resolve(run_of(run, layout), h200().target), h200());
   EXPECT_DOUBLE_EQ(cost.programs.at("step").time.total(), step.seconds());
@@ -51,26 +51,26 @@ TEST(BlockCosts, ArePricedAnewForOtherRates) {
   RunConfig run = small_run();
   ParallelLayout layout = layout_with(1, 1);
   BlockCosts blocks(run, layout);
-  double before = blocks.at({2}, h200())[0].programs.at("step").time.total();
+  double before = blocks.at({2}, h200()).programs.at("step").time.total();
   Platform slow = h200();
   slow.target.launch_seconds *= 4;
-  double after = blocks.at({2}, slow)[0].programs.at("step").time.total();
+  double after = blocks.at({2}, slow).programs.at("step").time.total();
   EXPECT_GT(after, 1.5 * before) << "so small are they";
   BlockCosts anew(run, layout);
-  EXPECT_NEAR(anew.at({2}, slow)[0].programs.at("step").time.total() / after, 1, 0.02);
+  EXPECT_NEAR(anew.at({2}, slow).programs.at("step").time.total() / after, 1, 0.02);
 }
 
 // A first stage, one in the middle and a last one; the ends have tables.
 TEST(BlockCosts, OfAPipelineHaveThreeStages) {
   RunConfig run = small_run();
   BlockCosts blocks(run, layout_with(4, 8));
-  const std::vector<StageCost>& stages = blocks.at({2}, h200());
-  ASSERT_EQ(stages.size(), 3u);
-  EXPECT_GT(stages[0].kept.weights, stages[1].kept.weights);
-  EXPECT_GT(stages[2].kept.weights, stages[1].kept.weights);
-  EXPECT_FALSE(stages[1].slots.empty());
-  EXPECT_GT(stages[1].stream, 0);
-  EXPECT_TRUE(blocks.at({2, true}, h200())[1].programs.contains("backward_weight"));
+  auto stage = [&](size_t number) { return blocks.at({.blocks = 2, .stage = number}, h200()); };
+  EXPECT_GT(stage(0).kept.weights, stage(1).kept.weights);
+  EXPECT_GT(stage(2).kept.weights, stage(1).kept.weights);
+  EXPECT_FALSE(stage(1).slots.empty());
+  EXPECT_GT(stage(1).stream, 0);
+  EXPECT_TRUE(
+      blocks.at({.blocks = 2, .stage = 1, .splits_backward = true}, h200()).programs.contains("backward_weight"));
 }
 
 TEST(StageCost, MixesWhatOneOfThemLacks) {

@@ -5,6 +5,7 @@
 
 #include "compile/step_compiler.h"
 #include "config/config.h"
+#include "graph/text.h"
 #include "ops/collective.h"
 #include "tests/compile/pipe_run.h"
 #include "tests/support/resolve_first.h"
@@ -334,6 +335,30 @@ TEST(PipeCompiler, FitsIntoTheBudgetBesideManyDataRanks) {
     activations.push_back(fitted.stages[0].slot_bytes());
   }
   EXPECT_EQ(activations[0], activations[1]);
+}
+
+std::string text_of(const CompiledStep& step) {
+  std::string text = print_schedule(step) + "\n";
+  for (const CompiledGraph& program : step.programs) text += print(program.plan.graph);
+  return text;
+}
+
+// With nothing computed again, and the blocks in the same chunks.
+TEST(PipelineOfKinds, HasThePipelinesStages) {
+  RunConfig config = tiny(6, 4);
+  config.mesh = {.pipe = 3, .data = 2};
+  config.mesh.slots = 1;
+  for (const char* schedule : {"1f1b", "zero_bubble"}) {
+    config.mesh.schedule = schedule;
+    ResolvedRun run = resolve(config, target());
+    CompiledPipeline whole = compile_pipeline(run, Platform(target()));
+    PipelineOfKinds stages(run, Platform(target()), whole.first_block, 0),
+        told(run, Platform(target()), whole.first_block, 1);
+    for (size_t stage = 0; stage < whole.stages.size(); ++stage) {
+      EXPECT_EQ(text_of(stages.compile(int64_t(stage), -1)), text_of(whole.stages[stage])) << schedule << stage;
+      EXPECT_NE(text_of(told.compile(int64_t(stage), 3)), text_of(whole.stages[stage])) << schedule << stage;
+    }
+  }
 }
 
 TEST(PipeCompiler, CountsEmbeddingAndClassifierWhenItBalances) {
