@@ -62,7 +62,8 @@ void visit(FieldList& v, PlanOptions& c) {
   v("calibrate", c.calibrate,
     "folder of a run that trained on such GPUs: the cluster's load_clock becomes what explains its steps; empty: none");
   v("gpus", c.gpus, "GPUs to train on; 0: those of a node", at_least(0));
-  v("tokens", c.tokens, "tokens to train on; 0: those of train.steps where that is said, else 20 for each parameter",
+  v("tokens", c.tokens,
+    "tokens to train on; 0: those of train.steps or train.tokens where one is said, else 20 for each parameter",
     at_least(0));
   v("layouts", c.layouts, "layouts to show, the fastest first", at_least(1));
   v("exact", c.exact, "how many of them are compiled, too, for their exact memory and time", at_least(0));
@@ -96,8 +97,14 @@ void require_possible(const PlanOptions& c) {
   if (is_said(c, "mesh.slots") && c.run.mesh.slots > 1)
     user_error("[mesh.slots] expected 1 (sums in any order), with which plan prices every layout, got {}; leave it out",
                c.run.mesh.slots);
-  if (is_typed(c, "tokens") && is_typed(c, "train.steps"))
-    user_error("[tokens] expected --tokens or --train.steps, either of which gives the other, got both; leave one out");
+  for (const char* key : {"train.steps", "train.tokens", "train.epochs"})
+    if (is_typed(c, "tokens") && is_typed(c, key))
+      user_error("[tokens] expected --tokens or --{0}, either of which says the other, got both; leave one out", key);
+  if (c.tokens == 0 && c.run.train.epochs > 0)
+    user_error(
+        "[train.epochs] expected --tokens, as plan reads no data and does not know its windows, got epochs ({:g}); "
+        "give --tokens",
+        c.run.train.epochs);
 }
 
 // A schedule that is said is the only one, and so is a number of chunks for `interleaved`.
@@ -194,7 +201,9 @@ int64_t choose_sequences(const PlanOptions& options, int64_t gpus) {
 double choose_tokens(const PlanOptions& options, const TrainingRequest& request) {
   constexpr double kTokensOfParameter = 20;  // Hoffmann et al., arXiv 2203.15556
   if (options.tokens > 0) return options.tokens;
-  if (options.given.has("train.steps")) return double(options.run.train.steps) * tokens_of_step(request);
+  const TrainConfig& train = options.run.train;
+  if (train.tokens > 0) return double(train.tokens);
+  if (options.given.has("train.steps") && train.steps > 0) return double(train.steps) * tokens_of_step(request);
   return kTokensOfParameter * double(count_parameters(request.run.model));
 }
 

@@ -127,8 +127,7 @@ RunConfig configure(const TrainArguments& arguments) {
   RunConfig config = with_initial_model(arguments.run, arguments.given);
   if (config.model.from.empty() && !arguments.given.has("model.vocab"))
     config.model.vocab = find_data_vocab(config.data).value_or(config.model.vocab);
-  check_run(config);
-  return config;
+  return checked_run(config);
 }
 
 // Of the ranks that do not lead: what they would say is said by the one that does.

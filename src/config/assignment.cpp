@@ -1,6 +1,7 @@
 #include "config/assignment.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "config/config.h"
@@ -36,6 +37,27 @@ void refuse_key_of_runs(std::string_view key, const std::vector<std::string>& kn
              key, near.empty() ? "" : "; near it, this command takes ", near);
 }
 
+bool says_something(const Value& value) { return value != Value(int64_t(0)) && value != Value(0.0); }
+
+// Of the alternatives of a field that is set, those that an earlier source has set are taken back.
+void clear_alternatives(const std::vector<Field>& fields, const Field& of) {
+  for (const Field& field : fields)
+    if (field.alternatives == of.alternatives && field.key != of.key) set(field, int64_t(0), field.key);
+}
+
+// In one source neither of two alternatives is more wanted than the other.
+void refuse_two_alternatives(const std::vector<Field>& fields, const std::vector<Assignment>& assignments) {
+  std::map<std::string_view, const Assignment*> said;
+  for (const Assignment& assignment : assignments) {
+    const Field& field = require_field(fields, assignment.key, assignment.where);
+    if (field.alternatives.empty() || !says_something(assignment.value)) continue;
+    const Assignment* other = said.try_emplace(field.alternatives, &assignment).first->second;
+    if (other->key != assignment.key)
+      user_error("[{}] expected either {} or {}, as each says the {}, got both; leave one out", assignment.where,
+                 other->key, assignment.key, field.alternatives);
+  }
+}
+
 }  // namespace
 
 const Field& require_field(const std::vector<Field>& fields, std::string_view key, std::string_view where) {
@@ -64,11 +86,13 @@ const Field& require_field(const std::vector<Field>& fields, std::string_view ke
 }
 
 void assign(const std::vector<Field>& fields, const std::vector<Assignment>& assignments) {
+  refuse_two_alternatives(fields, assignments);
   for (bool presets : {true, false}) {
     for (const Assignment& assignment : assignments) {
       const Field& field = require_field(fields, assignment.key, assignment.where);
       if (bool(field.expand) != presets) continue;
       set(field, assignment.value, assignment.where);
+      if (!field.alternatives.empty() && says_something(assignment.value)) clear_alternatives(fields, field);
       if (field.expand) field.expand();
     }
   }

@@ -17,7 +17,7 @@ struct Assignment {
 };
 
 /// Sets the fields of one source: presets first, then the other keys in order. An unknown key is a UserError that
-/// suggests the nearest known one.
+/// suggests the nearest known one; so are two alternatives (Field::alternatives) that both say something.
 void assign(const std::vector<Field>& fields, const std::vector<Assignment>& assignments);
 
 /// The field that `key` names; an unknown key is a UserError with the nearest known one.

@@ -139,7 +139,8 @@ Field& FieldList::add(std::string_view name, ValuePointer target, std::string_vi
                      .section_help = section_help_,
                      .target = target,
                      .rule = std::move(rule),
-                     .kind = kind});
+                     .kind = kind,
+                     .alternatives = alternatives_});
   return fields_.back();
 }
 

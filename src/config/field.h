@@ -47,6 +47,7 @@ struct Field {
   Rule rule;
   FieldKind kind = FieldKind::kOption;
   bool required = false;         // positional arguments only
+  std::string alternatives;      // the name of a set of numbers of which one is not 0; empty: of none
   std::function<void()> expand;  // a preset: sets other fields, which explicit keys of the same source override
 
   bool is_positional() const { return kind == FieldKind::kPositional || kind == FieldKind::kConfigFile; }
@@ -64,6 +65,14 @@ class FieldList {
   /// A field whose value stands for a set of other values; `expand` writes them.
   void preset(std::string_view name, std::string& target, std::string_view help, std::vector<std::string> choices,
               std::function<void()> expand);
+
+  /// The fields of `inner` are numbers that say one thing in several ways, so that one of them is not 0: the one that a
+  /// source of values sets takes the place of what an earlier source has set.
+  void alternatives(std::string_view name, const std::function<void()>& inner) {
+    alternatives_ = name;
+    inner();
+    alternatives_.clear();
+  }
 
   /// Arguments without a name, in the order of these calls.
   template <class T>
@@ -104,6 +113,7 @@ class FieldList {
   std::vector<Field> fields_;
   std::string prefix_;
   std::string section_help_;
+  std::string alternatives_;
   FieldKind kind_ = FieldKind::kOption;
 };
 

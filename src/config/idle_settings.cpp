@@ -136,9 +136,6 @@ constexpr IdleRule kRules[] = {
        return "only data.mask_documents and samples ask for it, and there are neither";
      }},
 
-    {"optimizer.lr", Of::kRun,
-     [](const Situation& s) { return s.only_warms_up() && !s.given.chose("optimizer.warmup_steps"); },
-     [](const Situation& s) { return "it is not reached: " + warms_up(s); }},
     {"optimizer.min_lr_ratio", Of::kRun, is_frozen, learns_nothing},
     {"optimizer.min_lr_ratio", Of::kRun, only_warms_up, warms_up},
     {"optimizer.min_lr_ratio", Of::kRun, is_constant, other_schedule},
@@ -147,11 +144,6 @@ constexpr IdleRule kRules[] = {
     {"optimizer.wsd_decay_share", Of::kRun, is_not_wsd, other_schedule},
     {"optimizer.wsd_decay", Of::kRun, is_not_wsd, other_schedule},
     {"optimizer.warmup_steps", Of::kRun, is_frozen, learns_nothing},
-    {"optimizer.warmup_steps", Of::kRun, only_warms_up,
-     [](const Situation& s) {
-       return fmt::format("the run ends after {} steps, so the learning rate only rises; lower it, or train longer",
-                          s.steps());
-     }},
     {"optimizer.beta1", Of::kStep, has_no_betas, other_rule},
     {"optimizer.beta2", Of::kStep, has_no_betas, other_rule},
     {"optimizer.eps", Of::kStep, has_no_epsilon, other_rule},

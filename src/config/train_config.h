@@ -8,7 +8,10 @@ namespace tokamak {
 
 struct TrainConfig {
   std::string out = "run";  // run folder
+  // The length of the run, by one of three: the others are 0. What is resolved has steps (run/train_length.h).
   int64_t steps = 1000;
+  double epochs = 0;        // passes over the windows of the training data
+  int64_t tokens = 0;       // that are trained on
   int64_t batch = 4;        // B, sequences in a micro-batch
   int64_t total_batch = 0;  // tokens per optimizer step; 0: one micro-batch
   int64_t seed = 1337;

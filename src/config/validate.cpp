@@ -138,10 +138,20 @@ void check_sizes(const RunConfig& config) {
       kMostBytes, bytes);
 }
 
+void check_length(const TrainConfig& train) {
+  int said = int(train.steps > 0) + int(train.epochs > 0) + int(train.tokens > 0);
+  if (said == 1) return;
+  user_error(
+      "[train.steps] expected the length of the run as one of train.steps, train.epochs and train.tokens, got {}; "
+      "give one",
+      said == 0 ? "none" : "several");
+}
+
 void check_values(const RunConfig& config) {
   RunConfig copy = config;
   for (const Field& field : fields_of(copy)) check_rule(field, field.key);
   check_clip(config.optimizer);
+  check_length(config.train);
 }
 
 }  // namespace

@@ -108,7 +108,11 @@ void visit(FieldList& v, OptimizerConfig& c) {
 
 void visit(FieldList& v, TrainConfig& c) {
   v("out", c.out, "run folder: checkpoints, metrics, samples");
-  v("steps", c.steps, "optimizer steps", at_least(1));
+  v.alternatives("length of the run", [&] {
+    v("steps", c.steps, "optimizer steps; 0: as many as train.epochs or train.tokens ask for", at_least(0));
+    v("epochs", c.epochs, "instead of train.steps: passes over the windows of the training data", between(0, 1e9));
+    v("tokens", c.tokens, "instead of train.steps: tokens to train on", at_least(0));
+  });
   v("batch", c.batch, "sequences in a micro-batch", between(1, 1 << 20));
   v("total_batch", c.total_batch, "tokens per optimizer step, by accumulation; 0: one micro-batch", at_least(0));
   v("seed", c.seed, "seed of initial weights, dropout, data order and samples", at_least(0));

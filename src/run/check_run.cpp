@@ -11,6 +11,7 @@
 #include "passes/pass.h"
 #include "run/run_changes.h"
 #include "run/run_data.h"
+#include "run/train_length.h"
 
 namespace tokamak {
 namespace {
@@ -24,7 +25,7 @@ void check_names(const RunConfig& config) {
 
 }  // namespace
 
-void check_run(const RunConfig& asked) {
+RunConfig checked_run(const RunConfig& asked) {
   check_names(asked);
   if (asked.train.out.empty()) user_error("[train.out] expected a folder for the run, got nothing; name one");
   check_folder(asked.train.out);
@@ -33,7 +34,8 @@ void check_run(const RunConfig& asked) {
   std::optional<FoundCheckpoint> found;
   if (config.train.resume) found = peek_checkpoint(config.train.out);
   if (found) require_same_run(run_config_from_json(found->state.config_json, found->path.string()), config);
-  RunData::check(config, found ? &*found : nullptr);
+  int64_t windows = RunData::check(config, found ? &*found : nullptr);
+  return with_steps(asked, windows);
 }
 
 }  // namespace tokamak

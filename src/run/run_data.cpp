@@ -137,7 +137,7 @@ std::vector<std::string> RunData::notes() const {
   return notes;
 }
 
-void RunData::check(const RunConfig& config, const FoundCheckpoint* found) {
+int64_t RunData::check(const RunConfig& config, const FoundCheckpoint* found) {
   Opened opened = open_consistently(config.data, [&] { return open(config, found, false); });
   check_record(opened.training->record(), record_of(found), config.train.out);
   for (const auto& corpus : {opened.training, opened.validation}) {
@@ -145,6 +145,7 @@ void RunData::check(const RunConfig& config, const FoundCheckpoint* found) {
     check_some_tokens(*corpus, config.model.vocab);
     require_some_targets(*corpus, mask_token(config, *corpus, opened.tokenizer.get()));
   }
+  return opened.training->windows();
 }
 
 RunData::Opened RunData::open(const RunConfig& config, const FoundCheckpoint* found, bool verify) {

@@ -20,8 +20,8 @@ class RunData {
   RunData(const ResolvedRun& run, const FoundCheckpoint* found, bool records = true);
 
   /// Throws the same UserErrors, and one for tokens that the model's vocabulary lacks, as far as a few windows of each
-  /// entry tell it. Nothing is read whole.
-  static void check(const RunConfig& config, const FoundCheckpoint* found);
+  /// entry tell it. Nothing is read whole. The windows of the training data.
+  static int64_t check(const RunConfig& config, const FoundCheckpoint* found);
 
   Loader& loader() { return loader_; }
   /// Null where the data has none.

@@ -3,6 +3,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "compile/memory_advice.h"
 #include "data/data_tokenizer.h"
+#include "run/learning_rate.h"
 #include "run/progress.h"
 #include "run/rank_decisions.h"
 #include "run/run_changes.h"
@@ -76,6 +77,23 @@ void initialise(StartedRun& start, StepQueue& queue, TrainObserver& observer) {
   observer.message(fmt::format("beginning with the weights of {}", model.path.string()));
 }
 
+// Of a warm-up that leaves nothing of the schedule.
+std::string warmup_warning(const RunConfig& run) {
+  int64_t warmup = run.optimizer.warmup_steps, steps = run.train.steps;
+  if (run.optimizer.lr == 0) return "";
+  if (warmup >= steps)
+    return fmt::format(
+        "warning: the warm-up of {} steps (optimizer.warmup_steps) is not shorter than the run of {}: the learning "
+        "rate only rises, to {:.2e} of {:.2e}; lower it, or train longer",
+        warmup, steps, learning_rate(steps - 1, run.optimizer, steps), run.optimizer.lr);
+  int64_t schedule = schedule_steps(run.optimizer, steps);
+  if (!has_end(run.optimizer) || warmup < schedule) return "";
+  return fmt::format(
+      "warning: the warm-up of {} steps (optimizer.warmup_steps) is not shorter than the schedule of {} "
+      "(optimizer.schedule_steps): behind it the learning rate falls at once to {:.2e}; change one of them",
+      warmup, schedule, run.optimizer.lr * run.optimizer.min_lr_ratio);
+}
+
 // What is easily asked for by mistake: the default sizes on a small machine, another vocabulary than the data's.
 void add_size_notes(const StartedRun& start, std::vector<std::string>& notes) {
   int64_t steps = start.resolved.asked.train.steps, vocab = start.resolved.asked.model.vocab;
@@ -117,6 +135,7 @@ std::vector<std::string> start_notes(const RunConfig& asked, const StartedRun& s
     add("compile.precision = tf32 means fp32 here: this device has no units for TF32");
   for (const std::string& note : start.data->notes()) add(note);
   for (const std::string& group : describe_groups(run.asked)) add(group);
+  add(warmup_warning(run.asked));
   add(reference_warning(start.session->reference_nodes()));
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   add(budget_warning(start.session->compiled().intermediate_bytes(), run.compile.memory_budget_gib));

@@ -277,6 +277,7 @@ class Trainer {
 
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop, const MeshRanks* ranks, StepWatcher* watcher) {
+  TOKAMAK_CHECK(config.train.steps > 0, "the length of the run is not resolved");
   StartedRun start = start_run(config, platform, backend, observer, ranks);
   return Trainer(std::move(start), config, backend, observer, ranks, watcher).run(stop);
 }

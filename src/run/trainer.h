@@ -25,11 +25,11 @@ struct TrainSummary {
   double data_wait = 0;         // share of the time of steps, but the first ten, spent waiting for data
 };
 
-/// Trains until train.steps, or until stop() says so between steps; then saves. Continues from the newest good
-/// checkpoint of train.out if train.resume is set. Throws UserError for bad data or settings, before any work is lost.
-/// With `ranks`, those of config.mesh, all ranks call it, each with a backend of its own: rank 0 writes the files of
-/// train.out and chooses; a stop that one of them is asked for stops them all after the same step. `watcher`: null:
-/// nobody; else it must outlive the call.
+/// Trains until train.steps (the length is said so: run/train_length.h), or until stop() says so between steps; then
+/// saves. Continues from the newest good checkpoint of train.out if train.resume is set. Throws UserError for bad data
+/// or settings, before any work is lost. With `ranks`, those of config.mesh, all ranks call it, each with a backend of
+/// its own: rank 0 writes the files of train.out and chooses; a stop that one of them is asked for stops them all after
+/// the same step. `watcher`: null: nobody; else it must outlive the call.
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop, const MeshRanks* ranks = nullptr, StepWatcher* watcher = nullptr);
 

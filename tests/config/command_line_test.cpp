@@ -41,7 +41,7 @@ TEST(CommandLine, NumbersAreReadAsPeopleWriteThem) {
   EXPECT_EQ(options.top_k, 3000);
   EXPECT_EQ(options.temperature, 2000);
   EXPECT_EQ(options.run.optimizer.lr, 3e-4);
-  expect_user_error([] { read({"--train.steps=1.5"}); }, {"expected a whole number of at least 1, got 1.5"});
+  expect_user_error([] { read({"--train.steps=1.5"}); }, {"expected a whole number of at least 0, got 1.5"});
   expect_user_error([] { read({"--train.steps=1.0005k"}); }, {"expected a whole number", "got 1000.5"});
   expect_user_error([] { read({"--train.steps=1.000000000000000000001"}); },
                     {"expected a whole number", "got the text"});
@@ -74,6 +74,30 @@ TEST(CommandLine, DefaultsThenFileThenOptions) {
   EXPECT_EQ(options.run.model.heads, 4);
   EXPECT_EQ(options.run.train.steps, 7);
   EXPECT_EQ(options.run.train.batch, TrainConfig().batch);
+}
+
+// steps, epochs and tokens are alternatives: the last source that says one of them counts.
+TEST(CommandLine, AnAlternativeTakesThePlaceOfAnother) {
+  TemporaryFolder folder;
+  std::string file = (folder.path() / "run.toml").string();
+  write_file_atomic(file, "[train]\nepochs = 2\n");
+  auto length = [&](const std::vector<std::string>& arguments) {
+    TrainConfig train = read(arguments).run.train;
+    return std::tuple(train.steps, train.epochs, train.tokens);
+  };
+  EXPECT_EQ(length({file}), std::tuple(0, 2.0, 0)) << "in place of the default";
+  EXPECT_EQ(length({file, "--train.steps=7"}), std::tuple(7, 0.0, 0));
+  EXPECT_EQ(length({file, "--train.tokens=1e6"}), std::tuple(0, 0.0, 1'000'000));
+  EXPECT_EQ(length({file, "--train.tokens=0"}), std::tuple(0, 2.0, 0)) << "0 says nothing";
+  EXPECT_EQ(length({"--train.steps=7", "--train.steps=8"}), std::tuple(8, 0.0, 0));
+  expect_user_error(
+      [&] {
+        read({file, "--train.tokens=9", "--train.epochs=1.5"});
+      },
+      {"[--train.epochs] expected either train.tokens or train.epochs, as each says the length of the "
+       "run, got both; leave one out"});
+  write_file_atomic(file, "[train]\nsteps = 9\ntokens = 5\n");
+  expect_user_error([&] { read({file}); }, {"run.toml:3: train.tokens] expected either train.steps or train.tokens"});
 }
 
 TEST(CommandLine, SaysWhatTheUserGave) {

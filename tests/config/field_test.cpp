@@ -55,7 +55,7 @@ TEST(Fields, WholeNumbersAreNumbersButNotTheOtherWayRound) {
   set(*find_field(fields, "optimizer.lr"), int64_t(1), "x");
   EXPECT_EQ(config.optimizer.lr, 1.0);
   expect_user_error([&] { set(*find_field(fields, "train.steps"), 1.5, "run.toml:3: train.steps"); },
-                    {"[run.toml:3: train.steps] expected a whole number of at least 1, got 1.5"});
+                    {"[run.toml:3: train.steps] expected a whole number of at least 0, got 1.5"});
   EXPECT_EQ(config.train.steps, 1000) << "a refused value must not change anything";
 }
 

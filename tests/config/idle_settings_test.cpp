@@ -67,11 +67,9 @@ TEST(IdleSettings, OfTheSchedule) {
 }
 
 TEST(IdleSettings, AWarmUpThatIsNotShorterThanTheRun) {
-  expect_told({"--optimizer.warmup_steps=50", "--train.steps=50"}, "ends after 50 steps", {"--train.steps=51"});
-  expect_told({"--optimizer.lr=1e-3", "--train.steps=50"}, "warm-up of 100 steps", {"--train.steps=101"});
   expect_told({"--optimizer.min_lr_ratio=0", "--train.steps=100"}, "warm-up of 100 steps", {"--train.steps=101"});
-  EXPECT_EQ(notes({"--optimizer.lr=1e-3", "--optimizer.warmup_steps=60", "--train.steps=50"}).size(), 1u)
-      << "one cause is told once";
+  EXPECT_TRUE(notes({"--optimizer.lr=1e-3", "--optimizer.warmup_steps=60", "--train.steps=50"}).empty())
+      << "the run tells it by itself";
 }
 
 TEST(IdleSettings, OfAnotherFamily) {

@@ -43,7 +43,7 @@ TEST(Toml, EveryFieldSurvivesPrintingAndReading) {
     RunConfig changed;
     Value value = another_value(field);
     std::vector<Field> fields = config_fields(changed);
-    set(*find_field(fields, field.key), value, field.key);
+    assign(fields, {{field.key, value, field.key}});
     ASSERT_NE(format_value(get(*find_field(fields, field.key))), format_value(get(field))) << field.key;
     RunConfig read = load(print_toml(fields));
     EXPECT_EQ(get(*find_field(config_fields(read), field.key)), value) << field.key << "\n" << print_toml(fields);

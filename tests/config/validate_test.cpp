@@ -19,6 +19,16 @@ TEST(Validate, AcceptsTheDefaultsAndThePresets) {
   }
 }
 
+TEST(Validate, ALengthIsSaidInOneWay) {
+  RunConfig config;
+  config.train.steps = 0;
+  expect_user_error([&] { validate(config); }, {"[train.steps] expected the length of the run", "got none; give one"});
+  config.train.epochs = 0.5;
+  EXPECT_NO_THROW(validate(config));
+  config.train.tokens = 5;
+  expect_user_error([&] { validate(config); }, {"got several; give one"});
+}
+
 TEST(Validate, HeadsMustDivideTheWidth) {
   RunConfig config;
   config.model.heads = 7;

@@ -46,7 +46,7 @@ TEST(ConfigMistake, UnknownKey) {
 
 TEST(ConfigMistake, WrongType) {
   expect_user_error([] { read("[train]\nsteps = \"many\"\n"); },
-                    {"run.toml:2: train.steps", "expected a whole number of at least 1", "got the text \"many\""});
+                    {"run.toml:2: train.steps", "expected a whole number of at least 0", "got the text \"many\""});
   expect_user_error([] { read("", {"--train.resume=perhaps"}); }, {"expected true or false", "\"perhaps\""});
 }
 

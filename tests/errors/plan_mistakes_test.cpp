@@ -95,6 +95,9 @@ TEST_F(PlanMistakes, WhatNoLayoutHasIsNamed) {
 TEST_F(PlanMistakes, TokensThatAreNoNumber) {
   expect_refused(plan({"--tokens=10Q"}), {"[--tokens] expected a number of at least 0, got the text \"10Q\""});
   expect_refused(plan({"--tokens=10B", "--train.steps=5"}), {"[tokens]", "--train.steps", "leave one out"});
+  expect_refused(plan({"--tokens=10B", "--train.tokens=5"}), {"[tokens]", "--train.tokens", "leave one out"});
+  expect_refused(plan({"--train.epochs=2"}),
+                 {"[train.epochs] expected --tokens, as plan reads no data", "got epochs (2)"});
   expect_refused(plan({"--tokens=-5"}), {"[--tokens] expected a number of at least 0, got -5"});
   expect_refused(plan({"--tokens=nan"}), {"[--tokens]", "nan"});
 }
