@@ -1,6 +1,6 @@
 // Muon (Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024): a matrix moves along its
 // momentum made orthogonal, and its blocks (q, k and v) each by itself. Blocks of one form are multiplied together.
-// Tables and vectors are AdamW's.
+// On a mesh each matrix is made orthogonal by one rank. Tables and vectors are AdamW's.
 //   m = mu m + (1 - mu) g; o = orthogonal(mu m + (1 - mu) g, or m without Nesterov's step)
 //   param = (1 - lr decay) param - lr scale o
 // The scale makes updates as large as AdamW's (Liu et al., "Muon is scalable for LLM training", 2025), or is the first
@@ -14,6 +14,7 @@
 #include "ops/generate.h"
 #include "ops/movement.h"
 #include "ops/pointwise.h"
+#include "ops/redistribute.h"
 #include "ops/reduce.h"
 
 #include <algorithm>
@@ -48,9 +49,8 @@ double scale_of(double in, double out, const OptimizerConfig& c) {
 struct Form {
   int64_t rows = 0, columns = 0;  // of a block here, which may be a part of the model's
   int64_t blocks = 1;
-  double in = 0, out = 0;     // of a block in the model
-  int64_t inputs_dim = 0;     // of a block: 0, or 1 where it is stored (out, in)
-  bool sums_columns = false;  // orthogonalized
+  double in = 0, out = 0;  // of a block in the model
+  int64_t inputs_dim = 0;  // of a block: 0, or 1 where it is stored (out, in)
   auto operator<=>(const Form&) const = default;
 
   int64_t outputs() const { return inputs_dim == 0 ? columns : rows; }
@@ -65,22 +65,22 @@ Form form_of(GraphBuilder& g, ValueId parameter) {
           .blocks = layout.blocks,
           .in = in,
           .out = out / double(layout.blocks),
-          .inputs_dim = inputs_dim,
-          .sums_columns = layout.role == Role::kMatrix || apart_dim(layout) == 1};
+          .inputs_dim = inputs_dim};
 }
 
-// Values of one shape as one, with a dim for their number before it; and each of them again.
-ValueId stacked(GraphBuilder& g, const std::vector<ValueId>& values) {
+// Values of one shape as one, with a dim for their number before it, and zeros up to `size`; and each of them again.
+ValueId stacked(GraphBuilder& g, const std::vector<ValueId>& values, int64_t size) {
   Shape one = g.shape(values[0]);
   one.insert(one.begin(), 1);
   std::vector<ValueId> stack;
   for (ValueId value : values) stack.push_back(reshape(g, value, one));
+  one[0] = size - int64_t(values.size());
+  if (one[0] > 0) stack.push_back(constant(g, 0, one));
   return stack.size() == 1 ? stack[0] : concat(g, stack, 0);
 }
-std::vector<ValueId> unstacked(GraphBuilder& g, ValueId stack, const Shape& one) {
+std::vector<ValueId> unstacked(GraphBuilder& g, ValueId stack, size_t count, const Shape& one) {
   std::vector<ValueId> values;
-  int64_t count = g.shape(stack)[0];
-  for (int64_t i = 0; i < count; ++i) values.push_back(reshape(g, count == 1 ? stack : slice(g, stack, 0, i, 1), one));
+  for (size_t i = 0; i < count; ++i) values.push_back(reshape(g, slice(g, stack, 0, int64_t(i), 1), one));
   return values;
 }
 
@@ -123,20 +123,25 @@ struct Directions {
   std::vector<ValueId> steps, v;  // v: normuon's next state
 };
 
-Directions directions(GraphBuilder& g, const std::vector<ValueId>& momenta, const std::vector<ValueId>& v,
-                      const Form& f, const OptimizerConfig& c) {
-  ValueId orthogonal = orthogonalized(g, blocks_apart(g, stacked(g, momenta), f), f.sums_columns);
-  Directions made{unstacked(g, blocks_beside(g, orthogonal, f), g.shape(momenta[0])), {}};
-  for (size_t i = 0; i < made.steps.size(); ++i) {
-    ValueId& step = made.steps[i];
-    if (v.empty()) {
-      step = mul(g, step, constant(g, scale_of(f.in, f.out, c)));
-      continue;
-    }
-    ValueId sums = reduce_sum(g, mul(g, step, step), {f.inputs_dim}, false);
-    Columns columns = normalized(g, sums, v[i], f, c);
+// Of the stack, (n, rows, columns) for n momenta of f.
+Directions directions(GraphBuilder& g, ValueId stack, const std::vector<ValueId>& v, size_t count, const Form& f,
+                      const WorkShares& shares, const OptimizerConfig& c) {
+  const Shape all = g.shape(stack), one(all.begin() + 1, all.end());
+  if (shares.ranks > 1) stack = redistribute(g, stack, shares.axes, 0);
+  auto to_shares = [&](ValueId of_all) { return shares.ranks > 1 ? redistribute(g, of_all) : of_all; };
+  ValueId blocks = orthogonalized(g, blocks_apart(g, stack, f));
+  Directions made{unstacked(g, to_shares(blocks_beside(g, blocks, f)), count, one), {}};
+  if (v.empty()) {
+    for (ValueId& step : made.steps) step = mul(g, step, constant(g, scale_of(f.in, f.out, c)));
+    return made;
+  }
+  ValueId squares = reduce_sum(g, mul(g, blocks, blocks), {1 + f.inputs_dim}, false);
+  ValueId of_outputs = to_shares(reshape(g, squares, {all[0], f.blocks * f.outputs()}));
+  std::vector<ValueId> sums = unstacked(g, of_outputs, count, {f.blocks * f.outputs()});
+  for (size_t i = 0; i < count; ++i) {
+    Columns columns = normalized(g, sums[i], v[i], f, c);
     bool along_rows = f.inputs_dim == 1;
-    step = mul(g, step, along_rows ? reshape(g, columns.factor, {f.rows, 1}) : columns.factor);
+    made.steps[i] = mul(g, made.steps[i], along_rows ? reshape(g, columns.factor, {f.rows, 1}) : columns.factor);
     made.v.push_back(columns.v);
   }
   return made;
@@ -151,26 +156,41 @@ std::vector<ValueId> stepped(GraphBuilder& g, const ParameterUpdate& u, ValueId 
   return next;
 }
 
-// Elements of parameters that are updated together: enough to fill a GPU, and little beside a model.
+// Elements that a rank updates together: enough to fill a GPU, and little beside a model.
 constexpr int64_t kMostTogether = int64_t{1} << 25;
 
-// Indices of updates whose parameters have one form, in about equal parts.
-std::vector<std::pair<Form, std::vector<size_t>>> together(GraphBuilder& g, std::span<const ParameterUpdate> updates) {
+/// Parameters of one form that are updated together.
+struct Together {
+  Form form;
+  std::vector<size_t> members;  // indices of updates
+  int64_t size = 0;             // of their stack: as many, or more, so that each rank has as many as the others
+};
+
+// How many of `count` parameters a rank works on at a time.
+int64_t at_a_time(int64_t count, const Form& form, const WorkShares& shares) {
+  int64_t most = std::max<int64_t>(kMostTogether / (form.rows * form.columns * form.blocks), 1);
+  if (shares.least_parts > 0) return std::min(ceil_div(count, shares.least_parts), most);
+  int64_t of_rank = ceil_div(count, shares.ranks);
+  return ceil_div(of_rank, ceil_div(of_rank, most));
+}
+
+std::vector<Together> together(GraphBuilder& g, std::span<const ParameterUpdate> updates, const WorkShares& shares) {
   std::map<Form, std::vector<size_t>> forms;
   for (size_t i = 0; i < updates.size(); ++i) forms[form_of(g, updates[i].parameter)].push_back(i);
-  std::vector<std::pair<Form, std::vector<size_t>>> parts;
+  bool is_even = shares.ranks > 1 || shares.least_parts > 0;
+  std::vector<Together> all;
   for (const auto& [form, members] : forms) {
-    int64_t size = form.rows * form.columns * form.blocks, count = int64_t(members.size());
-    int64_t number = ceil_div(count, std::max<int64_t>(kMostTogether / size, 1));
-    for (int64_t part = 0; part < number; ++part)
-      parts.emplace_back(form, std::vector<size_t>(members.begin() + part * count / number,
-                                                   members.begin() + (part + 1) * count / number));
+    auto count = int64_t(members.size()), size = shares.ranks * at_a_time(count, form, shares);
+    for (int64_t first = 0; first < count; first += size) {
+      int64_t end = std::min(first + size, count);
+      all.push_back({form, {members.begin() + first, members.begin() + end}, is_even ? size : end - first});
+    }
   }
-  return parts;
+  return all;
 }
 
 std::vector<std::vector<ValueId>> update_all(GraphBuilder& g, std::span<const ParameterUpdate> updates,
-                                             const OptimizerConfig& c) {
+                                             const WorkShares& shares, const OptimizerConfig& c) {
   std::vector<ValueId> next_m, momenta;
   for (const ParameterUpdate& u : updates) {
     ValueId grad = mul(g, u.grad, u.scale), m = mix(g, grad, u.states[0], c.muon_momentum);
@@ -178,13 +198,13 @@ std::vector<std::vector<ValueId>> update_all(GraphBuilder& g, std::span<const Pa
     momenta.push_back(c.nesterov ? mix(g, grad, m, c.muon_momentum) : m);
   }
   std::vector<std::vector<ValueId>> updated(updates.size());
-  for (const auto& [form, members] : together(g, updates)) {
+  for (const auto& [form, members, size] : together(g, updates, shares)) {
     std::vector<ValueId> of_members, v;
     for (size_t i : members) {
       of_members.push_back(momenta[i]);
       if (updates[i].states.size() > 1) v.push_back(updates[i].states[1]);
     }
-    Directions made = directions(g, of_members, v, form, c);
+    Directions made = directions(g, stacked(g, of_members, size), v, members.size(), form, shares, c);
     for (size_t j = 0; j < members.size(); ++j) {
       size_t i = members[j];
       updated[i] = stepped(g, updates[i], next_m[i], made.steps[j], v.empty() ? kNoValue : made.v[j], c);
@@ -195,15 +215,9 @@ std::vector<std::vector<ValueId>> update_all(GraphBuilder& g, std::span<const Pa
 
 }  // namespace
 
-constinit const OptimizerRule muon_rule = {.name = "muon",
-                                           .states = kMuonStates,
-                                           .update_all = update_all,
-                                           .other_rule = adamw_but_for_matrices,
-                                           .whole = true};
-constinit const OptimizerRule normuon_rule = {.name = "normuon",
-                                              .states = kNormuonStates,
-                                              .update_all = update_all,
-                                              .other_rule = adamw_but_for_matrices,
-                                              .whole = true};
+constinit const OptimizerRule muon_rule = {
+    .name = "muon", .states = kMuonStates, .update_all = update_all, .other_rule = adamw_but_for_matrices};
+constinit const OptimizerRule normuon_rule = {
+    .name = "normuon", .states = kNormuonStates, .update_all = update_all, .other_rule = adamw_but_for_matrices};
 
 }  // namespace tokamak

@@ -18,9 +18,9 @@ constexpr double kLeastNorm = 1e-7;  // a gradient of zeros gives zeros
 
 }  // namespace
 
-ValueId orthogonalized(GraphBuilder& g, ValueId matrices, bool sums_columns) {
+ValueId orthogonalized(GraphBuilder& g, ValueId matrices) {
   int64_t count = g.shape(matrices)[0], rows = g.shape(matrices)[1], columns = g.shape(matrices)[2];
-  bool left = rows == columns ? sums_columns : rows < columns;
+  bool left = rows < columns;
   ValueId norms = reshape(g, sqrt(g, sum_squares_of_pieces(g, {matrices}, count)), {count, 1, 1});
   ValueId x = div(g, matrices, maximum(g, norms, constant(g, kLeastNorm)));
   int64_t side = std::min(rows, columns);

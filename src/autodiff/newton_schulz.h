@@ -9,9 +9,7 @@ class GraphBuilder;
 
 /// Of each of `matrices`, f32 (k, n, m), = U S V^T about U V^T: five steps of x = a x + b (x x^T) x + c (x x^T)^2 x
 /// from the matrix divided by its Frobenius norm, with Jordan's coefficients, after which singular values are 0.7
-/// to 1.2. Their sides are the smaller ones; of square matrices x x^T with `sums_columns` and x^T x without, which
-/// matters where a mesh cuts them: products then add over the dim that is cut. The products have the precision of the
-/// run's others.
-ValueId orthogonalized(GraphBuilder& g, ValueId matrices, bool sums_columns);
+/// to 1.2. Their sides are the smaller ones. The products have the precision of the run's others.
+ValueId orthogonalized(GraphBuilder& g, ValueId matrices);
 
 }  // namespace tokamak

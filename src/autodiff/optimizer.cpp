@@ -124,7 +124,7 @@ void apply_rules(GraphBuilder& g, const std::vector<ParameterUpdate>& updates, c
       finish(g, update, rule, rule.update(g, update, optimizer.config()), optimizer.config());
   }
   for (const auto& [rule, of_rule] : together) {
-    std::vector<std::vector<ValueId>> updated = rule->update_all(g, of_rule, optimizer.config());
+    std::vector<std::vector<ValueId>> updated = rule->update_all(g, of_rule, optimizer.shares(), optimizer.config());
     for (size_t i = 0; i < of_rule.size(); ++i) finish(g, of_rule[i], *rule, updated[i], optimizer.config());
   }
 }

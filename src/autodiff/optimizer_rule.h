@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +37,15 @@ struct OptimizerState {
   ValueType (*type)(const ValueType& parameter, const Layout& layout) = nullptr;
 };
 
+/// How the ranks of a mesh divide the work on what a rule updates from all of it: matrices are counted, and each is
+/// one rank's. Without axes every rank does all.
+struct WorkShares {
+  std::string axes;         // those of the mesh over which it is divided, with blanks between them
+  int64_t ranks = 1;        // of these together
+  int64_t least_parts = 0;  // slots: a rank works on no more at a time than there are in one of so many parts, so that
+                            // the bits do not depend on the number of ranks. 0: on all that it has
+};
+
 struct OptimizerRule {
   std::string_view name;  // what optimizer.name says
   std::span<const OptimizerState> states;
@@ -43,7 +53,7 @@ struct OptimizerRule {
   /// for bit: see unless_skipped.
   std::vector<ValueId> (*update)(GraphBuilder&, const ParameterUpdate&, const OptimizerConfig&) = nullptr;
   /// The same for all parameters of the rule at once, instead of `update`: where they share work.
-  std::vector<std::vector<ValueId>> (*update_all)(GraphBuilder&, std::span<const ParameterUpdate>,
+  std::vector<std::vector<ValueId>> (*update_all)(GraphBuilder&, std::span<const ParameterUpdate>, const WorkShares&,
                                                   const OptimizerConfig&) = nullptr;
   /// The rule to which it leaves this parameter; null: to none. That rule updates it, whatever it leaves itself.
   const OptimizerRule* (*other_rule)(const Argument& parameter) = nullptr;
@@ -72,6 +82,8 @@ class Optimizer {
   /// that is `same_rate`. Then what optimizer.groups says of its name, the last group of those that match.
   ParameterRates rates_of(const Argument& parameter) const;
   const OptimizerConfig& config() const { return *config_; }
+  const WorkShares& shares() const { return shares_; }
+  void set_shares(WorkShares shares) { shares_ = std::move(shares); }
   /// Whether the parameter's rule is `whole`, for PassContext::updates_whole. It may outlive the optimizer.
   std::function<bool(const Argument& parameter)> updates_whole() const;
 
@@ -79,6 +91,7 @@ class Optimizer {
   const OptimizerRule* rule_;
   const OptimizerConfig* config_;
   std::vector<RateGroup> groups_;
+  WorkShares shares_;
 };
 
 std::span<const OptimizerRule* const> optimizer_rules();

@@ -48,7 +48,7 @@ std::map<std::string, std::vector<int64_t>> owners_of_parameters(const std::vect
 }
 
 Graph update_graph(const ResolvedRun& run, const Graph& model, const OtherStages& others) {
-  const OptimizerConfig& optimizer = run.asked.optimizer;
+  const Optimizer optimizer = run.optimizer();
   if (!run.has_slots())
     return accumulated_update_graph(model, optimizer, run.micro_batches, run.loss_scaling(), others);
   SlotTerms terms{model, others.shared, others.has_loss};

@@ -64,6 +64,23 @@ std::vector<std::string> parameter_names(const ModelConfig& model) {
 
 }  // namespace
 
+WorkShares work_shares(const Mesh& mesh, int64_t zero, int64_t least_parts) {
+  WorkShares shares{.least_parts = least_parts};
+  for (const char* axis : {kDataAxis, kContextAxis, kTensorAxis}) {
+    bool is_cut = zero >= 1 || axis == kTensorAxis;
+    if (mesh.size(axis) == 1 || !is_cut) continue;
+    shares.axes += (shares.axes.empty() ? "" : " ") + std::string(axis);
+    shares.ranks *= mesh.size(axis);
+  }
+  return shares;
+}
+
+Optimizer ResolvedRun::optimizer() const {
+  Optimizer optimizer(asked.optimizer);
+  optimizer.set_shares(work_shares(mesh, asked.mesh.zero, has_slots() ? slots.count * slots.other_ranks : 0));
+  return optimizer;
+}
+
 std::optional<LossScaling> ResolvedRun::loss_scaling() const {
   if (compile.precision != Precision::kFp16) return {};
   return LossScaling{.growth_interval = double(compile.loss_scale_growth_interval)};

@@ -24,12 +24,18 @@ struct ResolvedRun {
   bool has_slots() const { return slots.count > 1; }
   /// Sequences that a program's graph is for: those of a micro-batch, or with slots of one, on one data rank.
   int64_t program_sequences() const { return batch / slots.ranks.size; }
+  /// The rule of `asked`, which must outlive it, with the ranks that share its work.
+  Optimizer optimizer() const;
   /// None without fp16.
   std::optional<LossScaling> loss_scaling() const;
 
   /// What was asked for with nothing left open, which resolves to the same run on any target: what is kept of a run.
   RunConfig settled() const;
 };
+
+/// Which ranks of a mesh share the work on whole matrices in an update: those over which what it reads and writes is
+/// cut, by tensor always, by data and context with ZeRO. `least_parts`: WorkShares.
+WorkShares work_shares(const Mesh& mesh, int64_t zero, int64_t least_parts = 0);
 
 /// The only place where all of it is derived. Slots that are left open are as many as micro-batches and data ranks
 /// give, where those are a power of two; the micro-batch follows from slots. UserError where total batch or slots

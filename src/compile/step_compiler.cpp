@@ -99,7 +99,7 @@ Graph begin_step(CompiledStep& step, const PassContext& context, const PassObser
 
 // Each run is of one slot: a graph of its own on every data rank.
 CompiledStep compile_slots(CompiledStep out, const PassContext& context, const PassObserver& observer) {
-  const OptimizerConfig& optimizer = out.resolved.asked.optimizer;
+  const Optimizer optimizer = out.resolved.optimizer();
   const Slots slots = out.resolved.slots;
   Graph graph = begin_step(out, context, observer);
   GraphBuilder g(graph);
@@ -137,7 +137,7 @@ void append(std::vector<PassReport>& reports, std::vector<PassReport> more) {
 
 // Sums in any order: a rank runs micro-batches, and updates once; of a single one the update is part.
 BegunStep begin_micro_batches(CompiledStep out, const PassContext& context, const PassObserver& observer) {
-  const OptimizerConfig& optimizer = out.resolved.asked.optimizer;
+  const Optimizer optimizer = out.resolved.optimizer();
   int64_t micro_batches = out.resolved.micro_batches;
   BegunStep begun;
   Graph graph = begin_step(out, context, observer);

@@ -30,6 +30,7 @@ class Seeder {
     bool is_whole = context_.updates_whole && context_.updates_whole(parameter);
     if (is_term(argument.layout, is_whole))
       cuts_.push_back({.axis = kDataAxis, .size = mesh_.size(kDataAxis), .term = true});
+    is_whole |= is_of_rows_or_columns(argument, graph_.shape(parameter.value));
     if (is_cut_by_zero(argument.layout.role) && !is_whole) add_somewhere(kDataAxis), add_somewhere(kContextAxis);
     return cuts_;
   }
@@ -41,6 +42,11 @@ class Seeder {
     if (shape_ == parameter) return true;
     if (parameter.size() != 2 || shape_.size() < 2 || shape_[0] != parameter[0]) return false;
     return shape_.size() == 2 ? parameter[1] % shape_[1] == 0 : shape_[1] * shape_[2] == parameter[1];
+  }
+
+  // What is kept of a matrix's rows or columns: little, of which an update reads all.
+  bool is_of_rows_or_columns(const Argument& argument, const Shape& parameter) const {
+    return argument.layout.role == Role::kMoment && shape_.size() < parameter.size();
   }
 
   // The one that a state belongs to; of no state, itself.

@@ -5,6 +5,7 @@
 #include "ops/collective.h"
 #include "ops/generate.h"
 #include "ops/pointwise.h"
+#include "ops/redistribute.h"
 #include "passes/choose_way.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_code.h"
@@ -14,6 +15,7 @@
 #include "passes/whole_graph.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tokamak {
 namespace {
@@ -73,6 +75,7 @@ class Sharder {
   void visit(const Node& node) {
     if (node.inputs.empty()) return;  // made where it is read, as much of it as is read
     if (adds_terms(node)) return visit_all_reduce(node);
+    if (node.op == &op::redistribute) return visit_redistribute(node);
     ShardingRule rule = source_.rule_of(node);
     if (rule.sums_inputs) return visit_sum(node);
     std::vector<Way> ways = chooser_.choose(node, rule);
@@ -215,6 +218,32 @@ class Sharder {
       }
       settled(node.outputs[i]);
     }
+  }
+
+  void visit_redistribute(const Node& node) {
+    g_.append_like(node);
+    Placements to = redistributed(node, settled(node.inputs[0]).at);
+    shares_.add(node.outputs[0], {get(node.inputs[0], to), to});
+  }
+
+  Placements redistributed(const Node& node, Placements at) const {
+    const Redistribution asked = redistribution_of(node);
+    const Shape& shape = whole_.shape(node.outputs[0]);
+    if (asked.axes.empty()) {
+      Placements wanted = chooser_.wanted(node.outputs[0]);
+      return can_cut(shape, cuts_of(wanted, mesh_)) ? wanted : whole_placement();
+    }
+    int64_t blocks = 1;
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      const MeshAxis& along = mesh_.axes[axis];
+      if (std::find(asked.axes.begin(), asked.axes.end(), along.name) == asked.axes.end()) continue;
+      Placement before = std::exchange(at[axis], Placement::cut(asked.dim, blocks));
+      if (can_cut(shape, cuts_of(at, mesh_)))
+        blocks *= along.size;
+      else
+        at[axis] = before;
+    }
+    return at;
   }
 
   // ---- Values ----

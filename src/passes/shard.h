@@ -8,6 +8,7 @@
 //
 // An all_reduce that is in the graph already says that its input is a term on each rank of the axis: it is placed as
 // other sums are, and may become a reduce_scatter. So a graph in which ranks have inputs of their own sums over slots.
+// A redistribute says where a value should lie, and is obeyed and removed.
 //
 // The graph that comes out has no rank in it: a rank's coordinates are inputs ("rank.data", i32[]), where it needs
 // them. Tests: tests/passes/shard_test.cpp, tests/passes/shard_random_test.cpp.

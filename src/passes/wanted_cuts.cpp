@@ -3,6 +3,7 @@
 #include "graph/op_def.h"
 #include "ops/collective.h"
 #include "ops/pointwise.h"
+#include "ops/redistribute.h"
 #include "ops/sharding_rules.h"
 #include "passes/seed_cuts.h"
 #include "passes/ways_to_cut.h"
@@ -28,6 +29,7 @@ class Finder {
   WantedPlacements find() {
     for (size_t n = graph_.nodes().size(); n-- > 0;) {
       const Node& node = graph_.nodes()[n];
+      if (node.op == &op::redistribute) continue;  // it says itself how what it reads should lie
       if (is_ordered(node.attrs))
         visit_sum(node);
       else if (node.phase == Phase::kUpdate)

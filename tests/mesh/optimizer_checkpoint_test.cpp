@@ -72,7 +72,7 @@ TEST(OptimizerCheckpoint, OpensUnderAnyMesh) {
                                {.data = 2, .zero = 3},
                                {.data = 1, .tensor = 2},
                                {.data = 2, .tensor = 2, .zero = 2}};
-  for (const OptimizerRule* rule : {&adamw_rule, &adamw8bit_rule, &adafactor_rule}) {
+  for (const OptimizerRule* rule : {&adamw_rule, &adamw8bit_rule, &adafactor_rule, &normuon_rule}) {
     TemporaryFolder out;
     for (const MeshConfig& from : {meshes[0], meshes[4]}) {
       Tensors saved = train_and_save(run_by(*rule, from), out.path());

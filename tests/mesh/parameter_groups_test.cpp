@@ -3,6 +3,7 @@
 #include "autodiff/optimizer.h"
 #include "backend/ranks/inprocess.h"
 #include "base/parallel.h"
+#include "compile/resolved_run.h"
 #include "config/mesh_config.h"
 #include "ops/collective.h"
 #include "ops/matmul.h"
@@ -13,7 +14,10 @@
 #include "tests/support/share_of.h"
 #include "tests/support/toy_rule.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace tokamak::test {
 namespace {
@@ -28,12 +32,14 @@ ModelConfig model_for(const OptimizerRule& rule) {
   return {.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 24};
 }
 
-Graph step_by(const OptimizerRule& rule) {
+Graph step_by(const OptimizerRule& rule, const WorkShares& shares = {}) {
   ModelConfig model = model_for(rule);
   Graph graph = forward_graph("step", model, 4, model.context, false);
   GraphBuilder g(graph);
   Gradients gradients = append_gradients(g, graph.find_result("loss"));
-  append_update(g, gradients, {rule, kConfig});
+  Optimizer optimizer(rule, kConfig);
+  optimizer.set_shares(shares);
+  append_update(g, gradients, optimizer);
   return graph;
 }
 
@@ -48,8 +54,8 @@ PassContext context_of(const OptimizerRule& rule, const MeshConfig& mesh) {
   return context;
 }
 
-Graph share_by(const OptimizerRule& rule, const MeshConfig& mesh) {
-  Graph graph = step_by(rule);
+Graph share_by(const OptimizerRule& rule, const MeshConfig& mesh, int64_t least_parts = 0) {
+  Graph graph = step_by(rule, work_shares(step_mesh(mesh), mesh.zero, least_parts));
   run_passes(graph, Stage::kStep, context_of(rule, mesh));
   return graph;
 }
@@ -101,9 +107,11 @@ TEST(ParameterGroups, TrainOnRanksAsOnOne) {
 
 TEST(ParameterGroups, SoDoThoseOfMuon) {
   for (const OptimizerRule* rule : {&muon_rule, &normuon_rule}) {
-    expect_same_on_ranks(*rule, {.data = 2, .zero = 3});
+    for (int64_t zero : {0, 1, 2, 3}) expect_same_on_ranks(*rule, {.data = 2, .zero = zero});
+    expect_same_on_ranks(*rule, {.data = 4, .zero = 3});
     expect_same_on_ranks(*rule, {.data = 2, .tensor = 2, .zero = 1});
     expect_same_on_ranks(*rule, {.data = 1, .tensor = 2});
+    expect_same_on_ranks(*rule, {.data = 1, .context = 2, .tensor = 2, .zero = 2});
   }
 }
 
@@ -131,20 +139,53 @@ TEST(ParameterGroups, TensorCutsStatesOf8BitsBetweenBlocks) {
       if (node.op == &op::all_gather) EXPECT_NE(share.dtype(output), DType::kU8) << "codes stay where they are";
 }
 
-// Tensor cuts a matrix along the dim that Newton-Schulz sums over: what ranks add is the small square, and nobody has
-// the whole matrix.
-TEST(ParameterGroups, TensorDividesMuonsProducts) {
-  Graph share = share_by(muon_rule, {.data = 1, .tensor = 2});
-  int products = 0;
+// What a rank multiplies in Muon's update, and sends for it: "matrices of all products, all_to_alls, other
+// collectives".
+std::string work_of_muon(const OptimizerRule& rule, const MeshConfig& mesh) {
+  Graph share = share_by(rule, mesh);
+  int64_t matrices = 0, exchanges = 0, others = 0;
   for (const Node& node : share.nodes()) {
     if (node.phase != Phase::kUpdate) continue;
-    EXPECT_NE(node.op, &op::all_gather);
-    if (node.op == &op::matmul) ++products;
-    if (node.op != &op::matmul) continue;
     const Shape& shape = share.shape(node.outputs[0]);
-    EXPECT_LE(num_elements(shape), shape[0] * 16 * 32) << "of each half of (16, 64)";
+    if (node.op == &op::matmul) matrices += shape[0];
+    if (node.op == &op::all_to_all) ++exchanges;
+    if (node.op->together && node.op != &op::all_to_all && num_elements(shape) > 1) ++others;
+    EXPECT_FALSE(node.op == &op::matmul && shape[2] != 16 && shape[2] != 64) << "all of a matrix";
   }
-  EXPECT_EQ(products, 4 * 15) << "q, k, v together, and three more forms";
+  return fmt::format("{}, {}, {}", matrices, exchanges, others);
+}
+
+// Of two blocks with six matrices each, q, k and v among them, 15 products of each. Its momentum comes to the rank that
+// makes it orthogonal, and what becomes of it goes back, those of a form together.
+TEST(ParameterGroups, AMatrixIsMadeOrthogonalByOneRank) {
+  EXPECT_EQ(work_of_muon(muon_rule, {.data = 1}), "180, 0, 0");
+  EXPECT_EQ(work_of_muon(muon_rule, {.data = 2}), "180, 0, 0") << "without ZeRO each rank has all";
+  EXPECT_EQ(work_of_muon(muon_rule, {.data = 1, .tensor = 2}), "90, 8, 0");
+  EXPECT_EQ(work_of_muon(muon_rule, {.data = 2, .zero = 3}), "90, 8, 0");
+  EXPECT_EQ(work_of_muon(normuon_rule, {.data = 2, .zero = 3}), "90, 8, 4") << "and squares of outputs";
+  EXPECT_EQ(work_of_muon(muon_rule, {.data = 4, .zero = 3}), "90, 8, 0") << "two of each form for four ranks";
+}
+
+// A library may choose another kernel for more matrices at a time, which adds in another order.
+TEST(ParameterGroups, InSlotsMuonsProductsHaveTheSameShapesOnAnyNumberOfRanks) {
+  auto shapes = [](const MeshConfig& mesh) {
+    Graph share = share_by(muon_rule, mesh, 2);
+    std::set<Shape> shapes;
+    for (const Node& node : share.nodes())
+      if (node.phase == Phase::kUpdate && node.op == &op::matmul) shapes.insert(share.shape(node.outputs[0]));
+    return shapes;
+  };
+  const std::set<Shape> expected = shapes({.data = 1});
+  EXPECT_EQ(expected, (std::set<Shape>{{1, 16, 16}, {3, 16, 16}, {1, 16, 64}, {1, 64, 16}}));
+  for (int64_t zero : {0, 1, 3}) EXPECT_EQ(shapes({.data = 2, .zero = zero}), expected) << zero;
+}
+
+TEST(ParameterGroups, ZeroCutsTheMomentaOfMuon) {
+  Graph share = share_by(normuon_rule, {.data = 2, .zero = 1});
+  for (const Argument& argument : share.arguments()) {
+    if (argument.name.starts_with("muon.m.")) EXPECT_EQ(print_cuts(argument.layout.cuts), "data:2@0") << argument.name;
+    if (argument.name.starts_with("muon.v.")) EXPECT_TRUE(argument.layout.cuts.empty()) << argument.name;
+  }
 }
 
 // ZeRO cuts what AdamW has, and of a matrix of the other rule nothing.

@@ -38,7 +38,17 @@ TEST(Slots, GiveTheSameBitsInLowPrecision) {
 TEST(Slots, GiveTheSameBitsByMuon) {
   RunConfig config = tiny();
   config.optimizer.name = "muon";
-  expect_same_bits_on_any_mesh(config, {0, 3});
+  expect_same_bits_on_any_mesh(config, {0, 1, 3});
+  config.optimizer.name = "normuon";
+  config.model.layers = 3;  // that 2 ranks do not divide
+  expect_same_bits_on_any_mesh(config, {2});
+  config.mesh = {.data = 1, .tensor = 2, .slots = 4};
+  Outcome expected = train_on_mesh(config);
+  config.mesh.data = 2;
+  for (int64_t zero : {0, 1}) {
+    config.mesh.zero = zero;
+    EXPECT_EQ(differing(expected, train_on_mesh(config)), "") << "zero " << zero;
+  }
 }
 
 // What is rounded by chance is so by what an element is, not by where it lies.

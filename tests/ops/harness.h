@@ -70,6 +70,7 @@ std::vector<OpCase> multi_add_cases();
 std::vector<OpCase> multi_cast_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> pointwise_cases();
+std::vector<OpCase> redistribute_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> rms_norm_cases();
 std::vector<OpCase> rotary_cases();
