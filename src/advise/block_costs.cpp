@@ -49,6 +49,7 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
   layout.mesh.schedule = few.splits_backward ? "zero_bubble" : "1f1b";
   RunConfig run = run_of(run_, layout);
   run.model.layers = few.blocks * layout.mesh.pipe;
+  if (few.has_budget && run.mesh.reduce_gradients == "auto") run.mesh.reduce_gradients = "update";
   ResolvedRun resolved = resolve(run, platform.target);
   int64_t kinds = few.kinds > 0 ? few.kinds : -1;
   if (is_pipeline) {
@@ -57,7 +58,7 @@ CompiledStep BlockCosts::compile(const FewBlocks& few, const Platform& platform)
     auto begin = [&] { return PipelineOfKinds(resolved, platform, first_block, layout.budget_gib); };
     return entry(begun_pipelines_, key).get(begin).compile(int64_t(few.stage), kinds);
   }
-  auto key = std::pair(few.blocks, layout.budget_gib);
+  auto key = std::tuple(few.blocks, layout.budget_gib, few.has_budget);
   return entry(begun_steps_, key).get([&] { return StepOfKinds(resolved, platform); }).compile(kinds);
 }
 

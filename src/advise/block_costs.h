@@ -28,6 +28,7 @@ struct FewBlocks {
   bool splits_backward = false;  // as zero_bubble does
   int64_t kinds = 0;             // of values (PassContext::recompute_kinds)
   double budget_gib = 0;         // that the whole step has
+  bool has_budget = false;       // so that none of its parts goes by there being room
   auto operator<=>(const FewBlocks&) const = default;
 };
 
@@ -64,7 +65,7 @@ class BlockCosts {
   RunConfig run_;
   ParallelLayout layout_;
   std::mutex mutex_;  // of what follows, but not while an entry is made
-  std::map<std::pair<int64_t, double>, Made<StepOfKinds>> begun_steps_;                 // by blocks and budget
+  std::map<std::tuple<int64_t, double, bool>, Made<StepOfKinds>> begun_steps_;          // by blocks and budget
   std::map<std::tuple<int64_t, double, bool>, Made<PipelineOfKinds>> begun_pipelines_;  // and splits_backward
   std::map<FewBlocks, Made<CompiledStep>> steps_;
   std::vector<Target> targets_;

@@ -37,7 +37,11 @@ class StepComposer {
  private:
   StageCost at_depth(int64_t kinds, double blocks) const {
     auto few = [&](int64_t number) -> const StageCost& {
-      return c_.blocks.at({.blocks = number, .kinds = kinds, .budget_gib = estimate_.layout.budget_gib}, c_.platform);
+      return c_.blocks.at({.blocks = number,
+                           .kinds = kinds,
+                           .budget_gib = estimate_.layout.budget_gib,
+                           .has_budget = estimate_.layout.budget_gib > 0},
+                          c_.platform);
     };
     auto [less, more] = depths_;
     if (c_.layers <= more && blocks == double(c_.layers)) return few(c_.layers);
@@ -51,8 +55,8 @@ class StepComposer {
 
   TimeByKind time_of(const StageCost& cost) const {
     TimeByKind time;
-    for (const auto& [name, program] : cost.programs)
-      time += (name == "micro_batch" ? double(c_.layout.micro_batches) : 1.0) * program.time;
+    auto alike = double(c_.layout.micro_batches - int64_t(cost.programs.count("last_micro_batch")));
+    for (const auto& [name, program] : cost.programs) time += (name == "micro_batch" ? alike : 1.0) * program.time;
     return time;
   }
 

@@ -141,6 +141,8 @@ std::string options_of(const ParallelLayout& layout, int64_t context) {
   add("mesh.mailbox_mib", mesh.mailbox_mib, MeshConfig().mailbox_mib);
   if (mesh.data > 1 || mesh.pipe > 1) add("mesh.slots", mesh.slots, 0);
   if (!mesh.sequence) text += " --mesh.sequence=false";
+  if (mesh.reduce_gradients != MeshConfig().reduce_gradients)
+    text += " --mesh.reduce_gradients=" + mesh.reduce_gradients;
   if (mesh.pipe > 1) text += " --mesh.schedule=" + mesh.schedule;
   add("mesh.interleave", mesh.interleave, 1);
   int64_t batch = layout.micro_batch * mesh.data;

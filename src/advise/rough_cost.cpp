@@ -18,7 +18,13 @@ constexpr double kSure = 0.985, kSureActivations = 0.9;
 // Gradients that context ranks scatter take less than the sums that a unit's ranks make.
 constexpr double kSureScattered = 0.9;
 
+// Of a micro-batch's time.
+constexpr double kBackward = 2.0 / 3;
+
 bool accumulates(const ParallelLayout& layout) { return layout.micro_batches > 1 || layout.mesh.pipe > 1; }
+
+// Whether ranks add gradients up once a step, each a sum of its micro-batches.
+bool adds_once(const ParallelLayout& layout) { return layout.mesh.zero <= 1 && accumulates(layout); }
 
 // Blocks alone: one that adds gradients up, so that the update is a program by itself.
 ParallelLayout unit_layout(const TrainingRequest& request, int64_t tensor, int64_t context, int64_t micro_batch) {
@@ -59,7 +65,9 @@ RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
   StageCost none = of_blocks(0), one = of_blocks(1);
   auto part_of = [&](const StageCost& cost) {
     const ProgramCost& program = cost.programs.at("micro_batch");
-    return Part{program.time.total(), program.arena, cost.programs.at("update").time.total(), cost.kept};
+    auto update = cost.programs.find("update");
+    return Part{program.time.total(), program.arena, update == cost.programs.end() ? 0 : update->second.time.total(),
+                cost.kept};
   };
   Part of_one = part_of(one), ends = part_of(none);
   MemoryByKind kept = of_one.kept;
@@ -144,11 +152,13 @@ std::optional<double> RoughCosts::seconds(const ParallelLayout& layout, int64_t 
   double update = (layers * of.block.update + of.ends.update) / stages;
   if (mesh.zero >= 1) update /= double(mesh.data * mesh.context);
   double sent = sent_seconds(layout, of);
-  bool adds_once = mesh.zero <= 1 && accumulates(layout);
   if (mesh.context > 1 && mesh.zero >= 2) seconds *= kSureScattered;
+  // Beside what gradients are sent: the backward pass of the last micro-batch where that is done once, of none in a
+  // pipeline, else all.
+  double beside = !adds_once(layout) ? seconds : mesh.pipe > 1 ? 0 : kBackward / runs * seconds;
   // What is hidden takes a share of the device from kernels beside it.
-  seconds =
-      adds_once ? seconds + sent : std::max(seconds + platform_.target.link_units * std::min(sent, seconds), sent);
+  double hidden = std::min(sent, beside);
+  seconds = std::max(seconds + platform_.target.link_units * hidden, seconds - beside + sent);
   return kSure * (seconds + update);
 }
 
@@ -161,7 +171,7 @@ double RoughCosts::sent_seconds(const ParallelLayout& layout, const Unit& unit) 
   auto layers = double(request_.run.model.layers);
   double all = (layers * unit.block.kept.gradients + unit.ends.kept.gradients) / double(mesh.pipe);
   double scattered = all / double(mesh.context) * double(mesh.data - 1) / double(mesh.data) / link.bandwidth;
-  if (accumulates(layout) && mesh.zero <= 1) return (mesh.zero == 0 ? 2 * double(mesh.context) : 1.0) * scattered;
+  if (adds_once(layout)) return (mesh.zero == 0 ? 2 * double(mesh.context) : 1.0) * scattered;
   double low = scattered / 2;
   return (mesh.zero == 3 ? 3 : 1) * (mesh.zero >= 2 ? double(layout.micro_batches) : 1) * low;
 }

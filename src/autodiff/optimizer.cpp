@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "config/optimizer_config.h"
 #include "graph/builder.h"
+#include "graph/rewriter.h"
 #include "ops/collective.h"
 #include "ops/generate.h"
 #include "ops/pointwise.h"
@@ -158,6 +159,32 @@ void append_accumulation(GraphBuilder& g, const Gradients& gradients) {
     ValueId sum = g.state_of(gradients.parameters[i], kGradientSum, Role::kGradientSum);
     g.graph().add_update(sum, add(g, sum, gradients.grads[i]));
   }
+}
+
+Graph with_sums_added(const Graph& graph, Gradients& gradients) {
+  std::multimap<int, size_t> made;  // by node: the gradients that it gives
+  for (size_t i = 0; i < gradients.grads.size(); ++i) made.emplace(graph.producer(gradients.grads[i]), i);
+  Rewriter rewriter(graph);
+  std::vector<ValueId> sums;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    rewriter.copy(graph.nodes()[n]);
+    auto [begin, end] = made.equal_range(int(n));
+    for (auto at = begin; at != end; ++at) {
+      GraphBuilder& g = rewriter.in_phase(Phase::kBackward);
+      ValueId& parameter = gradients.parameters[at->second];
+      ValueId& gradient = gradients.grads[at->second];
+      parameter = rewriter.map(parameter);
+      sums.push_back(g.state_of(parameter, kGradientSum, Role::kGradientSum));
+      gradient = add(g, sums.back(), rewriter.map(gradient));
+    }
+  }
+  TOKAMAK_CHECK(sums.size() == gradients.grads.size(), "{} gradients, but {} are of nodes", gradients.grads.size(),
+                sums.size());
+  Graph to = rewriter.finish();
+  GraphBuilder g(to);
+  PhaseScope update(g, Phase::kUpdate);
+  for (ValueId sum : sums) to.add_update(sum, constant(g, 0, g.shape(sum)));
+  return to;
 }
 
 void append_loss_sum(GraphBuilder& g, ValueId loss) {

@@ -45,6 +45,11 @@ void append_update(GraphBuilder& g, const Gradients& gradients, const Optimizer&
 /// For accumulation over micro-batches: states grad.<name>, to which the gradients are added.
 void append_accumulation(GraphBuilder& g, const Gradients& gradients);
 
+/// For the last micro-batch of a step: the graph with the sums of the others added to the gradients, each as soon as it
+/// is there, so that its sum over ranks can go on beside the rest of the backward pass. `gradients` become those of the
+/// step; states grad.<name> are set back to zero.
+Graph with_sums_added(const Graph& graph, Gradients& gradients);
+
 /// The same for a pipeline's loss: state loss.
 void append_loss_sum(GraphBuilder& g, ValueId loss);
 

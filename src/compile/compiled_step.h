@@ -42,7 +42,8 @@ struct CompiledStep {
   Graph forward;  // the model as written
   std::vector<PassReport> forward_reports;
   /// "step", which is all of it; with accumulation "micro_batch", whose gradients are added to states grad.<name>, and
-  /// "update", which clips them and takes the optimizer's step; before them "weights" casts and gathers parameters for
+  /// "update", which clips them and takes the optimizer's step, or "last_micro_batch", which does so with the last
+  /// micro-batch where data ranks add gradients up once a step; before them "weights" casts and gathers parameters for
   /// all micro-batches (passes/hoist_weights.h; in a pipeline for each chunk). With slots a micro-batch is one of them,
   /// and between micro-batches "sum<level>" adds up what is there (autodiff/slots.h). No two run at a time; what they
   /// share are parameters and states of one name, and the arena. A stage of a pipeline has "forward", "backward" (or

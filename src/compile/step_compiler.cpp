@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "passes/hoist_weights.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace tokamak {
@@ -16,7 +17,10 @@ struct BegunStep {
   CompiledStep step;    // no programs yet
   Graph graph, before;  // a micro-batch's, and as it was before the passes; with a single one the update as well
   std::vector<PassReport> reports;
-  std::optional<Graph> update;  // of several micro-batches
+  // Of several micro-batches: the update, and where that may be faster the last one together with it.
+  std::optional<Graph> update, last;
+  Graph last_before;
+  std::vector<PassReport> last_reports;
   std::optional<CompiledGraph> compiled_update = {};
 };
 
@@ -74,13 +78,22 @@ Graph with_unread_types(const Graph& graph, const Graph& other) {
   return rewriter.finish();
 }
 
+void append(std::vector<PassReport>& reports, std::vector<PassReport> more) {
+  reports.insert(reports.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+CompiledGraph compile_part(Graph graph, const std::vector<PassReport>& reports, const PassContext& context,
+                           const PassObserver& observer) {
+  CompiledGraph program = compile_program(std::move(graph), context, Stage::kProgram, observer);
+  program.reports.insert(program.reports.begin(), reports.begin(), reports.end());
+  return program;
+}
+
 // The program of a micro-batch, and before it in the schedule what makes weights for all of them.
-void add_programs(CompiledStep& step, Graph graph, std::vector<PassReport> reports, const PassContext& context,
+void add_programs(CompiledStep& step, Graph graph, const std::vector<PassReport>& reports, const PassContext& context,
                   const PassObserver& observer) {
   HoistedWeights parts = hoist_weights(graph, context);
-  CompiledGraph program = compile_program(std::move(parts.rest), context, Stage::kProgram, observer);
-  program.reports.insert(program.reports.begin(), reports.begin(), reports.end());
-  step.programs.push_back(std::move(program));
+  step.programs.push_back(compile_part(std::move(parts.rest), reports, context, observer));
   if (parts.weights.nodes().empty()) return;
   step.schedule.push_back({step.programs.size()});
   step.programs.push_back(compile_program(std::move(parts.weights), context, Stage::kProgram, observer));
@@ -119,7 +132,7 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   append_slot(g, gradients, loss, slots);
   SlotTerms terms = terms_of(graph, gradients);
   std::vector<PassReport> reports = run_passes(graph, Stage::kWhole, context, observer);
-  add_programs(out, std::move(graph), std::move(reports), context, observer);
+  add_programs(out, std::move(graph), reports, context, observer);
   out.odd_states = states_of_odd_runs(terms);
   size_t first_sum = out.programs.size();
   for (int level = 1; level < slots.levels(); ++level) add_program(partial_sum_graph(terms, level));
@@ -131,8 +144,45 @@ CompiledStep compile_slots(CompiledStep out, const PassContext& context, const P
   return out;
 }
 
-void append(std::vector<PassReport>& reports, std::vector<PassReport> more) {
-  reports.insert(reports.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+// Whether ranks may add gradients up, once a step, beside the last micro-batch. Sums that wait to be sent take memory.
+bool sums_with_last(const ResolvedRun& run) {
+  const MeshConfig& mesh = run.asked.mesh;
+  if (run.data_ranks() == 1 || mesh.zero > 1) return false;
+  return mesh.reduce_gradients == "last" || (mesh.reduce_gradients == "auto" && run.compile.memory_budget_gib <= 0);
+}
+
+// The last micro-batch is the step of a single one, with the sums of the others: ranks add gradients up beside its
+// backward pass.
+void begin_last(BegunStep& begun, const Graph& micro_batch, Gradients gradients, const ResolvedRun& run,
+                const PassContext& context, const PassObserver& observer) {
+  Graph last = with_sums_added(micro_batch, gradients);
+  last.rename("last_" + micro_batch.name());
+  GraphBuilder g(last);
+  append_update(g, gradients, run.optimizer(), run.micro_batches, run.loss_scaling());
+  begun.last_before = last;
+  begun.last_reports = run_passes(last, Stage::kRewrite, context, observer);
+  begun.last = std::move(last);
+}
+
+// It stands in place of the last micro-batch and the update behind it if it takes less than they do: where links are
+// busy all the time, what is sent for the sums delays what the backward pass waits for.
+void replace_last(CompiledStep& out, BegunStep& begun, const PassContext& context, const PassObserver& observer) {
+  append(begun.last_reports, run_passes(*begun.last, Stage::kRecompute, context, observer));
+  Graph graph = hoist_weights(*begun.last, context).rest;
+  for (const Argument& argument : graph.arguments())
+    TOKAMAK_CHECK(argument.layout.role != Role::kWeights ||
+                      std::any_of(out.programs.begin(), out.programs.end(),
+                                  [&](const CompiledGraph& program) {
+                                    return program.plan.graph.find_argument(argument.name) != kNoValue;
+                                  }),
+                  "'{}' is made for the last micro-batch alone", argument.name);
+  CompiledGraph last = compile_part(std::move(graph), begun.last_reports, context, observer);
+  bool may_choose = out.resolved.asked.mesh.reduce_gradients == "auto";
+  if (may_choose && last.plan.seconds >= out.programs[0].plan.seconds + out.programs.back().plan.seconds) return;
+  last.before = std::move(begun.last_before);
+  out.programs.back() = std::move(last);
+  out.schedule.pop_back();
+  out.schedule.back().program = out.programs.size() - 1;
 }
 
 // Sums in any order: a rank runs micro-batches, and updates once; of a single one the update is part.
@@ -147,6 +197,7 @@ BegunStep begin_micro_batches(CompiledStep out, const PassContext& context, cons
   if (micro_batches == 1) {
     append_update(g, gradients, optimizer, 1, scaling);
   } else {
+    if (sums_with_last(out.resolved)) begin_last(begun, graph, gradients, out.resolved, context, observer);
     append_accumulation(g, gradients);
     begun.update = accumulated_update_graph(graph, optimizer, micro_batches, scaling);
   }
@@ -160,7 +211,7 @@ BegunStep begin_micro_batches(CompiledStep out, const PassContext& context, cons
 CompiledStep end_micro_batches(BegunStep begun, const PassContext& context, const PassObserver& observer) {
   CompiledStep out = std::move(begun.step);
   append(begun.reports, run_passes(begun.graph, Stage::kRecompute, context, observer));
-  if (!begun.update) {
+  if (out.resolved.micro_batches == 1) {
     CompiledGraph program = compile_program(std::move(begun.graph), context, Stage::kProgram, observer);
     program.before = std::move(begun.before);
     append(begun.reports, std::move(program.reports));
@@ -169,11 +220,12 @@ CompiledStep end_micro_batches(BegunStep begun, const PassContext& context, cons
     out.schedule = {{0, 0}};
     return out;
   }
-  add_programs(out, std::move(begun.graph), std::move(begun.reports), context, observer);
+  add_programs(out, std::move(begun.graph), begun.reports, context, observer);
   for (int64_t i = 0; i < out.resolved.micro_batches; ++i) out.schedule.push_back({0, i});
   out.schedule.push_back({out.programs.size()});
   out.programs.push_back(begun.compiled_update ? *begun.compiled_update
                                                : compile_graph(std::move(*begun.update), context, observer));
+  if (begun.last) replace_last(out, begun, context, observer);
   return out;
 }
 

@@ -23,6 +23,10 @@ struct MeshConfig {
   // power of two. 0: on several of them as many as data ranks x micro-batches, if that is one; 1: none, sums as is
   // fastest.
   int64_t slots = 0;
+  // Without slots and a pipeline: where data ranks add up gradients of several micro-batches, with mesh.zero 0 or 1:
+  // beside the backward pass of the `last` one, in the `update`, or `auto`: beside the last where there is no budget of
+  // memory and the step is predicted to be faster.
+  std::string reduce_gradients = "auto";
 };
 
 inline constexpr const char* kPipeSchedules[] = {"1f1b", "gpipe", "interleaved", "zero_bubble"};

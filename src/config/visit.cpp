@@ -164,6 +164,9 @@ void visit(FieldList& v, MeshConfig& c) {
     between(1, kMost));
   v("slots", c.slots, "parts of a step that are added in one order; 0: data x micro-batches on a mesh; 1: none",
     between(0, kMost));
+  v("reduce_gradients", c.reduce_gradients,
+    "where data ranks add up sums of micro-batches: beside the last one, or in the update",
+    one_of({"auto", "last", "update"}));
 }
 
 void visit(FieldList& v, RunConfig& c) {

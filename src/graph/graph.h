@@ -60,6 +60,7 @@ class Graph {
   explicit Graph(std::string name = "graph") : name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
+  void rename(std::string name) { name_ = std::move(name); }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Argument>& arguments() const { return *arguments_; }
   const std::vector<Result>& results() const { return results_; }

@@ -1,5 +1,6 @@
 #include "passes/hoist_weights.h"
 
+#include "graph/op_def.h"
 #include "ops/collective.h"
 #include "ops/pointwise.h"
 #include "passes/extract.h"
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tokamak {
 namespace {
@@ -37,6 +39,15 @@ void leave_casts(const Graph& graph, const Users& users, std::vector<bool>& take
   }
 }
 
+// "h.0.mlp.c_fc.weight.cast.all_gather": the parameter, and what is done to it. Each output of a node is made of the
+// input in its place.
+std::string name_of(const Graph& graph, ValueId value) {
+  if (const Argument* argument = graph.argument_of(value)) return argument->name;
+  const Node& node = graph.nodes()[size_t(graph.producer(value))];
+  auto place = std::find(node.outputs.begin(), node.outputs.end(), value) - node.outputs.begin();
+  return fmt::format("{}.{}", name_of(graph, node.inputs[size_t(place)]), node.op->name);
+}
+
 }  // namespace
 
 HoistedWeights hoist_weights(const Graph& graph, const PassContext& context, const std::string& suffix) {
@@ -45,15 +56,16 @@ HoistedWeights hoist_weights(const Graph& graph, const PassContext& context, con
   if (context.zero < 3) taken = find_of_parameters(graph);
   if (context.options.memory_budget_gib > 0) leave_casts(graph, users, taken);
   Part weights{"weights" + suffix}, rest{graph.name(), graph.results(), graph.updates()};
+  std::set<std::string> names;  // what is made twice is left once
   for (size_t n = 0; n < taken.size(); ++n) {
     if (!taken[n]) continue;
     for (ValueId output : graph.nodes()[n].outputs) {
       std::span<const int> readers = users[size_t(output)];
       if (std::all_of(readers.begin(), readers.end(), [&](int user) { return taken[size_t(user)]; })) continue;
       const ValueType& type = graph.type(output);
-      std::string name = fmt::format("weights{}.{}", suffix, weights.left.size());
+      std::string name = fmt::format("weights{}.{}", suffix, name_of(graph, output));
       StandIn state{std::move(name), type, {Role::kWeights, "", type.shape}};
-      weights.left.emplace_back(output, state);
+      if (names.insert(state.name).second) weights.left.emplace_back(output, state);
       rest.given[output] = state;
     }
   }

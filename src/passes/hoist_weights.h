@@ -1,11 +1,12 @@
 // Takes out of programs that run several times in a step what they make of parameters alone, as a program of its own,
 // "weights", which runs once before: casts to a low type, and what gathers the parameters that ZeRO cuts. What it makes
-// is left in states "weights.<n>" of Role::kWeights.
+// is left in states of Role::kWeights, named after the parameter and what is done to it: programs that make the same of
+// the same parameters read the same states.
 //
 //   param w = %0 {cuts="data:2@0"}       weights:                     micro_batch:
-//   %2 = cast(%0)                          %2 = cast(%0)                state weights.0 = %1
+//   %2 = cast(%0)                          %2 = cast(%0)                state weights.w.cast.all_gather = %1
 //   %3 = all_gather(%2)            ->      %3 = all_gather(%2)          ... = f(%1)
-//   ... = f(%3)                            update weights.0 = %3
+//   ... = f(%3)                            update weights.w.cast.all_gather = %3
 //
 // Tests: tests/passes/hoist_weights_test.cpp.
 #pragma once
@@ -20,7 +21,7 @@ struct HoistedWeights {
 
 /// Collectives may be joined already (passes/bucket.h). Where nothing is taken, `weights` has no nodes. Within a memory
 /// budget casts that no gather reads stay, as they may be made again for the backward pass; with ZeRO 3 all do, as
-/// gathered parameters are not kept. `suffix` is that of a pipeline's chunk: "weights.2", "weights.2.<n>".
+/// gathered parameters are not kept. `suffix` is that of a pipeline's chunk: "weights.2", "weights.2.<parameter>...".
 HoistedWeights hoist_weights(const Graph& graph, const PassContext& context, const std::string& suffix = {});
 
 }  // namespace tokamak

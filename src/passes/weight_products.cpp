@@ -11,7 +11,9 @@ namespace {
 
 bool is_backward(const Node& node) { return node.phase == Phase::kBackward; }
 
-bool is_follower(const Node& node) {
+// With one operand, but for a sum of gradients so far.
+bool is_follower(const Graph& graph, const Node& node) {
+  if (node.op == &op::add) return graph.argument_of(node.inputs[0]) || graph.argument_of(node.inputs[1]);
   return node.inputs.size() == 1 && (node.op->fusion == Fusion::kView || node.op == &op::cast || node.op->together);
 }
 
@@ -23,7 +25,7 @@ std::vector<int> with_followers(const Graph& graph, const Users& users, int prod
       for (int reader : users[size_t(output)]) {
         const Node& node = graph.nodes()[size_t(reader)];
         if (!is_backward(node) || std::find(nodes.begin(), nodes.end(), reader) != nodes.end()) continue;
-        if (!is_follower(node)) return {};
+        if (!is_follower(graph, node)) return {};
         nodes.push_back(reader);
       }
   std::sort(nodes.begin(), nodes.end());

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compile/step_compiler.h"
 #include "config/config.h"
 #include "graph/op_def.h"
 #include "model/model.h"
 #include "ops/collective.h"
+#include "ops/matmul.h"
 #include "tests/support/resolve_first.h"
 
 namespace tokamak {
@@ -128,21 +131,45 @@ double sent_in(const CompiledStep& step, size_t program) {
   return bytes;
 }
 
-// With the loss and the squares for the norm, which are next to nothing here.
+// With the loss and the squares for the norm, which are next to nothing here. Where ranks have sums of their own, the
+// last micro-batch may add them up beside its backward pass.
 TEST(CompiledStep, AddsGradientsOverDataOnceAStepWhereARankHasRoomForThem) {
   RunConfig config = tiny(4);
   config.model.vocab = 128;
   config.mesh = {.data = 2, .slots = 1};
   auto W = double(count_parameters(config.model));
   constexpr double kRest = 100;
-  for (int64_t zero : {0, 1, 2}) {
+  for (auto [zero, where] : std::initializer_list<std::pair<int64_t, const char*>>{
+           {0, "last"}, {1, "last"}, {2, "last"}, {0, "update"}, {1, "update"}}) {
     config.mesh.zero = zero;
+    config.mesh.reduce_gradients = where;
     CompiledStep step = compile_step(config, Target());
-    ASSERT_EQ(print_schedule(step), "micro_batch 0-3, update");
+    bool with_last = zero < 2 && config.mesh.reduce_gradients == "last";
+    ASSERT_EQ(print_schedule(step), with_last ? "micro_batch 0-2, last_micro_batch 3" : "micro_batch 0-3, update");
     EXPECT_NEAR(sent_in(step, 0), zero < 2 ? 0 : 4 * W / 2, kRest) << zero;
     EXPECT_NEAR(sent_in(step, 1), (zero < 2 ? 8 : 4) * W / 2, kRest)
         << "gradients, and the parameters that ZeRO 1 and 2 have updated";
   }
+}
+
+// The order of nodes is that of the device.
+TEST(CompiledStep, SendsGradientsOfTheLastMicroBatchBesideItsBackwardPass) {
+  RunConfig config = tiny(4);
+  config.model.layers = 3;
+  config.mesh = {.data = 2, .bucket_mib = 0, .slots = 1, .reduce_gradients = "last"};
+  const Graph graph = compile_step(config, Target()).programs[1].plan.graph;
+  int sent = 0, sent_early = 0;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    if (!node.op->together) continue;
+    ++sent;
+    bool is_before_more = std::any_of(graph.nodes().begin() + int64_t(n), graph.nodes().end(), [](const Node& later) {
+      return later.phase == Phase::kBackward && later.op == &op::matmul;
+    });
+    sent_early += is_before_more;
+  }
+  EXPECT_GT(sent, 30);
+  EXPECT_GT(sent_early, sent * 2 / 3);
 }
 
 // As a stage of a pipeline will have it.

@@ -45,6 +45,7 @@ struct Case {
   std::string schedule = "1f1b";
   int64_t interleave = 1;
   bool documents = false;
+  bool sums_with_last = false;  // mesh.reduce_gradients=last
 };
 
 std::string name_of(const Case& c) {
@@ -53,6 +54,7 @@ std::string name_of(const Case& c) {
   if (c.dropout > 0) name += "_dropout";
   if (c.documents) name += "_documents";
   if (c.pipe > 1) name += fmt::format("_pipe{}_{}", c.pipe, c.schedule);
+  if (c.sums_with_last) name += "_last";
   return name;
 }
 
@@ -71,7 +73,8 @@ TEST_P(MeshOfThreads, TrainsAsOneRankDoes) {
   config.mesh = {.pipe = c.pipe, .data = c.data, .context = c.context, .tensor = c.tensor, .zero = c.zero};
   config.mesh.schedule = c.schedule;
   config.mesh.interleave = c.interleave;
-  if (c.dropout > 0) config.mesh.slots = 1;  // slots draw numbers of their own: tests/mesh/slots_test.cpp
+  if (c.dropout > 0 || c.sums_with_last) config.mesh.slots = 1;  // slots draw numbers of their own: slots_test.cpp
+  if (c.sums_with_last) config.mesh.reduce_gradients = "last";
   Mesh mesh = step_mesh(config.mesh);
   run_ranks(int(mesh.num_ranks()), [&](Communicator& world) {
     MeshRanks ranks(mesh, world);
@@ -114,7 +117,37 @@ const Case kCases[] = {
     {.data = 2, .tensor = 2, .zero = 1, .micro_batches = 4, .pipe = 2, .schedule = "1f1b"},
     {.context = 2, .micro_batches = 2, .pipe = 2, .schedule = "interleaved", .interleave = 2},
     {.tensor = 2, .documents = true},
+    {.data = 2, .micro_batches = 4, .sums_with_last = true},
+    {.data = 4, .zero = 1, .micro_batches = 2, .sums_with_last = true},
+    {.data = 2,
+     .context = 2,
+     .tensor = 2,
+     .zero = 1,
+     .micro_batches = 3,
+     .dropout = 0.1,
+     .documents = true,
+     .sums_with_last = true},
 };
+
+// Sums of micro-batches are added over ranks in one order, in whichever program that is.
+TEST(MeshOfThreads, ReducesGradientsBesideTheLastMicroBatchToTheSameBits) {
+  RunConfig config = tiny();
+  config.train.total_batch = 4 * config.train.batch * config.model.context;
+  for (int64_t zero : {0, 1}) {
+    config.mesh = {.data = 2, .zero = zero, .slots = 1};
+    std::vector<Outcome> outcomes(2);
+    for (bool with_last : {false, true}) {
+      config.mesh.reduce_gradients = with_last ? "last" : "update";
+      run_ranks(2, [&](Communicator& world) {
+        MeshRanks ranks(step_mesh(config.mesh), world);
+        Outcome got = train_steps(config, &ranks);
+        if (ranks.rank() == 0) outcomes[size_t(with_last)] = got;
+      });
+    }
+    EXPECT_EQ(outcomes[0].losses, outcomes[1].losses);
+    EXPECT_EQ(outcomes[0].tensors, outcomes[1].tensors);
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Meshes, MeshOfThreads, testing::ValuesIn(kCases),
                          [](const auto& info) { return name_of(info.param); });

@@ -29,8 +29,8 @@ TEST(HoistWeights, LeavesWhatItGathersInStates) {
   EXPECT_EQ(print(parts.weights), canonical(R"(graph weights {
     param w = %0 {cuts="data:2@0", global=[8]} : f32[4]
     param b = %1 {cuts="data:2@0", global=[8]} : f32[4]
-    state weights.0 = %2 {role="weights"} : bf16[8]
-    state weights.1 = %3 {role="weights"} : bf16[8]
+    state weights.w.cast.all_gather = %2 {role="weights"} : bf16[8]
+    state weights.b.cast.all_gather = %3 {role="weights"} : bf16[8]
     %4 = cast(%0) {to="bf16"} : bf16[4]
     %5 = cast(%1) {to="bf16"} : bf16[4]
     %6, %7 = all_gather(%4, %5) {axis="data", dims=[0,0], size=2} : bf16[8], bf16[8]
@@ -40,8 +40,8 @@ TEST(HoistWeights, LeavesWhatItGathersInStates) {
   EXPECT_EQ(print(parts.rest), canonical(R"(graph micro_batch {
     input x = %0 : f32[8]
     state s = %1 {role="gradient_sum"} : f32[8]
-    state weights.0 = %2 {role="weights"} : bf16[8]
-    state weights.1 = %3 {role="weights"} : bf16[8]
+    state weights.w.cast.all_gather = %2 {role="weights"} : bf16[8]
+    state weights.b.cast.all_gather = %3 {role="weights"} : bf16[8]
     %4 = cast(%0) {to="bf16"} : bf16[8]
     %5 = mul(%4, %2) : bf16[8]
     %6 = add(%5, %3) : bf16[8]
@@ -121,7 +121,7 @@ TEST(HoistWeights, LeavesWhatZero3GathersForEachPass) {
 TEST(HoistWeights, NamesThoseOfAChunk) {
   HoistedWeights parts = hoist_weights(test::parse(kCasts), {}, ".2");
   EXPECT_EQ(parts.weights.name(), "weights.2");
-  EXPECT_NE(parts.rest.find_argument("weights.2.0"), kNoValue);
+  EXPECT_NE(parts.rest.find_argument("weights.2.w.cast"), kNoValue);
 }
 
 }  // namespace
