@@ -4,6 +4,7 @@
 #include "ops/collective.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
+#include "ops/first_rows.h"
 #include "ops/generate.h"
 #include "ops/interpret.h"
 #include "ops/matmul.h"
@@ -89,9 +90,11 @@ class Caster {
   // Of a view, what it views is cast: forward and backward pass read one value with two shapes.
   ValueId make_cast(GraphBuilder& g, ValueId value, DType dtype) {
     int maker = rewriter_.graph().producer(value);
-    if (maker < 0 || rewriter_.graph().nodes()[size_t(maker)].op != &op::reshape) return cast(g, value, dtype);
-    ValueId viewed = as(g, rewriter_.graph().nodes()[size_t(maker)].inputs[0], dtype);
-    return reshape(g, viewed, type(value).shape);
+    if (maker < 0) return cast(g, value, dtype);
+    const Node node = rewriter_.graph().nodes()[size_t(maker)];
+    if (node.op == &op::reshape) return reshape(g, as(g, node.inputs[0], dtype), type(value).shape);
+    if (node.op == &op::first_rows) return first_rows(g, as(g, node.inputs[0], dtype), type(value).shape[0]);
+    return cast(g, value, dtype);
   }
 
   void convert(const Node& node, const ChosenFormats& formats) {

@@ -49,7 +49,7 @@ Way WayChooser::choose_along(const Node& node, const ShardingRule& rule, size_t 
 Placement WayChooser::wanted_along(const Node& node, ValueId output, size_t axis) const {
   bool by_zero = ordered_ && node.phase != Phase::kUpdate && whole_.is_kept_for_sum(output) &&
                  !keeps_parameters_cut(mesh_.axes[axis].name);
-  return by_zero ? Placement{} : wanted(output)[axis];
+  return by_zero ? Placement{} : wanted(whole_.with_rows_added(output))[axis];
 }
 
 bool WayChooser::may_add_over(const Node& node, size_t axis) const {

@@ -21,6 +21,7 @@
 #include "passes/merge_adds.h"
 #include "passes/merge_casts.h"
 #include "passes/overlap.h"
+#include "passes/pad_shards.h"
 #include "passes/pad_vocab.h"
 #include "passes/scatter_in_place.h"
 #include "passes/shard.h"
@@ -49,6 +50,8 @@ bool tf32_precision(C c) { return c.options.precision == Precision::kTf32; }
 constexpr Pass kPasses[] = {
     {"pad_vocab", Stage::kForward, Numerics::kTolerance, Effects::kKept, always, pad_vocab,
      "rounds the vocabulary up to a multiple that matmuls like; the loss does not change"},
+    {"pad_shards", Stage::kForward, Numerics::kTolerance, Effects::kKept, on_mesh, pad_shards,
+     "adds rows of zeros to parameters that the ranks of ZeRO do not divide"},
     {"flash_attention", Stage::kForward, Numerics::kTolerance, Effects::kKept, always, flash_attention,
      "keeps attention whole, for the kernel that never stores the (T, T) matrix"},
     {"decompose_attention", Stage::kForward, Numerics::kTolerance, Effects::kKept, always, decompose_attention,

@@ -9,6 +9,7 @@
 #include "passes/choose_way.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_code.h"
+#include "passes/pad_shards.h"
 #include "passes/seed_cuts.h"
 #include "passes/shares.h"
 #include "passes/wanted_cuts.h"
@@ -381,6 +382,7 @@ Graph shard_graph(const Graph& graph, const Mesh& mesh, const ArgumentCuts& cuts
 }
 
 bool shard(Graph& graph, const PassContext& context) {
+  graph = with_rows_where_read(graph);
   ArgumentCuts cuts = seed_cuts(graph, context);
   SumCuts sums = context.sequence ? seed_stream(graph, context.mesh, context.own_inputs) : SumCuts{};
   graph = shard_graph(graph, context.mesh, cuts, sums, context.slots > 1, context.gathers_once);

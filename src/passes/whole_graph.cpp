@@ -1,6 +1,8 @@
 #include "passes/whole_graph.h"
 
 #include "graph/node_error.h"
+#include "ops/first_rows.h"
+#include "ops/movement.h"
 #include "ops/sharding_rules.h"
 
 #include <algorithm>
@@ -32,8 +34,18 @@ ShardingRule WholeGraph::rule_of(const Node& node) const {
 }
 
 bool WholeGraph::is_parameter(ValueId value) const {
+  if (int producer = graph_.producer(value); producer >= 0) {
+    const Node& node = graph_.nodes()[size_t(producer)];
+    return node.op == &op::first_rows && is_parameter(node.inputs[0]);
+  }
   const Argument* argument = graph_.argument_of(value);
   return argument && argument->kind == Argument::Kind::kParameter;
+}
+
+ValueId WholeGraph::with_rows_added(ValueId value) const {
+  if (!came(value) || escaping_[size_t(value)] || users(value).size() != 1) return value;
+  const Node& reader = graph_.nodes()[size_t(users(value)[0])];
+  return reader.op == &op::pad && reader.attrs.get_int("dim") == 0 ? reader.outputs[0] : value;
 }
 
 bool WholeGraph::is_made_where_read(ValueId value) const {

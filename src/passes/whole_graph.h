@@ -24,10 +24,12 @@ class WholeGraph {
   bool came(ValueId value) const { return size_t(value) < users_.size(); }
   std::span<const int> users(ValueId value) const { return users_[size_t(value)]; }
   bool is_needed(ValueId value) const { return !users(value).empty() || escaping_[size_t(value)]; }
-  bool is_parameter(ValueId value) const;
+  bool is_parameter(ValueId value) const;  // or its first rows
   bool is_updated(ValueId value) const { return came(value) && updated_[size_t(value)]; }
   /// Whether an update adds the value, a gradient, to others later.
   bool is_kept_for_sum(ValueId value) const { return came(value) && kept_for_sum_[size_t(value)]; }
+  /// What the value becomes where all that is done with it is to add rows (passes/pad_shards.h); else itself.
+  ValueId with_rows_added(ValueId value) const;
   /// Whether all that reads the value is linear in it and others: of several sums over ranks that may make one.
   bool may_be_added_on(ValueId value) const { return came(value) && may_be_added_on_[size_t(value)]; }
 

@@ -16,6 +16,7 @@ using Tensors = std::map<std::string, std::vector<std::byte>>;
 RunConfig run_by(const OptimizerRule& rule, const MeshConfig& mesh) {
   RunConfig config = tiny_mesh_run();
   config.model = {.layers = 1, .heads = 4, .width = 128, .context = 8, .vocab = 61};
+  config.train.batch = 12;
   config.optimizer.name = rule.name;
   config.optimizer.state_type = "bf16";
   config.optimizer.ema = 0.5;
@@ -71,10 +72,11 @@ TEST(OptimizerCheckpoint, OpensUnderAnyMesh) {
                                {.data = 4, .zero = 1},
                                {.data = 2, .zero = 3},
                                {.data = 1, .tensor = 2},
-                               {.data = 2, .tensor = 2, .zero = 2}};
+                               {.data = 2, .tensor = 2, .zero = 2},
+                               {.data = 3, .zero = 3}};
   for (const OptimizerRule* rule : {&adamw_rule, &adamw8bit_rule, &adafactor_rule, &normuon_rule}) {
     TemporaryFolder out;
-    for (const MeshConfig& from : {meshes[0], meshes[4]}) {
+    for (const MeshConfig& from : {meshes[0], meshes[4], meshes[5]}) {
       Tensors saved = train_and_save(run_by(*rule, from), out.path());
       if (rule == &adamw8bit_rule) EXPECT_TRUE(saved.contains("adam8.m.h.0.mlp.c_fc.weight"));
       for (const MeshConfig& to : meshes)

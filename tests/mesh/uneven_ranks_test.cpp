@@ -1,0 +1,64 @@
+// ZeRO on numbers of ranks that divide few of a model's dims: ranks that are threads, CPU kernels.
+#include "tests/mesh/train_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tokamak::test {
+namespace {
+
+RunConfig odd_run(int64_t ranks) {
+  RunConfig config = tiny_mesh_run();
+  config.model = {.layers = 2, .heads = 2, .width = 22, .context = 8, .vocab = 61};
+  config.train.batch = 2 * ranks;
+  config.mesh.slots = 1;
+  return config;
+}
+
+void expect_close(const Outcome& expected, const Outcome& got, const std::string& what) {
+  ASSERT_EQ(got.tensors.size(), expected.tensors.size()) << what;
+  for (size_t i = 0; i < expected.losses.size(); ++i) EXPECT_NEAR(got.losses[i], expected.losses[i], 1e-4) << what;
+  for (const auto& [name, values] : expected.tensors) {
+    const std::vector<float>& others = got.tensors.at(name);
+    ASSERT_EQ(others.size(), values.size()) << what << " " << name;
+    double worst = 0;
+    for (size_t i = 0; i < values.size(); ++i) worst = std::max<double>(worst, std::fabs(values[i] - others[i]));
+    EXPECT_LT(worst, 1e-4) << what << " " << name;
+  }
+}
+
+void expect_as_one_rank(RunConfig config, int64_t ranks, std::initializer_list<int64_t> stages) {
+  config.optimizer.eps = 1e-3;  // without it a step is the sign of a gradient, also of one that is rounding alone
+  config.mesh.data = 1;
+  Outcome expected = train_on_mesh(config);
+  config.mesh.data = ranks;
+  for (int64_t zero : stages) {
+    config.mesh.zero = zero;
+    expect_close(expected, train_on_mesh(config),
+                 config.optimizer.name + " on " + std::to_string(ranks) + ", zero " + std::to_string(zero));
+  }
+}
+
+TEST(UnevenRanks, TrainAsOne) {
+  for (int64_t ranks : {3, 5, 7}) expect_as_one_rank(odd_run(ranks), ranks, {1, 2, 3});
+  for (int64_t ranks : {6, 12}) expect_as_one_rank(odd_run(ranks), ranks, {3});
+}
+
+TEST(UnevenRanks, TrainAsOneInSeveralMicroBatches) {
+  RunConfig config = odd_run(3);
+  config.train.total_batch = 2 * config.train.batch * config.model.context;
+  expect_as_one_rank(config, 3, {1, 3});
+}
+
+TEST(UnevenRanks, TrainAsOneByOtherRules) {
+  for (const char* name : {"muon", "normuon", "sgd", "adafactor"}) {
+    RunConfig config = odd_run(3);
+    config.optimizer.name = name;
+    config.optimizer.ema = 0.5;
+    expect_as_one_rank(config, 3, {3});
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::test
