@@ -15,6 +15,8 @@ static_assert(kByItself < kWithoutLeader);
 inline constexpr std::chrono::seconds kToSave{60};
 /// A leader for the ranks that it has started: of a run that went well, which may still save, and of one that failed.
 inline constexpr std::chrono::seconds kForOthers{20}, kForOthersAfterFailure{2};
+/// One that was killed, to be gone; the system may not let it go (a file system, a device, a debugger).
+inline constexpr std::chrono::seconds kForKilled{2};
 /// A rank whose launcher is gone, after SIGTERM.
 inline constexpr std::chrono::milliseconds kWithoutLauncher{2500};
 

@@ -83,8 +83,10 @@ void LocalRanks::watch(const std::stop_token& closing, StoreServer& store) {
   }
   for (Deadline begin = deadline_in(0); !ranks_.empty(); std::this_thread::sleep_for(kLookAtTheEnd)) {
     auto patience = store.has_failed() ? end_times::kForOthersAfterFailure : end_times::kForOthers;
-    if (std::chrono::steady_clock::now() > begin + patience)
+    auto now = std::chrono::steady_clock::now();
+    if (now > begin + patience)
       for (const auto& [process, rank] : ranks_) ::kill(process, SIGKILL);
+    if (now > begin + patience + end_times::kForKilled) return;
     reap(store);
   }
 }
@@ -105,6 +107,11 @@ void end_with_leader() {
   std::signal(SIGUSR2, [](int) { ::alarm(unsigned(end_times::kWithoutLeader.count())); });
   ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
   if (std::to_string(::getppid()) != leader) std::_Exit(EXIT_FAILURE);  // it was gone before
+}
+
+void end_stopped_leader() {
+  const char* leader = std::getenv(kLeader);
+  if (leader && std::to_string(::getppid()) == leader) ::kill(::getppid(), SIGKILL);
 }
 
 void outlive_leader() {

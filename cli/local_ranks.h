@@ -19,7 +19,7 @@ class LocalRanks {
   LocalRanks() = default;
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
-  /// Waits for them for some seconds, then ends them.
+  /// Waits for them for some seconds, then ends them; also stopped ones.
   ~LocalRanks() = default;
 
   /// Starts this program again, with the same arguments, for each rank but 0, and tells `store`, which they join and
@@ -40,6 +40,10 @@ class LocalRanks {
 /// parent is gone, if it has not said why and ended by itself before. Elsewhere nothing. To be called first, and again
 /// after exec.
 void end_with_leader();
+
+/// In a process that LocalRanks has started: kills the one that has, which does not answer (it may be stopped), and
+/// would keep what it holds, such as the lock of the run's folder. Elsewhere nothing: others may see to it.
+void end_stopped_leader();
 
 /// Afterwards such a process has end_times::kToSave.
 void outlive_leader();

@@ -22,6 +22,7 @@
 #include "base/rendezvous.h"
 #include "base/system.h"
 #include "cli/end_times.h"
+#include "cli/hangs.h"
 #include "cli/join_watch.h"
 #include "cli/launcher_watch.h"
 #include "cli/local_ranks.h"
@@ -59,17 +60,20 @@ void run_alone(const RunConfig& config, const Work& work) {
   work({config, machine, nullptr});
 }
 
-// Threads share the cores and the memory.
+// Threads share the cores and the memory, and see each other.
 void run_on_threads(RunConfig config, const Mesh& mesh, const Work& work) {
   auto ranks = int(mesh.num_ranks());
   set_num_threads(int(config.threads));
   config.threads = std::max(num_threads() / ranks, 1);
   Platform platform = open_machine(config).platform;
-  run_ranks(ranks, [&](Communicator& world) {
-    MeshRanks mesh_ranks(mesh, world);
-    Machine machine{.platform = platform, .backend = cpu::make_backend(ranks)};
-    work({config, machine, &mesh_ranks, ranks});
-  });
+  ThreadHangs hangs(config, ranks);
+  run_ranks(ranks,
+            [&](Communicator& world) {
+              MeshRanks mesh_ranks(mesh, world);
+              Machine machine{.platform = platform, .backend = cpu::make_backend(ranks)};
+              work({config, machine, &mesh_ranks, ranks});
+            },
+            {.progress = hangs.progress(), .on_start = [&](const auto& abort) { hangs.watch(abort); }});
 }
 
 // Ranks that may use the same cores of a machine share them, where nobody says otherwise: with more threads than cores
@@ -98,16 +102,17 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
                  FailureDeadline& deadline, const Work& work) {
   RunConfig same = config;
   bool is_gpu = is_gpu_device(config);
+  ProcessHangs hangs(config, store, is_gpu ? fmt::format("GPU {}", local_rank) : "CPU");
   if (is_gpu) config.device = gpu_name(local_rank);
   RunConfig here = config;
   here.threads = threads_of_rank(store, config.threads);
   Machine machine = open_machine(here, is_gpu || store.rank() == 0 ? CpuRates::kMeasured : CpuRates::kTypical);
   std::unique_ptr<Communicator> world =
-      is_gpu
-          ? cuda::make_nccl_world(
-                store,
-                {.device = local_rank, .cache = cuda::default_cache(), .mailbox_bytes = config.mesh.mailbox_mib << 20})
-          : make_process_world(store, {.address = address});
+      is_gpu ? cuda::make_nccl_world(store, {.device = local_rank,
+                                             .cache = cuda::default_cache(),
+                                             .mailbox_bytes = config.mesh.mailbox_mib << 20,
+                                             .progress = hangs.progress()})
+             : make_process_world(store, {.address = address, .progress = hangs.progress()});
   require_same_program(*world, same);
   if (!is_gpu) share_cpu(machine, *world);
   world->compare_calls(false);  // the graph is one for all ranks
@@ -117,21 +122,11 @@ void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const s
   machine.backend->synchronize();
 }
 
-// Who tells the user why the run has failed: the rank that leads, or where that is gone, each of the others.
-bool tells(const StoreClient& store) { return store.rank() == 0 || store.has_lost_leader(); }
-
-// A GPU may never do what a host waits for: a kernel waits for a rank that is gone, the driver for the kernel, and all
-// that frees memory for the driver. So where a failed run does not end by itself, its process does.
-void end_late_process(const StoreClient& store, const std::string& reason) {
-  if (tells(store)) print_to_stderr(fmt::format("{}error: {}\n", rank_prefix(), printable(reason)));
-  std::_Exit(1);
-}
-
 // What one rank throws ends all of them.
 void run_and_tell(const RunConfig& config, StoreClient& store, const std::function<void(FailureDeadline&)>& rank) {
   FailureDeadline deadline(end_times::kByItself, [&](const std::string& reason) {
     // What a CPU computes ends by itself; but no rank outlives the one that leads for long.
-    if (is_gpu_device(config) || store.has_lost_leader()) end_late_process(store, reason);
+    if (is_gpu_device(config) || store.has_lost_leader()) end_late_process(reason, tells(store));
   });
   deadline.watch(store);
   bool leads = store.rank() == 0;

@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/signals.h"
 #include "base/system.h"
+#include "base/thread_stacks.h"
 #include "cli/commands.h"
 #include "cli/idle_notes.h"
 #include "cli/ranks.h"
@@ -149,6 +150,7 @@ int run_train(const TrainArguments& arguments) {
   StartClock start = clock_of_process();
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
   std::signal(SIGPIPE, SIG_IGN);
+  tell_stacks_on_request();
   Console console(start, arguments.verbose);
   for (const DataPath& path : all_data_paths(arguments.run.data)) require_exists(path.path);
   bool stopped = false;

@@ -86,6 +86,10 @@ bool fit(const CommunicatorCall& mine, int my_rank, const CommunicatorCall& thei
 
 std::string Communicator::name_of(int rank) const { return fmt::format("rank {}", membership_.ranks[size_t(rank)]); }
 
+std::optional<RankProgress::Scope> Communicator::wait_in(std::function<std::string()> text) const {
+  return progress() ? std::optional(progress()->wait_in(std::move(text))) : std::nullopt;
+}
+
 void Communicator::start(const CommunicatorCall& call) {
   TOKAMAK_CHECK(call.count >= 0 && call.received >= 0, "[{}] {}", axis(), to_string(call));
   TOKAMAK_CHECK(call.root < size() && call.source < size(), "[{}] {}: there are {} ranks", axis(), to_string(call),
@@ -232,6 +236,7 @@ void Communicator::ordered_all_reduce(std::span<const void* const> parts, void* 
 
 std::vector<std::string> Communicator::exchange(std::string_view mine) {
   start({.op = Op::kExchange});
+  std::optional<RankProgress::Scope> waits = wait_in([] { return std::string("a decision of all ranks"); });
   return do_exchange(mine);
 }
 
@@ -239,7 +244,7 @@ std::unique_ptr<Communicator> Communicator::split(const std::string& axis, std::
   std::string mine = fmt::format("split('{}'", axis);
   for (int64_t member : members) mine += fmt::format(" {}", member);
   std::vector<std::string> said = exchange(mine + ")");
-  Membership membership{.axis = axis, .ranks = {}, .rank = -1};
+  Membership membership{.axis = axis, .ranks = {}, .rank = -1, .progress = membership_.progress};
   for (int64_t member : members) {
     TOKAMAK_CHECK(0 <= member && member < size(), "[{}] {} names a rank that is not there", this->axis(), mine);
     if (said[size_t(member)] != said[size_t(rank())]) {

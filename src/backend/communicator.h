@@ -7,11 +7,13 @@
 #include "backend/queue.h"
 #include "backend/slot_tree.h"
 #include "base/communication_error.h"
+#include "base/rank_progress.h"
 #include "graph/reduction.h"
 #include "graph/type.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,9 +62,10 @@ struct OrderedSum {
 
 /// Which ranks of the world a communicator joins, and which of them this is.
 struct Membership {
-  std::string axis;        // of the mesh, for messages: "data"
-  std::vector<int> ranks;  // of the world, in the order of this communicator's own ranks
-  int rank = 0;            // this one's index in it
+  std::string axis;                                  // of the mesh, for messages: "data"
+  std::vector<int> ranks;                            // of the world, in the order of this communicator's own ranks
+  int rank = 0;                                      // this one's index in it
+  std::shared_ptr<RankProgress> progress = nullptr;  // of this rank, which notes there what it waits for; null: nowhere
 };
 
 /// Pointers are in the backend's memory. Calls throw CommunicationError; so do those that would wait for a rank that is
@@ -80,6 +83,8 @@ class Communicator {
   int rank() const { return membership_.rank; }
   int size() const { return int(membership_.ranks.size()); }
   const Membership& membership() const { return membership_; }
+  /// Where this rank notes what it does; null: nowhere.
+  RankProgress* progress() const { return membership_.progress.get(); }
 
   /// to[i] = sum or maximum of all ranks' from[i], for `count` elements. `to` may be `from`.
   void all_reduce(const void* from, void* to, int64_t count, DType dtype, Reduction reduction, Queue queue = nullptr);
@@ -160,6 +165,8 @@ class Communicator {
                                Queue);
   /// The pieces, each of `count` elements and with its level, folded as SlotTree::order says.
   virtual void add_tree(std::span<const TreePiece> pieces, void* to, int64_t count, DType dtype, Queue) = 0;
+  /// While the result lives this rank waits for others. `text` says in which call.
+  [[nodiscard]] std::optional<RankProgress::Scope> wait_in(std::function<std::string()> text) const;
   virtual std::vector<std::string> do_exchange(std::string_view mine) = 0;
   virtual std::unique_ptr<Communicator> do_split(Membership membership) = 0;
 

@@ -119,6 +119,7 @@ void StoreClient::listen() {
 
 void StoreClient::handle(Frame frame) {
   if (frame.size() == 2 && frame[0] == "failed") return fail_locally(frame[1]);
+  if (frame.size() == 2 && frame[0] == "where") return answer_where(frame[1]);
   if (frame.size() < 2 || frame[0] != "done") user_error("[rendezvous] expected an answer");
   std::lock_guard lock(mutex_);
   auto found = replies_.find(std::atoll(frame[1].c_str()));
@@ -140,8 +141,17 @@ void StoreClient::fail_locally(const std::string& reason, bool lost_leader) {
   for (auto& [id, call] : subscribers_) call(reason);
 }
 
+void StoreClient::answer_where(const std::string& round) {
+  std::function<std::string()> answer;
+  {
+    std::lock_guard lock(mutex_);
+    answer = roll_answer_;
+  }
+  send({"here", round, answer ? answer() : ""});
+}
+
 // {kind, request, key, rest ...}: the request's number is put in here.
-Frame StoreClient::ask(const std::string& kind, const std::string& key, Frame rest, double seconds) {
+std::optional<Frame> StoreClient::try_ask(const std::string& kind, const std::string& key, Frame rest, double seconds) {
   int64_t id;
   {
     std::lock_guard lock(mutex_);
@@ -151,13 +161,34 @@ Frame StoreClient::ask(const std::string& kind, const std::string& key, Frame re
   rest.insert(rest.begin(), {kind, std::to_string(id), key});
   send(rest);
   std::unique_lock lock(mutex_);
-  auto deadline = deadline_in(seconds + kGraceSeconds);
+  auto deadline = deadline_in(seconds);
   bool in_time = changed_.wait_until(lock, deadline, [&] { return replies_[id] || !failure_.empty(); });
   std::optional<Frame> reply = std::move(replies_.extract(id).mapped());
-  if (reply) return *reply;
-  if (!in_time)
-    throw CommunicationError(fmt::format("[rendezvous] rank 0 has not answered '{} {}' in {} s", kind, key, seconds));
-  throw CommunicationError(failure_);
+  if (!reply && in_time) throw CommunicationError(failure_);
+  return reply;
+}
+
+Frame StoreClient::ask(const std::string& kind, const std::string& key, Frame rest, double seconds) {
+  if (std::optional<Frame> reply = try_ask(kind, key, std::move(rest), seconds + kGraceSeconds)) return *reply;
+  throw CommunicationError(fmt::format("[rendezvous] rank 0 has not answered '{} {}' in {} s", kind, key, seconds));
+}
+
+void StoreClient::answer_roll_call(std::function<std::string()> answer) {
+  std::lock_guard lock(mutex_);
+  roll_answer_ = std::move(answer);
+}
+
+std::vector<std::optional<std::string>> StoreClient::roll_call(double seconds) {
+  constexpr double kOnItsWay = 0.3;  // of the store's own answer
+  std::vector<std::optional<std::string>> answers(size_t(world()), "");
+  std::optional<Frame> reply = try_ask("ask", "", {in_milliseconds(seconds)}, seconds + kOnItsWay);
+  if (!reply) return answers[0].reset(), answers;
+  TOKAMAK_CHECK(reply->size() == answers.size(), "{} answers of {} ranks", reply->size(), answers.size());
+  for (size_t rank = 0; rank < answers.size(); ++rank) {
+    const std::string& answer = (*reply)[rank];
+    answers[rank] = answer.starts_with("+") ? std::optional(answer.substr(1)) : std::nullopt;
+  }
+  return answers;
 }
 
 void StoreClient::set(const std::string& key, const std::string& value) {

@@ -65,6 +65,15 @@ class StoreClient {
   int on_failure(std::function<void(const std::string& reason)> call);
   void unsubscribe(int subscription);
 
+  /// What this rank answers when one asks all where they stand; on a thread of the client, so also while all others of
+  /// this process hang. It must not wait. Empty: it answers nothing but that it is there.
+  void answer_roll_call(std::function<std::string()> answer);
+  /// What all ranks answer, by rank; nothing of those that do not within `seconds`. A rank that has left or has not
+  /// joined answers an empty text. Where rank 0, which asks them, does not answer itself, nobody else is known.
+  std::vector<std::optional<std::string>> roll_call(double seconds);
+  /// Ends the run for this rank, where rank 0 is alive and cannot tell the others.
+  void lose_leader(const std::string& reason) { fail_locally(reason, true); }
+
   /// What proves to other clients, on connections of their own, that this one knows the run's token (store_proof).
   std::string proof(const std::string& role, const std::string& listener_nonce, const std::string& caller_nonce,
                     const std::string& who) const;
@@ -76,10 +85,13 @@ class StoreClient {
   void join_in_time(Deadline deadline);
   bool join();
   std::optional<Frame> receive_one();
+  // Nothing: there is no answer in time.
+  std::optional<Frame> try_ask(const std::string& kind, const std::string& key, Frame rest, double seconds);
   Frame ask(const std::string& kind, const std::string& key, Frame rest, double seconds);
   std::string value_of(const std::string& kind, const std::string& key);
   void listen();
   void handle(Frame frame);
+  void answer_where(const std::string& round);
   void fail_locally(const std::string& reason, bool lost_leader = false);
   void send(const Frame& frame);
 
@@ -98,6 +110,7 @@ class StoreClient {
   std::recursive_mutex calling_;  // while subscribers are called
   std::map<int, std::function<void(const std::string&)>> subscribers_;
   int subscriptions_ = 0;
+  std::function<std::string()> roll_answer_;
   std::thread listener_;
 };
 

@@ -157,7 +157,7 @@ class StoreServer::Service {
   int next_wake() const {
     int wake = values_.next_wake(1000);
     for (const auto& [rank, until] : lost_) wake = std::min(wake, milliseconds_left(until));
-    return wake;
+    return roll_call_ ? std::min(wake, milliseconds_left(roll_call_->until)) : wake;
   }
 
   void accept_all() {
@@ -305,6 +305,10 @@ class StoreServer::Service {
       fail(frame[1]);
     } else if (!failure_.empty()) {
       // The rank has been told.
+    } else if (kind == "ask" && frame.size() == 4) {
+      ask_all({id, frame[1]}, waits_until(frame[3]));
+    } else if (kind == "here" && frame.size() == 3) {
+      note_here(rank, frame[1], frame[2]);
     } else if (kind == "set" && frame.size() == 4) {
       values_.set(frame[2], frame[3]);
       send(id, {"done", frame[1]});
@@ -320,6 +324,34 @@ class StoreServer::Service {
 
   static Deadline waits_until(const std::string& milliseconds) {
     return deadline_in(number_in(milliseconds, 0, 1 << 30) * 1e-3);
+  }
+
+  // Where all ranks stand. One who asks while others are waited for gets what they get.
+  void ask_all(std::pair<int64_t, std::string> asker, Deadline until) {
+    if (roll_call_) return roll_call_->askers.push_back(std::move(asker));
+    roll_call_ = RollCall{std::to_string(++roll_calls_), until, {std::move(asker)}, Frame(size_t(world_), "+"), 0};
+    std::vector<int64_t> asked;
+    for (const auto& [id, connection] : connections_)
+      if (connection.rank >= 0 && !connection.left)
+        asked.push_back(id), roll_call_->answers[size_t(connection.rank)] = "";
+    roll_call_->missing = asked.size();
+    for (int64_t id : asked) send(id, {"where", roll_call_->round});
+  }
+
+  void note_here(int rank, const std::string& round, const std::string& answer) {
+    if (!roll_call_ || round != roll_call_->round || !roll_call_->answers[size_t(rank)].empty()) return;
+    roll_call_->answers[size_t(rank)] = "+" + answer;
+    if (--roll_call_->missing == 0) end_roll_call();
+  }
+
+  void end_roll_call() {
+    RollCall ended = std::move(*roll_call_);
+    roll_call_.reset();
+    for (const auto& [id, request] : ended.askers) {
+      Frame reply = {"done", request};
+      reply.insert(reply.end(), ended.answers.begin(), ended.answers.end());
+      send(id, reply);
+    }
   }
 
   void take_news() {
@@ -342,6 +374,7 @@ class StoreServer::Service {
     for (int64_t id : silent) close(id);
     std::erase_if(lost_, [this](const auto& lost) { return report_loss(lost.first, lost.second); });
     fail(values_.overdue());
+    if (roll_call_ && milliseconds_left(roll_call_->until) == 0) end_roll_call();
   }
 
   // False: its end may still become known.
@@ -363,6 +396,14 @@ class StoreServer::Service {
       if (connection.rank >= 0) send(id, {"failed", reason});
   }
 
+  struct RollCall {
+    std::string round;
+    Deadline until;
+    std::vector<std::pair<int64_t, std::string>> askers;  // connections and their requests
+    Frame answers;                                        // by rank, behind "+"; empty: none yet
+    size_t missing;
+  };
+
   FileDescriptor listener_, wake_, spare_ = spare_file();
   const int port_, world_;
   const std::string token_;
@@ -372,6 +413,8 @@ class StoreServer::Service {
   std::vector<std::string> hosts_;  // by rank; empty: it has not joined; others read it, changed under the mutex
   std::vector<std::pair<int, Deadline>> lost_;  // ranks whose connection broke, and until when an end is waited for
   std::map<int, std::string> ends_;             // of ranks' processes
+  std::optional<RollCall> roll_call_;           // under way
+  int64_t roll_calls_ = 0;
   StoreValues values_{[this](const StoreWaiter& waiter, const Frame& values) {
     Frame reply = {"done", waiter.id};
     reply.insert(reply.end(), values.begin(), values.end());

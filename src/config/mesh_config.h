@@ -27,6 +27,9 @@ struct MeshConfig {
   // beside the backward pass of the `last` one, in the `update`, or `auto`: beside the last where there is no budget of
   // memory and the step is predicted to be faster.
   std::string reduce_gradients = "auto";
+  // That a rank may wait for others before it asks where they stand, where steps are short; 0: it never does. See
+  // base/hang_watch.h.
+  double hang_seconds = 3;
 };
 
 inline constexpr const char* kPipeSchedules[] = {"1f1b", "gpipe", "interleaved", "zero_bubble"};

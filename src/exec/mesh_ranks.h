@@ -33,6 +33,9 @@ class MeshRanks {
   std::vector<std::unique_ptr<Communicator>> axes_;  // null: of one rank
 };
 
+/// Where this rank notes what it does; null: nowhere.
+inline RankProgress* progress_of(const MeshRanks* ranks) { return ranks ? ranks->world().progress() : nullptr; }
+
 /// Whether this is the rank that writes files, speaks, and decides what only one can; null: one rank.
 inline bool leads(const MeshRanks* ranks) { return !ranks || ranks->rank() == 0; }
 

@@ -182,9 +182,11 @@ void Program::launch_all() {
   fork();
   bool meets_others = ranks_ && !backend_.queue(0);
   int64_t unchanged = changes_;
+  RankProgress* progress = progress_of(ranks_);
   for (Bound& bound : launches_) {
     if (meets_others && changes_ == unchanged) ranks_->world().check();
     launch(bound);
+    if (progress) progress->moved();
   }
   join();
   copy_back();

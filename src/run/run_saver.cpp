@@ -7,6 +7,7 @@ namespace tokamak {
 
 void RunSaver::save(const RunProgress& done) {
   if (saved_step_ == done.step) return;
+  auto in = enter(progress_of(ranks_), RankPhase::kSave);
   if (leads(ranks_)) start_.choices.save(start_.platform.tuning, backend_);
   reporter_.saving();
   auto path = save_progress(done, start_.resolved, start_.session->store(), *start_.data, reporter_.known_good());
@@ -30,6 +31,7 @@ void RunSaver::rescue(const RunProgress& done, const std::deque<StepMetrics>& re
         fmt::format("step {} had begun to change the parameters when it failed: what came after step {} is lost",
                     done.step + 1, saved_step_));
   try {
+    auto in = enter(progress_of(ranks_), RankPhase::kSave);
     reporter_.saving();
     auto path = rescue_progress(done, recent, start_.resolved, *start_.session, backend_, *start_.data,
                                 reporter_.known_good(), leads);

@@ -15,8 +15,9 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 }  // namespace
 
-StepQueue::StepQueue(Session& session, Backend& backend, Before before)
-    : session_(session), backend_(backend), before_(std::move(before)), last_seconds_(session.run().seconds) {
+StepQueue::StepQueue(Session& session, Backend& backend, Before before, RankProgress* progress)
+    : session_(session), backend_(backend), before_(std::move(before)), progress_(progress),
+      last_seconds_(session.run().seconds) {
   tasks_.submit([&backend] { backend.use_in_this_thread(); });
 }
 
@@ -45,6 +46,7 @@ bool StepQueue::goes_on(int64_t step, const std::string& failure) {
 void StepQueue::start(const std::vector<Batch>& batches, Clock::time_point wanted, const StepMetrics& known) {
   auto begin = Clock::now();
   if (breaker_) session_.observe_else(last_seconds_ > kBreakableSeconds ? &*breaker_ : nullptr);
+  auto in = enter_step(progress_, RankPhase::kStep, known.step);
   try {
     pending_.push_back({session_.submit_step(batches, known.step - 1, known.lr), wanted, begin, known});
   } catch (const StepBroken&) {
@@ -65,7 +67,7 @@ size_t StepQueue::steps_ahead() const { return first_end() && last_seconds_ < kL
 void StepQueue::collect(size_t ahead) {
   while (pending_.size() > ahead || (!pending_.empty() && pending_.front().step.ready())) {
     Pending& oldest = pending_.front();
-    StepResult result = oldest.step.wait();
+    StepResult result = wait_for(oldest);
     auto now = Clock::now();
     StepMetrics metrics = oldest.metrics;
     metrics.loss = result.loss;
@@ -76,11 +78,18 @@ void StepQueue::collect(size_t ahead) {
     metrics.ms = Milliseconds(now - std::max(oldest.wanted, last_end_)).count();
     last_seconds_ = Milliseconds(now - std::max(oldest.begin, last_end_)).count() / 1000;
     last_end_ = now;
+    if (progress_) progress_->step_done(last_seconds_);
     pending_.pop_front();
     std::lock_guard lock(mutex_);
     if (!first_end_) first_end_ = now;
     finished_.push_back(metrics);
   }
+}
+
+StepResult StepQueue::wait_for(Pending& pending) {
+  if (pending.step.ready()) return pending.step.wait();
+  auto in = enter_step(progress_, RankPhase::kDevice, pending.metrics.step);
+  return pending.step.wait();
 }
 
 void StepQueue::finish() {

@@ -22,7 +22,8 @@ class StepQueue {
   using Before = std::function<StepNews(const StepNews& mine)>;
 
   /// `session` and `backend` must outlive the queue. Without `before` every step runs.
-  StepQueue(Session& session, Backend& backend, Before before = {});
+  /// `progress`: of this rank, as is noted there; null: nowhere.
+  StepQueue(Session& session, Backend& backend, Before before = {}, RankProgress* progress = nullptr);
   /// From now on a step that takes long (kBreakableSeconds) can end between two kernels, by `stops`. For one rank
   /// alone.
   void break_long_steps(std::function<bool()> stops);
@@ -66,10 +67,12 @@ class StepQueue {
   void end_after(int64_t last_step, const StepNews& news);
   size_t steps_ahead() const;
   void collect(size_t ahead);
+  StepResult wait_for(Pending& pending);
 
   Session& session_;
   Backend& backend_;
   Before before_;
+  RankProgress* progress_;
   std::optional<StepBreaker> breaker_;  // of the steps' thread
   double last_seconds_;                 // that a step ran, or is expected to; of the steps' thread
   std::deque<Pending> pending_;         // of the steps' thread

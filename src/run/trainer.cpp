@@ -32,7 +32,8 @@ class Trainer {
       : start_(std::move(start)), run_(start_.resolved), train_(run_.asked.train), session_(*start_.session),
         data_(*start_.data), observer_(observer), ranks_(ranks), watcher_(watcher),
         samples_(start_.clock.time("samples", [&] { return RunSamples(session_, start_.platform, backend, ranks); })),
-        queue_(session_, backend, [this](const StepNews& mine) { return ask_all(mine); }) {
+        queue_(
+            session_, backend, [this](const StepNews& mine) { return ask_all(mine); }, progress_of(ranks)) {
     for (const std::string& note : start_notes(asked, start_)) observer_.message(note);
     if (train_.eval_every > 0) make_evaluator();
     done_ = load_values(start_, queue_, observer_);
@@ -141,6 +142,7 @@ class Trainer {
     std::vector<Batch> batches;
     std::string failure;
     try {
+      auto in = enter(progress_of(ranks_), RankPhase::kData);
       for (int64_t i = 0; i < run_.micro_batches; ++i) batches.push_back(data_.loader().next());
       require_targets(batches, done_.step + 1);
     } catch (const std::exception& error) {
@@ -208,13 +210,17 @@ class Trainer {
         reporter_->add_val_loss(newest, evaluate());
         reporter_->show(newest);
       }
-      if (due(train_.sample_every))
-        if (std::optional<std::string> text = samples_.write(queue_, data_)) observer_.sample(done_.step, *text);
+      if (due(train_.sample_every)) sample();
     } catch (...) {
       saver_->save(done_);
       throw;
     }
     return true;
+  }
+
+  void sample() {
+    auto in = enter(progress_of(ranks_), RankPhase::kSample);
+    if (std::optional<std::string> text = samples_.write(queue_, data_)) observer_.sample(done_.step, *text);
   }
 
   // What a process saved that ended before it had evaluated it.
@@ -239,6 +245,7 @@ class Trainer {
 
   // The validation loss.
   double evaluate() {
+    auto in = enter(progress_of(ranks_), RankPhase::kEvaluation);
     Evaluation evaluation;
     auto losses_of = [&](std::span<const Batch> batches) { return session_.evaluate(batches); };
     queue_.run([&] { evaluation = evaluator_->evaluate(losses_of); });

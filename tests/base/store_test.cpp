@@ -70,6 +70,38 @@ TEST(Store, RanksExchangeAndWaitForValues) {
   });
 }
 
+TEST(Store, RanksTellWhereTheyStandWhateverTheyDo) {
+  StoreServer server(kHost, 0, 3, "secret");
+  std::atomic<bool> over = false;
+  test::on_threads(3, [&](int rank) {
+    StoreClient client(options(server.port(), rank, 3));
+    client.answer_roll_call([rank, &over]() -> std::string {
+      while (rank == 2 && !over) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return "rank " + std::to_string(rank);
+    });
+    client.exchange("ready", rank, 3, "");
+    if (rank == 0) {
+      auto answers = client.roll_call(0.5);
+      EXPECT_EQ(answers[0], "rank 0");
+      EXPECT_EQ(answers[1], "rank 1") << "it waits for an exchange";
+      EXPECT_EQ(answers[2], std::nullopt);
+      over = true;
+      EXPECT_EQ(client.roll_call(5)[2], "rank 2");
+    }
+    client.exchange("told", rank, 3, "");
+  });
+}
+
+TEST(Store, RanksThatHaveLeftAreNotMissed) {
+  StoreServer server(kHost, 0, 2, "secret");
+  test::on_threads(1, [&](int) {
+    StoreClient stays(options(server.port(), 0, 2));
+    EXPECT_EQ(stays.roll_call(5)[1], "") << "it has not joined";
+    { StoreClient leaves(options(server.port(), 1, 2)); }
+    EXPECT_EQ(stays.roll_call(5)[1], "");
+  });
+}
+
 TEST(Store, LateRanksAreWaitedFor) {
   int port = test::free_port();
   std::atomic<int> joined = 0;

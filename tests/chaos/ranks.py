@@ -1,16 +1,20 @@
-"""Processes that train together: one of them is killed, all are, or they are told to stop.
+"""Processes that train together: one of them is killed or stopped, all are, or they are told to stop.
 
-What must hold: if one is killed, the others end by themselves, the first tells why, and what was computed is saved; the
+What must hold: if one is killed or stopped, the others end by themselves, the first tells why, and what was computed is saved; the
 same command, run again, gives the bytes of a run that nothing happened to.
 """
 import json
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
 from interrupted import Interrupted
 from work import complaint
+
+
+STOPPED_SECONDS = 20
 
 
 def ranks_of(leader):
@@ -54,6 +58,21 @@ class Ranks(Interrupted):
         first_tells = number == signal.SIGKILL and process.pid not in chosen
         return (first_tells and complaint(result)) or self.differs_next()
 
+    def stopped(self, after):
+        """SIGSTOP. A leader that the others do not kill, as they had not joined or had done all, is the user's."""
+        process = self.start()
+        time.sleep(after)
+        chosen = self.work.random.choice(ranks_of(process.pid))
+        send(chosen, signal.SIGSTOP)
+        wakes = threading.Timer(STOPPED_SECONDS, send, (chosen, signal.SIGCONT))
+        if chosen == process.pid:
+            wakes.start()
+        result = self.work.end(process)
+        wakes.cancel()
+        if "it hung" in result.err:
+            return f"ranks were left: {result.err[-600:]}"
+        return (chosen != process.pid and complaint(result)) or self.differs_next()
+
     def go(self, cases):
         rng = self.work.random
         one = lambda ranks: [rng.choice(ranks)]
@@ -61,6 +80,7 @@ class Ranks(Interrupted):
         times = lambda: [rng.random() * self.seconds for _ in range(cases)]
         self.go_through("one rank killed", times(), lambda after: self.signalled(after, one, signal.SIGKILL))
         self.go_through("all ranks killed", times(), lambda after: self.signalled(after, all_of_them, signal.SIGKILL))
+        self.go_through("one rank stopped", times(), self.stopped)
         self.go_through("one rank told to stop", times(), lambda after: self.signalled(after, one, signal.SIGINT))
         self.go_through("all ranks told to stop", times(),
                         lambda after: self.signalled(after, all_of_them, signal.SIGINT))

@@ -4,14 +4,12 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
-#include <functional>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <thread>
 
-#include "base/socket.h"
 #include "base/system.h"
+#include "tests/support/child_programs.h"
 #include "tests/support/free_port.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_folder.h"
@@ -22,41 +20,6 @@ namespace tokamak {
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-// A process that has ended may wait for its parent to notice.
-bool lives(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  size_t state = text.rfind(") ");
-  return state != text.npos && text[state + 2] != 'Z' && text[state + 2] != 'X';
-}
-
-bool within(double seconds, const std::function<bool()>& holds) {
-  for (Deadline deadline = deadline_in(seconds); !holds(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
-    if (milliseconds_left(deadline) == 0) return false;
-  return true;
-}
-
-std::vector<pid_t> children_of(const std::string& process) {
-  std::vector<pid_t> children;
-  std::error_code gone;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + process + "/task", gone)) {
-    std::ifstream file(thread.path() / "children");
-    children.insert(children.end(), std::istream_iterator<pid_t>(file), {});
-  }
-  return children;
-}
-
-// Of a program that this test has started, as soon as there are so many.
-std::vector<pid_t> ranks_below(size_t number) {
-  std::vector<pid_t> ranks;
-  EXPECT_TRUE(within(20, [&] {
-    std::vector<pid_t> programs = children_of("self");
-    if (programs.size() == 1) ranks = children_of(std::to_string(programs[0]));
-    return ranks.size() == number;
-  }));
-  return ranks;
-}
 
 class RankProcesses : public testing::Test {
  protected:
@@ -125,7 +88,7 @@ class LocalRanks : public RankProcesses {
 
 TEST_F(LocalRanks, OneThatEndsBeforeItJoinsIsToldAtOnce) {
   RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=2"}));
-  for (pid_t rank : ranks_below(1)) ::kill(rank, SIGKILL);
+  for (pid_t rank : test::ranks_below(1)) ::kill(rank, SIGKILL);
   ProgramResult ended = program.wait();
   EXPECT_EQ(ended.status, 1);
   EXPECT_LT(ended.seconds, 20);  // not the minute in which ranks have to come
@@ -136,9 +99,9 @@ TEST_F(LocalRanks, OneThatEndsBeforeItJoinsIsToldAtOnce) {
 // Else they try for minutes to reach it.
 TEST_F(LocalRanks, EndWithALeaderThatIsKilledBeforeTheyJoin) {
   RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=4"}));
-  std::vector<pid_t> ranks = ranks_below(3);
+  std::vector<pid_t> ranks = test::ranks_below(3);
   program.send(SIGKILL);
-  for (pid_t rank : ranks) EXPECT_TRUE(within(4, [&] { return !lives(rank); })) << ::kill(rank, SIGKILL);
+  for (pid_t rank : ranks) EXPECT_TRUE(test::within(4, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
 }
 
 // The most that was resident at a time.
@@ -157,7 +120,7 @@ TEST_F(LocalRanks, TakeLittleMemoryBesideTheLeader) {
   if (available_memory() < kRanks * kMost + kOfLeader) GTEST_SKIP() << "this machine has too little memory";
   RunningProgram program(folder_.path(), train("mesh", {"--mesh.data=16", "--train.batch=16", "--device=cpu"}));
   ASSERT_TRUE(program.wait_for("step "));
-  for (pid_t rank : ranks_below(kRanks - 1)) {
+  for (pid_t rank : test::ranks_below(kRanks - 1)) {
     EXPECT_GT(peak_bytes(rank), 0);
     EXPECT_LT(peak_bytes(rank), kMost) << peak_bytes(rank) / kMiB << " MiB";
   }
@@ -185,9 +148,9 @@ TEST_F(RankProcesses, EndWithTheirLauncher) {
   auto launcher = below_shell({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
                               "WORLD_SIZE= OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2");
   ASSERT_TRUE(launcher->wait_for("step "));
-  std::vector<pid_t> ranks = ranks_below(2);
+  std::vector<pid_t> ranks = test::ranks_below(2);
   launcher->send(SIGKILL);
-  for (pid_t rank : ranks) EXPECT_TRUE(within(4, [&] { return !lives(rank); })) << ::kill(rank, SIGKILL);
+  for (pid_t rank : ranks) EXPECT_TRUE(test::within(4, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
   ProgramResult ended = launcher->wait();
   // Of the rank that sees it first: it may stop both before the other one looks.
   EXPECT_NE(ended.err.find("mpirun (process "), std::string::npos) << ended.err;
@@ -197,12 +160,12 @@ TEST_F(RankProcesses, EndWithTheirLauncher) {
 TEST_F(RankProcesses, MayOutliveAShell) {
   auto shell = below_shell({"RANK", "LOCAL_RANK"}, "");
   ASSERT_TRUE(shell->wait_for("step "));
-  std::vector<pid_t> ranks = ranks_below(2);
+  std::vector<pid_t> ranks = test::ranks_below(2);
   shell->send(SIGKILL);
   std::this_thread::sleep_for(std::chrono::seconds(4));
-  for (pid_t rank : ranks) EXPECT_TRUE(lives(rank));
+  for (pid_t rank : ranks) EXPECT_TRUE(test::lives(rank));
   for (pid_t rank : ranks) ::kill(rank, SIGTERM);
-  for (pid_t rank : ranks) EXPECT_TRUE(within(20, [&] { return !lives(rank); })) << ::kill(rank, SIGKILL);
+  for (pid_t rank : ranks) EXPECT_TRUE(test::within(20, [&] { return !test::lives(rank); })) << ::kill(rank, SIGKILL);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct NcclOptions {
   /// What a rank must have for another one in a call, or in those that go out as one, that it is sent so: copy engines
   /// take longer to begin.
   int64_t least_mail_bytes = 128 << 10;
+  std::shared_ptr<RankProgress> progress = nullptr;  // of this rank; null: nobody looks
 };
 
 /// The communicator 'world' of all ranks that have joined the store, which must outlive it and what is split from it.

@@ -97,10 +97,18 @@ void HostCommunicator::run(const std::vector<Work>& works) {
         all[peer].in.insert(all[peer].in.end(), meeting.in.begin(), meeting.in.end());
       }
     }
-    if (!all.empty()) transfer(all);
+    if (!all.empty()) meet(all);
     for (const Work& work : works)
       if (r < work.rounds.size() && work.rounds[r].then) work.rounds[r].then();
   }
+}
+
+void HostCommunicator::meet(const Meetings& meetings) {
+  std::optional<RankProgress::Scope> waits = wait_in([this] {
+    bool decides = call_.op == CommunicatorCall::Op::kExchange;
+    return decides ? "a decision of all ranks" : fmt::format("{} on axis '{}'", calls_text(), axis());
+  });
+  transfer(meetings);
 }
 
 void HostCommunicator::add_exchange(Meetings& meetings, const std::byte* from, int64_t step, std::byte* to,

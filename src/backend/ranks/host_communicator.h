@@ -74,6 +74,7 @@ class HostCommunicator : public Communicator {
   /// Runs the call that begin() told of, or keeps it until the group is run. `bytes`: of what it sends and receives.
   void perform(std::vector<Round> rounds, int64_t bytes);
   void run(const std::vector<Work>& works);
+  void meet(const Meetings& meetings);
   void run_waiting();
 
   CommunicatorCall call_;

@@ -192,6 +192,7 @@ void run_rank(Communicator& world, const std::function<void(Communicator&)>& bod
     first.take(std::current_exception(), true);
     world.abort(fmt::format("{} failed: {}", world.name_of(world.rank()), error.what()));
   }
+  if (world.progress()) world.progress()->ended();
 }
 
 }  // namespace
@@ -199,10 +200,18 @@ void run_rank(Communicator& world, const std::function<void(Communicator&)>& bod
 void run_ranks(int ranks, const std::function<void(Communicator& world)>& body, const InProcessOptions& options) {
   TOKAMAK_CHECK(ranks > 0, "{} ranks", ranks);
   auto group = std::make_shared<Group>(std::make_shared<World>(options), ranks);
+  if (options.on_start)
+    options.on_start([world = group->world](const std::string& why) {
+      std::lock_guard lock(world->mutex);
+      world->fail(why);
+    });
   Membership membership{.axis = "world", .ranks = {}, .rank = 0};
   for (int rank = 0; rank < ranks; ++rank) membership.ranks.push_back(rank);
   std::vector<std::unique_ptr<InProcess>> worlds;
-  for (; membership.rank < ranks; ++membership.rank) worlds.push_back(std::make_unique<InProcess>(group, membership));
+  for (; membership.rank < ranks; ++membership.rank) {
+    if (!options.progress.empty()) membership.progress = options.progress[size_t(membership.rank)];
+    worlds.push_back(std::make_unique<InProcess>(group, membership));
+  }
   FirstError first;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -9,7 +9,10 @@
 namespace tokamak {
 
 struct InProcessOptions {
-  double timeout_seconds = 600;  // that a rank waits for another one in a call
+  double timeout_seconds = 600;                              // that a rank waits for another one in a call
+  std::vector<std::shared_ptr<RankProgress>> progress = {};  // by rank; empty: nobody looks
+  /// Given, before any rank begins, what ends the calls of all ranks; it may be called as long as it is kept.
+  std::function<void(std::function<void(const std::string& why)> abort)> on_start = {};
 };
 
 /// Runs body(world) on as many threads, each with its rank's communicator of all, called 'world'. When a body throws,

@@ -10,9 +10,10 @@ namespace tokamak {
 class StoreClient;
 
 struct ProcessOptions {
-  std::string address;           // of this machine, as others reach it: Rendezvous::address()
-  double timeout_seconds = 600;  // that a rank waits for another one in a call
-  bool one_host = true;          // whether ranks of one machine use Unix sockets
+  std::string address;                               // of this machine, as others reach it: Rendezvous::address()
+  double timeout_seconds = 600;                      // that a rank waits for another one in a call
+  bool one_host = true;                              // whether ranks of one machine use Unix sockets
+  std::shared_ptr<RankProgress> progress = nullptr;  // of this rank; null: nobody looks
 };
 
 /// The communicator 'world' of all ranks that have joined the store, which must outlive it and what is split from it.

@@ -260,6 +260,7 @@ class NcclCommunicator : public Communicator {
     std::vector<int> peers = peers_of(call_, rank(), size());
     auto key = [&](int from, int to, int64_t n) { return fmt::format("{}/call{}-{}-{}", key_, from, to, n); };
     std::string mine(reinterpret_cast<const char*>(&call_), sizeof call_);
+    std::optional<RankProgress::Scope> waits = wait_in([this] { return to_string(call_); });
     for (int peer : peers) run_->store.set(key(rank(), peer, met_[size_t(peer)]), mine);
     for (int peer : peers) {
       std::string text = run_->store.take(key(peer, rank(), met_[size_t(peer)]++));
@@ -417,7 +418,7 @@ class NcclCommunicator : public Communicator {
 
 std::unique_ptr<Communicator> make_nccl_world(StoreClient& store, const NcclOptions& options) {
   TOKAMAK_CUDA(cudaSetDevice(options.device));
-  Membership membership{.axis = "world", .ranks = {}, .rank = store.rank()};
+  Membership membership{.axis = "world", .ranks = {}, .rank = store.rank(), .progress = options.progress};
   for (int rank = 0; rank < store.world(); ++rank) membership.ranks.push_back(rank);
   return std::make_unique<NcclCommunicator>(std::make_shared<NcclRun>(store, options), "nccl", std::move(membership),
                                             false);
