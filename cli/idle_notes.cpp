@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "autodiff/optimizer_rule.h"
 #include "compile/resolved_run.h"
 #include "config/config.h"
 #include "config/idle_settings.h"
 #include "data/data_path.h"
 #include "data/shard_index.h"
+#include "model/model.h"
 
 namespace tokamak {
 
@@ -18,7 +20,7 @@ std::vector<std::string> idle_notes(const RunConfig& run, const GivenOptions& gi
   if (place.trains)
     place.all_prepared =
         std::ranges::all_of(all_data_paths(run.data), [](const DataPath& path) { return is_prepared(path.path); });
-  return idle_settings(settled, given, place);
+  return idle_settings(settled, given, place, {unread_options(run.model), unread_options(run.optimizer)});
 }
 
 }  // namespace tokamak

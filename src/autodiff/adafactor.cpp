@@ -77,11 +77,14 @@ const OptimizerRule* vector_rule(const Argument& parameter) {
 }  // namespace
 
 // Whole, so that sums over a matrix have the same bits on any number of data ranks.
+constexpr std::string_view kOptions[] = {"cautious_decay"};
+
 constinit const OptimizerRule adafactor_rule = {.name = "adafactor",
                                                 .states = kMatrixStates,
                                                 .update = update_matrix,
                                                 .other_rule = vector_rule,
                                                 .whole = true,
-                                                .same_rate = true};
+                                                .same_rate = true,
+                                                .options = kOptions};
 
 }  // namespace tokamak

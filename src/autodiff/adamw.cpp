@@ -16,6 +16,8 @@ std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const Opt
 
 }  // namespace
 
-constinit const OptimizerRule adamw_rule = {.name = "adamw", .states = kStates, .update = update};
+constexpr std::string_view kOptions[] = {"beta1", "beta2", "eps"};
+
+constinit const OptimizerRule adamw_rule = {.name = "adamw", .states = kStates, .update = update, .options = kOptions};
 
 }  // namespace tokamak

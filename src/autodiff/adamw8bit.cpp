@@ -36,7 +36,13 @@ std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const Opt
 
 }  // namespace
 
-constinit const OptimizerRule adamw8bit_rule = {
-    .name = "adamw8bit", .states = kStates, .update = update, .other_rule = adamw_but_for_large, .same_rate = true};
+constexpr std::string_view kOptions[] = {"beta1", "beta2", "eps"};
+
+constinit const OptimizerRule adamw8bit_rule = {.name = "adamw8bit",
+                                                .states = kStates,
+                                                .update = update,
+                                                .other_rule = adamw_but_for_large,
+                                                .same_rate = true,
+                                                .options = kOptions};
 
 }  // namespace tokamak

@@ -21,6 +21,8 @@ std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const Opt
 
 }  // namespace
 
-constinit const OptimizerRule lion_rule = {.name = "lion", .states = kStates, .update = update};
+constexpr std::string_view kOptions[] = {"beta1", "beta2", "cautious_decay"};
+
+constinit const OptimizerRule lion_rule = {.name = "lion", .states = kStates, .update = update, .options = kOptions};
 
 }  // namespace tokamak

@@ -215,9 +215,19 @@ std::vector<std::vector<ValueId>> update_all(GraphBuilder& g, std::span<const Pa
 
 }  // namespace
 
-constinit const OptimizerRule muon_rule = {
-    .name = "muon", .states = kMuonStates, .update_all = update_all, .other_rule = adamw_but_for_matrices};
-constinit const OptimizerRule normuon_rule = {
-    .name = "normuon", .states = kNormuonStates, .update_all = update_all, .other_rule = adamw_but_for_matrices};
+constexpr std::string_view kOptions[] = {
+    "muon_momentum", "nesterov", "muon_scale", "adamw_lr_ratio", "cautious_decay", "beta1", "beta2", "eps",
+};
+
+constinit const OptimizerRule muon_rule = {.name = "muon",
+                                           .states = kMuonStates,
+                                           .update_all = update_all,
+                                           .other_rule = adamw_but_for_matrices,
+                                           .options = kOptions};
+constinit const OptimizerRule normuon_rule = {.name = "normuon",
+                                              .states = kNormuonStates,
+                                              .update_all = update_all,
+                                              .other_rule = adamw_but_for_matrices,
+                                              .options = kOptions};
 
 }  // namespace tokamak

@@ -36,6 +36,12 @@ const OptimizerRule& rule_of(const OptimizerConfig& config) {
              did_you_mean(config.name, known));
 }
 
+std::vector<std::string> unread_options(const OptimizerConfig& config) {
+  std::vector<OwnOptions> all;
+  for (const OptimizerRule* rule : optimizer_rules()) all.push_back(rule->options);
+  return unread_options("optimizer", rule_of(config).options, all);
+}
+
 Optimizer::Optimizer(const OptimizerConfig& config) : Optimizer(tokamak::rule_of(config), config) {}
 
 Optimizer::Optimizer(const OptimizerRule& rule, const OptimizerConfig& config)

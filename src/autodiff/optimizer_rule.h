@@ -5,6 +5,7 @@
 #pragma once
 
 #include "autodiff/rate_groups.h"
+#include "config/own_options.h"
 #include "graph/graph.h"
 
 #include <functional>
@@ -61,6 +62,8 @@ struct OptimizerRule {
   bool whole = false;
   /// Whether what it leaves to another rule has the same learning rate, without optimizer.adamw_lr_ratio.
   bool same_rate = false;
+  /// The keys of optimizer.* that it, or a rule that it leaves parameters to, reads and some other rule does not.
+  OwnOptions options = {};
 };
 
 /// What a parameter has of the learning rate, as a share of it, and its own weight decay.
@@ -95,6 +98,9 @@ class Optimizer {
 };
 
 std::span<const OptimizerRule* const> optimizer_rules();
+
+/// The keys of optimizer.* that other rules read and that of optimizer.name does not: "optimizer.momentum".
+std::vector<std::string> unread_options(const OptimizerConfig& config);
 
 /// The rule that optimizer.name names; UserError with the known ones when there is none.
 const OptimizerRule& rule_of(const OptimizerConfig& config);

@@ -21,6 +21,8 @@ std::vector<ValueId> update(GraphBuilder& g, const ParameterUpdate& u, const Opt
 
 }  // namespace
 
-constinit const OptimizerRule sgd_rule = {.name = "sgd", .states = kStates, .update = update};
+constexpr std::string_view kOptions[] = {"momentum"};
+
+constinit const OptimizerRule sgd_rule = {.name = "sgd", .states = kStates, .update = update, .options = kOptions};
 
 }  // namespace tokamak

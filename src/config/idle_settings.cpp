@@ -25,12 +25,9 @@ struct Situation {
   bool samples() const { return run.train.sample_every > 0 && run.train.sample_every <= steps(); }
 };
 
-bool is_gpt2(const Situation& s) { return !s.run.model.has_free_sizes(); }
-bool is_not_llama(const Situation& s) { return s.run.model.family != "llama"; }
-bool is_not_modern(const Situation& s) { return s.run.model.family != "modern"; }
-bool has_no_rope_scaling(const Situation& s) { return is_gpt2(s) || s.run.model.rope_scaling == "none"; }
-bool is_not_llama3(const Situation& s) { return is_gpt2(s) || s.run.model.rope_scaling != "llama3"; }
-bool has_no_softcap(const Situation& s) { return is_not_modern(s) || s.run.model.softcap == 0; }
+bool has_no_rope_scaling(const Situation& s) { return s.run.model.rope_scaling == "none"; }
+bool is_not_llama3(const Situation& s) { return s.run.model.rope_scaling != "llama3"; }
+bool has_no_softcap(const Situation& s) { return s.run.model.softcap == 0; }
 
 std::string ends_before(const Situation& s) { return fmt::format("the run ends after {} steps", s.steps()); }
 std::string ends_with_it(const Situation& s) { return ends_before(s) + ", which it does with one"; }
@@ -57,24 +54,15 @@ std::string other_family(const Situation& s) {
   return fmt::format("the family is {} (model.family)", s.run.model.family);
 }
 std::string other_scaling(const Situation& s) {
-  return is_gpt2(s) ? other_family(s) : fmt::format("model.rope_scaling is {}", s.run.model.rope_scaling);
+  return fmt::format("model.rope_scaling is {}", s.run.model.rope_scaling);
 }
-std::string no_softcap(const Situation& s) {
-  return is_not_modern(s) ? other_family(s) : "logits are not capped (model.softcap = 0)";
-}
+std::string no_softcap(const Situation&) { return "logits are not capped (model.softcap = 0)"; }
+bool has_biases_for_nothing(const Situation& s) { return s.run.model.family != "gpt2" && s.run.model.bias; }
 std::string has_no_biases(const Situation& s) {
-  return is_not_llama(s) ? "modern has no biases" : "llama has biases of queries, keys and values (model.qkv_bias)";
+  if (s.run.model.family == "llama") return "llama has biases of queries, keys and values (model.qkv_bias)";
+  return fmt::format("{} has no biases", s.run.model.family);
 }
 
-bool is_sgd(const Situation& s) { return s.optimizer().name == "sgd"; }
-bool is_lion(const Situation& s) { return s.optimizer().name == "lion"; }
-bool is_muon(const Situation& s) { return s.optimizer().name == "muon" || s.optimizer().name == "normuon"; }
-bool is_adafactor(const Situation& s) { return s.optimizer().name == "adafactor"; }
-bool has_no_betas(const Situation& s) { return is_sgd(s) || is_adafactor(s); }
-bool is_not_sgd(const Situation& s) { return !is_sgd(s); }
-bool is_not_muon(const Situation& s) { return !is_muon(s); }
-bool has_no_epsilon(const Situation& s) { return is_sgd(s) || is_lion(s) || is_adafactor(s); }
-bool cannot_be_cautious(const Situation& s) { return !is_lion(s) && !is_muon(s) && !is_adafactor(s); }
 std::string other_schedule(const Situation& s) {
   return fmt::format("the schedule is {} (optimizer.schedule)", s.optimizer().schedule);
 }
@@ -98,34 +86,15 @@ struct IdleRule {
 
 /// The first that holds for a key is told.
 constexpr IdleRule kRules[] = {
-    {"model.bias", Of::kStep, [](const Situation& s) { return !is_gpt2(s) && s.run.model.bias; }, has_no_biases},
-    {"model.kv_heads", Of::kStep, is_gpt2, other_family},
-    {"model.head_width", Of::kStep, is_gpt2, other_family},
-    {"model.hidden", Of::kStep, is_gpt2, other_family},
-    {"model.window", Of::kStep, is_gpt2, other_family},
-    {"model.qkv_bias", Of::kStep, is_not_llama, other_family},
-    {"model.qk_norm", Of::kStep, is_gpt2, other_family},
-    {"model.norm_eps", Of::kStep, is_gpt2, other_family},
-    {"model.rope_theta", Of::kStep, is_gpt2, other_family},
-    {"model.rope_scaling", Of::kStep, is_gpt2, other_family},
+    {"model.bias", Of::kStep, has_biases_for_nothing, has_no_biases},
     {"model.rope_factor", Of::kStep, has_no_rope_scaling, other_scaling},
     {"model.rope_low_freq", Of::kStep, is_not_llama3, other_scaling},
     {"model.rope_high_freq", Of::kStep, is_not_llama3, other_scaling},
     {"model.rope_original_context", Of::kStep, is_not_llama3, other_scaling},
-    {"model.activation", Of::kStep, is_not_modern, other_family},
-    {"model.norm_weights", Of::kStep, is_not_modern, other_family},
-    {"model.embedding_norm", Of::kStep, is_not_modern, other_family},
-    {"model.zero_init", Of::kStep, is_not_modern, other_family},
-    {"model.softcap", Of::kStep, is_not_modern, other_family},
     {"model.softcap_shift", Of::kStep, has_no_softcap, no_softcap},
     {"model.softcap_width", Of::kStep, has_no_softcap, no_softcap},
-    {"model.window_pattern", Of::kStep, is_not_modern, other_family},
     {"model.window_pattern", Of::kStep, [](const Situation& s) { return s.run.model.window == 0; },
      [](const Situation&) -> std::string { return "there is no window (model.window = 0)"; }},
-    {"model.window_warmup_steps", Of::kStep, is_not_modern, other_family},
-    {"model.value_embeddings", Of::kStep, is_not_modern, other_family},
-    {"model.skip_blocks", Of::kStep, is_not_modern, other_family},
-    {"model.x0_mix", Of::kStep, is_not_modern, other_family},
 
     {"data.val_path", Of::kRun, no_validation, never_validates},
     {"data.format", Of::kRun, reads_prepared, is_prepared},
@@ -144,15 +113,6 @@ constexpr IdleRule kRules[] = {
     {"optimizer.wsd_decay_share", Of::kRun, is_not_wsd, other_schedule},
     {"optimizer.wsd_decay", Of::kRun, is_not_wsd, other_schedule},
     {"optimizer.warmup_steps", Of::kRun, is_frozen, learns_nothing},
-    {"optimizer.beta1", Of::kStep, has_no_betas, other_rule},
-    {"optimizer.beta2", Of::kStep, has_no_betas, other_rule},
-    {"optimizer.eps", Of::kStep, has_no_epsilon, other_rule},
-    {"optimizer.momentum", Of::kStep, is_not_sgd, other_rule},
-    {"optimizer.muon_momentum", Of::kStep, is_not_muon, other_rule},
-    {"optimizer.nesterov", Of::kStep, is_not_muon, other_rule},
-    {"optimizer.muon_scale", Of::kStep, is_not_muon, other_rule},
-    {"optimizer.adamw_lr_ratio", Of::kStep, is_not_muon, other_rule},
-    {"optimizer.cautious_decay", Of::kStep, cannot_be_cautious, other_rule},
     {"optimizer.beta1", Of::kStep, is_frozen, learns_nothing},
     {"optimizer.beta2", Of::kStep, is_frozen, learns_nothing},
     {"optimizer.eps", Of::kStep, is_frozen, learns_nothing},
@@ -193,22 +153,42 @@ constexpr IdleRule kRules[] = {
     {"mesh.schedule", Of::kStep, [](const Situation& s) { return s.mesh().pipe == 1; }, has_no_pipe},
 };
 
+class Lines {
+ public:
+  Lines(const Situation& situation) : situation_(situation), copy_(situation.run), fields_(fields_of(copy_)) {}
+
+  // Of a key only the first reason.
+  void tell(const std::string& key, std::string (*why)(const Situation&)) {
+    if (std::ranges::find(told_, key) != told_.end()) return;
+    told_.push_back(key);
+    const Field* field = find_field(fields_, key);
+    TOKAMAK_CHECK(field, "a rule for {}, which is no key", key);
+    lines_.push_back(fmt::format("{} = {} has no effect: {}", key, format_value(get(*field)), why(situation_)));
+  }
+  std::vector<std::string> take() { return std::move(lines_); }
+
+ private:
+  const Situation& situation_;
+  RunConfig copy_;
+  std::vector<Field> fields_;
+  std::vector<std::string> lines_, told_;
+};
+
 }  // namespace
 
-std::vector<std::string> idle_settings(const RunConfig& run, const GivenOptions& given, const RunPlace& place) {
-  RunConfig copy = run;
-  std::vector<Field> fields = fields_of(copy);
-  std::vector<std::string> lines, told;
+std::vector<std::string> idle_settings(const RunConfig& run, const GivenOptions& given, const RunPlace& place,
+                                       const UnreadOptions& unread) {
+  const Situation situation{run, given, place};
+  Lines lines(situation);
+  for (const std::string& key : unread.by_family)
+    if (given.chose(key)) lines.tell(key, other_family);
+  for (const std::string& key : unread.by_optimizer)
+    if (given.chose(key)) lines.tell(key, other_rule);
   for (const IdleRule& rule : kRules) {
     if (!given.chose(rule.key) || (rule.of == Of::kRun && !place.trains)) continue;
-    Situation situation{run, given, place};
-    if (std::ranges::find(told, rule.key) != told.end() || !rule.is_idle(situation)) continue;
-    told.emplace_back(rule.key);
-    const Field* field = find_field(fields, rule.key);
-    TOKAMAK_CHECK(field, "a rule for {}, which is no key", rule.key);
-    lines.push_back(fmt::format("{} = {} has no effect: {}", rule.key, format_value(get(*field)), rule.why(situation)));
+    if (rule.is_idle(situation)) lines.tell(rule.key, rule.why);
   }
-  return lines;
+  return lines.take();
 }
 
 }  // namespace tokamak

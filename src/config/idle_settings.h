@@ -18,8 +18,14 @@ struct RunPlace {
   bool all_prepared = false;  // all data is folders of `tokamak prepare`
 };
 
+/// Keys that the run's family of models, and the rule of its update, do not read (config/own_options.h).
+struct UnreadOptions {
+  std::vector<std::string> by_family, by_optimizer;
+};
+
 /// A line for each of them: "compile.loss_scale = 1024.0 has no effect: compile.precision is bf16, not fp16". `run` has
 /// its precision and mesh.data settled. Nothing is told of defaults, nor of what a run wrote down itself.
-std::vector<std::string> idle_settings(const RunConfig& run, const GivenOptions& given, const RunPlace& place);
+std::vector<std::string> idle_settings(const RunConfig& run, const GivenOptions& given, const RunPlace& place,
+                                       const UnreadOptions& unread);
 
 }  // namespace tokamak

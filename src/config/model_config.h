@@ -49,7 +49,7 @@ struct ModelConfig {
   bool x0_mix = false;
 
   /// Whether keys and values may have heads of their own number and width, and the MLP a width of its own.
-  bool has_free_sizes() const { return family != "gpt2"; }
+  bool has_free_sizes() const { return family == "llama" || family == "modern"; }
   /// What a token of this layer sees, as `window` says.
   int64_t window_of(int64_t layer) const {
     bool sees_all = family == "modern" && window_pattern[size_t(layer) % window_pattern.size()] == 'L';

@@ -28,4 +28,10 @@ const ModelFamily& family_of(const ModelConfig& model) {
              did_you_mean(model.family, known));
 }
 
+std::vector<std::string> unread_options(const ModelConfig& model) {
+  std::vector<OwnOptions> all;
+  for (const ModelFamily* family : model_families()) all.push_back(family->options);
+  return unread_options("model", family_of(model).options, all);
+}
+
 }  // namespace tokamak

@@ -82,11 +82,28 @@ ValueId llama_decode(GraphBuilder& g, const ModelConfig& model, const DecodeInpu
   });
 }
 
+constexpr std::string_view kOptions[] = {
+    "kv_heads",
+    "head_width",
+    "hidden",
+    "window",
+    "qkv_bias",
+    "qk_norm",
+    "norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "rope_factor",
+    "rope_low_freq",
+    "rope_high_freq",
+    "rope_original_context",
+};
+
 constinit const ModelFamily llama = {.name = "llama",
                                      .parameters = llama_parameters,
                                      .loss = llama_loss,
                                      .decode = llama_decode,
                                      .flops_per_token = llama_flops_per_token,
+                                     .options = kOptions,
                                      .hugging_face = &llama_hugging_face};
 
 }  // namespace tokamak

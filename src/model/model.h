@@ -3,6 +3,7 @@
 // time, V vocabulary. Tests: tests/model.
 #pragma once
 
+#include "config/own_options.h"
 #include "graph/graph.h"
 
 #include <span>
@@ -69,6 +70,8 @@ struct ModelFamily {
   /// of Role::kCache, which it updates; of tokens from model.context on it remembers nothing.
   ValueId (*decode)(GraphBuilder&, const ModelConfig&, const DecodeInputs&);
   FlopsPerToken (*flops_per_token)(const ModelConfig&);
+  /// The keys of model.* that it reads and some other family does not.
+  OwnOptions options = {};
   const HuggingFaceForm* hugging_face = nullptr;  // null: Transformers has no such family
 };
 
@@ -76,6 +79,9 @@ std::span<const ModelFamily* const> model_families();
 
 /// The family that model.family names; UserError with the known ones when there is none.
 const ModelFamily& family_of(const ModelConfig& model);
+
+/// The keys of model.* that other families read and the model's does not: "model.window".
+std::vector<std::string> unread_options(const ModelConfig& model);
 
 /// Those of the model's family. Needs model.vocab > 0.
 std::vector<ParameterInfo> model_parameters(const ModelConfig& model);

@@ -123,10 +123,22 @@ ValueId modern_decode(GraphBuilder& g, const ModelConfig& model, const DecodeInp
   return softcap(g, builder.logits(in.tokens, in.positions, attend), softcap_of(model));
 }
 
+constexpr std::string_view kOptions[] = {
+    "kv_heads",         "head_width",     "hidden",
+    "window",           "qk_norm",        "norm_eps",
+    "rope_theta",       "rope_scaling",   "rope_factor",
+    "rope_low_freq",    "rope_high_freq", "rope_original_context",
+    "activation",       "norm_weights",   "embedding_norm",
+    "zero_init",        "softcap",        "softcap_shift",
+    "softcap_width",    "window_pattern", "window_warmup_steps",
+    "value_embeddings", "skip_blocks",    "x0_mix",
+};
+
 constinit const ModelFamily modern = {.name = "modern",
                                       .parameters = modern_parameters,
                                       .loss = modern_loss,
                                       .decode = modern_decode,
-                                      .flops_per_token = modern_flops_per_token};
+                                      .flops_per_token = modern_flops_per_token,
+                                      .options = kOptions};
 
 }  // namespace tokamak

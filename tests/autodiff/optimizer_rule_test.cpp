@@ -364,10 +364,8 @@ TEST(WeightAverage, BeginsWithTheFirstUpdate) {
 TEST(OptimizerRules, AnUnknownOneIsRefusedWithTheKnown) {
   OptimizerConfig config;
   config.name = "adamv";
-  expect_user_error(
-      [&] { rule_of(config); },
-      {"[optimizer.name] expected a known optimizer (adamw, adamw8bit, adafactor, sgd, lion, muon, normuon)",
-       "got 'adamv'; did you mean 'adamw'?"});
+  expect_user_error([&] { rule_of(config); },
+                    {"[optimizer.name] expected a known optimizer (adamw, ", "got 'adamv'; did you mean 'adamw'?"});
 }
 
 TEST(OptimizerRules, HelpNamesEveryOne) {

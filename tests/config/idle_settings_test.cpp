@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "autodiff/optimizer_rule.h"
 #include "config/config.h"
 #include "config/visit.h"
+#include "model/model.h"
 
 namespace tokamak {
 namespace {
@@ -15,7 +17,7 @@ std::vector<std::string> notes(const Arguments& arguments, RunPlace place = {.is
   RunConfig run;
   run.compile.precision = Precision::kBf16;
   GivenOptions given = read_options(fields_of(run), arguments);
-  return idle_settings(run, given, place);
+  return idle_settings(run, given, place, {unread_options(run.model), unread_options(run.optimizer)});
 }
 
 /// The key that stands first is told, with this reason; with `cure` behind the arguments, where there is one, it is
@@ -90,6 +92,17 @@ TEST(IdleSettings, OfAnotherFamily) {
     expect_told({std::string("--model.") + setting, "--model.family=modern"}, "logits are not capped",
                 {"--model.softcap=11.5"});
   expect_told({"--model.window_pattern=SL", "--model.family=modern"}, "there is no window", {"--model.window=9"});
+}
+
+TEST(IdleSettings, FamiliesAndOptimizersListKeys) {
+  RunConfig run;
+  std::vector<Field> fields = fields_of(run);
+  auto expect_keys = [&](std::string_view section, std::string_view name, OwnOptions options) {
+    for (std::string_view key : options)
+      EXPECT_NE(find_field(fields, std::string(section) + std::string(key)), nullptr) << name << " " << key;
+  };
+  for (const ModelFamily* family : model_families()) expect_keys("model.", family->name, family->options);
+  for (const OptimizerRule* rule : optimizer_rules()) expect_keys("optimizer.", rule->name, rule->options);
 }
 
 TEST(IdleSettings, OfTheLoop) {
