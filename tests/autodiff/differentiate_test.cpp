@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "config/model_config.h"
 #include "graph/builder.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "ops/interpret.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/graph_text.h"
@@ -100,29 +100,43 @@ TEST(Differentiate, RefusesOutputsThatGradientsLeaveOut) {
 
 struct Variant {
   std::string name;
-  bool bias, tie;
-  double dropout;
+  ModelConfig model;
 };
 
-class GptGradient : public ::testing::TestWithParam<Variant> {};
+// Every family as it is where only its sizes are said, and what GPT-2 has besides.
+std::vector<Variant> variants() {
+  ModelConfig tiny{.layers = 2, .heads = 2, .width = 8, .context = 5, .vocab = 13};
+  std::vector<Variant> all;
+  for (const ModelFamily* family : model_families())
+    for (double dropout : {0.0, 0.2}) {
+      Variant& v = all.emplace_back(Variant{std::string(family->name) + (dropout > 0 ? "_dropout" : ""), tiny});
+      v.model.family = family->name, v.model.dropout = dropout;
+    }
+  for (bool tied : {true, false}) {
+    Variant& v = all.emplace_back(Variant{tied ? "gpt2_no_bias" : "gpt2_untied_no_bias_dropout", tiny});
+    v.model.bias = false, v.model.tie_weights = tied, v.model.dropout = tied ? 0 : 0.3;
+  }
+  return all;
+}
+
+class ModelGradient : public ::testing::TestWithParam<Variant> {};
 
 // A few elements of every parameter of a whole model. The dropped elements are fixed by rng, so the loss is as smooth
 // as without dropout.
-TEST_P(GptGradient, EqualsFiniteDifferences) {
-  ModelConfig model;
-  model.layers = 2, model.heads = 2, model.width = 8, model.context = 5, model.vocab = 13;
-  model.bias = GetParam().bias, model.tie_weights = GetParam().tie, model.dropout = GetParam().dropout;
-  Graph forward("forward");
-  GraphBuilder g(forward);
-  ValueId tokens = g.input("tokens", {DType::kI32, {2, 5}}), targets = g.input("targets", {DType::kI32, {2, 5}});
-  ValueId rng = g.input("rng", {DType::kI32, {2}});
-  forward.add_result("loss", gpt_loss(g, model, {tokens, targets, rng}));
+TEST_P(ModelGradient, EqualsFiniteDifferences) {
+  const ModelConfig& model = GetParam().model;
+  Graph forward = forward_graph("forward", model, 2, model.context, false);
   verify(forward);
 
   Graph whole = forward;
   GraphBuilder b(whole);
   std::vector<ValueId> parameters;
-  for (const ParameterInfo& info : gpt_parameters(model)) parameters.push_back(whole.find_argument(info.name));
+  std::vector<size_t> places;  // of the parameters among the arguments
+  for (size_t i = 0; i < forward.arguments().size(); ++i) {
+    if (forward.arguments()[i].kind != Argument::Kind::kParameter) continue;
+    parameters.push_back(forward.arguments()[i].value);
+    places.push_back(i);
+  }
   std::vector<ValueId> grads = differentiate(b, whole.find_result("loss"), parameters);
   for (ValueId grad : grads) whole.add_result("grad", grad);
   verify(whole);
@@ -132,7 +146,7 @@ TEST_P(GptGradient, EqualsFiniteDifferences) {
   auto loss = [&] { return interpret(forward, arguments).results[0][0]; };
   constexpr double kStep = 1e-4;
   for (size_t p = 0; p < parameters.size(); ++p) {
-    HostTensor& x = arguments[p + 3];  // after tokens, targets and rng
+    HostTensor& x = arguments[places[p]];
     ASSERT_EQ(x.shape(), results[p + 1].shape());
     for (int64_t i = int64_t(p) % 3; i < x.size(); i += x.size() / 3 + 1) {
       double old = x[i];
@@ -143,15 +157,12 @@ TEST_P(GptGradient, EqualsFiniteDifferences) {
       x[i] = old;
       double expected = (above - below) / (2 * kStep);
       EXPECT_NEAR(results[p + 1][i], expected, 1e-6 * std::max(1.0, std::fabs(expected)))
-          << forward.arguments()[p + 3].name << "[" << i << "]";
+          << forward.arguments()[places[p]].name << "[" << i << "]";
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, GptGradient,
-                         ::testing::Values(Variant{"Plain", true, true, 0}, Variant{"NoBias", false, true, 0},
-                                           Variant{"Untied", true, false, 0}, Variant{"Dropout", true, true, 0.2},
-                                           Variant{"UntiedNoBiasDropout", false, false, 0.3}),
+INSTANTIATE_TEST_SUITE_P(Variants, ModelGradient, ::testing::ValuesIn(variants()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
