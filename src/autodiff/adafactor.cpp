@@ -76,9 +76,9 @@ const OptimizerRule* vector_rule(const Argument& parameter) {
 
 }  // namespace
 
-// Whole, so that sums over a matrix have the same bits on any number of data ranks.
 constexpr std::string_view kOptions[] = {"cautious_decay"};
 
+// Whole, so that sums over a matrix have the same bits on any number of data ranks.
 constinit const OptimizerRule adafactor_rule = {.name = "adafactor",
                                                 .states = kMatrixStates,
                                                 .update = update_matrix,

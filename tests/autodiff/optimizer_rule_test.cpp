@@ -313,6 +313,20 @@ TEST(Adamw8bit, ReachesAMinimumAndKeepsAllInASkippedStep) {
     if (!name.starts_with("in.")) EXPECT_EQ(values[name].data, value.data) << name;
 }
 
+// After small gradients a large one is longer, as the mean of squares lags behind.
+TEST(Adafactor, NoDirectionIsLongerThanOne) {
+  OptimizerConfig config = config_of(adafactor_rule);
+  Graph graph = update_graph(config);
+  Values values = start();
+  values["b"].data = {1, 1, 1};
+  values["in.b"].data = {0.01, 0.01, 0.01};
+  run_graph(graph, values);
+  EXPECT_NEAR(values["b"][0], 1 - 0.1 * 1, 1e-9);
+  values["in.b"].data = {1, 1, 1};
+  run_graph(graph, values);
+  EXPECT_NEAR(values["b"][0], 0.9 - 0.1 * 0.9, 1e-9);
+}
+
 // Rows that were added to the vocabulary count nowhere.
 TEST(Adafactor, GoesByTheShapeInTheModel) {
   OptimizerConfig config = config_of(adafactor_rule);
