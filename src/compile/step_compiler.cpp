@@ -237,6 +237,12 @@ CompiledStep compile_programs(const ResolvedRun& run, const PassContext& context
                          : end_micro_batches(begin_micro_batches(std::move(out), context, observer), context, observer);
 }
 
+// Ranks that are a power of two divide what a model has. Others have rows added to parameters, which only those are
+// that ZeRO cuts (passes/pad_shards.h).
+bool divides_evenly(const Mesh& mesh) {
+  return std::has_single_bit(uint64_t(mesh.size(kDataAxis) * mesh.size(kContextAxis)));
+}
+
 }  // namespace
 
 PassContext context_of(const ResolvedRun& run, const Platform& platform) {
@@ -246,7 +252,7 @@ PassContext context_of(const ResolvedRun& run, const Platform& platform) {
   context.own_inputs = run.has_slots();
   context.mesh = run.mesh;
   context.zero = asked.zero;
-  context.gathers_once = is_low(run.compile.precision) && gathers_once(asked);
+  context.gathers_once = gathers_once(asked) && (is_low(run.compile.precision) || !divides_evenly(run.mesh));
   context.sequence = asked.sequence;
   context.bucket_mib = asked.bucket_mib;
   context.updates_whole = Optimizer(run.asked.optimizer).updates_whole();

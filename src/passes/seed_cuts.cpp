@@ -130,14 +130,13 @@ std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassCont
 }
 
 int64_t undivided_parts(const Graph& graph, const Argument& parameter, const PassContext& context) {
-  PassContext all = context;
-  all.zero = 3;  // where it cuts states, it cuts parameters as it would then
   int64_t ranks = context.mesh.size(kDataAxis) * context.mesh.size(kContextAxis);
   bool is_whole = context.updates_whole && context.updates_whole(parameter);
   const Shape& shape = graph.shape(parameter.value);
   bool has_blocks = shape.size() == 1 && parameter.layout.blocks > 1;
-  if (context.zero < 1 || ranks == 1 || context.slots > 1 || is_whole || shape.empty() || has_blocks) return 1;
-  for (const Cut& cut : Seeder(graph, all).cuts_of(parameter)) {
+  bool cuts_parameters = context.zero >= 3 || context.gathers_once;
+  if (!cuts_parameters || ranks == 1 || context.slots > 1 || is_whole || shape.empty() || has_blocks) return 1;
+  for (const Cut& cut : Seeder(graph, context).cuts_of(parameter)) {
     if (cut.axis == kTensorAxis && cut.dim == 0) return 1;
     if (cut.axis != kTensorAxis) ranks /= cut.size;
   }

@@ -15,8 +15,8 @@ namespace tokamak {
 /// and where a data rank has inputs of its own, context alone cuts them.
 std::map<ValueId, std::vector<Cut>> seed_cuts(const Graph& graph, const PassContext& context);
 
-/// Of a parameter that ZeRO is to cut, or whose states it is, by a mesh whose sizes divide none of its dims: a number
-/// of rows of which a multiple can be cut. 1 where there is nothing to add, or rows are no help: with slots, which fix
+/// Of a parameter that ZeRO is to cut by a mesh whose sizes divide none of its dims: a number of rows of which a
+/// multiple can be cut. 1 where there is nothing to add, or rows are no help: with slots, which fix
 /// where norms have their pieces, where an update reads all of the parameter, and where tensor cuts rows.
 int64_t undivided_parts(const Graph& graph, const Argument& parameter, const PassContext& context);
 

@@ -15,9 +15,9 @@ inline constexpr const char *kPipeAxis = "pipe", *kDataAxis = "data", *kContextA
 /// UserError when the mesh has another number of them.
 Mesh step_mesh(const MeshConfig& config, int64_t world = 0);
 
-/// Whether a step in bf16 or f16 cuts parameters over data and context though mesh.zero is 1 or 2, and gathers each
-/// once in that type: half the bytes of gathering f32 after the update, and the forward pass hides them where a step
-/// has one micro-batch.
+/// Whether a step in bf16 or f16, or on a number of ranks that is no power of two, cuts parameters over data and
+/// context though mesh.zero is 1 or 2, and gathers each once in that type: half the bytes of gathering f32 after the
+/// update, and the forward pass hides them where a step has one micro-batch.
 bool gathers_once(const MeshConfig& mesh);
 
 }  // namespace tokamak

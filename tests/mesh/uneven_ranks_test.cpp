@@ -1,4 +1,5 @@
 // ZeRO on numbers of ranks that divide few of a model's dims: ranks that are threads, CPU kernels.
+#include "compile/step_compiler.h"
 #include "tests/mesh/train_steps.h"
 
 #include <gtest/gtest.h>
@@ -57,6 +58,26 @@ TEST(UnevenRanks, TrainAsOneByOtherRules) {
     config.optimizer.name = name;
     config.optimizer.ema = 0.5;
     expect_as_one_rank(config, 3, {3});
+  }
+}
+
+// Samples of text read whole parameters as they are stored; of those that are cut they gather the model's own rows.
+TEST(UnevenRanks, HaveSharesOfParametersWithRowsAdded) {
+  for (int64_t zero : {1, 2, 3}) {
+    RunConfig config = odd_run(3);
+    config.mesh.data = 3;
+    config.mesh.zero = zero;
+    int padded = 0;
+    CompiledStep step = compile_step(resolve(config, {}), cpu::nominal_platform(1));
+    const Graph& graph = step.programs[0].plan.graph;
+    for (const Argument& argument : graph.arguments()) {
+      if (!is_parameter(argument.layout.role)) continue;
+      Shape stored = whole_shape(graph.shape(argument.value), argument.layout.cuts);
+      if (stored == argument.layout.global) continue;
+      ++padded;
+      EXPECT_FALSE(argument.layout.cuts.empty()) << argument.name << ", zero " << zero;
+    }
+    EXPECT_GT(padded, 10);
   }
 }
 

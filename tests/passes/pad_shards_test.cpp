@@ -24,6 +24,7 @@ PassContext context_of(const MeshConfig& mesh) {
   PassContext context;
   context.mesh = step_mesh(mesh);
   context.zero = mesh.zero;
+  context.gathers_once = mesh.zero == 1 || mesh.zero == 2;
   context.slots = std::max<int64_t>(mesh.slots, 1);
   return context;
 }
@@ -50,6 +51,9 @@ TEST(PadShards, LeavesWhatIsDividedOrCannotBe) {
   EXPECT_TRUE(leaves(context_of({.data = 2, .zero = 3}))) << "2 ranks divide 4 columns";
   EXPECT_TRUE(leaves(context_of({.data = 3, .zero = 3, .slots = 4})));
   EXPECT_FALSE(leaves(context_of({.data = 3, .zero = 3})));
+  PassContext later = context_of({.data = 3, .zero = 2});
+  later.gathers_once = false;
+  EXPECT_TRUE(leaves(later)) << "parameters are whole, and samples of text are taken from them as they are";
   Graph row = test::parse(R"(graph g {
     param proj = %0 {role="row"} : f32[8,7]
     result y = %0
