@@ -42,15 +42,19 @@ Listing read_checkpoints(const fs::path& checkpoints) {
   return listing;
 }
 
+bool is_of_step(const fs::path& checkpoint, int64_t step) {
+  return step > 0 && checkpoint.filename() == checkpoint_name(step);
+}
+
 // The ones that cannot be read go first; they are the oldest as far as anyone can tell.
-void keep_last(const fs::path& checkpoints, int64_t keep, int64_t good) {
+void keep_last(const fs::path& checkpoints, int64_t keep, int64_t good, int64_t best) {
   if (keep < 1) return;
   Listing listing = read_checkpoints(checkpoints);
   std::vector<fs::path> ordered;
   for (const Candidate& candidate : listing.readable) ordered.push_back(candidate.path);
   ordered.insert(ordered.end(), listing.damaged.begin(), listing.damaged.end());
   for (size_t i = size_t(keep); i < ordered.size(); ++i)
-    if (good < 1 || ordered[i].filename() != checkpoint_name(good)) remove_checkpoint(ordered[i]);
+    if (!is_of_step(ordered[i], good) && !is_of_step(ordered[i], best)) remove_checkpoint(ordered[i]);
 }
 
 enum class Part : uint8_t { kAll, kModel, kState };  // whose files are opened and compared
@@ -190,7 +194,7 @@ fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, cons
     user_error("[checkpoint] step {} could not be saved; earlier checkpoints are as they were. {}", state.step,
                error.what());
   }
-  keep_last(checkpoints, keep, state.good.step);
+  keep_last(checkpoints, keep, state.good.step, state.best);
   return path;
 }
 
@@ -201,11 +205,11 @@ void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint
   remove_copied_latest(found->path);
   point_latest(found->path);
   if (read_checkpoints(checkpoints).readable.front().path == found->path)
-    keep_last(checkpoints, keep, found->state.good.step);
+    keep_last(checkpoints, keep, found->state.good.step, found->state.best);
 }
 
-void remove_old_checkpoints(const fs::path& out, int64_t keep, int64_t good) {
-  keep_last(checkpoints_folder(out), keep, good);
+void remove_old_checkpoints(const fs::path& out, int64_t keep, int64_t good, int64_t best) {
+  keep_last(checkpoints_folder(out), keep, good, best);
 }
 
 std::optional<FoundCheckpoint> peek_checkpoint(const fs::path& out) {

@@ -29,6 +29,7 @@ struct CheckpointState {
   std::string data_json;    // a DataRecord (data/ledger_record.h); empty in checkpoints of older versions
   std::string ledger;       // the chain of the ledger's last line when it was saved; empty: not known
   KnownGoodState good;      // of the steps so far
+  int64_t best = 0;         // step of the checkpoint that is kept as the best of those before; 0: none is
   /// Texts for other programs, by file name, that lie beside the tensors (checkpoint/hugging_face_folder.h). What is
   /// read does not have them.
   std::map<std::string, std::string> for_others = {};
@@ -45,10 +46,10 @@ struct FoundCheckpoint {
 };
 
 /// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
-/// `keep` written (keep < 1: none) and the one known to be good, and what killed processes left behind. Tensors have
-/// their global shape there (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk
-/// full, no permission, numbers that are not finite); earlier checkpoints are untouched then. Where ranks have shares
-/// of the tensors, all of them call it, and the one that leads writes. Returns the folder.
+/// `keep` written (keep < 1: none), the one known to be good and the best, and what killed processes left behind.
+/// Tensors have their global shape there (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws
+/// UserError (disk full, no permission, numbers that are not finite); earlier checkpoints are untouched then. Where
+/// ranks have shares of the tensors, all of them call it, and the one that leads writes. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
                                       const TensorStore& store, int64_t keep);
 
@@ -57,8 +58,8 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& out, const Ch
 /// damaged.
 void repair_checkpoints(const std::filesystem::path& out, const std::optional<FoundCheckpoint>& found, int64_t keep);
 
-/// Removes all but the last `keep` written (keep < 1: none) and that of step `good` (0: none).
-void remove_old_checkpoints(const std::filesystem::path& out, int64_t keep, int64_t good);
+/// Removes all but the last `keep` written (keep < 1: none) and those of steps `good` and `best` (0: none).
+void remove_old_checkpoints(const std::filesystem::path& out, int64_t keep, int64_t good, int64_t best = 0);
 
 /// The checkpoint of `out` that was written last and is good: every checksum is compared. Those that a training run
 /// writes and removes meanwhile are no matter: then it is looked for anew. Damaged ones are skipped with

@@ -54,6 +54,18 @@ void replace_folder(const fs::path& staged, const fs::path& path) {
   rename_path(aside, staged);
 }
 
+// Makes the link beside the checkpoint point to it, in one step, where the file system has links.
+void point_link(const std::string& name, const fs::path& checkpoint) {
+  fs::path link = checkpoint.parent_path() / name, fresh = temporary_name(link);
+  ::unlink(fresh.c_str());
+  if (::symlink(checkpoint.filename().c_str(), fresh.c_str()) != 0) {
+    if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS) return;
+    file_error("write", link, errno);
+  }
+  rename_path(fresh, link);
+  sync_folder(checkpoint.parent_path());
+}
+
 }  // namespace
 
 fs::path checkpoints_folder(const fs::path& out) { return out / "checkpoints"; }
@@ -96,15 +108,14 @@ StagedFolder::~StagedFolder() { remove_quietly(staged_); }
 
 void StagedFolder::commit() { give_name(staged_, path_); }
 
-void point_latest(const fs::path& checkpoint) {
-  fs::path link = checkpoint.parent_path() / "latest", fresh = temporary_name(link);
-  ::unlink(fresh.c_str());
-  if (::symlink(checkpoint.filename().c_str(), fresh.c_str()) != 0) {
-    if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS) return;
-    file_error("write", link, errno);
-  }
-  rename_path(fresh, link);
-  sync_folder(checkpoint.parent_path());
+void point_latest(const fs::path& checkpoint) { point_link("latest", checkpoint); }
+
+void point_best(const fs::path& checkpoints, int64_t step) {
+  fs::path link = checkpoints / "best", target = checkpoint_name(step);
+  std::error_code error;
+  if (step == 0 && fs::is_symlink(link, error)) ::unlink(link.c_str());
+  if (step == 0 || (fs::is_symlink(link, error) && fs::read_symlink(link, error) == target)) return;
+  point_link("best", checkpoints / target);
 }
 
 void remove_checkpoint(const fs::path& checkpoint) {

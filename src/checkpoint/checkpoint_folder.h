@@ -46,6 +46,9 @@ class StagedFolder {
 /// made: nothing of ours needs it.
 void point_latest(const std::filesystem::path& checkpoint);
 
+/// The same of the link `best` and the checkpoint of this step; 0: there is none, and no link either.
+void point_best(const std::filesystem::path& checkpoints, int64_t step);
+
 /// Removes a checkpoint so that no half of it is ever found. What cannot be removed stays.
 void remove_checkpoint(const std::filesystem::path& checkpoint);
 

@@ -75,6 +75,7 @@ ordered_json to_json(const CheckpointRecord& record) {
   if (!state.data_json.empty()) root["data"] = parse_ordered_json(state.data_json);
   if (!state.ledger.empty()) root["ledger"] = state.ledger;
   if (state.good != KnownGoodState()) root["good"] = to_json(state.good);
+  if (state.best > 0) root["best"] = state.best;
   return root;
 }
 
@@ -91,6 +92,7 @@ void check_record(const fs::path& path, const CheckpointRecord& record) {
   check_count(path, "data_position", state.data_position, kMostCounted);
   check_count(path, "seed", state.seed, INT64_MAX);
   check_count(path, "the step of the checkpoint known to be good", state.good.step, state.step);
+  check_count(path, "the step of the best checkpoint", state.best, state.step);
   check_count(path, "losses", state.good.band.losses, kMostSteps);
   for (const FileRecord& file : record.files)
     if (file.name != kModelFile && file.name != kOptimizerFile)
@@ -109,7 +111,8 @@ CheckpointRecord record_from_json(const ordered_json& root, const fs::path& path
                   .tokenizer = root.at("tokenizer").get<std::string>(),
                   .data_json = root.contains("data") ? format_json(root["data"]) : "",
                   .ledger = root.value("ledger", ""),
-                  .good = root.contains("good") ? good_from(root["good"], path) : KnownGoodState()};
+                  .good = root.contains("good") ? good_from(root["good"], path) : KnownGoodState(),
+                  .best = root.contains("best") ? whole(root, "best", path) : 0};
   for (const auto& [name, file] : root.at("files").items())
     record.files.push_back({name, whole(file, "bytes", path), file.at("checksum").get<std::string>()});
   return record;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct SortedLines {
   int64_t next = 1;     // the step that should come next
   int64_t missing = 0;  // steps that no line tells of,
   int64_t first_missing = 0;
+  ValLosses val_losses;
 };
 
 // Nothing where there is none that a run may reach.
@@ -36,6 +38,12 @@ std::optional<int64_t> step_of(const ordered_json& line) {
   if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) return std::nullopt;
   auto step = line["step"].get<int64_t>();
   return step < 0 || step > kMostSteps ? std::nullopt : std::optional(step);
+}
+
+// What was no number is null.
+void add_val_loss(ValLosses& losses, int64_t step, const ordered_json& line) {
+  auto at = line.find("val_loss");
+  if (at != line.end()) losses.push_back({step, at->is_number() ? at->get<double>() : std::nan("")});
 }
 
 void skip_to(SortedLines& lines, int64_t step) {
@@ -74,6 +82,7 @@ SortedLines sort_lines(std::string_view text, int64_t last_step) {
     lines.kept += line;
     if (has_step) skip_to(lines, step);
     if (has_step) ++lines.next;
+    if (has_step) add_val_loss(lines.val_losses, step, object);
   }
   skip_to(lines, last_step + 1);
   return lines;
@@ -131,6 +140,7 @@ void MetricsWriter::repair(int64_t resumed_step) {
   std::string text = read_file(path_, kLargeFile);
   SortedLines lines = sort_lines(text, resumed_step);
   reached_ = lines.reached;
+  val_losses_ = std::move(lines.val_losses);
   if (lines.num_damaged > 0) {
     fs::path aside = path_.string() + ".damaged";
     write_file_atomic(aside, (fs::exists(aside) ? read_file(aside, kLargeFile) : "") + lines.damaged);

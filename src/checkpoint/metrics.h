@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace tokamak {
 
@@ -28,6 +30,15 @@ struct StepMetrics {
   std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
   std::optional<int64_t> skipped;    // and how many steps were skipped so far for an overflow
 };
+
+/// The validation loss after a step.
+struct ValLoss {
+  int64_t step = 0;
+  double loss = 0;
+
+  bool operator==(const ValLoss&) const = default;
+};
+using ValLosses = std::vector<ValLoss>;
 
 /// Seconds of a step: the median of the last two thirds of the steps that the file tells of, as the first ones warm up.
 /// UserError where they are fewer than 12.
@@ -57,6 +68,9 @@ class MetricsWriter {
   /// The last step that the file told of when it was opened, whether or not its line was dropped; 0: none.
   int64_t reached() const { return reached_; }
 
+  /// The validation losses that the file told of when it was opened, up to the step that the run goes on after.
+  const ValLosses& val_losses() const { return val_losses_; }
+
   /// A sentence on what was wrong with the file when it was opened: lines set aside, steps without a line; or empty.
   const std::string& warning() const { return warning_; }
 
@@ -66,6 +80,7 @@ class MetricsWriter {
 
   std::filesystem::path path_;
   std::string warning_;
+  ValLosses val_losses_;
   std::string resumed_line_;  // that can take a validation loss
   FileDescriptor fd_;
   int64_t reached_ = 0;

@@ -122,6 +122,8 @@ constexpr IdleRule kRules[] = {
 
     {"train.eval_every", Of::kRun, [](const Situation& s) { return s.run.train.eval_every > s.steps(); }, ends_with_it},
     {"train.eval_batches", Of::kRun, no_validation, never_validates},
+    {"train.min_improvement", Of::kRun, [](const Situation& s) { return s.run.train.patience == 0; },
+     [](const Situation&) -> std::string { return "training does not end early (train.patience = 0)"; }},
     {"train.sample_every", Of::kRun, [](const Situation& s) { return s.run.train.sample_every > s.steps(); },
      ends_before},
     {"train.sample_tokens", Of::kRun, [](const Situation& s) { return !s.samples(); }, never_samples},

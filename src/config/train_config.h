@@ -17,10 +17,13 @@ struct TrainConfig {
   int64_t seed = 1337;
   int64_t eval_every = 250;  // steps; 0: never
   int64_t eval_batches = 20;
+  int64_t patience = 0;        // evaluations without an improvement, after which training ends; 0: it does not
+  double min_improvement = 0;  // nats
   int64_t sample_every = 0;
   int64_t sample_tokens = 128;
   int64_t checkpoint_every = 250;
   int64_t keep_checkpoints = 2;
+  bool keep_best = false;
   int64_t log_every = 1;
   bool resume = true;  // continue from the newest good checkpoint in `out`
 };

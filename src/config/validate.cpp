@@ -147,11 +147,18 @@ void check_length(const TrainConfig& train) {
       said == 0 ? "none" : "several");
 }
 
+void check_validation(const TrainConfig& train) {
+  if (train.eval_every > 0 || (train.patience == 0 && !train.keep_best)) return;
+  user_error("[{}] expected validations (train.eval_every), which it goes by, got none; set train.eval_every",
+             train.patience > 0 ? "train.patience" : "train.keep_best");
+}
+
 void check_values(const RunConfig& config) {
   RunConfig copy = config;
   for (const Field& field : fields_of(copy)) check_rule(field, field.key);
   check_clip(config.optimizer);
   check_length(config.train);
+  check_validation(config.train);
 }
 
 }  // namespace

@@ -119,11 +119,15 @@ void visit(FieldList& v, TrainConfig& c) {
   v("eval_every", c.eval_every, "steps between validations; 0: never", at_least(0));
   v("eval_batches", c.eval_batches,
     "micro-batches of a validation; with mesh.slots: as many times the sequences of a step", at_least(1));
+  v("patience", c.patience, "validations without a lower loss after which training ends early; 0: never", at_least(0));
+  v("min_improvement", c.min_improvement, "with train.patience: how much lower a loss has to be, in nats",
+    between(0, 1e6));
   v("sample_every", c.sample_every, "steps between samples of text; 0: never", at_least(0));
   v("sample_tokens", c.sample_tokens, "tokens of a sample", at_least(1));
   v("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: only at the end", at_least(0));
   v("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the newest one known to be good",
     at_least(1));
+  v("keep_best", c.keep_best, "keep the checkpoint with the lowest validation loss, too, and call it checkpoints/best");
   v("log_every", c.log_every, "steps between lines of the log", at_least(1));
   v("resume", c.resume, "continue from the newest good checkpoint in the run folder");
 }

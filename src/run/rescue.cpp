@@ -53,18 +53,18 @@ bool has_whole_state(const TensorStore& store) {
 
 std::optional<fs::path> rescue_progress(const RunProgress& progress, const std::deque<StepMetrics>& recent,
                                         const ResolvedRun& run, const Session& session, Backend& backend,
-                                        const RunData& data, const KnownGoodState& good, bool leads) {
+                                        const RunData& data, const CheckpointMarks& marks, bool leads) {
   TensorStore whole(backend);  // as if this were the only rank
   for (const std::string& name : session.store().names())
     if (is_kept(session.store(), name)) whole.share(session.store(), name);
-  if (leads) return save_progress(progress, run, whole, data, good);
+  if (leads) return save_progress(progress, run, whole, data, marks);
   // Where machines share no folders, the run's is on another one.
   const fs::path out = run.asked.train.out;
   if (!fs::exists(out / "config.json")) return std::nullopt;
   std::unique_ptr<RunFolder> folder = lock_folder(out);
   if (!folder || is_saved(out, progress.step)) return std::nullopt;
   add_missing(out / "metrics.jsonl", recent, progress.step);
-  return save_progress(progress, run, whole, data, good);
+  return save_progress(progress, run, whole, data, marks);
 }
 
 }  // namespace tokamak

@@ -20,6 +20,6 @@ bool has_whole_state(const TensorStore& store);
 /// save_checkpoint.
 std::optional<std::filesystem::path> rescue_progress(const RunProgress& progress, const std::deque<StepMetrics>& recent,
                                                      const ResolvedRun& run, const Session& session, Backend& backend,
-                                                     const RunData& data, const KnownGoodState& good, bool leads);
+                                                     const RunData& data, const CheckpointMarks& marks, bool leads);
 
 }  // namespace tokamak

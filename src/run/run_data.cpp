@@ -140,6 +140,11 @@ std::vector<std::string> RunData::notes() const {
 int64_t RunData::check(const RunConfig& config, const FoundCheckpoint* found) {
   Opened opened = open_consistently(config.data, [&] { return open(config, found, false); });
   check_record(opened.training->record(), record_of(found), config.train.out);
+  if (!opened.validation && (config.train.patience > 0 || config.train.keep_best))
+    user_error(
+        "[{}] expected data for validations, which it goes by, got none longer than model.context; name some with "
+        "--data.val_path",
+        config.train.patience > 0 ? "train.patience" : "train.keep_best");
   for (const auto& corpus : {opened.training, opened.validation}) {
     if (!corpus) continue;
     check_some_tokens(*corpus, config.model.vocab);

@@ -9,13 +9,14 @@
 namespace tokamak {
 
 std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
-                                    const RunData& data, const KnownGoodState& good) {
+                                    const RunData& data, const CheckpointMarks& marks) {
   data.verify_used();
   CheckpointState state{.step = progress.step,
                         .tokens = progress.tokens,
                         .seed = run.asked.train.seed,
                         .config_json = to_json(as_kept(run.settled())),
-                        .good = good};
+                        .good = marks.good,
+                        .best = marks.best};
   data.describe(state, progress.samples);
   state.for_others = hugging_face_files(run.asked.model, data.tokenizer());
   return save_checkpoint(run.asked.train.out, state, store, run.asked.train.keep_checkpoints);

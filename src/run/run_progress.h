@@ -12,9 +12,15 @@ struct RunProgress {
   int64_t samples = 0;  // taken from the data
 };
 
+/// Which checkpoints are kept whatever their age.
+struct CheckpointMarks {
+  KnownGoodState good;
+  int64_t best = 0;  // as CheckpointState has it
+};
+
 /// Saves the tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
 std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
-                                    const RunData& data, const KnownGoodState& good = {});
+                                    const RunData& data, const CheckpointMarks& marks = {});
 
 /// Fills the session with what a checkpoint holds. UserErrors are those of load_parameters.
 RunProgress load_progress(const FoundCheckpoint& found, Session& session);

@@ -1,6 +1,7 @@
 #include "run/run_saver.h"
 
 #include "base/error.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "run/rank_decisions.h"
 
 namespace tokamak {
@@ -10,11 +11,24 @@ void RunSaver::save(const RunProgress& done) {
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
   if (leads(ranks_)) start_.choices.save(start_.platform.tuning, backend_);
   reporter_.saving();
-  auto path = save_progress(done, start_.resolved, start_.session->store(), *start_.data, reporter_.known_good());
+  auto path = save_progress(done, start_.resolved, start_.session->store(), *start_.data, marks());
   reporter_.saved(done.step);
   saved_step_ = done.step;
   start_.data->saved(done.step, done.samples);
   observer_.saved(done.step, path);
+}
+
+void RunSaver::mark_best(int64_t step) {
+  best_ = step;
+  if (!leads(ranks_)) return;
+  const TrainConfig& train = start_.resolved.asked.train;
+  reporter_.saving();  // the losses that say so are on the disk before the one before it is removed
+  point_best(checkpoints_folder(train.out), step);
+}
+
+void RunSaver::remove_old() const {
+  const TrainConfig& train = start_.resolved.asked.train;
+  if (leads(ranks_)) remove_old_checkpoints(train.out, train.keep_checkpoints, reporter_.known_good().step, best_);
 }
 
 bool RunSaver::can_rescue() const { return ranks_ && !backend_.queue(0) && has_whole_state(start_.session->store()); }
@@ -33,8 +47,7 @@ void RunSaver::rescue(const RunProgress& done, const std::deque<StepMetrics>& re
   try {
     auto in = enter(progress_of(ranks_), RankPhase::kSave);
     reporter_.saving();
-    auto path = rescue_progress(done, recent, start_.resolved, *start_.session, backend_, *start_.data,
-                                reporter_.known_good(), leads);
+    auto path = rescue_progress(done, recent, start_.resolved, *start_.session, backend_, *start_.data, marks(), leads);
     if (!path) return;
     start_.data->saved(done.step, done.samples);
     observer_.rescue_told(fmt::format("saved the state after step {} in {}", done.step, path->string()));

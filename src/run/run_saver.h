@@ -18,6 +18,11 @@ class RunSaver {
   /// The state after all steps so far, which have run and are recorded; once.
   void save(const RunProgress& done);
 
+  /// The checkpoint of this step, which is saved, is the best from now on; 0: none is.
+  void mark_best(int64_t step);
+  /// Removes what is older than the newest ones, but for the best one and the one known to be good.
+  void remove_old() const;
+
   /// Whether this rank can save the state without the others: it has all of it. A backend's queue is let go with
   /// whatever is in it.
   bool can_rescue() const;
@@ -28,12 +33,15 @@ class RunSaver {
   void rescue(const RunProgress& done, const std::deque<StepMetrics>& recent);
 
  private:
+  CheckpointMarks marks() const { return {reporter_.known_good(), best_}; }
+
   StartedRun& start_;
   StepReporter& reporter_;
   Backend& backend_;
   TrainObserver& observer_;
   const MeshRanks* ranks_;
   int64_t saved_step_;
+  int64_t best_ = 0;
 };
 
 }  // namespace tokamak

@@ -29,6 +29,9 @@ class StepReporter {
   /// The last step that metrics.jsonl told of before this start.
   int64_t reached() const { return metrics_ ? metrics_->reached() : 0; }
 
+  /// The validation losses that metrics.jsonl told of before this start.
+  ValLosses val_losses() const { return metrics_ ? metrics_->val_losses() : ValLosses(); }
+
   /// record() and show().
   void report(StepMetrics metrics);
   /// Completes what a step gave with rates and the time, and writes its line. Throws UserError when training has

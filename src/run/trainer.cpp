@@ -14,6 +14,7 @@
 #include "run/start_run.h"
 #include "run/step_queue.h"
 #include "run/step_reporter.h"
+#include "run/validation_watch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -41,10 +42,12 @@ class Trainer {
     reporter_ = std::make_unique<StepReporter>(run_.asked, step_work(), done_.step, observer_, leads(ranks),
                                                start_.found ? start_.found->state.good : KnownGoodState());
     saver_ = std::make_unique<RunSaver>(start_, done_.step, *reporter_, backend, observer_, ranks);
-    if (done_.step < train_.steps) {
+    watch_before();
+    if (trains()) {
       data_.started(done_.step, done_.samples, reporter_->reached());
       observer_.message(format_outline(outline()));
     }
+    saver_->mark_best(watch_->best_step());
     start_.clock.lap("files");
   }
 
@@ -63,12 +66,12 @@ class Trainer {
  private:
   TrainSummary run_steps() {
     int64_t total = train_.steps;
-    bool stopped = false, trained = done_.step < total;
+    bool stopped = false, trained = trains();
     evaluate_before();
-    if (!trained)
+    if (!trained && done_.step >= total)
       observer_.message(
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", done_.step, total));
-    while (done_.step < total && !stopped) {
+    while (trains() && !stopped) {
       submit_step();
       if (!run_.compile.async) queue_.finish();
       if (needs_outcome())
@@ -78,6 +81,8 @@ class Trainer {
       else
         report(queue_.take());
     }
+    if (done_.step < total && !stopped)
+      observer_.message(fmt::format("after step {} {}", done_.step, watch_->why_over()));
     if (trained) data_.ended(done_.step, done_.samples);
     summary_.steps = done_.step;
     summary_.total_steps = total;
@@ -85,6 +90,8 @@ class Trainer {
     summary_.data_wait = reporter_->data_wait();
     return summary_;
   }
+
+  bool trains() const { return done_.step < train_.steps && !watch_->is_over(); }
 
   RunOutline outline() const {
     return {.parameters = count_parameters(run_.asked.model),
@@ -108,6 +115,18 @@ class Trainer {
           fmt::format("no validation: it needs data.val_path, or data prepared with a validation part of more than {} "
                       "tokens (model.context)",
                       run_.asked.model.context));
+  }
+
+  // Of the validation losses before, which the rank that leads has.
+  void watch_before() {
+    ValLosses all = reporter_->val_losses(), saved;
+    auto is_saved = [&](const ValLoss& loss) {
+      return std::filesystem::exists(checkpoints_folder(train_.out) / checkpoint_name(loss.step));
+    };
+    std::ranges::copy_if(all, std::back_inserter(saved), is_saved);
+    auto of_first = [&](const ValLosses& losses) { return val_losses_from_text(of_leader(ranks_, to_text(losses))); };
+    all = of_first(all);
+    watch_ = std::make_unique<ValidationWatch>(train_, all, of_first(saved));
   }
 
   void keep_files() const {
@@ -186,8 +205,7 @@ class Trainer {
       observer_.started(start_.clock.phases());
     }
     bool found_good = reporter_->record(metrics);
-    if (found_good && leads(ranks_))  // of those before it none is needed any more
-      remove_old_checkpoints(train_.out, train_.keep_checkpoints, reporter_->known_good().step);
+    if (found_good) saver_->remove_old();  // of those before it none is needed any more
     recorded_step_ = metrics.step;
     recent_.push_back(metrics);
     if (recent_.size() > kRecentSteps) recent_.pop_front();
@@ -209,6 +227,7 @@ class Trainer {
       if (evaluates) {
         reporter_->add_val_loss(newest, evaluate());
         reporter_->show(newest);
+        judge(*newest.val_loss);
       }
       if (due(train_.sample_every)) sample();
     } catch (...) {
@@ -223,6 +242,16 @@ class Trainer {
     if (std::optional<std::string> text = samples_.write(queue_, data_)) observer_.sample(done_.step, *text);
   }
 
+  // What the validation loss of the newest step means for its checkpoint, and for the steps to come.
+  void judge(double loss) {
+    watch_->add({done_.step, loss});
+    bool is_best = watch_->best_step() == done_.step;
+    if (is_best || watch_->is_over()) saver_->save(done_);
+    if (!is_best) return;
+    saver_->mark_best(done_.step);
+    saver_->remove_old();
+  }
+
   // What a process saved that ended before it had evaluated it.
   void evaluate_before() {
     if (!start_.found || !evaluator_) return;
@@ -231,6 +260,7 @@ class Trainer {
     if (!any_of(ranks_, due && reporter_->lacks_val_loss())) return;
     double loss = evaluate();
     reporter_->add_missing_val_loss(loss);
+    judge(loss);
     observer_.message(fmt::format("validation loss after step {}, which was not evaluated yet: {}", done_.step,
                                   format_number(loss, 4)));
   }
@@ -254,7 +284,8 @@ class Trainer {
     summary_.val_windows = evaluation.windows;
     summary_.all_val_windows = evaluation.all_windows;
     if (!evaluation.unknown.empty() && !std::exchange(told_unknown_, true)) observer_.message(evaluation.unknown);
-    return evaluation.loss;
+    // The same for all, as what follows from it is done by all.
+    return val_losses_from_text(of_leader(ranks_, to_text({{done_.step, evaluation.loss}}))).front().loss;
   }
 
   StartedRun start_;
@@ -269,6 +300,7 @@ class Trainer {
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is validated
   std::unique_ptr<StepReporter> reporter_;
   std::unique_ptr<RunSaver> saver_;
+  std::unique_ptr<ValidationWatch> watch_;
   std::function<bool()> stop_;             // whether this rank is asked to stop; of any thread
   std::exception_ptr data_error_;          // of this rank
   RunProgress done_;                       // or under way

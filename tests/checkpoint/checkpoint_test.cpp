@@ -224,6 +224,30 @@ TEST(Checkpoint, KeepsTheOneThatIsKnownToBeGood) {
   EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000004"}));
 }
 
+TEST(Checkpoint, KeepsTheBest) {
+  TemporaryFolder out;
+  HostStore store;
+  for (int64_t step : {1, 2, 3, 4}) {
+    CheckpointState state = state_of(step);
+    state.best = step == 1 ? 0 : 1;
+    save_checkpoint(out.path(), state, store.store, 1);
+  }
+  point_best(out / "checkpoints", 1);
+  std::vector<std::string> both = {"best", "latest", "step_00000001", "step_00000004"};
+  EXPECT_EQ(entries_in(out / "checkpoints"), both);
+  FoundCheckpoint found = *find_checkpoint(out.path(), nullptr);
+  EXPECT_EQ(found.state.best, 1);
+  repair_checkpoints(out.path(), found, 1);
+  remove_old_checkpoints(out.path(), 1, 0, 1);
+  EXPECT_EQ(entries_in(out / "checkpoints"), both);
+  EXPECT_EQ(open_checkpoint(out / "checkpoints/best", nullptr).state.step, 1);
+  point_best(out / "checkpoints", 4);
+  EXPECT_EQ(open_checkpoint(out / "checkpoints/best", nullptr).state.step, 4);
+  point_best(out / "checkpoints", 0);
+  remove_old_checkpoints(out.path(), 1, 0);
+  EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000004"}));
+}
+
 TEST(Checkpoint, KeepsAllWhenAskedTo) {
   TemporaryFolder out;
   HostStore store;

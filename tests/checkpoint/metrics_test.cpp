@@ -125,6 +125,23 @@ TEST(Metrics, ResumeDropsATornLastLineAndKeepsOthersLines) {
   EXPECT_EQ(read_file(folder / "m"), whole);
 }
 
+TEST(Metrics, TellTheValidationLossesUpToTheResumedStep) {
+  TemporaryFolder folder;
+  {
+    MetricsWriter writer(folder / "m", {});
+    for (int64_t step = 1; step <= 6; ++step) {
+      StepMetrics metrics = metrics_of(step);
+      if (step % 2 == 0) metrics.val_loss = 0.1 * double(step);
+      writer.write(metrics);
+    }
+    EXPECT_TRUE(writer.val_losses().empty());
+  }
+  EXPECT_EQ(MetricsWriter(folder / "m", 5).val_losses(), (ValLosses{{2, 0.2}, {4, 0.4}}));
+  write_file_atomic(folder / "m", R"({"step":1,"val_loss":null})"
+                                  "\n");
+  EXPECT_TRUE(std::isnan(MetricsWriter(folder / "m", 1).val_losses().at(0).loss)) << "what was no number";
+}
+
 TEST(Metrics, ALastLineWithoutItsValidationLossTakesIt) {
   TemporaryFolder folder;
   auto line = [](int64_t step) { return format_metrics(metrics_of(step)) + "\n"; };

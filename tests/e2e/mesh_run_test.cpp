@@ -70,6 +70,21 @@ class MeshRun : public testing::Test {
   std::optional<RunningProgram> ranks_[2];
 };
 
+TEST_F(MeshRun, AllRanksEndEarlyAndKeepTheBest) {
+  ProgramResult mesh = run("mesh", {"--mesh.data=2", "--mesh.zero=2", "--train.eval_every=2", "--train.keep_best",
+                                    "--train.patience=2", "--train.min_improvement=100"});
+  EXPECT_EQ(mesh.status, 0) << mesh.err;
+  EXPECT_NE(mesh.out.find("after step 6 ended early"), std::string::npos) << mesh.out;
+  EXPECT_EQ(losses("mesh").size(), 6u);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "mesh/checkpoints/best/model.safetensors"));
+  ProgramResult again = run("mesh", {"--mesh.data=2", "--mesh.zero=2", "--train.eval_every=2", "--train.keep_best",
+                                     "--train.patience=2", "--train.min_improvement=100"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(losses("mesh").size(), 6u) << "it stays ended";
+  ProgramResult evaluated = run_program(folder_.path(), {"eval", "mesh/checkpoints/best", "--threads=1"});
+  EXPECT_EQ(evaluated.status, 0) << evaluated.err;
+}
+
 TEST_F(MeshRun, OnThreadsIsTheRunOfOneRank) {
   EXPECT_EQ(run("one").status, 0);
   ProgramResult mesh =

@@ -54,6 +54,15 @@ TEST_F(CliEarly, Data) {
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
+TEST_F(CliEarly, WhatGoesByValidationsNeedsThem) {
+  expect_refused_early({"--train.patience=2"},
+                       {"[train.patience] expected validations (train.eval_every)", "got none"});
+  expect_refused_early({"--train.keep_best"}, {"[train.keep_best] expected validations (train.eval_every)"});
+  expect_refused_early(
+      {"--train.keep_best", "--train.eval_every=2", "--data.path=data/train_*.bin", "--model.vocab=301"},
+      {"[train.keep_best] expected data for validations", "--data.val_path"});
+}
+
 TEST_F(CliEarly, TokensThatTheModelLacks) {
   auto write = [&](const char* name, uint16_t token) {
     std::string bytes;
