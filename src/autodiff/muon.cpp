@@ -135,7 +135,9 @@ Directions directions(GraphBuilder& g, ValueId stack, const std::vector<ValueId>
     for (ValueId& step : made.steps) step = mul(g, step, constant(g, scale_of(f.in, f.out, c)));
     return made;
   }
-  ValueId squares = reduce_sum(g, mul(g, blocks, blocks), {1 + f.inputs_dim}, false);
+  // Over the last dim, as no kernel sums over one in the middle.
+  ValueId by_output = f.inputs_dim == 1 ? blocks : transpose(g, blocks, {0, 2, 1});
+  ValueId squares = reduce_sum(g, mul(g, by_output, by_output), {2}, false);
   ValueId of_outputs = to_shares(reshape(g, squares, {all[0], f.blocks * f.outputs()}));
   std::vector<ValueId> sums = unstacked(g, of_outputs, count, {f.blocks * f.outputs()});
   for (size_t i = 0; i < count; ++i) {
