@@ -21,4 +21,4 @@ include(TokamakParallel)  # TOKAMAK_PARALLEL: what parallel loops run on
 include(TokamakMatmul)    # TOKAMAK_MATMUL: what multiplies matrices on the CPU
 include(TokamakCuda)      # TOKAMAK_CUDA: whether the NVIDIA backend is built
 include(TokamakSources)   # TOKAMAK_ZLIB, ...: which data formats are built
-include(TokamakMalloc)     # tokamak_malloc: the allocator of programs
+include(TokamakMalloc)    # tokamak_malloc: the allocator of programs

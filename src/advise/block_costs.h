@@ -28,7 +28,6 @@ struct FewBlocks {
   bool splits_backward = false;  // as zero_bubble does
   int64_t kinds = 0;             // of values (PassContext::recompute_kinds)
   double budget_gib = 0;         // that the whole step has
-  bool has_budget = false;       // so that none of its parts goes by there being room
   auto operator<=>(const FewBlocks&) const = default;
 };
 
@@ -55,6 +54,7 @@ class BlockCosts {
   };
 
   CompiledStep compile(const FewBlocks& few, const Platform& platform);
+  double known_budget(const FewBlocks& few) const;
   template <typename Key, typename T>
   Made<T>& entry(std::map<Key, Made<T>>& of, const Key& key) {
     std::lock_guard lock(mutex_);
@@ -65,7 +65,7 @@ class BlockCosts {
   RunConfig run_;
   ParallelLayout layout_;
   std::mutex mutex_;  // of what follows, but not while an entry is made
-  std::map<std::tuple<int64_t, double, bool>, Made<StepOfKinds>> begun_steps_;          // by blocks and budget
+  std::map<std::pair<int64_t, double>, Made<StepOfKinds>> begun_steps_;                 // by blocks and budget
   std::map<std::tuple<int64_t, double, bool>, Made<PipelineOfKinds>> begun_pipelines_;  // and splits_backward
   std::map<FewBlocks, Made<CompiledStep>> steps_;
   std::vector<Target> targets_;

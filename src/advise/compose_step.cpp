@@ -37,11 +37,7 @@ class StepComposer {
  private:
   StageCost at_depth(int64_t kinds, double blocks) const {
     auto few = [&](int64_t number) -> const StageCost& {
-      return c_.blocks.at({.blocks = number,
-                           .kinds = kinds,
-                           .budget_gib = estimate_.layout.budget_gib,
-                           .has_budget = estimate_.layout.budget_gib > 0},
-                          c_.platform);
+      return c_.blocks.at({.blocks = number, .kinds = kinds, .budget_gib = estimate_.layout.budget_gib}, c_.platform);
     };
     auto [less, more] = depths_;
     if (c_.layers <= more && blocks == double(c_.layers)) return few(c_.layers);

@@ -65,9 +65,7 @@ RoughCosts::Unit RoughCosts::make_unit(ParallelLayout layout, int64_t kinds) {
   StageCost none = of_blocks(0), one = of_blocks(1);
   auto part_of = [&](const StageCost& cost) {
     const ProgramCost& program = cost.programs.at("micro_batch");
-    auto update = cost.programs.find("update");
-    return Part{program.time.total(), program.arena, update == cost.programs.end() ? 0 : update->second.time.total(),
-                cost.kept};
+    return Part{program.time.total(), program.arena, cost.programs.at("update").time.total(), cost.kept};
   };
   Part of_one = part_of(one), ends = part_of(none);
   MemoryByKind kept = of_one.kept;

@@ -45,13 +45,13 @@ void append_update(GraphBuilder& g, const Gradients& gradients, const Optimizer&
 /// For accumulation over micro-batches: states grad.<name>, to which the gradients are added.
 void append_accumulation(GraphBuilder& g, const Gradients& gradients);
 
+/// The same for a pipeline's loss: state loss.
+void append_loss_sum(GraphBuilder& g, ValueId loss);
+
 /// For the last micro-batch of a step: the graph with the sums of the others added to the gradients, each as soon as it
 /// is there, so that its sum over ranks can go on beside the rest of the backward pass. `gradients` become those of the
 /// step; states grad.<name> are set back to zero.
 Graph with_sums_added(const Graph& graph, Gradients& gradients);
-
-/// The same for a pipeline's loss: state loss.
-void append_loss_sum(GraphBuilder& g, ValueId loss);
 
 /// The update of all parameters of `model` alone, from accumulated gradients grad.<name>, which it sets back to zero.
 Graph accumulated_update_graph(const Graph& model, const Optimizer& optimizer, int64_t micro_batches,

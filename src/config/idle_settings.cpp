@@ -149,6 +149,12 @@ constexpr IdleRule kRules[] = {
      [](const Situation&) -> std::string {
        return "neither batch nor sequences are divided (mesh.data and mesh.context are 1)";
      }},
+    {"mesh.reduce_gradients", Of::kStep,
+     [](const Situation& s) { return s.mesh().zero > 1 || s.mesh().pipe > 1 || s.mesh().data == 1; },
+     [](const Situation&) -> std::string {
+       return "data ranks, if there are any, add gradients up otherwise (it is for mesh.zero below 2 without a "
+              "pipeline)";
+     }},
     {"mesh.bucket_mib", Of::kStep, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
     {"mesh.mailbox_mib", Of::kStep, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
     {"mesh.mailbox_mib", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},
