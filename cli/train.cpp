@@ -96,6 +96,7 @@ class Console : public TrainObserver {
 };
 
 void print_end(Console& console, const TrainSummary& summary, const RunConfig& run) {
+  if (!summary.goodput.empty()) console.line(summary.goodput);
   if (summary.stopped) {
     console.line(fmt::format("stopped after step {} of {}; the same command goes on from there (train.out = {})",
                              summary.steps, summary.total_steps, run.train.out));

@@ -4,16 +4,20 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "run/rank_decisions.h"
 
+#include <chrono>
+
 namespace tokamak {
 
 void RunSaver::save(const RunProgress& done) {
   if (saved_step_ == done.step) return;
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
   if (leads(ranks_)) start_.choices.save(start_.platform.tuning, backend_);
+  auto begin = std::chrono::steady_clock::now();
   reporter_.saving();
   auto path = save_progress(done, start_.resolved, start_.session->store(), *start_.data, marks());
   reporter_.saved(done.step);
   saved_step_ = done.step;
+  events_.saved(done.step, path, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   start_.data->saved(done.step, done.samples);
   observer_.saved(done.step, path);
 }
@@ -37,7 +41,7 @@ bool RunSaver::should_rescue() const {
   return can_rescue() && (leads(ranks_) || ranks_->world().has_lost_leader());  // who leads may have a reason not to
 }
 
-void RunSaver::rescue(const RunProgress& done, const std::deque<StepMetrics>& recent) {
+void RunSaver::rescue(const RunProgress& done, const std::deque<StepMetrics>& recent, const std::string& cause) {
   bool leads = tokamak::leads(ranks_);
   if (done.step == 0 || (leads && done.step == saved_step_)) return;
   if (start_.session->is_torn())
@@ -46,9 +50,12 @@ void RunSaver::rescue(const RunProgress& done, const std::deque<StepMetrics>& re
                     done.step + 1, saved_step_));
   try {
     auto in = enter(progress_of(ranks_), RankPhase::kSave);
+    auto begin = std::chrono::steady_clock::now();
     reporter_.saving();
     auto path = rescue_progress(done, recent, start_.resolved, *start_.session, backend_, *start_.data, marks(), leads);
     if (!path) return;
+    if (!leads) events_.take_over(done.step, cause);
+    events_.saved(done.step, *path, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     start_.data->saved(done.step, done.samples);
     observer_.rescue_told(fmt::format("saved the state after step {} in {}", done.step, path->string()));
   } catch (const UserError& error) {  // why ranks are lost is told, too

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "run/rescue.h"
+#include "run/run_events.h"
 #include "run/start_run.h"
 #include "run/step_reporter.h"
 
@@ -11,9 +12,10 @@ namespace tokamak {
 class RunSaver {
  public:
   /// Of a run that goes on after `saved` steps. What is passed must outlive it.
-  RunSaver(StartedRun& start, int64_t saved, StepReporter& reporter, Backend& backend, TrainObserver& observer,
-           const MeshRanks* ranks)
-      : start_(start), reporter_(reporter), backend_(backend), observer_(observer), ranks_(ranks), saved_step_(saved) {}
+  RunSaver(StartedRun& start, int64_t saved, StepReporter& reporter, RunEvents& events, Backend& backend,
+           TrainObserver& observer, const MeshRanks* ranks)
+      : start_(start), reporter_(reporter), events_(events), backend_(backend), observer_(observer), ranks_(ranks),
+        saved_step_(saved) {}
 
   /// The state after all steps so far, which have run and are recorded; once.
   void save(const RunProgress& done);
@@ -29,14 +31,15 @@ class RunSaver {
   /// Whether it is to do so, when the others are lost: the rank that leads, or where that is lost every one that can.
   bool should_rescue() const;
   /// Saves the state after `done`, the last steps that are recorded, of which `recent` are the last; tells the observer
-  /// what has become of it.
-  void rescue(const RunProgress& done, const std::deque<StepMetrics>& recent);
+  /// what has become of it. `cause`: why the others are lost.
+  void rescue(const RunProgress& done, const std::deque<StepMetrics>& recent, const std::string& cause);
 
  private:
   CheckpointMarks marks() const { return {reporter_.known_good(), best_}; }
 
   StartedRun& start_;
   StepReporter& reporter_;
+  RunEvents& events_;
   Backend& backend_;
   TrainObserver& observer_;
   const MeshRanks* ranks_;

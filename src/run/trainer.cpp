@@ -9,6 +9,7 @@
 #include "run/learning_rate.h"
 #include "run/progress.h"
 #include "run/rank_decisions.h"
+#include "run/run_events.h"
 #include "run/run_samples.h"
 #include "run/run_saver.h"
 #include "run/start_run.h"
@@ -33,17 +34,20 @@ class Trainer {
       : start_(std::move(start)), run_(start_.resolved), train_(run_.asked.train), session_(*start_.session),
         data_(*start_.data), observer_(observer), ranks_(ranks), watcher_(watcher),
         samples_(start_.clock.time("samples", [&] { return RunSamples(session_, start_.platform, backend, ranks); })),
+        events_(train_.out, start_.platform.target, observer, ranks),
         queue_(
             session_, backend, [this](const StepNews& mine) { return ask_all(mine); }, progress_of(ranks)) {
     for (const std::string& note : start_notes(asked, start_)) observer_.message(note);
     if (train_.eval_every > 0) make_evaluator();
     done_ = load_values(start_, queue_, observer_);
     keep_files();
+    begun_ = done_.step;
     reporter_ = std::make_unique<StepReporter>(run_.asked, step_work(), done_.step, observer_, leads(ranks),
                                                start_.found ? start_.found->state.good : KnownGoodState());
-    saver_ = std::make_unique<RunSaver>(start_, done_.step, *reporter_, backend, observer_, ranks);
+    saver_ = std::make_unique<RunSaver>(start_, done_.step, *reporter_, events_, backend, observer_, ranks);
     watch_before();
     if (trains()) {
+      events_.began(begun_);
       data_.started(done_.step, done_.samples, reporter_->reached());
       observer_.message(format_outline(outline()));
     }
@@ -57,8 +61,12 @@ class Trainer {
     if (saver_->can_rescue()) observer_.may_rescue();
     try {
       return run_steps();
-    } catch (const CommunicationError&) {
-      rescue();
+    } catch (const CommunicationError& error) {
+      if (leads(ranks_)) events_.failed(last_step(), error.what());
+      rescue(error.what());
+      throw;
+    } catch (const std::exception& error) {
+      events_.failed(last_step(), error.what());
       throw;
     }
   }
@@ -84,6 +92,8 @@ class Trainer {
     if (done_.step < total && !stopped)
       observer_.message(fmt::format("after step {} {}", done_.step, watch_->why_over()));
     if (trained) data_.ended(done_.step, done_.samples);
+    if (trained) events_.ended(done_.step, stopped);
+    summary_.goodput = events_.goodput();
     summary_.steps = done_.step;
     summary_.total_steps = total;
     summary_.stopped = stopped;
@@ -141,6 +151,7 @@ class Trainer {
             peak().flops * double(run_.mesh.num_ranks())};
   }
 
+  int64_t last_step() const { return std::max(begun_, recorded_step_); }
   bool is_last() const { return done_.step == train_.steps; }
   bool due(int64_t every) const { return every > 0 && done_.step % every == 0; }
 
@@ -204,6 +215,7 @@ class Trainer {
       start_.clock.lap("first step", *queue_.first_end());
       observer_.started(start_.clock.phases());
     }
+    events_.took(metrics);
     bool found_good = reporter_->record(metrics);
     if (found_good) saver_->remove_old();  // of those before it none is needed any more
     recorded_step_ = metrics.step;
@@ -266,11 +278,11 @@ class Trainer {
   }
 
   // Other ranks are lost. What they would have to give is not needed where this one has all of the state.
-  void rescue() {
+  void rescue(const std::string& cause) {
     if (!saver_->should_rescue()) return;
     report(queue_.take_last());
     if (recorded_step_ == 0) return;
-    saver_->rescue(recorded_step_ == done_.step ? done_ : before_.at(recorded_step_), recent_);
+    saver_->rescue(recorded_step_ == done_.step ? done_ : before_.at(recorded_step_), recent_, cause);
   }
 
   // The validation loss.
@@ -299,12 +311,14 @@ class Trainer {
   RunSamples samples_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is validated
   std::unique_ptr<StepReporter> reporter_;
+  RunEvents events_;
   std::unique_ptr<RunSaver> saver_;
   std::unique_ptr<ValidationWatch> watch_;
   std::function<bool()> stop_;             // whether this rank is asked to stop; of any thread
   std::exception_ptr data_error_;          // of this rank
   RunProgress done_;                       // or under way
   std::map<int64_t, RunProgress> before_;  // of steps under way, by the steps done before
+  int64_t begun_ = 0;                      // steps that were done before this start
   int64_t recorded_step_ = 0;              // the last of this start; 0: none
   std::deque<StepMetrics> recent_;
   TrainSummary summary_;

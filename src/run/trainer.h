@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 namespace tokamak {
 
@@ -22,6 +23,7 @@ struct TrainSummary {
   std::optional<double> bits_per_byte;
   int64_t val_windows = 0;      // that both were measured on,
   int64_t all_val_windows = 0;  // of those that the validation data has
+  std::string goodput;          // a line on how the time of all starts was spent; of the rank that leads
   double data_wait = 0;         // share of the time of steps, but the first ten, spent waiting for data
 };
 
