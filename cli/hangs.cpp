@@ -13,6 +13,7 @@
 #include "cli/local_ranks.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
+#include "cli/supervisor.h"
 
 namespace tokamak {
 namespace {
@@ -40,7 +41,7 @@ bool tells(const StoreClient& store) { return store.rank() == 0 || store.has_los
 
 void end_late_process(const std::string& reason, bool tells) {
   if (tells) print_to_stderr(fmt::format("{}error: {}\n", rank_prefix(), printable(reason)));
-  std::_Exit(1);
+  std::_Exit(lost_ranks_status());
 }
 
 ProcessHangs::ProcessHangs(const RunConfig& config, StoreClient& store, const std::string& device)

@@ -1,7 +1,6 @@
 #include "cli/local_ranks.h"
 
 #include <fmt/core.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,46 +9,24 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/socket.h"
 #include "cli/end_times.h"
+#include "cli/start_again.h"
 
 namespace tokamak {
 namespace {
 
 constexpr const char* kLeader = "TOKAMAK_LEADER";  // the process that has started this one
 
-std::string describe_end(int status) {
-  if (WIFSIGNALED(status))
-    return fmt::format("was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  return fmt::format("ended with status {}", WEXITSTATUS(status));
-}
-
-// This program's arguments, as the system has them.
-std::vector<std::string> own_arguments() {
-  std::vector<std::string> arguments;
-  std::string text = read_file("/proc/self/cmdline");
-  for (size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) arguments.emplace_back(text.c_str() + at);
-  return arguments;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (std::string& text : texts) all.push_back(text.data());
-  return all;
-}
-
 }  // namespace
 
 void LocalRanks::start(int world, const std::string& token, StoreServer& store) {
   store.expect_ends();
   watcher_ = std::jthread([this, &store](const std::stop_token& closing) { watch(closing, store); });
-  std::vector<std::string> arguments = own_arguments();
-  std::vector<char*> argv = pointers(arguments);
-  argv.push_back(nullptr);
   for (int rank = 1; rank < world; ++rank) {
     std::vector<std::string> own = {fmt::format("RANK={}", rank),
                                     fmt::format("LOCAL_RANK={}", rank),
@@ -59,11 +36,8 @@ void LocalRanks::start(int world, const std::string& token, StoreServer& store) 
                                     fmt::format("TOKAMAK_PORT={}", store.port()),
                                     fmt::format("TOKAMAK_TOKEN={}", token),
                                     fmt::format("{}={}", kLeader, ::getpid())};
-    std::vector<char*> environment = pointers(own);  // the first of a name counts
-    for (char** old = environ; *old; ++old) environment.push_back(*old);
-    environment.push_back(nullptr);
     pid_t process = -1;
-    int error = ::posix_spawn(&process, "/proc/self/exe", nullptr, nullptr, argv.data(), environment.data());
+    int error = start_again(std::move(own), process);
     if (error != 0) {
       store.note_end(rank, "could not be started");  // what ends those that were
       user_error("[mesh] cannot start the process of rank {}: {}; allow more processes (ulimit -u), or use fewer ranks",

@@ -22,6 +22,7 @@
 #include "cli/local_ranks.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
+#include "cli/supervisor.h"
 #include "cli/version.h"
 #include "config/suggest.h"
 #include "config/toml.h"
@@ -138,6 +139,7 @@ int run_and_explain(char** argv) {
     // Another process has the word.
   } catch (const CommunicationError& error) {
     complain(fmt::format("error: {}\n", printable(error.what())));
+    return lost_ranks_status();
   } catch (const std::filesystem::filesystem_error& error) {
     // Of files that are merely looked at: a folder that must not be entered, a link that leads in circles.
     complain(fmt::format("error: [file] cannot use {}: {}; check the path and its permissions\n",
@@ -174,6 +176,7 @@ void print_config(const std::vector<Field>& fields) { fmt::print("{}", printable
 int main(int, char** argv) {
   using namespace tokamak;
   end_with_leader();
+  stop_with_supervisor();
   raise_open_file_limit();
   explain_bus_errors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit (ulimit -f) is an error with a message

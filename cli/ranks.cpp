@@ -202,6 +202,8 @@ std::string rank_prefix() {
   }
 }
 
+bool is_one_of_several() { return place_among_others().has_value(); }
+
 bool has_first_rank() {
   std::optional<RankPlace> place = place_among_others();
   return !place || place->rank == 0;

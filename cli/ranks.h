@@ -25,6 +25,9 @@ struct RankWork {
 /// "rank 2: " for messages of a process that has not rank 0 among its ranks; else empty. Never throws a UserError.
 std::string rank_prefix();
 
+/// Whether a launcher, or a process of the run, has started this process as one rank of several.
+bool is_one_of_several();
+
 /// Whether this process has rank 0 among its ranks.
 bool has_first_rank();
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/error.h"
 #include "base/printable.h"
 #include "base/signals.h"
 #include "base/system.h"
@@ -18,6 +19,7 @@
 #include "cli/idle_notes.h"
 #include "cli/ranks.h"
 #include "cli/streams.h"
+#include "cli/supervisor.h"
 #include "cli/train_profile.h"
 #include "config/config.h"
 #include "data/data_path.h"
@@ -36,6 +38,7 @@ struct TrainArguments {
   GivenOptions given;
   TrainProfile profile;
   bool verbose = false;
+  int64_t restarts = 0;
 };
 
 void visit(FieldList& v, TrainArguments& c) {
@@ -43,6 +46,8 @@ void visit(FieldList& v, TrainArguments& c) {
   v.config(c.run);
   v.section("profile", c.profile, "where the time of some of its steps goes, as `tokamak profile` tells it");
   v("verbose", c.verbose, "also tell where the time of the start goes");
+  v("restarts", c.restarts,
+    "how often in an hour the run starts again by itself when it dies or loses a rank; 0: never", at_least(0));
 }
 
 int terminal_width() {
@@ -147,7 +152,19 @@ class Silence : public TrainObserver {
   std::function<void()> outlive_leader_;
 };
 
+// Under torchrun, mpirun or srun these start ranks again.
+bool supervises(const TrainArguments& arguments) {
+  if (arguments.restarts == 0 || is_supervised()) return false;
+  if (!arguments.run.train.resume)
+    user_error(
+        "[restarts] expected train.resume for a run that starts again, got false; remove what is in {}, or name "
+        "another folder with --train.out",
+        arguments.run.train.out);
+  return !is_one_of_several();
+}
+
 int run_train(const TrainArguments& arguments) {
+  if (supervises(arguments)) return supervise(arguments.run.train.out, arguments.restarts);
   StartClock start = clock_of_process();
   StopSignal stop(has_first_rank() ? "finishing this step; again to quit now\n" : "");
   std::signal(SIGPIPE, SIG_IGN);

@@ -14,7 +14,7 @@ from pathlib import Path
 from damaged_input import DamagedInput
 from files import Endless, Outputs, SavedAndEvaluated
 from interrupted import Interrupted
-from ranks import LostRanks, Ranks
+from ranks import LostRanks, Ranks, Restarted
 from reading import Reading
 from scenarios import prepare_scenario, ranks_scenario, train_scenario
 from strangers import STEPS, Strangers
@@ -27,6 +27,7 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "threads": lambda work: Interrupted(work, ranks_scenario("2 threads", "threads")),
          "processes": lambda work: Ranks(work, ranks_scenario("2 processes", "processes")),
          "strangers": lambda work: Strangers(work, ranks_scenario("2 processes", "processes", STEPS)),
+         "restarted": lambda work: Restarted(work, ranks_scenario("2 processes", "processes", steps=400, every=100)),
          "lost ranks": lambda work: LostRanks(work, ranks_scenario("2 processes", "processes", steps=400, every=1000)),
          "surroundings": lambda work: Surroundings(work, prepare_scenario()),
          "training surroundings": lambda work: Surroundings(work, train_scenario()),

@@ -86,6 +86,39 @@ class Ranks(Interrupted):
                         lambda after: self.signalled(after, all_of_them, signal.SIGINT))
 
 
+def below(process):
+    """All processes that it has started, and these."""
+    children = ranks_of(process)[1:]
+    return children + [one for child in children for one in below(child)]
+
+
+class Restarted(Interrupted):
+    """A run that starts again by itself loses processes, and ends with the bytes of one that nothing happened to."""
+
+    def killed(self, pauses):
+        command = [*self.scenario.command("broken"), "--restarts=100"]
+        process = self.work.start(command, environment=self.scenario.environment)
+        for pause, number in pauses:
+            time.sleep(pause)
+            processes = below(process.pid)
+            if processes:
+                send(self.work.random.choice(processes), number)
+        result = self.work.end(process)
+        if "it hung" in result.err:
+            return f"it hung: {result.err[-600:]}"
+        if result.status == 0:
+            return self.differs()
+        gave_up = "died there twice" in result.err or "have not come" in result.err  # stopped before it joined
+        return self.differs_next() if gave_up else f"it ended with {result.status}: {result.err[-600:]}"
+
+    def go(self, cases):
+        rng = self.work.random
+        pause = lambda number: (rng.random() * self.seconds, number)
+        several = lambda numbers: [[pause(rng.choice(numbers)) for _ in range(rng.randint(1, 3))] for _ in range(cases)]
+        self.go_through("killed, and started again", several([signal.SIGKILL]), self.killed)
+        self.go_through("stopped, and started again", several([signal.SIGKILL, signal.SIGSTOP]), self.killed)
+
+
 class LostRanks(Interrupted):
     """Of two data ranks one is killed long before a checkpoint is due."""
 
