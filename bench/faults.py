@@ -3,9 +3,11 @@
 
   python3 bench/faults.py TOKAMAK OUT [--only=PATTERN] [--device=cpu --model="--model.preset=tiny ..."]
 
-Each row trains GPT-2 124M on the project's documentation, waits until steps have run, sends the signal, and waits until no process of the run is left.
-It holds when that takes less than LIMIT seconds and, where a rank was killed, one message names it and its host. The
-exit status is the number of rows that do not.
+Each row trains GPT-2 124M on the project's documentation, waits until steps have run, sends the signal, and waits until no
+process of the run is left; with --restarts until the next step after that is done.
+It holds when that takes less than LIMIT seconds (LIMIT_STOPPED where a rank was stopped, LIMIT_RESTARTED until the next
+step) and, where a rank was killed or stopped, one message names it and its host. The exit status is the number of rows
+that do not.
 """
 import argparse
 import json
@@ -19,6 +21,8 @@ import sys
 import time
 
 LIMIT = 3.0  # seconds from the signal until the last process is gone
+LIMIT_STOPPED = 5.0  # mesh.hang_seconds are 3
+LIMIT_RESTARTED = 5.0
 STEPS = 5  # that have run before it
 START = 90  # seconds until then, at most
 ROWS = [  # options, launcher, who gets which signal
@@ -37,6 +41,13 @@ ROWS = [  # options, launcher, who gets which signal
     ("--mesh.data=2", "torchrun", 1, "KILL"),
     ("--mesh.data=2", "mpirun", 1, "KILL"),
     ("--mesh.data=2", "tokamak", 0, "INT INT"),
+    ("--mesh.data=2", "tokamak", 1, "STOP"),
+    ("--mesh.data=2 --mesh.mailbox_mib=0 --mesh.slots=1", "tokamak", 1, "STOP"),
+    ("--mesh.data=2 --mesh.zero=3", "tokamak", 1, "STOP"),
+    ("--mesh.tensor=2", "tokamak", 1, "STOP"),
+    ("--mesh.pipe=2 --mesh.slots=2", "tokamak", 1, "STOP"),
+    ("--mesh.data=2 --train.checkpoint_every=5 --restarts=3", "tokamak", 1, "KILL"),
+    ("--mesh.data=2 --train.checkpoint_every=5 --restarts=3", "tokamak", 1, "STOP"),
 ]
 
 
@@ -99,6 +110,13 @@ def wait_for_steps(out, begin, children):
     return False
 
 
+def has_gone_on(out):
+    """Whether a run that was started again has done a step since."""
+    starts = [event["time"] for event in map(json.loads, (out / "events.jsonl").read_text().splitlines())
+              if event["event"] == "start"]
+    return len(starts) > 1 and (out / "metrics.jsonl").stat().st_mtime > starts[-1]
+
+
 def threads_of(pid):
     """What each thread of a process waits for in the kernel, counted."""
     waits = {}
@@ -126,11 +144,12 @@ def run_row(train, options, launcher, rank, signals, folder):
         for i, name in enumerate(signals.split()):
             time.sleep(0.3 * (i > 0))
             os.kill(victim, getattr(signal, "SIG" + name))
+        restarts = "--restarts" in options
         while time.monotonic() - sent < 15:
             for child in children:
                 child.poll()
             left = {pid for pid, state in processes_of(str(out)).items() if state not in "ZX"}
-            if not left:
+            if not left or (restarts and has_gone_on(out)):
                 break
             time.sleep(0.01)
         row["seconds"] = round(time.monotonic() - sent, 2)
@@ -140,11 +159,13 @@ def run_row(train, options, launcher, rank, signals, folder):
             os.kill(pid, signal.SIGKILL)
         for child in children:
             child.wait(20)
-    said = re.findall(r"error: .*", (folder / "log.txt").read_text())
+    said = re.findall(r"(?:error:|again, from) .*", (folder / "log.txt").read_text())
     row["says"] = said[0] if said else ""
-    named = f"rank {rank} on " in row["says"] or signals != "KILL"
+    named = f"rank {rank} on " in row["says"] or signals == "INT INT"
+    limit = LIMIT_STOPPED if signals == "STOP" else LIMIT
+    limit += LIMIT_RESTARTED if restarts else 0
     # torchrun's own message may come instead of that of rank 0, which it ends as soon as it sees the other gone.
-    row["held"] = row["seconds"] < LIMIT and (named or launcher in ("torchrun", "mpirun"))
+    row["held"] = row["seconds"] < limit and (named or launcher in ("torchrun", "mpirun"))
     return row
 
 
@@ -163,13 +184,13 @@ def main():
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     train = [arguments.tokamak, "train", f"--device={arguments.device}", *arguments.model.split(), f"--data.path={data}"]
     rows = []
-    print(f"{'mesh':58} {'launcher':12} {'signal to':10} {'gone after s':>12}  held")
+    print(f"{'mesh':58} {'launcher':12} {'signal to':10} {'ended after s':>13}  held")
     for options, launcher, rank, signals in ROWS:
         if arguments.only not in f"{options} {launcher} {signals}":
             continue
         row = run_row(train, options, launcher, rank, signals, arguments.out)
         rows.append(row)
-        print(f"{options:58} {launcher:12} {signals + ' ' + str(rank):10} {row.get('seconds', '-'):>12}  "
+        print(f"{options:58} {launcher:12} {signals + ' ' + str(rank):10} {row.get('seconds', '-'):>13}  "
               f"{'yes' if row['held'] else 'NO'}  {row['says'][:100]}", flush=True)
         (arguments.out / "faults.json").write_text(json.dumps(rows, indent=1))
     print(f"{sum(row['held'] for row in rows)} of {len(rows)} held")

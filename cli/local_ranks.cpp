@@ -22,6 +22,12 @@ namespace {
 
 constexpr const char* kLeader = "TOKAMAK_LEADER";  // the process that has started this one
 
+// Whether a child is stopped, as by SIGSTOP: such a one does nothing more by itself.
+bool is_stopped(pid_t process) {
+  siginfo_t info = {};
+  return ::waitid(P_PID, id_t(process), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == process;
+}
+
 }  // namespace
 
 void LocalRanks::start(int world, const std::string& token, StoreServer& store) {
@@ -58,8 +64,8 @@ void LocalRanks::watch(const std::stop_token& closing, StoreServer& store) {
   for (Deadline begin = deadline_in(0); !ranks_.empty(); std::this_thread::sleep_for(kLookAtTheEnd)) {
     auto patience = store.has_failed() ? end_times::kForOthersAfterFailure : end_times::kForOthers;
     auto now = std::chrono::steady_clock::now();
-    if (now > begin + patience)
-      for (const auto& [process, rank] : ranks_) ::kill(process, SIGKILL);
+    for (const auto& [process, rank] : ranks_)
+      if (now > begin + patience || (store.has_failed() && is_stopped(process))) ::kill(process, SIGKILL);
     if (now > begin + patience + end_times::kForKilled) return;
     reap(store);
   }

@@ -13,8 +13,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kStalled{1000};  // longer between two ticks: this process was stopped itself
-constexpr double kHurry = 1;                         // seconds of a wait when the user wants to end, and of an answer
-constexpr double kAnswerShare = 1. / 3;              // of the least wait, in which a rank has to answer
+constexpr double kHurry = 1;                         // seconds of a wait when the user wants to end
+constexpr double kAnswerShare = 1. / 4;              // of the least wait, in which a rank has to answer
+constexpr double kLeastAnswer = 0.75;                // seconds
 
 // Of the ranks that wait for others, the one that does so for the longest.
 std::string longest_wait(std::span<const std::string> names, const RankAnswers& answers) {
@@ -89,7 +90,7 @@ bool HangWatch::waits_too_long() {
 
 // Whoever does not answer once may just be slow. Answers that came to a process that was stopped meanwhile say nothing.
 void HangWatch::ask_all(const std::stop_token& over) {
-  double seconds = hurries() ? kHurry : std::max(kHurry, kAnswerShare * options_.least_seconds);
+  double seconds = hurries() ? kLeastAnswer : std::max(kLeastAnswer, kAnswerShare * options_.least_seconds);
   auto allowed = [&](double times) {
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(times * seconds));
   };
