@@ -8,9 +8,24 @@ namespace tokamak {
 
 std::vector<Command> all_commands() {
   return {
-      prepare_command(), data_inspect_command(), tokenize_command(), train_command(),       generate_command(),
-      eval_command(),    import_command(),       export_command(),   data_ledger_command(), ladder_command(),
-      profile_command(), explain_command(),      plan_command(),     docs_command(),
+      prepare_command(),
+      data_inspect_command(),
+      tokenize_command(),
+      train_command(),
+      generate_command(),
+      eval_command(),
+      import_command(),
+      export_command(),
+      checkpoint_list_command(),
+      checkpoint_verify_command(),
+      checkpoint_diff_command(),
+      checkpoint_prune_command(),
+      data_ledger_command(),
+      ladder_command(),
+      profile_command(),
+      explain_command(),
+      plan_command(),
+      docs_command(),
   };
 }
 
@@ -21,7 +36,7 @@ std::string command_list(const std::string& begin) {
   std::string text;
   for (const Command& command : all_commands()) {
     if (!command.hidden && command.name.starts_with(begin))
-      text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+      text += fmt::format("  {:<19}{}\n", command.name, command.summary);
   }
   return text;
 }

@@ -10,6 +10,10 @@
 namespace tokamak {
 
 // One per file cli/<name>.cpp, sorted.
+Command checkpoint_diff_command();
+Command checkpoint_list_command();
+Command checkpoint_prune_command();
+Command checkpoint_verify_command();
 Command data_inspect_command();
 Command data_ledger_command();
 Command docs_command();

@@ -1,6 +1,5 @@
 // `tokamak data ledger`: what a run was trained on, step by step, and the proof that every sample was used as often as
 // it should.
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "cli/commands.h"
+#include "cli/format_time.h"
 #include "cli/progress_line.h"
 #include "cli/quote.h"
 #include "cli/streams.h"
@@ -204,10 +204,6 @@ Verdict judge(const LedgerArguments& arguments, const OpenedLedger& opened) {
   for (const FileState& file : verdict.files)
     if (!file.problem.empty()) verdict.problems.push_back(file.was.path + ": " + file.problem);
   return verdict;
-}
-
-std::string format_time(double seconds) {
-  return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time_t(seconds)));
 }
 
 void print_history(const Ledger& ledger, const DataRecord& record) {

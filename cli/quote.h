@@ -15,6 +15,12 @@ namespace tokamak {
 /// As JSON quotes it, without what a terminal would obey; bytes that are no UTF-8 become U+FFFD.
 inline std::string quote(const std::string& text) { return printable(format_json(nlohmann::json(text))); }
 
+/// The same without the quotes, for names in a table.
+inline std::string one_line(const std::string& text) {
+  std::string quoted = quote(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 /// A word as a shell takes it; with what a terminal would obey as bash and the like write it, $'\x1b'.
 inline std::string shell_word(const std::string& word) {
   bool plain = std::all_of(word.begin(), word.end(), [](char c) {

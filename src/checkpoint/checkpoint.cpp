@@ -4,9 +4,10 @@
 #include "base/file.h"
 #include "base/path_links.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/checkpoint_state.h"
+#include "checkpoint/checkpoint_listing.h"
 #include "checkpoint/checkpoint_tensors.h"
 #include "checkpoint/hugging_face_folder.h"
+#include "checkpoint/verify.h"
 
 #include <algorithm>
 
@@ -16,57 +17,22 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Candidate {
-  fs::path path;
-  CheckpointRecord record;
-};
-
-struct Listing {
-  std::vector<Candidate> readable;  // written last first
-  std::vector<fs::path> damaged;    // state.json cannot be read
-  std::vector<std::string> reasons;
-};
-
-Listing read_checkpoints(const fs::path& checkpoints) {
-  Listing listing;
-  for (const fs::path& path : list_checkpoints(checkpoints)) {
-    try {
-      listing.readable.push_back({path, read_record(path)});
-    } catch (const UserError& error) {
-      listing.damaged.push_back(path);
-      listing.reasons.push_back(error.what());
-    }
-  }
-  std::stable_sort(listing.readable.begin(), listing.readable.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.record.serial > b.record.serial; });
-  return listing;
+void keep_last(const fs::path& checkpoints, const KeepRule& rule, int64_t good, int64_t best) {
+  for (const fs::path& path : superfluous(read_checkpoints(checkpoints), rule, {good, best})) remove_checkpoint(path);
 }
 
-bool is_of_step(const fs::path& checkpoint, int64_t step) {
-  return step > 0 && checkpoint.filename() == checkpoint_name(step);
-}
-
-// The ones that cannot be read go first; they are the oldest as far as anyone can tell.
-void keep_last(const fs::path& checkpoints, int64_t keep, int64_t good, int64_t best) {
-  if (keep < 1) return;
-  Listing listing = read_checkpoints(checkpoints);
-  std::vector<fs::path> ordered;
-  for (const Candidate& candidate : listing.readable) ordered.push_back(candidate.path);
-  ordered.insert(ordered.end(), listing.damaged.begin(), listing.damaged.end());
-  for (size_t i = size_t(keep); i < ordered.size(); ++i)
-    if (!is_of_step(ordered[i], good) && !is_of_step(ordered[i], best)) remove_checkpoint(ordered[i]);
-}
-
-enum class Part : uint8_t { kAll, kModel, kState };  // whose files are opened and compared
+// Whose files are opened and compared; kUnverified: all, and none is compared.
+enum class Part : uint8_t { kAll, kModel, kState, kUnverified };
 
 // All are opened before any is read to its end, for which a training run may not wait.
 FoundCheckpoint open_files(const fs::path& folder, const CheckpointRecord& record, Part part) {
   FoundCheckpoint opened{folder, record.state, {}};
   for (const FileRecord& file : record.files)
-    if (part == Part::kAll || (part == Part::kModel && file.name == kModelFile))
+    if (part == Part::kAll || part == Part::kUnverified || (part == Part::kModel && file.name == kModelFile))
       opened.files[file.name] = std::make_shared<const MappedFile>(folder / file.name);
+  if (part == Part::kUnverified) return opened;
   for (const FileRecord& file : record.files)
-    if (auto at = opened.files.find(file.name); at != opened.files.end()) verify_file(*at->second, file);
+    if (auto at = opened.files.find(file.name); at != opened.files.end()) verify_file(at->second, file);
   return opened;
 }
 
@@ -75,9 +41,9 @@ struct Search {
   std::vector<std::string> reasons;  // why those that were written later are not
 };
 
-Search search(const Listing& listing, Part part) {
+Search search(const CheckpointListing& listing, Part part) {
   Search search{{}, listing.reasons};
-  for (const Candidate& candidate : listing.readable) {
+  for (const ListedCheckpoint& candidate : listing.readable) {
     try {
       search.found = open_files(candidate.path, candidate.record, part);
       break;
@@ -88,8 +54,8 @@ Search search(const Listing& listing, Part part) {
   return search;
 }
 
-bool is_same(const Listing& a, const Listing& b) {
-  auto same = [](const Candidate& x, const Candidate& y) {
+bool is_same(const CheckpointListing& a, const CheckpointListing& b) {
+  auto same = [](const ListedCheckpoint& x, const ListedCheckpoint& y) {
     return x.path == y.path && x.record.serial == y.record.serial;
   };
   return a.damaged == b.damaged &&
@@ -103,7 +69,7 @@ std::optional<FoundCheckpoint> find_newest(const fs::path& out, Part part, std::
   fs::path checkpoints = checkpoints_folder(out);
   Search result;
   for (int i = 0; i < kMostTries; ++i) {
-    Listing listing = read_checkpoints(checkpoints);
+    CheckpointListing listing = read_checkpoints(checkpoints);
     result = search(listing, part);
     if (result.reasons.empty() || is_same(listing, read_checkpoints(checkpoints))) break;
   }
@@ -133,19 +99,11 @@ std::optional<FoundCheckpoint> open_named(const fs::path& path, Part part) {
   }
 }
 
-// The folder of checkpoints stands for its run.
-fs::path run_of(const fs::path& path) {
-  fs::path folder = path.lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  fs::path run = folder.has_parent_path() ? folder.parent_path() : ".";
-  return folder == checkpoints_folder(run).lexically_normal() ? run : path;
-}
-
 FoundCheckpoint open_part(const fs::path& path, Part part, std::vector<std::string>* warnings) {
   refuse_file_of_model(path);
   if (std::optional<FoundCheckpoint> named = open_named(path, part)) return *named;
   if (std::optional<FoundCheckpoint> other = open_hugging_face(path)) return *other;
-  std::optional<FoundCheckpoint> found = find_newest(run_of(path), part, warnings);
+  std::optional<FoundCheckpoint> found = find_newest(run_with_checkpoints(path).value_or(path), part, warnings);
   if (!found)
     user_error(
         "[checkpoint] {}: expected a checkpoint's folder, a run folder with checkpoints or a model in Hugging Face's "
@@ -176,7 +134,8 @@ void remove_copied_latest(const fs::path& checkpoint) {
 
 }  // namespace
 
-fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, const TensorStore& store, int64_t keep) {
+fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, const TensorStore& store,
+                         const KeepRule& keep) {
   fs::path checkpoints = checkpoints_folder(out), path = checkpoints / checkpoint_name(state.step);
   if (!store.leads()) {
     join_saving(store);
@@ -186,7 +145,7 @@ fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, cons
     make_folder(checkpoints);
     sync_folder(out);
     remove_leftovers(checkpoints);
-    Listing earlier = read_checkpoints(checkpoints);
+    CheckpointListing earlier = read_checkpoints(checkpoints);
     int64_t serial = earlier.readable.empty() ? 1 : earlier.readable.front().record.serial + 1;
     write_checkpoint(path, {state, serial, {}}, store);
     point_latest(path);
@@ -198,7 +157,7 @@ fs::path save_checkpoint(const fs::path& out, const CheckpointState& state, cons
   return path;
 }
 
-void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint>& found, int64_t keep) {
+void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint>& found, const KeepRule& keep) {
   fs::path checkpoints = checkpoints_folder(out);
   remove_leftovers(checkpoints);
   if (!found) return;
@@ -208,14 +167,14 @@ void repair_checkpoints(const fs::path& out, const std::optional<FoundCheckpoint
     keep_last(checkpoints, keep, found->state.good.step, found->state.best);
 }
 
-void remove_old_checkpoints(const fs::path& out, int64_t keep, int64_t good, int64_t best) {
+void remove_old_checkpoints(const fs::path& out, const KeepRule& keep, int64_t good, int64_t best) {
   keep_last(checkpoints_folder(out), keep, good, best);
 }
 
 std::optional<FoundCheckpoint> peek_checkpoint(const fs::path& out) {
-  Listing listing = read_checkpoints(checkpoints_folder(out));
+  CheckpointListing listing = read_checkpoints(checkpoints_folder(out));
   if (listing.readable.empty()) return std::nullopt;
-  const Candidate& newest = listing.readable.front();
+  const ListedCheckpoint& newest = listing.readable.front();
   return FoundCheckpoint{newest.path, newest.record.state, {}};
 }
 
@@ -226,6 +185,8 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& out, std::vector<
 FoundCheckpoint open_checkpoint(const fs::path& path, std::vector<std::string>* warnings) {
   return open_part(path, Part::kModel, warnings);
 }
+
+FoundCheckpoint open_unverified(const fs::path& path) { return open_part(path, Part::kUnverified, nullptr); }
 
 FoundCheckpoint peek_model(const fs::path& path) { return open_part(path, Part::kState, nullptr); }
 

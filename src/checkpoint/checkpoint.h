@@ -30,9 +30,18 @@ struct CheckpointState {
   std::string ledger;       // the chain of the ledger's last line when it was saved; empty: not known
   KnownGoodState good;      // of the steps so far
   int64_t best = 0;         // step of the checkpoint that is kept as the best of those before; 0: none is
+  bool is_extra = false;    // saved as the best alone, beside those that are saved every so many steps
   /// Texts for other programs, by file name, that lie beside the tensors (checkpoint/hugging_face_folder.h). What is
   /// read does not have them.
   std::map<std::string, std::string> for_others = {};
+};
+
+/// Which checkpoints stay, beside the one known to be good and the best: the last written that are not extra, and those
+/// whose step is a multiple.
+struct KeepRule {
+  KeepRule(int64_t last, int64_t every = 0) : last(last), every(every) {}
+  int64_t last;   // < 1: all stay
+  int64_t every;  // 0: none
 };
 
 struct FoundCheckpoint {
@@ -45,21 +54,22 @@ struct FoundCheckpoint {
   std::function<std::string(std::string_view tensor)> parameter_name = {};
 };
 
-/// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but the last
-/// `keep` written (keep < 1: none), the one known to be good and the best, and what killed processes left behind.
-/// Tensors have their global shape there (graph/layout.h): padding is cut. Scratch (is_scratch) is not saved. Throws
-/// UserError (disk full, no permission, numbers that are not finite); earlier checkpoints are untouched then. Where
-/// ranks have shares of the tensors, all of them call it, and the one that leads writes. Returns the folder.
+/// Writes the folder for state.step, syncs it, gives it its name, then the link `latest`, then removes all but those
+/// that `keep` says, and what killed processes left behind. Tensors have their global shape there (graph/layout.h):
+/// padding is cut. Scratch (is_scratch) is not saved. Throws UserError (disk full, no permission, numbers that are not
+/// finite); earlier checkpoints are untouched then. Where ranks have shares of the tensors, all of them call it, and
+/// the one that leads writes. Returns the folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& out, const CheckpointState& state,
-                                      const TensorStore& store, int64_t keep);
+                                      const TensorStore& store, const KeepRule& keep);
 
 /// After a process that may have been killed while it saved: removes what it left behind, makes `latest` point to the
 /// checkpoint that was found, and removes those that are too many, as save_checkpoint() does, unless newer ones are
 /// damaged.
-void repair_checkpoints(const std::filesystem::path& out, const std::optional<FoundCheckpoint>& found, int64_t keep);
+void repair_checkpoints(const std::filesystem::path& out, const std::optional<FoundCheckpoint>& found,
+                        const KeepRule& keep);
 
-/// Removes all but the last `keep` written (keep < 1: none) and those of steps `good` and `best` (0: none).
-void remove_old_checkpoints(const std::filesystem::path& out, int64_t keep, int64_t good, int64_t best = 0);
+/// Removes all but those that `keep` says and those of steps `good` and `best` (0: none).
+void remove_old_checkpoints(const std::filesystem::path& out, const KeepRule& keep, int64_t good, int64_t best = 0);
 
 /// The checkpoint of `out` that was written last and is good: every checksum is compared. Those that a training run
 /// writes and removes meanwhile are no matter: then it is looked for anew. Damaged ones are skipped with
@@ -74,7 +84,10 @@ std::optional<FoundCheckpoint> peek_checkpoint(const std::filesystem::path& out)
 /// if it has none), or a folder with a model in Hugging Face's form (checkpoint/hugging_face_folder.h).
 FoundCheckpoint open_checkpoint(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
-/// The same without comparing checksums, for what is told of the model; a checkpoint's tensors are not opened.
+/// The same with the optimizer's file, where there is one, and without comparing checksums: to look at what is there.
+FoundCheckpoint open_unverified(const std::filesystem::path& path);
+
+/// Without comparing checksums, for what is told of the model; a checkpoint's tensors are not opened.
 FoundCheckpoint peek_model(const std::filesystem::path& path);
 
 /// state.json of a checkpoint's folder, checked. UserError when it is absent or damaged.

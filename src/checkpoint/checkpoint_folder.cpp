@@ -20,12 +20,6 @@ namespace {
 constexpr std::string_view kPrefix = "step_";
 constexpr std::string_view kTemporary = ".tmp";
 
-bool is_checkpoint_name(std::string_view name) {
-  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
-  name.remove_prefix(kPrefix.size());
-  return std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // What does not tell its kind is not left out: opening it tells why.
 bool may_be_folder(const fs::directory_entry& entry) {
   std::error_code error;
@@ -70,7 +64,23 @@ void point_link(const std::string& name, const fs::path& checkpoint) {
 
 fs::path checkpoints_folder(const fs::path& out) { return out / "checkpoints"; }
 
+std::optional<fs::path> run_with_checkpoints(const fs::path& named) {
+  fs::path folder = named.lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  fs::path around = folder.has_parent_path() ? folder.parent_path() : ".";
+  std::error_code absent;
+  if (fs::is_directory(checkpoints_folder(named), absent)) return named;
+  bool is_it = folder == checkpoints_folder(around).lexically_normal() && fs::is_directory(named, absent);
+  return is_it ? std::optional(around) : std::nullopt;
+}
+
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{:08}", kPrefix, step); }
+
+bool is_checkpoint_name(std::string_view name) {
+  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
+  name.remove_prefix(kPrefix.size());
+  return std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
 
 int64_t step_of_checkpoint(const fs::path& checkpoint) {
   std::string digits = checkpoint.filename().string().substr(kPrefix.size());
@@ -123,12 +133,17 @@ void remove_checkpoint(const fs::path& checkpoint) {
   if (::rename(checkpoint.c_str(), doomed.c_str()) == 0) remove_quietly(doomed);
 }
 
-void remove_leftovers(const fs::path& checkpoints) {
+std::vector<fs::path> list_unfinished(const fs::path& checkpoints) {
   std::error_code error;
-  std::vector<fs::path> leftovers;
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, error))
-    if (entry.path().filename().string().ends_with(kTemporary)) leftovers.push_back(entry.path());
-  for (const fs::path& path : leftovers) remove_quietly(path);
+  std::vector<fs::path> found;
+  for (fs::directory_iterator at(checkpoints, error), end; !error && at != end; at.increment(error))
+    if (at->path().filename().string().ends_with(kTemporary)) found.push_back(at->path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void remove_leftovers(const fs::path& checkpoints) {
+  for (const fs::path& path : list_unfinished(checkpoints)) remove_quietly(path);
 }
 
 }  // namespace tokamak

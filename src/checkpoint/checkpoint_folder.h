@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tokamak {
@@ -11,8 +13,13 @@ namespace tokamak {
 /// <out>/checkpoints
 std::filesystem::path checkpoints_folder(const std::filesystem::path& out);
 
+/// The run whose folder, or whose folder of checkpoints, this is; nothing where there is none of the latter.
+std::optional<std::filesystem::path> run_with_checkpoints(const std::filesystem::path& named);
+
 /// step_00000010
 std::string checkpoint_name(int64_t step);
+
+bool is_checkpoint_name(std::string_view name);
 
 /// The step that such a name tells.
 int64_t step_of_checkpoint(const std::filesystem::path& checkpoint);
@@ -51,6 +58,9 @@ void point_best(const std::filesystem::path& checkpoints, int64_t step);
 
 /// Removes a checkpoint so that no half of it is ever found. What cannot be removed stays.
 void remove_checkpoint(const std::filesystem::path& checkpoint);
+
+/// Folders that are being written, or were left behind by killed processes.
+std::vector<std::filesystem::path> list_unfinished(const std::filesystem::path& checkpoints);
 
 /// Removes what killed processes left behind.
 void remove_leftovers(const std::filesystem::path& checkpoints);

@@ -65,7 +65,10 @@ KnownGoodState good_from(const ordered_json& root, const fs::path& path) {
 ordered_json to_json(const CheckpointRecord& record) {
   const CheckpointState& state = record.state;
   ordered_json files = ordered_json::object();
-  for (const FileRecord& file : record.files) files[file.name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
+  for (const FileRecord& file : record.files) {
+    files[file.name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
+    if (!file.tensors.empty()) files[file.name]["tensors"] = file.tensors;
+  }
   ordered_json config = parse_ordered_json(state.config_json);
   TOKAMAK_CHECK(config.is_object(), "the configuration is no JSON object: {}", state.config_json);
   ordered_json root = {{"format", kFormat},  {"version", kVersion},          {"serial", record.serial},
@@ -76,6 +79,7 @@ ordered_json to_json(const CheckpointRecord& record) {
   if (!state.ledger.empty()) root["ledger"] = state.ledger;
   if (state.good != KnownGoodState()) root["good"] = to_json(state.good);
   if (state.best > 0) root["best"] = state.best;
+  if (state.is_extra) root["extra"] = true;
   return root;
 }
 
@@ -112,9 +116,11 @@ CheckpointRecord record_from_json(const ordered_json& root, const fs::path& path
                   .data_json = root.contains("data") ? format_json(root["data"]) : "",
                   .ledger = root.value("ledger", ""),
                   .good = root.contains("good") ? good_from(root["good"], path) : KnownGoodState(),
-                  .best = root.contains("best") ? whole(root, "best", path) : 0};
+                  .best = root.contains("best") ? whole(root, "best", path) : 0,
+                  .is_extra = root.value("extra", false)};
   for (const auto& [name, file] : root.at("files").items())
-    record.files.push_back({name, whole(file, "bytes", path), file.at("checksum").get<std::string>()});
+    record.files.push_back({name, whole(file, "bytes", path), file.at("checksum").get<std::string>(),
+                            file.value("tensors", std::map<std::string, std::string>())});
   return record;
 }
 
@@ -145,22 +151,6 @@ CheckpointRecord read_record(const fs::path& folder) {
   } catch (const nlohmann::json::exception& error) {
     refuse(path, "every field of version 1", error.what());
   }
-}
-
-void verify_file(const MappedFile& file, const FileRecord& record) {
-  const fs::path& path = file.path();
-  if (int64_t(file.bytes().size()) != record.bytes)
-    refuse(path, fmt::format("{} bytes", record.bytes), fmt::format("{}", file.bytes().size()));
-  constexpr size_t kPiece = size_t(4) << 20;
-  Checksum sum;
-  for (std::span<const std::byte> left = file.bytes(); !left.empty();
-       left = left.subspan(std::min(kPiece, left.size()))) {
-    std::span<const std::byte> piece = left.first(std::min(kPiece, left.size()));
-    sum.update(piece);
-    file.release(piece);
-  }
-  std::string got = format_checksum(sum.digest());
-  if (got != record.checksum) refuse(path, fmt::format("checksum {}", record.checksum), got);
 }
 
 }  // namespace tokamak

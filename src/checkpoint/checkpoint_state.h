@@ -9,6 +9,7 @@ struct FileRecord {
   std::string name;
   int64_t bytes = 0;
   std::string checksum;
+  std::map<std::string, std::string> tensors = {};  // checksum of each by name; empty in files of older versions
 };
 
 struct CheckpointRecord {
@@ -24,8 +25,5 @@ void write_record(const std::filesystem::path& folder, const CheckpointRecord& r
 
 /// Reads it back; every byte is checked. UserError when it is absent, damaged or of another version.
 CheckpointRecord read_record(const std::filesystem::path& folder);
-
-/// Compares a file with its record; UserError when it is of another length or damaged.
-void verify_file(const MappedFile& file, const FileRecord& record);
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 #include "checkpoint/model_tensors.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/verify.h"
 
 #include <algorithm>
 #include <cstring>
@@ -62,7 +63,9 @@ FileRecord save_tensors(const fs::path& folder, const char* file, const TensorSt
     writer.write(name, whole);
   }
   writer.finish();
-  return {file, writer.bytes(), format_checksum(writer.checksum())};
+  FileRecord record{file, writer.bytes(), format_checksum(writer.checksum())};
+  for (const auto& [name, checksum] : writer.tensor_checksums()) record.tensors[name] = format_checksum(checksum);
+  return record;
 }
 
 // A tensor that does not fit tells of another configuration.
@@ -187,7 +190,7 @@ void load_tensors(const std::shared_ptr<const MappedFile>& file, TensorStore& st
 std::shared_ptr<const MappedFile> open_verified(const fs::path& folder, const char* name) {
   auto file = std::make_shared<const MappedFile>(folder / name);
   for (const FileRecord& record : read_record(folder).files)
-    if (record.name == name) verify_file(*file, record);
+    if (record.name == name) verify_file(file, record);
   return file;
 }
 

@@ -24,13 +24,6 @@ namespace {
 
 constexpr int64_t kPiece = int64_t(1) << 20;  // elements at a time
 
-std::vector<NamedType> parameter_types(const ModelConfig& model) {
-  std::vector<NamedType> types;
-  for (const ParameterInfo& parameter : model_parameters(model))
-    types.push_back({parameter.name, {DType::kF32, parameter.shape}});
-  return types;
-}
-
 int64_t total_bytes(const std::vector<NamedType>& tensors) {
   int64_t bytes = 0;
   for (const NamedType& tensor : tensors) bytes += num_bytes(tensor.type);
@@ -100,8 +93,8 @@ class ModelWriter {
  public:
   ModelWriter(const FoundCheckpoint& checkpoint, const ModelConfig& model, const ModelConfig& grown,
               const ExportOptions& options)
-      : options_(options), from_(checkpoint.path.string()), source_(checkpoint), tensors_(parameter_types(grown)) {
-    source_.require(parameter_types(model));
+      : options_(options), from_(checkpoint.path.string()), source_(checkpoint), tensors_(model_types(grown)) {
+    source_.require(model_types(model));
     for (NamedType& tensor : tensors_) tensor.type.dtype = options.type.value_or(source_.type(tensor.name).dtype);
   }
 

@@ -90,6 +90,29 @@ SortedLines sort_lines(std::string_view text, int64_t last_step) {
 
 }  // namespace
 
+std::map<int64_t, StepMetrics> read_metrics(const fs::path& metrics) {
+  std::map<int64_t, StepMetrics> steps;
+  if (std::error_code absent; !fs::exists(metrics, absent)) return steps;
+  std::string text = read_file(metrics, kLargeFile);
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    ordered_json line = parse_ordered_json(std::string_view(text).substr(begin, end - begin));
+    std::optional<int64_t> step = step_of(line);
+    if (!step) continue;
+    auto number = [&](const char* key) {
+      auto at = line.find(key);
+      return at != line.end() && at->is_number() ? at->get<double>() : std::nan("");
+    };
+    StepMetrics& told = steps[*step];
+    told = {.step = *step,
+            .loss = number("loss"),
+            .grad_norm = number("grad_norm"),
+            .ms = number("ms"),
+            .wall_seconds = number("wall_seconds")};
+    if (line.contains("val_loss")) told.val_loss = number("val_loss");
+  }
+  return steps;
+}
+
 double usual_step_seconds(const fs::path& metrics) {
   constexpr size_t kFewest = 12;
   std::vector<double> ms;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ struct ValLoss {
   bool operator==(const ValLoss&) const = default;
 };
 using ValLosses = std::vector<ValLoss>;
+
+/// Of the steps that the file tells of, by step, what programs ask for later: losses, their norms and times; what is no
+/// number is NaN. Empty where there is no file. Lines that are damaged are read over.
+std::map<int64_t, StepMetrics> read_metrics(const std::filesystem::path& metrics);
 
 /// Seconds of a step: the median of the last two thirds of the steps that the file tells of, as the first ones warm up.
 /// UserError where they are fewer than 12.

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_tensors.h"
+#include "model/model.h"
 
 #include <set>
 
@@ -14,6 +15,13 @@ constexpr const char *kOwnRemedy =
                      *kOtherRemedy = "these are not the tensors of its config.json: copy all files of the model again";
 
 }  // namespace
+
+std::vector<NamedType> model_types(const ModelConfig& model) {
+  std::vector<NamedType> types;
+  for (const ParameterInfo& parameter : model_parameters(model))
+    types.push_back({parameter.name, {DType::kF32, parameter.shape}});
+  return types;
+}
 
 ModelTensors::ModelTensors(const FoundCheckpoint& checkpoint)
     : folder_(checkpoint.path.string()), remedy_(checkpoint.parameter_name ? kOtherRemedy : kOwnRemedy) {
@@ -47,6 +55,12 @@ void ModelTensors::require(const std::vector<NamedType>& parameters) const {
   if (!left.empty())
     user_error("[checkpoint] {}: expected {} tensors, got also '{}' as {}; {}", where(*left.begin()), parameters.size(),
                *left.begin(), to_string(type(*left.begin())), remedy_);
+}
+
+std::vector<std::string> ModelTensors::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, stored] : found_) names.push_back(name);
+  return names;
 }
 
 ValueType ModelTensors::type(const std::string& parameter) const {

@@ -9,11 +9,16 @@
 
 namespace tokamak {
 
+struct ModelConfig;
+
 /// A tensor of one of the files.
 struct StoredParameter {
   const SafetensorsReader* reader = nullptr;
   std::string tensor;  // as the file calls it
 };
+
+/// The parameters of a model, in its order, as files of ours have them: in f32.
+std::vector<NamedType> model_types(const ModelConfig& model);
 
 class ModelTensors {
  public:
@@ -23,6 +28,7 @@ class ModelTensors {
   /// UserError unless there are exactly these, of these shapes and of a float type: the first that differs, both
   /// shapes, what to do.
   void require(const std::vector<NamedType>& parameters) const;
+  std::vector<std::string> names() const;
   bool contains(const std::string& parameter) const { return found_.count(parameter) > 0; }
   /// Its type in the file, and its bytes there, which are valid as long as this.
   ValueType type(const std::string& parameter) const;

@@ -56,6 +56,14 @@ void RunFolder::keep_tokenizer(const Tokenizer* tokenizer) const {
   save_tokenizer(tokenizer->vocabulary(), folder);
 }
 
+std::unique_ptr<FileLock> lock_run(const fs::path& run) {
+  auto lock = std::make_unique<FileLock>(run / kLock);
+  if (!lock->is_held())
+    user_error("[checkpoint] expected {} for this command alone, but {} trains there; wait until it ends", run.string(),
+               lock->holder());
+  return lock;
+}
+
 void require_unlocked(const fs::path& run) {
   if (std::string holder = lock_holder(run / kLock); !holder.empty()) refuse(run, holder);
 }

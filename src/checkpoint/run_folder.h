@@ -34,6 +34,9 @@ class RunFolder {
   std::optional<FileLock> lock_;
 };
 
+/// The lock of a run's folder that is there, for what changes its checkpoints; UserError, when a process trains in it.
+std::unique_ptr<FileLock> lock_run(const std::filesystem::path& run);
+
 /// UserError, as RunFolder's, when a process trains in the folder now. Changes nothing there.
 void require_unlocked(const std::filesystem::path& run);
 

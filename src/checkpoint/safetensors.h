@@ -42,18 +42,20 @@ class SafetensorsWriter {
   /// All tensors are written: syncs the file and gives it its name.
   void finish();
 
-  /// Of the whole file, after finish().
+  /// Of the whole file, after finish(); and of each tensor's bytes, by its name.
   uint64_t checksum() const { return checksum_.digest(); }
+  const std::map<std::string, uint64_t>& tensor_checksums() const { return tensor_checksums_; }
   int64_t bytes() const { return bytes_; }
 
  private:
-  void append(std::span<const std::byte> data);
+  void append(std::span<const std::byte> data, Checksum* tensor = nullptr);
 
   std::vector<NamedType> tensors_;
   size_t next_ = 0;
   int64_t written_ = 0;  // of the next one
   int64_t bytes_ = 0;
-  Checksum checksum_;
+  Checksum checksum_, tensor_checksum_;
+  std::map<std::string, uint64_t> tensor_checksums_;
   AtomicFile file_;
 };
 
@@ -69,6 +71,8 @@ class SafetensorsReader {
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
 
+  /// Whether its dtype is one of ours.
+  bool is_known(const std::string& name) const;
   /// UserErrors: no such tensor; a dtype that is none of ours (BOOL, F64, ...), which only matters when it is asked
   /// for.
   ValueType type(const std::string& name) const;

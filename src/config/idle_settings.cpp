@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "config/config.h"
@@ -73,6 +74,12 @@ bool is_frozen(const Situation& s) { return s.optimizer().lr == 0; }
 bool only_warms_up(const Situation& s) { return s.only_warms_up(); }
 bool is_not_fp16(const Situation& s) { return s.run.compile.precision != Precision::kFp16; }
 bool no_validation(const Situation& s) { return s.run.train.eval_every == 0; }
+// Steps that are saved on the way, and the last.
+bool keeps_no_multiple(const Situation& s) {
+  const TrainConfig& train = s.run.train;
+  int64_t both = train.checkpoint_every > 0 ? std::lcm(train.checkpoint_every, train.keep_every) : s.steps() + 1;
+  return train.keep_every > 0 && both > s.steps() && s.steps() % train.keep_every != 0;
+}
 bool reads_prepared(const Situation& s) { return s.place.all_prepared; }
 
 enum class Of { kStep, kRun };  // what the setting is of: every step, or the run as a whole
@@ -129,6 +136,8 @@ constexpr IdleRule kRules[] = {
     {"train.sample_tokens", Of::kRun, [](const Situation& s) { return !s.samples(); }, never_samples},
     {"train.checkpoint_every", Of::kRun, [](const Situation& s) { return s.run.train.checkpoint_every > s.steps(); },
      ends_with_it},
+    {"train.keep_every", Of::kRun, keeps_no_multiple,
+     [](const Situation&) -> std::string { return "no step that is saved (train.checkpoint_every) is a multiple"; }},
     {"train.log_every", Of::kRun, [](const Situation& s) { return s.run.train.log_every > s.steps(); }, ends_before},
 
     {"compile.loss_scale", Of::kStep, is_not_fp16, other_precision},

@@ -23,6 +23,7 @@ struct TrainConfig {
   int64_t sample_tokens = 128;
   int64_t checkpoint_every = 250;
   int64_t keep_checkpoints = 2;
+  int64_t keep_every = 0;  // steps, whose multiples are kept, too; 0: none
   bool keep_best = false;
   int64_t log_every = 1;
   bool resume = true;  // continue from the newest good checkpoint in `out`

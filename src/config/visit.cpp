@@ -127,6 +127,7 @@ void visit(FieldList& v, TrainConfig& c) {
   v("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: only at the end", at_least(0));
   v("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the newest one known to be good",
     at_least(1));
+  v("keep_every", c.keep_every, "checkpoints of steps that are multiples of this are kept, too; 0: none", at_least(0));
   v("keep_best", c.keep_best, "keep the checkpoint with the lowest validation loss, too, and call it checkpoints/best");
   v("log_every", c.log_every, "steps between lines of the log", at_least(1));
   v("resume", c.resume, "continue from the newest good checkpoint in the run folder");

@@ -8,6 +8,8 @@
 
 namespace tokamak {
 
+KeepRule keep_rule(const TrainConfig& train) { return {train.keep_checkpoints, train.keep_every}; }
+
 std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,
                                     const RunData& data, const CheckpointMarks& marks) {
   data.verify_used();
@@ -16,10 +18,11 @@ std::filesystem::path save_progress(const RunProgress& progress, const ResolvedR
                         .seed = run.asked.train.seed,
                         .config_json = to_json(as_kept(run.settled())),
                         .good = marks.good,
-                        .best = marks.best};
+                        .best = marks.best,
+                        .is_extra = marks.is_extra};
   data.describe(state, progress.samples);
   state.for_others = hugging_face_files(run.asked.model, data.tokenizer());
-  return save_checkpoint(run.asked.train.out, state, store, run.asked.train.keep_checkpoints);
+  return save_checkpoint(run.asked.train.out, state, store, keep_rule(run.asked.train));
 }
 
 RunProgress load_progress(const FoundCheckpoint& found, Session& session) {

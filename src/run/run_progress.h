@@ -12,11 +12,15 @@ struct RunProgress {
   int64_t samples = 0;  // taken from the data
 };
 
-/// Which checkpoints are kept whatever their age.
+/// What a checkpoint tells of others and of itself, as CheckpointState has it.
 struct CheckpointMarks {
   KnownGoodState good;
-  int64_t best = 0;  // as CheckpointState has it
+  int64_t best = 0;
+  bool is_extra = false;
 };
+
+/// Which checkpoints the run keeps.
+KeepRule keep_rule(const TrainConfig& train);
 
 /// Saves the tensors and the rest of the run's state; the folder. UserErrors are those of save_checkpoint.
 std::filesystem::path save_progress(const RunProgress& progress, const ResolvedRun& run, const TensorStore& store,

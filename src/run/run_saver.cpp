@@ -8,13 +8,15 @@
 
 namespace tokamak {
 
-void RunSaver::save(const RunProgress& done) {
+void RunSaver::save(const RunProgress& done, bool is_extra) {
   if (saved_step_ == done.step) return;
   auto in = enter(progress_of(ranks_), RankPhase::kSave);
   if (leads(ranks_)) start_.choices.save(start_.platform.tuning, backend_);
   auto begin = std::chrono::steady_clock::now();
   reporter_.saving();
-  auto path = save_progress(done, start_.resolved, start_.session->store(), *start_.data, marks());
+  CheckpointMarks marks = this->marks();
+  marks.is_extra = is_extra;
+  auto path = save_progress(done, start_.resolved, start_.session->store(), *start_.data, marks);
   reporter_.saved(done.step);
   saved_step_ = done.step;
   events_.saved(done.step, path, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -32,7 +34,7 @@ void RunSaver::mark_best(int64_t step) {
 
 void RunSaver::remove_old() const {
   const TrainConfig& train = start_.resolved.asked.train;
-  if (leads(ranks_)) remove_old_checkpoints(train.out, train.keep_checkpoints, reporter_.known_good().step, best_);
+  if (leads(ranks_)) remove_old_checkpoints(train.out, keep_rule(train), reporter_.known_good().step, best_);
 }
 
 bool RunSaver::can_rescue() const { return ranks_ && !backend_.queue(0) && has_whole_state(start_.session->store()); }

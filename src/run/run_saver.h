@@ -17,8 +17,8 @@ class RunSaver {
       : start_(start), reporter_(reporter), events_(events), backend_(backend), observer_(observer), ranks_(ranks),
         saved_step_(saved) {}
 
-  /// The state after all steps so far, which have run and are recorded; once.
-  void save(const RunProgress& done);
+  /// The state after all steps so far, which have run and are recorded; once. `is_extra`: as CheckpointState has it.
+  void save(const RunProgress& done, bool is_extra = false);
 
   /// The checkpoint of this step, which is saved, is the best from now on; 0: none is.
   void mark_best(int64_t step);

@@ -24,7 +24,7 @@ std::optional<FoundCheckpoint> find_start(const RunConfig& asked, TrainObserver&
   if (asked.train.resume) found = find_checkpoint(asked.train.out, &warnings);
   for (const std::string& warning : warnings) observer.message("warning: " + warning);
   if (leads(ranks)) {
-    repair_checkpoints(asked.train.out, found, asked.train.keep_checkpoints);
+    repair_checkpoints(asked.train.out, found, keep_rule(asked.train));
     meet(ranks);
   }
   require_same(ranks, "checkpoint to go on from", found ? found->path.filename().string() : "none");

@@ -258,7 +258,7 @@ class Trainer {
   void judge(double loss) {
     watch_->add({done_.step, loss});
     bool is_best = watch_->best_step() == done_.step;
-    if (is_best || watch_->is_over()) saver_->save(done_);
+    if (is_best || watch_->is_over()) saver_->save(done_, !watch_->is_over());
     if (!is_best) return;
     saver_->mark_best(done_.step);
     saver_->remove_old();

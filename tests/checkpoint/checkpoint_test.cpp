@@ -248,6 +248,47 @@ TEST(Checkpoint, KeepsTheBest) {
   EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000004"}));
 }
 
+TEST(Checkpoint, KeepsMultiples) {
+  TemporaryFolder out;
+  HostStore store;
+  for (int64_t step = 0; step <= 7; ++step) save_checkpoint(out.path(), state_of(step), store.store, {2, 3});
+  EXPECT_EQ(entries_in(out / "checkpoints"),
+            (std::vector<std::string>{"latest", "step_00000003", "step_00000006", "step_00000007"}));
+  repair_checkpoints(out.path(), find_checkpoint(out.path(), nullptr), {1, 2});
+  EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000006", "step_00000007"}));
+  // A run that begins anew there does not keep what the other reached.
+  save_checkpoint(out.path(), state_of(0), store.store, {1, 2});
+  EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000000"}));
+}
+
+// What was saved as the best alone takes no other's place, and goes when it is not the best any more.
+TEST(Checkpoint, ExtraOnesDoNotCount) {
+  TemporaryFolder out;
+  HostStore store;
+  auto save = [&](int64_t step, int64_t best, bool is_extra) {
+    CheckpointState state = state_of(step);
+    state.best = best;
+    state.is_extra = is_extra;
+    save_checkpoint(out.path(), state, store.store, 2);
+  };
+  save(10, 0, false), save(20, 0, false), save(23, 0, true);
+  std::vector<std::string> all = {"latest", "step_00000010", "step_00000020", "step_00000023"};
+  EXPECT_EQ(entries_in(out / "checkpoints"), all);
+  FoundCheckpoint found = *find_checkpoint(out.path(), nullptr);
+  EXPECT_TRUE(found.state.is_extra);
+  repair_checkpoints(out.path(), found, 1);
+  EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000020", "step_00000023"}))
+      << "the newest stays";
+  save(26, 23, true);
+  EXPECT_EQ(entries_in(out / "checkpoints"),
+            (std::vector<std::string>{"latest", "step_00000020", "step_00000023", "step_00000026"}));
+  remove_old_checkpoints(out.path(), 2, 0, 26);
+  EXPECT_EQ(entries_in(out / "checkpoints"), (std::vector<std::string>{"latest", "step_00000020", "step_00000026"}));
+  save(30, 26, false), save(40, 26, false);
+  EXPECT_EQ(entries_in(out / "checkpoints"),
+            (std::vector<std::string>{"latest", "step_00000026", "step_00000030", "step_00000040"}));
+}
+
 TEST(Checkpoint, KeepsAllWhenAskedTo) {
   TemporaryFolder out;
   HostStore store;

@@ -109,6 +109,10 @@ TEST(IdleSettings, OfTheLoop) {
   for (const char* key : {"eval_every", "sample_every", "checkpoint_every", "log_every"})
     expect_told({std::string("--train.") + key + "=500", "--train.steps=499"}, "the run ends after 499 steps",
                 {"--train.steps=500"});
+  expect_told({"--train.keep_every=40", "--train.checkpoint_every=25", "--train.steps=199"}, "is a multiple",
+              {"--train.steps=200"});
+  expect_told({"--train.keep_every=40", "--train.checkpoint_every=0", "--train.steps=100"}, "is a multiple",
+              {"--train.steps=120"});
   expect_told({"--train.eval_batches=5", "--train.eval_every=0"}, "nothing is validated", {"--train.eval_every=10"});
   expect_told({"--data.val_path=a", "--train.eval_every=0"}, "nothing is validated", {"--train.eval_every=10"});
   expect_told({"--train.sample_tokens=5"}, "no sample is written", {"--train.sample_every=10"});

@@ -140,6 +140,21 @@ TEST_F(EarlyStopTest, ABetterCheckpointTakesItsPlace) {
   EXPECT_FALSE(saved_steps(c).contains(10));
 }
 
+// What is saved on the way to a better one pushes none of those out that are saved every so many steps.
+TEST_F(EarlyStopTest, TheBestDoesNotCountAmongTheNewest) {
+  RunConfig c = config("run");
+  c.train.keep_best = true;
+  c.train.checkpoint_every = 5;
+  c.train.keep_checkpoints = 2;
+  c.train.keep_every = 10;
+  ASSERT_EQ(c.train.eval_every, 2);
+  run(c, 19);
+  std::set<int64_t> saved = saved_steps(c);
+  for (int64_t step : {10, 15, 18}) EXPECT_TRUE(saved.contains(step)) << step;
+  for (int64_t step : {5, 12, 14}) EXPECT_FALSE(saved.contains(step)) << step;
+  EXPECT_EQ(best_step(c), 18);
+}
+
 // As a crash leaves it: the evaluated state saved but not marked, or not even its loss written.
 TEST_F(EarlyStopTest, ACrashBeforeTheMarkLosesNothing) {
   RunConfig straight = config("straight");
