@@ -80,17 +80,22 @@ void HangWatch::watch(const std::stop_token& over) {
   }
 }
 
+double HangWatch::answer_seconds() const {
+  return hurries() ? kLeastAnswer : std::max(kLeastAnswer, kAnswerShare * options_.least_seconds);
+}
+
+// Soon enough that the first answer is due when the wait is too long.
 bool HangWatch::waits_too_long() {
   return std::any_of(run_.mine.begin(), run_.mine.end(), [&](const auto& rank) {
     RankReport report = rank->report();
-    double limit = hurries() ? kHurry : std::max(options_.least_seconds, kHangPaces * report.pace);
-    return (report.waits() || report.phase == RankPhase::kStart) && report.seconds > limit;
+    double limit = std::max(options_.least_seconds, kHangPaces * report.pace) - answer_seconds();
+    return (report.waits() || report.phase == RankPhase::kStart) && report.seconds > (hurries() ? kHurry : limit);
   });
 }
 
 // Whoever does not answer once may just be slow. Answers that came to a process that was stopped meanwhile say nothing.
 void HangWatch::ask_all(const std::stop_token& over) {
-  double seconds = hurries() ? kLeastAnswer : std::max(kLeastAnswer, kAnswerShare * options_.least_seconds);
+  double seconds = answer_seconds();
   auto allowed = [&](double times) {
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(times * seconds));
   };

@@ -55,6 +55,7 @@ class HangWatch {
  private:
   void watch(const std::stop_token& over);
   bool hurries() const { return options_.hurries && options_.hurries(); }
+  double answer_seconds() const;
   bool waits_too_long();
   void ask_all(const std::stop_token& over);
   bool only_stuck_are_left();

@@ -346,10 +346,14 @@ TEST(Adafactor, GoesByTheShapeInTheModel) {
     }
     for (int step = 0; step < 3; ++step) run_graph(graph, values);
     for (int64_t i = 6; i < 3 * rows; ++i) EXPECT_EQ(values["w"][i], 0);
-    return std::vector<double>(values["w"].data.begin(), values["w"].data.begin() + 6);
+    std::vector<double> result(values["w"].data.begin(), values["w"].data.begin() + 6);
+    const auto& columns = values["adafactor.columns.w"].data;  // its means are over rows
+    result.insert(result.end(), columns.begin(), columns.end());
+    return result;
   };
   std::vector<double> plain = after(2), padded = after(5);
-  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(padded[i], plain[i], 1e-14);
+  ASSERT_EQ(plain.size(), 9u);
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(padded[i], plain[i], 1e-14);
 }
 
 // ema: 1 after the first update, then decay old + (1 - decay) new; a skipped step changes nothing.

@@ -42,6 +42,7 @@ TEST(HuggingFace, RefusesWhatOursDoesNotCompute) {
   for (auto [text, piece] :
        {std::pair(R"({"activation_function": "relu"})", "activation_function to be gelu_new, got \"relu\""),
         {R"({"n_embd": 16, "n_head": 4, "n_inner": 32})", "n_inner to be 4 x n_embd = 64, got 32"},
+        {R"({"n_embd": 16, "n_head": 4, "n_inner": 128})", "n_inner to be 4 x n_embd = 64, got 128"},
         {R"({"layer_norm_epsilon": 1e-6})", "layer_norm_epsilon"},
         {R"({"scale_attn_weights": false})", "scale_attn_weights to be true"},
         {R"({"scale_attn_by_inverse_layer_idx": true})", "to be false, got true"},
