@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "config/train_ramp.h"
 
 namespace tokamak {
 namespace {
@@ -32,6 +33,11 @@ void check_profile(const TrainProfile& profile, const GivenOptions& given, const
         "[--profile.at] expected a run of at least {} steps, for a profile of {} from step {} on and those that it is "
         "compared with, got train.steps = {}; lower --profile.at or --profile.steps",
         last, profile.steps, profile.at, config.train.steps);
+  if (RampPhase phase = ramp_phase(config, profile.at - 1); phase.until < last)
+    user_error(
+        "[--profile.at] expected the {} steps of a profile, and those that it is compared with, in one phase of "
+        "train.ramp, got one that ends at step {}; begin the profile behind it",
+        profile.steps, phase.until);
 }
 
 AttachedProfile::AttachedProfile(const TrainProfile& profile, const GivenOptions& given, const RankWork& rank,

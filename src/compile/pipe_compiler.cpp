@@ -207,8 +207,8 @@ std::pair<CompiledPipeline, Graph> begin_pipeline(const ResolvedRun& run, const 
   out.resolved = run;
   const RunConfig& asked = run.asked;
   out.schedule = schedule_of(run);
-  Graph graph = forward_graph("model", asked.model, run.program_sequences(), asked.model.context,
-                              asked.data.mask_documents, true);
+  Graph graph =
+      forward_graph("model", asked.model, run.program_sequences(), run.phase.sequence, asked.data.mask_documents, true);
   out.forward = graph;
   PassContext context = context_of(run, platform);
   out.forward_reports = run_passes(graph, Stage::kForward, context, observer);
@@ -334,7 +334,7 @@ CompiledStep PipelineOfKinds::compile(int64_t stage, int64_t kinds) const {
 std::vector<CompiledStep> compile_pipeline_loss(const ResolvedRun& run, const Platform& platform,
                                                 const std::vector<int64_t>& first_block) {
   const RunConfig& asked = run.asked;
-  Graph graph = eval_graph(asked.model, run.program_sequences(), asked.model.context, asked.data.mask_documents, true);
+  Graph graph = eval_graph(asked.model, run.program_windows(), asked.model.context, asked.data.mask_documents, true);
   PassContext context = context_of(run, platform);
   run_passes(graph, Stage::kForward, context);
   ChunkCompiler compiler(run, platform, graph);

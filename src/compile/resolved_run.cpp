@@ -37,7 +37,8 @@ int64_t asked_micro_batches(const RunConfig& config) {
 int64_t count_slots(const ResolvedRun& run) {
   int64_t slots = run.asked.mesh.slots, ranks = run.data_ranks(), all = ranks * run.micro_batches;
   if (slots != 0) return slots;
-  bool can_have = (ranks > 1 || run.stages() > 1) && std::has_single_bit(uint64_t(all)) && run.batch % ranks == 0;
+  bool can_have = (ranks > 1 || run.stages() > 1) && std::has_single_bit(uint64_t(all)) && run.batch % ranks == 0 &&
+                  slots_fit_ramp(run.asked, all, ranks);
   return can_have ? all : 1;
 }
 
@@ -54,6 +55,15 @@ void resolve_slots(ResolvedRun& run) {
   int64_t sequences = run.batch * run.micro_batches;
   run.micro_batches = run.slots.runs();
   run.batch = sequences / run.micro_batches;
+}
+
+// The whole step becomes one of a phase: micro-batches stay as they are, and are fewer.
+void take_phase(ResolvedRun& run, const RampPhase& phase) {
+  run.phase = phase;
+  run.whole_slots = run.slots.count;
+  if (phase.step_tokens == run.asked.step_tokens()) return;
+  run.micro_batches = phase.step_tokens / (run.batch * run.asked.model.context);
+  if (run.has_slots()) run.slots.count = ramp_slots(run.asked, phase, run.whole_slots);
 }
 
 std::vector<std::string> parameter_names(const ModelConfig& model) {
@@ -89,9 +99,9 @@ std::optional<LossScaling> ResolvedRun::loss_scaling() const {
 RunConfig ResolvedRun::settled() const {
   RunConfig config = asked;
   config.compile = compile;
-  config.mesh.slots = slots.count;
+  config.mesh.slots = whole_slots;
   config.train.batch = batch;
-  if (micro_batches > 1) config.train.total_batch = asked.step_tokens();
+  if (asked.step_tokens() > batch * asked.model.context) config.train.total_batch = asked.step_tokens();
   return config;
 }
 
@@ -113,7 +123,7 @@ std::vector<std::string> describe_groups(const RunConfig& config) {
   return describe_rate_groups(config.optimizer, parameter_names(config.model));
 }
 
-ResolvedRun resolve(const RunConfig& asked, const Target& target) {
+ResolvedRun resolve(const RunConfig& asked, const Target& target, int64_t steps_done) {
   check_groups(asked);
   ResolvedRun run;
   run.asked = asked;
@@ -122,6 +132,7 @@ ResolvedRun resolve(const RunConfig& asked, const Target& target) {
   run.micro_batches = asked_micro_batches(asked);
   run.compile = resolve(asked.compile, target);
   resolve_slots(run);
+  take_phase(run, ramp_phase(asked, steps_done));
   return run;
 }
 

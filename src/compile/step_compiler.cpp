@@ -104,7 +104,7 @@ Graph begin_step(CompiledStep& step, const PassContext& context, const PassObser
   const ResolvedRun& run = step.resolved;
   const RunConfig& asked = run.asked;
   Graph graph = forward_graph(run.micro_batches == 1 ? "step" : "micro_batch", asked.model, run.program_sequences(),
-                              asked.model.context, asked.data.mask_documents);
+                              run.phase.sequence, asked.data.mask_documents);
   step.forward = graph;
   step.forward_reports = run_passes(graph, Stage::kForward, context, observer);
   return graph;
@@ -298,7 +298,7 @@ CompiledStep StepOfKinds::compile(int64_t kinds) const {
 
 CompiledGraph compile_evaluation(const ResolvedRun& run, const Platform& platform) {
   const RunConfig& asked = run.asked;
-  Graph graph = eval_graph(asked.model, run.program_sequences(), asked.model.context, asked.data.mask_documents);
+  Graph graph = eval_graph(asked.model, run.program_windows(), asked.model.context, asked.data.mask_documents);
   return compile_forward(std::move(graph), context_of(run, platform));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tokamak {
 
@@ -10,10 +11,11 @@ struct TrainConfig {
   std::string out = "run";  // run folder
   // The length of the run, by one of three: the others are 0. What is resolved has steps (run/train_length.h).
   int64_t steps = 1000;
-  double epochs = 0;        // passes over the windows of the training data
-  int64_t tokens = 0;       // that are trained on
-  int64_t batch = 4;        // B, sequences in a micro-batch
-  int64_t total_batch = 0;  // tokens per optimizer step; 0: one micro-batch
+  double epochs = 0;              // passes over the windows of the training data
+  int64_t tokens = 0;             // that are trained on
+  int64_t batch = 4;              // B, sequences in a micro-batch
+  int64_t total_batch = 0;        // tokens per optimizer step; 0: one micro-batch
+  std::vector<std::string> ramp;  // smaller steps, or shorter sequences, at the beginning; see config/train_ramp.h
   int64_t seed = 1337;
   int64_t eval_every = 250;  // steps; 0: never
   int64_t eval_batches = 20;

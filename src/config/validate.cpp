@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/train_ramp.h"
 #include "config/visit.h"
 
 #include <fmt/core.h>
@@ -95,6 +96,11 @@ void check_pipe(const RunConfig& config) {
         mesh.pipe, micro_batches, (micro_batches / mesh.pipe + 1) * mesh.pipe * tokens);
 }
 
+// What a number of slots is a multiple of.
+int64_t slot_divisor(const MeshConfig& mesh, int64_t data_ranks) {
+  return data_ranks * (is_interleaved(mesh) ? mesh.pipe : 1);
+}
+
 // Powers of two that `divisor` divides and that divide n.
 std::string list_slots(int64_t divisor, int64_t n) {
   std::string list;
@@ -113,6 +119,27 @@ void check_mesh(const RunConfig& config) {
     validate_slots(config, std::max<int64_t>(mesh.data, 1));
   check_context(mesh.context, config.model.context);
   for (auto [option, size] : sizes_over_tensor(config.model)) check_divides("tensor", mesh.tensor, option, size);
+}
+
+// What is asked of all steps, of the smaller ones of train.ramp.
+void check_ramp(const RunConfig& config) {
+  std::vector<RampPhase> phases = ramp_phases(config);
+  RunConfig part = config;
+  part.mesh.slots = 1;
+  for (size_t i = 0; i + 1 < phases.size(); ++i) try {
+      part.train.total_batch = phases[i].step_tokens;
+      check_total_batch(part);
+      check_mesh(part);
+      check_context(config.mesh.context, phases[i].sequence);
+    } catch (const UserError& error) {
+      user_error("[train.ramp] '{}': {}", config.train.ramp[i], error.what());
+    }
+  int64_t ranks = std::max<int64_t>(config.mesh.data, 1);
+  if (config.mesh.slots > 1 && !slots_fit_ramp(config, config.mesh.slots, ranks))
+    user_error(
+        "[train.ramp] expected each phase to have a share of mesh.slots = {} that is a power of two and that {} data "
+        "ranks divide; use other total_batch, or --mesh.slots=1",
+        config.mesh.slots, ranks);
 }
 
 // A clip that f32 has no number for would be 0, with which no update is applied.
@@ -170,9 +197,17 @@ std::vector<ModelSize> sizes_over_tensor(const ModelConfig& model) {
   return sizes;
 }
 
+bool slots_fit_ramp(const RunConfig& config, int64_t slots, int64_t data_ranks) {
+  std::vector<RampPhase> phases = ramp_phases(config);
+  return std::all_of(phases.begin(), phases.end(), [&](const RampPhase& phase) {
+    int64_t own = ramp_slots(config, phase, slots);
+    return std::has_single_bit(uint64_t(own)) && own % slot_divisor(config.mesh, data_ranks) == 0;
+  });
+}
+
 void validate_slots(const RunConfig& config, int64_t data_ranks) {
   int64_t slots = config.mesh.slots, sequences = config.step_tokens() / config.model.context;
-  int64_t stages = is_interleaved(config.mesh) ? config.mesh.pipe : 1, divisor = data_ranks * stages;
+  int64_t stages = is_interleaved(config.mesh) ? config.mesh.pipe : 1, divisor = slot_divisor(config.mesh, data_ranks);
   if (slots == 1 || (std::has_single_bit(uint64_t(slots)) && slots % divisor == 0 && sequences % slots == 0)) return;
   std::string of_stages = stages > 1 ? fmt::format(" x {} interleaved stages", stages) : "";
   user_error(
@@ -187,6 +222,7 @@ void validate(const RunConfig& config) {
   check_window_pattern(config.model.window_pattern);
   check_total_batch(config);
   check_mesh(config);
+  check_ramp(config);
   check_sizes(config);
 }
 

@@ -26,6 +26,9 @@ void validate(const RunConfig& config);
 /// is left to validate() of the run that has them.
 void validate_asked(const RunConfig& config);
 
+/// Whether each phase of train.ramp has a share of so many slots that data ranks (and interleaved stages) divide.
+bool slots_fit_ramp(const RunConfig& config, int64_t slots, int64_t data_ranks);
+
 /// UserError when mesh.slots is a number that does not fit the step's sequences or so many data ranks, with those that
 /// would.
 void validate_slots(const RunConfig& config, int64_t data_ranks);

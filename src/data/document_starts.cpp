@@ -18,6 +18,14 @@ std::vector<int32_t> document_starts(std::span<const int32_t> tokens, int64_t co
   return starts;
 }
 
+void cut_starts(std::span<int32_t> starts, int64_t context, int64_t length) {
+  TOKAMAK_CHECK(length > 0 && context % length == 0, "windows of {} tokens in sequences of {}", context, length);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    auto place = int64_t(i) % context;
+    starts[i] = int32_t(std::max<int64_t>(starts[i] - place / length * length, 0));
+  }
+}
+
 void hide_first_tokens(std::span<const int32_t> tokens, int32_t end_of_text, std::span<int32_t> targets) {
   TOKAMAK_CHECK(tokens.size() == targets.size(), "{} tokens and {} targets", tokens.size(), targets.size());
   for (size_t i = 0; i < tokens.size(); ++i)

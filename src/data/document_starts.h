@@ -17,6 +17,10 @@ inline constexpr int32_t kNoTarget = -1;
 /// to what lies from there on; two positions are in one document when they have the same start.
 std::vector<int32_t> document_starts(std::span<const int32_t> tokens, int64_t context, int32_t end_of_text);
 
+/// Starts (B, T) of windows of `context` become those of the sequences of `length`, a divisor, that they are cut into:
+/// a document that a cut divides begins a second time there.
+void cut_starts(std::span<int32_t> starts, int64_t context, int64_t length);
+
 /// Targets (B, T) are the tokens one place on. Those behind a separator begin another document, which nothing before
 /// them tells of: they become kNoTarget.
 void hide_first_tokens(std::span<const int32_t> tokens, int32_t end_of_text, std::span<int32_t> targets);

@@ -30,7 +30,7 @@ void leave_out(Batch& batch, int64_t samples, int64_t context) {
 }  // namespace
 
 int64_t count_windows(const ResolvedRun& run, int64_t batches) {
-  return batches * run.batch * (run.has_slots() ? run.micro_batches : 1);
+  return batches * (run.whole_slots > 1 ? run.asked.step_tokens() / run.asked.model.context : run.batch);
 }
 
 Evaluator::Evaluator(std::shared_ptr<const Corpus> corpus, const Tokenizer* tokenizer, const ResolvedRun& run,

@@ -76,18 +76,19 @@ std::string format_step_line(const StepMetrics& m, int64_t total_steps, double e
 }
 
 std::string format_outline(const RunOutline& o) {
-  double tokens = double(o.steps - o.done) * double(o.step_tokens);
+  bool alike = double(o.steps - o.done) * double(o.step_tokens) == o.tokens;
   double mib = double(o.memory_bytes) / double(1 << 20);
   std::string memory = mib < 1024 ? fmt::format("{:.0f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
   std::string saved =
       o.checkpoint_every > 0 ? fmt::format("every {} steps and at the end", o.checkpoint_every) : "at the end";
   return fmt::format(
       "{} parameters in {}, {} of memory planned\n"
-      "steps {} to {} of {} tokens: {} tokens, {:.3g} epochs of {}\n"
+      "steps {} to {} of {}{} tokens: {} tokens, {:.3g} epochs of {}\n"
       "MFU is the share of {}\n"
       "saved {} in {}",
-      format_count(double(o.parameters)), o.precision, memory, o.done + 1, o.steps, o.step_tokens, format_count(tokens),
-      tokens / double(o.epoch_tokens), format_count(double(o.epoch_tokens)), o.peak, saved, o.out);
+      format_count(double(o.parameters)), o.precision, memory, o.done + 1, o.steps, alike ? "" : "up to ",
+      o.step_tokens, format_count(o.tokens), o.tokens / double(o.epoch_tokens), format_count(double(o.epoch_tokens)),
+      o.peak, saved, o.out);
 }
 
 std::string format_progress_bar(int64_t step, int64_t total_steps, double eta_seconds, int width) {

@@ -22,7 +22,9 @@ struct RunOutline {
   std::string precision;
   int64_t memory_bytes = 0;  // planned
   int64_t done = 0, steps = 0;
-  int64_t step_tokens = 0, epoch_tokens = 0;
+  int64_t step_tokens = 0;  // of the largest steps
+  double tokens = 0;        // of all steps to come
+  int64_t epoch_tokens = 0;
   std::string out;
   int64_t checkpoint_every = 0;  // steps; 0: only at the end
   std::string peak;              // of all ranks, of which MFU is a share (model/utilization.h)

@@ -90,7 +90,7 @@ class Session {
   /// After a step that failed: whether it had begun to write parameters or states that are kept. Else they are those
   /// after the step before. On a backend with a queue: whether it was asked to.
   bool is_torn() const { return changes() != settled_changes_; }
-  int64_t tokens_per_step() const { return resolved().asked.step_tokens(); }
+  int64_t tokens_per_step() const { return resolved().phase.step_tokens; }
 
   /// Tells it of all that training steps ask of the backend from now on; null: nobody.
   void observe(WorkObserver* observer);

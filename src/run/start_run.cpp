@@ -17,11 +17,12 @@ constexpr double kSlowStep = 20;    // seconds
 constexpr int64_t kLargeVocab = 4;  // times the data's
 
 // The rank that leads puts in order what a killed process left behind before the others look.
-std::optional<FoundCheckpoint> find_start(const RunConfig& asked, TrainObserver& observer, const MeshRanks* ranks) {
+std::optional<FoundCheckpoint> find_start(const RunConfig& asked, bool goes_on, TrainObserver& observer,
+                                          const MeshRanks* ranks) {
   std::vector<std::string> warnings;
   std::optional<FoundCheckpoint> found;
   if (!leads(ranks)) meet(ranks);
-  if (asked.train.resume) found = find_checkpoint(asked.train.out, &warnings);
+  if (goes_on) found = find_checkpoint(asked.train.out, &warnings);
   for (const std::string& warning : warnings) observer.message("warning: " + warning);
   if (leads(ranks)) {
     repair_checkpoints(asked.train.out, found, keep_rule(asked.train));
@@ -38,7 +39,7 @@ void resolve_alike(StartedRun& start, const RunConfig& asked, const Platform& pl
   start.platform.target = of_leader(ranks, platform.target);
   RunConfig config = with_data_vocab(asked);
   if (start.found) config = going_on(config, *start.found);
-  start.resolved = resolve(of_leader(ranks, config), start.platform.target);
+  start.resolved = resolve(of_leader(ranks, config), start.platform.target, start.found ? start.found->state.step : 0);
 }
 
 void open_data(StartedRun& start, const MeshRanks* ranks) {
@@ -94,6 +95,11 @@ std::string warmup_warning(const RunConfig& run) {
       warmup, schedule, run.optimizer.lr * run.optimizer.min_lr_ratio);
 }
 
+std::string describe_phase(const ResolvedRun& run, int64_t done) {
+  return fmt::format("from step {} on {} tokens a step, in sequences of {} (train.ramp)", done + 1,
+                     run.phase.step_tokens, run.phase.sequence);
+}
+
 // What is easily asked for by mistake: the default sizes on a small machine, another vocabulary than the data's.
 void add_size_notes(const StartedRun& start, std::vector<std::string>& notes) {
   int64_t steps = start.resolved.asked.train.steps, vocab = start.resolved.asked.model.vocab;
@@ -108,13 +114,9 @@ void add_size_notes(const StartedRun& start, std::vector<std::string>& notes) {
                     vocab, needed));
 }
 
-}  // namespace
-
-StartedRun start_run(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
-                     const MeshRanks* ranks) {
-  StartedRun start(asked);
-  if (leads(ranks)) start.folder = std::make_unique<RunFolder>(asked.train.out);
-  start.found = find_start(asked, observer, ranks);
+// Behind the search for a checkpoint.
+void prepare_session(StartedRun& start, const RunConfig& asked, const Platform& platform, Backend& backend,
+                     TrainObserver& observer, const MeshRanks* ranks) {
   resolve_alike(start, asked, platform, ranks);
   open_data(start, ranks);
   int64_t free_bytes = start.clock.time("tuning", [&] { return tune_alike(start, backend, observer, ranks); });
@@ -122,6 +124,26 @@ StartedRun start_run(const RunConfig& asked, const Platform& platform, Backend& 
     CompiledRun compiled = compile_to_fit(start.resolved, start.platform, free_bytes, ranks);
     allocate(start, std::move(compiled), backend, ranks);
   });
+}
+
+}  // namespace
+
+StartedRun start_run(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
+                     const MeshRanks* ranks) {
+  StartedRun start(asked);
+  if (leads(ranks)) start.folder = std::make_unique<RunFolder>(asked.train.out);
+  start.found = find_start(asked, asked.train.resume, observer, ranks);
+  prepare_session(start, asked, platform, backend, observer, ranks);
+  return start;
+}
+
+StartedRun start_phase(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
+                       const MeshRanks* ranks, std::unique_ptr<RunFolder> folder) {
+  StartedRun start(asked);
+  start.is_first = false;
+  start.folder = std::move(folder);
+  start.found = find_start(asked, true, observer, ranks);
+  prepare_session(start, asked, platform, backend, observer, ranks);
   return start;
 }
 
@@ -136,6 +158,7 @@ std::vector<std::string> start_notes(const RunConfig& asked, const StartedRun& s
   for (const std::string& note : start.data->notes()) add(note);
   for (const std::string& group : describe_groups(run.asked)) add(group);
   add(warmup_warning(run.asked));
+  if (!run.asked.train.ramp.empty()) add(describe_phase(run, start.found ? start.found->state.step : 0));
   add(reference_warning(start.session->reference_nodes()));
   // The pass does what it can; what cannot be recomputed away is said rather than left to be noticed.
   add(budget_warning(start.session->compiled().intermediate_bytes(), run.compile.memory_budget_gib));
@@ -158,6 +181,11 @@ RunProgress load_values(StartedRun& start, StepQueue& queue, TrainObserver& obse
   queue.run([&] { session.initialise_states(); });
   RunProgress done = load_progress(found, session);
   found.files.clear();  // their space on the disk is not held
+  if (!start.is_first) {
+    observer.message(describe_phase(start.resolved, done.step));
+    start.clock.lap("checkpoint");
+    return done;
+  }
   observer.message(fmt::format("resuming after step {} from {}", done.step, found.path.string()));
   std::string changes = describe_changes(config_of(found), start.resolved.settled(), done.step);
   if (!changes.empty()) observer.message(changes);

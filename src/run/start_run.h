@@ -14,6 +14,7 @@ struct StartedRun {
   explicit StartedRun(const RunConfig& asked) : choices(asked.train.out) {}
 
   StartClock clock;
+  bool is_first = true;                  // of this process: it is no later phase of train.ramp
   std::unique_ptr<RunFolder> folder;     // locked; of the rank that leads
   std::optional<FoundCheckpoint> found;  // where the run goes on
   Platform platform;                     // of the rank that leads, then tuned
@@ -28,6 +29,10 @@ struct StartedRun {
 /// data, bad data, too little memory.
 StartedRun start_run(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
                      const MeshRanks* ranks);
+
+/// The next phase of train.ramp, from the checkpoint with which the one before has ended. `folder`: of that one.
+StartedRun start_phase(const RunConfig& asked, const Platform& platform, Backend& backend, TrainObserver& observer,
+                       const MeshRanks* ranks, std::unique_ptr<RunFolder> folder);
 
 /// What a user should know of what he asked for, now that it is about to run.
 std::vector<std::string> start_notes(const RunConfig& asked, const StartedRun& start);

@@ -1,6 +1,7 @@
 #include "run/train_length.h"
 
 #include "base/error.h"
+#include "config/train_ramp.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +10,6 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kMostSteps = int64_t(1) << 38;  // that checkpoints and metrics count
-
-int64_t divide_up(int64_t n, int64_t by) { return n / by + (n % by > 0 ? 1 : 0); }
 
 int64_t few_enough(double steps, const char* key, double value) {
   if (steps > double(kMostSteps))
@@ -22,12 +21,11 @@ int64_t few_enough(double steps, const char* key, double value) {
 
 RunConfig with_steps(RunConfig config, int64_t windows) {
   TrainConfig& train = config.train;
-  int64_t tokens = std::max(config.step_tokens(), config.model.context);
   if (train.epochs > 0) {
-    double samples = std::ceil(train.epochs * double(windows));
-    train.steps = few_enough(std::ceil(samples / double(tokens / config.model.context)), "train.epochs", train.epochs);
+    double tokens = std::ceil(train.epochs * double(windows)) * double(config.model.context);
+    train.steps = few_enough(ramp_steps(config, tokens), "train.epochs", train.epochs);
   } else if (train.tokens > 0) {
-    train.steps = few_enough(double(divide_up(train.tokens, tokens)), "train.tokens", double(train.tokens));
+    train.steps = few_enough(ramp_steps(config, double(train.tokens)), "train.tokens", double(train.tokens));
   }
   train.epochs = 0;
   train.tokens = 0;

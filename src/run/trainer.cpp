@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "data/check_targets.h"
+#include "data/document_starts.h"
 #include "model/model.h"
 #include "model/utilization.h"
 #include "run/evaluator.h"
@@ -27,17 +28,20 @@ namespace {
 
 constexpr size_t kRecentSteps = 16;  // more than one rank can be ahead of another
 
+// The steps of one phase of train.ramp; of most runs all.
 class Trainer {
  public:
   Trainer(StartedRun start, const RunConfig& asked, Backend& backend, TrainObserver& observer, const MeshRanks* ranks,
           StepWatcher* watcher)
       : start_(std::move(start)), run_(start_.resolved), train_(run_.asked.train), session_(*start_.session),
-        data_(*start_.data), observer_(observer), ranks_(ranks), watcher_(watcher),
+        end_(std::min(train_.steps, run_.phase.until)), data_(*start_.data), observer_(observer), ranks_(ranks),
+        watcher_(watcher),
         samples_(start_.clock.time("samples", [&] { return RunSamples(session_, start_.platform, backend, ranks); })),
         events_(train_.out, start_.platform.target, observer, ranks),
         queue_(
             session_, backend, [this](const StepNews& mine) { return ask_all(mine); }, progress_of(ranks)) {
-    for (const std::string& note : start_notes(asked, start_)) observer_.message(note);
+    if (start_.is_first)
+      for (const std::string& note : start_notes(asked, start_)) observer_.message(note);
     if (train_.eval_every > 0) make_evaluator();
     done_ = load_values(start_, queue_, observer_);
     keep_files();
@@ -47,9 +51,9 @@ class Trainer {
     saver_ = std::make_unique<RunSaver>(start_, done_.step, *reporter_, events_, backend, observer_, ranks);
     watch_before();
     if (trains()) {
-      events_.began(begun_);
       data_.started(done_.step, done_.samples, reporter_->reached());
-      observer_.message(format_outline(outline()));
+      if (start_.is_first) events_.began(begun_);
+      if (start_.is_first) observer_.message(format_outline(outline()));
     }
     saver_->mark_best(watch_->best_step());
     start_.clock.lap("files");
@@ -71,6 +75,10 @@ class Trainer {
     }
   }
 
+  /// Whether another phase is to come.
+  bool goes_on() const { return !summary_.stopped && done_.step < train_.steps && !watch_->is_over(); }
+  std::unique_ptr<RunFolder> release_folder() { return std::move(start_.folder); }
+
  private:
   TrainSummary run_steps() {
     int64_t total = train_.steps;
@@ -89,6 +97,8 @@ class Trainer {
       else
         report(queue_.take());
     }
+    summary_.stopped = stopped;
+    if (goes_on()) return summary_;
     if (done_.step < total && !stopped)
       observer_.message(fmt::format("after step {} {}", done_.step, watch_->why_over()));
     if (trained) data_.ended(done_.step, done_.samples);
@@ -96,12 +106,11 @@ class Trainer {
     summary_.goodput = events_.goodput();
     summary_.steps = done_.step;
     summary_.total_steps = total;
-    summary_.stopped = stopped;
     summary_.data_wait = reporter_->data_wait();
     return summary_;
   }
 
-  bool trains() const { return done_.step < train_.steps && !watch_->is_over(); }
+  bool trains() const { return done_.step < end_ && !watch_->is_over(); }
 
   RunOutline outline() const {
     return {.parameters = count_parameters(run_.asked.model),
@@ -109,7 +118,8 @@ class Trainer {
             .memory_bytes = session_.compiled().total_bytes() + samples_.planned_bytes(),
             .done = done_.step,
             .steps = train_.steps,
-            .step_tokens = session_.tokens_per_step(),
+            .step_tokens = run_.asked.step_tokens(),
+            .tokens = ramp_tokens(run_.asked, train_.steps) - ramp_tokens(run_.asked, done_.step),
             .epoch_tokens = data_.epoch_tokens(),
             .out = train_.out,
             .checkpoint_every = train_.checkpoint_every,
@@ -147,16 +157,18 @@ class Trainer {
 
   Peak peak() const { return peak_of(start_.platform.target, run_.compile.precision); }
   StepWork step_work() const {
-    return {double(session_.tokens_per_step()), flops_per_token(run_.asked.model),
-            peak().flops * double(run_.mesh.num_ranks())};
+    ModelConfig model = run_.asked.model;
+    model.context = run_.phase.sequence;
+    return {double(session_.tokens_per_step()), flops_per_token(model), peak().flops * double(run_.mesh.num_ranks())};
   }
 
   int64_t last_step() const { return std::max(begun_, recorded_step_); }
   bool is_last() const { return done_.step == train_.steps; }
+  bool is_last_of_phase() const { return done_.step == end_; }
   bool due(int64_t every) const { return every > 0 && done_.step % every == 0; }
 
   bool needs_outcome() const {
-    return is_last() || due(train_.eval_every) || due(train_.sample_every) || due(train_.checkpoint_every);
+    return is_last_of_phase() || due(train_.eval_every) || due(train_.sample_every) || due(train_.checkpoint_every);
   }
 
   // On the steps' thread, before each of them.
@@ -173,7 +185,10 @@ class Trainer {
     std::string failure;
     try {
       auto in = enter(progress_of(ranks_), RankPhase::kData);
-      for (int64_t i = 0; i < run_.micro_batches; ++i) batches.push_back(data_.loader().next());
+      for (int64_t i = 0; i < run_.micro_batches; ++i) {
+        batches.push_back(data_.loader().next());
+        cut_starts(batches.back().documents, run_.asked.model.context, run_.phase.sequence);
+      }
       require_targets(batches, done_.step + 1);
     } catch (const std::exception& error) {
       data_error_ = std::current_exception();
@@ -234,7 +249,8 @@ class Trainer {
     record(newest);
     bool evaluates = evaluator_ && (is_last() || due(train_.eval_every));
     if (!evaluates) reporter_->show(newest);
-    if (is_last() || due(train_.checkpoint_every)) saver_->save(done_);
+    bool is_saved = is_last() || due(train_.checkpoint_every);
+    if (is_saved || is_last_of_phase()) saver_->save(done_, !is_saved);
     try {
       if (evaluates) {
         reporter_->add_val_loss(newest, evaluate());
@@ -304,6 +320,7 @@ class Trainer {
   const ResolvedRun& run_;
   const TrainConfig& train_;
   Session& session_;
+  int64_t end_;  // steps of the run that are done when this phase is over
   RunData& data_;
   TrainObserver& observer_;
   const MeshRanks* ranks_;  // null: one rank
@@ -331,8 +348,17 @@ class Trainer {
 TrainSummary train(const RunConfig& config, const Platform& platform, Backend& backend, TrainObserver& observer,
                    const std::function<bool()>& stop, const MeshRanks* ranks, StepWatcher* watcher) {
   TOKAMAK_CHECK(config.train.steps > 0, "the length of the run is not resolved");
-  StartedRun start = start_run(config, platform, backend, observer, ranks);
-  return Trainer(std::move(start), config, backend, observer, ranks, watcher).run(stop);
+  std::optional<StartedRun> start(start_run(config, platform, backend, observer, ranks));
+  while (true) {
+    std::unique_ptr<RunFolder> folder;
+    {
+      Trainer phase(std::move(*start), config, backend, observer, ranks, watcher);
+      TrainSummary summary = phase.run(stop);
+      if (!phase.goes_on()) return summary;
+      folder = phase.release_folder();
+    }  // its memory is free before the next one takes some
+    start.emplace(start_phase(config, platform, backend, observer, ranks, std::move(folder)));
+  }
 }
 
 }  // namespace tokamak

@@ -160,5 +160,38 @@ TEST(Resolve, ScalesTheLossInFp16Alone) {
   EXPECT_EQ(resolve(config).loss_scaling()->growth_interval, 7);
 }
 
+// Micro-batches, and the windows of a slot, are as large as in the whole step.
+TEST(Resolve, AStepOfTheRampHasFewerMicroBatches) {
+  RunConfig config = tiny(8);
+  config.train.ramp = {"10: total_batch=32 sequence=4", "20: total_batch=64"};
+  for (int64_t slots : {1, 8}) {
+    config.mesh.slots = slots;
+    ResolvedRun first = tokamak::resolve(config, {}, 9), second = tokamak::resolve(config, {}, 10),
+                whole = tokamak::resolve(config, {}, 20);
+    EXPECT_EQ(first.micro_batches, 2);
+    EXPECT_EQ(second.micro_batches, 4);
+    EXPECT_EQ(whole.micro_batches, 8);
+    EXPECT_EQ(first.slots.count, slots == 1 ? 1 : 2);
+    EXPECT_EQ(whole.slots.count, slots);
+    EXPECT_EQ(first.batch, 2);
+    EXPECT_EQ(first.program_windows(), 2);
+    EXPECT_EQ(first.program_sequences(), 4) << "of half the length";
+    EXPECT_EQ(whole.program_sequences(), 2);
+    EXPECT_EQ(to_json(first.settled()), to_json(whole.settled())) << "one run";
+    EXPECT_EQ(tokamak::resolve(first.settled(), {}, 9).micro_batches, 2);
+  }
+}
+
+// Slots that are left open are none where a phase cannot have its share of them.
+TEST(Resolve, OpenSlotsFitTheRamp) {
+  RunConfig config = tiny(4);
+  config.mesh.data = 2;
+  config.train.ramp = {"10: total_batch=32"};
+  EXPECT_EQ(tokamak::resolve(config, {}, 0).whole_slots, 8);
+  EXPECT_EQ(tokamak::resolve(config, {}, 0).slots.count, 4);
+  config.train.ramp = {"10: total_batch=48"};
+  EXPECT_EQ(tokamak::resolve(config, {}, 0).whole_slots, 1) << "three quarters of eight are no power of two";
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -29,6 +29,15 @@ TEST(DocumentStarts, EverySampleCountsFromZero) {
 
 TEST(DocumentStarts, TokensMustBeWholeSamples) { EXPECT_ANY_THROW(document_starts(Ids{1, 2, 3}, 2, kEnd)); }
 
+TEST(DocumentStarts, CutWindowsAreShorterSamples) {
+  Ids tokens{1, 2, 9, 3, 4, 5, 6, 9, 7, 8, 1, 2, 3, 4, 9, 9};
+  for (int64_t length : {1, 2, 4, 8}) {
+    Ids starts = document_starts(tokens, 8, kEnd);
+    cut_starts(starts, 8, length);
+    EXPECT_EQ(starts, document_starts(tokens, length, kEnd)) << length;
+  }
+}
+
 // The last separator of a sample hides the first token of the next document as well, though that is not in the sample.
 TEST(HideFirstTokens, LeavesOutWhatFollowsASeparator) {
   Ids tokens{1, 9, 2, 3, 9}, targets{9, 2, 3, 9, 7};

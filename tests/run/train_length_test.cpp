@@ -32,6 +32,15 @@ TEST(TrainLength, AnEpochIsOnePassOverTheWindows) {
   EXPECT_EQ(steps_of(config_of(0, 1e-6, 0), 48), 1) << "a run has a step";
 }
 
+TEST(TrainLength, ARampTakesMoreSteps) {
+  RunConfig config = config_of(0, 0, 960);
+  config.train.ramp = {"4: total_batch=32"};
+  EXPECT_EQ(steps_of(config), 13) << "4 of 32 and 9 of 96";
+  config = config_of(0, 1, 0);
+  config.train.ramp = {"4: total_batch=32"};
+  EXPECT_EQ(steps_of(config, 48), 11) << "8 samples and 40";
+}
+
 TEST(TrainLength, TokensAreAtLeastAsMany) {
   EXPECT_EQ(steps_of(config_of(0, 0, 960)), 10);
   EXPECT_EQ(steps_of(config_of(0, 0, 961)), 11);
