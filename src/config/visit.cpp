@@ -115,8 +115,7 @@ void visit(FieldList& v, TrainConfig& c) {
   });
   v("batch", c.batch, "sequences in a micro-batch", between(1, 1 << 20));
   v("total_batch", c.total_batch, "tokens per optimizer step, by accumulation; 0: one micro-batch", at_least(0));
-  v("ramp", c.ramp,
-    "smaller steps or shorter sequences up to some step, 'STEP: total_batch=TOKENS sequence=TOKENS', in order");
+  v("ramp", c.ramp, "up to a step they are smaller, or sequences shorter: 'STEP: total_batch=N sequence=N'");
   v("seed", c.seed, "seed of initial weights, dropout, data order and samples", at_least(0));
   v("eval_every", c.eval_every, "steps between validations; 0: never", at_least(0));
   v("eval_batches", c.eval_batches,

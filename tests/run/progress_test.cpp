@@ -78,6 +78,7 @@ TEST(Outline, SaysWhatIsTrainedAndWhereItIsSaved) {
                         .done = 400,
                         .steps = 1200,
                         .step_tokens = 2048,
+                        .tokens = 800 * 2048,
                         .epoch_tokens = 1'000'000,
                         .out = "run",
                         .checkpoint_every = 400,
@@ -91,6 +92,8 @@ TEST(Outline, SaysWhatIsTrainedAndWhereItIsSaved) {
   EXPECT_NE(format_outline(outline).find("bf16, 210 MiB of memory"), std::string::npos);
   outline.checkpoint_every = 0;
   EXPECT_NE(format_outline(outline).find("saved at the end in run"), std::string::npos);
+  outline.tokens = 1e6;
+  EXPECT_NE(format_outline(outline).find("to 1200 of up to 2048 tokens: 1.0M tokens, 1 epochs"), std::string::npos);
 }
 
 TEST(StepLine, StepsStandInAColumn) {
