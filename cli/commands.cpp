@@ -21,6 +21,7 @@ std::vector<Command> all_commands() {
       checkpoint_diff_command(),
       checkpoint_prune_command(),
       data_ledger_command(),
+      diff_command(),
       ladder_command(),
       profile_command(),
       explain_command(),

@@ -16,6 +16,7 @@ Command checkpoint_prune_command();
 Command checkpoint_verify_command();
 Command data_inspect_command();
 Command data_ledger_command();
+Command diff_command();
 Command docs_command();
 Command eval_command();
 Command explain_command();

@@ -4,6 +4,7 @@
 
 #include "backend/device_sensors.h"
 #include "backend/device_trace.h"
+#include "backend/digest.h"
 #include "backend/queue.h"
 #include "graph/graph.h"
 
@@ -96,6 +97,8 @@ class Backend {
   /// Null: there is nothing that watches the device.
   virtual std::unique_ptr<DeviceTrace> trace_device() { return nullptr; }
   virtual std::unique_ptr<DeviceSensors> open_sensors() { return nullptr; }
+  /// A kernel without inputs that writes the digest of what these pieces of the backend's memory hold then: 8 bytes.
+  virtual std::unique_ptr<Kernel> compile_digest(std::vector<DigestPiece> pieces);
   /// To be called when kernels were compiled, before they run for good: gives back memory that it took to choose
   /// them, and writes the choices down.
   virtual void end_compiling() {}

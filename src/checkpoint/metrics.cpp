@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -38,6 +39,15 @@ std::optional<int64_t> step_of(const ordered_json& line) {
   if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) return std::nullopt;
   auto step = line["step"].get<int64_t>();
   return step < 0 || step > kMostSteps ? std::nullopt : std::optional(step);
+}
+
+std::optional<uint64_t> digest_of(const ordered_json& line) {
+  auto at = line.find("digest");
+  if (at == line.end() || !at->is_string()) return std::nullopt;
+  const auto& text = at->get_ref<const std::string&>();
+  uint64_t digest = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digest, 16);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(digest) : std::nullopt;
 }
 
 // What was no number is null.
@@ -109,6 +119,7 @@ std::map<int64_t, StepMetrics> read_metrics(const fs::path& metrics) {
             .ms = number("ms"),
             .wall_seconds = number("wall_seconds")};
     if (line.contains("val_loss")) told.val_loss = number("val_loss");
+    told.digest = digest_of(line);
   }
   return steps;
 }
@@ -145,6 +156,7 @@ std::string format_metrics(const StepMetrics& m) {
   if (m.val_loss) object["val_loss"] = *m.val_loss;
   if (m.loss_scale) object["loss_scale"] = *m.loss_scale;
   if (m.skipped) object["skipped"] = *m.skipped;
+  if (m.digest) object["digest"] = fmt::format("{:016x}", *m.digest);
   return object.dump();
 }
 

@@ -30,6 +30,7 @@ struct StepMetrics {
   std::optional<double> val_loss;    // when this step was evaluated
   std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
   std::optional<int64_t> skipped;    // and how many steps were skipped so far for an overflow
+  std::optional<uint64_t> digest;    // of loss, grad_norm and the parameters after the step, every train.digest_every
 };
 
 /// The validation loss after a step.
@@ -41,7 +42,7 @@ struct ValLoss {
 };
 using ValLosses = std::vector<ValLoss>;
 
-/// Of the steps that the file tells of, by step, what programs ask for later: losses, their norms and times; what is no
+/// Of the steps that the file tells of, by step, what is asked for later: losses, norms, times and digests; what is no
 /// number is NaN. Empty where there is no file. Lines that are damaged are read over.
 std::map<int64_t, StepMetrics> read_metrics(const std::filesystem::path& metrics);
 

@@ -138,6 +138,8 @@ constexpr IdleRule kRules[] = {
      ends_with_it},
     {"train.keep_every", Of::kRun, keeps_no_multiple,
      [](const Situation&) -> std::string { return "no step that is saved (train.checkpoint_every) is a multiple"; }},
+    {"train.digest_every", Of::kRun, [](const Situation& s) { return s.run.train.digest_every > s.steps(); },
+     ends_before},
     {"train.log_every", Of::kRun, [](const Situation& s) { return s.run.train.log_every > s.steps(); }, ends_before},
 
     {"compile.loss_scale", Of::kStep, is_not_fp16, other_precision},

@@ -130,6 +130,17 @@ std::vector<PartRun> TensorStore::share(const std::string& name) const {
   return share_of(find(name), ranks_ ? ranks_->coordinates() : std::vector<int64_t>{});
 }
 
+bool TensorStore::counts_here(const std::string& name) const {
+  const Tensor& tensor = find(name);
+  if (!ranks_ || !tensor.memory) return tensor.memory != nullptr;
+  for (const MeshAxis& axis : ranks_->mesh().axes) {
+    bool cuts = std::ranges::any_of(tensor.layout.cuts, [&](const Cut& cut) { return cut.axis == axis.name; });
+    int64_t first = axis.name == kPipeAxis ? tensor.stage : 0;
+    if (!cuts && ranks_->coordinate(axis.name) != first) return false;
+  }
+  return true;
+}
+
 void TensorStore::write_share(const std::string& name, const void* whole) {
   const Tensor& tensor = find(name);
   int64_t size = dtype_bytes(tensor.type.dtype);

@@ -49,6 +49,8 @@ class TensorStore {
   /// Where the elements of what is stored lie in the tensor of its global shape, padding left out: it comes last.
   /// Nothing of a tensor that is not here.
   std::vector<PartRun> share(const std::string& name) const;
+  /// Whether this rank has a share that is its own, or of several ranks with the same one it is the first.
+  bool counts_here(const std::string& name) const;
   /// This rank's share, where it has one, from the whole tensor of its global shape in host memory.
   void write_share(const std::string& name, const void* whole);
   /// The whole tensor of its global shape, for the rank that leads; `to` of the others may be null. All ranks call it.

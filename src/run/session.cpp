@@ -8,6 +8,7 @@
 #include "tune/tune.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -57,6 +58,17 @@ float loss_weight(std::span<const Batch> batches, int64_t parts = 1) {
   int64_t counted = 0;
   for (const Batch& batch : batches) counted += count_targets(batch.targets);
   return counted > 0 ? float(double(int64_t(batches.size()) * parts) / double(counted)) : 0;
+}
+
+// What is not a number has many bits.
+uint64_t step_digest(uint64_t parameters, double loss, double grad_norm) {
+  uint64_t digest = parameters, index = 0;
+  for (double value : {loss, grad_norm})
+    for (int shift : {0, 32}) {
+      uint64_t bits = std::isnan(value) ? ~uint64_t(0) : std::bit_cast<uint64_t>(value);
+      digest += element_digest(digest_salt("step"), index++, uint32_t(bits >> shift));
+    }
+  return digest;
 }
 
 double scalar_of(Readback& readback) {
@@ -132,6 +144,7 @@ Session::Session(CompiledRun compiled_run, const Platform& platform, Backend& ba
   store_->make(kept_tensors(run_));  // in the model's order, whatever programs read
   RunnerOptions options{.ranks = ranks, .record = resolved().compile.cuda_graph};
   runner_ = std::make_unique<StepRunner>(compiled(), backend, *store_, options);
+  if (resolved().asked.train.digest_every > 0) digest_ = std::make_unique<ParameterDigest>(*store_, backend, ranks);
   if (resolved().compile.strict) refuse_reference_nodes(reference_nodes());
 }
 
@@ -170,6 +183,7 @@ StepResult PendingStep::wait() {
   result.applied = std::isfinite(result.grad_norm);
   if (loss_scale_) result.loss_scale = scalar_of(*loss_scale_);
   if (skipped_) result.skipped = int64_t(scalar_of(*skipped_));
+  if (digest_) result.digest = step_digest(ParameterDigest::sum(digest_->wait()), result.loss, result.grad_norm);
   return result;
 }
 
@@ -196,6 +210,7 @@ PendingStep Session::submit_step(std::span<const Batch> batches, int64_t step, d
     set_inputs(program, values);
   };
   runner_->run(set, [&](const Program& program) { pending.read(program); });
+  if (digest_ && (step + 1) % asked.train.digest_every == 0) pending.digest_ = digest_->take();
   settled_changes_ = changes();
   return pending;
 }

@@ -3,6 +3,7 @@
 
 #include "compile/compiled_run.h"
 #include "data/loader.h"
+#include "exec/parameter_digest.h"
 #include "run/initial_values.h"
 #include "run/reference_nodes.h"
 #include "run/step_runner.h"
@@ -15,12 +16,13 @@ struct StepResult {
   bool applied = true;               // false: grad_norm is not finite, and the step changed nothing
   std::optional<double> loss_scale;  // with fp16: what the loss was multiplied by,
   std::optional<int64_t> skipped;    // and how many steps were skipped so far
+  std::optional<uint64_t> digest;    // of loss, grad_norm and the parameters after the step (train.digest_every)
 };
 
 /// A step whose work is under way.
 class PendingStep {
  public:
-  bool ready() const { return grad_norm_->ready(); }
+  bool ready() const { return grad_norm_->ready() && (!digest_ || digest_->ready()); }
   /// Waits for the step.
   StepResult wait();
 
@@ -30,7 +32,8 @@ class PendingStep {
 
   std::vector<std::unique_ptr<Readback>> losses_;   // of the programs that have one, in the order of their runs
   std::unique_ptr<Readback> loss_scale_, skipped_;  // null without loss scaling
-  std::unique_ptr<Readback> grad_norm_;             // the last that is read
+  std::unique_ptr<Readback> grad_norm_;             // the last that is read of the step's results
+  std::unique_ptr<Readback> digest_;                // of the parameters behind it; null: none
 };
 
 /// The losses of batches as large as micro-batches, without dropout and without touching anything.
@@ -121,6 +124,7 @@ class Session {
   std::vector<ParameterInfo> parameters_;
   std::unique_ptr<TensorStore> store_;  // where it stays when the session is moved
   std::unique_ptr<StepRunner> runner_;
+  std::unique_ptr<ParameterDigest> digest_;  // null: none is taken
   WorkObserver *observer_ = nullptr, *else_observer_ = nullptr;
   std::unique_ptr<LossProgram> eval_;  // made when it is first needed
 };

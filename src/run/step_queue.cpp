@@ -75,6 +75,7 @@ void StepQueue::collect(size_t ahead) {
     metrics.applied = result.applied;
     metrics.loss_scale = result.loss_scale;
     metrics.skipped = result.skipped;
+    metrics.digest = result.digest;
     metrics.ms = Milliseconds(now - std::max(oldest.wanted, last_end_)).count();
     last_seconds_ = Milliseconds(now - std::max(oldest.begin, last_end_)).count() / 1000;
     last_end_ = now;

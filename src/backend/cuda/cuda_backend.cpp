@@ -1,6 +1,7 @@
 #include "backend/cuda/cuda_backend.h"
 
 #include "backend/cuda/cupti.h"
+#include "backend/cuda/digest_kernel.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/matmul_library.h"
 #include "backend/cuda/matmul_shares.h"
@@ -200,6 +201,10 @@ class CudaBackend : public Backend {
 
   std::unique_ptr<Kernel> compile_on(int stream, const Graph& graph, const Node& node) override {
     return make_kernel(streams_.at(stream), graph, node);
+  }
+
+  std::unique_ptr<Kernel> compile_digest(std::vector<DigestPiece> pieces) override {
+    return make_digest_kernel(context_, pieces);
   }
 
   Queue queue(int stream) override { return streams_.at(stream).queue(); }
