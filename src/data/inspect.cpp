@@ -197,13 +197,14 @@ DataReport inspect_folder(const fs::path& folder, const InspectProgress& tell) {
     report.files.push_back({.path = folder / file.file, .format = "tokenizer", .checksum = file.checksum});
 
   int64_t token_bytes = shard_token_bytes(index.vocab_size);
+  std::string stored_as = token_bytes == 2 ? "uint16" : "uint32";
   SharedProgress progress(tell, (index.train.tokens() + index.val.tokens()) * token_bytes);
   parallel_for(int64_t(infos.size()), 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       FileReport& file = report.files[size_t(i)];
       const ShardInfo& info = *infos[size_t(i)];
       note_problem(file, [&] { file.tokens = check_shard(Shard(file.path), info, index); });
-      file.stored_as = token_bytes == 2 ? "uint16" : "uint32";
+      file.stored_as = file.tokens.unlearned() > 0 ? "marked uint32" : stored_as;
       file.seekable = file.problem.empty();
       progress.add(info.tokens * token_bytes);
     }

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "data/bpe_trainer.h"
 #include "data/marked_tokens.h"
 #include "data/prepare.h"
 #include "data/tokenizer_files.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/talk_data.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tokamak {
@@ -81,6 +81,7 @@ TEST(Conversation, Mistakes) {
           "messages without markers",
       },
       {R"({"prompt": "<end>", "completion": "y"})", "<end> in one"},
+      {R"({"prompt": "x", "completion": "y<im>"})", "<im> in one"},
   };
   for (const auto& [object, piece] : kCases)
     expect_user_error([&, o = object] { reader(kPlain).read(o, "f line 2", kAdvice); },
@@ -94,22 +95,7 @@ TEST(Conversation, Mistakes) {
 
 class PrepareChat : public testing::Test {
  protected:
-  void SetUp() override {
-    Vocabulary vocabulary = train_bpe(WordCounts(), kMinVocabulary);
-    for (const char* marker : {"<|im_start|>", "<|im_end|>"}) {
-      auto id = int32_t(vocabulary.tokens.size());
-      vocabulary.tokens.emplace_back(marker);
-      vocabulary.special.push_back(id);
-      vocabulary.added.push_back({.id = id});
-    }
-    make_folder(folder_ / "tokenizer");
-    save_tokenizer(vocabulary, folder_ / "tokenizer");
-    std::string lines;
-    for (int i = 0; i < 40; ++i)
-      lines += R"({"messages": [{"role": "user", "content": "say )" + std::string(size_t(i % 7 + 1), 'q') +
-               R"("}, {"role": "assistant", "content": ")" + std::string(size_t(i % 5 + 1), 'a') + "\"}]}\n";
-    write_file_atomic(folder_ / "talk.jsonl", lines);
-  }
+  void SetUp() override { test::make_talk(folder_.path()); }
   ShardIndex prepared(const std::string& chat, const std::string& file = "talk.jsonl") {
     PrepareOptions options;
     options.inputs = {(folder_ / file).string()};
@@ -143,15 +129,15 @@ TEST_F(PrepareChat, MarksGoThroughShardsAndSplits) {
     }
   }
   std::string expected_all, expected_learned;
-  for (int i = 0; i < 40; ++i) {
-    std::string question(size_t(i % 7 + 1), 'q'), answer = std::string(size_t(i % 5 + 1), 'a') + "<|im_end|>\n";
+  for (int i = 0; i < test::kTalks; ++i) {
+    std::string answer = test::answer_of(i) + "<|im_end|>\n";
     if (i > 0) expected_all += kEndOfText, expected_learned += kEndOfText;
-    expected_all += "<|im_start|>user\nsay " + question + "<|im_end|>\n<|im_start|>assistant\n" + answer;
+    expected_all += "<|im_start|>user\n" + test::question_of(i) + "<|im_end|>\n<|im_start|>assistant\n" + answer;
     expected_learned += answer;
   }
   EXPECT_EQ(all, expected_all);
   EXPECT_EQ(learned, expected_learned);
-  EXPECT_EQ(ends, 39);
+  EXPECT_EQ(ends, test::kTalks - 1);
 }
 
 TEST_F(PrepareChat, MistakesAreRefused) {

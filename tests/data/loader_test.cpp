@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "data/document_starts.h"
+#include "data/marked_tokens.h"
 #include "tests/data/small_corpus.h"
 #include "tests/support/expect_error.h"
 
@@ -16,6 +17,18 @@ namespace {
 
 /// 91 tokens: with T = 6, 15 windows that begin at multiples of 6.
 std::shared_ptr<const Corpus> small_corpus(uint64_t seed = 1) { return counting_corpus({91}, {1}, 6, seed); }
+
+/// 3 to 7, of which 4 and 5 are not learned.
+class MarkedTokens : public CountingTokens {
+ public:
+  MarkedTokens() : CountingTokens(3, 5) {}
+  bool is_marked() const override { return true; }
+  void read(int64_t begin, std::span<int32_t> out) const override {
+    CountingTokens::read(begin, out);
+    for (int32_t& token : out)
+      if (token == 4 || token == 5) token = with_mark(token);
+  }
+};
 
 /// The slow way: each sample alone, by its number.
 std::vector<int32_t> sample_tokens(const Corpus& corpus, int64_t sample) {
@@ -256,6 +269,16 @@ TEST(Loader, NegativeIdsAreRefused) {
       std::vector<double>{1}, 6, 1);
   Loader loader(std::make_shared<const Corpus>(corpus->sequential()), {.vocab_size = 1000});
   expect_user_error([&] { loader.next(); }, {"x.bin: token 2", "ids below 1000"});
+}
+
+// They are read as all others, without their mark.
+TEST(Loader, TokensThatAreNotLearnedAreNoTargets) {
+  auto corpus = std::make_shared<const Corpus>(
+      Corpus::Datasets{make_token_dataset("memory", std::make_shared<MarkedTokens>(), 4)}, std::vector<double>{1}, 4,
+      1);
+  Batch batch = Loader(corpus, {.batch = 1}).next();
+  EXPECT_EQ(batch.tokens, (std::vector<int32_t>{3, 4, 5, 6}));
+  EXPECT_EQ(batch.targets, (std::vector<int32_t>{kNoTarget, kNoTarget, 6, 7}));
 }
 
 }  // namespace
