@@ -131,8 +131,7 @@ void visit(FieldList& v, TrainConfig& c) {
   v("keep_every", c.keep_every, "checkpoints of steps that are multiples of this are kept, too; 0: none", at_least(0));
   v("keep_best", c.keep_best, "keep the checkpoint with the lowest validation loss, too, and call it checkpoints/best");
   v("log_every", c.log_every, "steps between lines of the log", at_least(1));
-  v("digest_every", c.digest_every,
-    "steps between digests of loss, norm and all parameters' bits in metrics.jsonl, for `tokamak diff`; 0: never",
+  v("digest_every", c.digest_every, "steps between digests of loss, norm and parameters in metrics.jsonl; 0: never",
     at_least(0));
   v("resume", c.resume, "continue from the newest good checkpoint in the run folder");
 }
