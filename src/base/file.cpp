@@ -11,6 +11,7 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/divide.h"
 #include "base/error.h"
@@ -260,9 +261,16 @@ void write_shared_file(const fs::path& path, std::string_view content) {
 
 void make_folder(const fs::path& path) {
   std::error_code error;
+  std::vector<fs::path> parents;  // of those that are made
+  for (fs::path at = fs::absolute(path / ".").parent_path();
+       fs::symlink_status(at, error).type() == fs::file_type::not_found && at.has_relative_path();
+       at = at.parent_path())
+    parents.push_back(at.parent_path());
   fs::create_directories(path, error);
   if (error) file_error("make the folder", path, error.value());
   if (!fs::is_directory(path, error)) file_error("make the folder", path, ENOTDIR);
+  for (const fs::path& parent : parents)
+    if (::access(parent.c_str(), R_OK) == 0) sync_folder(parent);
 }
 
 void check_folder(const fs::path& path) {

@@ -130,7 +130,7 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
 /// stays. Not synced: a power cut may leave a damaged file, which readers must notice.
 void write_shared_file(const std::filesystem::path& path, std::string_view content);
 
-/// Makes a folder with its parents; it is fine when it exists already.
+/// Makes a folder with its parents, which survive a power cut; it is fine when it exists already.
 void make_folder(const std::filesystem::path& path);
 
 /// UserError where make_folder() would be refused: something on the way is no folder, or nothing may be made there.
