@@ -20,6 +20,7 @@
 #include "base/parallel.h"
 #include "base/printable.h"
 #include "base/rendezvous.h"
+#include "base/socket.h"
 #include "base/system.h"
 #include "cli/end_times.h"
 #include "cli/hangs.h"
@@ -97,10 +98,20 @@ void share_cpu(Machine& machine, Communicator& world) {
   machine.backend = cpu::make_backend(int(sharers));
 }
 
+// Where others reach this machine. NCCL looks for networks itself, unless it is told.
+std::string own_address(const RunConfig& config, const std::string& of_store) {
+  const std::string& interface = config.mesh.interface;
+  if (interface.empty()) return of_store;
+  ::setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), 0);
+  return interface_address(interface, of_store);
+}
+
 // One rank of several processes, on the CPU or on a GPU of its own.
-void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& address, int local_rank,
+void run_as_rank(RunConfig config, const Mesh& mesh, StoreClient& store, const std::string& of_store, int local_rank,
                  FailureDeadline& deadline, const Work& work) {
+  std::string address = own_address(config, of_store);
   RunConfig same = config;
+  same.mesh.interface.clear();  // a machine's own
   bool is_gpu = is_gpu_device(config);
   ProcessHangs hangs(config, store, is_gpu ? fmt::format("GPU {}", local_rank) : "CPU");
   if (is_gpu) config.device = gpu_name(local_rank);

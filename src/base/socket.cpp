@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,13 +10,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "base/error.h"
+#include "base/system.h"
 
 namespace tokamak {
 namespace {
@@ -44,6 +48,14 @@ sockaddr_storage own_end(int socket, socklen_t& bytes) {
   bytes = sizeof address;
   ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &bytes);
   return address;
+}
+
+// Addresses of IPv6 that are of one link alone need its name beside them.
+bool is_of_link(const sockaddr* address) {
+  if (address->sa_family != AF_INET6) return false;
+  sockaddr_in6 six;
+  std::memcpy(&six, address, sizeof six);
+  return IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr);
 }
 
 /// 0 or errno.
@@ -136,6 +148,27 @@ int port_of(int socket) {
 }
 
 bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
+
+std::string interface_address(const std::string& interface, const std::string& like) {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) user_error("[mesh.interface] cannot list networks: {}", std::strerror(errno));
+  std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> all(first, ::freeifaddrs);
+  bool wants_six = like.find(':') != std::string::npos;
+  std::string found;
+  std::set<std::string> names;
+  for (const ifaddrs* at = first; at; at = at->ifa_next) {
+    names.insert(at->ifa_name);
+    if (interface != at->ifa_name || !at->ifa_addr || is_of_link(at->ifa_addr)) continue;
+    bool is_six = at->ifa_addr->sa_family == AF_INET6;
+    if (!is_six && at->ifa_addr->sa_family != AF_INET) continue;
+    if (found.empty() || is_six == wants_six)
+      found = number_of(at->ifa_addr, is_six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  }
+  if (found.empty())
+    user_error("[mesh.interface] expected a network interface of {} that has an address, got '{}'; there are: {}",
+               host_name(), interface, fmt::join(names, ", "));
+  return found;
+}
 
 bool send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {

@@ -32,6 +32,10 @@ std::string local_address(int socket);
 int port_of(int socket);
 bool is_loopback(std::string_view address);
 
+/// The address of a network interface of this machine; of several one like `like`, an address of IPv4 or IPv6.
+/// UserError when it has none, or there is no such interface.
+std::string interface_address(const std::string& interface, const std::string& like);
+
 /// All of it; false when the peer is gone.
 bool send_all(int socket, std::string_view bytes);
 

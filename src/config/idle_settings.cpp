@@ -166,6 +166,7 @@ constexpr IdleRule kRules[] = {
        return "data ranks, if there are any, add gradients up otherwise (it is for mesh.zero below 2 without a "
               "pipeline)";
      }},
+    {"mesh.interface", Of::kRun, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
     {"mesh.bucket_mib", Of::kStep, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
     {"mesh.mailbox_mib", Of::kStep, [](const Situation& s) { return s.ranks() == 1; }, is_alone},
     {"mesh.mailbox_mib", Of::kStep, [](const Situation& s) { return !s.place.is_gpu; }, runs_on_cpu},

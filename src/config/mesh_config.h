@@ -30,6 +30,7 @@ struct MeshConfig {
   // That a rank may wait for others before it asks where they stand, where steps are short; 0: it never does. See
   // base/hang_watch.h.
   double hang_seconds = 3;
+  std::string interface;  // of the network, through which ranks of several machines send; empty: the one to rank 0
 };
 
 inline constexpr const char* kPipeSchedules[] = {"1f1b", "gpipe", "interleaved", "zero_bubble"};

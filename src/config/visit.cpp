@@ -175,6 +175,7 @@ void visit(FieldList& v, MeshConfig& c) {
   v("reduce_gradients", c.reduce_gradients,
     "where data ranks add up sums of micro-batches: beside the last one, or in the update",
     one_of({"auto", "last", "update"}));
+  v("interface", c.interface, "network interface between machines; empty: that through which rank 0 is reached");
   v("hang_seconds", c.hang_seconds,
     "a rank that waits so long, and three steps, looks who of the others hangs; 0: never", at_least(0));
 }

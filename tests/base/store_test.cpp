@@ -351,6 +351,12 @@ TEST(Store, ListensToAllWhereTheMachineIsNamed) {
   EXPECT_EQ(local_address(listen_on(host_name(), 0).get()), "0.0.0.0");
 }
 
+TEST(InterfaceAddress, IsOneOfItsOwn) {
+  EXPECT_EQ(interface_address("lo", "10.0.0.1"), "127.0.0.1");
+  expect_user_error([] { interface_address("eth77", "10.0.0.1"); },
+                    {"[mesh.interface] expected a network interface", "'eth77'; there are:", "lo"});
+}
+
 TEST(Store, ListensToItsOwnMachineWhereRanksAreThere) {
   FileDescriptor local = listen_on(kHost, 0), all = listen_on("0.0.0.0", 0);
   EXPECT_EQ(local_address(local.get()), "127.0.0.1");
