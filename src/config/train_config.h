@@ -28,8 +28,9 @@ struct TrainConfig {
   int64_t keep_every = 0;  // steps, whose multiples are kept, too; 0: none
   bool keep_best = false;
   int64_t log_every = 1;
-  int64_t digest_every = 0;  // steps; 0: never
-  bool resume = true;        // continue from the newest good checkpoint in `out`
+  int64_t digest_every = 0;   // steps; 0: never
+  int64_t grace_seconds = 0;  // from a request to stop to a kill; 0: not known
+  bool resume = true;         // continue from the newest good checkpoint in `out`
 };
 
 }  // namespace tokamak

@@ -128,6 +128,16 @@ std::string format_count(double value) {
   return fmt::format("{:.{}f}{}", value, size < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
+std::string grace_warning(double grace, double step_seconds, double save_seconds, bool has_ranks) {
+  double step = has_ranks ? step_seconds : std::min(step_seconds, kShareOfGrace * grace), needed = step + save_seconds;
+  if (grace <= 0 || save_seconds <= 0 || needed <= grace) return {};
+  return fmt::format(
+      "warning: to end a step and save takes {}, more than the {} from a request to stop to a kill "
+      "(train.grace_seconds): the steps since the last checkpoint are lost then. Save more often "
+      "(--train.checkpoint_every), or ask the system for more time",
+      format_duration(std::ceil(needed)), format_duration(grace));
+}
+
 std::string skipped_warning(const StepMetrics& m) {
   if (m.applied || m.loss_scale) return {};
   return fmt::format(

@@ -7,6 +7,9 @@
 
 namespace tokamak {
 
+/// Of the time from a request to stop to a kill (train.grace_seconds), for what runs; the rest is for saving.
+inline constexpr double kShareOfGrace = 0.5;
+
 /// The share of a step's time above which waiting for data is worth a word.
 inline constexpr double kShownDataWait = 0.01;
 
@@ -46,6 +49,10 @@ std::string format_duration(double seconds);
 
 /// Three digits or so with k, M, G, T: `950`, `8.0k`, `1.24M`.
 std::string format_count(double value);
+
+/// What to tell where the run would be killed before it is saved: of a step under way, which several ranks finish and
+/// one gives up where it is long, and a save. Empty where there is time, or `grace` is 0.
+std::string grace_warning(double grace, double step_seconds, double save_seconds, bool has_ranks);
 
 /// What to tell of a step that was not applied. Empty for all others, and with loss scaling, which counts such steps.
 std::string skipped_warning(const StepMetrics& metrics);

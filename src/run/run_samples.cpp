@@ -34,15 +34,18 @@ RunSamples::RunSamples(const Session& session, const Platform& platform, Backend
   generator_ = std::make_unique<Generator>(run, platform, backend, 1, trained, backend.free_bytes(), ranks_.get());
 }
 
-std::optional<std::string> RunSamples::write(StepQueue& queue, const RunData& data) {
+std::optional<std::string> RunSamples::write(StepQueue& queue, const RunData& data, const std::function<bool()>& stop) {
   if (gathers_) queue.run([&] { copy_parameters(session_.store(), generator_ ? &generator_->weights() : nullptr); });
   if (!generator_) return {};
   const TrainConfig& train = session_.resolved().asked.train;
   std::vector<int32_t> start = data.sample_prompt(), tokens;
+  bool stopped = false;
   queue.run([&] {
     generator_->take_weights();
-    tokens = generator_->generate(start, train.sample_tokens, {.temperature = 0.8, .top_k = 50}, train.seed);
+    auto goes_on = [&](int32_t) { return ranks_ || !(stopped = stopped || stop()); };
+    tokens = generator_->generate(start, train.sample_tokens, {.temperature = 0.8, .top_k = 50}, train.seed, goes_on);
   });
+  if (stopped) return {};
   return visible_text(*data.tokenizer(), tokens);
 }
 

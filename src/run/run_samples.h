@@ -19,8 +19,8 @@ class RunSamples {
   int64_t planned_bytes() const { return generator_ ? generator_->planned_bytes() : 0; }
 
   /// A sample by the parameters as they are, computed on the queue's thread; all ranks call it. None where other ranks
-  /// have it.
-  std::optional<std::string> write(StepQueue& queue, const RunData& data);
+  /// have it, nor where one rank alone writes it and `stop` says so between two tokens.
+  std::optional<std::string> write(StepQueue& queue, const RunData& data, const std::function<bool()>& stop);
 
  private:
   const Session& session_;

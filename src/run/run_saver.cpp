@@ -19,7 +19,8 @@ void RunSaver::save(const RunProgress& done, bool is_extra) {
   auto path = save_progress(done, start_.resolved, start_.session->store(), *start_.data, marks);
   reporter_.saved(done.step);
   saved_step_ = done.step;
-  events_.saved(done.step, path, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  events_.saved(done.step, path, seconds_);
   start_.data->saved(done.step, done.samples);
   observer_.saved(done.step, path);
 }

@@ -20,6 +20,9 @@ class RunSaver {
   /// The state after all steps so far, which have run and are recorded; once. `is_extra`: as CheckpointState has it.
   void save(const RunProgress& done, bool is_extra = false);
 
+  /// That the last save took; 0: there was none.
+  double seconds() const { return seconds_; }
+
   /// The checkpoint of this step, which is saved, is the best from now on; 0: none is.
   void mark_best(int64_t step);
   /// Removes what is older than the newest ones, but for the best one and the one known to be good.
@@ -45,6 +48,7 @@ class RunSaver {
   const MeshRanks* ranks_;
   int64_t saved_step_;
   int64_t best_ = 0;
+  double seconds_ = 0;
 };
 
 }  // namespace tokamak

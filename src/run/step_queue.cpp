@@ -1,6 +1,9 @@
 #include "run/step_queue.h"
 
 #include "base/error.h"
+#include "run/progress.h"
+
+#include <algorithm>
 
 namespace tokamak {
 namespace {
@@ -19,6 +22,12 @@ StepQueue::StepQueue(Session& session, Backend& backend, Before before, RankProg
     : session_(session), backend_(backend), before_(std::move(before)), progress_(progress),
       last_seconds_(session.run().seconds) {
   tasks_.submit([&backend] { backend.use_in_this_thread(); });
+}
+
+// Steps that take longer than this are not to be waited for, or held behind another.
+double StepQueue::limit(double seconds, size_t steps) const {
+  double grace = double(session_.resolved().asked.train.grace_seconds);
+  return grace > 0 ? std::min(seconds, kShareOfGrace * grace / double(steps)) : seconds;
 }
 
 void StepQueue::break_long_steps(std::function<bool()> stops) {
@@ -45,7 +54,7 @@ bool StepQueue::goes_on(int64_t step, const std::string& failure) {
 
 void StepQueue::start(const std::vector<Batch>& batches, Clock::time_point wanted, const StepMetrics& known) {
   auto begin = Clock::now();
-  if (breaker_) session_.observe_else(last_seconds_ > kBreakableSeconds ? &*breaker_ : nullptr);
+  if (breaker_) session_.observe_else(last_seconds_ > limit(kBreakableSeconds, 1) ? &*breaker_ : nullptr);
   auto in = enter_step(progress_, RankPhase::kStep, known.step);
   try {
     pending_.push_back({session_.submit_step(batches, known.step - 1, known.lr), wanted, begin, known});
@@ -61,7 +70,9 @@ void StepQueue::end_after(int64_t last_step, const StepNews& news) {
 }
 
 // What the first step tells is not held back by the second.
-size_t StepQueue::steps_ahead() const { return first_end() && last_seconds_ < kLongSeconds ? kStepsAhead : 0; }
+size_t StepQueue::steps_ahead() const {
+  return first_end() && last_seconds_ < limit(kLongSeconds, 1 + kStepsAhead) ? kStepsAhead : 0;
+}
 
 // Waits until at most `ahead` steps are under way, and takes in what is ready.
 void StepQueue::collect(size_t ahead) {

@@ -65,6 +65,7 @@ class StepQueue {
   bool goes_on(int64_t step, const std::string& failure);
   void start(const std::vector<Batch>& batches, Clock::time_point wanted, const StepMetrics& known);
   void end_after(int64_t last_step, const StepNews& news);
+  double limit(double seconds, size_t steps) const;
   size_t steps_ahead() const;
   void collect(size_t ahead);
   StepResult wait_for(Pending& pending);

@@ -19,12 +19,15 @@
 #include "run/validation_watch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
 
 namespace tokamak {
 namespace {
+
+struct StopAsked {};  // thrown out of an evaluation
 
 constexpr size_t kRecentSteps = 16;  // more than one rank can be ahead of another
 
@@ -60,7 +63,7 @@ class Trainer {
   }
 
   TrainSummary run(const std::function<bool()>& stop) {
-    stop_ = stop;
+    stop_ = [this, stop] { return stopping_ = stopping_ || stop(); };  // who has said so does not take it back
     if (!ranks_) queue_.break_long_steps(stop);
     if (saver_->can_rescue()) observer_.may_rescue();
     try {
@@ -82,8 +85,7 @@ class Trainer {
  private:
   TrainSummary run_steps() {
     int64_t total = train_.steps;
-    bool stopped = false, trained = trains();
-    evaluate_before();
+    bool trained = trains(), stopped = !evaluate_before();
     if (!trained && done_.step >= total)
       observer_.message(
           fmt::format("nothing to do: {} of {} steps are done; raise --train.steps to go on", done_.step, total));
@@ -251,13 +253,16 @@ class Trainer {
     if (!evaluates) reporter_->show(newest);
     bool is_saved = is_last() || due(train_.checkpoint_every);
     if (is_saved || is_last_of_phase()) saver_->save(done_, !is_saved);
+    warn_of_kill(newest);
     try {
       if (evaluates) {
-        reporter_->add_val_loss(newest, evaluate());
+        std::optional<double> loss = evaluate();
+        if (loss) reporter_->add_val_loss(newest, *loss);
         reporter_->show(newest);
-        judge(*newest.val_loss);
+        if (!loss) return saver_->save(done_), false;
+        judge(*loss);
       }
-      if (due(train_.sample_every)) sample();
+      if (due(train_.sample_every) && !any_of(ranks_, stop_())) sample();
     } catch (...) {
       saver_->save(done_);
       throw;
@@ -265,9 +270,15 @@ class Trainer {
     return true;
   }
 
+  // Once, when it is known how long a save takes.
+  void warn_of_kill(const StepMetrics& newest) {
+    std::string warning = grace_warning(double(train_.grace_seconds), newest.ms * 1e-3, saver_->seconds(), ranks_);
+    if (!warning.empty() && !std::exchange(told_grace_, true)) observer_.message(warning);
+  }
+
   void sample() {
     auto in = enter(progress_of(ranks_), RankPhase::kSample);
-    if (std::optional<std::string> text = samples_.write(queue_, data_)) observer_.sample(done_.step, *text);
+    if (std::optional<std::string> text = samples_.write(queue_, data_, stop_)) observer_.sample(done_.step, *text);
   }
 
   // What the validation loss of the newest step means for its checkpoint, and for the steps to come.
@@ -280,17 +291,19 @@ class Trainer {
     saver_->remove_old();
   }
 
-  // What a process saved that ended before it had evaluated it.
-  void evaluate_before() {
-    if (!start_.found || !evaluator_) return;
+  // What a process saved that ended before it had evaluated it. False: a request to stop came first.
+  bool evaluate_before() {
+    if (!start_.found || !evaluator_) return true;
     TrainConfig before = config_of(*start_.found).train;
     bool due = before.eval_every > 0 && (done_.step == before.steps || done_.step % before.eval_every == 0);
-    if (!any_of(ranks_, due && reporter_->lacks_val_loss())) return;
-    double loss = evaluate();
-    reporter_->add_missing_val_loss(loss);
-    judge(loss);
+    if (!any_of(ranks_, due && reporter_->lacks_val_loss())) return true;
+    std::optional<double> loss = evaluate();
+    if (!loss) return false;
+    reporter_->add_missing_val_loss(*loss);
+    judge(*loss);
     observer_.message(fmt::format("validation loss after step {}, which was not evaluated yet: {}", done_.step,
-                                  format_number(loss, 4)));
+                                  format_number(*loss, 4)));
+    return true;
   }
 
   // Other ranks are lost. What they would have to give is not needed where this one has all of the state.
@@ -301,12 +314,23 @@ class Trainer {
     saver_->rescue(recorded_step_ == done_.step ? done_ : before_.at(recorded_step_), recent_, cause);
   }
 
-  // The validation loss.
-  double evaluate() {
+  // The validation loss. Nothing when a request to stop came meanwhile: then the next start evaluates the step.
+  std::optional<double> evaluate() {
     auto in = enter(progress_of(ranks_), RankPhase::kEvaluation);
-    Evaluation evaluation;
-    auto losses_of = [&](std::span<const Batch> batches) { return session_.evaluate(batches); };
-    queue_.run([&] { evaluation = evaluator_->evaluate(losses_of); });
+    std::optional<Evaluation> told;
+    auto losses_of = [&](std::span<const Batch> batches) {
+      if (any_of(ranks_, stop_())) throw StopAsked();
+      return session_.evaluate(batches);
+    };
+    queue_.run([&] {
+      try {
+        told = evaluator_->evaluate(losses_of);
+      } catch (const StopAsked&) {
+        // `told` stays empty.
+      }
+    });
+    if (!told) return std::nullopt;
+    const Evaluation& evaluation = *told;
     summary_.val_loss = evaluation.loss;
     if (evaluation.bits_per_byte > 0) summary_.bits_per_byte = evaluation.bits_per_byte;
     summary_.val_windows = evaluation.windows;
@@ -331,7 +355,8 @@ class Trainer {
   RunEvents events_;
   std::unique_ptr<RunSaver> saver_;
   std::unique_ptr<ValidationWatch> watch_;
-  std::function<bool()> stop_;             // whether this rank is asked to stop; of any thread
+  std::function<bool()> stop_;  // whether this rank is asked to stop; of any thread
+  std::atomic<bool> stopping_ = false;
   std::exception_ptr data_error_;          // of this rank
   RunProgress done_;                       // or under way
   std::map<int64_t, RunProgress> before_;  // of steps under way, by the steps done before
@@ -339,6 +364,7 @@ class Trainer {
   int64_t recorded_step_ = 0;              // the last of this start; 0: none
   std::deque<StepMetrics> recent_;
   TrainSummary summary_;
+  bool told_grace_ = false;    // that a request to stop may end in a kill
   bool told_unknown_ = false;  // why there are no bits per byte
   StepQueue queue_;            // last: its thread uses the others
 };

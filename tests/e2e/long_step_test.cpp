@@ -40,5 +40,19 @@ TEST_F(LongStep, EndsBetweenTwoOfItsKernels) {
   EXPECT_LT(std::chrono::steady_clock::now() - sent, seconds(20));  // not the step's time
 }
 
+// A step that is not so long alone, but for the time that is left until a kill.
+TEST_F(LongStep, EndsEarlierWhereAKillIsNear) {
+  RunningProgram program(
+      folder_.path(),
+      test::tiny_arguments("train", {"--train.out=near", "--train.steps=3", "--model.width=256", "--model.context=256",
+                                     "--train.batch=8", "--train.total_batch=32768", "--train.grace_seconds=1"}));
+  ASSERT_TRUE(program.wait_for("steps"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // a step has begun, and takes seconds
+  program.send(SIGTERM);
+  ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.status, 128 + SIGTERM) << stopped.err;
+  EXPECT_NE(stopped.out.find("stopped after step 0 of 3"), std::string::npos) << stopped.out;
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -7,6 +7,15 @@
 namespace tokamak {
 namespace {
 
+TEST(GraceWarning, WhereAStepAndASaveTakeLonger) {
+  EXPECT_EQ(grace_warning(30, 20, 9, true), "");
+  EXPECT_NE(grace_warning(30, 20, 11, true).find("takes 31s, more than the 30s"), std::string::npos);
+  EXPECT_EQ(grace_warning(30, 200, 14, false), "") << "one rank gives a long step up";
+  EXPECT_NE(grace_warning(30, 200, 16, false), "");
+  EXPECT_EQ(grace_warning(0, 200, 16, true), "");
+  EXPECT_EQ(grace_warning(30, 200, 0, true), "") << "nothing was saved yet";
+}
+
 const StepMetrics kMetrics = {.step = 120,
                               .loss = 4.12341,
                               .grad_norm = 0.981,
