@@ -15,6 +15,7 @@ struct Composition {
   Platform platform;     // with the layout's links
   BlockCosts& blocks;
   double most;                  // seconds: what takes longer is not made to fit
+  bool may_recompute;           // to fit: what is computed again is not named (compile.recompute)
   const RecomputeCurve& curve;  // what to expect
 };
 

@@ -131,6 +131,7 @@ class PipeComposer {
 
   // In time, with as much computed again on each stage as the curve tells: all micro-batches go through all stages.
   bool may_fit(double budget) const {
+    if (!c_.may_recompute) return false;
     for (int64_t stage = 0; stage < mesh_.pipe; ++stage) {
       Stage own = stage_of(stage, {});
       double again = c_.curve.time(budget / own.needed()).value_or(0);

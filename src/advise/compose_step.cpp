@@ -58,6 +58,7 @@ class StepComposer {
 
   // In time, with as much computed again as the curve tells; what it does not know may.
   bool may_fit(const StageCost& cost, double budget) const {
+    if (!c_.may_recompute) return false;
     double again = c_.curve.time(budget / cost.intermediate()).value_or(0);
     return time_of(cost).total() * (1 + kSureAgain * again) <= c_.most;
   }

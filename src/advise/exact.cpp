@@ -23,7 +23,8 @@ std::optional<ExactPlan> compile_within_memory(const RunConfig& config, Parallel
   double available = usable_bytes(cluster, layout.mesh);
   ExactPlan plan = compile_layout(config, layout, cluster, platform);
   double budget = plan.intermediate;
-  for (int i = 0; i < kTries && plan.bytes > available; ++i) {
+  bool may_recompute = config.compile.recompute == kRecompute[0];
+  for (int i = 0; may_recompute && i < kTries && plan.bytes > available; ++i) {
     budget -= plan.bytes - available;  // which a plan may miss by a little
     layout.budget_gib = std::floor(budget / kGiB * 100) / 100;
     if (layout.budget_gib <= 0) return {};

@@ -9,6 +9,10 @@
 
 namespace tokamak {
 
+/// What the backward pass computes again: as much as a budget of memory asks for; all that takes no matrix product, no
+/// attention and no collective; all but what blocks give to each other.
+inline constexpr const char* kRecompute[] = {"auto", "selective", "full"};
+
 struct CompileConfig {
   double loss_scale = 65536;                  // with fp16: what the loss is multiplied by at first
   int64_t loss_scale_growth_interval = 2000;  // good steps after which the scale doubles
@@ -20,6 +24,7 @@ struct CompileConfig {
   bool strict = false;           // a step with nodes for which the device has no kernel is refused
   int64_t streams = 1;           // 2: gradients that only the update reads are computed beside the others
   double memory_budget_gib = 0;  // activations are recomputed to fit; 0: no limit
+  std::string recompute = kRecompute[0];    // what is computed again, where there is no budget
   std::vector<std::string> disable_passes;  // by name (passes/pipeline.cpp)
 };
 

@@ -180,10 +180,19 @@ void check_validation(const TrainConfig& train) {
              train.patience > 0 ? "train.patience" : "train.keep_best");
 }
 
+void check_recompute(const CompileConfig& compile) {
+  if (compile.recompute == kRecompute[0] || compile.memory_budget_gib == 0) return;
+  user_error(
+      "[compile.recompute] expected either what is computed again or a budget (compile.memory_budget_gib) that decides "
+      "it, got {} and {} GiB; leave one out",
+      compile.recompute, compile.memory_budget_gib);
+}
+
 void check_values(const RunConfig& config) {
   RunConfig copy = config;
   for (const Field& field : fields_of(copy)) check_rule(field, field.key);
   check_clip(config.optimizer);
+  check_recompute(config.compile);
   check_length(config.train);
   check_validation(config.train);
 }

@@ -152,6 +152,9 @@ void visit(FieldList& v, CompileConfig& c) {
   v("deterministic", c.deterministic, "the same bits from run to run; off: attention's gradient is faster on a GPU");
   v("memory_budget_gib", c.memory_budget_gib, "activations are recomputed to fit into this many GiB; 0: no limit",
     at_least(0));
+  v("recompute", c.recompute,
+    "activations computed again; auto: by the budget; selective: no matrix products; full: all",
+    one_of({std::begin(kRecompute), std::end(kRecompute)}));
   v("disable_passes", c.disable_passes, "names of passes that are skipped");
 }
 

@@ -2,6 +2,7 @@
 
 #include "cost/price.h"
 #include "graph/rewriter.h"
+#include "ops/pointwise.h"
 #include "passes/apply_recompute.h"
 #include "passes/gathered_parameters.h"
 #include "passes/live_bytes.h"
@@ -46,6 +47,19 @@ class Chooser {
     return marked(ends[std::min(size_t(kinds), ends.size()) - 1]);
   }
 
+  // The graph with all candidates marked but those that take a matrix product, attention or a collective (selective),
+  // or that are the residual stream between blocks (full).
+  std::optional<Graph> choose_named(std::string_view name) {
+    std::vector<size_t> ends = ends_of_blocks();
+    std::erase_if(candidates_, [&](const Candidate& candidate) {
+      if (name == "full") return std::binary_search(ends.begin(), ends.end(), candidate.nodes.front());
+      return std::any_of(candidate.nodes.begin(), candidate.nodes.end(),
+                         [&](size_t n) { return graph_.nodes()[n].op->fusion == Fusion::kOpaque; });
+    });
+    if (candidates_.empty()) return {};
+    return marked(candidates_.size());
+  }
+
   // The graph with the fewest candidates marked that fits, else with those that need least.
   std::optional<Graph> choose(double budget) {
     if (double(peak_of(0)) <= budget || candidates_.empty()) return {};
@@ -67,6 +81,23 @@ class Chooser {
 
  private:
   bool is_forward(size_t n) const { return graph_.nodes()[n].phase == Phase::kForward; }
+
+  // Of what is computed, and not of a bias.
+  bool is_sum_of_values(size_t n) const {
+    const Node& node = graph_.nodes()[n];
+    return node.op == &op::add && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+             return graph_.producer(input) >= 0 && graph_.shape(input) == graph_.shape(node.outputs[0]);
+           });
+  }
+
+  // A block adds to the residual stream twice, behind attention and behind the MLP.
+  std::vector<size_t> ends_of_blocks() const {
+    std::vector<size_t> sums, ends;
+    for (size_t n = 0; n < graph_.nodes().size(); ++n)
+      if (is_forward(n) && is_sum_of_values(n)) sums.push_back(n);
+    for (size_t i = 1; i < sums.size(); i += 2) ends.push_back(sums[i]);
+    return ends;
+  }
 
   // Through views, to the value whose bytes are kept.
   void mark_saved(ValueId value) {
@@ -166,9 +197,10 @@ class Chooser {
 
 bool choose_recompute(Graph& graph, const PassContext& context) {
   Chooser chooser(graph, context);
-  std::optional<Graph> chosen = context.recompute_kinds >= 0
-                                    ? chooser.choose_kinds(context.recompute_kinds)
-                                    : chooser.choose(context.options.memory_budget_gib * 1024 * 1024 * 1024);
+  const CompileConfig& options = context.options;
+  std::optional<Graph> chosen = options.recompute != kRecompute[0] ? chooser.choose_named(options.recompute)
+                                : context.recompute_kinds >= 0     ? chooser.choose_kinds(context.recompute_kinds)
+                                                                   : chooser.choose(options.memory_budget_gib * 0x1p30);
   if (chosen) graph = std::move(*chosen);
   return chosen.has_value();
 }

@@ -40,7 +40,7 @@ bool chunks_classifier(C c) { return c.target.chunked_classifier; }
 bool low_on_mesh(C c) { return on_mesh(c) && low_precision(c); }
 bool overlaps(C c) { return on_mesh(c) && c.target.streams > 1; }
 bool in_any_order(C c) { return !c.options.deterministic; }
-bool has_budget(C c) { return c.options.memory_budget_gib > 0; }
+bool recomputes(C c) { return c.options.memory_budget_gib > 0 || c.options.recompute != "auto"; }
 bool has_buckets(C c) { return on_mesh(c) && c.bucket_mib > 0; }
 bool low_generation(C c) { return c.low_parameters && low_precision(c); }
 bool fuses_low(C c) { return fuses(c) && low_precision(c); }
@@ -83,8 +83,8 @@ constexpr Pass kPasses[] = {
      "an order of the backward pass in which kernels run while ranks send: a list scheduler"},
     {"any_order", Stage::kRewrite, Numerics::kTolerance, Effects::kKept, in_any_order, any_order,
      "lets attention's gradient add in any order: faster, but two runs differ in their last bits"},
-    {"choose_recompute", Stage::kRecompute, Numerics::kExact, Effects::kKept, has_budget, choose_recompute,
-     "marks activations to compute again instead of keeping, until the step fits the memory budget"},
+    {"choose_recompute", Stage::kRecompute, Numerics::kExact, Effects::kKept, recomputes, choose_recompute,
+     "marks activations to compute again instead of keeping, as named, or until the step fits its memory budget"},
     {"apply_recompute", Stage::kRecompute, Numerics::kExact, Effects::kChanged, always, apply_recompute,
      "computes what is marked #recompute again where the backward pass reads it"},
     {"bucket", Stage::kRecompute, Numerics::kExact, Effects::kChanged, has_buckets, bucket,

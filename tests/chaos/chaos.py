@@ -16,7 +16,7 @@ from files import Endless, Outputs, SavedAndEvaluated
 from hosts import Hosts
 from interrupted import Interrupted
 from power import Power
-from ranks import LostRanks, Ranks, Restarted
+from ranks import Changing, LostRanks, Ranks, Restarted
 from reading import Reading
 from scenarios import prepare_scenario, ranks_scenario, train_scenario
 from strangers import STEPS, Strangers
@@ -30,6 +30,8 @@ PARTS = {"prepare": lambda work: Interrupted(work, prepare_scenario()),
          "processes": lambda work: Ranks(work, ranks_scenario("2 processes", "processes")),
          "strangers": lambda work: Strangers(work, ranks_scenario("2 processes", "processes", STEPS)),
          "restarted": lambda work: Restarted(work, ranks_scenario("2 processes", "processes", steps=400, every=100)),
+         "changing": lambda work: Changing(work, train_scenario("any ranks", ["--mesh.slots=8", "--train.total_batch=256",
+                                                                               "--model.layers=2"], steps=120, every=20)),
          "lost ranks": lambda work: LostRanks(work, ranks_scenario("2 processes", "processes", steps=400, every=1000)),
          "hosts": lambda work: Hosts(work, ranks_scenario("2 hosts", "processes", ["--mesh.slots=2"], steps=1500, every=500)),
          "power, prepare": lambda work: Power(work, prepare_scenario()),

@@ -15,6 +15,7 @@ from work import complaint
 
 
 STOPPED_SECONDS = 20
+GONE = 10  # seconds, at most, that others live on when one was killed
 
 
 def ranks_of(leader):
@@ -141,3 +142,33 @@ class LostRanks(Interrupted):
         rng = self.work.random
         self.go_through("one rank killed far from a save",
                         [(rng.randint(1, 300), rng.randrange(2)) for _ in range(cases)], self.killed_after)
+
+
+class Changing(Interrupted):
+    """A run is killed again and again, and goes on each time on another mesh, as threads or as processes."""
+    MESHES = [["--mesh.data=1"], ["--mesh.data=2"], ["--mesh.data=4"], ["--mesh.data=8"], ["--mesh.pipe=2"],
+              ["--mesh.data=2", "--mesh.zero=1"], ["--mesh.data=4", "--mesh.zero=3"], ["--mesh.data=2", "--mesh.pipe=2"]]
+
+    def start_on(self, mesh, ranks_are):
+        return self.work.start([*self.scenario.command("broken"), *mesh], environment={"TOKAMAK_RANKS": ranks_are})
+
+    def killed(self, starts):
+        for mesh, ranks_are, pause in starts:
+            process = self.start_on(mesh, ranks_are)
+            time.sleep(pause)
+            begin = time.monotonic()
+            victim = self.work.random.choice(ranks_of(process.pid) or [process.pid])
+            send(victim, signal.SIGKILL)
+            self.work.end(process)
+            if time.monotonic() - begin > GONE:
+                return f"on {' '.join(mesh)} the others lived on for {time.monotonic() - begin:.1f} s"
+        result = self.work.end(self.start_on(*self.work.random.choice(starts)[:2]))
+        if result.status != 0:
+            return f"the last start ended with {result.status}: {result.err[-600:]}"
+        told = self.work.run(["data", "ledger", "broken"])
+        return self.differs() or ("" if "PROVEN: samples" in told.out else f"the ledger: {told.out[-400:]}")
+
+    def go(self, cases):
+        rng = self.work.random
+        start = lambda: (rng.choice(self.MESHES), rng.choice(["threads", "processes"]), 0.1 + rng.random() * self.seconds)
+        self.go_through("killed, each time other ranks", [[start() for _ in range(3)] for _ in range(cases)], self.killed)

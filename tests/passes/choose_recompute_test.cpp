@@ -150,5 +150,49 @@ TEST(ChooseRecompute, TakesWholeKindsWhereTheirNumberIsSaid) {
   EXPECT_EQ(chosen(99, "gelu"), 2);
 }
 
+TEST(ChooseRecompute, TakesWhatIsNamed) {
+  auto chosen = [](const char* name, std::string_view op) {
+    Graph graph = parse(kText);
+    PassContext context;
+    context.options.recompute = name;
+    EXPECT_TRUE(choose_recompute(graph, context)) << name;
+    return count_chosen(graph, op);
+  };
+  EXPECT_EQ(chosen("selective", "gelu"), 2);
+  EXPECT_EQ(chosen("selective", "matmul"), 0);
+  EXPECT_EQ(chosen("full", "gelu"), 2);
+  EXPECT_EQ(chosen("full", "matmul"), 3);
+}
+
+// The residual stream of two blocks: what the first one ends with stays, and the stream inside of them does not.
+TEST(ChooseRecompute, FullKeepsWhatBlocksGiveToEachOther) {
+  Graph graph = parse(R"(graph g {
+    input x = %0 : f32[1024,64]
+    %1 = gelu(%0) : f32[1024,64]
+    %2 = tanh(%1) : f32[1024,64]
+    %3 = add(%1, %2) : f32[1024,64]
+    %4 = tanh(%3) : f32[1024,64]
+    %5 = add(%3, %4) : f32[1024,64]
+    %6 = tanh(%5) : f32[1024,64]
+    %7 = add(%5, %6) : f32[1024,64]
+    %8 = tanh(%7) : f32[1024,64]
+    %9 = sum_squares(%8) : f32[]
+    %10 = mul(%3, %4) #backward : f32[1024,64]
+    %11 = mul(%5, %6) #backward : f32[1024,64]
+    %12 = mul(%7, %8) #backward : f32[1024,64]
+    result loss = %9
+    result a = %10
+    result b = %11
+    result c = %12
+  })");
+  PassContext context;
+  context.options.recompute = "full";
+  ASSERT_TRUE(choose_recompute(graph, context));
+  std::vector<bool> again;
+  for (const Node& node : graph.nodes())
+    if (node.op->name == "add") again.push_back(node.recompute);
+  EXPECT_EQ(again, (std::vector<bool>{true, false, true}));
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -89,6 +89,19 @@ TEST_P(CpuSameBits, RecomputedOrKept) {
   }
 }
 
+TEST_P(CpuSameBits, RecomputedByName) {
+  RunConfig config = deep_config(GetParam());
+  Trace kept = train(config);
+  auto bytes = [&] { return compile_step(config, cpu::nominal_platform()).intermediate_bytes(); };
+  int64_t before = bytes();
+  for (const char* name : {"selective", "full"}) {
+    config.compile.recompute = name;
+    EXPECT_LT(bytes(), before) << name;
+    before = bytes();
+    expect_same(kept, train(config));
+  }
+}
+
 TEST_P(CpuSameBits, FusedOrNotWhereRowsAreLong) {
   RunConfig config = wide_config(GetParam());
   Trace fused = train(config);
