@@ -94,9 +94,13 @@ class Recording:
                 size = len(change.data) if synced else keep_data(change)
                 if size is not None:
                     write(files.setdefault(change.of, bytearray()), change, size)
-            elif synced or late.setdefault(change.of, keep_names()) > 0:
-                late[change.of] = late.get(change.of, 0) - (not synced)
+            elif synced:
                 rename(folders, change)
+            else:
+                late.setdefault(change.of, keep_names())
+                late[change.of] -= 1
+                if late[change.of] >= 0:
+                    rename(folders, change)
         return tree(folders, files, 0)
 
 
